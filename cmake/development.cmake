@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSL-1.0
+#
+# What tests, examples and benchmarks share: warnings as errors, the optional tools, and CUDA when nvcc is there.
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+set(CMAKE_CXX_EXTENSIONS OFF)
+
+find_program(PIPE_CCACHE ccache)
+if(PIPE_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${PIPE_CCACHE})
+endif()
+
+set(PIPE_WARNINGS -Wall -Wextra -Wconversion -Wshadow -Werror)
+add_library(pipe.warnings INTERFACE)
+target_compile_options(
+  pipe.warnings INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${PIPE_WARNINGS}>"
+                          "$<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings;-Xcompiler=-Wall,-Wextra>")
+
+add_library(pipe.native INTERFACE)
+if(PIPE_NATIVE)
+  target_compile_options(pipe.native INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-march=native>"
+                                               "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-march=native>")
+endif()
+
+# nvcc: found here, enabled only when there is a .cu file to compile.
+find_program(PIPE_NVCC nvcc HINTS ENV CUDA_PATH ENV CUDA_HOME /usr/local/cuda PATH_SUFFIXES bin)
+file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS tests/*.cu examples/*.cu bench/*.cu)
+set(PIPE_HAS_CUDA FALSE)
+if(PIPE_CUDA AND PIPE_NVCC AND cuda_sources)
+  if(NOT CMAKE_CUDA_ARCHITECTURES)
+    execute_process(COMMAND nvidia-smi -L RESULT_VARIABLE no_gpu OUTPUT_QUIET ERROR_QUIET)
+    if(no_gpu)
+      set(CMAKE_CUDA_ARCHITECTURES 90)
+    else()
+      set(CMAKE_CUDA_ARCHITECTURES native)
+    endif()
+  endif()
+  set(CMAKE_CUDA_COMPILER ${PIPE_NVCC})
+  enable_language(CUDA)
+  set(PIPE_HAS_CUDA TRUE)
+endif()
+
+# A target from the sources matching the expressions in ARGN; `out` is FALSE when there are none.
+function(pipe_executable out name)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${ARGN})
+  if(NOT PIPE_HAS_CUDA)
+    list(FILTER sources EXCLUDE REGEX "\\.cu$")
+  endif()
+  if(sources)
+    add_executable(${name} ${sources})
+    target_link_libraries(${name} PRIVATE pipe::pipe)
+    set(${out} TRUE PARENT_SCOPE)
+  else()
+    set(${out} FALSE PARENT_SCOPE)
+  endif()
+endfunction()

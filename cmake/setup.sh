@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: BSL-1.0
+#
+# Sourced by the run.sh scripts: `need PACKAGE...` sees to it that the named Debian packages are there, `quietly LOG
+# COMMAND...` runs a command and shows its output only if it fails.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+jobs=${PIPE_JOBS:-$(nproc)}
+[[ -d /usr/local/cuda/bin ]] && PATH=$PATH:/usr/local/cuda/bin
+
+quietly() {
+  local log=$1
+  shift
+  mkdir -p "$(dirname "$log")"
+  "$@" >"$log" 2>&1 && return
+  { grep -m 5 -E '(^|[ :])(error|Error|ERROR)( #[0-9]+)?[: ]' "$log" || true; echo "[...]"; tail -n 40 "$log"; } >&2
+  echo "failed: $* (the whole output is in $log)" >&2
+  exit 1
+}
+
+# What a package is for, found however it was installed.
+present() {
+  case $1 in
+    g++ | cmake | python3) command -v "$1" ;;
+    ninja-build) command -v ninja ;;
+    libboost-dev) has_header boost/hana.hpp ;;
+    catch2) has_header catch2/catch.hpp ;;
+    libcli11-dev) has_header CLI/CLI.hpp ;;
+    libbenchmark-dev) has_header benchmark/benchmark.h ;;
+    python3-venv) python3 -c 'import ensurepip, venv' ;;
+  esac >/dev/null 2>&1
+}
+
+has_header() { echo "#include <$1>" | g++ -std=c++20 -x c++ -fsyntax-only -; }
+
+need() {
+  local package missing=() as_root=()
+  for package in "$@"; do present "$package" || missing+=("$package"); done
+  if ((${#missing[@]})); then
+    ((EUID == 0)) || as_root=(sudo -n)
+    if ! command -v apt-get >/dev/null || ! "${as_root[@]}" true 2>/dev/null; then
+      echo "missing: ${missing[*]} (Debian's names): install them and run this again" >&2
+      exit 1
+    fi
+    echo "installing ${missing[*]}"
+    quietly "$root/build/apt.log" "${as_root[@]}" apt-get update
+    quietly "$root/build/apt.log" "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+      apt-get install -y --no-install-recommends "${missing[@]}"
+  fi
+  if command -v g++ >/dev/null && (($(g++ -dumpversion | cut -d. -f1) < 12)); then
+    echo "g++ is version $(g++ -dumpversion): pipe needs 12 or newer" >&2
+    exit 1
+  fi
+}
+
+# build PRESET [TARGET...]: configures and builds into build/PRESET.
+build() {
+  local preset=$1 targets=("${@:2}")
+  quietly "$root/build/$preset-configure.log" cmake -S "$root" --preset "$preset"
+  quietly "$root/build/$preset-build.log" \
+    cmake --build "$root/build/$preset" --parallel "$jobs" ${targets:+--target "${targets[@]}"}
+}

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSL-1.0
+#
+# examples/run.sh [NAME] [--ARGUMENT...]: sets up, builds and runs an example (gpt, when none is named).
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/../cmake/setup.sh"
+
+name=gpt
+if (($#)) && [[ $1 != -* ]]; then
+  name=$1
+  shift
+fi
+
+shopt -s nullglob
+names=()
+for path in "$root"/examples/*.cpp "$root"/examples/*.cu "$root"/examples/*/*.{cpp,cu}; do
+  path=${path#"$root"/examples/}
+  path=${path%%/*}
+  names+=("${path%.*}")
+done
+known=$(printf '%s\n' "${names[@]}" | sort -u)
+if ! grep -qxF -e "$name" <<<"$known"; then
+  echo "no example is called '$name'; there are: $(paste -sd ' ' <<<"$known")" >&2
+  exit 2
+fi
+
+need g++ cmake ninja-build libboost-dev libcli11-dev
+echo "building examples/$name in build/examples" >&2
+build examples "example.$name"
+exec "$root/build/examples/examples/$name" "$@"

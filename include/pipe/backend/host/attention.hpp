@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What callers of the attention kernels need to know that does not depend on the instruction set: the shape, the operands
+// and the workspace. The kernels are pp::host::<isa>::attention_forward and attention_backward, in
+// region/attention_forward.inl and region/attention_backward.inl.
+#pragma once
+
+#include <cstddef>
+
+#include <pipe/backend/host/isa.hpp>
+
+namespace pp::host {
+
+/// B samples of T query and S key positions, H query heads of d elements that share KV heads of keys and values.
+///
+/// law: heads is a multiple of kv_heads: query head h reads key head h / (heads / kv_heads). If causal, keys >= queries and
+///      query t sees keys 0 .. t + (keys - queries).
+struct attention_shape {
+  extent samples;
+  extent queries;
+  extent keys;
+  extent heads;
+  extent kv_heads;
+  extent head_size;
+  bool causal;
+};
+
+/// A matrix of positions: position t of sample b is row b * T + t at data + row * stride, head h its elements
+/// [h * d, (h + 1) * d). Queries, keys and values may be three slices of one matrix.
+template <class T>
+struct positions {
+  T* data;
+  extent stride;
+};
+
+/// The scores of query_block x key_block positions exist at a time, in L1 cache.
+inline constexpr extent query_block = 32;
+inline constexpr extent key_block = 128;
+
+/// x rounded up to a multiple of `step`.
+constexpr extent round_up(extent x, extent step) { return (x + step - 1) / step * step; }
+
+/// Elements of each workspace part, rounded so that every part starts on a cache line on any instruction set.
+template <class T>
+struct attention_parts {
+  static constexpr extent step = widest_vector_bytes / sizeof(T);
+
+  extent transposed;   ///< keys (or values) of one head as [block][d][key_block]
+  extent key_rows;     ///< keys (or values, or a gradient) of one head as [S][d rounded up]
+  extent query_rows;   ///< the same for a block of queries
+  extent scores;       ///< [query_block][key_block]
+  extent per_query = query_block;
+
+  constexpr explicit attention_parts(attention_shape const& s)
+      : transposed(round_up(s.keys, key_block) * s.head_size),
+        key_rows(s.keys * round_up(s.head_size, step)),
+        query_rows(query_block * round_up(s.head_size, step)),
+        scores(query_block * key_block) {}
+};
+
+/// Bytes of workspace that attention_forward needs on any instruction set; to be aligned to widest_vector_bytes.
+template <class T>
+constexpr std::size_t attention_forward_workspace(attention_shape const& shape) {
+  attention_parts<T> const part(shape);
+  return static_cast<std::size_t>(part.transposed + part.key_rows + part.query_rows + part.scores + 2 * part.per_query) *
+         sizeof(T);
+}
+
+/// Bytes of workspace that attention_backward needs on any instruction set; to be aligned to widest_vector_bytes.
+template <class T>
+constexpr std::size_t attention_backward_workspace(attention_shape const& shape) {
+  attention_parts<T> const part(shape);
+  return static_cast<std::size_t>(2 * part.transposed + 3 * part.key_rows + 3 * part.query_rows + 2 * part.scores +
+                                  part.per_query) *
+         sizeof(T);
+}
+
+}  // namespace pp::host

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The CPU backend: for every kernel group of a pipeline one function per instruction set, and the table of those that this
+// machine runs best.
+#pragma once
+
+#include <concepts>
+#include <utility>
+
+#include <pipe/backend/host/kernels.hpp>
+#include <pipe/backend/host/workspace.hpp>
+#include <pipe/base/list.hpp>
+
+namespace pp {
+
+namespace host {
+
+/// Everything that a rank calls: the kernel groups of pipeline P, and what works on parameters.
+template <class P>
+struct kernels {
+  using T = typename P::element;
+  using O = typename P::optimizer;
+  isa runs_on = isa::portable;
+  list<kernel<T>, P::groups> groups;
+  void (*update)(typename O::template coefficients<T> const&, extent, T*, T const*, T*, extent) = nullptr;
+  double (*sum_of_squares)(extent, T const*) = nullptr;
+  void (*transpose)(T const*, extent, extent, T*) = nullptr;
+};
+
+template <class P, isa Set, std::size_t... G>
+kernels<P> kernels_for(std::index_sequence<G...>) {
+  using T = typename P::element;
+  using O = typename P::optimizer;
+#if PIPE_HOST_HAS_AVX
+  if constexpr (Set == isa::avx512)
+    return {Set, {{&avx512::run<P, int(G)>...}}, &avx512::update<O, T>, &avx512::sum_of_squares<T>, &avx512::transpose<T>};
+  else if constexpr (Set == isa::avx2)
+    return {Set, {{&avx2::run<P, int(G)>...}}, &avx2::update<O, T>, &avx2::sum_of_squares<T>, &avx2::transpose<T>};
+  else
+#endif
+    return {Set, {{&portable::run<P, int(G)>...}}, &portable::update<O, T>, &portable::sum_of_squares<T>,
+            &portable::transpose<T>};
+}
+
+}  // namespace host
+
+/// The CPU backend with kernels for the given instruction sets, best last; the best that the machine has is used. Fewer sets
+/// compile faster.
+template <host::isa... Sets>
+struct HostKernels {
+  static constexpr char const* name = "host";
+
+  template <class T>
+  static constexpr long workspace_bytes(group const& g, int samples) {
+    return host::workspace_bytes<T>(g, samples);
+  }
+  template <class P>
+  static host::kernels<P> kernels() {
+    constexpr auto all = std::make_index_sequence<std::size_t(P::groups)>{};
+    host::kernels<P> chosen = host::kernels_for<P, host::isa::portable>(all);
+    host::isa const best = host::best_isa();
+    ((Sets <= best ? void(chosen = host::kernels_for<P, Sets>(all)) : void()), ...);
+    return chosen;
+  }
+};
+
+/// Every instruction set there is a region for: AVX-512, AVX2 or portable vectors, chosen at run time.
+using Host = HostKernels<host::isa::avx2, host::isa::avx512>;
+/// Portable vectors alone: compiles in a third of the time, for tests and for machines without AVX.
+using PortableHost = HostKernels<>;
+
+}  // namespace pp

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What callers of the contraction kernel need to know that does not depend on the instruction set: operands, sinks, how
+// the loops are blocked, and the workspace a call needs (so that the memory plan is a constant before any CPU is seen).
+// The kernel itself is pp::host::<isa>::contract, in region/contraction.inl.
+#pragma once
+
+#include <cstddef>
+
+#include <pipe/backend/host/isa.hpp>
+
+namespace pp::host {
+
+/// A matrix in memory: element (i, j) is data[i * row + j * column]. `{x, ld, 1}` is row-major, `{x, 1, ld}` its transpose.
+template <class T>
+struct strided {
+  T* data;
+  extent row;
+  extent column;
+};
+
+/// Sink: C[i, j] = sum. `ldc` is the distance between rows.
+template <class T>
+struct store {
+  T* c;
+  extent ldc;
+  static constexpr bool adds = false;
+};
+
+/// Sink: C[i, j] += sum, the finished sum being added once. Weight gradients over micro-batches.
+template <class T>
+struct accumulate {
+  T* c;
+  extent ldc;
+  static constexpr bool adds = true;
+};
+
+/// A sink that the register tile writes by itself. Any other sink is a functor with two members,
+///
+///   template <int Columns> void full(extent i, extent j, int rows, T* sums, extent stride);
+///   void part(extent i, extent j, int rows, int columns, T* sums, extent stride);
+///
+/// called once for every rectangle of C, whose finished sums are sums[r * stride + c] in L1 cache and may be overwritten.
+/// `full` comes with a constant number of columns, a multiple of the vector, so that its loops vectorise; `part` gets the
+/// rest at the right edge. Rectangles come in no promised order; each element comes exactly once.
+template <class Sink>
+concept direct_sink = requires { Sink::adds; };
+
+/// Prologue: called before rows [i, i + rows) of A are first read, in ascending order; may compute those rows.
+struct no_prologue {
+  void operator()(extent, extent) const {}
+};
+
+/// How the loops over C[m, n] and the sum over k are cut. The result's bits do not depend on it.
+struct blocking {
+  extent rows;     ///< of A per pass over B
+  extent columns;  ///< of C whose partial sums are alive together: a multiple of the widest tile's, or n
+  extent depth;    ///< of the shared dimension per tile
+  bool pack;       ///< copy each depth x tile panel of B to contiguous memory first
+};
+
+/// The blocking that measured best. `tile_columns` is the widest tile's, `bytes` an element's size.
+///
+/// A B that fits in L2 is read in place, panel by panel, and stays there for every row of A. A larger one is read block by
+/// block of p for a few rows of A, whose partial sums for all columns then stay in L2. Beyond a few MiB its rows are so far
+/// apart that they evict each other from L1 and miss the TLB: copying pays if enough rows of A share the copy.
+constexpr blocking best_blocking(extent m, extent n, extent k, extent tile_columns, extent bytes) {
+  extent const right_bytes = n * k * bytes;
+  extent const all = k < 1 ? 1 : k, block = k < 256 ? all : 256;
+  if (right_bytes <= 1800000) return blocking{m < 256 ? m : 256, tile_columns, k <= 1024 ? all : block, false};
+  if (m < 128 || right_bytes <= 6000000) return blocking{m < 128 ? m : 128, n, block, false};
+  return blocking{m < 512 ? m : 512, tile_columns, block, true};
+}
+
+/// Bytes of workspace that a contraction cut in this way needs on any instruction set.
+template <class T>
+constexpr std::size_t contraction_workspace(extent n, extent k, blocking const& cut) {
+  constexpr extent lanes = widest_vector_bytes / sizeof(T), tile_rows = 8, tile_columns = 3 * lanes;
+  extent const columns = cut.columns < n ? cut.columns : n;
+  extent const copied = cut.pack || cut.depth < lanes ? cut.depth : lanes;
+  extent const partial = cut.depth < k ? cut.rows * ((columns + lanes - 1) / lanes * lanes) : 0;
+  return static_cast<std::size_t>(tile_rows * tile_columns + copied * tile_columns + partial) * sizeof(T);
+}
+
+/// Bytes of workspace that contract() needs for C[m, n] = A[m, k] * B[k, n] on any instruction set.
+template <class T>
+constexpr std::size_t contraction_workspace(extent m, extent n, extent k) {
+  constexpr extent tile_columns = 3 * widest_vector_bytes / sizeof(T);
+  return contraction_workspace<T>(n, k, best_blocking(m, n, k, tile_columns, sizeof(T)));
+}
+
+}  // namespace pp::host

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The host kernels, once per instruction set. Each region below switches the compiler's target, names itself PIPE_ISA and
+// includes the same sources (region/families.inl), whose templates keep that target wherever they are instantiated.
+// A new kernel family is one line in families.inl; a new instruction set is one region here and one line in isa.hpp.
+#pragma once
+
+// Everything the regions use must be included here, before the first region: an inline function of the standard library
+// that was first defined inside a region would be compiled for its target and picked by the linker for the whole program.
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+#include <utility>
+
+#include <pipe/backend/host/arguments.hpp>
+#include <pipe/backend/host/attention.hpp>
+#include <pipe/backend/host/contraction.hpp>
+#include <pipe/backend/host/isa.hpp>
+#include <pipe/base/bytes.hpp>
+#include <pipe/base/math.hpp>
+#include <pipe/graph/layers.hpp>
+#include <pipe/passes/group.hpp>
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpsabi"  // vector arguments never leave a region: all such functions are inlined
+#endif
+#ifdef __CUDACC__  // `#pragma GCC unroll` is unknown to cudafe++ but reaches the host compiler
+#pragma GCC diagnostic ignored "-Wunknown-pragmas"
+#pragma nv_diag_push
+#pragma nv_diag_suppress 1675
+#endif
+
+#define PIPE_ISA portable
+#define PIPE_VECTOR_BYTES 16
+#define PIPE_TILE_ROWS 4
+#define PIPE_TILE_VECTORS 2
+#include <pipe/backend/host/region/families.inl>
+#undef PIPE_ISA
+#undef PIPE_VECTOR_BYTES
+#undef PIPE_TILE_ROWS
+#undef PIPE_TILE_VECTORS
+
+#if PIPE_HOST_HAS_AVX
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#endif
+#define PIPE_ISA avx2
+#define PIPE_VECTOR_BYTES 32
+#define PIPE_TILE_ROWS 4
+#define PIPE_TILE_VECTORS 3
+#include <pipe/backend/host/region/families.inl>
+#undef PIPE_ISA
+#undef PIPE_VECTOR_BYTES
+#undef PIPE_TILE_ROWS
+#undef PIPE_TILE_VECTORS
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,fma,avx2"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,fma,avx2,prefer-vector-width=512")
+#endif
+#define PIPE_ISA avx512
+#define PIPE_VECTOR_BYTES 64
+#define PIPE_TILE_ROWS 8
+#define PIPE_TILE_VECTORS 3
+#include <pipe/backend/host/region/families.inl>
+#undef PIPE_ISA
+#undef PIPE_VECTOR_BYTES
+#undef PIPE_TILE_ROWS
+#undef PIPE_TILE_VECTORS
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+#endif  // PIPE_HOST_HAS_AVX
+
+#ifdef __CUDACC__
+#pragma nv_diag_pop
+#endif
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif

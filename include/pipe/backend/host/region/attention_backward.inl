@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The gradients of attention: probabilities are recomputed block by block from the saved log of each row's denominator.
+// Dao et al., FlashAttention, 2022, algorithm 4, in the order that keeps one head's key and value gradients in cache.
+
+namespace pp::host::PIPE_ISA {
+
+/// to[r, 0 .. d) = from[r, 0 .. d)
+template <class T>
+void write_rows(T const* from, extent padded, extent rows, extent d, T* to, extent stride) {
+  for (extent r = 0; r < rows; ++r) scale_row(from + r * padded, d, T(1), to + r * stride);
+}
+
+/// The sum of a[c] * b[c], c < d, in an order that depends on d alone.
+template <class T>
+T dot(T const* a, T const* b, extent d) {
+  vec<T> sums{};
+  extent c = 0;
+  for (; c + lanes<T> <= d; c += lanes<T>) sums += load(a + c) * load(b + c);
+  T sum = fold_lanes<sum_of, T>(sums);
+  for (; c < d; ++c) sum += a[c] * b[c];
+  return sum;
+}
+
+/// One row of a block: its scores become probabilities p, its slopes (gradients of p) the gradients of the scores. Both are
+/// zero from `visible` up to `columns`.
+template <class T>
+void softmax_slopes(T* score, T* slope, extent visible, extent columns, T scale, T lse, T mean) {
+  constexpr int Lanes = lanes<T>;
+  vec<T> const none{};
+  extent c = 0;
+  for (; c + Lanes <= visible; c += Lanes)
+    save(slope + c, exponentials(score + c, scale, lse) * (load(slope + c) - mean) * scale);
+  if (c < visible) {
+    vec<T> const p = exponentials(score + c, scale, lse), ds = p * (load(slope + c) - mean) * scale;
+    save(score + c, keep_first<T>(p, visible - c, none));
+    save(slope + c, keep_first<T>(ds, visible - c, none));
+    c += Lanes;
+  }
+  for (; c < columns; c += Lanes) {
+    save(score + c, none);
+    save(slope + c, none);
+  }
+}
+
+/// dq, dk, dv (overwritten) from dout and what the forward pass read and wrote.
+///
+/// shape:     q, out, dout, dq: [B * T, H * d]; k, v, dk, dv: [B * S, KV * d]; lse: [B * T, H], dense. scale > 0
+/// law:       a fixed order: heads of a group ascending, then queries ascending; does not depend on B
+/// workspace: attention_backward_workspace<T>(shape) bytes
+template <class T>
+void attention_backward(attention_shape const& shape, T scale, positions<T const> q, positions<T const> k,
+                        positions<T const> v, positions<T const> out, T const* lse, positions<T const> dout, positions<T> dq,
+                        positions<T> dk, positions<T> dv, void* workspace) {
+  extent const d = shape.head_size, group = shape.heads / shape.kv_heads, padded = round_up(d, lanes<T>);
+  extent const vectors = padded / lanes<T>;
+  attention_parts<T> const part(shape);
+  carver<T> space{static_cast<T*>(workspace)};
+  T* const keys_t = space.take(part.transposed);
+  T* const values_t = space.take(part.transposed);
+  T* const keys = space.take(part.key_rows);
+  T* const key_sums = space.take(part.key_rows);
+  T* const value_sums = space.take(part.key_rows);
+  T* const query = space.take(part.query_rows);
+  T* const slope_out = space.take(part.query_rows);
+  T* const query_sums = space.take(part.query_rows);
+  T* const scores = space.take(part.scores);
+  T* const slopes = space.take(part.scores);
+  T* const mean = space.take(part.per_query);
+
+  for (extent b = 0; b < shape.samples; ++b)
+    for (extent h = 0; h < shape.heads; ++h) {
+      extent const key_row = b * shape.keys, at = h / group * d;
+      if (h % group == 0) {
+        transpose_blocks(k.data + key_row * k.stride + at, k.stride, shape.keys, d, keys_t);
+        transpose_blocks(v.data + key_row * v.stride + at, v.stride, shape.keys, d, values_t);
+        pack_panel(k.data + key_row * k.stride + at, k.stride, shape.keys, d, padded, keys);
+        for (extent c = 0; c < shape.keys * padded; c += lanes<T>) {
+          save(key_sums + c, vec<T>{});
+          save(value_sums + c, vec<T>{});
+        }
+      }
+      for (extent t0 = 0; t0 < shape.queries; t0 += query_block) {
+        extent const rows = shape.queries - t0 < query_block ? shape.queries - t0 : query_block;
+        extent const first_row = b * shape.queries + t0;
+        pack_panel(q.data + first_row * q.stride + h * d, q.stride, rows, d, padded, query);
+        pack_panel(dout.data + first_row * dout.stride + h * d, dout.stride, rows, d, padded, slope_out);
+        for (extent r = 0; r < rows; ++r) {
+          // The mean slope of a row of probabilities: sum of p * dp, which is out * dout.
+          mean[r] = dot(out.data + (first_row + r) * out.stride + h * d, slope_out + r * padded, d);
+        }
+        extent const seen = visible_keys(shape, t0 + rows - 1, 0);
+        for (extent s0 = 0; s0 < seen; s0 += key_block) {
+          extent const count = shape.keys - s0 < key_block ? shape.keys - s0 : key_block;
+          int high = 0;
+          for (extent i = 0; i < rows; i += high) {
+            high = next_tile_rows(rows - i);
+            extent depth = visible_keys(shape, t0 + i + high - 1, s0);
+            if (depth > count) depth = count;
+            if (depth == 0) continue;
+            extent const columns = round_up(depth, column_step<T>);
+            T* const score = scores + i * key_block;
+            T* const slope = slopes + i * key_block;
+            multiply_block<T>(high, columns / lanes<T>, d, {query + i * padded, padded, 1}, keys_t + s0 * d, key_block, score,
+                              key_block, false);
+            multiply_block<T>(high, columns / lanes<T>, d, {slope_out + i * padded, padded, 1}, values_t + s0 * d, key_block,
+                              slope, key_block, false);
+            for (extent r = i; r < i + high; ++r) {
+              extent const visible = visible_keys(shape, t0 + r, s0);
+              softmax_slopes(scores + r * key_block, slopes + r * key_block, visible < count ? visible : count, columns,
+                             scale, lse[(first_row + r) * shape.heads + h], mean[r]);
+            }
+            multiply_block<T>(high, vectors, depth, {slope, key_block, 1}, keys + s0 * padded, padded,
+                              query_sums + i * padded, padded, s0 != 0);
+          }
+          extent const last = visible_keys(shape, t0 + rows - 1, s0);
+          for (extent s = 0; s < count && s < last; s += high) {
+            high = next_tile_rows(count - s);
+            // The first query of the block that sees key s0 + s.
+            extent skip = shape.causal ? s0 + s - (shape.keys - shape.queries) - t0 : 0;
+            if (skip < 0) skip = 0;
+            extent const from = (s0 + s) * padded, depth = rows - skip, corner = skip * key_block + s;
+            multiply_block<T>(high, vectors, depth, {scores + corner, 1, key_block}, slope_out + skip * padded, padded,
+                              value_sums + from, padded, true);
+            multiply_block<T>(high, vectors, depth, {slopes + corner, 1, key_block}, query + skip * padded, padded,
+                              key_sums + from, padded, true);
+          }
+        }
+        write_rows(query_sums, padded, rows, d, dq.data + first_row * dq.stride + h * d, dq.stride);
+      }
+      if ((h + 1) % group == 0) {
+        write_rows(key_sums, padded, shape.keys, d, dk.data + key_row * dk.stride + at, dk.stride);
+        write_rows(value_sums, padded, shape.keys, d, dv.data + key_row * dv.stride + at, dv.stride);
+      }
+    }
+}
+
+}  // namespace pp::host::PIPE_ISA

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Attention without the score matrix: blocks of queries meet blocks of keys, each row keeps its running maximum and sum, and
+// earlier output is rescaled when the maximum grows. Milakov, Gimelshein, 2018; Dao et al., FlashAttention, 2022.
+
+namespace pp::host::PIPE_ISA {
+
+/// The state of a block of queries: output not yet divided, and per row the largest score and the sum of exponentials.
+template <class T>
+struct softmax_rows {
+  T* out;  ///< [query_block][ldo]
+  extent ldo;
+  T* largest;
+  T* sum;
+};
+
+/// Turns one row of scores, of which the first `visible` exist, into e^(scale * score - largest), zero up to `columns`.
+/// With `first` the row's state starts here; otherwise what it holds is rescaled to the new maximum.
+template <class T>
+void softmax_row(T* score, extent visible, extent columns, T scale, bool first, softmax_rows<T> const& state, extent row) {
+  constexpr int Lanes = lanes<T>;
+  vec<T> const none{}, lowest = none - static_cast<T>(__builtin_huge_val());
+  extent const whole = visible / Lanes * Lanes;
+  vec<T> top = lowest;
+  for (extent c = 0; c < whole; c += Lanes) {
+    vec<T> const x = load(score + c);
+    top = x > top ? x : top;
+  }
+  if (whole < visible) {
+    vec<T> const x = keep_first<T>(load(score + whole), visible - whole, lowest);
+    top = x > top ? x : top;
+  }
+  T largest = fold_lanes<larger, T>(top) * scale;
+  if (!first && !(largest > state.largest[row])) largest = state.largest[row];
+  vec<T> sums{};
+  extent c = 0;
+  for (; c < whole; c += Lanes) sums += exponentials(score + c, scale, largest);
+  if (whole < visible) {
+    vec<T> const x = keep_first<T>(exponentials(score + c, scale, largest), visible - whole, none);
+    save(score + c, x);
+    sums += x;
+    c += Lanes;
+  }
+  for (; c < columns; c += Lanes) save(score + c, none);
+  T sum = fold_lanes<sum_of, T>(sums);
+  if (!first) {
+    T const rescale = pp::exp(state.largest[row] - largest);
+    scale_row(state.out + row * state.ldo, state.ldo, rescale, state.out + row * state.ldo);
+    sum += state.sum[row] * rescale;
+  }
+  state.largest[row] = largest;
+  state.sum[row] = sum;
+}
+
+/// out = softmax(scale * Q K^T) V, head by head; lse = the log of each softmax's denominator, for the backward pass.
+///
+/// shape:     q, out: [B * T, H * d]; k, v: [B * S, KV * d]; lse: [B * T, H], dense. scale > 0
+/// law:       a sample's and head's result does not depend on B or the other heads. A NaN score makes its row NaN.
+/// workspace: attention_forward_workspace<T>(shape) bytes
+template <class T>
+void attention_forward(attention_shape const& shape, T scale, positions<T const> q, positions<T const> k, positions<T const> v,
+                       positions<T> out, T* lse, void* workspace) {
+  extent const d = shape.head_size, group = shape.heads / shape.kv_heads, padded = round_up(d, lanes<T>);
+  attention_parts<T> const part(shape);
+  carver<T> space{static_cast<T*>(workspace)};
+  T* const keys = space.take(part.transposed);
+  T* const values = space.take(part.key_rows);
+  T* const scores = space.take(part.scores);
+  T* const sums = space.take(part.query_rows);
+  T* const largest = space.take(part.per_query);
+  softmax_rows<T> const state{sums, padded, largest, space.take(part.per_query)};
+
+  for (extent b = 0; b < shape.samples; ++b)
+    for (extent h = 0; h < shape.heads; ++h) {
+      if (h % group == 0) {
+        extent const at = h / group * d;
+        transpose_blocks(k.data + b * shape.keys * k.stride + at, k.stride, shape.keys, d, keys);
+        pack_panel(v.data + b * shape.keys * v.stride + at, v.stride, shape.keys, d, padded, values);
+      }
+      for (extent t0 = 0; t0 < shape.queries; t0 += query_block) {
+        extent const rows = shape.queries - t0 < query_block ? shape.queries - t0 : query_block;
+        extent const first_row = b * shape.queries + t0;
+        T const* const query = q.data + first_row * q.stride + h * d;
+        extent const seen = visible_keys(shape, t0 + rows - 1, 0);
+        for (extent s0 = 0; s0 < seen; s0 += key_block) {
+          extent const count = shape.keys - s0 < key_block ? shape.keys - s0 : key_block;
+          int high = 0;
+          for (extent i = 0; i < rows; i += high) {
+            high = next_tile_rows(rows - i);
+            extent depth = visible_keys(shape, t0 + i + high - 1, s0);
+            if (depth > count) depth = count;
+            extent const columns = round_up(depth, column_step<T>);
+            T* const score = scores + i * key_block;
+            if (depth > 0)
+              multiply_block<T>(high, columns / lanes<T>, d, {query + i * q.stride, q.stride, 1}, keys + s0 * d, key_block, score,
+                                key_block, false);
+            for (extent r = i; depth > 0 && r < i + high; ++r) {
+              extent const visible = visible_keys(shape, t0 + r, s0);
+              softmax_row(scores + r * key_block, visible < count ? visible : count, columns, scale, s0 == 0, state, r);
+            }
+            if (depth > 0)
+              multiply_block<T>(high, padded / lanes<T>, depth, {score, key_block, 1}, values + s0 * padded, padded,
+                                sums + i * padded, padded, s0 != 0);
+          }
+        }
+        for (extent r = 0; r < rows; ++r) {
+          scale_row(sums + r * padded, d, T(1) / state.sum[r], out.data + (first_row + r) * out.stride + h * d);
+          lse[(first_row + r) * shape.heads + h] = largest[r] + pp::log(state.sum[r]);
+        }
+      }
+    }
+}
+
+}  // namespace pp::host::PIPE_ISA

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The pointwise steps of a kernel group, on a piece of a row while it is in the L1 cache. Loops have constant trip counts
+// wherever they can, so that scalar formulas become vector code. A step is sealed against the next: a fused chain gives
+// the bits of its steps run apart.
+
+namespace pp::host::PIPE_ISA {
+
+/// The epilogue or the prologue of group G of program P, for rows of `g.columns` (epilogue) or of `width` elements.
+template <class P, int G, bool IsEpilogue>
+struct chain {
+  using T = typename P::element;
+  static constexpr group g = P::group_at(G);
+  static constexpr int length = int(IsEpilogue ? g.epilogue.size() : g.prologue.size());
+  static constexpr int width = IsEpilogue || g.anchor != op_kind::matmul ? g.columns : g.inner;
+  static constexpr int block = 4 * lanes<T>;
+
+  static constexpr step at(int i) { return IsEpilogue ? g.epilogue[std::size_t(i)] : g.prologue[std::size_t(i)]; }
+
+  template <int I>
+  static T const* operand(arguments<T> const& a, extent row, extent column) {
+    constexpr step s = at(I);
+    if constexpr (s.slot < 0)
+      return nullptr;
+    else if constexpr (s.kind == op_kind::bias)
+      return a.at(s.slot) + column;
+    else if constexpr (s.kind == op_kind::row_bias)
+      return a.at(s.slot) + row % g.rows * width + column;
+    else
+      return a.at(s.slot) + row * width + column;
+  }
+  template <int I>
+  static T* target(arguments<T> const& a, extent row, extent column) {
+    constexpr step s = at(I);
+    if constexpr (s.store < 0)
+      return nullptr;
+    else
+      return a.at(s.store) + row * width + column;
+  }
+  template <int I>
+  [[gnu::always_inline]] static inline T apply(T v, T const* z, int c) {
+    constexpr step s = at(I);
+    if constexpr (s.kind == op_kind::map)
+      return leaf_at<s.leaf, typename P::leaves>::forward(v);
+    else if constexpr (s.kind == op_kind::map_gradient)
+      return v * leaf_at<s.leaf, typename P::leaves>::derivative(z[c]);
+    else
+      return v + z[c];
+  }
+  template <int I>
+  [[gnu::always_inline]] static inline void keep(T* to, T v, int c) {
+    if constexpr (at(I).store >= 0) to[c] = v;
+  }
+
+  /// x[0, n) at (row, column) -> stores of the steps, and the end of the chain in `result` if that is not null. n is Columns
+  /// unless Columns is 0.
+  template <int Columns, bool HasResult, std::size_t... I>
+  static void run(arguments<T> const& a, extent row, extent column, T const* x, T* result, int n,
+                  std::index_sequence<I...>) {
+    T const* const in[] = {operand<int(I)>(a, row, column)..., nullptr};
+    T* const out[] = {target<int(I)>(a, row, column)..., nullptr};
+    int const count = Columns > 0 ? Columns : n;
+    PIPE_INDEPENDENT
+    for (int c = 0; c < count; ++c) {
+      T v = x[c];
+      ((v = PIPE_SEAL(apply<int(I)>(v, in[I], c)), keep<int(I)>(out[I], v, c)), ...);
+      if constexpr (HasResult) result[c] = v;
+    }
+    (void)in, (void)out;
+  }
+  template <int Columns, bool HasResult = false>
+  static void run(arguments<T> const& a, extent row, extent column, T const* x, T* result = nullptr, int n = Columns) {
+    run<Columns, HasResult>(a, row, column, x, result, n, std::make_index_sequence<length>{});
+  }
+
+  /// A whole row.
+  template <bool HasResult = false>
+  static void run_row(arguments<T> const& a, extent row, T const* x, T* result = nullptr) {
+    constexpr int whole = width / block * block, rest = width - whole;
+    for (int c = 0; c < whole; c += block) run<block, HasResult>(a, row, c, x + c, HasResult ? result + c : nullptr);
+    if constexpr (rest > 0) run<rest, HasResult>(a, row, whole, x + whole, HasResult ? result + whole : nullptr);
+  }
+};
+
+/// A finished row of the anchor: stores it if somebody reads it, then runs the epilogue on it.
+template <class P, int G>
+void finish_row(arguments<typename P::element> const& a, extent row, typename P::element const* x) {
+  using epilogue = chain<P, G, true>;
+  constexpr group g = P::group_at(G);
+  if constexpr (g.out[0] >= 0) {
+    typename P::element* const out = a.at(g.out[0]) + row * g.columns;
+    if (out != x) std::memcpy(out, x, sizeof(*x) * g.columns);
+  }
+  if constexpr (epilogue::length > 0) epilogue::run_row(a, row, x);
+}
+
+/// Contraction sink that runs the epilogue on register tiles.
+template <class P, int G>
+struct epilogue_sink {
+  using T = typename P::element;
+  using epilogue = chain<P, G, true>;
+  static constexpr group g = P::group_at(G);
+  arguments<T> const& a;
+
+  template <int Columns>
+  void full(extent i, extent j, int rows, T* sums, extent stride) {
+    for (int r = 0; r < rows; ++r) {
+      if constexpr (g.out[0] >= 0)
+        std::memcpy(a.at(g.out[0]) + (i + r) * g.columns + j, sums + r * stride, sizeof(T) * Columns);
+      epilogue::template run<Columns>(a, i + r, j, sums + r * stride);
+    }
+  }
+  void part(extent i, extent j, int rows, int columns, T* sums, extent stride) {
+    for (int r = 0; r < rows; ++r) {
+      if constexpr (g.out[0] >= 0)
+        std::memcpy(a.at(g.out[0]) + (i + r) * g.columns + j, sums + r * stride, sizeof(T) * std::size_t(columns));
+      epilogue::template run<0>(a, i + r, j, sums + r * stride, nullptr, columns);
+    }
+  }
+};
+
+/// Contraction prologue: makes rows of A just before they are read.
+template <class P, int G>
+struct chain_prologue {
+  using T = typename P::element;
+  using before = chain<P, G, false>;
+  arguments<T> const& a;
+  T* rows_of_a;
+  void operator()(extent i, extent rows) const {
+    T const* const x = a.at(before::g.in[0]);
+    for (extent r = i; r < i + rows; ++r) before::template run_row<true>(a, r, x + r * before::width, rows_of_a + r * before::width);
+  }
+};
+
+}  // namespace pp::host::PIPE_ISA

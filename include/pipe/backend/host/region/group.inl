@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A kernel group as one function: the anchor's kernel with its prologue and epilogue built in. `run<P, G>` is what a launch
+// calls; P describes the groups of a pipeline, G is the number of a distinct one.
+
+namespace pp::host::PIPE_ISA {
+
+/// Rows in turn, each made by `make(row, buffer)` in a buffer or in place, then finished.
+template <class P, int G>
+struct group_kernel {
+  using T = typename P::element;
+  using args = arguments<T>;
+  static constexpr group g = P::group_at(G);
+  static constexpr extent rows = extent(g.rows) * P::samples;
+
+  static void lookup(args const& a) {
+    for (extent r = 0; r < rows; ++r) finish_row<P, G>(a, r, a.at(g.in[1]) + extent(a.ids(g.in[0])[r]) * g.columns);
+  }
+
+  static void matmul(args const& a) {
+    strided<T const> left{a.at(g.in[0]), g.inner, 1};
+    if constexpr (g.prologue.size() > 0) {
+      constexpr int stored = g.prologue[g.prologue.size() - 1].store;
+      char* free = static_cast<char*>(a.workspace);
+      T* const rows_of_a = stored >= 0 ? a.at(stored < 0 ? 0 : stored) : reinterpret_cast<T*>(free);
+      if (stored < 0) free += align_up(rows * g.inner * long(sizeof(T)));
+      left.data = rows_of_a;
+      product(a, left, a.at(g.in[1]), free, chain_prologue<P, G>{a, rows_of_a});
+    } else {
+      product(a, left, a.at(g.in[1]), a.workspace, no_prologue{});
+    }
+  }
+  static void matmul_input_gradient(args const& a) {
+    product(a, strided<T const>{a.at(g.in[0]), g.inner, 1}, a.at(g.in[1]), a.workspace, no_prologue{});
+  }
+  template <class Prologue>
+  static void product(args const& a, strided<T const> left, T const* right, void* workspace, Prologue prologue) {
+    if constexpr (g.epilogue.size() > 0)
+      contract<T>(rows, g.columns, g.inner, left, right, g.columns, epilogue_sink<P, G>{a}, workspace, prologue);
+    else
+      contract<T>(rows, g.columns, g.inner, left, right, g.columns, store<T>{a.at(g.out[0]), g.columns}, workspace,
+                  prologue);
+  }
+  static void matmul_weight_gradient(args const& a) {
+    T const* const dy = a.at(g.in[1]);
+    if constexpr (g.prologue.size() > 0)
+      column_sums(dy, rows, g.columns, g.columns, a.at(g.prologue[0].store), a.accumulate);
+    strided<T const> const x{a.at(g.in[0]), 1, g.inner};
+    T* const dw = a.at(g.out[0]);
+    if (a.accumulate)
+      contract<T>(g.inner, g.columns, rows, x, dy, g.columns, accumulate<T>{dw, g.columns}, a.workspace);
+    else
+      contract<T>(g.inner, g.columns, rows, x, dy, g.columns, store<T>{dw, g.columns}, a.workspace);
+  }
+
+  static void norm(args const& a) {
+    T* const buffer = static_cast<T*>(a.workspace);
+    for (extent r = 0; r < rows; ++r) {
+      T const* x = a.at(g.in[0]) + r * g.columns;
+      if constexpr (g.prologue.size() > 0) {
+        chain<P, G, false>::template run_row<true>(a, r, x, buffer + g.columns);
+        x = buffer + g.columns;
+      }
+      T* const y = g.epilogue.size() == 0 ? a.at(g.out[0] < 0 ? 0 : g.out[0]) + r * g.columns : buffer;
+      norm_row<T>(g.columns, g.flag, T(g.epsilon), x, a.at(g.in[1]), g.in[2] >= 0 ? a.at(g.in[2] < 0 ? 0 : g.in[2]) : nullptr,
+                  a.at(g.out[1]) + 2 * r, y);
+      finish_row<P, G>(a, r, y);
+    }
+  }
+  static void norm_gradient(args const& a) {
+    T* const buffer = static_cast<T*>(a.workspace);
+    for (extent r = 0; r < rows; ++r) {
+      T* const dx = g.epilogue.size() == 0 ? a.at(g.out[0] < 0 ? 0 : g.out[0]) + r * g.columns : buffer;
+      norm_gradient_row<T>(g.columns, g.flag, a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns, a.at(g.in[2]),
+                           a.at(g.in[3]) + 2 * r, dx);
+      finish_row<P, G>(a, r, dx);
+    }
+  }
+  static void norm_parameter_gradient(args const& a) {
+    PIPE_ISA::norm_parameter_gradient<T>(rows, g.columns, a.at(g.in[0]), a.at(g.in[1]), a.at(g.in[2]), a.at(g.out[0]),
+                                         g.out[1] >= 0 ? a.at(g.out[1] < 0 ? 0 : g.out[1]) : nullptr, a.accumulate);
+  }
+
+  static constexpr extent head_size = g.anchor == op_kind::attention || g.anchor == op_kind::attention_gradient
+                                          ? g.columns / (g.inner > 0 ? g.inner : 1)
+                                          : 1;
+  static constexpr attention_shape attends{P::samples, g.rows, g.rows, g.inner, g.inner, head_size, g.flag};
+  static T scale() { return reciprocal_sqrt(T(head_size)); }
+
+  static void attention(args const& a) {
+    T const* const qkv = a.at(g.in[0]);
+    extent const stride = 3 * g.columns;
+    attention_forward<T>(attends, scale(), {qkv, stride}, {qkv + g.columns, stride}, {qkv + 2 * g.columns, stride},
+                         {a.at(g.out[0]), g.columns}, a.at(g.out[1]), a.workspace);
+  }
+  static void attention_gradient(args const& a) {
+    T const* const qkv = a.at(g.in[1]);
+    T* const d = a.at(g.out[0]);
+    extent const stride = 3 * g.columns;
+    attention_backward<T>(attends, scale(), {qkv, stride}, {qkv + g.columns, stride}, {qkv + 2 * g.columns, stride},
+                          {a.at(g.in[2]), g.columns}, a.at(g.in[3]), {a.at(g.in[0]), g.columns}, {d, stride},
+                          {d + g.columns, stride}, {d + 2 * g.columns, stride}, a.workspace);
+  }
+
+  static void cross_entropy(args const& a) {
+    double sum = 0;
+    for (extent r = 0; r < rows; ++r)
+      sum += cross_entropy_row<g.columns, T>(a.at(g.in[0]) + r * g.columns, a.ids(g.in[1])[r], a.loss_scale,
+                                             a.wants_gradient, static_cast<T*>(a.workspace),
+                                             a.at(g.out[0]) + r * g.columns);
+    *a.loss = sum;
+  }
+  static void squared_error(args const& a) {
+    double sum = 0;
+    for (extent r = 0; r < rows; ++r)
+      sum += squared_error_row<T>(g.columns, a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns, a.loss_scale,
+                                  a.wants_gradient, a.at(g.out[0]) + r * g.columns);
+    *a.loss = sum;
+  }
+
+  static void pointwise(args const& a) {
+    for (extent r = 0; r < rows; ++r) chain<P, G, true>::run_row(a, r, a.at(g.in[0]) + r * g.columns);
+  }
+  static void bias_gradient(args const& a) {
+    column_sums<T>(a.at(g.in[0]), rows, g.columns, g.columns, a.at(g.out[0]), a.accumulate);
+  }
+  static void row_bias_gradient(args const& a) {  // a row of the table is a column of [B, T * C]
+    column_sums<T>(a.at(g.in[0]), P::samples, extent(g.rows) * g.columns, extent(g.rows) * g.columns, a.at(g.out[0]),
+                   a.accumulate);
+  }
+  static void lookup_gradient(args const& a) {
+    T* const table = a.at(g.out[0]);
+    if (!a.accumulate) std::memset(table, 0, sizeof(T) * std::size_t(g.inner) * g.columns);
+    for (extent r = 0; r < rows; ++r) {
+      T const* const dy = a.at(g.in[0]) + r * g.columns;
+      T* const to = table + extent(a.ids(g.in[1])[r]) * g.columns;
+      PIPE_INDEPENDENT
+      for (int c = 0; c < g.columns; ++c) to[c] += dy[c];
+    }
+  }
+};
+
+/// Runs group G of P on one micro-batch.
+template <class P, int G>
+void run(arguments<typename P::element> const& a) {
+  using k = group_kernel<P, G>;
+  constexpr op_kind anchor = k::g.anchor;
+  if constexpr (anchor == op_kind::lookup) k::lookup(a);
+  if constexpr (anchor == op_kind::matmul) k::matmul(a);
+  if constexpr (anchor == op_kind::matmul_input_gradient) k::matmul_input_gradient(a);
+  if constexpr (anchor == op_kind::matmul_weight_gradient) k::matmul_weight_gradient(a);
+  if constexpr (anchor == op_kind::norm) k::norm(a);
+  if constexpr (anchor == op_kind::norm_gradient) k::norm_gradient(a);
+  if constexpr (anchor == op_kind::norm_parameter_gradient) k::norm_parameter_gradient(a);
+  if constexpr (anchor == op_kind::attention) k::attention(a);
+  if constexpr (anchor == op_kind::attention_gradient) k::attention_gradient(a);
+  if constexpr (anchor == op_kind::cross_entropy) k::cross_entropy(a);
+  if constexpr (anchor == op_kind::squared_error) k::squared_error(a);
+  if constexpr (anchor == op_kind::pointwise) k::pointwise(a);
+  if constexpr (anchor == op_kind::bias_gradient) k::bias_gradient(a);
+  if constexpr (anchor == op_kind::row_bias_gradient) k::row_bias_gradient(a);
+  if constexpr (anchor == op_kind::lookup_gradient) k::lookup_gradient(a);
+}
+
+}  // namespace pp::host::PIPE_ISA

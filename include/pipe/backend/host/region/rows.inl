@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Kernels that reduce along rows: norms and losses, with their gradients. A row is in L1 cache between its passes.
+
+namespace pp::host::PIPE_ISA {
+
+/// law: the order of additions depends on the lane count only
+template <class T>
+T sum_of_lanes(vec<T> v) {
+  T sum(0);
+  for (int i = 0; i < lanes<T>; ++i) sum += v[i];
+  return sum;
+}
+
+/// Sum over a row of f(i), f applied to whole vectors first and then to the rest.
+template <class T, class Term>
+T row_sum(int n, Term const& term) {
+  vec<T> sum{};
+  int i = 0;
+  for (; i + lanes<T> <= n; i += lanes<T>) sum += term.vector(i);
+  T total = sum_of_lanes<T>(sum);
+  for (; i < n; ++i) total += term.scalar(i);
+  return total;
+}
+
+template <class T>
+struct plain_term {
+  T const* x;
+  vec<T> vector(int i) const { return load(x + i); }
+  T scalar(int i) const { return x[i]; }
+};
+template <class T>
+struct square_term {
+  T const* x;
+  T mean;
+  vec<T> vector(int i) const {
+    vec<T> const d = load(x + i) - mean;
+    return d * d;
+  }
+  T scalar(int i) const { return (x[i] - mean) * (x[i] - mean); }
+};
+template <class T>
+struct product_term {
+  T const *x, *y;
+  vec<T> vector(int i) const { return load(x + i) * load(y + i); }
+  T scalar(int i) const { return x[i] * y[i]; }
+};
+
+/// 1 / sqrt(x), correctly rounded operations.
+template <class T>
+T reciprocal_sqrt(T x) {
+  return T(1) / std::sqrt(x);
+}
+
+/// y = (x - mean) * rstd * gamma (+ beta); statistics = {mean, rstd}. RMSNorm: mean = 0.
+template <class T>
+void norm_row(int n, bool has_mean, T epsilon, T const* x, T const* gamma, T const* beta, T* statistics, T* y) {
+  T const mean = has_mean ? row_sum<T>(n, plain_term<T>{x}) / T(n) : T(0);
+  T const rstd = reciprocal_sqrt(row_sum<T>(n, square_term<T>{x, mean}) / T(n) + epsilon);
+  statistics[0] = mean;
+  statistics[1] = rstd;
+  int i = 0;
+  for (; i + lanes<T> <= n; i += lanes<T>) {
+    vec<T> v = (load(x + i) - mean) * rstd * load(gamma + i);
+    if (beta != nullptr) v += load(beta + i);
+    save(y + i, v);
+  }
+  for (; i < n; ++i) y[i] = (x[i] - mean) * rstd * gamma[i] + (beta != nullptr ? beta[i] : T(0));
+}
+
+/// dx = rstd * (g - mean(g) - xhat * mean(g * xhat)), g = dy * gamma, xhat = (x - mean) * rstd. RMSNorm: without mean(g).
+template <class T>
+void norm_gradient_row(int n, bool has_mean, T const* dy, T const* x, T const* gamma, T const* statistics, T* dx) {
+  T const mean = statistics[0], rstd = statistics[1];
+  vec<T> sum_g{}, sum_gx{};
+  int i = 0;
+  for (; i + lanes<T> <= n; i += lanes<T>) {
+    vec<T> const g = load(dy + i) * load(gamma + i), xhat = (load(x + i) - mean) * rstd;
+    sum_g += g;
+    sum_gx += g * xhat;
+  }
+  T mean_g = sum_of_lanes<T>(sum_g), mean_gx = sum_of_lanes<T>(sum_gx);
+  for (; i < n; ++i) {
+    T const g = dy[i] * gamma[i];
+    mean_g += g;
+    mean_gx += g * ((x[i] - mean) * rstd);
+  }
+  mean_g = has_mean ? mean_g / T(n) : T(0);
+  mean_gx /= T(n);
+  for (i = 0; i + lanes<T> <= n; i += lanes<T>) {
+    vec<T> const g = load(dy + i) * load(gamma + i), xhat = (load(x + i) - mean) * rstd;
+    save(dx + i, (g - mean_g - xhat * mean_gx) * rstd);
+  }
+  for (; i < n; ++i) dx[i] = (dy[i] * gamma[i] - mean_g - (x[i] - mean) * rstd * mean_gx) * rstd;
+}
+
+/// dgamma[c] (+)= sum over rows of dy * xhat, dbeta[c] (+)= sum over rows of dy; rows in ascending order.
+template <class T>
+void norm_parameter_gradient(extent rows, int n, T const* dy, T const* x, T const* statistics, T* dgamma, T* dbeta,
+                             bool accumulate) {
+  int c = 0;
+  for (; c + lanes<T> <= n; c += lanes<T>) {
+    vec<T> sum_g{}, sum_b{};
+    for (extent r = 0; r < rows; ++r) {
+      vec<T> const d = load(dy + r * n + c);
+      sum_g += d * ((load(x + r * n + c) - statistics[2 * r]) * statistics[2 * r + 1]);
+      sum_b += d;
+    }
+    save(dgamma + c, accumulate ? load(dgamma + c) + sum_g : sum_g);
+    if (dbeta != nullptr) save(dbeta + c, accumulate ? load(dbeta + c) + sum_b : sum_b);
+  }
+  for (; c < n; ++c) {
+    T sum_g(0), sum_b(0);
+    for (extent r = 0; r < rows; ++r) {
+      T const d = dy[r * n + c];
+      sum_g += d * ((x[r * n + c] - statistics[2 * r]) * statistics[2 * r + 1]);
+      sum_b += d;
+    }
+    dgamma[c] = accumulate ? dgamma[c] + sum_g : sum_g;
+    if (dbeta != nullptr) dbeta[c] = accumulate ? dbeta[c] + sum_b : sum_b;
+  }
+}
+
+/// exp(x - top) for a whole row, in blocks of constant length.
+template <int N, class T>
+void shifted_exp(T const* x, T top, T* out) {
+  PIPE_INDEPENDENT
+  for (int i = 0; i < N; ++i) out[i] = math::exp(x[i] - top);
+}
+
+/// One row of logits[V]: returns -log softmax(x)[label], and writes the gradient, (softmax(x) - 1[label]) * scale, which
+/// may overwrite the logits. `e` has room for V elements. label -1: loss 0 and gradient 0.
+template <int N, class T>
+double cross_entropy_row(T const* x, int label, T scale, bool wants_gradient, T* e, T* gradient) {
+  if (label < 0) {
+    if (wants_gradient) std::memset(gradient, 0, sizeof(T) * N);
+    return 0;
+  }
+  constexpr int L = lanes<T>, whole = N / L * L, rest = N - whole;
+  T top = x[0];
+  for (int i = 1; i < N; ++i) top = x[i] > top ? x[i] : top;
+  for (int i = 0; i < whole; i += L) shifted_exp<L>(x + i, top, e + i);
+  if constexpr (rest > 0) shifted_exp<rest>(x + whole, top, e + whole);
+  T const sum = row_sum<T>(N, plain_term<T>{e});
+  double const loss = std::log(double(sum)) + double(top) - double(x[label]);
+  if (wants_gradient) {
+    T const factor = scale / sum;
+    for (int i = 0; i < whole; i += L) save(gradient + i, load(e + i) * factor);
+    for (int i = whole; i < N; ++i) gradient[i] = e[i] * factor;
+    gradient[label] -= scale;
+  }
+  return loss;
+}
+
+/// One row of (x - target)^2: returns the sum and writes 2 (x - target) * scale.
+template <class T>
+double squared_error_row(int n, T const* x, T const* target, T scale, bool wants_gradient, T* gradient) {
+  double sum = 0;
+  for (int i = 0; i < n; ++i) {
+    T const d = x[i] - target[i];
+    sum += double(d) * double(d);
+    if (wants_gradient) gradient[i] = T(2) * d * scale;
+  }
+  return sum;
+}
+
+}  // namespace pp::host::PIPE_ISA

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The register tile: the one inner loop that contraction, attention and convolution share. A tile of Rows x Vectors sums
+// lives in registers while p runs over the shared dimension; A is read one broadcast element at a time through two
+// strides, so a transposed A costs nothing, and B one row of vectors at a time.
+
+namespace pp::host::PIPE_ISA {
+
+/// Where a tile's sums start from and where they go.
+///
+/// from: null for zero, else sums of earlier p, row stride from_stride. add: `to` += the sums, else `to` = the sums.
+template <class T>
+struct tile_ends {
+  T const* from;
+  extent from_stride;
+  T* to;
+  extent to_stride;
+  bool add;
+};
+
+/// to[r, c] (+)= from[r, c] + sum over p of a[r * row + p * column] * b[p * ldb + c],  r < Rows, c < Vectors * lanes
+///
+/// law: every sum is one chain of fused multiply-adds over ascending p, whatever Rows and Vectors are.
+template <int Rows, int Vectors, class T>
+[[gnu::noinline]] void tile(extent k, T const* a, extent row, extent column, T const* b, extent ldb, tile_ends<T> const& ends) {
+  constexpr int Lanes = lanes<T>;
+  vec<T> sum[Rows][Vectors];
+  if (ends.from != nullptr) {
+    T const* from = ends.from;
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r, from += ends.from_stride) {
+#pragma GCC unroll 3
+      for (int c = 0; c < Vectors; ++c) sum[r][c] = load(from + c * Lanes);
+    }
+  } else {
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 3
+      for (int c = 0; c < Vectors; ++c) sum[r][c] = vec<T>{};
+    }
+  }
+  for (extent p = 0; p < k; ++p) {
+    vec<T> right[Vectors];
+#pragma GCC unroll 3
+    for (int c = 0; c < Vectors; ++c) right[c] = load(b + c * Lanes);
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r) {
+      T const left = a[r * row];
+#pragma GCC unroll 3
+      for (int c = 0; c < Vectors; ++c) sum[r][c] += left * right[c];
+    }
+    a += column;
+    b += ldb;
+  }
+  T* to = ends.to;
+  if (ends.add) {
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r, to += ends.to_stride) {
+#pragma GCC unroll 3
+      for (int c = 0; c < Vectors; ++c) save(to + c * Lanes, load(to + c * Lanes) + sum[r][c]);
+    }
+  } else {
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r, to += ends.to_stride) {
+#pragma GCC unroll 3
+      for (int c = 0; c < Vectors; ++c) save(to + c * Lanes, sum[r][c]);
+    }
+  }
+}
+
+/// The largest tile: as many sums as the region's registers hold beside one row of B and one element of A.
+inline constexpr int tile_rows = PIPE_TILE_ROWS;
+inline constexpr int tile_vectors = PIPE_TILE_VECTORS;
+
+/// Columns of the widest tile.
+template <class T>
+inline constexpr int tile_columns = tile_vectors * lanes<T>;
+
+/// Rows of the next tile when `left` rows are to do: a power of two, so that few tiles are compiled.
+inline int next_tile_rows(extent left) {
+  if (left >= tile_rows) return tile_rows;
+  return left >= 4 ? 4 : left >= 2 ? 2 : 1;
+}
+
+/// Vectors of the next tile when `left` are to do: full tiles, but two pairs instead of three and a lonely one.
+inline int next_tile_vectors(extent left) {
+  if (left >= tile_vectors && (left != 4 || tile_vectors != 3)) return tile_vectors;
+  return left >= 2 ? 2 : 1;
+}
+
+template <int Vectors, class T>
+void tile_of(int rows, extent k, T const* a, extent row, extent column, T const* b, extent ldb, tile_ends<T> const& ends) {
+  switch (rows) {
+    case 1: return tile<1, Vectors>(k, a, row, column, b, ldb, ends);
+    case 2: return tile<2, Vectors>(k, a, row, column, b, ldb, ends);
+    case 4: return tile<4, Vectors>(k, a, row, column, b, ldb, ends);
+    default: return tile<tile_rows, Vectors>(k, a, row, column, b, ldb, ends);
+  }
+}
+
+/// The tile of the given size; rows from next_tile_rows, vectors from next_tile_vectors.
+template <class T>
+void tile_of(int rows, int vectors, extent k, T const* a, extent row, extent column, T const* b, extent ldb,
+             tile_ends<T> const& ends) {
+  if (vectors == 1) return tile_of<1>(rows, k, a, row, column, b, ldb, ends);
+  if (vectors == 2) return tile_of<2>(rows, k, a, row, column, b, ldb, ends);
+  return tile_of<tile_vectors>(rows, k, a, row, column, b, ldb, ends);
+}
+
+}  // namespace pp::host::PIPE_ISA

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Data movement beside the contractions: the transposed copy of a weight, made once per optimizer update so that every
+// backward contraction reads its B row-major, and the bias gradient's sum over rows.
+
+namespace pp::host::PIPE_ISA {
+
+/// One exchange of a transposition: lanes whose number has bit Step move between the two rows.
+template <class T, int Step, int... Lane>
+[[gnu::always_inline]] inline void exchange(vec<T>& low, vec<T>& high, std::integer_sequence<int, Lane...>) {
+  constexpr int Lanes = lanes<T>;
+  vec<T> const a = low, b = high;
+  low = __builtin_shufflevector(a, b, ((Lane & Step) != 0 ? Lane - Step + Lanes : Lane)...);
+  high = __builtin_shufflevector(a, b, ((Lane & Step) != 0 ? Lane + Lanes : Lane + Step)...);
+}
+
+template <int Step, class T>
+[[gnu::always_inline]] inline void exchange_rows(vec<T> (&row)[lanes<T>]) {
+  if constexpr (Step < lanes<T>) {
+#pragma GCC unroll 16
+    for (int r = 0; r < lanes<T>; ++r)
+      if ((r & Step) == 0) exchange<T, Step>(row[r], row[r + Step], std::make_integer_sequence<int, lanes<T>>{});
+    exchange_rows<2 * Step, T>(row);
+  }
+}
+
+/// A square of lanes x lanes elements, in registers.
+template <class T>
+void transpose_square(T const* in, extent in_stride, T* out, extent out_stride) {
+  vec<T> row[lanes<T>];
+#pragma GCC unroll 16
+  for (int r = 0; r < lanes<T>; ++r) row[r] = load(in + r * in_stride);
+  exchange_rows<1, T>(row);
+#pragma GCC unroll 16
+  for (int r = 0; r < lanes<T>; ++r) save(out + r * out_stride, row[r]);
+}
+
+/// out[c * out_stride + r] = in[r * in_stride + c]
+///
+/// In squares of a cache line's side, so that lines are read and written whole: at large power-of-two strides a line would
+/// otherwise be evicted before its next element is touched.
+template <class T>
+void transpose(T const* in, extent rows, extent columns, extent in_stride, T* out, extent out_stride) {
+  constexpr int Lanes = lanes<T>, Side = static_cast<int>(widest_vector_bytes / sizeof(T));
+  for (extent line_r = 0; line_r < rows; line_r += Side)
+    for (extent line_c = 0; line_c < columns; line_c += Side)
+      for (extent c0 = line_c; c0 < columns && c0 < line_c + Side; c0 += Lanes)
+        for (extent r0 = line_r; r0 < rows && r0 < line_r + Side; r0 += Lanes) {
+          T const* const from = in + r0 * in_stride + c0;
+          T* const to = out + c0 * out_stride + r0;
+          if (rows - r0 >= Lanes && columns - c0 >= Lanes) {
+            transpose_square(from, in_stride, to, out_stride);
+          } else {
+            for (extent c = 0; c < columns - c0 && c < Lanes; ++c)
+              for (extent r = 0; r < rows - r0 && r < Lanes; ++r) to[c * out_stride + r] = from[r * in_stride + c];
+          }
+        }
+}
+
+/// out[c * rows + r] = in[r * columns + c], both dense.
+template <class T>
+void transpose(T const* in, extent rows, extent columns, T* out) {
+  transpose(in, rows, columns, columns, out, rows);
+}
+
+/// out[c] (+)= sum over rows of in[r * stride + c]; accumulate adds the finished sum once.
+///
+/// law: each sum runs over ascending r from zero, whatever the number of columns
+template <class T>
+void column_sums(T const* in, extent rows, extent columns, extent stride, T* out, bool accumulate) {
+  constexpr int Lanes = lanes<T>, Wide = 4 * Lanes;
+  extent c = 0;
+  for (; c + Wide <= columns; c += Wide) {
+    vec<T> sum[4] = {};
+    for (extent r = 0; r < rows; ++r) {
+#pragma GCC unroll 4
+      for (int v = 0; v < 4; ++v) sum[v] += load(in + r * stride + c + v * Lanes);
+    }
+    for (int v = 0; v < 4; ++v) save(out + c + v * Lanes, accumulate ? load(out + c + v * Lanes) + sum[v] : sum[v]);
+  }
+  for (; c + Lanes <= columns; c += Lanes) {
+    vec<T> sum{};
+    for (extent r = 0; r < rows; ++r) sum += load(in + r * stride + c);
+    save(out + c, accumulate ? load(out + c) + sum : sum);
+  }
+  for (; c < columns; ++c) {
+    T sum(0);
+    for (extent r = 0; r < rows; ++r) sum += in[r * stride + c];
+    out[c] = accumulate ? out[c] + sum : sum;
+  }
+}
+
+}  // namespace pp::host::PIPE_ISA

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The region's vector type. GCC vector extensions give element-wise arithmetic and scalar broadcast on every compiler we
+// use, stay in registers, and need no intrinsics header.
+
+namespace pp::host::PIPE_ISA {
+
+template <class T>
+struct vector_of {
+  static constexpr int lanes = PIPE_VECTOR_BYTES / static_cast<int>(sizeof(T));
+  typedef T type __attribute__((vector_size(PIPE_VECTOR_BYTES)));
+  /// The same value in memory: at any element's address, and allowed to alias arrays of T.
+  typedef T unaligned __attribute__((vector_size(PIPE_VECTOR_BYTES), aligned(sizeof(T)), may_alias));
+};
+
+template <class T>
+using vec = typename vector_of<T>::type;
+
+template <class T>
+inline constexpr int lanes = vector_of<T>::lanes;
+
+template <class T>
+[[gnu::always_inline]] inline vec<T> load(T const* from) {
+  return *reinterpret_cast<typename vector_of<T>::unaligned const*>(from);
+}
+
+template <class T>
+[[gnu::always_inline]] inline void save(T* to, vec<T> value) {
+  *reinterpret_cast<typename vector_of<T>::unaligned*>(to) = value;
+}
+
+/// An integer as wide as T, for masks.
+template <class T>
+using bits_of = std::conditional_t<sizeof(T) == 4, int, long long>;
+
+/// The first `count` lanes of x, 0 <= count <= lanes; the others are `rest`.
+template <class T>
+[[gnu::always_inline]] inline vec<T> keep_first(vec<T> x, extent count, vec<T> rest) {
+  using mask = vec<bits_of<T>>;
+  constexpr int Lanes = lanes<T>;
+  bits_of<T> lane[Lanes];
+  for (int l = 0; l < Lanes; ++l) lane[l] = l < static_cast<bits_of<T>>(count) ? -1 : 0;
+  mask const keep = load(lane);
+  return reinterpret_cast<vec<T>>((reinterpret_cast<mask>(x) & keep) | (reinterpret_cast<mask>(rest) & ~keep));
+}
+
+}  // namespace pp::host::PIPE_ISA

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The one family of macros: what differs between compilers is named here and nowhere else. A user defines none of them.
+#pragma once
+
+#define PIPE_VERSION_MAJOR 0
+#define PIPE_VERSION_MINOR 1
+#define PIPE_VERSION_PATCH 0
+
+#if !defined(_MSVC_LANG) && __cplusplus < 202002L
+#error "pipe needs C++20: compile with -std=c++20"
+#endif
+
+/// Marks a function that CUDA device code may call as well as the host.
+#ifdef __CUDACC__
+#define PIPE_HD __host__ __device__
+#else
+#define PIPE_HD
+#endif
+
+/// A value that the compiler may not merge with the operation that follows: `seal(a * b) + c` stays two roundings, so
+/// that a fused chain of formulas gives the bits of the same formulas run one by one. clang++ never contracts across
+/// expressions and needs no help; nvcc's front end knows no such barrier.
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
+#define PIPE_SEAL(x) __builtin_assoc_barrier(x)
+#else
+#define PIPE_SEAL(x) (x)
+#endif
+
+/// The loop that follows touches no memory through two names in a way that matters: it may be vectorised without checks.
+#if defined(__clang__)
+#define PIPE_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__) && !defined(__CUDA_ARCH__)
+#define PIPE_INDEPENDENT _Pragma("GCC ivdep")
+#else
+#define PIPE_INDEPENDENT
+#endif

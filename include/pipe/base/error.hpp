@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What goes wrong at run time arrives as a `pp::error`: one sentence that says what, where, what was expected and what was
+// found. What can be known earlier never gets here: it is a compile-time diagnostic (see graph/diagnostics.hpp).
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace pp {
+
+/// Base of everything the library throws.
+struct error : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Input that cannot be used: a token out of range, a batch of the wrong size, text too short.
+struct data_error : error {
+  using error::error;
+};
+
+/// A step whose loss or gradient is not a finite number. Parameters and optimizer state are as before the step.
+struct not_finite : error {
+  using error::error;
+};
+
+/// A rank waited longer than the deadline, or another rank failed while it waited.
+struct rank_error : error {
+  using error::error;
+};
+
+}  // namespace pp

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// An array that constexpr functions return and that may be empty.
+#pragma once
+
+#include <pipe/base/config.hpp>
+
+namespace pp {
+
+template <class T, int Count>
+struct list {
+  T items[Count > 0 ? Count : 1]{};
+  PIPE_HD constexpr T& operator[](int i) { return items[i]; }
+  PIPE_HD constexpr T const& operator[](int i) const { return items[i]; }
+  static constexpr int size() { return Count; }
+};
+
+}  // namespace pp

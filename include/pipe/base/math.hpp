@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The elementary functions that kernels use. For float on the host they are own polynomials without a branch or a call, so
+// that g++ -O2 turns a loop of constant length over them into vector code; the C library's cannot be vectorised and its
+// sqrt sets errno. For double, which serves gradient checks, and on the device they are the platform's. The polynomials
+// were fitted for this file (weighted minimax by reweighted least squares).
+//
+// Whoever edits: g++ 12 gives up on a loop in which two float comparisons follow each other directly, so every function
+// has one symmetric clamp at most.
+#pragma once
+
+#include <cmath>
+
+#include <pipe/base/config.hpp>
+
+namespace pp {
+namespace math {
+
+PIPE_HD inline unsigned bits(float x) { return __builtin_bit_cast(unsigned, x); }
+PIPE_HD inline float from_bits(unsigned x) { return __builtin_bit_cast(float, x); }
+
+/// All ones if the highest bit is set, else 0.
+PIPE_HD inline unsigned sign_mask(unsigned x) { return static_cast<unsigned>(static_cast<int>(x) >> 31); }
+
+/// |x| but at most `limit`; NaN stays NaN.
+PIPE_HD inline float clamped_magnitude(float x, float limit) {
+  float const a = __builtin_fabsf(x);
+  return a > limit ? limit : a;
+}
+
+/// e^x = power * (1 + rest), power = 2^round(x / log 2); relative error of `rest` below 2^-24. |x| <= 88.
+struct split_exp {
+  float power, rest;
+};
+
+PIPE_HD inline split_exp exp_parts(float x) {
+  constexpr float shift = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer, held in the low bits
+  float const shifted = x * 1.4426950409f + shift;
+  float const n = shifted - shift;
+  float const r = (x - n * 0.693359375f) - n * -2.1219444006e-4f;
+  float p = 1.381683948e-3f;
+  p = p * r + 8.368762146e-3f;
+  p = p * r + 4.166835811e-2f;
+  p = p * r + 0.1666652025f;
+  p = p * r + 0.499999935f;
+  return split_exp{from_bits((bits(shifted) << 23) + 0x3f800000u), p * (r * r) + r};
+}
+
+/// e^x - 1 without cancellation near 0. |x| <= 88.
+PIPE_HD inline float expm1_parts(float x) {
+  split_exp const e = exp_parts(x);
+  return e.power * e.rest + (e.power - 1.0f);
+}
+
+/// e^x within 2 units in the last place for |x| <= 87; beyond it stays at e^87 or e^-87 (1.6e-38), never 0 or infinity.
+template <class T>
+PIPE_HD inline T exp(T x) {
+#ifndef __CUDA_ARCH__
+  if constexpr (sizeof(T) == sizeof(float)) {
+    split_exp const e = exp_parts(__builtin_copysignf(clamped_magnitude(x, 87.0f), x));
+    return PIPE_SEAL(e.power * e.rest + e.power);
+  } else
+#endif
+    return std::exp(x);
+}
+
+/// 1 / (1 + e^-x) within 3 units in the last place for |x| <= 87.
+template <class T>
+PIPE_HD inline T sigmoid(T x) {
+  return PIPE_SEAL(T(1) / (T(1) + math::exp(-x)));
+}
+
+/// tanh within 3 units in the last place, near 0 too.
+template <class T>
+PIPE_HD inline T tanh(T x) {
+#ifndef __CUDA_ARCH__
+  if constexpr (sizeof(T) == sizeof(float)) {
+    float const e = expm1_parts(2.0f * clamped_magnitude(x, 10.0f));
+    return __builtin_copysignf(e / (e + 2.0f), x);
+  } else
+#endif
+    return std::tanh(x);
+}
+
+/// The error function within 3.5 units in the last place, near 0 too: 1 - e^-g(|x|), where g = -log(erfc) is nearly a parabola.
+template <class T>
+PIPE_HD inline T erf(T x) {
+#ifndef __CUDA_ARCH__
+  if constexpr (sizeof(T) == sizeof(float)) {
+    float const a = clamped_magnitude(x, 3.93f);
+    float g = -9.24647584e-6f;
+    g = g * a + 1.175639771e-4f;
+    g = g * a - 6.326070806e-4f;
+    g = g * a + 1.666707258e-3f;
+    g = g * a - 1.601872074e-4f;
+    g = g * a - 1.915311485e-2f;
+    g = g * a + 0.1027778298f;
+    g = g * a + 0.6366193826f;
+    g = g * a + 1.128379172f;
+    return __builtin_copysignf(expm1_parts(-(g * a)), x);
+  } else
+#endif
+    return std::erf(x);
+}
+
+/// The natural logarithm within 2 units in the last place for normal x > 0; +0 and subnormal x give -infinity, a set sign NaN.
+template <class T>
+PIPE_HD inline T log(T x) {
+#ifndef __CUDA_ARCH__
+  if constexpr (sizeof(T) == sizeof(float)) {
+    // x = 2^n * (1 + f) with 1 + f in [sqrt(1/2), sqrt(2))
+    unsigned const from_root = bits(x) - 0x3f3504f3u;
+    float const n = static_cast<float>(static_cast<int>(from_root) >> 23);
+    float const f = from_bits((from_root & 0x007fffffu) + 0x3f3504f3u) - 1.0f;
+    float p = 6.746468625e-2f;
+    p = p * f - 0.1167621805f;
+    p = p * f + 0.1188856162f;
+    p = p * f - 0.1240552281f;
+    p = p * f + 0.1421948912f;
+    p = p * f - 0.166679969f;
+    p = p * f + 0.2000212153f;
+    p = p * f - 0.2500000963f;
+    p = p * f + 0.3333331257f;
+    float const square = f * f;
+    float const small = p * (square * f) + n * -2.1219444006e-4f - 0.5f * square;
+    float const result = (small + f) + n * 0.693359375f;
+    // The rest by masks made of sign bits, as comparisons would not vectorise here: less than the smallest normal number
+    // counts as 0, infinity stays, and what is beyond it or has its sign set makes NaN (all ones).
+    unsigned const x_bits = bits(x), zero = sign_mask(x_bits - 0x00800000u), endless = sign_mask(0x7f7fffffu - x_bits);
+    unsigned const nan = sign_mask(x_bits) | sign_mask(0x7f800000u - x_bits);
+    return from_bits((bits(result) & ~(zero | endless)) | (0xff800000u & zero) | (0x7f800000u & endless) | nan);
+  } else
+#endif
+    return std::log(x);
+}
+
+/// 1 / sqrt(x) within 2 units in the last place for normal x > 0.
+template <class T>
+PIPE_HD inline T rsqrt(T x) {
+#ifndef __CUDA_ARCH__
+  if constexpr (sizeof(T) == sizeof(float)) {
+    // Newton's iteration from half the exponent. The last step works on the residual, which is small and rounds little.
+    float y = from_bits(0x5f3759dfu - (bits(x) >> 1));
+    float const half = 0.5f * x;
+    y = y * (1.5f - half * y * y);
+    y = y * (1.5f - half * y * y);
+    return y + y * (0.5f - half * y * y);
+  } else
+#endif
+    return T(1) / std::sqrt(x);
+}
+
+/// The square root; 0 gives 0. For float within 1 unit in the last place for normal x.
+template <class T>
+PIPE_HD inline T sqrt(T x) {
+#ifndef __CUDA_ARCH__
+  if constexpr (sizeof(T) == sizeof(float)) {
+    float const r = math::rsqrt(x), root = x * r;
+    return PIPE_SEAL(root + 0.5f * r * (x - root * root));
+  } else
+#endif
+    return std::sqrt(x);
+}
+
+}  // namespace math
+
+using math::erf, math::exp, math::log, math::rsqrt, math::sigmoid, math::sqrt, math::tanh;
+
+}  // namespace pp

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Random numbers that depend on a counter instead of a history: bits are a function of (key, counter), so the same
+// parameter gets the same initial values and the same sample the same dropout mask wherever and in whatever order they are
+// drawn. Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011 (Philox4x32-10).
+#pragma once
+
+#include <cstdint>
+
+#include <pipe/base/config.hpp>
+
+namespace pp {
+
+struct philox_block {
+  std::uint32_t word[4];
+};
+
+/// law: a bijection of the counter for each key; known answers in tests/base/philox.cpp.
+PIPE_HD constexpr philox_block philox(philox_block counter, std::uint32_t key0, std::uint32_t key1) {
+  for (int round = 0; round < 10; ++round) {
+    std::uint64_t const a = std::uint64_t(0xD2511F53u) * counter.word[0];
+    std::uint64_t const b = std::uint64_t(0xCD9E8D57u) * counter.word[2];
+    counter = philox_block{{std::uint32_t(b >> 32) ^ counter.word[1] ^ key0, std::uint32_t(b),
+                            std::uint32_t(a >> 32) ^ counter.word[3] ^ key1, std::uint32_t(a)}};
+    key0 += 0x9E3779B9u;
+    key1 += 0xBB67AE85u;
+  }
+  return counter;
+}
+
+/// Four words for element block `index` of stream `stream` under `seed`.
+PIPE_HD constexpr philox_block random_block(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
+  return philox(philox_block{{std::uint32_t(index), std::uint32_t(index >> 32), std::uint32_t(stream),
+                              std::uint32_t(stream >> 32)}},
+                std::uint32_t(seed), std::uint32_t(seed >> 32));
+}
+
+/// Uniform in (0, 1): 24 bits, never 0 and never 1.
+PIPE_HD constexpr float unit_uniform(std::uint32_t word) { return (float(word >> 8) + 0.5f) * (1.0f / 16777216.0f); }
+
+}  // namespace pp

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What an op costs, per sample: floating-point operations and bytes moved. The partition balances an estimate of time made
+// from the two.
+#pragma once
+
+#include <pipe/graph/op.hpp>
+
+namespace pp {
+
+struct cost {
+  long flops = 0;
+  long bytes = 0;
+  constexpr cost& operator+=(cost const& other) {
+    flops += other.flops;
+    bytes += other.bytes;
+    return *this;
+  }
+};
+
+/// One multiply-add is two FLOPs; an element of a map, a norm or a softmax counts as eight. Bytes are those of fp32 operands
+/// read and written once, parameters left out (they are shared by all samples of a micro-batch).
+constexpr cost cost_of(op const& o) {
+  long const results = long(o.rows) * o.columns;
+  switch (o.kind) {
+    case op_kind::matmul:
+    case op_kind::matmul_input_gradient:
+    case op_kind::matmul_weight_gradient:
+      return {2 * results * o.inner, 4 * (results + long(o.rows) * o.inner)};
+    // Scores and their product with V: 4 T^2 C, half of it when causal; backward has five such products instead of two.
+    case op_kind::attention: return {(o.flag ? 2 : 4) * results * o.rows + 8 * results, 16 * results};
+    case op_kind::attention_gradient: return {(o.flag ? 5 : 10) * results * o.rows + 8 * results, 32 * results};
+    case op_kind::lookup:
+    case op_kind::lookup_gradient:
+    case op_kind::bias:
+    case op_kind::row_bias:
+    case op_kind::bias_gradient:
+    case op_kind::row_bias_gradient: return {results, 8 * results};
+    case op_kind::add: return {results, 12 * results};
+    default: return {8 * results, 12 * results};
+  }
+}
+
+/// FLOPs that a host core does in the time it moves one byte through its outer caches (247 GF/s against some 30 GB/s).
+inline constexpr long flops_per_byte = 8;
+
+/// Estimated time in units of one FLOP at full speed.
+constexpr long estimated_time(cost const& c) { return c.flops + flops_per_byte * c.bytes; }
+
+}  // namespace pp

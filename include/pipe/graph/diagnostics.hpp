@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// How a wrong model becomes one readable line. Passes find the first fault and keep it as a value; at the outermost template
+// that value selects one of the types in namespace `wrong`, none of which is ever defined. Asking for the size of an
+// undefined type is one error in every compiler, and its line spells the whole type: what is wrong, in which layer, what
+// was expected and what was found. docs/reference/errors.md has a paragraph and the mend for each.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+#include <pipe/base/shape.hpp>
+#include <pipe/graph/layers.hpp>
+
+namespace pp {
+
+enum class fault_kind : unsigned char {
+  none,
+  first_item_is_not_an_input,
+  input_is_not_first,
+  loss_is_missing,
+  loss_is_not_last,
+  needs_real_numbers,
+  needs_token_ids,
+  residual_changes_the_shape,
+  heads_do_not_divide,
+  size_not_positive,
+  no_layers,
+};
+
+/// The first thing wrong with a model, or nothing. `expected` and `found` are shapes or single numbers, as the kind says.
+struct model_fault {
+  fault_kind what = fault_kind::none;
+  int layer = 0;  // top-level position, from 0, in the opened list that `explain` prints
+  int leaf = -1;  // the layer type, as an index into the model's leaf types
+  shape expected{}, found{};
+  constexpr bool ok() const { return what == fault_kind::none; }
+};
+
+/// Words of the messages: `Layer<3>`, `Expected<128, 384>`, `Found<128, 100>`.
+template <int Position>
+struct Layer;
+template <int... Extents>
+struct Expected;
+template <int... Extents>
+struct Found;
+
+namespace wrong {
+template <class... What>
+struct first_item_of_a_model_must_be_its_input;
+template <class... What>
+struct input_must_be_the_first_item_of_a_model;
+template <class... What>
+struct loss_is_missing_at_the_end_of_the_model;
+template <class... What>
+struct loss_must_be_the_last_item_of_a_model;
+template <class... What>
+struct layer_needs_real_numbers_but_gets_token_ids;
+template <class... What>
+struct layer_needs_token_ids_but_gets_real_numbers;
+template <class... What>
+struct residual_must_keep_the_shape;
+template <class... What>
+struct heads_do_not_divide_the_width;
+template <class... What>
+struct size_must_be_positive;
+template <class... What>
+struct model_needs_at_least_one_layer;
+}  // namespace wrong
+
+/// What a correct model is diagnosed with.
+struct nothing_wrong {};
+
+template <template <int...> class Word, shape S>
+struct spell {
+  template <class>
+  struct over;
+  template <std::size_t... I>
+  struct over<std::index_sequence<I...>> {
+    using type = Word<S.extent[I]...>;
+  };
+  using type = typename over<std::make_index_sequence<S.rank>>::type;
+};
+
+/// The type whose name is the message of fault `F`, in a model with leaf layer types `Leaves`.
+template <model_fault F, class Leaves>
+constexpr auto diagnose() {
+  if constexpr (F.ok()) {
+    return std::type_identity<nothing_wrong>{};
+  } else {
+    using at = Layer<F.layer>;
+    using type = leaf_at<F.leaf, Leaves>;
+    using expected = typename spell<Expected, F.expected>::type;
+    using found = typename spell<Found, F.found>::type;
+    using enum fault_kind;
+    if constexpr (F.what == first_item_is_not_an_input)
+      return std::type_identity<wrong::first_item_of_a_model_must_be_its_input<type>>{};
+    else if constexpr (F.what == input_is_not_first)
+      return std::type_identity<wrong::input_must_be_the_first_item_of_a_model<at, type>>{};
+    else if constexpr (F.what == loss_is_missing)
+      return std::type_identity<wrong::loss_is_missing_at_the_end_of_the_model<at, type>>{};
+    else if constexpr (F.what == loss_is_not_last)
+      return std::type_identity<wrong::loss_must_be_the_last_item_of_a_model<at, type>>{};
+    else if constexpr (F.what == needs_real_numbers)
+      return std::type_identity<wrong::layer_needs_real_numbers_but_gets_token_ids<at, type, found>>{};
+    else if constexpr (F.what == needs_token_ids)
+      return std::type_identity<wrong::layer_needs_token_ids_but_gets_real_numbers<at, type, found>>{};
+    else if constexpr (F.what == residual_changes_the_shape)
+      return std::type_identity<wrong::residual_must_keep_the_shape<at, type, expected, found>>{};
+    else if constexpr (F.what == heads_do_not_divide)
+      return std::type_identity<wrong::heads_do_not_divide_the_width<at, type, found>>{};
+    else if constexpr (F.what == size_not_positive)
+      return std::type_identity<wrong::size_must_be_positive<at, type, found>>{};
+    else
+      return std::type_identity<wrong::model_needs_at_least_one_layer<>>{};
+  }
+}
+
+}  // namespace pp

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Reverse-mode differentiation of a graph, one rule per kind of op. Input gradients and weight gradients come out as two
+// separate lists, because a schedule may run them at different times: every stage has forward, B and W from the start.
+#pragma once
+
+#include <pipe/graph/graph.hpp>
+
+namespace pp {
+
+struct gradient_size {
+  int input_ops = 0, weight_ops = 0, values = 0;
+};
+
+/// The backward ops of a graph.
+///
+/// law: input_ops and weight_ops are in an order in which they can run, units descending; weight op w may run as soon as the
+/// input ops of all forward ops after w's origin have run. `values` continues the numbering of the forward graph's.
+template <graph_size Forward, gradient_size Size>
+struct gradient_graph {
+  static constexpr gradient_size size = Size;
+  op input_ops[Size.input_ops + 1];
+  op weight_ops[Size.weight_ops + 1];
+  value values[Size.values + 1];
+  operand entering[Forward.units + 1];   // [u]: gradient of what unit u reads from the units before it
+  bool transposed[Forward.parameters + 1];  // an input gradient reads this parameter transposed
+};
+
+/// Walks a graph backwards. Without room it only counts.
+template <graph_size Forward, gradient_size Room = gradient_size{}>
+class differentiator {
+ public:
+  static constexpr bool keeps = Room.input_ops + Room.weight_ops > 0;
+
+  constexpr explicit differentiator(graph<Forward> const& g) : g_(g) { mark_needed(); }
+
+  constexpr void run() {
+    int unit = Forward.units;
+    for (int i = Forward.ops - 1; i >= 0; --i) {
+      while (unit > g_.ops[i].unit + 1) enter(--unit);
+      rule(g_.ops[i]);
+    }
+    while (unit > 0) enter(--unit);
+  }
+  constexpr gradient_size sizes() const { return sizes_; }
+  constexpr gradient_graph<Forward, Room> const& result() const { return out_; }
+
+ private:
+  /// A value needs a gradient if a parameter or another such value went into it.
+  constexpr void mark_needed() {
+    for (int i = 0; i < Forward.ops; ++i) {
+      op const& o = g_.ops[i];
+      bool needed = false;
+      for (operand const& in : o.in)
+        needed = needed || in.where == space::parameter || (in.where == space::value && needed_[in.index]);
+      needed_[o.out[0].index] = needed;
+    }
+  }
+  constexpr bool needs(operand x) const { return x.where == space::value && needed_[x.index]; }
+
+  /// All ops of unit u and after are differentiated: what is the gradient of unit u's input?
+  constexpr void enter(int u) {
+    if constexpr (keeps)
+      if (u > 0 && g_.units[u - 1].result.where == space::value)
+        out_.entering[u] = gradient_[g_.units[u - 1].result.index];
+  }
+
+  constexpr void rule(op const& o) {
+    operand const x = o.in[0];
+    operand const dy = gradient_[o.out[0].index];
+    switch (o.kind) {
+      case op_kind::cross_entropy:
+      case op_kind::squared_error: gradient_[x.index] = o.out[0]; break;
+      case op_kind::matmul:
+        weight(op_kind::matmul_weight_gradient, o, {x, dy}, o.in[1]);
+        if (needs(x)) {
+          if constexpr (keeps) out_.transposed[o.in[1].index] = true;
+          op d = backward(op_kind::matmul_input_gradient, o, {dy, operand{space::parameter_transposed, o.in[1].index}});
+          d.columns = o.inner;
+          d.inner = o.columns;
+          input(d, x);
+        }
+        break;
+      case op_kind::bias:
+        weight(op_kind::bias_gradient, o, {dy}, o.in[1]);
+        contribute(o, x, dy);
+        break;
+      case op_kind::row_bias:
+        weight(op_kind::row_bias_gradient, o, {dy}, o.in[1]);
+        contribute(o, x, dy);
+        break;
+      case op_kind::map:
+        if (needs(x)) input(backward(op_kind::map_gradient, o, {dy, o.flag ? o.out[0] : x}), x);
+        break;
+      case op_kind::add:
+        contribute(o, x, dy);
+        contribute(o, o.in[1], dy);
+        break;
+      case op_kind::norm:
+        weight(op_kind::norm_parameter_gradient, o, {dy, x, o.out[1]}, o.in[1], o.in[2]);
+        if (needs(x)) input(backward(op_kind::norm_gradient, o, {dy, x, o.in[1], o.out[1]}), x);
+        break;
+      case op_kind::attention:
+        if (needs(x)) input(backward(op_kind::attention_gradient, o, {dy, x, o.out[0], o.out[1]}), x, 3 * o.columns);
+        break;
+      case op_kind::lookup: weight(op_kind::lookup_gradient, o, {dy, x}, o.in[1]); break;
+      default: break;
+    }
+  }
+
+  struct inputs {
+    operand a{}, b{}, c{}, d{};
+  };
+  static constexpr op backward(op_kind kind, op const& o, inputs in) {
+    op d = o;
+    d.kind = kind;
+    d.in[0] = in.a;
+    d.in[1] = in.b;
+    d.in[2] = in.c;
+    d.in[3] = in.d;
+    d.out[0] = operand{};
+    d.out[1] = operand{};
+    return d;
+  }
+  constexpr void weight(op_kind kind, op const& o, inputs in, operand p, operand second = operand{}) {
+    if constexpr (keeps) {
+      op d = backward(kind, o, in);
+      d.out[0] = operand{space::parameter_gradient, p.index};
+      if (second.where == space::parameter) d.out[1] = operand{space::parameter_gradient, second.index};
+      out_.weight_ops[sizes_.weight_ops] = d;
+    }
+    ++sizes_.weight_ops;
+  }
+  /// Adds input-gradient op d, whose result is a contribution to the gradient of x.
+  constexpr void input(op d, operand x) { input(d, x, d.columns); }
+  constexpr void input(op d, operand x, int columns) {
+    d.out[0] = new_value(long(d.rows) * columns, d.unit);
+    push(d);
+    d.columns = columns;
+    contribute(d, x, d.out[0]);
+  }
+  /// The gradient of x is the sum over its readers. The newest term comes first, so that the sum can join its kernel.
+  constexpr void contribute(op const& o, operand x, operand d) {
+    if (!needs(x)) return;
+    operand& total = gradient_[x.index];
+    if (total.where == space::none) {
+      total = d;
+      return;
+    }
+    op sum = backward(op_kind::add, o, {d, total});
+    sum.flag = false;
+    sum.inner = 0;
+    sum.epsilon = 0;
+    sum.out[0] = new_value(long(o.rows) * o.columns, o.unit);
+    push(sum);
+    total = sum.out[0];
+  }
+  constexpr void push(op const& d) {
+    if constexpr (keeps) out_.input_ops[sizes_.input_ops] = d;
+    ++sizes_.input_ops;
+  }
+  constexpr operand new_value(long elements, short unit) {
+    if constexpr (keeps) out_.values[sizes_.values] = value{elements, unit};
+    return value_operand(Forward.values + sizes_.values++);
+  }
+
+  graph<Forward> const& g_;
+  gradient_size sizes_{};
+  bool needed_[Forward.values + 1]{};
+  operand gradient_[Forward.values + 1]{};
+  gradient_graph<Forward, Room> out_{};
+};
+
+template <graph_size Forward>
+constexpr gradient_size count_gradients(graph<Forward> const& g) {
+  differentiator<Forward> d(g);
+  d.run();
+  return d.sizes();
+}
+
+template <gradient_size Size, graph_size Forward>
+constexpr gradient_graph<Forward, Size> differentiate(graph<Forward> const& g) {
+  differentiator<Forward, Size> d(g);
+  d.run();
+  return d.result();
+}
+
+}  // namespace pp

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A model as a value: its forward ops in order, the values they make, its parameters, and the layer boundaries at which
+// it may be cut. Sizes are exact, because a constant with unused room is paid for at every copy.
+#pragma once
+
+#include <pipe/base/static_vector.hpp>
+#include <pipe/graph/op.hpp>
+
+namespace pp {
+
+struct graph_size {
+  int ops = 0, values = 0, parameters = 0, units = 0;
+};
+
+/// One top-level layer: which ops, values and parameters are its own, and the shape that leaves it.
+struct unit_record {
+  int first_op, first_value, first_parameter;
+  short leaf;      // its layer type
+  operand result;  // what the next layer reads
+  shape out;
+};
+
+/// law: ops are in an order in which they can run; op i of unit u has unit u, and units are ascending over ops, values and
+/// parameters. units[size.units] is an end marker.
+template <graph_size Size>
+struct graph {
+  static constexpr graph_size size = Size;
+  op ops[Size.ops + 1];
+  value values[Size.values + 1];
+  parameter parameters[Size.parameters + 1];
+  unit_record units[Size.units + 1];
+  shape input, output;
+  bool input_is_ids;
+
+  constexpr int first_op(int unit) const { return units[unit].first_op; }
+  constexpr int first_value(int unit) const { return units[unit].first_value; }
+  constexpr int first_parameter(int unit) const { return units[unit].first_parameter; }
+  constexpr op const& loss() const { return ops[Size.ops - 1]; }
+};
+
+}  // namespace pp

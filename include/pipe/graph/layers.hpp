@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The front end's only type lists. A layer is a type with a static `describe(builder&)`; one made of other layers names them
+// in `parts`. The leaf types of a model are all layer types that occur in it: plain values refer to them by index.
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+#include <boost/hana/type.hpp>
+
+namespace pp {
+
+/// A list of layer types.
+template <class... L>
+struct layers {};
+
+template <class... A, class... B>
+constexpr layers<A..., B...> operator+(layers<A...>, layers<B...>) {
+  return {};
+}
+
+/// A layer that only lists others (`Seq`, `Repeat`): a cut of the model may fall between its parts.
+template <class L>
+concept opened = requires { L::times; };
+
+template <class L>
+struct leaves_of {
+  using type = layers<L>;
+};
+template <class L>
+  requires requires { typename L::parts; }
+struct leaves_of<L> {
+  template <class... P>
+  static constexpr auto join(layers<P...>) {
+    return (layers<L>{} + ... + typename leaves_of<P>::type{});
+  }
+  using type = decltype(join(typename L::parts{}));
+};
+
+/// Every layer type in L..., parts included, in order of appearance; repetitions stay.
+template <class... L>
+using all_leaves = decltype((layers<>{} + ... + typename leaves_of<L>::type{}));
+
+/// Where L stands first among the leaves, so that equal layers have equal numbers.
+template <class L, class... Leaves>
+constexpr int leaf_index(layers<Leaves...>) {
+  bool const same[] = {std::is_same_v<L, Leaves>..., true};
+  int i = 0;
+  while (!same[i]) ++i;
+  return i;
+}
+
+template <std::size_t I, class L>
+struct indexed_leaf {};
+template <class, class>
+struct leaf_table;
+template <std::size_t... I, class... L>
+struct leaf_table<std::index_sequence<I...>, layers<L...>> : indexed_leaf<I, L>... {};
+template <std::size_t I, class L>
+boost::hana::basic_type<L> select_leaf(indexed_leaf<I, L> const&);
+
+template <int I, class List>
+struct leaf_at_index;
+template <int I, class... L>
+struct leaf_at_index<I, layers<L...>> {
+  using table = leaf_table<std::index_sequence_for<L...>, layers<L...>>;
+  using type = typename decltype(select_leaf<std::size_t(I)>(std::declval<table const&>()))::type;
+};
+
+/// Back from a value to a type: the I-th leaf.
+template <int I, class List>
+using leaf_at = typename leaf_at_index<I, List>::type;
+
+}  // namespace pp

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The records that a model becomes. A layer adds ops to a graph; every pass after that reads and writes these plain values.
+// Geometry is per sample: an op over R rows handles B * R rows of a micro-batch of B samples.
+#pragma once
+
+#include <pipe/base/shape.hpp>
+
+namespace pp {
+
+enum class op_kind : unsigned char {
+  none,
+  // forward
+  lookup,         // ids[R], table[V, C]            -> y[R, C]
+  matmul,         // x[R, K], w[K, N]               -> y[R, N]
+  bias,           // x[R, C], b[C]                  -> y          pointwise
+  row_bias,       // x[R, C], t[R, C]               -> y          pointwise: one row of t per position
+  map,            // x                              -> y          pointwise: a formula
+  add,            // x, z                           -> y          pointwise
+  norm,           // x[R, C], gamma[C], beta[C]?    -> y, statistics[R, 2]
+  attention,      // qkv[R, 3C]                     -> y[R, C], lse[R, H]
+  cross_entropy,  // logits[R, V], labels[R]        -> dlogits    and adds to the step's loss
+  squared_error,  // x[R, C], target[R, C]          -> dx         and adds to the step's loss
+  // backward, input gradients
+  matmul_input_gradient,  // dy[R, N], w            -> dx[R, K]
+  map_gradient,           // dy, x or y             -> dx         pointwise
+  norm_gradient,          // dy, x, gamma, statistics -> dx
+  attention_gradient,     // dy, qkv, y, lse        -> dqkv
+  // backward, weight gradients
+  matmul_weight_gradient,   // x[R, K], dy[R, N]    -> dw[K, N]
+  bias_gradient,            // dy[R, C]             -> db[C]
+  row_bias_gradient,        // dy[R, C]             -> dt[R, C]
+  norm_parameter_gradient,  // dy, x, statistics    -> dgamma, dbeta?
+  lookup_gradient,          // dy[R, C], ids[R]     -> dtable[V, C]
+  // only as the anchor of a kernel group: a chain of pointwise ops with no contraction or row kernel to join
+  pointwise,
+};
+
+constexpr char const* name_of(op_kind k) {
+  switch (k) {
+    case op_kind::none: return "none";
+    case op_kind::lookup: return "lookup";
+    case op_kind::matmul: return "matmul";
+    case op_kind::bias: return "bias";
+    case op_kind::row_bias: return "row_bias";
+    case op_kind::map: return "map";
+    case op_kind::add: return "add";
+    case op_kind::norm: return "norm";
+    case op_kind::attention: return "attention";
+    case op_kind::cross_entropy: return "cross_entropy";
+    case op_kind::squared_error: return "squared_error";
+    case op_kind::matmul_input_gradient: return "matmul_input_gradient";
+    case op_kind::map_gradient: return "map_gradient";
+    case op_kind::norm_gradient: return "norm_gradient";
+    case op_kind::attention_gradient: return "attention_gradient";
+    case op_kind::matmul_weight_gradient: return "matmul_weight_gradient";
+    case op_kind::bias_gradient: return "bias_gradient";
+    case op_kind::row_bias_gradient: return "row_bias_gradient";
+    case op_kind::norm_parameter_gradient: return "norm_parameter_gradient";
+    case op_kind::lookup_gradient: return "lookup_gradient";
+    case op_kind::pointwise: return "pointwise";
+  }
+  return "?";
+}
+
+/// law: out[i] depends on element i of the operands (and on one row or column of a parameter), so such an op can be
+/// computed wherever its main operand, in[0], has just been computed.
+constexpr bool is_pointwise(op_kind k) {
+  return k == op_kind::bias || k == op_kind::row_bias || k == op_kind::map || k == op_kind::add ||
+         k == op_kind::map_gradient;
+}
+
+constexpr bool is_loss(op_kind k) { return k == op_kind::cross_entropy || k == op_kind::squared_error; }
+
+/// Where an operand lives. Values are per micro-batch; parameters and their gradients belong to the stage.
+/// law: `operand{}` is no operand.
+enum class space : unsigned char { none, value, input, label, parameter, parameter_gradient, parameter_transposed };
+
+struct operand {
+  space where;
+  int index;
+  friend constexpr bool operator==(operand const&, operand const&) = default;
+};
+
+constexpr operand value_operand(int index) { return operand{space::value, index}; }
+
+/// One operation. `leaf` names the layer type it came from (an index into the model's leaf types): messages print it, and a
+/// map takes its formula from it.
+struct op {
+  static constexpr int max_in = 4, max_out = 2;
+
+  op_kind kind;
+  short unit;  // the top-level layer, counted from 0 in the opened list: where the model may be cut
+  short leaf;
+  operand in[max_in];
+  operand out[max_out];
+  int rows;     // R, per sample
+  int columns;  // width of the result
+  int inner;    // K of a contraction, H of an attention, V of a lookup
+  bool flag;    // attention: causal; norm: has a mean (LayerNorm, not RMSNorm); map: derivative is a function of y
+  float epsilon;
+  int origin;  // the forward op that this one is, or differentiates
+};
+
+/// A per-micro-batch value: an activation, a statistic or a gradient. Flatten and friends change only how later ops look at
+/// it, so a value has a size and no shape.
+struct value {
+  long elements;  // per sample
+  short unit;     // of the op that makes it
+};
+
+enum class distribution : unsigned char { constant, uniform, normal };
+
+/// law: initial element e of parameter i is a function of (seed, i, e) only.
+struct initializer {
+  distribution kind;
+  float scale;  // the constant; the half width; the standard deviation
+};
+
+struct parameter {
+  int rows, columns;  // a vector has one row
+  short unit, leaf;
+  initializer initial;
+  bool decays;      // weight decay applies (matrices; not biases, not norms)
+  bool transposed;  // an input gradient reads it transposed: the runtime keeps a transposed copy, renewed at each update
+  constexpr long elements() const { return long(rows) * columns; }
+};
+
+}  // namespace pp

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Activations. Each is a formula, written once for every backend, and a layer that maps it over the current value. A
+// user's own formula meets the same concept and joins the same kernels.
+#pragma once
+
+#include <concepts>
+
+#include <pipe/base/config.hpp>
+#include <pipe/base/math.hpp>
+
+namespace pp {
+
+/// y = forward(x) and dy/dx. The derivative is a function of the output where that is enough: the output is kept anyway
+/// as the next layer's input, so nothing more has to be saved.
+template <class F>
+concept formula = requires(float x) {
+  { F::forward(x) } -> std::same_as<float>;
+  { F::derivative(x) } -> std::same_as<float>;
+  { F::derivative_reads_output } -> std::convertible_to<bool>;
+};
+
+/// Makes a layer of a formula: any shape -> the same shape.
+template <class F>
+struct activation {
+  template <class Builder>
+  static constexpr void describe(Builder& b) {
+    if (b.needs_numbers()) b.set(b.map(b.current(), F::derivative_reads_output));
+  }
+};
+
+/// max(x, 0)
+struct ReLU : activation<ReLU> {
+  static constexpr bool derivative_reads_output = true;
+  template <class T>
+  PIPE_HD static T forward(T x) {
+    return x < T(0) ? T(0) : x;  // keeps NaN
+  }
+  template <class T>
+  PIPE_HD static T derivative(T y) {
+    return y > T(0) ? T(1) : T(0);
+  }
+};
+
+/// tanh(x)
+struct Tanh : activation<Tanh> {
+  static constexpr bool derivative_reads_output = true;
+  template <class T>
+  PIPE_HD static T forward(T x) {
+    return math::tanh(x);
+  }
+  template <class T>
+  PIPE_HD static T derivative(T y) {
+    return T(1) - y * y;
+  }
+};
+
+/// 1 / (1 + exp(-x))
+struct Sigmoid : activation<Sigmoid> {
+  static constexpr bool derivative_reads_output = true;
+  template <class T>
+  PIPE_HD static T forward(T x) {
+    return math::sigmoid(x);
+  }
+  template <class T>
+  PIPE_HD static T derivative(T y) {
+    return y * (T(1) - y);
+  }
+};
+
+/// x * sigmoid(x), also called swish.
+struct SiLU : activation<SiLU> {
+  static constexpr bool derivative_reads_output = false;
+  template <class T>
+  PIPE_HD static T forward(T x) {
+    return x * math::sigmoid(x);
+  }
+  template <class T>
+  PIPE_HD static T derivative(T x) {
+    T const s = math::sigmoid(x);
+    return s * (T(1) + x * (T(1) - s));
+  }
+};
+
+/// x * Phi(x) by the tanh formula of Hendrycks and Gimpel (2016): PyTorch's GELU(approximate="tanh"), GPT-2's.
+struct GELU : activation<GELU> {
+  static constexpr bool derivative_reads_output = false;
+  template <class T>
+  PIPE_HD static T forward(T x) {
+    return T(0.5) * x * (T(1) + math::tanh(inner(x)));
+  }
+  template <class T>
+  PIPE_HD static T derivative(T x) {
+    T const t = math::tanh(inner(x));
+    T const slope = T(0.7978845608028654) * (T(1) + T(3 * 0.044715) * x * x);
+    return T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * slope;
+  }
+
+ private:
+  template <class T>
+  PIPE_HD static T inner(T x) {
+    return T(0.7978845608028654) * x * (T(1) + T(0.044715) * x * x);  // sqrt(2 / pi)
+  }
+};
+
+/// x * Phi(x) exactly: PyTorch's default GELU.
+struct GELUErf : activation<GELUErf> {
+  static constexpr bool derivative_reads_output = false;
+  template <class T>
+  PIPE_HD static T forward(T x) {
+    return T(0.5) * x * (T(1) + math::erf(x * T(0.7071067811865476)));
+  }
+  template <class T>
+  PIPE_HD static T derivative(T x) {
+    T const density = T(0.3989422804014327) * math::exp(T(-0.5) * x * x);
+    return T(0.5) * (T(1) + math::erf(x * T(0.7071067811865476))) + x * density;
+  }
+};
+
+}  // namespace pp

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// From token ids to vectors, and where in the sequence they stand.
+#pragma once
+
+#include <pipe/graph/builder.hpp>
+
+namespace pp {
+
+/// y[t] = table[id[t]]; the vocabulary is the input's.
+///
+/// shape:  ids (T) -> (T, Width); table[V, Width], initially normal with deviation 0.02 (GPT-2)
+template <int Width>
+struct Embedding {
+  template <class Builder>
+  static constexpr void describe(Builder& b) {
+    if (!b.needs_ids() || !b.needs_positive(Width)) return;
+    int const vocabulary = b.vocabulary();
+    operand const table = b.parameter(vocabulary, Width, {distribution::normal, 0.02f}, true);
+    b.set(b.lookup(b.current(), table, vocabulary, Width));
+  }
+};
+
+/// y[t] = x[t] + table[t]: learned positions, initially normal with deviation 0.02 (GPT-2).
+struct Positions {
+  template <class Builder>
+  static constexpr void describe(Builder& b) {
+    if (!b.needs_numbers()) return;
+    shape const form = b.current().form;
+    operand const table = b.parameter(form.rows(), form.columns(), {distribution::normal, 0.02f}, true);
+    b.set(b.row_bias(b.current(), table));
+  }
+};
+
+}  // namespace pp

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What enters a model: the first item of its list.
+#pragma once
+
+#include <pipe/graph/builder.hpp>
+
+namespace pp {
+
+/// Token ids in [0, Vocabulary), `Context` of them per sample.
+template <int Vocabulary, int Context>
+struct Tokens {
+  static constexpr int vocabulary = Vocabulary;
+  static constexpr handle input{operand{space::input, 0}, shape(Context), true};
+};
+
+/// Real numbers: Input<784>, Input<128, 64> (T, C), Input<32, 32, 3> (H, W, C).
+template <int... Extents>
+  requires(sizeof...(Extents) > 0 && sizeof...(Extents) <= shape::max_rank)
+struct Input {
+  static constexpr int vocabulary = 0;
+  static constexpr handle input{operand{space::input, 0}, shape(Extents...), false};
+};
+
+template <class I>
+concept input_item = requires {
+  { I::vocabulary } -> std::convertible_to<int>;
+  { I::input } -> std::convertible_to<handle>;
+};
+
+}  // namespace pp

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A model: an input, layers, a loss. Naming one checks every shape in it and folds the types into a graph, a plain value.
+#pragma once
+
+#include <pipe/graph/builder.hpp>
+#include <pipe/nn/input.hpp>
+#include <pipe/nn/linear.hpp>
+#include <pipe/nn/loss.hpp>
+
+namespace pp {
+
+/// How large a lowered model is, and what is wrong with it.
+struct lowered {
+  graph_size size;
+  model_fault fault;
+};
+
+/// Runs the descriptions of a model's items on a builder.
+template <class... Items>
+struct lowering {
+  using leaves = all_leaves<Items...>;
+  static constexpr int count = sizeof...(Items);
+
+  template <class Builder>
+  static constexpr void run(Builder& b) {
+    constexpr bool losses[] = {loss_layer<Items>..., false};
+    constexpr bool inputs[] = {input_item<Items>..., false};
+    constexpr int leaf[] = {leaf_index<Items>(leaves{})..., -1};
+    for (int i = 1; i < count; ++i)
+      if (inputs[i]) return b.complain(fault_kind::input_is_not_first, leaf[i], shape{}, shape{});
+    for (int i = 0; i + 1 < count; ++i)
+      if (losses[i]) return b.complain(fault_kind::loss_is_not_last, leaf[i], shape{}, shape{});
+    if (!losses[count - 1]) return b.complain(fault_kind::loss_is_missing, leaf[count - 1], shape{}, shape{});
+    (item<Items>(b), ...);
+  }
+
+  template <class Item, class Builder>
+  static constexpr void item(Builder& b) {
+    if constexpr (input_item<Item>) {
+      if (b.current().form.elements() < 1) b.complain(fault_kind::size_not_positive, 0, shape{}, b.current().form);
+    } else if constexpr (loss_layer<Item>) {
+      if (b.ok() && b.open_units() == 0) b.complain(fault_kind::no_layers, 0, shape{}, shape{});
+      b.template close<Item>();
+    } else {
+      b.template layer<Item>();
+    }
+  }
+};
+
+template <class First, class... Rest>
+constexpr lowered measure() {
+  using l = lowering<First, Rest...>;
+  if constexpr (!input_item<First>) {
+    return lowered{graph_size{}, model_fault{fault_kind::first_item_is_not_an_input, 0, 0, shape{}, shape{}}};
+  } else {
+    builder<typename l::leaves> b(First::input, First::vocabulary);
+    l::run(b);
+    return lowered{b.sizes(), b.fault()};
+  }
+}
+
+template <graph_size Size, class First, class... Rest>
+constexpr graph<Size> lower() {
+  using l = lowering<First, Rest...>;
+  builder<typename l::leaves, Size> b(First::input, First::vocabulary);
+  l::run(b);
+  return b.finish(First::input);
+}
+
+/// The last item of a list.
+template <class... Items>
+using last_of = typename decltype((std::type_identity<Items>{}, ...))::type;
+
+template <class First, class...>
+constexpr int vocabulary_of() {
+  if constexpr (input_item<First>) return First::vocabulary;
+  return 0;
+}
+template <class Last>
+constexpr bool ends_in_ids() {
+  if constexpr (loss_layer<Last>) return Last::labels_are_ids;
+  return false;
+}
+
+/// A model is a type: name it by deriving a struct from it.
+///
+///     struct Digits : Model<Input<784>, Linear<128>, ReLU, Linear<10>, CrossEntropy> {};
+///
+/// law: every shape is checked here; a wrong model is one error whose line says which layer, what it needs and what it gets.
+template <class... Items>
+struct Model {
+  using items = layers<Items...>;
+  using leaves = typename lowering<Items...>::leaves;
+  static constexpr lowered measured = measure<Items...>();
+  static_assert(sizeof(typename decltype(diagnose<measured.fault, leaves>())::type) > 0);
+  static constexpr bool valid = measured.fault.ok();
+
+  static constexpr auto lower_or_stand_in() {
+    if constexpr (valid)
+      return lower<measured.size, Items...>();
+    else
+      return lower<measure<Input<1>, Linear<1>, MSE>().size, Input<1>, Linear<1>, MSE>();
+  }
+  static constexpr auto graph = lower_or_stand_in();
+  static constexpr int vocabulary = vocabulary_of<Items...>();
+  static constexpr bool labels_are_ids = ends_in_ids<last_of<Items...>>();
+};
+
+}  // namespace pp

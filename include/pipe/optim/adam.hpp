@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Adam and AdamW, as torch.optim.Adam and torch.optim.AdamW. Sources: Kingma and Ba, 2015; Loshchilov and Hutter, 2019.
+#pragma once
+
+#include <cmath>
+
+#include <pipe/base/config.hpp>
+#include <pipe/base/math.hpp>
+#include <pipe/optim/optimizer.hpp>
+
+namespace pp {
+
+/// m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;  w -= rate * mhat / (sqrt(vhat) + epsilon), where the hats
+/// divide by 1 - beta^step. Decoupled: w shrinks by rate * weight_decay first (AdamW); else decay joins the gradient (Adam).
+template <bool Decoupled>
+struct adam_formula {
+  static constexpr int states = 2;
+
+  template <class T>
+  struct coefficients {
+    T scale, decay, beta1, rest1, beta2, rest2, rate, second, epsilon;
+  };
+  template <class T, class Settings>
+  static coefficients<T> prepare(Settings const& s, update_context const& c) {
+    double const decay = c.decays ? s.weight_decay : 0;
+    return {T(c.gradient_scale),
+            T(Decoupled ? 1 - c.learning_rate * decay : decay),
+            T(s.beta1),
+            T(1 - s.beta1),
+            T(s.beta2),
+            T(1 - s.beta2),
+            T(c.learning_rate / (1 - std::pow(s.beta1, double(c.step)))),
+            T(1 / std::sqrt(1 - std::pow(s.beta2, double(c.step)))),
+            T(s.epsilon)};
+  }
+  template <class T>
+  PIPE_HD static T apply(coefficients<T> const& c, T w, T g, T& m, T& v) {
+    g = g * c.scale;
+    if constexpr (Decoupled)
+      w = w * c.decay;
+    else
+      g = g + w * c.decay;
+    m = c.beta1 * m + c.rest1 * g;
+    v = c.beta2 * v + c.rest2 * (g * g);
+    return w - c.rate * m / (math::sqrt(v) * c.second + c.epsilon);
+  }
+};
+
+struct Adam {
+  double learning_rate = 1e-3;
+  double beta1 = 0.9, beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0;
+
+  static constexpr char const* name = "Adam";
+  static constexpr int states = 2;
+  template <class T>
+  using coefficients = adam_formula<false>::coefficients<T>;
+  template <class T>
+  coefficients<T> prepare(update_context const& c) const {
+    return adam_formula<false>::prepare<T>(*this, c);
+  }
+  template <class T>
+  PIPE_HD static T apply(coefficients<T> const& c, T w, T g, T& m, T& v) {
+    return adam_formula<false>::apply(c, w, g, m, v);
+  }
+};
+
+struct AdamW {
+  double learning_rate = 1e-3;
+  double beta1 = 0.9, beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0.01;
+
+  static constexpr char const* name = "AdamW";
+  static constexpr int states = 2;
+  template <class T>
+  using coefficients = adam_formula<true>::coefficients<T>;
+  template <class T>
+  coefficients<T> prepare(update_context const& c) const {
+    return adam_formula<true>::prepare<T>(*this, c);
+  }
+  template <class T>
+  PIPE_HD static T apply(coefficients<T> const& c, T w, T g, T& m, T& v) {
+    return adam_formula<true>::apply(c, w, g, m, v);
+  }
+};
+
+}  // namespace pp

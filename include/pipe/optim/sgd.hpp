@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Stochastic gradient descent with momentum, as torch.optim.SGD.
+#pragma once
+
+#include <pipe/base/config.hpp>
+#include <pipe/optim/optimizer.hpp>
+
+namespace pp {
+
+/// d = g + weight_decay * w;  m = momentum * m + d;  w -= learning_rate * (nesterov ? d + momentum * m : m)
+struct SGD {
+  double learning_rate = 0.01;
+  double momentum = 0;
+  double weight_decay = 0;
+  bool nesterov = false;
+
+  static constexpr char const* name = "SGD";
+  static constexpr int states = 1;
+
+  template <class T>
+  struct coefficients {
+    T rate, scale, momentum, decay, look_ahead, direct;
+  };
+  template <class T>
+  coefficients<T> prepare(update_context const& c) const {
+    return {T(c.learning_rate), T(c.gradient_scale),          T(momentum),
+            T(c.decays ? weight_decay : 0), T(nesterov ? momentum : 1), T(nesterov ? 1 : 0)};
+  }
+  template <class T>
+  PIPE_HD static T apply(coefficients<T> const& c, T w, T g, T& m) {
+    T const d = g * c.scale + c.decay * w;
+    m = c.momentum * m + d;
+    return w - c.rate * (c.direct * d + c.look_ahead * m);
+  }
+};
+
+}  // namespace pp

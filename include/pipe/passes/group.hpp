@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A kernel group: ops that run as one kernel. Its description holds geometry and structure but no value, so equal groups
+// of a model compare equal and are compiled once; which memory a launch reads and writes is a list of operands beside it.
+#pragma once
+
+#include <cstdint>
+
+#include <pipe/base/static_vector.hpp>
+#include <pipe/graph/op.hpp>
+
+namespace pp {
+
+/// One pointwise op of a group: v = op(v, operand), optionally stored. Slots are positions in a launch's operand list.
+struct step {
+  op_kind kind;
+  short leaf;  // of a map: where its formula is found
+  signed char slot;   // second operand, or -1
+  signed char store;  // where v goes after this step, or -1: nobody else reads it
+  friend constexpr bool operator==(step const&, step const&) = default;
+};
+
+/// anchor in -> [prologue on the anchor's main operand] -> anchor -> [epilogue on its result] -> out
+struct group {
+  static constexpr int max_steps = 8, max_slots = 16;
+
+  op_kind anchor = op_kind::none;
+  int rows = 0, columns = 0, inner = 0;  // per sample, as in op
+  bool flag = false;
+  float epsilon = 0;
+  signed char in[op::max_in]{-1, -1, -1, -1};
+  signed char out[op::max_out]{-1, -1};
+  static_vector<step, max_steps> prologue, epilogue;
+  int slots = 0;
+
+  friend constexpr bool operator==(group const& a, group const& b) {
+    for (int i = 0; i < op::max_in; ++i)
+      if (a.in[i] != b.in[i]) return false;
+    for (int i = 0; i < op::max_out; ++i)
+      if (a.out[i] != b.out[i]) return false;
+    return a.anchor == b.anchor && a.rows == b.rows && a.columns == b.columns && a.inner == b.inner &&
+           a.flag == b.flag && a.epsilon == b.epsilon && a.slots == b.slots && a.prologue == b.prologue &&
+           a.epilogue == b.epilogue;
+  }
+};
+
+/// The operands of one launch, by slot.
+using operands = static_vector<operand, group::max_slots>;
+
+struct described_group {
+  group shape;
+  pp::operands operands;
+};
+
+/// A launch before addresses are known: ops [begin, end) of a list, as the distinct group number `group`.
+struct segment {
+  int begin = 0, end = 0;
+  int group = 0;
+};
+
+}  // namespace pp

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A compiled pipeline as the runtime sees it: pointers to constant tables, offsets, and the kernels. No template over the
+// model is left, so the code that runs a pipeline is compiled once per element type.
+#pragma once
+
+#include <pipe/backend/host/arguments.hpp>
+#include <pipe/passes/address.hpp>
+#include <pipe/passes/memory.hpp>
+#include <pipe/schedule/action.hpp>
+
+namespace pp {
+
+struct program_view {
+  launch const* launches = nullptr;
+  address const* operands = nullptr;
+  int count = 0;
+};
+
+/// A parameter in its chunk's memory.
+struct parameter_place {
+  int index = 0;        ///< in the model
+  int rows = 0, columns = 0;
+  long offset = 0;      ///< of the parameter and of its gradient, from the region's start
+  long transposed = -1; ///< of the transposed copy, or -1
+  constexpr long elements() const { return long(rows) * columns; }
+};
+
+/// `slots` pieces of `stride` bytes, reused round and round by micro-batch number.
+struct ring {
+  long offset = 0, stride = 0;
+  int slots = 1;
+  constexpr long at(int micro_batch) const { return offset + stride * (micro_batch % slots); }
+  constexpr long bytes() const { return stride * slots; }
+};
+
+/// One stage: its programs, and where its memory is in its rank's arena (bytes).
+struct chunk_description {
+  int rank = 0;
+  program_view programs[program_count];
+  parameter_place const* parameters = nullptr;
+  int parameter_count = 0;
+  long values = 0, gradients = 0, transposed = 0, state = 0;  ///< offsets of the flat parameter regions
+  long parameter_bytes = 0, decayed_bytes = 0;
+  ring records, pending, boundary, gradient;
+  address output;  ///< of the last chunk: the model's output before the loss
+  bool passes_gradient_on = false;
+  long bytes = 0;  ///< of all of the above
+};
+
+struct rank_description {
+  action const* training = nullptr;
+  int training_count = 0;
+  action const* evaluation = nullptr;
+  int evaluation_count = 0;
+  long scratch = 0, workspace = 0;  ///< offsets, shared by the rank's chunks
+  long bytes = 0;                   ///< of the arena
+};
+
+struct pipeline_description {
+  int ranks = 1, chunks = 1, micro_batches = 1, samples = 1;
+  chunk_description const* chunk = nullptr;
+  rank_description const* rank = nullptr;
+  int parameter_count = 0;                             ///< of the model
+  long input_bytes = 0, label_bytes = 0, output_bytes = 0;  ///< of a micro-batch
+};
+
+}  // namespace pp

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Runs a pipeline in this process: one thread per rank, each walking its list of actions. A rank waits for what an action
+// needs, runs the chunk's program at the micro-batch's offsets, and publishes the result. At the end of a training run all
+// ranks meet once, agree on the gradient norm and on whether the step is sound, and update their own parameters.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <pipe/base/error.hpp>
+#include <pipe/runtime/arena.hpp>
+#include <pipe/runtime/description.hpp>
+#include <pipe/runtime/pinning.hpp>
+#include <pipe/transport/in_process.hpp>
+
+namespace pp {
+
+/// One chunk's share of an optimizer step: flat arrays, the first `decayed` elements with weight decay.
+template <class T>
+struct update_request {
+  T* values;
+  T const* gradients;
+  T* state;
+  long elements, decayed;
+  long step;
+  double learning_rate, gradient_scale;
+};
+
+/// What a backend gives the runtime.
+template <class T>
+struct backend_calls {
+  host::kernel<T> const* groups = nullptr;
+  double (*sum_of_squares)(std::ptrdiff_t, T const*) = nullptr;
+  void (*transpose)(T const*, std::ptrdiff_t, std::ptrdiff_t, T*) = nullptr;
+  void (*update)(void const* optimizer, update_request<T> const&) = nullptr;
+  void const* optimizer = nullptr;
+};
+
+/// An action that was executed, in nanoseconds from the start of the run; `waited` of them before its start.
+struct executed_action {
+  action what;
+  long start = 0, end = 0, waited = 0;
+};
+
+/// One run over a mini-batch.
+struct job {
+  enum class kind : unsigned char { train, evaluate, infer, stop };
+  kind what = kind::evaluate;
+  void const* input = nullptr;
+  void const* label = nullptr;
+  void* output = nullptr;      ///< infer: the model's output before the loss
+  double loss_terms = 1;       ///< the loss is a mean over so many
+  bool updates = true;         ///< train: false keeps gradients and leaves parameters alone
+  long step = 1;
+  double learning_rate = 0;
+  double clip_norm = 0;        ///< 0: no clipping
+};
+
+struct outcome {
+  double loss = 0;
+  double gradient_norm = 0;    ///< before clipping
+  double seconds = 0;
+  double bubble = 0;           ///< share of the ranks' time spent waiting for each other
+};
+
+struct machine_settings {
+  patience waiting{};
+  bool pin = true;  ///< each rank's thread to a core of its own, if there are enough
+};
+
+template <class T>
+class machine {
+ public:
+  machine(pipeline_description const& d, backend_calls<T> const& calls, machine_settings const& settings)
+      : d_(d), calls_(calls), settings_(adapt(settings, d.ranks)), board_(d.chunks, settings_.waiting),
+        losses_(std::size_t(d.micro_batches)), squares_(std::size_t(d.parameter_count)), ranks_(std::size_t(d.ranks)) {
+    for (int r = 0; r < d_.ranks; ++r) {
+      rank_description const& plan = d_.rank[r];
+      ranks_[std::size_t(r)].done.resize(std::size_t(std::max(plan.training_count, plan.evaluation_count)));
+      ranks_[std::size_t(r)].thread = std::thread([this, r] { live(r); });
+    }
+    finish_run();
+  }
+  machine(machine const&) = delete;
+  machine& operator=(machine const&) = delete;
+  ~machine() {
+    job_.what = job::kind::stop;
+    start_.publish(start_.now() + 1);
+    for (rank& r : ranks_) r.thread.join();
+  }
+
+  /// Runs a job on all ranks and returns when they are done. A failure of any rank is thrown here, after all have stopped;
+  /// parameters are then as before.
+  outcome run(job const& j) {
+    board_.reset();
+    arrived_.reset();
+    job_ = j;
+    begin_ = std::chrono::steady_clock::now();
+    start_.publish(start_.now() + 1);
+    finish_run();
+    stale_ = false;
+    return conclude();
+  }
+
+  /// The parameters changed from outside: the transposed copies are renewed before the next run.
+  void parameters_changed() { stale_ = true; }
+
+  char* memory(int chunk) const { return ranks_[std::size_t(d_.chunk[chunk].rank)].memory.data(); }
+  long bytes(int rank) const { return ranks_[std::size_t(rank)].memory.bytes(); }
+
+  /// Of the last run: the loss summed over a micro-batch, and the squared norm of a parameter's gradient.
+  double loss_of(int micro_batch) const { return losses_[std::size_t(micro_batch)]; }
+  double gradient_square(int parameter) const { return squares_[std::size_t(parameter)]; }
+
+  /// What rank r did in the last run, in order.
+  executed_action const* executed(int rank) const { return ranks_[std::size_t(rank)].done.data(); }
+  int executed_count(int rank) const { return ranks_[std::size_t(rank)].count; }
+
+ private:
+  struct alignas(64) rank {
+    std::thread thread;
+    arena memory;
+    std::vector<executed_action> done;
+    int count = 0;
+    long waited = 0;
+  };
+
+  /// With more ranks than cores a spinning rank would keep another from working.
+  static machine_settings adapt(machine_settings s, int ranks) {
+    if (ranks > int(allowed_cores())) {
+      s.waiting.spin = std::chrono::nanoseconds(0);
+      s.pin = false;
+    }
+    return s;
+  }
+
+  void finish_run() {
+    patience forever = settings_.waiting;
+    forever.spin = std::chrono::nanoseconds(0);
+    forever.deadline = std::chrono::hours(1'000'000);
+    failure_flag never{false};
+    finished_.wait(d_.ranks, forever, never);
+    finished_.reset();
+    if (failed_.load()) {
+      failed_.store(false);
+      std::exception_ptr const e = std::exchange(failure_, nullptr);
+      if (e) std::rethrow_exception(e);
+    }
+  }
+
+  outcome conclude() {
+    outcome o;
+    o.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+    if (job_.what == job::kind::infer) return o;
+    long waited = 0;
+    for (rank const& r : ranks_) waited += r.waited;
+    o.bubble = o.seconds > 0 ? double(waited) * 1e-9 / (o.seconds * d_.ranks) : 0;
+    o.loss = loss();
+    if (job_.what == job::kind::train) o.gradient_norm = gradient_norm();
+    return o;
+  }
+  /// law: sums in micro-batch order, and in parameter order: the same bits for every partition
+  double loss() const {
+    double sum = 0;
+    for (double l : losses_) sum += l;
+    return sum / job_.loss_terms;
+  }
+  double gradient_norm() const {
+    double sum = 0;
+    for (double s : squares_) sum += s;
+    return std::sqrt(sum);
+  }
+
+  // ---- what a rank's thread does ----
+
+  void live(int r) {
+    rank& me = ranks_[std::size_t(r)];
+    if (settings_.pin) pin_this_thread(r);
+    int seen = 0;
+    try {
+      me.memory = arena(d_.rank[r].bytes);
+    } catch (...) {
+      fail(std::make_exception_ptr(error("rank " + std::to_string(r) + ": no memory for an arena of " +
+                                         std::to_string(d_.rank[r].bytes) + " bytes")));
+    }
+    finished_.add();
+    failure_flag never{false};
+    patience forever = settings_.waiting;
+    forever.deadline = std::chrono::hours(1'000'000);
+    for (;;) {
+      start_.wait(++seen, forever, never);
+      if (job_.what == job::kind::stop) return;
+      try {
+        work(r, me);
+      } catch (...) {
+        fail(std::current_exception());
+      }
+      finished_.add();
+    }
+  }
+  void fail(std::exception_ptr e) {
+    {
+      std::lock_guard const lock(failure_mutex_);
+      if (!failure_) failure_ = e;
+    }
+    failed_.store(true, std::memory_order_release);
+    board_.wake_all();
+    arrived_.wake();
+  }
+
+  void work(int r, rank& me) {
+    me.count = 0;
+    me.waited = 0;
+    if (stale_) renew_transposed(r);
+    bool const trains = job_.what == job::kind::train;
+    rank_description const& plan = d_.rank[r];
+    action const* const actions = trains ? plan.training : plan.evaluation;
+    int const count = trains ? plan.training_count : plan.evaluation_count;
+    for (int i = 0; i < count; ++i) execute(r, me, actions[i]);
+    if (trains) {
+      measure_gradients(r);
+      meet(r, me);
+      update(r);
+    }
+  }
+
+  long now() const {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin_).count();
+  }
+
+  void execute(int r, rank& me, action const& a) {
+    long const arrived = now();
+    await_inputs(r, a);
+    long const start = now();
+    run_action(r, me, a);
+    long const end = now();
+    me.waited += start - arrived;
+    me.done[std::size_t(me.count++)] = executed_action{a, start, end, start - arrived};
+  }
+
+  void need(int r, action const& a, int chunk, milestone m, int micro_batch) {
+    switch (board_.wait(chunk, m, micro_batch, failed_)) {
+      case waited::done: return;
+      case waited::failed: throw rank_error("rank " + std::to_string(r) + " stopped because another rank failed");
+      case waited::too_long: break;
+    }
+    throw rank_error("rank " + std::to_string(r) + ", " + short_name(a.kind) + " of chunk " + std::to_string(a.chunk) +
+                     ", micro-batch " + std::to_string(a.micro_batch) + ": waited in vain for chunk " +
+                     std::to_string(chunk));
+  }
+
+  /// Operands that other chunks make, and a free slot for the result.
+  void await_inputs(int r, action const& a) {
+    int const c = a.chunk, mb = a.micro_batch;
+    bool const last = c == d_.chunks - 1;
+    if (a.kind == action_kind::forward) {
+      if (c > 0) need(r, a, c - 1, milestone::forward, mb);
+      if (!last) need(r, a, c + 1, milestone::release, mb - d_.chunk[c].boundary.slots);
+    } else if (makes_input_gradient(a.kind)) {
+      if (!last) need(r, a, c + 1, milestone::input_gradient, mb);
+      if (c > 0) need(r, a, c - 1, milestone::release, mb - d_.chunk[c].gradient.slots);
+    }
+  }
+
+  void run_action(int r, rank& me, action const& a) {
+    int const c = a.chunk, mb = a.micro_batch;
+    chunk_description const& chunk = d_.chunk[c];
+    using enum action_kind;
+    bases const at = bases_for(r, me, c, mb);
+    if (a.kind == forward) {
+      run_program(chunk, program::forward, at, r, mb);
+      if (job_.what == job::kind::infer && c == d_.chunks - 1)
+        std::memcpy(static_cast<char*>(job_.output) + mb * d_.output_bytes,
+                    at.region[int(chunk.output.where)] + chunk.output.offset, std::size_t(d_.output_bytes));
+      board_.publish(c, milestone::forward, mb);
+      if (job_.what != job::kind::train) board_.publish(c, milestone::release, mb);
+      return;
+    }
+    bool const split = chunk.programs[int(program::backward)].launches == nullptr;
+    if (makes_input_gradient(a.kind)) {
+      run_program(chunk, split ? program::backward_input : program::backward, at, r, mb);
+      if (chunk.passes_gradient_on)
+        std::memcpy(at.region[int(region::gradient_out)], at.region[int(region::gradient_in)],
+                    std::size_t(chunk.gradient.stride));
+      board_.publish(c, milestone::input_gradient, mb);
+    }
+    if (makes_weight_gradient(a.kind)) {
+      if (split) run_program(chunk, program::backward_weight, at, r, mb);
+      board_.publish(c, milestone::release, mb);
+    }
+  }
+
+  struct bases {
+    char* region[region_count];
+  };
+  bases bases_for(int r, rank const& me, int c, int mb) const {
+    chunk_description const& chunk = d_.chunk[c];
+    char* const mine = me.memory.data();
+    bases b{};
+    auto const set = [&](region where, char* p) { b.region[int(where)] = p; };
+    set(region::parameters, mine + chunk.values);
+    set(region::parameter_gradients, mine + chunk.gradients);
+    set(region::transposed, mine + chunk.transposed);
+    set(region::record, mine + chunk.records.at(mb));
+    set(region::pending, mine + chunk.pending.at(mb));
+    set(region::scratch, mine + d_.rank[r].scratch);
+    set(region::boundary_out, mine + chunk.boundary.at(mb));
+    set(region::gradient_out, mine + chunk.gradient.at(mb));
+    if (c > 0) set(region::boundary_in, memory(c - 1) + d_.chunk[c - 1].boundary.at(mb));
+    if (c + 1 < d_.chunks) set(region::gradient_in, memory(c + 1) + d_.chunk[c + 1].gradient.at(mb));
+    set(region::input, const_cast<char*>(static_cast<char const*>(job_.input)) + mb * d_.input_bytes);
+    set(region::label, const_cast<char*>(static_cast<char const*>(job_.label)) + mb * d_.label_bytes);
+    return b;
+  }
+
+  void run_program(chunk_description const& chunk, program p, bases const& at, int r, int mb) {
+    program_view const& view = chunk.programs[int(p)];
+    host::arguments<T> a;
+    a.workspace = ranks_[std::size_t(r)].memory.data() + d_.rank[r].workspace;
+    a.loss = &losses_[std::size_t(mb)];
+    a.loss_scale = T(1 / job_.loss_terms);
+    a.accumulate = mb > 0;
+    a.wants_gradient = job_.what == job::kind::train;
+    bool const is_last = &chunk == &d_.chunk[d_.chunks - 1];
+    int const count = view.count - (job_.what == job::kind::infer && is_last ? 1 : 0);  // the loss is the last launch
+    for (int i = 0; i < count; ++i) {
+      launch const& l = view.launches[i];
+      address const* const operands = view.operands + l.first;
+      for (int k = 0; k < l.count; ++k) a.slot[k] = at.region[int(operands[k].where)] + operands[k].offset;
+      calls_.groups[l.group](a);
+    }
+  }
+
+  template <class Use>
+  void for_chunks_of(int r, Use use) {
+    for (int c = 0; c < d_.chunks; ++c)
+      if (d_.chunk[c].rank == r) use(d_.chunk[c], ranks_[std::size_t(r)].memory.data());
+  }
+
+  void measure_gradients(int r) {
+    for_chunks_of(r, [&](chunk_description const& c, char* mine) {
+      for (int i = 0; i < c.parameter_count; ++i) {
+        parameter_place const& p = c.parameters[i];
+        squares_[std::size_t(p.index)] =
+            calls_.sum_of_squares(p.elements(), reinterpret_cast<T const*>(mine + c.gradients + p.offset));
+      }
+    });
+  }
+
+  /// All ranks are here.
+  void meet(int r, rank& me) {
+    long const start = now();
+    arrived_.add();
+    switch (arrived_.wait(d_.ranks, settings_.waiting, failed_)) {
+      case waited::done: me.waited += now() - start; return;
+      case waited::failed: throw rank_error("rank " + std::to_string(r) + " stopped because another rank failed");
+      case waited::too_long: throw rank_error("rank " + std::to_string(r) + " waited in vain for the end of the step");
+    }
+  }
+
+  void update(int r) {
+    double const norm = gradient_norm();
+    if (!job_.updates || !std::isfinite(norm) || !std::isfinite(loss())) return;
+    double const scale = job_.clip_norm > 0 && norm > job_.clip_norm ? job_.clip_norm / (norm + 1e-6) : 1;
+    for_chunks_of(r, [&](chunk_description const& c, char* mine) {
+      calls_.update(calls_.optimizer,
+                    update_request<T>{reinterpret_cast<T*>(mine + c.values), reinterpret_cast<T const*>(mine + c.gradients),
+                                      reinterpret_cast<T*>(mine + c.state), c.parameter_bytes / long(sizeof(T)),
+                                      c.decayed_bytes / long(sizeof(T)), job_.step, job_.learning_rate, scale});
+    });
+    renew_transposed(r);
+  }
+
+  void renew_transposed(int r) {
+    for_chunks_of(r, [&](chunk_description const& c, char* mine) {
+      for (int i = 0; i < c.parameter_count; ++i) {
+        parameter_place const& p = c.parameters[i];
+        if (p.transposed >= 0)
+          calls_.transpose(reinterpret_cast<T const*>(mine + c.values + p.offset), p.rows, p.columns,
+                           reinterpret_cast<T*>(mine + c.transposed + p.transposed));
+      }
+    });
+  }
+
+  pipeline_description d_;
+  backend_calls<T> calls_;
+  machine_settings settings_;
+  in_process board_;
+  std::vector<double> losses_;   // by micro-batch
+  std::vector<double> squares_;  // by parameter: squared norm of its gradient
+  std::vector<rank> ranks_;
+  progress start_, finished_, arrived_;
+  failure_flag failed_{false};
+  std::mutex failure_mutex_;
+  std::exception_ptr failure_;
+  job job_;
+  bool stale_ = true;
+  std::chrono::steady_clock::time_point begin_;
+};
+
+}  // namespace pp

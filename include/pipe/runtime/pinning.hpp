@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Which cores this process may use, and binding a thread to one of them.
+#pragma once
+
+#include <thread>
+
+#if defined(__linux__)
+#include <pthread.h>
+#include <sched.h>
+#endif
+
+namespace pp {
+
+/// Cores that this process may run on, at least 1.
+inline unsigned allowed_cores() {
+#if defined(__linux__)
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) return unsigned(CPU_COUNT(&set));
+#endif
+  unsigned const n = std::thread::hardware_concurrency();
+  return n > 0 ? n : 1;
+}
+
+/// Binds the calling thread to the n-th allowed core. Does nothing where it may not.
+inline void pin_this_thread(int n) {
+#if defined(__linux__)
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return;
+  for (int core = 0, seen = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &allowed) && seen++ == n) {
+      cpu_set_t one;
+      CPU_ZERO(&one);
+      CPU_SET(core, &one);
+      pthread_setaffinity_np(pthread_self(), sizeof(one), &one);
+      return;
+    }
+#else
+  (void)n;
+#endif
+}
+
+}  // namespace pp

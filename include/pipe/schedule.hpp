@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Schedules, complete and on their own: build one, prove it, time it. Needs no layers and no device. The table for run
+// time is apart, in <pipe/schedule/dynamic_table.hpp>.
+#pragma once
+
+#include <pipe/schedule/boundary_slots.hpp>
+#include <pipe/schedule/floors.hpp>
+#include <pipe/schedule/forward_only.hpp>
+#include <pipe/schedule/gpipe.hpp>
+#include <pipe/schedule/in_flight.hpp>
+#include <pipe/schedule/one_f_one_b.hpp>
+#include <pipe/schedule/simulate.hpp>
+#include <pipe/schedule/validate.hpp>

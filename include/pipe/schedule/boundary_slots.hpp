@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// How many values lie on a boundary at once. With so many slots per channel the waiting for slots costs nothing on the
+// simulated timeline, and it can never deadlock, however long the actions take in truth: on paper each such wait is for
+// something that started strictly earlier, so no circle of waits can close.
+#pragma once
+
+#include <pipe/schedule/simulate.hpp>
+
+namespace pp {
+
+/// The length of the ring that holds values alive from `from[mb]` to before `until[mb]`.
+///
+/// needs: from[mb] < until[mb]; both ascend within a replica
+constexpr int ring_length(placement where, int micro_batches, scratch<long> const& from, scratch<long> const& until) {
+  int const step = replicas(where);
+  int longest = 0;
+  for (int first = 0; first < step && first < micro_batches; ++first)
+    for (int mb = first, oldest = first; mb < micro_batches; mb += step) {
+      while (until.item[oldest] <= from.item[mb]) oldest += step;
+      int const live = (mb - oldest) / step + 1;
+      if (live > longest) longest = live;
+    }
+  return longest;
+}
+
+/// The slots between `boundary` and `boundary + 1` that a timeline needs. A value lies there from the start of the F that
+/// writes it to the end of the last action that reads it: BW or W of the next chunk, or its F when nothing trains. A
+/// gradient lies there from the start of B or BW of the next chunk to the end of BW or W of this one.
+///
+/// law:   with these slots at every boundary, or more, the table still validates, and its timeline is the same
+/// needs: validate(problem, table); `when` is its timeline
+template <pipeline_problem Problem, action_table Table, class Rows>
+constexpr slot_count boundary_slots(Problem const& problem, Table const& table, timeline<Rows> const& when,
+                                    int boundary) {
+  auto const is_last_reader = [&](action const& a) {
+    return table.trains ? makes_weight_gradient(a.kind) : a.kind == action_kind::forward;
+  };
+  // A reader that takes no time still reads after its start: otherwise writers and readers of one instant could wait in
+  // a circle.
+  auto const gone = [](time_span const& reader) { return reader.end > reader.start ? reader.end : reader.start + 1; };
+
+  int const micro_batches = problem.micro_batches;
+  auto value_from = scratch<long>(micro_batches);
+  auto value_until = scratch<long>(micro_batches);
+  auto gradient_from = scratch<long>(micro_batches);
+  auto gradient_until = scratch<long>(micro_batches);
+
+  for_each_of_chunk(table, boundary, [&](int rank, int position, action const& a) {
+    time_span const span = when.spans.at(rank, position);
+    if (a.kind == action_kind::forward) value_from.item[a.micro_batch] = span.start;
+    if (is_last_reader(a)) gradient_until.item[a.micro_batch] = gone(span);
+  });
+  for_each_of_chunk(table, boundary + 1, [&](int rank, int position, action const& a) {
+    time_span const span = when.spans.at(rank, position);
+    if (makes_input_gradient(a.kind)) gradient_from.item[a.micro_batch] = span.start;
+    if (is_last_reader(a)) value_until.item[a.micro_batch] = gone(span);
+  });
+
+  int const gradients = table.trains ? ring_length(table.where, micro_batches, gradient_from, gradient_until) : 0;
+  return slot_count{ring_length(table.where, micro_batches, value_from, value_until), gradients};
+}
+
+}  // namespace pp

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The table for run time: any number of ranks and actions. Kept apart from table.hpp so that a program whose schedule
+// is fixed at compile time does not pay for <vector>.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include <pipe/schedule/policy.hpp>
+
+namespace pp {
+
+/// One list of `T` per rank, each as long as it grows.
+template <class T>
+struct dynamic_rows {
+  std::vector<std::vector<T>> items;
+
+  explicit dynamic_rows(int ranks_) : items(static_cast<std::size_t>(ranks_)) {}
+
+  template <class Other>
+  auto like() const {
+    return dynamic_rows<Other>(ranks());
+  }
+
+  int ranks() const { return static_cast<int>(items.size()); }
+  int size(int rank) const { return static_cast<int>(row(rank).size()); }
+  T const& at(int rank, int position) const { return row(rank)[static_cast<std::size_t>(position)]; }
+  T& at(int rank, int position) { return row(rank)[static_cast<std::size_t>(position)]; }
+  void push(int rank, T const& item) { row(rank).push_back(item); }
+
+  std::vector<T> const& row(int rank) const { return items[static_cast<std::size_t>(rank)]; }
+  std::vector<T>& row(int rank) { return items[static_cast<std::size_t>(rank)]; }
+};
+
+struct dynamic_table : dynamic_rows<action> {
+  placement where = placement::straight;
+  bool trains = true;
+
+  explicit dynamic_table(int ranks_, placement where_ = placement::straight, bool trains_ = true)
+      : dynamic_rows<action>(ranks_), where(where_), trains(trains_) {}
+};
+
+/// The table of a policy for a problem known only at run time.
+template <schedule_policy Policy, pipeline_problem Problem>
+dynamic_table make_dynamic_table(Problem const& problem) {
+  auto table = dynamic_table(problem.ranks, Policy::where, Policy::trains);
+  for (int rank = 0; rank < problem.ranks; ++rank)
+    table.row(rank).reserve(static_cast<std::size_t>(actions_per_rank<Policy>(problem.micro_batches)));
+  Policy::fill(problem, table);
+  return table;
+}
+
+}  // namespace pp

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Runs a table on paper. Every rank takes its actions in order, each as soon as the rank is free and what it needs is
+// there; the outcome does not depend on the order of looking. `validate` asks whether everybody gets to the end,
+// `simulate` asks when. A rank that cannot go on waits in the list of the one result it misses, so the work is linear
+// in the number of actions. Inside a static_assert that matters: compilers count steps (clang++: statements), a million
+// at most, which is why this file says much in few statements.
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+
+#include <pipe/schedule/problem.hpp>
+#include <pipe/schedule/scratch.hpp>
+#include <pipe/schedule/slots.hpp>
+#include <pipe/schedule/table.hpp>
+
+namespace pp {
+
+/// `Slots` is indexed by boundary (between chunk c and c + 1) and gives a `slot_count`.
+///
+/// needs: check_shape and check_complete (missing actions are allowed, they are waited for in vain)
+template <pipeline_problem Problem, action_table Table, class Slots = unbounded_slots>
+class execution {
+public:
+  constexpr execution(Problem const& problem, Table const& table, Slots const& slots)
+      : problem_(problem),
+        table_(table),
+        slots_(slots),
+        end_(1 + results * problem.chunks * problem.micro_batches),
+        waiting_(1 + results * problem.chunks * problem.micro_batches),
+        also_waiting_(problem.ranks),
+        position_(problem.ranks),
+        clock_(problem.ranks, 1) {
+    end_.item[nothing] = 1;
+  }
+
+  /// Runs until nobody can go on, calling `done(rank, start, end)` for each action, in an order in which everything
+  /// comes after what it needs. Returns whether every rank reached its end.
+  template <class Done>
+  constexpr bool run(Done done) {
+    auto awake = scratch<int>(problem_.ranks);
+    int count = 0, unfinished = problem_.ranks;
+    for (int rank = problem_.ranks - 1; rank >= 0; --rank) awake.item[count++] = rank;
+
+    auto const record = [&](int result, long end) {
+      end_.item[result] = end;
+      for (int next = waiting_.item[result]; next > 0; next = also_waiting_.item[next - 1])
+        awake.item[count++] = next - 1;
+    };
+    while (count > 0) {
+      int const rank = awake.item[--count];
+      int& position = position_.item[rank];
+      int missing = nothing;
+      for (int const size = table_.size(rank); position < size; ++position) {
+        action const a = table_.at(rank, position);
+        needs const need = needs_of(a, rank);
+        missing = first_missing(need);
+        if (missing != nothing) break;
+        long const start = latest(need, clock_.item[rank]), end = start + problem_.time(a);
+        clock_.item[rank] = end;
+        done(rank, start - 1, end - 1);
+        if (a.kind == action_kind::forward) record(result_of(a.chunk, a.micro_batch, output), end);
+        if (makes_input_gradient(a.kind)) record(result_of(a.chunk, a.micro_batch, input_gradient), end);
+        if (makes_weight_gradient(a.kind)) record(result_of(a.chunk, a.micro_batch, weight_gradient), end);
+      }
+      if (missing == nothing) {
+        --unfinished;
+      } else {
+        also_waiting_.item[rank] = waiting_.item[missing];
+        waiting_.item[missing] = rank + 1;
+      }
+    }
+    return unfinished == 0;
+  }
+
+  /// The position of the action that a rank could not start, or the length of its list.
+  constexpr int position(int rank) const { return position_.item[rank]; }
+  constexpr bool stuck(int rank) const { return position(rank) < table_.size(rank); }
+
+  /// Whether a stuck rank misses something that only itself, later in its own list, could make.
+  constexpr bool waits_for_itself(int rank) const {
+    needs const need = needs_of(table_.at(rank, position(rank)), rank);
+    int const missing = first_missing(need);
+    return missing == need.own || (missing == need.handed_over && need.source_rank == rank);
+  }
+
+private:
+  /// The three results that a chunk has for a micro-batch; `nothing` stands for a result that needs not be waited for.
+  enum : int { output, input_gradient, weight_gradient, results };
+  static constexpr int nothing = 0;
+
+  constexpr int result_of(int chunk, int micro_batch, int which) const {
+    return 1 + which + results * (chunk * problem_.micro_batches + micro_batch);
+  }
+
+  /// The results that an action waits for, and the time the second takes to come from its rank.
+  struct needs {
+    int own;          ///< of its own chunk: B and R wait for F, W for B, U for W
+    int handed_over;  ///< of the neighbouring chunk: F reads the output before, B the gradient after
+    int slot;         ///< of the last reader of the value that lies in the slot to be written
+    int source_rank;
+    long hop;
+  };
+
+  constexpr needs needs_of(action const& a, int rank) const {
+    using enum action_kind;
+    int const chunk = a.chunk, mb = a.micro_batch;
+    bool const is_forward = a.kind == forward, hands_on = is_forward || a.kind == backward_input || a.kind == backward;
+    int const source = is_forward ? chunk - 1 : chunk + 1, reader = is_forward ? chunk + 1 : chunk - 1;
+    bool const reads = hands_on && source >= 0 && source < problem_.chunks;
+    bool const writes = hands_on && reader >= 0 && reader < problem_.chunks;
+    int const source_rank = reads ? rank_of(table_.where, problem_.ranks, source, mb) : rank;
+
+    int const own_result = a.kind == backward_weight ? input_gradient : a.kind == update ? weight_gradient : output;
+    int const own = is_forward ? nothing : result_of(chunk, mb, own_result);
+    int const handed_over = reads ? result_of(source, mb, is_forward ? output : input_gradient) : nothing;
+    int slot = nothing;
+    if constexpr (!std::is_same_v<Slots, unbounded_slots>)
+      if (writes) {
+        slot_count const ring = slots_[static_cast<std::size_t>(is_forward ? chunk : reader)];
+        int const before = mb - (is_forward ? ring.activation : ring.gradient) * replicas(table_.where);
+        if (before >= 0) slot = result_of(reader, before, table_.trains ? weight_gradient : output);
+      }
+    return needs{own, handed_over, slot, source_rank, problem_.hop_time(source_rank, rank)};
+  }
+
+  constexpr int first_missing(needs const& need) const {
+    return end_.item[need.own] == 0           ? need.own
+           : end_.item[need.handed_over] == 0 ? need.handed_over
+           : end_.item[need.slot] == 0        ? need.slot
+                                              : nothing;
+  }
+
+  constexpr long latest(needs const& need, long free) const {
+    long const own = end_.item[need.own], handed_over = end_.item[need.handed_over] + need.hop;
+    long const slot = end_.item[need.slot], input = own > handed_over ? own : handed_over;
+    long const ready = slot > input ? slot : input;
+    return ready > free ? ready : free;
+  }
+
+  Problem const& problem_;
+  Table const& table_;
+  Slots const& slots_;
+  scratch<long> end_;          // by result, when it was there; clocks start at 1, so that 0 can mean: not yet
+  scratch<int> waiting_;       // by result, the last rank that began to wait for it, plus 1
+  scratch<int> also_waiting_;  // by rank, the next one that waits for the same, plus 1
+  scratch<int> position_;      // by rank, its next action
+  scratch<long> clock_;        // by rank, when it is free
+};
+
+}  // namespace pp

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Forward only: inference and the evaluation between training steps. A policy like any other, so that it is proved,
+// simulated and run by the same code.
+#pragma once
+
+#include <pipe/schedule/policy.hpp>
+
+namespace pp {
+
+/// law: with equal times the makespan is (M+P-1) TF; nothing is kept for a backward
+struct ForwardOnly {
+  static constexpr char const* name = "forward-only";
+  static constexpr placement where = placement::straight;
+  static constexpr int chunks_per_rank = 1;
+  static constexpr bool splits_backward = false;
+  static constexpr bool trains = false;
+
+  template <pipeline_problem Problem, action_table Table>
+  static constexpr void fill(Problem const& problem, Table& table) {
+    for (int rank = 0; rank < problem.ranks; ++rank)
+      for (int mb = 0; mb < problem.micro_batches; ++mb) table.push(rank, {action_kind::forward, rank, mb});
+  }
+};
+
+}  // namespace pp

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// GPipe: all forwards, then all backwards. The easiest schedule to reason about and the hungriest: every micro-batch's
+// activations are alive at once, which is why the paper pairs it with recomputation.
+#pragma once
+
+#include <initializer_list>
+
+#include <pipe/schedule/policy.hpp>
+
+namespace pp {
+
+/// law:    with equal times the bubble is (P-1)/(M+P-1); every rank's peak is M micro-batches
+/// note:   backwards run in micro-batch order, not in the paper's reversed one: gradients add up in that order everywhere
+/// source: Huang et al., GPipe, 2019
+struct GPipe {
+  static constexpr char const* name = "gpipe";
+  static constexpr placement where = placement::straight;
+  static constexpr int chunks_per_rank = 1;
+  static constexpr bool splits_backward = false;
+  static constexpr bool trains = true;
+
+  template <pipeline_problem Problem, action_table Table>
+  static constexpr void fill(Problem const& problem, Table& table) {
+    using enum action_kind;
+    for (int rank = 0; rank < problem.ranks; ++rank)
+      for (action_kind kind : {forward, backward})
+        for (int mb = 0; mb < problem.micro_batches; ++mb) table.push(rank, {kind, rank, mb});
+  }
+};
+
+}  // namespace pp

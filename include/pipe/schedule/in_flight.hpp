@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What a rank must keep. A micro-batch is in flight in a chunk from the start of its F to the end of its BW or W; how
+// many are at once follows from the order of the rank's actions alone, so these peaks hold whatever the times.
+#pragma once
+
+#include <pipe/schedule/problem.hpp>
+#include <pipe/schedule/table.hpp>
+
+namespace pp {
+
+inline constexpr int all_chunks = -1;
+
+/// The most micro-batches in flight at once in one chunk of a rank: so many stash records does the chunk need, micro-batch
+/// mb in record turn_of(mb) % peak. For `all_chunks`: the most in all of the rank's chunks together, each counted as one.
+/// Forward-only: 1.
+template <action_table Table>
+constexpr int peak_in_flight(Table const& table, int rank, int chunk = all_chunks) {
+  int live = 0, peak = 0;
+  for (int i = 0; i < table.size(rank); ++i) {
+    action const a = table.at(rank, i);
+    if (chunk != all_chunks && a.chunk != chunk) continue;
+    if (a.kind == action_kind::forward && ++live > peak) peak = live;
+    if (!table.trains || makes_weight_gradient(a.kind)) --live;
+  }
+  return peak;
+}
+
+/// The most memory that a rank's stashes take at once, in the unit of the chunk costs: F takes `stash`, B gives back all
+/// but `stash_for_weight`, W gives back the rest. Forward-only: the largest single one.
+template <pipeline_problem Problem, action_table Table>
+constexpr long peak_stash(Problem const& problem, Table const& table, int rank) {
+  long live = 0, peak = 0;
+  for (int i = 0; i < table.size(rank); ++i) {
+    action const a = table.at(rank, i);
+    chunk_cost const& cost = problem.cost(a.chunk);
+    if (a.kind == action_kind::forward) live += cost.stash;
+    if (live > peak) peak = live;
+    if (!table.trains) live -= cost.stash;
+    if (makes_input_gradient(a.kind)) live -= cost.stash - cost.stash_for_weight;
+    if (makes_weight_gradient(a.kind)) live -= cost.stash_for_weight;
+  }
+  return peak;
+}
+
+}  // namespace pp

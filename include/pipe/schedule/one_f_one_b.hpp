@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// 1F1B: each rank runs just enough forwards to fill the pipeline below it, then alternates one forward and one
+// backward. As fast as GPipe, but activations in flight are bounded by the number of ranks, not of micro-batches.
+#pragma once
+
+#include <pipe/schedule/policy.hpp>
+
+namespace pp {
+
+/// law:    with equal times the bubble is (P-1)/(M+P-1); the peak of rank i is min(M, P-i) micro-batches
+/// source: Narayanan et al., PipeDream-2BW (PipeDream-Flush), 2021; Fan et al., DAPPLE, 2021
+struct OneFOneB {
+  static constexpr char const* name = "1f1b";
+  static constexpr placement where = placement::straight;
+  static constexpr int chunks_per_rank = 1;
+  static constexpr bool splits_backward = false;
+  static constexpr bool trains = true;
+
+  template <pipeline_problem Problem, action_table Table>
+  static constexpr void fill(Problem const& problem, Table& table) {
+    using enum action_kind;
+    for (int rank = 0; rank < problem.ranks; ++rank) {
+      int next = 0;
+      while (next < problem.micro_batches && next < problem.ranks - 1 - rank) table.push(rank, {forward, rank, next++});
+      for (int mb = 0; mb < problem.micro_batches; ++mb) {
+        if (next < problem.micro_batches) table.push(rank, {forward, rank, next++});
+        table.push(rank, {backward, rank, mb});
+      }
+    }
+  }
+};
+
+}  // namespace pp

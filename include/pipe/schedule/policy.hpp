@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A schedule family is a type with a few facts and one function. Nothing is registered and nothing is inherited: ten
+// lines of a user's code are a schedule, and `validate` says whether it is a right one.
+//
+//     struct OneFOneB {
+//       static constexpr char const* name = "1f1b";
+//       static constexpr placement where = placement::straight;   // which rank holds which chunk
+//       static constexpr int chunks_per_rank = 1;
+//       static constexpr bool splits_backward = false;            // B and W apart?
+//       static constexpr bool trains = true;                      // false: forward only
+//
+//       template <class Problem, class Table>
+//       static constexpr void fill(Problem const& problem, Table& table) { ... table.push(rank, {kind, chunk, mb}); ... }
+//     };
+#pragma once
+
+#include <concepts>
+
+#include <pipe/schedule/problem.hpp>
+#include <pipe/schedule/table.hpp>
+
+namespace pp {
+
+template <class P>
+concept schedule_policy = requires(problem<> const& question, static_table<1, 8>& answer) {
+  { P::name } -> std::convertible_to<char const*>;
+  { P::where } -> std::convertible_to<placement>;
+  { P::chunks_per_rank } -> std::convertible_to<int>;
+  { P::splits_backward } -> std::convertible_to<bool>;
+  { P::trains } -> std::convertible_to<bool>;
+  P::fill(question, answer);
+};
+
+/// The length of a rank's list: F, and BW or B and W, of every chunk it holds and every micro-batch that passes there.
+template <schedule_policy Policy>
+constexpr int actions_per_rank(int micro_batches) {
+  constexpr int kinds = !Policy::trains ? 1 : Policy::splits_backward ? 3 : 2;
+  constexpr int copies = replicas(Policy::where);
+  return kinds * Policy::chunks_per_rank * ((micro_batches + copies - 1) / copies);
+}
+
+/// The table of a policy for a problem known at compile time.
+///
+/// law: problem.ranks == Ranks and problem.micro_batches == MicroBatches
+template <schedule_policy Policy, int Ranks, int MicroBatches, pipeline_problem Problem>
+constexpr auto make_table(Problem const& problem) {
+  auto table = static_table<Ranks, actions_per_rank<Policy>(MicroBatches)>{};
+  table.where = Policy::where;
+  table.trains = Policy::trains;
+  Policy::fill(problem, table);
+  return table;
+}
+
+/// The same for chunks that all cost one unit per action: enough for whatever does not depend on times.
+template <schedule_policy Policy, int Ranks, int MicroBatches>
+constexpr auto make_table() {
+  int const chunks = chunks_for(Policy::where, Ranks, Policy::chunks_per_rank);
+  return make_table<Policy, Ranks, MicroBatches>(problem<>{Ranks, chunks, MicroBatches, 0, same_cost{}});
+}
+
+}  // namespace pp

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Working memory of an algorithm that runs in both worlds: at compile time as well as at run time its size is an
+// ordinary number, and it is gone when the algorithm returns. The items are a bare pointer because compilers count the
+// steps of a constant evaluation, and clang++ counts two for every call of an operator[].
+#pragma once
+
+#include <cstddef>
+
+namespace pp {
+
+/// `size` values, all equal to `initial` at first.
+template <class T>
+struct scratch {
+  T* const item;
+
+  constexpr explicit scratch(int size, T initial = T{}) : item(new T[static_cast<std::size_t>(size)]{}) {
+    if (initial != T{})
+      for (int i = 0; i < size; ++i) item[i] = initial;
+  }
+  constexpr ~scratch() { delete[] item; }
+  scratch(scratch const&) = delete;
+  scratch& operator=(scratch const&) = delete;
+};
+
+}  // namespace pp

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// When everything happens. Each action starts as soon as its rank is free and its inputs have arrived, so the makespan is
+// the longest path through the table's actions, their data and their ranks' order. Two bubbles are reported, always
+// by name, because the literature mixes them: one over the makespan, which a step with a barrier pays, and one over the
+// stage-local span, which is honest only when each rank may start its next step as soon as it is done with this one.
+#pragma once
+
+#include <pipe/schedule/execution.hpp>
+
+namespace pp {
+
+struct time_span {
+  long start = 0;
+  long end = 0;
+};
+
+/// `spans.at(rank, position)` is when that action runs, in the unit of the problem's times, from 0.
+template <class Rows>
+struct timeline {
+  Rows spans;
+  bool complete = false;  ///< false: the table deadlocks, and the spans end there
+  long makespan = 0;      ///< the end of the last action
+
+  constexpr int ranks() const { return spans.ranks(); }
+
+  /// Time that a rank computes.
+  constexpr long busy(int rank) const {
+    long sum = 0;
+    for (int i = 0; i < spans.size(rank); ++i) sum += spans.at(rank, i).end - spans.at(rank, i).start;
+    return sum;
+  }
+
+  /// Time that a rank does not compute, from 0 to the makespan.
+  constexpr long idle(int rank) const { return makespan - busy(rank); }
+
+  constexpr long total_busy() const {
+    long sum = 0;
+    for (int rank = 0; rank < ranks(); ++rank) sum += busy(rank);
+    return sum;
+  }
+
+  /// The longest time from the start of a rank's first action to the end of its last.
+  constexpr long stage_local_span() const {
+    long longest = 0;
+    for (int rank = 0; rank < ranks(); ++rank) {
+      if (spans.size(rank) == 0) continue;
+      long const span = spans.at(rank, spans.size(rank) - 1).end - spans.at(rank, 0).start;
+      if (span > longest) longest = span;
+    }
+    return longest;
+  }
+
+  /// The idle share of all ranks' time from 0 to the makespan.
+  constexpr double bubble_by_makespan() const { return idle_share(makespan); }
+
+  /// The idle share of all ranks' time when each takes the stage-local span for a step. Source: Qi et al., 2024.
+  constexpr double bubble_by_stage_local_span() const { return idle_share(stage_local_span()); }
+
+private:
+  constexpr double idle_share(long cost) const {
+    if (cost == 0) return 0;
+    return 1 - static_cast<double>(total_busy()) / (static_cast<double>(cost) * ranks());
+  }
+};
+
+/// The timeline of a table, with channels of `slots[boundary]` slots (none given: they never make anyone wait).
+///
+/// needs: validate(problem, table), at least check_shape and check_complete
+template <pipeline_problem Problem, action_table Table, class Slots = unbounded_slots>
+constexpr auto simulate(Problem const& problem, Table const& table, Slots const& slots = Slots{}) {
+  auto result = timeline<decltype(table.template like<time_span>())>{table.template like<time_span>()};
+  auto paper = execution<Problem, Table, Slots>(problem, table, slots);
+  result.complete = paper.run([&](int rank, long start, long end) {
+    result.spans.push(rank, time_span{start, end});
+    if (end > result.makespan) result.makespan = end;
+  });
+  return result;
+}
+
+}  // namespace pp

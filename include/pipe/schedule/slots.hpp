@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The channel between two neighbouring chunks is a ring of slots: the value of a micro-batch lies in slot
+// `turn_of(micro_batch) % k`, and whoever writes it waits until the value k turns before has been read for the last
+// time. That is the strictest transport there is: bounded, in order, and nothing is buffered elsewhere.
+#pragma once
+
+#include <climits>
+#include <cstddef>
+
+#include <pipe/schedule/placement.hpp>
+
+namespace pp {
+
+/// The slots of the boundary between a chunk and the next: for values on their way forward, for gradients on theirs back.
+struct slot_count {
+  int activation = 0;
+  int gradient = 0;
+
+  friend constexpr bool operator==(slot_count const&, slot_count const&) = default;
+};
+
+/// Channels that never make anyone wait.
+struct unbounded_slots {
+  constexpr slot_count operator[](std::size_t) const { return slot_count{INT_MAX, INT_MAX}; }
+};
+
+/// The same number of slots at every boundary.
+struct same_slots {
+  slot_count each{};
+  constexpr slot_count operator[](std::size_t) const { return each; }
+};
+
+/// The how-many-th micro-batch of its replica this is.
+constexpr int turn_of(placement where, int micro_batch) { return micro_batch / replicas(where); }
+
+}  // namespace pp

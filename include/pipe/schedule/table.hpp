@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A schedule as a value: one list of actions per rank, and who holds which chunk. The algorithms of this folder are
+// templates over the table, so the same code proves a `static_table` inside a static_assert and a `dynamic_table`
+// (dynamic_table.hpp) of a thousand ranks at run time.
+#pragma once
+
+#include <concepts>
+
+#include <pipe/schedule/action.hpp>
+#include <pipe/schedule/placement.hpp>
+
+namespace pp {
+
+/// One list of `T` per rank, each of at most `Capacity` items.
+///
+/// law: pushing beyond the capacity is not a constant expression.
+template <class T, int Ranks, int Capacity>
+struct static_rows {
+  T items[Ranks][Capacity > 0 ? Capacity : 1]{};
+  int counts[Ranks]{};
+
+  /// Empty rows with room for as many items of another type, for instance the times of the actions.
+  template <class Other>
+  constexpr auto like() const {
+    return static_rows<Other, Ranks, Capacity>{};
+  }
+
+  constexpr int ranks() const { return Ranks; }
+  constexpr int size(int rank) const { return counts[rank]; }
+  constexpr T const& at(int rank, int position) const { return items[rank][position]; }
+  constexpr T& at(int rank, int position) { return items[rank][position]; }
+  constexpr void push(int rank, T const& item) { items[rank][counts[rank]++] = item; }
+};
+
+/// A table that lives at compile time.
+template <int Ranks, int Capacity>
+struct static_table : static_rows<action, Ranks, Capacity> {
+  placement where = placement::straight;
+  bool trains = true;  ///< false: forward only, for inference and evaluation
+};
+
+/// What the algorithms of this folder ask of a table.
+template <class T>
+concept action_table = requires(T& table, T const& fixed, int i, action a) {
+  { fixed.ranks() } -> std::same_as<int>;
+  { fixed.size(i) } -> std::same_as<int>;
+  { fixed.at(i, i) } -> std::convertible_to<action>;
+  { fixed.where } -> std::convertible_to<placement>;
+  { fixed.trains } -> std::convertible_to<bool>;
+  table.push(i, a);
+  fixed.template like<int>();
+};
+
+/// Calls `use(rank, position, action)` for every action of a chunk, rank by rank, in each rank's order.
+template <action_table Table, class Use>
+constexpr void for_each_of_chunk(Table const& table, int chunk, Use use) {
+  for (int replica = 0; replica < replicas(table.where); ++replica) {
+    int const rank = rank_of(table.where, table.ranks(), chunk, replica);
+    for (int i = 0; i < table.size(rank); ++i)
+      if (table.at(rank, i).chunk == chunk) use(rank, i, table.at(rank, i));
+  }
+}
+
+}  // namespace pp

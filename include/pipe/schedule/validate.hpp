@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The judge of schedules. A table that passes trains exactly like one stage, and cannot hang: it computes everything
+// once, where the weights are, in an order in which every value exists before it is read. If not, the verdict names the
+// first action that is wrong. Three questions of linear cost, each a function of its own so that a large table can
+// answer each in a constant evaluation of its own.
+#pragma once
+
+#include <pipe/schedule/execution.hpp>
+
+namespace pp {
+
+enum class fault : unsigned char {
+  none,
+  wrong_shape,
+  out_of_range,
+  wrong_rank,
+  needless,
+  repeated,
+  missing,
+  recompute_too_late,
+  update_too_early,
+  out_of_order,
+  before_its_input,
+  deadlock
+};
+
+/// The fault in a sentence about the action that a verdict names.
+constexpr char const* describe(fault what) {
+  constexpr char const* sentences[] = {
+      "the schedule is complete, ordered and free of deadlock",
+      "the numbers of ranks, chunks and micro-batches do not fit the table and its placement",
+      "its chunk, its micro-batch or its kind does not exist",
+      "its chunk is held by another rank",
+      "a forward-only schedule has nothing but forwards",
+      "it has been done before",
+      "it is never done",
+      "its backward has already been done",
+      "gradients of later micro-batches would not be in it",
+      "a later micro-batch has already been through this chunk in this direction",
+      "what it needs comes later on its own rank",
+      "it waits for another rank, which waits for this one",
+  };
+  static_assert(sizeof(sentences) / sizeof(sentences[0]) == static_cast<int>(fault::deadlock) + 1);
+  return what <= fault::deadlock ? sentences[static_cast<int>(what)] : "unknown fault";
+}
+
+/// The first thing wrong with a table: the `position`-th action of `rank`, which is `which`. For a missing action, the
+/// action that should be there, on the rank that should do it, past the end of its list.
+struct verdict {
+  fault what = fault::none;
+  int rank = -1;
+  int position = -1;
+  action which{};
+
+  constexpr bool ok() const { return what == fault::none; }
+  constexpr char const* text() const { return describe(what); }
+};
+
+/// Whether table, placement and problem are of one size.
+template <pipeline_problem Problem, action_table Table>
+constexpr verdict check_shape(Problem const& problem, Table const& table) {
+  bool const one_chunk = table.where == placement::straight || table.where == placement::bidirectional;
+  bool const fits = table.ranks() == problem.ranks && problem.ranks > 0 && problem.chunks > 0 &&
+                    problem.micro_batches > 0 &&
+                    (one_chunk ? problem.chunks == problem.ranks : problem.chunks % problem.ranks == 0);
+  return fits ? verdict{} : verdict{fault::wrong_shape, -1, -1, action{}};
+}
+
+/// Whether every F, and BW or both B and W, of every chunk and micro-batch is done exactly once by the chunk's holder,
+/// and nothing else but a recomputation before a backward and an update with the last weight gradient.
+///
+/// needs: check_shape
+template <pipeline_problem Problem, action_table Table>
+constexpr verdict check_complete(Problem const& problem, Table const& table) {
+  using enum action_kind;
+  constexpr unsigned any_input_gradient = bit(backward) | bit(backward_input);
+  constexpr unsigned any_weight_gradient = bit(backward) | bit(backward_weight);
+  constexpr unsigned excluded_by[action_kinds] = {
+      bit(forward),                              // F
+      any_input_gradient,                        // B
+      any_weight_gradient,                       // W
+      any_input_gradient | any_weight_gradient,  // BW
+      bit(recompute),                            // R
+      bit(update),                               // U
+  };
+  int const micro_batches = problem.micro_batches;
+  auto seen = scratch<unsigned>(problem.chunks * micro_batches);
+
+  for (int rank = 0; rank < problem.ranks; ++rank)
+    for (int i = 0; i < table.size(rank); ++i) {
+      action const a = table.at(rank, i);
+      auto const wrong = [&](fault what) { return verdict{what, rank, i, a}; };
+      bool const chunk_exists = a.chunk >= 0 && a.chunk < problem.chunks;
+      bool const micro_batch_exists = a.micro_batch >= 0 && a.micro_batch < micro_batches;
+      if (!chunk_exists || !micro_batch_exists || a.kind > update) return wrong(fault::out_of_range);
+      if (rank_of(table.where, problem.ranks, a.chunk, a.micro_batch) != rank) return wrong(fault::wrong_rank);
+      if (!table.trains && a.kind != forward) return wrong(fault::needless);
+      unsigned& cell = seen.item[a.chunk * micro_batches + a.micro_batch];
+      if (cell & excluded_by[static_cast<int>(a.kind)]) return wrong(fault::repeated);
+      if (a.kind == recompute && (cell & any_input_gradient)) return wrong(fault::recompute_too_late);
+      if (a.kind == update && a.micro_batch + replicas(table.where) < micro_batches)
+        return wrong(fault::update_too_early);
+      cell |= bit(a.kind);
+    }
+
+  for (int chunk = 0; chunk < problem.chunks; ++chunk)
+    for (int mb = 0; mb < micro_batches; ++mb) {
+      unsigned const cell = seen.item[chunk * micro_batches + mb];
+      bool const has_forward = cell & bit(forward);
+      bool const has_input_gradient = !table.trains || (cell & any_input_gradient);
+      bool const has_weight_gradient = !table.trains || (cell & any_weight_gradient);
+      if (has_forward && has_input_gradient && has_weight_gradient) continue;
+      action_kind const missing = !has_forward                                  ? forward
+                                  : !has_input_gradient && !has_weight_gradient ? backward
+                                  : !has_input_gradient                         ? backward_input
+                                                                                : backward_weight;
+      int const rank = rank_of(table.where, problem.ranks, chunk, mb);
+      return verdict{fault::missing, rank, table.size(rank), action{missing, chunk, mb}};
+    }
+  return verdict{};
+}
+
+/// Whether the micro-batches pass every chunk (every replica of it) in order: forward, as input gradients and as weight
+/// gradients. So gradients are added up in that order, every channel hands on its values in the order in which they
+/// come, and what is kept per micro-batch can live in rings of slots.
+///
+/// needs: check_complete, but for missing actions
+template <pipeline_problem Problem, action_table Table>
+constexpr verdict check_order(Problem const& problem, Table const& table) {
+  int const streams = problem.chunks * replicas(table.where);
+  auto outputs = scratch<int>(streams, -1);
+  auto input_gradients = scratch<int>(streams, -1);
+  auto weight_gradients = scratch<int>(streams, -1);
+
+  for (int rank = 0; rank < problem.ranks; ++rank)
+    for (int i = 0; i < table.size(rank); ++i) {
+      action const a = table.at(rank, i);
+      int const stream = a.chunk * replicas(table.where) + replica_of(table.where, a.micro_batch);
+      bool const output = a.kind == action_kind::forward;
+      bool const input_gradient = makes_input_gradient(a.kind), weight_gradient = makes_weight_gradient(a.kind);
+      if ((output && outputs.item[stream] >= a.micro_batch) ||
+          (input_gradient && input_gradients.item[stream] >= a.micro_batch) ||
+          (weight_gradient && weight_gradients.item[stream] >= a.micro_batch))
+        return verdict{fault::out_of_order, rank, i, a};
+      if (output) outputs.item[stream] = a.micro_batch;
+      if (input_gradient) input_gradients.item[stream] = a.micro_batch;
+      if (weight_gradient) weight_gradients.item[stream] = a.micro_batch;
+    }
+  return verdict{};
+}
+
+/// Whether every rank gets to the end of its list, when what it needs comes through channels of `slots[boundary]` slots.
+/// Every hand-off is a rendezvous: a value lies in its slot until it has been read for the last time, and whoever has no
+/// free slot to write to waits. How long actions take does not matter.
+///
+/// With no `slots` given, channels never make anyone wait. For a schedule of F and BW that is also the proof for channels
+/// of peak_in_flight(table, rank of c, c) slots between c and c + 1: the writer's own list puts a slot's last reading before
+/// its next writing. `boundary_slots` finds fewer.
+///
+/// needs: check_complete
+template <pipeline_problem Problem, action_table Table, class Slots = unbounded_slots>
+constexpr verdict check_progress(Problem const& problem, Table const& table, Slots const& slots = Slots{}) {
+  auto paper = execution<Problem, Table, Slots>(problem, table, slots);
+  if (paper.run([](int, long, long) {})) return verdict{};
+
+  int culprit = -1;
+  for (int rank = problem.ranks - 1; rank >= 0; --rank)
+    if (paper.stuck(rank)) culprit = rank;
+  for (int rank = problem.ranks - 1; rank >= 0; --rank)
+    if (paper.stuck(rank) && paper.waits_for_itself(rank)) culprit = rank;
+  int const position = paper.position(culprit);
+  return verdict{paper.waits_for_itself(culprit) ? fault::before_its_input : fault::deadlock, culprit, position,
+                 table.at(culprit, position)};
+}
+
+/// All of it: the first fault found, or none.
+///
+/// cost: linear in the number of actions. One constant evaluation, without compiler flags, has room for some 7,000 of
+///       them; larger tables ask each of the four questions in a constant of its own, check_progress up to 11,000.
+template <pipeline_problem Problem, action_table Table, class Slots = unbounded_slots>
+constexpr verdict validate(Problem const& problem, Table const& table, Slots const& slots = Slots{}) {
+  verdict found = check_shape(problem, table);
+  if (found.ok()) found = check_complete(problem, table);
+  if (found.ok()) found = check_order(problem, table);
+  if (found.ok()) found = check_progress(problem, table, slots);
+  return found;
+}
+
+}  // namespace pp

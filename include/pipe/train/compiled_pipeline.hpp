@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Puts the compiler's passes together for one model and one set of options: the constants of a pipeline. What the backend
+// instantiates kernels on (`element`, `samples`, `group_at`), what the runtime walks (`description`) and what a user reads
+// (`plan`) are all here.
+#pragma once
+
+#include <pipe/base/dtype.hpp>
+#include <pipe/passes/compilation.hpp>
+#include <pipe/runtime/description.hpp>
+#include <pipe/schedule/boundary_slots.hpp>
+#include <pipe/schedule/in_flight.hpp>
+#include <pipe/schedule/simulate.hpp>
+#include <pipe/schedule/validate.hpp>
+#include <pipe/train/options.hpp>
+#include <pipe/train/plan.hpp>
+
+namespace pp {
+
+template <class M, class Options>
+struct compiled_pipeline {
+  template <option_family F>
+  using option = typename Options::template get<F>;
+  using element = typename option<option_family::precision>::element;
+  using optimizer = option<option_family::optimizer>;
+  using schedule = option<option_family::schedule>;
+  using backend = option<option_family::backend>;
+  using leaves = typename M::leaves;
+
+  static constexpr int stages = option<option_family::stages>::value;
+  static constexpr int ranks = stages / schedule::chunks_per_rank;
+  static constexpr int micro_batches = option<option_family::micro_batches>::value;
+  static constexpr int samples = option<option_family::micro_batch_size>::value;
+
+  using passes = compilation<M, stages, option<option_family::partition>, samples, int(sizeof(element)),
+                             schedule::splits_backward>;
+  static constexpr int groups = passes::groups;
+  static constexpr group group_at(int g) { return passes::group_at(g); }
+
+  // ---- the schedule ----
+
+  /// Estimated times of every stage and micro-batch, in FLOPs at full speed.
+  static constexpr auto problem = [] {
+    chunk_cost cost[stages];
+    for (int s = 0; s < stages; ++s) {
+      cost[s] = chunk_cost{0, 0, 0};
+      for (int u = passes::cuts[s]; u < passes::cuts[s + 1]; ++u) {
+        cost[s].forward += samples * estimated_time(passes::costs[0][u]);
+        cost[s].backward_input += samples * estimated_time(passes::costs[1][u]);
+        cost[s].backward_weight += samples * estimated_time(passes::costs[2][u]);
+      }
+    }
+    return unequal_times(ranks, micro_batches, cost);
+  }();
+  static constexpr auto table = make_table<schedule, ranks, micro_batches>(problem);
+  static constexpr verdict proof = validate(problem, table);
+  static constexpr auto timeline = simulate(problem, table);
+
+  /// Forward only, for evaluation and inference: micro-batches in turn through the rank's chunks.
+  static constexpr int chunks_per_rank = schedule::chunks_per_rank;
+  static constexpr auto evaluation = [] {
+    static_rows<action, ranks, micro_batches * chunks_per_rank> rows;
+    for (int mb = 0; mb < micro_batches; ++mb)
+      for (int c = 0; c < stages; ++c)
+        rows.push(rank_of(schedule::where, ranks, c), action{action_kind::forward, c, mb});
+    return rows;
+  }();
+
+  // ---- memory ----
+
+  template <int S>
+  static constexpr auto const& layout = passes::template layout<S>;
+
+  static constexpr int pending_slots(int chunk) {
+    if (!schedule::splits_backward) return 0;
+    int live = 0, peak = 0;
+    for_each_of_chunk(table, chunk, [&](int, int, action const& a) {
+      if (makes_input_gradient(a.kind) && ++live > peak) peak = live;
+      if (makes_weight_gradient(a.kind)) --live;
+    });
+    return peak;
+  }
+
+  /// Programs and memory of stage S; offsets are from the start of the chunk until `chunks` shifts them.
+  template <int S>
+  static constexpr chunk_description describe_chunk() {
+    constexpr stage_bytes const& b = layout<S>.bytes;
+    chunk_description c;
+    c.rank = rank_of(schedule::where, ranks, S);
+    c.programs[int(program::forward)] = view<S, program::forward>();
+    if constexpr (schedule::splits_backward) {
+      c.programs[int(program::backward_input)] = view<S, program::backward_input>();
+      c.programs[int(program::backward_weight)] = view<S, program::backward_weight>();
+    } else {
+      c.programs[int(program::backward)] = view<S, program::backward>();
+    }
+    c.parameters = parameter_places<S>.items;
+    c.parameter_count = parameter_places<S>.size();
+    c.parameter_bytes = b.parameters;
+    c.decayed_bytes = b.decayed_parameters;
+    auto const take = [&](long bytes) {
+      long const at = c.bytes;
+      c.bytes += align_up(bytes);
+      return at;
+    };
+    auto const take_ring = [&](long stride, int slots) { return ring{take(stride * slots), stride, slots < 1 ? 1 : slots}; };
+    c.values = take(b.parameters);
+    c.gradients = take(b.parameters);
+    c.state = take(b.parameters * optimizer::states);
+    c.transposed = take(b.transposed);
+    int const in_flight = peak_in_flight(table, c.rank, S);
+    c.records = take_ring(b.record, in_flight);
+    c.pending = take_ring(b.pending, pending_slots(S));
+    if constexpr (S + 1 < stages) {
+      int const slots = boundary_slots(problem, table, timeline, S).activation;
+      c.boundary = take_ring(b.boundary, layout<S>.rereads_result && slots < in_flight ? in_flight : slots);
+    }
+    if constexpr (S > 0) c.gradient = take_ring(b.gradient, boundary_slots(problem, table, timeline, S - 1).gradient);
+    c.passes_gradient_on = layout<S>.passes_gradient_on;
+    if constexpr (S == stages - 1) c.output = passes::template resolve<S>(M::graph.loss().in[0]);
+    return c;
+  }
+  template <int S, program P>
+  static constexpr program_view view() {
+    return {passes::template launches<S, P>.items.items, passes::template launches<S, P>.operands.items,
+            passes::template launches<S, P>.items.size()};
+  }
+  template <int S>
+  static constexpr auto parameter_places = [] {
+    constexpr auto r = passes::ranges[S].parameters;
+    list<parameter_place, r[1] - r[0]> places;
+    for (int i = r[0]; i < r[1]; ++i) {
+      parameter const& p = M::graph.parameters[i];
+      places[i - r[0]] = parameter_place{i, p.rows, p.columns, layout<S>.parameters[i - r[0]],
+                                         passes::backward.transposed[i] ? layout<S>.transposed[i - r[0]] : -1};
+    }
+    return places;
+  }();
+
+  static constexpr long workspace = [] {
+    long most = 0;
+    for (int g = 0; g < groups; ++g) {
+      long const needed = align_up(backend::template workspace_bytes<element>(group_at(g), samples));
+      if (needed > most) most = needed;
+    }
+    return most;
+  }();
+
+  struct memory_map {
+    list<chunk_description, stages> chunks;
+    list<rank_description, ranks> rank;
+  };
+  template <int... S>
+  static constexpr memory_map map_memory(std::integer_sequence<int, S...>) {
+    memory_map m{{{describe_chunk<S>()...}}, {}};
+    constexpr long scratch[] = {layout<S>.bytes.scratch...};
+    for (int r = 0; r < ranks; ++r) {
+      rank_description& rank = m.rank[r];
+      rank.training = table.items[r];
+      rank.training_count = table.size(r);
+      rank.evaluation = evaluation.items[r];
+      rank.evaluation_count = evaluation.size(r);
+      long most = 0;
+      for (int s = 0; s < stages; ++s) {
+        chunk_description& c = m.chunks[s];
+        if (c.rank != r) continue;
+        for (long* offset : {&c.values, &c.gradients, &c.state, &c.transposed, &c.records.offset, &c.pending.offset,
+                             &c.boundary.offset, &c.gradient.offset})
+          *offset += rank.bytes;
+        rank.bytes += c.bytes;
+        if (scratch[s] > most) most = scratch[s];
+      }
+      rank.scratch = rank.bytes;
+      rank.workspace = rank.scratch + align_up(most);
+      rank.bytes = rank.workspace + workspace;
+    }
+    return m;
+  }
+  static constexpr memory_map memory = map_memory(std::make_integer_sequence<int, stages>{});
+
+  static constexpr long label_elements =
+      M::labels_are_ids ? M::graph.output.rows() : M::graph.output.elements();
+  static constexpr pipeline_description description() {
+    return {ranks,
+            stages,
+            micro_batches,
+            samples,
+            memory.chunks.items,
+            memory.rank.items,
+            M::graph.size.parameters,
+            samples * M::graph.input.elements() * (M::graph.input_is_ids ? long(sizeof(int)) : long(sizeof(element))),
+            samples * label_elements * (M::labels_are_ids ? long(sizeof(int)) : long(sizeof(element))),
+            samples * M::graph.output.elements() * long(sizeof(element))};
+  }
+
+  // ---- the plan ----
+
+  static constexpr auto plan = [] {
+    plan_of<stages, ranks> p;
+    p.micro_batches = micro_batches;
+    p.micro_batch_size = samples;
+    p.schedule = schedule::name;
+    p.optimizer = optimizer::name;
+    p.precision = name_of(dtype_of<element>::value);
+    p.kernels = groups;
+    p.bubble = timeline.bubble_by_makespan();
+    p.bubble_stage_local = timeline.bubble_by_stage_local_span();
+    long total = 0, slowest = 0;
+    for (int s = 0; s < stages; ++s) {
+      long const time = problem.cost(s).forward + problem.cost(s).backward_input + problem.cost(s).backward_weight;
+      total += time;
+      if (time > slowest) slowest = time;
+    }
+    p.imbalance = double(slowest) * stages / double(total);
+    for (int s = 0; s < stages; ++s) {
+      chunk_description const& c = memory.chunks[s];
+      stage_plan& q = p.stages[s];
+      q.rank = c.rank;
+      q.first_layer = passes::cuts[s];
+      q.end_layer = passes::cuts[s + 1];
+      q.in = s == 0 ? M::graph.input : M::graph.units[passes::cuts[s] - 1].out;
+      q.out = M::graph.units[passes::cuts[s + 1] - 1].out;
+      for (int i = 0; i < c.parameter_count; ++i) q.parameters += c.parameters[i].elements();
+      for (int u = q.first_layer; u < q.end_layer; ++u) {
+        q.forward_flops += samples * passes::costs[0][u].flops;
+        q.backward_flops += samples * (passes::costs[1][u].flops + passes::costs[2][u].flops);
+      }
+      q.share = double(problem.cost(s).forward + problem.cost(s).backward_input + problem.cost(s).backward_weight) /
+                double(total);
+      q.in_flight = c.records.slots;
+      q.forward_kernels = c.programs[int(program::forward)].count;
+      for (int k = 1; k < program_count; ++k) q.backward_kernels += c.programs[k].count;
+      q.parameter_bytes = q.gradient_bytes = c.parameter_bytes;
+      q.optimizer_bytes = c.parameter_bytes * optimizer::states;
+      q.transposed_bytes = c.records.offset - c.transposed;
+      q.saved_bytes = c.records.bytes() + c.pending.bytes();
+      q.boundary_bytes = c.boundary.bytes() + c.gradient.bytes();
+      q.bytes = c.bytes;
+      p.parameters += q.parameters;
+      p.step_flops += micro_batches * (q.forward_flops + q.backward_flops);
+      if (q.in_flight > p.peak_in_flight) p.peak_in_flight = q.in_flight;
+    }
+    for (int r = 0; r < ranks; ++r) {
+      p.rank_bytes[r] = memory.rank[r].bytes;
+      p.bytes += memory.rank[r].bytes;
+    }
+    return p;
+  }();
+
+  // ---- what can only be wrong now ----
+
+  static constexpr auto diagnose() {
+    constexpr long limit = option<option_family::memory_limit>::value;
+    constexpr int over = [] {
+      for (int r = 0; r < ranks; ++r)
+        if (limit > 0 && memory.rank[r].bytes > limit) return r;
+      return -1;
+    }();
+    if constexpr (!proof.ok())
+      return std::type_identity<wrong::schedule_is_not_valid<schedule, OnRank<proof.rank>>>{};
+    else if constexpr (over >= 0)
+      return std::type_identity<
+          wrong::memory_limit_is_exceeded<OnRank<over>, LimitBytes<limit>, NeededBytes<memory.rank[over < 0 ? 0 : over].bytes>>>{};
+    else
+      return std::type_identity<nothing_wrong>{};
+  }
+};
+
+}  // namespace pp

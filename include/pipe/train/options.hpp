@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The options of a Pipeline. Each belongs to one family; they come in any order, a missing one has a default, and one that
+// is unknown or given twice is a one-line error.
+#pragma once
+
+#include <concepts>
+#include <type_traits>
+
+#include <pipe/backend/host/backend.hpp>
+#include <pipe/base/bytes.hpp>
+#include <pipe/graph/diagnostics.hpp>
+#include <pipe/graph/layers.hpp>
+#include <pipe/optim/adam.hpp>
+#include <pipe/optim/optimizer.hpp>
+#include <pipe/optim/sgd.hpp>
+#include <pipe/passes/partition.hpp>
+#include <pipe/schedule/one_f_one_b.hpp>
+#include <pipe/schedule/policy.hpp>
+
+namespace pp {
+
+enum class option_family : unsigned char {
+  unknown, stages, micro_batches, micro_batch_size, schedule, precision, optimizer, backend, partition, memory_limit
+};
+inline constexpr int option_families = 10;
+
+/// The model is cut into N stages (default 1).
+template <int N>
+struct Stages {
+  static constexpr auto family = option_family::stages;
+  static constexpr int value = N;
+};
+/// A step's mini-batch is N micro-batches (default 1).
+template <int N>
+struct MicroBatches {
+  static constexpr auto family = option_family::micro_batches;
+  static constexpr int value = N;
+};
+/// A micro-batch is N samples (default 1).
+template <int N>
+struct MicroBatchSize {
+  static constexpr auto family = option_family::micro_batch_size;
+  static constexpr int value = N;
+};
+/// No rank may plan more than N bytes (default: no limit).
+template <long N>
+struct MemoryLimit {
+  static constexpr auto family = option_family::memory_limit;
+  static constexpr long value = N;
+};
+
+/// Values, gradients and optimizer state in this type (default FP32; FP64 serves gradient checks).
+struct FP32 {
+  static constexpr auto family = option_family::precision;
+  using element = float;
+};
+struct FP64 {
+  static constexpr auto family = option_family::precision;
+  using element = double;
+};
+
+/// The slowest stage as fast as possible by estimated cost (default).
+struct ByCost {
+  static constexpr auto family = option_family::partition;
+  template <class Costs, class Cuts>
+  static constexpr void cut(Costs const& costs, int layers, int stages, Cuts& cuts) {
+    partition_by_cost(costs, layers, stages, cuts);
+  }
+  static constexpr bool possible(int, int) { return true; }
+};
+/// Equal numbers of layers.
+struct ByCount {
+  static constexpr auto family = option_family::partition;
+  template <class Costs, class Cuts>
+  static constexpr void cut(Costs const&, int layers, int stages, Cuts& cuts) {
+    partition_by_count(layers, stages, cuts);
+  }
+  static constexpr bool possible(int, int) { return true; }
+};
+/// The user's own cuts: the layers (from 0, as `explain` counts them) with which the second, third ... stage begins.
+template <int... At>
+struct Cut {
+  static constexpr auto family = option_family::partition;
+  template <class Costs, class Cuts>
+  static constexpr void cut(Costs const&, int layers, int stages, Cuts& cuts) {
+    constexpr int at[] = {0, At..., 0};
+    for (int s = 0; s < stages; ++s) cuts[s] = at[s];
+    cuts[stages] = layers;
+  }
+  /// law: one cut less than stages, ascending, every stage has a layer
+  static constexpr bool possible(int layers, int stages) {
+    constexpr int at[] = {0, At..., 0};
+    if (int(sizeof...(At)) != stages - 1) return false;
+    for (int s = 1; s < stages; ++s)
+      if (at[s] <= at[s - 1]) return false;
+    return at[stages - 1] < layers;
+  }
+};
+
+template <class B>
+concept compute_backend = requires { B::template workspace_bytes<float>(group{}, 1); };
+
+template <class O>
+constexpr option_family family_of() {
+  if constexpr (requires { O::family; })
+    return O::family;
+  else if constexpr (schedule_policy<O>)
+    return option_family::schedule;
+  else if constexpr (optimizer<O>)
+    return option_family::optimizer;
+  else if constexpr (compute_backend<O>)
+    return option_family::backend;
+  else
+    return option_family::unknown;
+}
+
+namespace wrong {
+template <class... What>
+struct option_is_unknown;
+template <class... What>
+struct option_is_given_twice;
+template <class... What>
+struct more_stages_than_layers;
+template <class... What>
+struct number_must_be_positive;
+template <class... What>
+struct stages_are_no_multiple_of_the_chunks_per_rank;
+template <class... What>
+struct cuts_must_ascend_and_make_as_many_stages;
+template <class... What>
+struct schedule_does_not_train;
+template <class... What>
+struct schedule_is_not_valid;
+template <class... What>
+struct memory_limit_is_exceeded;
+}  // namespace wrong
+
+/// Words of their messages.
+template <long Bytes>
+struct LimitBytes;
+template <long Bytes>
+struct NeededBytes;
+template <int Number>
+struct OnRank;
+template <int Number>
+struct Layers;
+
+/// The options of one pipeline, with defaults where none is given.
+template <class... O>
+struct option_set {
+  using all = layers<O..., Stages<1>, MicroBatches<1>, MicroBatchSize<1>, OneFOneB, FP32, SGD, Host, ByCost, MemoryLimit<0>>;
+  static constexpr int given = sizeof...(O);
+
+  static constexpr int first_of(option_family f, int from = 0) {
+    constexpr option_family families[] = {family_of<O>()...,
+                                          option_family::stages,
+                                          option_family::micro_batches,
+                                          option_family::micro_batch_size,
+                                          option_family::schedule,
+                                          option_family::precision,
+                                          option_family::optimizer,
+                                          option_family::backend,
+                                          option_family::partition,
+                                          option_family::memory_limit};
+    for (int i = from; i < given + option_families - 1; ++i)
+      if (families[i] == f) return i;
+    return -1;
+  }
+  template <option_family F>
+  using get = leaf_at<first_of(F), all>;
+
+  /// The second of two options of one family, or -1.
+  static constexpr int doubled() {
+    for (int f = 1; f < option_families; ++f) {
+      int const first = first_of(option_family(f)), second = first < given ? first_of(option_family(f), first + 1) : -1;
+      if (second >= 0 && second < given) return second;
+    }
+    return -1;
+  }
+
+  static constexpr auto verdict() {
+    constexpr int unknown = first_of(option_family::unknown), twice = doubled();
+    if constexpr (unknown >= 0) {
+      return std::type_identity<wrong::option_is_unknown<leaf_at<(unknown < 0 ? 0 : unknown), all>>>{};
+    } else if constexpr (twice >= 0) {
+      using second = leaf_at<(twice < 0 ? 0 : twice), all>;
+      return std::type_identity<wrong::option_is_given_twice<get<family_of<second>()>, second>>{};
+    } else if constexpr (get<option_family::stages>::value < 1) {
+      return std::type_identity<wrong::number_must_be_positive<get<option_family::stages>>>{};
+    } else if constexpr (get<option_family::micro_batches>::value < 1) {
+      return std::type_identity<wrong::number_must_be_positive<get<option_family::micro_batches>>>{};
+    } else if constexpr (get<option_family::micro_batch_size>::value < 1) {
+      return std::type_identity<wrong::number_must_be_positive<get<option_family::micro_batch_size>>>{};
+    } else if constexpr (!get<option_family::schedule>::trains) {
+      return std::type_identity<wrong::schedule_does_not_train<get<option_family::schedule>>>{};
+    } else if constexpr (get<option_family::stages>::value % get<option_family::schedule>::chunks_per_rank != 0) {
+      return std::type_identity<wrong::stages_are_no_multiple_of_the_chunks_per_rank<
+          get<option_family::stages>, get<option_family::schedule>>>{};
+    } else {
+      return std::type_identity<nothing_wrong>{};
+    }
+  }
+  static constexpr bool valid = std::same_as<typename decltype(verdict())::type, nothing_wrong>;
+};
+
+/// What is wrong with cutting model M as options O say.
+template <class M, class O>
+constexpr auto diagnose_cut() {
+  using stages = typename O::template get<option_family::stages>;
+  using cutter = typename O::template get<option_family::partition>;
+  if constexpr (stages::value > M::graph.size.units)
+    return std::type_identity<wrong::more_stages_than_layers<stages, Layers<M::graph.size.units>>>{};
+  else if constexpr (!cutter::possible(M::graph.size.units, stages::value))
+    return std::type_identity<wrong::cuts_must_ascend_and_make_as_many_stages<cutter, stages, Layers<M::graph.size.units>>>{};
+  else
+    return std::type_identity<nothing_wrong>{};
+}
+
+}  // namespace pp

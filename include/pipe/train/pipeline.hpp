@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The facade: a model and options in, a trainer out.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <pipe/base/philox.hpp>
+#include <pipe/runtime/machine.hpp>
+#include <pipe/train/compiled_pipeline.hpp>
+
+namespace pp {
+
+/// A parameter and its gradient where they are, row-major; a Linear's weight is [inputs, outputs].
+template <class T>
+struct parameter_view {
+  int layer;  ///< top-level layer, from 0, as `explain` counts them
+  int rows, columns;
+  std::span<T> values;
+  std::span<T const> gradients;
+};
+
+struct step_result {
+  double loss = 0;           ///< mean over the mini-batch, before the update
+  double gradient_norm = 0;  ///< global, before clipping
+  double seconds = 0;
+  double bubble = 0;         ///< share of the ranks' time spent waiting for each other
+};
+
+/// A pipeline that trains model M. Options, in any order: Stages, MicroBatches, MicroBatchSize, a schedule (GPipe,
+/// OneFOneB ...), a precision, an optimizer, a backend, a partition (ByCost, ByCount, Cut), MemoryLimit.
+///
+/// law: loss, gradients and updated parameters do not depend on the stages, the schedule or the partition, bit for bit
+/// law: each rank's memory is one allocation of plan.rank_bytes[rank] bytes; a step allocates nothing
+template <class M, class... Options>
+class Pipeline {
+  using options = option_set<Options...>;
+  static_assert(sizeof(typename decltype(options::verdict())::type) > 0);
+  // After a mistake has been reported the defaults stand in, so that nothing else is.
+  using checked_options = std::conditional_t<options::valid, options, option_set<>>;
+  using cut_verdict = decltype(diagnose_cut<M, checked_options>());
+  static_assert(sizeof(typename cut_verdict::type) > 0);
+  static constexpr bool can_be_cut = std::same_as<typename cut_verdict::type, nothing_wrong>;
+
+ public:
+  using compiled = compiled_pipeline<M, std::conditional_t<can_be_cut, checked_options, option_set<>>>;
+  static_assert(sizeof(typename decltype(compiled::diagnose())::type) > 0);
+
+  using model = M;
+  using element = typename compiled::element;
+  using optimizer_type = typename compiled::optimizer;
+  using input_type = std::conditional_t<M::graph.input_is_ids, int, element>;
+  using label_type = std::conditional_t<M::labels_are_ids, int, element>;
+
+  /// Everything the compiler decided: a constant.
+  static constexpr auto plan = compiled::plan;
+  /// Samples of a mini-batch, and numbers per sample.
+  static constexpr int samples = compiled::micro_batches * compiled::samples;
+  static constexpr long inputs_per_sample = M::graph.input.elements();
+  static constexpr long labels_per_sample = compiled::label_elements;
+  static constexpr long outputs_per_sample = M::graph.output.elements();
+
+  /// A mini-batch: `samples` samples, one after the other. It is read where it is, while a step runs.
+  struct batch {
+    std::span<input_type const> inputs;
+    std::span<label_type const> labels;
+  };
+
+  struct settings {
+    std::uint64_t seed = 0;
+    optimizer_type optimizer{};
+    double clip_norm = 0;  ///< gradients are scaled down to this global norm; 0: never
+    machine_settings runtime{};
+  };
+
+  explicit Pipeline(settings const& s = settings{})
+      : settings_(s), kernels_(compiled::backend::template kernels<compiled>()),
+        machine_(compiled::description(), calls(), s.runtime) {
+    initialize();
+  }
+
+  /// One training step. Throws data_error for a batch that does not fit, not_finite if the loss or a gradient is not a
+  /// number; parameters and optimizer state are then as before.
+  step_result step(batch const& b) { return step(b, settings_.optimizer.learning_rate); }
+  step_result step(batch const& b, double learning_rate) {
+    job j = prepare(b, job::kind::train);
+    j.step = steps_ + 1;
+    j.learning_rate = learning_rate;
+    j.clip_norm = settings_.clip_norm;
+    outcome const o = machine_.run(j);
+    require_finite(o);
+    ++steps_;
+    return {o.loss, o.gradient_norm, o.seconds, o.bubble};
+  }
+
+  /// Loss and gradients of a mini-batch, without an update.
+  step_result gradients(batch const& b) {
+    job j = prepare(b, job::kind::train);
+    j.updates = false;
+    outcome const o = machine_.run(j);
+    return {o.loss, o.gradient_norm, o.seconds, o.bubble};
+  }
+
+  /// The loss of a mini-batch. Changes nothing.
+  double evaluate(batch const& b) { return machine_.run(prepare(b, job::kind::evaluate)).loss; }
+
+  /// The model's output (logits, before the loss) for `samples` samples.
+  void forward(std::span<input_type const> inputs, std::span<element> outputs) {
+    check_inputs(inputs);
+    check_size("outputs", outputs.size(), std::size_t(samples * outputs_per_sample));
+    job j;
+    j.what = job::kind::infer;
+    j.input = inputs.data();
+    j.output = outputs.data();
+    machine_.run(j);
+  }
+
+  /// All parameters in model order. After writing to them call parameters_changed().
+  std::vector<parameter_view<element>> parameters() {
+    std::vector<parameter_view<element>> all;
+    for (int c = 0; c < compiled::stages; ++c) {
+      chunk_description const& chunk = compiled::memory.chunks[c];
+      for (int i = 0; i < chunk.parameter_count; ++i) {
+        parameter_place const& p = chunk.parameters[i];
+        auto const at = [&](long region) { return reinterpret_cast<element*>(machine_.memory(c) + region + p.offset); };
+        std::size_t const n = std::size_t(p.elements());
+        all.push_back({M::graph.parameters[p.index].unit, p.rows, p.columns, {at(chunk.values), n}, {at(chunk.gradients), n}});
+      }
+    }
+    return all;
+  }
+  void parameters_changed() { machine_.parameters_changed(); }
+
+  /// Training steps done.
+  long steps() const { return steps_; }
+  /// Bytes allocated for a rank.
+  long allocated_bytes(int rank) const { return machine_.bytes(rank); }
+  /// The actions that a rank executed in the last run, in order, with their times.
+  std::span<executed_action const> executed(int rank) const {
+    return {machine_.executed(rank), std::size_t(machine_.executed_count(rank))};
+  }
+  /// The instruction set that the kernels use.
+  host::isa runs_on() const { return kernels_.runs_on; }
+
+ private:
+  backend_calls<element> calls() const {
+    return {kernels_.groups.items, kernels_.sum_of_squares, kernels_.transpose, &Pipeline::update, this};
+  }
+  static void update(void const* self, update_request<element> const& r) {
+    Pipeline const& p = *static_cast<Pipeline const*>(self);
+    auto const run = [&](long from, long count, bool decays) {
+      auto const c = p.settings_.optimizer.template prepare<element>(
+          update_context{r.step, r.learning_rate, r.gradient_scale, decays});
+      p.kernels_.update(c, count, r.values + from, r.gradients + from, r.state + from, r.elements);
+    };
+    run(0, r.decayed, true);
+    run(r.decayed, r.elements - r.decayed, false);
+  }
+
+  static void check_size(char const* what, std::size_t found, std::size_t expected) {
+    if (found != expected)
+      throw data_error(std::string(what) + ": a mini-batch of " + std::to_string(samples) + " samples has " +
+                       std::to_string(expected) + " numbers, got " + std::to_string(found));
+  }
+  static void check_ids(char const* what, std::span<int const> ids, int least, int end) {
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      if (ids[i] < least || ids[i] >= end)
+        throw data_error(std::string(what) + " " + std::to_string(ids[i]) + " at position " + std::to_string(i) +
+                         " is not in [" + std::to_string(least) + ", " + std::to_string(end) + ")");
+  }
+  static void check_inputs(std::span<input_type const> inputs) {
+    check_size("inputs", inputs.size(), std::size_t(samples * inputs_per_sample));
+    if constexpr (M::graph.input_is_ids) check_ids("token", inputs, 0, M::vocabulary);
+  }
+
+  job prepare(batch const& b, job::kind what) {
+    check_inputs(b.inputs);
+    check_size("labels", b.labels.size(), std::size_t(samples * labels_per_sample));
+    job j;
+    j.what = what;
+    j.input = b.inputs.data();
+    j.label = b.labels.data();
+    long terms = long(b.labels.size());
+    if constexpr (M::labels_are_ids) {
+      check_ids("label", b.labels, -1, M::graph.output.columns());
+      for (int label : b.labels) terms -= label < 0;
+    }
+    j.loss_terms = terms > 0 ? double(terms) : 1;
+    return j;
+  }
+
+  void require_finite(outcome const& o) {
+    if (std::isfinite(o.loss) && std::isfinite(o.gradient_norm)) return;
+    std::string const which = "step " + std::to_string(steps_ + 1) + " rejected: ";
+    for (int mb = 0; mb < compiled::micro_batches; ++mb)
+      if (!std::isfinite(machine_.loss_of(mb)))
+        throw not_finite(which + "the loss of micro-batch " + std::to_string(mb) + " is not a finite number");
+    for (int s = 0; s < compiled::stages; ++s) {
+      chunk_description const& c = compiled::memory.chunks[s];
+      for (int i = 0; i < c.parameter_count; ++i)
+        if (!std::isfinite(machine_.gradient_square(c.parameters[i].index)))
+          throw not_finite(which + "a gradient in layer " +
+                           std::to_string(M::graph.parameters[c.parameters[i].index].unit) + ", stage " +
+                           std::to_string(s) + ", is not a finite number");
+    }
+    throw not_finite(which + "the loss or the gradient norm is not a finite number");
+  }
+
+  void initialize() {
+    int i = 0;
+    for (parameter_view<element>& p : parameters()) {
+      initializer const how = M::graph.parameters[i].initial;
+      for (std::size_t e = 0; e < p.values.size(); ++e) p.values[e] = draw(how, std::uint64_t(i), e);
+      ++i;
+    }
+    parameters_changed();
+  }
+  /// law: a function of (seed, parameter, element) only
+  element draw(initializer how, std::uint64_t parameter, std::uint64_t e) const {
+    if (how.kind == distribution::constant) return element(how.scale);
+    philox_block const bits = random_block(settings_.seed, parameter, e);
+    float const u = unit_uniform(bits.word[0]);
+    if (how.kind == distribution::uniform) return element(how.scale * (2 * u - 1));
+    double const radius = std::sqrt(-2 * std::log(double(u)));  // Box and Muller, 1958
+    return element(how.scale * radius * std::cos(6.283185307179586 * double(unit_uniform(bits.word[1]))));
+  }
+
+  settings settings_;
+  host::kernels<compiled> kernels_;
+  machine<element> machine_;
+  long steps_ = 0;
+};
+
+}  // namespace pp

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Neighbouring stages in one process. Their memory is one address space, so a hand-off moves no data: the maker writes a
+// value into a slot of its own arena, publishes how far it is, and the reader reads it there. The slot is free again when
+// the reader publishes that it is done.
+#pragma once
+
+#include <memory>
+
+#include <pipe/transport/waiting.hpp>
+
+namespace pp {
+
+/// What a chunk has finished, counted in micro-batches, each in order.
+enum class milestone : unsigned char {
+  forward,         ///< its result is there
+  input_gradient,  ///< the gradient of its input is there
+  release          ///< it will not read its input, nor the gradient it got, again
+};
+
+/// One board for all chunks.
+class in_process {
+ public:
+  in_process(int chunks, patience const& limits) : board_(new progress[std::size_t(chunks) * 3]), chunks_(chunks), limits_(limits) {}
+
+  /// Before a run, while no rank is in one.
+  void reset() {
+    for (int i = 0; i < 3 * chunks_; ++i) board_[std::size_t(i)].reset();
+  }
+  void publish(int chunk, milestone m, int micro_batch) { at(chunk, m).publish(micro_batch + 1); }
+
+  /// Until `chunk` has reached `m` with `micro_batch`; a negative micro-batch has always been.
+  waited wait(int chunk, milestone m, int micro_batch, failure_flag const& failed) {
+    return at(chunk, m).wait(micro_batch + 1, limits_, failed);
+  }
+  void wake_all() {
+    for (int i = 0; i < 3 * chunks_; ++i) board_[std::size_t(i)].wake();
+  }
+
+ private:
+  progress& at(int chunk, milestone m) { return board_[std::size_t(chunk) * 3 + std::size_t(m)]; }
+
+  std::unique_ptr<progress[]> board_;
+  int chunks_;
+  patience limits_;
+};
+
+}  // namespace pp

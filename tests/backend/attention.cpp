@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The attention kernels on every instruction set against a naive softmax in double: the forward values, the gradients
+// (which in double agree with central differences too), odd shapes, slices of one fused matrix, shared key heads; and the
+// law that a sample's bits do not depend on its micro-batch.
+#include <cmath>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "host_kernels.hpp"
+
+namespace {
+
+using namespace pp::host;
+
+/// One run of both kernels. Queries, keys and values are slices of one matrix if the lengths allow, as after a fused linear
+/// layer, and so are their gradients; the output stands alone.
+template <class T>
+struct run {
+  attention_shape shape;
+  T scale;
+  extent q_columns, k_columns, q_rows, k_rows;
+  exact<T> q, k, v, dout, out, lse, dq, dk, dv;
+
+  explicit run(attention_shape const& s)
+      : shape(s), scale(T(1) / std::sqrt(static_cast<T>(s.head_size))), q_columns(s.heads * s.head_size),
+        k_columns(s.kv_heads * s.head_size), q_rows(s.samples * s.queries), k_rows(s.samples * s.keys),
+        q(q_rows * q_columns, 1), k(k_rows * k_columns, 2), v(k_rows * k_columns, 3), dout(q_rows * q_columns, 4),
+        out(q_rows * q_columns), lse(q_rows * s.heads), dq(q_rows * q_columns), dk(k_rows * k_columns), dv(k_rows * k_columns) {
+    for (extent i = 0; i < q_rows * q_columns; ++i) q[i] *= T(4);  // so that softmax is far from uniform
+  }
+
+  template <class Kernels>
+  void forward(Kernels) {
+    workspace space(attention_forward_workspace<T>(shape));
+    Kernels::template attention_forward<T>(shape, scale, positions<T const>{q.data(), q_columns},
+                                           positions<T const>{k.data(), k_columns}, positions<T const>{v.data(), k_columns},
+                                           positions<T>{out.data(), q_columns}, lse.data(), space.at);
+  }
+  template <class Kernels>
+  void backward(Kernels) {
+    workspace space(attention_backward_workspace<T>(shape));
+    Kernels::template attention_backward<T>(
+        shape, scale, positions<T const>{q.data(), q_columns}, positions<T const>{k.data(), k_columns},
+        positions<T const>{v.data(), k_columns}, positions<T const>{out.data(), q_columns}, lse.data(),
+        positions<T const>{dout.data(), q_columns}, positions<T>{dq.data(), q_columns}, positions<T>{dk.data(), k_columns},
+        positions<T>{dv.data(), k_columns}, space.at);
+  }
+};
+
+struct reference {
+  std::vector<double> out, lse, dq, dk, dv;
+};
+
+/// Softmax attention and its gradients by their definitions, with the whole matrix of scores.
+template <class T>
+reference naive(run<T> const& given) {
+  attention_shape const& s = given.shape;
+  auto size = [](extent n) { return static_cast<std::size_t>(n); };
+  reference r{std::vector<double>(given.out.count), std::vector<double>(given.lse.count), std::vector<double>(given.q.count),
+              std::vector<double>(given.k.count), std::vector<double>(given.v.count)};
+  extent const d = s.head_size;
+  for (extent b = 0; b < s.samples; ++b)
+    for (extent h = 0; h < s.heads; ++h)
+      for (extent t = 0; t < s.queries; ++t) {
+        extent const seen = s.causal ? t + s.keys - s.queries + 1 : s.keys, kv = h / (s.heads / s.kv_heads);
+        extent const row = (b * s.queries + t) * given.q_columns + h * d;
+        auto key = [&](extent j, extent c) { return (b * s.keys + j) * given.k_columns + kv * d + c; };
+        std::vector<double> p(size(seen)), dp(size(seen));
+        double sum = 0, mean = 0;
+        for (extent j = 0; j < seen; ++j) {
+          double score = 0;
+          for (extent c = 0; c < d; ++c) score += static_cast<double>(given.q[row + c]) * static_cast<double>(given.k[key(j, c)]);
+          sum += p[size(j)] = std::exp(score * static_cast<double>(given.scale));
+        }
+        r.lse[size((b * s.queries + t) * s.heads + h)] = std::log(sum);
+        for (extent j = 0; j < seen; ++j) {
+          p[size(j)] /= sum;
+          for (extent c = 0; c < d; ++c) {
+            r.out[size(row + c)] += p[size(j)] * static_cast<double>(given.v[key(j, c)]);
+            r.dv[size(key(j, c))] += p[size(j)] * static_cast<double>(given.dout[row + c]);
+            dp[size(j)] += static_cast<double>(given.dout[row + c]) * static_cast<double>(given.v[key(j, c)]);
+          }
+          mean += p[size(j)] * dp[size(j)];
+        }
+        for (extent j = 0; j < seen; ++j) {
+          double const ds = p[size(j)] * (dp[size(j)] - mean) * static_cast<double>(given.scale);
+          for (extent c = 0; c < d; ++c) {
+            r.dq[size(row + c)] += ds * static_cast<double>(given.k[key(j, c)]);
+            r.dk[size(key(j, c))] += ds * static_cast<double>(given.q[row + c]);
+          }
+        }
+      }
+  return r;
+}
+
+template <class T>
+double distance(exact<T> const& got, std::vector<double> const& wanted) {
+  double largest = 0;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    double const off = std::fabs(static_cast<double>(got.items[i]) - wanted[i]);
+    if (!(off <= largest)) largest = off;
+  }
+  return largest;
+}
+
+template <class T>
+void check_shape(attention_shape const& shape) {
+  run<T> first(shape);
+  reference const wanted = naive(first);
+  double const tolerance = sizeof(T) == 4 ? 2e-5 : 1e-12;
+  on_every_isa([&](auto kernels) {
+    CAPTURE(kernels.name, shape.samples, shape.queries, shape.keys, shape.heads, shape.kv_heads, shape.head_size, shape.causal);
+    run<T> got(shape);
+    got.forward(kernels);
+    CHECK(distance(got.out, wanted.out) < tolerance);
+    CHECK(distance(got.lse, wanted.lse) < tolerance);
+    got.backward(kernels);
+    CHECK(distance(got.dq, wanted.dq) < tolerance);
+    CHECK(distance(got.dk, wanted.dk) < tolerance);
+    CHECK(distance(got.dv, wanted.dv) < tolerance);
+  });
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("attention agrees with its definition", "", float, double) {
+  for (bool causal : {false, true}) {
+    for (extent positions : {1, 2, 5, 16, 31, 33, 64, 127, 128, 129, 150, 300})
+      for (extent d : {1, 3, 16, 24, 32}) check_shape<TestType>({1, positions, positions, 1, 1, d, causal});
+    for (extent d : {64, 100, 256}) check_shape<TestType>({1, 40, 40, 2, 2, d, causal});
+    check_shape<TestType>({3, 20, 20, 4, 2, 8, causal});   // two query heads share a key head
+    check_shape<TestType>({2, 35, 140, 3, 1, 5, causal});  // more keys than queries, one shared key head
+    check_shape<TestType>({1, 3, 290, 2, 2, 16, causal});
+  }
+  check_shape<TestType>({2, 150, 20, 2, 1, 16, false});  // more queries than keys
+}
+
+TEST_CASE("attention gradients agree with central differences") {
+  attention_shape const shape{2, 11, 11, 4, 2, 6, true};
+  on_every_isa([&](auto kernels) {
+    run<double> at(shape);
+    at.forward(kernels);
+    at.backward(kernels);
+    auto loss = [&] {
+      run<double> moved(shape);
+      for (extent i = 0; i < static_cast<extent>(at.q.count); ++i) moved.q[i] = at.q[i];
+      for (extent i = 0; i < static_cast<extent>(at.k.count); ++i) moved.k[i] = at.k[i], moved.v[i] = at.v[i];
+      moved.forward(kernels);
+      double sum = 0;
+      for (extent i = 0; i < static_cast<extent>(at.dout.count); ++i) sum += moved.out[i] * at.dout[i];
+      return sum;
+    };
+    auto check = [&](exact<double> const& x, exact<double> const& gradient) {
+      for (extent i = 0; i < static_cast<extent>(x.count); i += 7) {
+        double const saved = x[i], step = 1e-5;
+        x[i] = saved + step;
+        double const above = loss();
+        x[i] = saved - step;
+        double const below = loss();
+        x[i] = saved;
+        CHECK(std::fabs((above - below) / (2 * step) - gradient[i]) < 1e-8);
+      }
+    };
+    check(at.q, at.dq);
+    check(at.k, at.dk);
+    check(at.v, at.dv);
+  });
+}
+
+TEST_CASE("attention of a sample has the same bits in every micro-batch") {
+  attention_shape const three{3, 50, 50, 2, 1, 24, true}, one{1, 50, 50, 2, 1, 24, true};
+  on_every_isa([&](auto kernels) {
+    run<float> batch(three);
+    batch.forward(kernels);
+    batch.backward(kernels);
+    for (extent b = 0; b < 3; ++b) {
+      run<float> alone(one);
+      extent const q = 50 * alone.q_columns, k = 50 * alone.k_columns;
+      for (extent i = 0; i < q; ++i) alone.q[i] = batch.q[b * q + i], alone.dout[i] = batch.dout[b * q + i];
+      for (extent i = 0; i < k; ++i) alone.k[i] = batch.k[b * k + i], alone.v[i] = batch.v[b * k + i];
+      alone.forward(kernels);
+      alone.backward(kernels);
+      bool same = true;
+      for (extent i = 0; i < q; ++i) same = same && alone.out[i] == batch.out[b * q + i] && alone.dq[i] == batch.dq[b * q + i];
+      for (extent i = 0; i < k; ++i) same = same && alone.dk[i] == batch.dk[b * k + i] && alone.dv[i] == batch.dv[b * k + i];
+      CHECK(same);
+    }
+  });
+}
+
+TEST_CASE("attention reads and writes slices of a fused matrix") {
+  attention_shape const shape{2, 37, 37, 2, 2, 12, true};
+  extent const columns = 24, fused = 72, rows = 74;
+  on_every_isa([&](auto kernels) {
+    run<float> apart(shape);
+    apart.forward(kernels);
+    apart.backward(kernels);
+    exact<float> qkv(rows * fused), gradient(rows * fused), out(rows * columns), lse(rows * 2);
+    for (extent r = 0; r < rows; ++r)
+      for (extent c = 0; c < columns; ++c) {
+        qkv[r * fused + c] = apart.q[r * columns + c];
+        qkv[r * fused + columns + c] = apart.k[r * columns + c];
+        qkv[r * fused + 2 * columns + c] = apart.v[r * columns + c];
+      }
+    positions<float const> const q{qkv.data(), fused}, k{qkv.data() + columns, fused}, v{qkv.data() + 2 * columns, fused};
+    positions<float> const dq{gradient.data(), fused}, dk{gradient.data() + columns, fused}, dv{gradient.data() + 2 * columns, fused};
+    workspace space(attention_backward_workspace<float>(shape));
+    kernels.template attention_forward<float>(shape, apart.scale, q, k, v, positions<float>{out.data(), columns}, lse.data(), space.at);
+    kernels.template attention_backward<float>(shape, apart.scale, q, k, v, positions<float const>{out.data(), columns}, lse.data(),
+                                               positions<float const>{apart.dout.data(), columns}, dq, dk, dv, space.at);
+    bool same = out == apart.out && lse == apart.lse;
+    for (extent r = 0; r < rows; ++r)
+      for (extent c = 0; c < columns; ++c)
+        same = same && gradient[r * fused + c] == apart.dq[r * columns + c] &&
+               gradient[r * fused + columns + c] == apart.dk[r * columns + c] &&
+               gradient[r * fused + 2 * columns + c] == apart.dv[r * columns + c];
+    CHECK(same);
+  });
+}
+
+TEST_CASE("attention with huge scores stays finite, and NaN stays in its row") {
+  attention_shape const shape{1, 20, 20, 1, 1, 4, true};
+  on_every_isa([&](auto kernels) {
+    run<float> at(shape);
+    for (extent i = 0; i < 80; ++i) at.q[i] *= 1e4f;
+    at.forward(kernels);
+    for (extent i = 0; i < 80; ++i) CHECK(std::isfinite(at.out[i]));
+    at.q[5 * 4] = std::nanf("");
+    at.forward(kernels);
+    for (extent i = 0; i < 80; ++i) CHECK(std::isnan(at.out[i]) == (i / 4 == 5));
+  });
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Accuracy of the kernels' elementary functions against the C library in double, in units of float's last place, over a
+// geometric sweep of their range; and what they do with NaN, zeros and infinities.
+#include <cmath>
+#include <limits>
+
+#include <catch2/catch.hpp>
+
+#include <pipe/base/math.hpp>
+
+namespace {
+
+double units_off(float got, double wanted) {
+  float const size = std::fabs(static_cast<float>(wanted));
+  double const unit = static_cast<double>(std::nextafter(size, std::numeric_limits<float>::infinity()) - size);
+  return std::fabs(static_cast<double>(got) - wanted) / unit;
+}
+
+/// The largest error over +-[low, high]; both signs only if asked.
+template <class F, class Reference>
+double worst(F f, Reference reference, double low, double high, bool both_signs) {
+  double worst_units = 0;
+  for (double x = low; x <= high; x *= 1.00007) {
+    float const at = static_cast<float>(x);
+    worst_units = std::max(worst_units, units_off(f(at), reference(static_cast<double>(at))));
+    if (both_signs) worst_units = std::max(worst_units, units_off(f(-at), reference(static_cast<double>(-at))));
+  }
+  return worst_units;
+}
+
+}  // namespace
+
+TEST_CASE("elementary functions are accurate to a few units in the last place") {
+  CHECK(worst([](float x) { return pp::exp(x); }, [](double x) { return std::exp(x); }, 1e-10, 87, true) < 1.5);
+  CHECK(worst([](float x) { return pp::tanh(x); }, [](double x) { return std::tanh(x); }, 1e-30, 30, true) < 3);
+  CHECK(worst([](float x) { return pp::erf(x); }, [](double x) { return std::erf(x); }, 1e-30, 8, true) < 3.5);
+  CHECK(worst([](float x) { return pp::log(x); }, [](double x) { return std::log(x); }, 1.2e-38, 3.4e38, false) < 1.5);
+  CHECK(worst([](float x) { return pp::sqrt(x); }, [](double x) { return std::sqrt(x); }, 1.2e-38, 3.4e38, false) < 1);
+  CHECK(worst([](float x) { return pp::rsqrt(x); }, [](double x) { return 1 / std::sqrt(x); }, 1.2e-38, 3.4e38, false) < 2);
+  CHECK(worst([](float x) { return pp::sigmoid(x); }, [](double x) { return 1 / (1 + std::exp(-x)); }, 1e-9, 87, true) < 3);
+}
+
+TEST_CASE("elementary functions at the ends") {
+  float const nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
+  for (float y : {pp::exp(nan), pp::tanh(nan), pp::erf(nan), pp::log(nan), pp::sqrt(nan), pp::rsqrt(nan), pp::sigmoid(nan)})
+    CHECK(std::isnan(y));
+  CHECK(std::isnan(pp::log(-1.0f)));
+  CHECK(pp::log(0.0f) == -infinity);
+  CHECK(pp::log(infinity) == infinity);
+  CHECK(pp::log(1.0f) == 0.0f);
+  CHECK(pp::exp(0.0f) == 1.0f);
+  CHECK(pp::exp(-infinity) < 2e-38f);
+  CHECK(pp::exp(infinity) > 6e37f);
+  CHECK(pp::tanh(infinity) == 1.0f);
+  CHECK(pp::tanh(-20.0f) == -1.0f);
+  CHECK(pp::erf(infinity) == 1.0f);
+  CHECK(pp::erf(-5.0f) == -1.0f);
+  CHECK(pp::sqrt(0.0f) == 0.0f);
+  CHECK(std::signbit(pp::tanh(-0.0f)));
+  CHECK(std::signbit(pp::erf(-0.0f)));
+}
+
+TEST_CASE("in double they are the C library's") {
+  CHECK(pp::exp(-800.0) == 0.0);
+  CHECK(pp::tanh(0.3) == std::tanh(0.3));
+  CHECK(pp::erf(0.3) == std::erf(0.3));
+  CHECK(pp::log(3.0) == std::log(3.0));
+  CHECK(pp::sqrt(2.0) == std::sqrt(2.0));
+}

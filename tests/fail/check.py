@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""Compiles a source that must be refused, and its positive twin.
+
+The source begins with its expectations, each on a line of its own:
+
+    // error: REGEX         the first error of every compiler matches this
+    // error(nvcc): REGEX   optional: what one compiler says instead
+    // errors: N            optional: how many errors there are (1 when not said)
+    // compilers: g++ nvcc  optional: the others skip the test
+
+With PIPE_EXPECT_OK defined the same source must compile.
+"""
+import argparse
+import os
+import re
+import subprocess
+import sys
+
+# `file.cpp:12:3: error: text`, or nvcc's `file.cpp(12): error #20: text`; an echoed source line is neither.
+ERROR = re.compile(r"^\S.*?(?::\d+(?::\d+)?|\(\d+\)): (?:fatal |catastrophic )?error(?: #[\w-]+)?: (.*)$", re.MULTILINE)
+SKIPPED = 77
+
+
+def expectations(text, kind):
+    found = {}
+    for line in text.splitlines():
+        if not line.startswith("//"):
+            break
+        if match := re.match(r"// (error(?:\([^)]*\))?|errors|compilers): (.+)$", line):
+            found[match[1]] = match[2].strip()
+    pattern = found.get(f"error({kind})", found.get("error"))
+    if pattern is None or not text.startswith("// error"):
+        raise SystemExit("the first line must be: // error: REGEX")
+    return pattern, int(found.get("errors", "1")), found.get("compilers", kind).split()
+
+
+def compile_source(arguments, flags):
+    if arguments.kind == "nvcc":
+        command = [arguments.compiler, "-x", "cu", "-ptx", "-o", os.devnull]
+    else:
+        command = [arguments.compiler, "-fsyntax-only"]
+    command += ["-std=c++20", *flags, *(f"-I{folder}" for folder in arguments.include), arguments.source]
+    result = subprocess.run(command, text=True, errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                            env={**os.environ, "LC_ALL": "C"})
+    return result.returncode, result.stdout
+
+
+def check(arguments):
+    with open(arguments.source, encoding="utf-8") as file:
+        text = file.read()
+    pattern, count, kinds = expectations(text, arguments.kind)
+    if arguments.kind not in kinds:
+        print(f"not for {arguments.kind}")
+        return SKIPPED
+    if "PIPE_EXPECT_OK" not in text:
+        print("there is no positive twin: no PIPE_EXPECT_OK in the source")
+        return 1
+
+    code, output = compile_source(arguments, ["-DPIPE_EXPECT_OK"])
+    if code != 0:
+        print(f"the positive twin does not compile:\n{output}")
+        return 1
+
+    code, output = compile_source(arguments, [])
+    errors = ERROR.findall(output)
+    problems = []
+    if code == 0:
+        problems.append("it compiles, and must not")
+    elif not errors:
+        problems.append("it is refused without a line that says error:")
+    else:
+        if not re.search(pattern, errors[0]):
+            problems.append(f"the first error is not the expected one\n  expected: {pattern}\n  found:    {errors[0]}")
+        if len(errors) != count:
+            problems.append(f"{len(errors)} errors, expected {count}")
+    if problems:
+        print("\n".join(problems) + f"\n--- the compiler's words:\n{output}")
+        return 1
+    print(f"refused: {errors[0]}")
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("source")
+    parser.add_argument("--kind", choices=["g++", "clang++", "nvcc"], required=True)
+    parser.add_argument("--compiler", required=True)
+    parser.add_argument("--include", nargs="*", default=[])
+    return check(parser.parse_args())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""The compile-fail check fails for every reason it should."""
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+COMPILER = sys.argv.pop(1) if len(sys.argv) > 1 else "g++"
+KIND = "clang++" if "clang" in Path(COMPILER).name else "g++"
+
+GOOD = """// error: small number: 3 is too small
+#ifdef PIPE_EXPECT_OK
+constexpr int n = 5;
+#else
+constexpr int n = 3;
+#endif
+static_assert(n > 4, "small number: 3 is too small");
+"""
+
+
+class Check(unittest.TestCase):
+    def run_check(self, source):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "a.cpp")
+            path.write_text(source)
+            script = Path(__file__).with_name("check.py")
+            result = subprocess.run([sys.executable, script, path, "--kind", KIND, "--compiler", COMPILER],
+                                    capture_output=True, text=True)
+            return result.returncode, result.stdout + result.stderr
+
+    def refused_because(self, source, why):
+        code, output = self.run_check(source)
+        self.assertNotIn(code, (0, 77))
+        self.assertIn(why, output)
+
+    def test_the_right_error_passes(self):
+        code, output = self.run_check(GOOD)
+        self.assertEqual(0, code, output)
+
+    def test_every_wrong_one_fails(self):
+        self.refused_because(GOOD.replace("// error: small", "// error: large"), "not the expected one")
+        self.refused_because(GOOD.replace("n = 3", "n = 6"), "it compiles, and must not")
+        self.refused_because(GOOD.replace("n = 5", "n = 2"), "the positive twin does not compile")
+        self.refused_because(GOOD.replace("PIPE_EXPECT_OK", "SOMETHING"), "no positive twin")
+        self.refused_because("int x;\n" + GOOD, "the first line must be")
+        cascade = GOOD + "#ifndef PIPE_EXPECT_OK\nint x = y;\n#endif\n"
+        self.refused_because(cascade, "2 errors, expected 1")
+        code, output = self.run_check(cascade.replace("\n", "\n// errors: 2\n", 1))
+        self.assertEqual(0, code, output)
+
+    def test_a_compiler_can_be_left_out(self):
+        self.assertEqual(77, self.run_check(GOOD.replace("\n", "\n// compilers: another\n", 1))[0])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSL-1.0
+#
+# tests/run.sh [CTEST ARGUMENT...]: sets up, builds and runs every test, e.g. `tests/run.sh -L schedule`.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/../cmake/setup.sh"
+
+need g++ cmake ninja-build libboost-dev catch2 libcli11-dev python3
+compgen -c clang++ >/dev/null || echo "clang++ not found: the checks with it are left out"
+command -v nvcc >/dev/null || echo "nvcc not found: the checks with it are left out"
+
+echo "building the tests in build/tests"
+build tests
+ctest --test-dir "$root/build/tests" --output-on-failure --no-label-summary --parallel "$jobs" "$@"

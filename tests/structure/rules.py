@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""Holds the source tree to its rules; prints every line that breaks one as `file:line: what is wrong`.
+
+* A folder of include/pipe includes itself and folders earlier in ORDER only, less the pairs in APART.
+* Includes are spelled <pipe/...>, name a file that exists, and make no cycle.
+* Every source file has the licence line; a header has at most LONGEST lines and #pragma once.
+* No file holds an absolute path of somebody's machine.
+"""
+import re
+import sys
+from pathlib import Path
+
+ORDER = ["base", "schedule", "graph", "nn", "passes", "backend", "transport", "optim", "runtime", "train", "report"]
+APART = {  # these may never include those
+    "graph": ["schedule"],
+    "optim": ["backend", "transport"],
+    "backend/host": ["backend/cuda"],
+    "backend/cuda": ["backend/host"],
+}
+LONGEST = 500
+LICENCE = "SPDX-License-Identifier: BSL-1.0"
+
+HEADERS = {".hpp", ".cuh"}
+SOURCES = HEADERS | {".cpp", ".cu", ".py", ".sh", ".cmake"}
+FOLDERS = ["include", "tests", "examples", "bench", "docs", "cmake", ".ci"]
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+ABSOLUTE = re.compile(r'(?<![\w.:/~}$-])/(?:home|root|work|workspace|Users|mnt|opt|var/folders)/\w|#\s*include\s*[<"]/')
+
+
+def folder_of(path):
+    """base/config.hpp -> base; backend/host/x.hpp -> backend/host; pipe.hpp -> nothing."""
+    parts = Path(path).parts[:-1]
+    return "/".join(parts[:2] if parts[:1] == ("backend",) else parts[:1])
+
+
+def may_include(user, used):
+    """Whether a header in folder `user` may include one in folder `used`; why not, otherwise."""
+    user_top, used_top = user.split("/")[0], used.split("/")[0]
+    if not user:
+        return ""
+    if not used:
+        return "a header inside a folder may not include a header of all"
+    for name in (user, user_top):
+        for apart in APART.get(name, []):
+            if used == apart or used_top == apart:
+                return f"{name}/ may not include {apart}/"
+    if ORDER.index(used_top) > ORDER.index(user_top):
+        return f"{user_top}/ comes before {used_top}/"
+    return ""
+
+
+def check_headers(root):
+    include = root / "include" / "pipe"
+    uses = {}
+    for header in sorted(p for p in include.rglob("*") if p.suffix in HEADERS):
+        name = header.relative_to(include).as_posix()
+        lines = header.read_text().splitlines()
+        uses[name] = []
+        where = header.relative_to(root)
+        top = folder_of(name).split("/")[0]
+        if top and top not in ORDER:
+            yield f"{where}:1: the folder {top}/ has no place in the order of folders"
+            continue
+        if len(lines) > LONGEST:
+            yield f"{where}:{LONGEST + 1}: {len(lines)} lines; a header has at most {LONGEST}"
+        if "#pragma once" not in lines:
+            yield f"{where}:1: no #pragma once"
+        for number, line in enumerate(lines, 1):
+            if not (match := INCLUDE.match(line)):
+                continue
+            if match[1] == '"':
+                yield f"{where}:{number}: write <pipe/...>: {line.strip()}"
+            elif match[2].startswith("pipe/"):
+                used = match[2].removeprefix("pipe/")
+                if not (include / used).exists():
+                    yield f"{where}:{number}: there is no such header: {line.strip()}"
+                elif folder_of(used).split("/")[0] in [*ORDER, ""]:
+                    uses[name].append((used, number))
+                    if why := may_include(folder_of(name), folder_of(used)):
+                        yield f"{where}:{number}: {why}: {line.strip()}"
+    yield from cycles(uses)
+
+
+def cycles(uses):
+    done, trail = set(), []
+
+    def visit(name):
+        if name in trail:
+            yield f"include/pipe/{name}:1: includes itself: {' -> '.join([*trail[trail.index(name):], name])}"
+        elif name not in done:
+            trail.append(name)
+            for used, _ in uses.get(name, []):
+                yield from visit(used)
+            trail.pop()
+            done.add(name)
+
+    for name in uses:
+        yield from visit(name)
+
+
+def check_texts(root):
+    files = [p for folder in FOLDERS for p in sorted((root / folder).rglob("*")) if p.is_file()]
+    files += [p for p in sorted(root.iterdir()) if p.is_file()]
+    for path in files:
+        if "__pycache__" in path.parts:
+            continue
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+        except UnicodeDecodeError:
+            continue
+        where = path.relative_to(root)
+        if path.suffix in SOURCES or path.name == "CMakeLists.txt":
+            if not any(LICENCE in line for line in lines[:4]):
+                yield f"{where}:1: no licence line: {LICENCE}"
+        for number, line in enumerate(lines, 1):
+            if ABSOLUTE.search(line):
+                yield f"{where}:{number}: an absolute path: {line.strip()}"
+
+
+def check(root):
+    return [*check_headers(root), *check_texts(root)]
+
+
+if __name__ == "__main__":
+    problems = check(Path(sys.argv[1] if len(sys.argv) > 1 else "."))
+    print("\n".join(problems) if problems else "every rule holds")
+    sys.exit(1 if problems else 0)

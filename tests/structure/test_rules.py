@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""Each rule finds the one line that breaks it."""
+import tempfile
+import unittest
+from pathlib import Path
+
+from rules import check
+
+LICENCE = "// SPDX-License-Identifier: BSL-1.0\n"
+
+
+class Rules(unittest.TestCase):
+    def problems(self, files):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in files.items():
+                path = Path(folder, name)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+            return check(Path(folder))
+
+    def headers(self, headers):
+        return self.problems({f"include/pipe/{name}": f"{LICENCE}#pragma once\n{text}" for name, text in headers.items()})
+
+    def test_a_good_tree_passes(self):
+        self.assertEqual([], self.headers({
+            "base/a.hpp": "#include <vector>\n",
+            "graph/b.hpp": "#include <pipe/base/a.hpp>\n",
+            "report/c.hpp": "#include <pipe/graph/b.hpp>\n#include <pipe/base/a.hpp>\n",
+            "pipe.hpp": "#include <pipe/report/c.hpp>\n",
+        }))
+
+    def test_folders_include_downwards_only(self):
+        for user, used in [("base", "graph"), ("graph", "schedule"), ("schedule", "graph"), ("optim", "backend"),
+                           ("optim", "transport"), ("backend/host", "backend/cuda"), ("backend/cuda", "backend/host"),
+                           ("train", "report"), ("passes", "backend/host"), ("nope", "base")]:
+            with self.subTest(user=user, used=used):
+                problems = self.headers({f"{user}/a.hpp": f"#include <pipe/{used}/b.hpp>\n", f"{used}/b.hpp": ""})
+                self.assertEqual(1, len(problems), problems)
+                self.assertIn(f"include/pipe/{user}/a.hpp:{1 if user == 'nope' else 3}:", problems[0])
+
+    def test_backend_may_share(self):
+        self.assertEqual([], self.headers({"backend/host/a.hpp": "#include <pipe/backend/b.hpp>\n", "backend/b.hpp": ""}))
+
+    def test_no_cycles(self):
+        problems = self.headers({"base/a.hpp": "#include <pipe/base/b.hpp>\n", "base/b.hpp": "#include <pipe/base/a.hpp>\n"})
+        self.assertEqual(["include/pipe/base/a.hpp:1: includes itself: base/a.hpp -> base/b.hpp -> base/a.hpp"], problems)
+
+    def test_includes_exist_and_are_spelled_in_full(self):
+        self.assertIn("no such header", self.headers({"base/a.hpp": "#include <pipe/base/b.hpp>\n"})[0])
+        self.assertIn("write <pipe/...>", self.headers({"base/a.hpp": '#include "b.hpp"\n', "base/b.hpp": ""})[0])
+
+    def test_long_headers(self):
+        problems = self.headers({"base/a.hpp": "int x;\n" * 499})
+        self.assertEqual(["include/pipe/base/a.hpp:501: 501 lines; a header has at most 500"], problems)
+
+    def test_licence_and_paths(self):
+        self.assertIn("no licence line", self.problems({"tests/base/a.cpp": "int x;\n"})[0])
+        path = "/" + "home/somebody/data"
+        self.assertIn("a.cpp:2: an absolute path", self.problems({"tests/base/a.cpp": f'{LICENCE}f("{path}");\n'})[0])
+        self.assertEqual([], self.problems({"README.md": "see https://example.org/home/page and examples/work/x\n"}))
+
+
+if __name__ == "__main__":
+    unittest.main()
