@@ -2,7 +2,6 @@
 //
 // What each schedule family promises, for all sizes, fewer micro-batches than ranks included.
 #include <catch2/catch.hpp>
-#include <cstdio>
 
 #include "reference.hpp"
 

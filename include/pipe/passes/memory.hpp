@@ -152,8 +152,8 @@ struct memory_pass {
         out.rereads_result = kept;
         return address{region::boundary_out, 0};
       }
-      if (has_loss && v == loss.out[0].index && C::uses.of[loss.in[0].index] == 1 && C::template local<S>(loss.in[0].index) >= 0)
-        return out.values[C::template local<S>(loss.in[0].index)];  // the gradient overwrites the logits
+      int const logits = has_loss && v == loss.out[0].index ? C::template local<S>(loss.in[0].index) : -1;
+      if (logits >= 0 && C::uses.of[loss.in[0].index] == 1) return out.values[logits];  // overwritten by its gradient
       if (kept) {
         address const a{region::record, out.bytes.record};
         out.bytes.record += C::value_bytes(v);

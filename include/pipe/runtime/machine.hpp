@@ -82,20 +82,21 @@ class machine {
   machine(pipeline_description const& d, backend_calls<T> const& calls, machine_settings const& settings)
       : d_(d), calls_(calls), settings_(adapt(settings, d.ranks)), board_(d.chunks, settings_.waiting),
         losses_(std::size_t(d.micro_batches)), squares_(std::size_t(d.parameter_count)), ranks_(std::size_t(d.ranks)) {
-    for (int r = 0; r < d_.ranks; ++r) {
-      rank_description const& plan = d_.rank[r];
-      ranks_[std::size_t(r)].done.resize(std::size_t(std::max(plan.training_count, plan.evaluation_count)));
-      ranks_[std::size_t(r)].thread = std::thread([this, r] { live(r); });
+    try {
+      for (int r = 0; r < d_.ranks; ++r) {
+        rank_description const& plan = d_.rank[r];
+        ranks_[std::size_t(r)].done.resize(std::size_t(std::max(plan.training_count, plan.evaluation_count)));
+        ranks_[std::size_t(r)].thread = std::thread([this, r] { live(r); });
+      }
+      finish_run();
+    } catch (...) {
+      stop();
+      throw;
     }
-    finish_run();
   }
   machine(machine const&) = delete;
   machine& operator=(machine const&) = delete;
-  ~machine() {
-    job_.what = job::kind::stop;
-    start_.publish(start_.now() + 1);
-    for (rank& r : ranks_) r.thread.join();
-  }
+  ~machine() { stop(); }
 
   /// Runs a job on all ranks and returns when they are done. A failure of any rank is thrown here, after all have stopped;
   /// parameters are then as before.
@@ -125,13 +126,20 @@ class machine {
   int executed_count(int rank) const { return ranks_[std::size_t(rank)].count; }
 
  private:
-  struct alignas(64) rank {
+  struct alignas(64) worker {
     std::thread thread;
     arena memory;
     std::vector<executed_action> done;
     int count = 0;
     long waited = 0;
   };
+
+  void stop() {
+    job_.what = job::kind::stop;
+    start_.publish(start_.now() + 1);
+    for (worker& r : ranks_)
+      if (r.thread.joinable()) r.thread.join();
+  }
 
   /// With more ranks than cores a spinning rank would keep another from working.
   static machine_settings adapt(machine_settings s, int ranks) {
@@ -161,7 +169,7 @@ class machine {
     o.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
     if (job_.what == job::kind::infer) return o;
     long waited = 0;
-    for (rank const& r : ranks_) waited += r.waited;
+    for (worker const& r : ranks_) waited += r.waited;
     o.bubble = o.seconds > 0 ? double(waited) * 1e-9 / (o.seconds * d_.ranks) : 0;
     o.loss = loss();
     if (job_.what == job::kind::train) o.gradient_norm = gradient_norm();
@@ -182,7 +190,7 @@ class machine {
   // ---- what a rank's thread does ----
 
   void live(int r) {
-    rank& me = ranks_[std::size_t(r)];
+    worker& me = ranks_[std::size_t(r)];
     if (settings_.pin) pin_this_thread(r);
     int seen = 0;
     try {
@@ -216,7 +224,7 @@ class machine {
     arrived_.wake();
   }
 
-  void work(int r, rank& me) {
+  void work(int r, worker& me) {
     me.count = 0;
     me.waited = 0;
     if (stale_) renew_transposed(r);
@@ -236,7 +244,7 @@ class machine {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin_).count();
   }
 
-  void execute(int r, rank& me, action const& a) {
+  void execute(int r, worker& me, action const& a) {
     long const arrived = now();
     await_inputs(r, a);
     long const start = now();
@@ -270,7 +278,7 @@ class machine {
     }
   }
 
-  void run_action(int r, rank& me, action const& a) {
+  void run_action(int r, worker& me, action const& a) {
     int const c = a.chunk, mb = a.micro_batch;
     chunk_description const& chunk = d_.chunk[c];
     using enum action_kind;
@@ -301,7 +309,7 @@ class machine {
   struct bases {
     char* region[region_count];
   };
-  bases bases_for(int r, rank const& me, int c, int mb) const {
+  bases bases_for(int r, worker const& me, int c, int mb) const {
     chunk_description const& chunk = d_.chunk[c];
     char* const mine = me.memory.data();
     bases b{};
@@ -317,7 +325,8 @@ class machine {
     if (c > 0) set(region::boundary_in, memory(c - 1) + d_.chunk[c - 1].boundary.at(mb));
     if (c + 1 < d_.chunks) set(region::gradient_in, memory(c + 1) + d_.chunk[c + 1].gradient.at(mb));
     set(region::input, const_cast<char*>(static_cast<char const*>(job_.input)) + mb * d_.input_bytes);
-    set(region::label, const_cast<char*>(static_cast<char const*>(job_.label)) + mb * d_.label_bytes);
+    if (job_.label != nullptr)
+      set(region::label, const_cast<char*>(static_cast<char const*>(job_.label)) + mb * d_.label_bytes);
     return b;
   }
 
@@ -333,8 +342,8 @@ class machine {
     int const count = view.count - (job_.what == job::kind::infer && is_last ? 1 : 0);  // the loss is the last launch
     for (int i = 0; i < count; ++i) {
       launch const& l = view.launches[i];
-      address const* const operands = view.operands + l.first;
-      for (int k = 0; k < l.count; ++k) a.slot[k] = at.region[int(operands[k].where)] + operands[k].offset;
+      address const* const from = view.operands + l.first;
+      for (int k = 0; k < l.count; ++k) a.slot[k] = at.region[int(from[k].where)] + from[k].offset;
       calls_.groups[l.group](a);
     }
   }
@@ -356,7 +365,7 @@ class machine {
   }
 
   /// All ranks are here.
-  void meet(int r, rank& me) {
+  void meet(int r, worker& me) {
     long const start = now();
     arrived_.add();
     switch (arrived_.wait(d_.ranks, settings_.waiting, failed_)) {
@@ -396,7 +405,7 @@ class machine {
   in_process board_;
   std::vector<double> losses_;   // by micro-batch
   std::vector<double> squares_;  // by parameter: squared norm of its gradient
-  std::vector<rank> ranks_;
+  std::vector<worker> ranks_;
   progress start_, finished_, arrived_;
   failure_flag failed_{false};
   std::mutex failure_mutex_;

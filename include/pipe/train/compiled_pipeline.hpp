@@ -68,9 +68,6 @@ struct compiled_pipeline {
 
   // ---- memory ----
 
-  template <int S>
-  static constexpr auto const& layout = passes::template layout<S>;
-
   static constexpr int pending_slots(int chunk) {
     if (!schedule::splits_backward) return 0;
     int live = 0, peak = 0;
@@ -84,7 +81,8 @@ struct compiled_pipeline {
   /// Programs and memory of stage S; offsets are from the start of the chunk until `chunks` shifts them.
   template <int S>
   static constexpr chunk_description describe_chunk() {
-    constexpr stage_bytes const& b = layout<S>.bytes;
+    constexpr auto const& layout = passes::template layout<S>;
+    constexpr stage_bytes const& b = layout.bytes;
     chunk_description c;
     c.rank = rank_of(schedule::where, ranks, S);
     c.programs[int(program::forward)] = view<S, program::forward>();
@@ -113,10 +111,10 @@ struct compiled_pipeline {
     c.pending = take_ring(b.pending, pending_slots(S));
     if constexpr (S + 1 < stages) {
       int const slots = boundary_slots(problem, table, timeline, S).activation;
-      c.boundary = take_ring(b.boundary, layout<S>.rereads_result && slots < in_flight ? in_flight : slots);
+      c.boundary = take_ring(b.boundary, layout.rereads_result && slots < in_flight ? in_flight : slots);
     }
     if constexpr (S > 0) c.gradient = take_ring(b.gradient, boundary_slots(problem, table, timeline, S - 1).gradient);
-    c.passes_gradient_on = layout<S>.passes_gradient_on;
+    c.passes_gradient_on = layout.passes_gradient_on;
     if constexpr (S == stages - 1) c.output = passes::template resolve<S>(M::graph.loss().in[0]);
     return c;
   }
@@ -131,8 +129,8 @@ struct compiled_pipeline {
     list<parameter_place, r[1] - r[0]> places;
     for (int i = r[0]; i < r[1]; ++i) {
       parameter const& p = M::graph.parameters[i];
-      places[i - r[0]] = parameter_place{i, p.rows, p.columns, layout<S>.parameters[i - r[0]],
-                                         passes::backward.transposed[i] ? layout<S>.transposed[i - r[0]] : -1};
+      places[i - r[0]] = parameter_place{i, p.rows, p.columns, passes::template layout<S>.parameters[i - r[0]],
+                                         passes::backward.transposed[i] ? passes::template layout<S>.transposed[i - r[0]] : -1};
     }
     return places;
   }();
@@ -153,7 +151,7 @@ struct compiled_pipeline {
   template <int... S>
   static constexpr memory_map map_memory(std::integer_sequence<int, S...>) {
     memory_map m{{{describe_chunk<S>()...}}, {}};
-    constexpr long scratch[] = {layout<S>.bytes.scratch...};
+    constexpr long scratch[] = {passes::template layout<S>.bytes.scratch...};
     for (int r = 0; r < ranks; ++r) {
       rank_description& rank = m.rank[r];
       rank.training = table.items[r];

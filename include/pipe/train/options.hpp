@@ -152,7 +152,7 @@ struct option_set {
   using all = layers<O..., Stages<1>, MicroBatches<1>, MicroBatchSize<1>, OneFOneB, FP32, SGD, Host, ByCost, MemoryLimit<0>>;
   static constexpr int given = sizeof...(O);
 
-  static constexpr int first_of(option_family f, int from = 0) {
+  static constexpr int first_of(option_family f, int from) {
     constexpr option_family families[] = {family_of<O>()...,
                                           option_family::stages,
                                           option_family::micro_batches,
@@ -168,41 +168,46 @@ struct option_set {
     return -1;
   }
   template <option_family F>
-  using get = leaf_at<first_of(F), all>;
+  using get = leaf_at<first_of(F, 0), all>;
 
   /// The second of two options of one family, or -1.
   static constexpr int doubled() {
     for (int f = 1; f < option_families; ++f) {
-      int const first = first_of(option_family(f)), second = first < given ? first_of(option_family(f), first + 1) : -1;
+      int const first = first_of(option_family(f), 0), second = first < given ? first_of(option_family(f), first + 1) : -1;
       if (second >= 0 && second < given) return second;
     }
     return -1;
   }
-
-  static constexpr auto verdict() {
-    constexpr int unknown = first_of(option_family::unknown), twice = doubled();
-    if constexpr (unknown >= 0) {
-      return std::type_identity<wrong::option_is_unknown<leaf_at<(unknown < 0 ? 0 : unknown), all>>>{};
-    } else if constexpr (twice >= 0) {
-      using second = leaf_at<(twice < 0 ? 0 : twice), all>;
-      return std::type_identity<wrong::option_is_given_twice<get<family_of<second>()>, second>>{};
-    } else if constexpr (get<option_family::stages>::value < 1) {
-      return std::type_identity<wrong::number_must_be_positive<get<option_family::stages>>>{};
-    } else if constexpr (get<option_family::micro_batches>::value < 1) {
-      return std::type_identity<wrong::number_must_be_positive<get<option_family::micro_batches>>>{};
-    } else if constexpr (get<option_family::micro_batch_size>::value < 1) {
-      return std::type_identity<wrong::number_must_be_positive<get<option_family::micro_batch_size>>>{};
-    } else if constexpr (!get<option_family::schedule>::trains) {
-      return std::type_identity<wrong::schedule_does_not_train<get<option_family::schedule>>>{};
-    } else if constexpr (get<option_family::stages>::value % get<option_family::schedule>::chunks_per_rank != 0) {
-      return std::type_identity<wrong::stages_are_no_multiple_of_the_chunks_per_rank<
-          get<option_family::stages>, get<option_family::schedule>>>{};
-    } else {
-      return std::type_identity<nothing_wrong>{};
-    }
-  }
-  static constexpr bool valid = std::same_as<typename decltype(verdict())::type, nothing_wrong>;
 };
+
+/// What is wrong with a set of options by themselves.
+template <class O>
+constexpr auto diagnose_options() {
+  using all = typename O::all;
+  using stages = typename O::template get<option_family::stages>;
+  using micro_batches = typename O::template get<option_family::micro_batches>;
+  using size = typename O::template get<option_family::micro_batch_size>;
+  using schedule = typename O::template get<option_family::schedule>;
+  constexpr int unknown = O::first_of(option_family::unknown, 0), twice = O::doubled();
+  if constexpr (unknown >= 0) {
+    return std::type_identity<wrong::option_is_unknown<leaf_at<(unknown < 0 ? 0 : unknown), all>>>{};
+  } else if constexpr (twice >= 0) {
+    using second = leaf_at<(twice < 0 ? 0 : twice), all>;
+    return std::type_identity<wrong::option_is_given_twice<typename O::template get<family_of<second>()>, second>>{};
+  } else if constexpr (stages::value < 1) {
+    return std::type_identity<wrong::number_must_be_positive<stages>>{};
+  } else if constexpr (micro_batches::value < 1) {
+    return std::type_identity<wrong::number_must_be_positive<micro_batches>>{};
+  } else if constexpr (size::value < 1) {
+    return std::type_identity<wrong::number_must_be_positive<size>>{};
+  } else if constexpr (!schedule::trains) {
+    return std::type_identity<wrong::schedule_does_not_train<schedule>>{};
+  } else if constexpr (stages::value % schedule::chunks_per_rank != 0) {
+    return std::type_identity<wrong::stages_are_no_multiple_of_the_chunks_per_rank<stages, schedule>>{};
+  } else {
+    return std::type_identity<nothing_wrong>{};
+  }
+}
 
 /// What is wrong with cutting model M as options O say.
 template <class M, class O>

@@ -39,9 +39,11 @@ struct step_result {
 template <class M, class... Options>
 class Pipeline {
   using options = option_set<Options...>;
-  static_assert(sizeof(typename decltype(options::verdict())::type) > 0);
+  using option_verdict = decltype(diagnose_options<options>());
+  static_assert(sizeof(typename option_verdict::type) > 0);
   // After a mistake has been reported the defaults stand in, so that nothing else is.
-  using checked_options = std::conditional_t<options::valid, options, option_set<>>;
+  using checked_options =
+      std::conditional_t<std::same_as<typename option_verdict::type, nothing_wrong>, options, option_set<>>;
   using cut_verdict = decltype(diagnose_cut<M, checked_options>());
   static_assert(sizeof(typename cut_verdict::type) > 0);
   static constexpr bool can_be_cut = std::same_as<typename cut_verdict::type, nothing_wrong>;

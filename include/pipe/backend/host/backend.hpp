@@ -31,15 +31,28 @@ template <class P, isa Set, std::size_t... G>
 kernels<P> kernels_for(std::index_sequence<G...>) {
   using T = typename P::element;
   using O = typename P::optimizer;
+  kernels<P> k;
+  k.runs_on = Set;
 #if PIPE_HOST_HAS_AVX
-  if constexpr (Set == isa::avx512)
-    return {Set, {{&avx512::run<P, int(G)>...}}, &avx512::update<O, T>, &avx512::sum_of_squares<T>, &avx512::transpose<T>};
-  else if constexpr (Set == isa::avx2)
-    return {Set, {{&avx2::run<P, int(G)>...}}, &avx2::update<O, T>, &avx2::sum_of_squares<T>, &avx2::transpose<T>};
-  else
+  if constexpr (Set == isa::avx512) {
+    ((k.groups[int(G)] = &avx512::run<P, int(G)>), ...);
+    k.update = &avx512::update<O, T>;
+    k.sum_of_squares = &avx512::sum_of_squares<T>;
+    k.transpose = &avx512::transpose<T>;
+  } else if constexpr (Set == isa::avx2) {
+    ((k.groups[int(G)] = &avx2::run<P, int(G)>), ...);
+    k.update = &avx2::update<O, T>;
+    k.sum_of_squares = &avx2::sum_of_squares<T>;
+    k.transpose = &avx2::transpose<T>;
+  } else
 #endif
-    return {Set, {{&portable::run<P, int(G)>...}}, &portable::update<O, T>, &portable::sum_of_squares<T>,
-            &portable::transpose<T>};
+  {
+    ((k.groups[int(G)] = &portable::run<P, int(G)>), ...);
+    k.update = &portable::update<O, T>;
+    k.sum_of_squares = &portable::sum_of_squares<T>;
+    k.transpose = &portable::transpose<T>;
+  }
+  return k;
 }
 
 }  // namespace host

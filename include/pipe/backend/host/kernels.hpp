@@ -12,7 +12,6 @@
 #include <cstring>
 #include <type_traits>
 #include <utility>
-#include <utility>
 
 #include <pipe/backend/host/arguments.hpp>
 #include <pipe/backend/host/attention.hpp>
@@ -28,8 +27,6 @@
 #pragma GCC diagnostic ignored "-Wpsabi"  // vector arguments never leave a region: all such functions are inlined
 #endif
 #ifdef __CUDACC__  // `#pragma GCC unroll` is unknown to cudafe++ but reaches the host compiler
-#pragma GCC diagnostic ignored "-Wunknown-pragmas"
-#pragma nv_diag_push
 #pragma nv_diag_suppress 1675
 #endif
 
@@ -90,7 +87,7 @@
 #endif  // PIPE_HOST_HAS_AVX
 
 #ifdef __CUDACC__
-#pragma nv_diag_pop
+#pragma nv_diag_default 1675
 #endif
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop

@@ -68,7 +68,8 @@ void attention_forward(attention_shape const& shape, T scale, positions<T const>
   T* const scores = space.take(part.scores);
   T* const sums = space.take(part.query_rows);
   T* const largest = space.take(part.per_query);
-  softmax_rows<T> const state{sums, padded, largest, space.take(part.per_query)};
+  T* const sum = space.take(part.per_query);
+  softmax_rows<T> const state{sums, padded, largest, sum};
 
   for (extent b = 0; b < shape.samples; ++b)
     for (extent h = 0; h < shape.heads; ++h) {
@@ -103,9 +104,13 @@ void attention_forward(attention_shape const& shape, T scale, positions<T const>
                                 sums + i * padded, padded, s0 != 0);
           }
         }
+        for (int r = 0; r < query_block; ++r) {  // all rows of the block, present or not: a constant length vectorises
+          largest[r] += pp::log(sum[r]);
+          sum[r] = T(1) / sum[r];
+        }
         for (extent r = 0; r < rows; ++r) {
-          scale_row(sums + r * padded, d, T(1) / state.sum[r], out.data + (first_row + r) * out.stride + h * d);
-          lse[(first_row + r) * shape.heads + h] = largest[r] + pp::log(state.sum[r]);
+          scale_row(sums + r * padded, d, sum[r], out.data + (first_row + r) * out.stride + h * d);
+          lse[(first_row + r) * shape.heads + h] = largest[r];
         }
       }
     }
