@@ -24,19 +24,30 @@ struct run {
   exact<T> q, k, v, dout, out, lse, dq, dk, dv;
 
   explicit run(attention_shape const& s)
-      : shape(s), scale(T(1) / std::sqrt(static_cast<T>(s.head_size))), q_columns(s.heads * s.head_size),
-        k_columns(s.kv_heads * s.head_size), q_rows(s.samples * s.queries), k_rows(s.samples * s.keys),
-        q(q_rows * q_columns, 1), k(k_rows * k_columns, 2), v(k_rows * k_columns, 3), dout(q_rows * q_columns, 4),
-        out(q_rows * q_columns), lse(q_rows * s.heads), dq(q_rows * q_columns), dk(k_rows * k_columns), dv(k_rows * k_columns) {
+      : shape(s),
+        scale(T(1) / std::sqrt(static_cast<T>(s.head_size))),
+        q_columns(s.heads * s.head_size),
+        k_columns(s.kv_heads * s.head_size),
+        q_rows(s.samples * s.queries),
+        k_rows(s.samples * s.keys),
+        q(q_rows * q_columns, 1),
+        k(k_rows * k_columns, 2),
+        v(k_rows * k_columns, 3),
+        dout(q_rows * q_columns, 4),
+        out(q_rows * q_columns),
+        lse(q_rows * s.heads),
+        dq(q_rows * q_columns),
+        dk(k_rows * k_columns),
+        dv(k_rows * k_columns) {
     for (extent i = 0; i < q_rows * q_columns; ++i) q[i] *= T(4);  // so that softmax is far from uniform
   }
 
   template <class Kernels>
   void forward(Kernels) {
     workspace space(attention_forward_workspace<T>(shape));
-    Kernels::template attention_forward<T>(shape, scale, positions<T const>{q.data(), q_columns},
-                                           positions<T const>{k.data(), k_columns}, positions<T const>{v.data(), k_columns},
-                                           positions<T>{out.data(), q_columns}, lse.data(), space.at);
+    Kernels::template attention_forward<T>(
+        shape, scale, positions<T const>{q.data(), q_columns}, positions<T const>{k.data(), k_columns},
+        positions<T const>{v.data(), k_columns}, positions<T>{out.data(), q_columns}, lse.data(), space.at);
   }
   template <class Kernels>
   void backward(Kernels) {
@@ -44,8 +55,8 @@ struct run {
     Kernels::template attention_backward<T>(
         shape, scale, positions<T const>{q.data(), q_columns}, positions<T const>{k.data(), k_columns},
         positions<T const>{v.data(), k_columns}, positions<T const>{out.data(), q_columns}, lse.data(),
-        positions<T const>{dout.data(), q_columns}, positions<T>{dq.data(), q_columns}, positions<T>{dk.data(), k_columns},
-        positions<T>{dv.data(), k_columns}, space.at);
+        positions<T const>{dout.data(), q_columns}, positions<T>{dq.data(), q_columns},
+        positions<T>{dk.data(), k_columns}, positions<T>{dv.data(), k_columns}, space.at);
   }
 };
 
@@ -58,8 +69,9 @@ template <class T>
 reference naive(run<T> const& given) {
   attention_shape const& s = given.shape;
   auto size = [](extent n) { return static_cast<std::size_t>(n); };
-  reference r{std::vector<double>(given.out.count), std::vector<double>(given.lse.count), std::vector<double>(given.q.count),
-              std::vector<double>(given.k.count), std::vector<double>(given.v.count)};
+  reference r{std::vector<double>(given.out.count), std::vector<double>(given.lse.count),
+              std::vector<double>(given.q.count), std::vector<double>(given.k.count),
+              std::vector<double>(given.v.count)};
   extent const d = s.head_size;
   for (extent b = 0; b < s.samples; ++b)
     for (extent h = 0; h < s.heads; ++h)
@@ -71,7 +83,8 @@ reference naive(run<T> const& given) {
         double sum = 0, mean = 0;
         for (extent j = 0; j < seen; ++j) {
           double score = 0;
-          for (extent c = 0; c < d; ++c) score += static_cast<double>(given.q[row + c]) * static_cast<double>(given.k[key(j, c)]);
+          for (extent c = 0; c < d; ++c)
+            score += static_cast<double>(given.q[row + c]) * static_cast<double>(given.k[key(j, c)]);
           sum += p[size(j)] = std::exp(score * static_cast<double>(given.scale));
         }
         r.lse[size((b * s.queries + t) * s.heads + h)] = std::log(sum);
@@ -111,7 +124,8 @@ void check_shape(attention_shape const& shape) {
   reference const wanted = naive(first);
   double const tolerance = sizeof(T) == 4 ? 2e-5 : 1e-12;
   on_every_isa([&](auto kernels) {
-    CAPTURE(kernels.name, shape.samples, shape.queries, shape.keys, shape.heads, shape.kv_heads, shape.head_size, shape.causal);
+    CAPTURE(kernels.name, shape.samples, shape.queries, shape.keys, shape.heads, shape.kv_heads, shape.head_size,
+            shape.causal);
     run<T> got(shape);
     got.forward(kernels);
     CHECK(distance(got.out, wanted.out) < tolerance);
@@ -183,8 +197,10 @@ TEST_CASE("attention of a sample has the same bits in every micro-batch") {
       alone.forward(kernels);
       alone.backward(kernels);
       bool same = true;
-      for (extent i = 0; i < q; ++i) same = same && alone.out[i] == batch.out[b * q + i] && alone.dq[i] == batch.dq[b * q + i];
-      for (extent i = 0; i < k; ++i) same = same && alone.dk[i] == batch.dk[b * k + i] && alone.dv[i] == batch.dv[b * k + i];
+      for (extent i = 0; i < q; ++i)
+        same = same && alone.out[i] == batch.out[b * q + i] && alone.dq[i] == batch.dq[b * q + i];
+      for (extent i = 0; i < k; ++i)
+        same = same && alone.dk[i] == batch.dk[b * k + i] && alone.dv[i] == batch.dv[b * k + i];
       CHECK(same);
     }
   });
@@ -204,12 +220,16 @@ TEST_CASE("attention reads and writes slices of a fused matrix") {
         qkv[r * fused + columns + c] = apart.k[r * columns + c];
         qkv[r * fused + 2 * columns + c] = apart.v[r * columns + c];
       }
-    positions<float const> const q{qkv.data(), fused}, k{qkv.data() + columns, fused}, v{qkv.data() + 2 * columns, fused};
-    positions<float> const dq{gradient.data(), fused}, dk{gradient.data() + columns, fused}, dv{gradient.data() + 2 * columns, fused};
+    positions<float const> const q{qkv.data(), fused}, k{qkv.data() + columns, fused},
+        v{qkv.data() + 2 * columns, fused};
+    positions<float> const dq{gradient.data(), fused}, dk{gradient.data() + columns, fused},
+        dv{gradient.data() + 2 * columns, fused};
     workspace space(attention_backward_workspace<float>(shape));
-    kernels.template attention_forward<float>(shape, apart.scale, q, k, v, positions<float>{out.data(), columns}, lse.data(), space.at);
-    kernels.template attention_backward<float>(shape, apart.scale, q, k, v, positions<float const>{out.data(), columns}, lse.data(),
-                                               positions<float const>{apart.dout.data(), columns}, dq, dk, dv, space.at);
+    kernels.template attention_forward<float>(shape, apart.scale, q, k, v, positions<float>{out.data(), columns},
+                                              lse.data(), space.at);
+    kernels.template attention_backward<float>(shape, apart.scale, q, k, v, positions<float const>{out.data(), columns},
+                                               lse.data(), positions<float const>{apart.dout.data(), columns}, dq, dk,
+                                               dv, space.at);
     bool same = out == apart.out && lse == apart.lse;
     for (extent r = 0; r < rows; ++r)
       for (extent c = 0; c < columns; ++c)

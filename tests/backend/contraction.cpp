@@ -22,13 +22,22 @@ struct problem {
   std::vector<double> c;
 
   problem(extent rows, extent columns, extent depth, bool a_transposed)
-      : m(rows), n(columns), k(depth), transposed(a_transposed), a(m * k, 1), b(k * n, 2), c(static_cast<std::size_t>(m * n)) {
+      : m(rows),
+        n(columns),
+        k(depth),
+        transposed(a_transposed),
+        a(m * k, 1),
+        b(k * n, 2),
+        c(static_cast<std::size_t>(m * n)) {
     for (extent i = 0; i < m; ++i)
       for (extent p = 0; p < k; ++p)
         for (extent j = 0; j < n; ++j)
-          c[static_cast<std::size_t>(i * n + j)] += static_cast<double>(a[transposed ? p * m + i : i * k + p]) * static_cast<double>(b[p * n + j]);
+          c[static_cast<std::size_t>(i * n + j)] +=
+              static_cast<double>(a[transposed ? p * m + i : i * k + p]) * static_cast<double>(b[p * n + j]);
   }
-  strided<T const> left() const { return transposed ? strided<T const>{a.data(), 1, m} : strided<T const>{a.data(), k, 1}; }
+  strided<T const> left() const {
+    return transposed ? strided<T const>{a.data(), 1, m} : strided<T const>{a.data(), k, 1};
+  }
 
   /// The largest difference from `base` + the product.
   double error(exact<T> const& got, double base) const {
@@ -94,10 +103,12 @@ TEMPLATE_TEST_CASE("contract agrees with three loops", "", float, double) {
             CAPTURE(kernels.name, m, n, k, transposed);
             workspace space(contraction_workspace<TestType>(m, n, k));
             exact<TestType> c(m * n);
-            kernels.template contract<TestType>(m, n, k, given.left(), given.b.data(), n, store<TestType>{c.data(), n}, space.at);
+            kernels.template contract<TestType>(m, n, k, given.left(), given.b.data(), n, store<TestType>{c.data(), n},
+                                                space.at);
             CHECK(given.error(c, 0) < tolerance<TestType>());
             for (extent i = 0; i < m * n; ++i) c[i] = TestType(3);
-            kernels.template contract<TestType>(m, n, k, given.left(), given.b.data(), n, accumulate<TestType>{c.data(), n}, space.at);
+            kernels.template contract<TestType>(m, n, k, given.left(), given.b.data(), n,
+                                                accumulate<TestType>{c.data(), n}, space.at);
             CHECK(given.error(c, 3) < tolerance<TestType>());
           });
         }
@@ -110,15 +121,17 @@ TEMPLATE_TEST_CASE("contract gives the same bits for every blocking and every se
     on_every_isa([&](auto kernels) {
       exact<TestType> whole(m * n);
       workspace space(contraction_workspace<TestType>(m, n, k));
-      kernels.template contract<TestType>(m, n, k, given.left(), given.b.data(), n, store<TestType>{whole.data(), n}, space.at);
-      extent const tile = 3 * extent{widest_vector_bytes / sizeof(TestType)};  // a multiple of every set's tile... times two
+      kernels.template contract<TestType>(m, n, k, given.left(), given.b.data(), n, store<TestType>{whole.data(), n},
+                                          space.at);
+      extent const tile =
+          3 * extent{widest_vector_bytes / sizeof(TestType)};  // a multiple of every set's tile... times two
       for (blocking cut : {blocking{m, n, k, true}, blocking{8, n, 16, false}, blocking{16, 2 * tile, 40, true},
                            blocking{5, 2 * tile, 7, false}, blocking{m, n, 1, true}, blocking{m, n, 1, false}}) {
         CAPTURE(kernels.name, n, cut.rows, cut.columns, cut.depth, cut.pack);
         workspace cut_space(contraction_workspace<TestType>(n, k, cut));
         exact<TestType> c(m * n);
-        kernels.template contract<TestType>(m, n, k, given.left(), given.b.data(), n, store<TestType>{c.data(), n}, no_prologue{},
-                                            cut_space.at, cut);
+        kernels.template contract<TestType>(m, n, k, given.left(), given.b.data(), n, store<TestType>{c.data(), n},
+                                            no_prologue{}, cut_space.at, cut);
         CHECK(c == whole);
       }
       for (extent first : {0, 1, 5, 30}) {  // the rows from `first` on alone
@@ -133,7 +146,8 @@ TEMPLATE_TEST_CASE("contract gives the same bits for every blocking and every se
   }
 }
 
-TEMPLATE_TEST_CASE("contract runs prologues before rows are read and gives each element to the sink once", "", float, double) {
+TEMPLATE_TEST_CASE("contract runs prologues before rows are read and gives each element to the sink once", "", float,
+                   double) {
   for (extent m : {1, 13, 300})
     for (extent n : {5, 48, 70})
       for (extent k : {3, 290}) {
@@ -147,8 +161,9 @@ TEMPLATE_TEST_CASE("contract runs prologues before rows are read and gives each 
             exact<int> visits(m * n);
             extent next = 0;
             biased<TestType> sink{bias.data(), c.data(), n, visits.data()};
-            kernels.template contract<TestType>(m, n, k, strided<TestType const>{a.data(), k, 1}, given.b.data(), n, sink,
-                                                filling<TestType>{given.a.data(), a.data(), k, &next}, space.at, cut);
+            kernels.template contract<TestType>(m, n, k, strided<TestType const>{a.data(), k, 1}, given.b.data(), n,
+                                                sink, filling<TestType>{given.a.data(), a.data(), k, &next}, space.at,
+                                                cut);
             CHECK(next == m);
             bool once = true;
             double error = 0;
@@ -174,7 +189,8 @@ TEMPLATE_TEST_CASE("contract through each blocking that large shapes choose", ""
     on_every_isa([&](auto kernels) {
       workspace space(contraction_workspace<TestType>(s.m, s.n, s.k));
       exact<TestType> c(s.m * s.n);
-      kernels.template contract<TestType>(s.m, s.n, s.k, given.left(), given.b.data(), s.n, store<TestType>{c.data(), s.n}, space.at);
+      kernels.template contract<TestType>(s.m, s.n, s.k, given.left(), given.b.data(), s.n,
+                                          store<TestType>{c.data(), s.n}, space.at);
       CHECK(given.error(c, 0) < 4 * tolerance<TestType>());
     });
   }

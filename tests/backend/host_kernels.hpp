@@ -12,29 +12,29 @@
 
 #include <pipe/backend/host/kernels.hpp>
 
-#define PIPE_TESTED_ISA(NAME)                                            \
-  struct NAME##_kernels {                                                \
-    static constexpr char const* name = #NAME;                           \
-    template <class T, class... Arguments>                               \
-    static void contract(Arguments&&... arguments) {                     \
+#define PIPE_TESTED_ISA(NAME)                                             \
+  struct NAME##_kernels {                                                 \
+    static constexpr char const* name = #NAME;                            \
+    template <class T, class... Arguments>                                \
+    static void contract(Arguments&&... arguments) {                      \
       pp::host::NAME::contract<T>(std::forward<Arguments>(arguments)...); \
-    }                                                                    \
-    template <class T, class... Arguments>                               \
-    static void transpose(Arguments... arguments) {                      \
-      pp::host::NAME::transpose<T>(arguments...);                        \
-    }                                                                    \
-    template <class T, class... Arguments>                               \
-    static void column_sums(Arguments... arguments) {                    \
-      pp::host::NAME::column_sums<T>(arguments...);                      \
-    }                                                                    \
-    template <class T, class... Arguments>                               \
-    static void attention_forward(Arguments... arguments) {              \
-      pp::host::NAME::attention_forward<T>(arguments...);                \
-    }                                                                    \
-    template <class T, class... Arguments>                               \
-    static void attention_backward(Arguments... arguments) {             \
-      pp::host::NAME::attention_backward<T>(arguments...);               \
-    }                                                                    \
+    }                                                                     \
+    template <class T, class... Arguments>                                \
+    static void transpose(Arguments... arguments) {                       \
+      pp::host::NAME::transpose<T>(arguments...);                         \
+    }                                                                     \
+    template <class T, class... Arguments>                                \
+    static void column_sums(Arguments... arguments) {                     \
+      pp::host::NAME::column_sums<T>(arguments...);                       \
+    }                                                                     \
+    template <class T, class... Arguments>                                \
+    static void attention_forward(Arguments... arguments) {               \
+      pp::host::NAME::attention_forward<T>(arguments...);                 \
+    }                                                                     \
+    template <class T, class... Arguments>                                \
+    static void attention_backward(Arguments... arguments) {              \
+      pp::host::NAME::attention_backward<T>(arguments...);                \
+    }                                                                     \
   };
 
 PIPE_TESTED_ISA(portable)

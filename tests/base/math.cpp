@@ -37,13 +37,16 @@ TEST_CASE("elementary functions are accurate to a few units in the last place") 
   CHECK(worst([](float x) { return pp::erf(x); }, [](double x) { return std::erf(x); }, 1e-30, 8, true) < 3.5);
   CHECK(worst([](float x) { return pp::log(x); }, [](double x) { return std::log(x); }, 1.2e-38, 3.4e38, false) < 1.5);
   CHECK(worst([](float x) { return pp::sqrt(x); }, [](double x) { return std::sqrt(x); }, 1.2e-38, 3.4e38, false) < 1);
-  CHECK(worst([](float x) { return pp::rsqrt(x); }, [](double x) { return 1 / std::sqrt(x); }, 1.2e-38, 3.4e38, false) < 2);
-  CHECK(worst([](float x) { return pp::sigmoid(x); }, [](double x) { return 1 / (1 + std::exp(-x)); }, 1e-9, 87, true) < 3);
+  CHECK(worst([](float x) { return pp::rsqrt(x); }, [](double x) { return 1 / std::sqrt(x); }, 1.2e-38, 3.4e38, false) <
+        2);
+  CHECK(worst([](float x) { return pp::sigmoid(x); }, [](double x) { return 1 / (1 + std::exp(-x)); }, 1e-9, 87, true) <
+        3);
 }
 
 TEST_CASE("elementary functions at the ends") {
   float const nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
-  for (float y : {pp::exp(nan), pp::tanh(nan), pp::erf(nan), pp::log(nan), pp::sqrt(nan), pp::rsqrt(nan), pp::sigmoid(nan)})
+  for (float y :
+       {pp::exp(nan), pp::tanh(nan), pp::erf(nan), pp::log(nan), pp::sqrt(nan), pp::rsqrt(nan), pp::sigmoid(nan)})
     CHECK(std::isnan(y));
   CHECK(std::isnan(pp::log(-1.0f)));
   CHECK(pp::log(0.0f) == -infinity);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
 #include <string_view>
 
 #include <pipe/base/static_vector.hpp>
@@ -28,26 +29,25 @@ constexpr bool continues_a_name(char c) {
   return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' || c == ':';
 }
 
-/// Leaves out `pp::`, nameless namespaces, the casts that some compilers print before numbers, and spaces before `>`.
+/// How much of the beginning says nothing: `pp::`, a nameless namespace, a cast that some compilers print before numbers.
+constexpr std::size_t superfluous_at(std::string_view text) {
+  for (std::string_view const word :
+       {"pp::", "{anonymous}::", "(anonymous namespace)::", "<unnamed>::", "(int)", "(long)"})
+    if (text.substr(0, word.size()) == word) return word.size();
+  return text.substr(0, 11) == "_GLOBAL__N_" ? text.find("::") + 2 : 0;  // nvcc's nameless namespace
+}
+
 template <std::size_t Capacity>
 constexpr static_vector<char, Capacity> tidy_name(std::string_view spelled) {
-  constexpr std::string_view superfluous[] = {"pp::",  "{anonymous}::", "(anonymous namespace)::",
-                                              "<unnamed>::", "(int)",         "(long)"};
   static_vector<char, Capacity> name;
   while (!spelled.empty()) {
-    bool left_out = false;
-    if (name.empty() || !continues_a_name(name.back()))
-      for (std::string_view const text : superfluous)
-        if (!left_out && spelled.substr(0, text.size()) == text) {
-          spelled.remove_prefix(text.size());
-          left_out = true;
-        }
-    if (left_out) continue;
-    char const c = spelled[0];
-    spelled.remove_prefix(1);
-    if (c == ' ' && !spelled.empty() && spelled[0] == '>') continue;
-    name.push_back(c);
-    if (c == ',' && !spelled.empty() && spelled[0] != ' ') name.push_back(' ');
+    std::size_t const skipped = name.empty() || !continues_a_name(name.back()) ? superfluous_at(spelled) : 0;
+    bool const space_before_bracket = spelled.substr(0, 2) == " >";
+    if (skipped == 0 && !space_before_bracket) {
+      name.push_back(spelled[0]);
+      if (spelled[0] == ',' && spelled.substr(1, 1) != " ") name.push_back(' ');
+    }
+    spelled.remove_prefix(skipped > 0 ? skipped : 1);
   }
   return name;
 }

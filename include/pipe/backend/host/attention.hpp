@@ -45,10 +45,10 @@ template <class T>
 struct attention_parts {
   static constexpr extent step = widest_vector_bytes / sizeof(T);
 
-  extent transposed;   ///< keys (or values) of one head as [block][d][key_block]
-  extent key_rows;     ///< keys (or values, or a gradient) of one head as [S][d rounded up]
-  extent query_rows;   ///< the same for a block of queries
-  extent scores;       ///< [query_block][key_block]
+  extent transposed;  ///< keys (or values) of one head as [block][d][key_block]
+  extent key_rows;    ///< keys (or values, or a gradient) of one head as [S][d rounded up]
+  extent query_rows;  ///< the same for a block of queries
+  extent scores;      ///< [query_block][key_block]
   extent per_query = query_block;
 
   constexpr explicit attention_parts(attention_shape const& s)
@@ -62,7 +62,8 @@ struct attention_parts {
 template <class T>
 constexpr std::size_t attention_forward_workspace(attention_shape const& shape) {
   attention_parts<T> const part(shape);
-  return static_cast<std::size_t>(part.transposed + part.key_rows + part.query_rows + part.scores + 2 * part.per_query) *
+  return static_cast<std::size_t>(part.transposed + part.key_rows + part.query_rows + part.scores +
+                                  2 * part.per_query) *
          sizeof(T);
 }
 

@@ -44,7 +44,9 @@ struct accumulate {
 /// `full` comes with a constant number of columns, a multiple of the vector, so that its loops vectorise; `part` gets the
 /// rest at the right edge. Rectangles come in no promised order; each element comes exactly once.
 template <class Sink>
-concept direct_sink = requires { Sink::adds; };
+concept direct_sink = requires {
+  Sink::adds;
+};
 
 /// Prologue: called before rows [i, i + rows) of A are first read, in ascending order; may compute those rows.
 struct no_prologue {
@@ -68,7 +70,7 @@ constexpr blocking best_blocking(extent m, extent n, extent k, extent tile_colum
   extent const right_bytes = n * k * bytes;
   extent const all = k < 1 ? 1 : k, block = k < 256 ? all : 256;
   if (right_bytes <= 1800000) return blocking{m < 256 ? m : 256, tile_columns, k <= 1024 ? all : block, false};
-  if (m < 128 || right_bytes <= 6000000) return blocking{m < 128 ? m : 128, n, block, false};
+  if (m <= 256 || right_bytes <= 6000000) return blocking{m < 128 ? m : 128, n, block, false};
   return blocking{m < 512 ? m : 512, tile_columns, block, true};
 }
 

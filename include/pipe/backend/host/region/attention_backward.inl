@@ -50,8 +50,8 @@ void softmax_slopes(T* score, T* slope, extent visible, extent columns, T scale,
 /// workspace: attention_backward_workspace<T>(shape) bytes
 template <class T>
 void attention_backward(attention_shape const& shape, T scale, positions<T const> q, positions<T const> k,
-                        positions<T const> v, positions<T const> out, T const* lse, positions<T const> dout, positions<T> dq,
-                        positions<T> dk, positions<T> dv, void* workspace) {
+                        positions<T const> v, positions<T const> out, T const* lse, positions<T const> dout,
+                        positions<T> dq, positions<T> dk, positions<T> dv, void* workspace) {
   extent const d = shape.head_size, group = shape.heads / shape.kv_heads, padded = round_up(d, lanes<T>);
   extent const vectors = padded / lanes<T>;
   attention_parts<T> const part(shape);
@@ -101,10 +101,10 @@ void attention_backward(attention_shape const& shape, T scale, positions<T const
             extent const columns = round_up(depth, column_step<T>);
             T* const score = scores + i * key_block;
             T* const slope = slopes + i * key_block;
-            multiply_block<T>(high, columns / lanes<T>, d, {query + i * padded, padded, 1}, keys_t + s0 * d, key_block, score,
-                              key_block, false);
-            multiply_block<T>(high, columns / lanes<T>, d, {slope_out + i * padded, padded, 1}, values_t + s0 * d, key_block,
-                              slope, key_block, false);
+            multiply_block<T>(high, columns / lanes<T>, d, {query + i * padded, padded, 1}, keys_t + s0 * d, key_block,
+                              score, key_block, false);
+            multiply_block<T>(high, columns / lanes<T>, d, {slope_out + i * padded, padded, 1}, values_t + s0 * d,
+                              key_block, slope, key_block, false);
             for (extent r = i; r < i + high; ++r) {
               extent const visible = visible_keys(shape, t0 + r, s0);
               softmax_slopes(scores + r * key_block, slopes + r * key_block, visible < count ? visible : count, columns,

@@ -23,8 +23,8 @@ struct carver {
 
 /// to[rows, vectors * lanes] = (from zero, or continuing `to`) A[rows, k] * B[k, vectors * lanes]; see tile.
 template <class T>
-void multiply_block(extent rows, extent vectors, extent k, strided<T const> a, T const* b, extent ldb, T* to, extent ldto,
-                    bool continuing) {
+void multiply_block(extent rows, extent vectors, extent k, strided<T const> a, T const* b, extent ldb, T* to,
+                    extent ldto, bool continuing) {
   int wide = 0, high = 0;
   for (extent v = 0; v < vectors; v += wide) {
     wide = next_tile_vectors(vectors - v);
@@ -57,12 +57,16 @@ inline extent visible_keys(attention_shape const& shape, extent query, extent s)
 
 struct larger {
   template <class T>
-  static T of(T a, T b) { return a > b ? a : b; }
+  static T of(T a, T b) {
+    return a > b ? a : b;
+  }
 };
 
 struct sum_of {
   template <class T>
-  static T of(T a, T b) { return a + b; }
+  static T of(T a, T b) {
+    return a + b;
+  }
 };
 
 /// All lanes folded into one value, halves first.

@@ -17,7 +17,8 @@ struct softmax_rows {
 /// Turns one row of scores, of which the first `visible` exist, into e^(scale * score - largest), zero up to `columns`.
 /// With `first` the row's state starts here; otherwise what it holds is rescaled to the new maximum.
 template <class T>
-void softmax_row(T* score, extent visible, extent columns, T scale, bool first, softmax_rows<T> const& state, extent row) {
+void softmax_row(T* score, extent visible, extent columns, T scale, bool first, softmax_rows<T> const& state,
+                 extent row) {
   constexpr int Lanes = lanes<T>;
   vec<T> const none{}, lowest = none - static_cast<T>(__builtin_huge_val());
   extent const whole = visible / Lanes * Lanes;
@@ -58,8 +59,8 @@ void softmax_row(T* score, extent visible, extent columns, T scale, bool first, 
 /// law:       a sample's and head's result does not depend on B or the other heads. A NaN score makes its row NaN.
 /// workspace: attention_forward_workspace<T>(shape) bytes
 template <class T>
-void attention_forward(attention_shape const& shape, T scale, positions<T const> q, positions<T const> k, positions<T const> v,
-                       positions<T> out, T* lse, void* workspace) {
+void attention_forward(attention_shape const& shape, T scale, positions<T const> q, positions<T const> k,
+                       positions<T const> v, positions<T> out, T* lse, void* workspace) {
   extent const d = shape.head_size, group = shape.heads / shape.kv_heads, padded = round_up(d, lanes<T>);
   attention_parts<T> const part(shape);
   carver<T> space{static_cast<T*>(workspace)};
@@ -93,8 +94,8 @@ void attention_forward(attention_shape const& shape, T scale, positions<T const>
             extent const columns = round_up(depth, column_step<T>);
             T* const score = scores + i * key_block;
             if (depth > 0)
-              multiply_block<T>(high, columns / lanes<T>, d, {query + i * q.stride, q.stride, 1}, keys + s0 * d, key_block, score,
-                                key_block, false);
+              multiply_block<T>(high, columns / lanes<T>, d, {query + i * q.stride, q.stride, 1}, keys + s0 * d,
+                                key_block, score, key_block, false);
             for (extent r = i; depth > 0 && r < i + high; ++r) {
               extent const visible = visible_keys(shape, t0 + r, s0);
               softmax_row(scores + r * key_block, visible < count ? visible : count, columns, scale, s0 == 0, state, r);

@@ -44,13 +44,14 @@ void deliver(Sink& sink, extent i, extent j, int rows, int columns, T* sums, ext
 ///            and m. Reads B inside [b, b + (k - 1) * ldb + n) only.
 /// workspace: contraction_workspace<T>(n, k, cut) bytes, aligned to widest_vector_bytes
 template <class T, class Sink, class Prologue>
-void contract(extent m, extent n, extent k, strided<T const> a, T const* b, extent ldb, Sink&& sink, Prologue&& prologue,
-              void* workspace, blocking const& cut) {
+void contract(extent m, extent n, extent k, strided<T const> a, T const* b, extent ldb, Sink&& sink,
+              Prologue&& prologue, void* workspace, blocking const& cut) {
   constexpr int Lanes = lanes<T>;
   constexpr bool direct = direct_sink<std::remove_cvref_t<Sink>>;
   T* const finished = static_cast<T*>(workspace);           // one tile's sums on their way to the sink
   T* const panel = finished + tile_rows * tile_columns<T>;  // depth x tile_columns of B
-  T* const partial = panel + (cut.pack || cut.depth < Lanes ? cut.depth : Lanes) * tile_columns<T>;  // sums between blocks
+  T* const partial =
+      panel + (cut.pack || cut.depth < Lanes ? cut.depth : Lanes) * tile_columns<T>;  // sums between blocks
   for (extent i0 = 0; i0 < m; i0 += cut.rows) {
     extent const i1 = i0 + cut.rows < m ? i0 + cut.rows : m;
     for (extent j0 = 0; j0 < n; j0 += cut.columns) {
@@ -79,7 +80,8 @@ void contract(extent m, extent n, extent k, strided<T const> a, T const* b, exte
               ends.to = finished;
               if constexpr (direct)
                 if (columns == padded)
-                  ends = tile_ends<T>{ends.from, padded, sink.c + i * sink.ldc + j, sink.ldc, std::remove_cvref_t<Sink>::adds};
+                  ends = tile_ends<T>{ends.from, padded, sink.c + i * sink.ldc + j, sink.ldc,
+                                      std::remove_cvref_t<Sink>::adds};
             }
             if (in_place == depth) {
               tile_of(rows, vectors, depth, left, a.row, a.column, right, ldb, ends);
@@ -89,7 +91,8 @@ void contract(extent m, extent n, extent k, strided<T const> a, T const* b, exte
               tile_ends<T> const half{ends.from, padded, finished, padded, false};
               tile_of(rows, vectors, in_place, left, a.row, a.column, right, ldb, half);
               ends.from = finished;
-              tile_of(rows, vectors, depth - in_place, left + in_place * a.column, a.row, a.column, panel, extent{padded}, ends);
+              tile_of(rows, vectors, depth - in_place, left + in_place * a.column, a.row, a.column, panel,
+                      extent{padded}, ends);
             }
             if (last && ends.to == finished) deliver<T>(sink, i, j, rows, columns, finished, padded);
             sums += rows * padded;

@@ -22,7 +22,8 @@ struct tile_ends {
 ///
 /// law: every sum is one chain of fused multiply-adds over ascending p, whatever Rows and Vectors are.
 template <int Rows, int Vectors, class T>
-[[gnu::noinline]] void tile(extent k, T const* a, extent row, extent column, T const* b, extent ldb, tile_ends<T> const& ends) {
+[[gnu::noinline]] void tile(extent k, T const* a, extent row, extent column, T const* b, extent ldb,
+                            tile_ends<T> const& ends) {
   constexpr int Lanes = lanes<T>;
   vec<T> sum[Rows][Vectors];
   if (ends.from != nullptr) {
@@ -74,7 +75,7 @@ inline constexpr int tile_vectors = PIPE_TILE_VECTORS;
 
 /// Columns of the widest tile.
 template <class T>
-inline constexpr int tile_columns = tile_vectors * lanes<T>;
+inline constexpr int tile_columns = tile_vectors* lanes<T>;
 
 /// Rows of the next tile when `left` rows are to do: a power of two, so that few tiles are compiled.
 inline int next_tile_rows(extent left) {
@@ -89,12 +90,17 @@ inline int next_tile_vectors(extent left) {
 }
 
 template <int Vectors, class T>
-void tile_of(int rows, extent k, T const* a, extent row, extent column, T const* b, extent ldb, tile_ends<T> const& ends) {
+void tile_of(int rows, extent k, T const* a, extent row, extent column, T const* b, extent ldb,
+             tile_ends<T> const& ends) {
   switch (rows) {
-    case 1: return tile<1, Vectors>(k, a, row, column, b, ldb, ends);
-    case 2: return tile<2, Vectors>(k, a, row, column, b, ldb, ends);
-    case 4: return tile<4, Vectors>(k, a, row, column, b, ldb, ends);
-    default: return tile<tile_rows, Vectors>(k, a, row, column, b, ldb, ends);
+    case 1:
+      return tile<1, Vectors>(k, a, row, column, b, ldb, ends);
+    case 2:
+      return tile<2, Vectors>(k, a, row, column, b, ldb, ends);
+    case 4:
+      return tile<4, Vectors>(k, a, row, column, b, ldb, ends);
+    default:
+      return tile<tile_rows, Vectors>(k, a, row, column, b, ldb, ends);
   }
 }
 

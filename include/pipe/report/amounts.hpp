@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Numbers as people read them.
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+#include <pipe/base/shape.hpp>
+
+namespace pp {
+
+/// 1234567 -> "1,234,567"
+inline std::string readable_count(long n) {
+  std::string text = std::to_string(n);
+  long const first = n < 0 ? 1 : 0;
+  for (long at = long(text.size()) - 3; at > first; at -= 3) text.insert(std::size_t(at), 1, ',');
+  return text;
+}
+
+/// 0.1234 with 2 digits -> "0.12"
+inline std::string readable_real(double x, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", digits, x);
+  return text;
+}
+
+/// 0.248 -> "24.8 %"
+inline std::string readable_percent(double share) { return readable_real(100 * share, 1) + " %"; }
+
+/// 1536 -> "1.5 KiB": powers of 1024, one digit after the point from KiB up; "-" for nothing.
+inline std::string readable_bytes(long bytes) {
+  if (bytes == 0) return "-";
+  char const* const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  double amount = double(bytes);
+  int unit = 0;
+  for (; amount >= 1023.95 && unit < 5; ++unit) amount /= 1024;
+  return readable_real(amount, unit > 0 ? 1 : 0) + " " + units[unit];
+}
+
+/// (128, 96) -> "128 x 96"
+inline std::string readable_shape(shape const& s) {
+  std::string text;
+  for (int i = 0; i < s.rank; ++i) text += (i > 0 ? " x " : "") + std::to_string(s.extent[i]);
+  return text;
+}
+
+}  // namespace pp

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The plan of a pipeline as text to read: what each stage holds, costs and keeps, and its schedule drawn. All of it is
+// constant, so no trainer has to exist: `std::puts(pp::explain<Trainer>().c_str())`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <pipe/base/type_name.hpp>
+#include <pipe/report/amounts.hpp>
+#include <pipe/report/layer_list.hpp>
+#include <pipe/report/text_table.hpp>
+#include <pipe/report/timeline.hpp>
+#include <pipe/train/plan.hpp>
+
+namespace pp {
+
+/// How wide the text is at most, where names allow it.
+inline constexpr int explain_width = 100;
+
+/// 1, "stage" -> "1 stage"; 4, "stage" -> "4 stages"
+inline std::string counted(long n, char const* what) { return readable_count(n) + " " + what + (n == 1 ? "" : "s"); }
+
+/// The model, its size and the options, in two lines.
+template <class Trainer>
+std::string explain_options() {
+  constexpr auto const& plan = Trainer::plan;
+  std::string text(type_name<typename Trainer::model>());
+  text += ": " + counted(plan.parameters, "parameter") + ", " + plan.precision + ", " + plan.optimizer + "\n";
+  text += counted(plan.stage_count, "stage") + " on " + counted(plan.rank_count, "rank") + ", schedule " + plan.schedule +
+          ", " + counted(plan.micro_batches, "micro-batch").append(plan.micro_batches == 1 ? "" : "") + " of " +
+          counted(plan.micro_batch_size, "sample") + "\n";
+  return text;
+}
+
+/// Which layers are in which stage.
+template <class Trainer>
+std::string explain_layers() {
+  std::string text;
+  for (int s = 0; s < Trainer::plan.stage_count; ++s) {
+    stage_plan const& stage = Trainer::plan.stages[s];
+    std::string const head = "stage " + std::to_string(s) + "  ";
+    text += wrapped(head + list_layers<typename Trainer::model>(stage.first_layer, stage.end_layer), explain_width,
+                    head.size()) + "\n";
+  }
+  return text;
+}
+
+/// What the stages compute. `layers` are counted from 0; FLOPs are of one micro-batch, `time` is the estimated share.
+template <class Trainer>
+std::string explain_work() {
+  constexpr auto const& plan = Trainer::plan;
+  text_table table({"stage", "rank", "layers", "in -> out", "parameters", "MFLOP forward", "backward", "time", "in flight",
+                    "kernels"}, {2, 3});
+  for (int s = 0; s < plan.stage_count; ++s) {
+    stage_plan const& p = plan.stages[s];
+    bool const ids = s == 0 && Trainer::model::graph.input_is_ids;
+    table.add({std::to_string(s), std::to_string(p.rank),
+               std::to_string(p.first_layer) + "-" + std::to_string(p.end_layer - 1),
+               readable_shape(p.in) + (ids ? " ids" : "") + " -> " + readable_shape(p.out), readable_count(p.parameters),
+               readable_real(double(p.forward_flops) * 1e-6, 1), readable_real(double(p.backward_flops) * 1e-6, 1),
+               readable_percent(p.share), std::to_string(p.in_flight),
+               std::to_string(p.forward_kernels) + " + " + std::to_string(p.backward_kernels)});
+  }
+  return table.str();
+}
+
+/// What the stages keep, by kind, and the sums.
+template <class Trainer>
+std::string explain_memory() {
+  constexpr auto const& plan = Trainer::plan;
+  text_table table({"stage", "parameters", "gradients", "optimizer", "transposed", "saved", "boundary", "sum"});
+  stage_plan all;
+  auto const row = [&](std::string const& name, stage_plan const& p) {
+    table.add({name, readable_bytes(p.parameter_bytes), readable_bytes(p.gradient_bytes), readable_bytes(p.optimizer_bytes),
+               readable_bytes(p.transposed_bytes), readable_bytes(p.saved_bytes), readable_bytes(p.boundary_bytes),
+               readable_bytes(p.bytes)});
+  };
+  for (int s = 0; s < plan.stage_count; ++s) {
+    stage_plan const& p = plan.stages[s];
+    row(std::to_string(s), p);
+    for (auto const amount : {&stage_plan::parameter_bytes, &stage_plan::gradient_bytes, &stage_plan::optimizer_bytes,
+                              &stage_plan::transposed_bytes, &stage_plan::saved_bytes, &stage_plan::boundary_bytes,
+                              &stage_plan::bytes})
+      all.*amount += p.*amount;
+  }
+  row("all", all);
+  std::string ranks;
+  for (int r = 0; r < plan.rank_count; ++r) ranks += (r > 0 ? ", " : "") + readable_bytes(plan.rank_bytes[r]);
+  return table.str() + wrapped("allocated per rank, with scratch: " + ranks + "; " + readable_bytes(plan.bytes) + " in all",
+                               explain_width, 0) + "\n";
+}
+
+/// Balance, bubble and the schedule, drawn with the estimated times.
+template <class Trainer>
+std::string explain_schedule() {
+  constexpr auto const& plan = Trainer::plan;
+  return "imbalance " + readable_real(plan.imbalance, 3) + " (slowest stage over the mean), bubble " +
+         readable_percent(plan.bubble) + " of the makespan (" + readable_percent(plan.bubble_stage_local) +
+         " stage-local), " + std::to_string(plan.kernels) + " distinct kernels\n" +
+         draw(Trainer::compiled::table, Trainer::compiled::timeline, explain_width - 12) + drawing_legend + "\n";
+}
+
+/// The whole plan.
+template <class Trainer>
+std::string explain() {
+  return explain_options<Trainer>() + "\n" + explain_layers<Trainer>() + "\n" + explain_work<Trainer>() + "\n" +
+         explain_memory<Trainer>() + "\n" + explain_schedule<Trainer>();
+}
+
+}  // namespace pp

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Mini-batches for the laws, made from a seed, and what two trainers have in common, bit by bit.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include <pipe/pipe.hpp>
+
+namespace laws {
+
+/// Uniform in (-1, 1), a function of (seed, stream, index).
+inline double uniform(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
+  return 2 * double(pp::unit_uniform(pp::random_block(seed, stream, index).word[0])) - 1;
+}
+
+/// A mini-batch that owns its numbers. About every fifth label of a classifier is -1: a position that does not count.
+template <class Trainer>
+struct sample_batch {
+  std::vector<typename Trainer::input_type> inputs;
+  std::vector<typename Trainer::label_type> labels;
+
+  explicit sample_batch(std::uint64_t seed) {
+    using model = typename Trainer::model;
+    for (long i = 0; i < Trainer::samples * Trainer::inputs_per_sample; ++i) {
+      double const u = uniform(seed, 1, std::uint64_t(i));
+      if constexpr (model::graph.input_is_ids)
+        inputs.push_back(int((u + 1) / 2 * model::vocabulary));
+      else
+        inputs.push_back(typename Trainer::input_type(u));
+    }
+    for (long i = 0; i < Trainer::samples * Trainer::labels_per_sample; ++i) {
+      double const u = uniform(seed, 2, std::uint64_t(i));
+      if constexpr (model::labels_are_ids)
+        labels.push_back(i % 5 == 3 ? -1 : int((u + 1) / 2 * model::graph.output.columns()));
+      else
+        labels.push_back(typename Trainer::label_type(u));
+    }
+  }
+  typename Trainer::batch view() const { return {inputs, labels}; }
+};
+
+/// Moves every parameter by up to `amount`, so that no bias, scale or shift keeps a special value.
+template <class Trainer>
+void disturb(Trainer& trainer, std::uint64_t seed, double amount) {
+  using element = typename Trainer::element;
+  std::uint64_t stream = 100;
+  for (auto& p : trainer.parameters()) {
+    for (std::size_t e = 0; e < p.values.size(); ++e)
+      p.values[e] = element(float(double(p.values[e]) + amount * uniform(seed, stream, e)));
+    ++stream;
+  }
+  trainer.parameters_changed();
+}
+
+/// Gives `to` the parameters of `from`, whatever the number types.
+template <class From, class To>
+void copy_parameters(From& from, To& to) {
+  auto source = from.parameters();
+  auto target = to.parameters();
+  for (std::size_t i = 0; i < source.size(); ++i)
+    for (std::size_t e = 0; e < source[i].values.size(); ++e)
+      target[i].values[e] = typename To::element(source[i].values[e]);
+  to.parameters_changed();
+}
+
+template <class T>
+bool same_bits(T const& a, T const& b) {
+  return std::memcmp(&a, &b, sizeof(T)) == 0;
+}
+template <class A, class B>
+bool same_numbers(A const& a, B const& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(a[0])) == 0;
+}
+
+/// The parameters and gradients of a trainer, copied one after the other.
+template <class Trainer>
+struct snapshot {
+  std::vector<typename Trainer::element> values, gradients;
+  explicit snapshot(Trainer& trainer) {
+    for (auto const& p : trainer.parameters()) {
+      values.insert(values.end(), p.values.begin(), p.values.end());
+      gradients.insert(gradients.end(), p.gradients.begin(), p.gradients.end());
+    }
+  }
+};
+
+}  // namespace laws

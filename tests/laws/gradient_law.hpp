@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The gradient law: what `gradients` gives is the slope of what `evaluate` gives. In double, every parameter is moved a
+// little up and down; in float, on every instruction set, gradients are compared with those in double.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "laws/data.hpp"
+
+namespace laws {
+
+/// How far two lists of numbers are apart: the norm of the difference over the norm, and the largest difference of two
+/// elements over the largest element.
+struct distance {
+  double difference = 0, size = 0, most = 0, largest = 0;
+  void add(double found, double expected) {
+    difference += (found - expected) * (found - expected);
+    size += expected * expected;
+    most = std::max(most, std::fabs(found - expected));
+    largest = std::max(largest, std::fabs(expected));
+    if (std::isnan(found)) most = difference = INFINITY;
+  }
+  double relative() const { return size > 0 ? std::sqrt(difference / size) : std::sqrt(difference); }
+  double relative_most() const { return largest > 0 ? most / largest : most; }
+};
+
+struct gradient_report {
+  double worst = 0;         // over parameters, of relative() and relative_most()
+  int worst_parameter = -1;
+  long elements = 0;
+  double smallest = INFINITY;  // norm of a parameter's gradient: 0 would make the law empty
+  void take(int parameter, distance const& d, long count) {
+    double const far = std::max(d.relative(), d.relative_most());
+    if (worst_parameter < 0 || far > worst) worst = far, worst_parameter = parameter;
+    elements += count;
+    smallest = std::min(smallest, std::sqrt(d.size));
+  }
+};
+
+/// Compares the gradients of a trainer in double with central differences of its loss, for at most `most` elements of
+/// each parameter.
+template <class Trainer>
+gradient_report compare_with_differences(std::uint64_t seed, double eps = 1e-5, std::size_t most = 60) {
+  static_assert(sizeof(typename Trainer::element) == 8);
+  Trainer trainer(typename Trainer::settings{.seed = seed});
+  disturb(trainer, seed, 0.3);
+  sample_batch<Trainer> const data(seed);
+  trainer.gradients(data.view());
+  gradient_report report;
+  int index = 0;
+  for (auto& p : trainer.parameters()) {
+    std::vector<double> const gradients(p.gradients.begin(), p.gradients.end());
+    distance d;
+    std::size_t const stride = (p.values.size() + most - 1) / most;
+    long count = 0;
+    for (std::size_t e = 0; e < p.values.size(); e += stride, ++count) {
+      double const at = p.values[e];
+      auto const loss = [&](double moved) {
+        p.values[e] = at + moved;
+        trainer.parameters_changed();
+        return trainer.evaluate(data.view());
+      };
+      double const slope = (loss(eps) - loss(-eps)) / (2 * eps);
+      p.values[e] = at;
+      d.add(gradients[e], slope);
+    }
+    report.take(index++, d, count);
+  }
+  return report;
+}
+
+/// Compares a trainer in float with one in double for the same model, parameters and mini-batch.
+template <class Float, class Double>
+gradient_report compare_with_double(std::uint64_t seed) {
+  Float narrow(typename Float::settings{.seed = seed});
+  Double wide(typename Double::settings{.seed = seed});
+  disturb(narrow, seed, 0.3);
+  copy_parameters(narrow, wide);
+  sample_batch<Float> const data(seed);
+  sample_batch<Double> copy(seed);
+  copy.inputs.assign(data.inputs.begin(), data.inputs.end());
+  copy.labels.assign(data.labels.begin(), data.labels.end());
+  double const loss = narrow.gradients(data.view()).loss, expected = wide.gradients(copy.view()).loss;
+  gradient_report report;
+  distance losses;
+  losses.add(loss, expected);
+  report.take(-1, losses, 1);
+  auto found = narrow.parameters();
+  auto truth = wide.parameters();
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    distance d;
+    for (std::size_t e = 0; e < found[i].gradients.size(); ++e) d.add(double(found[i].gradients[e]), truth[i].gradients[e]);
+    report.take(int(i), d, long(found[i].gradients.size()));
+  }
+  return report;
+}
+
+}  // namespace laws
