@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The attention kernels on every instruction set against a naive softmax in double: the forward values, the gradients
-// (which in double agree with central differences too), odd shapes, slices of one fused matrix, shared key heads; and the
-// law that a sample's bits do not depend on its micro-batch.
+// (which in double agree with central differences too), odd shapes, slices of one fused matrix, shared key heads; and
+// the law that a sample's bits do not depend on its micro-batch.
 #include <cmath>
 #include <vector>
 
@@ -14,8 +14,8 @@ namespace {
 
 using namespace pp::host;
 
-/// One run of both kernels. Queries, keys and values are slices of one matrix if the lengths allow, as after a fused linear
-/// layer, and so are their gradients; the output stands alone.
+/// One run of both kernels. Queries, keys and values are slices of one matrix if the lengths allow, as after a fused
+/// linear layer, and so are their gradients; the output stands alone.
 template <class T>
 struct run {
   attention_shape shape;

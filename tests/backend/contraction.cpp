@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The contraction kernel on every instruction set: right for all small and odd shapes, inside its buffers, and its laws: the
-// bits of an element depend neither on the blocking nor on which rows are computed together.
+// The contraction kernel on every instruction set: right for all small and odd shapes, inside its buffers, and its
+// laws: the bits of an element depend neither on the blocking nor on which rows are computed together.
 #include <cmath>
 #include <vector>
 

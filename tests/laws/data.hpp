@@ -82,6 +82,7 @@ bool same_numbers(A const& a, B const& b) {
 template <class Trainer>
 struct snapshot {
   std::vector<typename Trainer::element> values, gradients;
+  explicit snapshot(Trainer&& trainer) : snapshot(trainer) {}
   explicit snapshot(Trainer& trainer) {
     for (auto const& p : trainer.parameters()) {
       values.insert(values.end(), p.values.begin(), p.values.end());

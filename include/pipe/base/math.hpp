@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The elementary functions that kernels use. For float on the host they are own polynomials without a branch or a call, so
-// that g++ -O2 turns a loop of constant length over them into vector code; the C library's cannot be vectorised and its
-// sqrt sets errno. For double, which serves gradient checks, and on the device they are the platform's. The polynomials
-// were fitted for this file (weighted minimax by reweighted least squares).
+// The elementary functions that kernels use. For float on the host they are own polynomials without a branch or a call,
+// so that g++ -O2 turns a loop of constant length over them into vector code; the C library's cannot be vectorised and
+// its sqrt sets errno. For double, which serves gradient checks, and on the device they are the platform's. The
+// polynomials were fitted for this file (weighted minimax by reweighted least squares).
 //
 // Whoever edits: g++ 12 gives up on a loop in which two float comparisons follow each other directly, so every function
 // has one symmetric clamp at most.
@@ -82,7 +82,8 @@ PIPE_HD inline T tanh(T x) {
     return std::tanh(x);
 }
 
-/// The error function within 3.5 units in the last place, near 0 too: 1 - e^-g(|x|), where g = -log(erfc) is nearly a parabola.
+/// The error function within 3.5 units in the last place, near 0 too: 1 - e^-g(|x|), where g = -log(erfc) is nearly a
+/// parabola.
 template <class T>
 PIPE_HD inline T erf(T x) {
 #ifndef __CUDA_ARCH__
@@ -103,7 +104,8 @@ PIPE_HD inline T erf(T x) {
     return std::erf(x);
 }
 
-/// The natural logarithm within 2 units in the last place for normal x > 0; +0 and subnormal x give -infinity, a set sign NaN.
+/// The natural logarithm within 2 units in the last place for normal x > 0; +0 and subnormal x give -infinity, a set
+/// sign NaN.
 template <class T>
 PIPE_HD inline T log(T x) {
 #ifndef __CUDA_ARCH__
@@ -124,8 +126,8 @@ PIPE_HD inline T log(T x) {
     float const square = f * f;
     float const small = p * (square * f) + n * -2.1219444006e-4f - 0.5f * square;
     float const result = (small + f) + n * 0.693359375f;
-    // The rest by masks made of sign bits, as comparisons would not vectorise here: less than the smallest normal number
-    // counts as 0, infinity stays, and what is beyond it or has its sign set makes NaN (all ones).
+    // The rest by masks made of sign bits, as comparisons would not vectorise here: less than the smallest normal
+    // number counts as 0, infinity stays, and what is beyond it or has its sign set makes NaN (all ones).
     unsigned const x_bits = bits(x), zero = sign_mask(x_bits - 0x00800000u), endless = sign_mask(0x7f7fffffu - x_bits);
     unsigned const nan = sign_mask(x_bits) | sign_mask(0x7f800000u - x_bits);
     return from_bits((bits(result) & ~(zero | endless)) | (0xff800000u & zero) | (0x7f800000u & endless) | nan);

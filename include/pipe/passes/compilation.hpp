@@ -203,7 +203,7 @@ struct compilation {
       case space::value: break;
     }
     if (int const v = local<S>(x.index); v >= 0) return layout<S>.values[v];
-    return address{x.index < M::graph.size.values ? region::boundary_in : region::gradient_in, 0};
+    return address{x == gradient_entering(S) ? region::gradient_in : region::boundary_in, 0};
   }
 
   /// The launches of program P of stage S, with every operand resolved to an address.

@@ -73,7 +73,8 @@ struct stage_layout {
   long parameters[Parameters + 1]{};   // offset of each parameter and of its gradient
   long transposed[Parameters + 1]{};   // offset of the transposed copy, where there is one
   bool rereads_result = false;         // backward reads what left the stage
-  bool passes_gradient_on = false;     // the gradient leaving is the one that entered: copy it
+  bool rereads_gradient = false;       // W reads the gradient that left the stage
+  address passed_gradient;             // the gradient leaving is not made by B but found here: copy it
 };
 
 /// Memory of stage S of compilation C. First it notes where each value first and last occurs in each program, then it
@@ -142,7 +143,6 @@ struct memory_pass {
     scratch_room<values + 1> in_forward, in_backward;
     if (result.where == space::value) out.bytes.boundary = C::value_bytes(result.index);
     if (leaving.where == space::value) out.bytes.gradient = C::value_bytes(leaving.index);
-    out.passes_gradient_on = leaving.where == space::value && leaving == entering;
 
     auto const forward_value = [&](int v, int at) -> address {
       occurrence const& f = seen[int(program::forward)][at];
@@ -163,7 +163,10 @@ struct memory_pass {
       return address{region::scratch, in_forward.allocate(C::value_bytes(v), f.first, f.last)};
     };
     auto const gradient_value = [&](int v, int at) -> address {
-      if (leaving == value_operand(v)) return address{region::gradient_out, 0};
+      if (leaving == value_operand(v)) {
+        out.rereads_gradient = C::splits_backward && seen[int(program::backward_weight)][at].any();
+        return address{region::gradient_out, 0};
+      }
       if (C::splits_backward && seen[int(program::backward_weight)][at].any()) {
         address const a{region::pending, out.bytes.pending};
         out.bytes.pending += C::value_bytes(v);
@@ -177,6 +180,10 @@ struct memory_pass {
       out.values[C::template local<S>(v)] = forward_value(v, C::template local<S>(v));
     for (int v = range.gradients[0]; v < range.gradients[1]; ++v)
       out.values[C::template local<S>(v)] = gradient_value(v, C::template local<S>(v));
+    if (leaving.where == space::value) {
+      if (leaving == entering) out.passed_gradient = address{region::gradient_in, 0};
+      if (has_loss && leaving == loss.out[0]) out.passed_gradient = out.values[C::template local<S>(leaving.index)];
+    }
     out.bytes.scratch = in_forward.peak > in_backward.peak ? in_forward.peak : in_backward.peak;
   }
 };

@@ -29,8 +29,7 @@ std::string explain_options() {
   std::string text(type_name<typename Trainer::model>());
   text += ": " + counted(plan.parameters, "parameter") + ", " + plan.precision + ", " + plan.optimizer + "\n";
   text += counted(plan.stage_count, "stage") + " on " + counted(plan.rank_count, "rank") + ", schedule " + plan.schedule +
-          ", " + counted(plan.micro_batches, "micro-batch").append(plan.micro_batches == 1 ? "" : "") + " of " +
-          counted(plan.micro_batch_size, "sample") + "\n";
+          ", " + std::to_string(plan.micro_batches) + " x " + counted(plan.micro_batch_size, "sample") + " per step\n";
   return text;
 }
 
@@ -47,12 +46,13 @@ std::string explain_layers() {
   return text;
 }
 
-/// What the stages compute. `layers` are counted from 0; FLOPs are of one micro-batch, `time` is the estimated share.
+/// What the stages compute. Layers are counted from 0; FLOPs are of one micro-batch; time is the stage's share by estimate;
+/// in flight are the micro-batches between forward and backward; launches are those of forward + backward.
 template <class Trainer>
 std::string explain_work() {
   constexpr auto const& plan = Trainer::plan;
   text_table table({"stage", "rank", "layers", "in -> out", "parameters", "MFLOP forward", "backward", "time", "in flight",
-                    "kernels"}, {2, 3});
+                    "launches"}, {2, 3});
   for (int s = 0; s < plan.stage_count; ++s) {
     stage_plan const& p = plan.stages[s];
     bool const ids = s == 0 && Trainer::model::graph.input_is_ids;

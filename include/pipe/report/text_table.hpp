@@ -45,23 +45,24 @@ class text_table {
   std::vector<std::size_t> left_;
 };
 
-/// Breaks text at spaces into lines of at most `width` characters where that is possible; lines after the first are indented.
-inline std::string wrapped(std::string_view text, std::size_t width, std::size_t indent) {
+/// Breaks a list after commas into lines of at most `width` characters where that is possible; lines after the first are
+/// indented.
+inline std::string wrapped(std::string_view list, std::size_t width, std::size_t indent) {
   std::string result;
   std::size_t column = 0;
-  while (!text.empty()) {
-    std::size_t const end = std::min(text.find(' '), text.size());
-    std::string_view const word = text.substr(0, end);
-    if (column > indent && column + 1 + word.size() > width) {
+  while (!list.empty()) {
+    std::size_t const comma = list.find(", "), end = comma == list.npos ? list.size() : comma + 1;
+    std::string_view const piece = list.substr(0, end);
+    if (column > indent && column + 1 + piece.size() > width) {
       result += "\n" + std::string(indent, ' ');
       column = indent;
     } else if (column > 0) {
       result += ' ';
       ++column;
     }
-    result += word;
-    column += word.size();
-    text.remove_prefix(std::min(end + 1, text.size()));
+    result += piece;
+    column += piece.size();
+    list.remove_prefix(std::min(end + 1, list.size()));
   }
   return result;
 }

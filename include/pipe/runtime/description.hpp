@@ -44,7 +44,7 @@ struct chunk_description {
   long parameter_bytes = 0, decayed_bytes = 0;
   ring records, pending, boundary, gradient;
   address output;  ///< of the last chunk: the model's output before the loss
-  bool passes_gradient_on = false;
+  address passed_gradient;  ///< where the gradient that leaves is found if no launch makes it, or none
   long bytes = 0;  ///< of all of the above
 };
 

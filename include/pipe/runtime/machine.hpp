@@ -295,8 +295,8 @@ class machine {
     bool const split = chunk.programs[int(program::backward)].launches == nullptr;
     if (makes_input_gradient(a.kind)) {
       run_program(chunk, split ? program::backward_input : program::backward, at, r, mb);
-      if (chunk.passes_gradient_on)
-        std::memcpy(at.region[int(region::gradient_out)], at.region[int(region::gradient_in)],
+      if (address const from = chunk.passed_gradient; from.where != region::none)
+        std::memcpy(at.region[int(region::gradient_out)], at.region[int(from.where)] + from.offset,
                     std::size_t(chunk.gradient.stride));
       board_.publish(c, milestone::input_gradient, mb);
     }

@@ -113,8 +113,11 @@ struct compiled_pipeline {
       int const slots = boundary_slots(problem, table, timeline, S).activation;
       c.boundary = take_ring(b.boundary, layout.rereads_result && slots < in_flight ? in_flight : slots);
     }
-    if constexpr (S > 0) c.gradient = take_ring(b.gradient, boundary_slots(problem, table, timeline, S - 1).gradient);
-    c.passes_gradient_on = layout.passes_gradient_on;
+    if constexpr (S > 0) {
+      int const slots = boundary_slots(problem, table, timeline, S - 1).gradient;
+      c.gradient = take_ring(b.gradient, layout.rereads_gradient && slots < pending_slots(S) ? pending_slots(S) : slots);
+    }
+    c.passed_gradient = layout.passed_gradient;
     if constexpr (S == stages - 1) c.output = passes::template resolve<S>(M::graph.loss().in[0]);
     return c;
   }

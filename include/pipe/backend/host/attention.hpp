@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What callers of the attention kernels need to know that does not depend on the instruction set: the shape, the operands
-// and the workspace. The kernels are pp::host::<isa>::attention_forward and attention_backward, in
+// What callers of the attention kernels need to know that does not depend on the instruction set: the shape, the
+// operands and the workspace. The kernels are pp::host::<isa>::attention_forward and attention_backward, in
 // region/attention_forward.inl and region/attention_backward.inl.
 #pragma once
 
@@ -13,8 +13,8 @@ namespace pp::host {
 
 /// B samples of T query and S key positions, H query heads of d elements that share KV heads of keys and values.
 ///
-/// law: heads is a multiple of kv_heads: query head h reads key head h / (heads / kv_heads). If causal, keys >= queries and
-///      query t sees keys 0 .. t + (keys - queries).
+/// law: heads is a multiple of kv_heads: query head h reads key head h / (heads / kv_heads). If causal, keys >= queries
+///      and query t sees keys 0 .. t + (keys - queries).
 struct attention_shape {
   extent samples;
   extent queries;

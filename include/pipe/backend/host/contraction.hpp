@@ -11,7 +11,8 @@
 
 namespace pp::host {
 
-/// A matrix in memory: element (i, j) is data[i * row + j * column]. `{x, ld, 1}` is row-major, `{x, 1, ld}` its transpose.
+/// A matrix in memory: element (i, j) is data[i * row + j * column]. `{x, ld, 1}` is row-major, `{x, 1, ld}` its
+/// transpose.
 template <class T>
 struct strided {
   T* data;
@@ -40,9 +41,9 @@ struct accumulate {
 ///   template <int Columns> void full(extent i, extent j, int rows, T* sums, extent stride);
 ///   void part(extent i, extent j, int rows, int columns, T* sums, extent stride);
 ///
-/// called once for every rectangle of C, whose finished sums are sums[r * stride + c] in L1 cache and may be overwritten.
-/// `full` comes with a constant number of columns, a multiple of the vector, so that its loops vectorise; `part` gets the
-/// rest at the right edge. Rectangles come in no promised order; each element comes exactly once.
+/// called once for every rectangle of C, whose finished sums are sums[r * stride + c] in L1 cache and may be
+/// overwritten. `full` comes with a constant number of columns, a multiple of the vector, so that its loops vectorise;
+/// `part` gets the rest at the right edge. Rectangles come in no promised order; each element comes exactly once.
 template <class Sink>
 concept direct_sink = requires {
   Sink::adds;
@@ -63,9 +64,9 @@ struct blocking {
 
 /// The blocking that measured best. `tile_columns` is the widest tile's, `bytes` an element's size.
 ///
-/// A B that fits in L2 is read in place, panel by panel, and stays there for every row of A. A larger one is read block by
-/// block of p for a few rows of A, whose partial sums for all columns then stay in L2. Beyond a few MiB its rows are so far
-/// apart that they evict each other from L1 and miss the TLB: copying pays if enough rows of A share the copy.
+/// A B that fits in L2 is read in place, panel by panel, and stays there for every row of A. A larger one is read block
+/// by block of p for a few rows of A, whose partial sums for all columns then stay in L2. Beyond a few MiB its rows are
+/// so far apart that they evict each other from L1 and miss the TLB: copying pays if enough rows of A share the copy.
 constexpr blocking best_blocking(extent m, extent n, extent k, extent tile_columns, extent bytes) {
   extent const right_bytes = n * k * bytes;
   extent const all = k < 1 ? 1 : k, block = k < 256 ? all : 256;

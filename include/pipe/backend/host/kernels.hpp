@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The host kernels, once per instruction set. Each region below switches the compiler's target, names itself PIPE_ISA and
-// includes the same sources (region/families.inl), whose templates keep that target wherever they are instantiated.
+// The host kernels, once per instruction set. Each region below switches the compiler's target, names itself PIPE_ISA
+// and includes the same sources (region/families.inl), whose templates keep that target wherever they are instantiated.
 // A new kernel family is one line in families.inl; a new instruction set is one region here and one line in isa.hpp.
 #pragma once
 
 // Everything the regions use must be included here, before the first region: an inline function of the standard library
-// that was first defined inside a region would be compiled for its target and picked by the linker for the whole program.
+// that was first defined inside a region would be compiled for its target and picked by the linker for the whole
+// program.
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -64,7 +65,8 @@
 #endif
 
 #if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,fma,avx2"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,fma,avx2"))), \
+                             apply_to = function)
 #else
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,fma,avx2,prefer-vector-width=512")

@@ -22,8 +22,8 @@ T dot(T const* a, T const* b, extent d) {
   return sum;
 }
 
-/// One row of a block: its scores become probabilities p, its slopes (gradients of p) the gradients of the scores. Both are
-/// zero from `visible` up to `columns`.
+/// One row of a block: its scores become probabilities p, its slopes (gradients of p) the gradients of the scores. Both
+/// are zero from `visible` up to `columns`.
 template <class T>
 void softmax_slopes(T* score, T* slope, extent visible, extent columns, T scale, T lse, T mean) {
   constexpr int Lanes = lanes<T>;

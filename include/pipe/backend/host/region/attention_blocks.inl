@@ -5,8 +5,8 @@
 
 namespace pp::host::PIPE_ISA {
 
-/// Scores are computed in columns of this many: whole vectors, and no less than a tile's rows, so that the transposed reads
-/// of the backward pass find every element of a tile written.
+/// Scores are computed in columns of this many: whole vectors, and no less than a tile's rows, so that the transposed
+/// reads of the backward pass find every element of a tile written.
 template <class T>
 inline constexpr int column_step = lanes<T> > tile_rows ? lanes<T> : tile_rows;
 

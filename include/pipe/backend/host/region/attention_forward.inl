@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Attention without the score matrix: blocks of queries meet blocks of keys, each row keeps its running maximum and sum, and
-// earlier output is rescaled when the maximum grows. Milakov, Gimelshein, 2018; Dao et al., FlashAttention, 2022.
+// Attention without the score matrix: blocks of queries meet blocks of keys, each row keeps its running maximum and
+// sum, and earlier output is rescaled when the maximum grows. Milakov, Gimelshein, 2018; Dao et al., FlashAttention,
+// 2022.
 
 namespace pp::host::PIPE_ISA {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Matrix multiplication around the register tile: cuts C into tiles, B into panels and the shared dimension into blocks,
-// carries partial sums between blocks, and hands finished tiles to the sink. Weights of the usual layers fit in L2 and are
-// read in place. At the right edge a vector of B reaches into the next row, whose sums are thrown away; only the last
-// row or so, where it would leave the matrix, is read from a zero-padded copy.
+// Matrix multiplication around the register tile: cuts C into tiles, B into panels and the shared dimension into
+// blocks, carries partial sums between blocks, and hands finished tiles to the sink. Weights of the usual layers fit in
+// L2 and are read in place. At the right edge a vector of B reaches into the next row, whose sums are thrown away; only
+// the last row or so, where it would leave the matrix, is read from a zero-padded copy.
 
 namespace pp::host::PIPE_ISA {
 
@@ -40,8 +40,8 @@ void deliver(Sink& sink, extent i, extent j, int rows, int columns, T* sums, ext
 /// C[m, n] = A[m, k] * B[k, n] into `sink`, with the loops cut as told.
 ///
 /// shape:     A is a(i, p) through its two strides; B row-major with row stride ldb; m, n, k >= 1
-/// law:       element (i, j) is one chain of fused multiply-adds over ascending p: the same bits for every blocking, tile
-///            and m. Reads B inside [b, b + (k - 1) * ldb + n) only.
+/// law:       element (i, j) is one chain of fused multiply-adds over ascending p: the same bits for every blocking,
+///            tile and m. Reads B inside [b, b + (k - 1) * ldb + n) only.
 /// workspace: contraction_workspace<T>(n, k, cut) bytes, aligned to widest_vector_bytes
 template <class T, class Sink, class Prologue>
 void contract(extent m, extent n, extent k, strided<T const> a, T const* b, extent ldb, Sink&& sink,

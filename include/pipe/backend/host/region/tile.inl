@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The register tile: the one inner loop that contraction, attention and convolution share. A tile of Rows x Vectors sums
-// lives in registers while p runs over the shared dimension; A is read one broadcast element at a time through two
+// The register tile: the one inner loop that contraction, attention and convolution share. A tile of Rows x Vectors
+// sums lives in registers while p runs over the shared dimension; A is read one broadcast element at a time through two
 // strides, so a transposed A costs nothing, and B one row of vectors at a time.
 
 namespace pp::host::PIPE_ISA {

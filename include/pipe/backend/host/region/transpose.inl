@@ -5,8 +5,8 @@
 
 namespace pp::host::PIPE_ISA {
 
-/// Where lane `lane` of a row comes from when two rows exchange the lanes whose number differs in bit `step`: lanes of the
-/// upper row are counted from `lanes` on.
+/// Where lane `lane` of a row comes from when two rows exchange the lanes whose number differs in bit `step`: lanes of
+/// the upper row are counted from `lanes` on.
 constexpr int exchange_source(int lane, int step, int lanes, bool upper) {
   if (upper) return (lane & step) != 0 ? lane + lanes : lane + step;
   return (lane & step) != 0 ? lane - step + lanes : lane;
@@ -54,8 +54,8 @@ void transpose_square(T const* in, extent in_stride, T* out, extent out_stride) 
 
 /// out[c * out_stride + r] = in[r * in_stride + c]
 ///
-/// In squares of a cache line's side, so that lines are read and written whole: at large power-of-two strides a line would
-/// otherwise be evicted before its next element is touched.
+/// In squares of a cache line's side, so that lines are read and written whole: at large power-of-two strides a line
+/// would otherwise be evicted before its next element is touched.
 template <class T>
 void transpose(T const* in, extent rows, extent columns, extent in_stride, T* out, extent out_stride) {
   constexpr int Lanes = lanes<T>, Side = static_cast<int>(widest_vector_bytes / sizeof(T));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The region's vector type. GCC vector extensions give element-wise arithmetic and scalar broadcast on every compiler we
-// use, stay in registers, and need no intrinsics header.
+// The region's vector type. GCC vector extensions give element-wise arithmetic and scalar broadcast on every compiler
+// we use, stay in registers, and need no intrinsics header.
 
 namespace pp::host::PIPE_ISA {
 

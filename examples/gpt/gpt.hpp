@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The model, and what the command line decides.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <pipe/pipe.hpp>
+
+// [model]
+using Block = pp::Seq<pp::Residual<pp::LayerNorm, pp::Attention<3>>,
+                      pp::Residual<pp::LayerNorm, pp::Linear<384>, pp::GELU, pp::Linear<96>>>;
+
+struct GPT : pp::Model<pp::Tokens<256, 128>,  // every byte is a token; a window of 128
+                       pp::Embedding<96>, pp::Positions, pp::Repeat<8, Block>, pp::LayerNorm, pp::Linear<256>,
+                       pp::CrossEntropy> {};
+// [/model]
+
+/// A whole step learns from 8 x 2 windows.
+template <class Schedule>
+using Trainer = pp::Pipeline<GPT, pp::Stages<4>, pp::MicroBatches<8>, pp::MicroBatchSize<2>, Schedule, pp::AdamW, pp::Host>;
+
+/// As many steps as two cores do in about three minutes.
+inline constexpr long default_steps = 1500;
+
+struct options {
+  std::string data;             ///< a file or a directory; empty: the C++ standard library's headers
+  long steps = default_steps;
+  double learning_rate = 3e-3;  ///< the highest
+  std::uint64_t seed = 1;
+  std::string schedule = "1f1b";
+  long generate = 400;          ///< bytes
+  std::string prompt;
+  std::string metrics = "metrics.csv";
+  bool plan = false;            ///< print the plan and stop
+};
+
+/// The program, for one schedule each: a source file each, so that they compile side by side.
+void run_one_f_one_b(options const&);
+void run_gpipe(options const&);

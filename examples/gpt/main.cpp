@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A byte-level GPT with a million parameters, trained on two schedules' worth of pipeline in about three minutes.
+//
+//     gpt                                learns the C++ standard library's headers
+//     gpt --data book.txt --steps 5000   learns a book
+//     gpt --plan                         shows what the compiler decided
+#include <cmath>
+#include <cstdio>
+#include <exception>
+
+#include <CLI/CLI.hpp>
+
+#include "gpt.hpp"
+
+int main(int count, char** arguments) {
+  options o;
+  CLI::App app("Trains a byte-level GPT with pipeline parallelism and lets it write.", "gpt");
+  auto const positive = [](char const* what) {
+    return [what](std::string const& text) {
+      char* end = nullptr;
+      double const x = std::strtod(text.c_str(), &end);
+      return *end == 0 && std::isfinite(x) && x > 0 ? std::string() : "needs " + std::string(what) + ", got '" + text + "'";
+    };
+  };
+  app.add_option("--data", o.data, "a file or a directory of text (default: the C++ standard library's headers)");
+  app.add_option("--steps", o.steps, "training steps of 2048 bytes")->check(positive("a whole number of at least 1"))->capture_default_str();
+  app.add_option("--lr", o.learning_rate, "the highest learning rate")->check(positive("a number above 0"))->capture_default_str();
+  app.add_option("--seed", o.seed, "of all random numbers")->capture_default_str();
+  app.add_option("--schedule", o.schedule, "gpipe or 1f1b")->check(CLI::IsMember({"gpipe", "1f1b"}))->capture_default_str();
+  app.add_option("--generate", o.generate, "bytes to write after training")->check(CLI::NonNegativeNumber)->capture_default_str();
+  app.add_option("--prompt", o.prompt, "what to continue");
+  app.add_option("--metrics", o.metrics, "where to log every step")->capture_default_str();
+  app.add_flag("--plan", o.plan, "print the plan and stop");
+  try {
+    app.parse(count, arguments);
+    (o.schedule == "gpipe" ? run_gpipe : run_one_f_one_b)(o);
+    return 0;
+  } catch (CLI::Success const& e) {
+    return app.exit(e);
+  } catch (CLI::ParseError const& e) {
+    std::fprintf(stderr, "gpt: %s (gpt --help lists the options)\n", e.what());
+    return 2;
+  } catch (std::exception const& e) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "gpt: %s\n", e.what());
+    return 1;
+  }
+}

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "run.hpp"
+
+// [plan]
+static_assert(Trainer<pp::OneFOneB>::plan.imbalance < 1.10);
+static_assert(Trainer<pp::OneFOneB>::plan.bubble < 0.35);
+// [/plan]
+
+void run_one_f_one_b(options const& o) { run<Trainer<pp::OneFOneB>>(o); }

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The program: plan, train, validate, write on. A template over the trainer, so that every schedule shares it.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <numbers>
+#include <vector>
+
+#include <pipe/report/explain.hpp>
+#include <pipe/train/metrics.hpp>
+#include <pipe/train/text.hpp>
+
+#include "gpt.hpp"
+#include "progress.hpp"
+#include "sample.hpp"
+#include "standard_library.hpp"
+
+inline double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// Bits per byte on held-out text: at most `most` mini-batches of it, evenly spread.
+template <class Trainer>
+double validate_on(Trainer& trainer, pp::text_data const& text, long most) {
+  std::vector<int> tokens(Trainer::samples * Trainer::inputs_per_sample), labels(tokens.size());
+  long const all = (text.held_out_windows() + Trainer::samples - 1) / Trainer::samples, batches = std::min(all, most);
+  double bits = 0;
+  long counted = 0;
+  for (long b = 0; b < batches; ++b) {
+    long const count = text.held_out(all * b / batches * Trainer::samples, tokens, labels);
+    bits += double(count) * trainer.evaluate({tokens, labels}) / std::numbers::ln2;
+    counted += count;
+  }
+  return bits / double(counted);
+}
+
+template <class Trainer>
+void run(options const& o) {
+  std::printf("%s\n", pp::explain<Trainer>().c_str());
+  if (o.plan) return;
+
+  constexpr int context = Trainer::inputs_per_sample, tokens_per_step = Trainer::samples * context;
+  pp::metrics_file metrics(o.metrics);
+  auto const source = o.data.empty() ? standard_library_headers() : std::filesystem::path(o.data);
+  pp::text_data const text(source, context);
+  std::printf("text: %s, %s in %s\n", source.string().c_str(), pp::readable_bytes(text.bytes()).c_str(),
+              pp::counted(text.files(), "file").c_str());
+
+  // [train]
+  Trainer trainer({.seed = o.seed,
+                   .optimizer = {.learning_rate = o.learning_rate, .beta2 = 0.99, .weight_decay = 0.1},
+                   .clip_norm = 1});
+  pp::learning_rate_schedule const schedule{.warm_up = std::min(100L, o.steps / 10), .steps = o.steps, .floor = 0.1};
+  std::vector<int> tokens(tokens_per_step), labels(tokens_per_step);
+  progress shown(o.steps);
+  auto const begin = std::chrono::steady_clock::now();
+  for (long step = 1; step <= o.steps; ++step) {
+    text.draw(o.seed, std::uint64_t(step), tokens, labels);
+    double const rate = o.learning_rate * schedule(step);
+    pp::step_result const r = trainer.step({tokens, labels}, rate);
+    pp::step_metrics const m{step,   r.loss,          r.loss / std::numbers::ln2, rate, r.gradient_norm, tokens_per_step / r.seconds,
+                             r.bubble};
+    metrics.write(m);
+    shown.show(m);
+  }
+  // [/train]
+  double const speed = double(o.steps * tokens_per_step) / seconds_since(begin);
+
+  double const validation = validate_on(trainer, text, 64);
+  if (o.generate > 0) {
+    std::printf("\n");
+    write_on(trainer, o.prompt.empty() && o.data.empty() ? "template<typename _Tp" : o.prompt, o.generate, 0.8, o.seed);
+  }
+  std::printf("\ndone: %ld steps, train %.3f bits/byte, validation %.3f bits/byte, %.0f tokens/s\n", o.steps,
+              shown.recent(std::max(1L, o.steps / 20)), validation, speed);
+}
