@@ -364,15 +364,17 @@ class machine {
     });
   }
 
-  /// All ranks are here.
+  /// All ranks are here; or none of them goes on to the update, for whoever gives up takes its arrival back.
   void meet(int r, worker& me) {
     long const start = now();
     arrived_.add();
-    switch (arrived_.wait(d_.ranks, settings_.waiting, failed_)) {
-      case waited::done: me.waited += now() - start; return;
-      case waited::failed: throw rank_error("rank " + std::to_string(r) + " stopped because another rank failed");
-      case waited::too_long: throw rank_error("rank " + std::to_string(r) + " waited in vain for the end of the step");
+    waited const how = arrived_.wait(d_.ranks, settings_.waiting, failed_);
+    if (how == waited::done || !arrived_.withdraw(d_.ranks)) {
+      me.waited += now() - start;
+      return;
     }
+    throw rank_error("rank " + std::to_string(r) + (how == waited::failed ? " stopped because another rank failed"
+                                                                         : " waited in vain for the end of the step"));
   }
 
   void update(int r) {

@@ -50,6 +50,13 @@ class alignas(64) progress {
     value_.fetch_add(1, std::memory_order_seq_cst);
     if (parked_.load(std::memory_order_seq_cst) > 0) wake();
   }
+  /// Takes one arrival back, unless all `n` are there: either everybody sees n, or nobody ever does.
+  bool withdraw(int n) {
+    int seen = value_.load(std::memory_order_seq_cst);
+    while (seen < n)
+      if (value_.compare_exchange_weak(seen, seen - 1, std::memory_order_seq_cst)) return true;
+    return false;
+  }
   /// Returns when the number is at least n.
   waited wait(int n, patience const& limits, failure_flag const& failed) {
     if (now() >= n) return waited::done;
