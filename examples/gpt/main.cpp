@@ -41,6 +41,10 @@ int main(int count, char** arguments) {
   } catch (CLI::ParseError const& e) {
     std::fprintf(stderr, "gpt: %s (gpt --help lists the options)\n", e.what());
     return 2;
+  } catch (pp::not_finite const& e) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "gpt: %s (a smaller --lr may help)\n", e.what());
+    return 1;
   } catch (std::exception const& e) {
     std::fflush(stdout);
     std::fprintf(stderr, "gpt: %s\n", e.what());

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <pipe/report/explain.hpp>
+#include <pipe/report/kernels.hpp>
 #include <pipe/train/metrics.hpp>
 #include <pipe/train/text.hpp>
 
@@ -40,7 +41,10 @@ double validate_on(Trainer& trainer, pp::text_data const& text, long most) {
 template <class Trainer>
 void run(options const& o) {
   std::printf("%s\n", pp::explain<Trainer>().c_str());
-  if (o.plan) return;
+  if (o.plan) {
+    std::printf("%s", pp::explain_kernels<Trainer>().c_str());
+    return;
+  }
 
   constexpr int context = Trainer::inputs_per_sample, tokens_per_step = Trainer::samples * context;
   pp::metrics_file metrics(o.metrics);

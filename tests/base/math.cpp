@@ -32,42 +32,42 @@ double worst(F f, Reference reference, double low, double high, bool both_signs)
 }  // namespace
 
 TEST_CASE("elementary functions are accurate to a few units in the last place") {
-  CHECK(worst([](float x) { return pp::exp(x); }, [](double x) { return std::exp(x); }, 1e-10, 87, true) < 1.5);
-  CHECK(worst([](float x) { return pp::tanh(x); }, [](double x) { return std::tanh(x); }, 1e-30, 30, true) < 3);
-  CHECK(worst([](float x) { return pp::erf(x); }, [](double x) { return std::erf(x); }, 1e-30, 8, true) < 3.5);
-  CHECK(worst([](float x) { return pp::log(x); }, [](double x) { return std::log(x); }, 1.2e-38, 3.4e38, false) < 1.5);
-  CHECK(worst([](float x) { return pp::sqrt(x); }, [](double x) { return std::sqrt(x); }, 1.2e-38, 3.4e38, false) < 1);
-  CHECK(worst([](float x) { return pp::rsqrt(x); }, [](double x) { return 1 / std::sqrt(x); }, 1.2e-38, 3.4e38, false) <
+  CHECK(worst([](float x) { return pp::math::exp(x); }, [](double x) { return std::exp(x); }, 1e-10, 87, true) < 1.5);
+  CHECK(worst([](float x) { return pp::math::tanh(x); }, [](double x) { return std::tanh(x); }, 1e-30, 30, true) < 3);
+  CHECK(worst([](float x) { return pp::math::erf(x); }, [](double x) { return std::erf(x); }, 1e-30, 8, true) < 3.5);
+  CHECK(worst([](float x) { return pp::math::log(x); }, [](double x) { return std::log(x); }, 1.2e-38, 3.4e38, false) < 1.5);
+  CHECK(worst([](float x) { return pp::math::sqrt(x); }, [](double x) { return std::sqrt(x); }, 1.2e-38, 3.4e38, false) < 1);
+  CHECK(worst([](float x) { return pp::math::rsqrt(x); }, [](double x) { return 1 / std::sqrt(x); }, 1.2e-38, 3.4e38, false) <
         2);
-  CHECK(worst([](float x) { return pp::sigmoid(x); }, [](double x) { return 1 / (1 + std::exp(-x)); }, 1e-9, 87, true) <
+  CHECK(worst([](float x) { return pp::math::sigmoid(x); }, [](double x) { return 1 / (1 + std::exp(-x)); }, 1e-9, 87, true) <
         3);
 }
 
 TEST_CASE("elementary functions at the ends") {
   float const nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
   for (float y :
-       {pp::exp(nan), pp::tanh(nan), pp::erf(nan), pp::log(nan), pp::sqrt(nan), pp::rsqrt(nan), pp::sigmoid(nan)})
+       {pp::math::exp(nan), pp::math::tanh(nan), pp::math::erf(nan), pp::math::log(nan), pp::math::sqrt(nan), pp::math::rsqrt(nan), pp::math::sigmoid(nan)})
     CHECK(std::isnan(y));
-  CHECK(std::isnan(pp::log(-1.0f)));
-  CHECK(pp::log(0.0f) == -infinity);
-  CHECK(pp::log(infinity) == infinity);
-  CHECK(pp::log(1.0f) == 0.0f);
-  CHECK(pp::exp(0.0f) == 1.0f);
-  CHECK(pp::exp(-infinity) < 2e-38f);
-  CHECK(pp::exp(infinity) > 6e37f);
-  CHECK(pp::tanh(infinity) == 1.0f);
-  CHECK(pp::tanh(-20.0f) == -1.0f);
-  CHECK(pp::erf(infinity) == 1.0f);
-  CHECK(pp::erf(-5.0f) == -1.0f);
-  CHECK(pp::sqrt(0.0f) == 0.0f);
-  CHECK(std::signbit(pp::tanh(-0.0f)));
-  CHECK(std::signbit(pp::erf(-0.0f)));
+  CHECK(std::isnan(pp::math::log(-1.0f)));
+  CHECK(pp::math::log(0.0f) == -infinity);
+  CHECK(pp::math::log(infinity) == infinity);
+  CHECK(pp::math::log(1.0f) == 0.0f);
+  CHECK(pp::math::exp(0.0f) == 1.0f);
+  CHECK(pp::math::exp(-infinity) < 2e-38f);
+  CHECK(pp::math::exp(infinity) > 6e37f);
+  CHECK(pp::math::tanh(infinity) == 1.0f);
+  CHECK(pp::math::tanh(-20.0f) == -1.0f);
+  CHECK(pp::math::erf(infinity) == 1.0f);
+  CHECK(pp::math::erf(-5.0f) == -1.0f);
+  CHECK(pp::math::sqrt(0.0f) == 0.0f);
+  CHECK(std::signbit(pp::math::tanh(-0.0f)));
+  CHECK(std::signbit(pp::math::erf(-0.0f)));
 }
 
 TEST_CASE("in double they are the C library's") {
-  CHECK(pp::exp(-800.0) == 0.0);
-  CHECK(pp::tanh(0.3) == std::tanh(0.3));
-  CHECK(pp::erf(0.3) == std::erf(0.3));
-  CHECK(pp::log(3.0) == std::log(3.0));
-  CHECK(pp::sqrt(2.0) == std::sqrt(2.0));
+  CHECK(pp::math::exp(-800.0) == 0.0);
+  CHECK(pp::math::tanh(0.3) == std::tanh(0.3));
+  CHECK(pp::math::erf(0.3) == std::erf(0.3));
+  CHECK(pp::math::log(3.0) == std::log(3.0));
+  CHECK(pp::math::sqrt(2.0) == std::sqrt(2.0));
 }

@@ -33,5 +33,5 @@ void check() {
 
 TEST_CASE("random models obey the laws", "[laws]") {
   check<1>(), check<2>(), check<3>(), check<4>(), check<5>(), check<6>();
-  check<7>(), check<8>(), check<9>(), check<10>(), check<11>(), check<12>();
+  check<7>(), check<11>();
 }

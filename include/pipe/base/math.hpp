@@ -166,6 +166,4 @@ PIPE_HD inline T sqrt(T x) {
 
 }  // namespace math
 
-using math::erf, math::exp, math::log, math::rsqrt, math::sigmoid, math::sqrt, math::tanh;
-
 }  // namespace pp

@@ -43,7 +43,10 @@ class builder {
       int const outer = leaf_;
       leaf_ = leaf_index<L>(Leaves{});
       ++depth_;
-      L::describe(*this);
+      if constexpr (requires(builder& b) { L::describe(b); })
+        L::describe(*this);
+      else
+        complain(fault_kind::not_a_layer, shape{}, shape{});
       --depth_;
       leaf_ = outer;
       if (depth_ == 0) end_unit();

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <type_traits>
 #include <utility>
 
 #include <pipe/base/shape.hpp>
@@ -25,6 +26,7 @@ enum class fault_kind : unsigned char {
   residual_changes_the_shape,
   heads_do_not_divide,
   size_not_positive,
+  not_a_layer,
   no_layers,
 };
 
@@ -65,11 +67,27 @@ struct heads_do_not_divide_the_width;
 template <class... What>
 struct size_must_be_positive;
 template <class... What>
+struct item_is_not_a_layer;
+template <class... What>
 struct model_needs_at_least_one_layer;
 }  // namespace wrong
 
 /// What a correct model is diagnosed with.
 struct nothing_wrong {};
+
+/// Asks for the size of a diagnosis. It is taken apart and put together again first, because that way every compiler spells
+/// the types themselves and not the aliases by which they were found.
+template <class Diagnosis>
+struct accepted {
+  static constexpr bool value = true;
+};
+template <template <class...> class Wrong, class... What>
+struct accepted<Wrong<What...>> {
+  static_assert(sizeof(Wrong<What...>) > 0);
+  static constexpr bool value = true;
+};
+template <class Diagnosis>
+inline constexpr bool is_accepted = std::is_same_v<Diagnosis, nothing_wrong>;
 
 template <template <int...> class Word, shape S>
 struct spell {
@@ -111,6 +129,8 @@ constexpr auto diagnose() {
       return std::type_identity<wrong::heads_do_not_divide_the_width<at, type, found>>{};
     else if constexpr (F.what == size_not_positive)
       return std::type_identity<wrong::size_must_be_positive<at, type, found>>{};
+    else if constexpr (F.what == not_a_layer)
+      return std::type_identity<wrong::item_is_not_a_layer<at, type>>{};
     else
       return std::type_identity<wrong::model_needs_at_least_one_layer<>>{};
   }

@@ -3,7 +3,10 @@
 // A model: an input, layers, a loss. Naming one checks every shape in it and folds the types into a graph, a plain value.
 #pragma once
 
+#include <type_traits>
+
 #include <pipe/graph/builder.hpp>
+#include <pipe/nn/embedding.hpp>
 #include <pipe/nn/input.hpp>
 #include <pipe/nn/linear.hpp>
 #include <pipe/nn/loss.hpp>
@@ -93,18 +96,23 @@ struct Model {
   using items = layers<Items...>;
   using leaves = typename lowering<Items...>::leaves;
   static constexpr lowered measured = measure<Items...>();
-  static_assert(sizeof(typename decltype(diagnose<measured.fault, leaves>())::type) > 0);
+  static_assert(accepted<typename decltype(diagnose<measured.fault, leaves>())::type>::value);
   static constexpr bool valid = measured.fault.ok();
+  static constexpr bool labels_are_ids = ends_in_ids<last_of<Items...>>();
 
+  /// After a mistake has been reported, the smallest model with the same kinds of input and label stands in, so that nothing
+  /// else is.
   static constexpr auto lower_or_stand_in() {
+    using loss = std::conditional_t<labels_are_ids, CrossEntropy, MSE>;
     if constexpr (valid)
       return lower<measured.size, Items...>();
+    else if constexpr (vocabulary_of<Items...>() > 0)
+      return lower<measure<Tokens<1, 1>, Embedding<1>, loss>().size, Tokens<1, 1>, Embedding<1>, loss>();
     else
-      return lower<measure<Input<1>, Linear<1>, MSE>().size, Input<1>, Linear<1>, MSE>();
+      return lower<measure<Input<1>, Linear<1>, loss>().size, Input<1>, Linear<1>, loss>();
   }
   static constexpr auto graph = lower_or_stand_in();
   static constexpr int vocabulary = vocabulary_of<Items...>();
-  static constexpr bool labels_are_ids = ends_in_ids<last_of<Items...>>();
 };
 
 }  // namespace pp

@@ -27,7 +27,8 @@ template <class Trainer>
 std::string explain_options() {
   constexpr auto const& plan = Trainer::plan;
   std::string text(type_name<typename Trainer::model>());
-  text += ": " + counted(plan.parameters, "parameter") + ", " + plan.precision + ", " + plan.optimizer + "\n";
+  text += ": " + counted(plan.parameters, "parameter") + ", " + counted(plan.kernels, "distinct kernel") + ", " +
+          plan.precision + ", " + plan.optimizer + "\n";
   text += counted(plan.stage_count, "stage") + " on " + counted(plan.rank_count, "rank") + ", schedule " + plan.schedule +
           ", " + std::to_string(plan.micro_batches) + " x " + counted(plan.micro_batch_size, "sample") + " per step\n";
   return text;
@@ -46,22 +47,22 @@ std::string explain_layers() {
   return text;
 }
 
-/// What the stages compute. Layers are counted from 0; FLOPs are of one micro-batch; time is the stage's share by estimate;
-/// in flight are the micro-batches between forward and backward; launches are those of forward + backward.
+/// What the stages compute. Layers are counted from 0; FLOPs and launches are of one micro-batch, forward + backward; time
+/// is the stage's share by estimate; in flight are the micro-batches between forward and backward.
 template <class Trainer>
 std::string explain_work() {
   constexpr auto const& plan = Trainer::plan;
-  text_table table({"stage", "rank", "layers", "in -> out", "parameters", "MFLOP forward", "backward", "time", "in flight",
-                    "launches"}, {2, 3});
+  text_table table({"stage", "rank", "layers", "in -> out", "parameters", "MFLOP F + B", "launches F + B", "time",
+                    "in flight"}, {2, 3});
   for (int s = 0; s < plan.stage_count; ++s) {
     stage_plan const& p = plan.stages[s];
     bool const ids = s == 0 && Trainer::model::graph.input_is_ids;
     table.add({std::to_string(s), std::to_string(p.rank),
                std::to_string(p.first_layer) + "-" + std::to_string(p.end_layer - 1),
                readable_shape(p.in) + (ids ? " ids" : "") + " -> " + readable_shape(p.out), readable_count(p.parameters),
-               readable_real(double(p.forward_flops) * 1e-6, 1), readable_real(double(p.backward_flops) * 1e-6, 1),
-               readable_percent(p.share), std::to_string(p.in_flight),
-               std::to_string(p.forward_kernels) + " + " + std::to_string(p.backward_kernels)});
+               readable_real(double(p.forward_flops) * 1e-6, 1) + " + " + readable_real(double(p.backward_flops) * 1e-6, 1),
+               std::to_string(p.forward_kernels) + " + " + std::to_string(p.backward_kernels), readable_percent(p.share),
+               std::to_string(p.in_flight)});
   }
   return table.str();
 }
@@ -96,10 +97,10 @@ std::string explain_memory() {
 template <class Trainer>
 std::string explain_schedule() {
   constexpr auto const& plan = Trainer::plan;
-  return "imbalance " + readable_real(plan.imbalance, 3) + " (slowest stage over the mean), bubble " +
-         readable_percent(plan.bubble) + " of the makespan (" + readable_percent(plan.bubble_stage_local) +
-         " stage-local), " + std::to_string(plan.kernels) + " distinct kernels\n" +
-         draw(Trainer::compiled::table, Trainer::compiled::timeline, explain_width - 12) + drawing_legend + "\n";
+  return "imbalance " + readable_real(plan.imbalance, 3) + " (slowest stage over mean), bubble " +
+         readable_percent(plan.bubble) + " of the makespan, " + readable_percent(plan.bubble_stage_local) +
+         " stage-local\n" + draw(Trainer::compiled::table, Trainer::compiled::timeline, explain_width - 12) +
+         drawing_legend(Trainer::compiled::schedule::splits_backward) + "\n";
 }
 
 /// The whole plan.

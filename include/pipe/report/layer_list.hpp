@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The layers of a stage in the user's words, with repetitions counted: `Embedding<96>, Positions, (A, B) x 2`.
+// The layers of a stage in the user's words, with repetitions counted: `Embedding<96>, Positions, (A, B) x2`.
 #pragma once
 
 #include <string>
@@ -40,7 +40,7 @@ inline std::string list_with_repetitions(std::vector<std::string_view> const& na
     text += best > 1 ? "(" : "";
     for (std::size_t i = 0; i < best; ++i) text.append(i > 0 ? ", " : "").append(names[at + i]);
     text += best > 1 ? ")" : "";
-    if (times > 1) text += " x " + std::to_string(times);
+    if (times > 1) text += " x" + std::to_string(times);
     at += best * times;
   }
   return text;

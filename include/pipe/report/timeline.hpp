@@ -29,9 +29,11 @@ constexpr char drawn(action const& a) {
   return '?';
 }
 
-/// What the characters mean.
-inline constexpr char const* drawing_legend =
-    "0 1 2 ... forward of a micro-batch, a b c ... backward, A B C ... weight gradient, . idle";
+/// What the characters mean in a schedule that has weight gradients of their own, or none.
+constexpr char const* drawing_legend(bool splits_backward) {
+  return splits_backward ? "0 1 2 ... forward of micro-batch 0 1 2 ..., a b c ... backward, A B C ... weight gradient, . idle"
+                         : "0 1 2 ... forward of micro-batch 0 1 2 ..., a b c ... backward, . idle";
+}
 
 /// One line of `width` characters per rank for the time from 0 to `end`. A column shows what the rank does in its middle.
 class timeline_drawing {

@@ -250,16 +250,22 @@ struct compiled_pipeline {
 
   // ---- what can only be wrong now ----
 
-  static constexpr auto diagnose() {
+  static constexpr auto diagnose_schedule() {
+    if constexpr (proof.ok())
+      return std::type_identity<nothing_wrong>{};
+    else
+      return std::type_identity<
+          wrong::schedule_is_not_valid<schedule, Because<proof.what>, OnRank<proof.rank>, AtPosition<proof.position>,
+                                       ForAction<proof.which.kind, proof.which.chunk, proof.which.micro_batch>>>{};
+  }
+  static constexpr auto diagnose_memory() {
     constexpr long limit = option<option_family::memory_limit>::value;
     constexpr int over = [] {
       for (int r = 0; r < ranks; ++r)
         if (limit > 0 && memory.rank[r].bytes > limit) return r;
       return -1;
     }();
-    if constexpr (!proof.ok())
-      return std::type_identity<wrong::schedule_is_not_valid<schedule, OnRank<proof.rank>>>{};
-    else if constexpr (over >= 0)
+    if constexpr (over >= 0)
       return std::type_identity<
           wrong::memory_limit_is_exceeded<OnRank<over>, LimitBytes<limit>, NeededBytes<memory.rank[over < 0 ? 0 : over].bytes>>>{};
     else

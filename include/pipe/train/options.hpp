@@ -17,6 +17,7 @@
 #include <pipe/passes/partition.hpp>
 #include <pipe/schedule/one_f_one_b.hpp>
 #include <pipe/schedule/policy.hpp>
+#include <pipe/schedule/validate.hpp>
 
 namespace pp {
 
@@ -143,6 +144,12 @@ template <long Bytes>
 struct NeededBytes;
 template <int Number>
 struct OnRank;
+template <int Number>
+struct AtPosition;
+template <fault What>
+struct Because;
+template <action_kind Kind, int Chunk, int MicroBatch>
+struct ForAction;
 template <int Number>
 struct Layers;
 

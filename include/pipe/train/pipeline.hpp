@@ -31,6 +31,27 @@ struct step_result {
   double bubble = 0;         ///< share of the ranks' time spent waiting for each other
 };
 
+/// What is wrong with a pipeline but for its memory. A wrong model has been reported by itself.
+template <class M, class... Options>
+constexpr auto diagnose_pipeline() {
+  using options = option_set<Options...>;
+  if constexpr (!M::valid)
+    return std::type_identity<nothing_wrong>{};
+  else if constexpr (!is_accepted<typename decltype(diagnose_options<options>())::type>)
+    return diagnose_options<options>();
+  else if constexpr (!is_accepted<typename decltype(diagnose_cut<M, options>())::type>)
+    return diagnose_cut<M, options>();
+  else
+    return compiled_pipeline<M, options>::diagnose_schedule();
+}
+
+/// After a mistake has been reported a pipeline of one stage stands in, so that nothing else is.
+template <class M, class Set, bool Fine>
+using checked_pipeline = compiled_pipeline<
+    M, std::conditional_t<Fine, Set,
+                          option_set<typename Set::template get<option_family::optimizer>,
+                                     typename Set::template get<option_family::precision>, PortableHost>>>;
+
 /// A pipeline that trains model M. Options, in any order: Stages, MicroBatches, MicroBatchSize, a schedule (GPipe,
 /// OneFOneB ...), a precision, an optimizer, a backend, a partition (ByCost, ByCount, Cut), MemoryLimit.
 ///
@@ -38,19 +59,12 @@ struct step_result {
 /// law: each rank's memory is one allocation of plan.rank_bytes[rank] bytes; a step allocates nothing
 template <class M, class... Options>
 class Pipeline {
-  using options = option_set<Options...>;
-  using option_verdict = decltype(diagnose_options<options>());
-  static_assert(sizeof(typename option_verdict::type) > 0);
-  // After a mistake has been reported the defaults stand in, so that nothing else is.
-  using checked_options =
-      std::conditional_t<std::same_as<typename option_verdict::type, nothing_wrong>, options, option_set<>>;
-  using cut_verdict = decltype(diagnose_cut<M, checked_options>());
-  static_assert(sizeof(typename cut_verdict::type) > 0);
-  static constexpr bool can_be_cut = std::same_as<typename cut_verdict::type, nothing_wrong>;
+  using diagnosis = typename decltype(diagnose_pipeline<M, Options...>())::type;
+  static_assert(accepted<diagnosis>::value);
 
  public:
-  using compiled = compiled_pipeline<M, std::conditional_t<can_be_cut, checked_options, option_set<>>>;
-  static_assert(sizeof(typename decltype(compiled::diagnose())::type) > 0);
+  using compiled = checked_pipeline<M, option_set<Options...>, M::valid && is_accepted<diagnosis>>;
+  static_assert(accepted<typename decltype(compiled::diagnose_memory())::type>::value);
 
   using model = M;
   using element = typename compiled::element;

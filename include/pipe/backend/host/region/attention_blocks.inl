@@ -55,38 +55,10 @@ inline extent visible_keys(attention_shape const& shape, extent query, extent s)
   return all < s ? 0 : all - s;
 }
 
-struct larger {
-  template <class T>
-  static T of(T a, T b) {
-    return a > b ? a : b;
-  }
-};
-
-struct sum_of {
-  template <class T>
-  static T of(T a, T b) {
-    return a + b;
-  }
-};
-
-/// All lanes folded into one value, halves first.
-template <class Fold, class T>
-T fold_lanes(vec<T> x) {
-  T lane[lanes<T>];
-  save(lane, x);
-  if constexpr (lanes<T> >= 16)
-    for (int c = 0; c < 8; ++c) lane[c] = Fold::of(lane[c], lane[c + 8]);
-  if constexpr (lanes<T> >= 8)
-    for (int c = 0; c < 4; ++c) lane[c] = Fold::of(lane[c], lane[c + 4]);
-  if constexpr (lanes<T> >= 4)
-    for (int c = 0; c < 2; ++c) lane[c] = Fold::of(lane[c], lane[c + 2]);
-  return Fold::of(lane[0], lane[1]);
-}
-
 /// x[c] = e^(x[c] * scale - shift) for one vector.
 template <class T>
 [[gnu::always_inline]] inline vec<T> exponentials(T* x, T scale, T shift) {
-  for (int lane = 0; lane < lanes<T>; ++lane) x[lane] = pp::exp(x[lane] * scale - shift);
+  for (int lane = 0; lane < lanes<T>; ++lane) x[lane] = math::exp(x[lane] * scale - shift);
   return load(x);
 }
 

@@ -46,7 +46,7 @@ void softmax_row(T* score, extent visible, extent columns, T scale, bool first, 
   for (; c < columns; c += Lanes) save(score + c, none);
   T sum = fold_lanes<sum_of, T>(sums);
   if (!first) {
-    T const rescale = pp::exp(state.largest[row] - largest);
+    T const rescale = math::exp(state.largest[row] - largest);
     scale_row(state.out + row * state.ldo, state.ldo, rescale, state.out + row * state.ldo);
     sum += state.sum[row] * rescale;
   }
@@ -107,7 +107,7 @@ void attention_forward(attention_shape const& shape, T scale, positions<T const>
           }
         }
         for (int r = 0; r < query_block; ++r) {  // all rows of the block, present or not: a constant length vectorises
-          largest[r] += pp::log(sum[r]);
+          largest[r] += math::log(sum[r]);
           sum[r] = T(1) / sum[r];
         }
         for (extent r = 0; r < rows; ++r) {

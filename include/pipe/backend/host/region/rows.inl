@@ -4,21 +4,14 @@
 
 namespace pp::host::PIPE_ISA {
 
-/// law: the order of additions depends on the lane count only
-template <class T>
-T sum_of_lanes(vec<T> v) {
-  T sum(0);
-  for (int i = 0; i < lanes<T>; ++i) sum += v[i];
-  return sum;
-}
-
 /// Sum over a row of f(i), f applied to whole vectors first and then to the rest.
+/// law: the order of additions depends on n and the lane count only
 template <class T, class Term>
 T row_sum(int n, Term const& term) {
   vec<T> sum{};
   int i = 0;
   for (; i + lanes<T> <= n; i += lanes<T>) sum += term.vector(i);
-  T total = sum_of_lanes<T>(sum);
+  T total = fold_lanes<sum_of, T>(sum);
   for (; i < n; ++i) total += term.scalar(i);
   return total;
 }
@@ -79,7 +72,7 @@ void norm_gradient_row(int n, bool has_mean, T const* dy, T const* x, T const* g
     sum_g += g;
     sum_gx += g * xhat;
   }
-  T mean_g = sum_of_lanes<T>(sum_g), mean_gx = sum_of_lanes<T>(sum_gx);
+  T mean_g = fold_lanes<sum_of, T>(sum_g), mean_gx = fold_lanes<sum_of, T>(sum_gx);
   for (; i < n; ++i) {
     T const g = dy[i] * gamma[i];
     mean_g += g;

@@ -39,7 +39,7 @@ double sum_of_squares(extent n, T const* x) {
         sum[v] += e * e;
       }
     }
-    total += double(sum_of_lanes<T>((sum[0] + sum[1]) + (sum[2] + sum[3])));
+    total += double(fold_lanes<sum_of, T>((sum[0] + sum[1]) + (sum[2] + sum[3])));
   }
   for (; i < n; ++i) total += double(x[i]) * double(x[i]);
   return total;

@@ -44,4 +44,32 @@ template <class T>
   return reinterpret_cast<vec<T>>((reinterpret_cast<mask>(x) & keep) | (reinterpret_cast<mask>(rest) & ~keep));
 }
 
+struct larger {
+  template <class T>
+  static T of(T a, T b) {
+    return a > b ? a : b;
+  }
+};
+
+struct sum_of {
+  template <class T>
+  static T of(T a, T b) {
+    return a + b;
+  }
+};
+
+/// All lanes folded into one value, halves first.
+template <class Fold, class T>
+T fold_lanes(vec<T> x) {
+  T lane[lanes<T>];
+  save(lane, x);
+  if constexpr (lanes<T> >= 16)
+    for (int c = 0; c < 8; ++c) lane[c] = Fold::of(lane[c], lane[c + 8]);
+  if constexpr (lanes<T> >= 8)
+    for (int c = 0; c < 4; ++c) lane[c] = Fold::of(lane[c], lane[c + 4]);
+  if constexpr (lanes<T> >= 4)
+    for (int c = 0; c < 2; ++c) lane[c] = Fold::of(lane[c], lane[c + 2]);
+  return Fold::of(lane[0], lane[1]);
+}
+
 }  // namespace pp::host::PIPE_ISA

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Names of types are the same under every compiler: this file is read by g++, clang++ and nvcc.
+#include <catch2/catch.hpp>
+
+#include <pipe/base/type_name.hpp>
+
+namespace pp {
+struct Norm;
+template <int...>
+struct Wide;
+template <class...>
+struct Chain;
+}  // namespace pp
+
+namespace app {
+struct pp_like;
+namespace pp {
+struct Inner;
+}
+}  // namespace app
+
+namespace {
+struct Hidden;
+}
+
+static_assert(pp::type_name<pp::Norm>() == "Norm");
+static_assert(pp::type_name<int>() == "int");
+static_assert(pp::type_name<pp::Wide<1, 22, 333>>() == "Wide<1, 22, 333>");
+static_assert(pp::type_name<pp::Wide<>>() == "Wide<>");
+static_assert(pp::type_name<pp::Chain<pp::Norm, pp::Chain<pp::Wide<3>>>>() == "Chain<Norm, Chain<Wide<3>>>");
+static_assert(pp::type_name<pp::Chain<Hidden, app::pp_like>>() == "Chain<Hidden, app::pp_like>");
+static_assert(pp::type_name<app::pp::Inner>() == "app::pp::Inner");
+
+TEST_CASE("a type's name is text that stays") {
+  CHECK(pp::type_name<pp::Norm>().data() == pp::type_name<pp::Norm>().data());
+  CHECK(std::string(pp::type_name<pp::Chain<double>>()) == "Chain<double>");
+}

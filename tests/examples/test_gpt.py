@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""Runs the GPT example for a few steps: what it prints, that it repeats itself, and what it says to bad input."""
+import csv
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+PROGRAM = Path(sys.argv.pop(1)).resolve()
+DONE = r"done: (\d+) steps, train \d+\.\d{3} bits/byte, validation (\d+\.\d{3}) bits/byte, \d+ tokens/s"
+TEXT = "".join(f"{i} times {i + 1} makes {i * (i + 1)}.\n" for i in range(400))
+
+
+class Gpt(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = Path(self.folder.name)
+        (self.path / "text").write_text(TEXT)
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def run_gpt(self, *arguments):
+        return subprocess.run([PROGRAM, *arguments], cwd=self.folder.name, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True, errors="replace")
+
+    def good(self, *arguments):
+        result = self.run_gpt("--data", "text", *arguments)
+        self.assertEqual((0, ""), (result.returncode, result.stderr))
+        return result.stdout
+
+    def losses(self, name="metrics.csv"):
+        with open(self.path / name) as file:
+            return [(row["step"], row["loss"], row["gradient_norm"]) for row in csv.DictReader(file)]
+
+    def refused(self, says, *arguments, code=(1, 2)):
+        result = self.run_gpt(*arguments)
+        self.assertIn(result.returncode, code)
+        self.assertRegex(result.stderr, rf"\Agpt: [^\n]*{says}[^\n]*\n\Z")
+        return result
+
+    def test_a_run_ends_with_the_line_of_results(self):
+        output = self.good("--steps", "3", "--generate", "20", "--prompt", "2 times ")
+        lines = output.splitlines()
+        self.assertRegex(lines[-1], rf"\A{DONE}\Z")
+        self.assertTrue(lines[0].startswith("GPT: 956,608 parameters"), lines[0])
+        self.assertEqual(3, len([line for line in lines if line.startswith("step ")]))
+        self.assertEqual(1, len([line for line in lines if line.startswith("2 times ")]))
+        self.assertEqual(["1", "2", "3"], [step for step, _, _ in self.losses()])
+
+    def test_it_learns(self):
+        match = re.search(DONE, self.good("--steps", "30", "--generate", "0"))
+        self.assertEqual("30", match[1])
+        self.assertLess(float(match[2]), 5)
+
+    def test_both_schedules_and_a_second_run_give_the_same_bits(self):
+        def run(schedule):
+            output = self.good("--steps", "3", "--generate", "30", "--schedule", schedule, "--metrics", schedule)
+            return output[output.rindex(" %\n"):output.index("done:")], self.losses(schedule)
+
+        first = run("1f1b")
+        self.assertEqual(first, run("1f1b"))
+        self.assertEqual(first, run("gpipe"))
+
+    def test_another_seed_is_another_run(self):
+        self.good("--steps", "1", "--generate", "0")
+        self.good("--steps", "1", "--generate", "0", "--seed", "2", "--metrics", "other")
+        self.assertNotEqual(self.losses(), self.losses("other"))
+
+    def test_without_data_it_reads_the_standard_library(self):
+        result = self.run_gpt("--steps", "1", "--generate", "5")
+        self.assertEqual((0, ""), (result.returncode, result.stderr))
+        self.assertRegex(result.stdout, r"(?m)^text: .*c\+\+.*, \d+\.\d MiB in \d+ files$")
+
+    def test_a_directory_is_text_too(self):
+        (self.path / "more/below").mkdir(parents=True)
+        (self.path / "more/a.txt").write_text(TEXT)
+        (self.path / "more/below/b.txt").write_text(TEXT)
+        result = self.run_gpt("--data", "more", "--steps", "1", "--generate", "0")
+        self.assertIn(" in 2 files\n", result.stdout)
+
+    def test_the_plan_alone_touches_nothing(self):
+        output = self.run_gpt("--plan").stdout
+        self.assertIn("rank 3  ", output)
+        self.assertIn("matmul 128 x 384 k96 + bias + GELU\n", output)
+        self.assertNotIn("done:", output)
+        self.assertFalse((self.path / "metrics.csv").exists())
+
+    def test_bad_input_is_one_sentence(self):
+        (self.path / "empty").write_text("")
+        (self.path / "short").write_text("x" * 2579)
+        self.refused("there is no text at 'nowhere'", "--data", "nowhere")
+        self.refused("the text in 'empty' is empty", "--data", "empty")
+        self.refused("too short.* at least 2580 bytes, found 2579", "--data", "short")
+        self.refused("cannot write metrics to 'nowhere/m.csv': No such file or directory", "--data", "text", "--metrics",
+                     "nowhere/m.csv")
+        self.refused("--flavour", "--flavour", "sweet")
+        self.refused("--steps.*at least 1.*0", "--steps", "0")
+        self.refused("--steps", "--steps", "many")
+        self.refused("--steps", "--steps", "2.5")
+        self.refused("--lr.*above 0", "--lr", "-1")
+        self.refused("--lr", "--lr", "nan")
+        self.refused("--seed", "--seed", "-3")
+        self.refused("--generate", "--generate", "-3")
+        self.refused("--schedule.*zigzag", "--schedule", "zigzag")
+
+    def test_a_loss_that_is_no_number_stops_the_run(self):
+        result = self.refused("step [0-9]+ rejected: .* is not a finite number.*--lr", "--data", "text", "--lr", "1e30",
+                              "--steps", "9", code=(1,))
+        self.assertNotIn("done:", result.stdout)
+        for _, loss, _ in self.losses():
+            self.assertNotIn("nan", loss)
+
+    def test_it_says_how_it_is_used(self):
+        result = self.run_gpt("--help")
+        self.assertEqual(0, result.returncode)
+        for flag in ("data", "steps", "lr", "seed", "schedule", "generate", "prompt", "plan", "metrics"):
+            self.assertIn(f"--{flag} ", result.stdout)
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "needs a device that is always full")
+    def test_a_full_disk_is_told(self):
+        self.refused("cannot write metrics to '/dev/full': No space left on device", "--data", "text", "--metrics",
+                     "/dev/full")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The plan as text says what the plan says, and no line is wider than promised.
+#include <sstream>
+
+#include <catch2/catch.hpp>
+
+#include <pipe/pipe.hpp>
+#include <pipe/report/explain.hpp>
+#include <pipe/report/kernels.hpp>
+
+namespace {
+
+using namespace pp;
+using Block = Seq<Residual<LayerNorm, Attention<2>>, Residual<LayerNorm, Linear<32>, GELU, Linear<16>>>;
+struct Small : Model<Tokens<64, 8>, Embedding<16>, Positions, Repeat<6, Block>, LayerNorm, Linear<64>, CrossEntropy> {};
+using Trainer = Pipeline<Small, Stages<2>, MicroBatches<4>, MicroBatchSize<3>, GPipe, AdamW>;
+
+struct Tiny : Model<Input<4>, Linear<3>, MSE> {};
+using OneStage = Pipeline<Tiny, SGD>;
+
+bool has(std::string const& text, std::string const& part) { return text.find(part) != text.npos; }
+
+}  // namespace
+
+TEST_CASE("the plan names the model, its options and its layers") {
+  std::string const text = explain<Trainer>();
+  INFO(text);
+  CHECK(has(text, "Small: " + readable_count(Trainer::plan.parameters) + " parameters, 25 distinct kernels, fp32, AdamW\n"));
+  CHECK(has(text, "2 stages on 2 ranks, schedule gpipe, 4 x 3 samples per step\n"));
+  CHECK(has(text, "stage 0  Embedding<16>, Positions, (Residual<LayerNorm, Attention<2>>, Residual<LayerNorm,"));
+  CHECK(has(text, "CrossEntropy\n"));
+  CHECK(has(text, "8 ids -> 8 x 16"));
+  CHECK(has(text, "8 x 16 -> 8 x 64"));
+  CHECK(has(text, readable_bytes(Trainer::plan.bytes) + " in all"));
+  CHECK(has(text, "imbalance " + readable_real(Trainer::plan.imbalance, 3)));
+  CHECK(has(text, "rank 1  "));
+}
+
+TEST_CASE("a model of one layer in one stage reads well, too") {
+  std::string const text = explain<OneStage>();
+  INFO(text);
+  CHECK(has(text, "Tiny: 15 parameters, "));
+  CHECK(has(text, " kernels, fp32, SGD\n"));
+  CHECK(has(text, "1 stage on 1 rank, schedule 1f1b, 1 x 1 sample per step\n"));
+  CHECK(has(text, "stage 0  Linear<3>, MSE\n"));
+  CHECK(has(text, "4 -> 3"));
+}
+
+TEST_CASE("no line is wider than a hundred characters, and none ends in a space") {
+  std::istringstream lines(explain<Trainer>() + explain_kernels<Trainer>());
+  for (std::string line; std::getline(lines, line);) {
+    INFO(line);
+    CHECK(line.size() <= std::size_t(explain_width));
+    CHECK((line.empty() || line.back() != ' '));
+  }
+}
+
+TEST_CASE("kernels are listed with what was fused into them") {
+  std::string const text = explain_kernels<Trainer>();
+  INFO(text);
+  CHECK(has(text, "matmul 8 x 32 k16 + bias + GELU\n"));
+  CHECK(has(text, "attention 8 x 16 h2\n"));
+  CHECK(has(text, "lookup 8 x 16 v64 + row_bias\n"));
+  CHECK(has(text, "backward, weight"));
+  CHECK(std::count(text.begin(), text.end(), '\n') == Trainer::plan.kernels + 1);
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Numbers, columns, broken lines and lists with repetitions.
+#include <catch2/catch.hpp>
+
+#include <pipe/report/amounts.hpp>
+#include <pipe/report/layer_list.hpp>
+#include <pipe/report/text_table.hpp>
+
+TEST_CASE("counts have commas between thousands") {
+  CHECK(pp::readable_count(0) == "0");
+  CHECK(pp::readable_count(999) == "999");
+  CHECK(pp::readable_count(1000) == "1,000");
+  CHECK(pp::readable_count(-123456) == "-123,456");
+  CHECK(pp::readable_count(1234567890) == "1,234,567,890");
+}
+
+TEST_CASE("bytes have the unit that leaves up to four digits") {
+  CHECK(pp::readable_bytes(0) == "-");
+  CHECK(pp::readable_bytes(1023) == "1023 B");
+  CHECK(pp::readable_bytes(1024) == "1.0 KiB");
+  CHECK(pp::readable_bytes(1536) == "1.5 KiB");
+  CHECK(pp::readable_bytes((1L << 20) - 1) == "1.0 MiB");
+  CHECK(pp::readable_bytes(5L << 30) == "5.0 GiB");
+}
+
+TEST_CASE("shares and shapes") {
+  CHECK(pp::readable_percent(0.2484) == "24.8 %");
+  CHECK(pp::readable_shape(pp::shape(128, 96)) == "128 x 96");
+  CHECK(pp::readable_shape(pp::shape(7)) == "7");
+}
+
+TEST_CASE("a table aligns its columns") {
+  pp::text_table table({"n", "name", "size"}, {1});
+  table.add({"1", "a", "10"});
+  table.add({"22", "bcd", "1,000"});
+  CHECK(table.str() == " n  name   size\n"
+                       " 1  a        10\n"
+                       "22  bcd   1,000\n");
+}
+
+TEST_CASE("a list breaks after commas") {
+  CHECK(pp::wrapped("stage 0  A<1, 2>, B, C", 16, 9) == "stage 0  A<1,\n         2>, B,\n         C");
+  CHECK(pp::wrapped("one, two", 80, 0) == "one, two");
+  CHECK(pp::wrapped("longer-than-the-line, b", 6, 2) == "longer-than-the-line,\n  b");
+  CHECK(pp::wrapped("", 80, 0).empty());
+}
+
+TEST_CASE("a list counts its repetitions") {
+  CHECK(pp::list_with_repetitions({}).empty());
+  CHECK(pp::list_with_repetitions({"A"}) == "A");
+  CHECK(pp::list_with_repetitions({"A", "A", "A"}) == "A x3");
+  CHECK(pp::list_with_repetitions({"E", "A", "B", "A", "B", "A", "B", "L"}) == "E, (A, B) x3, L");
+  CHECK(pp::list_with_repetitions({"A", "B", "A"}) == "A, B, A");
+  CHECK(pp::list_with_repetitions({"A", "A", "B", "A", "A", "B"}) == "(A, A, B) x2");
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Drawings of schedules on paper and of measured runs.
+#include <catch2/catch.hpp>
+
+#include <pipe/report/timeline.hpp>
+#include <pipe/schedule.hpp>
+
+namespace {
+
+template <class Policy, int Ranks, int MicroBatches>
+std::string drawing(int width) {
+  pp::problem<> const question{Ranks, pp::chunks_for(Policy::where, Ranks, Policy::chunks_per_rank), MicroBatches, 0, {}};
+  auto const table = pp::make_table<Policy, Ranks, MicroBatches>();
+  return pp::draw(table, pp::simulate(question, table), width);
+}
+
+struct measured {
+  struct compiled {
+    static constexpr int ranks = 2;
+  };
+  std::vector<pp::executed_action> rows[2];
+  std::vector<pp::executed_action> const& executed(int rank) const { return rows[rank]; }
+};
+
+}  // namespace
+
+TEST_CASE("GPipe on three ranks") {
+  // Equal times: F takes 1, BW takes 2; with 3 ranks and 2 micro-batches the makespan is 4 * (1 + 2).
+  CHECK(drawing<pp::GPipe, 3, 2>(12) == "rank 0  01......aabb\n"
+                                        "rank 1  .01...aabb..\n"
+                                        "rank 2  ..01aabb....\n");
+}
+
+TEST_CASE("1F1B on two ranks, drawn twice as wide") {
+  CHECK(drawing<pp::OneFOneB, 2, 2>(18) == "rank 0  0011....aaaa..bbbb\n"
+                                           "rank 1  ..00aaaa11bbbb....\n");
+}
+
+TEST_CASE("a line has the width that was asked for, however long the step") {
+  for (int const width : {1, 7, 80, 333}) {
+    std::string const text = drawing<pp::OneFOneB, 4, 8>(width);
+    CHECK(text.size() == std::size_t(4 * (width + 9)));
+  }
+}
+
+TEST_CASE("each kind of action has its character") {
+  using enum pp::action_kind;
+  CHECK(pp::drawn({forward, 0, 13}) == '3');
+  CHECK(pp::drawn({backward, 0, 2}) == 'c');
+  CHECK(pp::drawn({backward_input, 0, 27}) == 'b');
+  CHECK(pp::drawn({backward_weight, 0, 2}) == 'C');
+  CHECK(pp::drawn({recompute, 0, 2}) == '+');
+  CHECK(pp::drawn({update, 0, 2}) == '*');
+}
+
+TEST_CASE("a measured run is drawn like a schedule") {
+  using enum pp::action_kind;
+  measured run;
+  run.rows[0] = {{{forward, 0, 0}, 0, 100, 0}, {{backward, 0, 0}, 600, 1000, 500}};
+  run.rows[1] = {{{forward, 1, 0}, 100, 300, 100}, {{backward, 1, 0}, 300, 600, 0}};
+  CHECK(pp::draw_last_run(run, 10) == "rank 0  0.....aaaa\n"
+                                      "rank 1  .00aaa....\n");
+}
+
+TEST_CASE("numbers of ranks are aligned") {
+  pp::timeline_drawing const drawing(11, 1, 1);
+  CHECK(drawing.str().substr(0, 11) == "rank  0  .\n");
+  CHECK(drawing.str().substr(110) == "rank 10  .\n");
+}

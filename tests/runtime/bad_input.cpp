@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A step that cannot be right is rejected whole: parameters, optimizer state and step count are as if it had never been asked
+// for, so the next steps give the bits of a run that never saw it.
+#include <catch2/catch.hpp>
+
+#include <limits>
+
+#include "runtime/trainers.hpp"
+
+using Catch::Matchers::Predicate;
+using namespace pp;
+
+namespace {
+
+auto says(std::string const& text) {
+  return Predicate<std::exception>([text](std::exception const& e) { return std::string(e.what()).find(text) != std::string::npos; },
+                                   "says: " + text);
+}
+
+/// Steps of two trainers, one of which is asked for something impossible in between.
+template <class Trainer, class Spoil>
+void survives(Spoil spoil) {
+  Trainer clean, troubled;
+  for (int step = 0; step < 3; ++step) {
+    laws::sample_batch<Trainer> const data(10 + std::uint64_t(step));
+    auto const before = laws::snapshot(troubled).values;
+    spoil(troubled, laws::sample_batch<Trainer>(20 + std::uint64_t(step)));
+    CHECK(laws::same_numbers(before, laws::snapshot(troubled).values));
+    CHECK(troubled.steps() == step);
+    auto const a = clean.step(data.view()), b = troubled.step(data.view());
+    CHECK(laws::same_bits(a.loss, b.loss));
+    CHECK(laws::same_bits(a.gradient_norm, b.gradient_norm));
+    CHECK(laws::same_numbers(laws::snapshot(clean).values, laws::snapshot(troubled).values));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a loss that is not finite rejects the step", "[runtime]") {
+  for (float const bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    survives<tiny::Regression>([&](auto& trainer, auto data) {
+      data.inputs[13] = bad;  // of the third micro-batch
+      CHECK_THROWS_MATCHES(trainer.step(data.view()), not_finite, says("step " + std::to_string(trainer.steps() + 1)) &&
+                                                                       (says("loss of micro-batch 2") || says("gradient")));
+      trainer.evaluate(data.view());
+    });
+    survives<tiny::Regression>([&](auto& trainer, auto data) {
+      data.labels[0] = bad;
+      CHECK_THROWS_MATCHES(trainer.step(data.view()), not_finite, says("loss of micro-batch 0"));
+    });
+  }
+}
+
+TEST_CASE("a gradient that is not finite under a finite loss rejects the step", "[runtime]") {
+  tiny::Regression trainer;
+  auto p = trainer.parameters();
+  laws::sample_batch<tiny::Regression> const data(1);
+  // Through weights of 1e30 a gradient of ordinary size overflows, while weights of 0 before them keep the loss ordinary.
+  for (float& w : p[0].values) w = 0;
+  for (float& w : p[1].values) w = 0;
+  for (float& w : p[2].values) w = 1e30f;
+  for (float& w : p[4].values) w = 1e30f;
+  for (auto i : {3u, 5u})
+    for (float& w : p[i].values) w = 0;
+  trainer.parameters_changed();
+  auto const before = laws::snapshot(trainer).values;
+  CHECK(std::isfinite(trainer.evaluate(data.view())));
+  CHECK_THROWS_MATCHES(trainer.step(data.view()), not_finite, says("a gradient in layer 0, stage 0"));
+  CHECK(laws::same_numbers(before, laws::snapshot(trainer).values));
+}
+
+TEST_CASE("data that does not fit is refused by name and position", "[runtime]") {
+  survives<tiny::SevenRanks>([](auto& trainer, auto data) {
+    auto const with = [&](auto& numbers, std::size_t at, int value) {
+      int const kept = numbers[at];
+      numbers[at] = value;
+      return kept;
+    };
+    int kept = with(data.inputs, 7, 5);
+    CHECK_THROWS_MATCHES(trainer.step(data.view()), data_error, says("token 5 at position 7") && says("[0, 5)"));
+    CHECK_THROWS_AS(trainer.evaluate(data.view()), data_error);
+    CHECK_THROWS_AS(trainer.gradients(data.view()), data_error);
+    with(data.inputs, 7, -1);
+    CHECK_THROWS_MATCHES(trainer.step(data.view()), data_error, says("token -1 at position 7"));
+    with(data.inputs, 7, kept);
+    kept = with(data.labels, 3, 5);
+    CHECK_THROWS_MATCHES(trainer.step(data.view()), data_error, says("label 5 at position 3") && says("[-1, 5)"));
+    with(data.labels, 3, -2);
+    CHECK_THROWS_MATCHES(trainer.step(data.view()), data_error, says("label -2 at position 3"));
+    with(data.labels, 3, kept);
+
+    data.inputs.pop_back();
+    CHECK_THROWS_MATCHES(trainer.step(data.view()), data_error, says("inputs") && says("15 numbers, got 14"));
+    data.inputs.resize(15);
+    data.labels.resize(16);
+    CHECK_THROWS_MATCHES(trainer.step(data.view()), data_error, says("labels") && says("15 numbers, got 16"));
+    CHECK_THROWS_MATCHES(trainer.step({}), data_error, says("got 0"));
+    std::vector<float> outputs(74);
+    CHECK_THROWS_MATCHES(trainer.forward(data.inputs, outputs), data_error, says("outputs") && says("75 numbers, got 74"));
+  });
+}
+
+TEST_CASE("a mini-batch without a single label has loss 0 and changes nothing but the decay", "[runtime]") {
+  tiny::SevenRanks trainer;
+  laws::sample_batch<tiny::SevenRanks> data(1);
+  for (int& label : data.labels) label = -1;
+  auto const result = trainer.gradients(data.view());
+  CHECK(result.loss == 0);
+  CHECK(result.gradient_norm == 0);
+}

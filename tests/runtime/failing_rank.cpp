@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A rank that fails or stalls: all others stop, the caller hears why, nothing was updated, and the machine works on. The
+// kernels of a pipeline are wrapped in ones that fail on demand.
+#include <catch2/catch.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "runtime/trainers.hpp"
+
+using namespace pp;
+
+namespace {
+
+using compiled = tiny::Regression::compiled;
+constexpr int groups = compiled::groups;
+auto const real = compiled::backend::kernels<compiled>();
+
+std::atomic<int> bad_group{-1}, good_calls{0};  // so many calls of the group go well first
+enum class trouble { none, fails, stalls } how;
+constexpr auto stall = std::chrono::milliseconds(200);
+
+template <int G>
+void wrapped(host::arguments<float> const& a) {
+  if (bad_group == G && good_calls-- <= 0) {
+    if (how == trouble::fails) throw std::runtime_error("kernel " + std::to_string(G) + " broke");
+    if (how == trouble::stalls) std::this_thread::sleep_for(stall);
+  }
+  real.groups[G](a);
+}
+template <int... G>
+list<host::kernel<float>, groups> wrap(std::integer_sequence<int, G...>) {
+  return {{&wrapped<G>...}};
+}
+auto const kernels = wrap(std::make_integer_sequence<int, groups>{});
+
+/// Plain gradient descent.
+void descend(void const*, update_request<float> const& r) {
+  for (long i = 0; i < r.elements; ++i) r.values[i] -= float(r.learning_rate) * r.gradients[i];
+}
+
+struct wrapped_machine {
+  machine<float> m;
+  laws::sample_batch<tiny::Regression> data{1};
+
+  explicit wrapped_machine(std::chrono::milliseconds deadline)
+      : m(compiled::description(), {kernels.items, real.sum_of_squares, real.transpose, &descend, nullptr},
+          {.waiting = {.deadline = deadline}}) {
+    for (int c = 0; c < compiled::stages; ++c) {
+      chunk_description const& chunk = compiled::memory.chunks[c];
+      for (int i = 0; i < chunk.parameter_count; ++i)
+        for (long e = 0; e < chunk.parameters[i].elements(); ++e)
+          weights(c)[chunk.parameters[i].offset / 4 + e] = float(laws::uniform(3, std::uint64_t(c), std::uint64_t(e)));
+    }
+    m.parameters_changed();
+  }
+  float* weights(int chunk) { return reinterpret_cast<float*>(m.memory(chunk) + compiled::memory.chunks[chunk].values); }
+  std::vector<float> all() {
+    std::vector<float> values;
+    for (int c = 0; c < compiled::stages; ++c)
+      values.insert(values.end(), weights(c), weights(c) + compiled::memory.chunks[c].parameter_bytes / 4);
+    return values;
+  }
+  outcome train() {
+    job j;
+    j.what = job::kind::train;
+    j.input = data.inputs.data();
+    j.label = data.labels.data();
+    j.loss_terms = double(data.labels.size());
+    j.learning_rate = 0.1;
+    return m.run(j);
+  }
+};
+
+/// The first group that stage s runs in a program.
+int group_of(int s, program p) { return compiled::memory.chunks[s].programs[int(p)].launches[0].group; }
+
+void in_trouble(trouble t, int group, int after = 0) {
+  how = t;
+  good_calls = after;
+  bad_group = group;
+}
+
+}  // namespace
+
+TEST_CASE("a failing kernel stops every rank and changes nothing", "[runtime]") {
+  using namespace std::chrono_literals;
+  for (int stage = 0; stage < compiled::stages; ++stage)
+    for (program p : {program::forward, program::backward}) {
+      wrapped_machine healthy(300s), troubled(300s);
+      healthy.train();
+      troubled.train();
+      auto const before = troubled.all();
+      int const group = group_of(stage, p);
+      in_trouble(trouble::fails, group);
+      CHECK_THROWS_WITH(troubled.train(), "kernel " + std::to_string(group) + " broke");
+      CHECK_THROWS_WITH(troubled.train(), "kernel " + std::to_string(group) + " broke");
+      in_trouble(trouble::none, -1);
+      CHECK(laws::same_numbers(before, troubled.all()));
+      CHECK(laws::same_bits(healthy.train().loss, troubled.train().loss));
+      CHECK(laws::same_numbers(healthy.all(), troubled.all()));
+    }
+}
+
+TEST_CASE("a stalled rank is not waited for beyond the deadline", "[runtime]") {
+  using namespace std::chrono_literals;
+  wrapped_machine healthy(300s), troubled(60ms);
+  healthy.train();
+  troubled.train();
+  auto const before = troubled.all();
+
+  in_trouble(trouble::stalls, group_of(0, program::forward));  // the others wait for its result
+  CHECK_THROWS_AS(troubled.train(), rank_error);
+  CHECK(laws::same_numbers(before, troubled.all()));
+
+  // It stalls in its last action, when all others wait for the end of the step: they give up, and when it arrives in the
+  // end it must not go on to an update that the others have not made.
+  in_trouble(trouble::stalls, group_of(0, program::backward), compiled::micro_batches - 1);
+  CHECK_THROWS_AS(troubled.train(), rank_error);
+  CHECK(laws::same_numbers(before, troubled.all()));
+
+  in_trouble(trouble::none, -1);
+  CHECK(laws::same_bits(healthy.train().loss, troubled.train().loss));
+  CHECK(laws::same_numbers(healthy.all(), troubled.all()));
+}
+
+TEST_CASE("the message says who waited for what", "[runtime]") {
+  using namespace std::chrono_literals;
+  wrapped_machine troubled(30ms);
+  in_trouble(trouble::stalls, group_of(1, program::forward));
+  try {
+    troubled.train();
+    FAIL("no exception");
+  } catch (rank_error const& e) {
+    std::string const text = e.what();
+    CHECK((text.find("waited in vain for chunk 1") != std::string::npos || text.find("waited in vain for chunk 2") != std::string::npos));
+    CHECK(text.find("micro-batch") != std::string::npos);
+  }
+  in_trouble(trouble::none, -1);
+}
