@@ -6,14 +6,16 @@
 using namespace pp;
 
 using Block = Seq<Residual<LayerNorm, Attention<3>>, Residual<LayerNorm, Linear<384>, GELU, Linear<96>>>;
-struct GPT : Model<Tokens<256, 128>, Embedding<96>, Positions, Repeat<8, Block>, LayerNorm, Linear<256>, CrossEntropy> {};
+struct GPT : Model<Tokens<256, 128>, Embedding<96>, Positions, Repeat<8, Block>, LayerNorm, Linear<256>, CrossEntropy> {
+};
 
 template <int Ranks, class Schedule>
 using Trainer = Pipeline<GPT, Stages<Ranks>, MicroBatches<8>, MicroBatchSize<2>, Schedule, AdamW>;
 
 template <int Ranks, class Schedule>
 auto with(std::string const& folder) {
-  return bench::entry<Trainer<Ranks, Schedule>>(folder, {.seed = 1, .optimizer = {.learning_rate = 1e-3}, .clip_norm = 1});
+  return bench::entry<Trainer<Ranks, Schedule>>(folder,
+                                                {.seed = 1, .optimizer = {.learning_rate = 1e-3}, .clip_norm = 1});
 }
 
 int main(int count, char** arguments) {

@@ -19,21 +19,22 @@ struct GPT : pp::Model<pp::Tokens<256, 128>,  // every byte is a token; a window
 
 /// A whole step learns from 8 x 2 windows.
 template <class Schedule>
-using Trainer = pp::Pipeline<GPT, pp::Stages<4>, pp::MicroBatches<8>, pp::MicroBatchSize<2>, Schedule, pp::AdamW, pp::Host>;
+using Trainer =
+    pp::Pipeline<GPT, pp::Stages<4>, pp::MicroBatches<8>, pp::MicroBatchSize<2>, Schedule, pp::AdamW, pp::Host>;
 
 /// As many steps as two cores do in about three minutes.
-inline constexpr long default_steps = 1500;
+inline constexpr long default_steps = 2400;
 
 struct options {
-  std::string data;             ///< a file or a directory; empty: the C++ standard library's headers
+  std::string data;  ///< a file or a directory; empty: the C++ standard library's headers
   long steps = default_steps;
   double learning_rate = 3e-3;  ///< the highest
   std::uint64_t seed = 1;
   std::string schedule = "1f1b";
-  long generate = 400;          ///< bytes
+  long generate = 400;  ///< bytes
   std::string prompt;
   std::string metrics = "metrics.csv";
-  bool plan = false;            ///< print the plan and stop
+  bool plan = false;  ///< print the plan and stop
 };
 
 /// The program, for one schedule each: a source file each, so that they compile side by side.

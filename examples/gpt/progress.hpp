@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How far the training is: one line that is written over again and again on a terminal, lines from time to time elsewhere.
+// How far the training is: one line that is written over again and again on a terminal, a line per hundredth elsewhere.
 #pragma once
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -15,16 +15,19 @@
 #include <pipe/train/metrics.hpp>
 
 class progress {
- public:
-  explicit progress(long steps) : steps_(steps), every_(std::max(1L, steps / 100)) { bits_.reserve(std::size_t(steps)); }
+public:
+  explicit progress(long steps) : steps_(steps), every_(std::max(1L, steps / 100)) {
+    bits_.reserve(std::size_t(steps));
+  }
 
   void show(pp::step_metrics const& m) {
     bits_.push_back(m.bits_per_byte);
-    bool const due = m.step % every_ == 0 || m.step == steps_;
-    if (terminal_ ? due || clock::now() - shown_ > std::chrono::milliseconds(200) : due || m.step == 1) {
-      shown_ = clock::now();
-      print(m);
-    }
+    bool const due = m.step == 1 || m.step % every_ == 0 || m.step == steps_;
+    if (terminal_ && (due || clock::now() - rewritten_ > std::chrono::milliseconds(200)))
+      rewrite(m);
+    else if (due)
+      std::printf("%s\n", text(m).c_str());
+    std::fflush(stdout);
   }
 
   /// Mean bits per byte of the last `steps` steps.
@@ -35,27 +38,35 @@ class progress {
     return sum / double(n);
   }
 
- private:
+private:
   using clock = std::chrono::steady_clock;
 
-  void print(pp::step_metrics const& m) const {
-    int const width = int(std::to_string(steps_).size());
-    char text[160];
-    std::snprintf(text, sizeof text, "step %*ld/%ld  %.3f bits/byte  rate %.1e  norm %5.2f  %5.0f tokens/s  bubble %2.0f %%",
-                  width, m.step, steps_, recent(every_), m.learning_rate, m.gradient_norm, m.tokens_per_second,
-                  100 * m.bubble);
-    if (!terminal_) {
-      std::printf("%s\n", text);
-    } else {
-      std::string bar(20, '.');
-      std::fill_n(bar.begin(), 20 * m.step / steps_, '#');
-      std::printf("\r[%s] %s%s", bar.c_str(), text, m.step == steps_ ? "\n" : "");
-    }
-    std::fflush(stdout);
+  std::string text(pp::step_metrics const& m) const {
+    char line[160];
+    std::snprintf(line, sizeof line,
+                  "step %*ld/%ld  %.3f bits/byte  rate %.1e  norm %5.2f  %6.0f tokens/s  bubble %2.0f %%",
+                  int(std::to_string(steps_).size()), m.step, steps_, recent(every_), m.learning_rate, m.gradient_norm,
+                  m.tokens_per_second, 100 * m.bubble);
+    return line;
+  }
+
+  /// The line as far as it fits: a longer one could not be written over.
+  void rewrite(pp::step_metrics const& m) {
+    rewritten_ = clock::now();
+    double const seconds = std::chrono::duration<double>(rewritten_ - begin_).count();
+    long const left = long(seconds / double(m.step) * double(steps_ - m.step));
+    char time[32];
+    std::snprintf(time, sizeof time, "%ld:%02ld left  ", left / 60, left % 60);
+    std::string bar(16, '.');
+    std::fill_n(bar.begin(), 16 * m.step / steps_, '#');
+    winsize window{};
+    bool const known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1;
+    std::string const line = ("[" + bar + "] " + time + text(m)).substr(0, known ? window.ws_col - 1u : 79);
+    std::printf("\r%s\033[K%s", line.c_str(), m.step == steps_ ? "\n" : "");
   }
 
   long steps_, every_;
   std::vector<double> bits_;
-  clock::time_point shown_{};
+  clock::time_point begin_ = clock::now(), rewritten_{};
   bool terminal_ = isatty(STDOUT_FILENO) == 1;
 };

@@ -40,18 +40,16 @@ double validate_on(Trainer& trainer, pp::text_data const& text, long most) {
 
 template <class Trainer>
 void run(options const& o) {
-  std::printf("%s\n", pp::explain<Trainer>().c_str());
   if (o.plan) {
-    std::printf("%s", pp::explain_kernels<Trainer>().c_str());
+    std::printf("%s\n%s", pp::explain<Trainer>().c_str(), pp::explain_kernels<Trainer>().c_str());
     return;
   }
-
   constexpr int context = Trainer::inputs_per_sample, tokens_per_step = Trainer::samples * context;
-  pp::metrics_file metrics(o.metrics);
   auto const source = o.data.empty() ? standard_library_headers() : std::filesystem::path(o.data);
   pp::text_data const text(source, context);
-  std::printf("text: %s, %s in %s\n", source.string().c_str(), pp::readable_bytes(text.bytes()).c_str(),
-              pp::counted(text.files(), "file").c_str());
+  pp::metrics_file metrics(o.metrics);
+  std::printf("%s\ntext: %s, %s in %s\n", pp::explain<Trainer>().c_str(), source.string().c_str(),
+              pp::readable_bytes(text.bytes()).c_str(), pp::counted(text.files(), "file").c_str());
 
   // [train]
   Trainer trainer({.seed = o.seed,
@@ -65,8 +63,8 @@ void run(options const& o) {
     text.draw(o.seed, std::uint64_t(step), tokens, labels);
     double const rate = o.learning_rate * schedule(step);
     pp::step_result const r = trainer.step({tokens, labels}, rate);
-    pp::step_metrics const m{step,   r.loss,          r.loss / std::numbers::ln2, rate, r.gradient_norm, tokens_per_step / r.seconds,
-                             r.bubble};
+    pp::step_metrics const m{
+        step, r.loss, r.loss / std::numbers::ln2, rate, r.gradient_norm, tokens_per_step / r.seconds, r.bubble};
     metrics.write(m);
     shown.show(m);
   }

@@ -13,6 +13,8 @@
 
 #include <pipe/base/philox.hpp>
 
+#include "printer.hpp"
+
 /// An index with probability proportional to exp(logits / temperature); u is uniform in (0, 1).
 inline int draw_index(std::span<float const> logits, double temperature, double u) {
   float const most = *std::max_element(logits.begin(), logits.end());
@@ -35,18 +37,16 @@ void write_on(Trainer& trainer, std::string const& prompt, long bytes, double te
   std::string text = prompt.empty() ? std::string(1, '\0') : prompt;
   std::vector<int> tokens(Trainer::samples * context);  // the first sample is ours, the others stay zero
   std::vector<float> logits(tokens.size() * vocabulary);
-  auto const show = [](std::string_view more) {
-    for (char const c : more) std::putchar(c == 0 ? '\n' : c != '\n' && c != '\t' && std::iscntrl(static_cast<unsigned char>(c)) ? '?' : c);
-    std::fflush(stdout);
-  };
-  show(prompt);
+  printer out;
+  for (char const c : prompt) out.put(static_cast<unsigned char>(c));
   for (long i = 0; i < bytes; ++i) {
     std::size_t const known = std::min(text.size(), context);
     for (std::size_t t = 0; t < known; ++t) tokens[t] = static_cast<unsigned char>(text[text.size() - known + t]);
     trainer.forward(tokens, logits);
     float const u = pp::unit_uniform(pp::random_block(seed, stream, std::uint64_t(i)).word[0]);
     text += char(draw_index({logits.data() + (known - 1) * vocabulary, vocabulary}, temperature, double(u)));
-    show({&text.back(), 1});
+    out.put(static_cast<unsigned char>(text.back()));
   }
+  out.end();
   std::putchar('\n');
 }

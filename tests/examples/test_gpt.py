@@ -26,7 +26,7 @@ class Gpt(unittest.TestCase):
 
     def run_gpt(self, *arguments):
         return subprocess.run([PROGRAM, *arguments], cwd=self.folder.name, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              text=True, errors="replace")
+                              encoding="utf-8")
 
     def good(self, *arguments):
         result = self.run_gpt("--data", "text", *arguments)

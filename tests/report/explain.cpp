@@ -26,7 +26,8 @@ bool has(std::string const& text, std::string const& part) { return text.find(pa
 TEST_CASE("the plan names the model, its options and its layers") {
   std::string const text = explain<Trainer>();
   INFO(text);
-  CHECK(has(text, "Small: " + readable_count(Trainer::plan.parameters) + " parameters, 25 distinct kernels, fp32, AdamW\n"));
+  CHECK(has(text,
+            "Small: " + readable_count(Trainer::plan.parameters) + " parameters, 25 distinct kernels, fp32, AdamW\n"));
   CHECK(has(text, "2 stages on 2 ranks, schedule gpipe, 4 x 3 samples per step\n"));
   CHECK(has(text, "stage 0  Embedding<16>, Positions, (Residual<LayerNorm, Attention<2>>, Residual<LayerNorm,"));
   CHECK(has(text, "CrossEntropy\n"));

@@ -34,9 +34,10 @@ TEST_CASE("a table aligns its columns") {
   pp::text_table table({"n", "name", "size"}, {1});
   table.add({"1", "a", "10"});
   table.add({"22", "bcd", "1,000"});
-  CHECK(table.str() == " n  name   size\n"
-                       " 1  a        10\n"
-                       "22  bcd   1,000\n");
+  CHECK(table.str() ==
+        " n  name   size\n"
+        " 1  a        10\n"
+        "22  bcd   1,000\n");
 }
 
 TEST_CASE("a list breaks after commas") {

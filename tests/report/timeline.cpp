@@ -10,7 +10,8 @@ namespace {
 
 template <class Policy, int Ranks, int MicroBatches>
 std::string drawing(int width) {
-  pp::problem<> const question{Ranks, pp::chunks_for(Policy::where, Ranks, Policy::chunks_per_rank), MicroBatches, 0, {}};
+  pp::problem<> const question{
+      Ranks, pp::chunks_for(Policy::where, Ranks, Policy::chunks_per_rank), MicroBatches, 0, {}};
   auto const table = pp::make_table<Policy, Ranks, MicroBatches>();
   return pp::draw(table, pp::simulate(question, table), width);
 }
@@ -27,14 +28,16 @@ struct measured {
 
 TEST_CASE("GPipe on three ranks") {
   // Equal times: F takes 1, BW takes 2; with 3 ranks and 2 micro-batches the makespan is 4 * (1 + 2).
-  CHECK(drawing<pp::GPipe, 3, 2>(12) == "rank 0  01......aabb\n"
-                                        "rank 1  .01...aabb..\n"
-                                        "rank 2  ..01aabb....\n");
+  CHECK(drawing<pp::GPipe, 3, 2>(12) ==
+        "rank 0  01......aabb\n"
+        "rank 1  .01...aabb..\n"
+        "rank 2  ..01aabb....\n");
 }
 
 TEST_CASE("1F1B on two ranks, drawn twice as wide") {
-  CHECK(drawing<pp::OneFOneB, 2, 2>(18) == "rank 0  0011....aaaa..bbbb\n"
-                                           "rank 1  ..00aaaa11bbbb....\n");
+  CHECK(drawing<pp::OneFOneB, 2, 2>(18) ==
+        "rank 0  0011....aaaa..bbbb\n"
+        "rank 1  ..00aaaa11bbbb....\n");
 }
 
 TEST_CASE("a line has the width that was asked for, however long the step") {
@@ -59,8 +62,9 @@ TEST_CASE("a measured run is drawn like a schedule") {
   measured run;
   run.rows[0] = {{{forward, 0, 0}, 0, 100, 0}, {{backward, 0, 0}, 600, 1000, 500}};
   run.rows[1] = {{{forward, 1, 0}, 100, 300, 100}, {{backward, 1, 0}, 300, 600, 0}};
-  CHECK(pp::draw_last_run(run, 10) == "rank 0  0.....aaaa\n"
-                                      "rank 1  .00aaa....\n");
+  CHECK(pp::draw_last_run(run, 10) ==
+        "rank 0  0.....aaaa\n"
+        "rank 1  .00aaa....\n");
 }
 
 TEST_CASE("numbers of ranks are aligned") {

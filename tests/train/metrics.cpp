@@ -34,7 +34,8 @@ std::string message(std::string const& path) {
 }  // namespace
 
 TEST_CASE("a row per step, readable at once") {
-  std::string const path = (std::filesystem::temp_directory_path() / ("pipe-metrics-" + std::to_string(getpid()))).string();
+  std::string const path =
+      (std::filesystem::temp_directory_path() / ("pipe-metrics-" + std::to_string(getpid()))).string();
   {
     pp::metrics_file metrics(path);
     std::string const heading = "step,loss,bits_per_byte,learning_rate,gradient_norm,tokens_per_second,bubble\n";

@@ -145,8 +145,8 @@ TEST_CASE("a text that cannot be used is refused in one sentence") {
   fs::create_directories(folder.path / "nothing");
   CHECK(message(folder.path / "nothing", 8) == "the text in '" + (folder.path / "nothing").string() + "' is empty");
   fs::path const brief = folder.write("brief", std::string(179, 'x'));
-  CHECK(message(brief, 8) == "the text in '" + brief.string() +
-                                 "' is too short: windows of 8 bytes need at least 180 bytes, found 179");
+  CHECK(message(brief, 8) ==
+        "the text in '" + brief.string() + "' is too short: windows of 8 bytes need at least 180 bytes, found 179");
   folder.write("brief", std::string(180, 'x'));
   CHECK(message(brief, 8) == "no error");
   CHECK(message("/dev/null", 8) == "the text at '/dev/null' is neither a file nor a directory");

@@ -35,7 +35,7 @@ PIPE_HD constexpr philox_block random_block(std::uint64_t seed, std::uint64_t st
                 std::uint32_t(seed), std::uint32_t(seed >> 32));
 }
 
-/// Uniform in (0, 1): 24 bits, never 0 and never 1.
-PIPE_HD constexpr float unit_uniform(std::uint32_t word) { return (float(word >> 8) + 0.5f) * (1.0f / 16777216.0f); }
+/// Uniform in (0, 1), never 0 and never 1: the middles of 2^23 equal parts, each of which a float can hold.
+PIPE_HD constexpr float unit_uniform(std::uint32_t word) { return (float(word >> 9) + 0.5f) * (1.0f / 8388608.0f); }
 
 }  // namespace pp

@@ -29,7 +29,8 @@ constexpr bool continues_a_name(char c) {
   return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' || c == ':';
 }
 
-/// How much of the beginning says nothing: `pp::`, a nameless namespace, a cast that some compilers print before numbers.
+/// How much of the beginning says nothing: `pp::`, a nameless namespace, a cast that some compilers print before
+/// numbers.
 constexpr std::size_t superfluous_at(std::string_view text) {
   for (std::string_view const word :
        {"pp::", "{anonymous}::", "(anonymous namespace)::", "<unnamed>::", "(int)", "(long)"})

@@ -147,11 +147,13 @@ class builder {
   }
   /// A layer without ops (Flatten) is no place to cut: it becomes part of the next unit.
   constexpr void end_unit() {
-    ++position_;
     if (sizes_.ops == first_op_) {
       --unit_;
       --sizes_.units;
-    } else if constexpr (keeps) {
+      return;
+    }
+    ++position_;
+    if constexpr (keeps) {
       graph_.units[unit_].result = current_.at;
       graph_.units[unit_].out = current_.form;
     }

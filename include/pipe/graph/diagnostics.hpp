@@ -33,7 +33,7 @@ enum class fault_kind : unsigned char {
 /// The first thing wrong with a model, or nothing. `expected` and `found` are shapes or single numbers, as the kind says.
 struct model_fault {
   fault_kind what = fault_kind::none;
-  int layer = 0;  // top-level position, from 0, in the opened list that `explain` prints
+  int layer = 0;  // top-level position, from 0, in the opened list that `explain` prints and `Cut` means
   int leaf = -1;  // the layer type, as an index into the model's leaf types
   shape expected{}, found{};
   constexpr bool ok() const { return what == fault_kind::none; }
@@ -75,8 +75,8 @@ struct model_needs_at_least_one_layer;
 /// What a correct model is diagnosed with.
 struct nothing_wrong {};
 
-/// Asks for the size of a diagnosis. It is taken apart and put together again first, because that way every compiler spells
-/// the types themselves and not the aliases by which they were found.
+/// Asks for the size of a diagnosis. It is taken apart and put together again first, because then every compiler names the
+/// diagnosis itself and not the alias by which it was found.
 template <class Diagnosis>
 struct accepted {
   static constexpr bool value = true;

@@ -20,7 +20,7 @@ struct learning_rate_schedule {
   double floor = 0.1;
 
   double operator()(long step) const {
-    if (step < warm_up) return double(step) / double(warm_up);
+    if (step <= warm_up && warm_up > 0) return double(step) / double(warm_up);
     if (shape == decay_shape::constant) return 1;
     double done = steps > warm_up ? double(step - warm_up) / double(steps - warm_up) : 1;
     if (done > 1) done = 1;

@@ -216,8 +216,7 @@ struct compilation {
   template <int S, program P>
   static constexpr int operand_total = [] {
     int n = 0;
-    for (int i = 0; i < order<S, P>.size(); ++i)
-      n += int(describe(int(order<S, P>[i].list), order<S, P>[i].index).operands.size());
+    for (int i = 0; i < order<S, P>.size(); ++i) n += segment_at(int(order<S, P>[i].list), order<S, P>[i].index).operands;
     return n;
   }();
   template <int S, program P>

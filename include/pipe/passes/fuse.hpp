@@ -143,7 +143,7 @@ constexpr fused<Ops> fuse(op const* ops, Uses const& uses, StageOf const& stage_
       hashes[id] = h;
       f.distinct.push_back(int(f.segments.size()));
     }
-    f.segments.push_back(segment{begin, end, id});
+    f.segments.push_back(segment{begin, end, id, g.slots});
     begin = end;
   }
   return f;

@@ -52,10 +52,12 @@ struct described_group {
   pp::operands operands;
 };
 
-/// A launch before addresses are known: ops [begin, end) of a list, as the distinct group number `group`.
+/// A launch before addresses are known: ops [begin, end) of a list, as the distinct group number `group`, which has
+/// `operands` operands.
 struct segment {
   int begin = 0, end = 0;
   int group = 0;
+  int operands = 0;
 };
 
 }  // namespace pp

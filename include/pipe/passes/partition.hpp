@@ -41,7 +41,7 @@ constexpr long least_bottleneck(Costs const& costs, int layers, int stages) {
 /// shape:  costs[layers] >= 0 -> cuts[0 .. stages], cuts[0] = 0, cuts[stages] = layers, ascending
 /// law:    max over s of sum(costs[cuts[s], cuts[s + 1])) is minimal; under it each cut lies as near as it can to an even
 ///         share of the total
-/// needs:  1 <= stages <= layers
+/// needs:  1 <= stages <= layers; the sum of all costs is a long
 /// source: Narayanan et al., PipeDream, 2019, section 3.1 (the same minimum, by dynamic programming)
 template <class Costs, class Cuts>
 constexpr void partition_by_cost(Costs const& costs, int layers, int stages, Cuts& cuts) {
@@ -62,11 +62,12 @@ constexpr void partition_by_cost(Costs const& costs, int layers, int stages, Cut
   int at = 0;  // second pass, from the left: move each cut right towards its even share while its stage still fits
   long before = 0;
   for (int s = 1; s < stages; ++s) {
+    long const even = total / stages * s + total % stages * s / stages;  // no product of the total: it may be large
     long sum = 0;
     int cut = at;
     auto const may_grow = [&] { return cut < layers - (stages - s) && sum + costs[cut] <= bottleneck; };
     while (cut < cuts[s] || cut == at) sum += costs[cut++];
-    while (may_grow() && 2 * (before + sum) * stages + costs[cut] * stages <= 2 * total * s) sum += costs[cut++];
+    while (may_grow() && before + sum + (costs[cut] + 1) / 2 <= even) sum += costs[cut++];
     before += sum;
     cuts[s] = at = cut;
   }

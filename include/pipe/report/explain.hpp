@@ -29,8 +29,9 @@ std::string explain_options() {
   std::string text(type_name<typename Trainer::model>());
   text += ": " + counted(plan.parameters, "parameter") + ", " + counted(plan.kernels, "distinct kernel") + ", " +
           plan.precision + ", " + plan.optimizer + "\n";
-  text += counted(plan.stage_count, "stage") + " on " + counted(plan.rank_count, "rank") + ", schedule " + plan.schedule +
-          ", " + std::to_string(plan.micro_batches) + " x " + counted(plan.micro_batch_size, "sample") + " per step\n";
+  text += counted(plan.stage_count, "stage") + " on " + counted(plan.rank_count, "rank") + ", schedule " +
+          plan.schedule + ", " + std::to_string(plan.micro_batches) + " x " + counted(plan.micro_batch_size, "sample") +
+          " per step\n";
   return text;
 }
 
@@ -41,28 +42,30 @@ std::string explain_layers() {
   for (int s = 0; s < Trainer::plan.stage_count; ++s) {
     stage_plan const& stage = Trainer::plan.stages[s];
     std::string const head = "stage " + std::to_string(s) + "  ";
-    text += wrapped(head + list_layers<typename Trainer::model>(stage.first_layer, stage.end_layer), explain_width,
-                    head.size()) + "\n";
+    std::string const names = list_layers<typename Trainer::model>(stage.first_layer, stage.end_layer);
+    text += wrapped(head + names, explain_width, head.size()) + "\n";
   }
   return text;
 }
 
-/// What the stages compute. Layers are counted from 0; FLOPs and launches are of one micro-batch, forward + backward; time
-/// is the stage's share by estimate; in flight are the micro-batches between forward and backward.
+/// What the stages compute. Layers are counted from 0; FLOPs and launches are of one micro-batch, forward + backward;
+/// time is the stage's share by estimate; in flight are the micro-batches between forward and backward.
 template <class Trainer>
 std::string explain_work() {
   constexpr auto const& plan = Trainer::plan;
-  text_table table({"stage", "rank", "layers", "in -> out", "parameters", "MFLOP F + B", "launches F + B", "time",
-                    "in flight"}, {2, 3});
+  text_table table(
+      {"stage", "rank", "layers", "in -> out", "parameters", "MFLOP F + B", "launches F + B", "time", "in flight"},
+      {2, 3});
   for (int s = 0; s < plan.stage_count; ++s) {
     stage_plan const& p = plan.stages[s];
     bool const ids = s == 0 && Trainer::model::graph.input_is_ids;
-    table.add({std::to_string(s), std::to_string(p.rank),
-               std::to_string(p.first_layer) + "-" + std::to_string(p.end_layer - 1),
-               readable_shape(p.in) + (ids ? " ids" : "") + " -> " + readable_shape(p.out), readable_count(p.parameters),
-               readable_real(double(p.forward_flops) * 1e-6, 1) + " + " + readable_real(double(p.backward_flops) * 1e-6, 1),
-               std::to_string(p.forward_kernels) + " + " + std::to_string(p.backward_kernels), readable_percent(p.share),
-               std::to_string(p.in_flight)});
+    table.add(
+        {std::to_string(s), std::to_string(p.rank),
+         std::to_string(p.first_layer) + "-" + std::to_string(p.end_layer - 1),
+         readable_shape(p.in) + (ids ? " ids" : "") + " -> " + readable_shape(p.out), readable_count(p.parameters),
+         readable_real(double(p.forward_flops) * 1e-6, 1) + " + " + readable_real(double(p.backward_flops) * 1e-6, 1),
+         std::to_string(p.forward_kernels) + " + " + std::to_string(p.backward_kernels), readable_percent(p.share),
+         std::to_string(p.in_flight)});
   }
   return table.str();
 }
@@ -74,23 +77,23 @@ std::string explain_memory() {
   text_table table({"stage", "parameters", "gradients", "optimizer", "transposed", "saved", "boundary", "sum"});
   stage_plan all;
   auto const row = [&](std::string const& name, stage_plan const& p) {
-    table.add({name, readable_bytes(p.parameter_bytes), readable_bytes(p.gradient_bytes), readable_bytes(p.optimizer_bytes),
-               readable_bytes(p.transposed_bytes), readable_bytes(p.saved_bytes), readable_bytes(p.boundary_bytes),
-               readable_bytes(p.bytes)});
+    table.add({name, readable_bytes(p.parameter_bytes), readable_bytes(p.gradient_bytes),
+               readable_bytes(p.optimizer_bytes), readable_bytes(p.transposed_bytes), readable_bytes(p.saved_bytes),
+               readable_bytes(p.boundary_bytes), readable_bytes(p.bytes)});
   };
   for (int s = 0; s < plan.stage_count; ++s) {
     stage_plan const& p = plan.stages[s];
     row(std::to_string(s), p);
-    for (auto const amount : {&stage_plan::parameter_bytes, &stage_plan::gradient_bytes, &stage_plan::optimizer_bytes,
-                              &stage_plan::transposed_bytes, &stage_plan::saved_bytes, &stage_plan::boundary_bytes,
-                              &stage_plan::bytes})
+    for (auto const amount :
+         {&stage_plan::parameter_bytes, &stage_plan::gradient_bytes, &stage_plan::optimizer_bytes,
+          &stage_plan::transposed_bytes, &stage_plan::saved_bytes, &stage_plan::boundary_bytes, &stage_plan::bytes})
       all.*amount += p.*amount;
   }
   row("all", all);
-  std::string ranks;
+  std::string ranks = "allocated per rank, with scratch: ";
   for (int r = 0; r < plan.rank_count; ++r) ranks += (r > 0 ? ", " : "") + readable_bytes(plan.rank_bytes[r]);
-  return table.str() + wrapped("allocated per rank, with scratch: " + ranks + "; " + readable_bytes(plan.bytes) + " in all",
-                               explain_width, 0) + "\n";
+  ranks += "; " + readable_bytes(plan.bytes) + " in all";
+  return table.str() + wrapped(ranks, explain_width, 0) + "\n";
 }
 
 /// Balance, bubble and the schedule, drawn with the estimated times.

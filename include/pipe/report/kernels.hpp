@@ -21,16 +21,16 @@ inline std::string step_text(step const& s, std::vector<std::string_view> const&
   return name_of(s.kind);
 }
 
-/// What a kernel computes for one sample, in order: `GELU -> matmul 128 x 96 k384 + bias + add`. The size is the anchor's
-/// rows x columns; k is the inner width of a contraction, h the heads of an attention, v the vocabulary of a lookup.
+/// What a kernel computes for one sample, in order: `GELU -> matmul 128 x 96 k384 + bias + add`. The size is the
+/// anchor's rows x columns; k is the inner width of a contraction, h the heads of an attention, v the vocabulary of a lookup.
 inline std::string group_text(group const& g, std::vector<std::string_view> const& leaf) {
   using enum op_kind;
   std::string text;
   for (step const& s : g.prologue) text += step_text(s, leaf) + (s.kind == bias_gradient ? " and " : " -> ");
   text += name_of(g.anchor) + (" " + std::to_string(g.rows)) + " x " + std::to_string(g.columns);
   char const* const inner = g.anchor == attention || g.anchor == attention_gradient ? " h"
-                            : g.anchor == lookup || g.anchor == lookup_gradient      ? " v"
-                                                                                     : " k";
+                            : g.anchor == lookup || g.anchor == lookup_gradient     ? " v"
+                                                                                    : " k";
   if (g.inner > 0) text += inner + std::to_string(g.inner);
   for (step const& s : g.epilogue) text += " + " + step_text(s, leaf);
   return text;
@@ -41,7 +41,7 @@ template <class Trainer>
 std::string explain_kernels() {
   using compiled = typename Trainer::compiled;
   auto const leaf = leaf_names(typename Trainer::model::leaves{});
-  std::vector<int> launches(std::size_t(compiled::groups));
+  std::vector<int> launches(static_cast<std::size_t>(compiled::groups));
   for (int s = 0; s < compiled::stages; ++s)
     for (program_view const& p : compiled::memory.chunks[s].programs)
       for (int i = 0; i < p.count; ++i) ++launches[std::size_t(p.launches[i].group)];
@@ -50,7 +50,8 @@ std::string explain_kernels() {
     char const* const pass = g < compiled::passes::first_group[1]   ? "forward"
                              : g < compiled::passes::first_group[2] ? "backward, input"
                                                                     : "backward, weight";
-    table.add({std::to_string(g), pass, std::to_string(launches[std::size_t(g)]), group_text(compiled::group_at(g), leaf)});
+    table.add(
+        {std::to_string(g), pass, std::to_string(launches[std::size_t(g)]), group_text(compiled::group_at(g), leaf)});
   }
   return table.str();
 }

@@ -15,7 +15,7 @@ namespace pp {
 ///
 /// law: every line of str() ends with '\n' and has no space before it
 class text_table {
- public:
+public:
   explicit text_table(std::vector<std::string> heading, std::vector<std::size_t> left = {})
       : rows_{std::move(heading)}, left_(std::move(left)) {}
 
@@ -40,13 +40,13 @@ class text_table {
     return text;
   }
 
- private:
+private:
   std::vector<std::vector<std::string>> rows_;
   std::vector<std::size_t> left_;
 };
 
-/// Breaks a list after commas into lines of at most `width` characters where that is possible; lines after the first are
-/// indented.
+/// Breaks a list after commas into lines of at most `width` characters where that is possible; lines after the first
+/// are indented.
 inline std::string wrapped(std::string_view list, std::size_t width, std::size_t indent) {
   std::string result;
   std::size_t column = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Draws who computes what when, as text: a line per rank, time from left to right. The same drawing serves a schedule on
-// paper and a run that was measured, so the two can be laid side by side.
+// Draws who computes what when, as text: a line per rank, time from left to right. The same drawing serves a schedule
+// on paper and a run that was measured, so the two can be laid side by side.
 #pragma once
 
 #include <algorithm>
@@ -15,29 +15,37 @@
 
 namespace pp {
 
-/// How an action looks: a forward as its micro-batch's last digit, a backward as a letter, a weight gradient as a capital.
+/// How an action looks: a forward as its micro-batch's last digit, a backward as a letter, a weight gradient as a
+/// capital.
 constexpr char drawn(action const& a) {
   using enum action_kind;
   switch (a.kind) {
-    case forward: return static_cast<char>('0' + a.micro_batch % 10);
+    case forward:
+      return static_cast<char>('0' + a.micro_batch % 10);
     case backward_input:
-    case backward: return static_cast<char>('a' + a.micro_batch % 26);
-    case backward_weight: return static_cast<char>('A' + a.micro_batch % 26);
-    case recompute: return '+';
-    case update: return '*';
+    case backward:
+      return static_cast<char>('a' + a.micro_batch % 26);
+    case backward_weight:
+      return static_cast<char>('A' + a.micro_batch % 26);
+    case recompute:
+      return '+';
+    case update:
+      return '*';
   }
   return '?';
 }
 
 /// What the characters mean in a schedule that has weight gradients of their own, or none.
 constexpr char const* drawing_legend(bool splits_backward) {
-  return splits_backward ? "0 1 2 ... forward of micro-batch 0 1 2 ..., a b c ... backward, A B C ... weight gradient, . idle"
-                         : "0 1 2 ... forward of micro-batch 0 1 2 ..., a b c ... backward, . idle";
+  return splits_backward
+             ? "0 1 2 ... forward of micro-batch 0 1 2 ..., a b c ... backward, A B C ... weight gradient, . idle"
+             : "0 1 2 ... forward of micro-batch 0 1 2 ..., a b c ... backward, . idle";
 }
 
-/// One line of `width` characters per rank for the time from 0 to `end`. A column shows what the rank does in its middle.
+/// One line of `width` characters per rank for the time from 0 to `end`. A column shows what the rank does in its
+/// middle.
 class timeline_drawing {
- public:
+public:
   timeline_drawing(int ranks, long end, int width)
       : end_(end > 0 ? end : 1), width_(width), lines_(std::size_t(ranks), std::string(std::size_t(width), '.')) {}
 
@@ -57,7 +65,7 @@ class timeline_drawing {
     return text;
   }
 
- private:
+private:
   /// The first column whose middle is at or after `time`.
   long first_column(long time) const {
     double const column = double(time) * double(width_) / double(end_) - 0.5;

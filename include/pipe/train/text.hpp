@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Text as training data: the bytes of a file, or of all files below a directory, are the tokens. The text is read once; a
-// mini-batch is then a matter of copying windows out of it into buffers of the caller.
+// Text as training data: the bytes of a file, or of all files below a directory, are the tokens. The text is read
+// once; a mini-batch is then a matter of copying windows out of it into buffers of the caller.
 #pragma once
 
 #include <algorithm>
@@ -19,12 +19,12 @@
 
 namespace pp {
 
-/// Windows of `context` bytes, each byte with the one after it as its label. The last twentieth of the text is held out:
-/// training windows never touch it.
+/// Windows of `context` bytes, each byte with the one after it as its label. The last twentieth of the text is held
+/// out: training windows never touch it.
 ///
 /// Files of a directory are read in the order of their paths, with a zero byte between one and the next.
 class text_data {
- public:
+public:
   static constexpr int vocabulary = 256;
   static constexpr long held_out_share = 20;  ///< one byte of so many
 
@@ -59,8 +59,8 @@ class text_data {
   /// How many windows the held-out text has; the last one may be cut short.
   long held_out_windows() const { return (bytes() - training_bytes() - 1 + context_ - 1) / context_; }
 
-  /// Fills a mini-batch with held-out windows first, first + 1, ... . What lies beyond the end is token 0 with label -1,
-  /// which no loss counts. Returns the number of labels that count. Allocates nothing.
+  /// Fills a mini-batch with held-out windows first, first + 1, ... . What lies beyond the end is token 0 with label
+  /// -1, which no loss counts. Returns the number of labels that count. Allocates nothing.
   long held_out(long first, std::span<int> tokens, std::span<int> labels) const {
     check_size(tokens, labels);
     long counted = 0;
@@ -73,7 +73,7 @@ class text_data {
     return counted;
   }
 
- private:
+private:
   static constexpr std::uint64_t stream = std::uint64_t(1) << 63;  // apart from the streams of initial parameters
 
   static std::vector<std::filesystem::path> files_of(std::filesystem::path const& path) {
@@ -106,9 +106,9 @@ class text_data {
 
   void check_size(std::span<int> tokens, std::span<int> labels) const {
     if (tokens.size() != labels.size() || tokens.size() % std::size_t(context_) != 0)
-      throw data_error("a batch of text needs as many labels as tokens, and whole windows of " + std::to_string(context_) +
-                       ": got " + std::to_string(tokens.size()) + " tokens and " + std::to_string(labels.size()) +
-                       " labels");
+      throw data_error("a batch of text needs as many labels as tokens, and whole windows of " +
+                       std::to_string(context_) + ": got " + std::to_string(tokens.size()) + " tokens and " +
+                       std::to_string(labels.size()) + " labels");
   }
 
   /// Window number `i` of a batch: `length` bytes from `start`, then padding.

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSL-1.0
+"""What the compiler needs for a GPT of 2 to 96 blocks in four stages: processor seconds, memory and object size."""
+
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROUNDS = 3
+
+EMPTY = """#include <pipe/pipe.hpp>
+int main() {}
+"""
+GPT = """#include <pipe/pipe.hpp>
+#include <vector>
+using namespace pp;
+using Block = Seq<Residual<LayerNorm, Attention<3>>, Residual<LayerNorm, Linear<384>, GELU, Linear<96>>>;
+struct GPT : Model<Tokens<256, 128>, Embedding<96>, Positions, Repeat<BLOCKS, Block>, LayerNorm, Linear<256>,
+                   CrossEntropy> {};
+using Trainer = Pipeline<GPT, Stages<4>, MicroBatches<8>, MicroBatchSize<2>, AdamW>;
+int main() {
+  Trainer trainer;
+  std::vector<int> tokens(Trainer::samples * Trainer::inputs_per_sample);
+  return trainer.step({tokens, tokens}).loss > 0 ? 0 : 1;
+}
+"""
+COMPILERS = {
+    "g++": ["g++", "-O2", "-std=c++20"],
+    "clang++": ["clang++", "-O2", "-std=c++20"],
+    "nvcc": ["nvcc", "-O2", "-std=c++20", "-x", "cu"],
+}
+
+
+def version(compiler):
+    lines = subprocess.run([compiler, "--version"], capture_output=True, text=True).stdout.splitlines()
+    return next((line for line in lines if "release" in line), lines[0]).strip()
+
+
+def compile_once(compiler, text, folder):
+    """(processor seconds, peak megabytes of one of the compiler's processes, kilobytes of object code)"""
+    source, target = folder / "program.cpp", folder / "program.o"
+    source.write_text(text)
+    process = subprocess.Popen([*COMPILERS[compiler], "-I", ROOT / "include", "-c", source, "-o", target],
+                               stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        sys.exit(f"{compiler} failed")
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, target.stat().st_size / 1024
+
+
+def measure(compiler, texts, rounds, folder):
+    """One row for each text, the texts in turns; returns the median seconds by text name."""
+    runs = {name: [] for name in texts}
+    for _ in range(rounds):
+        for name, text in texts.items():
+            runs[name].append(compile_once(compiler, text, folder))
+    seconds = {}
+    for name, results in runs.items():
+        seconds[name], megabytes, kilobytes = (statistics.median(column) for column in zip(*results))
+        print(f"{compiler:8} {name:10} {seconds[name]:8.2f} {megabytes:10.0f} {kilobytes:14.0f} {rounds:5}", flush=True)
+    return seconds
+
+
+def main():
+    compilers = [c for c in COMPILERS if shutil.which(c)]
+    print("; ".join(version(c) for c in compilers))
+    print("-O2, Stages<4>; seconds are user and system time of all the compiler's processes, medians")
+    print(f"{'compiler':8} {'program':10} {'seconds':>8} {'peak MB':>10} {'object kB':>14} {'runs':>5}")
+    programs = {"empty": EMPTY} | {f"{n} blocks": GPT.replace("BLOCKS", str(n)) for n in (2, 12, 48, 96)}
+    with tempfile.TemporaryDirectory() as folder:
+        seconds = measure("g++", programs, ROUNDS, pathlib.Path(folder))
+        for compiler in compilers[1:]:
+            some = {name: programs[name] for name in ("empty", "12 blocks", "96 blocks")}
+            measure(compiler, some, 1, pathlib.Path(folder))
+    print(f"figure compile_gpt_12_s {seconds['12 blocks']:.2f}")
+    print(f"figure compile_gpt_96_over_12 {seconds['96 blocks'] / seconds['12 blocks']:.3f}")
+
+
+if __name__ == "__main__":
+    main()

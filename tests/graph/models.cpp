@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Models as graphs: shapes inferred, ops in order, backward ops after their rules, costs by hand.
+#include <catch2/catch.hpp>
+
+#include <string>
+
+#include <pipe/graph/cost.hpp>
+#include <pipe/graph/differentiate.hpp>
+#include <pipe/pipe.hpp>
+
+using namespace pp;
+
+namespace {
+
+struct Words : Model<Tokens<11, 5>, Embedding<6>, Positions, Repeat<2, Residual<LayerNorm, Attention<3>>, GELU>, Linear<11>,
+                     CrossEntropy> {};
+struct Image : Model<Input<4, 4, 3>, Linear<8>, ReLU, Flatten, Seq<Linear<10>, Tanh>, MSE> {};
+
+template <class Graph>
+std::string kinds(Graph const& g) {
+  std::string text;
+  for (int i = 0; i < Graph::size.ops; ++i) text += std::string(i > 0 ? " " : "") + name_of(g.ops[i].kind);
+  return text;
+}
+
+template <class M>
+constexpr auto backward() {
+  return differentiate<count_gradients(M::graph)>(M::graph);
+}
+
+template <class M>
+void units_ascend() {
+  auto const& g = M::graph;
+  for (int i = 1; i < g.size.ops; ++i) CHECK(g.ops[i].unit >= g.ops[i - 1].unit);
+  for (int i = 1; i < g.size.values; ++i) CHECK(g.values[i].unit >= g.values[i - 1].unit);
+  for (int i = 1; i < g.size.parameters; ++i) CHECK(g.parameters[i].unit >= g.parameters[i - 1].unit);
+  for (int i = 0; i < g.size.ops; ++i)  // nothing is read before it is made
+    for (operand const& in : g.ops[i].in)
+      if (in.where == space::value) CHECK(in.index < g.ops[i].out[0].index);
+  for (int u = 0; u < g.size.units; ++u) {
+    CHECK(g.ops[g.first_op(u)].unit == u);
+    CHECK(g.first_op(u) < g.first_op(u + 1));
+  }
+  CHECK(g.first_op(g.size.units) == g.size.ops);
+  CHECK(is_loss(g.loss().kind));
+}
+
+}  // namespace
+
+TEST_CASE("shapes are inferred from layer to layer", "[graph]") {
+  static_assert(Words::graph.input == shape(5) && Words::graph.input_is_ids);
+  static_assert(Words::graph.output == shape(5, 11));
+  static_assert(Words::graph.size.units == 7);  // the Repeat opens up, the Residual does not
+  static_assert(Words::graph.units[0].out == shape(5, 6));
+  static_assert(Words::graph.units[6].out == shape(5, 11));
+  static_assert(Image::graph.input == shape(4, 4, 3) && !Image::graph.input_is_ids);
+  static_assert(Image::graph.units[0].out == shape(4, 4, 8));
+  static_assert(Image::graph.units[1].out == shape(4, 4, 8));
+  static_assert(Image::graph.output == shape(10));
+  static_assert(Image::graph.size.units == 4);  // Flatten is no place to cut
+  static_assert(Image::graph.parameters[2].rows == 128 && Image::graph.parameters[2].columns == 10);
+  SUCCEED();
+}
+
+TEST_CASE("layers become ops", "[graph]") {
+  CHECK(kinds(Image::graph) == "matmul bias map matmul bias map squared_error");
+  CHECK(kinds(Words::graph) ==
+        "lookup row_bias norm matmul bias attention matmul bias add map norm matmul bias attention matmul bias add map "
+        "matmul bias cross_entropy");
+  units_ascend<Words>();
+  units_ascend<Image>();
+}
+
+TEST_CASE("every op has its backward", "[graph]") {
+  constexpr auto b = backward<Words>();
+  static_assert(b.size.weight_ops == Words::graph.size.parameters - 2);  // a LayerNorm's two gradients are one op
+  int made[Words::graph.size.parameters]{};
+  for (int i = 0; i < b.size.weight_ops; ++i)
+    for (operand const& out : b.weight_ops[i].out)
+      if (out.where == space::parameter_gradient) ++made[out.index];
+  for (int const n : made) CHECK(n == 1);
+  for (int i = 1; i < b.size.input_ops; ++i) CHECK(b.input_ops[i].unit <= b.input_ops[i - 1].unit);
+  for (int i = 1; i < b.size.weight_ops; ++i) CHECK(b.weight_ops[i].unit <= b.weight_ops[i - 1].unit);
+  // The first layers' inputs need no gradient: nothing multiplies by the table or by the first matrix transposed.
+  constexpr auto image = backward<Image>();
+  static_assert(!image.transposed[0] && image.transposed[2]);
+  static_assert(image.size.input_ops == 3);  // map, matmul, map
+  static_assert(b.entering[1].where == space::value && b.entering[0].where == space::none);
+}
+
+TEST_CASE("costs are those of the formulas", "[graph]") {
+  auto const& g = Image::graph;
+  CHECK(cost_of(g.ops[0]).flops == 2L * 16 * 3 * 8);
+  CHECK(cost_of(g.ops[0]).bytes == 4L * (16 * 3 + 16 * 8));
+  CHECK(cost_of(g.ops[3]).flops == 2L * 128 * 10);
+  constexpr auto b = backward<Image>();
+  for (int i = 0; i < b.size.weight_ops; ++i)
+    if (b.weight_ops[i].kind == op_kind::matmul_weight_gradient)
+      CHECK(cost_of(b.weight_ops[i]).flops == cost_of(g.ops[b.weight_ops[i].origin]).flops);
+  for (int i = 0; i < b.size.input_ops; ++i)
+    if (b.input_ops[i].kind == op_kind::matmul_input_gradient)
+      CHECK(cost_of(b.input_ops[i]).flops == cost_of(g.ops[b.input_ops[i].origin]).flops);
+  static_assert(estimated_time(cost{100, 10}) == 100 + flops_per_byte * 10);
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Which ops run as one kernel: the rules, one by one, and the laws of the pass on random models.
+#include <catch2/catch.hpp>
+
+#include <string>
+
+#include "laws/random_model.hpp"
+
+using namespace pp;
+
+namespace {
+
+template <class M, class... Options>
+using compiled = typename compiled_pipeline<M, option_set<PortableHost, Options...>>::passes;
+
+/// A list of launches in words: `matmul[bias map] norm ...`, prologues before the anchor, * after a step that is stored.
+template <class C>
+std::string words(int list) {
+  std::string text;
+  for (int i = 0; i < C::segment_count(list); ++i) {
+    group const g = C::describe(list, i).shape;
+    auto const steps = [&](auto const& chain) {
+      if (chain.empty()) return;
+      text += "[";
+      for (step const& s : chain) text += std::string(&s == chain.begin() ? "" : " ") + name_of(s.kind) + (s.store >= 0 ? "*" : "");
+      text += "]";
+    };
+    text += i > 0 ? ", " : "";
+    steps(g.prologue);
+    text += name_of(g.anchor);
+    text += g.out[0] >= 0 ? "*" : "";
+    steps(g.epilogue);
+  }
+  return text;
+}
+
+struct Mlp : Model<Input<3>, Linear<4>, GELU, Linear<5>, ReLU, Linear<2>, MSE> {};
+struct Normed : Model<Input<3>, Linear<4>, Residual<LayerNorm, Linear<4>>, MSE> {};
+struct Begins : Model<Input<3>, Tanh, Sigmoid, Linear<4>, Tanh, LayerNorm, MSE> {};
+struct Words : Model<Tokens<7, 3>, Embedding<4>, Positions, Linear<7>, CrossEntropy> {};
+struct Flat : Model<Input<2, 3>, Linear<4>, Tanh, Flatten, Linear<2>, MSE> {};
+
+template <class C>
+void laws_hold() {
+  for (int list = 0; list < 3; ++list) {
+    op const* const ops = C::ops(list);
+    int const count = list == 0 ? C::forward.size.ops : list == 1 ? C::gradient_sizes.input_ops : C::gradient_sizes.weight_ops;
+    int at = 0;
+    for (int i = 0; i < C::segment_count(list); ++i) {
+      segment const& s = C::segment_at(list, i);
+      CHECK(s.begin == at);
+      CHECK(s.end > s.begin);
+      at = s.end;
+      for (int k = s.begin; k < s.end; ++k)
+        CHECK(C::stage_of_unit[ops[k].unit] == C::stage_of_unit[ops[s.begin].unit]);
+      CHECK(C::describe(list, i).shape == C::group_at(C::first_group[list] + s.group));
+    }
+    CHECK(at == count);
+    for (int a = C::first_group[list]; a < C::first_group[list + 1]; ++a)
+      for (int b = C::first_group[list]; b < a; ++b) CHECK_FALSE(C::group_at(a) == C::group_at(b));
+  }
+}
+
+template <unsigned Seed>
+void random_model() {
+  INFO("seed " << Seed);
+  using model = laws::RandomModel<Seed, 3 + int(Seed) % 7>;
+  laws_hold<compiled<model>>();
+  laws_hold<compiled<model, Stages<2 + int(Seed) % (model::graph.size.units - 1)>>>();
+}
+
+}  // namespace
+
+TEST_CASE("bias and activation join the matmul that feeds them", "[passes]") {
+  CHECK(words<compiled<Mlp>>(0) == "matmul[bias* map*], matmul[bias map*], matmul[bias*], squared_error*");
+  CHECK(words<compiled<Mlp>>(1) == "matmul_input_gradient[map_gradient*], matmul_input_gradient[map_gradient*]");
+  CHECK(words<compiled<Mlp>>(2) ==
+        "[bias_gradient*]matmul_weight_gradient*, [bias_gradient*]matmul_weight_gradient*, [bias_gradient*]matmul_weight_gradient*");
+}
+TEST_CASE("a residual add joins the contraction before it, and in backward the norm", "[passes]") {
+  CHECK(words<compiled<Normed>>(0) == "matmul[bias*], norm*, matmul[bias add*], squared_error*");
+  CHECK(words<compiled<Normed>>(1) == "matmul_input_gradient*, norm_gradient[add*]");
+}
+TEST_CASE("pointwise ops before a contraction or a norm are its prologue", "[passes]") {
+  CHECK(words<compiled<Begins>>(0) == "[map map*]matmul[bias map*], norm*, squared_error*");
+  using cut = compiled<Begins, Stages<2>, Cut<3>>;  // the second stage begins with Tanh
+  CHECK(words<cut>(0) == "[map map*]matmul[bias*], [map*]norm*, squared_error*");
+}
+TEST_CASE("positions join the lookup", "[passes]") {
+  CHECK(words<compiled<Words>>(0) == "lookup[row_bias*], matmul[bias*], cross_entropy*");
+  CHECK(words<compiled<Words, Stages<3>>>(0) == "lookup*, pointwise[row_bias*], matmul[bias*], cross_entropy*");
+}
+TEST_CASE("nothing joins across another look at the numbers", "[passes]") {
+  using cut = compiled<Flat, Stages<2>, Cut<1>>;
+  CHECK(words<cut>(0) == "matmul[bias*], pointwise[map*], matmul[bias*], squared_error*");
+}
+TEST_CASE("the laws of fusion hold on random models", "[passes]") {
+  random_model<31>(), random_model<32>(), random_model<33>(), random_model<34>(), random_model<35>(), random_model<36>();
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The memory plan: every launch finds what it reads, regions do not overlap, and the bytes of the plan add up.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <vector>
+
+#include "laws/random_model.hpp"
+#include "laws/schedules.hpp"
+#include "passes/paper_run.hpp"
+
+using namespace pp;
+
+namespace {
+
+template <class M, class... Options>
+using compiled = compiled_pipeline<M, option_set<PortableHost, AdamW, MicroBatches<5>, MicroBatchSize<3>, Options...>>;
+
+/// The parts of each rank's arena lie side by side, aligned, and end where the plan says.
+template <class C>
+void parts_do_not_overlap() {
+  for (int r = 0; r < C::ranks; ++r) {
+    std::vector<std::pair<long, long>> parts;
+    bool aligned = true;
+    rank_description const& rank = C::memory.rank[r];
+    auto const add = [&](long offset, long bytes) {
+      aligned = aligned && offset % alignment == 0 && bytes % alignment == 0;
+      if (bytes > 0) parts.push_back({offset, offset + bytes});
+    };
+    long most_scratch = 0;
+    for (int s = 0; s < C::stages; ++s) {
+      chunk_description const& c = C::memory.chunks[s];
+      if (c.rank != r) continue;
+      add(c.values, c.parameter_bytes);
+      add(c.gradients, c.parameter_bytes);
+      add(c.state, c.parameter_bytes * C::optimizer::states);
+      add(c.transposed, C::plan.stages[s].transposed_bytes);
+      for (ring const& of : {c.records, c.pending, c.boundary, c.gradient}) add(of.offset, of.bytes());
+    }
+    [&]<int... S>(std::integer_sequence<int, S...>) {
+      ((C::memory.chunks[S].rank == r ? void(most_scratch = std::max(most_scratch, C::passes::template layout<S>.bytes.scratch))
+                                      : void()),
+       ...);
+    }(std::make_integer_sequence<int, C::stages>{});
+    add(rank.scratch, most_scratch);
+    add(rank.workspace, C::workspace);
+    std::sort(parts.begin(), parts.end());
+    long end = 0;
+    for (auto const& [begin, stop] : parts) {
+      aligned = aligned && begin == end;  // no gap either: every byte is somebody's
+      end = stop;
+    }
+    CHECK(aligned);
+    CHECK(end == C::plan.rank_bytes[r]);
+  }
+}
+
+template <class C>
+void bytes_add_up() {
+  std::vector<long> of_rank(std::size_t(C::ranks));
+  long parameters = 0;
+  for (int s = 0; s < C::stages; ++s) {
+    stage_plan const& p = C::plan.stages[s];
+    CHECK(p.bytes == p.parameter_bytes + p.gradient_bytes + p.optimizer_bytes + p.transposed_bytes + p.saved_bytes +
+                         p.boundary_bytes);
+    CHECK(p.parameter_bytes >= p.parameters * long(sizeof(typename C::element)));
+    CHECK(p.optimizer_bytes == 2 * p.parameter_bytes);
+    of_rank[std::size_t(p.rank)] += p.bytes;
+    parameters += p.parameters;
+  }
+  CHECK(parameters == C::plan.parameters);
+  long total = 0;
+  for (int r = 0; r < C::ranks; ++r) {
+    CHECK(C::memory.rank[r].scratch == of_rank[std::size_t(r)]);
+    total += C::plan.rank_bytes[r];
+  }
+  CHECK(total == C::plan.bytes);
+}
+
+template <class C>
+void check() {
+  paper::run<typename C::passes> const run;
+  CHECK(run.problem == "");
+  CHECK(run.launches > 0);
+  parts_do_not_overlap<C>();
+  bytes_add_up<C>();
+}
+
+template <unsigned Seed>
+void random_model() {
+  INFO("seed " << Seed);
+  using model = laws::RandomModel<Seed, 3 + int(Seed) % 7>;
+  check<compiled<model, Stages<2 + int(Seed) % (model::graph.size.units - 1)>>>();
+  check<compiled<model, Stages<1 + int(Seed) % model::graph.size.units>, ByCount, laws::LateWeights>>();
+}
+
+struct EndsInPositions : Model<Input<3>, Linear<5>, Tanh, Linear<4>, Positions, Positions, MSE> {};
+struct Gpt : Model<Tokens<11, 5>, Embedding<6>, Positions,
+                   Repeat<3, Residual<LayerNorm, Attention<2>>, Residual<LayerNorm, Linear<24>, GELU, Linear<6>>>, LayerNorm,
+                   Linear<11>, CrossEntropy> {};
+
+}  // namespace
+
+TEST_CASE("every launch of a random model finds its operands", "[passes]") {
+  random_model<21>(), random_model<22>(), random_model<23>(), random_model<24>(), random_model<25>(), random_model<26>();
+}
+TEST_CASE("every launch of models with special cuts finds its operands", "[passes]") {
+  check<compiled<EndsInPositions, Stages<5>>>();
+  check<compiled<EndsInPositions, Stages<3>, Cut<2, 4>, laws::LastWeights>>();
+  check<compiled<Gpt, Stages<5>>>();
+  check<compiled<Gpt, Stages<10>, GPipe>>();
+  check<compiled<Gpt, Stages<6>, laws::ManyChunks<placement::loop, 2>>>();
+}
+
+TEST_CASE("values share scratch where their lifetimes allow it", "[passes]") {
+  scratch_room<8> room;
+  CHECK(room.allocate(64, 0, 2) == 0);
+  CHECK(room.allocate(128, 0, 1) == 64);
+  CHECK(room.allocate(64, 1, 3) == 192);   // the second is still read by launch 1
+  CHECK(room.allocate(128, 2, 2) == 64);   // its place is free now
+  CHECK(room.allocate(64, 3, 3) == 0);
+  CHECK(room.peak == 256);
+}
+
+TEST_CASE("1F1B keeps as many records as micro-batches are in flight", "[passes]") {
+  using one = compiled<Gpt, Stages<4>>;
+  using gpipe = compiled<Gpt, Stages<4>, GPipe>;
+  for (int s = 0; s < 4; ++s) {
+    CHECK(one::memory.chunks[s].records.slots == std::min(5, 4 - s));
+    CHECK(gpipe::memory.chunks[s].records.slots == 5);
+  }
+  CHECK(one::plan.peak_in_flight == 4);
+}

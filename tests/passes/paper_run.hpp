@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Runs the launches of a compiled pipeline on paper. Memory holds names of values instead of numbers, in pieces of one cache
+// line: a launch must find under every address it reads the value that it was meant to read, whole, and a region ends where
+// the plan says. So two values alive at the same time can share no byte.
+#pragma once
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include <pipe/pipe.hpp>
+
+namespace paper {
+
+using namespace pp;
+
+/// Which of a group's slots a launch writes.
+inline bool writes(group const& g, int slot) {
+  for (signed char const out : g.out)
+    if (out == slot) return true;
+  for (auto const* chain : {&g.prologue, &g.epilogue})
+    for (step const& s : *chain)
+      if (s.store == slot) return true;
+  return false;
+}
+
+/// What went wrong first, if anything did.
+struct findings {
+  std::string problem;
+  void must(bool fine, char const* what, int stage, operand x, address a) {
+    if (fine || !problem.empty()) return;
+    problem = std::string(what) + ": stage " + std::to_string(stage) + ", operand " + std::to_string(x.index) + " of space " +
+              std::to_string(int(x.where)) + ", region " + std::to_string(int(a.where)) + " at " + std::to_string(a.offset);
+  }
+};
+
+/// Memory by stage, region and cache line.
+using piece = std::tuple<int, region, long>;
+using contents = std::map<piece, operand>;
+
+/// Readers of a boundary look into the maker's slot.
+inline piece at(int stage, address a, long line) {
+  if (a.where == region::boundary_in) return {stage - 1, region::boundary_out, a.offset / alignment + line};
+  if (a.where == region::gradient_in) return {stage + 1, region::gradient_out, a.offset / alignment + line};
+  return {stage, a.where, a.offset / alignment + line};
+}
+inline void read(findings& f, contents const& memory, int stage, operand x, address a, long bytes) {
+  f.must(a.where != region::none, "has no address", stage, x, a);
+  for (long line = 0; line < bytes / alignment; ++line) {
+    auto const found = memory.find(at(stage, a, line));
+    f.must(found != memory.end() && found->second == x, "is not there when it is read", stage, x, a);
+  }
+}
+inline void write(findings& f, contents& memory, int stage, operand x, address a, long bytes, long room) {
+  f.must(a.offset % alignment == 0, "is not aligned", stage, x, a);
+  f.must(a.offset >= 0 && a.offset + bytes <= room, "is not inside its region", stage, x, a);
+  for (long line = 0; line < bytes / alignment; ++line) memory[at(stage, a, line)] = x;
+}
+inline bool overlap(int stage, address a, long bytes_a, address b, long bytes_b) {
+  for (long i = 0; i < bytes_a / alignment; ++i)
+    for (long k = 0; k < bytes_b / alignment; ++k)
+      if (at(stage, a, i) == at(stage, b, k)) return true;
+  return false;
+}
+
+/// The operands of one launch, with their sizes and the rooms of their regions.
+struct call {
+  group g;
+  operands with;
+  address const* resolved;
+  long bytes[group::max_slots], room[group::max_slots];
+};
+
+/// Reads first, then writes. A kernel writes rows while it still reads others: no operand may lie where a result goes. (A loss
+/// may: it reads a row before it writes it.)
+inline void execute(findings& f, contents& memory, int stage, call const& c) {
+  auto const outside = [&](int k) { return c.with[std::size_t(k)].where == space::input || c.with[std::size_t(k)].where == space::label; };
+  int const count = int(c.with.size());
+  f.must(count == c.g.slots, "operands do not fit the group", stage, operand{}, address{});
+  for (int k = 0; k < count; ++k) {
+    operand const x = c.with[std::size_t(k)];
+    if (outside(k))
+      f.must(c.resolved[k].where == (x.where == space::input ? region::input : region::label), "is elsewhere", stage, x, c.resolved[k]);
+    else if (!writes(c.g, k))
+      read(f, memory, stage, x, c.resolved[k], c.bytes[k]);
+  }
+  for (int k = 0; k < count; ++k) {
+    if (!writes(c.g, k)) continue;
+    for (int other = 0; other < count; ++other)
+      if (!writes(c.g, other) && !outside(other) && !is_loss(c.g.anchor))
+        f.must(!overlap(stage, c.resolved[k], c.bytes[k], c.resolved[other], c.bytes[other]), "lies on what the same launch reads", stage,
+               c.with[std::size_t(k)], c.resolved[k]);
+    write(f, memory, stage, c.with[std::size_t(k)], c.resolved[k], c.bytes[k], c.room[k]);
+  }
+}
+
+/// Micro-batch 0 through all stages of compilation C, forward and back.
+template <class C>
+class run : public findings {
+ public:
+  run() {
+    stages([&]<int S>() { set_up<S>(); });
+    stages([&]<int S>() { launch_all<S, program::forward>(); });
+    stages([&]<int Reversed>() {
+      constexpr int S = C::stages - 1 - Reversed;
+      launch_all<S, C::splits_backward ? program::backward_input : program::backward>();
+      if constexpr (C::template layout<S>.passed_gradient.where != region::none) {
+        operand const x = C::gradient_leaving(S);
+        read(*this, memory_, S, x, C::template layout<S>.passed_gradient, bytes_of(x));
+        write(*this, memory_, S, x, address{region::gradient_out, 0}, bytes_of(x), room<S>(region::gradient_out));
+      }
+    });
+    if constexpr (C::splits_backward) stages([&]<int S>() { launch_all<S, program::backward_weight>(); });  // as late as can be
+    stages([&]<int S>() {
+      for (int i = C::ranges[S].parameters[0]; i < C::ranges[S].parameters[1]; ++i) {
+        operand const x{space::parameter_gradient, i};
+        read(*this, memory_, S, x, C::template resolve<S>(x), bytes_of(x));
+      }
+    });
+  }
+  int launches = 0;
+
+ private:
+  template <class Use>
+  static void stages(Use use) {
+    [&]<int... S>(std::integer_sequence<int, S...>) { (use.template operator()<S>(), ...); }
+    (std::make_integer_sequence<int, C::stages>{});
+  }
+
+  template <int S>
+  void set_up() {
+    for (int i = C::ranges[S].parameters[0]; i < C::ranges[S].parameters[1]; ++i)
+      for (space const where : {space::parameter, space::parameter_transposed}) {
+        operand const x{where, i};
+        if (where == space::parameter_transposed && !C::backward.transposed[i]) continue;
+        address const a = C::template resolve<S>(x);
+        write(*this, memory_, S, x, a, bytes_of(x), room<S>(a.where));
+      }
+  }
+
+  static long bytes_of(operand x) {
+    if (x.where == space::value) return C::value_bytes(x.index);
+    if (x.where == space::input || x.where == space::label) return 0;
+    return align_up(C::forward.parameters[x.index].elements() * C::element_bytes);
+  }
+  /// The size of a region of stage S, one record of it.
+  template <int S>
+  static long room(region where) {
+    stage_bytes const& b = C::template layout<S>.bytes;
+    switch (where) {
+      case region::parameters:
+      case region::parameter_gradients: return b.parameters;
+      case region::transposed: return b.transposed;
+      case region::record: return b.record;
+      case region::pending: return b.pending;
+      case region::scratch: return b.scratch;
+      case region::boundary_out: return b.boundary;
+      case region::gradient_out: return b.gradient;
+      default: return 0;
+    }
+  }
+
+  template <int S, program P>
+  void launch_all() {
+    std::erase_if(memory_, [](auto const& m) { return std::get<0>(m.first) == S && std::get<1>(m.first) == region::scratch; });
+    auto const& resolved = C::template launches<S, P>;
+    auto const& order = C::template order<S, P>;
+    for (int i = 0; i < order.size(); ++i, ++launches) {
+      auto const [g, with] = C::describe(int(order[i].list), order[i].index);
+      launch const& l = resolved.items[i];
+      call c{g, with, resolved.operands.items + l.first, {}, {}};
+      must(C::group_at(l.group) == g && l.count == g.slots, "is launched as another group", S, operand{}, address{});
+      for (int k = 0; k < l.count; ++k) {
+        c.bytes[k] = bytes_of(with[std::size_t(k)]);
+        c.room[k] = room<S>(c.resolved[k].where);
+      }
+      execute(*this, memory_, S, c);
+    }
+  }
+
+  contents memory_;
+};
+
+}  // namespace paper

@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""Holds the compile-time diagnostics, their page and their tests together.
+
+Every `struct NAME;` in a namespace `wrong` of include/pipe has a heading `### NAME` in docs/reference/errors.md and a source
+tests/fail/NAME.cpp whose first line expects it; and the page has no other headings of that level.
+"""
+import re
+import sys
+from pathlib import Path
+
+NAMESPACE = re.compile(r"namespace wrong \{(.*?)\}  // namespace wrong", re.DOTALL)
+
+
+def check(root):
+    names = set()
+    for header in sorted((root / "include/pipe").rglob("*.hpp")):
+        for body in NAMESPACE.findall(header.read_text(encoding="utf-8")):
+            names |= set(re.findall(r"^struct (\w+);", body, re.MULTILINE))
+    page = (root / "docs/reference/errors.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^### (\w+)$", page, re.MULTILINE)
+
+    if not names:
+        yield "include/pipe: no diagnostic found"
+    for name in sorted(names):
+        if name not in headings:
+            yield f"docs/reference/errors.md: no paragraph for {name}"
+        source = root / f"tests/fail/{name}.cpp"
+        if not source.exists():
+            yield f"tests/fail: no test {name}.cpp"
+        elif f"wrong::{name}<" not in source.read_text(encoding="utf-8").splitlines()[0]:
+            yield f"tests/fail/{name}.cpp:1: does not expect wrong::{name}<"
+    for heading in headings:
+        if heading not in names:
+            yield f"docs/reference/errors.md: there is no diagnostic {heading}"
+        if headings.count(heading) > 1:
+            yield f"docs/reference/errors.md: {heading} stands there more than once"
+
+
+if __name__ == "__main__":
+    problems = list(check(Path(sys.argv[1] if len(sys.argv) > 1 else ".")))
+    print("\n".join(problems) if problems else "diagnostics, page and tests agree")
+    sys.exit(1 if problems else 0)

@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""The checker of diagnostics sees what is missing on any of the three sides."""
+import tempfile
+import unittest
+from pathlib import Path
+
+from errors import check
+
+HEADER = "namespace wrong {\ntemplate <class... What>\nstruct too_big;\n}  // namespace wrong\n"
+
+
+class Errors(unittest.TestCase):
+    def problems(self, header=HEADER, page="### too_big\n", test="// error: wrong::too_big<\n"):
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            for part in ("include/pipe", "docs/reference", "tests/fail"):
+                (root / part).mkdir(parents=True)
+            (root / "include/pipe/a.hpp").write_text(header)
+            (root / "docs/reference/errors.md").write_text(page)
+            if test:
+                (root / "tests/fail/too_big.cpp").write_text(test)
+            return list(check(root))
+
+    def test_agreement_passes(self):
+        self.assertEqual([], self.problems())
+
+    def test_what_is_missing_is_named(self):
+        self.assertIn("no paragraph for too_big", self.problems(page="## too_big\n")[0])
+        self.assertIn("no test too_big.cpp", self.problems(test="")[0])
+        self.assertIn("does not expect", self.problems(test="// error: x\n")[0])
+        self.assertIn("no diagnostic found", self.problems(header="")[0])
+
+    def test_what_is_too_much_is_named(self):
+        self.assertIn("there is no diagnostic too_small", self.problems(page="### too_big\n### too_small\n")[0])
+        self.assertIn("more than once", self.problems(page="### too_big\n### too_big\n")[0])
+
+
+if __name__ == "__main__":
+    unittest.main()
