@@ -136,17 +136,21 @@ PIPE_HD inline T log(T x) {
     return std::log(x);
 }
 
+/// 1 / sqrt(x) to five digits: two of Newton's steps from half the exponent.
+PIPE_HD inline float coarse_rsqrt(float x) {
+  float const half = 0.5f * x;
+  float y = from_bits(0x5f3759dfu - (bits(x) >> 1));
+  y = y * (1.5f - half * y * y);
+  return y * (1.5f - half * y * y);
+}
+
 /// 1 / sqrt(x) within 2 units in the last place for normal x > 0.
 template <class T>
 PIPE_HD inline T rsqrt(T x) {
 #ifndef __CUDA_ARCH__
   if constexpr (sizeof(T) == sizeof(float)) {
-    // Newton's iteration from half the exponent. The last step works on the residual, which is small and rounds little.
-    float y = from_bits(0x5f3759dfu - (bits(x) >> 1));
-    float const half = 0.5f * x;
-    y = y * (1.5f - half * y * y);
-    y = y * (1.5f - half * y * y);
-    return y + y * (0.5f - half * y * y);
+    float const y = coarse_rsqrt(x);  // the last step works on the residual, which is small and rounds little
+    return y + y * (0.5f - 0.5f * x * y * y);
   } else
 #endif
     return T(1) / std::sqrt(x);
@@ -157,7 +161,7 @@ template <class T>
 PIPE_HD inline T sqrt(T x) {
 #ifndef __CUDA_ARCH__
   if constexpr (sizeof(T) == sizeof(float)) {
-    float const r = math::rsqrt(x), root = x * r;
+    float const r = coarse_rsqrt(x), root = x * r;
     return PIPE_SEAL(root + 0.5f * r * (x - root * root));
   } else
 #endif

@@ -46,6 +46,7 @@ struct group_kernel {
     if constexpr (g.prologue.size() > 0)
       column_sums(dy, rows, g.columns, g.columns, a.at(g.prologue[0].store), a.accumulate);
     strided<T const> const x{a.at(g.in[0]), 1, g.inner};
+    if constexpr (rows * g.inner * long(sizeof(T)) > 32 * 1024) warm(x.data, rows * g.inner);
     T* const dw = a.at(g.out[0]);
     if (a.accumulate)
       contract<T>(g.inner, g.columns, rows, x, dy, g.columns, accumulate<T>{dw, g.columns}, a.workspace);
