@@ -35,7 +35,7 @@ void write_on(Trainer& trainer, std::string const& prompt, long bytes, double te
   constexpr std::size_t context = Trainer::inputs_per_sample, vocabulary = Trainer::model::vocabulary;
   constexpr std::uint64_t stream = std::uint64_t(1) << 62;
   std::string text = prompt.empty() ? std::string(1, '\0') : prompt;
-  std::vector<int> tokens(Trainer::samples * context);  // the first sample is ours, the others stay zero
+  std::vector<int> tokens(Trainer::plan.micro_batch_size * context);  // the first sample is ours, the others stay zero
   std::vector<float> logits(tokens.size() * vocabulary);
   printer out;
   for (char const c : prompt) out.put(static_cast<unsigned char>(c));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Everything that needs no more than the standard library and Boost.Hana.
+// Everything that needs no more than the standard library and Boost.Hana. What reads and writes files (train/text.hpp,
+// train/metrics.hpp) is left to be included by those who use it: <filesystem> and <fstream> cost a third of a second.
 #pragma once
 
 #include <pipe/nn/activation.hpp>
@@ -14,5 +15,8 @@
 #include <pipe/optim/adam.hpp>
 #include <pipe/optim/learning_rate.hpp>
 #include <pipe/optim/sgd.hpp>
+#include <pipe/report/explain.hpp>
+#include <pipe/report/kernels.hpp>
+#include <pipe/report/timeline.hpp>
 #include <pipe/schedule.hpp>
 #include <pipe/train/pipeline.hpp>

@@ -4,6 +4,7 @@
 // device code and `std::vector` does not survive constant evaluation, so every list of the compiler inside is one of these.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 
 #include <pipe/base/config.hpp>
@@ -16,8 +17,14 @@ struct static_vector {
   T items[Capacity > 0 ? Capacity : 1]{};
   std::size_t count = 0;
 
-  PIPE_HD constexpr T& operator[](std::size_t i) { return items[i]; }
-  PIPE_HD constexpr T const& operator[](std::size_t i) const { return items[i]; }
+  template <std::integral Index>
+  PIPE_HD constexpr T& operator[](Index i) {
+    return items[i];
+  }
+  template <std::integral Index>
+  PIPE_HD constexpr T const& operator[](Index i) const {
+    return items[i];
+  }
   PIPE_HD constexpr std::size_t size() const { return count; }
   PIPE_HD constexpr bool empty() const { return count == 0; }
   PIPE_HD constexpr T& back() { return items[count - 1]; }

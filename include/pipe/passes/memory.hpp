@@ -32,7 +32,7 @@ struct scratch_room {
     int kept = 0;
     for (int i = 0; i < int(live.size()); ++i)
       if (live[i].last_use >= now) live[kept++] = live[i];
-    live.count = kept;
+    live.count = std::size_t(kept);
     long offset = 0;
     int at = 0;
     while (at < kept && live[at].offset < offset + bytes) offset = live[at++].end;

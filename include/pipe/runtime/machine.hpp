@@ -57,6 +57,7 @@ struct job {
   void const* input = nullptr;
   void const* label = nullptr;
   void* output = nullptr;      ///< infer: the model's output before the loss
+  int micro_batches = 0;       ///< infer: how many of them
   double loss_terms = 1;       ///< the loss is a mean over so many
   bool updates = true;         ///< train: false keeps gradients and leaves parameters alone
   long step = 1;
@@ -232,7 +233,8 @@ class machine {
     rank_description const& plan = d_.rank[r];
     action const* const actions = trains ? plan.training : plan.evaluation;
     int const count = trains ? plan.training_count : plan.evaluation_count;
-    for (int i = 0; i < count; ++i) execute(r, me, actions[i]);
+    for (int i = 0; i < count; ++i)
+      if (job_.what != job::kind::infer || actions[i].micro_batch < job_.micro_batches) execute(r, me, actions[i]);
     if (trains) {
       measure_gradients(r);
       meet(r, me);

@@ -124,12 +124,20 @@ class Pipeline {
   /// The loss of a mini-batch. Changes nothing.
   double evaluate(batch const& b) { return machine_.run(prepare(b, job::kind::evaluate)).loss; }
 
-  /// The model's output (logits, before the loss) for `samples` samples.
+  /// The model's output (logits, before the loss) for a mini-batch or fewer whole micro-batches.
+  ///
+  /// shape: inputs[n * inputs_per_sample] -> outputs[n * outputs_per_sample], n a multiple of the micro-batch, n <= samples
   void forward(std::span<input_type const> inputs, std::span<element> outputs) {
-    check_inputs(inputs);
-    check_size("outputs", outputs.size(), std::size_t(samples * outputs_per_sample));
+    std::size_t const per_micro_batch = std::size_t(compiled::samples * inputs_per_sample);
+    int const count = int(inputs.size() / per_micro_batch);
+    if (count < 1 || count > compiled::micro_batches || inputs.size() % per_micro_batch != 0)
+      throw data_error("inputs: forward takes 1 to " + std::to_string(compiled::micro_batches) + " micro-batches of " +
+                       std::to_string(per_micro_batch) + " numbers, got " + std::to_string(inputs.size()));
+    check_size("outputs", outputs.size(), std::size_t(count * compiled::samples * outputs_per_sample));
+    check_ids(inputs);
     job j;
     j.what = job::kind::infer;
+    j.micro_batches = count;
     j.input = inputs.data();
     j.output = outputs.data();
     machine_.run(j);
@@ -179,8 +187,8 @@ class Pipeline {
 
   static void check_size(char const* what, std::size_t found, std::size_t expected) {
     if (found != expected)
-      throw data_error(std::string(what) + ": a mini-batch of " + std::to_string(samples) + " samples has " +
-                       std::to_string(expected) + " numbers, got " + std::to_string(found));
+      throw data_error(std::string(what) + ": expected " + std::to_string(expected) + " numbers, got " +
+                       std::to_string(found));
   }
   static void check_ids(char const* what, std::span<int const> ids, int least, int end) {
     for (std::size_t i = 0; i < ids.size(); ++i)
@@ -188,13 +196,13 @@ class Pipeline {
         throw data_error(std::string(what) + " " + std::to_string(ids[i]) + " at position " + std::to_string(i) +
                          " is not in [" + std::to_string(least) + ", " + std::to_string(end) + ")");
   }
-  static void check_inputs(std::span<input_type const> inputs) {
-    check_size("inputs", inputs.size(), std::size_t(samples * inputs_per_sample));
+  static void check_ids(std::span<input_type const> inputs) {
     if constexpr (M::graph.input_is_ids) check_ids("token", inputs, 0, M::vocabulary);
   }
 
   job prepare(batch const& b, job::kind what) {
-    check_inputs(b.inputs);
+    check_size("inputs", b.inputs.size(), std::size_t(samples * inputs_per_sample));
+    check_ids(b.inputs);
     check_size("labels", b.labels.size(), std::size_t(samples * labels_per_sample));
     job j;
     j.what = what;
