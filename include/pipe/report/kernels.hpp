@@ -11,6 +11,7 @@
 #include <pipe/report/amounts.hpp>
 #include <pipe/report/layer_list.hpp>
 #include <pipe/report/text_table.hpp>
+#include <pipe/runtime/description.hpp>
 
 namespace pp {
 

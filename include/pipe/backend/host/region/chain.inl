@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The pointwise steps of a kernel group, on a piece of a row while it is in the L1 cache. Loops have constant trip counts
-// wherever they can, so that scalar formulas become vector code. A step is sealed against the next: a fused chain gives
-// the bits of its steps run apart.
+// wherever they can, so that scalar formulas become vector code. What a product may have made is sealed before the next step
+// reads it, lest a compiler contract the two into one rounding: a fused chain gives the bits of its steps run apart.
 
 namespace pp::host::PIPE_ISA {
 
@@ -47,6 +47,23 @@ struct chain {
     else
       return v + z[c];
   }
+  /// Whether what enters step I (I == length: what leaves the chain for the anchor) may end in a product.
+  template <int I>
+  static constexpr bool sealed() {
+    if constexpr (I == 0)
+      return g.anchor == op_kind::norm || g.anchor == op_kind::norm_gradient;
+    else
+      return at(I - 1).kind == op_kind::map || at(I - 1).kind == op_kind::map_gradient;
+  }
+  /// v, but of unknown origin: `zero` is 0, which the compiler cannot know. (g++ drops __builtin_assoc_barrier when it
+  /// vectorises a loop, and inline assembly on v itself would keep it from vectorising.)
+  template <int I>
+  [[gnu::always_inline]] static inline T seal(T v, bits_of<T> zero) {
+    if constexpr (sealed<I>())
+      return __builtin_bit_cast(T, __builtin_bit_cast(bits_of<T>, v) ^ zero);
+    else
+      return v;
+  }
   template <int I>
   [[gnu::always_inline]] static inline void keep(T* to, T v, int c) {
     if constexpr (at(I).store >= 0) to[c] = v;
@@ -60,13 +77,15 @@ struct chain {
     T const* const in[] = {operand<int(I)>(a, row, column)..., nullptr};
     T* const out[] = {target<int(I)>(a, row, column)..., nullptr};
     int const count = Columns > 0 ? Columns : n;
+    bits_of<T> zero = 0;
+    asm("" : "+r"(zero));
     PIPE_INDEPENDENT
     for (int c = 0; c < count; ++c) {
       T v = x[c];
-      ((v = PIPE_SEAL(apply<int(I)>(v, in[I], c)), keep<int(I)>(out[I], v, c)), ...);
-      if constexpr (HasResult) result[c] = v;
+      ((v = apply<int(I)>(seal<int(I)>(v, zero), in[I], c), keep<int(I)>(out[I], v, c)), ...);
+      if constexpr (HasResult) result[c] = seal<length>(v, zero);
     }
-    (void)in, (void)out;
+    (void)in, (void)out, (void)zero;
   }
   template <int Columns, bool HasResult = false>
   static void run(arguments<T> const& a, extent row, extent column, T const* x, T* result = nullptr, int n = Columns) {
