@@ -23,7 +23,7 @@ using Trainer =
     pp::Pipeline<GPT, pp::Stages<4>, pp::MicroBatches<8>, pp::MicroBatchSize<2>, Schedule, pp::AdamW, pp::Host>;
 
 /// As many steps as two cores do in about three minutes.
-inline constexpr long default_steps = 2400;
+inline constexpr long default_steps = 3000;
 
 struct options {
   std::string data;  ///< a file or a directory; empty: the C++ standard library's headers

@@ -58,7 +58,7 @@ void parts_do_not_overlap() {
 
 template <class C>
 void bytes_add_up() {
-  std::vector<long> of_rank(std::size_t(C::ranks));
+  auto of_rank = std::vector<long>(std::size_t(C::ranks));
   long parameters = 0;
   for (int s = 0; s < C::stages; ++s) {
     stage_plan const& p = C::plan.stages[s];

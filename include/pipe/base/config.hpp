@@ -18,6 +18,21 @@
 #define PIPE_HD
 #endif
 
+/// Inlined wherever it is called, and so compiled for its caller's instruction set: a copy of its own would be for the least
+/// one, slower and without fused multiply-adds, and its bits would depend on whether there was a copy.
+#ifdef __CUDACC__
+#define PIPE_INLINE __forceinline__
+#else
+#define PIPE_INLINE inline __attribute__((always_inline))
+#endif
+
+/// Compiled once, never inlined or specialised: its scalar loops may be vectorised or not, contracted or not, but always alike.
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
+#define PIPE_ONE_COPY __attribute__((noinline, noclone))
+#else
+#define PIPE_ONE_COPY __attribute__((noinline))
+#endif
+
 /// A value that the compiler may not merge with the operation that follows: `seal(a * b) + c` stays two roundings, so
 /// that a fused chain of formulas gives the bits of the same formulas run one by one. clang++ never contracts across
 /// expressions and needs no help; nvcc's front end knows no such barrier.

@@ -16,14 +16,14 @@
 namespace pp {
 namespace math {
 
-PIPE_HD inline unsigned bits(float x) { return __builtin_bit_cast(unsigned, x); }
-PIPE_HD inline float from_bits(unsigned x) { return __builtin_bit_cast(float, x); }
+PIPE_HD PIPE_INLINE unsigned bits(float x) { return __builtin_bit_cast(unsigned, x); }
+PIPE_HD PIPE_INLINE float from_bits(unsigned x) { return __builtin_bit_cast(float, x); }
 
 /// All ones if the highest bit is set, else 0.
-PIPE_HD inline unsigned sign_mask(unsigned x) { return static_cast<unsigned>(static_cast<int>(x) >> 31); }
+PIPE_HD PIPE_INLINE unsigned sign_mask(unsigned x) { return static_cast<unsigned>(static_cast<int>(x) >> 31); }
 
 /// |x| but at most `limit`; NaN stays NaN.
-PIPE_HD inline float clamped_magnitude(float x, float limit) {
+PIPE_HD PIPE_INLINE float clamped_magnitude(float x, float limit) {
   float const a = __builtin_fabsf(x);
   return a > limit ? limit : a;
 }
@@ -33,7 +33,7 @@ struct split_exp {
   float power, rest;
 };
 
-PIPE_HD inline split_exp exp_parts(float x) {
+PIPE_HD PIPE_INLINE split_exp exp_parts(float x) {
   constexpr float shift = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer, held in the low bits
   float const shifted = x * 1.4426950409f + shift;
   float const n = shifted - shift;
@@ -47,14 +47,14 @@ PIPE_HD inline split_exp exp_parts(float x) {
 }
 
 /// e^x - 1 without cancellation near 0. |x| <= 88.
-PIPE_HD inline float expm1_parts(float x) {
+PIPE_HD PIPE_INLINE float expm1_parts(float x) {
   split_exp const e = exp_parts(x);
   return e.power * e.rest + (e.power - 1.0f);
 }
 
 /// e^x within 2 units in the last place for |x| <= 87; beyond it stays at e^87 or e^-87 (1.6e-38), never 0 or infinity.
 template <class T>
-PIPE_HD inline T exp(T x) {
+PIPE_HD PIPE_INLINE T exp(T x) {
 #ifndef __CUDA_ARCH__
   if constexpr (sizeof(T) == sizeof(float)) {
     split_exp const e = exp_parts(__builtin_copysignf(clamped_magnitude(x, 87.0f), x));
@@ -66,13 +66,13 @@ PIPE_HD inline T exp(T x) {
 
 /// 1 / (1 + e^-x) within 3 units in the last place for |x| <= 87.
 template <class T>
-PIPE_HD inline T sigmoid(T x) {
+PIPE_HD PIPE_INLINE T sigmoid(T x) {
   return PIPE_SEAL(T(1) / (T(1) + math::exp(-x)));
 }
 
 /// tanh within 3 units in the last place, near 0 too.
 template <class T>
-PIPE_HD inline T tanh(T x) {
+PIPE_HD PIPE_INLINE T tanh(T x) {
 #ifndef __CUDA_ARCH__
   if constexpr (sizeof(T) == sizeof(float)) {
     float const e = expm1_parts(2.0f * clamped_magnitude(x, 10.0f));
@@ -85,7 +85,7 @@ PIPE_HD inline T tanh(T x) {
 /// The error function within 3.5 units in the last place, near 0 too: 1 - e^-g(|x|), where g = -log(erfc) is nearly a
 /// parabola.
 template <class T>
-PIPE_HD inline T erf(T x) {
+PIPE_HD PIPE_INLINE T erf(T x) {
 #ifndef __CUDA_ARCH__
   if constexpr (sizeof(T) == sizeof(float)) {
     float const a = clamped_magnitude(x, 3.93f);
@@ -107,7 +107,7 @@ PIPE_HD inline T erf(T x) {
 /// The natural logarithm within 2 units in the last place for normal x > 0; +0 and subnormal x give -infinity, a set
 /// sign NaN.
 template <class T>
-PIPE_HD inline T log(T x) {
+PIPE_HD PIPE_INLINE T log(T x) {
 #ifndef __CUDA_ARCH__
   if constexpr (sizeof(T) == sizeof(float)) {
     // x = 2^n * (1 + f) with 1 + f in [sqrt(1/2), sqrt(2))
@@ -137,7 +137,7 @@ PIPE_HD inline T log(T x) {
 }
 
 /// 1 / sqrt(x) to five digits: two of Newton's steps from half the exponent.
-PIPE_HD inline float coarse_rsqrt(float x) {
+PIPE_HD PIPE_INLINE float coarse_rsqrt(float x) {
   float const half = 0.5f * x;
   float y = from_bits(0x5f3759dfu - (bits(x) >> 1));
   y = y * (1.5f - half * y * y);
@@ -146,7 +146,7 @@ PIPE_HD inline float coarse_rsqrt(float x) {
 
 /// 1 / sqrt(x) within 2 units in the last place for normal x > 0.
 template <class T>
-PIPE_HD inline T rsqrt(T x) {
+PIPE_HD PIPE_INLINE T rsqrt(T x) {
 #ifndef __CUDA_ARCH__
   if constexpr (sizeof(T) == sizeof(float)) {
     float const y = coarse_rsqrt(x);  // the last step works on the residual, which is small and rounds little
@@ -158,7 +158,7 @@ PIPE_HD inline T rsqrt(T x) {
 
 /// The square root; 0 gives 0. For float within 1 unit in the last place for normal x.
 template <class T>
-PIPE_HD inline T sqrt(T x) {
+PIPE_HD PIPE_INLINE T sqrt(T x) {
 #ifndef __CUDA_ARCH__
   if constexpr (sizeof(T) == sizeof(float)) {
     float const r = coarse_rsqrt(x), root = x * r;

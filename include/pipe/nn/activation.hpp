@@ -12,7 +12,9 @@
 namespace pp {
 
 /// y = forward(x) and dy/dx. The derivative is a function of the output where that is enough: the output is kept anyway
-/// as the next layer's input, so nothing more has to be saved.
+/// as the next layer's input, so nothing more has to be saved. Mark both functions PIPE_HD PIPE_INLINE, as those below: a
+/// formula that is not inlined is computed one element at a time, and rounds in its own way. And add no two products: which of
+/// them a compiler contracts into a fused multiply-add is not said.
 template <class F>
 concept formula = requires(float x) {
   { F::forward(x) } -> std::same_as<float>;
@@ -33,11 +35,11 @@ struct activation {
 struct ReLU : activation<ReLU> {
   static constexpr bool derivative_reads_output = true;
   template <class T>
-  PIPE_HD static T forward(T x) {
+  PIPE_HD static PIPE_INLINE T forward(T x) {
     return x < T(0) ? T(0) : x;  // keeps NaN
   }
   template <class T>
-  PIPE_HD static T derivative(T y) {
+  PIPE_HD static PIPE_INLINE T derivative(T y) {
     return y > T(0) ? T(1) : T(0);
   }
 };
@@ -46,11 +48,11 @@ struct ReLU : activation<ReLU> {
 struct Tanh : activation<Tanh> {
   static constexpr bool derivative_reads_output = true;
   template <class T>
-  PIPE_HD static T forward(T x) {
+  PIPE_HD static PIPE_INLINE T forward(T x) {
     return math::tanh(x);
   }
   template <class T>
-  PIPE_HD static T derivative(T y) {
+  PIPE_HD static PIPE_INLINE T derivative(T y) {
     return T(1) - y * y;
   }
 };
@@ -59,11 +61,11 @@ struct Tanh : activation<Tanh> {
 struct Sigmoid : activation<Sigmoid> {
   static constexpr bool derivative_reads_output = true;
   template <class T>
-  PIPE_HD static T forward(T x) {
+  PIPE_HD static PIPE_INLINE T forward(T x) {
     return math::sigmoid(x);
   }
   template <class T>
-  PIPE_HD static T derivative(T y) {
+  PIPE_HD static PIPE_INLINE T derivative(T y) {
     return y * (T(1) - y);
   }
 };
@@ -72,11 +74,11 @@ struct Sigmoid : activation<Sigmoid> {
 struct SiLU : activation<SiLU> {
   static constexpr bool derivative_reads_output = false;
   template <class T>
-  PIPE_HD static T forward(T x) {
+  PIPE_HD static PIPE_INLINE T forward(T x) {
     return x * math::sigmoid(x);
   }
   template <class T>
-  PIPE_HD static T derivative(T x) {
+  PIPE_HD static PIPE_INLINE T derivative(T x) {
     T const s = math::sigmoid(x);
     return s * (T(1) + x * (T(1) - s));
   }
@@ -86,19 +88,19 @@ struct SiLU : activation<SiLU> {
 struct GELU : activation<GELU> {
   static constexpr bool derivative_reads_output = false;
   template <class T>
-  PIPE_HD static T forward(T x) {
+  PIPE_HD static PIPE_INLINE T forward(T x) {
     return T(0.5) * x * (T(1) + math::tanh(inner(x)));
   }
   template <class T>
-  PIPE_HD static T derivative(T x) {
+  PIPE_HD static PIPE_INLINE T derivative(T x) {
     T const t = math::tanh(inner(x));
     T const slope = T(0.7978845608028654) * (T(1) + T(3 * 0.044715) * x * x);
-    return T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * slope;
+    return T(0.5) * ((T(1) + t) + x * (T(1) - t * t) * slope);
   }
 
  private:
   template <class T>
-  PIPE_HD static T inner(T x) {
+  PIPE_HD static PIPE_INLINE T inner(T x) {
     return T(0.7978845608028654) * x * (T(1) + T(0.044715) * x * x);  // sqrt(2 / pi)
   }
 };
@@ -107,13 +109,13 @@ struct GELU : activation<GELU> {
 struct GELUErf : activation<GELUErf> {
   static constexpr bool derivative_reads_output = false;
   template <class T>
-  PIPE_HD static T forward(T x) {
+  PIPE_HD static PIPE_INLINE T forward(T x) {
     return T(0.5) * x * (T(1) + math::erf(x * T(0.7071067811865476)));
   }
   template <class T>
-  PIPE_HD static T derivative(T x) {
-    T const density = T(0.3989422804014327) * math::exp(T(-0.5) * x * x);
-    return T(0.5) * (T(1) + math::erf(x * T(0.7071067811865476))) + x * density;
+  PIPE_HD static PIPE_INLINE T derivative(T x) {
+    T const twice_density = T(0.7978845608028654) * math::exp(T(-0.5) * x * x);
+    return T(0.5) * ((T(1) + math::erf(x * T(0.7071067811865476))) + x * twice_density);
   }
 };
 

@@ -35,7 +35,7 @@ struct adam_formula {
             T(s.epsilon)};
   }
   template <class T>
-  PIPE_HD static T apply(coefficients<T> const& c, T w, T g, T& m, T& v) {
+  PIPE_HD static PIPE_INLINE T apply(coefficients<T> const& c, T w, T g, T& m, T& v) {
     g = g * c.scale;
     if constexpr (Decoupled)
       w = w * c.decay;
@@ -62,7 +62,7 @@ struct Adam {
     return adam_formula<false>::prepare<T>(*this, c);
   }
   template <class T>
-  PIPE_HD static T apply(coefficients<T> const& c, T w, T g, T& m, T& v) {
+  PIPE_HD static PIPE_INLINE T apply(coefficients<T> const& c, T w, T g, T& m, T& v) {
     return adam_formula<false>::apply(c, w, g, m, v);
   }
 };
@@ -82,7 +82,7 @@ struct AdamW {
     return adam_formula<true>::prepare<T>(*this, c);
   }
   template <class T>
-  PIPE_HD static T apply(coefficients<T> const& c, T w, T g, T& m, T& v) {
+  PIPE_HD static PIPE_INLINE T apply(coefficients<T> const& c, T w, T g, T& m, T& v) {
     return adam_formula<true>::apply(c, w, g, m, v);
   }
 };

@@ -28,7 +28,7 @@ struct SGD {
             T(c.decays ? weight_decay : 0), T(nesterov ? momentum : 1), T(nesterov ? 1 : 0)};
   }
   template <class T>
-  PIPE_HD static T apply(coefficients<T> const& c, T w, T g, T& m) {
+  PIPE_HD static PIPE_INLINE T apply(coefficients<T> const& c, T w, T g, T& m) {
     T const d = g * c.scale + c.decay * w;
     m = c.momentum * m + d;
     return w - c.rate * (c.direct * d + c.look_ahead * m);

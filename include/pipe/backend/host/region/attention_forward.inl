@@ -60,7 +60,7 @@ void softmax_row(T* score, extent visible, extent columns, T scale, bool first, 
 /// law:       a sample's and head's result does not depend on B or the other heads. A NaN score makes its row NaN.
 /// workspace: attention_forward_workspace<T>(shape) bytes
 template <class T>
-void attention_forward(attention_shape const& shape, T scale, positions<T const> q, positions<T const> k,
+PIPE_ONE_COPY void attention_forward(attention_shape const& shape, T scale, positions<T const> q, positions<T const> k,
                        positions<T const> v, positions<T> out, T* lse, void* workspace) {
   extent const d = shape.head_size, group = shape.heads / shape.kv_heads, padded = round_up(d, lanes<T>);
   attention_parts<T> const part(shape);

@@ -70,9 +70,9 @@ struct chain {
   }
 
   /// x[0, n) at (row, column) -> stores of the steps, and the end of the chain in `result` if that is not null. n is Columns
-  /// unless Columns is 0.
+  /// unless Columns is 0. Flattened: formulas, a user's too, must be compiled for this region's instruction set.
   template <int Columns, bool HasResult, std::size_t... I>
-  static void run(arguments<T> const& a, extent row, extent column, T const* x, T* result, int n,
+  [[gnu::flatten]] static void run(arguments<T> const& a, extent row, extent column, T const* x, T* result, int n,
                   std::index_sequence<I...>) {
     T const* const in[] = {operand<int(I)>(a, row, column)..., nullptr};
     T* const out[] = {target<int(I)>(a, row, column)..., nullptr};

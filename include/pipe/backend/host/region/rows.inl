@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Kernels that reduce along rows: norms and losses, with their gradients. A row is in L1 cache between its passes.
+// Kernels that reduce along rows: norms and losses, with their gradients. A row is in L1 cache between its passes. Each function
+// is one copy for all groups, so that equal rows give equal bits wherever they are computed.
 
 namespace pp::host::PIPE_ISA {
 
@@ -47,7 +48,8 @@ T reciprocal_sqrt(T x) {
 
 /// y = (x - mean) * rstd * gamma (+ beta); statistics = {mean, rstd}. RMSNorm: mean = 0.
 template <class T>
-void norm_row(int n, bool has_mean, T epsilon, T const* x, T const* gamma, T const* beta, T* statistics, T* y) {
+PIPE_ONE_COPY void norm_row(int n, bool has_mean, T epsilon, T const* x, T const* gamma, T const* beta, T* statistics,
+                            T* y) {
   T const mean = has_mean ? row_sum<T>(n, plain_term<T>{x}) / T(n) : T(0);
   T const rstd = reciprocal_sqrt(row_sum<T>(n, square_term<T>{x, mean}) / T(n) + epsilon);
   statistics[0] = mean;
@@ -63,7 +65,8 @@ void norm_row(int n, bool has_mean, T epsilon, T const* x, T const* gamma, T con
 
 /// dx = rstd * (g - mean(g) - xhat * mean(g * xhat)), g = dy * gamma, xhat = (x - mean) * rstd. RMSNorm: without mean(g).
 template <class T>
-void norm_gradient_row(int n, bool has_mean, T const* dy, T const* x, T const* gamma, T const* statistics, T* dx) {
+PIPE_ONE_COPY void norm_gradient_row(int n, bool has_mean, T const* dy, T const* x, T const* gamma, T const* statistics,
+                                     T* dx) {
   T const mean = statistics[0], rstd = statistics[1];
   vec<T> sum_g{}, sum_gx{};
   int i = 0;
@@ -89,8 +92,8 @@ void norm_gradient_row(int n, bool has_mean, T const* dy, T const* x, T const* g
 
 /// dgamma[c] (+)= sum over rows of dy * xhat, dbeta[c] (+)= sum over rows of dy; rows in ascending order.
 template <class T>
-void norm_parameter_gradient(extent rows, int n, T const* dy, T const* x, T const* statistics, T* dgamma, T* dbeta,
-                             bool accumulate) {
+PIPE_ONE_COPY void norm_parameter_gradient(extent rows, int n, T const* dy, T const* x, T const* statistics, T* dgamma,
+                                           T* dbeta, bool accumulate) {
   int c = 0;
   for (; c + lanes<T> <= n; c += lanes<T>) {
     vec<T> sum_g{}, sum_b{};
@@ -124,7 +127,7 @@ void shifted_exp(T const* x, T top, T* out) {
 /// One row of logits[V]: returns -log softmax(x)[label], and writes the gradient, (softmax(x) - 1[label]) * scale, which
 /// may overwrite the logits. `e` has room for V elements. label -1: loss 0 and gradient 0.
 template <int N, class T>
-double cross_entropy_row(T const* x, int label, T scale, bool wants_gradient, T* e, T* gradient) {
+PIPE_ONE_COPY double cross_entropy_row(T const* x, int label, T scale, bool wants_gradient, T* e, T* gradient) {
   if (label < 0) {
     if (wants_gradient) std::memset(gradient, 0, sizeof(T) * N);
     return 0;
@@ -147,7 +150,7 @@ double cross_entropy_row(T const* x, int label, T scale, bool wants_gradient, T*
 
 /// One row of (x - target)^2: returns the sum and writes 2 (x - target) * scale.
 template <class T>
-double squared_error_row(int n, T const* x, T const* target, T scale, bool wants_gradient, T* gradient) {
+PIPE_ONE_COPY double squared_error_row(int n, T const* x, T const* target, T scale, bool wants_gradient, T* gradient) {
   double sum = 0;
   for (int i = 0; i < n; ++i) {
     T const d = x[i] - target[i];
