@@ -33,15 +33,6 @@
 #define PIPE_ONE_COPY __attribute__((noinline))
 #endif
 
-/// A value that the compiler may not merge with the operation that follows: `seal(a * b) + c` stays two roundings, so
-/// that a fused chain of formulas gives the bits of the same formulas run one by one. clang++ never contracts across
-/// expressions and needs no help; nvcc's front end knows no such barrier.
-#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
-#define PIPE_SEAL(x) __builtin_assoc_barrier(x)
-#else
-#define PIPE_SEAL(x) (x)
-#endif
-
 /// The loop that follows touches no memory through two names in a way that matters: it may be vectorised without checks.
 #if defined(__clang__)
 #define PIPE_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
