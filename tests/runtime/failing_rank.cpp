@@ -64,7 +64,7 @@ struct wrapped_machine {
       values.insert(values.end(), weights(c), weights(c) + compiled::memory.chunks[c].parameter_bytes / 4);
     return values;
   }
-  outcome train() {
+  step_result train() {
     job j;
     j.what = job::kind::train;
     j.input = data.inputs.data();

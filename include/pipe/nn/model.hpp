@@ -93,7 +93,6 @@ constexpr bool ends_in_ids() {
 /// law: every shape is checked here; a wrong model is one error whose line says which layer, what it needs and what it gets.
 template <class... Items>
 struct Model {
-  using items = layers<Items...>;
   using leaves = typename lowering<Items...>::leaves;
   static constexpr lowered measured = measure<Items...>();
   static_assert(accepted<typename decltype(diagnose<measured.fault, leaves>())::type>::value);

@@ -65,11 +65,12 @@ struct job {
   double clip_norm = 0;        ///< 0: no clipping
 };
 
-struct outcome {
-  double loss = 0;
-  double gradient_norm = 0;    ///< before clipping
+/// What a run over a mini-batch came to. An inference has seconds only, an evaluation no gradient.
+struct step_result {
+  double loss = 0;           ///< mean over the mini-batch, before the update
+  double gradient_norm = 0;  ///< global, before clipping
   double seconds = 0;
-  double bubble = 0;           ///< share of the ranks' time spent waiting for each other
+  double bubble = 0;         ///< share of the ranks' time spent waiting for each other
 };
 
 struct machine_settings {
@@ -101,7 +102,7 @@ class machine {
 
   /// Runs a job on all ranks and returns when they are done. A failure of any rank is thrown here, after all have stopped;
   /// parameters are then as before.
-  outcome run(job const& j) {
+  step_result run(job const& j) {
     board_.reset();
     arrived_.reset();
     job_ = j;
@@ -151,12 +152,12 @@ class machine {
     return s;
   }
 
+  /// Between runs there is no deadline: a trainer may be idle, and a run may take as long as its work.
+  static patience without_end(std::chrono::nanoseconds spin) { return {spin, std::chrono::hours(1'000'000)}; }
+
   void finish_run() {
-    patience forever = settings_.waiting;
-    forever.spin = std::chrono::nanoseconds(0);
-    forever.deadline = std::chrono::hours(1'000'000);
     failure_flag never{false};
-    finished_.wait(d_.ranks, forever, never);
+    finished_.wait(d_.ranks, without_end(std::chrono::nanoseconds(0)), never);
     finished_.reset();
     if (failed_.load()) {
       failed_.store(false);
@@ -165,8 +166,8 @@ class machine {
     }
   }
 
-  outcome conclude() {
-    outcome o;
+  step_result conclude() {
+    step_result o;
     o.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
     if (job_.what == job::kind::infer) return o;
     long waited = 0;
@@ -202,10 +203,8 @@ class machine {
     }
     finished_.add();
     failure_flag never{false};
-    patience forever = settings_.waiting;
-    forever.deadline = std::chrono::hours(1'000'000);
     for (;;) {
-      start_.wait(++seen, forever, never);
+      start_.wait(++seen, without_end(settings_.waiting.spin), never);
       if (job_.what == job::kind::stop) return;
       try {
         work(r, me);

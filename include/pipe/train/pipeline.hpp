@@ -24,13 +24,6 @@ struct parameter_view {
   std::span<T const> gradients;
 };
 
-struct step_result {
-  double loss = 0;           ///< mean over the mini-batch, before the update
-  double gradient_norm = 0;  ///< global, before clipping
-  double seconds = 0;
-  double bubble = 0;         ///< share of the ranks' time spent waiting for each other
-};
-
 /// What is wrong with a pipeline but for its memory. A wrong model has been reported by itself.
 template <class M, class... Options>
 constexpr auto diagnose_pipeline() {
@@ -107,18 +100,17 @@ class Pipeline {
     j.step = steps_ + 1;
     j.learning_rate = learning_rate;
     j.clip_norm = settings_.clip_norm;
-    outcome const o = machine_.run(j);
-    require_finite(o);
+    step_result const r = machine_.run(j);
+    require_finite(r);
     ++steps_;
-    return {o.loss, o.gradient_norm, o.seconds, o.bubble};
+    return r;
   }
 
   /// Loss and gradients of a mini-batch, without an update.
   step_result gradients(batch const& b) {
     job j = prepare(b, job::kind::train);
     j.updates = false;
-    outcome const o = machine_.run(j);
-    return {o.loss, o.gradient_norm, o.seconds, o.bubble};
+    return machine_.run(j);
   }
 
   /// The loss of a mini-batch. Changes nothing.
@@ -217,8 +209,8 @@ class Pipeline {
     return j;
   }
 
-  void require_finite(outcome const& o) {
-    if (std::isfinite(o.loss) && std::isfinite(o.gradient_norm)) return;
+  void require_finite(step_result const& r) {
+    if (std::isfinite(r.loss) && std::isfinite(r.gradient_norm)) return;
     std::string const which = "step " + std::to_string(steps_ + 1) + " rejected: ";
     for (int mb = 0; mb < compiled::micro_batches; ++mb)
       if (!std::isfinite(machine_.loss_of(mb)))

@@ -121,19 +121,23 @@ struct epilogue_sink {
   static constexpr group g = P::group_at(G);
   arguments<T> const& a;
 
+  explicit epilogue_sink(arguments<T> const& from) : a(from) {}
+
   template <int Columns>
   void full(extent i, extent j, int rows, T* sums, extent stride) {
-    for (int r = 0; r < rows; ++r) {
-      if constexpr (g.out[0] >= 0)
-        std::memcpy(a.at(g.out[0]) + (i + r) * g.columns + j, sums + r * stride, sizeof(T) * Columns);
-      epilogue::template run<Columns>(a, i + r, j, sums + r * stride);
-    }
+    finish<Columns>(i, j, rows, Columns, sums, stride);
   }
   void part(extent i, extent j, int rows, int columns, T* sums, extent stride) {
+    finish<0>(i, j, rows, columns, sums, stride);
+  }
+
+ private:
+  template <int Columns>
+  void finish(extent i, extent j, int rows, int columns, T* sums, extent stride) {
     for (int r = 0; r < rows; ++r) {
       if constexpr (g.out[0] >= 0)
         std::memcpy(a.at(g.out[0]) + (i + r) * g.columns + j, sums + r * stride, sizeof(T) * std::size_t(columns));
-      epilogue::template run<0>(a, i + r, j, sums + r * stride, nullptr, columns);
+      epilogue::template run<Columns>(a, i + r, j, sums + r * stride, nullptr, columns);
     }
   }
 };
