@@ -29,7 +29,7 @@ struct progress {
 
 /// A trainer of any type.
 class contender {
-public:
+ public:
   virtual ~contender() = default;
   virtual progress run(int steps) = 0;
   virtual void save(std::ofstream& file) = 0;
@@ -48,11 +48,10 @@ std::vector<T> read_all(std::string const& path) {
 /// Trains on the mini-batches in FOLDER/inputs and FOLDER/labels, one after the other, round and round.
 template <class Trainer>
 class trained : public contender {
-public:
+ public:
   trained(std::string const& folder, typename Trainer::settings const& settings)
       : inputs_(read_all<typename Trainer::input_type>(folder + "/inputs")),
-        labels_(read_all<typename Trainer::label_type>(folder + "/labels")),
-        trainer_(settings) {}
+        labels_(read_all<typename Trainer::label_type>(folder + "/labels")), trainer_(settings) {}
 
   progress run(int steps) override {
     std::size_t const in = std::size_t(Trainer::samples * Trainer::inputs_per_sample);
@@ -75,7 +74,7 @@ public:
     }
   }
 
-private:
+ private:
   std::vector<typename Trainer::input_type> inputs_;
   std::vector<typename Trainer::label_type> labels_;
   Trainer trainer_;

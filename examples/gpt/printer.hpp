@@ -11,7 +11,7 @@
 ///
 /// law: the output is valid UTF-8
 class printer {
-public:
+ public:
   void put(unsigned char c) {
     if (missing_ > 0 && c >= least_ && c <= most_) {
       held_ += char(c);
@@ -38,7 +38,7 @@ public:
     missing_ = 0;
   }
 
-private:
+ private:
   static void print(std::string const& text) {
     std::fputs(text.c_str(), stdout);
     std::fflush(stdout);

@@ -15,7 +15,7 @@
 #include <pipe/train/metrics.hpp>
 
 class progress {
-public:
+ public:
   explicit progress(long steps) : steps_(steps), every_(std::max(1L, steps / 100)) {
     bits_.reserve(std::size_t(steps));
   }
@@ -38,7 +38,7 @@ public:
     return sum / double(n);
   }
 
-private:
+ private:
   using clock = std::chrono::steady_clock;
 
   std::string text(pp::step_metrics const& m) const {

@@ -24,20 +24,10 @@ struct run {
   exact<T> q, k, v, dout, out, lse, dq, dk, dv;
 
   explicit run(attention_shape const& s)
-      : shape(s),
-        scale(T(1) / std::sqrt(static_cast<T>(s.head_size))),
-        q_columns(s.heads * s.head_size),
-        k_columns(s.kv_heads * s.head_size),
-        q_rows(s.samples * s.queries),
-        k_rows(s.samples * s.keys),
-        q(q_rows * q_columns, 1),
-        k(k_rows * k_columns, 2),
-        v(k_rows * k_columns, 3),
-        dout(q_rows * q_columns, 4),
-        out(q_rows * q_columns),
-        lse(q_rows * s.heads),
-        dq(q_rows * q_columns),
-        dk(k_rows * k_columns),
+      : shape(s), scale(T(1) / std::sqrt(static_cast<T>(s.head_size))), q_columns(s.heads * s.head_size),
+        k_columns(s.kv_heads * s.head_size), q_rows(s.samples * s.queries), k_rows(s.samples * s.keys),
+        q(q_rows * q_columns, 1), k(k_rows * k_columns, 2), v(k_rows * k_columns, 3), dout(q_rows * q_columns, 4),
+        out(q_rows * q_columns), lse(q_rows * s.heads), dq(q_rows * q_columns), dk(k_rows * k_columns),
         dv(k_rows * k_columns) {
     for (extent i = 0; i < q_rows * q_columns; ++i) q[i] *= T(4);  // so that softmax is far from uniform
   }

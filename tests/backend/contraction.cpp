@@ -22,12 +22,7 @@ struct problem {
   std::vector<double> c;
 
   problem(extent rows, extent columns, extent depth, bool a_transposed)
-      : m(rows),
-        n(columns),
-        k(depth),
-        transposed(a_transposed),
-        a(m * k, 1),
-        b(k * n, 2),
+      : m(rows), n(columns), k(depth), transposed(a_transposed), a(m * k, 1), b(k * n, 2),
         c(static_cast<std::size_t>(m * n)) {
     for (extent i = 0; i < m; ++i)
       for (extent p = 0; p < k; ++p)

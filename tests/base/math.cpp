@@ -35,18 +35,20 @@ TEST_CASE("elementary functions are accurate to a few units in the last place") 
   CHECK(worst([](float x) { return pp::math::exp(x); }, [](double x) { return std::exp(x); }, 1e-10, 87, true) < 1.5);
   CHECK(worst([](float x) { return pp::math::tanh(x); }, [](double x) { return std::tanh(x); }, 1e-30, 30, true) < 3);
   CHECK(worst([](float x) { return pp::math::erf(x); }, [](double x) { return std::erf(x); }, 1e-30, 8, true) < 3.5);
-  CHECK(worst([](float x) { return pp::math::log(x); }, [](double x) { return std::log(x); }, 1.2e-38, 3.4e38, false) < 1.5);
-  CHECK(worst([](float x) { return pp::math::sqrt(x); }, [](double x) { return std::sqrt(x); }, 1.2e-38, 3.4e38, false) < 1);
-  CHECK(worst([](float x) { return pp::math::rsqrt(x); }, [](double x) { return 1 / std::sqrt(x); }, 1.2e-38, 3.4e38, false) <
-        2);
-  CHECK(worst([](float x) { return pp::math::sigmoid(x); }, [](double x) { return 1 / (1 + std::exp(-x)); }, 1e-9, 87, true) <
-        3);
+  CHECK(worst([](float x) { return pp::math::log(x); }, [](double x) { return std::log(x); }, 1.2e-38, 3.4e38, false) <
+        1.5);
+  CHECK(worst([](float x) { return pp::math::sqrt(x); }, [](double x) { return std::sqrt(x); }, 1.2e-38, 3.4e38,
+              false) < 1);
+  CHECK(worst([](float x) { return pp::math::rsqrt(x); }, [](double x) { return 1 / std::sqrt(x); }, 1.2e-38, 3.4e38,
+              false) < 2);
+  CHECK(worst([](float x) { return pp::math::sigmoid(x); }, [](double x) { return 1 / (1 + std::exp(-x)); }, 1e-9, 87,
+              true) < 3);
 }
 
 TEST_CASE("elementary functions at the ends") {
   float const nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
-  for (float y :
-       {pp::math::exp(nan), pp::math::tanh(nan), pp::math::erf(nan), pp::math::log(nan), pp::math::sqrt(nan), pp::math::rsqrt(nan), pp::math::sigmoid(nan)})
+  for (float y : {pp::math::exp(nan), pp::math::tanh(nan), pp::math::erf(nan), pp::math::log(nan), pp::math::sqrt(nan),
+                  pp::math::rsqrt(nan), pp::math::sigmoid(nan)})
     CHECK(std::isnan(y));
   CHECK(std::isnan(pp::math::log(-1.0f)));
   CHECK(pp::math::log(0.0f) == -infinity);

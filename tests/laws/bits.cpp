@@ -89,5 +89,6 @@ TEST_CASE("runs repeat, seeds differ", "[laws]") {
   trainer a({.seed = 1}), b({.seed = 1}), c({.seed = 2});
   laws::train_alike(a, b, 3, 2);
   CHECK_FALSE(laws::same_numbers(laws::snapshot(a).values, laws::snapshot(c).values));
-  CHECK_FALSE(laws::same_numbers(laws::snapshot(trainer({.seed = 1})).values, laws::snapshot(trainer({.seed = 3})).values));
+  CHECK_FALSE(
+      laws::same_numbers(laws::snapshot(trainer({.seed = 1})).values, laws::snapshot(trainer({.seed = 3})).values));
 }

@@ -14,8 +14,8 @@ struct Activations : Model<Input<3>, Linear<17>, GELU, Linear<5, NoBias>, GELUEr
                            Linear<9>, Sigmoid, MSE> {};
 struct Norms : Model<Input<2, 3>, Linear<17>, LayerNorm, SiLU, RMSNorm, Linear<1>, Positions, Flatten, Linear<7>, ReLU,
                      Residual<Linear<3>, RMSNorm, Linear<7>, LayerNorm>, CrossEntropy> {};
-struct Attends : Model<Tokens<11, 5>, Embedding<6>, Positions, Attention<1>, Residual<LayerNorm, Attention<3, NotCausal>>,
-                       Attention<2, NoBias>, Linear<11>, CrossEntropy> {};
+struct Attends : Model<Tokens<11, 5>, Embedding<6>, Positions, Attention<1>,
+                       Residual<LayerNorm, Attention<3, NotCausal>>, Attention<2, NoBias>, Linear<11>, CrossEntropy> {};
 struct Reads : Model<Input<3, 2, 5>, Tanh, LayerNorm, Residual<Seq<ReLU, Linear<5>>, Repeat<2, Tanh, Linear<5>>>,
                      Attention<5, NoBias, NotCausal>, ReLU, MSE> {};
 

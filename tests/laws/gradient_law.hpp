@@ -27,7 +27,7 @@ struct distance {
 };
 
 struct gradient_report {
-  double worst = 0;         // over parameters, of relative() and relative_most()
+  double worst = 0;  // over parameters, of relative() and relative_most()
   int worst_parameter = -1;
   long elements = 0;
   double smallest = INFINITY;  // norm of a parameter's gradient: 0 would make the law empty
@@ -91,7 +91,8 @@ gradient_report compare_with_double(std::uint64_t seed) {
   auto truth = wide.parameters();
   for (std::size_t i = 0; i < found.size(); ++i) {
     distance d;
-    for (std::size_t e = 0; e < found[i].gradients.size(); ++e) d.add(double(found[i].gradients[e]), truth[i].gradients[e]);
+    for (std::size_t e = 0; e < found[i].gradients.size(); ++e)
+      d.add(double(found[i].gradients[e]), truth[i].gradients[e]);
     report.take(int(i), d, long(found[i].gradients.size()));
   }
   return report;

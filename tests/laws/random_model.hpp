@@ -51,7 +51,8 @@ struct chosen<C> {
 template <choice C>
   requires(C.kind >= 6)
 struct chosen<C> {
-  using plain = pp::layers<pp::GELU, pp::GELUErf, pp::Tanh, pp::SiLU, pp::Sigmoid, pp::LayerNorm, pp::RMSNorm, pp::Positions>;
+  using plain =
+      pp::layers<pp::GELU, pp::GELUErf, pp::Tanh, pp::SiLU, pp::Sigmoid, pp::LayerNorm, pp::RMSNorm, pp::Positions>;
   using type = pp::leaf_at<C.kind - 6, plain>;
 };
 inline constexpr int kinds = 14;
@@ -84,9 +85,11 @@ template <unsigned Seed, int Count, bool Ids = Seed % 2 == 0>
 struct RandomModel;
 template <unsigned Seed, int Count>
 struct RandomModel<Seed, Count, true>
-    : pp::Model<pp::Tokens<7, 3>, pp::Embedding<5>, typename RandomLayers<Seed, Count>::type, pp::Linear<4>, pp::CrossEntropy> {};
+    : pp::Model<pp::Tokens<7, 3>, pp::Embedding<5>, typename RandomLayers<Seed, Count>::type, pp::Linear<4>,
+                pp::CrossEntropy> {};
 template <unsigned Seed, int Count>
 struct RandomModel<Seed, Count, false>
-    : pp::Model<pp::Input<2, 4>, pp::Linear<5>, typename RandomLayers<Seed, Count>::type, pp::Flatten, pp::Positions, pp::MSE> {};
+    : pp::Model<pp::Input<2, 4>, pp::Linear<5>, typename RandomLayers<Seed, Count>::type, pp::Flatten, pp::Positions,
+                pp::MSE> {};
 
 }  // namespace laws

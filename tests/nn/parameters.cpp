@@ -21,9 +21,10 @@ constexpr long parameters_of() {
 /// GPT-2 of N blocks, width C, context T, vocabulary V. Its head is a Linear of its own with a bias; OpenAI's is the embedding
 /// table used a second time.
 template <int N, int C, int Heads, int T, int V>
-using Gpt2 = Model<Tokens<V, T>, Embedding<C>, Positions,
-                   Repeat<N, Residual<LayerNorm, Attention<Heads>>, Residual<LayerNorm, Linear<4 * C>, GELU, Linear<C>>>,
-                   LayerNorm, Linear<V>, CrossEntropy>;
+using Gpt2 =
+    Model<Tokens<V, T>, Embedding<C>, Positions,
+          Repeat<N, Residual<LayerNorm, Attention<Heads>>, Residual<LayerNorm, Linear<4 * C>, GELU, Linear<C>>>,
+          LayerNorm, Linear<V>, CrossEntropy>;
 struct Gpt2Small : Gpt2<12, 768, 12, 1024, 50257> {};
 
 constexpr long blocks(long n, long c) {
@@ -34,8 +35,8 @@ constexpr long published = 50257L * 768 + 1024L * 768 + blocks(12, 768) + 2 * 76
 static_assert(published == 124'439'808);
 static_assert(parameters_of<Gpt2Small>() == published + 768L * 50257 + 50257);
 
-struct All : Model<Tokens<31, 9>, Embedding<40>, Positions, Attention<4, NoBias>, LayerNorm, RMSNorm, Linear<50, NoBias>, Linear<20>,
-                   CrossEntropy> {};
+struct All : Model<Tokens<31, 9>, Embedding<40>, Positions, Attention<4, NoBias>, LayerNorm, RMSNorm,
+                   Linear<50, NoBias>, Linear<20>, CrossEntropy> {};
 static_assert(parameters_of<All>() == 31 * 40 + 9 * 40 + (40 * 120 + 40 * 40) + 2 * 40 + 40 + 40 * 50 + (50 * 20 + 20));
 
 template <int N>

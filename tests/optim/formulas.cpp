@@ -63,7 +63,8 @@ void ten_steps(Optimizer const& o, Reference const& fresh, double clip_norm = 0)
   for (long step = 1; step <= 10; ++step) {
     laws::sample_batch<trainer> const data(std::uint64_t(step) + 20);
     auto const result = t.step(data.view());
-    double const scale = clip_norm > 0 && result.gradient_norm > clip_norm ? clip_norm / (result.gradient_norm + 1e-6) : 1;
+    double const scale =
+        clip_norm > 0 && result.gradient_norm > clip_norm ? clip_norm / (result.gradient_norm + 1e-6) : 1;
     double squares = 0;
     for (std::size_t i = 0; i < parameters.size(); ++i)
       for (std::size_t e = 0; e < expected[i].size(); ++e) {

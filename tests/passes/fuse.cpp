@@ -23,7 +23,8 @@ std::string words(int list) {
     auto const steps = [&](auto const& chain) {
       if (chain.empty()) return;
       text += "[";
-      for (step const& s : chain) text += std::string(&s == chain.begin() ? "" : " ") + name_of(s.kind) + (s.store >= 0 ? "*" : "");
+      for (step const& s : chain)
+        text += std::string(&s == chain.begin() ? "" : " ") + name_of(s.kind) + (s.store >= 0 ? "*" : "");
       text += "]";
     };
     text += i > 0 ? ", " : "";
@@ -45,15 +46,16 @@ template <class C>
 void laws_hold() {
   for (int list = 0; list < 3; ++list) {
     op const* const ops = C::ops(list);
-    int const count = list == 0 ? C::forward.size.ops : list == 1 ? C::gradient_sizes.input_ops : C::gradient_sizes.weight_ops;
+    int const count = list == 0   ? C::forward.size.ops
+                      : list == 1 ? C::gradient_sizes.input_ops
+                                  : C::gradient_sizes.weight_ops;
     int at = 0;
     for (int i = 0; i < C::segment_count(list); ++i) {
       segment const& s = C::segment_at(list, i);
       CHECK(s.begin == at);
       CHECK(s.end > s.begin);
       at = s.end;
-      for (int k = s.begin; k < s.end; ++k)
-        CHECK(C::stage_of_unit[ops[k].unit] == C::stage_of_unit[ops[s.begin].unit]);
+      for (int k = s.begin; k < s.end; ++k) CHECK(C::stage_of_unit[ops[k].unit] == C::stage_of_unit[ops[s.begin].unit]);
       CHECK(C::describe(list, i).shape == C::group_at(C::first_group[list] + s.group));
     }
     CHECK(at == count);
@@ -76,7 +78,8 @@ TEST_CASE("bias and activation join the matmul that feeds them", "[passes]") {
   CHECK(words<compiled<Mlp>>(0) == "matmul[bias* map*], matmul[bias map*], matmul[bias*], squared_error*");
   CHECK(words<compiled<Mlp>>(1) == "matmul_input_gradient[map_gradient*], matmul_input_gradient[map_gradient*]");
   CHECK(words<compiled<Mlp>>(2) ==
-        "[bias_gradient*]matmul_weight_gradient*, [bias_gradient*]matmul_weight_gradient*, [bias_gradient*]matmul_weight_gradient*");
+        "[bias_gradient*]matmul_weight_gradient*, [bias_gradient*]matmul_weight_gradient*, "
+        "[bias_gradient*]matmul_weight_gradient*");
 }
 TEST_CASE("a residual add joins the contraction before it, and in backward the norm", "[passes]") {
   CHECK(words<compiled<Normed>>(0) == "matmul[bias*], norm*, matmul[bias add*], squared_error*");
@@ -96,5 +99,6 @@ TEST_CASE("nothing joins across another look at the numbers", "[passes]") {
   CHECK(words<cut>(0) == "matmul[bias*], pointwise[map*], matmul[bias*], squared_error*");
 }
 TEST_CASE("the laws of fusion hold on random models", "[passes]") {
-  random_model<31>(), random_model<32>(), random_model<33>(), random_model<34>(), random_model<35>(), random_model<36>();
+  random_model<31>(), random_model<32>(), random_model<33>(), random_model<34>(), random_model<35>(),
+      random_model<36>();
 }

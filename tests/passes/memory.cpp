@@ -39,8 +39,9 @@ void parts_do_not_overlap() {
       for (ring const& of : {c.records, c.pending, c.boundary, c.gradient}) add(of.offset, of.bytes());
     }
     [&]<int... S>(std::integer_sequence<int, S...>) {
-      ((C::memory.chunks[S].rank == r ? void(most_scratch = std::max(most_scratch, C::passes::template layout<S>.bytes.scratch))
-                                      : void()),
+      ((C::memory.chunks[S].rank == r
+            ? void(most_scratch = std::max(most_scratch, C::passes::template layout<S>.bytes.scratch))
+            : void()),
        ...);
     }(std::make_integer_sequence<int, C::stages>{});
     add(rank.scratch, most_scratch);
@@ -97,13 +98,14 @@ void random_model() {
 
 struct EndsInPositions : Model<Input<3>, Linear<5>, Tanh, Linear<4>, Positions, Positions, MSE> {};
 struct Gpt : Model<Tokens<11, 5>, Embedding<6>, Positions,
-                   Repeat<3, Residual<LayerNorm, Attention<2>>, Residual<LayerNorm, Linear<24>, GELU, Linear<6>>>, LayerNorm,
-                   Linear<11>, CrossEntropy> {};
+                   Repeat<3, Residual<LayerNorm, Attention<2>>, Residual<LayerNorm, Linear<24>, GELU, Linear<6>>>,
+                   LayerNorm, Linear<11>, CrossEntropy> {};
 
 }  // namespace
 
 TEST_CASE("every launch of a random model finds its operands", "[passes]") {
-  random_model<21>(), random_model<22>(), random_model<23>(), random_model<24>(), random_model<25>(), random_model<26>();
+  random_model<21>(), random_model<22>(), random_model<23>(), random_model<24>(), random_model<25>(),
+      random_model<26>();
 }
 TEST_CASE("every launch of models with special cuts finds its operands", "[passes]") {
   check<compiled<EndsInPositions, Stages<5>>>();
@@ -117,8 +119,8 @@ TEST_CASE("values share scratch where their lifetimes allow it", "[passes]") {
   scratch_room<8> room;
   CHECK(room.allocate(64, 0, 2) == 0);
   CHECK(room.allocate(128, 0, 1) == 64);
-  CHECK(room.allocate(64, 1, 3) == 192);   // the second is still read by launch 1
-  CHECK(room.allocate(128, 2, 2) == 64);   // its place is free now
+  CHECK(room.allocate(64, 1, 3) == 192);  // the second is still read by launch 1
+  CHECK(room.allocate(128, 2, 2) == 64);  // its place is free now
   CHECK(room.allocate(64, 3, 3) == 0);
   CHECK(room.peak == 256);
 }

@@ -31,8 +31,9 @@ struct findings {
   std::string problem;
   void must(bool fine, char const* what, int stage, operand x, address a) {
     if (fine || !problem.empty()) return;
-    problem = std::string(what) + ": stage " + std::to_string(stage) + ", operand " + std::to_string(x.index) + " of space " +
-              std::to_string(int(x.where)) + ", region " + std::to_string(int(a.where)) + " at " + std::to_string(a.offset);
+    problem = std::string(what) + ": stage " + std::to_string(stage) + ", operand " + std::to_string(x.index) +
+              " of space " + std::to_string(int(x.where)) + ", region " + std::to_string(int(a.where)) + " at " +
+              std::to_string(a.offset);
   }
 };
 
@@ -76,13 +77,16 @@ struct call {
 /// Reads first, then writes. A kernel writes rows while it still reads others: no operand may lie where a result goes. (A loss
 /// may: it reads a row before it writes it.)
 inline void execute(findings& f, contents& memory, int stage, call const& c) {
-  auto const outside = [&](int k) { return c.with[std::size_t(k)].where == space::input || c.with[std::size_t(k)].where == space::label; };
+  auto const outside = [&](int k) {
+    return c.with[std::size_t(k)].where == space::input || c.with[std::size_t(k)].where == space::label;
+  };
   int const count = int(c.with.size());
   f.must(count == c.g.slots, "operands do not fit the group", stage, operand{}, address{});
   for (int k = 0; k < count; ++k) {
     operand const x = c.with[std::size_t(k)];
     if (outside(k))
-      f.must(c.resolved[k].where == (x.where == space::input ? region::input : region::label), "is elsewhere", stage, x, c.resolved[k]);
+      f.must(c.resolved[k].where == (x.where == space::input ? region::input : region::label), "is elsewhere", stage, x,
+             c.resolved[k]);
     else if (!writes(c.g, k))
       read(f, memory, stage, x, c.resolved[k], c.bytes[k]);
   }
@@ -90,8 +94,8 @@ inline void execute(findings& f, contents& memory, int stage, call const& c) {
     if (!writes(c.g, k)) continue;
     for (int other = 0; other < count; ++other)
       if (!writes(c.g, other) && !outside(other) && !is_loss(c.g.anchor))
-        f.must(!overlap(stage, c.resolved[k], c.bytes[k], c.resolved[other], c.bytes[other]), "lies on what the same launch reads", stage,
-               c.with[std::size_t(k)], c.resolved[k]);
+        f.must(!overlap(stage, c.resolved[k], c.bytes[k], c.resolved[other], c.bytes[other]),
+               "lies on what the same launch reads", stage, c.with[std::size_t(k)], c.resolved[k]);
     write(f, memory, stage, c.with[std::size_t(k)], c.resolved[k], c.bytes[k], c.room[k]);
   }
 }
@@ -112,7 +116,8 @@ class run : public findings {
         write(*this, memory_, S, x, address{region::gradient_out, 0}, bytes_of(x), room<S>(region::gradient_out));
       }
     });
-    if constexpr (C::splits_backward) stages([&]<int S>() { launch_all<S, program::backward_weight>(); });  // as late as can be
+    if constexpr (C::splits_backward)
+      stages([&]<int S>() { launch_all<S, program::backward_weight>(); });  // as late as can be
     stages([&]<int S>() {
       for (int i = C::ranges[S].parameters[0]; i < C::ranges[S].parameters[1]; ++i) {
         operand const x{space::parameter_gradient, i};
@@ -125,8 +130,9 @@ class run : public findings {
  private:
   template <class Use>
   static void stages(Use use) {
-    [&]<int... S>(std::integer_sequence<int, S...>) { (use.template operator()<S>(), ...); }
-    (std::make_integer_sequence<int, C::stages>{});
+    [&]<int... S>(std::integer_sequence<int, S...>) {
+      (use.template operator()<S>(), ...);
+    }(std::make_integer_sequence<int, C::stages>{});
   }
 
   template <int S>
@@ -164,7 +170,8 @@ class run : public findings {
 
   template <int S, program P>
   void launch_all() {
-    std::erase_if(memory_, [](auto const& m) { return std::get<0>(m.first) == S && std::get<1>(m.first) == region::scratch; });
+    std::erase_if(memory_,
+                  [](auto const& m) { return std::get<0>(m.first) == S && std::get<1>(m.first) == region::scratch; });
     auto const& resolved = C::template launches<S, P>;
     auto const& order = C::template order<S, P>;
     for (int i = 0; i < order.size(); ++i, ++launches) {

@@ -66,7 +66,8 @@ costs random_costs(std::uint64_t seed, int layers, long limit) {
 
 TEST_CASE("the partition by cost is optimal", "[passes]") {
   for (int layers = 1; layers <= 10; ++layers)
-    for (std::uint64_t seed = 0; seed < 40; ++seed) check(random_costs(seed + 100 * std::uint64_t(layers), layers, seed % 2 ? 10 : 1000));
+    for (std::uint64_t seed = 0; seed < 40; ++seed)
+      check(random_costs(seed + 100 * std::uint64_t(layers), layers, seed % 2 ? 10 : 1000));
   for (std::uint64_t seed = 0; seed < 5; ++seed) check(random_costs(seed, 12, 50));
 }
 

@@ -14,8 +14,9 @@ using namespace pp;
 namespace {
 
 auto says(std::string const& text) {
-  return Predicate<std::exception>([text](std::exception const& e) { return std::string(e.what()).find(text) != std::string::npos; },
-                                   "says: " + text);
+  return Predicate<std::exception>(
+      [text](std::exception const& e) { return std::string(e.what()).find(text) != std::string::npos; },
+      "says: " + text);
 }
 
 /// Steps of two trainers, one of which is asked for something impossible in between.
@@ -41,8 +42,9 @@ TEST_CASE("a loss that is not finite rejects the step", "[runtime]") {
   for (float const bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     survives<tiny::Regression>([&](auto& trainer, auto data) {
       data.inputs[13] = bad;  // of the third micro-batch
-      CHECK_THROWS_MATCHES(trainer.step(data.view()), not_finite, says("step " + std::to_string(trainer.steps() + 1)) &&
-                                                                       (says("loss of micro-batch 2") || says("gradient")));
+      CHECK_THROWS_MATCHES(
+          trainer.step(data.view()), not_finite,
+          says("step " + std::to_string(trainer.steps() + 1)) && (says("loss of micro-batch 2") || says("gradient")));
       trainer.evaluate(data.view());
     });
     survives<tiny::Regression>([&](auto& trainer, auto data) {
@@ -97,7 +99,8 @@ TEST_CASE("data that does not fit is refused by name and position", "[runtime]")
     CHECK_THROWS_MATCHES(trainer.step(data.view()), data_error, says("labels") && says("15 numbers, got 16"));
     CHECK_THROWS_MATCHES(trainer.step({}), data_error, says("got 0"));
     std::vector<float> outputs(74);
-    CHECK_THROWS_MATCHES(trainer.forward(data.inputs, outputs), data_error, says("outputs") && says("75 numbers, got 74"));
+    CHECK_THROWS_MATCHES(trainer.forward(data.inputs, outputs), data_error,
+                         says("outputs") && says("75 numbers, got 74"));
   });
 }
 

@@ -57,7 +57,9 @@ struct wrapped_machine {
     }
     m.parameters_changed();
   }
-  float* weights(int chunk) { return reinterpret_cast<float*>(m.memory(chunk) + compiled::memory.chunks[chunk].values); }
+  float* weights(int chunk) {
+    return reinterpret_cast<float*>(m.memory(chunk) + compiled::memory.chunks[chunk].values);
+  }
   std::vector<float> all() {
     std::vector<float> values;
     for (int c = 0; c < compiled::stages; ++c)
@@ -136,7 +138,8 @@ TEST_CASE("the message says who waited for what", "[runtime]") {
     FAIL("no exception");
   } catch (rank_error const& e) {
     std::string const text = e.what();
-    CHECK((text.find("waited in vain for chunk 1") != std::string::npos || text.find("waited in vain for chunk 2") != std::string::npos));
+    CHECK((text.find("waited in vain for chunk 1") != std::string::npos ||
+           text.find("waited in vain for chunk 2") != std::string::npos));
     CHECK(text.find("micro-batch") != std::string::npos);
   }
   in_trouble(trouble::none, -1);

@@ -24,7 +24,8 @@ TEST_CASE("200 calls in random order give the bits of one rank", "[runtime]") {
   tiny::OneRank one;
   tiny::SevenRanks seven;
   tiny::TwoChunks two;
-  std::vector<float> outputs(std::size_t(tiny::OneRank::samples * tiny::OneRank::outputs_per_sample)), others(outputs.size());
+  std::vector<float> outputs(std::size_t(tiny::OneRank::samples * tiny::OneRank::outputs_per_sample)),
+      others(outputs.size());
   for (std::uint64_t call = 0; call < 200; ++call) {
     laws::sample_batch<tiny::OneRank> const data(call);
     auto const everywhere = [&](auto ask) {

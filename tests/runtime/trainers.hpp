@@ -15,10 +15,11 @@ struct Numbers : pp::Model<pp::Input<3>, pp::Linear<4>, pp::Tanh, pp::Linear<6>,
 
 using OneRank = pp::Pipeline<Words, pp::PortableHost, pp::AdamW, pp::MicroBatches<5>>;
 using SevenRanks = pp::Pipeline<Words, pp::PortableHost, pp::AdamW, pp::MicroBatches<5>, pp::Stages<7>>;
-using LateWeights = pp::Pipeline<Words, pp::PortableHost, pp::AdamW, pp::MicroBatches<5>, pp::Stages<3>, laws::LateWeights>;
+using LateWeights =
+    pp::Pipeline<Words, pp::PortableHost, pp::AdamW, pp::MicroBatches<5>, pp::Stages<3>, laws::LateWeights>;
 using TwoChunks = pp::Pipeline<Words, pp::PortableHost, pp::AdamW, pp::MicroBatches<5>, pp::Stages<4>,
                                laws::ManyChunks<pp::placement::loop, 2>>;
-using Regression = pp::Pipeline<Numbers, pp::PortableHost, pp::SGD, pp::MicroBatches<4>, pp::MicroBatchSize<2>, pp::Stages<3>,
-                                pp::Cut<2, 3>>;
+using Regression = pp::Pipeline<Numbers, pp::PortableHost, pp::SGD, pp::MicroBatches<4>, pp::MicroBatchSize<2>,
+                                pp::Stages<3>, pp::Cut<2, 3>>;
 
 }  // namespace tiny

@@ -56,7 +56,7 @@ TEST_CASE("a failure wakes everybody who waits", "[runtime]") {
 TEST_CASE("values pass between threads in both directions", "[runtime]") {
   in_process board(2, {.spin = 0ns});
   failure_flag failed{false};
-  int constexpr rounds = 3000;
+  constexpr int rounds = 3000;
   std::vector<long> there(rounds), back(rounds);  // plain memory: the board orders the accesses
   std::thread other([&] {
     for (int i = 0; i < rounds; ++i) {
@@ -69,7 +69,8 @@ TEST_CASE("values pass between threads in both directions", "[runtime]") {
   for (int i = 0; i < rounds; ++i) {
     there[std::size_t(i)] = i + 7;
     board.publish(0, milestone::forward, i);
-    right = right && board.wait(1, milestone::input_gradient, i, failed) == waited::done && back[std::size_t(i)] == 2 * (i + 7);
+    right = right && board.wait(1, milestone::input_gradient, i, failed) == waited::done &&
+            back[std::size_t(i)] == 2 * (i + 7);
   }
   other.join();
   CHECK(right);

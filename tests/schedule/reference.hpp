@@ -32,16 +32,11 @@ using result = std::tuple<char, int, int>;
 
 inline std::set<result> results_of(action const& a) {
   switch (a.kind) {
-    case action_kind::forward:
-      return {{'F', a.chunk, a.micro_batch}};
-    case action_kind::backward_input:
-      return {{'B', a.chunk, a.micro_batch}};
-    case action_kind::backward_weight:
-      return {{'W', a.chunk, a.micro_batch}};
-    case action_kind::backward:
-      return {{'B', a.chunk, a.micro_batch}, {'W', a.chunk, a.micro_batch}};
-    default:
-      return {};
+    case action_kind::forward: return {{'F', a.chunk, a.micro_batch}};
+    case action_kind::backward_input: return {{'B', a.chunk, a.micro_batch}};
+    case action_kind::backward_weight: return {{'W', a.chunk, a.micro_batch}};
+    case action_kind::backward: return {{'B', a.chunk, a.micro_batch}, {'W', a.chunk, a.micro_batch}};
+    default: return {};
   }
 }
 
@@ -59,18 +54,12 @@ inline std::set<result> needs_of(action const& a, int chunks) {
 inline long duration(many_costs const& problem, action const& a) {
   auto const& cost = problem.costs[static_cast<std::size_t>(a.chunk)];
   switch (a.kind) {
-    case action_kind::forward:
-      return cost.forward;
-    case action_kind::recompute:
-      return cost.forward;
-    case action_kind::backward_input:
-      return cost.backward_input;
-    case action_kind::backward_weight:
-      return cost.backward_weight;
-    case action_kind::backward:
-      return cost.backward_input + cost.backward_weight;
-    default:
-      return 0;
+    case action_kind::forward: return cost.forward;
+    case action_kind::recompute: return cost.forward;
+    case action_kind::backward_input: return cost.backward_input;
+    case action_kind::backward_weight: return cost.backward_weight;
+    case action_kind::backward: return cost.backward_input + cost.backward_weight;
+    default: return 0;
   }
 }
 
@@ -159,11 +148,11 @@ inline bool is_right(many_costs const& problem, pp::dynamic_table const& table) 
 
 /// Chance, with the same course in every run of the tests.
 class dice {
-public:
+ public:
   explicit dice(unsigned seed) : engine_(seed) {}
   int operator()(int from, int to) { return from + static_cast<int>(engine_() % static_cast<unsigned>(to - from + 1)); }
 
-private:
+ private:
   std::mt19937 engine_;
 };
 

@@ -174,15 +174,9 @@ TEST_CASE("every mutation of a right table is caught, or right again", "[validat
     int const at = any(), other = any();
     auto const mutation = static_cast<change>(roll(0, 4));
     switch (mutation) {
-      case change::drop:
-        row.erase(row.begin() + at);
-        break;
-      case change::repeat:
-        row.insert(row.begin() + other, action(row[static_cast<std::size_t>(at)]));
-        break;
-      case change::swap:
-        std::swap(row[static_cast<std::size_t>(at)], row[static_cast<std::size_t>(other)]);
-        break;
+      case change::drop: row.erase(row.begin() + at); break;
+      case change::repeat: row.insert(row.begin() + other, action(row[static_cast<std::size_t>(at)])); break;
+      case change::swap: std::swap(row[static_cast<std::size_t>(at)], row[static_cast<std::size_t>(other)]); break;
       case change::move: {
         action const a = row[static_cast<std::size_t>(at)];
         row.erase(row.begin() + at);

@@ -31,11 +31,14 @@ static_assert(Even1F1B<4, 8>::plan.imbalance < 1.1 && Even1F1B<4, 8>::plan.imbal
 using four = Even1F1B<4, 8>;
 static_assert(four::plan.stage_count == 4 && four::plan.rank_count == 4);
 static_assert(four::plan.micro_batches == 8 && four::plan.micro_batch_size == 1 && four::samples == 8);
-static_assert(four::plan.stages[0].first_layer == 0 && four::plan.stages[0].end_layer == 2 && four::plan.stages[3].end_layer == 8);
-static_assert(four::plan.stages[1].rank == 1 && four::plan.stages[1].in == shape(64) && four::plan.stages[1].out == shape(64));
+static_assert(four::plan.stages[0].first_layer == 0 && four::plan.stages[0].end_layer == 2 &&
+              four::plan.stages[3].end_layer == 8);
+static_assert(four::plan.stages[1].rank == 1 && four::plan.stages[1].in == shape(64) &&
+              four::plan.stages[1].out == shape(64));
 static_assert(four::plan.parameters == 8 * (64 * 64 + 64));
 static_assert(four::plan.stages[2].parameters == 2 * (64 * 64 + 64));
-static_assert(four::plan.stages[0].in_flight == 4 && four::plan.stages[3].in_flight == 1 && four::plan.peak_in_flight == 4);
+static_assert(four::plan.stages[0].in_flight == 4 && four::plan.stages[3].in_flight == 1 &&
+              four::plan.peak_in_flight == 4);
 static_assert(Even1F1B<4, 8, GPipe>::plan.peak_in_flight == 8);
 
 // Exact sizes, where they can be written down: one Linear of 16 x 16, everything a multiple of a cache line.
@@ -44,8 +47,8 @@ using tiny = Pipeline<Tiny, SGD, PortableHost, MicroBatchSize<2>>;
 static_assert(tiny::plan.stages[0].parameter_bytes == 4 * (16 * 16 + 16));
 static_assert(tiny::plan.stages[0].gradient_bytes == 4 * (16 * 16 + 16));
 static_assert(tiny::plan.stages[0].optimizer_bytes == 4 * (16 * 16 + 16));
-static_assert(tiny::plan.stages[0].transposed_bytes == 0);        // nobody asks for the input's gradient
-static_assert(tiny::plan.stages[0].saved_bytes == 2 * 16 * 4);    // the output, which its gradient overwrites
+static_assert(tiny::plan.stages[0].transposed_bytes == 0);      // nobody asks for the input's gradient
+static_assert(tiny::plan.stages[0].saved_bytes == 2 * 16 * 4);  // the output, which its gradient overwrites
 static_assert(tiny::plan.stages[0].boundary_bytes == 0);
 static_assert(tiny::plan.stages[0].forward_flops == 2 * (2 * 16 * 16 + 16 + 8 * 16));
 static_assert(Pipeline<Tiny, AdamW, PortableHost>::plan.stages[0].optimizer_bytes == 2 * 4 * (16 * 16 + 16));
@@ -54,8 +57,8 @@ static_assert(Pipeline<Tiny, SGD, FP64, PortableHost>::plan.stages[0].parameter_
 // However many blocks, the kernels are those of two: the first, and all others.
 template <int N>
 struct Gpt : Model<Tokens<96, 32>, Embedding<48>, Positions,
-                   Repeat<N, Residual<LayerNorm, Attention<4>>, Residual<LayerNorm, Linear<192>, GELU, Linear<48>>>, LayerNorm,
-                   Linear<96>, CrossEntropy> {};
+                   Repeat<N, Residual<LayerNorm, Attention<4>>, Residual<LayerNorm, Linear<192>, GELU, Linear<48>>>,
+                   LayerNorm, Linear<96>, CrossEntropy> {};
 template <int N, class... More>
 using compiled = compiled_pipeline<Gpt<N>, option_set<PortableHost, More...>>;
 static_assert(compiled<2>::groups == compiled<96>::groups);

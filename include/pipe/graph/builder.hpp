@@ -85,8 +85,7 @@ class builder {
   /// A parameter of rows x columns (a vector has one row).
   constexpr operand parameter(int rows, int columns, initializer initial, bool decays) {
     if constexpr (keeps)
-      graph_.parameters[sizes_.parameters] =
-          pp::parameter{rows, columns, unit_, short(leaf_), initial, decays, false};
+      graph_.parameters[sizes_.parameters] = pp::parameter{rows, columns, unit_, short(leaf_), initial, decays, false};
     return operand{space::parameter, sizes_.parameters++};
   }
 
@@ -94,27 +93,29 @@ class builder {
   constexpr handle lookup(handle ids, operand table, int vocabulary, int width) {
     shape form = ids.form;
     form.extent[form.rank++] = width;
-    return push(op_kind::lookup, form, {ids.at, table}, vocabulary);
+    return push(op_kind::lookup, form, {ids.at, table}, {.inner = vocabulary});
   }
   /// x[R, K] and w[K, N] -> [R, N]
   constexpr handle matmul(handle x, operand w, int columns) {
-    return push(op_kind::matmul, x.form.with_columns(columns), {x.at, w}, x.form.columns());
+    return push(op_kind::matmul, x.form.with_columns(columns), {x.at, w}, {.inner = x.form.columns()});
   }
   constexpr handle bias(handle x, operand b) { return push(op_kind::bias, x.form, {x.at, b}); }
   constexpr handle row_bias(handle x, operand table) { return push(op_kind::row_bias, x.form, {x.at, table}); }
   /// The formula of the layer being described, element by element. `reads_output`: see concept formula.
-  constexpr handle map(handle x, bool reads_output) { return push(op_kind::map, x.form, {x.at}, 0, reads_output); }
+  constexpr handle map(handle x, bool reads_output) {
+    return push(op_kind::map, x.form, {x.at}, {.flag = reads_output});
+  }
   constexpr handle add(handle x, handle z) { return push(op_kind::add, x.form, {x.at, z.at}); }
   /// Normalises each row; beta may be absent. `has_mean`: LayerNorm, else RMSNorm.
   constexpr handle norm(handle x, operand gamma, operand beta, bool has_mean, float epsilon) {
-    handle const y = push(op_kind::norm, x.form, {x.at, gamma, beta}, 0, has_mean, epsilon);
+    handle const y = push(op_kind::norm, x.form, {x.at, gamma, beta}, {.flag = has_mean, .epsilon = epsilon});
     second_output(2L * x.form.rows());
     return y;
   }
   /// qkv[R, 3C] -> [R, C] with `heads` heads.
   constexpr handle attention(handle qkv, int heads, bool causal) {
-    handle const y =
-        push(op_kind::attention, qkv.form.with_columns(qkv.form.columns() / 3), {qkv.at}, heads, causal);
+    handle const y = push(op_kind::attention, qkv.form.with_columns(qkv.form.columns() / 3), {qkv.at},
+                          {.inner = heads, .flag = causal});
     second_output(long(heads) * qkv.form.rows());
     return y;
   }
@@ -137,6 +138,7 @@ class builder {
   constexpr void complain(fault_kind what, int leaf, shape expected, shape found) {
     if (ok()) fault_ = model_fault{what, position_, leaf, expected, found};
   }
+
  private:
   constexpr void begin_unit(int leaf) {
     ++unit_;
@@ -158,23 +160,38 @@ class builder {
       graph_.units[unit_].out = current_.form;
     }
   }
-  struct inputs {
-    operand a{}, b{}, c{};
+  /// What an op has beside its kind, its shape and its operands; see op.
+  struct details {
+    int inner = 0, groups = 0, keys = 0;
+    bool flag = false;
+    float epsilon = 0, amount = 0;
   };
-  constexpr handle push(op_kind kind, shape form, inputs in, int inner = 0, bool flag = false, float epsilon = 0) {
+  struct inputs {
+    operand a{}, b{}, c{}, d{};
+  };
+  constexpr handle push(op_kind kind, shape form, inputs in, details const& with = details{}) {
     operand const out = new_value(form.elements());
-    if constexpr (keeps)
-      graph_.ops[sizes_.ops] = op{kind,
-                                  unit_,
-                                  short(leaf_),
-                                  {in.a, in.b, in.c, operand{}},
-                                  {out, operand{}},
-                                  form.rows(),
-                                  form.columns(),
-                                  inner,
-                                  flag,
-                                  epsilon,
-                                  sizes_.ops};
+    if constexpr (keeps) {
+      op o{};
+      o.kind = kind;
+      o.unit = unit_;
+      o.leaf = short(leaf_);
+      o.in[0] = in.a;
+      o.in[1] = in.b;
+      o.in[2] = in.c;
+      o.in[3] = in.d;
+      o.out[0] = out;
+      o.rows = form.rows();
+      o.columns = form.columns();
+      o.inner = with.inner;
+      o.groups = with.groups;
+      o.keys = with.keys;
+      o.flag = with.flag;
+      o.epsilon = with.epsilon;
+      o.amount = with.amount;
+      o.origin = sizes_.ops;
+      graph_.ops[sizes_.ops] = o;
+    }
     ++sizes_.ops;
     return handle{out, form, false};
   }

@@ -25,8 +25,7 @@ constexpr cost cost_of(op const& o) {
   switch (o.kind) {
     case op_kind::matmul:
     case op_kind::matmul_input_gradient:
-    case op_kind::matmul_weight_gradient:
-      return {2 * results * o.inner, 4 * (results + long(o.rows) * o.inner)};
+    case op_kind::matmul_weight_gradient: return {2 * results * o.inner, 4 * (results + long(o.rows) * o.inner)};
     // Scores and their product with V: 4 T^2 C, half of it when causal; backward has five such products instead of two.
     case op_kind::attention: return {(o.flag ? 2 : 4) * results * o.rows + 8 * results, 16 * results};
     case op_kind::attention_gradient: return {(o.flag ? 5 : 10) * results * o.rows + 8 * results, 32 * results};

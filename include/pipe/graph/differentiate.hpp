@@ -22,7 +22,7 @@ struct gradient_graph {
   op input_ops[Size.input_ops + 1];
   op weight_ops[Size.weight_ops + 1];
   value values[Size.values + 1];
-  operand entering[Forward.units + 1];   // [u]: gradient of what unit u reads from the units before it
+  operand entering[Forward.units + 1];      // [u]: gradient of what unit u reads from the units before it
   bool transposed[Forward.parameters + 1];  // an input gradient reads this parameter transposed
 };
 
@@ -118,8 +118,8 @@ class differentiator {
     d.in[1] = in.b;
     d.in[2] = in.c;
     d.in[3] = in.d;
-    d.out[0] = operand{};
-    d.out[1] = operand{};
+    d.in[4] = d.in[5] = operand{};
+    for (operand& out : d.out) out = operand{};
     return d;
   }
   constexpr void weight(op_kind kind, op const& o, inputs in, operand p, operand second = operand{}) {

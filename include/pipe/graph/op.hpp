@@ -87,7 +87,7 @@ constexpr operand value_operand(int index) { return operand{space::value, index}
 /// One operation. `leaf` names the layer type it came from (an index into the model's leaf types): messages print it, and a
 /// map takes its formula from it.
 struct op {
-  static constexpr int max_in = 4, max_out = 2;
+  static constexpr int max_in = 6, max_out = 3;
 
   op_kind kind;
   short unit;  // the top-level layer, counted from 0 in the opened list: where the model may be cut
@@ -97,9 +97,12 @@ struct op {
   int rows;     // R, per sample
   int columns;  // width of the result
   int inner;    // K of a contraction, H of an attention, V of a lookup
+  int groups;   // attention: heads of keys and values
+  int keys;     // attention: rows of keys and values
   bool flag;    // attention: causal; norm: has a mean (LayerNorm, not RMSNorm); map: derivative is a function of y
   float epsilon;
-  int origin;  // the forward op that this one is, or differentiates
+  float amount;  // a ratio or a threshold that the kind has
+  int origin;    // the forward op that this one is, or differentiates
 };
 
 /// A per-micro-batch value: an activation, a statistic or a gradient. Flatten and friends change only how later ops look at
@@ -122,7 +125,7 @@ struct parameter {
   short unit, leaf;
   initializer initial;
   bool decays;      // weight decay applies (matrices; not biases, not norms)
-  bool transposed;  // an input gradient reads it transposed: the runtime keeps a transposed copy, renewed at each update
+  bool transposed;  // an input gradient reads it transposed: the runtime keeps a transposed copy
   constexpr long elements() const { return long(rows) * columns; }
 };
 

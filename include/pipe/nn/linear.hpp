@@ -38,8 +38,7 @@ template <int Outputs, class... Options>
 struct Linear {
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    if (b.needs_numbers() && b.needs_positive(Outputs))
-      b.set(affine(b, b.current(), Outputs, sizeof...(Options) == 0));
+    if (b.needs_numbers() && b.needs_positive(Outputs)) b.set(affine(b, b.current(), Outputs, sizeof...(Options) == 0));
   }
 };
 

@@ -24,7 +24,8 @@ struct learning_rate_schedule {
     if (shape == decay_shape::constant) return 1;
     double done = steps > warm_up ? double(step - warm_up) / double(steps - warm_up) : 1;
     if (done > 1) done = 1;
-    double const falling = shape == decay_shape::linear ? 1 - done : 0.5 * (1 + std::cos(3.14159265358979323846 * done));
+    double const falling =
+        shape == decay_shape::linear ? 1 - done : 0.5 * (1 + std::cos(3.14159265358979323846 * done));
     return floor + (1 - floor) * falling;
   }
 };

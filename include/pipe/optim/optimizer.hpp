@@ -10,10 +10,10 @@ namespace pp {
 
 /// What the runtime knows when it asks for a step's coefficients.
 struct update_context {
-  long step = 1;                ///< counted from 1
-  double learning_rate = 0;     ///< of this step, after the schedule
-  double gradient_scale = 1;    ///< multiplies every gradient first: clipping
-  bool decays = false;          ///< whether weight decay applies to these parameters
+  long step = 1;              ///< counted from 1
+  double learning_rate = 0;   ///< of this step, after the schedule
+  double gradient_scale = 1;  ///< multiplies every gradient first: clipping
+  bool decays = false;        ///< whether weight decay applies to these parameters
 };
 
 /// `states` arrays of the parameter's size belong to the optimizer, zero at the start; `apply` is called with the

@@ -24,8 +24,8 @@ struct SGD {
   };
   template <class T>
   coefficients<T> prepare(update_context const& c) const {
-    return {T(c.learning_rate), T(c.gradient_scale),          T(momentum),
-            T(c.decays ? weight_decay : 0), T(nesterov ? momentum : 1), T(nesterov ? 1 : 0)};
+    return {T(c.learning_rate),         T(c.gradient_scale), T(momentum), T(c.decays ? weight_decay : 0),
+            T(nesterov ? momentum : 1), T(nesterov ? 1 : 0)};
   }
   template <class T>
   PIPE_HD static PIPE_INLINE T apply(coefficients<T> const& c, T w, T g, T& m) {

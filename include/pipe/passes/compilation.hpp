@@ -32,7 +32,8 @@ struct compilation {
   static constexpr auto costs = [] {
     list<list<cost, units>, 3> c;
     for (int i = 0; i < M::graph.size.ops; ++i) c[0][M::graph.ops[i].unit] += cost_of(M::graph.ops[i]);
-    for (int i = 0; i < gradient_sizes.input_ops; ++i) c[1][backward.input_ops[i].unit] += cost_of(backward.input_ops[i]);
+    for (int i = 0; i < gradient_sizes.input_ops; ++i)
+      c[1][backward.input_ops[i].unit] += cost_of(backward.input_ops[i]);
     for (int i = 0; i < gradient_sizes.weight_ops; ++i)
       c[2][backward.weight_ops[i].unit] += cost_of(backward.weight_ops[i]);
     return c;
@@ -82,9 +83,7 @@ struct compilation {
     return list == 0 ? M::graph.ops : list == 1 ? backward.input_ops : backward.weight_ops;
   }
   static constexpr segment const& segment_at(int list, int i) {
-    return list == 0   ? fused_forward.segments[i]
-           : list == 1 ? fused_input.segments[i]
-                       : fused_weight.segments[i];
+    return list == 0 ? fused_forward.segments[i] : list == 1 ? fused_input.segments[i] : fused_weight.segments[i];
   }
   static constexpr int segment_count(int list) {
     return int(list == 0   ? fused_forward.segments.size()
@@ -168,13 +167,17 @@ struct compilation {
   }
 
   /// What enters stage s from the one before, and what leaves towards the one after; none at the ends.
-  static constexpr operand result_of(int s) { return s < Stages - 1 ? M::graph.units[cuts[s + 1] - 1].result : operand{}; }
-  static constexpr operand gradient_entering(int s) { return s < Stages - 1 ? backward.entering[cuts[s + 1]] : operand{}; }
+  static constexpr operand result_of(int s) {
+    return s < Stages - 1 ? M::graph.units[cuts[s + 1] - 1].result : operand{};
+  }
+  static constexpr operand gradient_entering(int s) {
+    return s < Stages - 1 ? backward.entering[cuts[s + 1]] : operand{};
+  }
   static constexpr operand gradient_leaving(int s) { return s > 0 ? backward.entering[cuts[s]] : operand{}; }
 
   template <int S>
-  static constexpr int local_values = ranges[S].values[1] - ranges[S].values[0] + ranges[S].gradients[1] -
-                                      ranges[S].gradients[0];
+  static constexpr int local_values =
+      ranges[S].values[1] - ranges[S].values[0] + ranges[S].gradients[1] - ranges[S].gradients[0];
 
   /// Position of value v in stage S's tables, or -1 if another stage makes it.
   template <int S>
@@ -195,7 +198,8 @@ struct compilation {
       case space::none: return address{};
       case space::input: return address{region::input, 0};
       case space::label: return address{region::label, 0};
-      case space::parameter: return address{region::parameters, layout<S>.parameters[x.index - ranges[S].parameters[0]]};
+      case space::parameter:
+        return address{region::parameters, layout<S>.parameters[x.index - ranges[S].parameters[0]]};
       case space::parameter_gradient:
         return address{region::parameter_gradients, layout<S>.parameters[x.index - ranges[S].parameters[0]]};
       case space::parameter_transposed:
@@ -216,7 +220,8 @@ struct compilation {
   template <int S, program P>
   static constexpr int operand_total = [] {
     int n = 0;
-    for (int i = 0; i < order<S, P>.size(); ++i) n += segment_at(int(order<S, P>[i].list), order<S, P>[i].index).operands;
+    for (int i = 0; i < order<S, P>.size(); ++i)
+      n += segment_at(int(order<S, P>[i].list), order<S, P>[i].index).operands;
     return n;
   }();
   template <int S, program P>

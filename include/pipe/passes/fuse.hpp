@@ -84,8 +84,11 @@ constexpr described_group describe_group(op const* ops, int begin, int end, Uses
   d.shape.columns = a.columns;
   if (!chain_only) {
     d.shape.inner = a.inner;
+    d.shape.groups = a.groups;
+    d.shape.keys = a.keys;
     d.shape.flag = a.flag;
     d.shape.epsilon = a.epsilon;
+    d.shape.amount = a.amount;
   }
   d.shape.in[0] = slot(is_pointwise(ops[begin].kind) ? ops[begin].in[0] : a.in[0]);
   if (chain_only) {
@@ -94,7 +97,7 @@ constexpr described_group describe_group(op const* ops, int begin, int end, Uses
     for (int i = begin; i < anchor; ++i) add_step(d.shape.prologue, i);
     for (int k = 1; k < op::max_in; ++k) d.shape.in[k] = slot(a.in[k]);
     d.shape.out[0] = a.out[0].where == space::value ? stored(anchor) : slot(a.out[0]);
-    d.shape.out[1] = slot(a.out[1]);
+    for (int k = 1; k < op::max_out; ++k) d.shape.out[k] = slot(a.out[k]);
     for (int i = anchor + 1; i < end; ++i) add_step(d.shape.epilogue, i);
   }
   d.shape.slots = int(d.operands.size());
@@ -136,8 +139,8 @@ constexpr fused<Ops> fuse(op const* ops, Uses const& uses, StageOf const& stage_
     std::uint64_t const h = hash_of(g);
     int id = 0;
     while (id < int(f.distinct.size()) &&
-           !(hashes[id] == h && describe_group(ops, f.segments[f.distinct[id]].begin, f.segments[f.distinct[id]].end,
-                                               uses).shape == g))
+           !(hashes[id] == h &&
+             describe_group(ops, f.segments[f.distinct[id]].begin, f.segments[f.distinct[id]].end, uses).shape == g))
       ++id;
     if (id == int(f.distinct.size())) {
       hashes[id] = h;

@@ -14,7 +14,7 @@ namespace pp {
 /// One pointwise op of a group: v = op(v, operand), optionally stored. Slots are positions in a launch's operand list.
 struct step {
   op_kind kind;
-  short leaf;  // of a map: where its formula is found
+  short leaf;         // of a map: where its formula is found
   signed char slot;   // second operand, or -1
   signed char store;  // where v goes after this step, or -1: nobody else reads it
   friend constexpr bool operator==(step const&, step const&) = default;
@@ -22,14 +22,14 @@ struct step {
 
 /// anchor in -> [prologue on the anchor's main operand] -> anchor -> [epilogue on its result] -> out
 struct group {
-  static constexpr int max_steps = 8, max_slots = 16;
+  static constexpr int max_steps = 8, max_slots = 20;
 
   op_kind anchor = op_kind::none;
-  int rows = 0, columns = 0, inner = 0;  // per sample, as in op
+  int rows = 0, columns = 0, inner = 0, groups = 0, keys = 0;  // per sample, as in op
   bool flag = false;
-  float epsilon = 0;
-  signed char in[op::max_in]{-1, -1, -1, -1};
-  signed char out[op::max_out]{-1, -1};
+  float epsilon = 0, amount = 0;
+  signed char in[op::max_in]{-1, -1, -1, -1, -1, -1};
+  signed char out[op::max_out]{-1, -1, -1};
   static_vector<step, max_steps> prologue, epilogue;
   int slots = 0;
 
@@ -39,8 +39,8 @@ struct group {
     for (int i = 0; i < op::max_out; ++i)
       if (a.out[i] != b.out[i]) return false;
     return a.anchor == b.anchor && a.rows == b.rows && a.columns == b.columns && a.inner == b.inner &&
-           a.flag == b.flag && a.epsilon == b.epsilon && a.slots == b.slots && a.prologue == b.prologue &&
-           a.epilogue == b.epilogue;
+           a.groups == b.groups && a.keys == b.keys && a.flag == b.flag && a.epsilon == b.epsilon &&
+           a.amount == b.amount && a.slots == b.slots && a.prologue == b.prologue && a.epilogue == b.epilogue;
   }
 };
 

@@ -69,12 +69,12 @@ struct stage_bytes {
 template <int Values, int Parameters>
 struct stage_layout {
   stage_bytes bytes;
-  address values[Values + 1];          // forward values, then gradients, from the stage's first
-  long parameters[Parameters + 1]{};   // offset of each parameter and of its gradient
-  long transposed[Parameters + 1]{};   // offset of the transposed copy, where there is one
-  bool rereads_result = false;         // backward reads what left the stage
-  bool rereads_gradient = false;       // W reads the gradient that left the stage
-  address passed_gradient;             // the gradient leaving is not made by B but found here: copy it
+  address values[Values + 1];         // forward values, then gradients, from the stage's first
+  long parameters[Parameters + 1]{};  // offset of each parameter and of its gradient
+  long transposed[Parameters + 1]{};  // offset of the transposed copy, where there is one
+  bool rereads_result = false;        // backward reads what left the stage
+  bool rereads_gradient = false;      // W reads the gradient that left the stage
+  address passed_gradient;            // the gradient leaving is not made by B but found here: copy it
 };
 
 /// Memory of stage S of compilation C. First it notes where each value first and last occurs in each program, then it
@@ -95,7 +95,8 @@ struct memory_pass {
   template <program P>
   constexpr void note() {
     for (int i = 0; i < C::template order<S, P>.size(); ++i)
-      for (operand const& x : C::describe(int(C::template order<S, P>[i].list), C::template order<S, P>[i].index).operands)
+      for (operand const& x :
+           C::describe(int(C::template order<S, P>[i].list), C::template order<S, P>[i].index).operands)
         if (int const v = x.where == space::value ? C::template local<S>(x.index) : -1; v >= 0) {
           occurrence& o = seen[int(P)][v];
           if (!o.any()) o.first = i;
@@ -131,8 +132,7 @@ struct memory_pass {
     for (int i = 0; i < parameters; ++i)
       if (C::backward.transposed[range.parameters[0] + i]) {
         out.transposed[i] = out.bytes.transposed;
-        out.bytes.transposed +=
-            align_up(g.parameters[range.parameters[0] + i].elements() * C::element_bytes);
+        out.bytes.transposed += align_up(g.parameters[range.parameters[0] + i].elements() * C::element_bytes);
       }
   }
 

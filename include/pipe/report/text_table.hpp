@@ -15,7 +15,7 @@ namespace pp {
 ///
 /// law: every line of str() ends with '\n' and has no space before it
 class text_table {
-public:
+ public:
   explicit text_table(std::vector<std::string> heading, std::vector<std::size_t> left = {})
       : rows_{std::move(heading)}, left_(std::move(left)) {}
 
@@ -40,7 +40,7 @@ public:
     return text;
   }
 
-private:
+ private:
   std::vector<std::vector<std::string>> rows_;
   std::vector<std::size_t> left_;
 };

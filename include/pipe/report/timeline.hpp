@@ -20,17 +20,12 @@ namespace pp {
 constexpr char drawn(action const& a) {
   using enum action_kind;
   switch (a.kind) {
-    case forward:
-      return static_cast<char>('0' + a.micro_batch % 10);
+    case forward: return static_cast<char>('0' + a.micro_batch % 10);
     case backward_input:
-    case backward:
-      return static_cast<char>('a' + a.micro_batch % 26);
-    case backward_weight:
-      return static_cast<char>('A' + a.micro_batch % 26);
-    case recompute:
-      return '+';
-    case update:
-      return '*';
+    case backward: return static_cast<char>('a' + a.micro_batch % 26);
+    case backward_weight: return static_cast<char>('A' + a.micro_batch % 26);
+    case recompute: return '+';
+    case update: return '*';
   }
   return '?';
 }
@@ -45,7 +40,7 @@ constexpr char const* drawing_legend(bool splits_backward) {
 /// One line of `width` characters per rank for the time from 0 to `end`. A column shows what the rank does in its
 /// middle.
 class timeline_drawing {
-public:
+ public:
   timeline_drawing(int ranks, long end, int width)
       : end_(end > 0 ? end : 1), width_(width), lines_(std::size_t(ranks), std::string(std::size_t(width), '.')) {}
 
@@ -65,7 +60,7 @@ public:
     return text;
   }
 
-private:
+ private:
   /// The first column whose middle is at or after `time`.
   long first_column(long time) const {
     double const column = double(time) * double(width_) / double(end_) - 0.5;

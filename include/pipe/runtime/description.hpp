@@ -19,10 +19,10 @@ struct program_view {
 
 /// A parameter in its chunk's memory.
 struct parameter_place {
-  int index = 0;        ///< in the model
+  int index = 0;  ///< in the model
   int rows = 0, columns = 0;
-  long offset = 0;      ///< of the parameter and of its gradient, from the region's start
-  long transposed = -1; ///< of the transposed copy, or -1
+  long offset = 0;       ///< of the parameter and of its gradient, from the region's start
+  long transposed = -1;  ///< of the transposed copy, or -1
   constexpr long elements() const { return long(rows) * columns; }
 };
 
@@ -43,9 +43,9 @@ struct chunk_description {
   long values = 0, gradients = 0, transposed = 0, state = 0;  ///< offsets of the flat parameter regions
   long parameter_bytes = 0, decayed_bytes = 0;
   ring records, pending, boundary, gradient;
-  address output;  ///< of the last chunk: the model's output before the loss
+  address output;           ///< of the last chunk: the model's output before the loss
   address passed_gradient;  ///< where the gradient that leaves is found if no launch makes it, or none
-  long bytes = 0;  ///< of all of the above
+  long bytes = 0;           ///< of all of the above
 };
 
 struct rank_description {
@@ -61,7 +61,7 @@ struct pipeline_description {
   int ranks = 1, chunks = 1, micro_batches = 1, samples = 1;
   chunk_description const* chunk = nullptr;
   rank_description const* rank = nullptr;
-  int parameter_count = 0;                             ///< of the model
+  int parameter_count = 0;                                  ///< of the model
   long input_bytes = 0, label_bytes = 0, output_bytes = 0;  ///< of a micro-batch
 };
 

@@ -56,13 +56,13 @@ struct job {
   kind what = kind::evaluate;
   void const* input = nullptr;
   void const* label = nullptr;
-  void* output = nullptr;      ///< infer: the model's output before the loss
-  int micro_batches = 0;       ///< infer: how many of them
-  double loss_terms = 1;       ///< the loss is a mean over so many
-  bool updates = true;         ///< train: false keeps gradients and leaves parameters alone
+  void* output = nullptr;  ///< infer: the model's output before the loss
+  int micro_batches = 0;   ///< infer: how many of them
+  double loss_terms = 1;   ///< the loss is a mean over so many
+  bool updates = true;     ///< train: false keeps gradients and leaves parameters alone
   long step = 1;
   double learning_rate = 0;
-  double clip_norm = 0;        ///< 0: no clipping
+  double clip_norm = 0;  ///< 0: no clipping
 };
 
 /// What a run over a mini-batch came to. An inference has seconds only, an evaluation no gradient.
@@ -70,7 +70,7 @@ struct step_result {
   double loss = 0;           ///< mean over the mini-batch, before the update
   double gradient_norm = 0;  ///< global, before clipping
   double seconds = 0;
-  double bubble = 0;         ///< share of the ranks' time spent waiting for each other
+  double bubble = 0;  ///< share of the ranks' time spent waiting for each other
 };
 
 struct machine_settings {
@@ -374,8 +374,9 @@ class machine {
       me.waited += now() - start;
       return;
     }
-    throw rank_error("rank " + std::to_string(r) + (how == waited::failed ? " stopped because another rank failed"
-                                                                         : " waited in vain for the end of the step"));
+    throw rank_error(
+        "rank " + std::to_string(r) +
+        (how == waited::failed ? " stopped because another rank failed" : " waited in vain for the end of the step"));
   }
 
   void update(int r) {
@@ -383,10 +384,11 @@ class machine {
     if (!job_.updates || !std::isfinite(norm) || !std::isfinite(loss())) return;
     double const scale = job_.clip_norm > 0 && norm > job_.clip_norm ? job_.clip_norm / (norm + 1e-6) : 1;
     for_chunks_of(r, [&](chunk_description const& c, char* mine) {
-      calls_.update(calls_.optimizer,
-                    update_request<T>{reinterpret_cast<T*>(mine + c.values), reinterpret_cast<T const*>(mine + c.gradients),
-                                      reinterpret_cast<T*>(mine + c.state), c.parameter_bytes / long(sizeof(T)),
-                                      c.decayed_bytes / long(sizeof(T)), job_.step, job_.learning_rate, scale});
+      calls_.update(
+          calls_.optimizer,
+          update_request<T>{reinterpret_cast<T*>(mine + c.values), reinterpret_cast<T const*>(mine + c.gradients),
+                            reinterpret_cast<T*>(mine + c.state), c.parameter_bytes / long(sizeof(T)),
+                            c.decayed_bytes / long(sizeof(T)), job_.step, job_.learning_rate, scale});
     });
     renew_transposed(r);
   }

@@ -22,16 +22,11 @@ namespace pp {
 /// needs: check_shape and check_complete (missing actions are allowed, they are waited for in vain)
 template <pipeline_problem Problem, action_table Table, class Slots = unbounded_slots>
 class execution {
-public:
+ public:
   constexpr execution(Problem const& problem, Table const& table, Slots const& slots)
-      : problem_(problem),
-        table_(table),
-        slots_(slots),
-        end_(1 + results * problem.chunks * problem.micro_batches),
-        waiting_(1 + results * problem.chunks * problem.micro_batches),
-        also_waiting_(problem.ranks),
-        position_(problem.ranks),
-        clock_(problem.ranks, 1) {
+      : problem_(problem), table_(table), slots_(slots), end_(1 + results * problem.chunks * problem.micro_batches),
+        waiting_(1 + results * problem.chunks * problem.micro_batches), also_waiting_(problem.ranks),
+        position_(problem.ranks), clock_(problem.ranks, 1) {
     end_.item[nothing] = 1;
   }
 
@@ -85,7 +80,7 @@ public:
     return missing == need.own || (missing == need.handed_over && need.source_rank == rank);
   }
 
-private:
+ private:
   /// The three results that a chunk has for a micro-batch; `nothing` stands for a result that needs not be waited for.
   enum : int { output, input_gradient, weight_gradient, results };
   static constexpr int nothing = 0;

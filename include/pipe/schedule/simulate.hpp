@@ -57,7 +57,7 @@ struct timeline {
   /// The idle share of all ranks' time when each takes the stage-local span for a step. Source: Qi et al., 2024.
   constexpr double bubble_by_stage_local_span() const { return idle_share(stage_local_span()); }
 
-private:
+ private:
   constexpr double idle_share(long cost) const {
     if (cost == 0) return 0;
     return 1 - static_cast<double>(total_busy()) / (static_cast<double>(cost) * ranks());

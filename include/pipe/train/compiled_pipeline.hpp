@@ -101,7 +101,9 @@ struct compiled_pipeline {
       c.bytes += align_up(bytes);
       return at;
     };
-    auto const take_ring = [&](long stride, int slots) { return ring{take(stride * slots), stride, slots < 1 ? 1 : slots}; };
+    auto const take_ring = [&](long stride, int slots) {
+      return ring{take(stride * slots), stride, slots < 1 ? 1 : slots};
+    };
     c.values = take(b.parameters);
     c.gradients = take(b.parameters);
     c.state = take(b.parameters * optimizer::states);
@@ -115,7 +117,8 @@ struct compiled_pipeline {
     }
     if constexpr (S > 0) {
       int const slots = boundary_slots(problem, table, timeline, S - 1).gradient;
-      c.gradient = take_ring(b.gradient, layout.rereads_gradient && slots < pending_slots(S) ? pending_slots(S) : slots);
+      c.gradient =
+          take_ring(b.gradient, layout.rereads_gradient && slots < pending_slots(S) ? pending_slots(S) : slots);
     }
     c.passed_gradient = layout.passed_gradient;
     if constexpr (S == stages - 1) c.output = passes::template resolve<S>(M::graph.loss().in[0]);
@@ -132,8 +135,9 @@ struct compiled_pipeline {
     list<parameter_place, r[1] - r[0]> places;
     for (int i = r[0]; i < r[1]; ++i) {
       parameter const& p = M::graph.parameters[i];
-      places[i - r[0]] = parameter_place{i, p.rows, p.columns, passes::template layout<S>.parameters[i - r[0]],
-                                         passes::backward.transposed[i] ? passes::template layout<S>.transposed[i - r[0]] : -1};
+      places[i - r[0]] =
+          parameter_place{i, p.rows, p.columns, passes::template layout<S>.parameters[i - r[0]],
+                          passes::backward.transposed[i] ? passes::template layout<S>.transposed[i - r[0]] : -1};
     }
     return places;
   }();
@@ -179,8 +183,7 @@ struct compiled_pipeline {
   }
   static constexpr memory_map memory = map_memory(std::make_integer_sequence<int, stages>{});
 
-  static constexpr long label_elements =
-      M::labels_are_ids ? M::graph.output.rows() : M::graph.output.elements();
+  static constexpr long label_elements = M::labels_are_ids ? M::graph.output.rows() : M::graph.output.elements();
   static constexpr pipeline_description description() {
     return {ranks,
             stages,
@@ -266,8 +269,8 @@ struct compiled_pipeline {
       return -1;
     }();
     if constexpr (over >= 0)
-      return std::type_identity<
-          wrong::memory_limit_is_exceeded<OnRank<over>, LimitBytes<limit>, NeededBytes<memory.rank[over < 0 ? 0 : over].bytes>>>{};
+      return std::type_identity<wrong::memory_limit_is_exceeded<OnRank<over>, LimitBytes<limit>,
+                                                                NeededBytes<memory.rank[over < 0 ? 0 : over].bytes>>>{};
     else
       return std::type_identity<nothing_wrong>{};
   }

@@ -26,7 +26,7 @@ struct step_metrics {
 
 /// Writes a heading and a row per step. Throws pp::error, naming the file and the reason, as soon as it cannot.
 class metrics_file {
-public:
+ public:
   explicit metrics_file(std::string path) : path_(std::move(path)), file_(std::fopen(path_.c_str(), "w")) {
     if (!file_) fail();
     if (std::fputs("step,loss,bits_per_byte,learning_rate,gradient_norm,tokens_per_second,bubble\n", file_.get()) < 0)
@@ -41,7 +41,7 @@ public:
     flush();
   }
 
-private:
+ private:
   struct closer {
     void operator()(std::FILE* f) const { std::fclose(f); }
   };

@@ -22,7 +22,16 @@
 namespace pp {
 
 enum class option_family : unsigned char {
-  unknown, stages, micro_batches, micro_batch_size, schedule, precision, optimizer, backend, partition, memory_limit
+  unknown,
+  stages,
+  micro_batches,
+  micro_batch_size,
+  schedule,
+  precision,
+  optimizer,
+  backend,
+  partition,
+  memory_limit
 };
 inline constexpr int option_families = 10;
 
@@ -156,7 +165,8 @@ struct Layers;
 /// The options of one pipeline, with defaults where none is given.
 template <class... O>
 struct option_set {
-  using all = layers<O..., Stages<1>, MicroBatches<1>, MicroBatchSize<1>, OneFOneB, FP32, SGD, Host, ByCost, MemoryLimit<0>>;
+  using all =
+      layers<O..., Stages<1>, MicroBatches<1>, MicroBatchSize<1>, OneFOneB, FP32, SGD, Host, ByCost, MemoryLimit<0>>;
   static constexpr int given = sizeof...(O);
 
   static constexpr int first_of(option_family f, int from) {
@@ -180,7 +190,8 @@ struct option_set {
   /// The second of two options of one family, or -1.
   static constexpr int doubled() {
     for (int f = 1; f < option_families; ++f) {
-      int const first = first_of(option_family(f), 0), second = first < given ? first_of(option_family(f), first + 1) : -1;
+      int const first = first_of(option_family(f), 0),
+                second = first < given ? first_of(option_family(f), first + 1) : -1;
       if (second >= 0 && second < given) return second;
     }
     return -1;
@@ -224,7 +235,8 @@ constexpr auto diagnose_cut() {
   if constexpr (stages::value > M::graph.size.units)
     return std::type_identity<wrong::more_stages_than_layers<stages, Layers<M::graph.size.units>>>{};
   else if constexpr (!cutter::possible(M::graph.size.units, stages::value))
-    return std::type_identity<wrong::cuts_must_ascend_and_make_as_many_stages<cutter, stages, Layers<M::graph.size.units>>>{};
+    return std::type_identity<
+        wrong::cuts_must_ascend_and_make_as_many_stages<cutter, stages, Layers<M::graph.size.units>>>{};
   else
     return std::type_identity<nothing_wrong>{};
 }

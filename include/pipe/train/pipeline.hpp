@@ -144,7 +144,8 @@ class Pipeline {
         parameter_place const& p = chunk.parameters[i];
         auto const at = [&](long region) { return reinterpret_cast<element*>(machine_.memory(c) + region + p.offset); };
         std::size_t const n = std::size_t(p.elements());
-        all.push_back({M::graph.parameters[p.index].unit, p.rows, p.columns, {at(chunk.values), n}, {at(chunk.gradients), n}});
+        all.push_back(
+            {M::graph.parameters[p.index].unit, p.rows, p.columns, {at(chunk.values), n}, {at(chunk.gradients), n}});
       }
     }
     return all;

@@ -16,8 +16,8 @@ struct stage_plan {
   shape in{}, out{};                   ///< of one sample
   long parameters = 0;                 ///< numbers
   long forward_flops = 0, backward_flops = 0;
-  double share = 0;                    ///< of the whole model's estimated time
-  int in_flight = 0;                   ///< most micro-batches between forward and backward at once
+  double share = 0;   ///< of the whole model's estimated time
+  int in_flight = 0;  ///< most micro-batches between forward and backward at once
   int forward_kernels = 0, backward_kernels = 0;
 
   long parameter_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0, transposed_bytes = 0;
@@ -29,19 +29,19 @@ struct stage_plan {
 template <int Stages, int Ranks>
 struct plan_of {
   list<stage_plan, Stages> stages;
-  list<long, Ranks> rank_bytes;    ///< with scratch and workspace: exactly what is allocated
+  list<long, Ranks> rank_bytes;  ///< with scratch and workspace: exactly what is allocated
   int micro_batches = 0, micro_batch_size = 0;
   char const* schedule = "";
   char const* optimizer = "";
   char const* precision = "";
   long parameters = 0;
-  long step_flops = 0;             ///< of one mini-batch, forward and backward
-  int kernels = 0;                 ///< distinct kernel groups: what was compiled
-  double imbalance = 0;            ///< slowest stage over the mean
-  double bubble = 0;               ///< idle share of the makespan, simulated with the estimated times
-  double bubble_stage_local = 0;   ///< the same over the stage-local span
+  long step_flops = 0;            ///< of one mini-batch, forward and backward
+  int kernels = 0;                ///< distinct kernel groups: what was compiled
+  double imbalance = 0;           ///< slowest stage over the mean
+  double bubble = 0;              ///< idle share of the makespan, simulated with the estimated times
+  double bubble_stage_local = 0;  ///< the same over the stage-local span
   int peak_in_flight = 0;
-  long bytes = 0;                  ///< of all ranks
+  long bytes = 0;  ///< of all ranks
 
   static constexpr int stage_count = Stages, rank_count = Ranks;
 };

@@ -24,7 +24,7 @@ namespace pp {
 ///
 /// Files of a directory are read in the order of their paths, with a zero byte between one and the next.
 class text_data {
-public:
+ public:
   static constexpr int vocabulary = 256;
   static constexpr long held_out_share = 20;  ///< one byte of so many
 
@@ -73,7 +73,7 @@ public:
     return counted;
   }
 
-private:
+ private:
   static constexpr std::uint64_t stream = std::uint64_t(1) << 63;  // apart from the streams of initial parameters
 
   static std::vector<std::filesystem::path> files_of(std::filesystem::path const& path) {

@@ -21,7 +21,8 @@ enum class milestone : unsigned char {
 /// One board for all chunks.
 class in_process {
  public:
-  in_process(int chunks, patience const& limits) : board_(new progress[std::size_t(chunks) * 3]), chunks_(chunks), limits_(limits) {}
+  in_process(int chunks, patience const& limits)
+      : board_(new progress[std::size_t(chunks) * 3]), chunks_(chunks), limits_(limits) {}
 
   /// Before a run, while no rank is in one.
   void reset() {

@@ -69,8 +69,10 @@ class alignas(64) progress {
     parked_.fetch_add(1, std::memory_order_seq_cst);
     waited outcome = waited::done;
     for (int seen = value_.load(std::memory_order_seq_cst); seen < n; seen = value_.load(std::memory_order_seq_cst)) {
-      if (failed.load(std::memory_order_acquire)) outcome = waited::failed;
-      else if (std::chrono::steady_clock::now() - start > limits.deadline) outcome = waited::too_long;
+      if (failed.load(std::memory_order_acquire))
+        outcome = waited::failed;
+      else if (std::chrono::steady_clock::now() - start > limits.deadline)
+        outcome = waited::too_long;
       if (outcome != waited::done) break;
       park(seen);
     }

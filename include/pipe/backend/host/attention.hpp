@@ -52,10 +52,8 @@ struct attention_parts {
   extent per_query = query_block;
 
   constexpr explicit attention_parts(attention_shape const& s)
-      : transposed(round_up(s.keys, key_block) * s.head_size),
-        key_rows(s.keys * round_up(s.head_size, step)),
-        query_rows(query_block * round_up(s.head_size, step)),
-        scores(query_block * key_block) {}
+      : transposed(round_up(s.keys, key_block) * s.head_size), key_rows(s.keys * round_up(s.head_size, step)),
+        query_rows(query_block * round_up(s.head_size, step)), scores(query_block * key_block) {}
 };
 
 /// Bytes of workspace that attention_forward needs on any instruction set; to be aligned to widest_vector_bytes.

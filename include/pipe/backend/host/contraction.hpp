@@ -45,9 +45,7 @@ struct accumulate {
 /// overwritten. `full` comes with a constant number of columns, a multiple of the vector, so that its loops vectorise;
 /// `part` gets the rest at the right edge. Rectangles come in no promised order; each element comes exactly once.
 template <class Sink>
-concept direct_sink = requires {
-  Sink::adds;
-};
+concept direct_sink = requires { Sink::adds; };
 
 /// Prologue: called before rows [i, i + rows) of A are first read, in ascending order; may compute those rows.
 struct no_prologue {

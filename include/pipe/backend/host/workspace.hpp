@@ -25,7 +25,8 @@ constexpr long workspace_bytes(group const& g, int samples) {
     case op_kind::attention:
     case op_kind::attention_gradient: {
       attention_shape const s{samples, g.rows, g.rows, g.inner, g.inner, g.columns / g.inner, g.flag};
-      return long(g.anchor == op_kind::attention ? attention_forward_workspace<T>(s) : attention_backward_workspace<T>(s));
+      return long(g.anchor == op_kind::attention ? attention_forward_workspace<T>(s)
+                                                 : attention_backward_workspace<T>(s));
     }
     default: return 2 * row;
   }

@@ -50,8 +50,9 @@ void softmax_slopes(T* score, T* slope, extent visible, extent columns, T scale,
 /// workspace: attention_backward_workspace<T>(shape) bytes
 template <class T>
 PIPE_ONE_COPY void attention_backward(attention_shape const& shape, T scale, positions<T const> q, positions<T const> k,
-                        positions<T const> v, positions<T const> out, T const* lse, positions<T const> dout,
-                        positions<T> dq, positions<T> dk, positions<T> dv, void* workspace) {
+                                      positions<T const> v, positions<T const> out, T const* lse,
+                                      positions<T const> dout, positions<T> dq, positions<T> dk, positions<T> dv,
+                                      void* workspace) {
   extent const d = shape.head_size, group = shape.heads / shape.kv_heads, padded = round_up(d, lanes<T>);
   extent const vectors = padded / lanes<T>;
   attention_parts<T> const part(shape);

@@ -61,7 +61,7 @@ void softmax_row(T* score, extent visible, extent columns, T scale, bool first, 
 /// workspace: attention_forward_workspace<T>(shape) bytes
 template <class T>
 PIPE_ONE_COPY void attention_forward(attention_shape const& shape, T scale, positions<T const> q, positions<T const> k,
-                       positions<T const> v, positions<T> out, T* lse, void* workspace) {
+                                     positions<T const> v, positions<T> out, T* lse, void* workspace) {
   extent const d = shape.head_size, group = shape.heads / shape.kv_heads, padded = round_up(d, lanes<T>);
   attention_parts<T> const part(shape);
   carver<T> space{static_cast<T*>(workspace)};

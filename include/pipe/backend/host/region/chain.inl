@@ -73,7 +73,7 @@ struct chain {
   /// unless Columns is 0. Flattened: formulas, a user's too, must be compiled for this region's instruction set.
   template <int Columns, bool HasResult, std::size_t... I>
   [[gnu::flatten]] static void run(arguments<T> const& a, extent row, extent column, T const* x, T* result, int n,
-                  std::index_sequence<I...>) {
+                                   std::index_sequence<I...>) {
     T const* const in[] = {operand<int(I)>(a, row, column)..., nullptr};
     T* const out[] = {target<int(I)>(a, row, column)..., nullptr};
     int const count = Columns > 0 ? Columns : n;
@@ -151,7 +151,8 @@ struct chain_prologue {
   T* rows_of_a;
   void operator()(extent i, extent rows) const {
     T const* const x = a.at(before::g.in[0]);
-    for (extent r = i; r < i + rows; ++r) before::template run_row<true>(a, r, x + r * before::width, rows_of_a + r * before::width);
+    for (extent r = i; r < i + rows; ++r)
+      before::template run_row<true>(a, r, x + r * before::width, rows_of_a + r * before::width);
   }
 };
 

@@ -63,8 +63,8 @@ struct group_kernel {
         x = buffer + g.columns;
       }
       T* const y = g.epilogue.size() == 0 ? a.at(g.out[0] < 0 ? 0 : g.out[0]) + r * g.columns : buffer;
-      norm_row<T>(g.columns, g.flag, T(g.epsilon), x, a.at(g.in[1]), g.in[2] >= 0 ? a.at(g.in[2] < 0 ? 0 : g.in[2]) : nullptr,
-                  a.at(g.out[1]) + 2 * r, y);
+      norm_row<T>(g.columns, g.flag, T(g.epsilon), x, a.at(g.in[1]),
+                  g.in[2] >= 0 ? a.at(g.in[2] < 0 ? 0 : g.in[2]) : nullptr, a.at(g.out[1]) + 2 * r, y);
       finish_row<P, G>(a, r, y);
     }
   }
@@ -72,8 +72,8 @@ struct group_kernel {
     T* const buffer = static_cast<T*>(a.workspace);
     for (extent r = 0; r < rows; ++r) {
       T* const dx = g.epilogue.size() == 0 ? a.at(g.out[0] < 0 ? 0 : g.out[0]) + r * g.columns : buffer;
-      norm_gradient_row<T>(g.columns, g.flag, a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns, a.at(g.in[2]),
-                           a.at(g.in[3]) + 2 * r, dx);
+      norm_gradient_row<T>(g.columns, g.flag, a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns,
+                           a.at(g.in[2]), a.at(g.in[3]) + 2 * r, dx);
       finish_row<P, G>(a, r, dx);
     }
   }

@@ -75,7 +75,7 @@ inline constexpr int tile_vectors = PIPE_TILE_VECTORS;
 
 /// Columns of the widest tile.
 template <class T>
-inline constexpr int tile_columns = tile_vectors* lanes<T>;
+inline constexpr int tile_columns = tile_vectors * lanes<T>;
 
 /// Rows of the next tile when `left` rows are to do: a power of two, so that few tiles are compiled.
 inline int next_tile_rows(extent left) {
@@ -93,14 +93,10 @@ template <int Vectors, class T>
 void tile_of(int rows, extent k, T const* a, extent row, extent column, T const* b, extent ldb,
              tile_ends<T> const& ends) {
   switch (rows) {
-    case 1:
-      return tile<1, Vectors>(k, a, row, column, b, ldb, ends);
-    case 2:
-      return tile<2, Vectors>(k, a, row, column, b, ldb, ends);
-    case 4:
-      return tile<4, Vectors>(k, a, row, column, b, ldb, ends);
-    default:
-      return tile<tile_rows, Vectors>(k, a, row, column, b, ldb, ends);
+    case 1: return tile<1, Vectors>(k, a, row, column, b, ldb, ends);
+    case 2: return tile<2, Vectors>(k, a, row, column, b, ldb, ends);
+    case 4: return tile<4, Vectors>(k, a, row, column, b, ldb, ends);
+    default: return tile<tile_rows, Vectors>(k, a, row, column, b, ldb, ends);
   }
 }
 

@@ -7,8 +7,8 @@ namespace pp::host::PIPE_ISA {
 /// One optimizer step on n elements, n a multiple of a cache line's: the plan aligns every parameter and fills the gaps with
 /// zeros, which stay zero. `state` is Optimizer::states arrays of n, one after the other `stride` apart.
 template <class Optimizer, class T>
-[[gnu::flatten]] void update(typename Optimizer::template coefficients<T> const& c, extent n, T* w, T const* g, T* state,
-                             extent stride) {
+[[gnu::flatten]] void update(typename Optimizer::template coefficients<T> const& c, extent n, T* w, T const* g,
+                             T* state, extent stride) {
   constexpr int block = 64 / int(sizeof(T));
   T* const first = state;
   T* const second = state + (Optimizer::states > 1 ? stride : 0);
