@@ -11,6 +11,7 @@
 #include <pipe/nn/linear.hpp>
 #include <pipe/nn/loss.hpp>
 #include <pipe/nn/model.hpp>
+#include <pipe/nn/named.hpp>
 #include <pipe/nn/norm.hpp>
 #include <pipe/optim/adam.hpp>
 #include <pipe/optim/learning_rate.hpp>

@@ -44,7 +44,8 @@ struct chunk_description {
   long parameter_bytes = 0, decayed_bytes = 0;
   ring records, pending, boundary, gradient;
   address output;           ///< of the last chunk: the model's output before the loss
-  address passed_gradient;  ///< where the gradient that leaves is found if no launch makes it, or none
+  copied const *passed_values = nullptr, *passed_gradients = nullptr;  ///< that leave without being made on the way
+  int passed_value_count = 0, passed_gradient_count = 0;
   long bytes = 0;           ///< of all of the above
 };
 
@@ -62,7 +63,11 @@ struct pipeline_description {
   chunk_description const* chunk = nullptr;
   rank_description const* rank = nullptr;
   int parameter_count = 0;                                  ///< of the model
-  long input_bytes = 0, label_bytes = 0, output_bytes = 0;  ///< of a micro-batch
+  int inputs = 1;
+  long input_bytes[max_inputs]{};            ///< of a micro-batch
+  long label_bytes = 0, output_bytes = 0;    ///< of a micro-batch
+  /// Offsets in a memory of its own: a filled-up micro-batch of each input and of the labels, and zeros for any of them.
+  long staging[max_inputs + 1]{}, blank = 0, staging_bytes = 0;
 };
 
 }  // namespace pp

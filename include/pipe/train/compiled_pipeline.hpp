@@ -120,7 +120,10 @@ struct compiled_pipeline {
       c.gradient =
           take_ring(b.gradient, layout.rereads_gradient && slots < pending_slots(S) ? pending_slots(S) : slots);
     }
-    c.passed_gradient = layout.passed_gradient;
+    c.passed_values = layout.passed_values.items;
+    c.passed_value_count = int(layout.passed_values.size());
+    c.passed_gradients = layout.passed_gradients.items;
+    c.passed_gradient_count = int(layout.passed_gradients.size());
     if constexpr (S == stages - 1) c.output = passes::template resolve<S>(M::graph.loss().in[0]);
     return c;
   }
@@ -184,17 +187,33 @@ struct compiled_pipeline {
   static constexpr memory_map memory = map_memory(std::make_integer_sequence<int, stages>{});
 
   static constexpr long label_elements = M::labels_are_ids ? M::graph.output.rows() : M::graph.output.elements();
+  static constexpr long element_size(bool is_ids) { return is_ids ? long(sizeof(int)) : long(sizeof(element)); }
   static constexpr pipeline_description description() {
-    return {ranks,
-            stages,
-            micro_batches,
-            samples,
-            memory.chunks.items,
-            memory.rank.items,
-            M::graph.size.parameters,
-            samples * M::graph.input.elements() * (M::graph.input_is_ids ? long(sizeof(int)) : long(sizeof(element))),
-            samples * label_elements * (M::labels_are_ids ? long(sizeof(int)) : long(sizeof(element))),
-            samples * M::graph.output.elements() * long(sizeof(element))};
+    pipeline_description d;
+    d.ranks = ranks;
+    d.chunks = stages;
+    d.micro_batches = micro_batches;
+    d.samples = samples;
+    d.chunk = memory.chunks.items;
+    d.rank = memory.rank.items;
+    d.parameter_count = M::graph.size.parameters;
+    d.inputs = M::graph.size.inputs;
+    for (int i = 0; i < d.inputs; ++i) {
+      input_record const& in = M::graph.inputs[i];
+      d.input_bytes[i] = samples * in.form.elements() * element_size(in.is_ids);
+    }
+    d.label_bytes = samples * label_elements * element_size(M::labels_are_ids);
+    long most = d.label_bytes;
+    for (int i = 0; i <= d.inputs; ++i) {
+      long const bytes = i < d.inputs ? d.input_bytes[i] : d.label_bytes;
+      d.staging[i] = d.staging_bytes;
+      d.staging_bytes += align_up(bytes);
+      if (bytes > most) most = bytes;
+    }
+    d.blank = d.staging_bytes;
+    d.staging_bytes += align_up(most);
+    d.output_bytes = samples * M::graph.output.elements() * long(sizeof(element));
+    return d;
   }
 
   // ---- the plan ----
@@ -222,7 +241,7 @@ struct compiled_pipeline {
       q.rank = c.rank;
       q.first_layer = passes::cuts[s];
       q.end_layer = passes::cuts[s + 1];
-      q.in = s == 0 ? M::graph.input : M::graph.units[passes::cuts[s] - 1].out;
+      q.in = s == 0 ? M::graph.inputs[0].form : M::graph.units[passes::cuts[s] - 1].out;
       q.out = M::graph.units[passes::cuts[s + 1] - 1].out;
       for (int i = 0; i < c.parameter_count; ++i) q.parameters += c.parameters[i].elements();
       for (int u = q.first_layer; u < q.end_layer; ++u) {

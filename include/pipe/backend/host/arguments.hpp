@@ -15,6 +15,7 @@ struct arguments {
   double* loss = nullptr;          ///< a loss kernel writes the sum over its rows here
   T loss_scale{};                  ///< of the gradient: one over the number of terms in the mini-batch's mean
   bool accumulate = false;         ///< weight gradients: add to what is there, or overwrite it
+  int valid_samples = 1 << 30;     ///< a loss kernel: samples from this one on are absent, loss 0 and gradient 0
   bool wants_gradient = true;      ///< a loss kernel: training, not evaluation
 
   T* at(int i) const { return static_cast<T*>(slot[i]); }

@@ -103,9 +103,16 @@ struct group_kernel {
                           {d + g.columns, stride}, {d + 2 * g.columns, stride}, a.workspace);
   }
 
+  /// Rows of absent samples are no part of a loss: their gradient is zero.
+  static extent valid_rows(args const& a) {
+    extent const valid = a.valid_samples < P::samples ? extent(a.valid_samples) * g.rows : rows;
+    if (a.wants_gradient && valid < rows)
+      std::memset(a.at(g.out[0]) + valid * g.columns, 0, sizeof(T) * std::size_t((rows - valid) * g.columns));
+    return valid;
+  }
   static void cross_entropy(args const& a) {
     double sum = 0;
-    for (extent r = 0; r < rows; ++r)
+    for (extent r = 0, valid = valid_rows(a); r < valid; ++r)
       sum += cross_entropy_row<g.columns, T>(a.at(g.in[0]) + r * g.columns, a.ids(g.in[1])[r], a.loss_scale,
                                              a.wants_gradient, static_cast<T*>(a.workspace),
                                              a.at(g.out[0]) + r * g.columns);
@@ -113,10 +120,23 @@ struct group_kernel {
   }
   static void squared_error(args const& a) {
     double sum = 0;
-    for (extent r = 0; r < rows; ++r)
+    for (extent r = 0, valid = valid_rows(a); r < valid; ++r)
       sum += squared_error_row<T>(g.columns, a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns, a.loss_scale,
                                   a.wants_gradient, a.at(g.out[0]) + r * g.columns);
     *a.loss = sum;
+  }
+
+  static void concat(args const& a) {
+    constexpr std::size_t left = std::size_t(g.inner), right = std::size_t(g.columns - g.inner);
+    for (extent r = 0; r < rows; ++r) {
+      T* const y = a.at(g.out[0]) + r * g.columns;
+      std::memcpy(y, a.at(g.in[0]) + r * extent(left), sizeof(T) * left);
+      std::memcpy(y + left, a.at(g.in[1]) + r * extent(right), sizeof(T) * right);
+    }
+  }
+  static void slice(args const& a) {
+    for (extent r = 0; r < rows; ++r)
+      std::memcpy(a.at(g.out[0]) + r * g.columns, a.at(g.in[0]) + r * g.inner + g.keys, sizeof(T) * std::size_t(g.columns));
   }
 
   static void pointwise(args const& a) {
@@ -157,6 +177,8 @@ void run(arguments<typename P::element> const& a) {
   if constexpr (anchor == op_kind::attention_gradient) k::attention_gradient(a);
   if constexpr (anchor == op_kind::cross_entropy) k::cross_entropy(a);
   if constexpr (anchor == op_kind::squared_error) k::squared_error(a);
+  if constexpr (anchor == op_kind::concat) k::concat(a);
+  if constexpr (anchor == op_kind::slice) k::slice(a);
   if constexpr (anchor == op_kind::pointwise) k::pointwise(a);
   if constexpr (anchor == op_kind::bias_gradient) k::bias_gradient(a);
   if constexpr (anchor == op_kind::row_bias_gradient) k::row_bias_gradient(a);
