@@ -22,6 +22,14 @@ struct Inputs : Model<Named<"first", Input<4, 3>>, Stash<"raw">, Linear<5>, Tanh
                       Named<"second", Tokens<9, 4>>, Embedding<5>, Pop<"left">, Linear<3>, Pop<"raw", Concat>,
                       Stash<"both">, Named<"third", Input<4, 6>>, Pop<"both">, Linear<2>, CrossEntropy> {};
 
+/// The head is the embedding's table, as in GPT-2; a second sequence is embedded with the same table.
+struct Words : Model<Tokens<11, 4>, Named<"table", Embedding<6>>, Positions, Residual<LayerNorm, Attention<2>>,
+                     Stash<"left">, Named<"right", Tokens<11, 4>>, Tied<"table">, Pop<"left">,
+                     Residual<LayerNorm, Linear<9>, GELU, Linear<6>>, LayerNorm, Tied<"table">, CrossEntropy> {};
+/// Blocks that are all the same, as in ALBERT.
+struct Shared : Model<Input<3, 6>, Named<"block", Seq<Residual<LayerNorm, Attention<2>>, Linear<6>>>, Tanh,
+                      Repeat<2, Tied<"block">>, Linear<4>, MSE> {};
+
 template <class M, class... More>
 using Small = Pipeline<M, PortableHost, AdamW, MicroBatchSize<2>, More...>;
 template <class M, class... More>
@@ -59,4 +67,25 @@ TEST_CASE("further inputs give the bits of one stage", "[laws]") {
   check<Inputs, 4, Stages<Inputs::graph.size.units>>();
   check<Inputs, 4, Stages<3>, GPipe>();
   check<Inputs, 5, laws::LateWeights, Stages<4>>();
+}
+TEST_CASE("shared weights have the gradients of central differences", "[laws]") {
+  holds<Exact<Words>>(4);
+  holds<Exact<Words, Stages<5>>>(5);
+  holds<Exact<Shared, Stages<2>>>(6);
+}
+TEST_CASE("shared weights give the bits of one stage", "[laws]") {
+  check<Words, 4, Stages<Words::graph.size.units>>();
+  check<Words, 4, Stages<3>, GPipe>();
+  check<Words, 5, laws::MixedWeights, Stages<4>>();
+  check<Words, 4, laws::ManyChunks<placement::vee, 2>, Stages<4>>();
+  check<Shared, 4, Stages<Shared::graph.size.units>>();
+  check<Shared, 4, Stages<4>>();
+}
+TEST_CASE("shared weights are counted, listed and drawn once", "[laws]") {
+  using trainer = Small<Words, Stages<3>>;
+  static_assert(trainer::plan.parameters == 11 * 6 + 4 * 6 + 12 + 6 * 18 + 18 + 36 + 6 + 12 + 54 + 9 + 54 + 6 + 12);
+  trainer t;
+  long n = 0;
+  for (auto const& p : t.parameters()) n += long(p.values.size());
+  CHECK(n == trainer::plan.parameters);
 }

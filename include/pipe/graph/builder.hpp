@@ -6,7 +6,6 @@
 
 #include <string_view>
 
-#include <pipe/base/list.hpp>
 #include <pipe/base/static_vector.hpp>
 #include <pipe/graph/diagnostics.hpp>
 #include <pipe/graph/graph.hpp>
@@ -275,9 +274,12 @@ class builder {
  private:
   template <class... L>
   constexpr void list_tied_names(layers<L...>) {
-    int n = 0;
     auto const take = [&]<class T>(std::type_identity<T>) {
-      if constexpr (requires { T::tied_name; }) tied_names_[n++].name = T::tied_name.view();
+      if constexpr (requires { T::tied_name; }) {
+        for (named_parameters const& p : tied_names_)
+          if (p.name == T::tied_name.view()) return;
+        tied_names_.push_back(named_parameters{T::tied_name.view()});
+      }
     };
     (take(std::type_identity<L>{}), ...);
   }
@@ -290,7 +292,7 @@ class builder {
   };
   /// A name that some Tied asks for: how many layers have it, whether the last is complete, and its first parameter.
   struct named_parameters {
-    std::string_view name;
+    std::string_view name{};
     int times = 0, first = 0;
     bool ended = false;
   };
@@ -408,7 +410,7 @@ class builder {
   int leaf_ = -1, depth_ = 0, position_ = 0, first_op_ = 0, tying_ = -1;
   int open_names_ = 0;
   static_vector<named_value, std::size_t(leaf_count(Leaves{}))> named_;  // as many names as there are types, or fewer
-  list<named_parameters, tied_count> tied_names_;
+  static_vector<named_parameters, std::size_t(tied_count)> tied_names_;
   static_vector<extents, std::size_t(shares ? 512 : 0)> shared_;
   graph<Room> graph_{};
 };

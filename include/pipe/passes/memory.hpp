@@ -63,7 +63,7 @@ struct stage_range {
 
 /// How many bytes each region of a stage needs: of `record` and `pending` and the boundaries, one of them.
 struct stage_bytes {
-  long parameters = 0, decayed_parameters = 0, transposed = 0;
+  long parameters = 0, decayed_parameters = 0, updated_parameters = 0, transposed = 0;
   long record = 0, pending = 0, scratch = 0, boundary = 0, gradient = 0;
 };
 
@@ -121,17 +121,22 @@ struct memory_pass {
     return out;
   }
 
-  /// Parameters that decay come first, so that an update is two runs over flat memory.
+  /// Parameters that decay come first, those shared with an earlier layer last: they have a gradient of their own, but no
+  /// optimizer state.
   static constexpr void lay_out_parameters(result& out) {
-    for (bool const decays : {true, false}) {
+    auto const take = [&](bool tied, bool decays) {
       for (int i = 0; i < parameters; ++i) {
         parameter const& p = g.parameters[range.parameters[0] + i];
-        if (p.decays != decays) continue;
+        if ((p.tied_to >= 0) != tied || p.decays != decays) continue;
         out.parameters[i] = out.bytes.parameters;
         out.bytes.parameters += align_up(p.elements() * C::element_bytes);
       }
-      if (decays) out.bytes.decayed_parameters = out.bytes.parameters;
-    }
+    };
+    take(false, true);
+    out.bytes.decayed_parameters = out.bytes.parameters;
+    take(false, false);
+    out.bytes.updated_parameters = out.bytes.parameters;
+    take(true, false);
     for (int i = 0; i < parameters; ++i)
       if (C::backward.transposed[range.parameters[0] + i]) {
         out.transposed[i] = out.bytes.transposed;
@@ -167,7 +172,8 @@ struct memory_pass {
     };
     auto const gradient_value = [&](int v, int at) -> address {
       if (int const i = find(entered.gradient, value_operand(v)); i >= 0) {
-        out.rereads_gradient = out.rereads_gradient || (C::splits_backward && seen[int(program::backward_weight)][at].any());
+        out.rereads_gradient =
+            out.rereads_gradient || (C::splits_backward && seen[int(program::backward_weight)][at].any());
         return address{region::gradient_out, entered.gradient[i].offset};
       }
       if (C::splits_backward && seen[int(program::backward_weight)][at].any()) {

@@ -39,6 +39,7 @@ template <class T>
 struct backend_calls {
   host::kernel<T> const* groups = nullptr;
   double (*sum_of_squares)(std::ptrdiff_t, T const*) = nullptr;
+  void (*add)(std::ptrdiff_t, T*, T const*) = nullptr;
   void (*transpose)(T const*, std::ptrdiff_t, std::ptrdiff_t, T*) = nullptr;
   void (*update)(void const* optimizer, update_request<T> const&) = nullptr;
   void const* optimizer = nullptr;
@@ -83,8 +84,8 @@ class machine {
  public:
   machine(pipeline_description const& d, backend_calls<T> const& calls, machine_settings const& settings)
       : d_(d), calls_(calls), settings_(adapt(settings, d.ranks)), board_(d.chunks, settings_.waiting),
-        losses_(std::size_t(d.micro_batches)), squares_(std::size_t(d.parameter_count)),
-        staging_(d.staging_bytes), ranks_(std::size_t(d.ranks)) {
+        losses_(std::size_t(d.micro_batches)), squares_(std::size_t(d.parameter_count)), staging_(d.staging_bytes),
+        ranks_(std::size_t(d.ranks)) {
     try {
       for (int r = 0; r < d_.ranks; ++r) {
         rank_description const& plan = d_.rank[r];
@@ -112,6 +113,7 @@ class machine {
     start_.publish(start_.now() + 1);
     finish_run();
     stale_ = false;
+    updated_ = j.what == job::kind::train && j.updates;
     return conclude();
   }
 
@@ -229,16 +231,22 @@ class machine {
   void work(int r, worker& me) {
     me.count = 0;
     me.waited = 0;
+    if (stale_ || updated_) renew_tied(r);
     if (stale_) renew_transposed(r);
     bool const trains = job_.what == job::kind::train;
     rank_description const& plan = d_.rank[r];
     action const* const actions = trains ? plan.training : plan.evaluation;
     int const count = trains ? plan.training_count : plan.evaluation_count;
     for (int i = 0; i < count; ++i)
-      if (job_.what != job::kind::infer || actions[i].micro_batch * d_.samples < job_.samples) execute(r, me, actions[i]);
+      if (job_.what != job::kind::infer || actions[i].micro_batch * d_.samples < job_.samples)
+        execute(r, me, actions[i]);
     if (trains) {
+      if (d_.tie_count > 0) {
+        meet(r, me, 1);
+        add_tied_gradients(r);
+      }
       measure_gradients(r);
-      meet(r, me);
+      meet(r, me, d_.tie_count > 0 ? 2 : 1);
       update(r);
     }
   }
@@ -387,18 +395,20 @@ class machine {
     for_chunks_of(r, [&](chunk_description const& c, char* mine) {
       for (int i = 0; i < c.parameter_count; ++i) {
         parameter_place const& p = c.parameters[i];
+        if (p.offset >= c.updated_bytes) continue;  // shared: counted where it was first
         squares_[std::size_t(p.index)] =
             calls_.sum_of_squares(p.elements(), reinterpret_cast<T const*>(mine + c.gradients + p.offset));
       }
     });
   }
 
-  /// All ranks are here; or none of them goes on to the update, for whoever gives up takes its arrival back.
-  void meet(int r, worker& me) {
+  /// All ranks are here, for the first or second time in this run; or none of them goes on, for whoever gives up takes its
+  /// arrival back.
+  void meet(int r, worker& me, int meeting) {
     long const start = now();
     arrived_.add();
-    waited const how = arrived_.wait(d_.ranks, settings_.waiting, failed_);
-    if (how == waited::done || !arrived_.withdraw(d_.ranks)) {
+    waited const how = arrived_.wait(meeting * d_.ranks, settings_.waiting, failed_);
+    if (how == waited::done || !arrived_.withdraw(meeting * d_.ranks)) {
       me.waited += now() - start;
       return;
     }
@@ -415,10 +425,37 @@ class machine {
       calls_.update(
           calls_.optimizer,
           update_request<T>{reinterpret_cast<T*>(mine + c.values), reinterpret_cast<T const*>(mine + c.gradients),
-                            reinterpret_cast<T*>(mine + c.state), c.parameter_bytes / long(sizeof(T)),
+                            reinterpret_cast<T*>(mine + c.state), c.updated_bytes / long(sizeof(T)),
                             c.decayed_bytes / long(sizeof(T)), job_.step, job_.learning_rate, scale});
     });
     renew_transposed(r);
+  }
+
+  T* tied(int chunk, long region, parameter_place const& p) const {
+    return reinterpret_cast<T*>(memory(chunk) + region + p.offset);
+  }
+  /// law: the gradient of a shared parameter is that of its first place, plus the others in the order of the model
+  void add_tied_gradients(int r) {
+    for (int i = 0; i < d_.tie_count; ++i) {
+      tie const& t = d_.ties[i];
+      if (d_.chunk[t.owner_chunk].rank == r)
+        calls_.add(t.owner.elements(), tied(t.owner_chunk, d_.chunk[t.owner_chunk].gradients, t.owner),
+                   tied(t.chunk, d_.chunk[t.chunk].gradients, t.place));
+    }
+  }
+  /// Copies shared parameters from where they were updated. All ranks have finished that run.
+  void renew_tied(int r) {
+    for (int i = 0; i < d_.tie_count; ++i) {
+      tie const& t = d_.ties[i];
+      chunk_description const& c = d_.chunk[t.chunk];
+      if (c.rank != r) continue;
+      T* const mine = tied(t.chunk, c.values, t.place);
+      std::memcpy(mine, tied(t.owner_chunk, d_.chunk[t.owner_chunk].values, t.owner),
+                  sizeof(T) * std::size_t(t.place.elements()));
+      if (t.place.transposed >= 0)
+        calls_.transpose(mine, t.place.rows, t.place.columns,
+                         reinterpret_cast<T*>(memory(t.chunk) + c.transposed + t.place.transposed));
+    }
   }
 
   void renew_transposed(int r) {
@@ -445,7 +482,7 @@ class machine {
   std::mutex failure_mutex_;
   std::exception_ptr failure_;
   job job_;
-  bool stale_ = true;
+  bool stale_ = true, updated_ = false;  // parameters changed from outside; by the last run
   std::chrono::steady_clock::time_point begin_;
 };
 

@@ -13,13 +13,17 @@
 #include <pipe/runtime/machine.hpp>
 #include <pipe/train/compiled_pipeline.hpp>
 #include <pipe/train/inputs.hpp>
+#include <pipe/train/names.hpp>
 
 namespace pp {
 
 /// A parameter and its gradient where they are, row-major; a Linear's weight is [inputs, outputs].
 template <class T>
 struct parameter_view {
-  int layer;  ///< top-level layer, from 0, as `explain` counts them
+  int index;         ///< in the model's graph
+  int layer;         ///< top-level layer, from 0, as `explain` counts them
+  std::string name;  ///< in weight files
+  bool transposed;   ///< weight files hold [columns, rows]
   int rows, columns;
   std::span<T> values;
   std::span<T const> gradients;
@@ -146,17 +150,25 @@ class Pipeline {
     machine_.run(j);
   }
 
-  /// All parameters in model order. After writing to them call parameters_changed().
+  /// All parameters in model order, shared ones once. After writing to them call parameters_changed().
   std::vector<parameter_view<element>> parameters() {
     std::vector<parameter_view<element>> all;
     for (int c = 0; c < compiled::stages; ++c) {
       chunk_description const& chunk = compiled::memory.chunks[c];
       for (int i = 0; i < chunk.parameter_count; ++i) {
         parameter_place const& p = chunk.parameters[i];
+        if (M::graph.parameters[p.index].tied_to >= 0) continue;
         auto const at = [&](long region) { return reinterpret_cast<element*>(machine_.memory(c) + region + p.offset); };
         std::size_t const n = std::size_t(p.elements());
-        all.push_back(
-            {M::graph.parameters[p.index].unit, p.rows, p.columns, {at(chunk.values), n}, {at(chunk.gradients), n}});
+        parameter_name const& file = parameter_names<M>()[std::size_t(p.index)];
+        all.push_back({p.index,
+                       M::graph.parameters[p.index].unit,
+                       file.name,
+                       file.transposed,
+                       p.rows,
+                       p.columns,
+                       {at(chunk.values), n},
+                       {at(chunk.gradients), n}});
       }
     }
     return all;
@@ -176,7 +188,7 @@ class Pipeline {
 
  private:
   backend_calls<element> calls() const {
-    return {kernels_.groups.items, kernels_.sum_of_squares, kernels_.transpose, &Pipeline::update, this};
+    return {kernels_.groups.items, kernels_.sum_of_squares, kernels_.add, kernels_.transpose, &Pipeline::update, this};
   }
   static void update(void const* self, update_request<element> const& r) {
     Pipeline const& p = *static_cast<Pipeline const*>(self);
@@ -204,8 +216,8 @@ class Pipeline {
   static void take_inputs(batch const& b, job& j) {
     std::size_t const per_sample = std::size_t(inputs_per_sample), n = b.inputs.size() / per_sample;
     if (n < 1 || n > std::size_t(samples) || b.inputs.size() % per_sample != 0)
-      throw data_error("inputs: expected 1 to " + std::to_string(samples) + " samples of " + std::to_string(per_sample) +
-                       " numbers, got " + std::to_string(b.inputs.size()) + " numbers");
+      throw data_error("inputs: expected 1 to " + std::to_string(samples) + " samples of " +
+                       std::to_string(per_sample) + " numbers, got " + std::to_string(b.inputs.size()) + " numbers");
     j.samples = int(n);
     [&]<int... I>(std::integer_sequence<int, I...>) {
       (take_input<I>(b, n, j), ...);
@@ -261,11 +273,9 @@ class Pipeline {
   }
 
   void initialize() {
-    int i = 0;
     for (parameter_view<element>& p : parameters()) {
-      initializer const how = M::graph.parameters[i].initial;
-      for (std::size_t e = 0; e < p.values.size(); ++e) p.values[e] = draw(how, std::uint64_t(i), e);
-      ++i;
+      initializer const how = M::graph.parameters[p.index].initial;
+      for (std::size_t e = 0; e < p.values.size(); ++e) p.values[e] = draw(how, std::uint64_t(p.index), e);
     }
     parameters_changed();
   }
