@@ -34,14 +34,14 @@ void parts_do_not_overlap() {
       if (c.rank != r) continue;
       add(c.values, c.parameter_bytes);
       add(c.gradients, c.parameter_bytes);
-      add(c.state, c.parameter_bytes * C::optimizer::states);
+      add(c.state, c.updated_bytes * C::optimizer::states);
       add(c.transposed, C::plan.stages[s].transposed_bytes);
-      for (ring const& of : {c.records, c.pending, c.boundary, c.gradient}) add(of.offset, of.bytes());
+      for (ring const& of : {c.keeping.records, c.dropping.records, c.pending, c.boundary, c.gradient})
+        add(of.offset, of.bytes());
     }
     [&]<int... S>(std::integer_sequence<int, S...>) {
-      ((C::memory.chunks[S].rank == r
-            ? void(most_scratch = std::max(most_scratch, C::passes::template layout<S>.bytes.scratch))
-            : void()),
+      ((C::memory.chunks[S].rank == r ? void(most_scratch = std::max(most_scratch, C::template scratch_bytes<S>()))
+                                      : void()),
        ...);
     }(std::make_integer_sequence<int, C::stages>{});
     add(rank.scratch, most_scratch);
@@ -66,7 +66,7 @@ void bytes_add_up() {
     CHECK(p.bytes == p.parameter_bytes + p.gradient_bytes + p.optimizer_bytes + p.transposed_bytes + p.saved_bytes +
                          p.boundary_bytes);
     CHECK(p.parameter_bytes >= p.parameters * long(sizeof(typename C::element)));
-    CHECK(p.optimizer_bytes == 2 * p.parameter_bytes);
+    CHECK(p.optimizer_bytes == 2 * C::memory.chunks[s].updated_bytes);
     of_rank[std::size_t(p.rank)] += p.bytes;
     parameters += p.parameters;
   }
@@ -81,9 +81,16 @@ void bytes_add_up() {
 
 template <class C>
 void check() {
-  paper::run<typename C::passes> const run;
-  CHECK(run.problem == "");
-  CHECK(run.launches > 0);
+  if constexpr (C::some_keep) {
+    paper::run<typename C::passes> const run;
+    CHECK(run.problem == "");
+    CHECK(run.launches > 0);
+  }
+  if constexpr (C::some_drop) {
+    paper::run<typename C::passes, true> const run;
+    CHECK(run.problem == "");
+    CHECK(run.launches > 0);
+  }
   parts_do_not_overlap<C>();
   bytes_add_up<C>();
 }
@@ -94,9 +101,12 @@ void random_model() {
   using model = laws::RandomModel<Seed, 3 + int(Seed) % 7>;
   check<compiled<model, Stages<2 + int(Seed) % (model::graph.size.units - 1)>>>();
   check<compiled<model, Stages<1 + int(Seed) % model::graph.size.units>, ByCount, laws::LateWeights>>();
+  check<compiled<model, Stages<2 + int(Seed) % (model::graph.size.units - 1)>, RecomputeAllButLast>>();
 }
 
 struct EndsInPositions : Model<Input<3>, Linear<5>, Tanh, Linear<4>, Positions, Positions, MSE> {};
+struct Skips : Model<Input<3>, Linear<5>, Stash<"a">, Tanh, Linear<5>, Stash<"b">, GELU, Pop<"a">, Linear<5>, Pop<"b">,
+                     Linear<2>, Pop<"a", Concat>, MSE> {};
 struct Gpt : Model<Tokens<11, 5>, Embedding<6>, Positions,
                    Repeat<3, Residual<LayerNorm, Attention<2>>, Residual<LayerNorm, Linear<24>, GELU, Linear<6>>>,
                    LayerNorm, Linear<11>, CrossEntropy> {};
@@ -113,6 +123,16 @@ TEST_CASE("every launch of models with special cuts finds its operands", "[passe
   check<compiled<Gpt, Stages<5>>>();
   check<compiled<Gpt, Stages<10>, GPipe>>();
   check<compiled<Gpt, Stages<6>, laws::ManyChunks<placement::loop, 2>>>();
+  check<compiled<Skips, Stages<7>>>();
+  check<compiled<Skips, Stages<4>, laws::LastWeights>>();
+}
+TEST_CASE("every launch finds its operands where values are made again", "[passes]") {
+  check<compiled<Gpt, Stages<5>, RecomputeAll>>();
+  check<compiled<Gpt, Stages<1>, RecomputeAll>>();
+  check<compiled<Gpt, Stages<4>, Recompute<op_kind::attention, op_kind::map>>>();
+  check<compiled<Gpt, Stages<3>, Recompute<op_kind::matmul, op_kind::bias>, laws::LastWeights>>();
+  check<compiled<Skips, Stages<5>, RecomputeAllButLast, laws::LateWeights>>();
+  check<compiled<EndsInPositions, Stages<5>, RecomputeAll, laws::LastWeights>>();
 }
 
 TEST_CASE("values share scratch where their lifetimes allow it", "[passes]") {
@@ -129,8 +149,8 @@ TEST_CASE("1F1B keeps as many records as micro-batches are in flight", "[passes]
   using one = compiled<Gpt, Stages<4>>;
   using gpipe = compiled<Gpt, Stages<4>, GPipe>;
   for (int s = 0; s < 4; ++s) {
-    CHECK(one::memory.chunks[s].records.slots == std::min(5, 4 - s));
-    CHECK(gpipe::memory.chunks[s].records.slots == 5);
+    CHECK(one::memory.chunks[s].keeping.records.slots == std::min(5, 4 - s));
+    CHECK(gpipe::memory.chunks[s].keeping.records.slots == 5);
   }
   CHECK(one::plan.peak_in_flight == 4);
 }

@@ -293,25 +293,26 @@ class machine {
     int const c = a.chunk, mb = a.micro_batch;
     chunk_description const& chunk = d_.chunk[c];
     using enum action_kind;
+    program_set const& set = chunk.set_for(mb);
     bases const at = bases_for(r, me, c, mb);
     if (a.kind == forward) {
-      run_program(chunk, program::forward, at, r, mb);
+      run_program(chunk, set, program::forward, at, r, mb);
       pass_on(chunk.passed_values, chunk.passed_value_count, at);
       if (job_.what == job::kind::infer && c == d_.chunks - 1)
-        std::memcpy(static_cast<char*>(job_.output) + mb * d_.output_bytes, at.at(chunk.output),
+        std::memcpy(static_cast<char*>(job_.output) + mb * d_.output_bytes, at.at(set.output),
                     std::size_t(d_.output_bytes / d_.samples * samples_in(mb)));
       board_.publish(c, milestone::forward, mb);
       if (job_.what != job::kind::train) board_.publish(c, milestone::release, mb);
       return;
     }
-    bool const split = chunk.programs[int(program::backward)].launches == nullptr;
+    bool const split = set.programs[int(program::backward)].launches == nullptr;
     if (makes_input_gradient(a.kind)) {
-      run_program(chunk, split ? program::backward_input : program::backward, at, r, mb);
-      pass_on(chunk.passed_gradients, chunk.passed_gradient_count, at);
+      run_program(chunk, set, split ? program::backward_input : program::backward, at, r, mb);
+      pass_on(set.passed_gradients, set.passed_gradient_count, at);
       board_.publish(c, milestone::input_gradient, mb);
     }
     if (makes_weight_gradient(a.kind)) {
-      if (split) run_program(chunk, program::backward_weight, at, r, mb);
+      if (split) run_program(chunk, set, program::backward_weight, at, r, mb);
       board_.publish(c, milestone::release, mb);
     }
   }
@@ -334,7 +335,7 @@ class machine {
     set(region::parameters, mine + chunk.values);
     set(region::parameter_gradients, mine + chunk.gradients);
     set(region::transposed, mine + chunk.transposed);
-    set(region::record, mine + chunk.records.at(mb));
+    set(region::record, mine + chunk.set_for(mb).records.at(mb));
     set(region::pending, mine + chunk.pending.at(mb));
     set(region::scratch, mine + d_.rank[r].scratch);
     set(region::boundary_out, mine + chunk.boundary.at(mb));
@@ -366,8 +367,8 @@ class machine {
     if (job_.label != nullptr) fill(job_.label, d_.inputs, d_.label_bytes);
   }
 
-  void run_program(chunk_description const& chunk, program p, bases const& at, int r, int mb) {
-    program_view const& view = chunk.programs[int(p)];
+  void run_program(chunk_description const& chunk, program_set const& set, program p, bases const& at, int r, int mb) {
+    program_view const& view = set.programs[int(p)];
     host::arguments<T> a;
     a.workspace = ranks_[std::size_t(r)].memory.data() + d_.rank[r].workspace;
     a.loss = &losses_[std::size_t(mb)];

@@ -33,7 +33,14 @@ struct compiled_pipeline {
   static constexpr int samples = option<option_family::micro_batch_size>::value;
 
   using passes = compilation<M, stages, option<option_family::partition>, samples, int(sizeof(element)),
-                             schedule::splits_backward>;
+                             schedule::splits_backward, option<option_family::recompute>>;
+  using recompute = typename passes::recompute;
+  /// Micro-batches from this one on keep what backward reads; those before make dropped values again.
+  static constexpr int first_kept = !recompute::recomputes ? 0 : micro_batches - int(recompute::keeps_last);
+  static constexpr bool some_keep = first_kept < micro_batches, some_drop = first_kept > 0;
+  /// The programs that stage S runs; where both sets are in use, those that keep everything.
+  template <int S>
+  using programs = typename passes::template programs<S, !some_keep>;
   static constexpr int groups = passes::groups;
   static constexpr group group_at(int g) { return passes::group_at(g); }
 
@@ -47,6 +54,7 @@ struct compiled_pipeline {
       for (int u = passes::cuts[s]; u < passes::cuts[s + 1]; ++u) {
         cost[s].forward += samples * estimated_time(passes::costs[0][u]);
         cost[s].backward_input += samples * estimated_time(passes::costs[1][u]);
+        if (some_drop) cost[s].backward_input += samples * estimated_time(passes::again_costs[u]);
         cost[s].backward_weight += samples * estimated_time(passes::costs[2][u]);
       }
     }
@@ -81,17 +89,10 @@ struct compiled_pipeline {
   /// Programs and memory of stage S; offsets are from the start of the chunk until `chunks` shifts them.
   template <int S>
   static constexpr chunk_description describe_chunk() {
-    constexpr auto const& layout = passes::template layout<S>;
+    constexpr auto const& layout = programs<S>::layout;
     constexpr stage_bytes const& b = layout.bytes;
     chunk_description c;
     c.rank = rank_of(schedule::where, ranks, S);
-    c.programs[int(program::forward)] = view<S, program::forward>();
-    if constexpr (schedule::splits_backward) {
-      c.programs[int(program::backward_input)] = view<S, program::backward_input>();
-      c.programs[int(program::backward_weight)] = view<S, program::backward_weight>();
-    } else {
-      c.programs[int(program::backward)] = view<S, program::backward>();
-    }
     c.parameters = parameter_places<S>.items;
     c.parameter_count = parameter_places<S>.size();
     c.parameter_bytes = b.parameters;
@@ -109,29 +110,62 @@ struct compiled_pipeline {
     c.gradients = take(b.parameters);
     c.state = take(b.updated_parameters * optimizer::states);
     c.transposed = take(b.transposed);
+    c.transposed_bytes = b.transposed;
     int const in_flight = peak_in_flight(table, c.rank, S);
-    c.records = take_ring(b.record, in_flight);
-    c.pending = take_ring(b.pending, pending_slots(S));
+    long pending = 0;
+    bool rereads_result = false, rereads_gradient = false;
+    c.first_kept = first_kept;
+    auto const add_set = [&]<class Programs>(program_set& set, std::type_identity<Programs>, int most) {
+      constexpr auto const& own = Programs::layout;
+      describe_set<Programs, S>(set);
+      set.records = take_ring(own.bytes.record, in_flight < most ? in_flight : most);
+      pending = own.bytes.pending > pending ? own.bytes.pending : pending;
+      rereads_result = rereads_result || own.rereads_result;
+      rereads_gradient = rereads_gradient || own.rereads_gradient;
+    };
+    if constexpr (some_keep)
+      add_set(c.keeping, std::type_identity<typename passes::template programs<S, false>>{},
+              micro_batches - first_kept);
+    if constexpr (some_drop)
+      add_set(c.dropping, std::type_identity<typename passes::template programs<S, true>>{}, first_kept);
+    c.pending = take_ring(pending, pending_slots(S));
     if constexpr (S + 1 < stages) {
       int const slots = boundary_slots(problem, table, timeline, S).activation;
-      c.boundary = take_ring(b.boundary, layout.rereads_result && slots < in_flight ? in_flight : slots);
+      c.boundary = take_ring(b.boundary, rereads_result && slots < in_flight ? in_flight : slots);
     }
     if constexpr (S > 0) {
       int const slots = boundary_slots(problem, table, timeline, S - 1).gradient;
-      c.gradient =
-          take_ring(b.gradient, layout.rereads_gradient && slots < pending_slots(S) ? pending_slots(S) : slots);
+      c.gradient = take_ring(b.gradient, rereads_gradient && slots < pending_slots(S) ? pending_slots(S) : slots);
     }
     c.passed_values = layout.passed_values.items;
     c.passed_value_count = int(layout.passed_values.size());
-    c.passed_gradients = layout.passed_gradients.items;
-    c.passed_gradient_count = int(layout.passed_gradients.size());
-    if constexpr (S == stages - 1) c.output = passes::template resolve<S>(M::graph.loss().in[0]);
     return c;
   }
-  template <int S, program P>
+  template <class Programs, int S>
+  static constexpr void describe_set(program_set& set) {
+    set.programs[int(program::forward)] = view<Programs, program::forward>();
+    if constexpr (schedule::splits_backward) {
+      set.programs[int(program::backward_input)] = view<Programs, program::backward_input>();
+      set.programs[int(program::backward_weight)] = view<Programs, program::backward_weight>();
+    } else {
+      set.programs[int(program::backward)] = view<Programs, program::backward>();
+    }
+    set.passed_gradients = Programs::layout.passed_gradients.items;
+    set.passed_gradient_count = int(Programs::layout.passed_gradients.size());
+    if constexpr (S == stages - 1) set.output = Programs::template resolve<program::forward>(M::graph.loss().in[0]);
+  }
+  template <class Programs, program P>
   static constexpr program_view view() {
-    return {passes::template launches<S, P>.items.items, passes::template launches<S, P>.operands.items,
-            passes::template launches<S, P>.items.size()};
+    return {Programs::template launches<P>.items.items, Programs::template launches<P>.operands.items,
+            Programs::template launches<P>.items.size()};
+  }
+  template <int S>
+  static constexpr long scratch_bytes() {
+    long most = 0;
+    if constexpr (some_keep) most = passes::template programs<S, false>::layout.bytes.scratch;
+    if constexpr (some_drop)
+      if (long const n = passes::template programs<S, true>::layout.bytes.scratch; n > most) most = n;
+    return most;
   }
   template <int S>
   static constexpr auto parameter_places = [] {
@@ -140,8 +174,8 @@ struct compiled_pipeline {
     for (int i = r[0]; i < r[1]; ++i) {
       parameter const& p = M::graph.parameters[i];
       places[i - r[0]] =
-          parameter_place{i, p.rows, p.columns, passes::template layout<S>.parameters[i - r[0]],
-                          passes::backward.transposed[i] ? passes::template layout<S>.transposed[i - r[0]] : -1};
+          parameter_place{i, p.rows, p.columns, programs<S>::layout.parameters[i - r[0]],
+                          passes::backward.transposed[i] ? programs<S>::layout.transposed[i - r[0]] : -1};
     }
     return places;
   }();
@@ -162,7 +196,7 @@ struct compiled_pipeline {
   template <int... S>
   static constexpr memory_map map_memory(std::integer_sequence<int, S...>) {
     memory_map m{{{describe_chunk<S>()...}}, {}};
-    constexpr long scratch[] = {passes::template layout<S>.bytes.scratch...};
+    constexpr long scratch[] = {scratch_bytes<S>()...};
     for (int r = 0; r < ranks; ++r) {
       rank_description& rank = m.rank[r];
       rank.training = table.items[r];
@@ -173,8 +207,8 @@ struct compiled_pipeline {
       for (int s = 0; s < stages; ++s) {
         chunk_description& c = m.chunks[s];
         if (c.rank != r) continue;
-        for (long* offset : {&c.values, &c.gradients, &c.state, &c.transposed, &c.records.offset, &c.pending.offset,
-                             &c.boundary.offset, &c.gradient.offset})
+        for (long* offset : {&c.values, &c.gradients, &c.state, &c.transposed, &c.keeping.records.offset,
+                             &c.dropping.records.offset, &c.pending.offset, &c.boundary.offset, &c.gradient.offset})
           *offset += rank.bytes;
         rank.bytes += c.bytes;
         if (scratch[s] > most) most = scratch[s];
@@ -273,16 +307,18 @@ struct compiled_pipeline {
       for (int u = q.first_layer; u < q.end_layer; ++u) {
         q.forward_flops += samples * passes::costs[0][u].flops;
         q.backward_flops += samples * (passes::costs[1][u].flops + passes::costs[2][u].flops);
+        if (some_drop) q.recompute_flops += samples * passes::again_costs[u].flops;
       }
       q.share = double(problem.cost(s).forward + problem.cost(s).backward_input + problem.cost(s).backward_weight) /
                 double(total);
-      q.in_flight = c.records.slots;
-      q.forward_kernels = c.programs[int(program::forward)].count;
-      for (int k = 1; k < program_count; ++k) q.backward_kernels += c.programs[k].count;
+      q.in_flight = peak_in_flight(table, c.rank, s);
+      program_set const& set = some_drop ? c.dropping : c.keeping;
+      q.forward_kernels = set.programs[int(program::forward)].count;
+      for (int k = 1; k < program_count; ++k) q.backward_kernels += set.programs[k].count;
       q.parameter_bytes = q.gradient_bytes = c.parameter_bytes;
       q.optimizer_bytes = c.updated_bytes * optimizer::states;
-      q.transposed_bytes = c.records.offset - c.transposed;
-      q.saved_bytes = c.records.bytes() + c.pending.bytes();
+      q.transposed_bytes = align_up(c.transposed_bytes);
+      q.saved_bytes = c.keeping.records.bytes() + c.dropping.records.bytes() + c.pending.bytes();
       q.boundary_bytes = c.boundary.bytes() + c.gradient.bytes();
       q.bytes = c.bytes;
       p.parameters += q.parameters;

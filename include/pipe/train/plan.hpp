@@ -16,8 +16,9 @@ struct stage_plan {
   shape in{}, out{};                   ///< of one sample
   long parameters = 0;                 ///< numbers
   long forward_flops = 0, backward_flops = 0;
-  double share = 0;   ///< of the whole model's estimated time
-  int in_flight = 0;  ///< most micro-batches between forward and backward at once
+  long recompute_flops = 0;  ///< made again before backward
+  double share = 0;          ///< of the whole model's estimated time
+  int in_flight = 0;         ///< most micro-batches between forward and backward at once
   int forward_kernels = 0, backward_kernels = 0;
 
   long parameter_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0, transposed_bytes = 0;
