@@ -17,6 +17,12 @@ struct handle {
   bool is_ids = false;
 };
 
+/// What the layers around the present one say about the parameters inside them.
+struct parameter_scope {
+  bool trained = true;
+  double rate_scale = 1, decay_scale = 1;
+};
+
 /// Runs layer descriptions. With no room it only counts and checks; with exactly the counted room it keeps what they add.
 template <class Leaves, graph_size Room = graph_size{}>
 class builder {
@@ -30,13 +36,22 @@ class builder {
   constexpr void set(handle h) { current_ = h; }
   constexpr bool ok() const { return fault_.ok(); }
   constexpr int vocabulary() const { return vocabulary_; }
+  constexpr parameter_scope& scope() { return scope_; }
 
   /// Describes layer L here. At top level a layer that is not opened begins a new unit, a place where the model may be cut.
+  /// An opened layer may have static functions `enter(builder&)` and `leave(builder&)`, called around each repetition of its
+  /// parts; what they change in scope() holds for these parts only.
   template <class L>
   constexpr void layer() {
     if constexpr (opened<L>) {
       if (L::times < 1) complain(fault_kind::size_not_positive, leaf_index<L>(Leaves{}), shape{}, shape(L::times));
-      for (int i = 0; i < L::times && ok(); ++i) all(typename L::parts{});
+      parameter_scope const outer = scope_;
+      for (int i = 0; i < L::times && ok(); ++i) {
+        if constexpr (requires(builder& b) { L::enter(b); }) L::enter(*this);
+        all(typename L::parts{});
+        if constexpr (requires(builder& b) { L::leave(b); }) L::leave(*this);
+        scope_ = outer;
+      }
     } else {
       if (!ok()) return;
       if (depth_ == 0) begin_unit(leaf_index<L>(Leaves{}));
@@ -82,10 +97,14 @@ class builder {
     return ok();
   }
 
-  /// A parameter of rows x columns (a vector has one row).
+  /// A parameter of rows x columns (a vector has one row). `decays`: weight decay applies (matrices; not biases, not norms).
   constexpr operand parameter(int rows, int columns, initializer initial, bool decays) {
     if constexpr (keeps)
-      graph_.parameters[sizes_.parameters] = pp::parameter{rows, columns, unit_, short(leaf_), initial, decays, false};
+      graph_.parameters[sizes_.parameters] =
+          pp::parameter{rows,           columns,           unit_,
+                        short(leaf_),   initial,           rows > 1 ? tensor_kind::matrix : tensor_kind::vector,
+                        scope_.trained, scope_.rate_scale, decays ? scope_.decay_scale : 0,
+                        false};
     return operand{space::parameter, sizes_.parameters++};
   }
 
@@ -93,14 +112,19 @@ class builder {
   constexpr handle lookup(handle ids, operand table, int vocabulary, int width) {
     shape form = ids.form;
     form.extent[form.rank++] = width;
+    is_a(tensor_kind::table, table);
     return push(op_kind::lookup, form, {ids.at, table}, {.inner = vocabulary});
   }
   /// x[R, K] and w[K, N] -> [R, N]
   constexpr handle matmul(handle x, operand w, int columns) {
+    is_a(tensor_kind::matrix, w);
     return push(op_kind::matmul, x.form.with_columns(columns), {x.at, w}, {.inner = x.form.columns()});
   }
   constexpr handle bias(handle x, operand b) { return push(op_kind::bias, x.form, {x.at, b}); }
-  constexpr handle row_bias(handle x, operand table) { return push(op_kind::row_bias, x.form, {x.at, table}); }
+  constexpr handle row_bias(handle x, operand table) {
+    is_a(tensor_kind::table, table);
+    return push(op_kind::row_bias, x.form, {x.at, table});
+  }
   /// The formula of the layer being described, element by element. `reads_output`: see concept formula.
   constexpr handle map(handle x, bool reads_output) {
     return push(op_kind::map, x.form, {x.at}, {.flag = reads_output});
@@ -140,6 +164,11 @@ class builder {
   }
 
  private:
+  /// Parameter p serves as that; a table stays one whatever else it serves as.
+  constexpr void is_a(tensor_kind kind, operand p) {
+    if constexpr (keeps)
+      if (tensor_kind& now = graph_.parameters[p.index].kind; now != tensor_kind::table) now = kind;
+  }
   constexpr void begin_unit(int leaf) {
     ++unit_;
     if constexpr (keeps)
@@ -208,6 +237,7 @@ class builder {
   int vocabulary_;
   model_fault fault_{};
   graph_size sizes_{};
+  parameter_scope scope_{};
   short unit_ = -1;
   int leaf_ = -1, depth_ = 0, position_ = 0, first_op_ = 0;
   graph<Room> graph_{};

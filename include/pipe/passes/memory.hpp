@@ -62,7 +62,7 @@ struct stage_range {
 
 /// How many bytes each region of a stage needs: of `record` and `pending` and the boundaries, one of them.
 struct stage_bytes {
-  long parameters = 0, decayed_parameters = 0, transposed = 0;
+  long parameters = 0, trained = 0, transposed = 0;  // the trained parameters come first
   long record = 0, pending = 0, scratch = 0, boundary = 0, gradient = 0;
 };
 
@@ -71,6 +71,7 @@ struct stage_layout {
   stage_bytes bytes;
   address values[Values + 1];         // forward values, then gradients, from the stage's first
   long parameters[Parameters + 1]{};  // offset of each parameter and of its gradient
+  int by_offset[Parameters + 1]{};    // parameters in the order in which they lie
   long transposed[Parameters + 1]{};  // offset of the transposed copy, where there is one
   bool rereads_result = false;        // backward reads what left the stage
   bool rereads_gradient = false;      // W reads the gradient that left the stage
@@ -118,16 +119,28 @@ struct memory_pass {
     return out;
   }
 
-  /// Parameters that decay come first, so that an update is two runs over flat memory.
+  static constexpr parameter const& parameter_at(int i) { return g.parameters[range.parameters[0] + i]; }
+  static constexpr bool trained_alike(parameter const& a, parameter const& b) {
+    return a.trained == b.trained && a.rate_scale == b.rate_scale && a.decay_scale == b.decay_scale;
+  }
+
+  /// Parameters that are trained alike lie together, so that an update is a few runs over flat memory; those that are not
+  /// trained come last: gradients and optimizer state are as long as what is before them.
   static constexpr void lay_out_parameters(stage_layout<values, parameters>& out) {
-    for (bool const decays : {true, false}) {
-      for (int i = 0; i < parameters; ++i) {
-        parameter const& p = g.parameters[range.parameters[0] + i];
-        if (p.decays != decays) continue;
-        out.parameters[i] = out.bytes.parameters;
-        out.bytes.parameters += align_up(p.elements() * C::element_bytes);
+    bool placed[parameters + 1]{};
+    int count = 0;
+    for (bool const trained : {true, false}) {
+      for (int first = 0; first < parameters; ++first) {
+        if (placed[first] || parameter_at(first).trained != trained) continue;
+        for (int i = first; i < parameters; ++i) {
+          if (placed[i] || !trained_alike(parameter_at(i), parameter_at(first))) continue;
+          placed[i] = true;
+          out.by_offset[count++] = i;
+          out.parameters[i] = out.bytes.parameters;
+          out.bytes.parameters += align_up(parameter_at(i).elements() * C::element_bytes);
+        }
       }
-      if (decays) out.bytes.decayed_parameters = out.bytes.parameters;
+      if (trained) out.bytes.trained = out.bytes.parameters;
     }
     for (int i = 0; i < parameters; ++i)
       if (C::backward.transposed[range.parameters[0] + i]) {

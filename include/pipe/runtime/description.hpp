@@ -20,10 +20,20 @@ struct program_view {
 /// A parameter in its chunk's memory.
 struct parameter_place {
   int index = 0;  ///< in the model
+  bool trained = true;
   int rows = 0, columns = 0;
   long offset = 0;       ///< of the parameter and of its gradient, from the region's start
   long transposed = -1;  ///< of the transposed copy, or -1
   constexpr long elements() const { return long(rows) * columns; }
+};
+
+/// A run of a chunk's parameters that one call of the optimizer updates. Numbers are counted, not bytes.
+struct update_range {
+  long begin = 0, end = 0;                 ///< in the parameters, and in their gradients
+  long rows = 0, columns = 0;              ///< of a whole tensor; of a run of single elements 1 and all of them
+  bool whole = false;                      ///< one parameter, for an optimizer that works on whole tensors
+  long state = 0;                          ///< where its optimizer state begins
+  double rate_scale = 1, decay_scale = 1;  ///< of the learning rate and the weight decay
 };
 
 /// `slots` pieces of `stride` bytes, reused round and round by micro-batch number.
@@ -40,8 +50,10 @@ struct chunk_description {
   program_view programs[program_count];
   parameter_place const* parameters = nullptr;
   int parameter_count = 0;
+  update_range const* updates = nullptr;
+  int update_count = 0;
   long values = 0, gradients = 0, transposed = 0, state = 0;  ///< offsets of the flat parameter regions
-  long parameter_bytes = 0, decayed_bytes = 0;
+  long parameter_bytes = 0, trained_bytes = 0;                ///< of the values; of the gradients
   ring records, pending, boundary, gradient;
   address output;           ///< of the last chunk: the model's output before the loss
   address passed_gradient;  ///< where the gradient that leaves is found if no launch makes it, or none

@@ -21,7 +21,7 @@ struct parameter_view {
   int layer;  ///< top-level layer, from 0, as `explain` counts them
   int rows, columns;
   std::span<T> values;
-  std::span<T const> gradients;
+  std::span<T const> gradients;  ///< empty if it is not trained
 };
 
 /// What is wrong with a pipeline but for its memory. A wrong model has been reported by itself.
@@ -32,6 +32,8 @@ constexpr auto diagnose_pipeline() {
     return std::type_identity<nothing_wrong>{};
   else if constexpr (!is_accepted<typename decltype(diagnose_options<options>())::type>)
     return diagnose_options<options>();
+  else if constexpr (!is_accepted<typename decltype(diagnose_parameters<M>())::type>)
+    return diagnose_parameters<M>();
   else if constexpr (!is_accepted<typename decltype(diagnose_cut<M, options>())::type>)
     return diagnose_cut<M, options>();
   else
@@ -144,8 +146,11 @@ class Pipeline {
         parameter_place const& p = chunk.parameters[i];
         auto const at = [&](long region) { return reinterpret_cast<element*>(machine_.memory(c) + region + p.offset); };
         std::size_t const n = std::size_t(p.elements());
-        all.push_back(
-            {M::graph.parameters[p.index].unit, p.rows, p.columns, {at(chunk.values), n}, {at(chunk.gradients), n}});
+        all.push_back({M::graph.parameters[p.index].unit,
+                       p.rows,
+                       p.columns,
+                       {at(chunk.values), n},
+                       {at(chunk.gradients), p.trained ? n : 0}});
       }
     }
     return all;
@@ -169,13 +174,11 @@ class Pipeline {
   }
   static void update(void const* self, update_request<element> const& r) {
     Pipeline const& p = *static_cast<Pipeline const*>(self);
-    auto const run = [&](long from, long count, bool decays) {
-      auto const c = p.settings_.optimizer.template prepare<element>(
-          update_context{r.step, r.learning_rate, r.gradient_scale, decays});
-      p.kernels_.update(c, count, r.values + from, r.gradients + from, r.state + from, r.elements);
-    };
-    run(0, r.decayed, true);
-    run(r.decayed, r.elements - r.decayed, false);
+    update_range const& range = r.range;
+    p.kernels_.update(p.settings_.optimizer,
+                      update_context{r.step, r.learning_rate * range.rate_scale, r.gradient_scale, range.decay_scale},
+                      tensor_update<element>{range.rows, range.columns, r.values, r.gradients, r.state, r.workspace},
+                      range.whole);
   }
 
   static void check_size(char const* what, std::size_t found, std::size_t expected) {
