@@ -17,10 +17,19 @@ struct handle {
   bool is_ids = false;
 };
 
+/// How a parameter begins, from the widths that it reads and makes.
+using initial_rule = initializer (*)(int inputs, int outputs);
+
+/// Rules for weights and for biases; a null one leaves it to the layer.
+struct initial_rules {
+  initial_rule weights = nullptr, biases = nullptr;
+};
+
 /// What the layers around the present one say about the parameters inside them.
 struct parameter_scope {
   bool trained = true;
   double rate_scale = 1, decay_scale = 1;
+  initial_rules initial{};
 };
 
 /// Runs layer descriptions. With no room it only counts and checks; with exactly the counted room it keeps what they add.

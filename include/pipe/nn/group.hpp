@@ -38,7 +38,7 @@ template <class O>
 concept group_option = requires(parameter_scope& s) { O::set(s); };
 
 /// Layers with settings of their own: `Group<LearningRate<1, 10>, WeightDecay<0>, Linear<64>, Tanh>`. In a group inside a group
-/// the ratios multiply.
+/// the ratios multiply. An `Init` is a setting as well: the innermost one holds.
 template <class... Items>
 struct Group {
   using parts = decltype((layers<>{} + ... + std::conditional_t<group_option<Items>, layers<>, layers<Items>>{}));

@@ -6,39 +6,41 @@
 #include <concepts>
 
 #include <pipe/graph/builder.hpp>
+#include <pipe/nn/initial.hpp>
 
 namespace pp {
 
 /// Leaves the bias out of a Linear or an Attention.
 struct NoBias {};
 
-/// law: result * result <= x < (result + 1)^2 within rounding; 0 for x <= 0.
-constexpr float constexpr_sqrt(float x) {
-  if (!(x > 0)) return 0;
-  double r = x > 1 ? x : 1;
-  for (int i = 0; i < 64; ++i) r = 0.5 * (r + x / r);
-  return float(r);
+/// Adds y = x w (+ b), both as `start` says or else with PyTorch's default initialisation: uniform in +-1/sqrt(inputs).
+template <class Builder>
+constexpr handle affine(Builder& b, handle x, int outputs, bool has_bias, initial_rules start) {
+  int const inputs = x.form.columns();
+  initializer const usual{distribution::uniform, 1.0f / constexpr_sqrt(float(inputs))};
+  auto const initial = [&](initial_rule rule) { return rule != nullptr ? rule(inputs, outputs) : usual; };
+  handle y = b.matmul(x, b.parameter(inputs, outputs, initial(start.weights), true), outputs);
+  if (has_bias) y = b.bias(y, b.parameter(1, outputs, initial(start.biases), false));
+  return y;
 }
-
-/// Adds y = x w (+ b) with PyTorch's default initialisation: both uniform in +-1/sqrt(inputs).
 template <class Builder>
 constexpr handle affine(Builder& b, handle x, int outputs, bool has_bias) {
-  int const inputs = x.form.columns();
-  initializer const initial{distribution::uniform, 1.0f / constexpr_sqrt(float(inputs))};
-  handle y = b.matmul(x, b.parameter(inputs, outputs, initial, true), outputs);
-  if (has_bias) y = b.bias(y, b.parameter(1, outputs, initial, false));
-  return y;
+  return affine(b, x, outputs, has_bias, b.scope().initial);
 }
 
 /// y = x w + b along the last extent; the input width is inferred.
 ///
 /// shape:  (..., K) -> (..., Outputs); w[K, Outputs], b[Outputs]
+/// options: NoBias, Init<...>
 template <int Outputs, class... Options>
-  requires((std::same_as<Options, NoBias> && ...))
+  requires(((std::same_as<Options, NoBias> || init_option<Options>) && ...))
 struct Linear {
+  static constexpr bool has_bias = !(std::same_as<Options, NoBias> || ...);
+
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    if (b.needs_numbers() && b.needs_positive(Outputs)) b.set(affine(b, b.current(), Outputs, sizeof...(Options) == 0));
+    if (b.needs_numbers() && b.needs_positive(Outputs))
+      b.set(affine(b, b.current(), Outputs, has_bias, initial_of<Options...>(b.scope().initial)));
   }
 };
 
