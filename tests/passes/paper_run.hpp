@@ -123,6 +123,7 @@ class run : public findings {
     stages([&]<int S>() {
       for (int i = C::ranges[S].parameters[0]; i < C::ranges[S].parameters[1]; ++i) {
         operand const x{space::parameter_gradient, i};
+        if (!C::forward.parameters[i].trained) continue;
         read(*this, memory_, S, x, programs<S>::template resolve<program::forward>(x), bytes_of(x));
       }
     });
@@ -169,8 +170,8 @@ class run : public findings {
   static long room(region where) {
     stage_bytes const& b = programs<S>::layout.bytes;
     switch (where) {
-      case region::parameters:
-      case region::parameter_gradients: return b.parameters;
+      case region::parameters: return b.parameters;
+      case region::parameter_gradients: return b.trained;
       case region::transposed: return b.transposed;
       case region::record: return b.record;
       case region::pending: return b.pending;

@@ -86,9 +86,7 @@ struct operand {
   friend constexpr bool operator==(operand const&, operand const&) = default;
 };
 
-constexpr bool is_parameter(operand x) {
-  return x.where == space::parameter || x.where == space::parameter_transposed;
-}
+constexpr bool is_parameter(operand x) { return x.where == space::parameter || x.where == space::parameter_transposed; }
 constexpr operand value_operand(int index) { return operand{space::value, index}; }
 
 /// One operation. `leaf` names the layer type it came from (an index into the model's leaf types): messages print it, and a
@@ -127,12 +125,22 @@ struct initializer {
   float scale;  // the constant; the half width; the standard deviation
 };
 
+/// What an optimizer may want to know of a parameter beside its extents.
+enum class tensor_kind : unsigned char {
+  vector,  // biases, scales, shifts
+  matrix,  // the right side of a contraction, [inputs, outputs]
+  table,   // rows that are looked up or added: embeddings, positions
+};
+
 struct parameter {
   int rows, columns;  // a vector has one row
   short unit, leaf;
   short tied_to;  // the earlier parameter that this one is the same as, or -1
   initializer initial;
-  bool decays;  // weight decay applies (matrices; not biases, not norms)
+  tensor_kind kind;
+  bool trained;        // false: it has no gradient and no optimizer state
+  double rate_scale;   // multiplies the optimizer's learning rate
+  double decay_scale;  // multiplies its weight decay: 0 for biases and norms
   constexpr long elements() const { return long(rows) * columns; }
 };
 

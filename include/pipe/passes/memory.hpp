@@ -62,7 +62,7 @@ struct stage_range {
 
 /// How many bytes each region of a stage needs: of `record` and `pending` and the boundaries, one of them.
 struct stage_bytes {
-  long parameters = 0, decayed_parameters = 0, updated_parameters = 0, transposed = 0;
+  long parameters = 0, trained = 0, transposed = 0;  // the trained parameters come first
   long record = 0, pending = 0, scratch = 0, boundary = 0, gradient = 0;
 };
 
@@ -72,6 +72,7 @@ struct stage_layout {
   address values[Values + 1];         // as forward finds them: forward values, then gradients, from the stage's first
   address again[Values + 1];          // as backward finds them
   long parameters[Parameters + 1]{};  // offset of each parameter and of its gradient
+  int by_offset[Parameters + 1]{};    // parameters in the order in which they lie
   long transposed[Parameters + 1]{};  // offset of the transposed copy, where there is one
   bool rereads_result = false;        // backward reads something that left the stage
   bool rereads_gradient = false;      // W reads a gradient that left the stage
@@ -128,22 +129,32 @@ struct memory_pass {
     return out;
   }
 
-  /// Parameters that decay come first, those shared with an earlier layer last: they have a gradient of their own, but no
-  /// optimizer state.
+  static constexpr parameter const& parameter_at(int i) { return g.parameters[range.parameters[0] + i]; }
+  static constexpr bool trained_alike(parameter const& a, parameter const& b) {
+    return a.trained == b.trained && a.rate_scale == b.rate_scale && a.decay_scale == b.decay_scale;
+  }
+  /// 0: the optimizer's; 1: shared with an earlier place, which the optimizer updates; 2: not trained.
+  static constexpr int order_of(parameter const& p) { return !p.trained ? 2 : p.tied_to >= 0 ? 1 : 0; }
+
+  /// Parameters that are trained alike lie together, so that an update is a few runs over flat memory; those that are not
+  /// trained come last: gradients are as long as what is before them.
   static constexpr void lay_out_parameters(result& out) {
-    auto const take = [&](bool tied, bool decays) {
-      for (int i = 0; i < parameters; ++i) {
-        parameter const& p = g.parameters[range.parameters[0] + i];
-        if ((p.tied_to >= 0) != tied || p.decays != decays) continue;
-        out.parameters[i] = out.bytes.parameters;
-        out.bytes.parameters += align_up(p.elements() * C::element_bytes);
+    bool placed[parameters + 1]{};
+    int count = 0;
+    for (int order = 0; order < 3; ++order) {
+      for (int first = 0; first < parameters; ++first) {
+        if (placed[first] || order_of(parameter_at(first)) != order) continue;
+        for (int i = first; i < parameters; ++i) {
+          if (placed[i] || order_of(parameter_at(i)) != order) continue;
+          if (order == 0 && !trained_alike(parameter_at(i), parameter_at(first))) continue;
+          placed[i] = true;
+          out.by_offset[count++] = i;
+          out.parameters[i] = out.bytes.parameters;
+          out.bytes.parameters += align_up(parameter_at(i).elements() * C::element_bytes);
+        }
       }
-    };
-    take(false, true);
-    out.bytes.decayed_parameters = out.bytes.parameters;
-    take(false, false);
-    out.bytes.updated_parameters = out.bytes.parameters;
-    take(true, false);
+      if (order < 2) out.bytes.trained = out.bytes.parameters;
+    }
     for (int i = 0; i < parameters; ++i)
       if (C::backward.transposed[range.parameters[0] + i]) {
         out.transposed[i] = out.bytes.transposed;

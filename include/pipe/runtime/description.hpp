@@ -36,7 +36,8 @@ struct program_set {
 
 /// A parameter in its chunk's memory.
 struct parameter_place {
-  int index = 0;  ///< in the model
+  int index = 0;                        ///< in the model
+  bool trained = true, shared = false;  ///< shared with an earlier place, which is the one that is updated
   int rows = 0, columns = 0;
   long offset = 0;       ///< of the parameter and of its gradient, from the region's start
   long transposed = -1;  ///< of the transposed copy, or -1
@@ -49,6 +50,15 @@ struct tie {
   parameter_place place, owner;
 };
 
+/// A run of a chunk's parameters that one call of the optimizer updates. Numbers are counted, not bytes.
+struct update_range {
+  long begin = 0, end = 0;                 ///< in the parameters, and in their gradients
+  long rows = 0, columns = 0;              ///< of a whole tensor; of a run of single elements 1 and all of them
+  bool whole = false;                      ///< one parameter, for an optimizer that works on whole tensors
+  long state = 0;                          ///< where its optimizer state begins
+  double rate_scale = 1, decay_scale = 1;  ///< of the learning rate and the weight decay
+};
+
 /// One stage: its programs, and where its memory is in its rank's arena (bytes).
 struct chunk_description {
   int rank = 0;
@@ -57,8 +67,11 @@ struct chunk_description {
   program_set const& set_for(int micro_batch) const { return micro_batch >= first_kept ? keeping : dropping; }
   parameter_place const* parameters = nullptr;
   int parameter_count = 0;
+  update_range const* updates = nullptr;
+  int update_count = 0;
   long values = 0, gradients = 0, transposed = 0, state = 0;  ///< offsets of the flat parameter regions
-  long parameter_bytes = 0, decayed_bytes = 0, updated_bytes = 0, transposed_bytes = 0;
+  long parameter_bytes = 0, trained_bytes = 0,
+       transposed_bytes = 0;  ///< of the values; of the gradients; of the copies
   ring pending, boundary, gradient;
   copied const* passed_values = nullptr;  ///< that leave without being made on the way
   int passed_value_count = 0;

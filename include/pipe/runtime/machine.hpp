@@ -23,13 +23,14 @@
 
 namespace pp {
 
-/// One chunk's share of an optimizer step: flat arrays, the first `decayed` elements with weight decay.
+/// One range of a chunk's parameters to update.
 template <class T>
 struct update_request {
+  update_range const& range;
   T* values;
   T const* gradients;
   T* state;
-  long elements, decayed;
+  T* workspace;
   long step;
   double learning_rate, gradient_scale;
 };
@@ -396,7 +397,7 @@ class machine {
     for_chunks_of(r, [&](chunk_description const& c, char* mine) {
       for (int i = 0; i < c.parameter_count; ++i) {
         parameter_place const& p = c.parameters[i];
-        if (p.offset >= c.updated_bytes) continue;  // shared: counted where it was first
+        if (!p.trained || p.shared) continue;
         squares_[std::size_t(p.index)] =
             calls_.sum_of_squares(p.elements(), reinterpret_cast<T const*>(mine + c.gradients + p.offset));
       }
@@ -423,11 +424,13 @@ class machine {
     if (!job_.updates || !std::isfinite(norm) || !std::isfinite(loss())) return;
     double const scale = job_.clip_norm > 0 && norm > job_.clip_norm ? job_.clip_norm / (norm + 1e-6) : 1;
     for_chunks_of(r, [&](chunk_description const& c, char* mine) {
-      calls_.update(
-          calls_.optimizer,
-          update_request<T>{reinterpret_cast<T*>(mine + c.values), reinterpret_cast<T const*>(mine + c.gradients),
-                            reinterpret_cast<T*>(mine + c.state), c.updated_bytes / long(sizeof(T)),
-                            c.decayed_bytes / long(sizeof(T)), job_.step, job_.learning_rate, scale});
+      auto const at = [&](long region, long element) { return reinterpret_cast<T*>(mine + region) + element; };
+      for (int i = 0; i < c.update_count; ++i) {
+        update_range const& u = c.updates[i];
+        calls_.update(calls_.optimizer,
+                      update_request<T>{u, at(c.values, u.begin), at(c.gradients, u.begin), at(c.state, u.state),
+                                        at(d_.rank[r].workspace, 0), job_.step, job_.learning_rate, scale});
+      }
     });
     renew_transposed(r);
   }
@@ -439,7 +442,7 @@ class machine {
   void add_tied_gradients(int r) {
     for (int i = 0; i < d_.tie_count; ++i) {
       tie const& t = d_.ties[i];
-      if (d_.chunk[t.owner_chunk].rank == r)
+      if (t.place.trained && d_.chunk[t.owner_chunk].rank == r)
         calls_.add(t.owner.elements(), tied(t.owner_chunk, d_.chunk[t.owner_chunk].gradients, t.owner),
                    tied(t.chunk, d_.chunk[t.chunk].gradients, t.place));
     }

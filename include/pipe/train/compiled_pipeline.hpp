@@ -26,6 +26,8 @@ struct compiled_pipeline {
   using schedule = option<option_family::schedule>;
   using backend = option<option_family::backend>;
   using leaves = typename M::leaves;
+  using context = update_context;
+  using tensor = tensor_update<element>;
 
   static constexpr int stages = option<option_family::stages>::value;
   static constexpr int ranks = stages / schedule::chunks_per_rank;
@@ -96,8 +98,9 @@ struct compiled_pipeline {
     c.parameters = parameter_places<S>.items;
     c.parameter_count = parameter_places<S>.size();
     c.parameter_bytes = b.parameters;
-    c.decayed_bytes = b.decayed_parameters;
-    c.updated_bytes = b.updated_parameters;
+    c.trained_bytes = b.trained;
+    c.updates = updates<S>.ranges.items;
+    c.update_count = int(updates<S>.ranges.size());
     auto const take = [&](long bytes) {
       long const at = c.bytes;
       c.bytes += align_up(bytes);
@@ -107,8 +110,8 @@ struct compiled_pipeline {
       return ring{take(stride * slots), stride, slots < 1 ? 1 : slots};
     };
     c.values = take(b.parameters);
-    c.gradients = take(b.parameters);
-    c.state = take(b.updated_parameters * optimizer::states);
+    c.gradients = take(b.trained);
+    c.state = take(updates<S>.state * long(sizeof(element)));
     c.transposed = take(b.transposed);
     c.transposed_bytes = b.transposed;
     int const in_flight = peak_in_flight(table, c.rank, S);
@@ -174,14 +177,67 @@ struct compiled_pipeline {
     for (int i = r[0]; i < r[1]; ++i) {
       parameter const& p = M::graph.parameters[i];
       places[i - r[0]] =
-          parameter_place{i, p.rows, p.columns, programs<S>::layout.parameters[i - r[0]],
+          parameter_place{i,
+                          p.trained,
+                          p.tied_to >= 0,
+                          p.rows,
+                          p.columns,
+                          programs<S>::layout.parameters[i - r[0]],
                           passes::backward.transposed[i] ? programs<S>::layout.transposed[i - r[0]] : -1};
     }
     return places;
   }();
 
-  static constexpr long workspace = [] {
+  /// How the optimizer walks through a stage's parameters, and how many numbers it keeps about them.
+  template <int Parameters>
+  struct update_list {
+    static_vector<update_range, Parameters> ranges;
+    long state = 0;
+  };
+  /// law: the ranges cover the trained parameters in the order in which they lie; each is one parameter that the optimizer
+  /// wants whole, or as many as are trained alike
+  template <int S>
+  static constexpr auto updates = [] {
+    constexpr auto const& layout = programs<S>::layout;
+    constexpr auto r = passes::ranges[S].parameters;
+    update_list<r[1] - r[0]> u;
+    for (int i = 0; i < r[1] - r[0]; ++i) {
+      parameter const& p = M::graph.parameters[r[0] + layout.by_offset[i]];
+      if (!p.trained || p.tied_to >= 0) break;
+      bool const whole = updates_whole<optimizer>(p.kind);
+      long const n = padded<element>(p.elements());
+      if (!u.ranges.empty() && !whole && !u.ranges.back().whole && u.ranges.back().rate_scale == p.rate_scale &&
+          u.ranges.back().decay_scale == p.decay_scale) {
+        u.ranges.back().end += n;
+        u.ranges.back().columns += n;
+      } else {
+        long const begin = u.ranges.empty() ? 0 : u.ranges.back().end;
+        u.ranges.push_back(update_range{begin, begin + n, whole ? p.rows : 1, whole ? p.columns : n, whole, 0,
+                                        p.rate_scale, p.decay_scale});
+      }
+    }
+    for (update_range& range : u.ranges) {
+      range.state = u.state;
+      u.state += padded<element>(state_elements<optimizer>(range.whole, range.rows, range.columns));
+    }
+    return u;
+  }();
+
+  template <int... S>
+  static constexpr long update_workspace(std::integer_sequence<int, S...>) {
     long most = 0;
+    auto const look = [&](auto const& u) {
+      for (update_range const& range : u.ranges) {
+        long const needed = workspace_elements<optimizer, backend, element>(range.whole, range.rows, range.columns);
+        if (needed > most) most = needed;
+      }
+    };
+    (look(updates<S>), ...);
+    return align_up(most * long(sizeof(element)));
+  }
+
+  static constexpr long workspace = [] {
+    long most = update_workspace(std::make_integer_sequence<int, stages>{});
     for (int g = 0; g < groups; ++g) {
       long const needed = align_up(backend::template workspace_bytes<element>(group_at(g), samples));
       if (needed > most) most = needed;
@@ -302,8 +358,12 @@ struct compiled_pipeline {
       q.end_layer = passes::cuts[s + 1];
       q.in = s == 0 ? M::graph.inputs[0].form : M::graph.units[passes::cuts[s] - 1].out;
       q.out = M::graph.units[passes::cuts[s + 1] - 1].out;
-      for (int i = 0; i < c.parameter_count; ++i)
-        if (M::graph.parameters[c.parameters[i].index].tied_to < 0) q.parameters += c.parameters[i].elements();
+      for (int i = 0; i < c.parameter_count; ++i) {
+        parameter_place const& place = c.parameters[i];
+        if (place.shared) continue;
+        q.parameters += place.elements();
+        if (place.trained) q.trained += place.elements();
+      }
       for (int u = q.first_layer; u < q.end_layer; ++u) {
         q.forward_flops += samples * passes::costs[0][u].flops;
         q.backward_flops += samples * (passes::costs[1][u].flops + passes::costs[2][u].flops);
@@ -315,13 +375,15 @@ struct compiled_pipeline {
       program_set const& set = some_drop ? c.dropping : c.keeping;
       q.forward_kernels = set.programs[int(program::forward)].count;
       for (int k = 1; k < program_count; ++k) q.backward_kernels += set.programs[k].count;
-      q.parameter_bytes = q.gradient_bytes = c.parameter_bytes;
-      q.optimizer_bytes = c.updated_bytes * optimizer::states;
+      q.parameter_bytes = c.parameter_bytes;
+      q.gradient_bytes = c.trained_bytes;
+      q.optimizer_bytes = c.transposed - c.state;
       q.transposed_bytes = align_up(c.transposed_bytes);
       q.saved_bytes = c.keeping.records.bytes() + c.dropping.records.bytes() + c.pending.bytes();
       q.boundary_bytes = c.boundary.bytes() + c.gradient.bytes();
       q.bytes = c.bytes;
       p.parameters += q.parameters;
+      p.trained += q.trained;
       p.step_flops += micro_batches * (q.forward_flops + q.backward_flops);
       if (q.in_flight > p.peak_in_flight) p.peak_in_flight = q.in_flight;
     }

@@ -170,6 +170,8 @@ struct cuts_must_ascend_and_make_as_many_stages;
 template <class... What>
 struct schedule_does_not_train;
 template <class... What>
+struct no_parameters_to_train;
+template <class... What>
 struct schedule_is_not_valid;
 template <class... What>
 struct memory_limit_is_exceeded;
@@ -255,6 +257,20 @@ constexpr auto diagnose_options() {
   } else {
     return std::type_identity<nothing_wrong>{};
   }
+}
+
+/// What is wrong with training model M at all.
+template <class M>
+constexpr auto diagnose_parameters() {
+  constexpr bool any = [] {
+    for (int i = 0; i < M::graph.size.parameters; ++i)
+      if (M::graph.parameters[i].trained) return true;
+    return false;
+  }();
+  if constexpr (any)
+    return std::type_identity<nothing_wrong>{};
+  else
+    return std::type_identity<wrong::no_parameters_to_train<M>>{};
 }
 
 /// What is wrong with cutting model M as options O say.

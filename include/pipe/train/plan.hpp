@@ -15,6 +15,7 @@ struct stage_plan {
   int first_layer = 0, end_layer = 0;  ///< layers [first, end) of the opened list
   shape in{}, out{};                   ///< of one sample
   long parameters = 0;                 ///< numbers
+  long trained = 0;                    ///< of them
   long forward_flops = 0, backward_flops = 0;
   long recompute_flops = 0;  ///< made again before backward
   double share = 0;          ///< of the whole model's estimated time
@@ -35,7 +36,7 @@ struct plan_of {
   char const* schedule = "";
   char const* optimizer = "";
   char const* precision = "";
-  long parameters = 0;
+  long parameters = 0, trained = 0;
   long step_flops = 0;            ///< of one mini-batch, forward and backward
   int kernels = 0;                ///< distinct kernel groups: what was compiled
   double imbalance = 0;           ///< slowest stage over the mean

@@ -78,7 +78,8 @@ struct group_kernel {
     }
   }
   static void norm_parameter_gradient(args const& a) {
-    PIPE_ISA::norm_parameter_gradient<T>(rows, g.columns, a.at(g.in[0]), a.at(g.in[1]), a.at(g.in[2]), a.at(g.out[0]),
+    PIPE_ISA::norm_parameter_gradient<T>(rows, g.columns, a.at(g.in[0]), a.at(g.in[1]), a.at(g.in[2]),
+                                         g.out[0] >= 0 ? a.at(g.out[0] < 0 ? 0 : g.out[0]) : nullptr,
                                          g.out[1] >= 0 ? a.at(g.out[1] < 0 ? 0 : g.out[1]) : nullptr, a.accumulate);
   }
 
@@ -136,7 +137,8 @@ struct group_kernel {
   }
   static void slice(args const& a) {
     for (extent r = 0; r < rows; ++r)
-      std::memcpy(a.at(g.out[0]) + r * g.columns, a.at(g.in[0]) + r * g.inner + g.keys, sizeof(T) * std::size_t(g.columns));
+      std::memcpy(a.at(g.out[0]) + r * g.columns, a.at(g.in[0]) + r * g.inner + g.keys,
+                  sizeof(T) * std::size_t(g.columns));
   }
 
   static void pointwise(args const& a) {
