@@ -81,6 +81,10 @@ class builder {
     if (ok() && n < 1) complain(fault_kind::size_not_positive, shape{}, shape(n));
     return ok();
   }
+  constexpr bool needs_ratio(bool in_range, int numerator, int denominator) {
+    if (ok() && !in_range) complain(fault_kind::ratio_out_of_range, shape{}, shape(numerator, denominator));
+    return ok();
+  }
 
   /// A parameter of rows x columns (a vector has one row).
   constexpr operand parameter(int rows, int columns, initializer initial, bool decays) {
@@ -119,8 +123,10 @@ class builder {
     second_output(long(heads) * qkv.form.rows());
     return y;
   }
-  /// A loss ends the model: its output is its own gradient with respect to x.
-  constexpr void loss(op_kind kind, handle x) { push(kind, x.form, {x.at, operand{space::label, 0}}); }
+  /// A loss ends the model: its output is its own gradient with respect to x. `smoothing` and `z` are cross_entropy's.
+  constexpr void loss(op_kind kind, handle x, float smoothing = 0, float z = 0) {
+    push(kind, x.form, {x.at, operand{space::label, 0}}, {.epsilon = z, .amount = smoothing});
+  }
 
   constexpr model_fault const& fault() const { return fault_; }
   constexpr graph_size sizes() const { return sizes_; }

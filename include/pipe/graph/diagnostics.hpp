@@ -26,6 +26,7 @@ enum class fault_kind : unsigned char {
   residual_changes_the_shape,
   heads_do_not_divide,
   size_not_positive,
+  ratio_out_of_range,
   not_a_layer,
   no_layers,
 };
@@ -66,6 +67,8 @@ template <class... What>
 struct heads_do_not_divide_the_width;
 template <class... What>
 struct size_must_be_positive;
+template <class... What>
+struct ratio_is_out_of_range;
 template <class... What>
 struct item_is_not_a_layer;
 template <class... What>
@@ -129,6 +132,8 @@ constexpr auto diagnose() {
       return std::type_identity<wrong::heads_do_not_divide_the_width<at, type, found>>{};
     else if constexpr (F.what == size_not_positive)
       return std::type_identity<wrong::size_must_be_positive<at, type, found>>{};
+    else if constexpr (F.what == ratio_out_of_range)
+      return std::type_identity<wrong::ratio_is_out_of_range<at, type, found>>{};
     else if constexpr (F.what == not_a_layer)
       return std::type_identity<wrong::item_is_not_a_layer<at, type>>{};
     else

@@ -70,7 +70,8 @@ class differentiator {
     operand const dy = gradient_[o.out[0].index];
     switch (o.kind) {
       case op_kind::cross_entropy:
-      case op_kind::squared_error: gradient_[x.index] = o.out[0]; break;
+      case op_kind::squared_error:
+      case op_kind::element_loss: gradient_[x.index] = o.out[0]; break;
       case op_kind::matmul:
         weight(op_kind::matmul_weight_gradient, o, {x, dy}, o.in[1]);
         if (needs(x)) {

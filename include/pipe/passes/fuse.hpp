@@ -83,6 +83,7 @@ constexpr described_group describe_group(op const* ops, int begin, int end, Uses
   d.shape.rows = a.rows;
   d.shape.columns = a.columns;
   if (!chain_only) {
+    if (has_formula(a.kind)) d.shape.leaf = a.leaf;
     d.shape.inner = a.inner;
     d.shape.groups = a.groups;
     d.shape.keys = a.keys;

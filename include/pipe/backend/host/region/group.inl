@@ -103,19 +103,37 @@ struct group_kernel {
                           {d + g.columns, stride}, {d + 2 * g.columns, stride}, a.workspace);
   }
 
+  /// Whether row r of a loss is none of the mini-batch's: then its gradient is 0.
+  static bool absent(args const& a, extent r) {
+    if (r < a.valid_rows) return false;
+    if (a.wants_gradient) std::memset(a.at(g.out[0]) + r * g.columns, 0, sizeof(T) * std::size_t(g.columns));
+    return true;
+  }
   static void cross_entropy(args const& a) {
     double sum = 0;
     for (extent r = 0; r < rows; ++r)
-      sum += cross_entropy_row<g.columns, T>(a.at(g.in[0]) + r * g.columns, a.ids(g.in[1])[r], a.loss_scale,
-                                             a.wants_gradient, static_cast<T*>(a.workspace),
-                                             a.at(g.out[0]) + r * g.columns);
+      if (!absent(a, r))
+        sum += cross_entropy_row<g.columns, T>(a.at(g.in[0]) + r * g.columns, a.ids(g.in[1])[r], T(g.amount),
+                                               T(g.epsilon), a.loss_scale, a.wants_gradient,
+                                               static_cast<T*>(a.workspace), a.at(g.out[0]) + r * g.columns);
     *a.loss = sum;
   }
   static void squared_error(args const& a) {
     double sum = 0;
     for (extent r = 0; r < rows; ++r)
-      sum += squared_error_row<T>(g.columns, a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns, a.loss_scale,
-                                  a.wants_gradient, a.at(g.out[0]) + r * g.columns);
+      if (!absent(a, r))
+        sum += squared_error_row<T>(g.columns, a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns,
+                                    a.loss_scale, a.wants_gradient, a.at(g.out[0]) + r * g.columns);
+    *a.loss = sum;
+  }
+  static void element_loss(args const& a) {
+    using formula = leaf_at<g.leaf, typename P::leaves>;
+    double sum = 0;
+    for (extent r = 0; r < rows; ++r)
+      if (!absent(a, r))
+        sum += element_loss_row<formula, g.columns, T>(a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns,
+                                                       a.loss_scale, a.wants_gradient, static_cast<T*>(a.workspace),
+                                                       a.at(g.out[0]) + r * g.columns);
     *a.loss = sum;
   }
 
@@ -157,6 +175,7 @@ void run(arguments<typename P::element> const& a) {
   if constexpr (anchor == op_kind::attention_gradient) k::attention_gradient(a);
   if constexpr (anchor == op_kind::cross_entropy) k::cross_entropy(a);
   if constexpr (anchor == op_kind::squared_error) k::squared_error(a);
+  if constexpr (anchor == op_kind::element_loss) k::element_loss(a);
   if constexpr (anchor == op_kind::pointwise) k::pointwise(a);
   if constexpr (anchor == op_kind::bias_gradient) k::bias_gradient(a);
   if constexpr (anchor == op_kind::row_bias_gradient) k::row_bias_gradient(a);
