@@ -116,6 +116,8 @@ class builder {
     second_output(2L * x.form.rows());
     return y;
   }
+  /// Softmax along each row.
+  constexpr handle softmax(handle x) { return push(op_kind::softmax, x.form, {x.at}); }
   /// qkv[R, 3C] -> [R, C] with `heads` heads.
   constexpr handle attention(handle qkv, int heads, bool causal) {
     handle const y = push(op_kind::attention, qkv.form.with_columns(qkv.form.columns() / 3), {qkv.at},

@@ -101,6 +101,9 @@ class differentiator {
         weight(op_kind::norm_parameter_gradient, o, {dy, x, o.out[1]}, o.in[1], o.in[2]);
         if (needs(x)) input(backward(op_kind::norm_gradient, o, {dy, x, o.in[1], o.out[1]}), x);
         break;
+      case op_kind::softmax:
+        if (needs(x)) input(backward(op_kind::softmax_gradient, o, {dy, o.out[0]}), x);
+        break;
       case op_kind::attention:
         if (needs(x)) input(backward(op_kind::attention_gradient, o, {dy, x, o.out[0], o.out[1]}), x, 3 * o.columns);
         break;

@@ -18,6 +18,7 @@ enum class op_kind : unsigned char {
   map,            // x                              -> y          pointwise: a formula
   add,            // x, z                           -> y          pointwise
   norm,           // x[R, C], gamma[C], beta[C]?    -> y, statistics[R, 2]
+  softmax,        // x[R, C]                        -> y          along each row
   attention,      // qkv[R, 3C]                     -> y[R, C], lse[R, H]
   cross_entropy,  // logits[R, V], labels[R]        -> dlogits    and adds to the step's loss
   squared_error,  // x[R, C], target[R, C]          -> dx         and adds to the step's loss
@@ -26,6 +27,7 @@ enum class op_kind : unsigned char {
   matmul_input_gradient,  // dy[R, N], w            -> dx[R, K]
   map_gradient,           // dy, x or y             -> dx         pointwise
   norm_gradient,          // dy, x, gamma, statistics -> dx
+  softmax_gradient,       // dy, y                  -> dx
   attention_gradient,     // dy, qkv, y, lse        -> dqkv
   // backward, weight gradients
   matmul_weight_gradient,   // x[R, K], dy[R, N]    -> dw[K, N]
@@ -47,6 +49,7 @@ constexpr char const* name_of(op_kind k) {
     case op_kind::map: return "map";
     case op_kind::add: return "add";
     case op_kind::norm: return "norm";
+    case op_kind::softmax: return "softmax";
     case op_kind::attention: return "attention";
     case op_kind::cross_entropy: return "cross_entropy";
     case op_kind::squared_error: return "squared_error";
@@ -54,6 +57,7 @@ constexpr char const* name_of(op_kind k) {
     case op_kind::matmul_input_gradient: return "matmul_input_gradient";
     case op_kind::map_gradient: return "map_gradient";
     case op_kind::norm_gradient: return "norm_gradient";
+    case op_kind::softmax_gradient: return "softmax_gradient";
     case op_kind::attention_gradient: return "attention_gradient";
     case op_kind::matmul_weight_gradient: return "matmul_weight_gradient";
     case op_kind::bias_gradient: return "bias_gradient";

@@ -12,5 +12,6 @@
 #include <pipe/backend/host/region/chain.inl>
 #include <pipe/backend/host/region/rows.inl>
 #include <pipe/backend/host/region/element_loss.inl>
+#include <pipe/backend/host/region/softmax.inl>
 #include <pipe/backend/host/region/group.inl>
 #include <pipe/backend/host/region/update.inl>

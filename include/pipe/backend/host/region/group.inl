@@ -82,6 +82,37 @@ struct group_kernel {
                                          g.out[1] >= 0 ? a.at(g.out[1] < 0 ? 0 : g.out[1]) : nullptr, a.accumulate);
   }
 
+  /// Row r of the anchor's main operand, from the prologue, if there is one, by way of `buffer`.
+  static T const* main_row(args const& a, extent r, [[maybe_unused]] T* buffer) {
+    T const* const x = a.at(g.in[0]) + r * g.columns;
+    if constexpr (g.prologue.size() > 0) {
+      chain<P, G, false>::template run_row<true>(a, r, x, buffer);
+      return buffer;
+    } else {
+      return x;
+    }
+  }
+  /// Where row r of the anchor's result is made: in place if nothing follows, else in `buffer`.
+  static T* result_row(args const& a, extent r, T* buffer) {
+    return g.epilogue.size() == 0 ? a.at(g.out[0] < 0 ? 0 : g.out[0]) + r * g.columns : buffer;
+  }
+  static void softmax(args const& a) {
+    T* const buffer = static_cast<T*>(a.workspace);
+    for (extent r = 0; r < rows; ++r) {
+      T* const y = result_row(a, r, buffer);
+      softmax_forward_row<g.columns, T>(main_row(a, r, buffer + g.columns), y);
+      finish_row<P, G>(a, r, y);
+    }
+  }
+  static void softmax_gradient(args const& a) {
+    T* const buffer = static_cast<T*>(a.workspace);
+    for (extent r = 0; r < rows; ++r) {
+      T* const dx = result_row(a, r, buffer);
+      softmax_gradient_row<T>(g.columns, a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns, dx);
+      finish_row<P, G>(a, r, dx);
+    }
+  }
+
   static constexpr extent head_size = g.anchor == op_kind::attention || g.anchor == op_kind::attention_gradient
                                           ? g.columns / (g.inner > 0 ? g.inner : 1)
                                           : 1;
@@ -171,6 +202,8 @@ void run(arguments<typename P::element> const& a) {
   if constexpr (anchor == op_kind::norm) k::norm(a);
   if constexpr (anchor == op_kind::norm_gradient) k::norm_gradient(a);
   if constexpr (anchor == op_kind::norm_parameter_gradient) k::norm_parameter_gradient(a);
+  if constexpr (anchor == op_kind::softmax) k::softmax(a);
+  if constexpr (anchor == op_kind::softmax_gradient) k::softmax_gradient(a);
   if constexpr (anchor == op_kind::attention) k::attention(a);
   if constexpr (anchor == op_kind::attention_gradient) k::attention_gradient(a);
   if constexpr (anchor == op_kind::cross_entropy) k::cross_entropy(a);
