@@ -8,6 +8,7 @@
 #include <pipe/nn/attention.hpp>
 #include <pipe/nn/compose.hpp>
 #include <pipe/nn/embedding.hpp>
+#include <pipe/nn/gate.hpp>
 #include <pipe/nn/linear.hpp>
 #include <pipe/nn/loss.hpp>
 #include <pipe/nn/model.hpp>

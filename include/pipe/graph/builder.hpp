@@ -118,6 +118,8 @@ class builder {
   }
   /// Softmax along each row.
   constexpr handle softmax(handle x) { return push(op_kind::softmax, x.form, {x.at}); }
+  /// x[R, 2C] -> [R, C] by the formula of the layer being described; see gated.
+  constexpr handle gate(handle x) { return push(op_kind::gate, x.form.with_columns(x.form.columns() / 2), {x.at}); }
   /// qkv[R, 3C] -> [R, C] with `heads` heads.
   constexpr handle attention(handle qkv, int heads, bool causal) {
     handle const y = push(op_kind::attention, qkv.form.with_columns(qkv.form.columns() / 3), {qkv.at},

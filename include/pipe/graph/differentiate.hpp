@@ -104,6 +104,13 @@ class differentiator {
       case op_kind::softmax:
         if (needs(x)) input(backward(op_kind::softmax_gradient, o, {dy, o.out[0]}), x);
         break;
+      case op_kind::gate:
+        if (needs(x)) {
+          op d = backward(op_kind::gate_gradient, o, {dy, x});
+          d.columns = 2 * o.columns;
+          input(d, x);
+        }
+        break;
       case op_kind::attention:
         if (needs(x)) input(backward(op_kind::attention_gradient, o, {dy, x, o.out[0], o.out[1]}), x, 3 * o.columns);
         break;

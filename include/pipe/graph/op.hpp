@@ -19,6 +19,7 @@ enum class op_kind : unsigned char {
   add,            // x, z                           -> y          pointwise
   norm,           // x[R, C], gamma[C], beta[C]?    -> y, statistics[R, 2]
   softmax,        // x[R, C]                        -> y          along each row
+  gate,           // x[R, 2C]                       -> y[R, C]    a formula of one half times the other half
   attention,      // qkv[R, 3C]                     -> y[R, C], lse[R, H]
   cross_entropy,  // logits[R, V], labels[R]        -> dlogits    and adds to the step's loss
   squared_error,  // x[R, C], target[R, C]          -> dx         and adds to the step's loss
@@ -28,6 +29,7 @@ enum class op_kind : unsigned char {
   map_gradient,           // dy, x or y             -> dx         pointwise
   norm_gradient,          // dy, x, gamma, statistics -> dx
   softmax_gradient,       // dy, y                  -> dx
+  gate_gradient,          // dy[R, C / 2], x[R, C]  -> dx[R, C]
   attention_gradient,     // dy, qkv, y, lse        -> dqkv
   // backward, weight gradients
   matmul_weight_gradient,   // x[R, K], dy[R, N]    -> dw[K, N]
@@ -50,6 +52,7 @@ constexpr char const* name_of(op_kind k) {
     case op_kind::add: return "add";
     case op_kind::norm: return "norm";
     case op_kind::softmax: return "softmax";
+    case op_kind::gate: return "gate";
     case op_kind::attention: return "attention";
     case op_kind::cross_entropy: return "cross_entropy";
     case op_kind::squared_error: return "squared_error";
@@ -58,6 +61,7 @@ constexpr char const* name_of(op_kind k) {
     case op_kind::map_gradient: return "map_gradient";
     case op_kind::norm_gradient: return "norm_gradient";
     case op_kind::softmax_gradient: return "softmax_gradient";
+    case op_kind::gate_gradient: return "gate_gradient";
     case op_kind::attention_gradient: return "attention_gradient";
     case op_kind::matmul_weight_gradient: return "matmul_weight_gradient";
     case op_kind::bias_gradient: return "bias_gradient";
@@ -81,7 +85,9 @@ constexpr bool is_loss(op_kind k) {
 }
 
 /// An op that is no pointwise step and takes its formula from its layer type.
-constexpr bool has_formula(op_kind k) { return k == op_kind::element_loss; }
+constexpr bool has_formula(op_kind k) {
+  return k == op_kind::element_loss || k == op_kind::gate || k == op_kind::gate_gradient;
+}
 
 /// Where an operand lives. Values are per micro-batch; parameters and their gradients belong to the stage.
 /// law: `operand{}` is no operand.

@@ -29,8 +29,9 @@ struct use_counts {
 
 /// Anchors whose finished rows pass through an epilogue.
 constexpr bool takes_epilogue(op_kind k) {
-  return k == op_kind::lookup || k == op_kind::matmul || k == op_kind::norm || k == op_kind::matmul_input_gradient ||
-         k == op_kind::norm_gradient || k == op_kind::softmax || k == op_kind::softmax_gradient || is_pointwise(k);
+  return k == op_kind::lookup || k == op_kind::matmul || k == op_kind::norm || k == op_kind::softmax ||
+         k == op_kind::gate || k == op_kind::matmul_input_gradient || k == op_kind::norm_gradient ||
+         k == op_kind::softmax_gradient || k == op_kind::gate_gradient || is_pointwise(k);
 }
 constexpr bool takes_prologue(op_kind k) { return k == op_kind::matmul || k == op_kind::norm || k == op_kind::softmax; }
 

@@ -113,6 +113,22 @@ struct group_kernel {
     }
   }
 
+  static void gate(args const& a) {
+    for (extent r = 0; r < rows; ++r) {
+      T* const y = result_row(a, r, static_cast<T*>(a.workspace));
+      gate_row<leaf_at<g.leaf, typename P::leaves>, g.columns, T>(a.at(g.in[0]) + r * 2 * g.columns, y);
+      finish_row<P, G>(a, r, y);
+    }
+  }
+  static void gate_gradient(args const& a) {
+    for (extent r = 0; r < rows; ++r) {
+      T* const dx = result_row(a, r, static_cast<T*>(a.workspace));
+      gate_gradient_row<leaf_at<g.leaf, typename P::leaves>, g.columns / 2, T>(a.at(g.in[0]) + r * (g.columns / 2),
+                                                                               a.at(g.in[1]) + r * g.columns, dx);
+      finish_row<P, G>(a, r, dx);
+    }
+  }
+
   static constexpr extent head_size = g.anchor == op_kind::attention || g.anchor == op_kind::attention_gradient
                                           ? g.columns / (g.inner > 0 ? g.inner : 1)
                                           : 1;
@@ -204,6 +220,8 @@ void run(arguments<typename P::element> const& a) {
   if constexpr (anchor == op_kind::norm_parameter_gradient) k::norm_parameter_gradient(a);
   if constexpr (anchor == op_kind::softmax) k::softmax(a);
   if constexpr (anchor == op_kind::softmax_gradient) k::softmax_gradient(a);
+  if constexpr (anchor == op_kind::gate) k::gate(a);
+  if constexpr (anchor == op_kind::gate_gradient) k::gate_gradient(a);
   if constexpr (anchor == op_kind::attention) k::attention(a);
   if constexpr (anchor == op_kind::attention_gradient) k::attention_gradient(a);
   if constexpr (anchor == op_kind::cross_entropy) k::cross_entropy(a);
