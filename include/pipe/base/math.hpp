@@ -22,10 +22,12 @@ PIPE_HD PIPE_INLINE float from_bits(unsigned x) { return __builtin_bit_cast(floa
 /// All ones if the highest bit is set, else 0.
 PIPE_HD PIPE_INLINE unsigned sign_mask(unsigned x) { return static_cast<unsigned>(static_cast<int>(x) >> 31); }
 
-/// |x| but at most `limit`; NaN stays NaN.
+/// |x| but at most `limit`; NaN stays NaN. A minimum of integers, since g++ makes a comparison of floats into a branch to the
+/// value of the whole function at `limit`.
 PIPE_HD PIPE_INLINE float clamped_magnitude(float x, float limit) {
-  float const a = __builtin_fabsf(x);
-  return a > limit ? limit : a;
+  int const size = static_cast<int>(bits(x) & 0x7fffffffu), most = static_cast<int>(bits(limit));
+  return from_bits(static_cast<unsigned>(size < most ? size : most) |
+                   sign_mask(0x7f800000u - static_cast<unsigned>(size)));
 }
 
 /// e^x = power * (1 + rest), power = 2^round(x / log 2); relative error of `rest` below 2^-24. |x| <= 88.
