@@ -32,7 +32,7 @@ inline int draw_index(std::span<float const> logits, double temperature, double 
 /// law: a function of the trainer's parameters, the prompt and the seed only
 template <class Trainer>
 void write_on(Trainer& trainer, std::string const& prompt, long bytes, double temperature, std::uint64_t seed) {
-  constexpr std::size_t context = Trainer::inputs_per_sample, vocabulary = Trainer::model::vocabulary;
+  constexpr std::size_t context = Trainer::inputs_per_sample, vocabulary = Trainer::model::graph.inputs[0].vocabulary;
   constexpr std::uint64_t stream = std::uint64_t(1) << 62;
   std::string text = prompt.empty() ? std::string(1, '\0') : prompt;
   std::vector<int> tokens(Trainer::plan.micro_batch_size * context);  // the first sample is ours, the others stay zero

@@ -12,6 +12,7 @@
 #include <pipe/nn/linear.hpp>
 #include <pipe/nn/loss.hpp>
 #include <pipe/nn/model.hpp>
+#include <pipe/nn/named.hpp>
 #include <pipe/nn/norm.hpp>
 #include <pipe/nn/softmax.hpp>
 #include <pipe/optim/adam.hpp>

@@ -49,12 +49,12 @@ void units_ascend() {
 }  // namespace
 
 TEST_CASE("shapes are inferred from layer to layer", "[graph]") {
-  static_assert(Words::graph.input == shape(5) && Words::graph.input_is_ids);
+  static_assert(Words::graph.inputs[0].form == shape(5) && Words::graph.inputs[0].is_ids);
   static_assert(Words::graph.output == shape(5, 11));
   static_assert(Words::graph.size.units == 7);  // the Repeat opens up, the Residual does not
   static_assert(Words::graph.units[0].out == shape(5, 6));
   static_assert(Words::graph.units[6].out == shape(5, 11));
-  static_assert(Image::graph.input == shape(4, 4, 3) && !Image::graph.input_is_ids);
+  static_assert(Image::graph.inputs[0].form == shape(4, 4, 3) && !Image::graph.inputs[0].is_ids);
   static_assert(Image::graph.units[0].out == shape(4, 4, 8));
   static_assert(Image::graph.units[1].out == shape(4, 4, 8));
   static_assert(Image::graph.output == shape(10));
@@ -86,7 +86,7 @@ TEST_CASE("every op has its backward", "[graph]") {
   constexpr auto image = backward<Image>();
   static_assert(!image.transposed[0] && image.transposed[2]);
   static_assert(image.size.input_ops == 3);  // map, matmul, map
-  static_assert(b.entering[1].where == space::value && b.entering[0].where == space::none);
+  static_assert(b.entering(1, 0).where == space::value);
 }
 
 TEST_CASE("costs are those of the formulas", "[graph]") {

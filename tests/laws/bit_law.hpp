@@ -17,20 +17,20 @@ void train_alike(One& one, Many& many, std::uint64_t seed, int steps) {
     sample_batch<One> const data(seed + std::uint64_t(step));
     INFO("step " << step << " of " << Many::plan.schedule << ", " << Many::plan.stage_count << " stages, "
                  << Many::plan.micro_batches << " micro-batches");
-    auto const a = one.gradients(data.view()), b = many.gradients({data.inputs, data.labels});
+    auto const a = one.gradients(data.view()), b = many.gradients(data.template view<Many>());
     CHECK(same_bits(a.loss, b.loss));
     CHECK(same_bits(a.gradient_norm, b.gradient_norm));
     CHECK(same_numbers(snapshot(one).gradients, snapshot(many).gradients));
-    auto const c = one.step(data.view()), d = many.step({data.inputs, data.labels});
+    auto const c = one.step(data.view()), d = many.step(data.template view<Many>());
     CHECK(std::isfinite(c.loss));
     CHECK(same_bits(c.loss, a.loss));
     CHECK(same_bits(c.loss, d.loss));
     CHECK(same_bits(c.gradient_norm, d.gradient_norm));
     CHECK(same_numbers(snapshot(one).values, snapshot(many).values));
-    CHECK(same_bits(one.evaluate(data.view()), many.evaluate({data.inputs, data.labels})));
+    CHECK(same_bits(one.evaluate(data.view()), many.evaluate(data.template view<Many>())));
     std::vector<typename One::element> x(std::size_t(One::samples * One::outputs_per_sample)), y(x.size());
-    one.forward(data.inputs, x);
-    many.forward(data.inputs, y);
+    one.forward(data.view(), x);
+    many.forward(data.template view<Many>(), y);
     CHECK(same_numbers(x, y));
   }
 }
@@ -56,7 +56,7 @@ void looking_changes_nothing(std::uint64_t seed = 1) {
   for (int step = 0; step < 3; ++step) {
     sample_batch<Trainer> const data(seed + std::uint64_t(step)), other(seed + 50 + std::uint64_t(step));
     curious.evaluate(other.view());
-    curious.forward(other.inputs, outputs);
+    curious.forward(other.view(), outputs);
     curious.gradients(other.view());
     if (step == 1) curious.evaluate(data.view());
     auto const a = plain.step(data.view()), b = curious.step(data.view());

@@ -24,16 +24,26 @@ template <class Trainer>
 struct sample_batch {
   std::vector<typename Trainer::input_type> inputs;
   std::vector<typename Trainer::label_type> labels;
+  std::vector<int> ids[pp::max_inputs];  // of further inputs
+  std::vector<typename Trainer::element> numbers[pp::max_inputs];
 
   explicit sample_batch(std::uint64_t seed) {
     using model = typename Trainer::model;
     for (long i = 0; i < Trainer::samples * Trainer::inputs_per_sample; ++i) {
       double const u = uniform(seed, 1, std::uint64_t(i));
-      if constexpr (model::graph.input_is_ids)
-        inputs.push_back(int((u + 1) / 2 * model::vocabulary));
+      if constexpr (model::graph.inputs[0].is_ids)
+        inputs.push_back(int((u + 1) / 2 * model::graph.inputs[0].vocabulary));
       else
         inputs.push_back(typename Trainer::input_type(u));
     }
+    for (int k = 1; k < model::graph.size.inputs; ++k)
+      for (long i = 0; i < Trainer::samples * model::graph.inputs[k].form.elements(); ++i) {
+        double const u = uniform(seed, 10 + std::uint64_t(k), std::uint64_t(i));
+        if (model::graph.inputs[k].is_ids)
+          ids[k].push_back(int((u + 1) / 2 * model::graph.inputs[k].vocabulary));
+        else
+          numbers[k].push_back(typename Trainer::element(u));
+      }
     for (long i = 0; i < Trainer::samples * Trainer::labels_per_sample; ++i) {
       double const u = uniform(seed, 2, std::uint64_t(i));
       if constexpr (model::labels_are_ids)
@@ -42,7 +52,20 @@ struct sample_batch {
         labels.push_back(typename Trainer::label_type(u));
     }
   }
-  typename Trainer::batch view() const { return {inputs, labels}; }
+  /// The first `samples` samples, as a batch of a trainer of the same model.
+  template <class Other = Trainer>
+  typename Other::batch view(long samples = Trainer::samples) const {
+    typename Other::batch b{std::span(inputs).first(std::size_t(samples * Trainer::inputs_per_sample)),
+                            std::span(labels).first(std::size_t(samples * Trainer::labels_per_sample))};
+    for (int k = 1; k < Trainer::model::graph.size.inputs; ++k) {
+      std::size_t const n = std::size_t(samples * Trainer::model::graph.inputs[k].form.elements());
+      if (Trainer::model::graph.inputs[k].is_ids)
+        b.named_ids[k] = std::span(ids[k]).first(n);
+      else
+        b.named_numbers[k] = std::span(numbers[k]).first(n);
+    }
+    return b;
+  }
 };
 
 /// Moves every parameter by up to `amount`, so that no bias, scale or shift keeps a special value.

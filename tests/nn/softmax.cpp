@@ -72,8 +72,8 @@ TEST_CASE("pointwise layers around a softmax run in its kernel", "[nn]") {
   Pipeline<Between, Stages<5>, PortableHost> apart({.seed = 2});
   exact<float> x(3, 5);
   float a[2], b[2];
-  fused.forward({x.data(), 3}, a);
-  apart.forward({x.data(), 3}, b);
+  fused.forward({.inputs = {x.data(), 3}, .labels = {}}, a);
+  apart.forward({.inputs = {x.data(), 3}, .labels = {}}, b);
   CHECK(a[0] == b[0]);
   CHECK(a[1] == b[1]);
 }

@@ -106,15 +106,14 @@ class run : public findings {
  public:
   run() {
     stages([&]<int S>() { set_up<S>(); });
-    stages([&]<int S>() { launch_all<S, program::forward>(); });
+    stages([&]<int S>() {
+      launch_all<S, program::forward>();
+      pass_on<S>(C::boundaries[S + 1].forward, C::template layout<S>.passed_values);
+    });
     stages([&]<int Reversed>() {
       constexpr int S = C::stages - 1 - Reversed;
       launch_all<S, C::splits_backward ? program::backward_input : program::backward>();
-      if constexpr (C::template layout<S>.passed_gradient.where != region::none) {
-        operand const x = C::gradient_leaving(S);
-        read(*this, memory_, S, x, C::template layout<S>.passed_gradient, bytes_of(x));
-        write(*this, memory_, S, x, address{region::gradient_out, 0}, bytes_of(x), room<S>(region::gradient_out));
-      }
+      pass_on<S>(C::boundaries[S].gradient, C::template layout<S>.passed_gradients);
     });
     if constexpr (C::splits_backward)
       stages([&]<int S>() { launch_all<S, program::backward_weight>(); });  // as late as can be
@@ -133,6 +132,17 @@ class run : public findings {
     [&]<int... S>(std::integer_sequence<int, S...>) {
       (use.template operator()<S>(), ...);
     }(std::make_integer_sequence<int, C::stages>{});
+  }
+
+  /// What leaves stage S without being made there.
+  template <int S, class Leaves, class Passed>
+  void pass_on(Leaves const& leaves, Passed const& passed) {
+    for (copied const& p : passed)
+      for (handed_on const& x : leaves)
+        if (x.offset == p.to.offset) {
+          read(*this, memory_, S, x.what, p.from, p.bytes);
+          write(*this, memory_, S, x.what, p.to, p.bytes, room<S>(p.to.where));
+        }
   }
 
   template <int S>

@@ -1,49 +1,79 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a layer sees while it describes itself: the current value and its shape, and one function per kind of op. After
-// the first fault every function does nothing, so one mistake makes one message.
+// What a layer sees while it describes itself: the current value and its shape, values and parameters that were given
+// names, and one function per kind of op. After the first fault every function does nothing, so one mistake makes one message.
 #pragma once
 
+#include <string_view>
+
+#include <pipe/base/static_vector.hpp>
 #include <pipe/graph/diagnostics.hpp>
 #include <pipe/graph/graph.hpp>
 #include <pipe/graph/layers.hpp>
 
 namespace pp {
 
-/// The current value: where it is, how one sample of it looks, and whether it is made of token ids.
+/// A value as layers pass it on: where it is, how one sample of it looks, and whether it is made of token ids.
 struct handle {
   operand at{};
   shape form{};
   bool is_ids = false;
+  int vocabulary = 0;  // of ids
+};
+
+/// What a parameter is called in weight files, within its layer, and whether the file holds its transpose: PyTorch
+/// stores the weight of a Linear [outputs, inputs].
+struct file_name {
+  char const* name = "weight";
+  bool transposed = false;
+};
+
+/// Follows a description from outside: told which part of which layer comes next and which parameters it makes. This one
+/// is not interested; train/names.hpp has one that is.
+struct no_observer {
+  constexpr void part(int) {}
+  constexpr void end_part() {}
+  constexpr void name(std::string_view) {}
+  constexpr void parameter(int, file_name const&) {}
 };
 
 /// Runs layer descriptions. With no room it only counts and checks; with exactly the counted room it keeps what they add.
-template <class Leaves, graph_size Room = graph_size{}>
+template <class Leaves, graph_size Room = graph_size{}, class Observer = no_observer>
 class builder {
  public:
   static constexpr bool keeps = Room.units > 0;
+  using leaves = Leaves;
 
-  constexpr builder(handle input, int vocabulary) : current_(input), vocabulary_(vocabulary) {}
+  constexpr explicit builder(handle input, Observer observer = Observer{}) : current_(input), observer_(observer) {
+    list_tied_names(Leaves{});
+    further_input(input);
+  }
 
   /// What the next layer reads, and how a layer says what it made.
   constexpr handle current() const { return current_; }
   constexpr void set(handle h) { current_ = h; }
   constexpr bool ok() const { return fault_.ok(); }
-  constexpr int vocabulary() const { return vocabulary_; }
+  constexpr Observer const& observer() const { return observer_; }
 
   /// Describes layer L here. At top level a layer that is not opened begins a new unit, a place where the model may be cut.
   template <class L>
   constexpr void layer() {
     if constexpr (opened<L>) {
       if (L::times < 1) complain(fault_kind::size_not_positive, leaf_index<L>(Leaves{}), shape{}, shape(L::times));
-      for (int i = 0; i < L::times && ok(); ++i) all(typename L::parts{});
+      for (int i = 0; i < L::times && ok(); ++i) {
+        if constexpr (L::times > 1) observer_.part(i);
+        if constexpr (requires { L::enter(*this); }) L::enter(*this);
+        all(typename L::parts{}, L::times > 1 || has_name<L>);
+        if constexpr (requires { L::leave(*this); }) L::leave(*this);
+        if constexpr (L::times > 1) observer_.end_part();
+      }
     } else {
       if (!ok()) return;
       if (depth_ == 0) begin_unit(leaf_index<L>(Leaves{}));
       int const outer = leaf_;
       leaf_ = leaf_index<L>(Leaves{});
       ++depth_;
-      if constexpr (requires(builder& b) { L::describe(b); })
+      if constexpr (requires { L::describe(*this); })
         L::describe(*this);
       else
         complain(fault_kind::not_a_layer, shape{}, shape{});
@@ -52,21 +82,35 @@ class builder {
       if (depth_ == 0) end_unit();
     }
   }
+  /// The parts of a layer. `alone_is_whole`: a single part is the whole layer, and has no number of its own.
   template <class... L>
-  constexpr void all(layers<L...>) {
-    (layer<L>(), ...);
+  constexpr void all(layers<L...>, bool alone_is_whole = false) {
+    bool const numbered = !(alone_is_whole && sizeof...(L) == 1 && !(has_name<L> || ...));
+    int i = 0;
+    (part<L>(i++, numbered), ...);
+  }
+  template <class L>
+  constexpr void part(int i, bool numbered = true) {
+    if (numbered) observer_.part(i);
+    layer<L>();
+    if (numbered) observer_.end_part();
   }
 
   /// Describes the loss: it stays in the unit of the layer before it, since no cut may part the two.
   template <class L>
   constexpr void close() {
     if (!ok()) return;
+    for (named_value const& v : named_)
+      if (!v.read) return complain_at(fault_kind::stash_is_never_popped, v.position, v.leaf, shape{}, v.value.form);
     leaf_ = leaf_index<L>(Leaves{});
     L::describe(*this);
   }
 
   /// Records the first fault, at the present layer.
   constexpr void complain(fault_kind what, shape expected, shape found) { complain(what, leaf_, expected, found); }
+  constexpr void complain(fault_kind what, int leaf, shape expected, shape found) {
+    complain_at(what, position_, leaf, expected, found);
+  }
 
   /// True, or a fault: the current value must be real numbers, or token ids.
   constexpr bool needs_numbers() {
@@ -86,12 +130,93 @@ class builder {
     return ok();
   }
 
-  /// A parameter of rows x columns (a vector has one row).
-  constexpr operand parameter(int rows, int columns, initializer initial, bool decays) {
-    if constexpr (keeps)
-      graph_.parameters[sizes_.parameters] = pp::parameter{rows, columns, unit_, short(leaf_), initial, decays, false};
-    return operand{space::parameter, sizes_.parameters++};
+  // ---- values with names ----
+
+  constexpr void stash(std::string_view name) {
+    if (!ok()) return;
+    named_value const mine{name, current_, short(position_), short(leaf_), false};
+    for (named_value& v : named_)
+      if (v.name == name) {
+        if (!v.read) complain_at(fault_kind::stash_is_never_popped, v.position, v.leaf, shape{}, v.value.form);
+        v = mine;
+        return;
+      }
+    named_.push_back(mine);
   }
+  constexpr handle recall(std::string_view name) {
+    for (named_value& v : named_)
+      if (v.name == name) {
+        v.read = true;
+        return v.value;
+      }
+    complain(fault_kind::pop_without_stash, shape{}, shape{});
+    return current_;
+  }
+  /// The next input of the model becomes the current value.
+  constexpr void further_input(handle input) {
+    if (!ok()) return;
+    if (current_.at.where == space::value && !is_stashed(current_))
+      return complain(fault_kind::value_is_thrown_away, shape{}, current_.form);
+    if (sizes_.inputs == max_inputs) return complain(fault_kind::too_many_inputs, shape(max_inputs), shape{});
+    if (input.form.elements() < 1) return complain(fault_kind::size_not_positive, shape{}, input.form);
+    input.at.index = sizes_.inputs;
+    if constexpr (keeps)
+      graph_.inputs[sizes_.inputs] = input_record{input.form, input.is_ids, input.vocabulary, short(leaf_ < 0 ? 0 : leaf_)};
+    ++sizes_.inputs;
+    current_ = input;
+  }
+
+  // ---- parameters with names ----
+
+  constexpr void begin_name(std::string_view name) {
+    observer_.name(name);
+    if constexpr (shares)
+      for (named_parameters& p : tied_names_)
+        if (p.name == name) {
+          ++p.times;
+          p.first = sizes_.parameters;
+          ++open_names_;
+        }
+  }
+  constexpr void end_name(std::string_view name) {
+    if constexpr (shares)
+      for (named_parameters& p : tied_names_)
+        if (p.name == name) {
+          p.ended = true;
+          --open_names_;
+        }
+  }
+  /// True, or a fault: exactly one layer before this one has that name.
+  constexpr bool needs_named(std::string_view name) {
+    named_parameters const& p = named(name);
+    if (ok() && !(p.times == 1 && p.ended)) complain(fault_kind::tied_to_nothing, shape{}, shape(p.times));
+    return ok();
+  }
+  /// The first parameter of the layer with that name, shared.
+  constexpr operand tied(std::string_view name) { return share(named(name).first); }
+  /// Describes the layer with that name once more, on the same parameters.
+  template <class L>
+  constexpr void again(std::string_view name) {
+    int const outer = tying_;
+    tying_ = named(name).first;
+    layer<L>();
+    tying_ = outer;
+  }
+
+  /// A parameter of rows x columns (a vector has one row).
+  constexpr operand parameter(int rows, int columns, initializer initial, bool decays, file_name const& file) {
+    if constexpr (shares)
+      if (tying_ >= 0) {
+        extents const of = shared(tying_);
+        if (!(of.rows == rows && of.columns == columns))
+          complain(fault_kind::tied_shape_differs, shape(of.rows, of.columns), shape(rows, columns));
+        return ok() ? share(tying_++) : operand{};
+      }
+    observer_.parameter(sizes_.parameters, file);
+    return add_parameter(pp::parameter{rows, columns, unit_, short(leaf_), short(-1), initial, decays});
+  }
+
+  // ---- ops ----
 
   /// ids[R] and table[V, C] -> [R, C]
   constexpr handle lookup(handle ids, operand table, int vocabulary, int width) {
@@ -103,6 +228,14 @@ class builder {
   constexpr handle matmul(handle x, operand w, int columns) {
     return push(op_kind::matmul, x.form.with_columns(columns), {x.at, w}, {.inner = x.form.columns()});
   }
+  /// x[R, K] and table[N, K] -> x table', [R, N]
+  constexpr handle matmul_transposed(handle x, operand table) {
+    extents const of = shared(table.index);
+    if (of.columns != x.form.columns())
+      complain(fault_kind::tied_shape_differs, shape(of.rows, of.columns), shape(of.rows, x.form.columns()));
+    operand const turned{space::parameter_transposed, table.index};
+    return push(op_kind::matmul, x.form.with_columns(of.rows), {x.at, turned}, {.inner = x.form.columns()});
+  }
   constexpr handle bias(handle x, operand b) { return push(op_kind::bias, x.form, {x.at, b}); }
   constexpr handle row_bias(handle x, operand table) { return push(op_kind::row_bias, x.form, {x.at, table}); }
   /// The formula of the layer being described, element by element. `reads_output`: see concept formula.
@@ -110,6 +243,11 @@ class builder {
     return push(op_kind::map, x.form, {x.at}, {.flag = reads_output});
   }
   constexpr handle add(handle x, handle z) { return push(op_kind::add, x.form, {x.at, z.at}); }
+  /// x[R, C] and z[R, S] -> [R, C + S]
+  constexpr handle concat(handle x, handle z) {
+    return push(op_kind::concat, x.form.with_columns(x.form.columns() + z.form.columns()), {x.at, z.at},
+                {.inner = x.form.columns()});
+  }
   /// Normalises each row; beta may be absent. `has_mean`: LayerNorm, else RMSNorm.
   constexpr handle norm(handle x, operand gamma, operand beta, bool has_mean, float epsilon) {
     handle const y = push(op_kind::norm, x.form, {x.at, gamma, beta}, {.flag = has_mean, .epsilon = epsilon});
@@ -136,20 +274,77 @@ class builder {
   constexpr graph_size sizes() const { return sizes_; }
   constexpr int open_units() const { return sizes_.units; }
 
-  /// The finished graph.
-  constexpr graph<Room> finish(handle input) {
+  /// The graph, after everything was described. law: sizes() == Room
+  constexpr graph<Room> finish() {
     graph_.units[Room.units] = unit_record{Room.ops, Room.values, Room.parameters, -1, operand{}, shape{}};
-    graph_.input = input.form;
-    graph_.input_is_ids = input.is_ids;
     graph_.output = current_.form;
     return graph_;
   }
 
-  constexpr void complain(fault_kind what, int leaf, shape expected, shape found) {
-    if (ok()) fault_ = model_fault{what, position_, leaf, expected, found};
+ private:
+  template <class... L>
+  constexpr void list_tied_names(layers<L...>) {
+    auto const take = [&]<class T>(std::type_identity<T>) {
+      if constexpr (requires { T::tied_name; }) {
+        for (named_parameters const& p : tied_names_)
+          if (p.name == T::tied_name.view()) return;
+        tied_names_.push_back(named_parameters{T::tied_name.view()});
+      }
+    };
+    (take(std::type_identity<L>{}), ...);
   }
 
- private:
+  struct named_value {
+    std::string_view name;
+    handle value;
+    short position = 0, leaf = 0;
+    bool read = false;
+  };
+  /// A name that some Tied asks for: how many layers have it, whether the last is complete, and its first parameter.
+  struct named_parameters {
+    std::string_view name{};
+    int times = 0, first = 0;
+    bool ended = false;
+  };
+  /// A parameter that may be shared, or is: its extents, and the one it was first.
+  struct extents {
+    int parameter = 0, rows = 0, columns = 0, owner = 0;
+  };
+
+  constexpr void complain_at(fault_kind what, int position, int leaf, shape expected, shape found) {
+    if (ok()) fault_ = model_fault{what, position, leaf, expected, found};
+  }
+  constexpr bool is_stashed(handle h) const {
+    for (named_value const& v : named_)
+      if (v.value.at == h.at) return true;
+    return false;
+  }
+  constexpr named_parameters const& named(std::string_view name) const {
+    int i = 0;
+    while (tied_names_[i].name != name) ++i;
+    return tied_names_[i];
+  }
+  constexpr extents shared(int parameter) const {
+    for (extents const& e : shared_)
+      if (e.parameter == parameter) return e;
+    return extents{};
+  }
+  constexpr operand share(int parameter) {
+    extents const of = shared(parameter);
+    return add_parameter(
+        pp::parameter{of.rows, of.columns, unit_, short(leaf_), short(of.owner), initializer{}, false});
+  }
+  constexpr operand add_parameter(pp::parameter const& p) {
+    if constexpr (keeps) graph_.parameters[sizes_.parameters] = p;
+    if constexpr (shares)
+      if (open_names_ > 0 || p.tied_to >= 0) {
+        if (shared_.size() == shared_.capacity())
+          complain(fault_kind::too_many_tied, shape(int(shared_.capacity())), shape{});
+        else
+          shared_.push_back({sizes_.parameters, p.rows, p.columns, p.tied_to >= 0 ? p.tied_to : sizes_.parameters});
+      }
+    return operand{space::parameter, sizes_.parameters++};
+  }
   constexpr void begin_unit(int leaf) {
     ++unit_;
     if constexpr (keeps)
@@ -203,7 +398,7 @@ class builder {
       graph_.ops[sizes_.ops] = o;
     }
     ++sizes_.ops;
-    return handle{out, form, false};
+    return handle{out, form};
   }
   constexpr void second_output(long elements) {
     operand const out = new_value(elements);
@@ -214,12 +409,19 @@ class builder {
     return value_operand(sizes_.values++);
   }
 
+  static constexpr int tied_count = count_tied(Leaves{});
+  static constexpr bool shares = tied_count > 0;
+
   handle current_;
-  int vocabulary_;
+  Observer observer_;
   model_fault fault_{};
   graph_size sizes_{};
   short unit_ = -1;
-  int leaf_ = -1, depth_ = 0, position_ = 0, first_op_ = 0;
+  int leaf_ = -1, depth_ = 0, position_ = 0, first_op_ = 0, tying_ = -1;
+  int open_names_ = 0;
+  static_vector<named_value, std::size_t(leaf_count(Leaves{}))> named_;  // as many names as there are types, or fewer
+  static_vector<named_parameters, std::size_t(tied_count)> tied_names_;
+  static_vector<extents, std::size_t(shares ? 512 : 0)> shared_;
   graph<Room> graph_{};
 };
 

@@ -36,6 +36,8 @@ constexpr cost cost_of(op const& o) {
     case op_kind::bias_gradient:
     case op_kind::row_bias_gradient: return {results, 8 * results};
     case op_kind::add: return {results, 12 * results};
+    case op_kind::concat:
+    case op_kind::slice: return {0, 8 * results};
     default: return {8 * results, 12 * results};
   }
 }

@@ -30,6 +30,14 @@ enum class fault_kind : unsigned char {
   ratio_out_of_range,
   not_a_layer,
   no_layers,
+  pop_without_stash,
+  popped_shape_differs,
+  stash_is_never_popped,
+  value_is_thrown_away,
+  too_many_inputs,
+  tied_to_nothing,
+  tied_shape_differs,
+  too_many_tied,
 };
 
 /// The first thing wrong with a model, or nothing. `expected` and `found` are shapes or single numbers, as the kind says.
@@ -76,6 +84,22 @@ template <class... What>
 struct item_is_not_a_layer;
 template <class... What>
 struct model_needs_at_least_one_layer;
+template <class... What>
+struct value_is_popped_but_never_stashed;
+template <class... What>
+struct popped_value_must_have_the_shape_of_the_current_one;
+template <class... What>
+struct value_is_stashed_but_never_popped;
+template <class... What>
+struct value_before_a_further_input_must_be_stashed;
+template <class... What>
+struct model_has_too_many_inputs;
+template <class... What>
+struct tied_name_must_belong_to_exactly_one_layer_before;
+template <class... What>
+struct tied_layer_needs_parameters_of_the_same_shape;
+template <class... What>
+struct tied_layers_have_too_many_parameters;
 }  // namespace wrong
 
 /// What a correct model is diagnosed with.
@@ -141,6 +165,22 @@ constexpr auto diagnose() {
       return std::type_identity<wrong::ratio_is_out_of_range<at, type, found>>{};
     else if constexpr (F.what == not_a_layer)
       return std::type_identity<wrong::item_is_not_a_layer<at, type>>{};
+    else if constexpr (F.what == pop_without_stash)
+      return std::type_identity<wrong::value_is_popped_but_never_stashed<at, type>>{};
+    else if constexpr (F.what == popped_shape_differs)
+      return std::type_identity<wrong::popped_value_must_have_the_shape_of_the_current_one<at, type, expected, found>>{};
+    else if constexpr (F.what == stash_is_never_popped)
+      return std::type_identity<wrong::value_is_stashed_but_never_popped<at, type, found>>{};
+    else if constexpr (F.what == value_is_thrown_away)
+      return std::type_identity<wrong::value_before_a_further_input_must_be_stashed<at, type, found>>{};
+    else if constexpr (F.what == too_many_inputs)
+      return std::type_identity<wrong::model_has_too_many_inputs<at, type, expected>>{};
+    else if constexpr (F.what == tied_to_nothing)
+      return std::type_identity<wrong::tied_name_must_belong_to_exactly_one_layer_before<at, type, found>>{};
+    else if constexpr (F.what == tied_shape_differs)
+      return std::type_identity<wrong::tied_layer_needs_parameters_of_the_same_shape<at, type, expected, found>>{};
+    else if constexpr (F.what == too_many_tied)
+      return std::type_identity<wrong::tied_layers_have_too_many_parameters<at, type, expected>>{};
     else
       return std::type_identity<wrong::model_needs_at_least_one_layer<>>{};
   }

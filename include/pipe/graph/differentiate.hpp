@@ -9,7 +9,15 @@
 namespace pp {
 
 struct gradient_size {
-  int input_ops = 0, weight_ops = 0, values = 0;
+  int input_ops = 0, weight_ops = 0, values = 0, crossings = 0;
+};
+
+/// A value of an earlier unit is read in unit `reader`, and when the backward ops of that unit have run, `gradient` is the sum
+/// of what its readers from there on contribute.
+struct crossing {
+  int value = 0;
+  short reader = 0;
+  operand gradient{};
 };
 
 /// The backward ops of a graph.
@@ -22,8 +30,16 @@ struct gradient_graph {
   op input_ops[Size.input_ops + 1];
   op weight_ops[Size.weight_ops + 1];
   value values[Size.values + 1];
-  operand entering[Forward.units + 1];      // [u]: gradient of what unit u reads from the units before it
-  bool transposed[Forward.parameters + 1];  // an input gradient reads this parameter transposed
+  crossing crossings[Size.crossings + 1];   // readers descending
+  bool transposed[Forward.parameters + 1];  // some op reads it transposed
+
+  /// The gradient of a value with respect to all units from `unit` on, none of which makes it.
+  constexpr operand entering(int unit, int value) const {
+    operand last{};
+    for (int i = 0; i < Size.crossings && crossings[i].reader >= unit; ++i)
+      if (crossings[i].value == value) last = crossings[i].gradient;
+    return last;
+  }
 };
 
 /// Walks a graph backwards. Without room it only counts.
@@ -35,12 +51,7 @@ class differentiator {
   constexpr explicit differentiator(graph<Forward> const& g) : g_(g) { mark_needed(); }
 
   constexpr void run() {
-    int unit = Forward.units;
-    for (int i = Forward.ops - 1; i >= 0; --i) {
-      while (unit > g_.ops[i].unit + 1) enter(--unit);
-      rule(g_.ops[i]);
-    }
-    while (unit > 0) enter(--unit);
+    for (int i = Forward.ops - 1; i >= 0; --i) rule(g_.ops[i]);
   }
   constexpr gradient_size sizes() const { return sizes_; }
   constexpr gradient_graph<Forward, Room> const& result() const { return out_; }
@@ -52,18 +63,11 @@ class differentiator {
       op const& o = g_.ops[i];
       bool needed = false;
       for (operand const& in : o.in)
-        needed = needed || in.where == space::parameter || (in.where == space::value && needed_[in.index]);
+        needed = needed || is_parameter(in) || (in.where == space::value && needed_[in.index]);
       needed_[o.out[0].index] = needed;
     }
   }
   constexpr bool needs(operand x) const { return x.where == space::value && needed_[x.index]; }
-
-  /// All ops of unit u and after are differentiated: what is the gradient of unit u's input?
-  constexpr void enter(int u) {
-    if constexpr (keeps)
-      if (u > 0 && g_.units[u - 1].result.where == space::value)
-        out_.entering[u] = gradient_[g_.units[u - 1].result.index];
-  }
 
   constexpr void rule(op const& o) {
     operand const x = o.in[0];
@@ -71,17 +75,11 @@ class differentiator {
     switch (o.kind) {
       case op_kind::cross_entropy:
       case op_kind::squared_error:
-      case op_kind::element_loss: gradient_[x.index] = o.out[0]; break;
-      case op_kind::matmul:
-        weight(op_kind::matmul_weight_gradient, o, {x, dy}, o.in[1]);
-        if (needs(x)) {
-          if constexpr (keeps) out_.transposed[o.in[1].index] = true;
-          op d = backward(op_kind::matmul_input_gradient, o, {dy, operand{space::parameter_transposed, o.in[1].index}});
-          d.columns = o.inner;
-          d.inner = o.columns;
-          input(d, x);
-        }
+      case op_kind::element_loss:
+        gradient_[x.index] = o.out[0];
+        cross(x, o.unit);
         break;
+      case op_kind::matmul: matmul_rule(o, x, dy); break;
       case op_kind::bias:
         weight(op_kind::bias_gradient, o, {dy}, o.in[1]);
         contribute(o, x, dy);
@@ -96,6 +94,10 @@ class differentiator {
       case op_kind::add:
         contribute(o, x, dy);
         contribute(o, o.in[1], dy);
+        break;
+      case op_kind::concat:
+        slice_rule(o, x, dy, 0, o.inner);
+        slice_rule(o, o.in[1], dy, o.inner, o.columns - o.inner);
         break;
       case op_kind::norm:
         weight(op_kind::norm_parameter_gradient, o, {dy, x, o.out[1]}, o.in[1], o.in[2]);
@@ -119,6 +121,30 @@ class differentiator {
     }
   }
 
+  /// y = x w, or y = x table' where the table is shared with a lookup: then the roles of the table and of its transpose,
+  /// and those of x and dy in the weight's gradient, are exchanged.
+  constexpr void matmul_rule(op const& o, operand x, operand dy) {
+    bool const turned = o.in[1].where == space::parameter_transposed;
+    operand const w{space::parameter, o.in[1].index}, w_turned{space::parameter_transposed, o.in[1].index};
+    op dw = backward(op_kind::matmul_weight_gradient, o, turned ? inputs{dy, x} : inputs{x, dy});
+    if (turned) dw.columns = o.inner, dw.inner = o.columns;
+    weight(dw, w);
+    if constexpr (keeps) out_.transposed[w.index] = out_.transposed[w.index] || turned || needs(x);
+    if (!needs(x)) return;
+    op d = backward(op_kind::matmul_input_gradient, o, {dy, turned ? w : w_turned});
+    d.columns = o.inner;
+    d.inner = o.columns;
+    input(d, x);
+  }
+  constexpr void slice_rule(op const& o, operand x, operand dy, int first, int columns) {
+    if (!needs(x)) return;
+    op d = backward(op_kind::slice, o, {dy});
+    d.inner = o.columns;
+    d.keys = first;
+    d.columns = columns;
+    input(d, x);
+  }
+
   struct inputs {
     operand a{}, b{}, c{}, d{};
   };
@@ -134,8 +160,10 @@ class differentiator {
     return d;
   }
   constexpr void weight(op_kind kind, op const& o, inputs in, operand p, operand second = operand{}) {
+    weight(backward(kind, o, in), p, second);
+  }
+  constexpr void weight(op d, operand p, operand second = operand{}) {
     if constexpr (keeps) {
-      op d = backward(kind, o, in);
       d.out[0] = operand{space::parameter_gradient, p.index};
       if (second.where == space::parameter) d.out[1] = operand{space::parameter_gradient, second.index};
       out_.weight_ops[sizes_.weight_ops] = d;
@@ -156,7 +184,7 @@ class differentiator {
     operand& total = gradient_[x.index];
     if (total.where == space::none) {
       total = d;
-      return;
+      return cross(x, o.unit);
     }
     op sum = backward(op_kind::add, o, {d, total});
     sum.flag = false;
@@ -165,6 +193,13 @@ class differentiator {
     sum.out[0] = new_value(long(o.rows) * o.columns, o.unit);
     push(sum);
     total = sum.out[0];
+    cross(x, o.unit);
+  }
+  /// The gradient of x has changed in unit `reader`.
+  constexpr void cross(operand x, short reader) {
+    if (g_.values[x.index].unit == reader) return;
+    if constexpr (keeps) out_.crossings[sizes_.crossings] = crossing{x.index, reader, gradient_[x.index]};
+    ++sizes_.crossings;
   }
   constexpr void push(op const& d) {
     if constexpr (keeps) out_.input_ops[sizes_.input_ops] = d;

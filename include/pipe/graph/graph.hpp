@@ -10,8 +10,17 @@
 namespace pp {
 
 struct graph_size {
-  int ops = 0, values = 0, parameters = 0, units = 0;
+  int ops = 0, values = 0, parameters = 0, units = 0, inputs = 0;
 };
+
+/// What enters a model: the batch brings one of each, in this order.
+struct input_record {
+  shape form;
+  bool is_ids;
+  int vocabulary;  // of ids
+  short leaf;      // the type that says so, and its name if it has one
+};
+inline constexpr int max_inputs = 4;
 
 /// One top-level layer: which ops, values and parameters are its own, and the shape that leaves it.
 struct unit_record {
@@ -30,8 +39,8 @@ struct graph {
   value values[Size.values + 1];
   parameter parameters[Size.parameters + 1];
   unit_record units[Size.units + 1];
-  shape input, output;
-  bool input_is_ids;
+  input_record inputs[Size.inputs + 1];
+  shape output;
 
   constexpr int first_op(int unit) const { return units[unit].first_op; }
   constexpr int first_value(int unit) const { return units[unit].first_value; }

@@ -10,6 +10,8 @@
 
 #include <boost/hana/type.hpp>
 
+#include <pipe/base/text.hpp>
+
 namespace pp {
 
 /// A list of layer types.
@@ -21,7 +23,8 @@ constexpr layers<A..., B...> operator+(layers<A...>, layers<B...>) {
   return {};
 }
 
-/// A layer that only lists others (`Seq`, `Repeat`): a cut of the model may fall between its parts.
+/// A layer that only lists others (`Seq`, `Repeat`, `Named`): a cut of the model may fall between its parts. Static `enter` and
+/// `leave`, where it has them, are called around each of its repetitions.
 template <class L>
 concept opened = requires { L::times; };
 
@@ -72,5 +75,44 @@ struct leaf_at_index<I, layers<L...>> {
 /// Back from a value to a type: the I-th leaf.
 template <int I, class List>
 using leaf_at = typename leaf_at_index<I, List>::type;
+
+/// A layer that a user gave a name.
+template <class L>
+concept has_name = requires { L::name; };
+
+template <class... L>
+constexpr int leaf_count(layers<L...>) {
+  return int(sizeof...(L));
+}
+/// How many of the leaves share the parameters of a layer with a name.
+template <class... L>
+constexpr int count_tied(layers<L...>) {
+  return (0 + ... + int(requires { L::tied_name; }));
+}
+
+/// Which leaf gives that name to a layer, or -1.
+template <text Name, class... L>
+constexpr int naming_leaf(layers<L...>) {
+  auto const wanted = []<class T>(std::type_identity<T>) {
+    if constexpr (requires { typename T::layer; T::name; })
+      return T::name.view() == Name.view();
+    else
+      return false;
+  };
+  int i = 0, found = -1;
+  ((found = found < 0 && wanted(std::type_identity<L>{}) ? i : found, ++i), ...);
+  return found;
+}
+template <int I, class Leaves>
+struct named_by {
+  using type = typename leaf_at<I, Leaves>::layer;
+};
+template <class Leaves>
+struct named_by<-1, Leaves> {
+  using type = void;
+};
+/// The layer type that a name was given to, among the leaves; void if there is none.
+template <text Name, class Leaves>
+using named_layer = typename named_by<naming_leaf<Name>(Leaves{}), Leaves>::type;
 
 }  // namespace pp

@@ -17,6 +17,7 @@ enum class op_kind : unsigned char {
   row_bias,       // x[R, C], t[R, C]               -> y          pointwise: one row of t per position
   map,            // x                              -> y          pointwise: a formula
   add,            // x, z                           -> y          pointwise
+  concat,         // x[R, K], z[R, C - K]           -> y[R, C]
   norm,           // x[R, C], gamma[C], beta[C]?    -> y, statistics[R, 2]
   softmax,        // x[R, C]                        -> y          along each row
   gate,           // x[R, 2C]                       -> y[R, C]    a formula of one half times the other half
@@ -27,6 +28,7 @@ enum class op_kind : unsigned char {
   // backward, input gradients
   matmul_input_gradient,  // dy[R, N], w            -> dx[R, K]
   map_gradient,           // dy, x or y             -> dx         pointwise
+  slice,                  // dy[R, K]               -> dx[R, C]: columns from `keys` on
   norm_gradient,          // dy, x, gamma, statistics -> dx
   softmax_gradient,       // dy, y                  -> dx
   gate_gradient,          // dy[R, C / 2], x[R, C]  -> dx[R, C]
@@ -50,6 +52,8 @@ constexpr char const* name_of(op_kind k) {
     case op_kind::row_bias: return "row_bias";
     case op_kind::map: return "map";
     case op_kind::add: return "add";
+    case op_kind::concat: return "concat";
+    case op_kind::slice: return "slice";
     case op_kind::norm: return "norm";
     case op_kind::softmax: return "softmax";
     case op_kind::gate: return "gate";
@@ -99,6 +103,9 @@ struct operand {
   friend constexpr bool operator==(operand const&, operand const&) = default;
 };
 
+constexpr bool is_parameter(operand x) {
+  return x.where == space::parameter || x.where == space::parameter_transposed;
+}
 constexpr operand value_operand(int index) { return operand{space::value, index}; }
 
 /// One operation. `leaf` names the layer type it came from (an index into the model's leaf types): messages print it, and a
@@ -140,9 +147,9 @@ struct initializer {
 struct parameter {
   int rows, columns;  // a vector has one row
   short unit, leaf;
+  short tied_to;  // the earlier parameter that this one is the same as, or -1
   initializer initial;
-  bool decays;      // weight decay applies (matrices; not biases, not norms)
-  bool transposed;  // an input gradient reads it transposed: the runtime keeps a transposed copy
+  bool decays;  // weight decay applies (matrices; not biases, not norms)
   constexpr long elements() const { return long(rows) * columns; }
 };
 

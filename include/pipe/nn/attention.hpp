@@ -30,8 +30,8 @@ struct Attention {
     int const width = b.current().form.columns();
     if (width % Heads != 0) b.complain(fault_kind::heads_do_not_divide, shape(Heads), shape(width));
     if (!b.ok()) return;
-    handle const qkv = affine(b, b.current(), 3 * width, has_bias);
-    b.set(affine(b, b.attention(qkv, Heads, causal), width, has_bias));
+    handle const qkv = affine(b, b.current(), 3 * width, has_bias, {"in_proj_weight", "in_proj_bias"});
+    b.set(affine(b, b.attention(qkv, Heads, causal), width, has_bias, {"out_proj.weight", "out_proj.bias"}));
   }
 };
 

@@ -12,11 +12,12 @@ namespace pp {
 /// shape:  ids (T) -> (T, Width); table[V, Width], initially normal with deviation 0.02 (GPT-2)
 template <int Width>
 struct Embedding {
+  static constexpr bool embeds = true;
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (!b.needs_ids() || !b.needs_positive(Width)) return;
-    int const vocabulary = b.vocabulary();
-    operand const table = b.parameter(vocabulary, Width, {distribution::normal, 0.02f}, true);
+    int const vocabulary = b.current().vocabulary;
+    operand const table = b.parameter(vocabulary, Width, {distribution::normal, 0.02f}, true, {"weight"});
     b.set(b.lookup(b.current(), table, vocabulary, Width));
   }
 };
@@ -27,7 +28,7 @@ struct Positions {
   static constexpr void describe(Builder& b) {
     if (!b.needs_numbers()) return;
     shape const form = b.current().form;
-    operand const table = b.parameter(form.rows(), form.columns(), {distribution::normal, 0.02f}, true);
+    operand const table = b.parameter(form.rows(), form.columns(), {distribution::normal, 0.02f}, true, {"weight"});
     b.set(b.row_bias(b.current(), table));
   }
 };

@@ -10,21 +10,18 @@ namespace pp {
 /// Token ids in [0, Vocabulary), `Context` of them per sample.
 template <int Vocabulary, int Context>
 struct Tokens {
-  static constexpr int vocabulary = Vocabulary;
-  static constexpr handle input{operand{space::input, 0}, shape(Context), true};
+  static constexpr handle input{operand{space::input, 0}, shape(Context), true, Vocabulary};
 };
 
 /// Real numbers: Input<784>, Input<128, 64> (T, C), Input<32, 32, 3> (H, W, C).
 template <int... Extents>
   requires(sizeof...(Extents) > 0 && sizeof...(Extents) <= shape::max_rank)
 struct Input {
-  static constexpr int vocabulary = 0;
-  static constexpr handle input{operand{space::input, 0}, shape(Extents...), false};
+  static constexpr handle input{operand{space::input, 0}, shape(Extents...)};
 };
 
 template <class I>
 concept input_item = requires {
-  { I::vocabulary } -> std::convertible_to<int>;
   { I::input } -> std::convertible_to<handle>;
 };
 

@@ -20,13 +20,19 @@ constexpr float constexpr_sqrt(float x) {
   return float(r);
 }
 
+/// What the two parameters of an affine map are called in weight files.
+struct affine_names {
+  char const* weight = "weight";
+  char const* bias = "bias";
+};
+
 /// Adds y = x w (+ b) with PyTorch's default initialisation: both uniform in +-1/sqrt(inputs).
 template <class Builder>
-constexpr handle affine(Builder& b, handle x, int outputs, bool has_bias) {
+constexpr handle affine(Builder& b, handle x, int outputs, bool has_bias, affine_names const& names = affine_names{}) {
   int const inputs = x.form.columns();
   initializer const initial{distribution::uniform, 1.0f / constexpr_sqrt(float(inputs))};
-  handle y = b.matmul(x, b.parameter(inputs, outputs, initial, true), outputs);
-  if (has_bias) y = b.bias(y, b.parameter(1, outputs, initial, false));
+  handle y = b.matmul(x, b.parameter(inputs, outputs, initial, true, {names.weight, true}), outputs);
+  if (has_bias) y = b.bias(y, b.parameter(1, outputs, initial, false, {names.bias}));
   return y;
 }
 

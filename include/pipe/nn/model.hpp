@@ -28,25 +28,25 @@ struct lowering {
   template <class Builder>
   static constexpr void run(Builder& b) {
     constexpr bool losses[] = {loss_layer<Items>..., false};
-    constexpr bool inputs[] = {input_item<Items>..., false};
+    constexpr bool inputs[] = {input_item<Items> && !has_name<Items>..., false};
     constexpr int leaf[] = {leaf_index<Items>(leaves{})..., -1};
     for (int i = 1; i < count; ++i)
       if (inputs[i]) return b.complain(fault_kind::input_is_not_first, leaf[i], shape{}, shape{});
     for (int i = 0; i + 1 < count; ++i)
       if (losses[i]) return b.complain(fault_kind::loss_is_not_last, leaf[i], shape{}, shape{});
     if (!losses[count - 1]) return b.complain(fault_kind::loss_is_missing, leaf[count - 1], shape{}, shape{});
-    (item<Items>(b), ...);
+    int i = -1;
+    (item<Items>(b, i++), ...);
   }
 
+  /// The item at place i, the first being at -1: layers are counted from 0.
   template <class Item, class Builder>
-  static constexpr void item(Builder& b) {
-    if constexpr (input_item<Item>) {
-      if (b.current().form.elements() < 1) b.complain(fault_kind::size_not_positive, 0, shape{}, b.current().form);
-    } else if constexpr (loss_layer<Item>) {
+  static constexpr void item(Builder& b, int i) {
+    if constexpr (loss_layer<Item>) {
       if (b.ok() && b.open_units() == 0) b.complain(fault_kind::no_layers, 0, shape{}, shape{});
       b.template close<Item>();
-    } else {
-      b.template layer<Item>();
+    } else if (i >= 0) {
+      b.template part<Item>(i);
     }
   }
 };
@@ -57,7 +57,7 @@ constexpr lowered measure() {
   if constexpr (!input_item<First>) {
     return lowered{graph_size{}, model_fault{fault_kind::first_item_is_not_an_input, 0, 0, shape{}, shape{}}};
   } else {
-    builder<typename l::leaves> b(First::input, First::vocabulary);
+    builder<typename l::leaves> b(First::input);
     l::run(b);
     return lowered{b.sizes(), b.fault()};
   }
@@ -66,9 +66,9 @@ constexpr lowered measure() {
 template <graph_size Size, class First, class... Rest>
 constexpr graph<Size> lower() {
   using l = lowering<First, Rest...>;
-  builder<typename l::leaves, Size> b(First::input, First::vocabulary);
+  builder<typename l::leaves, Size> b(First::input);
   l::run(b);
-  return b.finish(First::input);
+  return b.finish();
 }
 
 /// The last item of a list.
@@ -76,9 +76,9 @@ template <class... Items>
 using last_of = typename decltype((std::type_identity<Items>{}, ...))::type;
 
 template <class First, class...>
-constexpr int vocabulary_of() {
-  if constexpr (input_item<First>) return First::vocabulary;
-  return 0;
+constexpr bool begins_with_ids() {
+  if constexpr (input_item<First>) return First::input.is_ids;
+  return false;
 }
 template <class Last>
 constexpr bool ends_in_ids() {
@@ -105,13 +105,12 @@ struct Model {
     using loss = std::conditional_t<labels_are_ids, CrossEntropy, MSE>;
     if constexpr (valid)
       return lower<measured.size, Items...>();
-    else if constexpr (vocabulary_of<Items...>() > 0)
+    else if constexpr (begins_with_ids<Items...>())
       return lower<measure<Tokens<1, 1>, Embedding<1>, loss>().size, Tokens<1, 1>, Embedding<1>, loss>();
     else
       return lower<measure<Input<1>, Linear<1>, loss>().size, Input<1>, Linear<1>, loss>();
   }
   static constexpr auto graph = lower_or_stand_in();
-  static constexpr int vocabulary = vocabulary_of<Items...>();
 };
 
 }  // namespace pp

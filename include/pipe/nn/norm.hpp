@@ -13,8 +13,8 @@ struct LayerNorm {
   static constexpr void describe(Builder& b) {
     if (!b.needs_numbers()) return;
     int const width = b.current().form.columns();
-    operand const gamma = b.parameter(1, width, {distribution::constant, 1}, false);
-    operand const beta = b.parameter(1, width, {distribution::constant, 0}, false);
+    operand const gamma = b.parameter(1, width, {distribution::constant, 1}, false, {"weight"});
+    operand const beta = b.parameter(1, width, {distribution::constant, 0}, false, {"bias"});
     b.set(b.norm(b.current(), gamma, beta, true, 1e-5f));
   }
 };
@@ -24,7 +24,7 @@ struct RMSNorm {
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (!b.needs_numbers()) return;
-    operand const gamma = b.parameter(1, b.current().form.columns(), {distribution::constant, 1}, false);
+    operand const gamma = b.parameter(1, b.current().form.columns(), {distribution::constant, 1}, false, {"weight"});
     b.set(b.norm(b.current(), gamma, operand{}, false, 1.1920929e-7f));
   }
 };

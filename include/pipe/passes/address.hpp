@@ -4,6 +4,8 @@
 // operands by adding the region's base for the present micro-batch.
 #pragma once
 
+#include <pipe/graph/graph.hpp>
+
 namespace pp {
 
 enum class region : unsigned char {
@@ -14,18 +16,25 @@ enum class region : unsigned char {
   record,               // one per micro-batch in flight: what forward keeps for backward
   pending,              // one per micro-batch between B and W: what B keeps for W
   scratch,              // of one program run
-  boundary_in,          // the previous stage's result
-  boundary_out,         // this stage's result
-  gradient_in,          // the gradient of this stage's result, made by the next stage
-  gradient_out,         // the gradient of the previous stage's result
-  input,                // the micro-batch's samples
-  label,                // and its labels
+  boundary_in,          // what the previous stage hands on
+  boundary_out,         // what this stage hands on
+  gradient_in,          // the gradients of what this stage handed on, from the next stage
+  gradient_out,         // the gradients of what this stage was handed
+  label,                // the micro-batch's labels
+  input,                // and its samples; further inputs have the regions after this one
 };
-inline constexpr int region_count = 13;
+inline constexpr int region_count = int(region::input) + max_inputs;
+constexpr region input_region(int input) { return region(int(region::input) + input); }
 
 struct address {
   region where = region::none;
   long offset = 0;  // bytes
+};
+
+/// What a stage hands on without making it, or made elsewhere: copied when its program has run.
+struct copied {
+  address from, to;
+  long bytes = 0;
 };
 
 /// One kernel launch of a program: operands [first, first + count) of the program's list.

@@ -54,14 +54,55 @@ struct compilation {
     return stage;
   }();
 
+  static constexpr long value_bytes(int v) {
+    long const elements =
+        v < M::graph.size.values ? M::graph.values[v].elements : backward.values[v - M::graph.size.values].elements;
+    return align_up(elements * Samples * ElementBytes);
+  }
+
+  /// The last unit that reads each forward value.
+  static constexpr auto last_reader = [] {
+    list<short, M::graph.size.values> reader;
+    for (int i = 0; i < M::graph.size.ops; ++i)
+      for (operand const& in : M::graph.ops[i].in)
+        if (in.where == space::value) reader[in.index] = M::graph.ops[i].unit;
+    return reader;
+  }();
+  /// Whether forward value v is made before unit u and read from there on: it crosses a cut there.
+  static constexpr bool crosses(int v, int u) { return v < M::graph.first_value(u) && last_reader[v] >= u; }
+  static constexpr int most_crossing = [] {
+    int most = 0;
+    for (int s = 1; s < Stages; ++s) {
+      int n = 0;
+      for (int v = 0; v < M::graph.first_value(cuts[s]); ++v) n += crosses(v, cuts[s]);
+      if (n > most) most = n;
+    }
+    return most;
+  }();
+  /// The boundary before stage s: all values that cross the cut, and the gradients that come back for them.
+  static constexpr auto boundaries = [] {
+    list<boundary<most_crossing>, Stages + 1> b;
+    for (int s = 1; s < Stages; ++s)
+      for (int v = 0; v < M::graph.first_value(cuts[s]); ++v)
+        if (crosses(v, cuts[s])) {
+          b[s].forward.push_back(handed_on{value_operand(v), b[s].forward_bytes});
+          b[s].forward_bytes += value_bytes(v);
+          operand const gradient = backward.entering(cuts[s], v);
+          if (gradient.where != space::value || find(b[s].gradient, gradient) >= 0) continue;
+          b[s].gradient.push_back(handed_on{gradient, b[s].gradient_bytes});
+          b[s].gradient_bytes += value_bytes(v);
+        }
+    return b;
+  }();
+
   static constexpr auto uses = [] {
     use_counts<value_count> n;
     n.count(M::graph.ops, M::graph.size.ops);
     n.count(backward.input_ops, gradient_sizes.input_ops);
     n.count(backward.weight_ops, gradient_sizes.weight_ops);
     for (int s = 1; s < Stages; ++s) {  // the runtime hands these on
-      n.add(M::graph.units[cuts[s] - 1].result);
-      n.add(backward.entering[cuts[s]]);
+      for (handed_on const& x : boundaries[s].forward) n.add(x.what);
+      for (handed_on const& x : boundaries[s].gradient) n.add(x.what);
     }
     return n;
   }();
@@ -160,21 +201,6 @@ struct compilation {
     return o;
   }();
 
-  static constexpr long value_bytes(int v) {
-    long const elements =
-        v < M::graph.size.values ? M::graph.values[v].elements : backward.values[v - M::graph.size.values].elements;
-    return align_up(elements * Samples * ElementBytes);
-  }
-
-  /// What enters stage s from the one before, and what leaves towards the one after; none at the ends.
-  static constexpr operand result_of(int s) {
-    return s < Stages - 1 ? M::graph.units[cuts[s + 1] - 1].result : operand{};
-  }
-  static constexpr operand gradient_entering(int s) {
-    return s < Stages - 1 ? backward.entering[cuts[s + 1]] : operand{};
-  }
-  static constexpr operand gradient_leaving(int s) { return s > 0 ? backward.entering[cuts[s]] : operand{}; }
-
   template <int S>
   static constexpr int local_values =
       ranges[S].values[1] - ranges[S].values[0] + ranges[S].gradients[1] - ranges[S].gradients[0];
@@ -188,6 +214,15 @@ struct compilation {
     return -1;
   }
 
+  /// Where stage s finds a value that another stage made.
+  static constexpr address from_neighbour(int s, operand x) {
+    if (int const i = find(boundaries[s].forward, x); i >= 0)
+      return address{region::boundary_in, boundaries[s].forward[i].offset};
+    if (int const i = find(boundaries[s + 1].gradient, x); i >= 0)
+      return address{region::gradient_in, boundaries[s + 1].gradient[i].offset};
+    return address{};
+  }
+
   template <int S>
   static constexpr auto layout = memory_pass<compilation, S>{}.run();
 
@@ -196,7 +231,7 @@ struct compilation {
   static constexpr address resolve(operand x) {
     switch (x.where) {
       case space::none: return address{};
-      case space::input: return address{region::input, 0};
+      case space::input: return address{input_region(x.index), 0};
       case space::label: return address{region::label, 0};
       case space::parameter:
         return address{region::parameters, layout<S>.parameters[x.index - ranges[S].parameters[0]]};
@@ -207,7 +242,7 @@ struct compilation {
       case space::value: break;
     }
     if (int const v = local<S>(x.index); v >= 0) return layout<S>.values[v];
-    return address{x == gradient_entering(S) ? region::gradient_in : region::boundary_in, 0};
+    return from_neighbour(S, x);
   }
 
   /// The launches of program P of stage S, with every operand resolved to an address.

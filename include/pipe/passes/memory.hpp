@@ -12,6 +12,7 @@
 #include <pipe/base/static_vector.hpp>
 #include <pipe/graph/differentiate.hpp>
 #include <pipe/passes/address.hpp>
+#include <pipe/passes/boundary.hpp>
 #include <pipe/passes/fuse.hpp>
 
 namespace pp {
@@ -62,19 +63,19 @@ struct stage_range {
 
 /// How many bytes each region of a stage needs: of `record` and `pending` and the boundaries, one of them.
 struct stage_bytes {
-  long parameters = 0, decayed_parameters = 0, transposed = 0;
+  long parameters = 0, decayed_parameters = 0, updated_parameters = 0, transposed = 0;
   long record = 0, pending = 0, scratch = 0, boundary = 0, gradient = 0;
 };
 
-template <int Values, int Parameters>
+template <int Values, int Parameters, int Crossing>
 struct stage_layout {
   stage_bytes bytes;
   address values[Values + 1];         // forward values, then gradients, from the stage's first
   long parameters[Parameters + 1]{};  // offset of each parameter and of its gradient
   long transposed[Parameters + 1]{};  // offset of the transposed copy, where there is one
-  bool rereads_result = false;        // backward reads what left the stage
-  bool rereads_gradient = false;      // W reads the gradient that left the stage
-  address passed_gradient;            // the gradient leaving is not made by B but found here: copy it
+  bool rereads_result = false;        // backward reads something that left the stage
+  bool rereads_gradient = false;      // W reads a gradient that left the stage
+  static_vector<copied, Crossing> passed_values, passed_gradients;  // what leaves without being made on the way
 };
 
 /// Memory of stage S of compilation C. First it notes where each value first and last occurs in each program, then it
@@ -104,7 +105,9 @@ struct memory_pass {
         }
   }
 
-  constexpr stage_layout<values, parameters> run() {
+  using result = stage_layout<values, parameters, C::most_crossing>;
+
+  constexpr result run() {
     note<program::forward>();
     if constexpr (C::splits_backward) {
       note<program::backward_input>();
@@ -112,23 +115,28 @@ struct memory_pass {
     } else {
       note<program::backward>();
     }
-    stage_layout<values, parameters> out;
+    result out;
     lay_out_parameters(out);
     lay_out_values(out);
     return out;
   }
 
-  /// Parameters that decay come first, so that an update is two runs over flat memory.
-  static constexpr void lay_out_parameters(stage_layout<values, parameters>& out) {
-    for (bool const decays : {true, false}) {
+  /// Parameters that decay come first, those shared with an earlier layer last: they have a gradient of their own, but no
+  /// optimizer state.
+  static constexpr void lay_out_parameters(result& out) {
+    auto const take = [&](bool tied, bool decays) {
       for (int i = 0; i < parameters; ++i) {
         parameter const& p = g.parameters[range.parameters[0] + i];
-        if (p.decays != decays) continue;
+        if ((p.tied_to >= 0) != tied || p.decays != decays) continue;
         out.parameters[i] = out.bytes.parameters;
         out.bytes.parameters += align_up(p.elements() * C::element_bytes);
       }
-      if (decays) out.bytes.decayed_parameters = out.bytes.parameters;
-    }
+    };
+    take(false, true);
+    out.bytes.decayed_parameters = out.bytes.parameters;
+    take(false, false);
+    out.bytes.updated_parameters = out.bytes.parameters;
+    take(true, false);
     for (int i = 0; i < parameters; ++i)
       if (C::backward.transposed[range.parameters[0] + i]) {
         out.transposed[i] = out.bytes.transposed;
@@ -136,21 +144,21 @@ struct memory_pass {
       }
   }
 
-  constexpr void lay_out_values(stage_layout<values, parameters>& out) const {
-    operand const result = C::result_of(S), leaving = C::gradient_leaving(S), entering = C::gradient_entering(S);
+  constexpr void lay_out_values(result& out) const {
+    auto const &entered = C::boundaries[S], &left = C::boundaries[S + 1];
     op const& loss = g.loss();
     bool const has_loss = S == C::stages - 1;
     scratch_room<values + 1> in_forward, in_backward;
-    if (result.where == space::value) out.bytes.boundary = C::value_bytes(result.index);
-    if (leaving.where == space::value) out.bytes.gradient = C::value_bytes(leaving.index);
+    out.bytes.boundary = left.forward_bytes;
+    out.bytes.gradient = entered.gradient_bytes;
 
     auto const forward_value = [&](int v, int at) -> address {
       occurrence const& f = seen[int(program::forward)][at];
       bool kept = has_loss && (v == loss.in[0].index || v == loss.out[0].index);
       for (int p = 1; p < program_count; ++p) kept = kept || seen[p][at].any();
-      if (result == value_operand(v)) {
-        out.rereads_result = kept;
-        return address{region::boundary_out, 0};
+      if (int const i = find(left.forward, value_operand(v)); i >= 0) {
+        out.rereads_result = out.rereads_result || kept;
+        return address{region::boundary_out, left.forward[i].offset};
       }
       int const logits = has_loss && v == loss.out[0].index ? C::template local<S>(loss.in[0].index) : -1;
       if (logits >= 0 && C::uses.of[loss.in[0].index] == 1) return out.values[logits];  // overwritten by its gradient
@@ -163,9 +171,10 @@ struct memory_pass {
       return address{region::scratch, in_forward.allocate(C::value_bytes(v), f.first, f.last)};
     };
     auto const gradient_value = [&](int v, int at) -> address {
-      if (leaving == value_operand(v)) {
-        out.rereads_gradient = C::splits_backward && seen[int(program::backward_weight)][at].any();
-        return address{region::gradient_out, 0};
+      if (int const i = find(entered.gradient, value_operand(v)); i >= 0) {
+        out.rereads_gradient =
+            out.rereads_gradient || (C::splits_backward && seen[int(program::backward_weight)][at].any());
+        return address{region::gradient_out, entered.gradient[i].offset};
       }
       if (C::splits_backward && seen[int(program::backward_weight)][at].any()) {
         address const a{region::pending, out.bytes.pending};
@@ -180,11 +189,20 @@ struct memory_pass {
       out.values[C::template local<S>(v)] = forward_value(v, C::template local<S>(v));
     for (int v = range.gradients[0]; v < range.gradients[1]; ++v)
       out.values[C::template local<S>(v)] = gradient_value(v, C::template local<S>(v));
-    if (leaving.where == space::value) {
-      if (leaving == entering) out.passed_gradient = address{region::gradient_in, 0};
-      if (has_loss && leaving == loss.out[0]) out.passed_gradient = out.values[C::template local<S>(leaving.index)];
-    }
     out.bytes.scratch = in_forward.peak > in_backward.peak ? in_forward.peak : in_backward.peak;
+
+    for (handed_on const& x : left.forward)
+      if (C::template local<S>(x.what.index) < 0)
+        out.passed_values.push_back(
+            copied{C::from_neighbour(S, x.what), {region::boundary_out, x.offset}, C::value_bytes(x.what.index)});
+    for (handed_on const& x : entered.gradient) {
+      int const v = C::template local<S>(x.what.index);  // the loss makes a gradient in forward
+      address const to{region::gradient_out, x.offset};
+      if (v < 0)
+        out.passed_gradients.push_back(copied{C::from_neighbour(S, x.what), to, C::value_bytes(x.what.index)});
+      else if (x.what.index < g.size.values)
+        out.passed_gradients.push_back(copied{out.values[v], to, C::value_bytes(x.what.index)});
+    }
   }
 };
 

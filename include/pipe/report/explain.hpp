@@ -58,7 +58,7 @@ std::string explain_work() {
       {2, 3});
   for (int s = 0; s < plan.stage_count; ++s) {
     stage_plan const& p = plan.stages[s];
-    bool const ids = s == 0 && Trainer::model::graph.input_is_ids;
+    bool const ids = s == 0 && Trainer::model::graph.inputs[0].is_ids;
     table.add(
         {std::to_string(s), std::to_string(p.rank),
          std::to_string(p.first_layer) + "-" + std::to_string(p.end_layer - 1),

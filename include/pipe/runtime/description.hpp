@@ -26,6 +26,12 @@ struct parameter_place {
   constexpr long elements() const { return long(rows) * columns; }
 };
 
+/// A parameter that is the same as one of an earlier layer. Each place has a copy of the values and a gradient of its own.
+struct tie {
+  int chunk = 0, owner_chunk = 0;
+  parameter_place place, owner;
+};
+
 /// `slots` pieces of `stride` bytes, reused round and round by micro-batch number.
 struct ring {
   long offset = 0, stride = 0;
@@ -41,11 +47,12 @@ struct chunk_description {
   parameter_place const* parameters = nullptr;
   int parameter_count = 0;
   long values = 0, gradients = 0, transposed = 0, state = 0;  ///< offsets of the flat parameter regions
-  long parameter_bytes = 0, decayed_bytes = 0;
+  long parameter_bytes = 0, decayed_bytes = 0, updated_bytes = 0;
   ring records, pending, boundary, gradient;
-  address output;           ///< of the last chunk: the model's output before the loss
-  address passed_gradient;  ///< where the gradient that leaves is found if no launch makes it, or none
-  long bytes = 0;           ///< of all of the above
+  address output;  ///< of the last chunk: the model's output before the loss
+  copied const *passed_values = nullptr, *passed_gradients = nullptr;  ///< that leave without being made on the way
+  int passed_value_count = 0, passed_gradient_count = 0;
+  long bytes = 0;  ///< of all of the above
 };
 
 struct rank_description {
@@ -61,8 +68,14 @@ struct pipeline_description {
   int ranks = 1, chunks = 1, micro_batches = 1, samples = 1;
   chunk_description const* chunk = nullptr;
   rank_description const* rank = nullptr;
-  int parameter_count = 0;                                  ///< of the model
-  long input_bytes = 0, label_bytes = 0, output_bytes = 0;  ///< of a micro-batch
+  int parameter_count = 0;  ///< of the model
+  tie const* ties = nullptr;
+  int tie_count = 0;
+  int inputs = 1;
+  long input_bytes[max_inputs]{};          ///< of a micro-batch
+  long label_bytes = 0, output_bytes = 0;  ///< of a micro-batch
+  /// Offsets in a memory of its own: a filled-up micro-batch of each input and of the labels, and zeros for any of them.
+  long staging[max_inputs + 1]{}, blank = 0, staging_bytes = 0;
 };
 
 }  // namespace pp

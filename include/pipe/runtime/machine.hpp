@@ -39,6 +39,7 @@ template <class T>
 struct backend_calls {
   host::kernel<T> const* groups = nullptr;
   double (*sum_of_squares)(std::ptrdiff_t, T const*) = nullptr;
+  void (*add)(std::ptrdiff_t, T*, T const*) = nullptr;
   void (*transpose)(T const*, std::ptrdiff_t, std::ptrdiff_t, T*) = nullptr;
   void (*update)(void const* optimizer, update_request<T> const&) = nullptr;
   void const* optimizer = nullptr;
@@ -54,10 +55,10 @@ struct executed_action {
 struct job {
   enum class kind : unsigned char { train, evaluate, infer, stop };
   kind what = kind::evaluate;
-  void const* input = nullptr;
+  void const* input[max_inputs]{};
   void const* label = nullptr;
   void* output = nullptr;  ///< infer: the model's output before the loss
-  int micro_batches = 0;   ///< infer: how many of them
+  int samples = 0;         ///< of the mini-batch: as many as planned, or fewer
   double loss_terms = 1;   ///< the loss is a mean over so many
   bool updates = true;     ///< train: false keeps gradients and leaves parameters alone
   long step = 1;
@@ -83,7 +84,8 @@ class machine {
  public:
   machine(pipeline_description const& d, backend_calls<T> const& calls, machine_settings const& settings)
       : d_(d), calls_(calls), settings_(adapt(settings, d.ranks)), board_(d.chunks, settings_.waiting),
-        losses_(std::size_t(d.micro_batches)), squares_(std::size_t(d.parameter_count)), ranks_(std::size_t(d.ranks)) {
+        losses_(std::size_t(d.micro_batches)), squares_(std::size_t(d.parameter_count)), staging_(d.staging_bytes),
+        ranks_(std::size_t(d.ranks)) {
     try {
       for (int r = 0; r < d_.ranks; ++r) {
         rank_description const& plan = d_.rank[r];
@@ -106,10 +108,12 @@ class machine {
     board_.reset();
     arrived_.reset();
     job_ = j;
+    stage_partial();
     begin_ = std::chrono::steady_clock::now();
     start_.publish(start_.now() + 1);
     finish_run();
     stale_ = false;
+    updated_ = j.what == job::kind::train && j.updates;
     return conclude();
   }
 
@@ -227,16 +231,22 @@ class machine {
   void work(int r, worker& me) {
     me.count = 0;
     me.waited = 0;
+    if (stale_ || updated_) renew_tied(r);
     if (stale_) renew_transposed(r);
     bool const trains = job_.what == job::kind::train;
     rank_description const& plan = d_.rank[r];
     action const* const actions = trains ? plan.training : plan.evaluation;
     int const count = trains ? plan.training_count : plan.evaluation_count;
     for (int i = 0; i < count; ++i)
-      if (job_.what != job::kind::infer || actions[i].micro_batch < job_.micro_batches) execute(r, me, actions[i]);
+      if (job_.what != job::kind::infer || actions[i].micro_batch * d_.samples < job_.samples)
+        execute(r, me, actions[i]);
     if (trains) {
+      if (d_.tie_count > 0) {
+        meet(r, me, 1);
+        add_tied_gradients(r);
+      }
       measure_gradients(r);
-      meet(r, me);
+      meet(r, me, d_.tie_count > 0 ? 2 : 1);
       update(r);
     }
   }
@@ -286,9 +296,10 @@ class machine {
     bases const at = bases_for(r, me, c, mb);
     if (a.kind == forward) {
       run_program(chunk, program::forward, at, r, mb);
+      pass_on(chunk.passed_values, chunk.passed_value_count, at);
       if (job_.what == job::kind::infer && c == d_.chunks - 1)
-        std::memcpy(static_cast<char*>(job_.output) + mb * d_.output_bytes,
-                    at.region[int(chunk.output.where)] + chunk.output.offset, std::size_t(d_.output_bytes));
+        std::memcpy(static_cast<char*>(job_.output) + mb * d_.output_bytes, at.at(chunk.output),
+                    std::size_t(d_.output_bytes / d_.samples * samples_in(mb)));
       board_.publish(c, milestone::forward, mb);
       if (job_.what != job::kind::train) board_.publish(c, milestone::release, mb);
       return;
@@ -296,9 +307,7 @@ class machine {
     bool const split = chunk.programs[int(program::backward)].launches == nullptr;
     if (makes_input_gradient(a.kind)) {
       run_program(chunk, split ? program::backward_input : program::backward, at, r, mb);
-      if (address const from = chunk.passed_gradient; from.where != region::none)
-        std::memcpy(at.region[int(region::gradient_out)], at.region[int(from.where)] + from.offset,
-                    std::size_t(chunk.gradient.stride));
+      pass_on(chunk.passed_gradients, chunk.passed_gradient_count, at);
       board_.publish(c, milestone::input_gradient, mb);
     }
     if (makes_weight_gradient(a.kind)) {
@@ -307,9 +316,16 @@ class machine {
     }
   }
 
+  /// Real samples of a micro-batch: the last ones may be filled up, or empty.
+  int samples_in(int mb) const { return std::clamp(job_.samples - mb * d_.samples, 0, d_.samples); }
+
   struct bases {
     char* region[region_count];
+    char* at(address const& a) const { return region[int(a.where)] + a.offset; }
   };
+  static void pass_on(copied const* what, int count, bases const& at) {
+    for (int i = 0; i < count; ++i) std::memcpy(at.at(what[i].to), at.at(what[i].from), std::size_t(what[i].bytes));
+  }
   bases bases_for(int r, worker const& me, int c, int mb) const {
     chunk_description const& chunk = d_.chunk[c];
     char* const mine = me.memory.data();
@@ -325,10 +341,29 @@ class machine {
     set(region::gradient_out, mine + chunk.gradient.at(mb));
     if (c > 0) set(region::boundary_in, memory(c - 1) + d_.chunk[c - 1].boundary.at(mb));
     if (c + 1 < d_.chunks) set(region::gradient_in, memory(c + 1) + d_.chunk[c + 1].gradient.at(mb));
-    set(region::input, const_cast<char*>(static_cast<char const*>(job_.input)) + mb * d_.input_bytes);
-    if (job_.label != nullptr)
-      set(region::label, const_cast<char*>(static_cast<char const*>(job_.label)) + mb * d_.label_bytes);
+    for (int i = 0; i < d_.inputs; ++i) set(input_region(i), batch_at(job_.input[i], i, d_.input_bytes[i], mb));
+    if (job_.label != nullptr) set(region::label, batch_at(job_.label, d_.inputs, d_.label_bytes, mb));
     return b;
+  }
+
+  /// Where micro-batch mb of an input (or of the labels, the last) lies: in the user's memory; or filled up; or all zeros.
+  char* batch_at(void const* users, int which, long bytes, int mb) const {
+    int const real = samples_in(mb);
+    if (real == d_.samples) return const_cast<char*>(static_cast<char const*>(users)) + mb * bytes;
+    return staging_.data() + (real > 0 ? d_.staging[which] : d_.blank);
+  }
+  /// Fills the one micro-batch up that has real samples and others.
+  void stage_partial() {
+    int const mb = job_.samples / d_.samples, real = job_.samples % d_.samples;
+    if (real == 0) return;
+    auto const fill = [&](void const* users, int which, long bytes) {
+      char* const to = staging_.data() + d_.staging[which];
+      std::size_t const taken = std::size_t(bytes / d_.samples * real);
+      std::memcpy(to, static_cast<char const*>(users) + mb * bytes, taken);
+      std::memset(to + taken, 0, std::size_t(bytes) - taken);
+    };
+    for (int i = 0; i < d_.inputs; ++i) fill(job_.input[i], i, d_.input_bytes[i]);
+    if (job_.label != nullptr) fill(job_.label, d_.inputs, d_.label_bytes);
   }
 
   void run_program(chunk_description const& chunk, program p, bases const& at, int r, int mb) {
@@ -339,12 +374,13 @@ class machine {
     a.loss_scale = T(1 / job_.loss_terms);
     a.accumulate = mb > 0;
     a.wants_gradient = job_.what == job::kind::train;
+    a.valid_samples = samples_in(mb);
     bool const is_last = &chunk == &d_.chunk[d_.chunks - 1];
     int const count = view.count - (job_.what == job::kind::infer && is_last ? 1 : 0);  // the loss is the last launch
     for (int i = 0; i < count; ++i) {
       launch const& l = view.launches[i];
       address const* const from = view.operands + l.first;
-      for (int k = 0; k < l.count; ++k) a.slot[k] = at.region[int(from[k].where)] + from[k].offset;
+      for (int k = 0; k < l.count; ++k) a.slot[k] = at.at(from[k]);
       calls_.groups[l.group](a);
     }
   }
@@ -359,18 +395,20 @@ class machine {
     for_chunks_of(r, [&](chunk_description const& c, char* mine) {
       for (int i = 0; i < c.parameter_count; ++i) {
         parameter_place const& p = c.parameters[i];
+        if (p.offset >= c.updated_bytes) continue;  // shared: counted where it was first
         squares_[std::size_t(p.index)] =
             calls_.sum_of_squares(p.elements(), reinterpret_cast<T const*>(mine + c.gradients + p.offset));
       }
     });
   }
 
-  /// All ranks are here; or none of them goes on to the update, for whoever gives up takes its arrival back.
-  void meet(int r, worker& me) {
+  /// All ranks are here, for the first or second time in this run; or none of them goes on, for whoever gives up takes its
+  /// arrival back.
+  void meet(int r, worker& me, int meeting) {
     long const start = now();
     arrived_.add();
-    waited const how = arrived_.wait(d_.ranks, settings_.waiting, failed_);
-    if (how == waited::done || !arrived_.withdraw(d_.ranks)) {
+    waited const how = arrived_.wait(meeting * d_.ranks, settings_.waiting, failed_);
+    if (how == waited::done || !arrived_.withdraw(meeting * d_.ranks)) {
       me.waited += now() - start;
       return;
     }
@@ -387,10 +425,37 @@ class machine {
       calls_.update(
           calls_.optimizer,
           update_request<T>{reinterpret_cast<T*>(mine + c.values), reinterpret_cast<T const*>(mine + c.gradients),
-                            reinterpret_cast<T*>(mine + c.state), c.parameter_bytes / long(sizeof(T)),
+                            reinterpret_cast<T*>(mine + c.state), c.updated_bytes / long(sizeof(T)),
                             c.decayed_bytes / long(sizeof(T)), job_.step, job_.learning_rate, scale});
     });
     renew_transposed(r);
+  }
+
+  T* tied(int chunk, long region, parameter_place const& p) const {
+    return reinterpret_cast<T*>(memory(chunk) + region + p.offset);
+  }
+  /// law: the gradient of a shared parameter is that of its first place, plus the others in the order of the model
+  void add_tied_gradients(int r) {
+    for (int i = 0; i < d_.tie_count; ++i) {
+      tie const& t = d_.ties[i];
+      if (d_.chunk[t.owner_chunk].rank == r)
+        calls_.add(t.owner.elements(), tied(t.owner_chunk, d_.chunk[t.owner_chunk].gradients, t.owner),
+                   tied(t.chunk, d_.chunk[t.chunk].gradients, t.place));
+    }
+  }
+  /// Copies shared parameters from where they were updated. All ranks have finished that run.
+  void renew_tied(int r) {
+    for (int i = 0; i < d_.tie_count; ++i) {
+      tie const& t = d_.ties[i];
+      chunk_description const& c = d_.chunk[t.chunk];
+      if (c.rank != r) continue;
+      T* const mine = tied(t.chunk, c.values, t.place);
+      std::memcpy(mine, tied(t.owner_chunk, d_.chunk[t.owner_chunk].values, t.owner),
+                  sizeof(T) * std::size_t(t.place.elements()));
+      if (t.place.transposed >= 0)
+        calls_.transpose(mine, t.place.rows, t.place.columns,
+                         reinterpret_cast<T*>(memory(t.chunk) + c.transposed + t.place.transposed));
+    }
   }
 
   void renew_transposed(int r) {
@@ -410,13 +475,14 @@ class machine {
   in_process board_;
   std::vector<double> losses_;   // by micro-batch
   std::vector<double> squares_;  // by parameter: squared norm of its gradient
+  arena staging_;                // a partial micro-batch of every input, and zeros
   std::vector<worker> ranks_;
   progress start_, finished_, arrived_;
   failure_flag failed_{false};
   std::mutex failure_mutex_;
   std::exception_ptr failure_;
   job job_;
-  bool stale_ = true;
+  bool stale_ = true, updated_ = false;  // parameters changed from outside; by the last run
   std::chrono::steady_clock::time_point begin_;
 };
 

@@ -96,6 +96,7 @@ struct compiled_pipeline {
     c.parameter_count = parameter_places<S>.size();
     c.parameter_bytes = b.parameters;
     c.decayed_bytes = b.decayed_parameters;
+    c.updated_bytes = b.updated_parameters;
     auto const take = [&](long bytes) {
       long const at = c.bytes;
       c.bytes += align_up(bytes);
@@ -106,7 +107,7 @@ struct compiled_pipeline {
     };
     c.values = take(b.parameters);
     c.gradients = take(b.parameters);
-    c.state = take(b.parameters * optimizer::states);
+    c.state = take(b.updated_parameters * optimizer::states);
     c.transposed = take(b.transposed);
     int const in_flight = peak_in_flight(table, c.rank, S);
     c.records = take_ring(b.record, in_flight);
@@ -120,7 +121,10 @@ struct compiled_pipeline {
       c.gradient =
           take_ring(b.gradient, layout.rereads_gradient && slots < pending_slots(S) ? pending_slots(S) : slots);
     }
-    c.passed_gradient = layout.passed_gradient;
+    c.passed_values = layout.passed_values.items;
+    c.passed_value_count = int(layout.passed_values.size());
+    c.passed_gradients = layout.passed_gradients.items;
+    c.passed_gradient_count = int(layout.passed_gradients.size());
     if constexpr (S == stages - 1) c.output = passes::template resolve<S>(M::graph.loss().in[0]);
     return c;
   }
@@ -183,18 +187,58 @@ struct compiled_pipeline {
   }
   static constexpr memory_map memory = map_memory(std::make_integer_sequence<int, stages>{});
 
+  static constexpr parameter_place const& place_of(int parameter) {
+    int s = 0;
+    while (parameter >= passes::ranges[s].parameters[1]) ++s;
+    return memory.chunks[s].parameters[parameter - passes::ranges[s].parameters[0]];
+  }
+  static constexpr int tie_count = [] {
+    int n = 0;
+    for (int i = 0; i < M::graph.size.parameters; ++i) n += M::graph.parameters[i].tied_to >= 0;
+    return n;
+  }();
+  static constexpr auto ties = [] {
+    list<tie, tie_count> t;
+    int n = 0;
+    for (int i = 0; i < M::graph.size.parameters; ++i) {
+      int const owner = M::graph.parameters[i].tied_to;
+      if (owner < 0) continue;
+      t[n++] = tie{passes::stage_of_unit[M::graph.parameters[i].unit],
+                   passes::stage_of_unit[M::graph.parameters[owner].unit], place_of(i), place_of(owner)};
+    }
+    return t;
+  }();
+
   static constexpr long label_elements = M::labels_are_ids ? M::graph.output.rows() : M::graph.output.elements();
+  static constexpr long element_size(bool is_ids) { return is_ids ? long(sizeof(int)) : long(sizeof(element)); }
   static constexpr pipeline_description description() {
-    return {ranks,
-            stages,
-            micro_batches,
-            samples,
-            memory.chunks.items,
-            memory.rank.items,
-            M::graph.size.parameters,
-            samples * M::graph.input.elements() * (M::graph.input_is_ids ? long(sizeof(int)) : long(sizeof(element))),
-            samples * label_elements * (M::labels_are_ids ? long(sizeof(int)) : long(sizeof(element))),
-            samples * M::graph.output.elements() * long(sizeof(element))};
+    pipeline_description d;
+    d.ranks = ranks;
+    d.chunks = stages;
+    d.micro_batches = micro_batches;
+    d.samples = samples;
+    d.chunk = memory.chunks.items;
+    d.rank = memory.rank.items;
+    d.parameter_count = M::graph.size.parameters;
+    d.ties = ties.items;
+    d.tie_count = tie_count;
+    d.inputs = M::graph.size.inputs;
+    for (int i = 0; i < d.inputs; ++i) {
+      input_record const& in = M::graph.inputs[i];
+      d.input_bytes[i] = samples * in.form.elements() * element_size(in.is_ids);
+    }
+    d.label_bytes = samples * label_elements * element_size(M::labels_are_ids);
+    long most = d.label_bytes;
+    for (int i = 0; i <= d.inputs; ++i) {
+      long const bytes = i < d.inputs ? d.input_bytes[i] : d.label_bytes;
+      d.staging[i] = d.staging_bytes;
+      d.staging_bytes += align_up(bytes);
+      if (bytes > most) most = bytes;
+    }
+    d.blank = d.staging_bytes;
+    d.staging_bytes += align_up(most);
+    d.output_bytes = samples * M::graph.output.elements() * long(sizeof(element));
+    return d;
   }
 
   // ---- the plan ----
@@ -222,9 +266,10 @@ struct compiled_pipeline {
       q.rank = c.rank;
       q.first_layer = passes::cuts[s];
       q.end_layer = passes::cuts[s + 1];
-      q.in = s == 0 ? M::graph.input : M::graph.units[passes::cuts[s] - 1].out;
+      q.in = s == 0 ? M::graph.inputs[0].form : M::graph.units[passes::cuts[s] - 1].out;
       q.out = M::graph.units[passes::cuts[s + 1] - 1].out;
-      for (int i = 0; i < c.parameter_count; ++i) q.parameters += c.parameters[i].elements();
+      for (int i = 0; i < c.parameter_count; ++i)
+        if (M::graph.parameters[c.parameters[i].index].tied_to < 0) q.parameters += c.parameters[i].elements();
       for (int u = q.first_layer; u < q.end_layer; ++u) {
         q.forward_flops += samples * passes::costs[0][u].flops;
         q.backward_flops += samples * (passes::costs[1][u].flops + passes::costs[2][u].flops);
@@ -235,7 +280,7 @@ struct compiled_pipeline {
       q.forward_kernels = c.programs[int(program::forward)].count;
       for (int k = 1; k < program_count; ++k) q.backward_kernels += c.programs[k].count;
       q.parameter_bytes = q.gradient_bytes = c.parameter_bytes;
-      q.optimizer_bytes = c.parameter_bytes * optimizer::states;
+      q.optimizer_bytes = c.updated_bytes * optimizer::states;
       q.transposed_bytes = c.records.offset - c.transposed;
       q.saved_bytes = c.records.bytes() + c.pending.bytes();
       q.boundary_bytes = c.boundary.bytes() + c.gradient.bytes();

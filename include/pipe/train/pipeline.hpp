@@ -12,13 +12,18 @@
 #include <pipe/base/philox.hpp>
 #include <pipe/runtime/machine.hpp>
 #include <pipe/train/compiled_pipeline.hpp>
+#include <pipe/train/inputs.hpp>
+#include <pipe/train/names.hpp>
 
 namespace pp {
 
 /// A parameter and its gradient where they are, row-major; a Linear's weight is [inputs, outputs].
 template <class T>
 struct parameter_view {
-  int layer;  ///< top-level layer, from 0, as `explain` counts them
+  int index;         ///< in the model's graph
+  int layer;         ///< top-level layer, from 0, as `explain` counts them
+  std::string name;  ///< in weight files
+  bool transposed;   ///< weight files hold [columns, rows]
   int rows, columns;
   std::span<T> values;
   std::span<T const> gradients;
@@ -62,21 +67,36 @@ class Pipeline {
   using model = M;
   using element = typename compiled::element;
   using optimizer_type = typename compiled::optimizer;
-  using input_type = std::conditional_t<M::graph.input_is_ids, int, element>;
+  using input_type = std::conditional_t<M::graph.inputs[0].is_ids, int, element>;
   using label_type = std::conditional_t<M::labels_are_ids, int, element>;
 
   /// Everything the compiler decided: a constant.
   static constexpr auto plan = compiled::plan;
   /// Samples of a mini-batch, and numbers per sample.
   static constexpr int samples = compiled::micro_batches * compiled::samples;
-  static constexpr long inputs_per_sample = M::graph.input.elements();
+  static constexpr long inputs_per_sample = M::graph.inputs[0].form.elements();
   static constexpr long labels_per_sample = compiled::label_elements;
   static constexpr long outputs_per_sample = M::graph.output.elements();
 
-  /// A mini-batch: `samples` samples, one after the other. It is read where it is, while a step runs.
+  /// A mini-batch: `samples` samples or fewer, one after the other. It is read where it is, while a step runs. Further inputs
+  /// are given by name: `Trainer::batch b{source, labels}; b.set<"target">(ids);`
   struct batch {
     std::span<input_type const> inputs;
     std::span<label_type const> labels;
+    std::span<int const> named_ids[max_inputs]{};
+    std::span<element const> named_numbers[max_inputs]{};
+
+    template <text Name>
+    batch& set(std::span<named_input<M, Name, element> const> values) {
+      constexpr int input = input_named<M, Name>();
+      if constexpr (input == 0)
+        inputs = values;
+      else if constexpr (M::graph.inputs[input].is_ids)
+        named_ids[input] = values;
+      else
+        named_numbers[input] = values;
+      return *this;
+    }
   };
 
   struct settings {
@@ -116,36 +136,39 @@ class Pipeline {
   /// The loss of a mini-batch. Changes nothing.
   double evaluate(batch const& b) { return machine_.run(prepare(b, job::kind::evaluate)).loss; }
 
-  /// The model's output (logits, before the loss) for a mini-batch or fewer whole micro-batches.
+  /// The model's output (logits, before the loss) for n <= samples samples.
   ///
-  /// shape: inputs[n * inputs_per_sample] -> outputs[n * outputs_per_sample], n a multiple of the micro-batch, n <= samples
-  void forward(std::span<input_type const> inputs, std::span<element> outputs) {
-    std::size_t const per_micro_batch = std::size_t(compiled::samples * inputs_per_sample);
-    int const count = int(inputs.size() / per_micro_batch);
-    if (count < 1 || count > compiled::micro_batches || inputs.size() % per_micro_batch != 0)
-      throw data_error("inputs: forward takes 1 to " + std::to_string(compiled::micro_batches) + " micro-batches of " +
-                       std::to_string(per_micro_batch) + " numbers, got " + std::to_string(inputs.size()));
-    check_size("outputs", outputs.size(), std::size_t(count * compiled::samples * outputs_per_sample));
-    check_ids(inputs);
+  /// shape: inputs[n * inputs_per_sample] -> outputs[n * outputs_per_sample]
+  void forward(std::span<input_type const> inputs, std::span<element> outputs) { forward(batch{inputs, {}}, outputs); }
+  /// The same for a model with further inputs; labels are not read.
+  void forward(batch const& b, std::span<element> outputs) {
     job j;
+    take_inputs(b, j);
     j.what = job::kind::infer;
-    j.micro_batches = count;
-    j.input = inputs.data();
+    check_size("outputs", outputs.size(), std::size_t(j.samples * outputs_per_sample));
     j.output = outputs.data();
     machine_.run(j);
   }
 
-  /// All parameters in model order. After writing to them call parameters_changed().
+  /// All parameters in model order, shared ones once. After writing to them call parameters_changed().
   std::vector<parameter_view<element>> parameters() {
     std::vector<parameter_view<element>> all;
     for (int c = 0; c < compiled::stages; ++c) {
       chunk_description const& chunk = compiled::memory.chunks[c];
       for (int i = 0; i < chunk.parameter_count; ++i) {
         parameter_place const& p = chunk.parameters[i];
+        if (M::graph.parameters[p.index].tied_to >= 0) continue;
         auto const at = [&](long region) { return reinterpret_cast<element*>(machine_.memory(c) + region + p.offset); };
         std::size_t const n = std::size_t(p.elements());
-        all.push_back(
-            {M::graph.parameters[p.index].unit, p.rows, p.columns, {at(chunk.values), n}, {at(chunk.gradients), n}});
+        parameter_name const& file = parameter_names<M>()[std::size_t(p.index)];
+        all.push_back({p.index,
+                       M::graph.parameters[p.index].unit,
+                       file.name,
+                       file.transposed,
+                       p.rows,
+                       p.columns,
+                       {at(chunk.values), n},
+                       {at(chunk.gradients), n}});
       }
     }
     return all;
@@ -165,7 +188,7 @@ class Pipeline {
 
  private:
   backend_calls<element> calls() const {
-    return {kernels_.groups.items, kernels_.sum_of_squares, kernels_.transpose, &Pipeline::update, this};
+    return {kernels_.groups.items, kernels_.sum_of_squares, kernels_.add, kernels_.transpose, &Pipeline::update, this};
   }
   static void update(void const* self, update_request<element> const& r) {
     Pipeline const& p = *static_cast<Pipeline const*>(self);
@@ -189,17 +212,39 @@ class Pipeline {
         throw data_error(std::string(what) + " " + std::to_string(ids[i]) + " at position " + std::to_string(i) +
                          " is not in [" + std::to_string(least) + ", " + std::to_string(end) + ")");
   }
-  static void check_ids(std::span<input_type const> inputs) {
-    if constexpr (M::graph.input_is_ids) check_ids("token", inputs, 0, M::vocabulary);
+  /// Counts the samples and takes every input. They must be as many in each.
+  static void take_inputs(batch const& b, job& j) {
+    std::size_t const per_sample = std::size_t(inputs_per_sample), n = b.inputs.size() / per_sample;
+    if (n < 1 || n > std::size_t(samples) || b.inputs.size() % per_sample != 0)
+      throw data_error("inputs: expected 1 to " + std::to_string(samples) + " samples of " +
+                       std::to_string(per_sample) + " numbers, got " + std::to_string(b.inputs.size()) + " numbers");
+    j.samples = int(n);
+    [&]<int... I>(std::integer_sequence<int, I...>) {
+      (take_input<I>(b, n, j), ...);
+    }(std::make_integer_sequence<int, M::graph.size.inputs>{});
+  }
+  template <int I>
+  static void take_input(batch const& b, std::size_t n, job& j) {
+    constexpr input_record in = M::graph.inputs[I];
+    auto const values = [&] {
+      if constexpr (I == 0)
+        return b.inputs;
+      else if constexpr (in.is_ids)
+        return b.named_ids[I];
+      else
+        return b.named_numbers[I];
+    }();
+    std::string const name = I == 0 ? "inputs" : "input \"" + std::string(input_name<M, I>()) + "\"";
+    check_size(name.c_str(), values.size(), n * std::size_t(in.form.elements()));
+    if constexpr (in.is_ids) check_ids("token", values, 0, in.vocabulary);
+    j.input[I] = values.data();
   }
 
   job prepare(batch const& b, job::kind what) {
-    check_size("inputs", b.inputs.size(), std::size_t(samples * inputs_per_sample));
-    check_ids(b.inputs);
-    check_size("labels", b.labels.size(), std::size_t(samples * labels_per_sample));
     job j;
+    take_inputs(b, j);
+    check_size("labels", b.labels.size(), std::size_t(j.samples * labels_per_sample));
     j.what = what;
-    j.input = b.inputs.data();
     j.label = b.labels.data();
     long terms = long(b.labels.size());
     if constexpr (M::labels_are_ids) {
@@ -228,11 +273,9 @@ class Pipeline {
   }
 
   void initialize() {
-    int i = 0;
     for (parameter_view<element>& p : parameters()) {
-      initializer const how = M::graph.parameters[i].initial;
-      for (std::size_t e = 0; e < p.values.size(); ++e) p.values[e] = draw(how, std::uint64_t(i), e);
-      ++i;
+      initializer const how = M::graph.parameters[p.index].initial;
+      for (std::size_t e = 0; e < p.values.size(); ++e) p.values[e] = draw(how, std::uint64_t(p.index), e);
     }
     parameters_changed();
   }

@@ -3,13 +3,9 @@
 // What a host kernel is called with. Everything else it needs to know is a constant of the kernel group it was made for.
 #pragma once
 
-#include <pipe/backend/host/isa.hpp>
 #include <pipe/passes/group.hpp>
 
 namespace pp::host {
-
-/// More rows than any micro-batch has.
-inline constexpr extent no_end = extent{1} << 30;
 
 /// One launch on one micro-batch.
 template <class T>
@@ -19,8 +15,8 @@ struct arguments {
   double* loss = nullptr;          ///< a loss kernel writes the sum over its rows here
   T loss_scale{};                  ///< of the gradient: one over the number of terms in the mini-batch's mean
   bool accumulate = false;         ///< weight gradients: add to what is there, or overwrite it
+  int valid_samples = 1 << 30;     ///< a loss kernel: samples from this one on are absent, loss 0 and gradient 0
   bool wants_gradient = true;      ///< a loss kernel: training, not evaluation
-  extent valid_rows = no_end;      ///< a loss kernel: rows from here on are absent, their loss and gradient 0
 
   T* at(int i) const { return static_cast<T*>(slot[i]); }
   int const* ids(int i) const { return static_cast<int const*>(slot[i]); }

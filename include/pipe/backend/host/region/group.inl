@@ -150,38 +150,50 @@ struct group_kernel {
                           {d + g.columns, stride}, {d + 2 * g.columns, stride}, a.workspace);
   }
 
-  /// Whether row r of a loss is none of the mini-batch's: then its gradient is 0.
-  static bool absent(args const& a, extent r) {
-    if (r < a.valid_rows) return false;
-    if (a.wants_gradient) std::memset(a.at(g.out[0]) + r * g.columns, 0, sizeof(T) * std::size_t(g.columns));
-    return true;
+  /// Rows of absent samples are no part of a loss: their gradient is zero.
+  static extent valid_rows(args const& a) {
+    extent const valid = a.valid_samples < P::samples ? extent(a.valid_samples) * g.rows : rows;
+    if (a.wants_gradient && valid < rows)
+      std::memset(a.at(g.out[0]) + valid * g.columns, 0, sizeof(T) * std::size_t((rows - valid) * g.columns));
+    return valid;
   }
   static void cross_entropy(args const& a) {
     double sum = 0;
-    for (extent r = 0; r < rows; ++r)
-      if (!absent(a, r))
-        sum += cross_entropy_row<g.columns, T>(a.at(g.in[0]) + r * g.columns, a.ids(g.in[1])[r], T(g.amount),
-                                               T(g.epsilon), a.loss_scale, a.wants_gradient,
-                                               static_cast<T*>(a.workspace), a.at(g.out[0]) + r * g.columns);
+    for (extent r = 0, valid = valid_rows(a); r < valid; ++r)
+      sum += cross_entropy_row<g.columns, T>(a.at(g.in[0]) + r * g.columns, a.ids(g.in[1])[r], T(g.amount),
+                                             T(g.epsilon), a.loss_scale, a.wants_gradient, static_cast<T*>(a.workspace),
+                                             a.at(g.out[0]) + r * g.columns);
     *a.loss = sum;
   }
   static void squared_error(args const& a) {
     double sum = 0;
-    for (extent r = 0; r < rows; ++r)
-      if (!absent(a, r))
-        sum += squared_error_row<T>(g.columns, a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns,
-                                    a.loss_scale, a.wants_gradient, a.at(g.out[0]) + r * g.columns);
+    for (extent r = 0, valid = valid_rows(a); r < valid; ++r)
+      sum += squared_error_row<T>(g.columns, a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns, a.loss_scale,
+                                  a.wants_gradient, a.at(g.out[0]) + r * g.columns);
     *a.loss = sum;
   }
   static void element_loss(args const& a) {
     using formula = leaf_at<g.leaf, typename P::leaves>;
     double sum = 0;
-    for (extent r = 0; r < rows; ++r)
-      if (!absent(a, r))
-        sum += element_loss_row<formula, g.columns, T>(a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns,
-                                                       a.loss_scale, a.wants_gradient, static_cast<T*>(a.workspace),
-                                                       a.at(g.out[0]) + r * g.columns);
+    for (extent r = 0, valid = valid_rows(a); r < valid; ++r)
+      sum += element_loss_row<formula, g.columns, T>(a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns,
+                                                     a.loss_scale, a.wants_gradient, static_cast<T*>(a.workspace),
+                                                     a.at(g.out[0]) + r * g.columns);
     *a.loss = sum;
+  }
+
+  static void concat(args const& a) {
+    constexpr std::size_t left = std::size_t(g.inner), right = std::size_t(g.columns - g.inner);
+    for (extent r = 0; r < rows; ++r) {
+      T* const y = a.at(g.out[0]) + r * g.columns;
+      std::memcpy(y, a.at(g.in[0]) + r * extent(left), sizeof(T) * left);
+      std::memcpy(y + left, a.at(g.in[1]) + r * extent(right), sizeof(T) * right);
+    }
+  }
+  static void slice(args const& a) {
+    for (extent r = 0; r < rows; ++r)
+      std::memcpy(a.at(g.out[0]) + r * g.columns, a.at(g.in[0]) + r * g.inner + g.keys,
+                  sizeof(T) * std::size_t(g.columns));
   }
 
   static void pointwise(args const& a) {
@@ -227,6 +239,8 @@ void run(arguments<typename P::element> const& a) {
   if constexpr (anchor == op_kind::cross_entropy) k::cross_entropy(a);
   if constexpr (anchor == op_kind::squared_error) k::squared_error(a);
   if constexpr (anchor == op_kind::element_loss) k::element_loss(a);
+  if constexpr (anchor == op_kind::concat) k::concat(a);
+  if constexpr (anchor == op_kind::slice) k::slice(a);
   if constexpr (anchor == op_kind::pointwise) k::pointwise(a);
   if constexpr (anchor == op_kind::bias_gradient) k::bias_gradient(a);
   if constexpr (anchor == op_kind::row_bias_gradient) k::row_bias_gradient(a);

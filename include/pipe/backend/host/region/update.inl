@@ -25,6 +25,13 @@ template <class Optimizer, class T>
   }
 }
 
+/// to += from
+template <class T>
+PIPE_ONE_COPY void add(extent n, T* to, T const* from) {
+  PIPE_INDEPENDENT
+  for (extent i = 0; i < n; ++i) to[i] += from[i];
+}
+
 /// Sum of squares of n elements in double precision; the order depends on n and the lane count only.
 template <class T>
 double sum_of_squares(extent n, T const* x) {

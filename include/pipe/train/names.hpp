@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What the parameters of a model are called in weight files: the way to the layer, as PyTorch names the modules of a
+// Sequential, and the parameter's own name in it: `2.3.0.1.in_proj_weight`. docs/reference/files.md has the table.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <pipe/nn/model.hpp>
+
+namespace pp {
+
+struct parameter_name {
+  std::string name;
+  bool transposed = false;  ///< the file holds [columns, rows]
+};
+
+/// Follows a description at run time and notes the way to each parameter. A name takes the place of the last number.
+struct name_observer {
+  std::vector<std::string> way;
+  std::vector<parameter_name> found;  // by parameter; shared ones have no name of their own
+
+  void part(int i) { way.push_back(std::to_string(i)); }
+  void end_part() { way.pop_back(); }
+  void name(std::string_view given) { way.back() = std::string(given); }
+  void parameter(int index, file_name const& file) {
+    found.resize(std::size_t(index));
+    std::string all;
+    for (std::string const& part : way) all += part + ".";
+    found.push_back({all + file.name, file.transposed});
+  }
+};
+
+template <class First, class... Rest>
+std::vector<parameter_name> names_of(Model<First, Rest...> const*) {
+  using l = lowering<First, Rest...>;
+  builder<typename l::leaves, graph_size{}, name_observer> b(First::input);
+  l::run(b);
+  std::vector<parameter_name> names = b.observer().found;
+  names.resize(std::size_t(b.sizes().parameters));
+  return names;
+}
+
+/// The names of M's parameters, in the order of its graph.
+template <class M>
+std::vector<parameter_name> const& parameter_names() {
+  static std::vector<parameter_name> const names = names_of(static_cast<M const*>(nullptr));
+  return names;
+}
+
+}  // namespace pp

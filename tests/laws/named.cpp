@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Named values under the laws: skips over any number of stages, further inputs, weights that are shared.
+#include <catch2/catch.hpp>
+
+#include "laws/bit_law.hpp"
+#include "laws/gradient_law.hpp"
+#include "laws/schedules.hpp"
+
+using namespace pp;
+
+namespace {
+
+/// A skip inside another, one that crosses others, and a value read twice.
+struct Skips : Model<Input<6>, Linear<8>, Stash<"outer">, ReLU, Linear<5>, Stash<"inner">, GELU, Linear<5>, Tanh,
+                     Pop<"inner">, Linear<8>, Stash<"late">, Pop<"outer", Concat>, Linear<5>, LayerNorm, Pop<"inner">,
+                     Linear<8>, Pop<"late">, Linear<3>, MSE> {};
+static_assert(Skips::graph.size.units == 15);
+
+/// The input itself is read again, an input that is stashed before anything is done to it, and one read by nobody else.
+struct Inputs : Model<Named<"first", Input<4, 3>>, Stash<"raw">, Linear<5>, Tanh, Stash<"left">,
+                      Named<"second", Tokens<9, 4>>, Embedding<5>, Pop<"left">, Linear<3>, Pop<"raw", Concat>,
+                      Stash<"both">, Named<"third", Input<4, 6>>, Pop<"both">, Linear<2>, CrossEntropy> {};
+
+/// The head is the embedding's table, as in GPT-2; a second sequence is embedded with the same table.
+struct Words : Model<Tokens<11, 4>, Named<"table", Embedding<6>>, Positions, Residual<LayerNorm, Attention<2>>,
+                     Stash<"left">, Named<"right", Tokens<11, 4>>, Tied<"table">, Pop<"left">,
+                     Residual<LayerNorm, Linear<9>, GELU, Linear<6>>, LayerNorm, Tied<"table">, CrossEntropy> {};
+/// Blocks that are all the same, as in ALBERT.
+struct Shared : Model<Input<3, 6>, Named<"block", Seq<Residual<LayerNorm, Attention<2>>, Linear<6>>>, Tanh,
+                      Repeat<2, Tied<"block">>, Linear<4>, MSE> {};
+
+template <class M, class... More>
+using Small = Pipeline<M, PortableHost, AdamW, MicroBatchSize<2>, More...>;
+template <class M, class... More>
+using Exact = Pipeline<M, FP64, PortableHost, MicroBatches<2>, MicroBatchSize<2>, More...>;
+
+template <class M, int MicroBatchCount, class... More>
+void check() {
+  laws::same_as_one_stage<Small<M, MicroBatches<MicroBatchCount>>, Small<M, MicroBatches<MicroBatchCount>, More...>>(5);
+}
+template <class Trainer>
+void holds(std::uint64_t seed) {
+  laws::gradient_report const r = laws::compare_with_differences<Trainer>(seed);
+  INFO("parameter " << r.worst_parameter);
+  CHECK(r.worst < 1e-7);
+  CHECK(r.smallest > 1e-6);
+}
+
+}  // namespace
+
+TEST_CASE("skips have the gradients of central differences", "[laws]") {
+  holds<Exact<Skips>>(1);
+  holds<Exact<Skips, Stages<5>>>(2);
+}
+TEST_CASE("skips give the bits of one stage", "[laws]") {
+  check<Skips, 4, Stages<15>>();
+  check<Skips, 4, Stages<4>>();
+  check<Skips, 5, GPipe, Stages<6>, ByCount>();
+  check<Skips, 5, laws::LastWeights, Stages<5>>();
+  check<Skips, 4, laws::MixedWeights, Stages<8>, ByCount>();
+  check<Skips, 4, laws::ManyChunks<placement::loop, 3, true>, Stages<6>>();
+  check<Skips, 4, laws::ManyChunks<placement::vee, 2>, Stages<8>>();
+}
+TEST_CASE("further inputs have the gradients of central differences", "[laws]") { holds<Exact<Inputs>>(3); }
+TEST_CASE("further inputs give the bits of one stage", "[laws]") {
+  check<Inputs, 4, Stages<Inputs::graph.size.units>>();
+  check<Inputs, 4, Stages<3>, GPipe>();
+  check<Inputs, 5, laws::LateWeights, Stages<4>>();
+}
+TEST_CASE("shared weights have the gradients of central differences", "[laws]") {
+  holds<Exact<Words>>(4);
+  holds<Exact<Words, Stages<5>>>(5);
+  holds<Exact<Shared, Stages<2>>>(6);
+}
+TEST_CASE("shared weights give the bits of one stage", "[laws]") {
+  check<Words, 4, Stages<Words::graph.size.units>>();
+  check<Words, 4, Stages<3>, GPipe>();
+  check<Words, 5, laws::MixedWeights, Stages<4>>();
+  check<Words, 4, laws::ManyChunks<placement::vee, 2>, Stages<4>>();
+  check<Shared, 4, Stages<Shared::graph.size.units>>();
+  check<Shared, 4, Stages<4>>();
+}
+TEST_CASE("shared weights are counted, listed and drawn once", "[laws]") {
+  using trainer = Small<Words, Stages<3>>;
+  static_assert(trainer::plan.parameters == 11 * 6 + 4 * 6 + 12 + 6 * 18 + 18 + 36 + 6 + 12 + 54 + 9 + 54 + 6 + 12);
+  trainer t;
+  long n = 0;
+  for (auto const& p : t.parameters()) n += long(p.values.size());
+  CHECK(n == trainer::plan.parameters);
+}
