@@ -8,6 +8,7 @@
 #include <pipe/nn/attention.hpp>
 #include <pipe/nn/compose.hpp>
 #include <pipe/nn/embedding.hpp>
+#include <pipe/nn/gate.hpp>
 #include <pipe/nn/group.hpp>
 #include <pipe/nn/initial.hpp>
 #include <pipe/nn/linear.hpp>
@@ -15,6 +16,7 @@
 #include <pipe/nn/model.hpp>
 #include <pipe/nn/named.hpp>
 #include <pipe/nn/norm.hpp>
+#include <pipe/nn/softmax.hpp>
 #include <pipe/optim/adam.hpp>
 #include <pipe/optim/learning_rate.hpp>
 #include <pipe/optim/sgd.hpp>

@@ -15,6 +15,10 @@
 #define PIPE_TESTED_ISA(NAME)                                             \
   struct NAME##_kernels {                                                 \
     static constexpr char const* name = #NAME;                            \
+    template <class P, int G, class Arguments>                            \
+    static void run(Arguments const& arguments) {                         \
+      pp::host::NAME::run<P, G>(arguments);                               \
+    }                                                                     \
     template <class T, class... Arguments>                                \
     static void contract(Arguments&&... arguments) {                      \
       pp::host::NAME::contract<T>(std::forward<Arguments>(arguments)...); \

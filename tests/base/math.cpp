@@ -37,6 +37,7 @@ TEST_CASE("elementary functions are accurate to a few units in the last place") 
   CHECK(worst([](float x) { return pp::math::erf(x); }, [](double x) { return std::erf(x); }, 1e-30, 8, true) < 3.5);
   CHECK(worst([](float x) { return pp::math::log(x); }, [](double x) { return std::log(x); }, 1.2e-38, 3.4e38, false) <
         1.5);
+  CHECK(worst([](float x) { return pp::math::log1p(x); }, [](double x) { return std::log1p(x); }, 1e-37, 1, false) < 2);
   CHECK(worst([](float x) { return pp::math::sqrt(x); }, [](double x) { return std::sqrt(x); }, 1.2e-38, 3.4e38,
               false) < 1);
   CHECK(worst([](float x) { return pp::math::rsqrt(x); }, [](double x) { return 1 / std::sqrt(x); }, 1.2e-38, 3.4e38,
@@ -48,12 +49,13 @@ TEST_CASE("elementary functions are accurate to a few units in the last place") 
 TEST_CASE("elementary functions at the ends") {
   float const nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
   for (float y : {pp::math::exp(nan), pp::math::tanh(nan), pp::math::erf(nan), pp::math::log(nan), pp::math::sqrt(nan),
-                  pp::math::rsqrt(nan), pp::math::sigmoid(nan)})
+                  pp::math::rsqrt(nan), pp::math::sigmoid(nan), pp::math::log1p(nan)})
     CHECK(std::isnan(y));
   CHECK(std::isnan(pp::math::log(-1.0f)));
   CHECK(pp::math::log(0.0f) == -infinity);
   CHECK(pp::math::log(infinity) == infinity);
   CHECK(pp::math::log(1.0f) == 0.0f);
+  CHECK(pp::math::log1p(0.0f) == 0.0f);
   CHECK(pp::math::exp(0.0f) == 1.0f);
   CHECK(pp::math::exp(-infinity) < 2e-38f);
   CHECK(pp::math::exp(infinity) > 6e37f);
@@ -72,4 +74,5 @@ TEST_CASE("in double they are the C library's") {
   CHECK(pp::math::erf(0.3) == std::erf(0.3));
   CHECK(pp::math::log(3.0) == std::log(3.0));
   CHECK(pp::math::sqrt(2.0) == std::sqrt(2.0));
+  CHECK(pp::math::log1p(0.3) == std::log1p(0.3));
 }

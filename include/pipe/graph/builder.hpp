@@ -145,6 +145,10 @@ class builder {
     if (ok() && n < 1) complain(fault_kind::size_not_positive, shape{}, shape(n));
     return ok();
   }
+  constexpr bool needs_ratio(bool in_range, int numerator, int denominator) {
+    if (ok() && !in_range) complain(fault_kind::ratio_out_of_range, shape{}, shape(numerator, denominator));
+    return ok();
+  }
 
   // ---- values with names ----
 
@@ -284,6 +288,10 @@ class builder {
     second_output(2L * x.form.rows());
     return y;
   }
+  /// Softmax along each row.
+  constexpr handle softmax(handle x) { return push(op_kind::softmax, x.form, {x.at}); }
+  /// x[R, 2C] -> [R, C] by the formula of the layer being described; see gated.
+  constexpr handle gate(handle x) { return push(op_kind::gate, x.form.with_columns(x.form.columns() / 2), {x.at}); }
   /// qkv[R, 3C] -> [R, C] with `heads` heads.
   constexpr handle attention(handle qkv, int heads, bool causal) {
     handle const y = push(op_kind::attention, qkv.form.with_columns(qkv.form.columns() / 3), {qkv.at},
@@ -291,8 +299,10 @@ class builder {
     second_output(long(heads) * qkv.form.rows());
     return y;
   }
-  /// A loss ends the model: its output is its own gradient with respect to x.
-  constexpr void loss(op_kind kind, handle x) { push(kind, x.form, {x.at, operand{space::label, 0}}); }
+  /// A loss ends the model: its output is its own gradient with respect to x. `smoothing` and `z` are cross_entropy's.
+  constexpr void loss(op_kind kind, handle x, float smoothing = 0, float z = 0) {
+    push(kind, x.form, {x.at, operand{space::label, 0}}, {.epsilon = z, .amount = smoothing});
+  }
 
   constexpr model_fault const& fault() const { return fault_; }
   constexpr graph_size sizes() const { return sizes_; }

@@ -25,7 +25,9 @@ enum class fault_kind : unsigned char {
   needs_token_ids,
   residual_changes_the_shape,
   heads_do_not_divide,
+  gate_width_is_odd,
   size_not_positive,
+  ratio_out_of_range,
   not_a_layer,
   no_layers,
   pop_without_stash,
@@ -73,7 +75,11 @@ struct residual_must_keep_the_shape;
 template <class... What>
 struct heads_do_not_divide_the_width;
 template <class... What>
+struct gate_needs_an_even_width;
+template <class... What>
 struct size_must_be_positive;
+template <class... What>
+struct ratio_is_out_of_range;
 template <class... What>
 struct item_is_not_a_layer;
 template <class... What>
@@ -151,8 +157,12 @@ constexpr auto diagnose() {
       return std::type_identity<wrong::residual_must_keep_the_shape<at, type, expected, found>>{};
     else if constexpr (F.what == heads_do_not_divide)
       return std::type_identity<wrong::heads_do_not_divide_the_width<at, type, found>>{};
+    else if constexpr (F.what == gate_width_is_odd)
+      return std::type_identity<wrong::gate_needs_an_even_width<at, type, found>>{};
     else if constexpr (F.what == size_not_positive)
       return std::type_identity<wrong::size_must_be_positive<at, type, found>>{};
+    else if constexpr (F.what == ratio_out_of_range)
+      return std::type_identity<wrong::ratio_is_out_of_range<at, type, found>>{};
     else if constexpr (F.what == not_a_layer)
       return std::type_identity<wrong::item_is_not_a_layer<at, type>>{};
     else if constexpr (F.what == pop_without_stash)

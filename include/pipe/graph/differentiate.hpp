@@ -76,6 +76,7 @@ class differentiator {
     switch (o.kind) {
       case op_kind::cross_entropy:
       case op_kind::squared_error:
+      case op_kind::element_loss:
         gradient_[x.index] = o.out[0];
         cross(x, o.unit);
         break;
@@ -102,6 +103,16 @@ class differentiator {
       case op_kind::norm:
         weight(op_kind::norm_parameter_gradient, o, {dy, x, o.out[1]}, o.in[1], o.in[2]);
         if (needs(x)) input(backward(op_kind::norm_gradient, o, {dy, x, o.in[1], o.out[1]}), x);
+        break;
+      case op_kind::softmax:
+        if (needs(x)) input(backward(op_kind::softmax_gradient, o, {dy, o.out[0]}), x);
+        break;
+      case op_kind::gate:
+        if (needs(x)) {
+          op d = backward(op_kind::gate_gradient, o, {dy, x});
+          d.columns = 2 * o.columns;
+          input(d, x);
+        }
         break;
       case op_kind::attention:
         if (needs(x)) input(backward(op_kind::attention_gradient, o, {dy, x, o.out[0], o.out[1]}), x, 3 * o.columns);

@@ -19,14 +19,19 @@ enum class op_kind : unsigned char {
   add,            // x, z                           -> y          pointwise
   concat,         // x[R, K], z[R, C - K]           -> y[R, C]
   norm,           // x[R, C], gamma[C], beta[C]?    -> y, statistics[R, 2]
+  softmax,        // x[R, C]                        -> y          along each row
+  gate,           // x[R, 2C]                       -> y[R, C]    a formula of one half times the other half
   attention,      // qkv[R, 3C]                     -> y[R, C], lse[R, H]
   cross_entropy,  // logits[R, V], labels[R]        -> dlogits    and adds to the step's loss
   squared_error,  // x[R, C], target[R, C]          -> dx         and adds to the step's loss
+  element_loss,   // x[R, C], target[R, C]          -> dx         and adds to the step's loss: a formula
   // backward, input gradients
   matmul_input_gradient,  // dy[R, N], w            -> dx[R, K]
   map_gradient,           // dy, x or y             -> dx         pointwise
   slice,                  // dy[R, K]               -> dx[R, C]: columns from `keys` on
   norm_gradient,          // dy, x, gamma, statistics -> dx
+  softmax_gradient,       // dy, y                  -> dx
+  gate_gradient,          // dy[R, C / 2], x[R, C]  -> dx[R, C]
   attention_gradient,     // dy, qkv, y, lse        -> dqkv
   // backward, weight gradients
   matmul_weight_gradient,   // x[R, K], dy[R, N]    -> dw[K, N]
@@ -50,12 +55,17 @@ constexpr char const* name_of(op_kind k) {
     case op_kind::concat: return "concat";
     case op_kind::slice: return "slice";
     case op_kind::norm: return "norm";
+    case op_kind::softmax: return "softmax";
+    case op_kind::gate: return "gate";
     case op_kind::attention: return "attention";
     case op_kind::cross_entropy: return "cross_entropy";
     case op_kind::squared_error: return "squared_error";
+    case op_kind::element_loss: return "element_loss";
     case op_kind::matmul_input_gradient: return "matmul_input_gradient";
     case op_kind::map_gradient: return "map_gradient";
     case op_kind::norm_gradient: return "norm_gradient";
+    case op_kind::softmax_gradient: return "softmax_gradient";
+    case op_kind::gate_gradient: return "gate_gradient";
     case op_kind::attention_gradient: return "attention_gradient";
     case op_kind::matmul_weight_gradient: return "matmul_weight_gradient";
     case op_kind::bias_gradient: return "bias_gradient";
@@ -74,7 +84,14 @@ constexpr bool is_pointwise(op_kind k) {
          k == op_kind::map_gradient;
 }
 
-constexpr bool is_loss(op_kind k) { return k == op_kind::cross_entropy || k == op_kind::squared_error; }
+constexpr bool is_loss(op_kind k) {
+  return k == op_kind::cross_entropy || k == op_kind::squared_error || k == op_kind::element_loss;
+}
+
+/// An op that is no pointwise step and takes its formula from its layer type.
+constexpr bool has_formula(op_kind k) {
+  return k == op_kind::element_loss || k == op_kind::gate || k == op_kind::gate_gradient;
+}
 
 /// Where an operand lives. Values are per micro-batch; parameters and their gradients belong to the stage.
 /// law: `operand{}` is no operand.
@@ -99,15 +116,15 @@ struct op {
   short leaf;
   operand in[max_in];
   operand out[max_out];
-  int rows;     // R, per sample
-  int columns;  // width of the result
-  int inner;    // K of a contraction, H of an attention, V of a lookup
-  int groups;   // attention: heads of keys and values
-  int keys;     // attention: rows of keys and values
-  bool flag;    // attention: causal; norm: has a mean (LayerNorm, not RMSNorm); map: derivative is a function of y
-  float epsilon;
-  float amount;  // a ratio or a threshold that the kind has
-  int origin;    // the forward op that this one is, or differentiates
+  int rows;       // R, per sample
+  int columns;    // width of the result
+  int inner;      // K of a contraction, H of an attention, V of a lookup
+  int groups;     // attention: heads of keys and values
+  int keys;       // attention: rows of keys and values
+  bool flag;      // attention: causal; norm: has a mean (LayerNorm, not RMSNorm); map: derivative is a function of y
+  float epsilon;  // norm: added to the variance; cross_entropy: factor of the squared log of the denominator
+  float amount;   // cross_entropy: label smoothing
+  int origin;     // the forward op that this one is, or differentiates
 };
 
 /// A per-micro-batch value: an activation, a statistic or a gradient. Flatten and friends change only how later ops look at

@@ -3,7 +3,12 @@
 // What a model is trained for: the last item of its list.
 #pragma once
 
+#include <cmath>
+#include <concepts>
+
+#include <pipe/base/math.hpp>
 #include <pipe/graph/builder.hpp>
+#include <pipe/nn/ratio.hpp>
 
 namespace pp {
 
@@ -13,17 +18,57 @@ concept loss_layer = requires {
   { L::labels_are_ids } -> std::convertible_to<bool>;
 };
 
+/// What the options of a cross entropy come to.
+struct cross_entropy_terms {
+  float smoothing = 0, z = 0;
+};
+
+/// The target is 1 - e at the label plus e / V everywhere, e = Numerator / Denominator in [0, 1]: PyTorch's label_smoothing
+/// (Szegedy et al., 2016).
+template <int Numerator, int Denominator>
+struct LabelSmoothing : ratio<Numerator, Denominator> {
+  using quotient = ratio<Numerator, Denominator>;
+  static constexpr bool in_range = quotient::at_most_one();
+  static constexpr void join(cross_entropy_terms& terms) { terms.smoothing = quotient::template value<float>(); }
+};
+
+/// Adds z * log(sum exp(x))^2 per row, z = Numerator / Denominator >= 0: keeps logits from drifting (PaLM, 2022, section 5).
+template <int Numerator, int Denominator>
+struct ZLoss : ratio<Numerator, Denominator> {
+  using quotient = ratio<Numerator, Denominator>;
+  static constexpr bool in_range = quotient::at_least_zero();
+  static constexpr void join(cross_entropy_terms& terms) { terms.z = quotient::template value<float>(); }
+};
+
+template <class O>
+concept cross_entropy_option = requires(cross_entropy_terms& terms) { O::join(terms); };
+
 /// -log softmax(x)[label], mean over the rows of the mini-batch whose label is not -1; softmax, loss and gradient are one
 /// kernel.
 ///
 /// shape:  logits (..., V), labels (...) in [-1, V)
-struct CrossEntropy {
+/// options: LabelSmoothing, ZLoss
+template <cross_entropy_option... Options>
+struct CrossEntropyWith {
   static constexpr bool labels_are_ids = true;
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    if (b.needs_numbers()) b.loss(op_kind::cross_entropy, b.current());
+    cross_entropy_terms terms;
+    if (b.needs_numbers() && (join<Options>(b, terms) && ...))
+      b.loss(op_kind::cross_entropy, b.current(), terms.smoothing, terms.z);
+  }
+
+ private:
+  template <class Option, class Builder>
+  static constexpr bool join(Builder& b, cross_entropy_terms& terms) {
+    bool const fine = b.needs_ratio(Option::in_range, Option::numerator, Option::denominator);
+    if (fine) Option::join(terms);
+    return fine;
   }
 };
+
+/// Without options: the name that models write.
+struct CrossEntropy : CrossEntropyWith<> {};
 
 /// (x - target)^2, mean over all elements of the mini-batch.
 struct MSE {
@@ -31,6 +76,61 @@ struct MSE {
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (b.needs_numbers()) b.loss(op_kind::squared_error, b.current());
+  }
+};
+
+/// A loss that is a mean over all elements of the mini-batch, of value(x, target), and its slope by x. Mark both as the
+/// functions of a `formula`, PIPE_HD PIPE_INLINE.
+template <class F>
+concept loss_formula = requires(float x) {
+  { F::value(x, x) } -> std::same_as<float>;
+  { F::slope(x, x) } -> std::same_as<float>;
+};
+
+/// Makes a loss of a formula.
+///
+/// shape:  (...), targets: numbers of the same shape
+template <class F>
+struct element_loss {
+  static constexpr bool labels_are_ids = false;
+  template <class Builder>
+  static constexpr void describe(Builder& b) {
+    static_assert(loss_formula<F>);
+    if (b.needs_numbers()) b.loss(op_kind::element_loss, b.current());
+  }
+};
+
+/// -t log(sigmoid(x)) - (1 - t) log(1 - sigmoid(x)) for a target t in [0, 1]: PyTorch's BCEWithLogitsLoss.
+struct BCE : element_loss<BCE> {
+  template <class T>
+  PIPE_HD static PIPE_INLINE T value(T x, T target) {
+    T const size = std::fabs(x);
+    return T(0.5) * (x + size) - x * target + math::log1p(math::exp(-size));
+  }
+  template <class T>
+  PIPE_HD static PIPE_INLINE T slope(T x, T target) {
+    return math::sigmoid(x) - target;
+  }
+};
+
+/// d^2 / 2 for |d| <= delta, else delta (|d| - delta / 2), with d = x - target and delta = Numerator / Denominator > 0:
+/// PyTorch's HuberLoss.
+template <int Numerator = 1, int Denominator = 1>
+struct Huber : element_loss<Huber<Numerator, Denominator>> {
+  using delta = ratio<Numerator, Denominator>;
+  template <class Builder>
+  static constexpr void describe(Builder& b) {
+    if (b.needs_ratio(delta::positive(), Numerator, Denominator)) element_loss<Huber>::describe(b);
+  }
+  template <class T>
+  PIPE_HD static PIPE_INLINE T value(T x, T target) {
+    T const d = x - target, s = slope(x, target);
+    return s * (d - T(0.5) * s);
+  }
+  template <class T>
+  PIPE_HD static PIPE_INLINE T slope(T x, T target) {
+    T const d = x - target, size = std::fabs(d), limit = delta::template value<T>();
+    return std::copysign(size > limit ? limit : size, d);  // NaN stays NaN
   }
 };
 

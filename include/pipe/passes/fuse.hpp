@@ -3,7 +3,7 @@
 // Which ops run as one kernel. The rules, applied to each list of ops from left to right:
 //
 //   1. A pointwise op joins the epilogue of the group before it, if that group has just made its main operand.
-//   2. A matmul or a norm takes a chain of pointwise ops before it as its prologue, if the chain makes its main operand.
+//   2. A matmul, a norm or a softmax takes a chain of pointwise ops before it as its prologue, if the chain makes its main operand.
 //   3. A bias gradient joins the weight gradient of the matmul that shares its operand.
 //
 // A group never crosses a cut of the model. A value inside a group is written only if somebody outside the group reads it.
@@ -35,10 +35,11 @@ struct use_counts {
 
 /// Anchors whose finished rows pass through an epilogue.
 constexpr bool takes_epilogue(op_kind k) {
-  return k == op_kind::lookup || k == op_kind::matmul || k == op_kind::norm || k == op_kind::matmul_input_gradient ||
-         k == op_kind::norm_gradient || is_pointwise(k);
+  return k == op_kind::lookup || k == op_kind::matmul || k == op_kind::norm || k == op_kind::softmax ||
+         k == op_kind::gate || k == op_kind::matmul_input_gradient || k == op_kind::norm_gradient ||
+         k == op_kind::softmax_gradient || k == op_kind::gate_gradient || is_pointwise(k);
 }
-constexpr bool takes_prologue(op_kind k) { return k == op_kind::matmul || k == op_kind::norm; }
+constexpr bool takes_prologue(op_kind k) { return k == op_kind::matmul || k == op_kind::norm || k == op_kind::softmax; }
 
 /// Whether op `next` may join the group of ops [begin, at), which ends just before it.
 constexpr bool joins(op const* ops, int begin, int at, op const& next) {
@@ -89,6 +90,7 @@ constexpr described_group describe_group(op const* ops, int begin, int end, Uses
   d.shape.rows = a.rows;
   d.shape.columns = a.columns;
   if (!chain_only) {
+    if (has_formula(a.kind)) d.shape.leaf = a.leaf;
     d.shape.inner = a.inner;
     d.shape.groups = a.groups;
     d.shape.keys = a.keys;

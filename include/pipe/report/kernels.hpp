@@ -22,13 +22,18 @@ inline std::string step_text(step const& s, std::vector<std::string_view> const&
   return name_of(s.kind);
 }
 
+inline std::string anchor_text(group const& g, std::vector<std::string_view> const& leaf) {
+  if (!has_formula(g.anchor)) return name_of(g.anchor);
+  return std::string(leaf[std::size_t(g.leaf)]) + (g.anchor == op_kind::gate_gradient ? " gradient" : "");
+}
+
 /// What a kernel computes for one sample, in order: `GELU -> matmul 128 x 96 k384 + bias + add`. The size is the
 /// anchor's rows x columns; k is the inner width of a contraction, h the heads of an attention, v the vocabulary of a lookup.
 inline std::string group_text(group const& g, std::vector<std::string_view> const& leaf) {
   using enum op_kind;
   std::string text;
   for (step const& s : g.prologue) text += step_text(s, leaf) + (s.kind == bias_gradient ? " and " : " -> ");
-  text += name_of(g.anchor) + (" " + std::to_string(g.rows)) + " x " + std::to_string(g.columns);
+  text += anchor_text(g, leaf) + (" " + std::to_string(g.rows)) + " x " + std::to_string(g.columns);
   char const* const inner = g.anchor == attention || g.anchor == attention_gradient ? " h"
                             : g.anchor == lookup || g.anchor == lookup_gradient     ? " v"
                                                                                     : " k";

@@ -11,5 +11,8 @@
 #include <pipe/backend/host/region/attention_backward.inl>
 #include <pipe/backend/host/region/chain.inl>
 #include <pipe/backend/host/region/rows.inl>
+#include <pipe/backend/host/region/element_loss.inl>
+#include <pipe/backend/host/region/softmax.inl>
+#include <pipe/backend/host/region/gate.inl>
 #include <pipe/backend/host/region/group.inl>
 #include <pipe/backend/host/region/update.inl>

@@ -83,6 +83,53 @@ struct group_kernel {
                                          g.out[1] >= 0 ? a.at(g.out[1] < 0 ? 0 : g.out[1]) : nullptr, a.accumulate);
   }
 
+  /// Row r of the anchor's main operand, from the prologue, if there is one, by way of `buffer`.
+  static T const* main_row(args const& a, extent r, [[maybe_unused]] T* buffer) {
+    T const* const x = a.at(g.in[0]) + r * g.columns;
+    if constexpr (g.prologue.size() > 0) {
+      chain<P, G, false>::template run_row<true>(a, r, x, buffer);
+      return buffer;
+    } else {
+      return x;
+    }
+  }
+  /// Where row r of the anchor's result is made: in place if nothing follows, else in `buffer`.
+  static T* result_row(args const& a, extent r, T* buffer) {
+    return g.epilogue.size() == 0 ? a.at(g.out[0] < 0 ? 0 : g.out[0]) + r * g.columns : buffer;
+  }
+  static void softmax(args const& a) {
+    T* const buffer = static_cast<T*>(a.workspace);
+    for (extent r = 0; r < rows; ++r) {
+      T* const y = result_row(a, r, buffer);
+      softmax_forward_row<g.columns, T>(main_row(a, r, buffer + g.columns), y);
+      finish_row<P, G>(a, r, y);
+    }
+  }
+  static void softmax_gradient(args const& a) {
+    T* const buffer = static_cast<T*>(a.workspace);
+    for (extent r = 0; r < rows; ++r) {
+      T* const dx = result_row(a, r, buffer);
+      softmax_gradient_row<T>(g.columns, a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns, dx);
+      finish_row<P, G>(a, r, dx);
+    }
+  }
+
+  static void gate(args const& a) {
+    for (extent r = 0; r < rows; ++r) {
+      T* const y = result_row(a, r, static_cast<T*>(a.workspace));
+      gate_row<leaf_at<g.leaf, typename P::leaves>, g.columns, T>(a.at(g.in[0]) + r * 2 * g.columns, y);
+      finish_row<P, G>(a, r, y);
+    }
+  }
+  static void gate_gradient(args const& a) {
+    for (extent r = 0; r < rows; ++r) {
+      T* const dx = result_row(a, r, static_cast<T*>(a.workspace));
+      gate_gradient_row<leaf_at<g.leaf, typename P::leaves>, g.columns / 2, T>(a.at(g.in[0]) + r * (g.columns / 2),
+                                                                               a.at(g.in[1]) + r * g.columns, dx);
+      finish_row<P, G>(a, r, dx);
+    }
+  }
+
   static constexpr extent head_size = g.anchor == op_kind::attention || g.anchor == op_kind::attention_gradient
                                           ? g.columns / (g.inner > 0 ? g.inner : 1)
                                           : 1;
@@ -114,8 +161,8 @@ struct group_kernel {
   static void cross_entropy(args const& a) {
     double sum = 0;
     for (extent r = 0, valid = valid_rows(a); r < valid; ++r)
-      sum += cross_entropy_row<g.columns, T>(a.at(g.in[0]) + r * g.columns, a.ids(g.in[1])[r], a.loss_scale,
-                                             a.wants_gradient, static_cast<T*>(a.workspace),
+      sum += cross_entropy_row<g.columns, T>(a.at(g.in[0]) + r * g.columns, a.ids(g.in[1])[r], T(g.amount),
+                                             T(g.epsilon), a.loss_scale, a.wants_gradient, static_cast<T*>(a.workspace),
                                              a.at(g.out[0]) + r * g.columns);
     *a.loss = sum;
   }
@@ -124,6 +171,15 @@ struct group_kernel {
     for (extent r = 0, valid = valid_rows(a); r < valid; ++r)
       sum += squared_error_row<T>(g.columns, a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns, a.loss_scale,
                                   a.wants_gradient, a.at(g.out[0]) + r * g.columns);
+    *a.loss = sum;
+  }
+  static void element_loss(args const& a) {
+    using formula = leaf_at<g.leaf, typename P::leaves>;
+    double sum = 0;
+    for (extent r = 0, valid = valid_rows(a); r < valid; ++r)
+      sum += element_loss_row<formula, g.columns, T>(a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns,
+                                                     a.loss_scale, a.wants_gradient, static_cast<T*>(a.workspace),
+                                                     a.at(g.out[0]) + r * g.columns);
     *a.loss = sum;
   }
 
@@ -175,10 +231,15 @@ void run(arguments<typename P::element> const& a) {
   if constexpr (anchor == op_kind::norm) k::norm(a);
   if constexpr (anchor == op_kind::norm_gradient) k::norm_gradient(a);
   if constexpr (anchor == op_kind::norm_parameter_gradient) k::norm_parameter_gradient(a);
+  if constexpr (anchor == op_kind::softmax) k::softmax(a);
+  if constexpr (anchor == op_kind::softmax_gradient) k::softmax_gradient(a);
+  if constexpr (anchor == op_kind::gate) k::gate(a);
+  if constexpr (anchor == op_kind::gate_gradient) k::gate_gradient(a);
   if constexpr (anchor == op_kind::attention) k::attention(a);
   if constexpr (anchor == op_kind::attention_gradient) k::attention_gradient(a);
   if constexpr (anchor == op_kind::cross_entropy) k::cross_entropy(a);
   if constexpr (anchor == op_kind::squared_error) k::squared_error(a);
+  if constexpr (anchor == op_kind::element_loss) k::element_loss(a);
   if constexpr (anchor == op_kind::concat) k::concat(a);
   if constexpr (anchor == op_kind::slice) k::slice(a);
   if constexpr (anchor == op_kind::pointwise) k::pointwise(a);

@@ -124,10 +124,12 @@ void shifted_exp(T const* x, T top, T* out) {
   for (int i = 0; i < N; ++i) out[i] = math::exp(x[i] - top);
 }
 
-/// One row of logits[V]: returns -log softmax(x)[label], and writes the gradient, (softmax(x) - 1[label]) * scale, which
-/// may overwrite the logits. `e` has room for V elements. label -1: loss 0 and gradient 0.
+/// One row of logits[V]: returns the sum over j of -t_j log softmax(x)_j, and z (log sum exp(x))^2 besides, where the target
+/// t is 1 - smoothing at the label, and smoothing / V everywhere. Writes the gradient times `scale`, which may overwrite
+/// the logits. `e` has room for V elements. label -1: loss 0 and gradient 0.
 template <int N, class T>
-PIPE_ONE_COPY double cross_entropy_row(T const* x, int label, T scale, bool wants_gradient, T* e, T* gradient) {
+PIPE_ONE_COPY double cross_entropy_row(T const* x, int label, T smoothing, T z, T scale, bool wants_gradient, T* e,
+                                       T* gradient) {
   if (label < 0) {
     if (wants_gradient) std::memset(gradient, 0, sizeof(T) * N);
     return 0;
@@ -138,12 +140,14 @@ PIPE_ONE_COPY double cross_entropy_row(T const* x, int label, T scale, bool want
   for (int i = 0; i < whole; i += L) shifted_exp<L>(x + i, top, e + i);
   if constexpr (rest > 0) shifted_exp<rest>(x + whole, top, e + whole);
   T const sum = row_sum<T>(N, plain_term<T>{e});
-  double const loss = std::log(double(sum)) + double(top) - double(x[label]);
+  double const whole_log = std::log(double(sum)) + double(top);  // of the sum of exp(x)
+  double loss = whole_log - double(x[label]) + double(z) * whole_log * whole_log;
+  if (smoothing != T(0)) loss += double(smoothing) * (double(x[label]) - double(row_sum<T>(N, plain_term<T>{x})) / N);
   if (wants_gradient) {
-    T const factor = scale / sum;
-    for (int i = 0; i < whole; i += L) save(gradient + i, load(e + i) * factor);
-    for (int i = whole; i < N; ++i) gradient[i] = e[i] * factor;
-    gradient[label] -= scale;
+    T const factor = scale * (T(1) + T(2) * z * T(whole_log)) / sum, everywhere = scale * smoothing / T(N);
+    for (int i = 0; i < whole; i += L) save(gradient + i, load(e + i) * factor - everywhere);
+    for (int i = whole; i < N; ++i) gradient[i] = e[i] * factor - everywhere;
+    gradient[label] -= scale * (T(1) - smoothing);
   }
   return loss;
 }

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Losses that are sums over elements, from a formula: its terms are vector code, and add up in double precision.
+
+namespace pp::host::PIPE_ISA {
+
+/// The sum of x[0, n), as eight sums of every eighth, so that they need not wait for each other.
+/// law: the order of additions depends on n only
+template <class T>
+double sum_in_double(int n, T const* x) {
+  constexpr int Parts = 8;
+  double part[Parts] = {};
+  int i = 0;
+  for (; i + Parts <= n; i += Parts)
+    for (int k = 0; k < Parts; ++k) part[k] += double(x[i + k]);
+  for (int k = 0; i + k < n; ++k) part[k] += double(x[i + k]);
+  double total = 0;
+  for (int k = 0; k < Parts; ++k) total += part[k];
+  return total;
+}
+
+template <class Formula, int N, class T>
+void loss_terms(T const* x, T const* target, T* terms) {
+  PIPE_INDEPENDENT
+  for (int i = 0; i < N; ++i) terms[i] = Formula::value(x[i], target[i]);
+}
+template <class Formula, int N, class T>
+void loss_slopes(T const* x, T const* target, T scale, T* slopes) {
+  PIPE_INDEPENDENT
+  for (int i = 0; i < N; ++i) slopes[i] = Formula::slope(x[i], target[i]) * scale;
+}
+
+/// One row: returns the sum of the formula's values, and writes its slopes times `scale`, which may overwrite x. `terms`
+/// has room for N elements.
+template <class Formula, int N, class T>
+[[gnu::flatten]] PIPE_ONE_COPY double element_loss_row(T const* x, T const* target, T scale, bool wants_gradient,
+                                                       T* terms, T* gradient) {
+  constexpr int block = 4 * lanes<T>, whole = N / block * block, rest = N - whole;
+  for (int i = 0; i < whole; i += block) loss_terms<Formula, block>(x + i, target + i, terms + i);
+  if constexpr (rest > 0) loss_terms<Formula, rest>(x + whole, target + whole, terms + whole);
+  if (wants_gradient) {
+    for (int i = 0; i < whole; i += block) loss_slopes<Formula, block>(x + i, target + i, scale, gradient + i);
+    if constexpr (rest > 0) loss_slopes<Formula, rest>(x + whole, target + whole, scale, gradient + whole);
+  }
+  return sum_in_double(N, terms);
+}
+
+}  // namespace pp::host::PIPE_ISA

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Gated linear units (Dauphin et al., 2017; Shazeer, 2020): half of the channels decide how much of the other half passes. The
+// layer before makes both halves, so a transformer's feed-forward part is `Linear<2 * N>, SwiGLU, Linear<C>`.
+#pragma once
+
+#include <pipe/graph/builder.hpp>
+#include <pipe/nn/activation.hpp>
+
+namespace pp {
+
+/// Makes a layer of a formula F: of the halves a, b of each row, F(a) * b, or a * F(b) if not `ActivatesFirst`.
+///
+/// shape:  (..., 2C) -> (..., C)
+template <formula F, bool ActivatesFirst = true>
+struct gated {
+  using formula = F;
+  static constexpr bool activates_first = ActivatesFirst;
+
+  template <class Builder>
+  static constexpr void describe(Builder& b) {
+    if (!b.needs_numbers()) return;
+    int const width = b.current().form.columns();
+    if (width % 2 != 0) return b.complain(fault_kind::gate_width_is_odd, shape{}, shape(width));
+    b.set(b.gate(b.current()));
+  }
+};
+
+/// SiLU(a) * b: with the gate's projection as the first half, the feed-forward part of Llama.
+struct SwiGLU : gated<SiLU> {};
+/// GELU(a) * b, by the tanh formula.
+struct GEGLU : gated<GELU> {};
+/// a * sigmoid(b), as PyTorch's GLU: here the second half is the gate.
+struct GLU : gated<Sigmoid, false> {};
+
+}  // namespace pp

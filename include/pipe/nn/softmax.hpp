@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Softmax as a layer: numbers to probabilities. Attention and CrossEntropy have their own, inside their kernels.
+#pragma once
+
+#include <pipe/graph/builder.hpp>
+
+namespace pp {
+
+/// y = e^x / sum e^x along the last extent.
+struct Softmax {
+  template <class Builder>
+  static constexpr void describe(Builder& b) {
+    if (b.needs_numbers()) b.set(b.softmax(b.current()));
+  }
+};
+
+}  // namespace pp

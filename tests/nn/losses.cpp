@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Every loss against its definition in double: value and gradient of each row, on every instruction set; labels that do not
+// count; samples that are not there.
+#include <catch2/catch.hpp>
+
+#include <cmath>
+#include <vector>
+
+#include "backend/lone_kernel.hpp"
+#include "laws/data.hpp"
+
+using namespace pp;
+
+namespace {
+
+using host::extent;
+
+/// A loss over rows of 21 numbers, five rows per sample, two samples.
+template <class Loss>
+struct Ends : Model<Input<5, 3>, Linear<21>, Loss> {};
+inline constexpr int rows = 10, width = 21;
+
+template <class T>
+struct numbers {
+  exact<T> x{rows * width, 3}, target{rows * width, 4};
+  numbers() {
+    for (int i = 0; i < rows * width; ++i) x[i] *= T(9), target[i] *= T(9);
+    x[0] = T(60), x[1] = T(-60), x[2] = T(0);
+  }
+};
+
+/// What a loss comes to, and its gradient, from its definition; `there` counts the rows of samples that are there.
+struct expected {
+  double loss = 0;
+  std::vector<double> gradient = std::vector<double>(rows * width);
+};
+
+double log_sum_exp(std::vector<double> const& x) {
+  double top = x[0], sum = 0;
+  for (double v : x) top = std::max(top, v);
+  for (double v : x) sum += std::exp(v - top);
+  return top + std::log(sum);
+}
+
+template <class T>
+expected cross_entropy(numbers<T> const& of, std::vector<int> const& labels, double smoothing, double z, int there) {
+  expected e;
+  for (int r = 0; r < there; ++r) {
+    if (labels[std::size_t(r)] < 0) continue;
+    std::vector<double> row(of.x.data() + r * width, of.x.data() + (r + 1) * width);
+    double const all = log_sum_exp(row);
+    for (int c = 0; c < width; ++c) {
+      double const t = (1 - smoothing) * (c == labels[std::size_t(r)]) + smoothing / width;
+      double const p = std::exp(row[std::size_t(c)] - all);
+      e.loss -= t * (row[std::size_t(c)] - all);
+      e.gradient[std::size_t(r * width + c)] = p - t + 2 * z * all * p;
+    }
+    e.loss += z * all * all;
+  }
+  return e;
+}
+
+template <class T, class Value, class Slope>
+expected by_element(numbers<T> const& of, Value value, Slope slope, int there) {
+  expected e;
+  for (int i = 0; i < there * width; ++i) {
+    e.loss += value(double(of.x[i]), double(of.target[i]));
+    e.gradient[std::size_t(i)] = slope(double(of.x[i]), double(of.target[i]));
+  }
+  return e;
+}
+
+template <class Loss, op_kind Kind, class T, class Label>
+void check(numbers<T> const& of, Label const* labels, expected const& wanted, extent there) {
+  using trained = lone::compiled<Ends<Loss>, MicroBatchSize<2>, std::conditional_t<sizeof(T) == 8, FP64, FP32>>;
+  double const close = sizeof(T) == 8 ? 1e-7 : 2e-6;  // 0.1 as an option is a float
+  on_every_isa([&](auto isa) {
+    INFO(isa.name);
+    for (bool const in_place : {false, true}) {
+      lone::kernel<trained, Kind> k;
+      exact<T> x(rows * width), gradient(rows * width, 9);
+      for (int i = 0; i < rows * width; ++i) x[i] = of.x[i];
+      k.in(0) = x.data();
+      k.in(1) = labels;
+      k.out(0) = in_place ? x.data() : gradient.data();
+      k.with.loss_scale = T(0.25);
+      k.with.valid_samples = int(there) / 5;
+      k.run(isa);
+      CHECK(k.loss == Approx(wanted.loss).epsilon(close));
+      double most = 0;
+      for (int i = 0; i < rows * width; ++i)
+        most = std::max(most, std::fabs(double((in_place ? x : gradient)[i]) - 0.25 * wanted.gradient[std::size_t(i)]));
+      CHECK(most < close);
+      for (extent i = there * width; i < rows * width; ++i) CHECK((in_place ? x : gradient)[i] == 0);
+    }
+  });
+}
+
+template <class T, class Loss>
+void check_cross_entropy(double smoothing, double z) {
+  numbers<T> const of;
+  std::vector<int> const labels{0, 20, -1, 7, 7, -1, 3, 0, 19, 11};
+  for (extent const there : {extent(rows), extent(5), extent(0)})
+    check<Loss, op_kind::cross_entropy>(of, labels.data(), cross_entropy(of, labels, smoothing, z, int(there)), there);
+}
+
+template <class T, class Loss, op_kind Kind, class Value, class Slope>
+void check_elements(Value value, Slope slope) {
+  numbers<T> const of;
+  for (extent const there : {extent(rows), extent(5)})
+    check<Loss, Kind>(of, of.target.data(), by_element(of, value, slope, int(there)), there);
+}
+
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("CrossEntropy is its definition", "[nn]", float, double) {
+  check_cross_entropy<TestType, CrossEntropy>(0, 0);
+  check_cross_entropy<TestType, CrossEntropyWith<LabelSmoothing<1, 10>>>(0.1, 0);
+  check_cross_entropy<TestType, CrossEntropyWith<ZLoss<1, 100>>>(0, 0.01);
+  check_cross_entropy<TestType, CrossEntropyWith<ZLoss<1, 1000>, LabelSmoothing<1, 1>>>(1, 0.001);
+}
+TEMPLATE_TEST_CASE("MSE is its definition", "[nn]", float, double) {
+  check_elements<TestType, MSE, op_kind::squared_error>([](double x, double t) { return (x - t) * (x - t); },
+                                                        [](double x, double t) { return 2 * (x - t); });
+}
+TEMPLATE_TEST_CASE("BCE is its definition", "[nn]", float, double) {
+  check_elements<TestType, BCE, op_kind::element_loss>(
+      [](double x, double t) { return -t * std::log(sigmoid(x)) - (1 - t) * std::log(sigmoid(-x)); },
+      [](double x, double t) { return sigmoid(x) - t; });
+}
+TEMPLATE_TEST_CASE("Huber is its definition", "[nn]", float, double) {
+  auto const value = [](double delta) {
+    return [delta](double x, double t) {
+      double const d = std::fabs(x - t);
+      return d <= delta ? d * d / 2 : delta * (d - delta / 2);
+    };
+  };
+  auto const slope = [](double delta) {
+    return [delta](double x, double t) { return std::max(-delta, std::min(delta, x - t)); };
+  };
+  check_elements<TestType, Huber<>, op_kind::element_loss>(value(1), slope(1));
+  check_elements<TestType, Huber<5, 2>, op_kind::element_loss>(value(2.5), slope(2.5));
+}
+
+namespace {
+
+/// The mean that a trainer reports, from its own outputs and labels.
+template <class Loss, class Term>
+void check_mean(Term term, bool counts_elements) {
+  using trainer = Pipeline<Ends<Loss>, PortableHost, MicroBatches<3>, MicroBatchSize<2>>;
+  trainer t({.seed = 4});
+  laws::sample_batch<trainer> const data(4);
+  std::vector<float> outputs(std::size_t(trainer::samples * trainer::outputs_per_sample));
+  t.forward(data.view(), outputs);
+  double sum = 0, terms = 0;
+  if (counts_elements) {
+    for (std::size_t i = 0; i < outputs.size(); ++i) sum += term(outputs, i, double(data.labels[i])), ++terms;
+  } else {
+    for (std::size_t r = 0; r < data.labels.size(); ++r)
+      if (data.labels[r] >= 0) sum += term(outputs, r, double(data.labels[r])), ++terms;
+    CHECK(terms < double(data.labels.size()));
+  }
+  CHECK(t.evaluate(data.view()) == Approx(sum / terms).epsilon(1e-5));
+  CHECK(t.gradients(data.view()).loss == Approx(sum / terms).epsilon(1e-5));
+}
+
+}  // namespace
+
+TEST_CASE("the loss of a mini-batch is the mean over what counts", "[nn]") {
+  check_mean<BCE>(
+      [](auto const& x, std::size_t i, double t) { return std::log1p(std::exp(double(x[i]))) - t * double(x[i]); },
+      true);
+  check_mean<CrossEntropyWith<LabelSmoothing<1, 5>, ZLoss<1, 50>>>(
+      [](auto const& x, std::size_t r, double label) {
+        std::vector<double> const row(x.begin() + long(r) * width, x.begin() + long(r + 1) * width);
+        double const all = log_sum_exp(row);
+        double mean = 0;
+        for (double v : row) mean += v / width;
+        return all - 0.8 * row[std::size_t(label)] - 0.2 * mean + 0.02 * all * all;
+      },
+      false);
+}
