@@ -7,12 +7,14 @@
 #include <pipe/nn/activation.hpp>
 #include <pipe/nn/attention.hpp>
 #include <pipe/nn/compose.hpp>
+#include <pipe/nn/custom.hpp>
 #include <pipe/nn/embedding.hpp>
 #include <pipe/nn/gate.hpp>
 #include <pipe/nn/group.hpp>
 #include <pipe/nn/initial.hpp>
 #include <pipe/nn/linear.hpp>
 #include <pipe/nn/loss.hpp>
+#include <pipe/nn/map.hpp>
 #include <pipe/nn/model.hpp>
 #include <pipe/nn/named.hpp>
 #include <pipe/nn/norm.hpp>

@@ -52,6 +52,12 @@ struct parameter_scope {
   initial_rules initial{};
 };
 
+/// What a user's own layer has beside its input.
+struct custom_operands {
+  operand parameter[3]{};
+  long saved_per_sample = 0, flops = 0;
+};
+
 /// Runs layer descriptions. With no room it only counts and checks; with exactly the counted room it keeps what they add.
 template <class Leaves, graph_size Room = graph_size{}, class Observer = no_observer>
 class builder {
@@ -297,6 +303,14 @@ class builder {
     handle const y = push(op_kind::attention, qkv.form.with_columns(qkv.form.columns() / 3), {qkv.at},
                           {.inner = heads, .flag = causal});
     second_output(long(heads) * qkv.form.rows());
+    return y;
+  }
+  /// A user's own layer, which brings its functions: x -> a value of shape `form`.
+  constexpr handle custom(handle x, shape form, custom_operands const& with) {
+    handle const y = push(op_kind::custom, form, {x.at, with.parameter[0], with.parameter[1], with.parameter[2]},
+                          {.inner = int(x.form.elements()), .amount = float(with.flops)});
+    if constexpr (keeps) graph_.ops[sizes_.ops - 1].form = x.form;
+    if (with.saved_per_sample > 0) second_output(with.saved_per_sample);
     return y;
   }
   /// A loss ends the model: its output is its own gradient with respect to x. `smoothing` and `z` are cross_entropy's.
