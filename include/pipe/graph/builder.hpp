@@ -19,6 +19,7 @@ struct handle {
   shape form{};
   bool is_ids = false;
   int vocabulary = 0;  // of ids
+  operand padding{};   // the ids that its rows come from, if they do: an id of -1 is no token
 };
 
 /// What a parameter is called in weight files, within its layer, and whether the file holds its transpose: PyTorch
@@ -161,7 +162,8 @@ class builder {
     if (input.form.elements() < 1) return complain(fault_kind::size_not_positive, shape{}, input.form);
     input.at.index = sizes_.inputs;
     if constexpr (keeps)
-      graph_.inputs[sizes_.inputs] = input_record{input.form, input.is_ids, input.vocabulary, short(leaf_ < 0 ? 0 : leaf_)};
+      graph_.inputs[sizes_.inputs] =
+          input_record{input.form, input.is_ids, input.vocabulary, short(leaf_ < 0 ? 0 : leaf_)};
     ++sizes_.inputs;
     current_ = input;
   }
@@ -216,17 +218,23 @@ class builder {
     return add_parameter(pp::parameter{rows, columns, unit_, short(leaf_), short(-1), initial, decays});
   }
 
+  /// A parameter that is a table and is never trained; see is_table.
+  constexpr operand constant_table(int rows, int columns, initializer table) {
+    return parameter(rows, columns, table, false, {"table"});
+  }
+
   // ---- ops ----
 
-  /// ids[R] and table[V, C] -> [R, C]
+  /// ids[R] and table[V, C] -> [R, C]; zero for an id of -1
   constexpr handle lookup(handle ids, operand table, int vocabulary, int width) {
     shape form = ids.form;
     form.extent[form.rank++] = width;
-    return push(op_kind::lookup, form, {ids.at, table}, {.inner = vocabulary});
+    ids.padding = ids.at;
+    return push(op_kind::lookup, ids, form, {table}, {.inner = vocabulary});
   }
   /// x[R, K] and w[K, N] -> [R, N]
   constexpr handle matmul(handle x, operand w, int columns) {
-    return push(op_kind::matmul, x.form.with_columns(columns), {x.at, w}, {.inner = x.form.columns()});
+    return push(op_kind::matmul, x, x.form.with_columns(columns), {w}, {.inner = x.form.columns()});
   }
   /// x[R, K] and table[N, K] -> x table', [R, N]
   constexpr handle matmul_transposed(handle x, operand table) {
@@ -234,40 +242,49 @@ class builder {
     if (of.columns != x.form.columns())
       complain(fault_kind::tied_shape_differs, shape(of.rows, of.columns), shape(of.rows, x.form.columns()));
     operand const turned{space::parameter_transposed, table.index};
-    return push(op_kind::matmul, x.form.with_columns(of.rows), {x.at, turned}, {.inner = x.form.columns()});
+    return push(op_kind::matmul, x, x.form.with_columns(of.rows), {turned}, {.inner = x.form.columns()});
   }
-  constexpr handle bias(handle x, operand b) { return push(op_kind::bias, x.form, {x.at, b}); }
-  constexpr handle row_bias(handle x, operand table) { return push(op_kind::row_bias, x.form, {x.at, table}); }
+  constexpr handle bias(handle x, operand b) { return push(op_kind::bias, x, x.form, {b}); }
+  constexpr handle row_bias(handle x, operand table) { return push(op_kind::row_bias, x, x.form, {table}); }
   /// The formula of the layer being described, element by element. `reads_output`: see concept formula.
   constexpr handle map(handle x, bool reads_output) {
-    return push(op_kind::map, x.form, {x.at}, {.flag = reads_output});
+    return push(op_kind::map, x, x.form, {}, {.flag = reads_output});
   }
-  constexpr handle add(handle x, handle z) { return push(op_kind::add, x.form, {x.at, z.at}); }
+  constexpr handle add(handle x, handle z) { return push(op_kind::add, x, x.form, {z.at}); }
   /// x[R, C] and z[R, S] -> [R, C + S]
   constexpr handle concat(handle x, handle z) {
-    return push(op_kind::concat, x.form.with_columns(x.form.columns() + z.form.columns()), {x.at, z.at},
+    return push(op_kind::concat, x, x.form.with_columns(x.form.columns() + z.form.columns()), {z.at},
                 {.inner = x.form.columns()});
   }
   /// Normalises each row; beta may be absent. `has_mean`: LayerNorm, else RMSNorm.
   constexpr handle norm(handle x, operand gamma, operand beta, bool has_mean, float epsilon) {
-    handle const y = push(op_kind::norm, x.form, {x.at, gamma, beta}, {.flag = has_mean, .epsilon = epsilon});
+    handle const y = push(op_kind::norm, x, x.form, {gamma, beta}, {.flag = has_mean, .epsilon = epsilon});
     second_output(2L * x.form.rows());
     return y;
   }
   /// Softmax along each row.
-  constexpr handle softmax(handle x) { return push(op_kind::softmax, x.form, {x.at}); }
+  constexpr handle softmax(handle x) { return push(op_kind::softmax, x, x.form, {}); }
   /// x[R, 2C] -> [R, C] by the formula of the layer being described; see gated.
-  constexpr handle gate(handle x) { return push(op_kind::gate, x.form.with_columns(x.form.columns() / 2), {x.at}); }
-  /// qkv[R, 3C] -> [R, C] with `heads` heads.
-  constexpr handle attention(handle qkv, int heads, bool causal) {
-    handle const y = push(op_kind::attention, qkv.form.with_columns(qkv.form.columns() / 3), {qkv.at},
-                          {.inner = heads, .flag = causal});
+  constexpr handle gate(handle x) { return push(op_kind::gate, x, x.form.with_columns(x.form.columns() / 2), {}); }
+  /// qkv[R, C + 2K] -> [R, C]: `heads` heads, of which heads / kv_heads share keys and values. `rotation`: see RoPE.
+  /// Nobody attends to padding.
+  constexpr handle attention(handle qkv, int heads, int kv_heads, bool causal, operand rotation = operand{}) {
+    int const width = qkv.form.columns() / (heads + 2 * kv_heads) * heads;
+    handle const y = push(op_kind::attention, qkv, qkv.form.with_columns(width), {operand{}, rotation, qkv.padding},
+                          {.inner = heads, .groups = kv_heads, .flag = causal});
     second_output(long(heads) * qkv.form.rows());
+    return y;
+  }
+  /// q[R, C] and kv[S, 2K] -> [R, C]: queries of one sequence see all keys of another.
+  constexpr handle cross_attention(handle q, handle kv, int heads, int kv_heads) {
+    handle const y = push(op_kind::attention, q, q.form, {kv.at, operand{}, kv.padding},
+                          {.inner = heads, .groups = kv_heads, .keys = kv.form.rows()});
+    second_output(long(heads) * q.form.rows());
     return y;
   }
   /// A loss ends the model: its output is its own gradient with respect to x. `smoothing` and `z` are cross_entropy's.
   constexpr void loss(op_kind kind, handle x, float smoothing = 0, float z = 0) {
-    push(kind, x.form, {x.at, operand{space::label, 0}}, {.epsilon = z, .amount = smoothing});
+    push(kind, x, x.form, {operand{space::label, 0}}, {.epsilon = z, .amount = smoothing});
   }
 
   constexpr model_fault const& fault() const { return fault_; }
@@ -371,20 +388,21 @@ class builder {
     bool flag = false;
     float epsilon = 0, amount = 0;
   };
-  struct inputs {
-    operand a{}, b{}, c{}, d{};
+  struct further {
+    operand a{}, b{}, c{};
   };
-  constexpr handle push(op_kind kind, shape form, inputs in, details const& with = details{}) {
+  /// An op on x and further operands, whose result has as many rows as x.
+  constexpr handle push(op_kind kind, handle x, shape form, further in, details const& with = details{}) {
     operand const out = new_value(form.elements());
     if constexpr (keeps) {
       op o{};
       o.kind = kind;
       o.unit = unit_;
       o.leaf = short(leaf_);
-      o.in[0] = in.a;
-      o.in[1] = in.b;
-      o.in[2] = in.c;
-      o.in[3] = in.d;
+      o.in[0] = x.at;
+      o.in[1] = in.a;
+      o.in[2] = in.b;
+      o.in[3] = in.c;
       o.out[0] = out;
       o.rows = form.rows();
       o.columns = form.columns();
@@ -398,7 +416,7 @@ class builder {
       graph_.ops[sizes_.ops] = o;
     }
     ++sizes_.ops;
-    return handle{out, form};
+    return handle{out, form, false, 0, x.padding};
   }
   constexpr void second_output(long elements) {
     operand const out = new_value(elements);

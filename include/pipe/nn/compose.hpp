@@ -44,6 +44,7 @@ struct Flatten {
     if (!b.needs_numbers()) return;
     handle x = b.current();
     x.form = shape(x.form.elements());
+    x.padding = operand{};
     b.set(x);
   }
 };

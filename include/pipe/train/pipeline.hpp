@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <pipe/base/philox.hpp>
+#include <pipe/graph/tables.hpp>
 #include <pipe/runtime/machine.hpp>
 #include <pipe/train/compiled_pipeline.hpp>
 #include <pipe/train/inputs.hpp>
@@ -236,7 +237,7 @@ class Pipeline {
     }();
     std::string const name = I == 0 ? "inputs" : "input \"" + std::string(input_name<M, I>()) + "\"";
     check_size(name.c_str(), values.size(), n * std::size_t(in.form.elements()));
-    if constexpr (in.is_ids) check_ids("token", values, 0, in.vocabulary);
+    if constexpr (in.is_ids) check_ids("token", values, -1, in.vocabulary);
     j.input[I] = values.data();
   }
 
@@ -275,14 +276,15 @@ class Pipeline {
   void initialize() {
     for (parameter_view<element>& p : parameters()) {
       initializer const how = M::graph.parameters[p.index].initial;
-      for (std::size_t e = 0; e < p.values.size(); ++e) p.values[e] = draw(how, std::uint64_t(p.index), e);
+      for (std::size_t e = 0; e < p.values.size(); ++e) p.values[e] = draw(how, p, e);
     }
     parameters_changed();
   }
   /// law: a function of (seed, parameter, element) only
-  element draw(initializer how, std::uint64_t parameter, std::uint64_t e) const {
+  element draw(initializer how, parameter_view<element> const& p, std::uint64_t e) const {
     if (how.kind == distribution::constant) return element(how.scale);
-    philox_block const bits = random_block(settings_.seed, parameter, e);
+    if (is_table(how.kind)) return element(table_entry(how, p.columns, long(e) / p.columns, int(long(e) % p.columns)));
+    philox_block const bits = random_block(settings_.seed, std::uint64_t(p.index), e);
     float const u = unit_uniform(bits.word[0]);
     if (how.kind == distribution::uniform) return element(how.scale * (2 * u - 1));
     double const radius = std::sqrt(-2 * std::log(double(u)));  // Box and Muller, 1958
