@@ -9,6 +9,8 @@
 #include <pipe/nn/compose.hpp>
 #include <pipe/nn/embedding.hpp>
 #include <pipe/nn/gate.hpp>
+#include <pipe/nn/group.hpp>
+#include <pipe/nn/initial.hpp>
 #include <pipe/nn/linear.hpp>
 #include <pipe/nn/loss.hpp>
 #include <pipe/nn/model.hpp>

@@ -29,8 +29,8 @@ struct AttendsToHalf {
     pairs.form = shape(x.form.rows() / 2, 2 * x.form.columns());
     pairs.padding = operand{};
     int const width = x.form.columns(), key_width = 2 * width / Heads * KeyHeads;
-    handle const q = affine(b, x, width, true), kv = affine(b, pairs, key_width, true);
-    b.set(affine(b, b.cross_attention(q, kv, Heads, KeyHeads), width, true));
+    handle const q = affine(b, x, width, true, {}), kv = affine(b, pairs, key_width, true, {});
+    b.set(affine(b, b.cross_attention(q, kv, Heads, KeyHeads), width, true, {}));
   }
 };
 struct Crosses : Model<Input<6, 4>, Linear<8>, Tanh, Residual<AttendsToHalf<4, 2>>, Linear<6>, AttendsToHalf<2, 2>,

@@ -80,6 +80,21 @@ TEST_CASE("stages without parameters or gradients are stages", "[laws]") {
   check<BeginsWithout, 4, Stages<4>>();
   check<BeginsWithout, 4, Stages<3>, Cut<1, 2>, laws::LateWeights>();
 }
+namespace {
+
+struct Groups : Model<Tokens<11, 5>, Frozen<Embedding<6>, Positions, LayerNorm>, Linear<4>,
+                      Group<LearningRate<1, 2>, Residual<LayerNorm, Linear<4>>, Frozen<Attention<2>>, Linear<7>>, Tanh,
+                      Group<WeightDecay<0>, Linear<4>, Residual<Frozen<Linear<5>>, GELU, Linear<4>>>,
+                      Frozen<Linear<11>>, CrossEntropy> {};
+
+}  // namespace
+
+TEST_CASE("groups and frozen layers keep the bits", "[laws]") {
+  check<Groups, 4, Stages<2>>();
+  check<Groups, 4, Stages<Groups::graph.size.units>>();
+  check<Groups, 4, laws::LateWeights, Stages<4>>();
+  check<Groups, 9, laws::MixedWeights, Stages<3>, Cut<3, 6>>();
+}
 TEST_CASE("looking changes nothing", "[laws]") {
   laws::looking_changes_nothing<Small<Mixed, MicroBatches<4>, Stages<3>>>();
   laws::looking_changes_nothing<Small<Mixed, MicroBatches<9>, Stages<6>, Cut<6, 7, 9, 10, 12>, laws::LateWeights>>();

@@ -78,19 +78,13 @@ struct sample_batch {
   }
 };
 
-/// Whether parameter p of a trainer is trained: not a table of positions.
-template <class Trainer>
-bool trains(typename std::vector<pp::parameter_view<typename Trainer::element>>::const_reference p) {
-  return !pp::is_table(Trainer::model::graph.parameters[p.index].initial.kind);
-}
-
-/// Moves every parameter by up to `amount`, so that no bias, scale or shift keeps a special value.
+/// Moves every parameter by up to `amount`, so that no bias, scale or shift keeps a special value. Tables of positions stay.
 template <class Trainer>
 void disturb(Trainer& trainer, std::uint64_t seed, double amount) {
   using element = typename Trainer::element;
   std::uint64_t stream = 100;
   for (auto& p : trainer.parameters()) {
-    if (!trains<Trainer>(p)) continue;
+    if (pp::is_table(Trainer::model::graph.parameters[p.index].initial.kind)) continue;
     for (std::size_t e = 0; e < p.values.size(); ++e)
       p.values[e] = element(float(double(p.values[e]) + amount * uniform(seed, stream, e)));
     ++stream;

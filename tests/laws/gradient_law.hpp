@@ -51,7 +51,7 @@ gradient_report compare_with_differences(std::uint64_t seed, double eps = 1e-5, 
   gradient_report report;
   int index = 0;
   for (auto& p : trainer.parameters()) {
-    if (!trains<Trainer>(p)) continue;
+    if (p.gradients.empty()) continue;
     std::vector<double> const gradients(p.gradients.begin(), p.gradients.end());
     distance d;
     std::size_t const stride = (p.values.size() + most - 1) / most;
@@ -92,7 +92,7 @@ gradient_report compare_with_double(std::uint64_t seed) {
   auto found = narrow.parameters();
   auto truth = wide.parameters();
   for (std::size_t i = 0; i < found.size(); ++i) {
-    if (!trains<Float>(found[i])) continue;
+    if (found[i].gradients.empty()) continue;
     distance d;
     for (std::size_t e = 0; e < found[i].gradients.size(); ++e)
       d.add(double(found[i].gradients[e]), truth[i].gradients[e]);

@@ -17,6 +17,43 @@ namespace {
 template <class M, class... Options>
 using compiled = compiled_pipeline<M, option_set<PortableHost, AdamW, MicroBatches<5>, MicroBatchSize<3>, Options...>>;
 
+/// Parameters lie apart, the trained ones first; the ranges of the update cover those without a gap, each of parameters that are
+/// trained alike.
+template <class C>
+void ranges_cover_what_is_trained() {
+  for (int s = 0; s < C::stages; ++s) {
+    chunk_description const& c = C::memory.chunks[s];
+    std::vector<std::pair<long, long>> lies;
+    for (int i = 0; i < c.parameter_count; ++i) {
+      parameter_place const& p = c.parameters[i];
+      long const end = p.offset + p.elements() * long(sizeof(typename C::element));
+      lies.push_back({p.offset, end});
+      CHECK(p.trained == (p.offset < c.trained_bytes));
+      if (!p.trained) continue;
+      parameter const& is = C::passes::forward.parameters[p.index];
+      int found = 0;
+      for (int u = 0; u < c.update_count; ++u) {
+        update_range const& range = c.updates[u];
+        if (p.offset < range.begin * long(sizeof(typename C::element)) ||
+            end > range.end * long(sizeof(typename C::element)))
+          continue;
+        ++found;
+        CHECK(range.rate_scale == is.rate_scale);
+        CHECK(range.decay_scale == is.decay_scale);
+      }
+      CHECK(found == 1);
+    }
+    std::sort(lies.begin(), lies.end());
+    for (std::size_t i = 1; i < lies.size(); ++i) CHECK(lies[i - 1].second <= lies[i].first);
+    for (int u = 0; u < c.update_count; ++u) {
+      CHECK(c.updates[u].begin == (u > 0 ? c.updates[u - 1].end : 0));
+      CHECK(c.updates[u].begin * long(sizeof(typename C::element)) % alignment == 0);
+    }
+    CHECK((c.update_count > 0 ? c.updates[c.update_count - 1].end : 0) * long(sizeof(typename C::element)) ==
+          c.trained_bytes);
+  }
+}
+
 /// The parts of each rank's arena lie side by side, aligned, and end where the plan says.
 template <class C>
 void parts_do_not_overlap() {
@@ -33,15 +70,15 @@ void parts_do_not_overlap() {
       chunk_description const& c = C::memory.chunks[s];
       if (c.rank != r) continue;
       add(c.values, c.parameter_bytes);
-      add(c.gradients, c.parameter_bytes);
-      add(c.state, c.parameter_bytes * C::optimizer::states);
+      add(c.gradients, c.trained_bytes);
+      add(c.state, C::plan.stages[s].optimizer_bytes);
       add(c.transposed, C::plan.stages[s].transposed_bytes);
-      for (ring const& of : {c.records, c.pending, c.boundary, c.gradient}) add(of.offset, of.bytes());
+      for (ring const& of : {c.keeping.records, c.dropping.records, c.pending, c.boundary, c.gradient})
+        add(of.offset, of.bytes());
     }
     [&]<int... S>(std::integer_sequence<int, S...>) {
-      ((C::memory.chunks[S].rank == r
-            ? void(most_scratch = std::max(most_scratch, C::passes::template layout<S>.bytes.scratch))
-            : void()),
+      ((C::memory.chunks[S].rank == r ? void(most_scratch = std::max(most_scratch, C::template scratch_bytes<S>()))
+                                      : void()),
        ...);
     }(std::make_integer_sequence<int, C::stages>{});
     add(rank.scratch, most_scratch);
@@ -66,7 +103,8 @@ void bytes_add_up() {
     CHECK(p.bytes == p.parameter_bytes + p.gradient_bytes + p.optimizer_bytes + p.transposed_bytes + p.saved_bytes +
                          p.boundary_bytes);
     CHECK(p.parameter_bytes >= p.parameters * long(sizeof(typename C::element)));
-    CHECK(p.optimizer_bytes == 2 * p.parameter_bytes);
+    CHECK(p.gradient_bytes >= p.trained * long(sizeof(typename C::element)));
+    CHECK(p.optimizer_bytes == 2 * p.gradient_bytes);
     of_rank[std::size_t(p.rank)] += p.bytes;
     parameters += p.parameters;
   }
@@ -81,9 +119,17 @@ void bytes_add_up() {
 
 template <class C>
 void check() {
-  paper::run<typename C::passes> const run;
-  CHECK(run.problem == "");
-  CHECK(run.launches > 0);
+  ranges_cover_what_is_trained<C>();
+  if constexpr (C::some_keep) {
+    paper::run<typename C::passes> const run;
+    CHECK(run.problem == "");
+    CHECK(run.launches > 0);
+  }
+  if constexpr (C::some_drop) {
+    paper::run<typename C::passes, true> const run;
+    CHECK(run.problem == "");
+    CHECK(run.launches > 0);
+  }
   parts_do_not_overlap<C>();
   bytes_add_up<C>();
 }
@@ -94,9 +140,17 @@ void random_model() {
   using model = laws::RandomModel<Seed, 3 + int(Seed) % 7>;
   check<compiled<model, Stages<2 + int(Seed) % (model::graph.size.units - 1)>>>();
   check<compiled<model, Stages<1 + int(Seed) % model::graph.size.units>, ByCount, laws::LateWeights>>();
+  check<compiled<model, Stages<2 + int(Seed) % (model::graph.size.units - 1)>, RecomputeAllButLast>>();
 }
 
 struct EndsInPositions : Model<Input<3>, Linear<5>, Tanh, Linear<4>, Positions, Positions, MSE> {};
+struct Skips : Model<Input<3>, Linear<5>, Stash<"a">, Tanh, Linear<5>, Stash<"b">, GELU, Pop<"a">, Linear<5>, Pop<"b">,
+                     Linear<2>, Pop<"a", Concat>, MSE> {};
+/// Each kind of training in turn, and what is not trained at the start, in the middle and at the end.
+struct Groups : Model<Tokens<11, 5>, Frozen<Embedding<6>, Positions, LayerNorm>, Linear<4>,
+                      Group<LearningRate<1, 2>, Residual<LayerNorm, Linear<4>>, Frozen<Attention<2>>, Linear<7>>, Tanh,
+                      Group<WeightDecay<0>, Linear<4>, Residual<Frozen<Linear<5>>, GELU, Linear<4>>>,
+                      Frozen<Linear<11>>, CrossEntropy> {};
 struct Gpt : Model<Tokens<11, 5>, Embedding<6>, Positions,
                    Repeat<3, Residual<LayerNorm, Attention<2>>, Residual<LayerNorm, Linear<24>, GELU, Linear<6>>>,
                    LayerNorm, Linear<11>, CrossEntropy> {};
@@ -110,9 +164,23 @@ TEST_CASE("every launch of a random model finds its operands", "[passes]") {
 TEST_CASE("every launch of models with special cuts finds its operands", "[passes]") {
   check<compiled<EndsInPositions, Stages<5>>>();
   check<compiled<EndsInPositions, Stages<3>, Cut<2, 4>, laws::LastWeights>>();
+  check<compiled<Groups, Stages<1>>>();
+  check<compiled<Groups, Stages<4>>>();
+  check<compiled<Groups, Stages<4>, laws::LateWeights>>();
+  check<compiled<Groups, Stages<Groups::graph.size.units>>>();
   check<compiled<Gpt, Stages<5>>>();
   check<compiled<Gpt, Stages<10>, GPipe>>();
   check<compiled<Gpt, Stages<6>, laws::ManyChunks<placement::loop, 2>>>();
+  check<compiled<Skips, Stages<7>>>();
+  check<compiled<Skips, Stages<4>, laws::LastWeights>>();
+}
+TEST_CASE("every launch finds its operands where values are made again", "[passes]") {
+  check<compiled<Gpt, Stages<5>, RecomputeAll>>();
+  check<compiled<Gpt, Stages<1>, RecomputeAll>>();
+  check<compiled<Gpt, Stages<4>, Recompute<op_kind::attention, op_kind::map>>>();
+  check<compiled<Gpt, Stages<3>, Recompute<op_kind::matmul, op_kind::bias>, laws::LastWeights>>();
+  check<compiled<Skips, Stages<5>, RecomputeAllButLast, laws::LateWeights>>();
+  check<compiled<EndsInPositions, Stages<5>, RecomputeAll, laws::LastWeights>>();
 }
 
 TEST_CASE("values share scratch where their lifetimes allow it", "[passes]") {
@@ -129,8 +197,8 @@ TEST_CASE("1F1B keeps as many records as micro-batches are in flight", "[passes]
   using one = compiled<Gpt, Stages<4>>;
   using gpipe = compiled<Gpt, Stages<4>, GPipe>;
   for (int s = 0; s < 4; ++s) {
-    CHECK(one::memory.chunks[s].records.slots == std::min(5, 4 - s));
-    CHECK(gpipe::memory.chunks[s].records.slots == 5);
+    CHECK(one::memory.chunks[s].keeping.records.slots == std::min(5, 4 - s));
+    CHECK(gpipe::memory.chunks[s].keeping.records.slots == 5);
   }
   CHECK(one::plan.peak_in_flight == 4);
 }

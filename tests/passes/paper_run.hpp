@@ -100,27 +100,31 @@ inline void execute(findings& f, contents& memory, int stage, call const& c) {
   }
 }
 
-/// Micro-batch 0 through all stages of compilation C, forward and back.
-template <class C>
+/// Micro-batch 0 through all stages of compilation C, forward and back. Drops: by the programs that make values again.
+template <class C, bool Drops = false>
 class run : public findings {
+  template <int S>
+  using programs = typename C::template programs<S, Drops>;
+
  public:
   run() {
     stages([&]<int S>() { set_up<S>(); });
     stages([&]<int S>() {
       launch_all<S, program::forward>();
-      pass_on<S>(C::boundaries[S + 1].forward, C::template layout<S>.passed_values);
+      pass_on<S>(C::boundaries[S + 1].forward, programs<S>::layout.passed_values);
     });
     stages([&]<int Reversed>() {
       constexpr int S = C::stages - 1 - Reversed;
       launch_all<S, C::splits_backward ? program::backward_input : program::backward>();
-      pass_on<S>(C::boundaries[S].gradient, C::template layout<S>.passed_gradients);
+      pass_on<S>(C::boundaries[S].gradient, programs<S>::layout.passed_gradients);
     });
     if constexpr (C::splits_backward)
       stages([&]<int S>() { launch_all<S, program::backward_weight>(); });  // as late as can be
     stages([&]<int S>() {
       for (int i = C::ranges[S].parameters[0]; i < C::ranges[S].parameters[1]; ++i) {
         operand const x{space::parameter_gradient, i};
-        read(*this, memory_, S, x, C::template resolve<S>(x), bytes_of(x));
+        if (!C::forward.parameters[i].trained) continue;
+        read(*this, memory_, S, x, programs<S>::template resolve<program::forward>(x), bytes_of(x));
       }
     });
   }
@@ -151,7 +155,7 @@ class run : public findings {
       for (space const where : {space::parameter, space::parameter_transposed}) {
         operand const x{where, i};
         if (where == space::parameter_transposed && !C::backward.transposed[i]) continue;
-        address const a = C::template resolve<S>(x);
+        address const a = programs<S>::template resolve<program::forward>(x);
         write(*this, memory_, S, x, a, bytes_of(x), room<S>(a.where));
       }
   }
@@ -164,10 +168,10 @@ class run : public findings {
   /// The size of a region of stage S, one record of it.
   template <int S>
   static long room(region where) {
-    stage_bytes const& b = C::template layout<S>.bytes;
+    stage_bytes const& b = programs<S>::layout.bytes;
     switch (where) {
-      case region::parameters:
-      case region::parameter_gradients: return b.parameters;
+      case region::parameters: return b.parameters;
+      case region::parameter_gradients: return b.trained;
       case region::transposed: return b.transposed;
       case region::record: return b.record;
       case region::pending: return b.pending;
@@ -182,10 +186,10 @@ class run : public findings {
   void launch_all() {
     std::erase_if(memory_,
                   [](auto const& m) { return std::get<0>(m.first) == S && std::get<1>(m.first) == region::scratch; });
-    auto const& resolved = C::template launches<S, P>;
-    auto const& order = C::template order<S, P>;
+    auto const& resolved = programs<S>::template launches<P>;
+    auto const& order = programs<S>::template order<P>;
     for (int i = 0; i < order.size(); ++i, ++launches) {
-      auto const [g, with] = C::describe(int(order[i].list), order[i].index);
+      auto const [g, with] = C::describe(order[i].list, order[i].index);
       launch const& l = resolved.items[i];
       call c{g, with, resolved.operands.items + l.first, {}, {}};
       must(C::group_at(l.group) == g && l.count == g.slots, "is launched as another group", S, operand{}, address{});

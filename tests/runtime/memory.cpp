@@ -29,6 +29,19 @@ TEST_CASE("every rank allocates exactly what was planned", "[runtime]") {
   allocates_as_planned<tiny::LateWeights>();
   allocates_as_planned<tiny::TwoChunks>();
   allocates_as_planned<tiny::Regression>();
+  allocates_as_planned<tiny::FrozenStages>();
+}
+
+TEST_CASE("what is not trained has neither gradients nor optimizer state", "[runtime]") {
+  constexpr auto const& plan = tiny::FrozenStages::plan;
+  for (int s : {0, 1, 4}) {
+    CHECK(plan.stages[s].parameters > 0);
+    CHECK(plan.stages[s].trained == 0);
+    CHECK(plan.stages[s].gradient_bytes + plan.stages[s].optimizer_bytes == 0);
+  }
+  CHECK(plan.stages[3].trained == 8);  // the norm, not the Linear beside it
+  CHECK(plan.stages[3].gradient_bytes == 2 * pp::alignment);
+  CHECK(plan.stages[3].optimizer_bytes == 4 * pp::alignment);
 }
 
 #if PIPE_TESTS_COUNT_ALLOCATIONS

@@ -13,6 +13,12 @@ struct Words : pp::Model<pp::Tokens<5, 3>, pp::Embedding<4>, pp::Positions, pp::
                          pp::Attention<2>, pp::Linear<3>, pp::ReLU, pp::Linear<5>, pp::CrossEntropy> {};
 struct Numbers : pp::Model<pp::Input<3>, pp::Linear<4>, pp::Tanh, pp::Linear<6>, pp::Linear<2>, pp::MSE> {};
 
+/// Stages with nothing to train, at the start and within; a stage with both.
+struct PartlyFrozen
+    : pp::Model<pp::Tokens<5, 3>, pp::Frozen<pp::Embedding<4>, pp::Positions>, pp::Linear<4>,
+                pp::Group<pp::LearningRate<1, 2>, pp::Residual<pp::LayerNorm, pp::Frozen<pp::Linear<4>>>>,
+                pp::Frozen<pp::Attention<2>>, pp::Linear<5>, pp::CrossEntropy> {};
+
 using OneRank = pp::Pipeline<Words, pp::PortableHost, pp::AdamW, pp::MicroBatches<5>>;
 using SevenRanks = pp::Pipeline<Words, pp::PortableHost, pp::AdamW, pp::MicroBatches<5>, pp::Stages<7>>;
 using LateWeights =
@@ -21,5 +27,6 @@ using TwoChunks = pp::Pipeline<Words, pp::PortableHost, pp::AdamW, pp::MicroBatc
                                laws::ManyChunks<pp::placement::loop, 2>>;
 using Regression = pp::Pipeline<Numbers, pp::PortableHost, pp::SGD, pp::MicroBatches<4>, pp::MicroBatchSize<2>,
                                 pp::Stages<3>, pp::Cut<2, 3>>;
+using FrozenStages = pp::Pipeline<PartlyFrozen, pp::PortableHost, pp::AdamW, pp::MicroBatches<3>, pp::Stages<6>>;
 
 }  // namespace tiny

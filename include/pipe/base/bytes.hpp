@@ -17,4 +17,10 @@ inline constexpr long alignment = 64;
 /// law: result >= bytes, a multiple of `alignment`, and less than bytes + alignment.
 constexpr long align_up(long bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
+/// The same, counted in numbers of type T.
+template <class T>
+constexpr long padded(long elements) {
+  return align_up(elements * long(sizeof(T))) / long(sizeof(T));
+}
+
 }  // namespace pp

@@ -38,6 +38,21 @@ struct no_observer {
   constexpr void parameter(int, file_name const&) {}
 };
 
+/// How a parameter begins, from the widths that it reads and makes.
+using initial_rule = initializer (*)(int inputs, int outputs);
+
+/// Rules for weights and for biases; a null one leaves it to the layer.
+struct initial_rules {
+  initial_rule weights = nullptr, biases = nullptr;
+};
+
+/// What the layers around the present one say about the parameters inside them.
+struct parameter_scope {
+  bool trained = true;
+  double rate_scale = 1, decay_scale = 1;
+  initial_rules initial{};
+};
+
 /// Runs layer descriptions. With no room it only counts and checks; with exactly the counted room it keeps what they add.
 template <class Leaves, graph_size Room = graph_size{}, class Observer = no_observer>
 class builder {
@@ -55,18 +70,23 @@ class builder {
   constexpr void set(handle h) { current_ = h; }
   constexpr bool ok() const { return fault_.ok(); }
   constexpr Observer const& observer() const { return observer_; }
+  constexpr parameter_scope& scope() { return scope_; }
 
   /// Describes layer L here. At top level a layer that is not opened begins a new unit, a place where the model may be cut.
+  /// An opened layer may have static functions `enter(builder&)` and `leave(builder&)`, called around each repetition of its
+  /// parts; what they change in scope() holds for these parts only.
   template <class L>
   constexpr void layer() {
     if constexpr (opened<L>) {
       if (L::times < 1) complain(fault_kind::size_not_positive, leaf_index<L>(Leaves{}), shape{}, shape(L::times));
+      parameter_scope const outer = scope_;
       for (int i = 0; i < L::times && ok(); ++i) {
         if constexpr (L::times > 1) observer_.part(i);
         if constexpr (requires { L::enter(*this); }) L::enter(*this);
         all(typename L::parts{}, L::times > 1 || has_name<L>);
         if constexpr (requires { L::leave(*this); }) L::leave(*this);
         if constexpr (L::times > 1) observer_.end_part();
+        scope_ = outer;
       }
     } else {
       if (!ok()) return;
@@ -205,7 +225,7 @@ class builder {
     tying_ = outer;
   }
 
-  /// A parameter of rows x columns (a vector has one row).
+  /// A parameter of rows x columns (a vector has one row). `decays`: weight decay applies (matrices; not biases, not norms).
   constexpr operand parameter(int rows, int columns, initializer initial, bool decays, file_name const& file) {
     if constexpr (shares)
       if (tying_ >= 0) {
@@ -215,12 +235,24 @@ class builder {
         return ok() ? share(tying_++) : operand{};
       }
     observer_.parameter(sizes_.parameters, file);
-    return add_parameter(pp::parameter{rows, columns, unit_, short(leaf_), short(-1), initial, decays});
+    pp::parameter p{};
+    p.rows = rows;
+    p.columns = columns;
+    p.tied_to = -1;
+    p.initial = initial;
+    p.trained = scope_.trained;
+    p.rate_scale = scope_.rate_scale;
+    p.decay_scale = decays ? scope_.decay_scale : 0;
+    return add_parameter(p);
   }
 
-  /// A parameter that is a table and is never trained; see is_table.
+  /// A parameter that is a table of graph/tables.hpp and is never trained.
   constexpr operand constant_table(int rows, int columns, initializer table) {
-    return parameter(rows, columns, table, false, {"table"});
+    parameter_scope const outer = scope_;
+    scope_.trained = false;
+    operand const p = parameter(rows, columns, table, false, {"table"});
+    scope_ = outer;
+    return p;
   }
 
   // ---- ops ----
@@ -230,10 +262,12 @@ class builder {
     shape form = ids.form;
     form.extent[form.rank++] = width;
     ids.padding = ids.at;
+    is_a(tensor_kind::table, table);
     return push(op_kind::lookup, ids, form, {table}, {.inner = vocabulary});
   }
   /// x[R, K] and w[K, N] -> [R, N]
   constexpr handle matmul(handle x, operand w, int columns) {
+    is_a(tensor_kind::matrix, w);
     return push(op_kind::matmul, x, x.form.with_columns(columns), {w}, {.inner = x.form.columns()});
   }
   /// x[R, K] and table[N, K] -> x table', [R, N]
@@ -245,7 +279,10 @@ class builder {
     return push(op_kind::matmul, x, x.form.with_columns(of.rows), {turned}, {.inner = x.form.columns()});
   }
   constexpr handle bias(handle x, operand b) { return push(op_kind::bias, x, x.form, {b}); }
-  constexpr handle row_bias(handle x, operand table) { return push(op_kind::row_bias, x, x.form, {table}); }
+  constexpr handle row_bias(handle x, operand table) {
+    is_a(tensor_kind::table, table);
+    return push(op_kind::row_bias, x, x.form, {table});
+  }
   /// The formula of the layer being described, element by element. `reads_output`: see concept formula.
   constexpr handle map(handle x, bool reads_output) {
     return push(op_kind::map, x, x.form, {}, {.flag = reads_output});
@@ -323,11 +360,17 @@ class builder {
     int times = 0, first = 0;
     bool ended = false;
   };
-  /// A parameter that may be shared, or is: its extents, and the one it was first.
+  /// A parameter that may be shared, or is: its extents, the one it was first, and whether that is trained.
   struct extents {
     int parameter = 0, rows = 0, columns = 0, owner = 0;
+    bool trained = true;
   };
 
+  /// Parameter p serves as that; a table stays one whatever else it serves as.
+  constexpr void is_a(tensor_kind kind, operand p) {
+    if constexpr (keeps)
+      if (tensor_kind& now = graph_.parameters[p.index].kind; now != tensor_kind::table) now = kind;
+  }
   constexpr void complain_at(fault_kind what, int position, int leaf, shape expected, shape found) {
     if (ok()) fault_ = model_fault{what, position, leaf, expected, found};
   }
@@ -348,17 +391,25 @@ class builder {
   }
   constexpr operand share(int parameter) {
     extents const of = shared(parameter);
-    return add_parameter(
-        pp::parameter{of.rows, of.columns, unit_, short(leaf_), short(of.owner), initializer{}, false});
+    pp::parameter p{};
+    p.rows = of.rows;
+    p.columns = of.columns;
+    p.tied_to = short(of.owner);
+    p.trained = of.trained;
+    return add_parameter(p);
   }
-  constexpr operand add_parameter(pp::parameter const& p) {
+  constexpr operand add_parameter(pp::parameter p) {
+    p.unit = unit_;
+    p.leaf = short(leaf_);
+    p.kind = p.rows > 1 ? tensor_kind::matrix : tensor_kind::vector;
     if constexpr (keeps) graph_.parameters[sizes_.parameters] = p;
     if constexpr (shares)
       if (open_names_ > 0 || p.tied_to >= 0) {
         if (shared_.size() == shared_.capacity())
           complain(fault_kind::too_many_tied, shape(int(shared_.capacity())), shape{});
         else
-          shared_.push_back({sizes_.parameters, p.rows, p.columns, p.tied_to >= 0 ? p.tied_to : sizes_.parameters});
+          shared_.push_back(
+              {sizes_.parameters, p.rows, p.columns, p.tied_to >= 0 ? p.tied_to : sizes_.parameters, p.trained});
       }
     return operand{space::parameter, sizes_.parameters++};
   }
@@ -434,6 +485,7 @@ class builder {
   Observer observer_;
   model_fault fault_{};
   graph_size sizes_{};
+  parameter_scope scope_{};
   short unit_ = -1;
   int leaf_ = -1, depth_ = 0, position_ = 0, first_op_ = 0, tying_ = -1;
   int open_names_ = 0;

@@ -57,20 +57,17 @@ class differentiator {
   constexpr gradient_graph<Forward, Room> const& result() const { return out_; }
 
  private:
-  /// A value needs a gradient if a parameter or another such value went into it.
+  /// A value needs a gradient if a trained parameter or another such value went into it.
   constexpr void mark_needed() {
     for (int i = 0; i < Forward.ops; ++i) {
       op const& o = g_.ops[i];
       bool needed = false;
-      for (operand const& in : o.in) needed = needed || trains(in) || (in.where == space::value && needed_[in.index]);
+      for (operand const& in : o.in)
+        needed = needed || is_trained(in) || (in.where == space::value && needed_[in.index]);
       needed_[o.out[0].index] = needed;
     }
   }
-  constexpr bool trains(operand x) const {
-    if (!is_parameter(x)) return false;
-    parameter const& p = g_.parameters[x.index];
-    return !is_table((p.tied_to >= 0 ? g_.parameters[p.tied_to] : p).initial.kind);
-  }
+  constexpr bool is_trained(operand x) const { return is_parameter(x) && g_.parameters[x.index].trained; }
   constexpr bool needs(operand x) const { return x.where == space::value && needed_[x.index]; }
 
   constexpr void rule(op const& o) {
@@ -89,7 +86,7 @@ class differentiator {
         contribute(o, x, dy);
         break;
       case op_kind::row_bias:
-        if (trains(o.in[1])) weight(op_kind::row_bias_gradient, o, {dy}, o.in[1]);
+        weight(op_kind::row_bias_gradient, o, {dy}, o.in[1]);
         contribute(o, x, dy);
         break;
       case op_kind::map:
@@ -179,13 +176,15 @@ class differentiator {
     for (operand& out : d.out) out = operand{};
     return d;
   }
+  /// Adds a weight-gradient op for those of its two parameters that are trained, if any is.
   constexpr void weight(op_kind kind, op const& o, inputs in, operand p, operand second = operand{}) {
     weight(backward(kind, o, in), p, second);
   }
   constexpr void weight(op d, operand p, operand second = operand{}) {
+    if (!is_trained(p) && !is_trained(second)) return;
     if constexpr (keeps) {
-      d.out[0] = operand{space::parameter_gradient, p.index};
-      if (second.where == space::parameter) d.out[1] = operand{space::parameter_gradient, second.index};
+      if (is_trained(p)) d.out[0] = operand{space::parameter_gradient, p.index};
+      if (is_trained(second)) d.out[1] = operand{space::parameter_gradient, second.index};
       out_.weight_ops[sizes_.weight_ops] = d;
     }
     ++sizes_.weight_ops;

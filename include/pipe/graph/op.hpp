@@ -144,12 +144,22 @@ struct initializer {
   float scale;  // the constant; the half width; the standard deviation; the base of a table's wavelengths
 };
 
+/// What an optimizer may want to know of a parameter beside its extents.
+enum class tensor_kind : unsigned char {
+  vector,  // biases, scales, shifts
+  matrix,  // the right side of a contraction, [inputs, outputs]
+  table,   // rows that are looked up or added: embeddings, positions
+};
+
 struct parameter {
   int rows, columns;  // a vector has one row
   short unit, leaf;
   short tied_to;  // the earlier parameter that this one is the same as, or -1
   initializer initial;
-  bool decays;  // weight decay applies (matrices; not biases, not norms)
+  tensor_kind kind;
+  bool trained;        // false: it has no gradient and no optimizer state
+  double rate_scale;   // multiplies the optimizer's learning rate
+  double decay_scale;  // multiplies its weight decay: 0 for biases and norms
   constexpr long elements() const { return long(rows) * columns; }
 };
 

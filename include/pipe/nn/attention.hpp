@@ -40,12 +40,16 @@ constexpr void join(attention_settings& s, RoPE<Base>) {
   s.rotary_base = Base;
 }
 template <class O>
+  requires(init_option<O> || output_init_option<O>)
+constexpr void join(attention_settings&, O) {}
+template <class O>
 concept attention_option = requires(attention_settings& s) { join(s, O{}); };
 
 /// y = concat_h(softmax(q_h k_h' / sqrt(d)) v_h) w_o + b_o with q, k, v = x w_qkv + b_qkv and d = C / Heads.
 ///
 /// shape:  (T, C) -> (T, C); w_qkv[C, C + 2 K d], w_o[C, C]; the T x T scores are never in memory
-/// options: Causal (default) or NotCausal; NoBias; KeyValueHeads<K> (default: K = Heads); RoPE<>
+/// options: Causal (default) or NotCausal; NoBias; KeyValueHeads<K> (default: K = Heads); RoPE<>; Init<...>,
+///         OutputInit<...>
 /// law:    trailing positions whose token id is -1 are seen by nobody
 template <int Heads, attention_option... Options>
 struct Attention {
@@ -61,14 +65,15 @@ struct Attention {
     if (!b.needs_numbers() || !fits(b)) return;
     shape const form = b.current().form;
     int const head_size = form.columns() / Heads;
+    initial_rules const start = initial_of<Options...>(b.scope().initial);
     handle const qkv = affine(b, b.current(), form.columns() + 2 * settings.kv_heads * head_size, settings.has_bias,
-                              {"in_proj_weight", "in_proj_bias"});
+                              start, {"in_proj_weight", "in_proj_bias"});
     operand rotation{};
     if (settings.says_rotary)
       rotation =
           b.constant_table(form.rows(), head_size, {distribution::rotary, static_cast<float>(settings.rotary_base)});
     b.set(affine(b, b.attention(qkv, Heads, settings.kv_heads, settings.causal, rotation), form.columns(),
-                 settings.has_bias, {"out_proj.weight", "out_proj.bias"}));
+                 settings.has_bias, initial_output_of<Options...>(start), {"out_proj.weight", "out_proj.bias"}));
   }
 
  private:

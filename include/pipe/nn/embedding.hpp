@@ -4,20 +4,28 @@
 #pragma once
 
 #include <pipe/graph/builder.hpp>
+#include <pipe/nn/initial.hpp>
 
 namespace pp {
+
+/// A table begins as `start` says, its width being what torch.nn.init calls its inputs; or else normal with deviation 0.02.
+constexpr initializer initial_table(initial_rules start, int rows, int width) {
+  return start.weights != nullptr ? start.weights(width, rows) : initializer{distribution::normal, 0.02f};
+}
 
 /// y[t] = table[id[t]]; the vocabulary is the input's.
 ///
 /// shape:  ids (T) -> (T, Width); table[V, Width], initially normal with deviation 0.02 (GPT-2)
-template <int Width>
+/// options: Init<...>
+template <int Width, init_option... Options>
 struct Embedding {
   static constexpr bool embeds = true;
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (!b.needs_ids() || !b.needs_positive(Width)) return;
     int const vocabulary = b.current().vocabulary;
-    operand const table = b.parameter(vocabulary, Width, {distribution::normal, 0.02f}, true, {"weight"});
+    initializer const initial = initial_table(initial_of<Options...>(b.scope().initial), vocabulary, Width);
+    operand const table = b.parameter(vocabulary, Width, initial, true, {"weight"});
     b.set(b.lookup(b.current(), table, vocabulary, Width));
   }
 };
@@ -28,7 +36,8 @@ struct Positions {
   static constexpr void describe(Builder& b) {
     if (!b.needs_numbers()) return;
     shape const form = b.current().form;
-    operand const table = b.parameter(form.rows(), form.columns(), {distribution::normal, 0.02f}, true, {"weight"});
+    initializer const initial = initial_table(b.scope().initial, form.rows(), form.columns());
+    operand const table = b.parameter(form.rows(), form.columns(), initial, true, {"weight"});
     b.set(b.row_bias(b.current(), table));
   }
 };

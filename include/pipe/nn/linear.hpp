@@ -6,19 +6,12 @@
 #include <concepts>
 
 #include <pipe/graph/builder.hpp>
+#include <pipe/nn/initial.hpp>
 
 namespace pp {
 
 /// Leaves the bias out of a Linear or an Attention.
 struct NoBias {};
-
-/// law: result * result <= x < (result + 1)^2 within rounding; 0 for x <= 0.
-constexpr float constexpr_sqrt(float x) {
-  if (!(x > 0)) return 0;
-  double r = x > 1 ? x : 1;
-  for (int i = 0; i < 64; ++i) r = 0.5 * (r + x / r);
-  return float(r);
-}
 
 /// What the two parameters of an affine map are called in weight files.
 struct affine_names {
@@ -26,25 +19,31 @@ struct affine_names {
   char const* bias = "bias";
 };
 
-/// Adds y = x w (+ b) with PyTorch's default initialisation: both uniform in +-1/sqrt(inputs).
+/// Adds y = x w (+ b), both as `start` says or else with PyTorch's default initialisation: uniform in +-1/sqrt(inputs).
 template <class Builder>
-constexpr handle affine(Builder& b, handle x, int outputs, bool has_bias, affine_names const& names = affine_names{}) {
+constexpr handle affine(Builder& b, handle x, int outputs, bool has_bias, initial_rules start,
+                        affine_names const& names = affine_names{}) {
   int const inputs = x.form.columns();
-  initializer const initial{distribution::uniform, 1.0f / constexpr_sqrt(float(inputs))};
-  handle y = b.matmul(x, b.parameter(inputs, outputs, initial, true, {names.weight, true}), outputs);
-  if (has_bias) y = b.bias(y, b.parameter(1, outputs, initial, false, {names.bias}));
+  initializer const usual{distribution::uniform, 1.0f / constexpr_sqrt(float(inputs))};
+  auto const initial = [&](initial_rule rule) { return rule != nullptr ? rule(inputs, outputs) : usual; };
+  handle y = b.matmul(x, b.parameter(inputs, outputs, initial(start.weights), true, {names.weight, true}), outputs);
+  if (has_bias) y = b.bias(y, b.parameter(1, outputs, initial(start.biases), false, {names.bias}));
   return y;
 }
 
 /// y = x w + b along the last extent; the input width is inferred.
 ///
 /// shape:  (..., K) -> (..., Outputs); w[K, Outputs], b[Outputs]
+/// options: NoBias, Init<...>
 template <int Outputs, class... Options>
-  requires((std::same_as<Options, NoBias> && ...))
+  requires(((std::same_as<Options, NoBias> || init_option<Options>) && ...))
 struct Linear {
+  static constexpr bool has_bias = !(std::same_as<Options, NoBias> || ...);
+
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    if (b.needs_numbers() && b.needs_positive(Outputs)) b.set(affine(b, b.current(), Outputs, sizeof...(Options) == 0));
+    if (b.needs_numbers() && b.needs_positive(Outputs))
+      b.set(affine(b, b.current(), Outputs, has_bias, initial_of<Options...>(b.scope().initial)));
   }
 };
 

@@ -23,7 +23,7 @@ struct adam_formula {
   };
   template <class T, class Settings>
   static coefficients<T> prepare(Settings const& s, update_context const& c) {
-    double const decay = c.decays ? s.weight_decay : 0;
+    double const decay = c.decay_scale * s.weight_decay;
     return {T(c.gradient_scale),
             T(Decoupled ? 1 - c.learning_rate * decay : decay),
             T(s.beta1),

@@ -1,29 +1,86 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What an optimizer is: settings that a user writes (`AdamW{.learning_rate = 3e-4}`), and a formula for one element that
-// every backend runs over flat memory. Whatever a step's coefficients have in common is computed once, in double.
+// What an optimizer is: settings that a user writes (`AdamW{.learning_rate = 3e-4}`), and how parameters change. Most are a
+// formula for one element, which every backend runs over flat memory, whatever tensors lie there. Some need a whole tensor at
+// once, because a norm or a product of matrices is in it; one may do both, each for parameters of its kind.
 #pragma once
 
 #include <concepts>
 
+#include <pipe/graph/op.hpp>
+
 namespace pp {
 
-/// What the runtime knows when it asks for a step's coefficients.
+/// What the runtime knows when it asks for an update.
 struct update_context {
   long step = 1;              ///< counted from 1
-  double learning_rate = 0;   ///< of this step, after the schedule
+  double learning_rate = 0;   ///< of this step and these parameters: after the schedule and the group
   double gradient_scale = 1;  ///< multiplies every gradient first: clipping
-  bool decays = false;        ///< whether weight decay applies to these parameters
+  double decay_scale = 0;     ///< multiplies the weight decay: 0 for biases and norms
 };
 
-/// `states` arrays of the parameter's size belong to the optimizer, zero at the start; `apply` is called with the
-/// parameter, its gradient and a reference to each state, and returns the new parameter.
+/// `states` arrays of the parameter's size belong to the optimizer, zero at the start; `apply(coefficients, w, g, states &...)`
+/// returns the new parameter. What a step's coefficients have in common is computed once, in double.
 template <class O>
-concept optimizer = requires(O const& o, update_context const& c) {
+concept element_optimizer = requires(O const& o, update_context const& c) {
   { O::states } -> std::convertible_to<int>;
-  { O::name } -> std::convertible_to<char const*>;
-  { o.learning_rate } -> std::convertible_to<double>;
   { o.template prepare<float>(c) } -> std::same_as<typename O::template coefficients<float>>;
 };
+
+/// One parameter, row-major: a vector has one row, the weight of a Linear is [inputs, outputs]. Each array begins at a multiple
+/// of `alignment` bytes; values and gradients go on with zeros up to the next.
+template <class T>
+struct tensor_update {
+  long rows = 0, columns = 0;
+  T* values = nullptr;
+  T const* gradients = nullptr;
+  T* state = nullptr;
+  T* workspace = nullptr;
+  constexpr long elements() const { return rows * columns; }
+};
+
+/// The parameters of the kinds that O `takes` come one by one, as a `tensor_update`, to
+///
+///     template <class Kernels, class T>
+///     void update(Kernels, update_context const&, tensor_update<T> const&) const;
+///
+/// which computes with what the backend's Kernels offer: `each(n, f)`, `sum_of_squares`, `contract` ... Its state is
+/// `state_elements(rows, columns)` numbers, zero at the start; its workspace, which keeps nothing, is
+/// `workspace_elements<Backend, T>(rows, columns)` numbers.
+template <class O>
+concept tensor_optimizer = requires {
+  { O::takes(tensor_kind::matrix) } -> std::same_as<bool>;
+  { O::state_elements(1L, 1L) } -> std::same_as<long>;
+};
+
+template <class O>
+concept optimizer = (element_optimizer<O> || tensor_optimizer<O>) && requires(O const& o) {
+  { O::name } -> std::convertible_to<char const*>;
+  { o.learning_rate } -> std::convertible_to<double>;
+};
+
+/// Whether O updates parameters of this kind one by one.
+template <class O>
+constexpr bool updates_whole(tensor_kind kind) {
+  if constexpr (tensor_optimizer<O>) return O::takes(kind);
+  return false;
+}
+
+/// Numbers of state that O keeps for a whole tensor, or for a run of single elements.
+template <class O>
+constexpr long state_elements(bool whole, long rows, long columns) {
+  if constexpr (tensor_optimizer<O>)
+    if (whole) return O::state_elements(rows, columns);
+  if constexpr (element_optimizer<O>) return O::states * rows * columns;
+  return 0;
+}
+
+/// Numbers of workspace that O needs for a whole tensor.
+template <class O, class Backend, class T>
+constexpr long workspace_elements(bool whole, long rows, long columns) {
+  if constexpr (tensor_optimizer<O>)
+    if (whole) return O::template workspace_elements<Backend, T>(rows, columns);
+  return 0;
+}
 
 }  // namespace pp

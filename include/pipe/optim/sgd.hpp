@@ -24,7 +24,7 @@ struct SGD {
   };
   template <class T>
   coefficients<T> prepare(update_context const& c) const {
-    return {T(c.learning_rate),         T(c.gradient_scale), T(momentum), T(c.decays ? weight_decay : 0),
+    return {T(c.learning_rate),         T(c.gradient_scale), T(momentum), T(c.decay_scale * weight_decay),
             T(nesterov ? momentum : 1), T(nesterov ? 1 : 0)};
   }
   template <class T>

@@ -8,8 +8,9 @@
 #include <pipe/graph/cost.hpp>
 #include <pipe/graph/differentiate.hpp>
 #include <pipe/passes/fuse.hpp>
-#include <pipe/passes/memory.hpp>
 #include <pipe/passes/partition.hpp>
+#include <pipe/passes/recompute.hpp>
+#include <pipe/passes/stage_programs.hpp>
 
 namespace pp {
 
@@ -17,10 +18,13 @@ namespace pp {
 ///
 /// needs: 1 <= Stages <= units of M
 /// SplitsBackward: the schedule runs B and W apart, so what B makes for W must outlive B
-template <class M, int Stages, class Cutter, int Samples, int ElementBytes, bool SplitsBackward>
+template <class M, int Stages, class Cutter, int Samples, int ElementBytes, bool SplitsBackward, class Recompute>
 struct compilation {
   static constexpr int stages = Stages, samples = Samples, element_bytes = ElementBytes;
   static constexpr bool splits_backward = SplitsBackward;
+  using recompute = Recompute;
+  /// The lists of ops: forward, backward_input, backward_weight, and what runs again.
+  static constexpr int op_lists = 4;
 
   static constexpr auto const& forward = M::graph;
   static constexpr int units = M::graph.size.units;
@@ -60,6 +64,18 @@ struct compilation {
     return align_up(elements * Samples * ElementBytes);
   }
 
+  struct in_stage {
+    constexpr int operator()(int unit) const { return stage_of_unit[unit]; }
+  };
+  static constexpr auto recomputed = plan_recompute<Recompute>(M::graph, backward, in_stage{});
+  static constexpr auto again = ops_again<recomputed.ops>(M::graph, recomputed);
+  /// Cost of what runs again, per unit and sample.
+  static constexpr auto again_costs = [] {
+    list<cost, units> c;
+    for (op const& o : again) c[o.unit] += cost_of(o);
+    return c;
+  }();
+
   /// The last unit that reads each forward value.
   static constexpr auto last_reader = [] {
     list<short, M::graph.size.values> reader;
@@ -95,53 +111,81 @@ struct compilation {
     return b;
   }();
 
+  /// Who reads a value, for each list of ops: a fused kernel stores what is read outside of it.
   static constexpr auto uses = [] {
-    use_counts<value_count> n;
-    n.count(M::graph.ops, M::graph.size.ops);
-    n.count(backward.input_ops, gradient_sizes.input_ops);
-    n.count(backward.weight_ops, gradient_sizes.weight_ops);
-    for (int s = 1; s < Stages; ++s) {  // the runtime hands these on
-      for (handed_on const& x : boundaries[s].forward) n.add(x.what);
-      for (handed_on const& x : boundaries[s].gradient) n.add(x.what);
+    list<use_counts<value_count>, op_lists> n;
+    for (int l = 0; l < op_lists; ++l) {
+      bool const kept_only = l == 0 && !Recompute::keeps_last;
+      auto const counts = [&](operand x) {
+        return x.where == space::value && !(kept_only && x.index < M::graph.size.values && recomputed.dropped[x.index]);
+      };
+      if (l == 0) n[l].count(M::graph.ops, M::graph.size.ops);
+      if (l == 3) n[l].count(again.items, recomputed.ops);
+      n[l].count(backward.input_ops, gradient_sizes.input_ops, counts);
+      n[l].count(backward.weight_ops, gradient_sizes.weight_ops, counts);
+      if (l == 3) continue;
+      for (int s = 1; s < Stages; ++s) {  // the runtime hands these on
+        for (handed_on const& x : boundaries[s].forward) n[l].add(x.what);
+        for (handed_on const& x : boundaries[s].gradient) n[l].add(x.what);
+      }
     }
     return n;
   }();
 
-  struct in_stage {
-    constexpr int operator()(int unit) const { return stage_of_unit[unit]; }
-  };
-  static constexpr auto fused_forward = fuse<M::graph.size.ops>(M::graph.ops, uses, in_stage{});
-  static constexpr auto fused_input = fuse<gradient_sizes.input_ops>(backward.input_ops, uses, in_stage{});
-  static constexpr auto fused_weight = fuse<gradient_sizes.weight_ops>(backward.weight_ops, uses, in_stage{});
-
-  /// Distinct kernel groups are numbered through the three lists.
-  static constexpr int first_group[4] = {
-      0, int(fused_forward.distinct.size()), int(fused_forward.distinct.size() + fused_input.distinct.size()),
-      int(fused_forward.distinct.size() + fused_input.distinct.size() + fused_weight.distinct.size())};
-  static constexpr int groups = first_group[3];
+  static constexpr auto fused_forward = fuse<M::graph.size.ops>(M::graph.ops, uses[0], in_stage{});
+  static constexpr auto fused_input = fuse<gradient_sizes.input_ops>(backward.input_ops, uses[1], in_stage{});
+  static constexpr auto fused_weight = fuse<gradient_sizes.weight_ops>(backward.weight_ops, uses[2], in_stage{});
+  static constexpr auto fused_again = fuse<recomputed.ops>(again.items, uses[3], in_stage{});
 
   static constexpr op const* ops(int list) {
-    return list == 0 ? M::graph.ops : list == 1 ? backward.input_ops : backward.weight_ops;
+    return list == 0 ? M::graph.ops : list == 1 ? backward.input_ops : list == 2 ? backward.weight_ops : again.items;
   }
   static constexpr segment const& segment_at(int list, int i) {
-    return list == 0 ? fused_forward.segments[i] : list == 1 ? fused_input.segments[i] : fused_weight.segments[i];
+    return list == 0   ? fused_forward.segments[i]
+           : list == 1 ? fused_input.segments[i]
+           : list == 2 ? fused_weight.segments[i]
+                       : fused_again.segments[i];
   }
   static constexpr int segment_count(int list) {
     return int(list == 0   ? fused_forward.segments.size()
                : list == 1 ? fused_input.segments.size()
-                           : fused_weight.segments.size());
+               : list == 2 ? fused_weight.segments.size()
+                           : fused_again.segments.size());
   }
   static constexpr described_group describe(int list, int i) {
     segment const& s = segment_at(list, i);
-    return describe_group(ops(list), s.begin, s.end, uses);
+    return describe_group(ops(list), s.begin, s.end, uses[list]);
+  }
+
+  /// Distinct kernel groups are numbered through the lists. What runs again is mostly a forward group, and then has its number.
+  static constexpr int first_group[op_lists] = {
+      0, int(fused_forward.distinct.size()), int(fused_forward.distinct.size() + fused_input.distinct.size()),
+      int(fused_forward.distinct.size() + fused_input.distinct.size() + fused_weight.distinct.size())};
+  static constexpr auto again_numbers = [] {
+    list<int, int(fused_again.distinct.size()) + 1> number;  // and at the end, how many groups there are
+    int next = first_group[3];
+    for (int k = 0; k < int(fused_again.distinct.size()); ++k) {
+      group const mine = describe(3, fused_again.distinct[k]).shape;
+      int same = 0;
+      while (same < first_group[1] && !(describe(0, fused_forward.distinct[same]).shape == mine)) ++same;
+      number[k] = same < first_group[1] ? same : next++;
+    }
+    number[int(fused_again.distinct.size())] = next;
+    return number;
+  }();
+  static constexpr int groups = again_numbers[int(fused_again.distinct.size())];
+  static constexpr int group_number(int list, int i) {
+    int const g = segment_at(list, i).group;
+    return list == 3 ? again_numbers[g] : first_group[list] + g;
   }
   /// The description of distinct group g, for the backend to instantiate.
   static constexpr group group_at(int g) {
-    int const list = g < first_group[1] ? 0 : g < first_group[2] ? 1 : 2;
-    auto const& distinct = list == 0   ? fused_forward.distinct.items
-                           : list == 1 ? fused_input.distinct.items
-                                       : fused_weight.distinct.items;
-    return describe(list, distinct[g - first_group[list]]).shape;
+    if (g < first_group[1]) return describe(0, fused_forward.distinct[g]).shape;
+    if (g < first_group[2]) return describe(1, fused_input.distinct[g - first_group[1]]).shape;
+    if (g < first_group[3]) return describe(2, fused_weight.distinct[g - first_group[2]]).shape;
+    int k = 0;
+    while (again_numbers[k] != g) ++k;
+    return describe(3, fused_again.distinct[k]).shape;
   }
 
   static constexpr auto ranges = [] {
@@ -161,44 +205,16 @@ struct compilation {
       while (v < value_count && stage_of_unit[backward.values[v - M::graph.size.values].unit] == s) ++v;
       r[s].gradients[1] = v;
     }
-    for (int l = 0; l < 3; ++l) {
+    for (int l = 0; l < op_lists; ++l) {
       int i = 0;
       for (int k = 0; k < Stages; ++k) {
-        int const s = l == 0 ? k : Stages - 1 - k;
+        int const s = l == 0 || l == 3 ? k : Stages - 1 - k;
         r[s].segments[l][0] = i;
         while (i < segment_count(l) && stage_of_unit[ops(l)[segment_at(l, i).begin].unit] == s) ++i;
         r[s].segments[l][1] = i;
       }
     }
     return r;
-  }();
-
-  static constexpr int program_length(int s, program p) {
-    auto const length = [&](int l) { return ranges[s].segments[l][1] - ranges[s].segments[l][0]; };
-    return p == program::backward ? length(1) + length(2) : length(int(p));
-  }
-
-  /// The order in which stage S's segments run in program P.
-  template <int S, program P>
-  static constexpr auto order = [] {
-    list<scheduled_segment, program_length(S, P)> o;
-    int n = 0;
-    if constexpr (P != program::backward) {
-      for (int i = ranges[S].segments[int(P)][0]; i < ranges[S].segments[int(P)][1]; ++i)
-        o[n++] = scheduled_segment{P, i};
-    } else {
-      int w = ranges[S].segments[2][0];
-      auto const ready = [&](int origin) {  // weight segments whose gradient is complete before forward op `origin`
-        while (w < ranges[S].segments[2][1] && backward.weight_ops[fused_weight.segments[w].end - 1].origin >= origin)
-          o[n++] = scheduled_segment{program::backward_weight, w++};
-      };
-      for (int b = ranges[S].segments[1][0]; b < ranges[S].segments[1][1]; ++b) {
-        ready(backward.input_ops[fused_input.segments[b].begin].origin);
-        o[n++] = scheduled_segment{program::backward_input, b};
-      }
-      ready(-1);
-    }
-    return o;
   }();
 
   template <int S>
@@ -223,54 +239,9 @@ struct compilation {
     return address{};
   }
 
-  template <int S>
-  static constexpr auto layout = memory_pass<compilation, S>{}.run();
-
-  /// Where stage S finds operand x.
-  template <int S>
-  static constexpr address resolve(operand x) {
-    switch (x.where) {
-      case space::none: return address{};
-      case space::input: return address{input_region(x.index), 0};
-      case space::label: return address{region::label, 0};
-      case space::parameter:
-        return address{region::parameters, layout<S>.parameters[x.index - ranges[S].parameters[0]]};
-      case space::parameter_gradient:
-        return address{region::parameter_gradients, layout<S>.parameters[x.index - ranges[S].parameters[0]]};
-      case space::parameter_transposed:
-        return address{region::transposed, layout<S>.transposed[x.index - ranges[S].parameters[0]]};
-      case space::value: break;
-    }
-    if (int const v = local<S>(x.index); v >= 0) return layout<S>.values[v];
-    return from_neighbour(S, x);
-  }
-
-  /// The launches of program P of stage S, with every operand resolved to an address.
-  template <int Launches, int Operands>
-  struct resolved {
-    static constexpr int launches = Launches;
-    list<launch, Launches> items;
-    list<address, Operands> operands;
-  };
-  template <int S, program P>
-  static constexpr int operand_total = [] {
-    int n = 0;
-    for (int i = 0; i < order<S, P>.size(); ++i)
-      n += segment_at(int(order<S, P>[i].list), order<S, P>[i].index).operands;
-    return n;
-  }();
-  template <int S, program P>
-  static constexpr auto launches = [] {
-    resolved<order<S, P>.size(), operand_total<S, P>> r;
-    int n = 0;
-    for (int i = 0; i < order<S, P>.size(); ++i) {
-      scheduled_segment const& s = order<S, P>[i];
-      operands const with = describe(int(s.list), s.index).operands;
-      r.items[i] = launch{first_group[int(s.list)] + segment_at(int(s.list), s.index).group, n, int(with.size())};
-      for (operand const& x : with) r.operands[n++] = compilation::template resolve<S>(x);
-    }
-    return r;
-  }();
+  /// The programs and the memory of stage S: with everything kept, or with values dropped and made again.
+  template <int S, bool Drops>
+  using programs = stage_programs<compilation, S, Drops>;
 };
 
 }  // namespace pp

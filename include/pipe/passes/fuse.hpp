@@ -17,10 +17,16 @@ namespace pp {
 template <int Values>
 struct use_counts {
   int of[Values + 1]{};
-  template <class Ops>
-  constexpr void count(Ops const& ops, int n) {
+  constexpr void count(op const* ops, int n) {
     for (int i = 0; i < n; ++i)
       for (operand const& in : ops[i].in) add(in);
+  }
+  /// Only the operands that `counts` says yes to.
+  template <class Counts>
+  constexpr void count(op const* ops, int n, Counts const& counts) {
+    for (int i = 0; i < n; ++i)
+      for (operand const& in : ops[i].in)
+        if (counts(in)) add(in);
   }
   constexpr void add(operand x) {
     if (x.where == space::value) ++of[x.index];

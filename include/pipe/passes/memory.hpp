@@ -49,38 +49,39 @@ struct scratch_room {
 enum class program : unsigned char { forward, backward_input, backward_weight, backward };
 inline constexpr int program_count = 4;
 
-/// A segment in a program: of which list of ops, and where in that list's segments.
+/// A segment in a program: of which list of ops (see compilation::op_lists), and where in that list's segments.
 struct scheduled_segment {
-  program list = program::forward;  // forward, backward_input or backward_weight
-  int index = 0;
+  int list = 0, index = 0;
 };
 
 /// Ranges of one stage in the model's lists.
 struct stage_range {
   int units[2]{}, values[2]{}, gradients[2]{}, parameters[2]{};
-  int segments[3][2]{};  // by list
+  int segments[4][2]{};  // by list
 };
 
 /// How many bytes each region of a stage needs: of `record` and `pending` and the boundaries, one of them.
 struct stage_bytes {
-  long parameters = 0, decayed_parameters = 0, updated_parameters = 0, transposed = 0;
+  long parameters = 0, trained = 0, transposed = 0;  // the trained parameters come first
   long record = 0, pending = 0, scratch = 0, boundary = 0, gradient = 0;
 };
 
 template <int Values, int Parameters, int Crossing>
 struct stage_layout {
   stage_bytes bytes;
-  address values[Values + 1];         // forward values, then gradients, from the stage's first
+  address values[Values + 1];         // as forward finds them: forward values, then gradients, from the stage's first
+  address again[Values + 1];          // as backward finds them
   long parameters[Parameters + 1]{};  // offset of each parameter and of its gradient
+  int by_offset[Parameters + 1]{};    // parameters in the order in which they lie
   long transposed[Parameters + 1]{};  // offset of the transposed copy, where there is one
   bool rereads_result = false;        // backward reads something that left the stage
   bool rereads_gradient = false;      // W reads a gradient that left the stage
   static_vector<copied, Crossing> passed_values, passed_gradients;  // what leaves without being made on the way
 };
 
-/// Memory of stage S of compilation C. First it notes where each value first and last occurs in each program, then it
-/// gives out room.
-template <class C, int S>
+/// Memory of stage S of compilation C with programs P. First it notes where each value first and last occurs in each program,
+/// then it gives out room.
+template <class P, class C, int S>
 struct memory_pass {
   static constexpr auto const& g = C::forward;
   static constexpr stage_range range = C::ranges[S];
@@ -93,16 +94,23 @@ struct memory_pass {
   };
   list<list<occurrence, values>, program_count> seen{};
 
-  template <program P>
+  template <program Which>
   constexpr void note() {
-    for (int i = 0; i < C::template order<S, P>.size(); ++i)
-      for (operand const& x :
-           C::describe(int(C::template order<S, P>[i].list), C::template order<S, P>[i].index).operands)
+    auto const& order = P::template order<Which>;
+    for (int i = 0; i < order.size(); ++i)
+      for (operand const& x : C::describe(order[i].list, order[i].index).operands)
         if (int const v = x.where == space::value ? C::template local<S>(x.index) : -1; v >= 0) {
-          occurrence& o = seen[int(P)][v];
+          occurrence& o = seen[int(Which)][v];
           if (!o.any()) o.first = i;
           o.last = i;
         }
+  }
+  constexpr occurrence const& in_forward(int at) const { return seen[int(program::forward)][at]; }
+  constexpr occurrence const& in_backward(int at) const {
+    return seen[int(C::splits_backward ? program::backward_input : program::backward)][at];
+  }
+  constexpr bool in_weights(int at) const {
+    return C::splits_backward && seen[int(program::backward_weight)][at].any();
   }
 
   using result = stage_layout<values, parameters, C::most_crossing>;
@@ -121,22 +129,32 @@ struct memory_pass {
     return out;
   }
 
-  /// Parameters that decay come first, those shared with an earlier layer last: they have a gradient of their own, but no
-  /// optimizer state.
+  static constexpr parameter const& parameter_at(int i) { return g.parameters[range.parameters[0] + i]; }
+  static constexpr bool trained_alike(parameter const& a, parameter const& b) {
+    return a.trained == b.trained && a.rate_scale == b.rate_scale && a.decay_scale == b.decay_scale;
+  }
+  /// 0: the optimizer's; 1: shared with an earlier place, which the optimizer updates; 2: not trained.
+  static constexpr int order_of(parameter const& p) { return !p.trained ? 2 : p.tied_to >= 0 ? 1 : 0; }
+
+  /// Parameters that are trained alike lie together, so that an update is a few runs over flat memory; those that are not
+  /// trained come last: gradients are as long as what is before them.
   static constexpr void lay_out_parameters(result& out) {
-    auto const take = [&](bool tied, bool decays) {
-      for (int i = 0; i < parameters; ++i) {
-        parameter const& p = g.parameters[range.parameters[0] + i];
-        if ((p.tied_to >= 0) != tied || p.decays != decays) continue;
-        out.parameters[i] = out.bytes.parameters;
-        out.bytes.parameters += align_up(p.elements() * C::element_bytes);
+    bool placed[parameters + 1]{};
+    int count = 0;
+    for (int order = 0; order < 3; ++order) {
+      for (int first = 0; first < parameters; ++first) {
+        if (placed[first] || order_of(parameter_at(first)) != order) continue;
+        for (int i = first; i < parameters; ++i) {
+          if (placed[i] || order_of(parameter_at(i)) != order) continue;
+          if (order == 0 && !trained_alike(parameter_at(i), parameter_at(first))) continue;
+          placed[i] = true;
+          out.by_offset[count++] = i;
+          out.parameters[i] = out.bytes.parameters;
+          out.bytes.parameters += align_up(parameter_at(i).elements() * C::element_bytes);
+        }
       }
-    };
-    take(false, true);
-    out.bytes.decayed_parameters = out.bytes.parameters;
-    take(false, false);
-    out.bytes.updated_parameters = out.bytes.parameters;
-    take(true, false);
+      if (order < 2) out.bytes.trained = out.bytes.parameters;
+    }
     for (int i = 0; i < parameters; ++i)
       if (C::backward.transposed[range.parameters[0] + i]) {
         out.transposed[i] = out.bytes.transposed;
@@ -144,52 +162,77 @@ struct memory_pass {
       }
   }
 
-  constexpr void lay_out_values(result& out) const {
-    auto const &entered = C::boundaries[S], &left = C::boundaries[S + 1];
+  /// The gradient of the loss overwrites the logits where nobody else reads them: both have one place.
+  static constexpr int overwritten_logits(int list) {
     op const& loss = g.loss();
-    bool const has_loss = S == C::stages - 1;
-    scratch_room<values + 1> in_forward, in_backward;
+    bool const alone = S == C::stages - 1 && C::uses[list].of[loss.in[0].index] == 1;
+    return alone ? C::template local<S>(loss.in[0].index) : -1;
+  }
+
+  constexpr void lay_out_values(result& out) {
+    auto const &entered = C::boundaries[S], &left = C::boundaries[S + 1];
+    scratch_room<2 * values + 1> forward_room, backward_room;
     out.bytes.boundary = left.forward_bytes;
     out.bytes.gradient = entered.gradient_bytes;
+    int const loss_gradient = S == C::stages - 1 ? C::template local<S>(g.loss().out[0].index) : -1;
+    int const logits = overwritten_logits(0), logits_again = overwritten_logits(P::drops ? 3 : 0);
+    auto const share = [&](program p, int from, int to) {  // a value lives as long as the one that takes its place
+      occurrence &a = seen[int(p)][from], &b = seen[int(p)][to];
+      if (a.any() && b.any() && b.last > a.last) a.last = b.last;
+    };
+    constexpr program backward = C::splits_backward ? program::backward_input : program::backward;
+    if (loss_gradient >= 0 && find(entered.gradient, g.loss().out[0]) >= 0 && in_backward(loss_gradient).any())
+      seen[int(backward)][loss_gradient].last = P::template order<backward>.size();  // handed on when all has run
+    if (logits >= 0) share(program::forward, logits, loss_gradient);
+    if (logits_again >= 0) share(backward, logits_again, loss_gradient);
 
-    auto const forward_value = [&](int v, int at) -> address {
-      occurrence const& f = seen[int(program::forward)][at];
-      bool kept = has_loss && (v == loss.in[0].index || v == loss.out[0].index);
-      for (int p = 1; p < program_count; ++p) kept = kept || seen[p][at].any();
-      if (int const i = find(left.forward, value_operand(v)); i >= 0) {
+    auto const record = [&](int v) {
+      address const a{region::record, out.bytes.record};
+      out.bytes.record += C::value_bytes(v);
+      return a;
+    };
+    auto const pending = [&](int v) {
+      address const a{region::pending, out.bytes.pending};
+      out.bytes.pending += C::value_bytes(v);
+      return a;
+    };
+    auto const scratch = [&](auto& room, occurrence const& o, int v) {
+      return o.any() ? address{region::scratch, room.allocate(C::value_bytes(v), o.first, o.last)} : address{};
+    };
+    for (int v = range.values[0]; v < range.values[1]; ++v) {
+      int const at = C::template local<S>(v);
+      bool const gradient_of_loss = at == loss_gradient;
+      bool const for_backward = in_backward(at).any() || in_weights(at) || gradient_of_loss ||
+                                (at == logits && P::keeps(g.loss().out[0].index));
+      bool const kept = for_backward && P::keeps(v);
+      int const leaves = find(left.forward, value_operand(v));
+      if (leaves >= 0) {
         out.rereads_result = out.rereads_result || kept;
-        return address{region::boundary_out, left.forward[i].offset};
+        out.values[at] = address{region::boundary_out, left.forward[leaves].offset};
+      } else if (gradient_of_loss && logits >= 0) {
+        out.values[at] = out.values[logits];
+      } else {
+        out.values[at] = kept ? record(v) : scratch(forward_room, in_forward(at), v);
       }
-      int const logits = has_loss && v == loss.out[0].index ? C::template local<S>(loss.in[0].index) : -1;
-      if (logits >= 0 && C::uses.of[loss.in[0].index] == 1) return out.values[logits];  // overwritten by its gradient
-      if (kept) {
-        address const a{region::record, out.bytes.record};
-        out.bytes.record += C::value_bytes(v);
-        return a;
-      }
-      if (!f.any()) return address{};
-      return address{region::scratch, in_forward.allocate(C::value_bytes(v), f.first, f.last)};
-    };
-    auto const gradient_value = [&](int v, int at) -> address {
+      if (kept)
+        out.again[at] = out.values[at];
+      else if (gradient_of_loss && logits_again >= 0)
+        out.again[at] = out.again[logits_again];
+      else
+        out.again[at] = in_weights(at) || (at == logits_again && in_weights(loss_gradient))
+                            ? pending(v)
+                            : scratch(backward_room, in_backward(at), v);
+    }
+    for (int v = range.gradients[0]; v < range.gradients[1]; ++v) {
+      int const at = C::template local<S>(v);
       if (int const i = find(entered.gradient, value_operand(v)); i >= 0) {
-        out.rereads_gradient =
-            out.rereads_gradient || (C::splits_backward && seen[int(program::backward_weight)][at].any());
-        return address{region::gradient_out, entered.gradient[i].offset};
+        out.rereads_gradient = out.rereads_gradient || in_weights(at);
+        out.again[at] = address{region::gradient_out, entered.gradient[i].offset};
+      } else {
+        out.again[at] = in_weights(at) ? pending(v) : scratch(backward_room, in_backward(at), v);
       }
-      if (C::splits_backward && seen[int(program::backward_weight)][at].any()) {
-        address const a{region::pending, out.bytes.pending};
-        out.bytes.pending += C::value_bytes(v);
-        return a;
-      }
-      occurrence const& b = seen[int(C::splits_backward ? program::backward_input : program::backward)][at];
-      if (!b.any()) return address{};
-      return address{region::scratch, in_backward.allocate(C::value_bytes(v), b.first, b.last)};
-    };
-    for (int v = range.values[0]; v < range.values[1]; ++v)
-      out.values[C::template local<S>(v)] = forward_value(v, C::template local<S>(v));
-    for (int v = range.gradients[0]; v < range.gradients[1]; ++v)
-      out.values[C::template local<S>(v)] = gradient_value(v, C::template local<S>(v));
-    out.bytes.scratch = in_forward.peak > in_backward.peak ? in_forward.peak : in_backward.peak;
+    }
+    out.bytes.scratch = forward_room.peak > backward_room.peak ? forward_room.peak : backward_room.peak;
 
     for (handed_on const& x : left.forward)
       if (C::template local<S>(x.what.index) < 0)
@@ -201,7 +244,7 @@ struct memory_pass {
       if (v < 0)
         out.passed_gradients.push_back(copied{C::from_neighbour(S, x.what), to, C::value_bytes(x.what.index)});
       else if (x.what.index < g.size.values)
-        out.passed_gradients.push_back(copied{out.values[v], to, C::value_bytes(x.what.index)});
+        out.passed_gradients.push_back(copied{out.again[v], to, C::value_bytes(x.what.index)});
     }
   }
 };

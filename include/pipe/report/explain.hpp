@@ -27,8 +27,9 @@ template <class Trainer>
 std::string explain_options() {
   constexpr auto const& plan = Trainer::plan;
   std::string text(type_name<typename Trainer::model>());
-  text += ": " + counted(plan.parameters, "parameter") + ", " + counted(plan.kernels, "distinct kernel") + ", " +
-          plan.precision + ", " + plan.optimizer + "\n";
+  std::string const trained = plan.trained < plan.parameters ? ", " + readable_count(plan.trained) + " trained" : "";
+  text += ": " + counted(plan.parameters, "parameter") + trained + ", " + counted(plan.kernels, "distinct kernel") +
+          ", " + plan.precision + ", " + plan.optimizer + "\n";
   text += counted(plan.stage_count, "stage") + " on " + counted(plan.rank_count, "rank") + ", schedule " +
           plan.schedule + ", " + std::to_string(plan.micro_batches) + " x " + counted(plan.micro_batch_size, "sample") +
           " per step\n";

@@ -11,15 +11,33 @@
 
 namespace pp {
 
+/// `slots` pieces of `stride` bytes, reused round and round by micro-batch number.
+struct ring {
+  long offset = 0, stride = 0;
+  int slots = 1;
+  constexpr long at(int micro_batch) const { return offset + stride * (micro_batch % slots); }
+  constexpr long bytes() const { return stride * slots; }
+};
+
 struct program_view {
   launch const* launches = nullptr;
   address const* operands = nullptr;
   int count = 0;
 };
 
+/// The programs of a stage, with everything kept for backward or with values that are made again.
+struct program_set {
+  program_view programs[program_count];
+  ring records;                              ///< of the micro-batches that use this set
+  address output;                            ///< of the last chunk: the model's output before the loss
+  copied const* passed_gradients = nullptr;  ///< that leave without being made on the way
+  int passed_gradient_count = 0;
+};
+
 /// A parameter in its chunk's memory.
 struct parameter_place {
-  int index = 0;  ///< in the model
+  int index = 0;                        ///< in the model
+  bool trained = true, shared = false;  ///< shared with an earlier place, which is the one that is updated
   int rows = 0, columns = 0;
   long offset = 0;       ///< of the parameter and of its gradient, from the region's start
   long transposed = -1;  ///< of the transposed copy, or -1
@@ -32,26 +50,31 @@ struct tie {
   parameter_place place, owner;
 };
 
-/// `slots` pieces of `stride` bytes, reused round and round by micro-batch number.
-struct ring {
-  long offset = 0, stride = 0;
-  int slots = 1;
-  constexpr long at(int micro_batch) const { return offset + stride * (micro_batch % slots); }
-  constexpr long bytes() const { return stride * slots; }
+/// A run of a chunk's parameters that one call of the optimizer updates. Numbers are counted, not bytes.
+struct update_range {
+  long begin = 0, end = 0;                 ///< in the parameters, and in their gradients
+  long rows = 0, columns = 0;              ///< of a whole tensor; of a run of single elements 1 and all of them
+  bool whole = false;                      ///< one parameter, for an optimizer that works on whole tensors
+  long state = 0;                          ///< where its optimizer state begins
+  double rate_scale = 1, decay_scale = 1;  ///< of the learning rate and the weight decay
 };
 
 /// One stage: its programs, and where its memory is in its rank's arena (bytes).
 struct chunk_description {
   int rank = 0;
-  program_view programs[program_count];
+  program_set keeping, dropping;
+  int first_kept = 0;  ///< micro-batches from this one on use the first, those before it the second
+  program_set const& set_for(int micro_batch) const { return micro_batch >= first_kept ? keeping : dropping; }
   parameter_place const* parameters = nullptr;
   int parameter_count = 0;
+  update_range const* updates = nullptr;
+  int update_count = 0;
   long values = 0, gradients = 0, transposed = 0, state = 0;  ///< offsets of the flat parameter regions
-  long parameter_bytes = 0, decayed_bytes = 0, updated_bytes = 0;
-  ring records, pending, boundary, gradient;
-  address output;  ///< of the last chunk: the model's output before the loss
-  copied const *passed_values = nullptr, *passed_gradients = nullptr;  ///< that leave without being made on the way
-  int passed_value_count = 0, passed_gradient_count = 0;
+  long parameter_bytes = 0, trained_bytes = 0,
+       transposed_bytes = 0;  ///< of the values; of the gradients; of the copies
+  ring pending, boundary, gradient;
+  copied const* passed_values = nullptr;  ///< that leave without being made on the way
+  int passed_value_count = 0;
   long bytes = 0;  ///< of all of the above
 };
 

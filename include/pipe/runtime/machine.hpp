@@ -23,13 +23,14 @@
 
 namespace pp {
 
-/// One chunk's share of an optimizer step: flat arrays, the first `decayed` elements with weight decay.
+/// One range of a chunk's parameters to update.
 template <class T>
 struct update_request {
+  update_range const& range;
   T* values;
   T const* gradients;
   T* state;
-  long elements, decayed;
+  T* workspace;
   long step;
   double learning_rate, gradient_scale;
 };
@@ -293,25 +294,26 @@ class machine {
     int const c = a.chunk, mb = a.micro_batch;
     chunk_description const& chunk = d_.chunk[c];
     using enum action_kind;
+    program_set const& set = chunk.set_for(mb);
     bases const at = bases_for(r, me, c, mb);
     if (a.kind == forward) {
-      run_program(chunk, program::forward, at, r, mb);
+      run_program(chunk, set, program::forward, at, r, mb);
       pass_on(chunk.passed_values, chunk.passed_value_count, at);
       if (job_.what == job::kind::infer && c == d_.chunks - 1)
-        std::memcpy(static_cast<char*>(job_.output) + mb * d_.output_bytes, at.at(chunk.output),
+        std::memcpy(static_cast<char*>(job_.output) + mb * d_.output_bytes, at.at(set.output),
                     std::size_t(d_.output_bytes / d_.samples * samples_in(mb)));
       board_.publish(c, milestone::forward, mb);
       if (job_.what != job::kind::train) board_.publish(c, milestone::release, mb);
       return;
     }
-    bool const split = chunk.programs[int(program::backward)].launches == nullptr;
+    bool const split = set.programs[int(program::backward)].launches == nullptr;
     if (makes_input_gradient(a.kind)) {
-      run_program(chunk, split ? program::backward_input : program::backward, at, r, mb);
-      pass_on(chunk.passed_gradients, chunk.passed_gradient_count, at);
+      run_program(chunk, set, split ? program::backward_input : program::backward, at, r, mb);
+      pass_on(set.passed_gradients, set.passed_gradient_count, at);
       board_.publish(c, milestone::input_gradient, mb);
     }
     if (makes_weight_gradient(a.kind)) {
-      if (split) run_program(chunk, program::backward_weight, at, r, mb);
+      if (split) run_program(chunk, set, program::backward_weight, at, r, mb);
       board_.publish(c, milestone::release, mb);
     }
   }
@@ -334,7 +336,7 @@ class machine {
     set(region::parameters, mine + chunk.values);
     set(region::parameter_gradients, mine + chunk.gradients);
     set(region::transposed, mine + chunk.transposed);
-    set(region::record, mine + chunk.records.at(mb));
+    set(region::record, mine + chunk.set_for(mb).records.at(mb));
     set(region::pending, mine + chunk.pending.at(mb));
     set(region::scratch, mine + d_.rank[r].scratch);
     set(region::boundary_out, mine + chunk.boundary.at(mb));
@@ -366,8 +368,8 @@ class machine {
     if (job_.label != nullptr) fill(job_.label, d_.inputs, d_.label_bytes);
   }
 
-  void run_program(chunk_description const& chunk, program p, bases const& at, int r, int mb) {
-    program_view const& view = chunk.programs[int(p)];
+  void run_program(chunk_description const& chunk, program_set const& set, program p, bases const& at, int r, int mb) {
+    program_view const& view = set.programs[int(p)];
     host::arguments<T> a;
     a.workspace = ranks_[std::size_t(r)].memory.data() + d_.rank[r].workspace;
     a.loss = &losses_[std::size_t(mb)];
@@ -395,7 +397,7 @@ class machine {
     for_chunks_of(r, [&](chunk_description const& c, char* mine) {
       for (int i = 0; i < c.parameter_count; ++i) {
         parameter_place const& p = c.parameters[i];
-        if (p.offset >= c.updated_bytes) continue;  // shared: counted where it was first
+        if (!p.trained || p.shared) continue;
         squares_[std::size_t(p.index)] =
             calls_.sum_of_squares(p.elements(), reinterpret_cast<T const*>(mine + c.gradients + p.offset));
       }
@@ -422,11 +424,13 @@ class machine {
     if (!job_.updates || !std::isfinite(norm) || !std::isfinite(loss())) return;
     double const scale = job_.clip_norm > 0 && norm > job_.clip_norm ? job_.clip_norm / (norm + 1e-6) : 1;
     for_chunks_of(r, [&](chunk_description const& c, char* mine) {
-      calls_.update(
-          calls_.optimizer,
-          update_request<T>{reinterpret_cast<T*>(mine + c.values), reinterpret_cast<T const*>(mine + c.gradients),
-                            reinterpret_cast<T*>(mine + c.state), c.updated_bytes / long(sizeof(T)),
-                            c.decayed_bytes / long(sizeof(T)), job_.step, job_.learning_rate, scale});
+      auto const at = [&](long region, long element) { return reinterpret_cast<T*>(mine + region) + element; };
+      for (int i = 0; i < c.update_count; ++i) {
+        update_range const& u = c.updates[i];
+        calls_.update(calls_.optimizer,
+                      update_request<T>{u, at(c.values, u.begin), at(c.gradients, u.begin), at(c.state, u.state),
+                                        at(d_.rank[r].workspace, 0), job_.step, job_.learning_rate, scale});
+      }
     });
     renew_transposed(r);
   }
@@ -438,7 +442,7 @@ class machine {
   void add_tied_gradients(int r) {
     for (int i = 0; i < d_.tie_count; ++i) {
       tie const& t = d_.ties[i];
-      if (d_.chunk[t.owner_chunk].rank == r)
+      if (t.place.trained && d_.chunk[t.owner_chunk].rank == r)
         calls_.add(t.owner.elements(), tied(t.owner_chunk, d_.chunk[t.owner_chunk].gradients, t.owner),
                    tied(t.chunk, d_.chunk[t.chunk].gradients, t.place));
     }

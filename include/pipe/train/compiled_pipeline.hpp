@@ -26,6 +26,8 @@ struct compiled_pipeline {
   using schedule = option<option_family::schedule>;
   using backend = option<option_family::backend>;
   using leaves = typename M::leaves;
+  using context = update_context;
+  using tensor = tensor_update<element>;
 
   static constexpr int stages = option<option_family::stages>::value;
   static constexpr int ranks = stages / schedule::chunks_per_rank;
@@ -33,7 +35,14 @@ struct compiled_pipeline {
   static constexpr int samples = option<option_family::micro_batch_size>::value;
 
   using passes = compilation<M, stages, option<option_family::partition>, samples, int(sizeof(element)),
-                             schedule::splits_backward>;
+                             schedule::splits_backward, option<option_family::recompute>>;
+  using recompute = typename passes::recompute;
+  /// Micro-batches from this one on keep what backward reads; those before make dropped values again.
+  static constexpr int first_kept = !recompute::recomputes ? 0 : micro_batches - int(recompute::keeps_last);
+  static constexpr bool some_keep = first_kept < micro_batches, some_drop = first_kept > 0;
+  /// The programs that stage S runs; where both sets are in use, those that keep everything.
+  template <int S>
+  using programs = typename passes::template programs<S, !some_keep>;
   static constexpr int groups = passes::groups;
   static constexpr group group_at(int g) { return passes::group_at(g); }
 
@@ -47,6 +56,7 @@ struct compiled_pipeline {
       for (int u = passes::cuts[s]; u < passes::cuts[s + 1]; ++u) {
         cost[s].forward += samples * estimated_time(passes::costs[0][u]);
         cost[s].backward_input += samples * estimated_time(passes::costs[1][u]);
+        if (some_drop) cost[s].backward_input += samples * estimated_time(passes::again_costs[u]);
         cost[s].backward_weight += samples * estimated_time(passes::costs[2][u]);
       }
     }
@@ -81,22 +91,16 @@ struct compiled_pipeline {
   /// Programs and memory of stage S; offsets are from the start of the chunk until `chunks` shifts them.
   template <int S>
   static constexpr chunk_description describe_chunk() {
-    constexpr auto const& layout = passes::template layout<S>;
+    constexpr auto const& layout = programs<S>::layout;
     constexpr stage_bytes const& b = layout.bytes;
     chunk_description c;
     c.rank = rank_of(schedule::where, ranks, S);
-    c.programs[int(program::forward)] = view<S, program::forward>();
-    if constexpr (schedule::splits_backward) {
-      c.programs[int(program::backward_input)] = view<S, program::backward_input>();
-      c.programs[int(program::backward_weight)] = view<S, program::backward_weight>();
-    } else {
-      c.programs[int(program::backward)] = view<S, program::backward>();
-    }
     c.parameters = parameter_places<S>.items;
     c.parameter_count = parameter_places<S>.size();
     c.parameter_bytes = b.parameters;
-    c.decayed_bytes = b.decayed_parameters;
-    c.updated_bytes = b.updated_parameters;
+    c.trained_bytes = b.trained;
+    c.updates = updates<S>.ranges.items;
+    c.update_count = int(updates<S>.ranges.size());
     auto const take = [&](long bytes) {
       long const at = c.bytes;
       c.bytes += align_up(bytes);
@@ -106,32 +110,65 @@ struct compiled_pipeline {
       return ring{take(stride * slots), stride, slots < 1 ? 1 : slots};
     };
     c.values = take(b.parameters);
-    c.gradients = take(b.parameters);
-    c.state = take(b.updated_parameters * optimizer::states);
+    c.gradients = take(b.trained);
+    c.state = take(updates<S>.state * long(sizeof(element)));
     c.transposed = take(b.transposed);
+    c.transposed_bytes = b.transposed;
     int const in_flight = peak_in_flight(table, c.rank, S);
-    c.records = take_ring(b.record, in_flight);
-    c.pending = take_ring(b.pending, pending_slots(S));
+    long pending = 0;
+    bool rereads_result = false, rereads_gradient = false;
+    c.first_kept = first_kept;
+    auto const add_set = [&]<class Programs>(program_set& set, std::type_identity<Programs>, int most) {
+      constexpr auto const& own = Programs::layout;
+      describe_set<Programs, S>(set);
+      set.records = take_ring(own.bytes.record, in_flight < most ? in_flight : most);
+      pending = own.bytes.pending > pending ? own.bytes.pending : pending;
+      rereads_result = rereads_result || own.rereads_result;
+      rereads_gradient = rereads_gradient || own.rereads_gradient;
+    };
+    if constexpr (some_keep)
+      add_set(c.keeping, std::type_identity<typename passes::template programs<S, false>>{},
+              micro_batches - first_kept);
+    if constexpr (some_drop)
+      add_set(c.dropping, std::type_identity<typename passes::template programs<S, true>>{}, first_kept);
+    c.pending = take_ring(pending, pending_slots(S));
     if constexpr (S + 1 < stages) {
       int const slots = boundary_slots(problem, table, timeline, S).activation;
-      c.boundary = take_ring(b.boundary, layout.rereads_result && slots < in_flight ? in_flight : slots);
+      c.boundary = take_ring(b.boundary, rereads_result && slots < in_flight ? in_flight : slots);
     }
     if constexpr (S > 0) {
       int const slots = boundary_slots(problem, table, timeline, S - 1).gradient;
-      c.gradient =
-          take_ring(b.gradient, layout.rereads_gradient && slots < pending_slots(S) ? pending_slots(S) : slots);
+      c.gradient = take_ring(b.gradient, rereads_gradient && slots < pending_slots(S) ? pending_slots(S) : slots);
     }
     c.passed_values = layout.passed_values.items;
     c.passed_value_count = int(layout.passed_values.size());
-    c.passed_gradients = layout.passed_gradients.items;
-    c.passed_gradient_count = int(layout.passed_gradients.size());
-    if constexpr (S == stages - 1) c.output = passes::template resolve<S>(M::graph.loss().in[0]);
     return c;
   }
-  template <int S, program P>
+  template <class Programs, int S>
+  static constexpr void describe_set(program_set& set) {
+    set.programs[int(program::forward)] = view<Programs, program::forward>();
+    if constexpr (schedule::splits_backward) {
+      set.programs[int(program::backward_input)] = view<Programs, program::backward_input>();
+      set.programs[int(program::backward_weight)] = view<Programs, program::backward_weight>();
+    } else {
+      set.programs[int(program::backward)] = view<Programs, program::backward>();
+    }
+    set.passed_gradients = Programs::layout.passed_gradients.items;
+    set.passed_gradient_count = int(Programs::layout.passed_gradients.size());
+    if constexpr (S == stages - 1) set.output = Programs::template resolve<program::forward>(M::graph.loss().in[0]);
+  }
+  template <class Programs, program P>
   static constexpr program_view view() {
-    return {passes::template launches<S, P>.items.items, passes::template launches<S, P>.operands.items,
-            passes::template launches<S, P>.items.size()};
+    return {Programs::template launches<P>.items.items, Programs::template launches<P>.operands.items,
+            Programs::template launches<P>.items.size()};
+  }
+  template <int S>
+  static constexpr long scratch_bytes() {
+    long most = 0;
+    if constexpr (some_keep) most = passes::template programs<S, false>::layout.bytes.scratch;
+    if constexpr (some_drop)
+      if (long const n = passes::template programs<S, true>::layout.bytes.scratch; n > most) most = n;
+    return most;
   }
   template <int S>
   static constexpr auto parameter_places = [] {
@@ -140,14 +177,67 @@ struct compiled_pipeline {
     for (int i = r[0]; i < r[1]; ++i) {
       parameter const& p = M::graph.parameters[i];
       places[i - r[0]] =
-          parameter_place{i, p.rows, p.columns, passes::template layout<S>.parameters[i - r[0]],
-                          passes::backward.transposed[i] ? passes::template layout<S>.transposed[i - r[0]] : -1};
+          parameter_place{i,
+                          p.trained,
+                          p.tied_to >= 0,
+                          p.rows,
+                          p.columns,
+                          programs<S>::layout.parameters[i - r[0]],
+                          passes::backward.transposed[i] ? programs<S>::layout.transposed[i - r[0]] : -1};
     }
     return places;
   }();
 
-  static constexpr long workspace = [] {
+  /// How the optimizer walks through a stage's parameters, and how many numbers it keeps about them.
+  template <int Parameters>
+  struct update_list {
+    static_vector<update_range, Parameters> ranges;
+    long state = 0;
+  };
+  /// law: the ranges cover the trained parameters in the order in which they lie; each is one parameter that the optimizer
+  /// wants whole, or as many as are trained alike
+  template <int S>
+  static constexpr auto updates = [] {
+    constexpr auto const& layout = programs<S>::layout;
+    constexpr auto r = passes::ranges[S].parameters;
+    update_list<r[1] - r[0]> u;
+    for (int i = 0; i < r[1] - r[0]; ++i) {
+      parameter const& p = M::graph.parameters[r[0] + layout.by_offset[i]];
+      if (!p.trained || p.tied_to >= 0) break;
+      bool const whole = updates_whole<optimizer>(p.kind);
+      long const n = padded<element>(p.elements());
+      if (!u.ranges.empty() && !whole && !u.ranges.back().whole && u.ranges.back().rate_scale == p.rate_scale &&
+          u.ranges.back().decay_scale == p.decay_scale) {
+        u.ranges.back().end += n;
+        u.ranges.back().columns += n;
+      } else {
+        long const begin = u.ranges.empty() ? 0 : u.ranges.back().end;
+        u.ranges.push_back(update_range{begin, begin + n, whole ? p.rows : 1, whole ? p.columns : n, whole, 0,
+                                        p.rate_scale, p.decay_scale});
+      }
+    }
+    for (update_range& range : u.ranges) {
+      range.state = u.state;
+      u.state += padded<element>(state_elements<optimizer>(range.whole, range.rows, range.columns));
+    }
+    return u;
+  }();
+
+  template <int... S>
+  static constexpr long update_workspace(std::integer_sequence<int, S...>) {
     long most = 0;
+    auto const look = [&](auto const& u) {
+      for (update_range const& range : u.ranges) {
+        long const needed = workspace_elements<optimizer, backend, element>(range.whole, range.rows, range.columns);
+        if (needed > most) most = needed;
+      }
+    };
+    (look(updates<S>), ...);
+    return align_up(most * long(sizeof(element)));
+  }
+
+  static constexpr long workspace = [] {
+    long most = update_workspace(std::make_integer_sequence<int, stages>{});
     for (int g = 0; g < groups; ++g) {
       long const needed = align_up(backend::template workspace_bytes<element>(group_at(g), samples));
       if (needed > most) most = needed;
@@ -162,7 +252,7 @@ struct compiled_pipeline {
   template <int... S>
   static constexpr memory_map map_memory(std::integer_sequence<int, S...>) {
     memory_map m{{{describe_chunk<S>()...}}, {}};
-    constexpr long scratch[] = {passes::template layout<S>.bytes.scratch...};
+    constexpr long scratch[] = {scratch_bytes<S>()...};
     for (int r = 0; r < ranks; ++r) {
       rank_description& rank = m.rank[r];
       rank.training = table.items[r];
@@ -173,8 +263,8 @@ struct compiled_pipeline {
       for (int s = 0; s < stages; ++s) {
         chunk_description& c = m.chunks[s];
         if (c.rank != r) continue;
-        for (long* offset : {&c.values, &c.gradients, &c.state, &c.transposed, &c.records.offset, &c.pending.offset,
-                             &c.boundary.offset, &c.gradient.offset})
+        for (long* offset : {&c.values, &c.gradients, &c.state, &c.transposed, &c.keeping.records.offset,
+                             &c.dropping.records.offset, &c.pending.offset, &c.boundary.offset, &c.gradient.offset})
           *offset += rank.bytes;
         rank.bytes += c.bytes;
         if (scratch[s] > most) most = scratch[s];
@@ -268,24 +358,32 @@ struct compiled_pipeline {
       q.end_layer = passes::cuts[s + 1];
       q.in = s == 0 ? M::graph.inputs[0].form : M::graph.units[passes::cuts[s] - 1].out;
       q.out = M::graph.units[passes::cuts[s + 1] - 1].out;
-      for (int i = 0; i < c.parameter_count; ++i)
-        if (M::graph.parameters[c.parameters[i].index].tied_to < 0) q.parameters += c.parameters[i].elements();
+      for (int i = 0; i < c.parameter_count; ++i) {
+        parameter_place const& place = c.parameters[i];
+        if (place.shared) continue;
+        q.parameters += place.elements();
+        if (place.trained) q.trained += place.elements();
+      }
       for (int u = q.first_layer; u < q.end_layer; ++u) {
         q.forward_flops += samples * passes::costs[0][u].flops;
         q.backward_flops += samples * (passes::costs[1][u].flops + passes::costs[2][u].flops);
+        if (some_drop) q.recompute_flops += samples * passes::again_costs[u].flops;
       }
       q.share = double(problem.cost(s).forward + problem.cost(s).backward_input + problem.cost(s).backward_weight) /
                 double(total);
-      q.in_flight = c.records.slots;
-      q.forward_kernels = c.programs[int(program::forward)].count;
-      for (int k = 1; k < program_count; ++k) q.backward_kernels += c.programs[k].count;
-      q.parameter_bytes = q.gradient_bytes = c.parameter_bytes;
-      q.optimizer_bytes = c.updated_bytes * optimizer::states;
-      q.transposed_bytes = c.records.offset - c.transposed;
-      q.saved_bytes = c.records.bytes() + c.pending.bytes();
+      q.in_flight = peak_in_flight(table, c.rank, s);
+      program_set const& set = some_drop ? c.dropping : c.keeping;
+      q.forward_kernels = set.programs[int(program::forward)].count;
+      for (int k = 1; k < program_count; ++k) q.backward_kernels += set.programs[k].count;
+      q.parameter_bytes = c.parameter_bytes;
+      q.gradient_bytes = c.trained_bytes;
+      q.optimizer_bytes = c.transposed - c.state;
+      q.transposed_bytes = align_up(c.transposed_bytes);
+      q.saved_bytes = c.keeping.records.bytes() + c.dropping.records.bytes() + c.pending.bytes();
       q.boundary_bytes = c.boundary.bytes() + c.gradient.bytes();
       q.bytes = c.bytes;
       p.parameters += q.parameters;
+      p.trained += q.trained;
       p.step_flops += micro_batches * (q.forward_flops + q.backward_flops);
       if (q.in_flight > p.peak_in_flight) p.peak_in_flight = q.in_flight;
     }

@@ -31,9 +31,10 @@ enum class option_family : unsigned char {
   optimizer,
   backend,
   partition,
-  memory_limit
+  memory_limit,
+  recompute
 };
-inline constexpr int option_families = 10;
+inline constexpr int option_families = 11;
 
 /// The model is cut into N stages (default 1).
 template <int N>
@@ -108,6 +109,34 @@ struct Cut {
   }
 };
 
+/// Everything that backward reads is kept from forward (default).
+struct RecomputeNothing {
+  static constexpr auto family = option_family::recompute;
+  static constexpr bool recomputes = false, keeps_last = false;
+  static constexpr bool drops(op_kind) { return false; }
+};
+/// Only what enters a stage is kept; backward runs forward again. Source: Huang et al., GPipe, 2019, section 2.3.
+struct RecomputeAll {
+  static constexpr auto family = option_family::recompute;
+  static constexpr bool recomputes = true, keeps_last = false;
+  static constexpr bool drops(op_kind) { return true; }
+};
+/// The same for all micro-batches but the last, whose backward follows soon after its forward. Source: Kim et al.,
+/// torchgpipe, 2020.
+struct RecomputeAllButLast {
+  static constexpr auto family = option_family::recompute;
+  static constexpr bool recomputes = true, keeps_last = true;
+  static constexpr bool drops(op_kind) { return true; }
+};
+/// The results of these kinds of op are made again: cheap ones that take much memory. Source: Korthikanti et al.,
+/// "Reducing activation recomputation in large transformer models", 2022.
+template <op_kind... Kinds>
+struct Recompute {
+  static constexpr auto family = option_family::recompute;
+  static constexpr bool recomputes = sizeof...(Kinds) > 0, keeps_last = false;
+  static constexpr bool drops(op_kind kind) { return ((kind == Kinds) || ...); }
+};
+
 template <class B>
 concept compute_backend = requires { B::template workspace_bytes<float>(group{}, 1); };
 
@@ -141,6 +170,8 @@ struct cuts_must_ascend_and_make_as_many_stages;
 template <class... What>
 struct schedule_does_not_train;
 template <class... What>
+struct no_parameters_to_train;
+template <class... What>
 struct schedule_is_not_valid;
 template <class... What>
 struct memory_limit_is_exceeded;
@@ -165,8 +196,8 @@ struct Layers;
 /// The options of one pipeline, with defaults where none is given.
 template <class... O>
 struct option_set {
-  using all =
-      layers<O..., Stages<1>, MicroBatches<1>, MicroBatchSize<1>, OneFOneB, FP32, SGD, Host, ByCost, MemoryLimit<0>>;
+  using all = layers<O..., Stages<1>, MicroBatches<1>, MicroBatchSize<1>, OneFOneB, FP32, SGD, Host, ByCost,
+                     MemoryLimit<0>, RecomputeNothing>;
   static constexpr int given = sizeof...(O);
 
   static constexpr int first_of(option_family f, int from) {
@@ -179,7 +210,8 @@ struct option_set {
                                           option_family::optimizer,
                                           option_family::backend,
                                           option_family::partition,
-                                          option_family::memory_limit};
+                                          option_family::memory_limit,
+                                          option_family::recompute};
     for (int i = from; i < given + option_families - 1; ++i)
       if (families[i] == f) return i;
     return -1;
@@ -225,6 +257,20 @@ constexpr auto diagnose_options() {
   } else {
     return std::type_identity<nothing_wrong>{};
   }
+}
+
+/// What is wrong with training model M at all.
+template <class M>
+constexpr auto diagnose_parameters() {
+  constexpr bool any = [] {
+    for (int i = 0; i < M::graph.size.parameters; ++i)
+      if (M::graph.parameters[i].trained) return true;
+    return false;
+  }();
+  if constexpr (any)
+    return std::type_identity<nothing_wrong>{};
+  else
+    return std::type_identity<wrong::no_parameters_to_train<M>>{};
 }
 
 /// What is wrong with cutting model M as options O say.

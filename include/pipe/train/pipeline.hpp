@@ -27,7 +27,7 @@ struct parameter_view {
   bool transposed;   ///< weight files hold [columns, rows]
   int rows, columns;
   std::span<T> values;
-  std::span<T const> gradients;
+  std::span<T const> gradients;  ///< empty if it is not trained
 };
 
 /// What is wrong with a pipeline but for its memory. A wrong model has been reported by itself.
@@ -38,6 +38,8 @@ constexpr auto diagnose_pipeline() {
     return std::type_identity<nothing_wrong>{};
   else if constexpr (!is_accepted<typename decltype(diagnose_options<options>())::type>)
     return diagnose_options<options>();
+  else if constexpr (!is_accepted<typename decltype(diagnose_parameters<M>())::type>)
+    return diagnose_parameters<M>();
   else if constexpr (!is_accepted<typename decltype(diagnose_cut<M, options>())::type>)
     return diagnose_cut<M, options>();
   else
@@ -169,7 +171,7 @@ class Pipeline {
                        p.rows,
                        p.columns,
                        {at(chunk.values), n},
-                       {at(chunk.gradients), n}});
+                       {at(chunk.gradients), p.trained ? n : 0}});
       }
     }
     return all;
@@ -193,13 +195,11 @@ class Pipeline {
   }
   static void update(void const* self, update_request<element> const& r) {
     Pipeline const& p = *static_cast<Pipeline const*>(self);
-    auto const run = [&](long from, long count, bool decays) {
-      auto const c = p.settings_.optimizer.template prepare<element>(
-          update_context{r.step, r.learning_rate, r.gradient_scale, decays});
-      p.kernels_.update(c, count, r.values + from, r.gradients + from, r.state + from, r.elements);
-    };
-    run(0, r.decayed, true);
-    run(r.decayed, r.elements - r.decayed, false);
+    update_range const& range = r.range;
+    p.kernels_.update(p.settings_.optimizer,
+                      update_context{r.step, r.learning_rate * range.rate_scale, r.gradient_scale, range.decay_scale},
+                      tensor_update<element>{range.rows, range.columns, r.values, r.gradients, r.state, r.workspace},
+                      range.whole);
   }
 
   static void check_size(char const* what, std::size_t found, std::size_t expected) {

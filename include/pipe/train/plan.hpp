@@ -15,9 +15,11 @@ struct stage_plan {
   int first_layer = 0, end_layer = 0;  ///< layers [first, end) of the opened list
   shape in{}, out{};                   ///< of one sample
   long parameters = 0;                 ///< numbers
+  long trained = 0;                    ///< of them
   long forward_flops = 0, backward_flops = 0;
-  double share = 0;   ///< of the whole model's estimated time
-  int in_flight = 0;  ///< most micro-batches between forward and backward at once
+  long recompute_flops = 0;  ///< made again before backward
+  double share = 0;          ///< of the whole model's estimated time
+  int in_flight = 0;         ///< most micro-batches between forward and backward at once
   int forward_kernels = 0, backward_kernels = 0;
 
   long parameter_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0, transposed_bytes = 0;
@@ -34,7 +36,7 @@ struct plan_of {
   char const* schedule = "";
   char const* optimizer = "";
   char const* precision = "";
-  long parameters = 0;
+  long parameters = 0, trained = 0;
   long step_flops = 0;            ///< of one mini-batch, forward and backward
   int kernels = 0;                ///< distinct kernel groups: what was compiled
   double imbalance = 0;           ///< slowest stage over the mean

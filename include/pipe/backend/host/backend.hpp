@@ -22,7 +22,7 @@ struct kernels {
   using O = typename P::optimizer;
   isa runs_on = isa::portable;
   list<kernel<T>, P::groups> groups;
-  void (*update)(typename O::template coefficients<T> const&, extent, T*, T const*, T*, extent) = nullptr;
+  void (*update)(O const&, typename P::context const&, typename P::tensor const&, bool whole) = nullptr;
   double (*sum_of_squares)(extent, T const*) = nullptr;
   void (*add)(extent, T*, T const*) = nullptr;
   void (*transpose)(T const*, extent, extent, T*) = nullptr;
@@ -37,13 +37,13 @@ kernels<P> kernels_for(std::index_sequence<G...>) {
 #if PIPE_HOST_HAS_AVX
   if constexpr (Set == isa::avx512) {
     ((k.groups[int(G)] = &avx512::run<P, int(G)>), ...);
-    k.update = &avx512::update<O, T>;
+    k.update = &avx512::update<O, typename P::context, typename P::tensor>;
     k.sum_of_squares = &avx512::sum_of_squares<T>;
     k.add = &avx512::add<T>;
     k.transpose = &avx512::transpose<T>;
   } else if constexpr (Set == isa::avx2) {
     ((k.groups[int(G)] = &avx2::run<P, int(G)>), ...);
-    k.update = &avx2::update<O, T>;
+    k.update = &avx2::update<O, typename P::context, typename P::tensor>;
     k.sum_of_squares = &avx2::sum_of_squares<T>;
     k.add = &avx2::add<T>;
     k.transpose = &avx2::transpose<T>;
@@ -51,7 +51,7 @@ kernels<P> kernels_for(std::index_sequence<G...>) {
 #endif
   {
     ((k.groups[int(G)] = &portable::run<P, int(G)>), ...);
-    k.update = &portable::update<O, T>;
+    k.update = &portable::update<O, typename P::context, typename P::tensor>;
     k.sum_of_squares = &portable::sum_of_squares<T>;
     k.add = &portable::add<T>;
     k.transpose = &portable::transpose<T>;
@@ -70,6 +70,11 @@ struct HostKernels {
   template <class T>
   static constexpr long workspace_bytes(group const& g, int samples) {
     return host::workspace_bytes<T>(g, samples);
+  }
+  /// Numbers of workspace that an optimizer's product c[m, n] = a[m, k] b[k, n] needs.
+  template <class T>
+  static constexpr long contraction_elements(long m, long n, long k) {
+    return padded<T>(long(host::contraction_workspace<T>(m, n, k)) / long(sizeof(T)));
   }
   template <class P>
   static host::kernels<P> kernels() {

@@ -83,7 +83,8 @@ struct group_kernel {
     }
   }
   static void norm_parameter_gradient(args const& a) {
-    PIPE_ISA::norm_parameter_gradient<T>(rows, g.columns, a.at(g.in[0]), a.at(g.in[1]), a.at(g.in[2]), a.at(g.out[0]),
+    PIPE_ISA::norm_parameter_gradient<T>(rows, g.columns, a.at(g.in[0]), a.at(g.in[1]), a.at(g.in[2]),
+                                         g.out[0] >= 0 ? a.at(g.out[0] < 0 ? 0 : g.out[0]) : nullptr,
                                          g.out[1] >= 0 ? a.at(g.out[1] < 0 ? 0 : g.out[1]) : nullptr, a.accumulate);
   }
 

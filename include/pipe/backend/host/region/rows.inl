@@ -90,7 +90,7 @@ PIPE_ONE_COPY void norm_gradient_row(int n, bool has_mean, T const* dy, T const*
   for (; i < n; ++i) dx[i] = (dy[i] * gamma[i] - mean_g - (x[i] - mean) * rstd * mean_gx) * rstd;
 }
 
-/// dgamma[c] (+)= sum over rows of dy * xhat, dbeta[c] (+)= sum over rows of dy; rows in ascending order.
+/// dgamma[c] (+)= sum over rows of dy * xhat, dbeta[c] (+)= sum over rows of dy; rows in ascending order. Either may be null.
 template <class T>
 PIPE_ONE_COPY void norm_parameter_gradient(extent rows, int n, T const* dy, T const* x, T const* statistics, T* dgamma,
                                            T* dbeta, bool accumulate) {
@@ -102,7 +102,7 @@ PIPE_ONE_COPY void norm_parameter_gradient(extent rows, int n, T const* dy, T co
       sum_g += d * ((load(x + r * n + c) - statistics[2 * r]) * statistics[2 * r + 1]);
       sum_b += d;
     }
-    save(dgamma + c, accumulate ? load(dgamma + c) + sum_g : sum_g);
+    if (dgamma != nullptr) save(dgamma + c, accumulate ? load(dgamma + c) + sum_g : sum_g);
     if (dbeta != nullptr) save(dbeta + c, accumulate ? load(dbeta + c) + sum_b : sum_b);
   }
   for (; c < n; ++c) {
@@ -112,7 +112,7 @@ PIPE_ONE_COPY void norm_parameter_gradient(extent rows, int n, T const* dy, T co
       sum_g += d * ((x[r * n + c] - statistics[2 * r]) * statistics[2 * r + 1]);
       sum_b += d;
     }
-    dgamma[c] = accumulate ? dgamma[c] + sum_g : sum_g;
+    if (dgamma != nullptr) dgamma[c] = accumulate ? dgamma[c] + sum_g : sum_g;
     if (dbeta != nullptr) dbeta[c] = accumulate ? dbeta[c] + sum_b : sum_b;
   }
 }

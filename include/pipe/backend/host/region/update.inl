@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Kernels over the flat parameter memory of a stage: the optimizer's formula, and the norm of the gradients.
+// Kernels over the flat parameter memory of a stage: the optimizer's formula, what an optimizer of whole tensors computes
+// with, and the norm of the gradients.
 
 namespace pp::host::PIPE_ISA {
 
 /// One optimizer step on n elements, n a multiple of a cache line's: the plan aligns every parameter and fills the gaps with
-/// zeros, which stay zero. `state` is Optimizer::states arrays of n, one after the other `stride` apart.
+/// zeros, which stay zero. `state` is Optimizer::states arrays of n, one after the other.
 template <class Optimizer, class T>
-[[gnu::flatten]] void update(typename Optimizer::template coefficients<T> const& c, extent n, T* w, T const* g,
-                             T* state, extent stride) {
+[[gnu::flatten]] void update_elements(typename Optimizer::template coefficients<T> const& c, extent n, T* w, T const* g,
+                                      T* state) {
   constexpr int block = 64 / int(sizeof(T));
   T* const first = state;
-  T* const second = state + (Optimizer::states > 1 ? stride : 0);
+  T* const second = state + (Optimizer::states > 1 ? n : 0);
   for (extent i = 0; i < n; i += block) {
     PIPE_INDEPENDENT
     for (int k = 0; k < block; ++k) {
@@ -51,6 +52,47 @@ double sum_of_squares(extent n, T const* x) {
   }
   for (; i < n; ++i) total += double(x[i]) * double(x[i]);
   return total;
+}
+
+/// What an optimizer of whole tensors computes with, compiled for this region.
+struct tensor_kernels {
+  /// f(i) for every i in [0, n); f works on element i of its arrays and on no other.
+  template <class F>
+  [[gnu::always_inline]] static inline void each(extent n, F const f) {
+    constexpr int block = 16;
+    extent i = 0;
+    for (; i + block <= n; i += block) {
+      PIPE_INDEPENDENT
+      for (int k = 0; k < block; ++k) f(i + k);
+    }
+    for (; i < n; ++i) f(i);
+  }
+  template <class T>
+  static double sum_of_squares(extent n, T const* x) {
+    return PIPE_ISA::sum_of_squares(n, x);
+  }
+  /// out[c * rows + r] = in[r * columns + c]
+  template <class T>
+  static void transpose(T const* in, extent rows, extent columns, T* out) {
+    PIPE_ISA::transpose(in, rows, columns, out);
+  }
+  /// c[m, n] = a[m, k] b[k, n]; element (i, p) of a is a[i * row + p * column], b and c are dense.
+  /// workspace: Backend::contraction_elements<T>(m, n, k) numbers
+  template <class T>
+  static void contract(extent m, extent n, extent k, T const* a, extent row, extent column, T const* b, T* c,
+                       T* workspace) {
+    PIPE_ISA::contract<T>(m, n, k, strided<T const>{a, row, column}, b, n, store<T>{c, n}, workspace);
+  }
+};
+
+/// One optimizer step on a run of single elements (one row), or on a whole tensor.
+template <class Optimizer, class Context, class Tensor>
+void update(Optimizer const& o, Context const& c, Tensor const& t, bool whole) {
+  using T = std::remove_reference_t<decltype(*t.values)>;
+  if constexpr (requires { Optimizer::takes(tensor_kind::matrix); })
+    if (whole) return o.update(tensor_kernels{}, c, t);
+  if constexpr (requires { Optimizer::states; })
+    update_elements<Optimizer, T>(o.template prepare<T>(c), t.elements(), t.values, t.gradients, t.state);
 }
 
 }  // namespace pp::host::PIPE_ISA

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What parameters begin as, where a layer's own way is not wanted: PyTorch's torch.nn.init by its formulas, and GPT-2's. A
+// recipe is a function of the widths that a weight reads and makes; what is drawn from it depends on the seed only.
+#pragma once
+
+#include <concepts>
+
+#include <pipe/graph/builder.hpp>
+
+namespace pp {
+
+/// law: result * result <= x < (result + 1)^2 within rounding; 0 for x <= 0.
+constexpr float constexpr_sqrt(float x) {
+  if (!(x > 0)) return 0;
+  double r = x > 1 ? x : 1;
+  for (int i = 0; i < 64; ++i) r = 0.5 * (r + x / r);
+  return float(r);
+}
+
+template <class R>
+concept initial_recipe = requires {
+  { R::of(1, 1) } -> std::same_as<initializer>;
+};
+
+/// Uniform in +-sqrt(6 / (inputs + outputs)). Source: Glorot and Bengio, 2010; xavier_uniform_.
+struct XavierUniform {
+  static constexpr initializer of(int inputs, int outputs) {
+    return {distribution::uniform, constexpr_sqrt(6.0f / (float(inputs) + float(outputs)))};
+  }
+};
+/// Normal with deviation sqrt(2 / (inputs + outputs)). Source: the same; xavier_normal_.
+struct XavierNormal {
+  static constexpr initializer of(int inputs, int outputs) {
+    return {distribution::normal, constexpr_sqrt(2.0f / (float(inputs) + float(outputs)))};
+  }
+};
+using Xavier = XavierUniform;
+
+/// Uniform in +-sqrt(6 / inputs): keeps the size of what passes a ReLU. Source: He et al., 2015; kaiming_uniform_ with
+/// nonlinearity="relu", mode="fan_in".
+struct KaimingUniform {
+  static constexpr initializer of(int inputs, int) {
+    return {distribution::uniform, constexpr_sqrt(6.0f / float(inputs))};
+  }
+};
+/// Normal with deviation sqrt(2 / inputs). Source: the same; kaiming_normal_.
+struct KaimingNormal {
+  static constexpr initializer of(int inputs, int) {
+    return {distribution::normal, constexpr_sqrt(2.0f / float(inputs))};
+  }
+};
+using Kaiming = KaimingUniform;
+
+/// Normal with deviation Numerator/Denominator.
+template <int Numerator, int Denominator>
+  requires(Numerator >= 0 && Denominator > 0)
+struct Normal {
+  static constexpr initializer of(int, int) { return {distribution::normal, float(double(Numerator) / Denominator)}; }
+};
+/// Normal with deviation Numerator/Denominator / sqrt(2 * Depth): for the projections that add to the residual stream of a
+/// model of Depth blocks, two in each, so that their sum keeps its size. Source: Radford et al., GPT-2, 2019, section 2.3.
+template <int Numerator, int Denominator, int Depth>
+  requires(Numerator >= 0 && Denominator > 0 && Depth > 0)
+struct ScaledNormal {
+  static constexpr initializer of(int, int) {
+    return {distribution::normal, float(double(Numerator) / Denominator) / constexpr_sqrt(2.0f * float(Depth))};
+  }
+};
+struct Zeros {
+  static constexpr initializer of(int, int) { return {distribution::constant, 0}; }
+};
+
+/// An option of Linear, Attention and Embedding, and of a Group for all of them inside: weights begin as `Weights` says. Biases
+/// keep the layer's own beginning, as they do under torch.nn.init, unless a second recipe is given: `Init<Xavier, Zeros>`.
+template <initial_recipe Weights, initial_recipe... Biases>
+  requires(sizeof...(Biases) <= 1)
+struct Init {
+  static constexpr initial_rules rules = [] {
+    initial_rules r{&Weights::of, nullptr};
+    ((r.biases = &Biases::of), ...);
+    return r;
+  }();
+  static constexpr void set(parameter_scope& s) { s.initial = rules; }
+};
+/// An option of Attention: the same for its output projection, whatever an Init says for both projections.
+template <initial_recipe... Recipes>
+struct OutputInit {
+  static constexpr initial_rules output_rules = Init<Recipes...>::rules;
+};
+
+template <class O>
+concept init_option = requires { O::rules; };
+template <class O>
+concept output_init_option = requires { O::output_rules; };
+
+/// What option O makes of the rules so far.
+template <class O>
+constexpr initial_rules after_option(initial_rules so_far) {
+  if constexpr (init_option<O>) return O::rules;
+  return so_far;
+}
+template <class O>
+constexpr initial_rules after_output_option(initial_rules so_far) {
+  if constexpr (output_init_option<O>) return O::output_rules;
+  return so_far;
+}
+/// The rules of the Init, or the OutputInit, among the options; or else what is so without.
+template <class... Options>
+constexpr initial_rules initial_of(initial_rules without) {
+  ((without = after_option<Options>(without)), ...);
+  return without;
+}
+template <class... Options>
+constexpr initial_rules initial_output_of(initial_rules without) {
+  ((without = after_output_option<Options>(without)), ...);
+  return without;
+}
+
+}  // namespace pp
