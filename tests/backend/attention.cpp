@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The attention kernels on every instruction set against a naive softmax in double: the forward values, the gradients
-// (which in double agree with central differences too), odd shapes, slices of one fused matrix, shared key heads; and
-// the law that a sample's bits do not depend on its micro-batch.
+// (which in double agree with central differences too), odd shapes, slices of one fused matrix, shared key heads, turned
+// queries and keys, padding; and the law that a sample's bits do not depend on its micro-batch.
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -22,14 +23,35 @@ struct run {
   T scale;
   extent q_columns, k_columns, q_rows, k_rows;
   exact<T> q, k, v, dout, out, lse, dq, dk, dv;
+  exact<T> rotation;
+  exact<int> ids;
+  attention_extras<T> extras;
 
-  explicit run(attention_shape const& s)
+  /// `turned`: queries and keys are, by angles that are not small. `padding`: so many ids at the end of sample b are -1,
+  /// times b.
+  explicit run(attention_shape const& s, bool turned = false, int padding = 0)
       : shape(s), scale(T(1) / std::sqrt(static_cast<T>(s.head_size))), q_columns(s.heads * s.head_size),
         k_columns(s.kv_heads * s.head_size), q_rows(s.samples * s.queries), k_rows(s.samples * s.keys),
         q(q_rows * q_columns, 1), k(k_rows * k_columns, 2), v(k_rows * k_columns, 3), dout(q_rows * q_columns, 4),
         out(q_rows * q_columns), lse(q_rows * s.heads), dq(q_rows * q_columns), dk(k_rows * k_columns),
-        dv(k_rows * k_columns) {
+        dv(k_rows * k_columns), rotation(s.keys * s.head_size), ids(k_rows) {
     for (extent i = 0; i < q_rows * q_columns; ++i) q[i] *= T(4);  // so that softmax is far from uniform
+    extent const half = s.head_size / 2;
+    for (extent t = 0; t < s.keys; ++t)
+      for (extent c = 0; c < half; ++c) {
+        T const angle = T(t * (c + 1)) / T(7);
+        rotation[t * s.head_size + c] = std::cos(angle);
+        rotation[t * s.head_size + half + c] = std::sin(angle);
+      }
+    for (extent b = 0; b < s.samples; ++b)
+      for (extent t = 0; t < s.keys; ++t) ids[b * s.keys + t] = t >= s.keys - b * padding ? -1 : 3;
+    if (turned) extras.rotation = rotation.data();
+    if (padding > 0) extras.ids = ids.data();
+  }
+  extent present(extent b) const {
+    extent n = 0;
+    for (extent t = 0; t < shape.keys; ++t) n += extras.ids == nullptr || ids[b * shape.keys + t] >= 0;
+    return n;
   }
 
   template <class Kernels>
@@ -37,22 +59,49 @@ struct run {
     workspace space(attention_forward_workspace<T>(shape));
     Kernels::template attention_forward<T>(
         shape, scale, positions<T const>{q.data(), q_columns}, positions<T const>{k.data(), k_columns},
-        positions<T const>{v.data(), k_columns}, positions<T>{out.data(), q_columns}, lse.data(), space.at);
+        positions<T const>{v.data(), k_columns}, positions<T>{out.data(), q_columns}, lse.data(), space.at, extras);
   }
   template <class Kernels>
-  void backward(Kernels) {
+  void backward(Kernels, bool queries_too = true, bool keys_too = true) {
     workspace space(attention_backward_workspace<T>(shape));
     Kernels::template attention_backward<T>(
         shape, scale, positions<T const>{q.data(), q_columns}, positions<T const>{k.data(), k_columns},
         positions<T const>{v.data(), k_columns}, positions<T const>{out.data(), q_columns}, lse.data(),
-        positions<T const>{dout.data(), q_columns}, positions<T>{dq.data(), q_columns},
-        positions<T>{dk.data(), k_columns}, positions<T>{dv.data(), k_columns}, space.at);
+        positions<T const>{dout.data(), q_columns}, positions<T>{queries_too ? dq.data() : nullptr, q_columns},
+        positions<T>{keys_too ? dk.data() : nullptr, k_columns},
+        positions<T>{keys_too ? dv.data() : nullptr, k_columns}, space.at, extras);
   }
 };
 
 struct reference {
   std::vector<double> out, lse, dq, dk, dv;
 };
+
+/// Element c of one head's row, turned by the angle of position t: cosines and sines as the table has them.
+template <class T>
+double turned_element(run<T> const& given, exact<T> const& x, extent row, extent t, extent c) {
+  if (given.extras.rotation == nullptr) return static_cast<double>(x[row + c]);
+  extent const d = given.shape.head_size, half = d / 2, i = c % half;
+  double const cosine = static_cast<double>(given.rotation[t * d + i]),
+               sine = static_cast<double>(given.rotation[t * d + half + i]);
+  double const x1 = static_cast<double>(x[row + i]), x2 = static_cast<double>(x[row + half + i]);
+  return c < half ? x1 * cosine - x2 * sine : x2 * cosine + x1 * sine;
+}
+
+/// Adds `gradient` of that element to the gradients of what it was made of.
+template <class T>
+void turn_gradient(run<T> const& given, std::vector<double>& dx, extent row, extent t, extent c, double gradient) {
+  auto at = [&](extent i) -> double& { return dx[static_cast<std::size_t>(row + i)]; };
+  if (given.extras.rotation == nullptr) {
+    at(c) += gradient;
+    return;
+  }
+  extent const d = given.shape.head_size, half = d / 2, i = c % half;
+  double const cosine = static_cast<double>(given.rotation[t * d + i]),
+               sine = static_cast<double>(given.rotation[t * d + half + i]);
+  at(i) += gradient * (c < half ? cosine : sine);
+  at(half + i) += gradient * (c < half ? -sine : cosine);
+}
 
 /// Softmax attention and its gradients by their definitions, with the whole matrix of scores.
 template <class T>
@@ -66,7 +115,9 @@ reference naive(run<T> const& given) {
   for (extent b = 0; b < s.samples; ++b)
     for (extent h = 0; h < s.heads; ++h)
       for (extent t = 0; t < s.queries; ++t) {
-        extent const seen = s.causal ? t + s.keys - s.queries + 1 : s.keys, kv = h / (s.heads / s.kv_heads);
+        extent const all = s.causal ? t + s.keys - s.queries + 1 : s.keys, kv = h / (s.heads / s.kv_heads);
+        extent const seen = std::min(all, given.present(b)), place = t + s.keys - s.queries;
+        if (seen == 0) continue;
         extent const row = (b * s.queries + t) * given.q_columns + h * d;
         auto key = [&](extent j, extent c) { return (b * s.keys + j) * given.k_columns + kv * d + c; };
         std::vector<double> p(size(seen)), dp(size(seen));
@@ -74,7 +125,7 @@ reference naive(run<T> const& given) {
         for (extent j = 0; j < seen; ++j) {
           double score = 0;
           for (extent c = 0; c < d; ++c)
-            score += static_cast<double>(given.q[row + c]) * static_cast<double>(given.k[key(j, c)]);
+            score += turned_element(given, given.q, row, place, c) * turned_element(given, given.k, key(j, 0), j, c);
           sum += p[size(j)] = std::exp(score * static_cast<double>(given.scale));
         }
         r.lse[size((b * s.queries + t) * s.heads + h)] = std::log(sum);
@@ -90,8 +141,8 @@ reference naive(run<T> const& given) {
         for (extent j = 0; j < seen; ++j) {
           double const ds = p[size(j)] * (dp[size(j)] - mean) * static_cast<double>(given.scale);
           for (extent c = 0; c < d; ++c) {
-            r.dq[size(row + c)] += ds * static_cast<double>(given.k[key(j, c)]);
-            r.dk[size(key(j, c))] += ds * static_cast<double>(given.q[row + c]);
+            turn_gradient(given, r.dq, row, place, c, ds * turned_element(given, given.k, key(j, 0), j, c));
+            turn_gradient(given, r.dk, key(j, 0), j, c, ds * turned_element(given, given.q, row, place, c));
           }
         }
       }
@@ -109,14 +160,14 @@ double distance(exact<T> const& got, std::vector<double> const& wanted) {
 }
 
 template <class T>
-void check_shape(attention_shape const& shape) {
-  run<T> first(shape);
+void check_shape(attention_shape const& shape, bool turned = false, int padding = 0) {
+  run<T> first(shape, turned, padding);
   reference const wanted = naive(first);
   double const tolerance = sizeof(T) == 4 ? 2e-5 : 1e-12;
   on_every_isa([&](auto kernels) {
     CAPTURE(kernels.name, shape.samples, shape.queries, shape.keys, shape.heads, shape.kv_heads, shape.head_size,
-            shape.causal);
-    run<T> got(shape);
+            shape.causal, turned, padding);
+    run<T> got(shape, turned, padding);
     got.forward(kernels);
     CHECK(distance(got.out, wanted.out) < tolerance);
     CHECK(distance(got.lse, wanted.lse) < tolerance);
@@ -139,6 +190,50 @@ TEMPLATE_TEST_CASE("attention agrees with its definition", "", float, double) {
     check_shape<TestType>({1, 3, 290, 2, 2, 16, causal});
   }
   check_shape<TestType>({2, 150, 20, 2, 1, 16, false});  // more queries than keys
+}
+
+TEMPLATE_TEST_CASE("attention turns queries and keys by their positions", "", float, double) {
+  for (bool causal : {false, true}) {
+    for (extent positions : {1, 5, 33, 150})
+      for (extent d : {2, 6, 16, 34, 64}) check_shape<TestType>({2, positions, positions, 2, 1, d, causal}, true);
+    check_shape<TestType>({1, 20, 150, 2, 2, 8, causal}, true);
+  }
+}
+
+TEMPLATE_TEST_CASE("nobody attends to padding", "", float, double) {
+  for (bool causal : {false, true})
+    for (bool turned : {false, true}) {
+      check_shape<TestType>({4, 9, 9, 2, 1, 6, causal}, turned, 3);  // the last sample is all padding
+      check_shape<TestType>({3, 40, 40, 2, 2, 8, causal}, turned, 7);
+      check_shape<TestType>({3, 300, 300, 1, 1, 16, causal}, turned, 100);
+      check_shape<TestType>({2, 30, 270, 4, 2, 10, causal}, turned, 141);
+    }
+  check_shape<TestType>({3, 150, 20, 2, 1, 16, false}, false, 10);
+}
+
+TEST_CASE("padding is trailing: an id of -1 before others is a key") {
+  attention_shape const shape{1, 5, 5, 1, 1, 4, false};
+  run<float> plain(shape), padded(shape, false, 1);
+  padded.ids[2] = -1;
+  plain.forward(portable_kernels{});
+  padded.forward(portable_kernels{});
+  CHECK(padded.out == plain.out);
+}
+
+TEST_CASE("attention leaves out the gradients that nobody asks for") {
+  attention_shape const shape{2, 5, 7, 2, 1, 6, false};
+  on_every_isa([&](auto kernels) {
+    run<float> all(shape), queries(shape), keys(shape);
+    for (run<float>* r : {&all, &queries, &keys}) r->forward(kernels);
+    all.backward(kernels);
+    queries.backward(kernels, true, false);
+    keys.backward(kernels, false, true);
+    CHECK(queries.dq == all.dq);
+    CHECK(keys.dk == all.dk);
+    CHECK(keys.dv == all.dv);
+    CHECK(keys.dq == exact<float>(extent(keys.dq.count)));
+    CHECK(queries.dk == exact<float>(extent(keys.dk.count)));
+  });
 }
 
 TEST_CASE("attention gradients agree with central differences") {

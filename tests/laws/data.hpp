@@ -19,7 +19,8 @@ inline double uniform(std::uint64_t seed, std::uint64_t stream, std::uint64_t in
   return 2 * double(pp::unit_uniform(pp::random_block(seed, stream, index).word[0])) - 1;
 }
 
-/// A mini-batch that owns its numbers. About every fifth label of a classifier is -1: a position that does not count.
+/// A mini-batch that owns its numbers. About every fifth label of a classifier is -1: a position that does not count. Of a
+/// model with a member `pads` every second sample ends in some ids of -1, every sixth has nothing else.
 template <class Trainer>
 struct sample_batch {
   std::vector<typename Trainer::input_type> inputs;
@@ -44,6 +45,10 @@ struct sample_batch {
         else
           numbers[k].push_back(typename Trainer::element(u));
       }
+    if constexpr (requires { model::pads; }) {
+      if constexpr (model::graph.inputs[0].is_ids) pad(inputs, Trainer::inputs_per_sample);
+      for (int k = 1; k < model::graph.size.inputs; ++k) pad(ids[k], model::graph.inputs[k].form.elements());
+    }
     for (long i = 0; i < Trainer::samples * Trainer::labels_per_sample; ++i) {
       double const u = uniform(seed, 2, std::uint64_t(i));
       if constexpr (model::labels_are_ids)
@@ -51,6 +56,11 @@ struct sample_batch {
       else
         labels.push_back(typename Trainer::label_type(u));
     }
+  }
+  static void pad(std::vector<int>& tokens, long per_sample) {
+    for (long s = 1; (s + 1) * per_sample <= long(tokens.size()); s += 2)
+      for (long t = s % 6 == 3 ? 0 : per_sample - 1 - s % 3 % per_sample; t < per_sample; ++t)
+        tokens[std::size_t(s * per_sample + t)] = -1;
   }
   /// The first `samples` samples, as a batch of a trainer of the same model.
   template <class Other = Trainer>
@@ -68,12 +78,13 @@ struct sample_batch {
   }
 };
 
-/// Moves every parameter by up to `amount`, so that no bias, scale or shift keeps a special value.
+/// Moves every parameter by up to `amount`, so that no bias, scale or shift keeps a special value. Tables of positions stay.
 template <class Trainer>
 void disturb(Trainer& trainer, std::uint64_t seed, double amount) {
   using element = typename Trainer::element;
   std::uint64_t stream = 100;
   for (auto& p : trainer.parameters()) {
+    if (pp::is_table(Trainer::model::graph.parameters[p.index].initial.kind)) continue;
     for (std::size_t e = 0; e < p.values.size(); ++e)
       p.values[e] = element(float(double(p.values[e]) + amount * uniform(seed, stream, e)));
     ++stream;

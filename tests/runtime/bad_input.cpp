@@ -80,11 +80,11 @@ TEST_CASE("data that does not fit is refused by name and position", "[runtime]")
       return kept;
     };
     int kept = with(data.inputs, 7, 5);
-    CHECK_THROWS_MATCHES(trainer.step(data.view()), data_error, says("token 5 at position 7") && says("[0, 5)"));
+    CHECK_THROWS_MATCHES(trainer.step(data.view()), data_error, says("token 5 at position 7") && says("[-1, 5)"));
     CHECK_THROWS_AS(trainer.evaluate(data.view()), data_error);
     CHECK_THROWS_AS(trainer.gradients(data.view()), data_error);
-    with(data.inputs, 7, -1);
-    CHECK_THROWS_MATCHES(trainer.step(data.view()), data_error, says("token -1 at position 7"));
+    with(data.inputs, 7, -2);
+    CHECK_THROWS_MATCHES(trainer.step(data.view()), data_error, says("token -2 at position 7"));
     with(data.inputs, 7, kept);
     kept = with(data.labels, 3, 5);
     CHECK_THROWS_MATCHES(trainer.step(data.view()), data_error, says("label 5 at position 3") && says("[-1, 5)"));

@@ -19,12 +19,13 @@ struct handle {
   shape form{};
   bool is_ids = false;
   int vocabulary = 0;  // of ids
+  operand padding{};   // the ids that its rows come from, if they do: an id of -1 is no token
 };
 
 /// What a parameter is called in weight files, within its layer, and whether the file holds its transpose: PyTorch
 /// stores the weight of a Linear [outputs, inputs].
 struct file_name {
-  char const* name = "weight";
+  char const* name = "weight";  // null: weight files do not hold it
   bool transposed = false;
 };
 
@@ -239,7 +240,7 @@ class builder {
           complain(fault_kind::tied_shape_differs, shape(of.rows, of.columns), shape(rows, columns));
         return ok() ? share(tying_++) : operand{};
       }
-    observer_.parameter(sizes_.parameters, file);
+    if (file.name != nullptr) observer_.parameter(sizes_.parameters, file);
     pp::parameter p{};
     p.rows = rows;
     p.columns = columns;
@@ -251,19 +252,29 @@ class builder {
     return add_parameter(p);
   }
 
+  /// A parameter that is a table of graph/tables.hpp and is never trained.
+  constexpr operand constant_table(int rows, int columns, initializer table) {
+    parameter_scope const outer = scope_;
+    scope_.trained = false;
+    operand const p = parameter(rows, columns, table, false, {nullptr});
+    scope_ = outer;
+    return p;
+  }
+
   // ---- ops ----
 
-  /// ids[R] and table[V, C] -> [R, C]
+  /// ids[R] and table[V, C] -> [R, C]; zero for an id of -1
   constexpr handle lookup(handle ids, operand table, int vocabulary, int width) {
     shape form = ids.form;
     form.extent[form.rank++] = width;
+    ids.padding = ids.at;
     is_a(tensor_kind::table, table);
-    return push(op_kind::lookup, form, {ids.at, table}, {.inner = vocabulary});
+    return push(op_kind::lookup, ids, form, {table}, {.inner = vocabulary});
   }
   /// x[R, K] and w[K, N] -> [R, N]
   constexpr handle matmul(handle x, operand w, int columns) {
     is_a(tensor_kind::matrix, w);
-    return push(op_kind::matmul, x.form.with_columns(columns), {x.at, w}, {.inner = x.form.columns()});
+    return push(op_kind::matmul, x, x.form.with_columns(columns), {w}, {.inner = x.form.columns()});
   }
   /// x[R, K] and table[N, K] -> x table', [R, N]
   constexpr handle matmul_transposed(handle x, operand table) {
@@ -271,43 +282,52 @@ class builder {
     if (of.columns != x.form.columns())
       complain(fault_kind::tied_shape_differs, shape(of.rows, of.columns), shape(of.rows, x.form.columns()));
     operand const turned{space::parameter_transposed, table.index};
-    return push(op_kind::matmul, x.form.with_columns(of.rows), {x.at, turned}, {.inner = x.form.columns()});
+    return push(op_kind::matmul, x, x.form.with_columns(of.rows), {turned}, {.inner = x.form.columns()});
   }
-  constexpr handle bias(handle x, operand b) { return push(op_kind::bias, x.form, {x.at, b}); }
+  constexpr handle bias(handle x, operand b) { return push(op_kind::bias, x, x.form, {b}); }
   constexpr handle row_bias(handle x, operand table) {
     is_a(tensor_kind::table, table);
-    return push(op_kind::row_bias, x.form, {x.at, table});
+    return push(op_kind::row_bias, x, x.form, {table});
   }
   /// The formula of the layer being described, element by element. `reads_output`: see concept formula.
   constexpr handle map(handle x, bool reads_output) {
-    return push(op_kind::map, x.form, {x.at}, {.flag = reads_output});
+    return push(op_kind::map, x, x.form, {}, {.flag = reads_output});
   }
-  constexpr handle add(handle x, handle z) { return push(op_kind::add, x.form, {x.at, z.at}); }
+  constexpr handle add(handle x, handle z) { return push(op_kind::add, x, x.form, {z.at}); }
   /// x[R, C] and z[R, S] -> [R, C + S]
   constexpr handle concat(handle x, handle z) {
-    return push(op_kind::concat, x.form.with_columns(x.form.columns() + z.form.columns()), {x.at, z.at},
+    return push(op_kind::concat, x, x.form.with_columns(x.form.columns() + z.form.columns()), {z.at},
                 {.inner = x.form.columns()});
   }
   /// Normalises each row; beta may be absent. `has_mean`: LayerNorm, else RMSNorm.
   constexpr handle norm(handle x, operand gamma, operand beta, bool has_mean, float epsilon) {
-    handle const y = push(op_kind::norm, x.form, {x.at, gamma, beta}, {.flag = has_mean, .epsilon = epsilon});
+    handle const y = push(op_kind::norm, x, x.form, {gamma, beta}, {.flag = has_mean, .epsilon = epsilon});
     second_output(2L * x.form.rows());
     return y;
   }
   /// Softmax along each row.
-  constexpr handle softmax(handle x) { return push(op_kind::softmax, x.form, {x.at}); }
+  constexpr handle softmax(handle x) { return push(op_kind::softmax, x, x.form, {}); }
   /// x[R, 2C] -> [R, C] by the formula of the layer being described; see gated.
-  constexpr handle gate(handle x) { return push(op_kind::gate, x.form.with_columns(x.form.columns() / 2), {x.at}); }
-  /// qkv[R, 3C] -> [R, C] with `heads` heads.
-  constexpr handle attention(handle qkv, int heads, bool causal) {
-    handle const y = push(op_kind::attention, qkv.form.with_columns(qkv.form.columns() / 3), {qkv.at},
-                          {.inner = heads, .flag = causal});
+  constexpr handle gate(handle x) { return push(op_kind::gate, x, x.form.with_columns(x.form.columns() / 2), {}); }
+  /// qkv[R, C + 2K] -> [R, C]: `heads` heads, of which heads / kv_heads share keys and values. `rotation`: see RoPE.
+  /// Nobody attends to padding.
+  constexpr handle attention(handle qkv, int heads, int kv_heads, bool causal, operand rotation = operand{}) {
+    int const width = qkv.form.columns() / (heads + 2 * kv_heads) * heads;
+    handle const y = push(op_kind::attention, qkv, qkv.form.with_columns(width), {operand{}, rotation, qkv.padding},
+                          {.inner = heads, .groups = kv_heads, .flag = causal});
     second_output(long(heads) * qkv.form.rows());
+    return y;
+  }
+  /// q[R, C] and kv[S, 2K] -> [R, C]: queries of one sequence see all keys of another.
+  constexpr handle cross_attention(handle q, handle kv, int heads, int kv_heads) {
+    handle const y = push(op_kind::attention, q, q.form, {kv.at, operand{}, kv.padding},
+                          {.inner = heads, .groups = kv_heads, .keys = kv.form.rows()});
+    second_output(long(heads) * q.form.rows());
     return y;
   }
   /// A user's own layer, which brings its functions: x -> a value of shape `form`.
   constexpr handle custom(handle x, shape form, custom_operands const& with) {
-    handle const y = push(op_kind::custom, form, {x.at, with.parameter[0], with.parameter[1], with.parameter[2]},
+    handle const y = push(op_kind::custom, x, form, {with.parameter[0], with.parameter[1], with.parameter[2]},
                           {.inner = int(x.form.elements()), .amount = float(with.flops)});
     if constexpr (keeps) graph_.ops[sizes_.ops - 1].form = x.form;
     if (with.saved_per_sample > 0) second_output(with.saved_per_sample);
@@ -315,7 +335,7 @@ class builder {
   }
   /// A loss ends the model: its output is its own gradient with respect to x. `smoothing` and `z` are cross_entropy's.
   constexpr void loss(op_kind kind, handle x, float smoothing = 0, float z = 0) {
-    push(kind, x.form, {x.at, operand{space::label, 0}}, {.epsilon = z, .amount = smoothing});
+    push(kind, x, x.form, {operand{space::label, 0}}, {.epsilon = z, .amount = smoothing});
   }
 
   constexpr model_fault const& fault() const { return fault_; }
@@ -433,20 +453,21 @@ class builder {
     bool flag = false;
     float epsilon = 0, amount = 0;
   };
-  struct inputs {
-    operand a{}, b{}, c{}, d{};
+  struct further {
+    operand a{}, b{}, c{};
   };
-  constexpr handle push(op_kind kind, shape form, inputs in, details const& with = details{}) {
+  /// An op on x and further operands. If the result has as many rows as x, they stand for the same positions.
+  constexpr handle push(op_kind kind, handle x, shape form, further in, details const& with = details{}) {
     operand const out = new_value(form.elements());
     if constexpr (keeps) {
       op o{};
       o.kind = kind;
       o.unit = unit_;
       o.leaf = short(leaf_);
-      o.in[0] = in.a;
-      o.in[1] = in.b;
-      o.in[2] = in.c;
-      o.in[3] = in.d;
+      o.in[0] = x.at;
+      o.in[1] = in.a;
+      o.in[2] = in.b;
+      o.in[3] = in.c;
       o.out[0] = out;
       o.rows = form.rows();
       o.columns = form.columns();
@@ -460,7 +481,7 @@ class builder {
       graph_.ops[sizes_.ops] = o;
     }
     ++sizes_.ops;
-    return handle{out, form};
+    return handle{out, form, false, 0, form.rows() == x.form.rows() ? x.padding : operand{}};
   }
   constexpr void second_output(long elements) {
     operand const out = new_value(elements);

@@ -22,13 +22,17 @@ struct cost {
 /// read and written once, parameters left out (they are shared by all samples of a micro-batch).
 constexpr cost cost_of(op const& o) {
   long const results = long(o.rows) * o.columns;
+  // Of an attention: keys of a sample, and numbers in all its keys.
+  long const keys = o.keys > 0 ? o.keys : o.rows,
+             key_values = o.inner > 0 ? keys * (o.columns / o.inner) * o.groups : 0;
   switch (o.kind) {
     case op_kind::matmul:
     case op_kind::matmul_input_gradient:
     case op_kind::matmul_weight_gradient: return {2 * results * o.inner, 4 * (results + long(o.rows) * o.inner)};
-    // Scores and their product with V: 4 T^2 C, half of it when causal; backward has five such products instead of two.
-    case op_kind::attention: return {(o.flag ? 2 : 4) * results * o.rows + 8 * results, 16 * results};
-    case op_kind::attention_gradient: return {(o.flag ? 5 : 10) * results * o.rows + 8 * results, 32 * results};
+    // Scores and their product with V: 4 T S C, half of it when causal; backward has five such products instead of two.
+    case op_kind::attention: return {(o.flag ? 2 : 4) * results * keys + 8 * results, 8 * (results + key_values)};
+    case op_kind::attention_gradient:
+      return {(o.flag ? 5 : 10) * results * keys + 8 * results, 16 * (results + key_values)};
     case op_kind::lookup:
     case op_kind::lookup_gradient:
     case op_kind::bias:

@@ -25,6 +25,8 @@ enum class fault_kind : unsigned char {
   needs_token_ids,
   residual_changes_the_shape,
   heads_do_not_divide,
+  key_value_heads_do_not_divide,
+  rotary_head_is_odd,
   gate_width_is_odd,
   size_not_positive,
   ratio_out_of_range,
@@ -76,6 +78,10 @@ template <class... What>
 struct residual_must_keep_the_shape;
 template <class... What>
 struct heads_do_not_divide_the_width;
+template <class... What>
+struct key_value_heads_do_not_divide_the_heads;
+template <class... What>
+struct rotary_embedding_needs_an_even_head_size;
 template <class... What>
 struct gate_needs_an_even_width;
 template <class... What>
@@ -163,6 +169,10 @@ constexpr auto diagnose() {
       return std::type_identity<wrong::residual_must_keep_the_shape<at, type, expected, found>>{};
     else if constexpr (F.what == heads_do_not_divide)
       return std::type_identity<wrong::heads_do_not_divide_the_width<at, type, found>>{};
+    else if constexpr (F.what == key_value_heads_do_not_divide)
+      return std::type_identity<wrong::key_value_heads_do_not_divide_the_heads<at, type, found>>{};
+    else if constexpr (F.what == rotary_head_is_odd)
+      return std::type_identity<wrong::rotary_embedding_needs_an_even_head_size<at, type, found>>{};
     else if constexpr (F.what == gate_width_is_odd)
       return std::type_identity<wrong::gate_needs_an_even_width<at, type, found>>{};
     else if constexpr (F.what == size_not_positive)

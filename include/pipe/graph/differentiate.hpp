@@ -115,9 +115,7 @@ class differentiator {
           input(d, x);
         }
         break;
-      case op_kind::attention:
-        if (needs(x)) input(backward(op_kind::attention_gradient, o, {dy, x, o.out[0], o.out[1]}), x, 3 * o.columns);
-        break;
+      case op_kind::attention: attention_rule(o, x, dy); break;
       case op_kind::lookup: weight(op_kind::lookup_gradient, o, {dy, x}, o.in[1]); break;
       default: break;
     }
@@ -167,8 +165,25 @@ class differentiator {
     input(d, x);
   }
 
+  /// One op makes the gradients of both operands, but only those that somebody asks for.
+  constexpr void attention_rule(op const& o, operand x, operand dy) {
+    operand const kv = o.in[1], rotation = o.in[2];
+    if (!needs(x) && !needs(kv)) return;
+    bool const apart = o.keys > 0;
+    op d = backward(op_kind::attention_gradient, o, {dy, x, o.out[0], o.out[1], apart ? kv : rotation, o.in[3]});
+    int const key_width = 2 * (o.columns / o.inner) * o.groups, width = o.columns + (apart ? 0 : key_width);
+    if (needs(x)) d.out[0] = new_value(long(o.rows) * width, d.unit);
+    if (needs(kv)) d.out[1] = new_value(long(o.keys) * key_width, d.unit);
+    push(d);
+    d.columns = width;
+    contribute(d, x, d.out[0]);
+    d.rows = o.keys;
+    d.columns = key_width;
+    contribute(d, kv, d.out[1]);
+  }
+
   struct inputs {
-    operand a{}, b{}, c{}, d{};
+    operand a{}, b{}, c{}, d{}, e{}, f{};
   };
   static constexpr op backward(op_kind kind, op const& o, inputs in) {
     op d = o;
@@ -177,7 +192,8 @@ class differentiator {
     d.in[1] = in.b;
     d.in[2] = in.c;
     d.in[3] = in.d;
-    d.in[4] = d.in[5] = operand{};
+    d.in[4] = in.e;
+    d.in[5] = in.f;
     for (operand& out : d.out) out = operand{};
     return d;
   }
@@ -195,11 +211,9 @@ class differentiator {
     ++sizes_.weight_ops;
   }
   /// Adds input-gradient op d, whose result is a contribution to the gradient of x.
-  constexpr void input(op d, operand x) { input(d, x, d.columns); }
-  constexpr void input(op d, operand x, int columns) {
-    d.out[0] = new_value(long(d.rows) * columns, d.unit);
+  constexpr void input(op d, operand x) {
+    d.out[0] = new_value(long(d.rows) * d.columns, d.unit);
     push(d);
-    d.columns = columns;
     contribute(d, x, d.out[0]);
   }
   /// The gradient of x is the sum over its readers. The newest term comes first, so that the sum can join its kernel.
@@ -212,7 +226,7 @@ class differentiator {
     }
     op sum = backward(op_kind::add, o, {d, total});
     sum.flag = false;
-    sum.inner = 0;
+    sum.inner = sum.groups = sum.keys = 0;
     sum.epsilon = 0;
     sum.out[0] = new_value(long(o.rows) * o.columns, o.unit);
     push(sum);

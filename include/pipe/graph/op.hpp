@@ -21,7 +21,7 @@ enum class op_kind : unsigned char {
   norm,           // x[R, C], gamma[C], beta[C]?    -> y, statistics[R, 2]
   softmax,        // x[R, C]                        -> y          along each row
   gate,           // x[R, 2C]                       -> y[R, C]    a formula of one half times the other half
-  attention,      // qkv[R, 3C]                     -> y[R, C], lse[R, H]
+  attention,      // qkv[R, C + 2K], -, table?, ids? -> y[R, C], lse[R, H]; or q[R, C], kv[S, 2K], -, ids?
   cross_entropy,  // logits[R, V], labels[R]        -> dlogits    and adds to the step's loss
   squared_error,  // x[R, C], target[R, C]          -> dx         and adds to the step's loss
   element_loss,   // x[R, C], target[R, C]          -> dx         and adds to the step's loss: a formula
@@ -33,7 +33,7 @@ enum class op_kind : unsigned char {
   norm_gradient,          // dy, x, gamma, statistics -> dx
   softmax_gradient,       // dy, y                  -> dx
   gate_gradient,          // dy[R, C / 2], x[R, C]  -> dx[R, C]
-  attention_gradient,     // dy, qkv, y, lse        -> dqkv
+  attention_gradient,     // dy, qkv, y, lse, table?, ids? -> dqkv; or dy, q, y, lse, kv, ids? -> dq?, dkv?
   custom_input_gradient,  // dy, x, saved?, p0?, p1?, p2? -> dx
   // backward, weight gradients
   matmul_weight_gradient,   // x[R, K], dy[R, N]    -> dw[K, N]
@@ -129,7 +129,7 @@ struct op {
   int columns;    // width of the result
   int inner;      // K of a contraction, H of an attention, V of a lookup
   int groups;     // attention: heads of keys and values
-  int keys;       // attention: rows of keys and values
+  int keys;       // attention: rows of keys and values, if they are another value; slice: the first column
   bool flag;      // attention: causal; norm: has a mean (LayerNorm, not RMSNorm); map: derivative is a function of y
   float epsilon;  // norm: added to the variance; cross_entropy: factor of the squared log of the denominator
   float amount;   // cross_entropy: label smoothing; custom: FLOPs
@@ -144,12 +144,14 @@ struct value {
   short unit;     // of the op that makes it
 };
 
-enum class distribution : unsigned char { constant, uniform, normal };
+/// The last two are tables of graph/tables.hpp: such a parameter is never trained.
+enum class distribution : unsigned char { constant, uniform, normal, rotary, sinusoidal };
+constexpr bool is_table(distribution d) { return d == distribution::rotary || d == distribution::sinusoidal; }
 
 /// law: initial element e of parameter i is a function of (seed, i, e) only.
 struct initializer {
   distribution kind;
-  float scale;  // the constant; the half width; the standard deviation
+  float scale;  // the constant; the half width; the standard deviation; the base of a table's wavelengths
 };
 
 /// What an optimizer may want to know of a parameter beside its extents.

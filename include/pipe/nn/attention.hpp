@@ -13,29 +13,82 @@ namespace pp {
 struct Causal {};
 /// Every position sees every other.
 struct NotCausal {};
+/// Grouped-query attention (Ainslie et al., 2023): K heads of keys and values, each shared by Heads / K heads of queries.
+template <int K>
+struct KeyValueHeads {};
+/// Rotary position embedding (Su et al., 2021): queries and keys are turned by angles that grow with their positions, so that
+/// scores depend on distances. Halves of a head are paired, as in Hugging Face's Llama.
+template <int Base = 10000>
+struct RoPE {};
+
+/// What the options of an attention come to; 0: not said.
+struct attention_settings {
+  int kv_heads = 0, rotary_base = 0;
+  bool says_kv_heads = false, says_rotary = false, causal = true, has_bias = true;
+};
+constexpr void join(attention_settings& s, Causal) { s.causal = true; }
+constexpr void join(attention_settings& s, NotCausal) { s.causal = false; }
+constexpr void join(attention_settings& s, NoBias) { s.has_bias = false; }
+template <int K>
+constexpr void join(attention_settings& s, KeyValueHeads<K>) {
+  s.says_kv_heads = true;
+  s.kv_heads = K;
+}
+template <int Base>
+constexpr void join(attention_settings& s, RoPE<Base>) {
+  s.says_rotary = true;
+  s.rotary_base = Base;
+}
+template <class O>
+  requires(init_option<O> || output_init_option<O>)
+constexpr void join(attention_settings&, O) {}
+template <class O>
+concept attention_option = requires(attention_settings& s) { join(s, O{}); };
 
 /// y = concat_h(softmax(q_h k_h' / sqrt(d)) v_h) w_o + b_o with q, k, v = x w_qkv + b_qkv and d = C / Heads.
 ///
-/// shape:  (T, C) -> (T, C); w_qkv[C, 3C], w_o[C, C]; the T x T scores are never in memory
-/// options: Causal (default) or NotCausal; NoBias; Init<...>, OutputInit<...>
-template <int Heads, class... Options>
-  requires((std::same_as<Options, NoBias> || std::same_as<Options, Causal> || std::same_as<Options, NotCausal> ||
-            init_option<Options> || output_init_option<Options>) &&
-           ...)
+/// shape:  (T, C) -> (T, C); w_qkv[C, C + 2 K d], w_o[C, C]; the T x T scores are never in memory
+/// options: Causal (default) or NotCausal; NoBias; KeyValueHeads<K> (default: K = Heads); RoPE<>; Init<...>,
+///         OutputInit<...>
+/// law:    trailing positions whose token id is -1 are seen by nobody
+template <int Heads, attention_option... Options>
 struct Attention {
-  static constexpr bool causal = !(std::same_as<Options, NotCausal> || ...);
-  static constexpr bool has_bias = !(std::same_as<Options, NoBias> || ...);
+  static constexpr attention_settings settings = [] {
+    attention_settings s;
+    (join(s, Options{}), ...);
+    if (!s.says_kv_heads) s.kv_heads = Heads;
+    return s;
+  }();
 
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    if (!b.needs_numbers() || !b.needs_positive(Heads)) return;
-    int const width = b.current().form.columns();
-    if (width % Heads != 0) b.complain(fault_kind::heads_do_not_divide, shape(Heads), shape(width));
-    if (!b.ok()) return;
+    if (!b.needs_numbers() || !fits(b)) return;
+    shape const form = b.current().form;
+    int const head_size = form.columns() / Heads;
     initial_rules const start = initial_of<Options...>(b.scope().initial);
-    handle const qkv = affine(b, b.current(), 3 * width, has_bias, start, {"in_proj_weight", "in_proj_bias"});
-    b.set(affine(b, b.attention(qkv, Heads, causal), width, has_bias, initial_output_of<Options...>(start),
-                 {"out_proj.weight", "out_proj.bias"}));
+    handle const qkv = affine(b, b.current(), form.columns() + 2 * settings.kv_heads * head_size, settings.has_bias,
+                              start, {"in_proj_weight", "in_proj_bias"});
+    operand rotation{};
+    if (settings.says_rotary)
+      rotation =
+          b.constant_table(form.rows(), head_size, {distribution::rotary, static_cast<float>(settings.rotary_base)});
+    b.set(affine(b, b.attention(qkv, Heads, settings.kv_heads, settings.causal, rotation), form.columns(),
+                 settings.has_bias, initial_output_of<Options...>(start), {"out_proj.weight", "out_proj.bias"}));
+  }
+
+ private:
+  template <class Builder>
+  static constexpr bool fits(Builder& b) {
+    int const width = b.current().form.columns();
+    if (!b.needs_positive(Heads) || !b.needs_positive(settings.kv_heads)) return false;
+    if (settings.says_rotary && !b.needs_positive(settings.rotary_base)) return false;
+    if (width % Heads != 0)
+      b.complain(fault_kind::heads_do_not_divide, shape(Heads), shape(width));
+    else if (Heads % settings.kv_heads != 0)
+      b.complain(fault_kind::key_value_heads_do_not_divide, shape(Heads), shape(settings.kv_heads));
+    else if (settings.says_rotary && width / Heads % 2 != 0)
+      b.complain(fault_kind::rotary_head_is_odd, shape{}, shape(width / Heads));
+    return b.ok();
   }
 };
 

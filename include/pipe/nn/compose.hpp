@@ -44,6 +44,8 @@ struct Flatten {
     if (!b.needs_numbers()) return;
     handle x = b.current();
     x.form = shape(x.form.elements());
+    x.padding = operand{};
+    x.padding = operand{};
     b.set(x);
   }
 };

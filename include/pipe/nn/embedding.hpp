@@ -42,4 +42,14 @@ struct Positions {
   }
 };
 
+/// y[t] = x[t] + sines and cosines of t at wavelengths from 2 pi to 20000 pi (Vaswani et al., 2017): not trained.
+struct SinusoidalPositions {
+  template <class Builder>
+  static constexpr void describe(Builder& b) {
+    if (!b.needs_numbers()) return;
+    shape const form = b.current().form;
+    b.set(b.row_bias(b.current(), b.constant_table(form.rows(), form.columns(), {distribution::sinusoidal, 10000})));
+  }
+};
+
 }  // namespace pp

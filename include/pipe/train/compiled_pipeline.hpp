@@ -360,7 +360,7 @@ struct compiled_pipeline {
       q.out = M::graph.units[passes::cuts[s + 1] - 1].out;
       for (int i = 0; i < c.parameter_count; ++i) {
         parameter_place const& place = c.parameters[i];
-        if (place.shared) continue;
+        if (place.shared || is_table(M::graph.parameters[place.index].initial.kind)) continue;
         q.parameters += place.elements();
         if (place.trained) q.trained += place.elements();
       }

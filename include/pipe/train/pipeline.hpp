@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <pipe/base/philox.hpp>
+#include <pipe/graph/tables.hpp>
 #include <pipe/runtime/machine.hpp>
 #include <pipe/train/compiled_pipeline.hpp>
 #include <pipe/train/inputs.hpp>
@@ -152,27 +153,11 @@ class Pipeline {
     machine_.run(j);
   }
 
-  /// All parameters in model order, shared ones once. After writing to them call parameters_changed().
+  /// All parameters in model order, shared ones once, constant tables not at all. After writing to them call parameters_changed().
   std::vector<parameter_view<element>> parameters() {
     std::vector<parameter_view<element>> all;
-    for (int c = 0; c < compiled::stages; ++c) {
-      chunk_description const& chunk = compiled::memory.chunks[c];
-      for (int i = 0; i < chunk.parameter_count; ++i) {
-        parameter_place const& p = chunk.parameters[i];
-        if (M::graph.parameters[p.index].tied_to >= 0) continue;
-        auto const at = [&](long region) { return reinterpret_cast<element*>(machine_.memory(c) + region + p.offset); };
-        std::size_t const n = std::size_t(p.elements());
-        parameter_name const& file = parameter_names<M>()[std::size_t(p.index)];
-        all.push_back({p.index,
-                       M::graph.parameters[p.index].unit,
-                       file.name,
-                       file.transposed,
-                       p.rows,
-                       p.columns,
-                       {at(chunk.values), n},
-                       {at(chunk.gradients), p.trained ? n : 0}});
-      }
-    }
+    for (parameter_view<element>& p : every_parameter())
+      if (!is_table(M::graph.parameters[p.index].initial.kind)) all.push_back(std::move(p));
     return all;
   }
   void parameters_changed() { machine_.parameters_changed(); }
@@ -236,7 +221,7 @@ class Pipeline {
     }();
     std::string const name = I == 0 ? "inputs" : "input \"" + std::string(input_name<M, I>()) + "\"";
     check_size(name.c_str(), values.size(), n * std::size_t(in.form.elements()));
-    if constexpr (in.is_ids) check_ids("token", values, 0, in.vocabulary);
+    if constexpr (in.is_ids) check_ids("token", values, -1, in.vocabulary);
     j.input[I] = values.data();
   }
 
@@ -272,17 +257,41 @@ class Pipeline {
     throw not_finite(which + "the loss or the gradient norm is not a finite number");
   }
 
+  std::vector<parameter_view<element>> every_parameter() {
+    std::vector<parameter_view<element>> all;
+    for (int c = 0; c < compiled::stages; ++c) {
+      chunk_description const& chunk = compiled::memory.chunks[c];
+      for (int i = 0; i < chunk.parameter_count; ++i) {
+        parameter_place const& p = chunk.parameters[i];
+        if (p.shared) continue;
+        auto const at = [&](long region) { return reinterpret_cast<element*>(machine_.memory(c) + region + p.offset); };
+        std::size_t const n = std::size_t(p.elements());
+        parameter_name const& file = parameter_names<M>()[std::size_t(p.index)];
+        all.push_back({p.index,
+                       M::graph.parameters[p.index].unit,
+                       file.name,
+                       file.transposed,
+                       p.rows,
+                       p.columns,
+                       {at(chunk.values), n},
+                       {at(chunk.gradients), p.trained ? n : 0}});
+      }
+    }
+    return all;
+  }
+
   void initialize() {
-    for (parameter_view<element>& p : parameters()) {
+    for (parameter_view<element>& p : every_parameter()) {
       initializer const how = M::graph.parameters[p.index].initial;
-      for (std::size_t e = 0; e < p.values.size(); ++e) p.values[e] = draw(how, std::uint64_t(p.index), e);
+      for (std::size_t e = 0; e < p.values.size(); ++e) p.values[e] = draw(how, p, e);
     }
     parameters_changed();
   }
   /// law: a function of (seed, parameter, element) only
-  element draw(initializer how, std::uint64_t parameter, std::uint64_t e) const {
+  element draw(initializer how, parameter_view<element> const& p, std::uint64_t e) const {
     if (how.kind == distribution::constant) return element(how.scale);
-    philox_block const bits = random_block(settings_.seed, parameter, e);
+    if (is_table(how.kind)) return element(table_entry(how, p.columns, long(e) / p.columns, int(long(e) % p.columns)));
+    philox_block const bits = random_block(settings_.seed, std::uint64_t(p.index), e);
     float const u = unit_uniform(bits.word[0]);
     if (how.kind == distribution::uniform) return element(how.scale * (2 * u - 1));
     double const radius = std::sqrt(-2 * std::log(double(u)));  // Box and Muller, 1958

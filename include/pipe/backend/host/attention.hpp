@@ -8,6 +8,7 @@
 #include <cstddef>
 
 #include <pipe/backend/host/isa.hpp>
+#include <pipe/passes/group.hpp>
 
 namespace pp::host {
 
@@ -25,6 +26,11 @@ struct attention_shape {
   bool causal;
 };
 
+/// The shape of group g, an attention or its gradient, on `samples` samples.
+constexpr attention_shape attention_shape_of(group const& g, int samples) {
+  return {samples, g.rows, g.keys > 0 ? g.keys : g.rows, g.inner, g.groups, g.columns / g.inner, g.flag};
+}
+
 /// A matrix of positions: position t of sample b is row b * T + t at data + row * stride, head h its elements
 /// [h * d, (h + 1) * d). Queries, keys and values may be three slices of one matrix.
 template <class T>
@@ -32,6 +38,22 @@ struct positions {
   T* data;
   extent stride;
 };
+
+/// What the kernels take beside queries, keys and values; each may be absent.
+template <class T>
+struct attention_extras {
+  T const* rotation =
+      nullptr;               ///< [S, d]: cosines and sines that turn queries and keys by their positions; see turn_rows
+  int const* ids = nullptr;  ///< [B, S]: a sample's trailing ids of -1 are no tokens, so nobody attends to them
+};
+
+/// How many of a sample's keys are there.
+inline extent present_keys(attention_shape const& shape, int const* ids, extent sample) {
+  extent n = shape.keys;
+  if (ids != nullptr)
+    while (n > 0 && ids[sample * shape.keys + n - 1] < 0) --n;
+  return n;
+}
 
 /// The scores of query_block x key_block positions exist at a time, in L1 cache.
 inline constexpr extent query_block = 32;
@@ -60,7 +82,7 @@ struct attention_parts {
 template <class T>
 constexpr std::size_t attention_forward_workspace(attention_shape const& shape) {
   attention_parts<T> const part(shape);
-  return static_cast<std::size_t>(part.transposed + part.key_rows + part.query_rows + part.scores +
+  return static_cast<std::size_t>(part.transposed + part.key_rows + 2 * part.query_rows + part.scores +
                                   2 * part.per_query) *
          sizeof(T);
 }

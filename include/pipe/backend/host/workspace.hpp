@@ -24,7 +24,7 @@ constexpr long workspace_bytes(group const& g, int samples) {
     case op_kind::matmul_weight_gradient: return long(contraction_workspace<T>(g.inner, g.columns, rows));
     case op_kind::attention:
     case op_kind::attention_gradient: {
-      attention_shape const s{samples, g.rows, g.rows, g.inner, g.inner, g.columns / g.inner, g.flag};
+      attention_shape const s = attention_shape_of(g, samples);
       return long(g.anchor == op_kind::attention ? attention_forward_workspace<T>(s)
                                                  : attention_backward_workspace<T>(s));
     }

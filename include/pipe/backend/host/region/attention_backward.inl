@@ -5,9 +5,10 @@
 
 namespace pp::host::PIPE_ISA {
 
-/// to[r, 0 .. d) = from[r, 0 .. d)
+/// to[r, 0 .. d) = from[r, 0 .. d), turned back if there is a rotation.
 template <class T>
-void write_rows(T const* from, extent padded, extent rows, extent d, T* to, extent stride) {
+void write_rows(T const* from, extent padded, extent rows, extent d, T const* rotation, T* to, extent stride) {
+  if (rotation != nullptr) return turn_rows<true>(from, padded, rows, d, rotation, d, to, stride);
   for (extent r = 0; r < rows; ++r) scale_row(from + r * padded, d, T(1), to + r * stride);
 }
 
@@ -43,7 +44,7 @@ void softmax_slopes(T* score, T* slope, extent visible, extent columns, T scale,
   }
 }
 
-/// dq, dk, dv (overwritten) from dout and what the forward pass read and wrote.
+/// dq, dk, dv (overwritten; dq alone, or dk with dv, may be absent) from dout and what the forward pass read and wrote.
 ///
 /// shape:     q, out, dout, dq: [B * T, H * d]; k, v, dk, dv: [B * S, KV * d]; lse: [B * T, H], dense. scale > 0
 /// law:       a fixed order: heads of a group ascending, then queries ascending; does not depend on B
@@ -52,7 +53,7 @@ template <class T>
 PIPE_ONE_COPY void attention_backward(attention_shape const& shape, T scale, positions<T const> q, positions<T const> k,
                                       positions<T const> v, positions<T const> out, T const* lse,
                                       positions<T const> dout, positions<T> dq, positions<T> dk, positions<T> dv,
-                                      void* workspace) {
+                                      void* workspace, attention_extras<T> const& with = attention_extras<T>{}) {
   extent const d = shape.head_size, group = shape.heads / shape.kv_heads, padded = round_up(d, lanes<T>);
   extent const vectors = padded / lanes<T>;
   attention_parts<T> const part(shape);
@@ -69,13 +70,20 @@ PIPE_ONE_COPY void attention_backward(attention_shape const& shape, T scale, pos
   T* const slopes = space.take(part.scores);
   T* const mean = space.take(part.per_query);
 
-  for (extent b = 0; b < shape.samples; ++b)
+  for (extent b = 0; b < shape.samples; ++b) {
+    extent const present = present_keys(shape, with.ids, b);
     for (extent h = 0; h < shape.heads; ++h) {
       extent const key_row = b * shape.keys, at = h / group * d;
       if (h % group == 0) {
-        transpose_blocks(k.data + key_row * k.stride + at, k.stride, shape.keys, d, keys_t);
+        T const* const key = k.data + key_row * k.stride + at;
+        if (with.rotation != nullptr) {
+          turn_rows<false>(key, k.stride, shape.keys, d, with.rotation, padded, keys, padded);
+          transpose_blocks(keys, padded, shape.keys, d, keys_t);
+        } else {
+          transpose_blocks(key, k.stride, shape.keys, d, keys_t);
+          pack_panel(key, k.stride, shape.keys, d, padded, keys);
+        }
         transpose_blocks(v.data + key_row * v.stride + at, v.stride, shape.keys, d, values_t);
-        pack_panel(k.data + key_row * k.stride + at, k.stride, shape.keys, d, padded, keys);
         for (extent c = 0; c < shape.keys * padded; c += lanes<T>) {
           save(key_sums + c, vec<T>{});
           save(value_sums + c, vec<T>{});
@@ -84,19 +92,24 @@ PIPE_ONE_COPY void attention_backward(attention_shape const& shape, T scale, pos
       for (extent t0 = 0; t0 < shape.queries; t0 += query_block) {
         extent const rows = shape.queries - t0 < query_block ? shape.queries - t0 : query_block;
         extent const first_row = b * shape.queries + t0;
-        pack_panel(q.data + first_row * q.stride + h * d, q.stride, rows, d, padded, query);
+        T const* const rotation =
+            with.rotation != nullptr ? with.rotation + (t0 + shape.keys - shape.queries) * d : nullptr;
+        if (rotation != nullptr)
+          turn_rows<false>(q.data + first_row * q.stride + h * d, q.stride, rows, d, rotation, padded, query, padded);
+        else
+          pack_panel(q.data + first_row * q.stride + h * d, q.stride, rows, d, padded, query);
         pack_panel(dout.data + first_row * dout.stride + h * d, dout.stride, rows, d, padded, slope_out);
         for (extent r = 0; r < rows; ++r) {
           // The mean slope of a row of probabilities: sum of p * dp, which is out * dout.
           mean[r] = dot(out.data + (first_row + r) * out.stride + h * d, slope_out + r * padded, d);
         }
-        extent const seen = visible_keys(shape, t0 + rows - 1, 0);
+        extent const seen = visible_keys(shape, present, t0 + rows - 1, 0);
         for (extent s0 = 0; s0 < seen; s0 += key_block) {
           extent const count = shape.keys - s0 < key_block ? shape.keys - s0 : key_block;
           int high = 0;
           for (extent i = 0; i < rows; i += high) {
             high = next_tile_rows(rows - i);
-            extent depth = visible_keys(shape, t0 + i + high - 1, s0);
+            extent depth = visible_keys(shape, present, t0 + i + high - 1, s0);
             if (depth > count) depth = count;
             if (depth == 0) continue;
             extent const columns = round_up(depth, column_step<T>);
@@ -107,14 +120,14 @@ PIPE_ONE_COPY void attention_backward(attention_shape const& shape, T scale, pos
             multiply_block<T>(high, columns / lanes<T>, d, {slope_out + i * padded, padded, 1}, values_t + s0 * d,
                               key_block, slope, key_block, false);
             for (extent r = i; r < i + high; ++r) {
-              extent const visible = visible_keys(shape, t0 + r, s0);
+              extent const visible = visible_keys(shape, present, t0 + r, s0);
               softmax_slopes(scores + r * key_block, slopes + r * key_block, visible < count ? visible : count, columns,
                              scale, lse[(first_row + r) * shape.heads + h], mean[r]);
             }
             multiply_block<T>(high, vectors, depth, {slope, key_block, 1}, keys + s0 * padded, padded,
                               query_sums + i * padded, padded, s0 != 0);
           }
-          extent const last = visible_keys(shape, t0 + rows - 1, s0);
+          extent const last = visible_keys(shape, present, t0 + rows - 1, s0);
           for (extent s = 0; s < count && s < last; s += high) {
             high = next_tile_rows(count - s);
             // The first query of the block that sees key s0 + s.
@@ -127,13 +140,16 @@ PIPE_ONE_COPY void attention_backward(attention_shape const& shape, T scale, pos
                               key_sums + from, padded, true);
           }
         }
-        write_rows(query_sums, padded, rows, d, dq.data + first_row * dq.stride + h * d, dq.stride);
+        if (seen == 0) std::memset(query_sums, 0, sizeof(T) * static_cast<std::size_t>(rows * padded));
+        if (dq.data != nullptr)
+          write_rows(query_sums, padded, rows, d, rotation, dq.data + first_row * dq.stride + h * d, dq.stride);
       }
-      if ((h + 1) % group == 0) {
-        write_rows(key_sums, padded, shape.keys, d, dk.data + key_row * dk.stride + at, dk.stride);
-        write_rows(value_sums, padded, shape.keys, d, dv.data + key_row * dv.stride + at, dv.stride);
+      if ((h + 1) % group == 0 && dk.data != nullptr) {
+        write_rows(key_sums, padded, shape.keys, d, with.rotation, dk.data + key_row * dk.stride + at, dk.stride);
+        write_rows<T>(value_sums, padded, shape.keys, d, nullptr, dv.data + key_row * dv.stride + at, dv.stride);
       }
     }
+  }
 }
 
 }  // namespace pp::host::PIPE_ISA

@@ -49,10 +49,36 @@ void transpose_blocks(T const* from, extent stride, extent keys, extent d, T* to
   }
 }
 
-/// Keys that a query sees of those from key s on.
-inline extent visible_keys(attention_shape const& shape, extent query, extent s) {
-  extent const all = shape.causal ? query + shape.keys - shape.queries + 1 : shape.keys;
+/// Keys that a query sees of those from key s on, where the first `present` are there.
+inline extent visible_keys(attention_shape const& shape, extent present, extent query, extent s) {
+  extent all = shape.causal ? query + shape.keys - shape.queries + 1 : shape.keys;
+  if (all > present) all = present;
   return all < s ? 0 : all - s;
+}
+
+/// Turns `rows` rows of one head by the angles of their positions, back if `Back`; zero from d up to `padded`. The halves
+/// x1, x2 of a row become x1 cos - x2 sin and x2 cos + x1 sin; a row of `rotation` holds d / 2 cosines and d / 2 sines.
+///
+/// source: Su et al., RoFormer, 2021; the pairing of Hugging Face's Llama
+template <bool Back, class T>
+void turn_rows(T const* from, extent stride, extent rows, extent d, T const* rotation, extent padded, T* to,
+               extent to_stride) {
+  extent const half = d / 2;
+  for (extent r = 0; r < rows; ++r, from += stride, rotation += d, to += to_stride) {
+    T const *const cosine = rotation, *const sine = rotation + half;
+    extent c = 0;
+    for (; c + lanes<T> <= half; c += lanes<T>) {
+      vec<T> const x1 = load(from + c), x2 = load(from + half + c), s = Back ? -load(sine + c) : load(sine + c);
+      save(to + c, x1 * load(cosine + c) - x2 * s);
+      save(to + half + c, x2 * load(cosine + c) + x1 * s);
+    }
+    for (; c < half; ++c) {
+      T const x1 = from[c], x2 = from[half + c], s = Back ? -sine[c] : sine[c];
+      to[c] = x1 * cosine[c] - x2 * s;
+      to[half + c] = x2 * cosine[c] + x1 * s;
+    }
+    for (c = d; c < padded; ++c) to[c] = T(0);
+  }
 }
 
 /// x[c] = e^(x[c] * scale - shift) for one vector.

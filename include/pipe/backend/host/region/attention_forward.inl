@@ -57,11 +57,13 @@ void softmax_row(T* score, extent visible, extent columns, T scale, bool first, 
 /// out = softmax(scale * Q K^T) V, head by head; lse = the log of each softmax's denominator, for the backward pass.
 ///
 /// shape:     q, out: [B * T, H * d]; k, v: [B * S, KV * d]; lse: [B * T, H], dense. scale > 0
-/// law:       a sample's and head's result does not depend on B or the other heads. A NaN score makes its row NaN.
+/// law:       a sample's and head's result does not depend on B or the other heads. A NaN score makes its row NaN. A
+///            sample without keys gives out = 0 and lse = 0.
 /// workspace: attention_forward_workspace<T>(shape) bytes
 template <class T>
 PIPE_ONE_COPY void attention_forward(attention_shape const& shape, T scale, positions<T const> q, positions<T const> k,
-                                     positions<T const> v, positions<T> out, T* lse, void* workspace) {
+                                     positions<T const> v, positions<T> out, T* lse, void* workspace,
+                                     attention_extras<T> const& with = attention_extras<T>{}) {
   extent const d = shape.head_size, group = shape.heads / shape.kv_heads, padded = round_up(d, lanes<T>);
   attention_parts<T> const part(shape);
   carver<T> space{static_cast<T*>(workspace)};
@@ -69,36 +71,51 @@ PIPE_ONE_COPY void attention_forward(attention_shape const& shape, T scale, posi
   T* const values = space.take(part.key_rows);
   T* const scores = space.take(part.scores);
   T* const sums = space.take(part.query_rows);
+  T* const turned = space.take(part.query_rows);
   T* const largest = space.take(part.per_query);
   T* const sum = space.take(part.per_query);
   softmax_rows<T> const state{sums, padded, largest, sum};
 
-  for (extent b = 0; b < shape.samples; ++b)
+  for (extent b = 0; b < shape.samples; ++b) {
+    extent const present = present_keys(shape, with.ids, b);
     for (extent h = 0; h < shape.heads; ++h) {
       if (h % group == 0) {
         extent const at = h / group * d;
-        transpose_blocks(k.data + b * shape.keys * k.stride + at, k.stride, shape.keys, d, keys);
+        T const* const key = k.data + b * shape.keys * k.stride + at;
+        if (with.rotation != nullptr) {
+          turn_rows<false>(key, k.stride, shape.keys, d, with.rotation, d, values, padded);
+          transpose_blocks(values, padded, shape.keys, d, keys);
+        } else {
+          transpose_blocks(key, k.stride, shape.keys, d, keys);
+        }
         pack_panel(v.data + b * shape.keys * v.stride + at, v.stride, shape.keys, d, padded, values);
       }
       for (extent t0 = 0; t0 < shape.queries; t0 += query_block) {
         extent const rows = shape.queries - t0 < query_block ? shape.queries - t0 : query_block;
         extent const first_row = b * shape.queries + t0;
-        T const* const query = q.data + first_row * q.stride + h * d;
-        extent const seen = visible_keys(shape, t0 + rows - 1, 0);
+        T const* query = q.data + first_row * q.stride + h * d;
+        extent query_stride = q.stride;
+        if (with.rotation != nullptr) {
+          turn_rows<false>(query, q.stride, rows, d, with.rotation + (t0 + shape.keys - shape.queries) * d, d, turned,
+                           padded);
+          query = turned;
+          query_stride = padded;
+        }
+        extent const seen = visible_keys(shape, present, t0 + rows - 1, 0);
         for (extent s0 = 0; s0 < seen; s0 += key_block) {
           extent const count = shape.keys - s0 < key_block ? shape.keys - s0 : key_block;
           int high = 0;
           for (extent i = 0; i < rows; i += high) {
             high = next_tile_rows(rows - i);
-            extent depth = visible_keys(shape, t0 + i + high - 1, s0);
+            extent depth = visible_keys(shape, present, t0 + i + high - 1, s0);
             if (depth > count) depth = count;
             extent const columns = round_up(depth, column_step<T>);
             T* const score = scores + i * key_block;
             if (depth > 0)
-              multiply_block<T>(high, columns / lanes<T>, d, {query + i * q.stride, q.stride, 1}, keys + s0 * d,
+              multiply_block<T>(high, columns / lanes<T>, d, {query + i * query_stride, query_stride, 1}, keys + s0 * d,
                                 key_block, score, key_block, false);
             for (extent r = i; depth > 0 && r < i + high; ++r) {
-              extent const visible = visible_keys(shape, t0 + r, s0);
+              extent const visible = visible_keys(shape, present, t0 + r, s0);
               softmax_row(scores + r * key_block, visible < count ? visible : count, columns, scale, s0 == 0, state, r);
             }
             if (depth > 0)
@@ -111,11 +128,16 @@ PIPE_ONE_COPY void attention_forward(attention_shape const& shape, T scale, posi
           sum[r] = T(1) / sum[r];
         }
         for (extent r = 0; r < rows; ++r) {
-          scale_row(sums + r * padded, d, sum[r], out.data + (first_row + r) * out.stride + h * d);
-          lse[(first_row + r) * shape.heads + h] = largest[r];
+          T* const result = out.data + (first_row + r) * out.stride + h * d;
+          if (present == 0)
+            std::memset(result, 0, sizeof(T) * static_cast<std::size_t>(d));
+          else
+            scale_row(sums + r * padded, d, sum[r], result);
+          lse[(first_row + r) * shape.heads + h] = present == 0 ? T(0) : largest[r];
         }
       }
     }
+  }
 }
 
 }  // namespace pp::host::PIPE_ISA

@@ -14,7 +14,12 @@ struct group_kernel {
   static constexpr extent rows = extent(g.rows) * P::samples;
 
   static void lookup(args const& a) {
-    for (extent r = 0; r < rows; ++r) finish_row<P, G>(a, r, a.at(g.in[1]) + extent(a.ids(g.in[0])[r]) * g.columns);
+    T* const nothing = static_cast<T*>(a.workspace);  // what an id of -1 stands for
+    std::memset(nothing, 0, sizeof(T) * std::size_t(g.columns));
+    for (extent r = 0; r < rows; ++r) {
+      extent const id = a.ids(g.in[0])[r];
+      finish_row<P, G>(a, r, id < 0 ? nothing : a.at(g.in[1]) + id * g.columns);
+    }
   }
 
   static void matmul(args const& a) {
@@ -130,25 +135,40 @@ struct group_kernel {
     }
   }
 
-  static constexpr extent head_size = g.anchor == op_kind::attention || g.anchor == op_kind::attention_gradient
-                                          ? g.columns / (g.inner > 0 ? g.inner : 1)
-                                          : 1;
-  static constexpr attention_shape attends{P::samples, g.rows, g.rows, g.inner, g.inner, head_size, g.flag};
-  static T scale() { return reciprocal_sqrt(T(head_size)); }
+  /// Queries, keys and values, or their gradients: slices of one matrix, or those of keys and values of another.
+  template <class U>
+  struct attention_slices {
+    positions<U> q, k, v;
+  };
+  template <class U>
+  static attention_slices<U> slices(U* from, U* keys_from) {
+    constexpr extent width = g.columns, key_width = g.columns / g.inner * g.groups, fused = width + 2 * key_width;
+    if constexpr (g.keys == 0)
+      return {{from, fused}, {from + width, fused}, {from + width + key_width, fused}};
+    else
+      return {{from, width},
+              {keys_from, 2 * key_width},
+              {keys_from == nullptr ? nullptr : keys_from + key_width, 2 * key_width}};
+  }
+  static T* maybe(args const& a, int slot) { return slot < 0 ? nullptr : a.at(slot); }
+  static attention_extras<T> extras(args const& a, int rotation, int ids) {
+    return {maybe(a, rotation), ids < 0 ? nullptr : a.ids(ids)};
+  }
 
   static void attention(args const& a) {
-    T const* const qkv = a.at(g.in[0]);
-    extent const stride = 3 * g.columns;
-    attention_forward<T>(attends, scale(), {qkv, stride}, {qkv + g.columns, stride}, {qkv + 2 * g.columns, stride},
-                         {a.at(g.out[0]), g.columns}, a.at(g.out[1]), a.workspace);
+    constexpr attention_shape shape = attention_shape_of(g, P::samples);
+    attention_slices<T const> const x = slices<T const>(a.at(g.in[0]), maybe(a, g.in[1]));
+    attention_forward<T>(shape, reciprocal_sqrt(T(shape.head_size)), x.q, x.k, x.v, {a.at(g.out[0]), g.columns},
+                         a.at(g.out[1]), a.workspace, extras(a, g.in[2], g.in[3]));
   }
   static void attention_gradient(args const& a) {
-    T const* const qkv = a.at(g.in[1]);
-    T* const d = a.at(g.out[0]);
-    extent const stride = 3 * g.columns;
-    attention_backward<T>(attends, scale(), {qkv, stride}, {qkv + g.columns, stride}, {qkv + 2 * g.columns, stride},
-                          {a.at(g.in[2]), g.columns}, a.at(g.in[3]), {a.at(g.in[0]), g.columns}, {d, stride},
-                          {d + g.columns, stride}, {d + 2 * g.columns, stride}, a.workspace);
+    constexpr attention_shape shape = attention_shape_of(g, P::samples);
+    constexpr bool fused = g.keys == 0;
+    attention_slices<T const> const x = slices<T const>(a.at(g.in[1]), fused ? nullptr : maybe(a, g.in[4]));
+    attention_slices<T> const d = slices<T>(maybe(a, g.out[0]), maybe(a, g.out[1]));
+    attention_backward<T>(shape, reciprocal_sqrt(T(shape.head_size)), x.q, x.k, x.v, {a.at(g.in[2]), g.columns},
+                          a.at(g.in[3]), {a.at(g.in[0]), g.columns}, d.q, d.k, d.v, a.workspace,
+                          extras(a, fused ? g.in[4] : -1, g.in[5]));
   }
 
   /// Rows of absent samples are no part of a loss: their gradient is zero.
@@ -238,8 +258,10 @@ struct group_kernel {
     T* const table = a.at(g.out[0]);
     if (!a.accumulate) std::memset(table, 0, sizeof(T) * std::size_t(g.inner) * g.columns);
     for (extent r = 0; r < rows; ++r) {
+      extent const id = a.ids(g.in[1])[r];
+      if (id < 0) continue;
       T const* const dy = a.at(g.in[0]) + r * g.columns;
-      T* const to = table + extent(a.ids(g.in[1])[r]) * g.columns;
+      T* const to = table + id * g.columns;
       PIPE_INDEPENDENT
       for (int c = 0; c < g.columns; ++c) to[c] += dy[c];
     }
