@@ -66,6 +66,17 @@ TEST_CASE("elementary functions at the ends") {
   CHECK(std::signbit(pp::math::erf(-0.0f)));
 }
 
+TEST_CASE("a size with the sign of a number") {
+  for (float x : {1.0f, 3e38f, 1e-45f}) {
+    CHECK(pp::math::with_sign(0.25f, x) == 0.25f);
+    CHECK(pp::math::with_sign(0.25f, -x) == -0.25f);
+    CHECK(pp::math::with_sign(0.25, double(-x)) == -0.25);
+  }
+  CHECK(pp::math::with_sign(0.25f, 0.0f) == 0);
+  CHECK(pp::math::with_sign(0.25f, -0.0f) == 0);
+  CHECK(pp::math::with_sign(0.25, 0.0) == 0);
+}
+
 TEST_CASE("in double they are the C library's") {
   CHECK(pp::math::exp(-800.0) == 0.0);
   CHECK(pp::math::tanh(0.3) == std::tanh(0.3));

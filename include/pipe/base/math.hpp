@@ -136,6 +136,13 @@ PIPE_HD PIPE_INLINE T log(T x) {
     return std::log(x);
 }
 
+/// size * sign(x), 0 for 0; size >= 0. For float without a comparison, as one that selects is not vectorised.
+PIPE_HD PIPE_INLINE float with_sign(float size, float x) {
+  unsigned const magnitude = bits(x) & 0x7fffffffu;
+  return from_bits((bits(size) & sign_mask(0u - magnitude)) | (bits(x) ^ magnitude));
+}
+PIPE_HD PIPE_INLINE double with_sign(double size, double x) { return x == 0 ? 0 : __builtin_copysign(size, x); }
+
 /// 1 / sqrt(x) to five digits: two of Newton's steps from half the exponent.
 PIPE_HD PIPE_INLINE float coarse_rsqrt(float x) {
   float const half = 0.5f * x;

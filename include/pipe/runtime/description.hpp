@@ -5,6 +5,7 @@
 #pragma once
 
 #include <pipe/backend/host/arguments.hpp>
+#include <pipe/optim/optimizer.hpp>
 #include <pipe/passes/address.hpp>
 #include <pipe/passes/memory.hpp>
 #include <pipe/schedule/action.hpp>
@@ -30,9 +31,9 @@ struct parameter_place {
 /// A run of a chunk's parameters that one call of the optimizer updates. Numbers are counted, not bytes.
 struct update_range {
   long begin = 0, end = 0;                 ///< in the parameters, and in their gradients
-  long rows = 0, columns = 0;              ///< of a whole tensor; of a run of single elements 1 and all of them
-  bool whole = false;                      ///< one parameter, for an optimizer that works on whole tensors
   long state = 0;                          ///< where its optimizer state begins
+  bool whole = false;                      ///< one parameter, for an optimizer that works on whole tensors
+  tensor_shape shape{};                    ///< of that parameter; of a run of single elements a vector of them all
   double rate_scale = 1, decay_scale = 1;  ///< of the learning rate and the weight decay
 };
 

@@ -171,16 +171,17 @@ struct compiled_pipeline {
       if (!u.ranges.empty() && !whole && !u.ranges.back().whole && u.ranges.back().rate_scale == p.rate_scale &&
           u.ranges.back().decay_scale == p.decay_scale) {
         u.ranges.back().end += n;
-        u.ranges.back().columns += n;
+        u.ranges.back().shape.columns += n;
       } else {
         long const begin = u.ranges.empty() ? 0 : u.ranges.back().end;
-        u.ranges.push_back(update_range{begin, begin + n, whole ? p.rows : 1, whole ? p.columns : n, whole, 0,
-                                        p.rate_scale, p.decay_scale});
+        tensor_shape const shape =
+            whole ? tensor_shape{p.kind, p.rows, p.columns} : tensor_shape{tensor_kind::vector, 1, n};
+        u.ranges.push_back(update_range{begin, begin + n, 0, whole, shape, p.rate_scale, p.decay_scale});
       }
     }
     for (update_range& range : u.ranges) {
       range.state = u.state;
-      u.state += padded<element>(state_elements<optimizer>(range.whole, range.rows, range.columns));
+      u.state += padded<element>(state_elements<optimizer>(range.whole, range.shape));
     }
     return u;
   }();
@@ -190,7 +191,7 @@ struct compiled_pipeline {
     long most = 0;
     auto const look = [&](auto const& u) {
       for (update_range const& range : u.ranges) {
-        long const needed = workspace_elements<optimizer, backend, element>(range.whole, range.rows, range.columns);
+        long const needed = workspace_elements<optimizer, backend, element>(range.whole, range.shape);
         if (needed > most) most = needed;
       }
     };
