@@ -28,6 +28,10 @@ PIPE_HD PIPE_INLINE float clamped_magnitude(float x, float limit) {
   return a > limit ? limit : a;
 }
 
+/// x within [-limit, limit]; NaN stays NaN.
+PIPE_HD PIPE_INLINE float clamped(float x, float limit) { return __builtin_copysignf(clamped_magnitude(x, limit), x); }
+PIPE_HD PIPE_INLINE double clamped(double x, double limit) { return x > limit ? limit : x < -limit ? -limit : x; }
+
 /// e^x = power * (1 + rest), power = 2^round(x / log 2); relative error of `rest` below 2^-24. |x| <= 88.
 struct split_exp {
   float power, rest;

@@ -84,7 +84,8 @@ class Pipeline {
   struct settings {
     std::uint64_t seed = 0;
     optimizer_type optimizer{};
-    double clip_norm = 0;  ///< gradients are scaled down to this global norm; 0: never
+    double clip_value = 0;  ///< every element of the gradients is moved into [-this, this] first; 0: never
+    double clip_norm = 0;   ///< gradients are scaled down to this global norm; 0: never
     machine_settings runtime{};
   };
 
@@ -101,6 +102,7 @@ class Pipeline {
     job j = prepare(b, job::kind::train);
     j.step = steps_ + 1;
     j.learning_rate = learning_rate;
+    j.clip_value = settings_.clip_value;
     j.clip_norm = settings_.clip_norm;
     step_result const r = machine_.run(j);
     require_finite(r);
@@ -170,7 +172,8 @@ class Pipeline {
 
  private:
   backend_calls<element> calls() const {
-    return {kernels_.groups.items, kernels_.sum_of_squares, kernels_.transpose, &Pipeline::update, this};
+    return {kernels_.groups.items, kernels_.sum_of_squares, kernels_.clamp,
+            kernels_.transpose,    &Pipeline::update,       this};
   }
   static void update(void const* self, update_request<element> const& r) {
     Pipeline const& p = *static_cast<Pipeline const*>(self);

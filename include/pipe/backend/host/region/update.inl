@@ -105,6 +105,19 @@ struct tensor_kernels {
   }
 };
 
+template <class T>
+struct clamp_to {
+  T* x;
+  T limit;
+  PIPE_INLINE void operator()(extent i) const { x[i] = math::clamped(x[i], limit); }
+};
+
+/// x within [-limit, limit], element by element; NaN stays NaN.
+template <class T>
+void clamp(extent n, T* x, T limit) {
+  tensor_kernels::each(n, clamp_to<T>{x, limit});
+}
+
 /// One optimizer step on a run of single elements (one row), or on a whole tensor.
 template <class Optimizer, class Context, class Tensor>
 void update(Optimizer const& o, Context const& c, Tensor const& t, bool whole) {
