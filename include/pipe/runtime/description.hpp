@@ -54,6 +54,7 @@ struct chunk_description {
   update_range const* updates = nullptr;
   int update_count = 0;
   long values = 0, gradients = 0, transposed = 0, state = 0;  ///< offsets of the flat parameter regions
+  long average = 0;                                           ///< of the trained parameters' averages, if there are any
   long parameter_bytes = 0, trained_bytes = 0;                ///< of the values; of the gradients
   ring records, pending, boundary, gradient;
   address output;           ///< of the last chunk: the model's output before the loss
@@ -76,6 +77,8 @@ struct pipeline_description {
   rank_description const* rank = nullptr;
   int parameter_count = 0;                                  ///< of the model
   long input_bytes = 0, label_bytes = 0, output_bytes = 0;  ///< of a micro-batch
+  bool averages = false;                                    ///< of the trained parameters are kept, with this decay
+  double average_decay = 0;
 };
 
 }  // namespace pp

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <exception>
 #include <mutex>
 #include <string>
@@ -41,6 +42,7 @@ struct backend_calls {
   host::kernel<T> const* groups = nullptr;
   double (*sum_of_squares)(std::ptrdiff_t, T const*) = nullptr;
   void (*clamp)(std::ptrdiff_t, T*, T) = nullptr;
+  void (*approach)(std::ptrdiff_t, T*, T const*, T) = nullptr;
   void (*transpose)(T const*, std::ptrdiff_t, std::ptrdiff_t, T*) = nullptr;
   void (*update)(void const* optimizer, update_request<T> const&) = nullptr;
   void const* optimizer = nullptr;
@@ -401,6 +403,11 @@ class machine {
                       update_request<T>{u, at(c.values, u.begin), at(c.gradients, u.begin), at(c.state, u.state),
                                         at(d_.rank[r].workspace, 0), job_.step, job_.learning_rate, scale});
       }
+      if (!d_.averages) return;
+      if (job_.step == 1)
+        std::memcpy(mine + c.average, mine + c.values, std::size_t(c.trained_bytes));
+      else
+        calls_.approach(c.trained_bytes / long(sizeof(T)), at(c.average, 0), at(c.values, 0), T(1 - d_.average_decay));
     });
     renew_transposed(r);
   }

@@ -25,6 +25,7 @@ struct compiled_pipeline {
   using optimizer = option<option_family::optimizer>;
   using schedule = option<option_family::schedule>;
   using backend = option<option_family::backend>;
+  using averaging = option<option_family::averaging>;
   using leaves = typename M::leaves;
   using context = update_context;
   using tensor = tensor_update<element>;
@@ -111,6 +112,7 @@ struct compiled_pipeline {
     c.values = take(b.parameters);
     c.gradients = take(b.trained);
     c.state = take(updates<S>.state * long(sizeof(element)));
+    c.average = take(averaging::averages ? b.trained : 0);
     c.transposed = take(b.transposed);
     int const in_flight = peak_in_flight(table, c.rank, S);
     c.records = take_ring(b.record, in_flight);
@@ -226,8 +228,8 @@ struct compiled_pipeline {
       for (int s = 0; s < stages; ++s) {
         chunk_description& c = m.chunks[s];
         if (c.rank != r) continue;
-        for (long* offset : {&c.values, &c.gradients, &c.state, &c.transposed, &c.records.offset, &c.pending.offset,
-                             &c.boundary.offset, &c.gradient.offset})
+        for (long* offset : {&c.values, &c.gradients, &c.state, &c.average, &c.transposed, &c.records.offset,
+                             &c.pending.offset, &c.boundary.offset, &c.gradient.offset})
           *offset += rank.bytes;
         rank.bytes += c.bytes;
         if (scratch[s] > most) most = scratch[s];
@@ -251,7 +253,9 @@ struct compiled_pipeline {
             M::graph.size.parameters,
             samples * M::graph.input.elements() * (M::graph.input_is_ids ? long(sizeof(int)) : long(sizeof(element))),
             samples * label_elements * (M::labels_are_ids ? long(sizeof(int)) : long(sizeof(element))),
-            samples * M::graph.output.elements() * long(sizeof(element))};
+            samples * M::graph.output.elements() * long(sizeof(element)),
+            averaging::averages,
+            averaging::decay};
   }
 
   // ---- the plan ----

@@ -3,8 +3,10 @@
 // The facade: a model and options in, a trainer out.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 #include <vector>
@@ -99,6 +101,8 @@ class Pipeline {
   /// number; parameters and optimizer state are then as before.
   step_result step(batch const& b) { return step(b, settings_.optimizer.learning_rate); }
   step_result step(batch const& b, double learning_rate) {
+    if (averages_are_in_)
+      throw error("step " + std::to_string(steps_ + 1) + ": averages stand in for the parameters; swap them out first");
     job j = prepare(b, job::kind::train);
     j.step = steps_ + 1;
     j.learning_rate = learning_rate;
@@ -140,24 +144,28 @@ class Pipeline {
   }
 
   /// All parameters in model order. After writing to them call parameters_changed().
-  std::vector<parameter_view<element>> parameters() {
-    std::vector<parameter_view<element>> all;
+  std::vector<parameter_view<element>> parameters() { return views(&chunk_description::values); }
+  void parameters_changed() { machine_.parameters_changed(); }
+
+  /// The average of each parameter, in place, in the same order; of one that is not trained the parameter.
+  std::vector<parameter_view<element>> averaged()
+    requires(compiled::averaging::averages)
+  {
+    return views(&chunk_description::average);
+  }
+  /// Puts the averages where the parameters are, and the other way round, so that evaluate and forward work with them. Called
+  /// again, swaps back; until then step throws pp::error.
+  void swap_averages()
+    requires(compiled::averaging::averages)
+  {
     for (int c = 0; c < compiled::stages; ++c) {
       chunk_description const& chunk = compiled::memory.chunks[c];
-      for (int i = 0; i < chunk.parameter_count; ++i) {
-        parameter_place const& p = chunk.parameters[i];
-        auto const at = [&](long region) { return reinterpret_cast<element*>(machine_.memory(c) + region + p.offset); };
-        std::size_t const n = std::size_t(p.elements());
-        all.push_back({M::graph.parameters[p.index].unit,
-                       p.rows,
-                       p.columns,
-                       {at(chunk.values), n},
-                       {at(chunk.gradients), p.trained ? n : 0}});
-      }
+      char* const values = machine_.memory(c) + chunk.values;
+      std::swap_ranges(values, values + chunk.trained_bytes, machine_.memory(c) + chunk.average);
     }
-    return all;
+    averages_are_in_ = !averages_are_in_;
+    parameters_changed();
   }
-  void parameters_changed() { machine_.parameters_changed(); }
 
   /// Training steps done.
   long steps() const { return steps_; }
@@ -171,9 +179,33 @@ class Pipeline {
   host::isa runs_on() const { return kernels_.runs_on; }
 
  private:
+  /// All parameters, as they are in one of the flat regions that hold them.
+  std::vector<parameter_view<element>> views(long chunk_description::* region) {
+    std::vector<parameter_view<element>> all;
+    for (int c = 0; c < compiled::stages; ++c) {
+      chunk_description const& chunk = compiled::memory.chunks[c];
+      for (int i = 0; i < chunk.parameter_count; ++i) {
+        parameter_place const& p = chunk.parameters[i];
+        auto const at = [&](long start) { return reinterpret_cast<element*>(machine_.memory(c) + start + p.offset); };
+        std::size_t const n = std::size_t(p.elements());
+        all.push_back({M::graph.parameters[p.index].unit,
+                       p.rows,
+                       p.columns,
+                       {at(p.trained ? chunk.*region : chunk.values), n},
+                       {at(chunk.gradients), p.trained ? n : 0}});
+      }
+    }
+    return all;
+  }
+
   backend_calls<element> calls() const {
-    return {kernels_.groups.items, kernels_.sum_of_squares, kernels_.clamp,
-            kernels_.transpose,    &Pipeline::update,       this};
+    return {kernels_.groups.items,
+            kernels_.sum_of_squares,
+            kernels_.clamp,
+            kernels_.approach,
+            kernels_.transpose,
+            &Pipeline::update,
+            this};
   }
   static void update(void const* self, update_request<element> const& r) {
     Pipeline const& p = *static_cast<Pipeline const*>(self);
@@ -239,6 +271,12 @@ class Pipeline {
       for (std::size_t e = 0; e < p.values.size(); ++e) p.values[e] = draw(how, std::uint64_t(i), e);
       ++i;
     }
+    if constexpr (compiled::averaging::averages)
+      for (int c = 0; c < compiled::stages; ++c) {
+        chunk_description const& chunk = compiled::memory.chunks[c];
+        std::memcpy(machine_.memory(c) + chunk.average, machine_.memory(c) + chunk.values,
+                    std::size_t(chunk.trained_bytes));
+      }
     parameters_changed();
   }
   /// law: a function of (seed, parameter, element) only
@@ -255,6 +293,7 @@ class Pipeline {
   host::kernels<compiled> kernels_;
   machine<element> machine_;
   long steps_ = 0;
+  bool averages_are_in_ = false;
 };
 
 }  // namespace pp

@@ -118,6 +118,20 @@ void clamp(extent n, T* x, T limit) {
   tensor_kernels::each(n, clamp_to<T>{x, limit});
 }
 
+template <class T>
+struct approach_element {
+  T* average;
+  T const* x;
+  T amount;
+  PIPE_INLINE void operator()(extent i) const { average[i] = average[i] + amount * (x[i] - average[i]); }
+};
+
+/// average += amount * (x - average), element by element.
+template <class T>
+void approach(extent n, T* average, T const* x, T amount) {
+  tensor_kernels::each(n, approach_element<T>{average, x, amount});
+}
+
 /// One optimizer step on a run of single elements (one row), or on a whole tensor.
 template <class Optimizer, class Context, class Tensor>
 void update(Optimizer const& o, Context const& c, Tensor const& t, bool whole) {
