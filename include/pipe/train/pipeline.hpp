@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -86,6 +87,8 @@ class Pipeline {
   struct settings {
     std::uint64_t seed = 0;
     optimizer_type optimizer{};
+    /// Multiplies the optimizer's learning rate at step 1, 2, ...: a learning_rate_schedule, or any other function; none: 1.
+    std::function<double(long step)> learning_rate_factor{};
     double clip_value = 0;  ///< every element of the gradients is moved into [-this, this] first; 0: never
     double clip_norm = 0;   ///< gradients are scaled down to this global norm; 0: never
     machine_settings runtime{};
@@ -99,7 +102,7 @@ class Pipeline {
 
   /// One training step. Throws data_error for a batch that does not fit, not_finite if the loss or a gradient is not a
   /// number; parameters and optimizer state are then as before.
-  step_result step(batch const& b) { return step(b, settings_.optimizer.learning_rate); }
+  step_result step(batch const& b) { return step(b, learning_rate()); }
   step_result step(batch const& b, double learning_rate) {
     if (averages_are_in_)
       throw error("step " + std::to_string(steps_ + 1) + ": averages stand in for the parameters; swap them out first");
@@ -167,6 +170,11 @@ class Pipeline {
     parameters_changed();
   }
 
+  /// What the next step takes as its learning rate unless it is given one.
+  double learning_rate() const {
+    double const factor = settings_.learning_rate_factor ? settings_.learning_rate_factor(steps_ + 1) : 1;
+    return settings_.optimizer.learning_rate * factor;
+  }
   /// Training steps done.
   long steps() const { return steps_; }
   /// Bytes allocated for a rank.
