@@ -41,11 +41,11 @@ template <class T>
 struct backend_calls {
   host::kernel<T> const* groups = nullptr;
   double (*sum_of_squares)(std::ptrdiff_t, T const*) = nullptr;
-  void (*clamp)(std::ptrdiff_t, T*, T) = nullptr;
-  void (*approach)(std::ptrdiff_t, T*, T const*, T) = nullptr;
   void (*transpose)(T const*, std::ptrdiff_t, std::ptrdiff_t, T*) = nullptr;
   void (*update)(void const* optimizer, update_request<T> const&) = nullptr;
   void const* optimizer = nullptr;
+  void (*clamp)(std::ptrdiff_t, T*, T) = nullptr;               ///< where steps clip by value
+  void (*approach)(std::ptrdiff_t, T*, T const*, T) = nullptr;  ///< where averages are kept
 };
 
 /// An action that was executed, in nanoseconds from the start of the run; `waited` of them before its start.

@@ -207,13 +207,8 @@ class Pipeline {
   }
 
   backend_calls<element> calls() const {
-    return {kernels_.groups.items,
-            kernels_.sum_of_squares,
-            kernels_.clamp,
-            kernels_.approach,
-            kernels_.transpose,
-            &Pipeline::update,
-            this};
+    return {kernels_.groups.items, kernels_.sum_of_squares, kernels_.transpose, &Pipeline::update, this,
+            kernels_.clamp,        kernels_.approach};
   }
   static void update(void const* self, update_request<element> const& r) {
     Pipeline const& p = *static_cast<Pipeline const*>(self);
