@@ -20,8 +20,12 @@
 #include <pipe/nn/named.hpp>
 #include <pipe/nn/norm.hpp>
 #include <pipe/nn/softmax.hpp>
+#include <pipe/optim/adafactor.hpp>
 #include <pipe/optim/adam.hpp>
+#include <pipe/optim/lamb.hpp>
 #include <pipe/optim/learning_rate.hpp>
+#include <pipe/optim/lion.hpp>
+#include <pipe/optim/muon.hpp>
 #include <pipe/optim/sgd.hpp>
 #include <pipe/report/explain.hpp>
 #include <pipe/report/kernels.hpp>
