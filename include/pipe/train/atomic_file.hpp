@@ -23,6 +23,7 @@ namespace pp {
 class atomic_file {
  public:
   explicit atomic_file(std::string path) : path_(std::move(path)) {
+    if (path_.empty()) throw file_error("cannot write '': there is no name");
     struct stat there;
     if (::lstat(path_.c_str(), &there) == 0 && !S_ISREG(there.st_mode) && !S_ISLNK(there.st_mode))
       throw file_error("cannot write '" + path_ + "': there is something else than a file");

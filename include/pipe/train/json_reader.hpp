@@ -39,7 +39,7 @@ class json_reader {
     if (accept('}')) return;
     do {
       std::string const name = string("a name in quotes");
-      if (!accept(':')) refuse("':' after the name " + quoted(name));
+      if (!accept(':')) refuse("':' after the name " + in_quotes(name));
       one(name);
     } while (accept(','));
     if (!accept('}')) refuse("',' or '}'");
@@ -81,9 +81,9 @@ class json_reader {
     std::uint64_t value = 0;
     for (char const c : digits) {
       bool const digit = c >= '0' && c <= '9';
-      if (!digit || (digits[0] == '0' && digits.size() > 1)) refuse("a whole number", quoted(digits));
+      if (!digit || (digits[0] == '0' && digits.size() > 1)) refuse("a whole number", in_quotes(digits));
       std::uint64_t const next = std::uint64_t(c - '0');
-      if (value > (most - next) / 10) refuse("a number below 2^63", quoted(digits));
+      if (value > (most - next) / 10) refuse("a number below 2^63", in_quotes(digits));
       value = 10 * value + next;
     }
     at_ = end;
@@ -97,7 +97,7 @@ class json_reader {
   }
 
   [[noreturn]] void refuse(std::string const& expected) const {
-    refuse(expected, at_ < text_.size() ? quoted(text_.substr(at_, 1)) : "the end");
+    refuse(expected, at_ < text_.size() ? in_quotes(text_.substr(at_, 1)) : "the end");
   }
 
  private:

@@ -67,7 +67,7 @@ class safetensors_header_reader {
       : file_("'" + file + "'"), data_bytes_(data_bytes), json_(text, file_) {
     if (text.substr(0, 1) != "{") json_.refuse("'{' as the first byte");
     json_.object("'{'", [&](std::string const& name) {
-      json_.context = file_ + ": " + (name == "__metadata__" ? name : "tensor " + quoted(name));
+      json_.context = file_ + ": " + (name == "__metadata__" ? name : "tensor " + in_quotes(name));
       name == "__metadata__" ? read_metadata() : read_tensor(name);
       json_.context = file_;
     });
@@ -81,14 +81,14 @@ class safetensors_header_reader {
  private:
   [[noreturn]] void refuse(std::string const& what) const { throw data_error(file_ + ": " + what); }
   [[noreturn]] void refuse(std::string const& name, std::string const& what) const {
-    refuse("tensor " + quoted(name) + ": " + what);
+    refuse("tensor " + in_quotes(name) + ": " + what);
   }
 
   void read_metadata() {
     if (std::exchange(has_metadata_, true)) refuse("__metadata__ stands there twice");
     json_.object("'{' before texts by name", [&](std::string const& name) {
       if (!header.metadata.emplace(name, json_.string("a text in quotes")).second)
-        refuse("__metadata__: the name " + quoted(name) + " stands there twice");
+        refuse("__metadata__: the name " + in_quotes(name) + " stands there twice");
     });
   }
 
@@ -104,7 +104,7 @@ class safetensors_header_reader {
         once(has_type, field);
         std::string const type = json_.string("the name of a type in quotes");
         auto const known = stored_type_named(type);
-        if (!known) refuse(name, "the dtype " + quoted(type) + " is not known");
+        if (!known) refuse(name, "the dtype " + in_quotes(type) + " is not known");
         place.type = *known;
       } else if (field == "shape") {
         once(has_shape, field);
@@ -117,7 +117,7 @@ class safetensors_header_reader {
         once(has_offsets, field);
         read_offsets(place);
       } else {
-        refuse(name, "expected dtype, shape and data_offsets, found " + quoted(field));
+        refuse(name, "expected dtype, shape and data_offsets, found " + in_quotes(field));
       }
     });
     if (!has_type || !has_shape || !has_offsets)
@@ -169,8 +169,8 @@ class safetensors_header_reader {
       if (p.begin != end)
         refuse(p.name, "begins at byte " + std::to_string(p.begin) + " and " +
                            (p.begin < end ? "overlaps with " : "leaves a hole after ") +
-                           (before ? "tensor " + quoted(before->name) : "the header") + ", which ends at byte " +
-                           std::to_string(end));
+                           (before ? "tensor " + in_quotes(before->name) + ", which ends at byte " + std::to_string(end)
+                                   : "the header"));
       end = p.end;
       before = &p;
     }

@@ -55,7 +55,7 @@ inline void place_tensors(std::vector<safetensors_place>& tensors) {
   std::set<std::string_view> names{"__metadata__"};
   std::uint64_t end = 0;
   for (safetensors_place& p : tensors) {
-    auto const refuse = [&](char const* why) { throw data_error("tensor " + quoted(p.name) + ": " + why); };
+    auto const refuse = [&](char const* why) { throw data_error("tensor " + in_quotes(p.name) + ": " + why); };
     if (valid_utf8_bytes(p.name) != p.name.size()) refuse("the name is not UTF-8");
     if (!names.insert(p.name).second) refuse("the name is taken");
     if (p.shape.size() > safetensors_header::most_extents) refuse("the shape has too many extents");
@@ -83,7 +83,7 @@ inline std::string safetensors_preamble(std::vector<safetensors_place> const& te
     json += "\"__metadata__\":{";
     for (auto const& [name, text] : metadata) {
       if (valid_utf8_bytes(name) != name.size() || valid_utf8_bytes(text) != text.size())
-        throw data_error("metadata " + quoted(name) + ": is not UTF-8");
+        throw data_error("metadata " + in_quotes(name) + ": is not UTF-8");
       member(name);
       json += json_quoted(text);
     }
@@ -119,7 +119,7 @@ inline void write_safetensors(std::string const& path, std::vector<safetensors_e
   place_tensors(places);
   for (safetensors_place const& p : places)
     if (bytes[p.name].size() != p.end - p.begin)
-      throw data_error("tensor " + quoted(p.name) + ": shape " + text_of_shape(p.shape) + " of " + name_of(p.type) +
+      throw data_error("tensor " + in_quotes(p.name) + ": shape " + text_of_shape(p.shape) + " of " + name_of(p.type) +
                        " needs " + std::to_string(p.end - p.begin) + " bytes, got " +
                        std::to_string(bytes[p.name].size()));
   atomic_file file(path);

@@ -48,7 +48,7 @@ inline void append_utf8(std::string& text, std::uint32_t code_point) {
 }
 
 /// A name for a message: in quotes, what is not printable ASCII as \xNN, and no more than its first 100 bytes.
-inline std::string quoted(std::string_view name) {
+inline std::string in_quotes(std::string_view name) {
   constexpr std::size_t longest = 100;
   constexpr char digits[] = "0123456789abcdef";
   std::string shown = "'";

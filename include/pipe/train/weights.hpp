@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <set>
 #include <span>
 #include <string>
@@ -61,6 +62,17 @@ auto named_parameters(Trainer& trainer) {
   return all;
 }
 
+/// Throws an error for a parameter that breaks its law: it could not be copied safely.
+template <class T>
+void require_law(named_parameter<T> const& p) {
+  std::uint64_t bytes = 0;
+  bool const counted = count_bytes(stored_type_of<T>(), p.shape, bytes) && bytes == p.values.size_bytes();
+  if (!counted || p.rows < 0 || p.columns < 0 || std::size_t(p.rows) * std::size_t(p.columns) != p.values.size())
+    throw error("parameter " + in_quotes(p.name) + ": " + std::to_string(p.rows) + " x " + std::to_string(p.columns) +
+                " and shape " + text_of_shape(p.shape) + " must both be its " + std::to_string(p.values.size()) +
+                " numbers");
+}
+
 /// Numbers first, first + stride ... of a parameter are consecutive in a file: calls one(run, first, stride) for each such run
 /// of `length` numbers, in the file's order.
 template <class T, class One>
@@ -96,7 +108,7 @@ void copy_out(named_parameter<T> const& from, stored_type type, std::vector<std:
     decode(type, bytes.data() + at * size, std::span<T>(stored));
     for (std::size_t i = 0; i < length; ++i)
       if (std::isfinite(run[i]) && !std::isfinite(stored[i]))
-        throw data_error("parameter " + quoted(from.name) + ": " + name_of(type) + " cannot hold " +
+        throw data_error("parameter " + in_quotes(from.name) + ": " + name_of(type) + " cannot hold " +
                          std::to_string(run[i]) + ", its number " + std::to_string(first + i * stride));
   });
 }
@@ -110,7 +122,10 @@ void save_weights(std::vector<named_parameter<T>> const& parameters, std::string
                   stored_type type = stored_type_of<T>(), safetensors_metadata const& metadata = {{"format", "pt"}}) {
   if (!is_real(type)) throw data_error(std::string("weights cannot be stored as ") + name_of(type));
   std::vector<safetensors_place> places;
-  for (named_parameter<T> const& p : parameters) places.push_back({p.name, type, p.shape});
+  for (named_parameter<T> const& p : parameters) {
+    require_law(p);
+    places.push_back({p.name, type, p.shape});
+  }
   place_tensors(places);
   atomic_file file(path);
   file.write(safetensors_preamble(places, metadata));
@@ -146,22 +161,23 @@ load_report load_weights(std::vector<named_parameter<T>> const& parameters, safe
   std::vector<std::pair<safetensors_entry const*, named_parameter<T> const*>> pairs;
   std::set<std::string_view> used;
   for (named_parameter<T> const& p : parameters) {
+    require_law(p);
     safetensors_entry const* const tensor = file.find(p.name);
     if (tensor == nullptr) {
       report.missing.push_back(p.name);
-      if (policy == load_policy::strict) problems.push_back("parameter " + quoted(p.name) + ": not in the file");
+      if (policy == load_policy::strict) problems.push_back("parameter " + in_quotes(p.name) + ": not in the file");
       continue;
     }
     used.insert(tensor->name);
     if (std::string const why = misfit(*tensor, p); !why.empty())
-      problems.push_back("tensor " + quoted(p.name) + ": " + why);
+      problems.push_back("tensor " + in_quotes(p.name) + ": " + why);
     pairs.push_back({tensor, &p});
     report.loaded.push_back(p.name);
   }
   for (safetensors_entry const& tensor : file.tensors())
     if (!used.contains(tensor.name)) {
       report.unused.push_back(tensor.name);
-      if (policy == load_policy::strict) problems.push_back("tensor " + quoted(tensor.name) + ": not in the model");
+      if (policy == load_policy::strict) problems.push_back("tensor " + in_quotes(tensor.name) + ": not in the model");
     }
 
   if (!problems.empty()) {
