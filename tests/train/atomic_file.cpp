@@ -54,7 +54,9 @@ TEST_CASE("an atomic file gets its name when it is whole") {
 TEST_CASE("an atomic file that is not committed leaves nothing") {
   temporary_folder const folder;
   std::string const path = folder.write("a", old_text);
-  { pp::atomic_file(path).write("never seen"); }
+  {
+    pp::atomic_file(path).write("never seen");
+  }
   CHECK(content(path) == old_text);
   CHECK(folder.names() == names{"a"});
 }
@@ -169,7 +171,9 @@ TEST_CASE("a disk that is full in the middle leaves the old contents") {
 
 TEST_CASE("what cannot be written is refused before anything is done") {
   temporary_folder const folder;
-  auto const said = [](std::string const& path) { return sentence<pp::file_error>([&] { pp::atomic_file file(path); }); };
+  auto const said = [](std::string const& path) {
+    return sentence<pp::file_error>([&] { pp::atomic_file file(path); });
+  };
   CHECK(said(folder.file("none/a")) == "cannot write '" + folder.file("none/a") + "': No such file or directory");
   CHECK(said(folder.file("")) == "cannot write '" + folder.file("") + "': there is something else than a file");
   CHECK(said("/dev/null") == "cannot write '/dev/null': there is something else than a file");

@@ -175,8 +175,8 @@ class safetensors_header_reader {
       before = &p;
     }
     if (end != data_bytes_)
-      refuse("the tensors end at byte " + std::to_string(end) + " of the data, but " +
-             std::to_string(data_bytes_ - end) + " more bytes follow");
+      refuse("the tensors end at byte " + std::to_string(end) + " of the data, which has " +
+             std::to_string(data_bytes_) + " bytes");
   }
 
   std::string file_;
