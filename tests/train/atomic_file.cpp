@@ -3,13 +3,11 @@
 // A file is there whole or not at all: whichever call of the system fails or is the program's last, its name leads to the old
 // contents or to the new.
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <set>
 #include <string>
 
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -155,15 +153,11 @@ TEST_CASE("a file system that cannot sync folders is no reason to fail") {
 TEST_CASE("a disk that is full in the middle leaves the old contents") {
   temporary_folder const folder;
   std::string const path = folder.write("a", old_text);
-  rlimit before{};
-  REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
-  auto const handler = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit small = before;
-  small.rlim_cur = 4096;
-  REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
-  std::string const said = sentence<pp::file_error>([&] { replace(path, std::string(10000, 'x')); });
-  REQUIRE(setrlimit(RLIMIT_FSIZE, &before) == 0);
-  std::signal(SIGXFSZ, handler);
+  std::string said;
+  {
+    file_size_limit const limit(4096);
+    said = sentence<pp::file_error>([&] { replace(path, std::string(10000, 'x')); });
+  }
   CHECK(said == "cannot write '" + path + "': File too large");
   CHECK(content(path) == old_text);
   CHECK(folder.names() == names{"a"});

@@ -108,8 +108,8 @@ void copy_out(named_parameter<T> const& from, stored_type type, std::vector<std:
     decode(type, bytes.data() + at * size, std::span<T>(stored));
     for (std::size_t i = 0; i < length; ++i)
       if (std::isfinite(run[i]) && !std::isfinite(stored[i]))
-        throw data_error("parameter " + in_quotes(from.name) + ": " + name_of(type) + " cannot hold " +
-                         std::to_string(run[i]) + ", its number " + std::to_string(first + i * stride));
+        throw data_error("parameter " + in_quotes(from.name) + ": number " + std::to_string(at + i) + ", " +
+                         std::to_string(run[i]) + ", is too large for " + name_of(type));
   });
 }
 
