@@ -58,5 +58,6 @@ inline float float_rounded_to_odd(double value) {
   if (std::fabs(double(nearest)) > std::fabs(value)) --bits;
   return std::bit_cast<float>(bits | 1);
 }
+inline float float_rounded_to_odd(float value) { return value; }
 
 }  // namespace pp

@@ -4,6 +4,7 @@
 // numbers and the element type of a model. Bytes are little-endian on every machine and need no alignment.
 #pragma once
 
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -45,15 +46,13 @@ struct stored_type_properties {
   int bytes;  ///< of one number
 };
 
-constexpr stored_type_properties properties_of(stored_type t) {
-  constexpr stored_type_properties all[stored_types] = {
-      {"F64", 8},     {"F32", 4},     {"F16", 2},     {"BF16", 2},        {"I64", 8},        {"I32", 4},  {"I16", 2},
-      {"I8", 1},      {"U64", 8},     {"U32", 4},     {"U16", 2},         {"U8", 1},         {"BOOL", 1}, {"C64", 8},
-      {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"F8_E8M0", 1}, {"F8_E4M3FNUZ", 1}, {"F8_E5M2FNUZ", 1}};
-  return all[int(t)];
-}
-constexpr char const* name_of(stored_type t) { return properties_of(t).name; }
-constexpr int size_of(stored_type t) { return properties_of(t).bytes; }
+inline constexpr stored_type_properties properties_of_types[stored_types] = {
+    {"F64", 8},     {"F32", 4},     {"F16", 2},     {"BF16", 2},        {"I64", 8},        {"I32", 4},  {"I16", 2},
+    {"I8", 1},      {"U64", 8},     {"U32", 4},     {"U16", 2},         {"U8", 1},         {"BOOL", 1}, {"C64", 8},
+    {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"F8_E8M0", 1}, {"F8_E4M3FNUZ", 1}, {"F8_E5M2FNUZ", 1}};
+
+constexpr char const* name_of(stored_type t) { return properties_of_types[int(t)].name; }
+constexpr int size_of(stored_type t) { return properties_of_types[int(t)].bytes; }
 
 /// The types that `decode` and `encode` know.
 constexpr bool is_real(stored_type t) { return t <= stored_type::bf16; }
@@ -71,15 +70,22 @@ constexpr stored_type stored_type_of() {
   return std::is_same_v<T, float> ? stored_type::f32 : stored_type::f64;
 }
 
+/// Bits where they lie, without alignment; the machine's own order of bytes is worth its own, much faster way.
 template <class Bits>
 Bits little_endian(std::byte const* from) {
   Bits bits = 0;
-  for (std::size_t i = 0; i < sizeof(Bits); ++i) bits = Bits(bits | Bits(from[i]) << 8 * i);
+  if constexpr (std::endian::native == std::endian::little)
+    std::memcpy(&bits, from, sizeof bits);
+  else
+    for (std::size_t i = 0; i < sizeof bits; ++i) bits = Bits(bits | Bits(from[i]) << 8 * i);
   return bits;
 }
 template <class Bits>
 void put_little_endian(Bits bits, std::byte* to) {
-  for (std::size_t i = 0; i < sizeof(Bits); ++i) to[i] = std::byte(bits >> 8 * i);
+  if constexpr (std::endian::native == std::endian::little)
+    std::memcpy(to, &bits, sizeof bits);
+  else
+    for (std::size_t i = 0; i < sizeof bits; ++i) to[i] = std::byte(bits >> 8 * i);
 }
 
 /// Calls work(number_at) with the function that reads one number of a real type where it lies.
@@ -101,8 +107,8 @@ auto with_reader_of(stored_type t, Work work) {
 /// shape: from[to.size() * size_of(t)] -> to[]
 template <class T>
 void decode(stored_type t, std::byte const* from, std::span<T> to) {
-  with_reader_of(t, [&](auto number_at) {
-    for (std::size_t i = 0; i < to.size(); ++i) to[i] = T(number_at(from + i * std::size_t(size_of(t))));
+  with_reader_of(t, [&, size = std::size_t(size_of(t))](auto number_at) {
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] = T(number_at(from + i * size));
   });
 }
 
@@ -111,17 +117,17 @@ void decode(stored_type t, std::byte const* from, std::span<T> to) {
 /// shape: from[] -> to[from.size() * size_of(t)]
 template <class T>
 void encode(stored_type t, std::span<T const> from, std::byte* to) {
-  for (T const value : from) {
-    if (t == stored_type::f64)
-      put_little_endian(std::bit_cast<std::uint64_t>(double(value)), to);
-    else if (t == stored_type::f32)
-      put_little_endian(std::bit_cast<std::uint32_t>(float(value)), to);
-    else if (t == stored_type::f16)
-      put_little_endian(f16_from_float(float_rounded_to_odd(double(value))), to);
-    else
-      put_little_endian(bf16_from_float(float_rounded_to_odd(double(value))), to);
-    to += size_of(t);
-  }
+  auto const write = [&](auto bits_of) {
+    for (std::size_t i = 0; i < from.size(); ++i) put_little_endian(bits_of(from[i]), to + i * std::size_t(size_of(t)));
+  };
+  if (t == stored_type::f64)
+    write([](T x) { return std::bit_cast<std::uint64_t>(double(x)); });
+  else if (t == stored_type::f32)
+    write([](T x) { return std::bit_cast<std::uint32_t>(float(x)); });
+  else if (t == stored_type::f16)
+    write([](T x) { return f16_from_float(float_rounded_to_odd(x)); });
+  else
+    write([](T x) { return bf16_from_float(float_rounded_to_odd(x)); });
 }
 
 /// The place of the first finite number of `bytes` that type T cannot hold (it would become infinite), or -1.
