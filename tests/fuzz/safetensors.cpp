@@ -24,8 +24,13 @@ void require(bool law) {
 void check_places(pp::safetensors_header const& header, std::uint64_t data_bytes) {
   std::uint64_t end = 0;
   for (pp::safetensors_place const& p : header.tensors) {
-    std::uint64_t bytes = 0;
-    require(pp::count_bytes(p.type, p.shape, bytes) && p.begin == end && p.end == p.begin + bytes);
+    unsigned __int128 bytes = unsigned(pp::size_of(p.type));
+    for (long const extent : p.shape) {
+      require(extent >= 0);
+      bytes *= std::uint64_t(extent);
+      require(bytes >> 63 == 0);
+    }
+    require(p.begin == end && p.end == p.begin + std::uint64_t(bytes));
     for (pp::safetensors_place const& other : header.tensors) require(&other == &p || other.name != p.name);
     end = p.end;
   }

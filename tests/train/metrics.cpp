@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Records of steps: to all sinks, into a file that is complete after each row, and a clear word when that cannot be.
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -11,6 +13,7 @@
 #include <catch2/catch.hpp>
 
 #include <pipe/train/metrics.hpp>
+#include <pipe/train/tensorboard.hpp>
 
 #include "folder.hpp"
 #include "system_calls.hpp"
@@ -121,6 +124,24 @@ TEST_CASE("every sink gets every record, in their order") {
   log.write(record(2));
   CHECK(*seen == std::vector<std::string>{"function 1", "sink 1", "function 2", "sink 2"});
   CHECK(content(folder.file("m.csv")).ends_with("\n2,1.5,0.0003,0.5,20000,0.125,0.25\n"));
+}
+
+TEST_CASE("a run logs to a file, to TensorBoard and to a function") {
+  temporary_folder const folder;
+  std::string const csv = folder.file("metrics.csv"), runs = folder.file("runs");
+  double smallest = 1e9;
+  // [log]
+  pp::metrics_log log;
+  log.add(pp::metrics_file(csv, {"valid/loss"})).add(pp::tensorboard_file(runs)).add([&](pp::step_metrics const& m) {
+    smallest = std::min(smallest, m.loss);
+  });
+  for (long step = 1; step <= 3; ++step)
+    log.write({.step = step, .loss = 1 / double(step), .scalars = {{"valid/loss", 2 / double(step)}}});
+  // [/log]
+  CHECK(smallest == 1 / 3.0);
+  CHECK(content(csv) ==
+        heading + ",valid/loss\n1,1,0,0,0,0,0,2\n2,0.5,0,0,0,0,0,1\n3,0.333333333,0,0,0,0,0,0.666666667\n");
+  CHECK(std::distance(std::filesystem::directory_iterator(runs), {}) == 1);
 }
 
 TEST_CASE("a sink that throws is told of, and keeps nothing from the others") {

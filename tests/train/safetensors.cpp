@@ -71,6 +71,21 @@ TEST_CASE("a file by the letter of the format is read") {
   CHECK(moved.find("zzz") == nullptr);
 }
 
+TEST_CASE("a tensor is found by its name and decoded") {
+  temporary_folder const folder;
+  std::string const path = folder.file("net.safetensors"), one("\0\0\x80\x3F", 4);
+  pp::write_safetensors(path, {{"fc.bias", pp::stored_type::f32, {1}, bytes_of(one)}});
+  // [read]
+  pp::safetensors_file const file(path);
+  std::vector<float> bias;
+  if (pp::safetensors_entry const* const tensor = file.find("fc.bias")) {
+    bias.resize(tensor->bytes.size() / std::size_t(pp::size_of(tensor->type)));
+    pp::decode(tensor->type, tensor->bytes.data(), std::span(bias));  // if pp::is_real(tensor->type)
+  }
+  // [/read]
+  CHECK(bias == std::vector<float>{1});
+}
+
 TEST_CASE("a file without tensors is a file") {
   CHECK(said_of(file_of("{}")) == "no error");
   CHECK(said_of(file_of(R"({"__metadata__":{}})")) == "no error");

@@ -205,10 +205,14 @@ TEST_CASE("a partial load takes what both have and reports the rest") {
   parameters_of_two_layers<float> model;
   std::vector<float> const three{-1, -2, -3}, two(2);
   pp::write_safetensors(folder.file("a"), {entry("other", {3}, three), entry("fc.bias", {3}, three)});
-  pp::load_report const report = pp::load_weights(model.all(), folder.file("a"), pp::load_policy::partial);
+  auto const trainer = model.all();
+  std::string const path = folder.file("a");
+  // [partial]
+  pp::load_report const report = pp::load_weights(trainer, path, pp::load_policy::partial);
   CHECK(report.loaded == strings{"fc.bias"});
-  CHECK(report.missing == strings{"fc.weight", "norm.weight"});
+  CHECK(report.missing == strings{"fc.weight", "norm.weight"});  // kept as they were
   CHECK(report.unused == strings{"other"});
+  // [/partial]
   CHECK(model.bias == three);
   CHECK(model.weight == parameters_of_two_layers<float>().weight);
 
@@ -263,12 +267,19 @@ TEST_CASE("a trainer whose parameters have names is saved, loaded and told of th
   temporary_folder const folder;
   trainer_with_names trainer, other;
   other.weight.assign(6, 0);
-  pp::save_weights(trainer, folder.file("a"));
-  CHECK(pp::load_weights(other, folder.file("a")).loaded == strings{"w"});
+  std::string const path = folder.file("net.safetensors");
+  // [trainer]
+  pp::save_weights(trainer, path);
+  pp::load_weights(other, path);
+  // [/trainer]
   CHECK(other.weight == trainer.weight);
   CHECK(other.changes == 1);
-  pp::save_weights(trainer, folder.file("a"), pp::stored_type::bf16, {});
-  CHECK(pp::safetensors_file(folder.file("a")).tensors()[0].type == pp::stored_type::bf16);
+  // [bf16]
+  pp::save_weights(trainer, path, pp::stored_type::bf16, {{"format", "pt"}, {"trained_by", "pipe"}});
+  // [/bf16]
+  pp::safetensors_file const file(path);
+  CHECK(file.tensors()[0].type == pp::stored_type::bf16);
+  CHECK(file.metadata().at("trained_by") == "pipe");
   std::vector<float> const four(4);
   pp::write_safetensors(folder.file("a"), {entry("w", {2, 2}, four)});
   CHECK_THROWS_AS(pp::load_weights(other, folder.file("a")), pp::data_error);
