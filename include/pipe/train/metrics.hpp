@@ -39,17 +39,16 @@ struct step_metrics {
   std::vector<named_scalar> scalars{};
 };
 
-/// The numbers of every record, by the names that files give them.
-inline constexpr struct {
-  char const* name;
-  double step_metrics::* value;
-  int digits;
-} step_numbers[] = {{"loss", &step_metrics::loss, 9},
-                    {"learning_rate", &step_metrics::learning_rate, 6},
-                    {"gradient_norm", &step_metrics::gradient_norm, 6},
-                    {"samples_per_second", &step_metrics::samples_per_second, 6},
-                    {"seconds", &step_metrics::seconds, 6},
-                    {"bubble", &step_metrics::bubble, 4}};
+/// Calls each(name, number, digits worth writing) for the numbers that every record has.
+template <class Each>
+void for_each_number(step_metrics const& m, Each each) {
+  each("loss", m.loss, 9);
+  each("learning_rate", m.learning_rate, 6);
+  each("gradient_norm", m.gradient_norm, 6);
+  each("samples_per_second", m.samples_per_second, 6);
+  each("seconds", m.seconds, 6);
+  each("bubble", m.bubble, 4);
+}
 
 /// Something that takes records: has write(record), or is called with it.
 template <class S>
@@ -100,14 +99,14 @@ class metrics_file {
   explicit metrics_file(std::string path, std::vector<std::string> scalars = {})
       : file_(std::move(path)), scalars_(std::move(scalars)) {
     std::string heading = "step";
-    for (auto const& number : step_numbers) (heading += ',') += number.name;
+    for_each_number({}, [&](char const* name, double, int) { (heading += ',') += name; });
     for (std::string const& name : scalars_) (heading += ',') += cell(name);
     file_.append(heading + '\n');
   }
 
   void write(step_metrics const& m) {
     std::string row = std::to_string(m.step);
-    for (auto const& number : step_numbers) append(row, m.*number.value, number.digits);
+    for_each_number(m, [&](char const*, double number, int digits) { append(row, number, digits); });
     std::size_t found = 0;
     for (std::string const& name : scalars_) {
       auto const at =

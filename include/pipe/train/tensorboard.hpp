@@ -91,7 +91,7 @@ class tensorboard_file {
 
   void write(step_metrics const& m) {
     protobuf_message summary, event;
-    for (auto const& number : step_numbers) add(summary, number.name, m.*number.value);
+    for_each_number(m, [&](char const* name, double number, int) { add(summary, name, number); });
     for (named_scalar const& s : m.scalars) {
       if (valid_utf8_bytes(s.name) != s.name.size())
         throw data_error("metrics in '" + path() + "': the name " + in_quotes(s.name) + " is not UTF-8");
