@@ -24,10 +24,11 @@ namespace pp {
 /// A parameter and its gradient where they are, row-major; a Linear's weight is [inputs, outputs].
 template <class T>
 struct parameter_view {
-  int index;         ///< in the model's graph
-  int layer;         ///< top-level layer, from 0, as `explain` counts them
-  std::string name;  ///< in weight files
-  bool transposed;   ///< weight files hold [columns, rows]
+  int index;                     ///< in the model's graph
+  int layer;                     ///< top-level layer, from 0, as `explain` counts them
+  std::string name;              ///< in weight files: see train/names.hpp
+  std::vector<long> file_shape;  ///< there
+  bool stored_transposed;        ///< there: [columns, rows]
   int rows, columns;
   std::span<T> values;
   std::span<T const> gradients;  ///< empty if it is not trained
@@ -216,6 +217,7 @@ class Pipeline {
       all.push_back({p.index,
                      of.unit,
                      file.name,
+                     file_shape(of, file.transposed),
                      file.transposed,
                      p.rows,
                      p.columns,
@@ -223,6 +225,10 @@ class Pipeline {
                      {at(chunk.gradients), p.trained ? n : 0}});
     });
     return all;
+  }
+  static std::vector<long> file_shape(parameter const& p, bool transposed) {
+    if (p.kind == tensor_kind::vector) return {p.columns};
+    return transposed ? std::vector<long>{p.columns, p.rows} : std::vector<long>{p.rows, p.columns};
   }
   /// Where each parameter is that is not shared with an earlier one, in the order of the model.
   template <class Use>
