@@ -55,20 +55,35 @@ struct executed_action {
   long start = 0, end = 0, waited = 0;
 };
 
+/// A launch that has just run. Ranks call at the same time, each for its own.
+struct launch_seen {
+  int rank = 0, chunk = 0, micro_batch = 0;
+  program which = program::forward;
+  int launch = 0;
+  long nanoseconds = 0;
+  void* const* slots = nullptr;  ///< its operands
+};
+
 /// One run over a mini-batch.
 struct job {
   enum class kind : unsigned char { train, evaluate, infer, stop };
   kind what = kind::evaluate;
   void const* input[max_inputs]{};
   void const* label = nullptr;
-  void* output = nullptr;  ///< infer: the model's output before the loss
-  int samples = 0;         ///< of the mini-batch: as many as planned, or fewer
-  double loss_terms = 1;   ///< the loss is a mean over so many
-  bool updates = true;     ///< train: false keeps gradients and leaves parameters alone
+  void* output = nullptr;     ///< infer: the model's output before the loss
+  int samples = 0;            ///< of the mini-batch: as many as planned, or fewer
+  double loss_terms = 1;      ///< the loss is a mean over so many
+  double gradient_terms = 1;  ///< what gradients are divided by as they are made
+  double gradient_scale = 1;  ///< train: and multiplied by when they are complete
+  bool updates = true;        ///< train: false keeps gradients and leaves parameters alone
+  bool continues = false;     ///< train: adds to the gradients of the run before
+  bool is_continued = false;  ///< train: and the next run will add to these
   long step = 1;
   double learning_rate = 0;
   double clip_value = 0;  ///< train: first every element of the gradients to [-this, this]; 0: no clipping
   double clip_norm = 0;   ///< then all of them to this global norm; 0: no clipping
+  void (*watch)(void* watcher, launch_seen const&) = nullptr;  ///< called after every launch
+  void* watcher = nullptr;
 };
 
 /// What a run over a mini-batch came to. An inference has seconds only, an evaluation no gradient.
@@ -192,7 +207,7 @@ class machine {
     for (double l : losses_) sum += l;
     return sum / job_.loss_terms;
   }
-  double gradient_norm() const { return norm_of(squares_); }
+  double gradient_norm() const { return norm_of(squares_) * job_.gradient_scale; }
   static double norm_of(std::vector<double> const& squares) {
     double sum = 0;
     for (double s : squares) sum += s;
@@ -249,7 +264,7 @@ class machine {
     if (trains) {
       if (d_.tie_count > 0) {
         meet(r, me, 1);
-        add_tied_gradients(r);
+        if (!job_.is_continued) add_tied_gradients(r);
       }
       measure_gradients(r);
       meet(r, me, d_.tie_count > 0 ? 2 : 1);
@@ -378,8 +393,8 @@ class machine {
     host::arguments<T> a;
     a.workspace = ranks_[std::size_t(r)].memory.data() + d_.rank[r].workspace;
     a.loss = &losses_[std::size_t(mb)];
-    a.loss_scale = T(1 / job_.loss_terms);
-    a.accumulate = mb > 0;
+    a.loss_scale = T(1 / job_.gradient_terms);
+    a.accumulate = mb > 0 || job_.continues;
     a.wants_gradient = job_.what == job::kind::train;
     a.valid_samples = samples_in(mb);
     bool const is_last = &chunk == &d_.chunk[d_.chunks - 1];
@@ -388,8 +403,17 @@ class machine {
       launch const& l = view.launches[i];
       address const* const from = view.operands + l.first;
       for (int k = 0; k < l.count; ++k) a.slot[k] = at.at(from[k]);
-      calls_.groups[l.group](a);
+      if (job_.watch == nullptr)
+        calls_.groups[l.group](a);
+      else
+        run_watched(l, a, {r, int(&chunk - d_.chunk), mb, p, i, 0, a.slot});
     }
+  }
+  void run_watched(launch const& l, host::arguments<T> const& a, launch_seen seen) {
+    long const start = now();
+    calls_.groups[l.group](a);
+    seen.nanoseconds = now() - start;
+    job_.watch(job_.watcher, seen);
   }
 
   template <class Use>
@@ -406,7 +430,7 @@ class machine {
         T* const g = reinterpret_cast<T*>(mine + c.gradients + p.offset);
         squares_[std::size_t(p.index)] = calls_.sum_of_squares(p.elements(), g);
         if (!job_.updates || job_.clip_value <= 0) continue;
-        calls_.clamp(p.elements(), g, T(job_.clip_value));
+        calls_.clamp(p.elements(), g, T(job_.clip_value / job_.gradient_scale));
         clamped_squares_[std::size_t(p.index)] = calls_.sum_of_squares(p.elements(), g);
       }
     });
@@ -430,8 +454,9 @@ class machine {
   void update(int r) {
     double const norm = gradient_norm();
     if (!job_.updates || !std::isfinite(norm) || !std::isfinite(loss())) return;
-    double const left = job_.clip_value > 0 ? norm_of(clamped_squares_) : norm;
-    double const scale = job_.clip_norm > 0 && left > job_.clip_norm ? job_.clip_norm / (left + 1e-6) : 1;
+    double const left = job_.clip_value > 0 ? norm_of(clamped_squares_) * job_.gradient_scale : norm;
+    double const clip = job_.clip_norm > 0 && left > job_.clip_norm ? job_.clip_norm / (left + 1e-6) : 1;
+    double const scale = clip * job_.gradient_scale;
     for_chunks_of(r, [&](chunk_description const& c, char* mine) {
       auto const at = [&](long region, long element) { return reinterpret_cast<T*>(mine + region) + element; };
       for (int i = 0; i < c.update_count; ++i) {
