@@ -7,6 +7,7 @@
 #include <pipe/nn/activation.hpp>
 #include <pipe/nn/attention.hpp>
 #include <pipe/nn/compose.hpp>
+#include <pipe/nn/dropout.hpp>
 #include <pipe/nn/embedding.hpp>
 #include <pipe/nn/gate.hpp>
 #include <pipe/nn/group.hpp>

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "laws/data.hpp"
 
@@ -39,6 +40,14 @@ struct gradient_report {
   }
 };
 
+/// Whether a model drops values at random: then its loss in training is another than that of an evaluation.
+template <class M>
+constexpr bool drops_at_random() {
+  for (int i = 0; i < M::graph.size.ops; ++i)
+    if (M::graph.ops[i].kind == pp::op_kind::dropout) return true;
+  return false;
+}
+
 /// Compares the gradients of a trainer in double with central differences of its loss, for at most `most` elements of
 /// each parameter.
 template <class Trainer>
@@ -48,11 +57,13 @@ gradient_report compare_with_differences(std::uint64_t seed, double eps = 1e-5, 
   disturb(trainer, seed, 0.3);
   sample_batch<Trainer> const data(seed);
   trainer.gradients(data.view());
+  std::vector<std::vector<double>> found;
+  for (auto& p : trainer.parameters()) found.emplace_back(p.gradients.begin(), p.gradients.end());
   gradient_report report;
-  int index = 0;
+  int index = 0, position = 0;
   for (auto& p : trainer.parameters()) {
-    if (p.gradients.empty()) continue;
-    std::vector<double> const gradients(p.gradients.begin(), p.gradients.end());
+    std::vector<double> const& gradients = found[std::size_t(position++)];
+    if (gradients.empty()) continue;
     distance d;
     std::size_t const stride = (p.values.size() + most - 1) / most;
     long count = 0;
@@ -61,6 +72,7 @@ gradient_report compare_with_differences(std::uint64_t seed, double eps = 1e-5, 
       auto const loss = [&](double moved) {
         p.values[e] = at + moved;
         trainer.parameters_changed();
+        if constexpr (drops_at_random<typename Trainer::model>()) return trainer.gradients(data.view()).loss;
         return trainer.evaluate(data.view());
       };
       double const slope = (loss(eps) - loss(-eps)) / (2 * eps);

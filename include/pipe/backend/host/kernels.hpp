@@ -20,6 +20,7 @@
 #include <pipe/backend/host/isa.hpp>
 #include <pipe/base/bytes.hpp>
 #include <pipe/base/math.hpp>
+#include <pipe/base/philox.hpp>
 #include <pipe/graph/layers.hpp>
 #include <pipe/passes/group.hpp>
 
