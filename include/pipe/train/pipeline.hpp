@@ -120,7 +120,6 @@ class Pipeline {
   step_result step(batch const& b) { return step(b, settings_.optimizer.learning_rate); }
   step_result step(batch const& b, double learning_rate) {
     job j = prepare(b, job::kind::train);
-    j.step = steps_ + 1;
     j.learning_rate = learning_rate;
     j.clip_norm = settings_.clip_norm;
     step_result const r = machine_.run(j);
@@ -253,6 +252,8 @@ class Pipeline {
       for (int label : b.labels) terms -= label < 0;
     }
     j.loss_terms = terms > 0 ? double(terms) : 1;
+    j.seed = settings_.seed;
+    j.step = steps_ + 1;
     return j;
   }
 
