@@ -77,16 +77,19 @@ struct call {
 /// Reads first, then writes. A kernel writes rows while it still reads others: no operand may lie where a result goes. (A loss
 /// may: it reads a row before it writes it.)
 inline void execute(findings& f, contents& memory, int stage, call const& c) {
-  auto const outside = [&](int k) {
-    return c.with[std::size_t(k)].where == space::input || c.with[std::size_t(k)].where == space::label;
+  auto const region_outside = [](operand x) {
+    return x.where == space::input    ? input_region(x.index)
+           : x.where == space::label  ? region::label
+           : x.where == space::random ? region::random
+                                      : region::none;
   };
+  auto const outside = [&](int k) { return region_outside(c.with[std::size_t(k)]) != region::none; };
   int const count = int(c.with.size());
   f.must(count == c.g.slots, "operands do not fit the group", stage, operand{}, address{});
   for (int k = 0; k < count; ++k) {
     operand const x = c.with[std::size_t(k)];
     if (outside(k))
-      f.must(c.resolved[k].where == (x.where == space::input ? region::input : region::label), "is elsewhere", stage, x,
-             c.resolved[k]);
+      f.must(c.resolved[k].where == region_outside(x), "is elsewhere", stage, x, c.resolved[k]);
     else if (!writes(c.g, k))
       read(f, memory, stage, x, c.resolved[k], c.bytes[k]);
   }
@@ -162,7 +165,7 @@ class run : public findings {
 
   static long bytes_of(operand x) {
     if (x.where == space::value) return C::value_bytes(x.index);
-    if (x.where == space::input || x.where == space::label) return 0;
+    if (x.where == space::input || x.where == space::label || x.where == space::random) return 0;
     return align_up(C::forward.parameters[x.index].elements() * C::element_bytes);
   }
   /// The size of a region of stage S, one record of it.

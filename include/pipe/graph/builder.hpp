@@ -294,6 +294,10 @@ class builder {
     return push(op_kind::map, x, x.form, {}, {.flag = reads_output});
   }
   constexpr handle add(handle x, handle z) { return push(op_kind::add, x, x.form, {z.at}); }
+  /// Drops elements of x at random, as the layer being described says; see Dropout.
+  constexpr handle dropout(handle x) {
+    return push(op_kind::dropout, x, x.form, {operand{space::random, streams_++}});
+  }
   /// x[R, C] and z[R, S] -> [R, C + S]
   constexpr handle concat(handle x, handle z) {
     return push(op_kind::concat, x, x.form.with_columns(x.form.columns() + z.form.columns()), {z.at},
@@ -502,7 +506,7 @@ class builder {
   parameter_scope scope_{};
   short unit_ = -1;
   int leaf_ = -1, depth_ = 0, position_ = 0, first_op_ = 0, tying_ = -1;
-  int open_names_ = 0;
+  int open_names_ = 0, streams_ = 0;
   static_vector<named_value, std::size_t(leaf_count(Leaves{}))> named_;  // as many names as there are types, or fewer
   static_vector<named_parameters, std::size_t(tied_count)> tied_names_;
   static_vector<extents, std::size_t(shares ? 512 : 0)> shared_;

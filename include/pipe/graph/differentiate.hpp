@@ -96,6 +96,9 @@ class differentiator {
         contribute(o, x, dy);
         contribute(o, o.in[1], dy);
         break;
+      case op_kind::dropout:
+        if (needs(x)) input(backward(op_kind::dropout, o, {dy, o.in[1]}), x);
+        break;
       case op_kind::concat:
         slice_rule(o, x, dy, 0, o.inner);
         slice_rule(o, o.in[1], dy, o.inner, o.columns - o.inner);

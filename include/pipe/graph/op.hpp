@@ -17,6 +17,7 @@ enum class op_kind : unsigned char {
   row_bias,       // x[R, C], t[R, C]               -> y          pointwise: one row of t per position
   map,            // x                              -> y          pointwise: a formula
   add,            // x, z                           -> y          pointwise
+  dropout,        // x, stream                      -> y          pointwise; and its own gradient: dy, stream -> dx
   concat,         // x[R, K], z[R, C - K]           -> y[R, C]
   norm,           // x[R, C], gamma[C], beta[C]?    -> y, statistics[R, 2]
   softmax,        // x[R, C]                        -> y          along each row
@@ -55,6 +56,7 @@ constexpr char const* name_of(op_kind k) {
     case op_kind::row_bias: return "row_bias";
     case op_kind::map: return "map";
     case op_kind::add: return "add";
+    case op_kind::dropout: return "dropout";
     case op_kind::concat: return "concat";
     case op_kind::slice: return "slice";
     case op_kind::norm: return "norm";
@@ -87,7 +89,12 @@ constexpr char const* name_of(op_kind k) {
 /// computed wherever its main operand, in[0], has just been computed.
 constexpr bool is_pointwise(op_kind k) {
   return k == op_kind::bias || k == op_kind::row_bias || k == op_kind::map || k == op_kind::add ||
-         k == op_kind::map_gradient;
+         k == op_kind::dropout || k == op_kind::map_gradient;
+}
+
+/// A pointwise op that takes its formula, or its numbers, from its layer type.
+constexpr bool is_by_leaf(op_kind k) {
+  return k == op_kind::map || k == op_kind::map_gradient || k == op_kind::dropout;
 }
 
 constexpr bool is_loss(op_kind k) {
@@ -103,8 +110,18 @@ constexpr bool has_formula(op_kind k) {
 }
 
 /// Where an operand lives. Values are per micro-batch; parameters and their gradients belong to the stage.
+/// `random` is the number of a stream of random bits: it is memory too, lest kernels differ by it.
 /// law: `operand{}` is no operand.
-enum class space : unsigned char { none, value, input, label, parameter, parameter_gradient, parameter_transposed };
+enum class space : unsigned char {
+  none,
+  value,
+  input,
+  label,
+  parameter,
+  parameter_gradient,
+  parameter_transposed,
+  random
+};
 
 struct operand {
   space where;

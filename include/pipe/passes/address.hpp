@@ -20,6 +20,7 @@ enum class region : unsigned char {
   boundary_out,         // what this stage hands on
   gradient_in,          // the gradients of what this stage handed on, from the next stage
   gradient_out,         // the gradients of what this stage was handed
+  random,               // the numbers 0, 1, 2 ... of streams of random bits
   label,                // the micro-batch's labels
   input,                // and its samples; further inputs have the regions after this one
 };

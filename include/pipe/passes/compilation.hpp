@@ -32,6 +32,18 @@ struct compilation {
   static constexpr auto backward = differentiate<gradient_sizes>(M::graph);
   static constexpr int value_count = M::graph.size.values + gradient_sizes.values;
 
+  /// The numbers of the streams of random bits, as kernels read them: 0, 1, 2 ...
+  static constexpr int stream_count = [] {
+    int n = 0;
+    for (int i = 0; i < M::graph.size.ops; ++i) n += M::graph.ops[i].kind == op_kind::dropout;
+    return n;
+  }();
+  static constexpr auto streams = [] {
+    list<int, stream_count> numbers;
+    for (int i = 0; i < stream_count; ++i) numbers[i] = i;
+    return numbers;
+  }();
+
   /// Costs per unit and sample: forward, B, W.
   static constexpr auto costs = [] {
     list<list<cost, units>, 3> c;

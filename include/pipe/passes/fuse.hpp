@@ -80,7 +80,7 @@ constexpr described_group describe_group(op const* ops, int begin, int end, Uses
   };
   auto const add_step = [&](auto& chain, int i) {
     op const& o = ops[i];
-    step s{o.kind, short(o.kind == op_kind::map || o.kind == op_kind::map_gradient ? o.leaf : 0), -1, -1};
+    step s{o.kind, short(is_by_leaf(o.kind) ? o.leaf : 0), -1, -1};
     s.slot = slot(o.kind == op_kind::bias_gradient ? operand{} : o.in[1]);
     s.store = o.out[0].where == space::value ? stored(i) : slot(o.out[0]);
     chain.push_back(s);

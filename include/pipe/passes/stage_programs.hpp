@@ -69,6 +69,7 @@ struct stage_programs {
         return address{region::parameter_gradients, layout.parameters[x.index - range.parameters[0]]};
       case space::parameter_transposed:
         return address{region::transposed, layout.transposed[x.index - range.parameters[0]]};
+      case space::random: return address{region::random, x.index * long(sizeof(int))};
       case space::value: break;
     }
     if (int const v = C::template local<S>(x.index); v >= 0)

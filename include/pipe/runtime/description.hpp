@@ -93,7 +93,8 @@ struct pipeline_description {
   int ranks = 1, chunks = 1, micro_batches = 1, samples = 1;
   chunk_description const* chunk = nullptr;
   rank_description const* rank = nullptr;
-  int parameter_count = 0;  ///< of the model
+  int parameter_count = 0;       ///< of the model
+  int const* streams = nullptr;  ///< of random bits: their numbers
   tie const* ties = nullptr;
   int tie_count = 0;
   int inputs = 1;

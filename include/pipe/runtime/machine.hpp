@@ -75,6 +75,8 @@ struct job {
   double loss_terms = 1;      ///< the loss is a mean over so many
   double gradient_terms = 1;  ///< what gradients are divided by as they are made
   double gradient_scale = 1;  ///< train: and multiplied by when they are complete
+  std::uint64_t seed = 0;     ///< of random bits
+  long first_sample = 0;      ///< of the mini-batch, for random bits
   bool updates = true;        ///< train: false keeps gradients and leaves parameters alone
   bool continues = false;     ///< train: adds to the gradients of the run before
   bool is_continued = false;  ///< train: and the next run will add to these
@@ -359,6 +361,7 @@ class machine {
     set(region::record, mine + chunk.set_for(mb).records.at(mb));
     set(region::pending, mine + chunk.pending.at(mb));
     set(region::scratch, mine + d_.rank[r].scratch);
+    set(region::random, reinterpret_cast<char*>(const_cast<int*>(d_.streams)));
     set(region::boundary_out, mine + chunk.boundary.at(mb));
     set(region::gradient_out, mine + chunk.gradient.at(mb));
     if (c > 0) set(region::boundary_in, memory(c - 1) + d_.chunk[c - 1].boundary.at(mb));
@@ -397,6 +400,10 @@ class machine {
     a.accumulate = mb > 0 || job_.continues;
     a.wants_gradient = job_.what == job::kind::train;
     a.valid_samples = samples_in(mb);
+    a.training = job_.what == job::kind::train;
+    a.seed = job_.seed;
+    a.step = job_.step;
+    a.first_sample = job_.first_sample + long(mb) * d_.samples;
     bool const is_last = &chunk == &d_.chunk[d_.chunks - 1];
     int const count = view.count - (job_.what == job::kind::infer && is_last ? 1 : 0);  // the loss is the last launch
     for (int i = 0; i < count; ++i) {

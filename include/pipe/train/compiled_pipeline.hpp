@@ -313,6 +313,7 @@ struct compiled_pipeline {
     d.chunk = memory.chunks.items;
     d.rank = memory.rank.items;
     d.parameter_count = M::graph.size.parameters;
+    d.streams = passes::streams.items;
     d.ties = ties.items;
     d.tie_count = tie_count;
     d.inputs = M::graph.size.inputs;

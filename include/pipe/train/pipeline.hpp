@@ -130,7 +130,6 @@ class Pipeline {
   step_result step(batch const& b, double learning_rate) {
     if (averages_are_in_) throw error(step_name() + ": averages stand in for the parameters; swap them out first");
     job j = prepare(b, job::kind::train);
-    j.step = steps_ + 1;
     j.learning_rate = learning_rate;
     j.clip_value = settings_.clip_value;
     j.clip_norm = settings_.clip_norm;
@@ -318,6 +317,8 @@ class Pipeline {
       for (int label : b.labels) terms -= label < 0;
     }
     j.loss_terms = j.gradient_terms = terms > 0 ? double(terms) : 1;
+    j.seed = settings_.seed;
+    j.step = steps_ + 1;
     return j;
   }
 
@@ -334,6 +335,7 @@ class Pipeline {
   struct accumulation {
     int count = 0;
     double first_terms = 0, terms = 0, loss = 0;  // the loss summed over all terms
+    long samples = 0;
   };
 
   /// Runs a mini-batch on top of what was accumulated. The loss and the norm are of all of it.
@@ -341,6 +343,7 @@ class Pipeline {
     accumulation all = accumulated_;
     if (all.count == 0) all.first_terms = j.loss_terms;
     j.continues = all.count > 0;
+    j.first_sample = all.samples;
     all.terms += j.loss_terms;
     j.gradient_terms = all.first_terms;
     j.gradient_scale = all.first_terms / all.terms;
@@ -353,6 +356,7 @@ class Pipeline {
     }
     all.loss += r.loss * j.loss_terms;
     ++all.count;
+    all.samples += j.samples;
     accumulated_ = all;
     if (all.count > 1) r.loss = all.loss / all.terms;
     return r;

@@ -3,6 +3,8 @@
 // What a host kernel is called with. Everything else it needs to know is a constant of the kernel group it was made for.
 #pragma once
 
+#include <cstdint>
+
 #include <pipe/passes/group.hpp>
 
 namespace pp::host {
@@ -16,6 +18,10 @@ struct arguments {
   T loss_scale{};                  ///< of the gradient: one over the number of terms in the mini-batch's mean
   bool accumulate = false;         ///< weight gradients: add to what is there, or overwrite it
   int valid_samples = 1 << 30;     ///< a loss kernel: samples from this one on are absent, loss 0 and gradient 0
+  std::uint64_t seed = 0;          ///< of random bits, which depend on what follows besides
+  long step = 0;                   ///< of training, from 1
+  long first_sample = 0;           ///< of the micro-batch, in the mini-batch
+  bool training = false;           ///< else nothing is dropped
   bool wants_gradient = true;      ///< a loss kernel: training, not evaluation
 
   T* at(int i) const { return static_cast<T*>(slot[i]); }

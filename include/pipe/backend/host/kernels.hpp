@@ -21,6 +21,7 @@
 #include <pipe/base/bytes.hpp>
 #include <pipe/base/custom.hpp>
 #include <pipe/base/math.hpp>
+#include <pipe/base/philox.hpp>
 #include <pipe/graph/layers.hpp>
 #include <pipe/passes/group.hpp>
 

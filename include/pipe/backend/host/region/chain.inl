@@ -17,17 +17,33 @@ struct chain {
 
   static constexpr step at(int i) { return IsEpilogue ? g.epilogue[std::size_t(i)] : g.prologue[std::size_t(i)]; }
 
-  template <int I>
-  static T const* operand(arguments<T> const& a, extent row, extent column) {
+  static constexpr bool drops() {
+    for (int i = 0; i < length; ++i)
+      if (at(i).kind == op_kind::dropout) return true;
+    return false;
+  }
+  /// Room for the mask of one piece, if some step is a dropout.
+  using mask = T[drops() ? mask_room<(block > tile_columns<T> ? block : tile_columns<T>), T> : 1];
+
+  template <int I, int Columns>
+  static T const* operand(arguments<T> const& a, extent row, extent column, [[maybe_unused]] mask& room) {
     constexpr step s = at(I);
     if constexpr (s.slot < 0)
       return nullptr;
+    else if constexpr (s.kind == op_kind::dropout)
+      return dropout_mask<leaf_at<s.leaf, typename P::leaves>, (Columns > 0 ? Columns : lanes<T>), T>(
+          random_bits(a, s.slot, row), column, a.training, room);
     else if constexpr (s.kind == op_kind::bias)
       return a.at(s.slot) + column;
     else if constexpr (s.kind == op_kind::row_bias)
       return a.at(s.slot) + row % g.rows * width + column;
     else
       return a.at(s.slot) + row * width + column;
+  }
+  static random_row random_bits(arguments<T> const& a, int slot, extent row) {
+    constexpr extent blocks = (width + 3) / 4;  // of a row
+    return {a.seed, static_cast<std::uint32_t>(a.step), static_cast<std::uint32_t>(a.first_sample + row / g.rows),
+            static_cast<std::uint32_t>(*a.ids(slot)), static_cast<std::uint32_t>(row % g.rows * blocks)};
   }
   template <int I>
   static T* target(arguments<T> const& a, extent row, extent column) {
@@ -44,6 +60,8 @@ struct chain {
       return leaf_at<s.leaf, typename P::leaves>::forward(v);
     else if constexpr (s.kind == op_kind::map_gradient)
       return v * leaf_at<s.leaf, typename P::leaves>::derivative(z[c]);
+    else if constexpr (s.kind == op_kind::dropout)
+      return v * z[c];
     else
       return v + z[c];
   }
@@ -53,7 +71,7 @@ struct chain {
     if constexpr (I == 0)
       return g.anchor == op_kind::norm || g.anchor == op_kind::norm_gradient;
     else
-      return at(I - 1).kind == op_kind::map || at(I - 1).kind == op_kind::map_gradient;
+      return is_by_leaf(at(I - 1).kind);
   }
   /// v, but of unknown origin: `zero` is 0, which the compiler cannot know. (g++ drops __builtin_assoc_barrier when it
   /// vectorises a loop, and inline assembly on v itself would keep it from vectorising.)
@@ -74,7 +92,8 @@ struct chain {
   template <int Columns, bool HasResult, std::size_t... I>
   [[gnu::flatten]] static void run(arguments<T> const& a, extent row, extent column, T const* x, T* result, int n,
                                    std::index_sequence<I...>) {
-    T const* const in[] = {operand<int(I)>(a, row, column)..., nullptr};
+    mask rooms[length + 1];
+    T const* const in[] = {operand<int(I), Columns>(a, row, column, rooms[I])..., nullptr};
     T* const out[] = {target<int(I)>(a, row, column)..., nullptr};
     int const count = Columns > 0 ? Columns : n;
     bits_of<T> zero = 0;
@@ -85,7 +104,7 @@ struct chain {
       ((v = apply<int(I)>(seal<int(I)>(v, zero), in[I], c), keep<int(I)>(out[I], v, c)), ...);
       if constexpr (HasResult) result[c] = seal<length>(v, zero);
     }
-    (void)in, (void)out, (void)zero;
+    (void)in, (void)out, (void)zero, (void)rooms;
   }
   template <int Columns, bool HasResult = false>
   static void run(arguments<T> const& a, extent row, extent column, T const* x, T* result = nullptr, int n = Columns) {

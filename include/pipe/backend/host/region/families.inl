@@ -9,6 +9,7 @@
 #include <pipe/backend/host/region/attention_blocks.inl>
 #include <pipe/backend/host/region/attention_forward.inl>
 #include <pipe/backend/host/region/attention_backward.inl>
+#include <pipe/backend/host/region/dropout.inl>
 #include <pipe/backend/host/region/chain.inl>
 #include <pipe/backend/host/region/rows.inl>
 #include <pipe/backend/host/region/element_loss.inl>

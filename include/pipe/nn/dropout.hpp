@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Dropout (Srivastava et al., 2014). Its bits are a function of where an element stands, so that they are the same under every
+// schedule, and backward makes them again instead of keeping them.
+#pragma once
+
+#include <cstdint>
+
+#include <pipe/graph/builder.hpp>
+#include <pipe/nn/ratio.hpp>
+
+namespace pp {
+
+/// In training y = 0 with probability p = Numerator / Denominator < 1, else x / (1 - p); otherwise y = x.
+///
+/// law: what is dropped depends on (seed, step, sample of the mini-batch, which of the model's dropouts, element) only
+template <int Numerator, int Denominator>
+struct Dropout {
+  using probability = ratio<Numerator, Denominator>;
+  /// An element whose 32 random bits are below this number is dropped.
+  static constexpr std::uint32_t drops_below =
+      static_cast<std::uint32_t>((std::uint64_t(Numerator) << 32) / Denominator);
+  template <class T>
+  PIPE_HD static constexpr T scale() {
+    return T(Denominator) / T(Denominator - Numerator);
+  }
+
+  template <class Builder>
+  static constexpr void describe(Builder& b) {
+    bool const in_range = probability::at_least_zero() && Numerator < Denominator;
+    if (b.needs_numbers() && b.needs_ratio(in_range, Numerator, Denominator)) b.set(b.dropout(b.current()));
+  }
+};
+
+}  // namespace pp
