@@ -2,7 +2,7 @@
 """The layers of pipe as PyTorch modules, made of PyTorch's own modules and functions wherever it has them.
 
 A model is a `Seq` of its items after the first input, in pipe's order and with pipe's names for what they hold, so that
-`model.named_parameters()` gives the names of docs/reference/files.md. Shapes: B samples, T positions, C channels.
+`model.named_parameters()` gives the names of pipe/train/names.hpp. Shapes: B samples, T positions, C channels.
 """
 import math
 

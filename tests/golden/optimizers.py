@@ -76,7 +76,7 @@ class Muon:
 
 def torch_settings(settings):
     """pipe's names of settings -> PyTorch's."""
-    s = dict(settings)
+    s = settings
     renamed = {"learning_rate": "lr", "epsilon": "eps", "threshold": "d", "newton_schulz_steps": "ns_steps"}
     out = {renamed.get(k, k): v for k, v in s.items() if k not in ("beta1", "beta2", "a", "b", "c")}
     if "beta1" in s:
@@ -87,9 +87,8 @@ def torch_settings(settings):
         out["ns_coefficients"] = (s["a"], s["b"], s["c"])
     if "adjust" in s:
         out["adjust_lr_fn"] = MUON_RATES[out.pop("adjust")]
-    for whole in ("nesterov",):
-        if whole in out:
-            out[whole] = bool(out[whole])
+    if "nesterov" in out:
+        out["nesterov"] = bool(out["nesterov"])
     return out
 
 
