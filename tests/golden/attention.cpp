@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Every kind of attention against PyTorch: outputs, loss and all gradients, each with and without samples that end in ids
+// of -1. The models are those of attention_cases() in write_golden.py.
+#include "golden/record.hpp"
+
+using namespace pp;
+
+namespace {
+
+template <class M>
+void check(std::string const& name) {
+  using trainer = Pipeline<M, PortableHost, MicroBatches<2>, MicroBatchSize<2>>;
+  golden::check_model<trainer>("attention", name);
+  golden::check_model<trainer>("attention", name + ".padded");
+}
+
+template <int Heads, class... Options>
+struct Attends : Model<Tokens<13, 7>, Embedding<12>, Linear<12>, Attention<Heads, Options...>, Linear<5>, MSE> {};
+template <int Width, class... Options>
+struct Reads : Model<Tokens<13, 7>, Embedding<Width>, Linear<Width>, Stash<"memory">, Named<"target", Tokens<9, 4>>,
+                     Embedding<12>, Linear<12>, CrossAttention<3, "memory", Options...>, Linear<5>, MSE> {};
+
+}  // namespace
+
+TEST_CASE("Attention is torch.nn.MultiheadAttention", "[golden]") {
+  check<Attends<3>>("causal");
+  check<Attends<3, NotCausal>>("not_causal");
+  check<Attends<2, NoBias>>("no_bias");
+}
+TEST_CASE("grouped-query attention is PyTorch's", "[golden]") {
+  check<Attends<6, KeyValueHeads<2>>>("grouped");
+  check<Attends<3, KeyValueHeads<1>, NotCausal, NoBias>>("multi_query");
+}
+TEST_CASE("RoPE is that of Hugging Face's Llama", "[golden]") {
+  check<Attends<3, RoPE<>>>("rope");
+  check<Attends<6, KeyValueHeads<3>, RoPE<500000>, NotCausal>>("rope_grouped");
+}
+TEST_CASE("CrossAttention is PyTorch's", "[golden]") {
+  check<Reads<12>>("cross");
+  check<Reads<12, KeyValueHeads<1>>>("cross_grouped");
+  check<Reads<8, NoBias>>("cross_no_bias");
+}

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: BSL-1.0
+"""The layers of pipe as PyTorch modules, made of PyTorch's own modules and functions wherever it has them.
+
+A model is a `Seq` of its items after the first input, in pipe's order and with pipe's names for what they hold, so that
+`model.named_parameters()` gives the names of pipe/train/names.hpp. Shapes: B samples, T positions, C channels.
+"""
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+
+class Around:
+    """What a layer may read besides its input: further inputs, stashed values, and where the current sequence is padded."""
+
+    def __init__(self, inputs):
+        self.inputs = inputs
+        self.stashed = {}
+        self.padding = None  # bool (B, T): trailing positions that are no tokens
+
+
+class Layer(nn.Module):
+    """A layer whose forward also takes an Around."""
+
+
+class Seq(nn.Sequential, Layer):
+    def forward(self, x, around=None):
+        for layer in self:
+            x = layer(x, around) if isinstance(layer, Layer) else layer(x)
+        return x
+
+
+class Residual(Seq):
+    def forward(self, x, around=None):
+        return x + super().forward(x, around)
+
+
+def Repeat(n, block):
+    """n copies of what `block()` makes."""
+    return Seq(*(Seq(*block()) for _ in range(n)))
+
+
+class Model(Seq):
+    """Items and, in the way of pipe's Named, names for some of them: Model(Linear(3, 4), ("head", Linear(4, 2)))."""
+
+    def __init__(self, *items):
+        super().__init__()
+        for i, item in enumerate(items):
+            name, layer = item if isinstance(item, tuple) else (str(i), item)
+            self.add_module(name, layer)
+
+    def forward(self, x, inputs=None):
+        return super().forward(x, Around(inputs or {}))
+
+
+class Embedding(Layer):
+    """nn.Embedding, but an id of -1 has no vector, and where a sample ends in such ids no attention looks."""
+
+    def __init__(self, vocabulary, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(vocabulary, width))
+
+    def forward(self, x, around):
+        if x.is_floating_point():  # Tied: the output projection
+            return functional.linear(x, self.weight)
+        around.padding = (x >= 0).flip(1).cumsum(1).flip(1) == 0
+        return functional.embedding(x.clamp(min=0), self.weight) * (x >= 0).unsqueeze(-1)
+
+
+class Positions(nn.Module):
+    def __init__(self, length, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(length, width))
+
+    def forward(self, x):
+        return x + self.weight
+
+
+class SinusoidalPositions(nn.Module):
+    """Vaswani et al., 2017, section 3.5, as PyTorch's tutorials write it."""
+
+    def forward(self, x):
+        length, width = x.shape[-2:]
+        position = torch.arange(length).unsqueeze(1)
+        frequency = torch.exp(torch.arange(0, width, 2) * (-math.log(10000.0) / width))
+        table = torch.zeros(length, width)
+        table[:, 0::2] = torch.sin(position * frequency)
+        table[:, 1::2] = torch.cos(position * frequency)[:, : width // 2]
+        return x + table
+
+
+class Gate(nn.Module):
+    """SwiGLU and GEGLU: the activated half comes first."""
+
+    def __init__(self, activation):
+        super().__init__()
+        self.activation = activation
+
+    def forward(self, x):
+        a, b = x.chunk(2, -1)
+        return self.activation(a) * b
+
+
+class Stash(Layer):
+    def __init__(self, key):
+        super().__init__()
+        self.key = key
+
+    def forward(self, x, around):
+        around.stashed[self.key] = (x, around.padding)
+        return x
+
+
+class Pop(Layer):
+    def __init__(self, key, concat=False):
+        super().__init__()
+        self.key, self.concat = key, concat
+
+    def forward(self, x, around):
+        y, _ = around.stashed[self.key]
+        return torch.cat([x, y], -1) if self.concat else x + y
+
+
+class FurtherInput(Layer):
+    """Named<"name", Tokens<...>> or Named<"name", Input<...>>."""
+
+    def __init__(self, name):
+        super().__init__()
+        self.name = name
+
+    def forward(self, x, around):
+        around.padding = None
+        return around.inputs[self.name]
+
+
+class Tied(Layer):
+    """The same module again; a function hides it from named_parameters()."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.again = lambda: layer
+
+    def forward(self, x, around):
+        return self.again()(x, around)
+
+
+class Attention(nn.MultiheadAttention, Layer):
+    """PyTorch's own, of a sequence to itself."""
+
+    def __init__(self, width, heads, causal=True, bias=True):
+        super().__init__(width, heads, bias=bias, batch_first=True)
+        self.causal = causal
+
+    def forward(self, x, around):
+        hidden = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1) if self.causal else None
+        return super().forward(x, x, x, attn_mask=hidden, key_padding_mask=around.padding, need_weights=False)[0]
+
+
+def rotate_half(x):
+    """transformers.models.llama.modeling_llama.rotate_half"""
+    a, b = x.chunk(2, -1)
+    return torch.cat([-b, a], -1)
+
+
+def rotated(x, base):
+    """apply_rotary_pos_emb of the same file. x: (B, H, T, d)."""
+    length, size = x.shape[-2:]
+    frequency = 1.0 / base ** (torch.arange(0, size, 2) / size)
+    angles = torch.outer(torch.arange(length).to(frequency), frequency)
+    angles = torch.cat([angles, angles], -1)
+    return x * angles.cos() + rotate_half(x) * angles.sin()
+
+
+def attend(q, k, v, heads, kv_heads, causal, padding, base=None):
+    """scaled_dot_product_attention over (B, T, C), (B, S, K d), (B, S, K d). padding: bool (B, S), or None."""
+    q = q.unflatten(-1, (heads, -1)).transpose(1, 2)
+    k, v = (z.unflatten(-1, (kv_heads, -1)).transpose(1, 2) for z in (k, v))
+    if base is not None:
+        q, k = rotated(q, base), rotated(k, base)
+    seen = torch.ones(q.shape[0], 1, q.shape[2], k.shape[2], dtype=torch.bool)
+    if causal:
+        seen = seen.tril()
+    if padding is not None:
+        seen = seen & ~padding[:, None, None, :]
+    y = functional.scaled_dot_product_attention(q, k, v, attn_mask=seen, enable_gqa=kv_heads != heads)
+    return y.transpose(1, 2).flatten(2)
+
+
+class GroupedAttention(Layer):
+    """KeyValueHeads<K> and RoPE<base>: what nn.MultiheadAttention does not know."""
+
+    def __init__(self, width, heads, kv_heads=None, base=None, causal=True, bias=True):
+        super().__init__()
+        self.heads, self.kv_heads, self.base, self.causal = heads, kv_heads or heads, base, causal
+        self.shared = self.kv_heads * (width // heads)
+        self.in_proj_weight = nn.Parameter(torch.empty(width + 2 * self.shared, width))
+        self.in_proj_bias = nn.Parameter(torch.empty(width + 2 * self.shared)) if bias else None
+        self.out_proj = nn.Linear(width, width, bias=bias)
+
+    def forward(self, x, around):
+        qkv = functional.linear(x, self.in_proj_weight, self.in_proj_bias)
+        q, k, v = qkv.split([x.shape[-1], self.shared, self.shared], -1)
+        return self.out_proj(attend(q, k, v, self.heads, self.kv_heads, self.causal, around.padding, self.base))
+
+
+class CrossAttention(Layer):
+    def __init__(self, width, heads, key, memory_width=None, kv_heads=None, bias=True):
+        super().__init__()
+        self.heads, self.kv_heads, self.key = heads, kv_heads or heads, key
+        shared = 2 * self.kv_heads * (width // heads)
+        self.q_proj_weight = nn.Parameter(torch.empty(width, width))
+        self.kv_proj_weight = nn.Parameter(torch.empty(shared, memory_width or width))
+        self.q_proj_bias = nn.Parameter(torch.empty(width)) if bias else None
+        self.kv_proj_bias = nn.Parameter(torch.empty(shared)) if bias else None
+        self.out_proj = nn.Linear(width, width, bias=bias)
+
+    def forward(self, x, around):
+        memory, padding = around.stashed[self.key]
+        q = functional.linear(x, self.q_proj_weight, self.q_proj_bias)
+        k, v = functional.linear(memory, self.kv_proj_weight, self.kv_proj_bias).chunk(2, -1)
+        return self.out_proj(attend(q, k, v, self.heads, self.kv_heads, False, padding))

@@ -1,0 +1,446 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""Writes the golden files of this folder: what PyTorch computes, for tests/golden/*.cpp to hold pipe to.
+
+    python3 tests/golden/write_golden.py         # needs torch and numpy, nothing else; a few seconds
+
+The files in the repository were written by PyTorch 2.15.0 on a CPU; the tests read them and need no Python. Run this again
+after adding a case, and commit what changed: a case's numbers depend on its name only, so the others stay byte for byte
+(on another machine, or with another version of PyTorch, the last digit of a number may differ).
+
+Everything is computed in float64 from weights and inputs that are floats, so the only rounding in a golden number is that
+to float32 when it is written; losses, norms and settings are written as float64. The files are safetensors, tensors are
+called CASE/WHAT or CASE/WHAT/PARAMETER, and parameters have the names of pipe/train/names.hpp:
+
+    layers, attention, losses
+        input, input.NAME, label    a mini-batch, of real numbers or of ids
+        weight/...                  the model's parameters
+        output, loss, gradient/...  the model's output before the loss, the loss, its gradients by every trained parameter
+    optimizers
+        start/...                   a model's parameters and ten mini-batches
+        CASE/setting.NAME           what differs from the optimizer's defaults
+        CASE/loss, CASE/norm        of each step: the loss, the global norm of the gradients before clipping
+        CASE/step_1/..., CASE/step_10/...           the parameters
+        CASE/average_1/..., CASE/average_10/...     their moving averages
+    gpt, translator
+        input, label, weight/...    as above, with a mini-batch for each of 50 steps
+        loss, norm, gradient/...    of each step; the gradients of the first
+"""
+import json
+import struct
+import zlib
+from pathlib import Path
+
+import torch
+from torch import nn, optim
+from torch.nn import functional
+
+import optimizers
+from layers import (Attention, CrossAttention, Embedding, FurtherInput, Gate, GroupedAttention, Model, Pop, Positions,
+                    Repeat, Residual, Seq, SinusoidalPositions, Stash, Tied)
+
+HERE = Path(__file__).parent
+SAMPLES = 4  # of a mini-batch
+
+
+def write_safetensors(path, tensors):
+    """tensors: name -> tensor; float64 stays, int64 becomes I32. Wider types come first, as alignment wants it."""
+    types = {torch.float64: "F64", torch.float32: "F32", torch.int32: "I32"}
+    header = {"__metadata__": {"written_by": "tests/golden/write_golden.py", "torch": torch.__version__}}
+    data = b""
+    narrowed = {n: t.int() if t.dtype == torch.int64 else t for n, t in tensors.items()}
+    for name, tensor in sorted(narrowed.items(), key=lambda item: -item[1].element_size()):
+        here = tensor.detach().contiguous().numpy().tobytes()
+        header[name] = {"dtype": types[tensor.dtype], "shape": list(tensor.shape),
+                        "data_offsets": [len(data), len(data) + len(here)]}
+        data += here
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+    print(f"{path.name}: {len(narrowed)} tensors, {path.stat().st_size} bytes")
+
+
+class Draw:
+    """Random numbers that depend on a name only. Real ones are floats, whatever type computes with them."""
+
+    def __init__(self, name):
+        self.generator = torch.Generator().manual_seed(zlib.crc32(name.encode()))
+
+    def numbers(self, *shape):
+        return torch.randn(shape, generator=self.generator).float().double()
+
+    def shares(self, *shape):
+        return torch.rand(shape, generator=self.generator).float().double()
+
+    def ids(self, count, *shape):
+        return torch.randint(count, shape, generator=self.generator)
+
+    def parameters(self, model, spread=0.3):
+        """Matrices and tables that keep the size of what they multiply; scales around 1, other vectors around 0."""
+        with torch.no_grad():
+            for name, p in model.named_parameters():
+                x = self.numbers(*p.shape)
+                x = x / p.shape[1] ** 0.5 if p.dim() > 1 else spread * x
+                p.copy_((x + (p.dim() == 1 and name.endswith("weight"))).float())
+
+
+# ---- what enters a model, and what it is trained for ----
+
+
+def Input(*form, samples=SAMPLES):
+    return lambda draw: draw.numbers(samples, *form)
+
+
+def Tokens(vocabulary, length):
+    return lambda draw: draw.ids(vocabulary, SAMPLES, length)
+
+
+def Padded(vocabulary, length):
+    """Samples that end in 0, 1, 2 ... ids of -1, with one more inside each."""
+
+    def make(draw):
+        ids = draw.ids(vocabulary, SAMPLES, length)
+        for s in range(SAMPLES):
+            ids[s, 1] = -1
+            ids[s, length - s:] = -1
+        return ids
+
+    return make
+
+
+def MSE(draw, output):
+    label = draw.numbers(*output.shape)
+    return label, lambda y: functional.mse_loss(y, label)
+
+
+def BCE(draw, output):
+    label = draw.shares(*output.shape)
+    return label, lambda y: functional.binary_cross_entropy_with_logits(y, label)
+
+
+def Huber(delta):
+    def make(draw, output):
+        label = draw.numbers(*output.shape)
+        return label, lambda y: functional.huber_loss(y, label, delta=delta)
+
+    return make
+
+
+def CrossEntropy(smoothing=0.0, z=0.0, ignored=False):
+    """z: Chowdhery et al., PaLM, 2022, section 5."""
+
+    def make(draw, output):
+        label = draw.ids(output.shape[-1], *output.shape[:-1])
+        if ignored:
+            label.view(-1)[::3] = -1
+
+        def loss(y):
+            counted = y.flatten(0, -2).logsumexp(-1)[label.flatten() >= 0]
+            return functional.cross_entropy(y.flatten(0, -2), label.flatten(), ignore_index=-1,
+                                            label_smoothing=smoothing) + z * (counted**2).mean()
+
+        return label, loss
+
+    return make
+
+
+# ---- cases: name, input, model, loss; further inputs by name ----
+
+Linear, LayerNorm = nn.Linear, nn.LayerNorm
+
+
+def RMSNorm(width):
+    return nn.RMSNorm(width, eps=torch.finfo(torch.float32).eps)  # PyTorch's default for float32
+
+
+def GELU():
+    return nn.GELU(approximate="tanh")
+
+
+def frozen(layer):
+    return Seq(layer.requires_grad_(False))
+
+
+def layer_cases():
+    yield "linear", Input(5), Model(Linear(5, 7), Linear(7, 4, bias=False), Linear(4, 3)), MSE
+    for name, activation in {"relu": nn.ReLU(), "tanh": nn.Tanh(), "sigmoid": nn.Sigmoid(), "silu": nn.SiLU(),
+                             "gelu": GELU(), "gelu_erf": nn.GELU()}.items():
+        yield name, Input(5), Model(Linear(5, 9), activation, Linear(9, 3)), MSE
+    yield "layer_norm", Input(3, 5), Model(Linear(5, 9), LayerNorm(9), Linear(9, 2)), MSE
+    yield "rms_norm", Input(3, 5), Model(Linear(5, 9), RMSNorm(9), Linear(9, 2)), MSE
+    yield "softmax", Input(3, 5), Model(Linear(5, 9), nn.Softmax(-1), Linear(9, 2)), MSE
+    for name, gate in {"swiglu": Gate(functional.silu), "geglu": Gate(GELU()), "glu": nn.GLU()}.items():
+        yield name, Input(3, 5), Model(Linear(5, 14), gate, Linear(7, 2)), MSE
+    yield "embedding", Padded(11, 6), Model(Embedding(11, 5), Linear(5, 3)), MSE
+    yield "positions", Tokens(11, 6), Model(Embedding(11, 5), Positions(6, 5), Linear(5, 3)), MSE
+    yield "sinusoidal", Tokens(11, 6), Model(Embedding(11, 5), SinusoidalPositions(), Linear(5, 3)), MSE
+    yield "residual", Input(3, 5), Model(
+        Linear(5, 6), Residual(LayerNorm(6), Linear(6, 9), GELU(), Linear(9, 6)), Residual(Residual(nn.Tanh()), Linear(6, 6)),
+        Linear(6, 2)), MSE
+    yield "flatten", Input(2, 3, 2), Model(Linear(2, 4), nn.Tanh(), nn.Flatten(), Linear(24, 3)), MSE
+    yield "frozen", Input(5), Model(Linear(5, 7), nn.Tanh(), frozen(Linear(7, 6)), nn.Tanh(), Linear(6, 3)), MSE
+    yield "skips", Input(4), Model(
+        Linear(4, 6), Stash("outer"), nn.ReLU(), Linear(6, 5), Stash("inner"), GELU(), Linear(5, 5), Pop("inner"),
+        Linear(5, 4), Pop("outer", concat=True), LayerNorm(10), Linear(10, 5), Pop("inner"), Linear(5, 3)), MSE
+    yield "inputs", Input(4, 3), Model(
+        Linear(3, 5), nn.Tanh(), Stash("left"), FurtherInput("second"), Embedding(9, 5), Pop("left"), Stash("both"),
+        FurtherInput("third"), Pop("both"), Linear(5, 2)), MSE, {"second": Tokens(9, 4), "third": Input(4, 5)}
+
+    table = Embedding(11, 6)
+    yield "tied_table", Tokens(11, 4), Model(
+        ("table", table), Positions(4, 6), Stash("left"), FurtherInput("right"), Tied(table), Pop("left"), LayerNorm(6),
+        Tied(table)), CrossEntropy(), {"right": Tokens(11, 4)}
+    block = Seq(Residual(LayerNorm(6), Attention(6, 2)), Linear(6, 6))
+    yield "tied_block", Input(3, 6), Model(("block", block), nn.Tanh(), Repeat(2, lambda: [Tied(block)]), Linear(6, 4)), MSE
+
+
+def attention_cases():
+    kinds = {
+        "causal": lambda: Attention(12, 3),
+        "not_causal": lambda: Attention(12, 3, causal=False),
+        "no_bias": lambda: Attention(12, 2, bias=False),
+        "grouped": lambda: GroupedAttention(12, 6, kv_heads=2),
+        "multi_query": lambda: GroupedAttention(12, 3, kv_heads=1, causal=False, bias=False),
+        "rope": lambda: GroupedAttention(12, 3, base=10000.0),
+        "rope_grouped": lambda: GroupedAttention(12, 6, kv_heads=3, base=500000.0, causal=False),
+    }
+    for name, attention in kinds.items():
+        for kind, tokens in {"": Tokens, ".padded": Padded}.items():
+            yield name + kind, tokens(13, 7), Model(Embedding(13, 12), Linear(12, 12), attention(), Linear(12, 5)), MSE
+
+    def cross(*options, **named):
+        memory = named.get("memory_width", 12)
+        return Model(Embedding(13, memory), Linear(memory, memory), Stash("memory"), FurtherInput("target"),
+                     Embedding(9, 12), Linear(12, 12), CrossAttention(12, 3, "memory", *options, **named), Linear(12, 5))
+
+    kinds = {
+        "cross": {},
+        "cross_grouped": {"kv_heads": 1},
+        "cross_no_bias": {"memory_width": 8, "bias": False},
+    }
+    for name, settings in kinds.items():
+        for kind, tokens in {"": Tokens, ".padded": Padded}.items():
+            yield name + kind, tokens(13, 7), cross(**settings), MSE, {"target": Tokens(9, 4)}
+
+
+def loss_cases():
+    losses = {
+        "cross_entropy": CrossEntropy(),
+        "ignored": CrossEntropy(ignored=True),
+        "smoothing": CrossEntropy(smoothing=0.1),
+        "z_loss": CrossEntropy(z=0.01),
+        "all_terms": CrossEntropy(smoothing=0.25, z=0.125, ignored=True),
+        "mse": MSE,
+        "bce": BCE,
+        "huber": Huber(1.0),
+        "huber_half": Huber(0.5),
+    }
+    for name, loss in losses.items():
+        yield name, Input(3, 5), Model(Linear(5, 8), nn.Tanh(), Linear(8, 11)), loss
+    short = {"three_samples": (3, CrossEntropy(ignored=True)), "one_sample": (1, CrossEntropy()), "three_samples.mse": (3, MSE)}
+    for name, (samples, loss) in short.items():
+        yield name, Input(3, 5, samples=samples), Model(Linear(5, 8), nn.Tanh(), Linear(8, 11)), loss
+
+
+def run_case(name, first, model, make_loss, further=None):
+    draw = Draw(name)
+    draw.parameters(model)
+    x = first(draw)
+    inputs = {key: make(draw) for key, make in (further or {}).items()}
+    output = model(x, inputs)
+    label, loss_of = make_loss(draw, output)
+    loss = loss_of(output)
+    loss.backward()
+    yield "input", x
+    for key, value in inputs.items():
+        yield f"input.{key}", value
+    yield "label", label
+    for p_name, p in model.named_parameters():
+        yield f"weight/{p_name}", p
+    yield "output", output
+    yield "loss", loss
+    for p_name, p in model.named_parameters():
+        if p.requires_grad:
+            yield f"gradient/{p_name}", p.grad
+
+
+# ---- optimizers ----
+
+STEPS, TABLES = 10, ["0.weight", "1.weight"]
+OPTIMIZERS = {  # case: optimizer, settings by pipe's names
+    "sgd": ("SGD", {"learning_rate": 0.6}),
+    "sgd.momentum": ("SGD", {"learning_rate": 0.1, "momentum": 0.9, "weight_decay": 0.1}),
+    "sgd.nesterov": ("SGD", {"learning_rate": 0.1, "momentum": 0.8, "weight_decay": 0.1, "nesterov": 1}),
+    "adam": ("Adam", {"learning_rate": 0.05}),
+    "adam.decay": ("Adam", {"learning_rate": 0.05, "beta1": 0.8, "beta2": 0.95, "epsilon": 1e-3, "weight_decay": 0.1}),
+    "adamw": ("AdamW", {"learning_rate": 0.05}),
+    "adamw.decay": ("AdamW", {"learning_rate": 0.05, "beta1": 0.8, "beta2": 0.95, "epsilon": 1e-3, "weight_decay": 0.5}),
+    "adafactor": ("Adafactor", {"learning_rate": 0.1}),
+    "adafactor.decay": ("Adafactor", {"learning_rate": 0.1, "beta2_decay": -0.5, "epsilon1": 1e-4, "epsilon2": 0.5,
+                                      "threshold": 1.25, "weight_decay": 0.5}),
+    "lion": ("Lion", {"learning_rate": 0.02}),
+    "lion.decay": ("Lion", {"learning_rate": 0.02, "beta1": 0.8, "beta2": 0.95, "weight_decay": 1.0}),
+    "lamb": ("LAMB", {"learning_rate": 0.05}),
+    "lamb.decay": ("LAMB", {"learning_rate": 0.05, "beta1": 0.8, "beta2": 0.95, "epsilon": 1e-3, "weight_decay": 0.5}),
+    "muon": ("Muon", {"learning_rate": 0.05, "others.learning_rate": 0.05}),
+    "muon.adamw_rate": ("Muon", {"learning_rate": 0.1, "momentum": 0.8, "nesterov": 0, "weight_decay": 0.5, "adjust": 1,
+                                 "others.learning_rate": 0.05, "others.weight_decay": 0.5}),
+    "muon.spectral": ("Muon", {"learning_rate": 0.05, "newton_schulz_steps": 3, "a": 3.0, "b": -3.2, "c": 1.2, "adjust": 2,
+                               "others.learning_rate": 0.05, "others.epsilon": 1e-3}),
+    "muon.bfloat16": ("MuonInBfloat16", {"learning_rate": 0.05, "others.learning_rate": 0.05}),
+    "clip_norm": ("SGD", {"learning_rate": 1.0, "clip_norm": 1.0}),
+    "clip_value": ("SGD", {"learning_rate": 1.0, "clip_value": 0.05}),
+    "clip_both": ("SGD", {"learning_rate": 1.0, "clip_value": 0.1, "clip_norm": 0.4}),
+    "averages": ("AdamW", {"learning_rate": 0.05, "decay": 0.9}),
+}
+
+
+def optimizer_model():
+    """The first step's gradients are zero for some rows of the table: ids that do not come up."""
+    return Model(Embedding(7, 6), Positions(3, 6), Linear(6, 9), LayerNorm(9), nn.Tanh(), Linear(9, 5, bias=False),
+                 Linear(5, 4))
+
+
+def optimizer_cases():
+    draw, model = Draw("optimizers"), optimizer_model()
+    draw.parameters(model)
+    x, label = draw.ids(7, STEPS, SAMPLES, 3), draw.numbers(STEPS, SAMPLES, 3, 4)
+    start = {name: p.detach().clone() for name, p in model.named_parameters()}
+    yield "start/input", x
+    yield "start/label", label
+    for name, p in start.items():
+        yield f"start/weight/{name}", p
+    for case, (kind, settings) in OPTIMIZERS.items():
+        model.load_state_dict(start)
+        for name, value in settings.items():
+            yield f"{case}/setting.{name}", torch.tensor(float(value))
+        yield from ((f"{case}/{what}", tensor) for what, tensor in run_optimizer(kind, settings, model, x, label))
+
+
+def run_optimizer(kind, settings, model, x, label):
+    own = {"clip_norm", "clip_value", "decay"}
+    optimizer = optimizers.make(kind, {k: v for k, v in settings.items() if k not in own}, model, TABLES)
+    averaged = None
+    if "decay" in settings:
+        averaged = optim.swa_utils.AveragedModel(model, multi_avg_fn=optim.swa_utils.get_ema_multi_avg_fn(settings["decay"]))
+    start = {name: p.detach().clone() for name, p in model.named_parameters()}
+    losses, norms = [], []
+    for step in range(STEPS):
+        loss = functional.mse_loss(model(x[step]), label[step])
+        optimizer.zero_grad()
+        loss.backward()
+        losses.append(loss.detach())
+        norms.append(nn.utils.get_total_norm([p.grad for p in model.parameters()]))
+        if "clip_value" in settings:
+            nn.utils.clip_grad_value_(model.parameters(), settings["clip_value"])
+        if "clip_norm" in settings:
+            nn.utils.clip_grad_norm_(model.parameters(), settings["clip_norm"])
+        optimizer.step()
+        if averaged is not None:
+            averaged.update_parameters(model)
+        if step + 1 in (1, STEPS):
+            for name, p in model.named_parameters():
+                yield f"step_{step + 1}/{name}", p.detach().clone()
+            for name, p in averaged.module.named_parameters() if averaged is not None else []:
+                yield f"average_{step + 1}/{name}", p.detach().clone()
+    yield "loss", torch.stack(losses)
+    yield "norm", torch.stack(norms)
+    for name, p in model.named_parameters():  # or parameters that agree would say little about how they moved
+        assert (p - start[name]).norm() > 0.04 * start[name].norm(), (kind, settings, name)
+    if kind == "Lion":  # or float32 could turn a sign
+        assert optimizer.closest > 2e-5, optimizer.closest
+
+
+# ---- training ----
+
+TRAINING_STEPS = 50
+
+
+def gpt():
+    def block():
+        return [Residual(LayerNorm(32), Attention(32, 4)), Residual(LayerNorm(32), Linear(32, 128), GELU(), Linear(128, 32))]
+
+    draw = Draw("gpt")
+    model = Model(Embedding(65, 32), Positions(16, 32), Repeat(2, block), LayerNorm(32), Linear(32, 65))
+    draw.parameters(model, 0.1)
+    text = followed(draw, 65, TRAINING_STEPS, 8, 17)
+    yield from train(model, text[..., :-1], {}, text[..., 1:])
+
+
+def translator():
+    def reads():
+        return [Residual(LayerNorm(24), Attention(24, 2, causal=False)),
+                Residual(LayerNorm(24), Linear(24, 48), nn.GELU(), Linear(48, 24))]
+
+    def writes():
+        return [Residual(RMSNorm(24), GroupedAttention(24, 3, base=10000.0)),
+                Residual(RMSNorm(24), CrossAttention(24, 3, "memory", kv_heads=1)),
+                Residual(RMSNorm(24), Linear(24, 64), Gate(functional.silu), Linear(32, 24))]
+
+    draw = Draw("translator")
+    words = Embedding(23, 24)
+    model = Model(Embedding(29, 24), SinusoidalPositions(), Repeat(2, reads), LayerNorm(24), Stash("memory"),
+                  FurtherInput("target"), ("words", words), Positions(8, 24), Repeat(2, writes), LayerNorm(24), Tied(words))
+    draw.parameters(model, 0.1)
+    source = draw.ids(29, TRAINING_STEPS, 8, 10)
+    target = torch.cat([draw.ids(23, TRAINING_STEPS, 8, 1), (3 * source[..., :8] + 5) % 23], -1)
+    for s in range(8):  # sources and targets of all lengths
+        source[:, s, 10 - s:] = -1
+        target[:, s, 9 - s // 2:] = -1
+    yield from train(model, source, {"target": target[..., :-1]}, target[..., 1:])
+
+
+def followed(draw, vocabulary, *shape):
+    """Sequences that a model can learn a part of: most ids follow from the one before."""
+    ids, surprise = draw.ids(vocabulary, *shape), draw.shares(*shape) < 0.2
+    for t in range(1, shape[-1]):
+        ids[..., t] = torch.where(surprise[..., t], ids[..., t], (5 * ids[..., t - 1] + 17) % vocabulary)
+    return ids
+
+
+def train(model, x, inputs, label):
+    yield "input", x
+    for key, value in inputs.items():
+        yield f"input.{key}", value
+    yield "label", label
+    for name, p in model.named_parameters():
+        yield f"weight/{name}", p.detach().clone()
+    optimizer = optimizers.make("AdamW", {"learning_rate": 1e-3}, model, [])
+    losses, norms = [], []
+    for step in range(TRAINING_STEPS):
+        output = model(x[step], {key: value[step] for key, value in inputs.items()})
+        loss = functional.cross_entropy(output.flatten(0, 1), label[step].flatten(), ignore_index=-1)
+        optimizer.zero_grad()
+        loss.backward()
+        if step == 0:
+            for name, p in model.named_parameters():
+                yield f"gradient/{name}", p.grad.clone()
+        losses.append(loss.detach())
+        norms.append(nn.utils.get_total_norm([p.grad for p in model.parameters()]))
+        optimizer.step()
+    yield "loss", torch.stack(losses)
+    yield "norm", torch.stack(norms)
+
+
+def stored(what, tensor):
+    """Losses, norms and settings keep their digits."""
+    exact = not tensor.is_floating_point() or tensor.dim() == 0 or what in ("loss", "norm")
+    return tensor.detach() if exact else tensor.detach().float()
+
+
+def main():
+    torch.set_default_dtype(torch.float64)
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True)
+    for file, cases in {"layers": layer_cases, "attention": attention_cases, "losses": loss_cases}.items():
+        tensors = {f"{case[0]}/{what}": stored(what, t) for case in cases() for what, t in run_case(*case)}
+        write_safetensors(HERE / f"{file}.safetensors", tensors)
+    tensors = {name: stored(name.split("/")[-1], t) for name, t in optimizer_cases()}
+    write_safetensors(HERE / "optimizers.safetensors", tensors)
+    for run in gpt, translator:
+        tensors = {f"{run.__name__}/{what}": stored(what, t) for what, t in run()}
+        write_safetensors(HERE / f"{run.__name__}.safetensors", tensors)
+
+
+if __name__ == "__main__":
+    main()
