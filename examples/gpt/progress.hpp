@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <numbers>
 #include <string>
 #include <vector>
 
@@ -16,12 +17,13 @@
 
 class progress {
  public:
-  explicit progress(long steps) : steps_(steps), every_(std::max(1L, steps / 100)) {
+  progress(long steps, int tokens_per_sample)
+      : steps_(steps), every_(std::max(1L, steps / 100)), tokens_per_sample_(tokens_per_sample) {
     bits_.reserve(std::size_t(steps));
   }
 
   void show(pp::step_metrics const& m) {
-    bits_.push_back(m.bits_per_byte);
+    bits_.push_back(m.loss / std::numbers::ln2);
     bool const due = m.step == 1 || m.step % every_ == 0 || m.step == steps_;
     if (terminal_ && (due || clock::now() - rewritten_ > std::chrono::milliseconds(200)))
       rewrite(m);
@@ -46,7 +48,7 @@ class progress {
     std::snprintf(line, sizeof line,
                   "step %*ld/%ld  %.3f bits/byte  rate %.1e  norm %5.2f  %6.0f tokens/s  bubble %2.0f %%",
                   int(std::to_string(steps_).size()), m.step, steps_, recent(every_), m.learning_rate, m.gradient_norm,
-                  m.tokens_per_second, 100 * m.bubble);
+                  m.samples_per_second * tokens_per_sample_, 100 * m.bubble);
     return line;
   }
 
@@ -66,6 +68,7 @@ class progress {
   }
 
   long steps_, every_;
+  int tokens_per_sample_;
   std::vector<double> bits_;
   clock::time_point begin_ = clock::now(), rewritten_{};
   bool terminal_ = isatty(STDOUT_FILENO) == 1;

@@ -47,7 +47,7 @@ void run(options const& o) {
   constexpr int context = Trainer::inputs_per_sample, tokens_per_step = Trainer::samples * context;
   auto const source = o.data.empty() ? standard_library_headers() : std::filesystem::path(o.data);
   pp::text_data const text(source, context);
-  pp::metrics_file metrics(o.metrics);
+  pp::metrics_file metrics(o.metrics, {"bits_per_byte", "tokens_per_second"});
   std::printf("%s\ntext: %s, %s in %s\n", pp::explain<Trainer>().c_str(), source.string().c_str(),
               pp::readable_bytes(text.bytes()).c_str(), pp::counted(text.files(), "file").c_str());
 
@@ -57,14 +57,21 @@ void run(options const& o) {
                    .clip_norm = 1});
   pp::learning_rate_schedule const schedule{.warm_up = std::min(100L, o.steps / 10), .steps = o.steps, .floor = 0.1};
   std::vector<int> tokens(tokens_per_step), labels(tokens_per_step);
-  progress shown(o.steps);
+  progress shown(o.steps, context);
   auto const begin = std::chrono::steady_clock::now();
   for (long step = 1; step <= o.steps; ++step) {
     text.draw(o.seed, std::uint64_t(step), tokens, labels);
     double const rate = o.learning_rate * schedule(step);
     pp::step_result const r = trainer.step({tokens, labels}, rate);
     pp::step_metrics const m{
-        step, r.loss, r.loss / std::numbers::ln2, rate, r.gradient_norm, tokens_per_step / r.seconds, r.bubble};
+        .step = step,
+        .loss = r.loss,
+        .learning_rate = rate,
+        .gradient_norm = r.gradient_norm,
+        .samples_per_second = Trainer::samples / r.seconds,
+        .seconds = r.seconds,
+        .bubble = r.bubble,
+        .scalars = {{"bits_per_byte", r.loss / std::numbers::ln2}, {"tokens_per_second", tokens_per_step / r.seconds}}};
     metrics.write(m);
     shown.show(m);
   }

@@ -7,6 +7,8 @@
 #include <pipe/nn/activation.hpp>
 #include <pipe/nn/attention.hpp>
 #include <pipe/nn/compose.hpp>
+#include <pipe/nn/cross_attention.hpp>
+#include <pipe/nn/custom.hpp>
 #include <pipe/nn/dropout.hpp>
 #include <pipe/nn/embedding.hpp>
 #include <pipe/nn/gate.hpp>
@@ -14,12 +16,17 @@
 #include <pipe/nn/initial.hpp>
 #include <pipe/nn/linear.hpp>
 #include <pipe/nn/loss.hpp>
+#include <pipe/nn/map.hpp>
 #include <pipe/nn/model.hpp>
 #include <pipe/nn/named.hpp>
 #include <pipe/nn/norm.hpp>
 #include <pipe/nn/softmax.hpp>
+#include <pipe/optim/adafactor.hpp>
 #include <pipe/optim/adam.hpp>
+#include <pipe/optim/lamb.hpp>
 #include <pipe/optim/learning_rate.hpp>
+#include <pipe/optim/lion.hpp>
+#include <pipe/optim/muon.hpp>
 #include <pipe/optim/sgd.hpp>
 #include <pipe/report/explain.hpp>
 #include <pipe/report/kernels.hpp>

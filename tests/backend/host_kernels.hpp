@@ -39,6 +39,10 @@
     static void attention_backward(Arguments... arguments) {              \
       pp::host::NAME::attention_backward<T>(arguments...);                \
     }                                                                     \
+    template <class... Arguments>                                         \
+    static void update(Arguments const&... arguments) {                   \
+      pp::host::NAME::update(arguments...);                               \
+    }                                                                     \
   };
 
 PIPE_TESTED_ISA(portable)

@@ -68,6 +68,27 @@ TEST_CASE("elementary functions at the ends") {
   CHECK(std::signbit(pp::math::erf(-0.0f)));
 }
 
+TEST_CASE("a size with the sign of a number") {
+  for (float x : {1.0f, 3e38f, 1e-45f}) {
+    CHECK(pp::math::with_sign(0.25f, x) == 0.25f);
+    CHECK(pp::math::with_sign(0.25f, -x) == -0.25f);
+    CHECK(pp::math::with_sign(0.25, double(-x)) == -0.25);
+  }
+  CHECK(pp::math::with_sign(0.25f, 0.0f) == 0);
+  CHECK(pp::math::with_sign(0.25f, -0.0f) == 0);
+  CHECK(pp::math::with_sign(0.25, 0.0) == 0);
+}
+
+TEST_CASE("a clamp keeps what is no number") {
+  CHECK(pp::math::clamped(3.0f, 0.5f) == 0.5f);
+  CHECK(pp::math::clamped(-3.0f, 0.5f) == -0.5f);
+  CHECK(pp::math::clamped(-0.25f, 0.5f) == -0.25f);
+  CHECK(pp::math::clamped(-3.0, 0.5) == -0.5);
+  CHECK(pp::math::clamped(0.25, 0.5) == 0.25);
+  CHECK(std::isnan(pp::math::clamped(std::numeric_limits<float>::quiet_NaN(), 0.5f)));
+  CHECK(std::isnan(pp::math::clamped(std::numeric_limits<double>::quiet_NaN(), 0.5)));
+}
+
 TEST_CASE("in double they are the C library's") {
   CHECK(pp::math::exp(-800.0) == 0.0);
   CHECK(pp::math::tanh(0.3) == std::tanh(0.3));

@@ -22,7 +22,7 @@ template <host::isa Set>
 void holds() {
   if (host::best_isa() < Set) return;
   using backend = HostKernels<Set>;
-  auto const check = [&](laws::gradient_report const& r) {
+  auto const check = [&](laws::float_report const& r) {
     INFO("instruction set " << int(Set) << ", parameter " << r.worst_parameter);
     CHECK(r.worst < 2e-5);
     CHECK(r.smallest > 1e-6);

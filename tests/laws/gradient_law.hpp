@@ -6,7 +6,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
+
+#include <pipe/train/check_gradients.hpp>
 
 #include "laws/data.hpp"
 
@@ -27,7 +28,8 @@ struct distance {
   double relative_most() const { return largest > 0 ? most / largest : most; }
 };
 
-struct gradient_report {
+/// How far the gradients in float are from those in double, per parameter as in pp::gradient_report.
+struct float_report {
   double worst = 0;  // over parameters, of relative() and relative_most()
   int worst_parameter = -1;
   long elements = 0;
@@ -40,53 +42,17 @@ struct gradient_report {
   }
 };
 
-/// Whether a model drops values at random: then its loss in training is another than that of an evaluation.
-template <class M>
-constexpr bool drops_at_random() {
-  for (int i = 0; i < M::graph.size.ops; ++i)
-    if (M::graph.ops[i].kind == pp::op_kind::dropout) return true;
-  return false;
-}
-
-/// Compares the gradients of a trainer in double with central differences of its loss, for at most `most` elements of
-/// each parameter.
+/// Compares the gradients of a trainer in double with central differences of its loss, away from special values.
 template <class Trainer>
-gradient_report compare_with_differences(std::uint64_t seed, double eps = 1e-5, std::size_t most = 60) {
-  static_assert(sizeof(typename Trainer::element) == 8);
+pp::gradient_report compare_with_differences(std::uint64_t seed, double eps = 1e-5) {
   Trainer trainer(typename Trainer::settings{.seed = seed});
   disturb(trainer, seed, 0.3);
-  sample_batch<Trainer> const data(seed);
-  trainer.gradients(data.view());
-  std::vector<std::vector<double>> found;
-  for (auto& p : trainer.parameters()) found.emplace_back(p.gradients.begin(), p.gradients.end());
-  gradient_report report;
-  int index = 0, position = 0;
-  for (auto& p : trainer.parameters()) {
-    std::vector<double> const& gradients = found[std::size_t(position++)];
-    if (gradients.empty()) continue;
-    distance d;
-    std::size_t const stride = (p.values.size() + most - 1) / most;
-    long count = 0;
-    for (std::size_t e = 0; e < p.values.size(); e += stride, ++count) {
-      double const at = p.values[e];
-      auto const loss = [&](double moved) {
-        p.values[e] = at + moved;
-        trainer.parameters_changed();
-        if constexpr (drops_at_random<typename Trainer::model>()) return trainer.gradients(data.view()).loss;
-        return trainer.evaluate(data.view());
-      };
-      double const slope = (loss(eps) - loss(-eps)) / (2 * eps);
-      p.values[e] = at;
-      d.add(gradients[e], slope);
-    }
-    report.take(index++, d, count);
-  }
-  return report;
+  return pp::compare_gradients(trainer, sample_batch<Trainer>(seed).view(), eps);
 }
 
 /// Compares a trainer in float with one in double for the same model, parameters and mini-batch.
 template <class Float, class Double>
-gradient_report compare_with_double(std::uint64_t seed) {
+float_report compare_with_double(std::uint64_t seed) {
   Float narrow(typename Float::settings{.seed = seed});
   Double wide(typename Double::settings{.seed = seed});
   disturb(narrow, seed, 0.3);
@@ -97,7 +63,7 @@ gradient_report compare_with_double(std::uint64_t seed) {
   copy.labels.assign(data.labels.begin(), data.labels.end());
   for (int k = 1; k < pp::max_inputs; ++k) copy.numbers[k].assign(data.numbers[k].begin(), data.numbers[k].end());
   double const loss = narrow.gradients(data.view()).loss, expected = wide.gradients(copy.view()).loss;
-  gradient_report report;
+  float_report report;
   distance losses;
   losses.add(loss, expected);
   report.take(-1, losses, 1);

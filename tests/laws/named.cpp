@@ -41,7 +41,7 @@ void check() {
 }
 template <class Trainer>
 void holds(std::uint64_t seed) {
-  laws::gradient_report const r = laws::compare_with_differences<Trainer>(seed);
+  pp::gradient_report const r = laws::compare_with_differences<Trainer>(seed);
   INFO("parameter " << r.worst_parameter);
   CHECK(r.worst < 1e-7);
   CHECK(r.smallest > 1e-6);
@@ -88,4 +88,28 @@ TEST_CASE("shared weights are counted, listed and drawn once", "[laws]") {
   long n = 0;
   for (auto const& p : t.parameters()) n += long(p.values.size());
   CHECK(n == trainer::plan.parameters);
+}
+
+namespace {
+
+/// An encoder and a decoder that reads it in every block, with padding in the source.
+struct Translator
+    : Model<Tokens<13, 5>, Embedding<6>, SinusoidalPositions, Repeat<2, Residual<LayerNorm, Attention<2, NotCausal>>>,
+            LayerNorm, Stash<"memory">, Named<"target", Tokens<11, 4>>, Named<"words", Embedding<6>>, Positions,
+            Repeat<2, Residual<LayerNorm, Attention<3, RoPE<>>>,
+                   Residual<LayerNorm, CrossAttention<3, "memory", KeyValueHeads<1>>>,
+                   Residual<LayerNorm, Linear<16>, SwiGLU, Linear<6>>>,
+            LayerNorm, Tied<"words">, CrossEntropy> {};
+
+}  // namespace
+
+TEST_CASE("an encoder and a decoder have the gradients of central differences", "[laws]") {
+  holds<Exact<Translator>>(7);
+  holds<Exact<Translator, Stages<4>>>(7);
+}
+TEST_CASE("an encoder and a decoder give the bits of one stage", "[laws]") {
+  check<Translator, 4, Stages<Translator::graph.size.units>>();
+  check<Translator, 4, Stages<5>, GPipe, RecomputeAll>();
+  check<Translator, 5, laws::MixedWeights, Stages<4>>();
+  check<Translator, 4, laws::ManyChunks<placement::loop, 2>, Stages<6>>();
 }

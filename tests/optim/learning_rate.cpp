@@ -5,10 +5,13 @@
 
 #include <pipe/optim/learning_rate.hpp>
 
+#include "laws/data.hpp"
+
 using namespace pp;
 
 TEST_CASE("the factor rises to 1 and falls to the floor", "[optim]") {
-  for (decay_shape const shape : {decay_shape::constant, decay_shape::linear, decay_shape::cosine}) {
+  for (decay_shape const shape :
+       {decay_shape::constant, decay_shape::linear, decay_shape::cosine, decay_shape::one_minus_sqrt}) {
     learning_rate_schedule const s{.shape = shape, .warm_up = 10, .steps = 110, .floor = 0.1};
     CHECK(s(1) == Approx(0.1));
     CHECK(s(5) == Approx(0.5));
@@ -37,4 +40,41 @@ TEST_CASE("a schedule without a way down stays at the end", "[optim]") {
   CHECK(s(4) == Approx(0.8));
   CHECK(s(5) == Approx(1));  // law: 1 at the end of the warm-up
   CHECK(s(6) == Approx(0.2));
+}
+
+TEST_CASE("warm-up, a plateau, and down", "[optim]") {
+  for (decay_shape const shape : {decay_shape::linear, decay_shape::cosine, decay_shape::one_minus_sqrt}) {
+    learning_rate_schedule const s = warm_up_stable_decay(10, 40, 200, 0.05, shape);
+    CHECK(s(1) == Approx(0.1));
+    for (long step = 10; step <= 160; ++step) CHECK(s(step) == 1);
+    for (long step = 160; step < 200; ++step) CHECK(s(step + 1) < s(step));
+    CHECK(s(200) == Approx(0.05));
+    CHECK(s(1000) == Approx(0.05));
+  }
+  learning_rate_schedule const s = warm_up_stable_decay(0, 100, 300);
+  CHECK(s(1) == 1);
+  CHECK(s(225) == Approx(0.5));  // 1 - sqrt of a quarter
+  CHECK(s(300) == 0);
+  CHECK(warm_up_stable_decay(10, 200, 100)(10) == 1);  // no room for a plateau
+  CHECK(warm_up_stable_decay(10, 200, 100)(11) < 1);
+}
+
+TEST_CASE("a trainer takes a schedule, or any function of the step", "[optim]") {
+  struct Net : Model<Input<3>, Linear<4>, Tanh, Linear<2>, MSE> {};
+  using trainer = Pipeline<Net, Adam, PortableHost>;
+  learning_rate_schedule const schedule{.shape = decay_shape::linear, .warm_up = 2, .steps = 5, .floor = 0.1};
+  trainer scheduled({.optimizer = {.learning_rate = 0.1}, .learning_rate_factor = schedule});
+  trainer called(
+      {.optimizer = {.learning_rate = 0.1}, .learning_rate_factor = [&](long step) { return schedule(step); }});
+  trainer by_hand({.optimizer = {.learning_rate = 7}});
+  for (long step = 1; step <= 6; ++step) {
+    laws::sample_batch<trainer> const data(std::uint64_t(step) + 1);
+    CHECK(scheduled.learning_rate() == 0.1 * schedule(step));
+    scheduled.step(data.view());
+    called.step(data.view());
+    by_hand.step(data.view(), 0.1 * schedule(step));
+    CHECK(laws::same_numbers(laws::snapshot(scheduled).values, laws::snapshot(by_hand).values));
+    CHECK(laws::same_numbers(laws::snapshot(called).values, laws::snapshot(by_hand).values));
+  }
+  CHECK(trainer({.optimizer = {.learning_rate = 0.3}}).learning_rate() == 0.3);
 }

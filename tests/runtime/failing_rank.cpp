@@ -39,7 +39,7 @@ auto const kernels = wrap(std::make_integer_sequence<int, groups>{});
 
 /// Plain gradient descent.
 void descend(void const*, update_request<float> const& r) {
-  for (long i = 0; i < r.elements; ++i) r.values[i] -= float(r.learning_rate) * r.gradients[i];
+  for (long i = 0; i < r.range.shape.elements(); ++i) r.values[i] -= float(r.learning_rate) * r.gradients[i];
 }
 
 struct wrapped_machine {

@@ -21,6 +21,29 @@ void allocates_as_planned() {
   CHECK(sum == Trainer::plan.bytes);
 }
 
+#if PIPE_TESTS_COUNT_ALLOCATIONS
+template <class Trainer>
+void nothing_is_allocated_by() {
+  Trainer t;
+  laws::sample_batch<Trainer> const data(1);
+  std::vector<float> outputs(std::size_t(Trainer::samples * Trainer::outputs_per_sample));
+  auto const work = [&] {
+    t.step(data.view());
+    t.evaluate(data.view());
+    t.gradients(data.view());
+    t.forward(data.inputs, outputs);
+    t.parameters_changed();
+    t.step(data.view(), 0.5);
+  };
+  // The very first run may make the C library set something up for a thread.
+  for (int i = 0; i < 3; ++i) {
+    long const start = allocations();
+    work();
+    CHECK(allocations() - start == 0);
+  }
+}
+#endif
+
 }  // namespace
 
 TEST_CASE("every rank allocates exactly what was planned", "[runtime]") {
@@ -30,6 +53,8 @@ TEST_CASE("every rank allocates exactly what was planned", "[runtime]") {
   allocates_as_planned<tiny::TwoChunks>();
   allocates_as_planned<tiny::Regression>();
   allocates_as_planned<tiny::FrozenStages>();
+  allocates_as_planned<tiny::WithOptimizer<pp::Muon>>();
+  allocates_as_planned<tiny::WithOptimizer<pp::Adafactor>>();
 }
 
 TEST_CASE("what is not trained has neither gradients nor optimizer state", "[runtime]") {
@@ -50,23 +75,9 @@ TEST_CASE("after construction nothing is allocated", "[runtime]") {
   auto const one = std::make_unique<int>(1);
   REQUIRE(allocations() == before + 1);
 
-  using trainer = tiny::SevenRanks;
-  trainer t;
-  laws::sample_batch<trainer> const data(1);
-  std::vector<float> outputs(std::size_t(trainer::samples * trainer::outputs_per_sample));
-  auto const work = [&] {
-    t.step(data.view());
-    t.evaluate(data.view());
-    t.gradients(data.view());
-    t.forward(data.inputs, outputs);
-    t.parameters_changed();
-    t.step(data.view(), 0.5);
-  };
-  // The very first run may make the C library set something up for a thread.
-  for (int i = 0; i < 3; ++i) {
-    long const start = allocations();
-    work();
-    CHECK(allocations() - start == 0);
-  }
+  nothing_is_allocated_by<tiny::SevenRanks>();
+  nothing_is_allocated_by<tiny::WithOptimizer<pp::Muon>>();
+  nothing_is_allocated_by<tiny::WithOptimizer<pp::LAMB>>();
+  nothing_is_allocated_by<tiny::WithOptimizer<pp::Adafactor>>();
 }
 #endif

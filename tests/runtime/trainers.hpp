@@ -28,5 +28,7 @@ using TwoChunks = pp::Pipeline<Words, pp::PortableHost, pp::AdamW, pp::MicroBatc
 using Regression = pp::Pipeline<Numbers, pp::PortableHost, pp::SGD, pp::MicroBatches<4>, pp::MicroBatchSize<2>,
                                 pp::Stages<3>, pp::Cut<2, 3>>;
 using FrozenStages = pp::Pipeline<PartlyFrozen, pp::PortableHost, pp::AdamW, pp::MicroBatches<3>, pp::Stages<6>>;
+template <class Optimizer>
+using WithOptimizer = pp::Pipeline<PartlyFrozen, pp::PortableHost, Optimizer, pp::MicroBatches<3>, pp::Stages<3>>;
 
 }  // namespace tiny

@@ -1,58 +1,155 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The file of metrics: complete after each row, and a clear word when it cannot be written.
-#include <cstdlib>
+// Records of steps: to all sinks, into a file that is complete after each row, and a clear word when that cannot be.
+#include <algorithm>
+#include <cerrno>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
+#include <iterator>
+#include <memory>
+#include <stdexcept>
 #include <string>
-
-#include <unistd.h>
+#include <vector>
 
 #include <catch2/catch.hpp>
 
 #include <pipe/train/metrics.hpp>
+#include <pipe/train/tensorboard.hpp>
+
+#include "folder.hpp"
+#include "system_calls.hpp"
 
 namespace {
 
-std::string content(std::string const& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
+std::string const heading = "step,loss,learning_rate,gradient_norm,samples_per_second,seconds,bubble";
+
+pp::step_metrics record(long step, std::vector<pp::named_scalar> scalars = {}) {
+  return {.step = step,
+          .loss = 1.5,
+          .learning_rate = 3e-4,
+          .gradient_norm = 0.5,
+          .samples_per_second = 20000,
+          .seconds = 0.125,
+          .bubble = 0.25,
+          .scalars = std::move(scalars)};
 }
 
 std::string message(std::string const& path) {
-  try {
+  return sentence<pp::file_error>([&] {
     pp::metrics_file metrics(path);
-    for (int i = 0; i < 10; ++i) metrics.write({});
-  } catch (pp::error const& e) {
-    return e.what();
-  }
-  return "no error";
+    metrics.write({});
+  });
 }
 
 }  // namespace
 
 TEST_CASE("a row per step, readable at once") {
-  std::string const path =
-      (std::filesystem::temp_directory_path() / ("pipe-metrics-" + std::to_string(getpid()))).string();
-  {
-    pp::metrics_file metrics(path);
-    std::string const heading = "step,loss,bits_per_byte,learning_rate,gradient_norm,tokens_per_second,bubble\n";
-    CHECK(content(path) == heading);
-    metrics.write({1, 1.5, 2.25, 3e-4, 0.5, 20000, 0.25});
-    CHECK(content(path) == heading + "1,1.5,2.25,0.0003,0.5,20000,0.25\n");
-    metrics.write({2, 1.25, 2, 3e-4, 0.5, 20000, 0.25});
-    CHECK(content(path) == heading + "1,1.5,2.25,0.0003,0.5,20000,0.25\n2,1.25,2,0.0003,0.5,20000,0.25\n");
-  }
-  std::filesystem::remove(path);
+  temporary_folder const folder;
+  std::string const path = folder.write("m.csv", "of an earlier run");
+  pp::metrics_file metrics(path);
+  CHECK(content(path) == heading + "\n");
+  metrics.write(record(1));
+  CHECK(content(path) == heading + "\n1,1.5,0.0003,0.5,20000,0.125,0.25\n");
+  metrics.write(record(2));
+  CHECK(content(path) == heading + "\n1,1.5,0.0003,0.5,20000,0.125,0.25\n2,1.5,0.0003,0.5,20000,0.125,0.25\n");
+}
+
+TEST_CASE("the user's own numbers have columns of their own") {
+  temporary_folder const folder;
+  std::string const path = folder.file("m.csv");
+  pp::metrics_file metrics(path, {"valid/loss", "a, \"b\""});
+  metrics.write(record(1, {{"a, \"b\"", 0.1234567891}}));
+  metrics.write(record(2, {{"a, \"b\"", -1}, {"valid/loss", 2}}));
+  std::string const rows = heading +
+                           ",valid/loss,\"a, \"\"b\"\"\"\n1,1.5,0.0003,0.5,20000,0.125,0.25,,0.123456789\n"
+                           "2,1.5,0.0003,0.5,20000,0.125,0.25,2,-1\n";
+  CHECK(content(path) == rows);
+  CHECK(sentence<pp::data_error>([&] { metrics.write(record(3, {{"other", 1}, {"valid/loss", 2}})); }) ==
+        "metrics in '" + path +
+            "': step 3 has 'other', 'valid/loss', but not each of them a column of its own: name them where the file "
+            "is made");
+  CHECK_THROWS_AS(metrics.write(record(3, {{"valid/loss", 1}, {"valid/loss", 2}})), pp::data_error);
+  CHECK(content(path) == rows);
 }
 
 TEST_CASE("a file that cannot be written is named with the reason") {
-  std::string const folder = std::filesystem::temp_directory_path().string();
-  CHECK(message(folder + "/pipe-no-such-folder/m.csv") ==
-        "cannot write metrics to '" + folder + "/pipe-no-such-folder/m.csv': No such file or directory");
-  CHECK(message(folder) == "cannot write metrics to '" + folder + "': Is a directory");
+  temporary_folder const folder;
+  CHECK(message(folder.file("none/m.csv")) ==
+        "cannot write metrics to '" + folder.file("none/m.csv") + "': No such file or directory");
+  CHECK(message(folder.file("")) == "cannot write metrics to '" + folder.file("") + "': Is a directory");
   if (std::filesystem::exists("/dev/full"))
     CHECK(message("/dev/full") == "cannot write metrics to '/dev/full': No space left on device");
+}
+
+TEST_CASE("a row that found no room leaves the rows before it, and the next one may find some") {
+  temporary_folder const folder;
+  std::string const path = folder.file("m.csv");
+  pp::metrics_file metrics(path);
+  metrics.write(record(1));
+  std::string const before = content(path);
+  {
+    planned_mishap const plan(mishap::short_count, 0);  // one byte gets through, the rest after it
+    metrics.write(record(2));
+    CHECK(plan.happened());
+  }
+  std::string const two = content(path);
+  CHECK(two == before + "2,1.5,0.0003,0.5,20000,0.125,0.25\n");
+  {
+    planned_mishap const plan(mishap::fails, 0, ENOSPC);
+    CHECK_THROWS_AS(metrics.write(record(3)), pp::file_error);
+  }
+  CHECK(content(path) == two);
+  {
+    file_size_limit const limit(two.size() + 10);  // a part of the row gets through
+    CHECK(sentence<pp::file_error>([&] { metrics.write(record(3)); }) ==
+          "cannot write metrics to '" + path + "': File too large");
+  }
+  CHECK(content(path) == two);
+  metrics.write(record(4));
+  CHECK(content(path) == two + "4,1.5,0.0003,0.5,20000,0.125,0.25\n");
+}
+
+TEST_CASE("every sink gets every record, in their order") {
+  temporary_folder const folder;
+  struct counter {
+    std::shared_ptr<std::vector<std::string>> seen;
+    std::unique_ptr<int> cannot_be_copied = nullptr;
+    void write(pp::step_metrics const& m) { seen->push_back("sink " + std::to_string(m.step)); }
+  };
+  auto const seen = std::make_shared<std::vector<std::string>>();
+  pp::metrics_log log;
+  log.add([&](pp::step_metrics const& m) { seen->push_back("function " + std::to_string(m.step)); })
+      .add(counter{seen})
+      .add(pp::metrics_file(folder.file("m.csv")));
+  log.write(record(1));
+  log.write(record(2));
+  CHECK(*seen == std::vector<std::string>{"function 1", "sink 1", "function 2", "sink 2"});
+  CHECK(content(folder.file("m.csv")).ends_with("\n2,1.5,0.0003,0.5,20000,0.125,0.25\n"));
+}
+
+TEST_CASE("a run logs to a file, to TensorBoard and to a function") {
+  temporary_folder const folder;
+  std::string const csv = folder.file("metrics.csv"), runs = folder.file("runs");
+  double smallest = 1e9;
+  // [log]
+  pp::metrics_log log;
+  log.add(pp::metrics_file(csv, {"valid/loss"})).add(pp::tensorboard_file(runs)).add([&](pp::step_metrics const& m) {
+    smallest = std::min(smallest, m.loss);
+  });
+  for (long step = 1; step <= 3; ++step)
+    log.write({.step = step, .loss = 1 / double(step), .scalars = {{"valid/loss", 2 / double(step)}}});
+  // [/log]
+  CHECK(smallest == 1 / 3.0);
+  CHECK(content(csv) ==
+        heading + ",valid/loss\n1,1,0,0,0,0,0,2\n2,0.5,0,0,0,0,0,1\n3,0.333333333,0,0,0,0,0,0.666666667\n");
+  CHECK(std::distance(std::filesystem::directory_iterator(runs), {}) == 1);
+}
+
+TEST_CASE("a sink that throws is told of, and keeps nothing from the others") {
+  int seen = 0;
+  pp::metrics_log log;
+  log.add([](pp::step_metrics const&) { throw std::runtime_error("first"); })
+      .add([](pp::step_metrics const&) { throw std::runtime_error("second"); })
+      .add([&](pp::step_metrics const&) { ++seen; });
+  CHECK_THROWS_WITH(log.write({}), "first");
+  CHECK(seen == 1);
 }

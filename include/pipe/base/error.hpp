@@ -14,8 +14,13 @@ struct error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Input that cannot be used: a token out of range, a batch of the wrong size, text too short.
+/// Input that cannot be used: a token out of range, a batch of the wrong size, text too short, a file that is damaged.
 struct data_error : error {
+  using error::error;
+};
+
+/// A file or folder that the operating system does not let us open, read or write: the text names it and the reason.
+struct file_error : error {
   using error::error;
 };
 

@@ -30,6 +30,10 @@ PIPE_HD PIPE_INLINE float clamped_magnitude(float x, float limit) {
                    sign_mask(0x7f800000u - static_cast<unsigned>(size)));
 }
 
+/// x within [-limit, limit]; NaN stays NaN.
+PIPE_HD PIPE_INLINE float clamped(float x, float limit) { return __builtin_copysignf(clamped_magnitude(x, limit), x); }
+PIPE_HD PIPE_INLINE double clamped(double x, double limit) { return x > limit ? limit : x < -limit ? -limit : x; }
+
 /// e^x = power * (1 + rest), power = 2^round(x / log 2); relative error of `rest` below 2^-24. |x| <= 88.
 struct split_exp {
   float power, rest;
@@ -158,6 +162,12 @@ PIPE_HD PIPE_INLINE T log1p(T x) {
 #endif
     return std::log1p(x);
 }
+/// size * sign(x), 0 for 0; size >= 0. For float without a comparison, as one that selects is not vectorised.
+PIPE_HD PIPE_INLINE float with_sign(float size, float x) {
+  unsigned const magnitude = bits(x) & 0x7fffffffu;
+  return from_bits((bits(size) & sign_mask(0u - magnitude)) | (bits(x) ^ magnitude));
+}
+PIPE_HD PIPE_INLINE double with_sign(double size, double x) { return x == 0 ? 0 : __builtin_copysign(size, x); }
 
 /// 1 / sqrt(x) to five digits: two of Newton's steps from half the exponent.
 PIPE_HD PIPE_INLINE float coarse_rsqrt(float x) {

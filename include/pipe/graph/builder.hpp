@@ -25,7 +25,7 @@ struct handle {
 /// What a parameter is called in weight files, within its layer, and whether the file holds its transpose: PyTorch
 /// stores the weight of a Linear [outputs, inputs].
 struct file_name {
-  char const* name = "weight";
+  char const* name = "weight";  // null: weight files do not hold it
   bool transposed = false;
 };
 
@@ -51,6 +51,12 @@ struct parameter_scope {
   bool trained = true;
   double rate_scale = 1, decay_scale = 1;
   initial_rules initial{};
+};
+
+/// What a user's own layer has beside its input.
+struct custom_operands {
+  operand parameter[3]{};
+  long saved_per_sample = 0, flops = 0;
 };
 
 /// Runs layer descriptions. With no room it only counts and checks; with exactly the counted room it keeps what they add.
@@ -234,7 +240,7 @@ class builder {
           complain(fault_kind::tied_shape_differs, shape(of.rows, of.columns), shape(rows, columns));
         return ok() ? share(tying_++) : operand{};
       }
-    observer_.parameter(sizes_.parameters, file);
+    if (file.name != nullptr) observer_.parameter(sizes_.parameters, file);
     pp::parameter p{};
     p.rows = rows;
     p.columns = columns;
@@ -250,7 +256,7 @@ class builder {
   constexpr operand constant_table(int rows, int columns, initializer table) {
     parameter_scope const outer = scope_;
     scope_.trained = false;
-    operand const p = parameter(rows, columns, table, false, {"table"});
+    operand const p = parameter(rows, columns, table, false, {nullptr});
     scope_ = outer;
     return p;
   }
@@ -321,6 +327,14 @@ class builder {
     handle const y = push(op_kind::attention, q, q.form, {kv.at, operand{}, kv.padding},
                           {.inner = heads, .groups = kv_heads, .keys = kv.form.rows()});
     second_output(long(heads) * q.form.rows());
+    return y;
+  }
+  /// A user's own layer, which brings its functions: x -> a value of shape `form`.
+  constexpr handle custom(handle x, shape form, custom_operands const& with) {
+    handle const y = push(op_kind::custom, x, form, {with.parameter[0], with.parameter[1], with.parameter[2]},
+                          {.inner = int(x.form.elements()), .amount = float(with.flops)});
+    if constexpr (keeps) graph_.ops[sizes_.ops - 1].form = x.form;
+    if (with.saved_per_sample > 0) second_output(with.saved_per_sample);
     return y;
   }
   /// A loss ends the model: its output is its own gradient with respect to x. `smoothing` and `z` are cross_entropy's.
@@ -446,7 +460,7 @@ class builder {
   struct further {
     operand a{}, b{}, c{};
   };
-  /// An op on x and further operands, whose result has as many rows as x.
+  /// An op on x and further operands. If the result has as many rows as x, they stand for the same positions.
   constexpr handle push(op_kind kind, handle x, shape form, further in, details const& with = details{}) {
     operand const out = new_value(form.elements());
     if constexpr (keeps) {
@@ -471,7 +485,7 @@ class builder {
       graph_.ops[sizes_.ops] = o;
     }
     ++sizes_.ops;
-    return handle{out, form, false, 0, x.padding};
+    return handle{out, form, false, 0, form.rows() == x.form.rows() ? x.padding : operand{}};
   }
   constexpr void second_output(long elements) {
     operand const out = new_value(elements);

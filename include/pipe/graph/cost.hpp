@@ -42,6 +42,9 @@ constexpr cost cost_of(op const& o) {
     case op_kind::add: return {results, 12 * results};
     case op_kind::concat:
     case op_kind::slice: return {0, 8 * results};
+    case op_kind::custom: return {long(o.amount), 4 * (results + o.inner)};
+    case op_kind::custom_input_gradient:
+    case op_kind::custom_weight_gradient: return {long(o.amount), 8 * results};
     default: return {8 * results, 12 * results};
   }
 }

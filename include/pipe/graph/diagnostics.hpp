@@ -40,6 +40,8 @@ enum class fault_kind : unsigned char {
   tied_to_nothing,
   tied_shape_differs,
   too_many_tied,
+  formula_is_incomplete,
+  custom_is_incomplete,
 };
 
 /// The first thing wrong with a model, or nothing. `expected` and `found` are shapes or single numbers, as the kind says.
@@ -106,6 +108,10 @@ template <class... What>
 struct tied_layer_needs_parameters_of_the_same_shape;
 template <class... What>
 struct tied_layers_have_too_many_parameters;
+template <class... What>
+struct formula_needs_forward_and_derivative;
+template <class... What>
+struct custom_layer_needs_its_shapes_and_its_functions;
 }  // namespace wrong
 
 /// What a correct model is diagnosed with.
@@ -178,7 +184,8 @@ constexpr auto diagnose() {
     else if constexpr (F.what == pop_without_stash)
       return std::type_identity<wrong::value_is_popped_but_never_stashed<at, type>>{};
     else if constexpr (F.what == popped_shape_differs)
-      return std::type_identity<wrong::popped_value_must_have_the_shape_of_the_current_one<at, type, expected, found>>{};
+      return std::type_identity<
+          wrong::popped_value_must_have_the_shape_of_the_current_one<at, type, expected, found>>{};
     else if constexpr (F.what == stash_is_never_popped)
       return std::type_identity<wrong::value_is_stashed_but_never_popped<at, type, found>>{};
     else if constexpr (F.what == value_is_thrown_away)
@@ -189,6 +196,10 @@ constexpr auto diagnose() {
       return std::type_identity<wrong::tied_name_must_belong_to_exactly_one_layer_before<at, type, found>>{};
     else if constexpr (F.what == tied_shape_differs)
       return std::type_identity<wrong::tied_layer_needs_parameters_of_the_same_shape<at, type, expected, found>>{};
+    else if constexpr (F.what == formula_is_incomplete)
+      return std::type_identity<wrong::formula_needs_forward_and_derivative<at, type>>{};
+    else if constexpr (F.what == custom_is_incomplete)
+      return std::type_identity<wrong::custom_layer_needs_its_shapes_and_its_functions<at, type>>{};
     else if constexpr (F.what == too_many_tied)
       return std::type_identity<wrong::tied_layers_have_too_many_parameters<at, type, expected>>{};
     else

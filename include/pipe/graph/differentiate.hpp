@@ -103,6 +103,7 @@ class differentiator {
         slice_rule(o, x, dy, 0, o.inner);
         slice_rule(o, o.in[1], dy, o.inner, o.columns - o.inner);
         break;
+      case op_kind::custom: custom_rule(o, x, dy); break;
       case op_kind::norm:
         weight(op_kind::norm_parameter_gradient, o, {dy, x, o.out[1]}, o.in[1], o.in[2]);
         if (needs(x)) input(backward(op_kind::norm_gradient, o, {dy, x, o.in[1], o.out[1]}), x);
@@ -136,6 +137,26 @@ class differentiator {
     op d = backward(op_kind::matmul_input_gradient, o, {dy, turned ? w : w_turned});
     d.columns = o.inner;
     d.inner = o.columns;
+    input(d, x);
+  }
+  constexpr void custom_rule(op const& o, operand x, operand dy) {
+    op dw = backward(op_kind::custom_weight_gradient, o, {dy, x, o.out[1]});
+    bool any = false;
+    for (int i = 0; i < 3; ++i) {
+      if (!is_trained(o.in[1 + i])) continue;
+      dw.out[i] = operand{space::parameter_gradient, o.in[1 + i].index};
+      any = true;
+    }
+    if (any) {
+      if constexpr (keeps) out_.weight_ops[sizes_.weight_ops] = dw;
+      ++sizes_.weight_ops;
+    }
+    if (!needs(x)) return;
+    op d = backward(op_kind::custom_input_gradient, o, {dy, x, o.out[1]});
+    for (int i = 0; i < 3; ++i) d.in[3 + i] = o.in[1 + i];
+    d.rows = 1;
+    d.columns = o.inner;
+    d.inner = o.rows * o.columns;
     input(d, x);
   }
   constexpr void slice_rule(op const& o, operand x, operand dy, int first, int columns) {

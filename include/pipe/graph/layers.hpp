@@ -94,7 +94,10 @@ constexpr int count_tied(layers<L...>) {
 template <text Name, class... L>
 constexpr int naming_leaf(layers<L...>) {
   auto const wanted = []<class T>(std::type_identity<T>) {
-    if constexpr (requires { typename T::layer; T::name; })
+    if constexpr (requires {
+                    typename T::layer;
+                    T::name;
+                  })
       return T::name.view() == Name.view();
     else
       return false;

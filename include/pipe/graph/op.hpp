@@ -26,6 +26,7 @@ enum class op_kind : unsigned char {
   cross_entropy,  // logits[R, V], labels[R]        -> dlogits    and adds to the step's loss
   squared_error,  // x[R, C], target[R, C]          -> dx         and adds to the step's loss
   element_loss,   // x[R, C], target[R, C]          -> dx         and adds to the step's loss: a formula
+  custom,         // x, p0?, p1?, p2?               -> y, saved?
   // backward, input gradients
   matmul_input_gradient,  // dy[R, N], w            -> dx[R, K]
   map_gradient,           // dy, x or y             -> dx         pointwise
@@ -34,12 +35,14 @@ enum class op_kind : unsigned char {
   softmax_gradient,       // dy, y                  -> dx
   gate_gradient,          // dy[R, C / 2], x[R, C]  -> dx[R, C]
   attention_gradient,     // dy, qkv, y, lse, table?, ids? -> dqkv; or dy, q, y, lse, kv, ids? -> dq?, dkv?
+  custom_input_gradient,  // dy, x, saved?, p0?, p1?, p2? -> dx
   // backward, weight gradients
   matmul_weight_gradient,   // x[R, K], dy[R, N]    -> dw[K, N]
   bias_gradient,            // dy[R, C]             -> db[C]
   row_bias_gradient,        // dy[R, C]             -> dt[R, C]
   norm_parameter_gradient,  // dy, x, statistics    -> dgamma, dbeta?
   lookup_gradient,          // dy[R, C], ids[R]     -> dtable[V, C]
+  custom_weight_gradient,   // dy, x, saved?          -> dp0, dp1?, dp2?
   // only as the anchor of a kernel group: a chain of pointwise ops with no contraction or row kernel to join
   pointwise,
 };
@@ -74,6 +77,9 @@ constexpr char const* name_of(op_kind k) {
     case op_kind::row_bias_gradient: return "row_bias_gradient";
     case op_kind::norm_parameter_gradient: return "norm_parameter_gradient";
     case op_kind::lookup_gradient: return "lookup_gradient";
+    case op_kind::custom: return "custom";
+    case op_kind::custom_input_gradient: return "custom_input_gradient";
+    case op_kind::custom_weight_gradient: return "custom_weight_gradient";
     case op_kind::pointwise: return "pointwise";
   }
   return "?";
@@ -95,9 +101,12 @@ constexpr bool is_loss(op_kind k) {
   return k == op_kind::cross_entropy || k == op_kind::squared_error || k == op_kind::element_loss;
 }
 
+constexpr bool is_custom(op_kind k) {
+  return k == op_kind::custom || k == op_kind::custom_input_gradient || k == op_kind::custom_weight_gradient;
+}
 /// An op that is no pointwise step and takes its formula from its layer type.
 constexpr bool has_formula(op_kind k) {
-  return k == op_kind::element_loss || k == op_kind::gate || k == op_kind::gate_gradient;
+  return k == op_kind::element_loss || k == op_kind::gate || k == op_kind::gate_gradient || is_custom(k);
 }
 
 /// Where an operand lives. Values are per micro-batch; parameters and their gradients belong to the stage.
@@ -140,7 +149,8 @@ struct op {
   int keys;       // attention: rows of keys and values, if they are another value; slice: the first column
   bool flag;      // attention: causal; norm: has a mean (LayerNorm, not RMSNorm); map: derivative is a function of y
   float epsilon;  // norm: added to the variance; cross_entropy: factor of the squared log of the denominator
-  float amount;   // cross_entropy: label smoothing
+  float amount;   // cross_entropy: label smoothing; custom: FLOPs
+  shape form;     // custom: of one sample of x
   int origin;     // the forward op that this one is, or differentiates
 };
 

@@ -45,6 +45,7 @@ struct Flatten {
     handle x = b.current();
     x.form = shape(x.form.elements());
     x.padding = operand{};
+    x.padding = operand{};
     b.set(x);
   }
 };

@@ -1,33 +1,54 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Learning-rate schedules: linear warm-up, then a shape down to a floor. Plain functions of the step.
+// Learning-rate schedules: linear warm-up, perhaps a plateau, then a shape down to a floor. Plain functions of the step; any
+// other function of it does as well wherever one is wanted.
 #pragma once
 
 #include <cmath>
 
 namespace pp {
 
-enum class decay_shape { constant, linear, cosine };
+enum class decay_shape {
+  constant,
+  linear,
+  cosine,
+  one_minus_sqrt,  // falls fast first. Source: Hägele et al., Scaling Laws and Compute-Optimal Training, 2024
+};
 
-/// The factor on the learning rate at step 1, 2, ...: rises linearly to 1 over `warm_up` steps, then follows `shape` until
-/// `steps`, where it is `floor` (constant: stays 1).
+/// The factor on the learning rate at step 1, 2, ...: rises linearly to 1 over `warm_up` steps, stays there for `stable` steps,
+/// then follows `shape` until `steps`, where it is `floor` (constant: stays 1).
 ///
-/// law: 0 < result <= 1 for floor > 0; result == 1 at step == warm_up
+/// law: 0 < result <= 1 for floor > 0; result == 1 from step == warm_up to step == warm_up + stable
 struct learning_rate_schedule {
   decay_shape shape = decay_shape::cosine;
   long warm_up = 0;
+  long stable = 0;
   long steps = 1;
   double floor = 0.1;
 
   double operator()(long step) const {
     if (step <= warm_up && warm_up > 0) return double(step) / double(warm_up);
-    if (shape == decay_shape::constant) return 1;
-    double done = steps > warm_up ? double(step - warm_up) / double(steps - warm_up) : 1;
+    long const from = warm_up + stable;
+    if (shape == decay_shape::constant || (stable > 0 && step <= from)) return 1;
+    double done = steps > from ? double(step - from) / double(steps - from) : 1;
     if (done > 1) done = 1;
-    double const falling =
-        shape == decay_shape::linear ? 1 - done : 0.5 * (1 + std::cos(3.14159265358979323846 * done));
-    return floor + (1 - floor) * falling;
+    return floor + (1 - floor) * falling(done);
+  }
+
+ private:
+  double falling(double done) const {
+    if (shape == decay_shape::linear) return 1 - done;
+    if (shape == decay_shape::one_minus_sqrt) return 1 - std::sqrt(done);
+    return 0.5 * (1 + std::cos(3.14159265358979323846 * done));
   }
 };
+
+/// WSD: up over `warm_up` steps, at full rate until the last `decay` of `steps`, then down to `floor`. A run that stays at full
+/// rate can be continued; the way down costs a tenth or so of it. Source: Hu et al., MiniCPM, 2024.
+constexpr learning_rate_schedule warm_up_stable_decay(long warm_up, long decay, long steps, double floor = 0,
+                                                      decay_shape shape = decay_shape::one_minus_sqrt) {
+  long const stable = steps - warm_up - decay;
+  return {shape, warm_up, stable > 0 ? stable : 0, steps, floor};
+}
 
 }  // namespace pp

@@ -27,16 +27,21 @@ concept element_optimizer = requires(O const& o, update_context const& c) {
   { o.template prepare<float>(c) } -> std::same_as<typename O::template coefficients<float>>;
 };
 
-/// One parameter, row-major: a vector has one row, the weight of a Linear is [inputs, outputs]. Each array begins at a multiple
-/// of `alignment` bytes; values and gradients go on with zeros up to the next.
+/// A vector has one row; the weight of a Linear is [inputs, outputs].
+struct tensor_shape {
+  tensor_kind kind = tensor_kind::vector;
+  long rows = 0, columns = 0;
+  constexpr long elements() const { return rows * columns; }
+};
+
+/// One parameter, row-major. Each array begins at a multiple of `alignment` bytes.
 template <class T>
 struct tensor_update {
-  long rows = 0, columns = 0;
+  tensor_shape shape{};
   T* values = nullptr;
   T const* gradients = nullptr;
   T* state = nullptr;
   T* workspace = nullptr;
-  constexpr long elements() const { return rows * columns; }
 };
 
 /// The parameters of the kinds that O `takes` come one by one, as a `tensor_update`, to
@@ -45,12 +50,12 @@ struct tensor_update {
 ///     void update(Kernels, update_context const&, tensor_update<T> const&) const;
 ///
 /// which computes with what the backend's Kernels offer: `each(n, f)`, `sum_of_squares`, `contract` ... Its state is
-/// `state_elements(rows, columns)` numbers, zero at the start; its workspace, which keeps nothing, is
-/// `workspace_elements<Backend, T>(rows, columns)` numbers.
+/// `state_elements(shape)` numbers, zero at the start; its workspace, which keeps nothing, is
+/// `workspace_elements<Backend, T>(shape)` numbers. Mark the f of an `each` PIPE_INLINE, as the formulas are.
 template <class O>
-concept tensor_optimizer = requires {
+concept tensor_optimizer = requires(tensor_shape const& shape) {
   { O::takes(tensor_kind::matrix) } -> std::same_as<bool>;
-  { O::state_elements(1L, 1L) } -> std::same_as<long>;
+  { O::state_elements(shape) } -> std::same_as<long>;
 };
 
 template <class O>
@@ -68,18 +73,18 @@ constexpr bool updates_whole(tensor_kind kind) {
 
 /// Numbers of state that O keeps for a whole tensor, or for a run of single elements.
 template <class O>
-constexpr long state_elements(bool whole, long rows, long columns) {
+constexpr long state_elements(bool whole, tensor_shape const& shape) {
   if constexpr (tensor_optimizer<O>)
-    if (whole) return O::state_elements(rows, columns);
-  if constexpr (element_optimizer<O>) return O::states * rows * columns;
+    if (whole) return O::state_elements(shape);
+  if constexpr (element_optimizer<O>) return O::states * shape.elements();
   return 0;
 }
 
 /// Numbers of workspace that O needs for a whole tensor.
 template <class O, class Backend, class T>
-constexpr long workspace_elements(bool whole, long rows, long columns) {
+constexpr long workspace_elements(bool whole, tensor_shape const& shape) {
   if constexpr (tensor_optimizer<O>)
-    if (whole) return O::template workspace_elements<Backend, T>(rows, columns);
+    if (whole) return O::template workspace_elements<Backend, T>(shape);
   return 0;
 }
 

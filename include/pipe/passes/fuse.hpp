@@ -94,6 +94,7 @@ constexpr described_group describe_group(op const* ops, int begin, int end, Uses
     d.shape.inner = a.inner;
     d.shape.groups = a.groups;
     d.shape.keys = a.keys;
+    d.shape.form = a.form;
     d.shape.flag = a.flag;
     d.shape.epsilon = a.epsilon;
     d.shape.amount = a.amount;

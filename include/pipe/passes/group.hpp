@@ -27,6 +27,7 @@ struct group {
   op_kind anchor = op_kind::none;
   short leaf = 0;  // of an anchor with a formula: where it is found
   int rows = 0, columns = 0, inner = 0, groups = 0, keys = 0;  // per sample, as in op
+  shape form{};
   bool flag = false;
   float epsilon = 0, amount = 0;
   signed char in[op::max_in]{-1, -1, -1, -1, -1, -1};
@@ -40,7 +41,7 @@ struct group {
     for (int i = 0; i < op::max_out; ++i)
       if (a.out[i] != b.out[i]) return false;
     return a.anchor == b.anchor && a.leaf == b.leaf && a.rows == b.rows && a.columns == b.columns && a.inner == b.inner &&
-           a.groups == b.groups && a.keys == b.keys && a.flag == b.flag && a.epsilon == b.epsilon &&
+           a.groups == b.groups && a.keys == b.keys && a.form == b.form && a.flag == b.flag && a.epsilon == b.epsilon &&
            a.amount == b.amount && a.slots == b.slots && a.prologue == b.prologue && a.epilogue == b.epilogue;
   }
 };

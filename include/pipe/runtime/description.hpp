@@ -5,6 +5,7 @@
 #pragma once
 
 #include <pipe/backend/host/arguments.hpp>
+#include <pipe/optim/optimizer.hpp>
 #include <pipe/passes/address.hpp>
 #include <pipe/passes/memory.hpp>
 #include <pipe/schedule/action.hpp>
@@ -53,9 +54,9 @@ struct tie {
 /// A run of a chunk's parameters that one call of the optimizer updates. Numbers are counted, not bytes.
 struct update_range {
   long begin = 0, end = 0;                 ///< in the parameters, and in their gradients
-  long rows = 0, columns = 0;              ///< of a whole tensor; of a run of single elements 1 and all of them
-  bool whole = false;                      ///< one parameter, for an optimizer that works on whole tensors
   long state = 0;                          ///< where its optimizer state begins
+  bool whole = false;                      ///< one parameter, for an optimizer that works on whole tensors
+  tensor_shape shape{};                    ///< of that parameter; of a run of single elements a vector of them all
   double rate_scale = 1, decay_scale = 1;  ///< of the learning rate and the weight decay
 };
 
@@ -70,8 +71,9 @@ struct chunk_description {
   update_range const* updates = nullptr;
   int update_count = 0;
   long values = 0, gradients = 0, transposed = 0, state = 0;  ///< offsets of the flat parameter regions
-  long parameter_bytes = 0, trained_bytes = 0,
-       transposed_bytes = 0;  ///< of the values; of the gradients; of the copies
+  long average = 0;                                           ///< of the trained parameters' averages, if there are any
+  long parameter_bytes = 0, trained_bytes = 0;                ///< of the values; of the gradients
+  long transposed_bytes = 0;                                  ///< of the copies
   ring pending, boundary, gradient;
   copied const* passed_values = nullptr;  ///< that leave without being made on the way
   int passed_value_count = 0;
@@ -100,6 +102,8 @@ struct pipeline_description {
   long label_bytes = 0, output_bytes = 0;  ///< of a micro-batch
   /// Offsets in a memory of its own: a filled-up micro-batch of each input and of the labels, and zeros for any of them.
   long staging[max_inputs + 1]{}, blank = 0, staging_bytes = 0;
+  bool averages = false;  ///< of the trained parameters are kept, with this decay
+  double average_decay = 0;
 };
 
 }  // namespace pp

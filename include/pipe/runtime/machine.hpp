@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <exception>
 #include <mutex>
 #include <string>
@@ -44,6 +45,8 @@ struct backend_calls {
   void (*transpose)(T const*, std::ptrdiff_t, std::ptrdiff_t, T*) = nullptr;
   void (*update)(void const* optimizer, update_request<T> const&) = nullptr;
   void const* optimizer = nullptr;
+  void (*clamp)(std::ptrdiff_t, T*, T) = nullptr;               ///< where steps clip by value
+  void (*approach)(std::ptrdiff_t, T*, T const*, T) = nullptr;  ///< where averages are kept
 };
 
 /// An action that was executed, in nanoseconds from the start of the run; `waited` of them before its start.
@@ -65,7 +68,8 @@ struct job {
   bool updates = true;     ///< train: false keeps gradients and leaves parameters alone
   long step = 1;
   double learning_rate = 0;
-  double clip_norm = 0;  ///< 0: no clipping
+  double clip_value = 0;  ///< train: first every element of the gradients to [-this, this]; 0: no clipping
+  double clip_norm = 0;   ///< then all of them to this global norm; 0: no clipping
 };
 
 /// What a run over a mini-batch came to. An inference has seconds only, an evaluation no gradient.
@@ -86,8 +90,8 @@ class machine {
  public:
   machine(pipeline_description const& d, backend_calls<T> const& calls, machine_settings const& settings)
       : d_(d), calls_(calls), settings_(adapt(settings, d.ranks)), board_(d.chunks, settings_.waiting),
-        losses_(std::size_t(d.micro_batches)), squares_(std::size_t(d.parameter_count)), staging_(d.staging_bytes),
-        ranks_(std::size_t(d.ranks)) {
+        losses_(std::size_t(d.micro_batches)), squares_(std::size_t(d.parameter_count)),
+        clamped_squares_(std::size_t(d.parameter_count)), staging_(d.staging_bytes), ranks_(std::size_t(d.ranks)) {
     try {
       for (int r = 0; r < d_.ranks; ++r) {
         rank_description const& plan = d_.rank[r];
@@ -189,9 +193,10 @@ class machine {
     for (double l : losses_) sum += l;
     return sum / job_.loss_terms;
   }
-  double gradient_norm() const {
+  double gradient_norm() const { return norm_of(squares_); }
+  static double norm_of(std::vector<double> const& squares) {
     double sum = 0;
-    for (double s : squares_) sum += s;
+    for (double s : squares) sum += s;
     return std::sqrt(sum);
   }
 
@@ -404,8 +409,11 @@ class machine {
       for (int i = 0; i < c.parameter_count; ++i) {
         parameter_place const& p = c.parameters[i];
         if (!p.trained || p.shared) continue;
-        squares_[std::size_t(p.index)] =
-            calls_.sum_of_squares(p.elements(), reinterpret_cast<T const*>(mine + c.gradients + p.offset));
+        T* const g = reinterpret_cast<T*>(mine + c.gradients + p.offset);
+        squares_[std::size_t(p.index)] = calls_.sum_of_squares(p.elements(), g);
+        if (!job_.updates || job_.clip_value <= 0) continue;
+        calls_.clamp(p.elements(), g, T(job_.clip_value));
+        clamped_squares_[std::size_t(p.index)] = calls_.sum_of_squares(p.elements(), g);
       }
     });
   }
@@ -428,7 +436,8 @@ class machine {
   void update(int r) {
     double const norm = gradient_norm();
     if (!job_.updates || !std::isfinite(norm) || !std::isfinite(loss())) return;
-    double const scale = job_.clip_norm > 0 && norm > job_.clip_norm ? job_.clip_norm / (norm + 1e-6) : 1;
+    double const left = job_.clip_value > 0 ? norm_of(clamped_squares_) : norm;
+    double const scale = job_.clip_norm > 0 && left > job_.clip_norm ? job_.clip_norm / (left + 1e-6) : 1;
     for_chunks_of(r, [&](chunk_description const& c, char* mine) {
       auto const at = [&](long region, long element) { return reinterpret_cast<T*>(mine + region) + element; };
       for (int i = 0; i < c.update_count; ++i) {
@@ -437,6 +446,11 @@ class machine {
                       update_request<T>{u, at(c.values, u.begin), at(c.gradients, u.begin), at(c.state, u.state),
                                         at(d_.rank[r].workspace, 0), job_.step, job_.learning_rate, scale});
       }
+      if (!d_.averages) return;
+      if (job_.step == 1)
+        std::memcpy(mine + c.average, mine + c.values, std::size_t(c.trained_bytes));
+      else
+        calls_.approach(c.trained_bytes / long(sizeof(T)), at(c.average, 0), at(c.values, 0), T(1 - d_.average_decay));
     });
     renew_transposed(r);
   }
@@ -483,9 +497,10 @@ class machine {
   backend_calls<T> calls_;
   machine_settings settings_;
   in_process board_;
-  std::vector<double> losses_;   // by micro-batch
-  std::vector<double> squares_;  // by parameter: squared norm of its gradient
-  arena staging_;                // a partial micro-batch of every input, and zeros
+  std::vector<double> losses_;           // by micro-batch
+  std::vector<double> squares_;          // by parameter: squared norm of its gradient
+  std::vector<double> clamped_squares_;  // the same after clipping by value
+  arena staging_;                        // a partial micro-batch of every input, and zeros
   std::vector<worker> ranks_;
   progress start_, finished_, arrived_;
   failure_flag failed_{false};

@@ -25,6 +25,7 @@ struct compiled_pipeline {
   using optimizer = option<option_family::optimizer>;
   using schedule = option<option_family::schedule>;
   using backend = option<option_family::backend>;
+  using averaging = option<option_family::averaging>;
   using leaves = typename M::leaves;
   using context = update_context;
   using tensor = tensor_update<element>;
@@ -112,6 +113,7 @@ struct compiled_pipeline {
     c.values = take(b.parameters);
     c.gradients = take(b.trained);
     c.state = take(updates<S>.state * long(sizeof(element)));
+    c.average = take(averaging::averages ? b.trained : 0);
     c.transposed = take(b.transposed);
     c.transposed_bytes = b.transposed;
     int const in_flight = peak_in_flight(table, c.rank, S);
@@ -209,16 +211,17 @@ struct compiled_pipeline {
       if (!u.ranges.empty() && !whole && !u.ranges.back().whole && u.ranges.back().rate_scale == p.rate_scale &&
           u.ranges.back().decay_scale == p.decay_scale) {
         u.ranges.back().end += n;
-        u.ranges.back().columns += n;
+        u.ranges.back().shape.columns += n;
       } else {
         long const begin = u.ranges.empty() ? 0 : u.ranges.back().end;
-        u.ranges.push_back(update_range{begin, begin + n, whole ? p.rows : 1, whole ? p.columns : n, whole, 0,
-                                        p.rate_scale, p.decay_scale});
+        tensor_shape const shape =
+            whole ? tensor_shape{p.kind, p.rows, p.columns} : tensor_shape{tensor_kind::vector, 1, n};
+        u.ranges.push_back(update_range{begin, begin + n, 0, whole, shape, p.rate_scale, p.decay_scale});
       }
     }
     for (update_range& range : u.ranges) {
       range.state = u.state;
-      u.state += padded<element>(state_elements<optimizer>(range.whole, range.rows, range.columns));
+      u.state += padded<element>(state_elements<optimizer>(range.whole, range.shape));
     }
     return u;
   }();
@@ -228,7 +231,7 @@ struct compiled_pipeline {
     long most = 0;
     auto const look = [&](auto const& u) {
       for (update_range const& range : u.ranges) {
-        long const needed = workspace_elements<optimizer, backend, element>(range.whole, range.rows, range.columns);
+        long const needed = workspace_elements<optimizer, backend, element>(range.whole, range.shape);
         if (needed > most) most = needed;
       }
     };
@@ -263,7 +266,7 @@ struct compiled_pipeline {
       for (int s = 0; s < stages; ++s) {
         chunk_description& c = m.chunks[s];
         if (c.rank != r) continue;
-        for (long* offset : {&c.values, &c.gradients, &c.state, &c.transposed, &c.keeping.records.offset,
+        for (long* offset : {&c.values, &c.gradients, &c.state, &c.average, &c.transposed, &c.keeping.records.offset,
                              &c.dropping.records.offset, &c.pending.offset, &c.boundary.offset, &c.gradient.offset})
           *offset += rank.bytes;
         rank.bytes += c.bytes;
@@ -329,6 +332,8 @@ struct compiled_pipeline {
     d.blank = d.staging_bytes;
     d.staging_bytes += align_up(most);
     d.output_bytes = samples * M::graph.output.elements() * long(sizeof(element));
+    d.averages = averaging::averages;
+    d.average_decay = averaging::decay;
     return d;
   }
 
@@ -361,7 +366,7 @@ struct compiled_pipeline {
       q.out = M::graph.units[passes::cuts[s + 1] - 1].out;
       for (int i = 0; i < c.parameter_count; ++i) {
         parameter_place const& place = c.parameters[i];
-        if (place.shared) continue;
+        if (place.shared || is_table(M::graph.parameters[place.index].initial.kind)) continue;
         q.parameters += place.elements();
         if (place.trained) q.trained += place.elements();
       }

@@ -1,57 +1,147 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a training run measured, step by step, as a file of comma-separated values that any tool plots. Each row is on
-// disk before the next step, so a run that breaks off leaves all it did.
+// What a training run measured, step by step. A record of a step goes to as many places as the user likes: a file of
+// comma-separated values that any tool plots, TensorBoard (train/tensorboard.hpp), functions of the user's own.
 #pragma once
 
-#include <cerrno>
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
 #include <cstdio>
-#include <cstring>
+#include <exception>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <pipe/base/error.hpp>
+#include <pipe/train/record_file.hpp>
+#include <pipe/train/utf8.hpp>
 
 namespace pp {
 
-struct step_metrics {
-  long step = 0;
-  double loss = 0;  ///< nats per token
-  double bits_per_byte = 0;
-  double learning_rate = 0;
-  double gradient_norm = 0;  ///< before clipping
-  double tokens_per_second = 0;
-  double bubble = 0;  ///< measured share of the ranks' time
+/// A number of the user's own.
+struct named_scalar {
+  std::string name;
+  double value = 0;
 };
 
-/// Writes a heading and a row per step. Throws pp::error, naming the file and the reason, as soon as it cannot.
-class metrics_file {
+struct step_metrics {
+  long step = 0;
+  double loss = 0;
+  double learning_rate = 0;
+  double gradient_norm = 0;  ///< before clipping
+  double samples_per_second = 0;
+  double seconds = 0;  ///< of the step
+  double bubble = 0;   ///< measured share of the ranks' time
+  std::vector<named_scalar> scalars{};
+};
+
+/// Calls each(name, number, digits worth writing) for the numbers that every record has.
+template <class Each>
+void for_each_number(step_metrics const& m, Each each) {
+  each("loss", m.loss, 9);
+  each("learning_rate", m.learning_rate, 6);
+  each("gradient_norm", m.gradient_norm, 6);
+  each("samples_per_second", m.samples_per_second, 6);
+  each("seconds", m.seconds, 6);
+  each("bubble", m.bubble, 4);
+}
+
+/// Something that takes records: has write(record), or is called with it.
+template <class S>
+concept metrics_sink = requires(S& s, step_metrics const& m) { s.write(m); } || std::invocable<S&, step_metrics const&>;
+
+/// Hands every record to all of its sinks, in the order in which they were added.
+///
+///     metrics_log log;
+///     log.add(metrics_file("metrics.csv")).add(tensorboard_file("runs/1")).add([](step_metrics const& m) { ... });
+///     log.write(record);
+class metrics_log {
  public:
-  explicit metrics_file(std::string path) : path_(std::move(path)), file_(std::fopen(path_.c_str(), "w")) {
-    if (!file_) fail();
-    if (std::fputs("step,loss,bits_per_byte,learning_rate,gradient_norm,tokens_per_second,bubble\n", file_.get()) < 0)
-      fail();
-    flush();
+  template <metrics_sink Sink>
+  metrics_log& add(Sink sink) {
+    auto const kept = std::make_shared<Sink>(std::move(sink));
+    sinks_.push_back([kept](step_metrics const& m) {
+      if constexpr (requires { kept->write(m); })
+        kept->write(m);
+      else
+        std::invoke(*kept, m);
+    });
+    return *this;
   }
 
+  /// A sink that throws does not keep the record from the others; the first exception comes out at the end.
   void write(step_metrics const& m) {
-    if (std::fprintf(file_.get(), "%ld,%.9g,%.6g,%.6g,%.6g,%.6g,%.4g\n", m.step, m.loss, m.bits_per_byte,
-                     m.learning_rate, m.gradient_norm, m.tokens_per_second, m.bubble) < 0)
-      fail();
-    flush();
+    std::exception_ptr first;
+    for (auto const& sink : sinks_) {
+      try {
+        sink(m);
+      } catch (...) {
+        if (!first) first = std::current_exception();
+      }
+    }
+    if (first) std::rethrow_exception(first);
   }
 
  private:
-  struct closer {
-    void operator()(std::FILE* f) const { std::fclose(f); }
-  };
-  void flush() {
-    if (std::fflush(file_.get()) != 0) fail();
-  }
-  [[noreturn]] void fail() const { throw error("cannot write metrics to '" + path_ + "': " + std::strerror(errno)); }
+  std::vector<std::function<void(step_metrics const&)>> sinks_;
+};
 
-  std::string path_;
-  std::unique_ptr<std::FILE, closer> file_;
+/// Comma-separated values: a heading, then a row per step that is in the file before the next step.
+///
+/// throws: file_error as soon as it cannot write; data_error for a number of the user's own that has no column
+class metrics_file {
+ public:
+  /// The user's own numbers that get a column each, after those of every record; a row without one leaves it empty.
+  explicit metrics_file(std::string path, std::vector<std::string> scalars = {})
+      : file_(std::move(path)), scalars_(std::move(scalars)) {
+    std::string heading = "step";
+    for_each_number({}, [&](char const* name, double, int) { (heading += ',') += name; });
+    for (std::string const& name : scalars_) (heading += ',') += cell(name);
+    file_.append(heading + '\n');
+  }
+
+  void write(step_metrics const& m) {
+    std::string row = std::to_string(m.step);
+    for_each_number(m, [&](char const*, double number, int digits) { append(row, number, digits); });
+    std::size_t found = 0;
+    for (std::string const& name : scalars_) {
+      auto const at =
+          std::find_if(m.scalars.begin(), m.scalars.end(), [&](named_scalar const& s) { return s.name == name; });
+      if (at == m.scalars.end())
+        row += ',';
+      else
+        append(row, at->value, 9), ++found;
+    }
+    if (found < m.scalars.size()) refuse(m);
+    file_.append(row + '\n');
+  }
+
+ private:
+  static void append(std::string& row, double value, int digits) {
+    char text[40];
+    std::snprintf(text, sizeof text, ",%.*g", digits, value);
+    row += text;
+  }
+  /// A name as RFC 4180 writes it.
+  static std::string cell(std::string_view name) {
+    if (name.find_first_of(",\"\r\n") == name.npos) return std::string(name);
+    std::string quotes = "\"";
+    for (char const c : name) quotes.append(c == '"' ? 2 : 1, c);
+    return quotes + '"';
+  }
+  [[noreturn]] void refuse(step_metrics const& m) const {
+    std::string names;
+    for (named_scalar const& s : m.scalars) names += (names.empty() ? "" : ", ") + in_quotes(s.name);
+    throw data_error("metrics in '" + file_.path() + "': step " + std::to_string(m.step) + " has " + names +
+                     ", but not each of them a column of its own: name them where the file is made");
+  }
+
+  record_file file_;
+  std::vector<std::string> scalars_;
 };
 
 }  // namespace pp

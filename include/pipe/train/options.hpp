@@ -32,9 +32,10 @@ enum class option_family : unsigned char {
   backend,
   partition,
   memory_limit,
-  recompute
+  recompute,
+  averaging
 };
-inline constexpr int option_families = 11;
+inline constexpr int option_families = 12;
 
 /// The model is cut into N stages (default 1).
 template <int N>
@@ -59,6 +60,22 @@ template <long N>
 struct MemoryLimit {
   static constexpr auto family = option_family::memory_limit;
   static constexpr long value = N;
+};
+
+/// Beside every trained parameter its average is kept, decay * average + (1 - decay) * parameter after each step, where decay is
+/// Numerator/Denominator; after the first step it is the parameter (default: no averages). As torch.optim.swa_utils.AveragedModel
+/// with get_ema_multi_avg_fn(decay).
+template <int Numerator, int Denominator>
+  requires(0 <= Numerator && Numerator < Denominator)
+struct Averaging {
+  static constexpr auto family = option_family::averaging;
+  static constexpr bool averages = true;
+  static constexpr double decay = double(Numerator) / Denominator;
+};
+struct NoAveraging {
+  static constexpr auto family = option_family::averaging;
+  static constexpr bool averages = false;
+  static constexpr double decay = 0;
 };
 
 /// Values, gradients and optimizer state in this type (default FP32; FP64 serves gradient checks).
@@ -197,7 +214,7 @@ struct Layers;
 template <class... O>
 struct option_set {
   using all = layers<O..., Stages<1>, MicroBatches<1>, MicroBatchSize<1>, OneFOneB, FP32, SGD, Host, ByCost,
-                     MemoryLimit<0>, RecomputeNothing>;
+                     MemoryLimit<0>, RecomputeNothing, NoAveraging>;
   static constexpr int given = sizeof...(O);
 
   static constexpr int first_of(option_family f, int from) {
@@ -211,7 +228,8 @@ struct option_set {
                                           option_family::backend,
                                           option_family::partition,
                                           option_family::memory_limit,
-                                          option_family::recompute};
+                                          option_family::recompute,
+                                          option_family::averaging};
     for (int i = from; i < given + option_families - 1; ++i)
       if (families[i] == f) return i;
     return -1;

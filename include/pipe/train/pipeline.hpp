@@ -3,8 +3,11 @@
 // The facade: a model and options in, a trainer out.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,10 +24,11 @@ namespace pp {
 /// A parameter and its gradient where they are, row-major; a Linear's weight is [inputs, outputs].
 template <class T>
 struct parameter_view {
-  int index;         ///< in the model's graph
-  int layer;         ///< top-level layer, from 0, as `explain` counts them
-  std::string name;  ///< in weight files
-  bool transposed;   ///< weight files hold [columns, rows]
+  int index;                     ///< in the model's graph
+  int layer;                     ///< top-level layer, from 0, as `explain` counts them
+  std::string name;              ///< in weight files: see train/names.hpp
+  std::vector<long> file_shape;  ///< there
+  bool stored_transposed;        ///< there: [columns, rows]
   int rows, columns;
   std::span<T> values;
   std::span<T const> gradients;  ///< empty if it is not trained
@@ -105,7 +109,10 @@ class Pipeline {
   struct settings {
     std::uint64_t seed = 0;
     optimizer_type optimizer{};
-    double clip_norm = 0;  ///< gradients are scaled down to this global norm; 0: never
+    /// Multiplies the optimizer's learning rate at step 1, 2, ...: a learning_rate_schedule, or any other function; none: 1.
+    std::function<double(long step)> learning_rate_factor{};
+    double clip_value = 0;  ///< every element of the gradients is moved into [-this, this] first; 0: never
+    double clip_norm = 0;   ///< gradients are scaled down to this global norm; 0: never
     machine_settings runtime{};
   };
 
@@ -117,10 +124,13 @@ class Pipeline {
 
   /// One training step. Throws data_error for a batch that does not fit, not_finite if the loss or a gradient is not a
   /// number; parameters and optimizer state are then as before.
-  step_result step(batch const& b) { return step(b, settings_.optimizer.learning_rate); }
+  step_result step(batch const& b) { return step(b, learning_rate()); }
   step_result step(batch const& b, double learning_rate) {
+    if (averages_are_in_)
+      throw error("step " + std::to_string(steps_ + 1) + ": averages stand in for the parameters; swap them out first");
     job j = prepare(b, job::kind::train);
     j.learning_rate = learning_rate;
+    j.clip_value = settings_.clip_value;
     j.clip_norm = settings_.clip_norm;
     step_result const r = machine_.run(j);
     require_finite(r);
@@ -152,31 +162,36 @@ class Pipeline {
     machine_.run(j);
   }
 
-  /// All parameters in model order, shared ones once. After writing to them call parameters_changed().
-  std::vector<parameter_view<element>> parameters() {
-    std::vector<parameter_view<element>> all;
-    for (int c = 0; c < compiled::stages; ++c) {
-      chunk_description const& chunk = compiled::memory.chunks[c];
-      for (int i = 0; i < chunk.parameter_count; ++i) {
-        parameter_place const& p = chunk.parameters[i];
-        if (M::graph.parameters[p.index].tied_to >= 0) continue;
-        auto const at = [&](long region) { return reinterpret_cast<element*>(machine_.memory(c) + region + p.offset); };
-        std::size_t const n = std::size_t(p.elements());
-        parameter_name const& file = parameter_names<M>()[std::size_t(p.index)];
-        all.push_back({p.index,
-                       M::graph.parameters[p.index].unit,
-                       file.name,
-                       file.transposed,
-                       p.rows,
-                       p.columns,
-                       {at(chunk.values), n},
-                       {at(chunk.gradients), p.trained ? n : 0}});
-      }
-    }
-    return all;
-  }
+  /// All parameters in model order, shared ones once, constant tables not at all. After writing to them call
+  /// parameters_changed().
+  std::vector<parameter_view<element>> parameters() { return views(&chunk_description::values); }
   void parameters_changed() { machine_.parameters_changed(); }
 
+  /// The average of each parameter, in place, in the same order; of one that is not trained the parameter.
+  std::vector<parameter_view<element>> averaged()
+    requires(compiled::averaging::averages)
+  {
+    return views(&chunk_description::average);
+  }
+  /// Puts the averages where the parameters are, and the other way round, so that evaluate and forward work with them. Called
+  /// again, swaps back; until then step throws pp::error.
+  void swap_averages()
+    requires(compiled::averaging::averages)
+  {
+    for (int c = 0; c < compiled::stages; ++c) {
+      chunk_description const& chunk = compiled::memory.chunks[c];
+      char* const values = machine_.memory(c) + chunk.values;
+      std::swap_ranges(values, values + chunk.trained_bytes, machine_.memory(c) + chunk.average);
+    }
+    averages_are_in_ = !averages_are_in_;
+    parameters_changed();
+  }
+
+  /// What the next step takes as its learning rate unless it is given one.
+  double learning_rate() const {
+    double const factor = settings_.learning_rate_factor ? settings_.learning_rate_factor(steps_ + 1) : 1;
+    return settings_.optimizer.learning_rate * factor;
+  }
   /// Training steps done.
   long steps() const { return steps_; }
   /// Bytes allocated for a rank.
@@ -189,16 +204,51 @@ class Pipeline {
   host::isa runs_on() const { return kernels_.runs_on; }
 
  private:
+  /// All parameters but constant tables, as they are in one of the flat regions that hold them.
+  std::vector<parameter_view<element>> views(long chunk_description::* region) {
+    std::vector<parameter_view<element>> all;
+    for_each_place([&](char* memory, chunk_description const& chunk, parameter_place const& p) {
+      parameter const& of = M::graph.parameters[p.index];
+      if (is_table(of.initial.kind)) return;
+      auto const at = [&](long start) { return reinterpret_cast<element*>(memory + start + p.offset); };
+      std::size_t const n = std::size_t(p.elements());
+      parameter_name const& file = parameter_names<M>()[std::size_t(p.index)];
+      all.push_back({p.index,
+                     of.unit,
+                     file.name,
+                     file_shape(of, file.transposed),
+                     file.transposed,
+                     p.rows,
+                     p.columns,
+                     {at(p.trained ? chunk.*region : chunk.values), n},
+                     {at(chunk.gradients), p.trained ? n : 0}});
+    });
+    return all;
+  }
+  static std::vector<long> file_shape(parameter const& p, bool transposed) {
+    if (p.kind == tensor_kind::vector) return {p.columns};
+    return transposed ? std::vector<long>{p.columns, p.rows} : std::vector<long>{p.rows, p.columns};
+  }
+  /// Where each parameter is that is not shared with an earlier one, in the order of the model.
+  template <class Use>
+  void for_each_place(Use const& use) {
+    for (int c = 0; c < compiled::stages; ++c) {
+      chunk_description const& chunk = compiled::memory.chunks[c];
+      for (int i = 0; i < chunk.parameter_count; ++i)
+        if (!chunk.parameters[i].shared) use(machine_.memory(c), chunk, chunk.parameters[i]);
+    }
+  }
+
   backend_calls<element> calls() const {
-    return {kernels_.groups.items, kernels_.sum_of_squares, kernels_.add, kernels_.transpose, &Pipeline::update, this};
+    return {kernels_.groups.items, kernels_.sum_of_squares, kernels_.add, kernels_.transpose, &Pipeline::update, this,
+            kernels_.clamp,        kernels_.approach};
   }
   static void update(void const* self, update_request<element> const& r) {
     Pipeline const& p = *static_cast<Pipeline const*>(self);
     update_range const& range = r.range;
     p.kernels_.update(p.settings_.optimizer,
                       update_context{r.step, r.learning_rate * range.rate_scale, r.gradient_scale, range.decay_scale},
-                      tensor_update<element>{range.rows, range.columns, r.values, r.gradients, r.state, r.workspace},
-                      range.whole);
+                      tensor_update<element>{range.shape, r.values, r.gradients, r.state, r.workspace}, range.whole);
   }
 
   static void check_size(char const* what, std::size_t found, std::size_t expected) {
@@ -275,17 +325,19 @@ class Pipeline {
   }
 
   void initialize() {
-    for (parameter_view<element>& p : parameters()) {
-      initializer const how = M::graph.parameters[p.index].initial;
-      for (std::size_t e = 0; e < p.values.size(); ++e) p.values[e] = draw(how, p, e);
-    }
+    for_each_place([&](char* memory, chunk_description const& chunk, parameter_place const& p) {
+      element* const values = reinterpret_cast<element*>(memory + chunk.values + p.offset);
+      for (long e = 0; e < p.elements(); ++e) values[e] = draw(M::graph.parameters[p.index].initial, p, e);
+      if (compiled::averaging::averages && p.trained)
+        std::copy_n(values, p.elements(), reinterpret_cast<element*>(memory + chunk.average + p.offset));
+    });
     parameters_changed();
   }
   /// law: a function of (seed, parameter, element) only
-  element draw(initializer how, parameter_view<element> const& p, std::uint64_t e) const {
+  element draw(initializer how, parameter_place const& p, long e) const {
     if (how.kind == distribution::constant) return element(how.scale);
-    if (is_table(how.kind)) return element(table_entry(how, p.columns, long(e) / p.columns, int(long(e) % p.columns)));
-    philox_block const bits = random_block(settings_.seed, std::uint64_t(p.index), e);
+    if (is_table(how.kind)) return element(table_entry(how, p.columns, e / p.columns, int(e % p.columns)));
+    philox_block const bits = random_block(settings_.seed, std::uint64_t(p.index), std::uint64_t(e));
     float const u = unit_uniform(bits.word[0]);
     if (how.kind == distribution::uniform) return element(how.scale * (2 * u - 1));
     double const radius = std::sqrt(-2 * std::log(double(u)));  // Box and Muller, 1958
@@ -296,6 +348,7 @@ class Pipeline {
   host::kernels<compiled> kernels_;
   machine<element> machine_;
   long steps_ = 0;
+  bool averages_are_in_ = false;
 };
 
 }  // namespace pp

@@ -25,6 +25,8 @@ struct kernels {
   void (*update)(O const&, typename P::context const&, typename P::tensor const&, bool whole) = nullptr;
   double (*sum_of_squares)(extent, T const*) = nullptr;
   void (*add)(extent, T*, T const*) = nullptr;
+  void (*clamp)(extent, T*, T) = nullptr;
+  void (*approach)(extent, T*, T const*, T) = nullptr;
   void (*transpose)(T const*, extent, extent, T*) = nullptr;
 };
 
@@ -40,12 +42,16 @@ kernels<P> kernels_for(std::index_sequence<G...>) {
     k.update = &avx512::update<O, typename P::context, typename P::tensor>;
     k.sum_of_squares = &avx512::sum_of_squares<T>;
     k.add = &avx512::add<T>;
+    k.clamp = &avx512::clamp<T>;
+    k.approach = &avx512::approach<T>;
     k.transpose = &avx512::transpose<T>;
   } else if constexpr (Set == isa::avx2) {
     ((k.groups[int(G)] = &avx2::run<P, int(G)>), ...);
     k.update = &avx2::update<O, typename P::context, typename P::tensor>;
     k.sum_of_squares = &avx2::sum_of_squares<T>;
     k.add = &avx2::add<T>;
+    k.clamp = &avx2::clamp<T>;
+    k.approach = &avx2::approach<T>;
     k.transpose = &avx2::transpose<T>;
   } else
 #endif
@@ -54,6 +60,8 @@ kernels<P> kernels_for(std::index_sequence<G...>) {
     k.update = &portable::update<O, typename P::context, typename P::tensor>;
     k.sum_of_squares = &portable::sum_of_squares<T>;
     k.add = &portable::add<T>;
+    k.clamp = &portable::clamp<T>;
+    k.approach = &portable::approach<T>;
     k.transpose = &portable::transpose<T>;
   }
   return k;

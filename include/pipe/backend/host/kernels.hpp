@@ -19,6 +19,7 @@
 #include <pipe/backend/host/contraction.hpp>
 #include <pipe/backend/host/isa.hpp>
 #include <pipe/base/bytes.hpp>
+#include <pipe/base/custom.hpp>
 #include <pipe/base/math.hpp>
 #include <pipe/base/philox.hpp>
 #include <pipe/graph/layers.hpp>

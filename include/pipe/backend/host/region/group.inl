@@ -217,6 +217,33 @@ struct group_kernel {
                   sizeof(T) * std::size_t(g.columns));
   }
 
+  /// A user's own layer. Its functions are compiled for this region where the compiler can inline them.
+  static T* optional(args const& a, int slot) { return slot >= 0 ? a.at(slot) : nullptr; }
+  template <class L>
+  [[gnu::flatten]] static void custom(args const& a) {
+    custom_forward<T> with{P::samples, g.form, a.at(g.in[0]), {}, a.at(g.out[0]), optional(a, g.out[1])};
+    for (int i = 0; i < most_custom_parameters; ++i) with.parameter[i] = optional(a, g.in[1 + i]);
+    L::kernels::forward(with);
+  }
+  template <class L>
+  [[gnu::flatten]] static void custom_input_gradient(args const& a) {
+    pp::custom_input_gradient<T> with{P::samples,           g.form, a.at(g.in[0]), a.at(g.in[1]),
+                                      optional(a, g.in[2]), {},     a.at(g.out[0])};
+    for (int i = 0; i < most_custom_parameters; ++i) with.parameter[i] = optional(a, g.in[3 + i]);
+    L::kernels::input_gradient(with);
+  }
+  /// The layer adds, so the first micro-batch must find zeros.
+  template <class L>
+  [[gnu::flatten]] static void custom_weight_gradient(args const& a) {
+    pp::custom_weight_gradient<T> with{P::samples, g.form, a.at(g.in[0]), a.at(g.in[1]), optional(a, g.in[2]), {}};
+    for (int i = 0; i < L::parameters; ++i) {
+      with.gradient[i] = optional(a, g.out[i]);
+      if (with.gradient[i] != nullptr && !a.accumulate)
+        std::memset(with.gradient[i], 0, sizeof(T) * std::size_t(L::elements(i, g.form)));
+    }
+    L::kernels::weight_gradient(with);
+  }
+
   static void pointwise(args const& a) {
     for (extent r = 0; r < rows; ++r) chain<P, G, true>::run_row(a, r, a.at(g.in[0]) + r * g.columns);
   }
@@ -264,6 +291,12 @@ void run(arguments<typename P::element> const& a) {
   if constexpr (anchor == op_kind::element_loss) k::element_loss(a);
   if constexpr (anchor == op_kind::concat) k::concat(a);
   if constexpr (anchor == op_kind::slice) k::slice(a);
+  if constexpr (is_custom(anchor)) {
+    using layer = leaf_at<k::g.leaf, typename P::leaves>;
+    if constexpr (anchor == op_kind::custom) k::template custom<layer>(a);
+    if constexpr (anchor == op_kind::custom_input_gradient) k::template custom_input_gradient<layer>(a);
+    if constexpr (anchor == op_kind::custom_weight_gradient) k::template custom_weight_gradient<layer>(a);
+  }
   if constexpr (anchor == op_kind::pointwise) k::pointwise(a);
   if constexpr (anchor == op_kind::bias_gradient) k::bias_gradient(a);
   if constexpr (anchor == op_kind::row_bias_gradient) k::row_bias_gradient(a);

@@ -54,11 +54,33 @@ double sum_of_squares(extent n, T const* x) {
   return total;
 }
 
+/// out[c] = sum over rows of in[r * columns + c]^2, rows in blocks whose sums are added in turn.
+template <class T>
+void sum_squares_of_columns(T const* in, extent rows, extent columns, T* out) {
+  constexpr extent block = 64;
+  for (extent c = 0; c < columns; ++c) out[c] = T(0);
+  for (extent first = 0; first < rows; first += block) {
+    extent const count = rows - first < block ? rows - first : block;
+    T const* const x = in + first * columns;
+    extent c = 0;
+    for (; c + lanes<T> <= columns; c += lanes<T>) {
+      vec<T> sum{};
+      for (extent r = 0; r < count; ++r) sum += load(x + r * columns + c) * load(x + r * columns + c);
+      save(out + c, load(out + c) + sum);
+    }
+    for (; c < columns; ++c) {
+      T sum(0);
+      for (extent r = 0; r < count; ++r) sum += x[r * columns + c] * x[r * columns + c];
+      out[c] += sum;
+    }
+  }
+}
+
 /// What an optimizer of whole tensors computes with, compiled for this region.
 struct tensor_kernels {
   /// f(i) for every i in [0, n); f works on element i of its arrays and on no other.
   template <class F>
-  [[gnu::always_inline]] static inline void each(extent n, F const f) {
+  [[gnu::noinline]] static void each(extent n, F const f) {
     constexpr int block = 16;
     extent i = 0;
     for (; i + block <= n; i += block) {
@@ -70,6 +92,11 @@ struct tensor_kernels {
   template <class T>
   static double sum_of_squares(extent n, T const* x) {
     return PIPE_ISA::sum_of_squares(n, x);
+  }
+  /// out[c] = sum over rows of in[r * columns + c]^2, in blocks of rows: a sum over many loses no digits
+  template <class T>
+  static void sum_squares_of_columns(T const* in, extent rows, extent columns, T* out) {
+    PIPE_ISA::sum_squares_of_columns(in, rows, columns, out);
   }
   /// out[c * rows + r] = in[r * columns + c]
   template <class T>
@@ -85,6 +112,33 @@ struct tensor_kernels {
   }
 };
 
+template <class T>
+struct clamp_to {
+  T* x;
+  T limit;
+  PIPE_INLINE void operator()(extent i) const { x[i] = math::clamped(x[i], limit); }
+};
+
+/// x within [-limit, limit], element by element; NaN stays NaN.
+template <class T>
+void clamp(extent n, T* x, T limit) {
+  tensor_kernels::each(n, clamp_to<T>{x, limit});
+}
+
+template <class T>
+struct approach_element {
+  T* average;
+  T const* x;
+  T amount;
+  PIPE_INLINE void operator()(extent i) const { average[i] = average[i] + amount * (x[i] - average[i]); }
+};
+
+/// average += amount * (x - average), element by element.
+template <class T>
+void approach(extent n, T* average, T const* x, T amount) {
+  tensor_kernels::each(n, approach_element<T>{average, x, amount});
+}
+
 /// One optimizer step on a run of single elements (one row), or on a whole tensor.
 template <class Optimizer, class Context, class Tensor>
 void update(Optimizer const& o, Context const& c, Tensor const& t, bool whole) {
@@ -92,7 +146,7 @@ void update(Optimizer const& o, Context const& c, Tensor const& t, bool whole) {
   if constexpr (requires { Optimizer::takes(tensor_kind::matrix); })
     if (whole) return o.update(tensor_kernels{}, c, t);
   if constexpr (requires { Optimizer::states; })
-    update_elements<Optimizer, T>(o.template prepare<T>(c), t.elements(), t.values, t.gradients, t.state);
+    update_elements<Optimizer, T>(o.template prepare<T>(c), t.shape.elements(), t.values, t.gradients, t.state);
 }
 
 }  // namespace pp::host::PIPE_ISA

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A user's own layer with its own kernels: it says its shapes, parameters, saved values and costs, and brings three functions.
+// The compiler treats it as one of the library's: it is cut, scheduled, recomputed and planned like any other.
+// docs/howto/own_layers.md shows how to write and check one.
+#pragma once
+
+#include <concepts>
+
+#include <pipe/base/custom.hpp>
+#include <pipe/graph/builder.hpp>
+
+namespace pp {
+
+/// One parameter of a Custom layer: a matrix, or a vector, which has one row.
+struct custom_parameter {
+  int rows = 1, columns = 1;
+  char const* name = "weight";  ///< in weight files
+  initializer initial{distribution::constant, 0};
+  bool decays = false;  ///< weight decay applies
+};
+
+/// The least that a Custom layer must say:
+///
+///     static constexpr shape result(shape in);                     // of one sample
+///     template <class T> static void forward(custom_forward<T> const&);
+///     template <class T> static void input_gradient(custom_input_gradient<T> const&);
+///
+/// It may also have
+///
+///     static constexpr int parameters = 1;                         // at most 3
+///     static constexpr custom_parameter parameter(int i, shape in);
+///     template <class T> static void weight_gradient(custom_weight_gradient<T> const&);
+///     static constexpr long saved_per_sample(shape in);            // numbers
+///     static constexpr long flops(shape in);                       // of forward; backward counts twice as much
+///
+/// law: the functions depend on what they are called with and nothing else; they run in any thread, one call at a time per
+///      micro-batch; check_gradients<Custom<L>, Input<...>>() tells whether the gradients are right
+template <class L>
+concept custom_layer = requires(shape in, custom_forward<float> const& f, custom_input_gradient<float> const& g) {
+  { L::result(in) } -> std::same_as<shape>;
+  L::forward(f);
+  L::input_gradient(g);
+};
+
+template <class L>
+struct Custom {
+  using kernels = L;
+  static constexpr int parameters = [] {
+    if constexpr (requires { L::parameters; })
+      return int(L::parameters);
+    else
+      return 0;
+  }();
+
+  /// Numbers in parameter i.
+  static constexpr long elements(int i, shape in) { return long(parameter(i, in).rows) * parameter(i, in).columns; }
+
+  template <class Builder>
+  static constexpr void describe(Builder& b) {
+    if constexpr (!complete()) {
+      b.complain(fault_kind::custom_is_incomplete, shape{}, shape{});
+    } else {
+      if (!b.needs_numbers()) return;
+      shape const in = b.current().form, out = L::result(in);
+      if (!b.needs_positive(int(out.elements()))) return;
+      custom_operands with;
+      for (int i = 0; i < parameters; ++i) {
+        custom_parameter const p = parameter(i, in);
+        if (!b.needs_positive(p.rows) || !b.needs_positive(p.columns)) return;
+        with.parameter[i] = b.parameter(p.rows, p.columns, p.initial, p.decays, {p.name});
+      }
+      if constexpr (requires { L::saved_per_sample(in); }) with.saved_per_sample = L::saved_per_sample(in);
+      if constexpr (requires { L::flops(in); }) with.flops = L::flops(in);
+      b.set(b.custom(b.current(), out, with));
+    }
+  }
+
+ private:
+  static constexpr bool complete() {
+    if constexpr (!custom_layer<L> || parameters > most_custom_parameters)
+      return false;
+    else if constexpr (parameters > 0)
+      return requires(custom_weight_gradient<float> const& g, shape in) {
+        L::weight_gradient(g);
+        { L::parameter(0, in) } -> std::same_as<custom_parameter>;
+      };
+    else
+      return true;
+  }
+  static constexpr custom_parameter parameter(int i, shape in) {
+    if constexpr (parameters > 0) return L::parameter(i, in);
+    (void)i, (void)in;
+    return custom_parameter{};
+  }
+};
+
+}  // namespace pp

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A user's own formula as a layer: it joins the same fused kernels as the library's activations.
+// docs/howto/own_layers.md shows how to write and check one.
+#pragma once
+
+#include <concepts>
+
+#include <pipe/base/config.hpp>
+#include <pipe/nn/activation.hpp>
+
+namespace pp {
+
+/// y = F::forward(x), element by element, and dy/dx = F::derivative(x), or F::derivative(y) where F says
+/// `static constexpr bool derivative_reads_output = true`. The functions take and return float, or are templates.
+///
+/// law: gradients are right if the derivative is: check_gradients<Map<F>, Input<...>>() tells
+template <class F>
+struct Map {
+  static constexpr bool derivative_reads_output = [] {
+    if constexpr (requires { F::derivative_reads_output; })
+      return bool(F::derivative_reads_output);
+    else
+      return false;
+  }();
+
+  /// Whether the functions work on numbers of type T; those that only take float are used with float.
+  template <class T>
+  static constexpr bool takes_every = requires(T x) {
+    { F::forward(x) } -> std::same_as<T>;
+    { F::derivative(x) } -> std::same_as<T>;
+  };
+
+  template <class Builder>
+  static constexpr void describe(Builder& b) {
+    if constexpr (requires(float x) {
+                    { F::forward(x) } -> std::convertible_to<float>;
+                    { F::derivative(x) } -> std::convertible_to<float>;
+                  }) {
+      if (b.needs_numbers()) b.set(b.map(b.current(), derivative_reads_output));
+    } else {
+      b.complain(fault_kind::formula_is_incomplete, shape{}, shape{});
+    }
+  }
+  template <class T>
+  PIPE_HD static PIPE_INLINE T forward(T x) {
+    if constexpr (takes_every<T>)
+      return F::forward(x);
+    else
+      return T(F::forward(float(x)));
+  }
+  template <class T>
+  PIPE_HD static PIPE_INLINE T derivative(T x) {
+    if constexpr (takes_every<T>)
+      return F::derivative(x);
+    else
+      return T(F::derivative(float(x)));
+  }
+};
+
+}  // namespace pp

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Lion: every element moves by the learning rate, in the direction of an average's sign; one state where Adam has two.
+// Source: Chen et al., Symbolic Discovery of Optimization Algorithms, 2023, algorithm 2.
+#pragma once
+
+#include <pipe/base/config.hpp>
+#include <pipe/base/math.hpp>
+#include <pipe/optim/optimizer.hpp>
+
+namespace pp {
+
+/// c = beta1 m + (1 - beta1) g;  w -= rate * (sign(c) + weight_decay * w);  m = beta2 m + (1 - beta2) g. The learning rate is some
+/// three to ten times smaller than AdamW's, the weight decay as much larger.
+struct Lion {
+  double learning_rate = 1e-4;
+  double beta1 = 0.9, beta2 = 0.99;
+  double weight_decay = 0;
+
+  static constexpr char const* name = "Lion";
+  static constexpr int states = 1;
+
+  template <class T>
+  struct coefficients {
+    T scale, decay, rate, beta1, rest1, beta2, rest2;
+  };
+  template <class T>
+  coefficients<T> prepare(update_context const& c) const {
+    return {T(c.gradient_scale), T(1 - c.learning_rate * weight_decay * c.decay_scale),
+            T(c.learning_rate),  T(beta1),
+            T(1 - beta1),        T(beta2),
+            T(1 - beta2)};
+  }
+  template <class T>
+  PIPE_HD static PIPE_INLINE T apply(coefficients<T> const& c, T w, T g, T& m) {
+    g = g * c.scale;
+    T const direction = c.beta1 * m + c.rest1 * g;
+    m = c.beta2 * m + c.rest2 * g;
+    return w * c.decay - math::with_sign(c.rate, direction);
+  }
+};
+
+}  // namespace pp

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Muon, as torch.optim.Muon: the momentum of a matrix is replaced by the nearest matrix with orthogonal rows or columns, so that
+// all its directions move alike. For biases, norms, embeddings and positions, which have no such directions, it is AdamW.
+// Source: Jordan et al., Muon: An optimizer for hidden layers in neural networks, 2024.
+#pragma once
+
+#include <cmath>
+#include <utility>
+
+#include <pipe/base/bytes.hpp>
+#include <pipe/base/config.hpp>
+#include <pipe/optim/adam.hpp>
+#include <pipe/optim/optimizer.hpp>
+
+namespace pp {
+
+/// How the learning rate depends on a matrix of so many outputs and inputs; the names are PyTorch's.
+enum class muon_rate : unsigned char {
+  original,            // * sqrt(max(1, outputs / inputs)): Jordan's
+  match_rms_adamw,     // * 0.2 sqrt(max(outputs, inputs)): as large as AdamW's. Source: Liu et al., 2025
+  spectral_unclamped,  // * sqrt(outputs / inputs): Bernstein's
+};
+
+/// m = momentum m + (1 - momentum) g;  x = nesterov ? momentum m + (1 - momentum) g : m;  x /= |x|;  `newton_schulz_steps` times
+/// x = a x + (b s + c s^2) x with s = x x';  w = (1 - rate * weight_decay) w - rate * adjusted(shape) * x.
+///
+/// PyTorch runs the iteration in bfloat16, this one in the type that is trained in.
+struct Muon {
+  double learning_rate = 1e-3;
+  double momentum = 0.95;
+  bool nesterov = true;
+  double weight_decay = 0.1;
+  double a = 3.4445, b = -4.7750, c = 2.0315;
+  double epsilon = 1e-7;  ///< |x| counts as this at least
+  int newton_schulz_steps = 5;
+  muon_rate adjust = muon_rate::original;
+  AdamW
+      others{};  ///< for all that is no matrix; when the learning rate changes from step to step, theirs does in proportion
+
+  static constexpr char const* name = "Muon";
+
+  // ---- what is no matrix ----
+
+  using formula = adam_formula<true>;
+  static constexpr int states = formula::states;
+  template <class T>
+  using coefficients = formula::coefficients<T>;
+  template <class T>
+  coefficients<T> prepare(update_context const& context) const {
+    update_context theirs = context;
+    if (learning_rate > 0) theirs.learning_rate *= others.learning_rate / learning_rate;
+    return formula::prepare<T>(others, theirs);
+  }
+  template <class T>
+  PIPE_HD static PIPE_INLINE T apply(coefficients<T> const& k, T w, T g, T& m, T& v) {
+    return formula::apply(k, w, g, m, v);
+  }
+
+  // ---- matrices ----
+
+  static constexpr bool takes(tensor_kind kind) { return kind == tensor_kind::matrix; }
+  static constexpr long state_elements(tensor_shape const& s) { return s.elements(); }
+
+  /// The iteration's x, lying with its long side upright: then x'x and x u read both factors row by row.
+  struct extents {
+    long tall, wide;
+    constexpr explicit extents(tensor_shape const& s)
+        : tall(s.rows > s.columns ? s.rows : s.columns), wide(s.rows > s.columns ? s.columns : s.rows) {}
+  };
+  template <class Backend, class T>
+  static constexpr long workspace_elements(tensor_shape const& s) {
+    extents const e(s);
+    long most = Backend::template contraction_elements<T>(e.wide, e.wide, e.tall);
+    for (long const other : {Backend::template contraction_elements<T>(e.wide, e.wide, e.wide),
+                             Backend::template contraction_elements<T>(e.tall, e.wide, e.wide)})
+      if (other > most) most = other;
+    return 2 * padded<T>(s.elements()) + 2 * padded<T>(e.wide * e.wide) + most;
+  }
+
+  template <class T>
+  struct average {
+    T const* g;
+    T *m, *x;
+    T scale, rest, look_ahead;
+    PIPE_HD PIPE_INLINE void operator()(long i) const {
+      T const d = scale * g[i];
+      m[i] = m[i] + rest * (d - m[i]);
+      x[i] = m[i] + look_ahead * (d - m[i]);
+    }
+  };
+  template <class T>
+  struct scale_by {
+    T* x;
+    T factor;
+    PIPE_HD PIPE_INLINE void operator()(long i) const { x[i] = factor * x[i]; }
+  };
+  template <class T>
+  struct combine {
+    T* square;
+    T const* s;
+    T b, c;
+    PIPE_HD PIPE_INLINE void operator()(long i) const { square[i] = b * s[i] + c * square[i]; }
+  };
+  template <class T>
+  struct move {
+    T* w;
+    T const* x;
+    T decay, rate;
+    PIPE_HD PIPE_INLINE void operator()(long i) const { w[i] = decay * w[i] - rate * x[i]; }
+  };
+
+  template <class Kernels, class T>
+  void update(Kernels k, update_context const& context, tensor_update<T> const& t) const {
+    long const n = t.shape.elements();
+    extents const e(t.shape);
+    bool const lies = t.shape.rows < t.shape.columns;
+    T* x = t.workspace;
+    T* next = x + padded<T>(n);
+    T* const s = next + padded<T>(n);
+    T* const square = s + padded<T>(e.wide * e.wide);
+    T* const free = square + padded<T>(e.wide * e.wide);
+
+    k.each(n, average<T>{t.gradients, t.state, lies ? next : x, T(context.gradient_scale), T(1 - momentum),
+                         T(nesterov ? 1 - momentum : 0)});
+    if (lies) k.transpose(next, t.shape.rows, t.shape.columns, x);
+    k.each(n, scale_by<T>{x, T(1 / std::fmax(std::sqrt(k.sum_of_squares(n, x)), epsilon))});
+    for (int i = 0; i < newton_schulz_steps; ++i) {
+      k.contract(e.wide, e.wide, e.tall, x, 1, e.wide, x, s, free);
+      k.contract(e.wide, e.wide, e.wide, s, e.wide, 1, s, square, free);
+      k.each(e.wide * e.wide, combine<T>{square, s, T(b), T(c)});
+      for (long d = 0; d < e.wide; ++d) square[d * e.wide + d] += T(a);
+      k.contract(e.tall, e.wide, e.wide, x, e.wide, 1, square, next, free);
+      std::swap(x, next);
+    }
+    if (lies) {
+      k.transpose(x, e.tall, e.wide, next);
+      std::swap(x, next);
+    }
+    double const rate = context.learning_rate * adjusted(double(t.shape.columns), double(t.shape.rows));
+    double const decay = 1 - context.learning_rate * weight_decay * context.decay_scale;
+    k.each(n, move<T>{t.values, x, T(decay), T(rate)});
+  }
+
+  double adjusted(double outputs, double inputs) const {
+    switch (adjust) {
+      case muon_rate::match_rms_adamw: return 0.2 * std::sqrt(std::fmax(outputs, inputs));
+      case muon_rate::spectral_unclamped: return std::sqrt(outputs / inputs);
+      case muon_rate::original: break;
+    }
+    return std::sqrt(std::fmax(1.0, outputs / inputs));
+  }
+};
+
+}  // namespace pp

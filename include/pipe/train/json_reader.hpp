@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A reader of JSON for headers of files that anybody may have written. The caller asks for what must come next, so a value
+// of the wrong kind is refused where it stands, whatever is inside: nothing recurses, however deep a hostile text nests,
+// and no more memory is used than for the strings that are handed out.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <pipe/base/error.hpp>
+#include <pipe/train/utf8.hpp>
+
+namespace pp {
+
+/// Reads `text` from its beginning to its end by RFC 8259, less what headers do not need: of numbers only whole ones that are
+/// not negative.
+///
+/// throws: data_error from every function: `context`, the byte, what was expected and what was found
+class json_reader {
+ public:
+  json_reader(std::string_view text, std::string about) : context(std::move(about)), text_(text) {
+    at_ = valid_utf8_bytes(text);
+    if (at_ != text.size()) refuse("UTF-8");
+    at_ = 0;
+  }
+
+  /// Said first in every message: the file, and what of it is being read.
+  std::string context;
+
+  /// An object: one(name) is called before each value and must read it.
+  template <class One>
+  void object(char const* what, One one) {
+    if (!accept('{')) refuse(what);
+    if (accept('}')) return;
+    do {
+      std::string const name = string("a name in quotes");
+      if (!accept(':')) refuse("':' after the name " + in_quotes(name));
+      one(name);
+    } while (accept(','));
+    if (!accept('}')) refuse("',' or '}'");
+  }
+
+  /// An array: one() is called before each value and must read it.
+  template <class One>
+  void array(char const* what, One one) {
+    if (!accept('[')) refuse(what);
+    if (accept(']')) return;
+    do one();
+    while (accept(','));
+    if (!accept(']')) refuse("',' or ']'");
+  }
+
+  std::string string(char const* what) {
+    if (!accept('"')) refuse(what);
+    std::string value;
+    while (at_ < text_.size() && text_[at_] != '"') {
+      if (static_cast<unsigned char>(text_[at_]) < 0x20) refuse("a control character in a string as an escape");
+      if (text_[at_] == '\\')
+        escape(value);
+      else
+        value += text_[at_++];
+    }
+    if (at_ == text_.size()) refuse("'\"' at the end of a string");
+    ++at_;
+    return value;
+  }
+
+  /// law: result <= 2^63 - 1, so that a long holds it
+  std::uint64_t whole_number() {
+    skip_space();
+    std::size_t end = at_;
+    while (end < text_.size() && std::string_view("+-.0123456789Ee").find(text_[end]) != std::string_view::npos) ++end;
+    std::string_view const digits = text_.substr(at_, end - at_);
+    if (digits.empty()) refuse("a whole number");
+    constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
+    std::uint64_t value = 0;
+    for (char const c : digits) {
+      bool const digit = c >= '0' && c <= '9';
+      if (!digit || (digits[0] == '0' && digits.size() > 1)) refuse("a whole number", in_quotes(digits));
+      std::uint64_t const next = std::uint64_t(c - '0');
+      if (value > (most - next) / 10) refuse("a number below 2^63", in_quotes(digits));
+      value = 10 * value + next;
+    }
+    at_ = end;
+    return value;
+  }
+
+  /// Nothing but spaces is left.
+  void end() {
+    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+    if (at_ < text_.size()) refuse("nothing but spaces after the end");
+  }
+
+  [[noreturn]] void refuse(std::string const& expected) const {
+    refuse(expected, at_ < text_.size() ? in_quotes(text_.substr(at_, 1)) : "the end");
+  }
+
+ private:
+  [[noreturn]] void refuse(std::string const& expected, std::string const& found) const {
+    throw data_error(context + ": byte " + std::to_string(at_) + " of the header: expected " + expected + ", found " +
+                     found);
+  }
+
+  void skip_space() {
+    while (at_ < text_.size() && std::string_view(" \t\n\r").find(text_[at_]) != std::string_view::npos) ++at_;
+  }
+  bool accept(char c) {
+    skip_space();
+    if (at_ == text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+
+  void escape(std::string& value) {
+    constexpr std::string_view names = "\"\\/bfnrt", meanings = "\"\\/\b\f\n\r\t";
+    ++at_;
+    char const name = at_ < text_.size() ? text_[at_] : ' ';
+    if (std::size_t const known = names.find(name); known != names.npos) {
+      value += meanings[known];
+      ++at_;
+    } else if (name == 'u') {
+      ++at_;
+      append_utf8(value, code_point());
+    } else {
+      refuse("an escape of JSON");
+    }
+  }
+  /// Four hexadecimal digits, or two such escapes that make one character (a pair of surrogates).
+  std::uint32_t code_point() {
+    std::uint32_t const first = four_digits();
+    if (first < 0xD800 || first > 0xDFFF) return first;
+    bool const paired = first < 0xDC00 && text_.substr(at_, 2) == "\\u";
+    if (!paired) refuse("a surrogate that has its second half");
+    at_ += 2;
+    std::uint32_t const second = four_digits();
+    if (second < 0xDC00 || second > 0xDFFF) refuse("the second half of a surrogate");
+    return 0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00);
+  }
+  std::uint32_t four_digits() {
+    std::uint32_t value = 0;
+    for (int i = 0; i < 4; ++i, ++at_) {
+      char const c = at_ < text_.size() ? text_[at_] : ' ';
+      int const digit = c >= '0' && c <= '9'   ? c - '0'
+                        : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                        : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                               : -1;
+      if (digit < 0) refuse("a hexadecimal digit");
+      value = 16 * value + std::uint32_t(digit);
+    }
+    return value;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace pp

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The header of a safetensors file. What a header promises is checked to the last byte here,
+// before anybody allocates or reads for it: names once, shapes that can be counted, and bytes that the tensors share out
+// among themselves without gap or overlap.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <pipe/base/error.hpp>
+#include <pipe/train/json_reader.hpp>
+#include <pipe/train/stored_type.hpp>
+#include <pipe/train/utf8.hpp>
+
+namespace pp {
+
+/// A tensor as the header tells of it: its bytes are [begin, end) of the data after the header.
+struct safetensors_place {
+  std::string name;
+  stored_type type = stored_type::f32;
+  std::vector<long> shape;
+  std::uint64_t begin = 0, end = 0;
+};
+
+/// Text of the user's own, by name.
+using safetensors_metadata = std::map<std::string, std::string>;
+
+struct safetensors_header {
+  std::vector<safetensors_place> tensors;  ///< in the order of their bytes
+  safetensors_metadata metadata;
+
+  static constexpr std::uint64_t most_bytes = 100'000'000;
+  static constexpr std::size_t most_extents = 32;
+};
+
+/// "[2, 3]"
+inline std::string text_of_shape(std::vector<long> const& shape) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < shape.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
+  return text + "]";
+}
+
+/// The bytes of a tensor; false if 63 bits do not hold one of the products on the way there.
+///
+/// law: extents are not negative
+inline bool count_bytes(stored_type type, std::vector<long> const& shape, std::uint64_t& bytes) {
+  bytes = std::uint64_t(size_of(type));
+  for (long const extent : shape) {
+    if (extent != 0 && bytes > std::uint64_t(INT64_MAX) / std::uint64_t(extent)) return false;
+    bytes *= std::uint64_t(extent);
+  }
+  return true;
+}
+
+/// Reads headers. `file` is said first in every message.
+class safetensors_header_reader {
+ public:
+  safetensors_header_reader(std::string_view text, std::uint64_t data_bytes, std::string const& file)
+      : file_("'" + file + "'"), data_bytes_(data_bytes), json_(text, file_) {
+    if (text.substr(0, 1) != "{") json_.refuse("'{' as the first byte");
+    json_.object("'{'", [&](std::string const& name) {
+      json_.context = file_ + ": " + (name == "__metadata__" ? name : "tensor " + in_quotes(name));
+      name == "__metadata__" ? read_metadata() : read_tensor(name);
+      json_.context = file_;
+    });
+    json_.end();
+    check_names();
+    check_cover();
+  }
+
+  safetensors_header header;
+
+ private:
+  [[noreturn]] void refuse(std::string const& what) const { throw data_error(file_ + ": " + what); }
+  [[noreturn]] void refuse(std::string const& name, std::string const& what) const {
+    refuse("tensor " + in_quotes(name) + ": " + what);
+  }
+
+  void read_metadata() {
+    if (std::exchange(has_metadata_, true)) refuse("__metadata__ stands there twice");
+    json_.object("'{' before texts by name", [&](std::string const& name) {
+      if (!header.metadata.emplace(name, json_.string("a text in quotes")).second)
+        refuse("__metadata__: the name " + in_quotes(name) + " stands there twice");
+    });
+  }
+
+  void read_tensor(std::string const& name) {
+    safetensors_place place;
+    place.name = name;
+    bool has_type = false, has_shape = false, has_offsets = false;
+    auto const once = [&](bool& seen, std::string const& field) {
+      if (std::exchange(seen, true)) refuse(name, field + " stands there twice");
+    };
+    json_.object("'{' before dtype, shape and data_offsets", [&](std::string const& field) {
+      if (field == "dtype") {
+        once(has_type, field);
+        std::string const type = json_.string("the name of a type in quotes");
+        auto const known = stored_type_named(type);
+        if (!known) refuse(name, "the dtype " + in_quotes(type) + " is not known");
+        place.type = *known;
+      } else if (field == "shape") {
+        once(has_shape, field);
+        json_.array("'[' before the extents of the shape", [&] {
+          place.shape.push_back(long(json_.whole_number()));
+          if (place.shape.size() > safetensors_header::most_extents)
+            refuse(name, "the shape has more than " + std::to_string(safetensors_header::most_extents) + " extents");
+        });
+      } else if (field == "data_offsets") {
+        once(has_offsets, field);
+        read_offsets(place);
+      } else {
+        refuse(name, "expected dtype, shape and data_offsets, found " + in_quotes(field));
+      }
+    });
+    if (!has_type || !has_shape || !has_offsets)
+      refuse(name, std::string(!has_type ? "dtype" : !has_shape ? "shape" : "data_offsets") + " is missing");
+    check_size(place);
+    header.tensors.push_back(std::move(place));
+  }
+
+  void read_offsets(safetensors_place& place) {
+    int count = 0;
+    json_.array("'[' before two offsets", [&] {
+      if (count == 2) json_.refuse("']' after two offsets");
+      (count == 0 ? place.begin : place.end) = json_.whole_number();
+      ++count;
+    });
+    if (count < 2) refuse(place.name, "expected two data_offsets, found " + std::to_string(count));
+  }
+
+  void check_size(safetensors_place const& p) const {
+    auto const offsets = [&] {
+      return "data_offsets [" + std::to_string(p.begin) + ", " + std::to_string(p.end) + "]";
+    };
+    auto const shape = [&] { return "shape " + text_of_shape(p.shape) + " of " + name_of(p.type); };
+    if (p.begin > p.end) refuse(p.name, offsets() + " end before they begin");
+    if (p.end > data_bytes_)
+      refuse(p.name, offsets() + " reach beyond the data, which has " + std::to_string(data_bytes_) + " bytes");
+    std::uint64_t needed = 0;
+    if (!count_bytes(p.type, p.shape, needed)) refuse(p.name, shape() + " has more bytes than 63 bits can count");
+    if (needed != p.end - p.begin)
+      refuse(p.name, shape() + " needs " + std::to_string(needed) + " bytes, " + offsets() + " hold " +
+                         std::to_string(p.end - p.begin));
+  }
+
+  void check_names() {
+    auto const by_name = [](safetensors_place const& a, safetensors_place const& b) { return a.name < b.name; };
+    std::sort(header.tensors.begin(), header.tensors.end(), by_name);
+    for (std::size_t i = 1; i < header.tensors.size(); ++i)
+      if (header.tensors[i].name == header.tensors[i - 1].name) refuse(header.tensors[i].name, "stands there twice");
+  }
+
+  /// Tensors in the order of their bytes; each begins where the one before ends, and the last ends with the data.
+  void check_cover() {
+    std::sort(header.tensors.begin(), header.tensors.end(), [](safetensors_place const& a, safetensors_place const& b) {
+      return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
+    });
+    std::uint64_t end = 0;
+    safetensors_place const* before = nullptr;
+    for (safetensors_place const& p : header.tensors) {
+      if (p.begin != end)
+        refuse(p.name, "begins at byte " + std::to_string(p.begin) + " and " +
+                           (p.begin < end ? "overlaps with " : "leaves a hole after ") +
+                           (before ? "tensor " + in_quotes(before->name) + ", which ends at byte " + std::to_string(end)
+                                   : "the header"));
+      end = p.end;
+      before = &p;
+    }
+    if (end != data_bytes_)
+      refuse("the tensors end at byte " + std::to_string(end) + " of the data, which has " +
+             std::to_string(data_bytes_) + " bytes");
+  }
+
+  std::string file_;
+  std::uint64_t data_bytes_;
+  json_reader json_;
+  bool has_metadata_ = false;
+};
+
+/// The header of a file whose tensors share `data_bytes` bytes. Needs no file: `file` is its name for messages.
+///
+/// law: tensors are in the order of their bytes, tile [0, data_bytes) and each has the bytes of its shape; names are unique
+/// throws: data_error for everything else
+inline safetensors_header parse_safetensors_header(std::string_view text, std::uint64_t data_bytes,
+                                                   std::string const& file) {
+  return std::move(safetensors_header_reader(text, data_bytes, file).header);
+}
+
+}  // namespace pp

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Safetensors files out of memory. The same tensors give the same bytes, and a file is there whole or not at all.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <pipe/base/error.hpp>
+#include <pipe/train/atomic_file.hpp>
+#include <pipe/train/safetensors_header.hpp>
+
+namespace pp {
+
+/// A tensor: row-major, little-endian. Of a file it is a view, and of what is to be one as well.
+struct safetensors_entry {
+  std::string name;
+  stored_type type = stored_type::f32;
+  std::vector<long> shape;
+  std::span<std::byte const> bytes;
+};
+
+/// `text` as JSON writes it, with its quotes.
+inline std::string json_quoted(std::string_view text) {
+  constexpr char digits[] = "0123456789abcdef";
+  std::string json = "\"";
+  for (char const c : text) {
+    if (c == '"' || c == '\\')
+      (json += '\\') += c;
+    else if (static_cast<unsigned char>(c) < 0x20)
+      ((json += "\\u00") += digits[c >> 4]) += digits[c & 15];
+    else
+      json += c;
+  }
+  return json + '"';
+}
+
+/// Puts tensors in the order of a file and gives them their offsets: larger types first, else as they were, so that each begins
+/// at a multiple of its type's size (the format allows no gaps).
+///
+/// throws: data_error if they cannot be a file: a name twice, not UTF-8 or reserved, a shape that cannot be counted
+inline void place_tensors(std::vector<safetensors_place>& tensors) {
+  std::vector<safetensors_place> ordered;
+  for (int const size : {8, 4, 2, 1})
+    for (safetensors_place& p : tensors)
+      if (size_of(p.type) == size) ordered.push_back(std::move(p));
+  tensors = std::move(ordered);
+  std::set<std::string_view> names{"__metadata__"};
+  std::uint64_t end = 0;
+  for (safetensors_place& p : tensors) {
+    auto const refuse = [&](char const* why) { throw data_error("tensor " + in_quotes(p.name) + ": " + why); };
+    if (valid_utf8_bytes(p.name) != p.name.size()) refuse("the name is not UTF-8");
+    if (!names.insert(p.name).second) refuse("the name is taken");
+    if (p.shape.size() > safetensors_header::most_extents) refuse("the shape has too many extents");
+    for (long const extent : p.shape)
+      if (extent < 0) refuse("the shape has a negative extent");
+    std::uint64_t bytes = 0;
+    if (!count_bytes(p.type, p.shape, bytes) || bytes > std::uint64_t(INT64_MAX) - end)
+      refuse("has more bytes than 63 bits can count");
+    p.begin = end;
+    p.end = end += bytes;
+  }
+}
+
+/// The bytes of a file before its data, for tensors that have their places.
+///
+/// law: a multiple of 8 bytes, padded with spaces
+inline std::string safetensors_preamble(std::vector<safetensors_place> const& tensors,
+                                        safetensors_metadata const& metadata) {
+  std::string json = "{";
+  auto const member = [&](std::string const& name) {
+    if (json.back() != '{') json += ',';
+    json += json_quoted(name) + ':';
+  };
+  if (!metadata.empty()) {
+    json += "\"__metadata__\":{";
+    for (auto const& [name, text] : metadata) {
+      if (valid_utf8_bytes(name) != name.size() || valid_utf8_bytes(text) != text.size())
+        throw data_error("metadata " + in_quotes(name) + ": is not UTF-8");
+      member(name);
+      json += json_quoted(text);
+    }
+    json += '}';
+  }
+  for (safetensors_place const& p : tensors) {
+    member(p.name);
+    json += std::string("{\"dtype\":\"") + name_of(p.type) + "\",\"shape\":[";
+    for (std::size_t i = 0; i < p.shape.size(); ++i) json += (i > 0 ? "," : "") + std::to_string(p.shape[i]);
+    json += "],\"data_offsets\":[" + std::to_string(p.begin) + "," + std::to_string(p.end) + "]}";
+  }
+  json += '}';
+  json.resize((json.size() + 7) / 8 * 8, ' ');
+  if (json.size() > safetensors_header::most_bytes)
+    throw data_error("the header has " + std::to_string(json.size()) + " bytes, more than a safetensors file may have");
+  std::string length(8, ' ');
+  put_little_endian(std::uint64_t(json.size()), reinterpret_cast<std::byte*>(length.data()));
+  return length + json;
+}
+
+/// Writes a file in one piece (see atomic_file).
+///
+/// law: the same arguments give the same bytes; safetensors_file reads back what was written
+/// throws: data_error for tensors that cannot be a file, file_error if it cannot be written
+inline void write_safetensors(std::string const& path, std::vector<safetensors_entry> const& tensors,
+                              safetensors_metadata const& metadata = {}) {
+  std::vector<safetensors_place> places;
+  std::map<std::string_view, std::span<std::byte const>> bytes;
+  for (safetensors_entry const& t : tensors) {
+    places.push_back({t.name, t.type, t.shape});
+    bytes[t.name] = t.bytes;
+  }
+  place_tensors(places);
+  for (safetensors_place const& p : places)
+    if (bytes[p.name].size() != p.end - p.begin)
+      throw data_error("tensor " + in_quotes(p.name) + ": shape " + text_of_shape(p.shape) + " of " + name_of(p.type) +
+                       " needs " + std::to_string(p.end - p.begin) + " bytes, got " +
+                       std::to_string(bytes[p.name].size()));
+  atomic_file file(path);
+  file.write(safetensors_preamble(places, metadata));
+  for (safetensors_place const& p : places) file.write(bytes[p.name]);
+  file.commit();
+}
+
+}  // namespace pp

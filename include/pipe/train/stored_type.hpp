@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The types of numbers that safetensors files hold, by the names they have there, and the way between those that are real
+// numbers and the element type of a model. Bytes are little-endian on every machine and need no alignment.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+#include <pipe/train/half.hpp>
+
+namespace pp {
+
+enum class stored_type : unsigned char {
+  f64,
+  f32,
+  f16,
+  bf16,
+  i64,
+  i32,
+  i16,
+  i8,
+  u64,
+  u32,
+  u16,
+  u8,
+  boolean,
+  c64,
+  f8_e4m3,
+  f8_e5m2,
+  f8_e8m0,
+  f8_e4m3fnuz,
+  f8_e5m2fnuz
+};
+inline constexpr int stored_types = 19;
+
+struct stored_type_properties {
+  char const* name;
+  int bytes;  ///< of one number
+};
+
+inline constexpr stored_type_properties properties_of_types[stored_types] = {
+    {"F64", 8},     {"F32", 4},     {"F16", 2},     {"BF16", 2},        {"I64", 8},        {"I32", 4},  {"I16", 2},
+    {"I8", 1},      {"U64", 8},     {"U32", 4},     {"U16", 2},         {"U8", 1},         {"BOOL", 1}, {"C64", 8},
+    {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"F8_E8M0", 1}, {"F8_E4M3FNUZ", 1}, {"F8_E5M2FNUZ", 1}};
+
+constexpr char const* name_of(stored_type t) { return properties_of_types[int(t)].name; }
+constexpr int size_of(stored_type t) { return properties_of_types[int(t)].bytes; }
+
+/// The types that `decode` and `encode` know.
+constexpr bool is_real(stored_type t) { return t <= stored_type::bf16; }
+
+constexpr std::optional<stored_type> stored_type_named(std::string_view name) {
+  for (int t = 0; t < stored_types; ++t)
+    if (name == name_of(stored_type(t))) return stored_type(t);
+  return std::nullopt;
+}
+
+/// The type that holds every T and no more.
+template <class T>
+constexpr stored_type stored_type_of() {
+  static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>);
+  return std::is_same_v<T, float> ? stored_type::f32 : stored_type::f64;
+}
+
+/// Bits where they lie, without alignment; the machine's own order of bytes is worth its own, much faster way.
+template <class Bits>
+Bits little_endian(std::byte const* from) {
+  Bits bits = 0;
+  if constexpr (std::endian::native == std::endian::little)
+    std::memcpy(&bits, from, sizeof bits);
+  else
+    for (std::size_t i = 0; i < sizeof bits; ++i) bits = Bits(bits | Bits(from[i]) << 8 * i);
+  return bits;
+}
+template <class Bits>
+void put_little_endian(Bits bits, std::byte* to) {
+  if constexpr (std::endian::native == std::endian::little)
+    std::memcpy(to, &bits, sizeof bits);
+  else
+    for (std::size_t i = 0; i < sizeof bits; ++i) to[i] = std::byte(bits >> 8 * i);
+}
+
+/// Calls work(number_at) with the function that reads one number of a real type where it lies.
+template <class Work>
+auto with_reader_of(stored_type t, Work work) {
+  switch (t) {
+    case stored_type::f64:
+      return work([](std::byte const* at) { return std::bit_cast<double>(little_endian<std::uint64_t>(at)); });
+    case stored_type::f32:
+      return work([](std::byte const* at) { return std::bit_cast<float>(little_endian<std::uint32_t>(at)); });
+    case stored_type::f16:
+      return work([](std::byte const* at) { return float_from_f16(little_endian<std::uint16_t>(at)); });
+    default: return work([](std::byte const* at) { return float_from_bf16(little_endian<std::uint16_t>(at)); });
+  }
+}
+
+/// Reads numbers of a real type.
+///
+/// shape: from[to.size() * size_of(t)] -> to[]
+template <class T>
+void decode(stored_type t, std::byte const* from, std::span<T> to) {
+  with_reader_of(t, [&, size = std::size_t(size_of(t))](auto number_at) {
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] = T(number_at(from + i * size));
+  });
+}
+
+/// Writes numbers in a real type, each rounded once to the nearest.
+///
+/// shape: from[] -> to[from.size() * size_of(t)]
+template <class T>
+void encode(stored_type t, std::span<T const> from, std::byte* to) {
+  auto const write = [&](auto bits_of) {
+    for (std::size_t i = 0; i < from.size(); ++i) put_little_endian(bits_of(from[i]), to + i * std::size_t(size_of(t)));
+  };
+  if (t == stored_type::f64)
+    write([](T x) { return std::bit_cast<std::uint64_t>(double(x)); });
+  else if (t == stored_type::f32)
+    write([](T x) { return std::bit_cast<std::uint32_t>(float(x)); });
+  else if (t == stored_type::f16)
+    write([](T x) { return f16_from_float(float_rounded_to_odd(x)); });
+  else
+    write([](T x) { return bf16_from_float(float_rounded_to_odd(x)); });
+}
+
+/// The place of the first finite number of `bytes` that type T cannot hold (it would become infinite), or -1.
+template <class T>
+long first_too_large(stored_type t, std::span<std::byte const> bytes) {
+  if (t != stored_type::f64 || std::is_same_v<T, double>) return -1;
+  for (std::size_t at = 0; at < bytes.size(); at += 8) {
+    double const value = std::bit_cast<double>(little_endian<std::uint64_t>(bytes.data() + at));
+    if (std::isfinite(value) && !std::isfinite(T(value))) return long(at / 8);
+  }
+  return -1;
+}
+
+}  // namespace pp

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Metrics as an event file, which TensorBoard shows while the run goes on. Such a file is a chain of records (TFRecord: length,
+// checksum, bytes, checksum), each a protobuf message; the five fields that scalars need are encoded by hand here.
+//
+//     Event   { double wall_time = 1; int64 step = 2; string file_version = 3; Summary summary = 5; }
+//     Summary { repeated Value value = 1; }      Value { string tag = 1; float simple_value = 2; }
+#pragma once
+
+#include <bit>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include <unistd.h>
+
+#include <pipe/base/error.hpp>
+#include <pipe/train/crc32c.hpp>
+#include <pipe/train/metrics.hpp>
+#include <pipe/train/record_file.hpp>
+#include <pipe/train/utf8.hpp>
+
+namespace pp {
+
+/// A protobuf message under construction: fields in the order in which they are added.
+struct protobuf_message {
+  std::string bytes;
+
+  void whole_number(int field, std::uint64_t value) {
+    append_varint(std::uint64_t(field) << 3);
+    append_varint(value);
+  }
+  void text(int field, std::string_view value) {
+    append_varint(std::uint64_t(field) << 3 | 2);
+    append_varint(value.size());
+    bytes += value;
+  }
+  void number(int field, double value) {
+    append_varint(std::uint64_t(field) << 3 | 1);
+    append_little_endian(std::bit_cast<std::uint64_t>(value));
+  }
+  void number(int field, float value) {
+    append_varint(std::uint64_t(field) << 3 | 5);
+    append_little_endian(std::bit_cast<std::uint32_t>(value));
+  }
+
+  template <class Bits>
+  void append_little_endian(Bits value) {
+    for (std::size_t i = 0; i < sizeof value; ++i) bytes += char(value >> 8 * i & 0xFF);
+  }
+
+ private:
+  void append_varint(std::uint64_t value) {
+    for (; value >= 0x80; value >>= 7) bytes += char((value & 0x7F) | 0x80);
+    bytes += char(value);
+  }
+};
+
+/// The checksum of TFRecord: a checksum of bytes that themselves hold checksums would be of little use.
+constexpr std::uint32_t masked_crc32c(std::string_view bytes) { return std::rotr(crc32c(bytes), 15) + 0xA282EAD8; }
+
+/// A record of TFRecord.
+inline std::string framed_record(std::string_view data) {
+  protobuf_message length, framed;
+  length.append_little_endian(std::uint64_t(data.size()));
+  framed.bytes = length.bytes;
+  framed.append_little_endian(masked_crc32c(length.bytes));
+  framed.bytes += data;
+  framed.append_little_endian(masked_crc32c(data));
+  return framed.bytes;
+}
+
+/// Takes records into FOLDER/events.out.tfevents.SECONDS.HOST (with a number behind it if that is taken); `tensorboard --logdir`
+/// is given the folder or one above it. The user's own numbers keep their names as tags: "valid/loss" is in the group "valid".
+///
+/// throws: file_error if the folder or the file cannot be written; data_error for a name that is not UTF-8
+class tensorboard_file {
+ public:
+  explicit tensorboard_file(std::string const& folder) : file_(open(folder)) {
+    protobuf_message first;
+    first.number(1, now());
+    first.text(3, "brain.Event:2");
+    file_.append(framed_record(first.bytes));
+  }
+
+  std::string const& path() const { return file_.path(); }
+
+  void write(step_metrics const& m) {
+    protobuf_message summary, event;
+    for_each_number(m, [&](char const* name, double number, int) { add(summary, name, number); });
+    for (named_scalar const& s : m.scalars) {
+      if (valid_utf8_bytes(s.name) != s.name.size())
+        throw data_error("metrics in '" + path() + "': the name " + in_quotes(s.name) + " is not UTF-8");
+      add(summary, s.name, s.value);
+    }
+    event.number(1, now());
+    event.whole_number(2, std::uint64_t(m.step));
+    event.text(5, summary.bytes);
+    file_.append(framed_record(event.bytes));
+  }
+
+ private:
+  static void add(protobuf_message& summary, std::string_view tag, double number) {
+    protobuf_message value;
+    value.text(1, tag);
+    value.number(2, float(number));
+    summary.text(1, value.bytes);
+  }
+
+  /// Seconds since 1970.
+  static double now() {
+    return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  }
+
+  static record_file open(std::string const& folder) {
+    std::error_code reason;
+    std::filesystem::create_directories(folder, reason);
+    if (reason) throw file_error("cannot make the folder '" + folder + "': " + reason.message());
+    char host[256] = "";
+    if (::gethostname(host, sizeof host - 1) != 0 || host[0] == 0) host[0] = '-';
+    std::string const path = (std::filesystem::path(folder) / "events.out.tfevents.").string() +
+                             std::to_string(std::uint64_t(now())) + '.' + host;
+    for (int number = 0;; ++number) {
+      std::string const name = number == 0 ? path : path + '.' + std::to_string(number);
+      try {
+        return record_file(name, record_file::start::fresh);
+      } catch (file_error const&) {
+        if (!std::filesystem::exists(name, reason)) throw;
+      }
+    }
+  }
+
+  record_file file_;
+};
+
+}  // namespace pp

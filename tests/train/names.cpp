@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What parameters are called in files, and that a trainer's weights go out and come in again, whatever its stages.
+#include <catch2/catch.hpp>
+
+#include <filesystem>
+
+#include <pipe/train/weights.hpp>
+
+#include "laws/data.hpp"
+
+using namespace pp;
+
+namespace {
+
+// region: names
+struct Net
+    : Model<Tokens<11, 4>, Named<"words", Embedding<6>>, Positions,
+            Repeat<2, Residual<LayerNorm, Attention<2>>, Residual<RMSNorm, Linear<9, NoBias>, GELU, Linear<6>>>,
+            Repeat<2, Named<"mix", Linear<6>>>, Seq<ReLU, Linear<5>>, Frozen<Linear<6>>, Tied<"words">, CrossEntropy> {
+};
+// endregion
+
+template <class... More>
+using Small = Pipeline<Net, PortableHost, MicroBatches<2>, More...>;
+
+struct temporary {
+  std::string path = (std::filesystem::temp_directory_path() / ("pipe_names_" + std::to_string(::getpid()))).string();
+  ~temporary() { std::filesystem::remove(path); }
+};
+
+}  // namespace
+
+TEST_CASE("parameters are called as PyTorch calls those of a Sequential", "[train]") {
+  Small<> trainer;
+  std::string all;
+  for (auto const& p : trainer.parameters()) {
+    all += p.name;
+    for (long const n : p.file_shape) all += " " + std::to_string(n);
+    all += "\n";
+  }
+  CHECK(all ==
+        "words.weight 11 6\n1.weight 4 6\n"
+        "2.0.0.0.weight 6\n2.0.0.0.bias 6\n2.0.0.1.in_proj_weight 18 6\n2.0.0.1.in_proj_bias 18\n"
+        "2.0.0.1.out_proj.weight 6 6\n2.0.0.1.out_proj.bias 6\n"
+        "2.0.1.0.weight 6\n2.0.1.1.weight 9 6\n2.0.1.3.weight 6 9\n2.0.1.3.bias 6\n"
+        "2.1.0.0.weight 6\n2.1.0.0.bias 6\n2.1.0.1.in_proj_weight 18 6\n2.1.0.1.in_proj_bias 18\n"
+        "2.1.0.1.out_proj.weight 6 6\n2.1.0.1.out_proj.bias 6\n"
+        "2.1.1.0.weight 6\n2.1.1.1.weight 9 6\n2.1.1.3.weight 6 9\n2.1.1.3.bias 6\n"
+        "3.0.mix.weight 6 6\n3.0.mix.bias 6\n3.1.mix.weight 6 6\n3.1.mix.bias 6\n"
+        "4.1.weight 5 6\n4.1.bias 5\n5.0.weight 6 5\n5.0.bias 6\n");
+}
+
+TEST_CASE("names do not depend on how a model is cut", "[train]") {
+  Small<> one;
+  Small<Stages<5>> five;
+  auto const a = one.parameters(), b = five.parameters();
+  REQUIRE(a.size() == b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) CHECK(a[i].name == b[i].name);
+}
+
+TEST_CASE("weights go out of one trainer and into another", "[train]") {
+  temporary const file;
+  Small<> first({.seed = 1});
+  Small<Stages<4>, GPipe> second({.seed = 2});
+  laws::sample_batch<Small<>> const data(3);
+  first.step(data.view());
+  save_weights(first, file.path);
+  CHECK_FALSE(laws::same_numbers(laws::snapshot(first).values, laws::snapshot(second).values));
+  load_weights(second, file.path);
+  CHECK(laws::same_numbers(laws::snapshot(first).values, laws::snapshot(second).values));
+  CHECK(laws::same_bits(first.evaluate(data.view()), second.evaluate(data.view<Small<Stages<4>, GPipe>>())));
+}

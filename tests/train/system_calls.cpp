@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "system_calls.hpp"
+
+#include <cerrno>
+#include <cstdio>
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace {
+
+struct {
+  bool armed = false;
+  mishap what{};
+  int left = 0, error = 0;
+  bool happened = false;
+} plan;
+
+/// Whether this call is the one.
+bool struck() {
+  if (!plan.armed || plan.left-- != 0) return false;
+  plan.happened = true;
+  if (plan.what == mishap::dies) _exit(dead_by_plan);
+  return true;
+}
+
+/// What a struck transfer does: fails, or moves one byte of `bytes`.
+template <class Transfer>
+ssize_t transfer(size_t bytes, Transfer move) {
+  if (!struck() || (plan.what == mishap::short_count && bytes <= 1)) return move(bytes);
+  if (plan.what == mishap::short_count) return move(1);
+  errno = plan.what == mishap::interrupted ? EINTR : plan.error;
+  return -1;
+}
+
+/// The same for a call that only succeeds or fails.
+template <class Call>
+int simple(Call call) {
+  if (!struck() || plan.what == mishap::short_count) return call();
+  errno = plan.what == mishap::interrupted ? EINTR : plan.error;
+  return -1;
+}
+
+}  // namespace
+
+planned_mishap::planned_mishap(mishap what, int at, int error) {
+  plan = {};
+  plan.what = what;
+  plan.left = at;
+  plan.error = error;
+  plan.armed = true;
+}
+planned_mishap::~planned_mishap() { plan.armed = false; }
+bool planned_mishap::happened() const { return plan.happened; }
+
+extern "C" ssize_t write(int file, void const* from, size_t bytes) {
+  return transfer(bytes, [&](size_t count) { return ssize_t(syscall(SYS_write, file, from, count)); });
+}
+extern "C" ssize_t pread(int file, void* to, size_t bytes, off_t at) {
+  return transfer(bytes, [&](size_t count) { return ssize_t(syscall(SYS_pread64, file, to, count, at)); });
+}
+extern "C" int fsync(int file) {
+  return simple([&] { return int(syscall(SYS_fsync, file)); });
+}
+extern "C" int rename(char const* from, char const* to) noexcept {
+  return simple([&] { return int(syscall(SYS_renameat, -100, from, -100, to)); });
+}

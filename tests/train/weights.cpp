@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Weights out of and into a model: by name, in the file's layout, in any real type, and all or nothing.
+#include <bit>
+#include <cerrno>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include <pipe/nn/activation.hpp>
+#include <pipe/nn/linear.hpp>
+#include <pipe/nn/loss.hpp>
+#include <pipe/nn/model.hpp>
+#include <pipe/train/pipeline.hpp>
+#include <pipe/train/weights.hpp>
+
+#include "folder.hpp"
+#include "system_calls.hpp"
+
+namespace {
+
+using strings = std::vector<std::string>;
+
+/// A Linear of two inputs and three outputs, and a norm: what a trainer has of it, without a trainer.
+template <class T>
+struct parameters_of_two_layers {
+  std::vector<T> weight{1, 2, 3, 4, 5, 6};  // [inputs, outputs]
+  std::vector<T> bias{7, 8, 9};
+  std::vector<T> scale{10, 11, 12};
+
+  std::vector<pp::named_parameter<T>> all() {
+    return {{"fc.weight", {3, 2}, true, 2, 3, weight},
+            {"fc.bias", {3}, false, 1, 3, bias},
+            {"norm.weight", {3}, false, 1, 3, scale}};
+  }
+  friend bool operator==(parameters_of_two_layers const&, parameters_of_two_layers const&) = default;
+};
+
+template <class T>
+std::vector<T> numbers_of(pp::safetensors_file const& file, char const* name) {
+  pp::safetensors_entry const* const tensor = file.find(name);
+  REQUIRE(tensor != nullptr);
+  std::vector<T> numbers(tensor->bytes.size() / std::size_t(pp::size_of(tensor->type)));
+  pp::decode(tensor->type, tensor->bytes.data(), std::span<T>(numbers));
+  return numbers;
+}
+
+template <class T>
+pp::safetensors_entry entry(std::string name, std::vector<long> shape, std::vector<T> const& numbers) {
+  return {std::move(name), pp::stored_type_of<T>(), std::move(shape), std::as_bytes(std::span(numbers))};
+}
+
+/// What a Pipeline's view of a parameter says of its place in a file.
+struct view_with_name {
+  std::string name;
+  int rows, columns;
+  bool stored_transposed;
+  std::vector<long> file_shape;
+  std::span<float> values;
+};
+
+struct trainer_with_names {
+  std::vector<float> weight{1, 2, 3, 4, 5, 6};
+  int changes = 0;
+  std::vector<view_with_name> parameters() { return {{"w", 2, 3, true, {3, 2}, weight}}; }
+  void parameters_changed() { ++changes; }
+};
+
+}  // namespace
+
+TEST_CASE("a parameter that the file has transposed is turned on both ways") {
+  temporary_folder const folder;
+  parameters_of_two_layers<float> model;
+  pp::save_weights(model.all(), folder.file("a"));
+  pp::safetensors_file const file(folder.file("a"));
+  CHECK(file.metadata() == pp::safetensors_metadata{{"format", "pt"}});
+  REQUIRE(file.tensors().size() == 3);
+  CHECK(file.tensors()[0].name == "fc.weight");
+  CHECK(file.tensors()[0].shape == std::vector<long>{3, 2});
+  CHECK(numbers_of<float>(file, "fc.weight") == std::vector<float>{1, 4, 2, 5, 3, 6});
+  CHECK(numbers_of<float>(file, "fc.bias") == model.bias);
+
+  parameters_of_two_layers<float> other{std::vector<float>(6), std::vector<float>(3), std::vector<float>(3)};
+  pp::load_report const report = pp::load_weights(other.all(), folder.file("a"));
+  CHECK(other == model);
+  CHECK(report.loaded == strings{"fc.weight", "fc.bias", "norm.weight"});
+  CHECK(report.missing.empty());
+  CHECK(report.unused.empty());
+}
+
+TEST_CASE("a file may have more extents than a parameter has rows and columns") {
+  std::vector<float> kernel{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, read(12);  // [2 * 3, 2]
+  temporary_folder const folder;
+  std::vector<pp::named_parameter<float>> const from{{"conv", {2, 2, 3, 1}, true, 6, 2, kernel}},
+      to{{"conv", {2, 2, 3, 1}, true, 6, 2, read}};
+  pp::save_weights(from, folder.file("a"));
+  CHECK(numbers_of<float>(pp::safetensors_file(folder.file("a")), "conv") ==
+        std::vector<float>{0, 2, 4, 6, 8, 10, 1, 3, 5, 7, 9, 11});
+  pp::load_weights(to, folder.file("a"));
+  CHECK(read == kernel);
+}
+
+TEMPLATE_TEST_CASE("weights go through every real type", "", float, double) {
+  temporary_folder const folder;
+  for (pp::stored_type const type :
+       {pp::stored_type::f64, pp::stored_type::f32, pp::stored_type::f16, pp::stored_type::bf16}) {
+    parameters_of_two_layers<TestType> model, other;
+    model.weight[1] = -0.15625;
+    other.weight.assign(6, 0), other.bias.assign(3, 0), other.scale.assign(3, 0);
+    pp::save_weights(model.all(), folder.file("a"), type);
+    pp::safetensors_file const file(folder.file("a"));
+    CHECK(file.tensors()[0].type == type);
+    pp::load_weights(other.all(), file);
+    CHECK(other == model);
+  }
+}
+
+TEST_CASE("numbers of the element's own type keep their bits, infinite ones and not-a-numbers too") {
+  temporary_folder const folder;
+  std::vector<float> values{0.1f,
+                            -0.0f,
+                            std::numeric_limits<float>::denorm_min(),
+                            std::numeric_limits<float>::max(),
+                            INFINITY,
+                            std::numeric_limits<float>::quiet_NaN()};
+  std::vector<float> read(6);
+  pp::save_weights<float>({{"a", {6}, false, 1, 6, values}}, folder.file("a"));
+  pp::load_weights<float>({{"a", {6}, false, 1, 6, read}}, folder.file("a"));
+  CHECK(std::equal(values.begin(), values.end(), read.begin(), [](float a, float b) {
+    return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
+  }));
+}
+
+TEST_CASE("a strict load tells all that does not fit, and changes nothing") {
+  temporary_folder const folder;
+  std::vector<float> const six(6, -1), three(3, -1);
+  std::vector<std::int32_t> const whole(3, 1);
+  parameters_of_two_layers<float> const before;
+  parameters_of_two_layers<float> model;
+  auto const said = [&](std::vector<pp::safetensors_entry> const& tensors) {
+    pp::write_safetensors(folder.file("a"), tensors);
+    std::string const text = sentence<pp::data_error>([&] { pp::load_weights(model.all(), folder.file("a")); });
+    CHECK((text == "no error" || model == before));
+    std::string const start = "the weights in '" + folder.file("a") + "' do not fit the model: ";
+    return text.starts_with(start) ? text.substr(start.size()) : text;
+  };
+  auto const weight = entry("fc.weight", {3, 2}, six), bias = entry("fc.bias", {3}, three),
+             scale = entry("norm.weight", {3}, three);
+  CHECK(said({weight, bias}) == "parameter 'norm.weight': not in the file");
+  CHECK(said({weight, bias, scale, entry("norm.bias", {3}, three)}) == "tensor 'norm.bias': not in the model");
+  CHECK(said({entry("fc.weight", {2, 3}, six), bias, scale}) ==
+        "tensor 'fc.weight': expected shape [3, 2], found [2, 3]");
+  CHECK(said({entry("fc.weight", {6}, six), bias, scale}) == "tensor 'fc.weight': expected shape [3, 2], found [6]");
+  CHECK(said({weight, entry("fc.bias", {1, 3}, three), scale}) == "tensor 'fc.bias': expected shape [3], found [1, 3]");
+  CHECK(said({weight, bias, {"norm.weight", pp::stored_type::i32, {3}, std::as_bytes(std::span(whole))}}) ==
+        "tensor 'norm.weight': expected F64, F32, F16 or BF16, found I32");
+  CHECK(said({entry("fc.weight", {2, 3}, six), entry("other", {3}, three), bias}) ==
+        "tensor 'fc.weight': expected shape [3, 2], found [2, 3]; parameter 'norm.weight': not in the file; "
+        "tensor 'other': not in the model");
+  CHECK(said({weight, bias, scale}) == "no error");
+  CHECK(model.bias == three);
+}
+
+TEST_CASE("a number that the model's type cannot hold is refused before anything changes") {
+  temporary_folder const folder;
+  parameters_of_two_layers<float> const before;
+  parameters_of_two_layers<float> model;
+  std::vector<double> const six(6, 0), large{1, INFINITY, -1e39}, small{1e-50, INFINITY, 3e38};
+  auto const load = [&](std::vector<double> const& scale) {
+    pp::write_safetensors(folder.file("a"), {entry("fc.weight", {3, 2}, six), entry("fc.bias", {3}, small),
+                                             entry("norm.weight", {3}, scale)});
+    pp::load_weights(model.all(), folder.file("a"));
+  };
+  CHECK(sentence<pp::data_error>([&] { load(large); }) ==
+        "the weights in '" + folder.file("a") +
+            "' do not fit the model: tensor 'norm.weight': number 2 is too large for F32");
+  CHECK(model == before);
+  load(small);
+  CHECK(model.scale == std::vector<float>{0, INFINITY, 3e38f});
+}
+
+TEST_CASE("many problems are counted, the first eight told") {
+  temporary_folder const folder;
+  std::vector<float> values(1);
+  std::vector<pp::named_parameter<float>> parameters;
+  for (int i = 0; i < 11; ++i) parameters.push_back({"p" + std::to_string(i), {1}, false, 1, 1, values});
+  pp::write_safetensors(folder.file("a"), {});
+  std::string const text = sentence<pp::data_error>([&] { pp::load_weights(parameters, folder.file("a")); });
+  CHECK(text.find("parameter 'p7': not in the file; and 3 more") != text.npos);
+  CHECK(text.find("p8") == text.npos);
+  parameters.resize(8);
+  CHECK(sentence<pp::data_error>([&] {
+          pp::load_weights(parameters, folder.file("a"));
+        }).ends_with("parameter 'p7': not in the file"));
+}
+
+TEST_CASE("a partial load takes what both have and reports the rest") {
+  temporary_folder const folder;
+  parameters_of_two_layers<float> model;
+  std::vector<float> const three{-1, -2, -3}, two(2);
+  pp::write_safetensors(folder.file("a"), {entry("other", {3}, three), entry("fc.bias", {3}, three)});
+  auto const trainer = model.all();
+  std::string const path = folder.file("a");
+  // [partial]
+  pp::load_report const report = pp::load_weights(trainer, path, pp::load_policy::partial);
+  CHECK(report.loaded == strings{"fc.bias"});
+  CHECK(report.missing == strings{"fc.weight", "norm.weight"});  // kept as they were
+  CHECK(report.unused == strings{"other"});
+  // [/partial]
+  CHECK(model.bias == three);
+  CHECK(model.weight == parameters_of_two_layers<float>().weight);
+
+  pp::write_safetensors(folder.file("a"), {entry("norm.weight", {3}, three), entry("fc.bias", {2}, two)});
+  CHECK(sentence<pp::data_error>([&] { pp::load_weights(model.all(), folder.file("a"), pp::load_policy::partial); }) ==
+        "the weights in '" + folder.file("a") +
+            "' do not fit the model: tensor 'fc.bias': expected shape [3], found [2]");
+  CHECK(model.scale == parameters_of_two_layers<float>().scale);
+}
+
+TEST_CASE("weights that cannot be stored leave the file as it was") {
+  temporary_folder const folder;
+  std::string const path = folder.write("a", "as it was");
+  parameters_of_two_layers<float> model;
+  auto const said = [&](pp::stored_type type) {
+    return sentence<pp::data_error>([&] { pp::save_weights(model.all(), path, type); });
+  };
+  CHECK(said(pp::stored_type::i32) == "weights cannot be stored as I32");
+  model.weight[4] = 70000;
+  CHECK(said(pp::stored_type::f16) == "parameter 'fc.weight': number 3, 70000.000000, is too large for F16");
+  model.weight[4] = std::numeric_limits<float>::max();
+  CHECK(said(pp::stored_type::bf16).ends_with(", is too large for BF16"));
+  auto twice = model.all();
+  twice[1].name = "norm.weight";
+  CHECK(sentence<pp::data_error>([&] { pp::save_weights(twice, path); }) == "tensor 'norm.weight': the name is taken");
+  {
+    planned_mishap const plan(mishap::fails, 2, ENOSPC);
+    CHECK(sentence<pp::file_error>([&] { pp::save_weights(model.all(), path); }) ==
+          "cannot write '" + path + "': No space left on device");
+  }
+  CHECK(content(path) == "as it was");
+  CHECK(folder.names() == std::set<std::string>{"a"});
+}
+
+TEST_CASE("a parameter that contradicts itself is refused") {
+  temporary_folder const folder;
+  std::vector<float> values(6);
+  auto const said = [&](std::vector<long> const& shape, int rows, int columns) {
+    std::vector<pp::named_parameter<float>> const one{{"a", shape, false, rows, columns, values}};
+    std::string const saving = sentence<pp::error>([&] { pp::save_weights(one, folder.file("a")); });
+    pp::write_safetensors(folder.file("b"), {});
+    CHECK(sentence<pp::error>([&] { pp::load_weights(one, folder.file("b"), pp::load_policy::partial); }) == saving);
+    return saving;
+  };
+  CHECK(said({6}, 2, 3) == "no error");
+  CHECK(said({7}, 2, 3) == "parameter 'a': 2 x 3 and shape [7] must both be its 6 numbers");
+  CHECK(said({6}, 3, 3) == "parameter 'a': 3 x 3 and shape [6] must both be its 6 numbers");
+  CHECK(said({6}, -2, -3) == "parameter 'a': -2 x -3 and shape [6] must both be its 6 numbers");
+}
+
+TEST_CASE("a trainer whose parameters have names is saved, loaded and told of the change") {
+  temporary_folder const folder;
+  trainer_with_names trainer, other;
+  other.weight.assign(6, 0);
+  std::string const path = folder.file("net.safetensors");
+  // [trainer]
+  pp::save_weights(trainer, path);
+  pp::load_weights(other, path);
+  // [/trainer]
+  CHECK(other.weight == trainer.weight);
+  CHECK(other.changes == 1);
+  // [bf16]
+  pp::save_weights(trainer, path, pp::stored_type::bf16, {{"format", "pt"}, {"trained_by", "pipe"}});
+  // [/bf16]
+  pp::safetensors_file const file(path);
+  CHECK(file.tensors()[0].type == pp::stored_type::bf16);
+  CHECK(file.metadata().at("trained_by") == "pipe");
+  std::vector<float> const four(4);
+  pp::write_safetensors(folder.file("a"), {entry("w", {2, 2}, four)});
+  CHECK_THROWS_AS(pp::load_weights(other, folder.file("a")), pp::data_error);
+  CHECK(other.changes == 1);
+}
+
+namespace {
+
+struct Net : pp::Model<pp::Input<5>, pp::Linear<7>, pp::GELU, pp::Linear<3>, pp::MSE> {};
+template <int Stages>
+using Trainer = pp::Pipeline<Net, pp::Stages<Stages>, pp::MicroBatchSize<2>, pp::PortableHost>;
+
+/// Its parameters with PyTorch's names for Sequential(Linear, GELU, Linear).
+template <class T>
+std::vector<pp::named_parameter<float>> named(T& trainer) {
+  std::vector<pp::named_parameter<float>> all;
+  char const* const names[] = {"0.weight", "0.bias", "2.weight", "2.bias"};
+  for (auto const& p : trainer.parameters()) {
+    bool const matrix = all.size() % 2 == 0;
+    all.push_back({names[all.size()], matrix ? std::vector<long>{p.columns, p.rows} : std::vector<long>{p.columns},
+                   matrix, p.rows, p.columns, p.values});
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a pipeline that loads another's weights computes the same bits, under other stages too") {
+  temporary_folder const folder;
+  Trainer<1> one({.seed = 1});
+  Trainer<2> two({.seed = 2});
+  std::vector<float> const inputs{1, 2, 3, 4, 5, -1, -2, -3, -4, -5};
+  std::vector<float> expected(6), found(6);
+  one.forward(inputs, expected);
+  two.forward(inputs, found);
+  REQUIRE(found != expected);
+  pp::save_weights(named(one), folder.file("net.safetensors"));
+  pp::load_weights(named(two), folder.file("net.safetensors"));
+  two.parameters_changed();
+  two.forward(inputs, found);
+  CHECK(found == expected);
+  std::vector<float> const labels(6);
+  CHECK(two.gradients({inputs, labels}).gradient_norm == one.gradients({inputs, labels}).gradient_norm);
+}
