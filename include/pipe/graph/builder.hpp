@@ -267,9 +267,10 @@ class builder {
   constexpr handle lookup(handle ids, operand table, int vocabulary, int width) {
     shape form = ids.form;
     form.extent[form.rank++] = width;
-    ids.padding = ids.at;
     is_a(tensor_kind::table, table);
-    return push(op_kind::lookup, ids, form, {table}, {.inner = vocabulary});
+    handle y = push(op_kind::lookup, ids, form, {table}, {.inner = vocabulary});
+    y.padding = ids.at;
+    return y;
   }
   /// x[R, K] and w[K, N] -> [R, N]
   constexpr handle matmul(handle x, operand w, int columns) {
