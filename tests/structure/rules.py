@@ -101,7 +101,7 @@ def cycles(uses):
 
 def check_texts(root):
     files = [p for folder in FOLDERS for p in sorted((root / folder).rglob("*")) if p.is_file()]
-    files += [p for p in sorted(root.iterdir()) if p.is_file()]
+    files += [p for p in sorted(root.iterdir()) if p.is_file() and p.name != ".git"]  # a file in a linked work tree
     for path in files:
         if "__pycache__" in path.parts:
             continue

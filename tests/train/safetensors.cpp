@@ -307,6 +307,22 @@ TEST_CASE("every type keeps its name and every bit through a file") {
   CHECK(content(folder.file("a")) == content(folder.file("c")));
 }
 
+TEST_CASE("tensors keep their order through a file, those without bytes too") {
+  temporary_folder const folder;
+  std::string const data(8, 'x');
+  pp::write_safetensors(folder.file("a"), {{"d", pp::stored_type::f16, {0}, {}},
+                                           {"z", pp::stored_type::f32, {0}, {}},
+                                           {"c", pp::stored_type::f32, {2}, bytes_of(data)},
+                                           {"y", pp::stored_type::f32, {0, 1}, {}},
+                                           {"b", pp::stored_type::f32, {0}, {}}});
+  pp::safetensors_file const file(folder.file("a"));
+  std::string names;
+  for (pp::safetensors_entry const& t : file.tensors()) names += t.name;
+  CHECK(names == "zcybd");  // larger types first
+  pp::write_safetensors(folder.file("b"), file.tensors());
+  CHECK(content(folder.file("a")) == content(folder.file("b")));
+}
+
 TEST_CASE("the bytes of a file, one by one") {
   temporary_folder const folder;
   std::string const data("\0\0\x80\x3F", 4);

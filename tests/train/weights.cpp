@@ -193,7 +193,7 @@ TEST_CASE("many problems are counted, the first eight told") {
   pp::write_safetensors(folder.file("a"), {});
   std::string const text = sentence<pp::data_error>([&] { pp::load_weights(parameters, folder.file("a")); });
   CHECK(text.find("parameter 'p7': not in the file; and 3 more") != text.npos);
-  CHECK(text.find("p8") == text.npos);
+  CHECK(text.find("'p8'") == text.npos);
   parameters.resize(8);
   CHECK(sentence<pp::data_error>([&] {
           pp::load_weights(parameters, folder.file("a"));
@@ -209,10 +209,10 @@ TEST_CASE("a partial load takes what both have and reports the rest") {
   std::string const path = folder.file("a");
   // [partial]
   pp::load_report const report = pp::load_weights(trainer, path, pp::load_policy::partial);
-  CHECK(report.loaded == strings{"fc.bias"});
-  CHECK(report.missing == strings{"fc.weight", "norm.weight"});  // kept as they were
-  CHECK(report.unused == strings{"other"});
   // [/partial]
+  CHECK(report.loaded == strings{"fc.bias"});
+  CHECK(report.missing == strings{"fc.weight", "norm.weight"});
+  CHECK(report.unused == strings{"other"});
   CHECK(model.bias == three);
   CHECK(model.weight == parameters_of_two_layers<float>().weight);
 
@@ -265,15 +265,15 @@ TEST_CASE("a parameter that contradicts itself is refused") {
 
 TEST_CASE("a trainer whose parameters have names is saved, loaded and told of the change") {
   temporary_folder const folder;
-  trainer_with_names trainer, other;
-  other.weight.assign(6, 0);
+  trainer_with_names source, trainer;
+  trainer.weight.assign(6, 0);
   std::string const path = folder.file("net.safetensors");
-  // [trainer]
-  pp::save_weights(trainer, path);
-  pp::load_weights(other, path);
-  // [/trainer]
-  CHECK(other.weight == trainer.weight);
-  CHECK(other.changes == 1);
+  pp::save_weights(source, path);
+  // [load]
+  pp::load_weights(trainer, path);
+  // [/load]
+  CHECK(trainer.weight == source.weight);
+  CHECK(trainer.changes == 1);
   // [bf16]
   pp::save_weights(trainer, path, pp::stored_type::bf16, {{"format", "pt"}, {"trained_by", "pipe"}});
   // [/bf16]
@@ -282,8 +282,8 @@ TEST_CASE("a trainer whose parameters have names is saved, loaded and told of th
   CHECK(file.metadata().at("trained_by") == "pipe");
   std::vector<float> const four(4);
   pp::write_safetensors(folder.file("a"), {entry("w", {2, 2}, four)});
-  CHECK_THROWS_AS(pp::load_weights(other, folder.file("a")), pp::data_error);
-  CHECK(other.changes == 1);
+  CHECK_THROWS_AS(pp::load_weights(trainer, folder.file("a")), pp::data_error);
+  CHECK(trainer.changes == 1);
 }
 
 namespace {

@@ -15,10 +15,10 @@ struct graph_size {
 
 /// What enters a model: the batch brings one of each, in this order.
 struct input_record {
-  shape form;
-  bool is_ids;
-  int vocabulary;  // of ids
-  short leaf;      // the type that says so, and its name if it has one
+  shape form{};
+  bool is_ids = false;
+  int vocabulary = 0;  // of ids
+  short leaf = 0;      // the type that says so, and its name if it has one
 };
 inline constexpr int max_inputs = 4;
 

@@ -70,11 +70,11 @@ struct compilation {
     return stage;
   }();
 
-  static constexpr long value_bytes(int v) {
-    long const elements =
-        v < M::graph.size.values ? M::graph.values[v].elements : backward.values[v - M::graph.size.values].elements;
-    return align_up(elements * Samples * ElementBytes);
+  /// Of one sample.
+  static constexpr long value_elements(int v) {
+    return v < M::graph.size.values ? M::graph.values[v].elements : backward.values[v - M::graph.size.values].elements;
   }
+  static constexpr long value_bytes(int v) { return align_up(value_elements(v) * Samples * ElementBytes); }
 
   struct in_stage {
     constexpr int operator()(int unit) const { return stage_of_unit[unit]; }

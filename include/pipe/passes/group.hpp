@@ -25,7 +25,7 @@ struct group {
   static constexpr int max_steps = 8, max_slots = 20;
 
   op_kind anchor = op_kind::none;
-  short leaf = 0;  // of an anchor with a formula: where it is found
+  short leaf = 0;                                              // of an anchor with a formula: where it is found
   int rows = 0, columns = 0, inner = 0, groups = 0, keys = 0;  // per sample, as in op
   shape form{};
   bool flag = false;
@@ -40,9 +40,10 @@ struct group {
       if (a.in[i] != b.in[i]) return false;
     for (int i = 0; i < op::max_out; ++i)
       if (a.out[i] != b.out[i]) return false;
-    return a.anchor == b.anchor && a.leaf == b.leaf && a.rows == b.rows && a.columns == b.columns && a.inner == b.inner &&
-           a.groups == b.groups && a.keys == b.keys && a.form == b.form && a.flag == b.flag && a.epsilon == b.epsilon &&
-           a.amount == b.amount && a.slots == b.slots && a.prologue == b.prologue && a.epilogue == b.epilogue;
+    return a.anchor == b.anchor && a.leaf == b.leaf && a.rows == b.rows && a.columns == b.columns &&
+           a.inner == b.inner && a.groups == b.groups && a.keys == b.keys && a.form == b.form && a.flag == b.flag &&
+           a.epsilon == b.epsilon && a.amount == b.amount && a.slots == b.slots && a.prologue == b.prologue &&
+           a.epilogue == b.epilogue;
   }
 };
 

@@ -18,72 +18,12 @@
 
 #include <pipe/base/error.hpp>
 #include <pipe/runtime/arena.hpp>
-#include <pipe/runtime/description.hpp>
+#include <pipe/runtime/backend_calls.hpp>
+#include <pipe/runtime/job.hpp>
 #include <pipe/runtime/pinning.hpp>
 #include <pipe/transport/in_process.hpp>
 
 namespace pp {
-
-/// One range of a chunk's parameters to update.
-template <class T>
-struct update_request {
-  update_range const& range;
-  T* values;
-  T const* gradients;
-  T* state;
-  T* workspace;
-  long step;
-  double learning_rate, gradient_scale;
-};
-
-/// What a backend gives the runtime.
-template <class T>
-struct backend_calls {
-  host::kernel<T> const* groups = nullptr;
-  double (*sum_of_squares)(std::ptrdiff_t, T const*) = nullptr;
-  void (*add)(std::ptrdiff_t, T*, T const*) = nullptr;
-  void (*transpose)(T const*, std::ptrdiff_t, std::ptrdiff_t, T*) = nullptr;
-  void (*update)(void const* optimizer, update_request<T> const&) = nullptr;
-  void const* optimizer = nullptr;
-  void (*clamp)(std::ptrdiff_t, T*, T) = nullptr;               ///< where steps clip by value
-  void (*approach)(std::ptrdiff_t, T*, T const*, T) = nullptr;  ///< where averages are kept
-};
-
-/// An action that was executed, in nanoseconds from the start of the run; `waited` of them before its start.
-struct executed_action {
-  action what;
-  long start = 0, end = 0, waited = 0;
-};
-
-/// One run over a mini-batch.
-struct job {
-  enum class kind : unsigned char { train, evaluate, infer, stop };
-  kind what = kind::evaluate;
-  void const* input[max_inputs]{};
-  void const* label = nullptr;
-  void* output = nullptr;  ///< infer: the model's output before the loss
-  int samples = 0;         ///< of the mini-batch: as many as planned, or fewer
-  double loss_terms = 1;   ///< the loss is a mean over so many
-  std::uint64_t seed = 0;  ///< of random bits
-  bool updates = true;     ///< train: false keeps gradients and leaves parameters alone
-  long step = 1;
-  double learning_rate = 0;
-  double clip_value = 0;  ///< train: first every element of the gradients to [-this, this]; 0: no clipping
-  double clip_norm = 0;   ///< then all of them to this global norm; 0: no clipping
-};
-
-/// What a run over a mini-batch came to. An inference has seconds only, an evaluation no gradient.
-struct step_result {
-  double loss = 0;           ///< mean over the mini-batch, before the update
-  double gradient_norm = 0;  ///< global, before clipping
-  double seconds = 0;
-  double bubble = 0;  ///< share of the ranks' time spent waiting for each other
-};
-
-struct machine_settings {
-  patience waiting{};
-  bool pin = true;  ///< each rank's thread to a core of its own, if there are enough
-};
 
 template <class T>
 class machine {
@@ -193,7 +133,7 @@ class machine {
     for (double l : losses_) sum += l;
     return sum / job_.loss_terms;
   }
-  double gradient_norm() const { return norm_of(squares_); }
+  double gradient_norm() const { return norm_of(squares_) * job_.gradient_scale; }
   static double norm_of(std::vector<double> const& squares) {
     double sum = 0;
     for (double s : squares) sum += s;
@@ -250,7 +190,7 @@ class machine {
     if (trains) {
       if (d_.tie_count > 0) {
         meet(r, me, 1);
-        add_tied_gradients(r);
+        if (!job_.is_continued) add_tied_gradients(r);
       }
       measure_gradients(r);
       meet(r, me, d_.tie_count > 0 ? 2 : 1);
@@ -380,22 +320,31 @@ class machine {
     host::arguments<T> a;
     a.workspace = ranks_[std::size_t(r)].memory.data() + d_.rank[r].workspace;
     a.loss = &losses_[std::size_t(mb)];
-    a.loss_scale = T(1 / job_.loss_terms);
-    a.accumulate = mb > 0;
+    a.loss_scale = T(1 / job_.gradient_terms);
+    a.accumulate = mb > 0 || job_.continues;
     a.wants_gradient = job_.what == job::kind::train;
     a.valid_samples = samples_in(mb);
     a.training = job_.what == job::kind::train;
     a.seed = job_.seed;
     a.step = job_.step;
-    a.first_sample = long(mb) * d_.samples;
+    a.first_sample = job_.first_sample + long(mb) * d_.samples;
     bool const is_last = &chunk == &d_.chunk[d_.chunks - 1];
     int const count = view.count - (job_.what == job::kind::infer && is_last ? 1 : 0);  // the loss is the last launch
     for (int i = 0; i < count; ++i) {
       launch const& l = view.launches[i];
       address const* const from = view.operands + l.first;
       for (int k = 0; k < l.count; ++k) a.slot[k] = at.at(from[k]);
-      calls_.groups[l.group](a);
+      if (job_.watch == nullptr)
+        calls_.groups[l.group](a);
+      else
+        run_watched(l, a, {r, int(&chunk - d_.chunk), mb, p, i, 0, a.slot});
     }
+  }
+  void run_watched(launch const& l, host::arguments<T> const& a, launch_seen seen) {
+    long const start = now();
+    calls_.groups[l.group](a);
+    seen.nanoseconds = now() - start;
+    job_.watch(job_.watcher, seen);
   }
 
   template <class Use>
@@ -412,7 +361,7 @@ class machine {
         T* const g = reinterpret_cast<T*>(mine + c.gradients + p.offset);
         squares_[std::size_t(p.index)] = calls_.sum_of_squares(p.elements(), g);
         if (!job_.updates || job_.clip_value <= 0) continue;
-        calls_.clamp(p.elements(), g, T(job_.clip_value));
+        calls_.clamp(p.elements(), g, T(job_.clip_value / job_.gradient_scale));
         clamped_squares_[std::size_t(p.index)] = calls_.sum_of_squares(p.elements(), g);
       }
     });
@@ -436,8 +385,9 @@ class machine {
   void update(int r) {
     double const norm = gradient_norm();
     if (!job_.updates || !std::isfinite(norm) || !std::isfinite(loss())) return;
-    double const left = job_.clip_value > 0 ? norm_of(clamped_squares_) : norm;
-    double const scale = job_.clip_norm > 0 && left > job_.clip_norm ? job_.clip_norm / (left + 1e-6) : 1;
+    double const left = job_.clip_value > 0 ? norm_of(clamped_squares_) * job_.gradient_scale : norm;
+    double const clip = job_.clip_norm > 0 && left > job_.clip_norm ? job_.clip_norm / (left + 1e-6) : 1;
+    double const scale = clip * job_.gradient_scale;
     for_chunks_of(r, [&](chunk_description const& c, char* mine) {
       auto const at = [&](long region, long element) { return reinterpret_cast<T*>(mine + region) + element; };
       for (int i = 0; i < c.update_count; ++i) {

@@ -13,9 +13,11 @@
 #include <vector>
 
 #include <pipe/base/philox.hpp>
+#include <pipe/base/type_name.hpp>
 #include <pipe/graph/tables.hpp>
 #include <pipe/runtime/machine.hpp>
 #include <pipe/train/compiled_pipeline.hpp>
+#include <pipe/train/first_fault.hpp>
 #include <pipe/train/inputs.hpp>
 #include <pipe/train/names.hpp>
 
@@ -126,20 +128,33 @@ class Pipeline {
   /// number; parameters and optimizer state are then as before.
   step_result step(batch const& b) { return step(b, learning_rate()); }
   step_result step(batch const& b, double learning_rate) {
-    if (averages_are_in_)
-      throw error("step " + std::to_string(steps_ + 1) + ": averages stand in for the parameters; swap them out first");
+    if (averages_are_in_) throw error(step_name() + ": averages stand in for the parameters; swap them out first");
     job j = prepare(b, job::kind::train);
     j.learning_rate = learning_rate;
     j.clip_value = settings_.clip_value;
     j.clip_norm = settings_.clip_norm;
-    step_result const r = machine_.run(j);
-    require_finite(r);
+    step_result const r = add_up(j);
+    accumulated_ = accumulation{};
     ++steps_;
     return r;
   }
 
+  /// Keeps the gradients of a mini-batch for the next step, which then trains on all of them as on one large mini-batch: its
+  /// loss is the mean over all their labels. Throws as step does, and then what was kept is forgotten.
+  ///
+  /// law: n calls and a step are one step on a mini-batch of all n + 1, but for rounding
+  step_result accumulate(batch const& b) {
+    job j = prepare(b, job::kind::train);
+    j.updates = false;
+    j.is_continued = true;
+    return add_up(j);
+  }
+  /// Mini-batches that wait for the next step.
+  int accumulated() const { return accumulated_.count; }
+
   /// Loss and gradients of a mini-batch, without an update.
   step_result gradients(batch const& b) {
+    if (accumulated_.count > 0) throw error("gradients: those of accumulated mini-batches wait for a step");
     job j = prepare(b, job::kind::train);
     j.updates = false;
     return machine_.run(j);
@@ -301,27 +316,64 @@ class Pipeline {
       check_ids("label", b.labels, -1, M::graph.output.columns());
       for (int label : b.labels) terms -= label < 0;
     }
-    j.loss_terms = terms > 0 ? double(terms) : 1;
+    j.loss_terms = j.gradient_terms = terms > 0 ? double(terms) : 1;
     j.seed = settings_.seed;
     j.step = steps_ + 1;
     return j;
   }
 
-  void require_finite(step_result const& r) {
-    if (std::isfinite(r.loss) && std::isfinite(r.gradient_norm)) return;
-    std::string const which = "step " + std::to_string(steps_ + 1) + " rejected: ";
-    for (int mb = 0; mb < compiled::micro_batches; ++mb)
-      if (!std::isfinite(machine_.loss_of(mb)))
-        throw not_finite(which + "the loss of micro-batch " + std::to_string(mb) + " is not a finite number");
-    for (int s = 0; s < compiled::stages; ++s) {
-      chunk_description const& c = compiled::memory.chunks[s];
-      for (int i = 0; i < c.parameter_count; ++i)
-        if (!std::isfinite(machine_.gradient_square(c.parameters[i].index)))
-          throw not_finite(which + "a gradient in layer " +
-                           std::to_string(M::graph.parameters[c.parameters[i].index].unit) + ", stage " +
-                           std::to_string(s) + ", is not a finite number");
+  std::string step_name() const { return "step " + std::to_string(steps_ + 1); }
+
+  static std::string layer_name(int layer) {
+    return [&]<class... L>(layers<L...>) {
+      std::string_view const names[] = {type_name<L>()...};
+      return std::string(names[M::graph.units[layer].leaf]);
+    }(typename M::leaves{});
+  }
+
+  /// Mini-batches whose gradients wait for a step. Gradients are made as if the first were alone, and scaled at the end.
+  struct accumulation {
+    int count = 0;
+    double first_terms = 0, terms = 0, loss = 0;  // the loss summed over all terms
+    long samples = 0;
+  };
+
+  /// Runs a mini-batch on top of what was accumulated. The loss and the norm are of all of it.
+  step_result add_up(job& j) {
+    accumulation all = accumulated_;
+    if (all.count == 0) all.first_terms = j.loss_terms;
+    j.continues = all.count > 0;
+    j.first_sample = all.samples;
+    all.terms += j.loss_terms;
+    j.gradient_terms = all.first_terms;
+    j.gradient_scale = all.first_terms / all.terms;
+    step_result r = machine_.run(j);
+    if (!std::isfinite(r.loss) || !std::isfinite(r.gradient_norm)) {
+      bool const alone = all.count == 0;
+      accumulated_ = accumulation{};
+      throw not_finite(step_name() + " rejected" + (alone ? "" : ", with what was accumulated") + ": " +
+                       why_not_finite(j));
     }
-    throw not_finite(which + "the loss or the gradient norm is not a finite number");
+    all.loss += r.loss * j.loss_terms;
+    ++all.count;
+    all.samples += j.samples;
+    accumulated_ = all;
+    if (all.count > 1) r.loss = all.loss / all.terms;
+    return r;
+  }
+
+  /// Runs the mini-batch again and looks at every number that is made, to say where the first is that is not finite.
+  std::string why_not_finite(job j) {
+    first_fault<compiled> search;
+    j.updates = false;
+    j.watch = &first_fault<compiled>::watch;
+    j.watcher = &search;
+    machine_.run(j);
+    if (fault_place const* const p = search.found())
+      return std::string("a number that is not finite first appears in ") + (p->forward ? "forward" : "backward") +
+             " of micro-batch " + std::to_string(p->micro_batch) + ", stage " + std::to_string(p->chunk) + ", layer " +
+             std::to_string(p->layer) + " (" + layer_name(p->layer) + ")";
+    return "the loss or the gradient norm is not a finite number, though all that they are made of is";
   }
 
   void initialize() {
@@ -348,6 +400,7 @@ class Pipeline {
   host::kernels<compiled> kernels_;
   machine<element> machine_;
   long steps_ = 0;
+  accumulation accumulated_;
   bool averages_are_in_ = false;
 };
 

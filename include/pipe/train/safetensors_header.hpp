@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -34,7 +35,7 @@ struct safetensors_place {
 using safetensors_metadata = std::map<std::string, std::string>;
 
 struct safetensors_header {
-  std::vector<safetensors_place> tensors;  ///< in the order of their bytes
+  std::vector<safetensors_place> tensors;  ///< in the order of their bytes, then of the header
   safetensors_metadata metadata;
 
   static constexpr std::uint64_t most_bytes = 100'000'000;
@@ -73,6 +74,7 @@ class safetensors_header_reader {
     });
     json_.end();
     check_names();
+    sort_by_place();
     check_cover();
   }
 
@@ -151,18 +153,29 @@ class safetensors_header_reader {
                          std::to_string(p.end - p.begin));
   }
 
-  void check_names() {
-    auto const by_name = [](safetensors_place const& a, safetensors_place const& b) { return a.name < b.name; };
-    std::sort(header.tensors.begin(), header.tensors.end(), by_name);
-    for (std::size_t i = 1; i < header.tensors.size(); ++i)
-      if (header.tensors[i].name == header.tensors[i - 1].name) refuse(header.tensors[i].name, "stands there twice");
+  void check_names() const {
+    std::vector<std::string_view> names;
+    for (safetensors_place const& p : header.tensors) names.push_back(p.name);
+    std::sort(names.begin(), names.end());
+    auto const twice = std::adjacent_find(names.begin(), names.end());
+    if (twice != names.end()) refuse(std::string(*twice), "stands there twice");
   }
 
-  /// Tensors in the order of their bytes; each begins where the one before ends, and the last ends with the data.
-  void check_cover() {
-    std::sort(header.tensors.begin(), header.tensors.end(), [](safetensors_place const& a, safetensors_place const& b) {
-      return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
+  /// Tensors in the order of their bytes, and those without any as they stand in the header.
+  void sort_by_place() {
+    std::vector<std::size_t> order(header.tensors.size());
+    std::iota(order.begin(), order.end(), std::size_t(0));
+    std::sort(order.begin(), order.end(), [&](std::size_t i, std::size_t j) {
+      safetensors_place const &a = header.tensors[i], &b = header.tensors[j];
+      return std::tie(a.begin, a.end, i) < std::tie(b.begin, b.end, j);
     });
+    std::vector<safetensors_place> sorted;
+    for (std::size_t const i : order) sorted.push_back(std::move(header.tensors[i]));
+    header.tensors = std::move(sorted);
+  }
+
+  /// Each tensor begins where the one before ends, and the last ends with the data.
+  void check_cover() const {
     std::uint64_t end = 0;
     safetensors_place const* before = nullptr;
     for (safetensors_place const& p : header.tensors) {

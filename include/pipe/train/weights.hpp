@@ -58,7 +58,8 @@ auto named_parameters(Trainer& trainer) {
   using element = typename decltype(trainer.parameters().front().values)::element_type;
   std::vector<named_parameter<element>> all;
   for (auto const& p : trainer.parameters())
-    all.push_back({p.name, p.file_shape, p.stored_transposed, p.rows, p.columns, p.values});
+    all.push_back(
+        {std::string(p.name), std::vector<long>(p.file_shape), bool(p.stored_transposed), p.rows, p.columns, p.values});
   return all;
 }
 

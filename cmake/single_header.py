@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""Makes one header of many: `single_header.py include [-o pipe-all.hpp] [HEADER...]`, of pipe/pipe.hpp if none is named.
+
+Every <pipe/...> include is replaced by the file: a header where it is first included, an .inl wherever it is included. Includes of
+other libraries stay. A header that is included under a condition is guarded, for it may be needed again where that does not hold.
+"""
+import argparse
+import re
+import sys
+from pathlib import Path
+
+INCLUDE = re.compile(r"^\s*#\s*include\s*<([^>]+)>")
+OPENS = re.compile(r"^\s*#\s*(if|ifdef|ifndef)\b")
+CLOSES = re.compile(r"^\s*#\s*endif\b")
+LICENCE = "// SPDX-License-Identifier: BSL-1.0"
+
+
+class SingleHeader:
+    def __init__(self, include):
+        self.include = include
+        self.lines = []
+        self.done = set()     # what stands there already, under no condition
+        self.guarded = set()  # headers that stand there under one
+        self.open = []        # the files that are being inlined, the innermost last
+
+    def add(self, name, conditional=False):
+        if name in self.done:
+            return
+        path = self.include / name
+        if not path.is_file():
+            raise SystemExit(f"{self.open[-1] if self.open else 'command line'}: there is no {name}")
+        if name in self.open:
+            raise SystemExit(f"{' -> '.join([*self.open, name])}: includes itself")
+        is_header = path.suffix != ".inl"
+        guard = is_header and (conditional or name in self.guarded)
+        macro = "PIPE_SINGLE_" + re.sub(r"\W", "_", name).upper()
+        if guard:
+            self.guarded.add(name)
+            self.lines += [f"#ifndef {macro}", f"#define {macro}"]
+        elif is_header:
+            self.done.add(name)
+        self.open.append(name)
+        self.lines += ["", f"// {name}"]
+        self.add_lines(path, conditional)
+        self.open.pop()
+        if guard:
+            self.lines.append(f"#endif  // {macro}")
+
+    def add_lines(self, path, conditional):
+        depth = 0
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if line in (LICENCE, "#pragma once"):
+                continue
+            depth += bool(OPENS.match(line)) - bool(CLOSES.match(line))
+            match = INCLUDE.match(line)
+            if match and match[1].startswith("pipe/"):
+                self.add(match[1], conditional or depth > 0)
+            elif match and not conditional and depth == 0:
+                if match[1] not in self.done:
+                    self.done.add(match[1])
+                    self.lines.append(line)
+            else:
+                self.lines.append(line)
+
+    def text(self):
+        head = [LICENCE, "//", "// All of pipe in one header, made by cmake/single_header.py. Change the headers it was made of instead.",
+                "#pragma once"]
+        text = "\n".join([*head, *self.lines]) + "\n"
+        return re.sub(r"\n{3,}", "\n\n", text)
+
+
+def single_header(include, names):
+    one = SingleHeader(include)
+    for name in names:
+        one.add(name)
+    return one.text()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("include", type=Path, help="the folder that holds pipe/")
+    parser.add_argument("headers", nargs="*", default=["pipe/pipe.hpp"])
+    parser.add_argument("-o", "--output", type=Path)
+    arguments = parser.parse_args()
+    text = single_header(arguments.include, arguments.headers)
+    if arguments.output:
+        arguments.output.write_text(text, encoding="utf-8")
+    else:
+        sys.stdout.write(text)

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Gradients of several mini-batches for one step: as one large mini-batch, whatever the schedule.
+#include <catch2/catch.hpp>
+
+#include <limits>
+
+#include "runtime/trainers.hpp"
+
+using namespace pp;
+
+namespace {
+
+template <int MicroBatchCount, class... More>
+using Words = Pipeline<tiny::Words, PortableHost, AdamW, MicroBatches<MicroBatchCount>, MicroBatchSize<2>, More...>;
+
+}  // namespace
+
+TEST_CASE("two mini-batches and a step are one large one", "[runtime]") {
+  // Twice as many micro-batches, each divided by twice the terms: a power of two, so not even rounding differs, where labels
+  // are equally many.
+  using small = Words<2>;
+  using large = Words<4>;
+  small a;
+  large b;
+  for (int step = 0; step < 3; ++step) {
+    laws::sample_batch<large> data(7 + std::uint64_t(step));
+    std::size_t const half = data.inputs.size() / 2;
+    for (std::size_t i = 0; i < data.labels.size(); ++i) data.labels[i] = data.inputs[i];
+    auto const part = [&](std::size_t from) {
+      return
+          typename small::batch{std::span(data.inputs).subspan(from, half), std::span(data.labels).subspan(from, half)};
+    };
+    CHECK(a.accumulated() == 0);
+    a.accumulate(part(0));
+    CHECK(a.accumulated() == 1);
+    CHECK(a.steps() == step);
+    auto const x = a.step(part(half));
+    auto const y = b.step(data.view());
+    CHECK(a.accumulated() == 0);
+    CHECK(a.steps() == step + 1);
+    CHECK(x.loss == Approx(y.loss).epsilon(1e-12));
+    CHECK(x.gradient_norm == Approx(y.gradient_norm).epsilon(1e-12));
+    CHECK(laws::same_numbers(laws::snapshot(a).values, laws::snapshot(b).values));
+  }
+}
+
+TEST_CASE("accumulation gives the bits of one stage", "[runtime]") {
+  using one = Words<3>;
+  using many = Words<3, Stages<4>>;
+  typename one::settings const s{.clip_value = 0.05, .clip_norm = 0.1};
+  one a(s);
+  many b(typename many::settings{.clip_value = 0.05, .clip_norm = 0.1});
+  for (int step = 0; step < 2; ++step) {
+    for (int i = 0; i < 3; ++i) {
+      laws::sample_batch<one> const data(std::uint64_t(10 * step + i));
+      long const samples = i == 1 ? 3 : 6;  // also fewer samples than planned
+      auto const x = i < 2 ? a.accumulate(data.view(samples)) : a.step(data.view(samples));
+      auto const y = i < 2 ? b.accumulate(data.view<many>(samples)) : b.step(data.view<many>(samples));
+      CHECK(laws::same_bits(x.loss, y.loss));
+      CHECK(laws::same_bits(x.gradient_norm, y.gradient_norm));
+    }
+    CHECK(laws::same_numbers(laws::snapshot(a).values, laws::snapshot(b).values));
+  }
+}
+
+TEST_CASE("looking between accumulation and step changes nothing, asking for gradients is refused", "[runtime]") {
+  Words<2, Stages<3>> plain, curious;
+  laws::sample_batch<Words<2>> const data(1), more(2);
+  auto const view = [](auto const& d) { return d.template view<Words<2, Stages<3>>>(); };
+  plain.accumulate(view(data));
+  curious.accumulate(view(data));
+  curious.evaluate(view(more));
+  CHECK_THROWS_AS(curious.gradients(view(more)), error);
+  plain.step(view(more));
+  curious.step(view(more));
+  CHECK(laws::same_numbers(laws::snapshot(plain).values, laws::snapshot(curious).values));
+}
+
+TEST_CASE("a mini-batch that is not finite throws away what was accumulated, and nothing else", "[runtime]") {
+  tiny::Regression clean, troubled;
+  laws::sample_batch<tiny::Regression> const data(3);
+  laws::sample_batch<tiny::Regression> bad(4);
+  bad.inputs[0] = std::numeric_limits<float>::infinity();
+  troubled.accumulate(data.view());
+  CHECK_THROWS_WITH(troubled.accumulate(bad.view()), Catch::Contains("with what was accumulated"));
+  CHECK(troubled.accumulated() == 0);
+  clean.step(data.view());
+  troubled.step(data.view());
+  CHECK(laws::same_numbers(laws::snapshot(clean).values, laws::snapshot(troubled).values));
+}
