@@ -33,6 +33,14 @@ TEST_CASE("Dropout obeys the laws", "[laws]") {
   laws::cuts_keep_the_bits_everywhere<Wide>(3);
 }
 
+TEST_CASE("recomputation drops the same once more", "[laws]") {
+  using plain = Trained<4, 2, AdamW>;
+  laws::same_as_one_stage<plain, Trained<4, 2, AdamW, RecomputeAll, Stages<3>>>(5, 2);
+  laws::same_as_one_stage<plain,
+                          Trained<4, 2, AdamW, Recompute<op_kind::dropout, op_kind::attention>, GPipe, Stages<2>>>(6,
+                                                                                                                   2);
+}
+
 TEST_CASE("what is dropped does not depend on micro-batches", "[laws]") {
   Trained<6, 1> one({.seed = 3});
   Trained<2, 3> three({.seed = 3});

@@ -51,11 +51,11 @@ struct chosen<C> {
 template <choice C>
   requires(C.kind >= 6)
 struct chosen<C> {
-  using plain =
-      pp::layers<pp::GELU, pp::GELUErf, pp::Tanh, pp::SiLU, pp::Sigmoid, pp::LayerNorm, pp::RMSNorm, pp::Positions>;
+  using plain = pp::layers<pp::GELU, pp::GELUErf, pp::Tanh, pp::SiLU, pp::Sigmoid, pp::LayerNorm, pp::RMSNorm,
+                           pp::Positions, pp::SinusoidalPositions, pp::Dropout<1, 3>>;
   using type = pp::leaf_at<C.kind - 6, plain>;
 };
-inline constexpr int kinds = 14;
+inline constexpr int kinds = 16;
 
 /// `Count` layers from a seed, the first of a given width.
 template <unsigned Seed, int Count>

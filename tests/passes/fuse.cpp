@@ -40,6 +40,10 @@ struct Mlp : Model<Input<3>, Linear<4>, GELU, Linear<5>, ReLU, Linear<2>, MSE> {
 struct Normed : Model<Input<3>, Linear<4>, Residual<LayerNorm, Linear<4>>, MSE> {};
 struct Begins : Model<Input<3>, Tanh, Sigmoid, Linear<4>, Tanh, LayerNorm, MSE> {};
 struct Words : Model<Tokens<7, 3>, Embedding<4>, Positions, Linear<7>, CrossEntropy> {};
+struct Drops
+    : Model<Tokens<7, 3>, Embedding<4>, Dropout<1, 2>,
+            Repeat<2, Residual<Linear<6>, SwiGLU, Dropout<1, 3>, Linear<4>, Dropout<1, 3>>>, Softmax, Linear<2>, MSE> {
+};
 struct Flat : Model<Input<2, 3>, Linear<4>, Tanh, Flatten, Linear<2>, MSE> {};
 
 template <class C>
@@ -93,6 +97,13 @@ TEST_CASE("pointwise ops before a contraction or a norm are its prologue", "[pas
 TEST_CASE("positions join the lookup", "[passes]") {
   CHECK(words<compiled<Words>>(0) == "lookup[row_bias*], matmul[bias*], cross_entropy*");
   CHECK(words<compiled<Words, Stages<3>>>(0) == "lookup*, pointwise[row_bias*], matmul[bias*], cross_entropy*");
+}
+TEST_CASE("a dropout joins as other pointwise ops do, and streams make no difference", "[passes]") {
+  CHECK(words<compiled<Drops>>(0) ==
+        "lookup[dropout*], matmul[bias*], gate[dropout*], matmul[bias dropout add*], matmul[bias*], gate[dropout*], "
+        "matmul[bias dropout add*], softmax*, matmul[bias*], squared_error*");
+  using passes = compiled<Drops>;
+  for (int i : {1, 2, 3}) CHECK(passes::segment_at(0, i).group == passes::segment_at(0, i + 3).group);
 }
 TEST_CASE("nothing joins across another look at the numbers", "[passes]") {
   using cut = compiled<Flat, Stages<2>, Cut<1>>;

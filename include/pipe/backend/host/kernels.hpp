@@ -29,6 +29,10 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpsabi"  // vector arguments never leave a region: all such functions are inlined
 #endif
+#if defined(__clang__)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wpass-failed"  // in double, loops over the C library's functions stay scalar
+#endif
 #ifdef __CUDACC__  // `#pragma GCC unroll` is unknown to cudafe++ but reaches the host compiler
 #pragma nv_diag_suppress 1675
 #endif
@@ -92,6 +96,9 @@
 
 #ifdef __CUDACC__
 #pragma nv_diag_default 1675
+#endif
+#if defined(__clang__)
+#pragma clang diagnostic pop
 #endif
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop
