@@ -19,6 +19,8 @@
 namespace pp {
 
 /// Nanoseconds per micro-batch, by top-level layer.
+///
+/// law: as many forward, backward and names
 struct layer_times {
   std::vector<long> forward, backward;
   std::vector<std::string> layers;  ///< their names
@@ -32,9 +34,10 @@ inline long median(std::vector<long> numbers) {
   return *middle;
 }
 
-/// Times the launches of `repeats` training steps without updates, after one that is not counted. A launch counts for its
-/// layer, and for the first of several that were fused; what a recompute policy makes again does not count. Best measured with
-/// one stage: there nothing is cut that could be fused, and no other rank takes the cores away.
+/// Times the launches of `repeats` training steps without updates, after one that is not counted; takes the median over all their
+/// micro-batches. A launch counts for its layer, and for the first of several that were fused; what a recompute policy makes
+/// again does not count. Best measured with one stage: there nothing is cut that could be fused, and no other rank takes the
+/// cores away.
 ///
 /// law:    parameters, optimizer state and step count are as before
 /// throws: error for repeats < 1, and what gradients(batch) throws
@@ -42,20 +45,21 @@ template <class Trainer>
 layer_times measure_layers(Trainer& trainer, typename Trainer::batch const& batch, int repeats = 20) {
   using compiled = typename Trainer::compiled;
   if (repeats < 1) throw error("measure_layers: expected at least 1 repeat, got " + std::to_string(repeats));
-  std::size_t const layers = Trainer::model::graph.size.units;
+  constexpr std::size_t layers = Trainer::model::graph.size.units, micro_batches = compiled::micro_batches;
   launch_book<compiled> const book;
-  std::vector<std::vector<long>> forward(layers), backward(layers);  // by layer and repeat
+  std::vector<std::vector<long>> forward(layers), backward(layers);  // by layer: of every repeat and micro-batch
   for (int repeat = -1; repeat < repeats; ++repeat) {
-    std::vector<long> sums[2] = {std::vector<long>(layers), std::vector<long>(layers)};
+    std::vector<long> sums[2] = {std::vector<long>(layers * micro_batches), std::vector<long>(layers * micro_batches)};
     trainer.watch(batch, [&](launch_seen const& seen) {  // a layer is on one rank only
       bool const drops = seen.micro_batch < compiled::first_kept;
       launch_facts const& facts = book.at(seen.chunk, drops, seen.which, seen.launch);
-      if (!facts.again) sums[seen.which != program::forward][std::size_t(facts.layer)] += seen.nanoseconds;
+      std::size_t const place = std::size_t(seen.micro_batch) * layers + std::size_t(facts.layer);
+      if (!facts.again) sums[seen.which != program::forward][place] += seen.nanoseconds;
     });
-    constexpr long count = compiled::micro_batches;
-    for (std::size_t l = 0; repeat >= 0 && l < layers; ++l) {
-      forward[l].push_back((sums[0][l] + count - 1) / count);
-      backward[l].push_back((sums[1][l] + count - 1) / count);
+    if (repeat < 0) continue;
+    for (std::size_t i = 0; i < layers * micro_batches; ++i) {
+      forward[i % layers].push_back(sums[0][i]);
+      backward[i % layers].push_back(sums[1][i]);
     }
   }
 
