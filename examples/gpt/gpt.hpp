@@ -23,8 +23,10 @@ struct GPT : pp::Model<pp::Tokens<256, 128>,  // every byte is a token; a window
 #endif
 #if __has_include(PIPE_GPT_PROFILE)  // written by `gpt --profile FILE`
 #include PIPE_GPT_PROFILE
+inline constexpr bool profiled = true;
 using Partition = pp::ByProfile<gpt_profile>;
 #else
+inline constexpr bool profiled = false;
 using Partition = pp::ByCost;
 #endif
 // [/partition]

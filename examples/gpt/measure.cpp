@@ -15,7 +15,7 @@ void measure(options const& o) {
   pp::write_profile(o.profile, "gpt_profile", pp::measure_layers(trainer, {tokens, tokens}));
   // [/measure]
   std::printf(
-      "measured %d layers: put '%s' at examples/gpt/gpt_profile.hpp (or name it to cmake: -DPIPE_GPT_PROFILE=FILE) and "
-      "build again\n",
+      "wrote the times of %d layers to '%s': build again with it as examples/gpt/gpt_profile.hpp, or with cmake "
+      "-DPIPE_GPT_PROFILE=FILE, and the stages are cut by them\n",
       GPT::graph.size.units, o.profile.c_str());
 }

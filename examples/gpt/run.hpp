@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <numbers>
+#include <string>
 #include <vector>
 
 #include <pipe/report/explain.hpp>
@@ -42,8 +43,10 @@ double validate_on(Trainer& trainer, pp::text_data const& text, long most) {
 
 template <class Trainer>
 void run(options const& o) {
+  std::string const plan =
+      pp::explain<Trainer>() + (profiled ? "times and cuts by the profile of the layers\n" : "") + "\n";
   if (o.plan) {
-    std::printf("%s\n%s", pp::explain<Trainer>().c_str(), pp::explain_kernels<Trainer>().c_str());
+    std::printf("%s%s", plan.c_str(), pp::explain_kernels<Trainer>().c_str());
     return;
   }
   constexpr int context = Trainer::inputs_per_sample, tokens_per_step = Trainer::samples * context;
@@ -53,8 +56,8 @@ void run(options const& o) {
   metrics.add(pp::metrics_file(o.metrics, {"bits_per_byte", "tokens_per_second"}));
   if (!o.tensorboard.empty()) metrics.add(pp::tensorboard_file(o.tensorboard));
   if (!o.save.empty()) pp::atomic_file(o.save);  // says now what keeps it from being written later
-  std::printf("%s\ntext: %s, %s in %s\n", pp::explain<Trainer>().c_str(), source.string().c_str(),
-              pp::readable_bytes(text.bytes()).c_str(), pp::counted(text.files(), "file").c_str());
+  std::printf("%stext: %s, %s in %s\n", plan.c_str(), source.string().c_str(), pp::readable_bytes(text.bytes()).c_str(),
+              pp::counted(text.files(), "file").c_str());
 
   // [train]
   Trainer trainer({.seed = o.seed,
