@@ -17,10 +17,24 @@ struct GPT : pp::Model<pp::Tokens<256, 128>,  // every byte is a token; a window
                        pp::CrossEntropy> {};
 // [/model]
 
+// [partition]
+#ifndef PIPE_GPT_PROFILE
+#define PIPE_GPT_PROFILE "gpt_profile.hpp"
+#endif
+#if __has_include(PIPE_GPT_PROFILE)  // written by `gpt --profile FILE`
+#include PIPE_GPT_PROFILE
+inline constexpr bool profiled = true;
+using Partition = pp::ByProfile<gpt_profile>;
+#else
+inline constexpr bool profiled = false;
+using Partition = pp::ByCost;
+#endif
+// [/partition]
+
 /// A whole step learns from 8 x 2 windows.
 template <class Schedule>
-using Trainer =
-    pp::Pipeline<GPT, pp::Stages<4>, pp::MicroBatches<8>, pp::MicroBatchSize<2>, Schedule, pp::AdamW, pp::Host>;
+using Trainer = pp::Pipeline<GPT, pp::Stages<4>, Partition, pp::MicroBatches<8>, pp::MicroBatchSize<2>, Schedule,
+                             pp::AdamW, pp::Host>;
 
 /// As many steps as two cores do in about three minutes.
 inline constexpr long default_steps = 3000;
@@ -33,10 +47,15 @@ struct options {
   std::string schedule = "1f1b";
   long generate = 400;  ///< bytes
   std::string prompt;
+  std::string load, save;  ///< files of weights; empty: none
   std::string metrics = "metrics.csv";
-  bool plan = false;  ///< print the plan and stop
+  std::string tensorboard;  ///< a folder; empty: none
+  std::string profile;      ///< write the layers' times to this header and stop
+  bool plan = false;        ///< print the plan and stop
 };
 
 /// The program, for one schedule each: a source file each, so that they compile side by side.
 void run_one_f_one_b(options const&);
 void run_gpipe(options const&);
+/// Measures the layers for the next build.
+void measure(options const&);

@@ -5,6 +5,8 @@
 //     gpt                                learns the C++ standard library's headers
 //     gpt --data book.txt --steps 5000   learns a book
 //     gpt --plan                         shows what the compiler decided
+//     gpt --save a.safetensors           keeps what it learned
+//     gpt --load a.safetensors --steps 0 only writes
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -43,7 +45,7 @@ int main(int count, char** arguments) {
   options o;
   CLI::App app("Trains a byte-level GPT with pipeline parallelism and lets it write.", "gpt");
   app.add_option("--data", o.data, "a file or a directory of text (default: the C++ standard library's headers)");
-  app.add_option("--steps", o.steps, "training steps of 2048 bytes each")->check(at_least(1))->capture_default_str();
+  app.add_option("--steps", o.steps, "training steps of 2048 bytes each")->check(at_least(0))->capture_default_str();
   app.add_option("--lr", o.learning_rate, "the highest learning rate")->check(above_0)->capture_default_str();
   app.add_option("--seed", o.seed, "of all random numbers")->check(at_least(0))->capture_default_str();
   app.add_option("--schedule", o.schedule, "gpipe or 1f1b")
@@ -51,11 +53,15 @@ int main(int count, char** arguments) {
       ->capture_default_str();
   app.add_option("--generate", o.generate, "bytes to write after training")->check(at_least(0))->capture_default_str();
   app.add_option("--prompt", o.prompt, "the text to continue");
+  app.add_option("--load", o.load, "the file of weights to begin with");
+  app.add_option("--save", o.save, "the file for the weights at the end");
   app.add_option("--metrics", o.metrics, "the file that logs every step")->capture_default_str();
+  app.add_option("--tensorboard", o.tensorboard, "the folder for TensorBoard's log of every step");
+  app.add_option("--profile", o.profile, "measure the layers, write a header that cuts the next build by it, and stop");
   app.add_flag("--plan", o.plan, "print the plan and stop");
   try {
     app.parse(count, arguments);
-    (o.schedule == "gpipe" ? run_gpipe : run_one_f_one_b)(o);
+    (!o.profile.empty() ? measure : o.schedule == "gpipe" ? run_gpipe : run_one_f_one_b)(o);
     return 0;
   } catch (CLI::Success const& e) {
     return app.exit(e);

@@ -7,12 +7,15 @@
 #include <chrono>
 #include <cstdio>
 #include <numbers>
+#include <string>
 #include <vector>
 
 #include <pipe/report/explain.hpp>
 #include <pipe/report/kernels.hpp>
 #include <pipe/train/metrics.hpp>
+#include <pipe/train/tensorboard.hpp>
 #include <pipe/train/text.hpp>
+#include <pipe/train/weights.hpp>
 
 #include "gpt.hpp"
 #include "progress.hpp"
@@ -40,21 +43,27 @@ double validate_on(Trainer& trainer, pp::text_data const& text, long most) {
 
 template <class Trainer>
 void run(options const& o) {
+  std::string const plan =
+      pp::explain<Trainer>() + (profiled ? "times and cuts by the profile of the layers\n" : "") + "\n";
   if (o.plan) {
-    std::printf("%s\n%s", pp::explain<Trainer>().c_str(), pp::explain_kernels<Trainer>().c_str());
+    std::printf("%s%s", plan.c_str(), pp::explain_kernels<Trainer>().c_str());
     return;
   }
   constexpr int context = Trainer::inputs_per_sample, tokens_per_step = Trainer::samples * context;
   auto const source = o.data.empty() ? standard_library_headers() : std::filesystem::path(o.data);
   pp::text_data const text(source, context);
-  pp::metrics_file metrics(o.metrics, {"bits_per_byte", "tokens_per_second"});
-  std::printf("%s\ntext: %s, %s in %s\n", pp::explain<Trainer>().c_str(), source.string().c_str(),
-              pp::readable_bytes(text.bytes()).c_str(), pp::counted(text.files(), "file").c_str());
+  pp::metrics_log metrics;
+  metrics.add(pp::metrics_file(o.metrics, {"bits_per_byte", "tokens_per_second"}));
+  if (!o.tensorboard.empty()) metrics.add(pp::tensorboard_file(o.tensorboard));
+  if (!o.save.empty()) pp::atomic_file(o.save);  // says now what keeps it from being written later
+  std::printf("%stext: %s, %s in %s\n", plan.c_str(), source.string().c_str(), pp::readable_bytes(text.bytes()).c_str(),
+              pp::counted(text.files(), "file").c_str());
 
   // [train]
   Trainer trainer({.seed = o.seed,
                    .optimizer = {.learning_rate = o.learning_rate, .beta2 = 0.99, .weight_decay = 0.1},
                    .clip_norm = 1});
+  if (!o.load.empty()) pp::load_weights(trainer, o.load);
   pp::learning_rate_schedule const schedule{.warm_up = std::min(100L, o.steps / 10), .steps = o.steps, .floor = 0.1};
   std::vector<int> tokens(tokens_per_step), labels(tokens_per_step);
   progress shown(o.steps, context);
@@ -75,6 +84,7 @@ void run(options const& o) {
     metrics.write(m);
     shown.show(m);
   }
+  if (!o.save.empty()) pp::save_weights(trainer, o.save);
   // [/train]
   double const speed = double(o.steps * tokens_per_step) / seconds_since(begin);
 
@@ -83,6 +93,9 @@ void run(options const& o) {
     std::printf("\n");
     write_on(trainer, o.prompt.empty() && o.data.empty() ? "template<typename _Tp" : o.prompt, o.generate, 0.8, o.seed);
   }
-  std::printf("\ndone: %ld steps, train %.3f bits/byte, validation %.3f bits/byte, %.0f tokens/s\n", o.steps,
-              shown.recent(std::max(1L, o.steps / 20)), validation, speed);
+  if (o.steps == 0)
+    std::printf("\ndone: 0 steps, validation %.3f bits/byte\n", validation);
+  else
+    std::printf("\ndone: %ld steps, train %.3f bits/byte, validation %.3f bits/byte, %.0f tokens/s\n", o.steps,
+                shown.recent(std::max(1L, o.steps / 20)), validation, speed);
 }

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Runs the GPT example for a few steps: what it prints, that it repeats itself, and what it says to bad input."""
+"""Runs the GPT example for a few steps: what it prints, that it repeats itself, and what it says to bad input.
+
+test_gpt.py PROGRAM COMPILER INCLUDE...: the compiler reads the header that --profile writes.
+"""
 import csv
 import os
 import re
@@ -10,7 +13,9 @@ import tempfile
 import unittest
 from pathlib import Path
 
-PROGRAM = Path(sys.argv.pop(1)).resolve()
+PROGRAM = Path(sys.argv[1]).resolve()
+COMPILE = [sys.argv[2], "-std=c++20", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
+           *(f"-I{folder}" for folder in sys.argv[3:])]
 DONE = r"done: (\d+) steps, train \d+\.\d{3} bits/byte, validation (\d+\.\d{3}) bits/byte, \d+ tokens/s"
 TEXT = "".join(f"{i} times {i + 1} makes {i * (i + 1)}.\n" for i in range(400))
 
@@ -57,6 +62,73 @@ class Gpt(unittest.TestCase):
         self.assertEqual("30", match[1])
         self.assertLess(float(match[2]), 5)
 
+    def test_saved_weights_are_where_the_next_run_begins(self):
+        def result(*arguments):
+            output = self.good("--generate", "30", "--prompt", "2 times ", *arguments)
+            return output[output.index("\n2 times "):output.index("\ndone:")], re.search(r"validation \S+", output)[0]
+
+        trained = result("--steps", "3", "--save", "a.safetensors")
+        self.assertNotEqual(trained, result("--steps", "0"))
+        self.assertEqual(trained, result("--steps", "0", "--load", "a.safetensors", "--save", "b.safetensors"))
+        self.assertEqual((self.path / "a.safetensors").read_bytes(), (self.path / "b.safetensors").read_bytes())
+        self.good("--steps", "1", "--generate", "0")
+        fresh = float(self.losses()[0][1])
+        self.good("--steps", "1", "--generate", "0", "--load", "a.safetensors", "--schedule", "gpipe")
+        self.assertLess(float(self.losses()[0][1]), fresh)
+
+    def test_weights_that_cannot_be_loaded_or_saved_are_one_sentence(self):
+        (self.path / "short").write_bytes(b"\x10\0\0\0\0\0\0\0{}")
+        (self.path / "other").write_bytes(b"\x02\0\0\0\0\0\0\0{}")
+        self.refused("cannot read 'nowhere': No such file or directory", "--data", "text", "--load", "nowhere")
+        self.refused("'short'", "--data", "text", "--load", "short")
+        self.refused("the weights in 'other' do not fit the model: parameter '0.weight': not in the file", "--data", "text",
+                     "--load", "other")
+        result = self.refused("cannot write 'no/where': No such file or directory", "--data", "text", "--save", "no/where")
+        self.assertNotIn("step ", result.stdout)  # it is told before the training, not after
+        self.refused("cannot make the folder 'text': ", "--data", "text", "--tensorboard", "text")
+
+    def test_a_run_is_logged_for_tensorboard(self):
+        self.good("--steps", "2", "--generate", "0", "--tensorboard", "runs/1")
+        events, = (self.path / "runs/1").glob("events.out.tfevents.*")
+        self.assertEqual(2, events.read_bytes().count(b"bits_per_byte"))
+
+    def compiles(self, text):
+        (self.path / "program.cpp").write_text(text)
+        result = subprocess.run([*COMPILE, self.path / "program.cpp"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                encoding="utf-8")
+        self.assertEqual((0, ""), (result.returncode, result.stdout))
+
+    def test_a_profile_is_a_header_of_positive_times(self):
+        result = self.run_gpt("--profile", "gpt_profile.hpp")
+        self.assertEqual((0, ""), (result.returncode, result.stderr))
+        self.assertRegex(result.stdout, r"\Awrote the times of 20 layers to 'gpt_profile.hpp': build again [^\n]*\n\Z")
+        self.assertFalse((self.path / "metrics.csv").exists())
+        self.compiles("""
+            #include "gpt_profile.hpp"
+            static_assert(gpt_profile::layers == 20 && sizeof gpt_profile::forward_nanoseconds == 20 * sizeof(long));
+            constexpr bool all_take_time() {  // but layer 1: it adds its table as layer 0 looks up, in one kernel
+              for (int i = 0; i < 20; ++i)
+                if ((gpt_profile::forward_nanoseconds[i] > 0) != (i != 1) || gpt_profile::backward_nanoseconds[i] <= 0)
+                  return false;
+              return true;
+            }
+            static_assert(all_take_time());
+            """)
+        self.refused("cannot write 'no/where': No such file or directory", "--profile", "no/where")
+
+    def test_a_profile_cuts_the_next_build(self):
+        one = ["1"] * 20
+        (self.path / "slow.hpp").write_text("struct gpt_profile {\n  static constexpr int layers = 20;\n" + "".join(
+            f"  static constexpr long {of}_nanoseconds[] = {{{times}}};\n" for of, times in
+            {"forward": ", ".join(["900", *one[1:]]), "backward": ", ".join([*one[1:], "700"])}.items()) + "};\n")
+        self.compiles(f"""
+            #define PIPE_GPT_PROFILE "{self.path}/slow.hpp"
+            #include "gpt.hpp"
+            constexpr auto& stages = Trainer<pp::OneFOneB>::plan.stages;
+            static_assert(stages[0].end_layer == 1 && stages[3].first_layer == 19);
+            static_assert(Trainer<pp::OneFOneB>::compiled::problem.cost(0).forward == 900);
+            """)
+
     def test_both_schedules_and_a_second_run_give_the_same_bits(self):
         def run(schedule):
             output = self.good("--steps", "3", "--generate", "30", "--schedule", schedule, "--metrics", schedule)
@@ -99,7 +171,7 @@ class Gpt(unittest.TestCase):
         self.refused("cannot write metrics to 'nowhere/m.csv': No such file or directory", "--data", "text", "--metrics",
                      "nowhere/m.csv")
         self.refused("--flavour", "--flavour", "sweet")
-        self.refused("--steps.*at least 1.*0", "--steps", "0")
+        self.refused("--steps.*at least 0.*-1", "--steps", "-1")
         self.refused("--steps", "--steps", "many")
         self.refused("--steps", "--steps", "2.5")
         self.refused("--lr.*above 0", "--lr", "-1")
@@ -109,8 +181,8 @@ class Gpt(unittest.TestCase):
         self.refused("--schedule.*zigzag", "--schedule", "zigzag")
 
     def test_a_loss_that_is_no_number_stops_the_run(self):
-        result = self.refused("step [0-9]+ rejected: .* is not a finite number.*--lr", "--data", "text", "--lr", "1e30",
-                              "--steps", "9", code=(1,))
+        result = self.refused("step [0-9]+ rejected: a number that is not finite first appears in forward.*--lr",
+                              "--data", "text", "--lr", "1e30", "--steps", "9", code=(1,))
         self.assertNotIn("done:", result.stdout)
         for _, loss, _ in self.losses():
             self.assertNotIn("nan", loss)
@@ -118,7 +190,8 @@ class Gpt(unittest.TestCase):
     def test_it_says_how_it_is_used(self):
         result = self.run_gpt("--help")
         self.assertEqual(0, result.returncode)
-        for flag in ("data", "steps", "lr", "seed", "schedule", "generate", "prompt", "plan", "metrics"):
+        for flag in ("data", "steps", "lr", "seed", "schedule", "generate", "prompt", "plan", "metrics", "load", "save",
+                     "tensorboard", "profile"):
             self.assertIn(f"--{flag} ", result.stdout)
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "needs a device that is always full")
@@ -128,4 +201,4 @@ class Gpt(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(argv=sys.argv[:1])

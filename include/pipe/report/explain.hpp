@@ -50,7 +50,7 @@ std::string explain_layers() {
 }
 
 /// What the stages compute. Layers are counted from 0; FLOPs and launches are of one micro-batch, forward + backward;
-/// time is the stage's share by estimate; in flight are the micro-batches between forward and backward.
+/// time is the stage's share by estimate or profile; in flight are the micro-batches between forward and backward.
 template <class Trainer>
 std::string explain_work() {
   constexpr auto const& plan = Trainer::plan;
@@ -97,7 +97,7 @@ std::string explain_memory() {
   return table.str() + wrapped(ranks, explain_width, 0) + "\n";
 }
 
-/// Balance, bubble and the schedule, drawn with the estimated times.
+/// Balance, bubble and the schedule, drawn with the times of the plan.
 template <class Trainer>
 std::string explain_schedule() {
   constexpr auto const& plan = Trainer::plan;

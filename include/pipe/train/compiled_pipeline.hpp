@@ -49,16 +49,28 @@ struct compiled_pipeline {
 
   // ---- the schedule ----
 
-  /// Estimated times of every stage and micro-batch, in FLOPs at full speed.
+  /// Time of a layer per micro-batch: estimated, in FLOPs at full speed, or as the partition policy knows it.
+  static constexpr chunk_cost time_of(int layer) {
+    using partition = option<option_family::partition>;
+    auto const estimate = [layer](auto const& costs) { return samples * estimated_time(costs[layer]); };
+    chunk_cost c{estimate(passes::costs[0]), estimate(passes::costs[1]), estimate(passes::costs[2])};
+    long const again = some_drop ? estimate(passes::again_costs) : 0;
+    if constexpr (requires { typename partition::profile; })
+      c = partition::time_of(layer, c, again);
+    else
+      c.backward_input += again;
+    return c;
+  }
+  /// Times of every stage and micro-batch.
   static constexpr auto problem = [] {
     chunk_cost cost[stages];
     for (int s = 0; s < stages; ++s) {
       cost[s] = chunk_cost{0, 0, 0};
       for (int u = passes::cuts[s]; u < passes::cuts[s + 1]; ++u) {
-        cost[s].forward += samples * estimated_time(passes::costs[0][u]);
-        cost[s].backward_input += samples * estimated_time(passes::costs[1][u]);
-        if (some_drop) cost[s].backward_input += samples * estimated_time(passes::again_costs[u]);
-        cost[s].backward_weight += samples * estimated_time(passes::costs[2][u]);
+        chunk_cost const layer = time_of(u);
+        cost[s].forward += layer.forward;
+        cost[s].backward_input += layer.backward_input;
+        cost[s].backward_weight += layer.backward_weight;
       }
     }
     return unequal_times(ranks, micro_batches, cost);

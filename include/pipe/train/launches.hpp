@@ -18,7 +18,8 @@ struct written {
   long elements = 0;
 };
 struct launch_facts {
-  int layer = 0;  ///< top-level, from 0; of several that were fused, the first
+  int layer = 0;       ///< top-level, from 0; of several that were fused, the first
+  bool again = false;  ///< makes values again that forward made and did not keep
   std::vector<written> writes;
 };
 
@@ -60,6 +61,7 @@ class launch_book {
     for (scheduled_segment const& s : Programs::template order<Which>) {
       launch_facts f;
       f.layer = P::passes::ops(s.list)[P::passes::segment_at(s.list, s.index).begin].unit;
+      f.again = s.list == 3;
       described_group const d = P::passes::describe(s.list, s.index);
       auto const add = [&](int slot) {
         if (slot >= 0) f.writes.push_back({slot, elements(d.operands[slot])});

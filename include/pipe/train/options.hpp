@@ -17,6 +17,7 @@
 #include <pipe/passes/partition.hpp>
 #include <pipe/schedule/one_f_one_b.hpp>
 #include <pipe/schedule/policy.hpp>
+#include <pipe/schedule/problem.hpp>
 #include <pipe/schedule/validate.hpp>
 
 namespace pp {
@@ -106,6 +107,44 @@ struct ByCount {
   }
   static constexpr bool possible(int, int) { return true; }
 };
+
+/// Measured times of the layers of a model, as write_profile writes them (train/profile.hpp): nanoseconds per micro-batch.
+template <class P>
+concept layer_profile = requires {
+  requires P::layers > 0;
+  requires sizeof(P::forward_nanoseconds) == P::layers * sizeof(long);
+  requires sizeof(P::backward_nanoseconds) == P::layers * sizeof(long);
+};
+/// part / all of a time; nothing of nothing.
+constexpr long in_proportion(long time, long part, long all) {
+  return all > 0 ? static_cast<long>(static_cast<double>(time) * static_cast<double>(part) / static_cast<double>(all))
+                 : 0;
+}
+/// As ByCost, by the times of profile P instead of estimates. The plan's shares and the simulated schedule have them too.
+///
+/// needs: no time is negative, and not all are 0
+template <layer_profile P>
+struct ByProfile {
+  static constexpr auto family = option_family::partition;
+  using profile = P;
+  struct times {
+    constexpr long operator[](int layer) const {
+      return P::forward_nanoseconds[layer] + P::backward_nanoseconds[layer];
+    }
+  };
+  template <class Costs, class Cuts>
+  static constexpr void cut(Costs const&, int layers, int stages, Cuts& cuts) {
+    partition_by_cost(times{}, layers, stages, cuts);
+  }
+  static constexpr bool possible(int, int) { return true; }
+  /// Time of a layer in nanoseconds. The two parts of its backward, and what runs again, are in proportion to estimates.
+  static constexpr chunk_cost time_of(int layer, chunk_cost const& estimate, long again) {
+    long const forward = P::forward_nanoseconds[layer], backward = P::backward_nanoseconds[layer];
+    long const weight =
+        in_proportion(backward, estimate.backward_weight, estimate.backward_input + estimate.backward_weight);
+    return chunk_cost{forward, backward - weight + in_proportion(forward, again, estimate.forward), weight};
+  }
+};
 /// The user's own cuts: the layers (from 0, as `explain` counts them) with which the second, third ... stage begins.
 template <int... At>
 struct Cut {
@@ -184,6 +223,8 @@ template <class... What>
 struct stages_are_no_multiple_of_the_chunks_per_rank;
 template <class... What>
 struct cuts_must_ascend_and_make_as_many_stages;
+template <class... What>
+struct profile_is_of_another_model;
 template <class... What>
 struct schedule_does_not_train;
 template <class... What>
@@ -291,6 +332,15 @@ constexpr auto diagnose_parameters() {
     return std::type_identity<wrong::no_parameters_to_train<M>>{};
 }
 
+/// Whether a partition policy has times of a model of so many layers, or needs none.
+template <class Cutter>
+constexpr bool has_times_of([[maybe_unused]] int layers) {
+  if constexpr (requires { typename Cutter::profile; })
+    return Cutter::profile::layers == layers;
+  else
+    return true;
+}
+
 /// What is wrong with cutting model M as options O say.
 template <class M, class O>
 constexpr auto diagnose_cut() {
@@ -298,6 +348,9 @@ constexpr auto diagnose_cut() {
   using cutter = typename O::template get<option_family::partition>;
   if constexpr (stages::value > M::graph.size.units)
     return std::type_identity<wrong::more_stages_than_layers<stages, Layers<M::graph.size.units>>>{};
+  else if constexpr (!has_times_of<cutter>(M::graph.size.units))
+    return std::type_identity<wrong::profile_is_of_another_model<
+        typename cutter::profile, Expected<M::graph.size.units>, Found<cutter::profile::layers>>>{};
   else if constexpr (!cutter::possible(M::graph.size.units, stages::value))
     return std::type_identity<
         wrong::cuts_must_ascend_and_make_as_many_stages<cutter, stages, Layers<M::graph.size.units>>>{};

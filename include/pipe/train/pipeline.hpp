@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -60,7 +61,7 @@ using checked_pipeline = compiled_pipeline<
                                      typename Set::template get<option_family::precision>, PortableHost>>>;
 
 /// A pipeline that trains model M. Options, in any order: Stages, MicroBatches, MicroBatchSize, a schedule (GPipe,
-/// OneFOneB ...), a precision, an optimizer, a backend, a partition (ByCost, ByCount, Cut), MemoryLimit.
+/// OneFOneB ...), a precision, an optimizer, a backend, a partition (ByCost, ByCount, ByProfile, Cut), MemoryLimit.
 ///
 /// law: loss, gradients and updated parameters do not depend on the stages, the schedule or the partition, bit for bit
 /// law: each rank's memory is one allocation of plan.rank_bytes[rank] bytes; a step allocates nothing
@@ -153,10 +154,14 @@ class Pipeline {
   int accumulated() const { return accumulated_.count; }
 
   /// Loss and gradients of a mini-batch, without an update.
-  step_result gradients(batch const& b) {
-    if (accumulated_.count > 0) throw error("gradients: those of accumulated mini-batches wait for a step");
-    job j = prepare(b, job::kind::train);
-    j.updates = false;
+  step_result gradients(batch const& b) { return machine_.run(prepare_gradients(b)); }
+  /// The same; see(launch_seen) is called after every launch, on the thread of the rank that ran it: ranks call at the same
+  /// time. train/launches.hpp says what each launch computes.
+  template <std::invocable<launch_seen const&> See>
+  step_result watch(batch const& b, See see) {
+    job j = prepare_gradients(b);
+    j.watch = [](void* self, launch_seen const& seen) { (*static_cast<See*>(self))(seen); };
+    j.watcher = &see;
     return machine_.run(j);
   }
 
@@ -214,6 +219,13 @@ class Pipeline {
   /// The actions that a rank executed in the last run, in order, with their times.
   std::span<executed_action const> executed(int rank) const {
     return {machine_.executed(rank), std::size_t(machine_.executed_count(rank))};
+  }
+  /// The type of a top-level layer (from 0), as `explain` prints it.
+  static std::string layer_name(int layer) {
+    return [&]<class... L>(layers<L...>) {
+      std::string_view const names[] = {type_name<L>()...};
+      return std::string(names[M::graph.units[layer].leaf]);
+    }(typename M::leaves{});
   }
   /// The instruction set that the kernels use.
   host::isa runs_on() const { return kernels_.runs_on; }
@@ -322,14 +334,14 @@ class Pipeline {
     return j;
   }
 
-  std::string step_name() const { return "step " + std::to_string(steps_ + 1); }
-
-  static std::string layer_name(int layer) {
-    return [&]<class... L>(layers<L...>) {
-      std::string_view const names[] = {type_name<L>()...};
-      return std::string(names[M::graph.units[layer].leaf]);
-    }(typename M::leaves{});
+  job prepare_gradients(batch const& b) {
+    if (accumulated_.count > 0) throw error("gradients: those of accumulated mini-batches wait for a step");
+    job j = prepare(b, job::kind::train);
+    j.updates = false;
+    return j;
   }
+
+  std::string step_name() const { return "step " + std::to_string(steps_ + 1); }
 
   /// Mini-batches whose gradients wait for a step. Gradients are made as if the first were alone, and scaled at the end.
   struct accumulation {

@@ -18,7 +18,7 @@ struct stage_plan {
   long trained = 0;                    ///< of them
   long forward_flops = 0, backward_flops = 0;
   long recompute_flops = 0;  ///< made again before backward
-  double share = 0;          ///< of the whole model's estimated time
+  double share = 0;          ///< of the whole model's time: estimated, or measured (ByProfile)
   int in_flight = 0;         ///< most micro-batches between forward and backward at once
   int forward_kernels = 0, backward_kernels = 0;
 
@@ -41,7 +41,7 @@ struct plan_of {
   long step_flops = 0;            ///< of one mini-batch, forward and backward
   int kernels = 0;                ///< distinct kernel groups: what was compiled
   double imbalance = 0;           ///< slowest stage over the mean
-  double bubble = 0;              ///< idle share of the makespan, simulated with the estimated times
+  double bubble = 0;              ///< idle share of the makespan, simulated with the same times
   double bubble_stage_local = 0;  ///< the same over the stage-local span
   int peak_in_flight = 0;
   long bytes = 0;  ///< of all ranks

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// How long the layers of a model really take, and a header that says so: the next build cuts the model by it (ByProfile).
+// Estimates know FLOPs and bytes; a clock knows this machine.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <pipe/base/error.hpp>
+#include <pipe/base/type_name.hpp>
+#include <pipe/runtime/machine.hpp>
+#include <pipe/train/atomic_file.hpp>
+#include <pipe/train/launches.hpp>
+
+namespace pp {
+
+/// Nanoseconds per micro-batch, by top-level layer.
+///
+/// law: as many forward, backward and names
+struct layer_times {
+  std::vector<long> forward, backward;
+  std::vector<std::string> layers;  ///< their names
+  std::string what;                 ///< was measured, and how: a comment of the header
+};
+
+/// The middle of the numbers; of two in the middle the greater.
+inline long median(std::vector<long> numbers) {
+  auto const middle = numbers.begin() + std::ptrdiff_t(numbers.size() / 2);
+  std::nth_element(numbers.begin(), middle, numbers.end());
+  return *middle;
+}
+
+/// Times the launches of `repeats` training steps without updates, after one that is not counted; takes the median over all their
+/// micro-batches. A launch counts for its layer, and for the first of several that were fused; what a recompute policy makes
+/// again does not count. Best measured with one stage: there nothing is cut that could be fused, and no other rank takes the
+/// cores away.
+///
+/// law:    parameters, optimizer state and step count are as before
+/// throws: error for repeats < 1, and what gradients(batch) throws
+template <class Trainer>
+layer_times measure_layers(Trainer& trainer, typename Trainer::batch const& batch, int repeats = 20) {
+  using compiled = typename Trainer::compiled;
+  if (repeats < 1) throw error("measure_layers: expected at least 1 repeat, got " + std::to_string(repeats));
+  constexpr std::size_t layers = Trainer::model::graph.size.units, micro_batches = compiled::micro_batches;
+  launch_book<compiled> const book;
+  std::vector<std::vector<long>> forward(layers), backward(layers);  // by layer: of every repeat and micro-batch
+  for (int repeat = -1; repeat < repeats; ++repeat) {
+    std::vector<long> sums[2] = {std::vector<long>(layers * micro_batches), std::vector<long>(layers * micro_batches)};
+    trainer.watch(batch, [&](launch_seen const& seen) {  // a layer is on one rank only
+      bool const drops = seen.micro_batch < compiled::first_kept;
+      launch_facts const& facts = book.at(seen.chunk, drops, seen.which, seen.launch);
+      std::size_t const place = std::size_t(seen.micro_batch) * layers + std::size_t(facts.layer);
+      if (!facts.again) sums[seen.which != program::forward][place] += seen.nanoseconds;
+    });
+    if (repeat < 0) continue;
+    for (std::size_t i = 0; i < layers * micro_batches; ++i) {
+      forward[i % layers].push_back(sums[0][i]);
+      backward[i % layers].push_back(sums[1][i]);
+    }
+  }
+
+  layer_times times;
+  for (std::size_t l = 0; l < layers; ++l) {
+    times.forward.push_back(median(forward[l]));
+    times.backward.push_back(median(backward[l]));
+    times.layers.push_back(Trainer::layer_name(int(l)));
+  }
+  constexpr char const* sets[] = {"portable", "avx2", "avx512"};
+  auto const counted = [](long n, char const* of) { return std::to_string(n) + " " + of + (n == 1 ? "" : "s"); };
+  times.what = std::string(type_name<typename Trainer::model>()) + ": median of " + counted(repeats, "training step") +
+               ", micro-batches of " + counted(Trainer::plan.micro_batch_size, "sample") + ", " +
+               Trainer::plan.precision + ", " + counted(Trainer::plan.stage_count, "stage") + ", " +
+               sets[int(trainer.runs_on())] + " kernels";
+  return times;
+}
+
+/// Whether C++ takes it for a name: letters, digits and underscores, no digit first.
+inline bool is_identifier(std::string_view name) {
+  auto const digit = [](char c) { return c >= '0' && c <= '9'; };
+  auto const letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  return !name.empty() && !digit(name[0]) &&
+         std::all_of(name.begin(), name.end(), [&](char c) { return digit(c) || letter(c); });
+}
+
+/// The header of a profile: a struct of that name, for ByProfile. It includes nothing.
+///
+/// throws: error for a name that is none in C++
+inline std::string profile_header(std::string const& name, layer_times const& times) {
+  if (!is_identifier(name)) throw error("write_profile: '" + name + "' cannot be the name of a struct");
+  auto const array = [&](char const* of, std::vector<long> const& nanoseconds) {
+    std::string text = std::string("  static constexpr long ") + of + "_nanoseconds[] = {\n";
+    for (std::size_t l = 0; l < nanoseconds.size(); ++l) {
+      std::string const number = "      " + std::to_string(nanoseconds[l]) + ",";
+      text += number + std::string(number.size() < 20 ? 20 - number.size() : 1, ' ') + "// " + std::to_string(l) + " " +
+              times.layers[l] + "\n";
+    }
+    return text + "  };\n";
+  };
+  return "// Nanoseconds per micro-batch that each layer takes, for pp::ByProfile<" + name +
+         ">; written by pp::write_profile.\n// " + times.what + "\n#pragma once\n\nstruct " + name +
+         " {\n  static constexpr int layers = " + std::to_string(times.forward.size()) + ";\n" +
+         array("forward", times.forward) + array("backward", times.backward) + "};\n";
+}
+
+/// throws: file_error, and what `path` led to is as before; error for a name that is none in C++
+inline void write_profile(std::string const& path, std::string const& name, layer_times const& times) {
+  std::string const text = profile_header(name, times);
+  atomic_file file(path);
+  file.write(text);
+  file.commit();
+}
+
+}  // namespace pp
