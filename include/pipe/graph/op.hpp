@@ -137,21 +137,22 @@ constexpr operand value_operand(int index) { return operand{space::value, index}
 struct op {
   static constexpr int max_in = 6, max_out = 3;
 
-  op_kind kind;
-  short unit;  // the top-level layer, counted from 0 in the opened list: where the model may be cut
-  short leaf;
-  operand in[max_in];
-  operand out[max_out];
-  int rows;       // R, per sample
-  int columns;    // width of the result
-  int inner;      // K of a contraction, H of an attention, V of a lookup
-  int groups;     // attention: heads of keys and values
-  int keys;       // attention: rows of keys and values, if they are another value; slice: the first column
-  bool flag;      // attention: causal; norm: has a mean (LayerNorm, not RMSNorm); map: derivative is a function of y
-  float epsilon;  // norm: added to the variance; cross_entropy: factor of the squared log of the denominator
-  float amount;   // cross_entropy: label smoothing; custom: FLOPs
-  shape form;     // custom: of one sample of x
-  int origin;     // the forward op that this one is, or differentiates
+  op_kind kind = op_kind::none;
+  short unit = 0;  // the top-level layer, counted from 0 in the opened list: where the model may be cut
+  short leaf = 0;
+  operand in[max_in]{};
+  operand out[max_out]{};
+  int rows = 0;     // R, per sample
+  int columns = 0;  // width of the result
+  int inner = 0;    // K of a contraction, H of an attention, V of a lookup
+  int groups = 0;   // attention: heads of keys and values
+  int keys = 0;     // attention: rows of keys and values, if they are another value; slice: the first column
+  // attention: causal; norm: has a mean (LayerNorm, not RMSNorm); map: derivative is a function of y
+  bool flag = false;
+  float epsilon = 0;  // norm: added to the variance; cross_entropy: factor of the squared log of the denominator
+  float amount = 0;   // cross_entropy: label smoothing; custom: FLOPs
+  shape form{};       // custom: of one sample of x
+  int origin = 0;     // the forward op that this one is, or differentiates
 };
 
 /// A per-micro-batch value: an activation, a statistic or a gradient. Flatten and friends change only how later ops look at
