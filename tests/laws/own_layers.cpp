@@ -13,7 +13,7 @@ using namespace pp;
 
 namespace {
 
-// region: formula
+// [formula]
 /// x / (1 + |x|)
 struct Softsign {
   template <class T>
@@ -26,7 +26,7 @@ struct Softsign {
     return T(1) / (d * d);
   }
 };
-// endregion
+// [/formula]
 
 /// Reads its output, takes float alone.
 struct Doubled {
@@ -45,7 +45,7 @@ struct WrongSlope {
   }
 };
 
-// region: custom
+// [custom]
 /// y[t] = sum over s <= t of decay[c] * x[s]: positions see what came before them, each channel with a factor of its own.
 struct RunningSum {
   static constexpr shape result(shape in) { return in; }
@@ -84,7 +84,7 @@ struct RunningSum {
     for (int i = 0; i < a.samples * a.in.elements(); ++i) a.gradient[0][i % columns] += a.dy[i] * a.saved[i];
   }
 };
-// endregion
+// [/custom]
 
 /// Half as wide, nothing saved, no parameters.
 struct PairSums {
@@ -119,10 +119,10 @@ TEST_CASE("a layer of a user's own is made again as it was", "[laws]") {
 }
 
 TEST_CASE("check_gradients tells right from wrong", "[laws]") {
-  // region: check
+  // [check]
   CHECK(check_gradients<Map<Softsign>, Input<6>>().ok());
   CHECK(check_gradients<Custom<RunningSum>, Input<4, 5>>().ok());
-  // endregion
+  // [/check]
   CHECK(check_gradients<Custom<PairSums>, Input<4, 6>>().ok());
   CHECK(check_gradients<Embedding<3>, Tokens<5, 4>>().ok());
   CHECK_FALSE(check_gradients<Map<WrongSlope>, Input<6>>().ok());

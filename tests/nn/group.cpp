@@ -101,8 +101,11 @@ TEST_CASE("nothing is differentiated for frozen layers at the start", "[nn]") {
   static_assert(size.weight_ops == 5 && size.input_ops == 2);  // of the norm and the last Linear
   for (int i = 0; i < 2; ++i) CHECK(made_by<FrozenStart>(i) == op_kind::none);
   CHECK(made_by<FrozenStart>(2) == op_kind::matmul_weight_gradient);
-  for (int u = 0; u <= 2; ++u) CHECK(backward<FrozenStart>.entering[u].where == space::none);
-  CHECK(backward<FrozenStart>.entering[3].where == space::value);
+  auto const entering = [](int u) {
+    return backward<FrozenStart>.entering(u, FrozenStart::graph.units[u - 1].result.index);
+  };
+  for (int u = 1; u <= 2; ++u) CHECK(entering(u).where == space::none);
+  CHECK(entering(3).where == space::value);
   CHECK_FALSE(backward<FrozenStart>.transposed[2]);
 }
 

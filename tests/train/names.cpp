@@ -13,13 +13,13 @@ using namespace pp;
 
 namespace {
 
-// region: names
+// [names]
 struct Net
     : Model<Tokens<11, 4>, Named<"words", Embedding<6>>, Positions,
             Repeat<2, Residual<LayerNorm, Attention<2>>, Residual<RMSNorm, Linear<9, NoBias>, GELU, Linear<6>>>,
             Repeat<2, Named<"mix", Linear<6>>>, Seq<ReLU, Linear<5>>, Frozen<Linear<6>>, Tied<"words">, CrossEntropy> {
 };
-// endregion
+// [/names]
 
 template <class... More>
 using Small = Pipeline<Net, PortableHost, MicroBatches<2>, More...>;

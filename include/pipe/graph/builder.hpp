@@ -9,55 +9,10 @@
 #include <pipe/base/static_vector.hpp>
 #include <pipe/graph/diagnostics.hpp>
 #include <pipe/graph/graph.hpp>
+#include <pipe/graph/handle.hpp>
 #include <pipe/graph/layers.hpp>
 
 namespace pp {
-
-/// A value as layers pass it on: where it is, how one sample of it looks, and whether it is made of token ids.
-struct handle {
-  operand at{};
-  shape form{};
-  bool is_ids = false;
-  int vocabulary = 0;  // of ids
-  operand padding{};   // the ids that its rows come from, if they do: an id of -1 is no token
-};
-
-/// What a parameter is called in weight files, within its layer, and whether the file holds its transpose: PyTorch
-/// stores the weight of a Linear [outputs, inputs].
-struct file_name {
-  char const* name = "weight";  // null: weight files do not hold it
-  bool transposed = false;
-};
-
-/// Follows a description from outside: told which part of which layer comes next and which parameters it makes. This one
-/// is not interested; train/names.hpp has one that is.
-struct no_observer {
-  constexpr void part(int) {}
-  constexpr void end_part() {}
-  constexpr void name(std::string_view) {}
-  constexpr void parameter(int, file_name const&) {}
-};
-
-/// How a parameter begins, from the widths that it reads and makes.
-using initial_rule = initializer (*)(int inputs, int outputs);
-
-/// Rules for weights and for biases; a null one leaves it to the layer.
-struct initial_rules {
-  initial_rule weights = nullptr, biases = nullptr;
-};
-
-/// What the layers around the present one say about the parameters inside them.
-struct parameter_scope {
-  bool trained = true;
-  double rate_scale = 1, decay_scale = 1;
-  initial_rules initial{};
-};
-
-/// What a user's own layer has beside its input.
-struct custom_operands {
-  operand parameter[3]{};
-  long saved_per_sample = 0, flops = 0;
-};
 
 /// Runs layer descriptions. With no room it only counts and checks; with exactly the counted room it keeps what they add.
 template <class Leaves, graph_size Room = graph_size{}, class Observer = no_observer>
@@ -238,7 +193,8 @@ class builder {
   }
 
   /// A parameter of rows x columns (a vector has one row). `decays`: weight decay applies (matrices; not biases, not norms).
-  constexpr operand parameter(int rows, int columns, initializer initial, bool decays, file_name const& file) {
+  constexpr operand parameter(int rows, int columns, initializer initial, bool decays,
+                              file_name const& file = file_name{}) {
     if constexpr (shares)
       if (tying_ >= 0) {
         extents const of = shared(tying_);

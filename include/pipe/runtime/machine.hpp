@@ -18,88 +18,12 @@
 
 #include <pipe/base/error.hpp>
 #include <pipe/runtime/arena.hpp>
-#include <pipe/runtime/description.hpp>
+#include <pipe/runtime/backend_calls.hpp>
+#include <pipe/runtime/job.hpp>
 #include <pipe/runtime/pinning.hpp>
 #include <pipe/transport/in_process.hpp>
 
 namespace pp {
-
-/// One range of a chunk's parameters to update.
-template <class T>
-struct update_request {
-  update_range const& range;
-  T* values;
-  T const* gradients;
-  T* state;
-  T* workspace;
-  long step;
-  double learning_rate, gradient_scale;
-};
-
-/// What a backend gives the runtime.
-template <class T>
-struct backend_calls {
-  host::kernel<T> const* groups = nullptr;
-  double (*sum_of_squares)(std::ptrdiff_t, T const*) = nullptr;
-  void (*add)(std::ptrdiff_t, T*, T const*) = nullptr;
-  void (*transpose)(T const*, std::ptrdiff_t, std::ptrdiff_t, T*) = nullptr;
-  void (*update)(void const* optimizer, update_request<T> const&) = nullptr;
-  void const* optimizer = nullptr;
-  void (*clamp)(std::ptrdiff_t, T*, T) = nullptr;               ///< where steps clip by value
-  void (*approach)(std::ptrdiff_t, T*, T const*, T) = nullptr;  ///< where averages are kept
-};
-
-/// An action that was executed, in nanoseconds from the start of the run; `waited` of them before its start.
-struct executed_action {
-  action what;
-  long start = 0, end = 0, waited = 0;
-};
-
-/// A launch that has just run. Ranks call at the same time, each for its own.
-struct launch_seen {
-  int rank = 0, chunk = 0, micro_batch = 0;
-  program which = program::forward;
-  int launch = 0;
-  long nanoseconds = 0;
-  void* const* slots = nullptr;  ///< its operands
-};
-
-/// One run over a mini-batch.
-struct job {
-  enum class kind : unsigned char { train, evaluate, infer, stop };
-  kind what = kind::evaluate;
-  void const* input[max_inputs]{};
-  void const* label = nullptr;
-  void* output = nullptr;     ///< infer: the model's output before the loss
-  int samples = 0;            ///< of the mini-batch: as many as planned, or fewer
-  double loss_terms = 1;      ///< the loss is a mean over so many
-  double gradient_terms = 1;  ///< what gradients are divided by as they are made
-  double gradient_scale = 1;  ///< train: and multiplied by when they are complete
-  std::uint64_t seed = 0;     ///< of random bits
-  long first_sample = 0;      ///< of the mini-batch, for random bits
-  bool updates = true;        ///< train: false keeps gradients and leaves parameters alone
-  bool continues = false;     ///< train: adds to the gradients of the run before
-  bool is_continued = false;  ///< train: and the next run will add to these
-  long step = 1;
-  double learning_rate = 0;
-  double clip_value = 0;  ///< train: first every element of the gradients to [-this, this]; 0: no clipping
-  double clip_norm = 0;   ///< then all of them to this global norm; 0: no clipping
-  void (*watch)(void* watcher, launch_seen const&) = nullptr;  ///< called after every launch
-  void* watcher = nullptr;
-};
-
-/// What a run over a mini-batch came to. An inference has seconds only, an evaluation no gradient.
-struct step_result {
-  double loss = 0;           ///< mean over the mini-batch, before the update
-  double gradient_norm = 0;  ///< global, before clipping
-  double seconds = 0;
-  double bubble = 0;  ///< share of the ranks' time spent waiting for each other
-};
-
-struct machine_settings {
-  patience waiting{};
-  bool pin = true;  ///< each rank's thread to a core of its own, if there are enough
-};
 
 template <class T>
 class machine {

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The words between a layer and the builder that it describes itself to: values on their way, and what is said about
+// parameters.
+#pragma once
+
+#include <string_view>
+
+#include <pipe/graph/op.hpp>
+
+namespace pp {
+
+/// A value as layers pass it on: where it is, how one sample of it looks, and whether it is made of token ids.
+struct handle {
+  operand at{};
+  shape form{};
+  bool is_ids = false;
+  int vocabulary = 0;  // of ids
+  operand padding{};   // the ids that its rows come from, if they do: an id of -1 is no token
+};
+
+/// What a parameter is called in weight files, within its layer, and whether the file holds its transpose: PyTorch
+/// stores the weight of a Linear [outputs, inputs].
+struct file_name {
+  char const* name = "weight";  // null: weight files do not hold it
+  bool transposed = false;
+};
+
+/// Follows a description from outside: told which part of which layer comes next and which parameters it makes. This one
+/// is not interested; train/names.hpp has one that is.
+struct no_observer {
+  constexpr void part(int) {}
+  constexpr void end_part() {}
+  constexpr void name(std::string_view) {}
+  constexpr void parameter(int, file_name const&) {}
+};
+
+/// How a parameter begins, from the widths that it reads and makes.
+using initial_rule = initializer (*)(int inputs, int outputs);
+
+/// Rules for weights and for biases; a null one leaves it to the layer.
+struct initial_rules {
+  initial_rule weights = nullptr, biases = nullptr;
+};
+
+/// What the layers around the present one say about the parameters inside them.
+struct parameter_scope {
+  bool trained = true;
+  double rate_scale = 1, decay_scale = 1;
+  initial_rules initial{};
+};
+
+/// What a user's own layer has beside its input.
+struct custom_operands {
+  operand parameter[3]{};
+  long saved_per_sample = 0, flops = 0;
+};
+
+}  // namespace pp

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What a backend gives the runtime: functions, chosen once for the machine that the program runs on.
+#pragma once
+
+#include <cstddef>
+
+#include <pipe/runtime/description.hpp>
+
+namespace pp {
+
+/// One range of a chunk's parameters to update.
+template <class T>
+struct update_request {
+  update_range const& range;
+  T* values;
+  T const* gradients;
+  T* state;
+  T* workspace;
+  long step;
+  double learning_rate, gradient_scale;
+};
+
+/// What a backend gives the runtime.
+template <class T>
+struct backend_calls {
+  host::kernel<T> const* groups = nullptr;
+  double (*sum_of_squares)(std::ptrdiff_t, T const*) = nullptr;
+  void (*add)(std::ptrdiff_t, T*, T const*) = nullptr;
+  void (*transpose)(T const*, std::ptrdiff_t, std::ptrdiff_t, T*) = nullptr;
+  void (*update)(void const* optimizer, update_request<T> const&) = nullptr;
+  void const* optimizer = nullptr;
+  void (*clamp)(std::ptrdiff_t, T*, T) = nullptr;               ///< where steps clip by value
+  void (*approach)(std::ptrdiff_t, T*, T const*, T) = nullptr;  ///< where averages are kept
+};
+
+}  // namespace pp
