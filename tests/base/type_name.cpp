@@ -3,6 +3,7 @@
 // Names of types are the same under every compiler: this file is read by g++, clang++ and nvcc.
 #include <catch2/catch.hpp>
 
+#include <pipe/base/text.hpp>
 #include <pipe/base/type_name.hpp>
 
 namespace pp {
@@ -11,6 +12,8 @@ template <int...>
 struct Wide;
 template <class...>
 struct Chain;
+template <text Name, class... L>
+struct Called;
 }  // namespace pp
 
 namespace app {
@@ -31,6 +34,14 @@ static_assert(pp::type_name<pp::Wide<>>() == "Wide<>");
 static_assert(pp::type_name<pp::Chain<pp::Norm, pp::Chain<pp::Wide<3>>>>() == "Chain<Norm, Chain<Wide<3>>>");
 static_assert(pp::type_name<pp::Chain<Hidden, app::pp_like>>() == "Chain<Hidden, app::pp_like>");
 static_assert(pp::type_name<app::pp::Inner>() == "app::pp::Inner");
+static_assert(pp::type_name<pp::Called<"skip">>() == R"(Called<"skip">)");
+static_assert(pp::type_name<pp::Chain<pp::Called<"">, pp::Called<"a, b", pp::Wide<2>>, pp::Norm>>() ==
+              R"(Chain<Called<"">, Called<"a, b", Wide<2>>, Norm>)");
+static_assert(pp::type_name<pp::Called<R"(")">>() == R"(Called<"\"">)");
+static_assert(pp::type_name<pp::Called<R"('"\ > }, pp::text<2>{"x"})">>() ==
+              R"(Called<"'\"\\ > }, pp::text<2>{\"x\"}">)");
+static_assert(pp::type_name<pp::Called<"caf\u00e9 5">>() == "Called<\"caf\u00e9 5\">");
+static_assert(pp::type_name<pp::Called<"\t5">>() == "Called<\"\t5\">");
 
 TEST_CASE("a type's name is text that stays") {
   CHECK(pp::type_name<pp::Norm>().data() == pp::type_name<pp::Norm>().data());

@@ -11,10 +11,11 @@
 
 namespace pp {
 
-/// The type's name as the compiler spells it, between some text that is the same for every type.
+/// The type's name as the compiler spells it, between some text that is the same for every type. nvcc spells a `text` with the
+/// zero at its end, so the length is not where a zero is.
 template <class T>
 constexpr std::string_view spelled_signature() {
-  return __PRETTY_FUNCTION__;
+  return {__PRETTY_FUNCTION__, sizeof(__PRETTY_FUNCTION__) - 1};
 }
 
 template <class T>
@@ -38,11 +39,64 @@ constexpr std::size_t superfluous_at(std::string_view text) {
   return text.substr(0, 11) == "_GLOBAL__N_" ? text.find("::") + 2 : 0;  // nvcc's nameless namespace
 }
 
+/// Where the characters begin of a `text` that is spelled at the beginning: text<5>{"skip"}; or as a list, when it is nvcc that
+/// spells or something in it cannot be printed: text<5UL>{{'s', 'k', 'i', 'p', 0}}. 0 if there is none.
+constexpr std::size_t characters_at(std::string_view spelled) {
+  if (spelled.substr(0, 5) != "text<") return 0;
+  std::size_t const end = spelled.find_first_not_of("0123456789UL", 5);
+  return end != spelled.npos && spelled.substr(end, 2) == ">{" ? end + 2 : 0;
+}
+
+/// The character at `i`, and past it.
+constexpr char read_quoted(std::string_view spelled, std::size_t& i) {
+  if (spelled[i] != '\\') return spelled[i++];
+  char const first = spelled[++i];
+  if (first < '0' || first > '7') {
+    std::size_t const letter = std::string_view("abtnvfr").find(first);  // codes 7 to 13
+    return ++i, letter == spelled.npos ? first : static_cast<char>(7 + letter);
+  }
+  int code = 0;  // g++ spells a negative char in eleven octal digits
+  for (std::size_t const end = i + (spelled.substr(i, 8) == "37777777" ? 11 : 3); i < end; ++i)
+    code = (8 * code + spelled[i] - '0') % 256;
+  return static_cast<char>(code);
+}
+constexpr char read_listed(std::string_view spelled, std::size_t& i) {
+  int code = 0;
+  if (spelled[i] == '\'') {
+    code = spelled[i + 1];
+    i += 3;
+  } else {
+    bool const negative = spelled[i] == '-';
+    for (i += negative; spelled[i] >= '0' && spelled[i] <= '9'; ++i) code = 10 * code + spelled[i] - '0';
+    if (negative) code = -code;
+  }
+  if (spelled[i] == ',') i += 2;
+  return static_cast<char>(code);
+}
+
+/// Appends the literal that a `text` at the beginning was made from. Returns how much of the spelling that was.
+template <std::size_t Capacity>
+constexpr std::size_t append_literal(std::string_view spelled, static_vector<char, Capacity>& name) {
+  std::size_t i = characters_at(spelled);
+  if (i == 0) return 0;
+  bool const listed = spelled[i] == '{';
+  name.push_back('"');
+  for (++i; spelled[i] != (listed ? '}' : '"');) {
+    char const c = listed ? read_listed(spelled, i) : read_quoted(spelled, i);
+    if (c == '"' || c == '\\') name.push_back('\\');
+    if (c != '\0') name.push_back(c);
+  }
+  name.push_back('"');
+  return i + 2;
+}
+
 template <std::size_t Capacity>
 constexpr static_vector<char, Capacity> tidy_name(std::string_view spelled) {
   static_vector<char, Capacity> name;
   while (!spelled.empty()) {
-    std::size_t const skipped = name.empty() || !continues_a_name(name.back()) ? superfluous_at(spelled) : 0;
+    bool const begins_a_name = name.empty() || !continues_a_name(name.back());
+    std::size_t skipped = begins_a_name ? superfluous_at(spelled) : 0;
+    if (skipped == 0 && begins_a_name) skipped = append_literal(spelled, name);
     bool const space_before_bracket = spelled.substr(0, 2) == " >";
     if (skipped == 0 && !space_before_bracket) {
       name.push_back(spelled[0]);
@@ -53,7 +107,7 @@ constexpr static_vector<char, Capacity> tidy_name(std::string_view spelled) {
   return name;
 }
 
-/// As the user writes it with `using namespace pp`: `Residual<LayerNorm, Attention<3>>`.
+/// As the user writes it with `using namespace pp`: `Residual<LayerNorm, Attention<3>>`, `Stash<"skip">`.
 template <class T>
 constexpr auto tidy_name_of = tidy_name<2 * spelled_name<T>().size()>(spelled_name<T>());
 

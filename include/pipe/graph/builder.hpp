@@ -32,6 +32,8 @@ class builder {
   constexpr bool ok() const { return fault_.ok(); }
   constexpr Observer const& observer() const { return observer_; }
   constexpr parameter_scope& scope() { return scope_; }
+  /// The top-level layer that comes next, or is being described.
+  constexpr int position() const { return position_; }
 
   /// Describes layer L here. At top level a layer that is not opened begins a new unit, a place where the model may be cut.
   /// An opened layer may have static functions `enter(builder&)` and `leave(builder&)`, called around each repetition of its
@@ -58,7 +60,7 @@ class builder {
       if constexpr (requires { L::describe(*this); })
         L::describe(*this);
       else
-        complain(fault_kind::not_a_layer, shape{}, shape{});
+        complain(is_input<L> ? fault_kind::input_is_not_first : fault_kind::not_a_layer, shape{}, shape{});
       --depth_;
       leaf_ = outer;
       if (depth_ == 0) end_unit();
@@ -93,6 +95,9 @@ class builder {
   constexpr void complain(fault_kind what, int leaf, shape expected, shape found) {
     complain_at(what, position_, leaf, expected, found);
   }
+  constexpr void complain_at(fault_kind what, int position, int leaf, shape expected, shape found) {
+    if (ok()) fault_ = model_fault{what, position, leaf, expected, found};
+  }
 
   /// True, or a fault: the current value must be real numbers, or token ids.
   constexpr bool needs_numbers() {
@@ -103,8 +108,10 @@ class builder {
     if (ok() && !current_.is_ids) complain(fault_kind::needs_token_ids, shape{}, current_.form);
     return ok();
   }
-  constexpr bool needs_positive(int n) {
-    if (ok() && n < 1) complain(fault_kind::size_not_positive, shape{}, shape(n));
+  constexpr bool needs_positive(int n) { return needs_positive(shape(n)); }
+  constexpr bool needs_positive(shape form) {
+    for (int i = 0; i < form.rank; ++i)
+      if (form.extent[i] < 1) complain(fault_kind::size_not_positive, shape{}, form);
     return ok();
   }
   constexpr bool needs_ratio(bool in_range, int numerator, int denominator) {
@@ -140,11 +147,10 @@ class builder {
     if (current_.at.where == space::value && !is_stashed(current_))
       return complain(fault_kind::value_is_thrown_away, shape{}, current_.form);
     if (sizes_.inputs == max_inputs) return complain(fault_kind::too_many_inputs, shape(max_inputs), shape{});
-    if (input.form.elements() < 1) return complain(fault_kind::size_not_positive, shape{}, input.form);
+    if (!needs_positive(input.form) || (input.is_ids && !needs_positive(input.vocabulary))) return;
     input.at.index = sizes_.inputs;
     if constexpr (keeps)
-      graph_.inputs[sizes_.inputs] =
-          input_record{input.form, input.is_ids, input.vocabulary, short(leaf_ < 0 ? 0 : leaf_)};
+      graph_.inputs[sizes_.inputs] = input_record{input.form, input.is_ids, input.vocabulary, short(leaf_)};
     ++sizes_.inputs;
     current_ = input;
   }
@@ -165,14 +171,14 @@ class builder {
     if constexpr (shares)
       for (named_parameters& p : tied_names_)
         if (p.name == name) {
-          p.ended = true;
+          ++p.ended;
           --open_names_;
         }
   }
   /// True, or a fault: exactly one layer before this one has that name.
   constexpr bool needs_named(std::string_view name) {
     named_parameters const& p = named(name);
-    if (ok() && !(p.times == 1 && p.ended)) complain(fault_kind::tied_to_nothing, shape{}, shape(p.times));
+    if (p.ended != 1 || p.times != 1) complain(fault_kind::tied_to_nothing, shape(1), shape(p.ended));
     return ok();
   }
   /// The first parameter of the layer with that name, shared.
@@ -294,6 +300,7 @@ class builder {
   }
   /// A loss ends the model: its output is its own gradient with respect to x. `smoothing` and `z` are cross_entropy's.
   constexpr void loss(op_kind kind, handle x, float smoothing = 0, float z = 0) {
+    if (depth_ > 0) return complain(fault_kind::loss_is_not_last, shape{}, shape{});
     push(kind, x, x.form, {operand{space::label, 0}}, {.epsilon = z, .amount = smoothing});
   }
 
@@ -327,11 +334,11 @@ class builder {
     short position = 0, leaf = 0;
     bool read = false;
   };
-  /// A name that some Tied asks for: how many layers have it, whether the last is complete, and its first parameter.
+  /// A name that some Tied asks for: how many layers have it, how many of these are complete, and the last one's first
+  /// parameter.
   struct named_parameters {
     std::string_view name{};
-    int times = 0, first = 0;
-    bool ended = false;
+    int times = 0, ended = 0, first = 0;
   };
   /// A parameter that may be shared, or is: its extents, the one it was first, and whether that is trained.
   struct extents {
@@ -343,9 +350,6 @@ class builder {
   constexpr void is_a(tensor_kind kind, operand p) {
     if constexpr (keeps)
       if (tensor_kind& now = graph_.parameters[p.index].kind; now != tensor_kind::table) now = kind;
-  }
-  constexpr void complain_at(fault_kind what, int position, int leaf, shape expected, shape found) {
-    if (ok()) fault_ = model_fault{what, position, leaf, expected, found};
   }
   constexpr bool is_stashed(handle h) const {
     for (named_value const& v : named_)
@@ -460,7 +464,7 @@ class builder {
   graph_size sizes_{};
   parameter_scope scope_{};
   short unit_ = -1;
-  int leaf_ = -1, depth_ = 0, position_ = 0, first_op_ = 0, tying_ = -1;
+  int leaf_ = 0, depth_ = 0, position_ = 0, first_op_ = 0, tying_ = -1;
   int open_names_ = 0, streams_ = 0;
   static_vector<named_value, std::size_t(leaf_count(Leaves{}))> named_;  // as many names as there are types, or fewer
   static_vector<named_parameters, std::size_t(tied_count)> tied_names_;

@@ -131,79 +131,96 @@ struct accepted<Wrong<What...>> {
 template <class Diagnosis>
 inline constexpr bool is_accepted = std::is_same_v<Diagnosis, nothing_wrong>;
 
-template <template <int...> class Word, shape S>
-struct spell {
-  template <class>
-  struct over;
-  template <std::size_t... I>
-  struct over<std::index_sequence<I...>> {
-    using type = Word<S.extent[I]...>;
-  };
-  using type = typename over<std::make_index_sequence<S.rank>>::type;
-};
+/// A word of a message as a value. What a function deduces is the type itself and not the alias by which it was found, which
+/// nvcc would spell instead.
+template <class T>
+using word = boost::hana::basic_type<T>;
 
-/// The type whose name is the message of fault `F`, in a model with leaf layer types `Leaves`.
+/// Expected or Found with the extents of S.
+template <template <int...> class Word, shape S>
+constexpr auto spell() {
+  return []<std::size_t... I>(std::index_sequence<I...>) {
+    return word<Word<S.extent[I]...>>{};
+  }(std::make_index_sequence<S.rank>{});
+}
+
+/// The I-th of some types, if there is one.
+template <int I, class... T>
+constexpr auto spell_leaf(layers<T...>) {
+  if constexpr (I >= 0 && I < int(sizeof...(T)))
+    return decltype(select_leaf<std::size_t(I)>(
+        std::declval<leaf_table<std::index_sequence_for<T...>, layers<T...>> const&>())){};
+  else
+    return word<void>{};
+}
+
+/// The type whose name is the message.
+template <template <class...> class Wrong, class... Words>
+constexpr std::type_identity<Wrong<Words...>> say(word<Words>...) {
+  return {};
+}
+
+/// The message of fault `F`, in a model with leaf layer types `Leaves`.
 template <model_fault F, class Leaves>
 constexpr auto diagnose() {
   if constexpr (F.ok()) {
     return std::type_identity<nothing_wrong>{};
   } else {
-    using at = Layer<F.layer>;
-    using type = leaf_at<F.leaf, Leaves>;
-    using expected = typename spell<Expected, F.expected>::type;
-    using found = typename spell<Found, F.found>::type;
+    constexpr word<Layer<F.layer>> at{};
+    constexpr auto type = spell_leaf<F.leaf>(Leaves{});
+    constexpr auto expected = spell<Expected, F.expected>();
+    constexpr auto found = spell<Found, F.found>();
     using enum fault_kind;
     if constexpr (F.what == first_item_is_not_an_input)
-      return std::type_identity<wrong::first_item_of_a_model_must_be_its_input<type>>{};
+      return say<wrong::first_item_of_a_model_must_be_its_input>(type);
     else if constexpr (F.what == input_is_not_first)
-      return std::type_identity<wrong::input_must_be_the_first_item_of_a_model<at, type>>{};
+      return say<wrong::input_must_be_the_first_item_of_a_model>(at, type);
     else if constexpr (F.what == loss_is_missing)
-      return std::type_identity<wrong::loss_is_missing_at_the_end_of_the_model<at, type>>{};
+      return say<wrong::loss_is_missing_at_the_end_of_the_model>(at, type);
     else if constexpr (F.what == loss_is_not_last)
-      return std::type_identity<wrong::loss_must_be_the_last_item_of_a_model<at, type>>{};
+      return say<wrong::loss_must_be_the_last_item_of_a_model>(at, type);
     else if constexpr (F.what == needs_real_numbers)
-      return std::type_identity<wrong::layer_needs_real_numbers_but_gets_token_ids<at, type, found>>{};
+      return say<wrong::layer_needs_real_numbers_but_gets_token_ids>(at, type, found);
     else if constexpr (F.what == needs_token_ids)
-      return std::type_identity<wrong::layer_needs_token_ids_but_gets_real_numbers<at, type, found>>{};
+      return say<wrong::layer_needs_token_ids_but_gets_real_numbers>(at, type, found);
     else if constexpr (F.what == residual_changes_the_shape)
-      return std::type_identity<wrong::residual_must_keep_the_shape<at, type, expected, found>>{};
+      return say<wrong::residual_must_keep_the_shape>(at, type, expected, found);
     else if constexpr (F.what == heads_do_not_divide)
-      return std::type_identity<wrong::heads_do_not_divide_the_width<at, type, found>>{};
+      return say<wrong::heads_do_not_divide_the_width>(at, type, found);
     else if constexpr (F.what == key_value_heads_do_not_divide)
-      return std::type_identity<wrong::key_value_heads_do_not_divide_the_heads<at, type, found>>{};
+      return say<wrong::key_value_heads_do_not_divide_the_heads>(at, type, found);
     else if constexpr (F.what == rotary_head_is_odd)
-      return std::type_identity<wrong::rotary_embedding_needs_an_even_head_size<at, type, found>>{};
+      return say<wrong::rotary_embedding_needs_an_even_head_size>(at, type, found);
     else if constexpr (F.what == gate_width_is_odd)
-      return std::type_identity<wrong::gate_needs_an_even_width<at, type, found>>{};
+      return say<wrong::gate_needs_an_even_width>(at, type, found);
     else if constexpr (F.what == size_not_positive)
-      return std::type_identity<wrong::size_must_be_positive<at, type, found>>{};
+      return say<wrong::size_must_be_positive>(at, type, found);
     else if constexpr (F.what == ratio_out_of_range)
-      return std::type_identity<wrong::ratio_is_out_of_range<at, type, found>>{};
+      return say<wrong::ratio_is_out_of_range>(at, type, found);
     else if constexpr (F.what == not_a_layer)
-      return std::type_identity<wrong::item_is_not_a_layer<at, type>>{};
+      return say<wrong::item_is_not_a_layer>(at, type);
     else if constexpr (F.what == pop_without_stash)
-      return std::type_identity<wrong::value_is_popped_but_never_stashed<at, type>>{};
+      return say<wrong::value_is_popped_but_never_stashed>(at, type);
     else if constexpr (F.what == popped_shape_differs)
-      return std::type_identity<
-          wrong::popped_value_must_have_the_shape_of_the_current_one<at, type, expected, found>>{};
+      return say<wrong::popped_value_must_have_the_shape_of_the_current_one>(at, type, expected, found);
     else if constexpr (F.what == stash_is_never_popped)
-      return std::type_identity<wrong::value_is_stashed_but_never_popped<at, type, found>>{};
+      return say<wrong::value_is_stashed_but_never_popped>(at, type, found);
     else if constexpr (F.what == value_is_thrown_away)
-      return std::type_identity<wrong::value_before_a_further_input_must_be_stashed<at, type, found>>{};
+      return say<wrong::value_before_a_further_input_must_be_stashed>(at, type, found);
     else if constexpr (F.what == too_many_inputs)
-      return std::type_identity<wrong::model_has_too_many_inputs<at, type, expected>>{};
+      return say<wrong::model_has_too_many_inputs>(at, type, expected);
     else if constexpr (F.what == tied_to_nothing)
-      return std::type_identity<wrong::tied_name_must_belong_to_exactly_one_layer_before<at, type, found>>{};
+      return say<wrong::tied_name_must_belong_to_exactly_one_layer_before>(at, type, expected, found);
     else if constexpr (F.what == tied_shape_differs)
-      return std::type_identity<wrong::tied_layer_needs_parameters_of_the_same_shape<at, type, expected, found>>{};
+      return say<wrong::tied_layer_needs_parameters_of_the_same_shape>(at, type, expected, found);
     else if constexpr (F.what == formula_is_incomplete)
-      return std::type_identity<wrong::formula_needs_forward_and_derivative<at, type>>{};
+      return say<wrong::formula_needs_forward_and_derivative>(at, type);
     else if constexpr (F.what == custom_is_incomplete)
-      return std::type_identity<wrong::custom_layer_needs_its_shapes_and_its_functions<at, type>>{};
+      return say<wrong::custom_layer_needs_its_shapes_and_its_functions>(at, type);
     else if constexpr (F.what == too_many_tied)
-      return std::type_identity<wrong::tied_layers_have_too_many_parameters<at, type, expected>>{};
+      return say<wrong::tied_layers_have_too_many_parameters>(at, type, expected);
     else
-      return std::type_identity<wrong::model_needs_at_least_one_layer<>>{};
+      return say<wrong::model_needs_at_least_one_layer>();
   }
 }
 

@@ -76,6 +76,10 @@ struct leaf_at_index<I, layers<L...>> {
 template <int I, class List>
 using leaf_at = typename leaf_at_index<I, List>::type;
 
+/// What is an input and no layer.
+template <class L>
+inline constexpr bool is_input = requires { L::input; };
+
 /// A layer that a user gave a name.
 template <class L>
 concept has_name = requires { L::name; };

@@ -147,8 +147,8 @@ struct op {
   int inner = 0;    // K of a contraction, H of an attention, V of a lookup
   int groups = 0;   // attention: heads of keys and values
   int keys = 0;     // attention: rows of keys and values, if they are another value; slice: the first column
-  bool flag =
-      false;  // attention: causal; norm: has a mean (LayerNorm, not RMSNorm); map: derivative is a function of y
+  // attention: causal; norm: has a mean (LayerNorm, not RMSNorm); map: derivative is a function of y
+  bool flag = false;
   float epsilon = 0;  // norm: added to the variance; cross_entropy: factor of the squared log of the denominator
   float amount = 0;   // cross_entropy: label smoothing; custom: FLOPs
   shape form{};       // custom: of one sample of x

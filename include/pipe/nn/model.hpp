@@ -19,6 +19,20 @@ struct lowered {
   model_fault fault;
 };
 
+/// The first and the last item of a list; void where there is none.
+template <class...>
+struct first_item {
+  using type = void;
+};
+template <class First, class... Rest>
+struct first_item<First, Rest...> {
+  using type = First;
+};
+template <class... Items>
+using first_of = typename first_item<Items...>::type;
+template <class... Items>
+using last_of = typename decltype((std::type_identity<void>{}, ..., std::type_identity<Items>{}))::type;
+
 /// Runs the descriptions of a model's items on a builder.
 template <class... Items>
 struct lowering {
@@ -27,23 +41,20 @@ struct lowering {
 
   template <class Builder>
   static constexpr void run(Builder& b) {
-    constexpr bool losses[] = {loss_layer<Items>..., false};
-    constexpr bool inputs[] = {input_item<Items> && !has_name<Items>..., false};
-    constexpr int leaf[] = {leaf_index<Items>(leaves{})..., -1};
-    for (int i = 1; i < count; ++i)
-      if (inputs[i]) return b.complain(fault_kind::input_is_not_first, leaf[i], shape{}, shape{});
-    for (int i = 0; i + 1 < count; ++i)
-      if (losses[i]) return b.complain(fault_kind::loss_is_not_last, leaf[i], shape{}, shape{});
-    if (!losses[count - 1]) return b.complain(fault_kind::loss_is_missing, leaf[count - 1], shape{}, shape{});
     int i = -1;
     (item<Items>(b, i++), ...);
+    if constexpr (!loss_layer<last_of<Items...>>)
+      b.complain_at(fault_kind::loss_is_missing, b.position() > 0 ? b.position() - 1 : 0,
+                    leaf_index<last_of<Items...>>(leaves{}), shape{}, shape{});
   }
 
   /// The item at place i, the first being at -1: layers are counted from 0.
   template <class Item, class Builder>
   static constexpr void item(Builder& b, int i) {
     if constexpr (loss_layer<Item>) {
-      if (b.ok() && b.open_units() == 0) b.complain(fault_kind::no_layers, 0, shape{}, shape{});
+      constexpr int leaf = leaf_index<Item>(leaves{});
+      if (i + 2 < count) return b.complain(fault_kind::loss_is_not_last, leaf, shape{}, shape{});
+      if (b.open_units() == 0) b.complain(fault_kind::no_layers, leaf, shape{}, shape{});
       b.template close<Item>();
     } else if (i >= 0) {
       b.template part<Item>(i);
@@ -51,31 +62,28 @@ struct lowering {
   }
 };
 
-template <class First, class... Rest>
+template <class... Items>
 constexpr lowered measure() {
-  using l = lowering<First, Rest...>;
-  if constexpr (!input_item<First>) {
+  using l = lowering<Items...>;
+  using first = first_of<Items...>;
+  if constexpr (!input_item<first>) {
     return lowered{graph_size{}, model_fault{fault_kind::first_item_is_not_an_input, 0, 0, shape{}, shape{}}};
   } else {
-    builder<typename l::leaves> b(First::input);
+    builder<typename l::leaves> b(first::input);
     l::run(b);
     return lowered{b.sizes(), b.fault()};
   }
 }
 
-template <graph_size Size, class First, class... Rest>
+template <graph_size Size, class... Items>
 constexpr graph<Size> lower() {
-  using l = lowering<First, Rest...>;
-  builder<typename l::leaves, Size> b(First::input);
+  using l = lowering<Items...>;
+  builder<typename l::leaves, Size> b(first_of<Items...>::input);
   l::run(b);
   return b.finish();
 }
 
-/// The last item of a list.
-template <class... Items>
-using last_of = typename decltype((std::type_identity<Items>{}, ...))::type;
-
-template <class First, class...>
+template <class First>
 constexpr bool begins_with_ids() {
   if constexpr (input_item<First>) return First::input.is_ids;
   return false;
@@ -105,7 +113,7 @@ struct Model {
     using loss = std::conditional_t<labels_are_ids, CrossEntropy, MSE>;
     if constexpr (valid)
       return lower<measured.size, Items...>();
-    else if constexpr (begins_with_ids<Items...>())
+    else if constexpr (begins_with_ids<first_of<Items...>>())
       return lower<measure<Tokens<1, 1>, Embedding<1>, loss>().size, Tokens<1, 1>, Embedding<1>, loss>();
     else
       return lower<measure<Input<1>, Linear<1>, loss>().size, Input<1>, Linear<1>, loss>();

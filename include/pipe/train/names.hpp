@@ -33,10 +33,10 @@ struct name_observer {
   }
 };
 
-template <class First, class... Rest>
-std::vector<parameter_name> names_of(Model<First, Rest...> const*) {
-  using l = lowering<First, Rest...>;
-  builder<typename l::leaves, graph_size{}, name_observer> b(First::input);
+template <class... Items>
+std::vector<parameter_name> names_of(Model<Items...> const*) {
+  using l = lowering<Items...>;
+  builder<typename l::leaves, graph_size{}, name_observer> b(first_of<Items...>::input);
   l::run(b);
   std::vector<parameter_name> names = b.observer().found;
   names.resize(std::size_t(b.sizes().parameters));
@@ -46,7 +46,10 @@ std::vector<parameter_name> names_of(Model<First, Rest...> const*) {
 /// The names of M's parameters, in the order of its graph.
 template <class M>
 std::vector<parameter_name> const& parameter_names() {
-  static std::vector<parameter_name> const names = names_of(static_cast<M const*>(nullptr));
+  static std::vector<parameter_name> const names = [] {
+    if constexpr (M::valid) return names_of(static_cast<M const*>(nullptr));
+    return std::vector<parameter_name>{};
+  }();
   return names;
 }
 
