@@ -47,7 +47,7 @@ struct wrapped_machine {
   laws::sample_batch<tiny::Regression> data{1};
 
   explicit wrapped_machine(std::chrono::milliseconds deadline)
-      : m(compiled::description(), {kernels.items, real.sum_of_squares, real.transpose, &descend, nullptr},
+      : m(compiled::description(), {kernels.items, real.sum_of_squares, real.add, real.transpose, &descend, nullptr},
           {.waiting = {.deadline = deadline}}) {
     for (int c = 0; c < compiled::stages; ++c) {
       chunk_description const& chunk = compiled::memory.chunks[c];
@@ -69,16 +69,17 @@ struct wrapped_machine {
   step_result train() {
     job j;
     j.what = job::kind::train;
-    j.input = data.inputs.data();
+    j.input[0] = data.inputs.data();
+    j.samples = tiny::Regression::samples;
     j.label = data.labels.data();
-    j.loss_terms = double(data.labels.size());
+    j.loss_terms = j.gradient_terms = double(data.labels.size());
     j.learning_rate = 0.1;
     return m.run(j);
   }
 };
 
 /// The first group that stage s runs in a program.
-int group_of(int s, program p) { return compiled::memory.chunks[s].programs[int(p)].launches[0].group; }
+int group_of(int s, program p) { return compiled::memory.chunks[s].set_for(0).programs[int(p)].launches[0].group; }
 
 void in_trouble(trouble t, int group, int after = 0) {
   how = t;

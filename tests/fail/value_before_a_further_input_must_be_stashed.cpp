@@ -1,0 +1,16 @@
+// error: wrong::value_before_a_further_input_must_be_stashed<.*Layer<1>.*Named<.*text<4.*Input<4>.*Found<4>
+// SPDX-License-Identifier: BSL-1.0
+//
+// A further input takes the place of the current value.
+#include <pipe/pipe.hpp>
+
+using namespace pp;
+
+#ifdef PIPE_EXPECT_OK
+struct Net : Model<Input<3>, Linear<4>, Stash<"left">, Named<"two", Input<4>>, Pop<"left">, Linear<2>, MSE> {};
+#else
+struct Net : Model<Input<3>, Linear<4>, Named<"two", Input<4>>, Linear<2>, MSE> {};
+#endif
+
+using Trainer = Pipeline<Net, Stages<2>, MicroBatches<2>, PortableHost, AdamW>;
+#include "program.hpp"
