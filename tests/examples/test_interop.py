@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""Weights that the interop example writes and reads; both ways through PyTorch where a Python has it.
+
+test_interop.py PROGRAM: PyTorch is looked for in $PIPE_PYTHON, in build/python, and in the Python that runs this.
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+PROGRAM = Path(sys.argv[1]).resolve()
+ROOT = Path(__file__).resolve().parents[2]
+CHECK = ROOT / "examples/interop/check.py"
+NAMES = ["tokens.weight", "1.weight",
+         *(f"2.{block}.{name}" for block in (0, 1) for name in
+           ("0.0.weight", "0.0.bias", "0.1.in_proj_weight", "0.1.in_proj_bias", "0.1.out_proj.weight", "0.1.out_proj.bias",
+            "1.0.weight", "1.0.bias", "1.1.weight", "1.1.bias", "1.3.weight", "1.3.bias")),
+         "3.weight", "3.bias"]
+
+
+def python_with_torch():
+    for python in (os.environ.get("PIPE_PYTHON"), ROOT / "build/python/bin/python", sys.executable):
+        try:
+            if python and subprocess.run([python, "-c", "import torch"], stderr=subprocess.DEVNULL).returncode == 0:
+                return python
+        except OSError:
+            pass
+    return None
+
+
+TORCH = python_with_torch()
+
+
+class Interop(unittest.TestCase):
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.folder = Path(self.temporary.name) / "nets"
+
+    def tearDown(self):
+        self.temporary.cleanup()
+
+    def run_it(self, *command):
+        result = subprocess.run([*command, "--folder", self.folder], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                encoding="utf-8")
+        return result.returncode, result.stdout, result.stderr
+
+    def agree(self, output):
+        differences = [float(x) for x in re.findall(r"^checked \w+: outputs of 64 samples differ by (\S+) of", output, re.M)]
+        self.assertEqual(2, len(differences), output)
+        self.assertLessEqual(max(differences), 1e-5)
+        return differences
+
+    def test_what_is_written_is_read_again_bit_for_bit(self):
+        code, output, errors = self.run_it(PROGRAM)
+        self.assertEqual((0, ""), (code, errors))
+        self.assertEqual([0, 0], self.agree(output))
+        for first, last in re.findall(r"loss (\S+) -> (\S+) in", output):
+            self.assertLess(float(last), 0.5 * float(first))
+        data = (self.folder / "gpt.safetensors").read_bytes()
+        header = json.loads(data[8:8 + int.from_bytes(data[:8], "little")])
+        self.assertEqual({"format": "pt"}, header.pop("__metadata__"))
+        self.assertEqual(NAMES, list(header))
+        self.assertEqual([48, 24], header["2.1.1.1.weight"]["shape"])
+
+    def test_other_weights_give_other_outputs(self):
+        self.run_it(PROGRAM, "make")
+        path = self.folder / "mlp.safetensors"
+        data = bytearray(path.read_bytes())
+        data[-2:] = b"\0\x41"  # the last bias: 8 and something
+        path.write_bytes(data)
+        code, output, _ = self.run_it(PROGRAM, "check")
+        self.assertEqual(1, code)
+        self.assertRegex(output, r"(?m)^checked mlp: .*: too much$")
+        self.assertRegex(output, r"(?m)^checked gpt: .* of the largest$")
+
+    def test_bad_input_is_one_sentence(self):
+        def refused(says, *arguments):
+            code, _, errors = self.run_it(PROGRAM, *arguments)
+            self.assertIn(code, (1, 2))
+            self.assertRegex(errors, rf"\Ainterop: [^\n]*{says}[^\n]*\n\Z")
+
+        refused("cannot read .*nets/mlp.safetensors': No such file", "check")
+        refused("sideways", "sideways")
+        self.run_it(PROGRAM, "make")
+        (self.folder / "mlp_run.safetensors").write_bytes((self.folder / "gpt_run.safetensors").read_bytes())
+        refused("mlp_run.safetensors': expected a tensor 'inputs' of 256 F32", "check")
+
+    @unittest.skipUnless(TORCH, "no Python with torch: set PIPE_PYTHON to one, or run cmake/python.sh")
+    def test_pytorch_and_back(self):
+        self.run_it(PROGRAM, "make")
+        ours = (self.folder / "gpt.safetensors").read_bytes()
+        code, output, errors = self.run_it(TORCH, CHECK)
+        self.assertEqual((0, ""), (code, errors))
+        self.agree(output)
+        self.assertNotEqual(ours, (self.folder / "gpt.safetensors").read_bytes())
+        code, output, errors = self.run_it(PROGRAM, "check")
+        self.assertEqual((0, ""), (code, errors))
+        self.assertGreater(max(self.agree(output)), 0)  # another's numbers
+
+    @unittest.skipUnless(TORCH, "no Python with torch: set PIPE_PYTHON to one, or run cmake/python.sh")
+    def test_pytorch_tells_a_difference(self):
+        self.run_it(PROGRAM, "make")
+        path = self.folder / "gpt.safetensors"
+        data = bytearray(path.read_bytes())
+        data[-2:] = b"\0\x41"
+        path.write_bytes(data)
+        code, output, _ = self.run_it(TORCH, CHECK, "check")
+        self.assertEqual(1, code)
+        self.assertRegex(output, r"(?m)^checked gpt: .*: too much$")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
