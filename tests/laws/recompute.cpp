@@ -56,7 +56,8 @@ void only_real_samples_count() {
     auto const found = many.step(data.view(Samples));
     CHECK(found.loss == Approx(expected.loss).epsilon(1e-6));
     CHECK(found.gradient_norm == Approx(expected.gradient_norm).epsilon(1e-5));
-    auto const x = laws::snapshot(alone), y = laws::snapshot(many);
+    auto const x = laws::snapshot(alone);
+    auto const y = laws::snapshot(many);
     double far = 0, size = 0;
     for (std::size_t i = 0; i < x.values.size(); ++i) {
       far = std::max(far, std::fabs(double(x.gradients[i]) - double(y.gradients[i])));

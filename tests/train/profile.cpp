@@ -73,7 +73,7 @@ static_assert(Again::compiled::problem.cost(0).backward_input + Again::compiled:
 template <class Trainer>
 std::vector<bool> layers_with_launches(bool forward) {
   using passes = typename Trainer::compiled::passes;
-  std::vector<bool> found(std::size_t(passes::units));
+  std::vector<bool> found = std::vector<bool>(std::size_t(passes::units));
   for (int list = forward ? 0 : 1; list < (forward ? 1 : 3); ++list)
     for (int i = 0; i < passes::segment_count(list); ++i)
       found[std::size_t(passes::ops(list)[passes::segment_at(list, i).begin].unit)] = true;

@@ -7,6 +7,7 @@
 #include <concepts>
 
 #include <pipe/base/config.hpp>
+#include <pipe/graph/builder.hpp>
 #include <pipe/nn/activation.hpp>
 
 namespace pp {

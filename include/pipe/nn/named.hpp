@@ -50,13 +50,9 @@ struct Pop {
   }
 };
 
-/// Gives a layer a name: in weight files, and for Tied. Around an input item it is a further input, which enters here: the
-/// value before it must have been stashed.
-///
-///     Named<"tokens", Embedding<384>>        Named<"target", Tokens<256, 64>>
+/// A layer with a name, and a further input with one: see Named.
 template <text Name, class L>
-struct Named {
-  static constexpr text name = Name;
+struct layer_with_name {
   using layer = L;
   using parts = layers<L>;
   static constexpr int times = 1;
@@ -70,15 +66,22 @@ struct Named {
     b.end_name(Name.view());
   }
 };
-
-template <text Name, input_item I>
-struct Named<Name, I> {
-  static constexpr text name = Name;
+template <text Name, class I>
+struct input_with_name {
   static constexpr handle input = I::input;
   template <class Builder>
   static constexpr void describe(Builder& b) {
     b.further_input(input);
   }
+};
+
+/// Gives a layer a name: in weight files, and for Tied. Around an input item it is a further input, which enters here: the
+/// value before it must have been stashed.
+///
+///     Named<"tokens", Embedding<384>>        Named<"target", Tokens<256, 64>>
+template <text Name, class L>
+struct Named : std::conditional_t<input_item<L>, input_with_name<Name, L>, layer_with_name<Name, L>> {
+  static constexpr text name = Name;
 };
 
 /// The layer that was given this name, once more and with the same weights. An Embedding that gets numbers instead of ids
