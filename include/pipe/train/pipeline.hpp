@@ -306,7 +306,7 @@ class Pipeline {
     auto const values = [&] {
       if constexpr (I == 0)
         return b.inputs;
-      else if constexpr (in.is_ids)
+      else if constexpr (M::graph.inputs[I].is_ids)
         return b.named_ids[I];
       else
         return b.named_numbers[I];
