@@ -10,6 +10,7 @@
 #include <pipe/graph/diagnostics.hpp>
 #include <pipe/graph/graph.hpp>
 #include <pipe/graph/handle.hpp>
+#include <pipe/graph/layer_option.hpp>
 #include <pipe/graph/layers.hpp>
 
 namespace pp {
@@ -40,31 +41,14 @@ class builder {
   /// parts; what they change in scope() holds for these parts only.
   template <class L>
   constexpr void layer() {
-    if constexpr (opened<L>) {
-      if (L::times < 1) complain(fault_kind::size_not_positive, leaf_index<L>(Leaves{}), shape{}, shape(L::times));
-      parameter_scope const outer = scope_;
-      for (int i = 0; i < L::times && ok(); ++i) {
-        if constexpr (L::times > 1) observer_.part(i);
-        if constexpr (requires { L::enter(*this); }) L::enter(*this);
-        all(typename L::parts{}, L::times > 1 || has_name<L>);
-        if constexpr (requires { L::leave(*this); }) L::leave(*this);
-        if constexpr (L::times > 1) observer_.end_part();
-        scope_ = outer;
-      }
-    } else {
-      if (!ok()) return;
-      if (depth_ == 0) begin_unit(leaf_index<L>(Leaves{}));
-      int const outer = leaf_;
-      leaf_ = leaf_index<L>(Leaves{});
-      ++depth_;
-      if constexpr (requires { L::describe(*this); })
-        L::describe(*this);
-      else
-        complain(is_input<L> ? fault_kind::input_is_not_first : fault_kind::not_a_layer, shape{}, shape{});
-      --depth_;
-      leaf_ = outer;
-      if (depth_ == 0) end_unit();
-    }
+    if (!ok()) return;
+    int const outer = leaf_;
+    leaf_ = leaf_index<L>(Leaves{});
+    if constexpr (opened<L>)
+      layers_in<L>();
+    else
+      closed_layer<L>();
+    leaf_ = outer;
   }
   /// The parts of a layer. `alone_is_whole`: a single part is the whole layer, and has no number of its own.
   template <class... L>
@@ -87,7 +71,10 @@ class builder {
     for (named_value const& v : named_)
       if (!v.read) return complain_at(fault_kind::stash_is_never_popped, v.position, v.leaf, shape{}, v.value.form);
     leaf_ = leaf_index<L>(Leaves{});
-    L::describe(*this);
+    if constexpr (refuses_an_option<L>)
+      complain_of(refused_by<L>());
+    else
+      L::describe(*this);
   }
 
   /// Records the first fault, at the present layer.
@@ -97,6 +84,11 @@ class builder {
   }
   constexpr void complain_at(fault_kind what, int position, int leaf, shape expected, shape found) {
     if (ok()) fault_ = model_fault{what, position, leaf, expected, found};
+  }
+
+  /// A function that the layer's own type should have has not been found.
+  constexpr void complain_of_missing(fault_kind what, function missing) {
+    if (ok()) fault_ = model_fault{what, position_, leaf_, shape{}, shape{}, -1, missing};
   }
 
   /// True, or a fault: the current value must be real numbers, or token ids.
@@ -316,6 +308,41 @@ class builder {
   }
 
  private:
+  template <class L>
+  constexpr void layers_in() {
+    if (L::times < 1) complain(fault_kind::size_not_positive, shape{}, shape(L::times));
+    if constexpr (refuses_an_option<L>) complain_of(refused_by<L>());
+    parameter_scope const outer = scope_;
+    for (int i = 0; i < L::times && ok(); ++i) {
+      if constexpr (L::times > 1) observer_.part(i);
+      if constexpr (requires { L::enter(*this); }) L::enter(*this);
+      all(typename L::parts{}, L::times > 1 || has_name<L>);
+      if constexpr (requires { L::leave(*this); }) L::leave(*this);
+      if constexpr (L::times > 1) observer_.end_part();
+      scope_ = outer;
+    }
+  }
+  template <class L>
+  constexpr void closed_layer() {
+    if (depth_ == 0) begin_unit(leaf_);
+    ++depth_;
+    if constexpr (refuses_an_option<L>)
+      complain_of(refused_by<L>());
+    else if constexpr (requires { L::describe(*this); })
+      L::describe(*this);
+    else
+      complain(is_input<L> ? fault_kind::input_is_not_first : fault_kind::not_a_layer, shape{}, shape{});
+    --depth_;
+    if (depth_ == 0) end_unit();
+  }
+  /// The layer being described cannot have one of its options.
+  constexpr void complain_of(refused_option const& refused) {
+    fault_kind const what = refused.unknown ? fault_kind::option_not_taken
+                            : refused.twice ? fault_kind::option_twice
+                                            : fault_kind::ratio_out_of_range;
+    shape const number(refused.number.numerator, refused.number.denominator);
+    if (ok()) fault_ = model_fault{what, position_, leaf_, shape{}, number, refused.at};
+  }
   template <class... L>
   constexpr void list_tied_names(layers<L...>) {
     auto const take = [&]<class T>(std::type_identity<T>) {

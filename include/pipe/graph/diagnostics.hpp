@@ -40,8 +40,28 @@ enum class fault_kind : unsigned char {
   tied_to_nothing,
   tied_shape_differs,
   too_many_tied,
+  name_twice,
+  size_too_large,
+  extents_of_input,
+  option_not_taken,
+  option_twice,
   formula_is_incomplete,
+  loss_is_incomplete,
   custom_is_incomplete,
+  too_many_custom_parameters,
+};
+
+/// A function that a type of a user's own has to bring.
+enum class function : unsigned char {
+  none,
+  forward,
+  derivative,
+  value,
+  slope,
+  result,
+  input_gradient,
+  parameter,
+  weight_gradient
 };
 
 /// The first thing wrong with a model, or nothing. `expected` and `found` are shapes or single numbers, as the kind says.
@@ -50,6 +70,8 @@ struct model_fault {
   int layer = 0;  // top-level position, from 0, in the opened list that `explain` prints and `Cut` means
   int leaf = -1;  // the layer type, as an index into the model's leaf types
   shape expected{}, found{};
+  int option = -1;  // which of the leaf's `options`
+  function missing = function::none;
   constexpr bool ok() const { return what == fault_kind::none; }
 };
 
@@ -60,6 +82,8 @@ template <int... Extents>
 struct Expected;
 template <int... Extents>
 struct Found;
+template <function What>
+struct Missing;
 
 namespace wrong {
 template <class... What>
@@ -109,9 +133,23 @@ struct tied_layer_needs_parameters_of_the_same_shape;
 template <class... What>
 struct tied_layers_have_too_many_parameters;
 template <class... What>
+struct name_is_given_twice;
+template <class... What>
+struct size_is_too_large;
+template <class... What>
+struct input_needs_one_to_four_extents;
+template <class... What>
+struct layer_does_not_take_this_option;
+template <class... What>
+struct layer_option_is_given_twice;
+template <class... What>
 struct formula_needs_forward_and_derivative;
 template <class... What>
+struct loss_needs_value_and_slope;
+template <class... What>
 struct custom_layer_needs_its_shapes_and_its_functions;
+template <class... What>
+struct custom_layer_has_too_many_parameters;
 }  // namespace wrong
 
 /// What a correct model is diagnosed with.
@@ -154,6 +192,15 @@ constexpr auto spell_leaf(layers<T...>) {
     return word<void>{};
 }
 
+/// The option of leaf type L that a fault is about; void if it is about none.
+template <int I, class L>
+constexpr auto spell_option(word<L>) {
+  if constexpr (I >= 0)
+    return spell_leaf<I>(typename L::options{});
+  else
+    return word<void>{};
+}
+
 /// The type whose name is the message.
 template <template <class...> class Wrong, class... Words>
 constexpr std::type_identity<Wrong<Words...>> say(word<Words>...) {
@@ -170,9 +217,11 @@ constexpr auto diagnose() {
     constexpr auto type = spell_leaf<F.leaf>(Leaves{});
     constexpr auto expected = spell<Expected, F.expected>();
     constexpr auto found = spell<Found, F.found>();
+    constexpr auto option = spell_option<F.option>(type);
+    constexpr word<Missing<F.missing>> missing{};
     using enum fault_kind;
     if constexpr (F.what == first_item_is_not_an_input)
-      return say<wrong::first_item_of_a_model_must_be_its_input>(type);
+      return say<wrong::first_item_of_a_model_must_be_its_input>(at, type);
     else if constexpr (F.what == input_is_not_first)
       return say<wrong::input_must_be_the_first_item_of_a_model>(at, type);
     else if constexpr (F.what == loss_is_missing)
@@ -195,8 +244,14 @@ constexpr auto diagnose() {
       return say<wrong::gate_needs_an_even_width>(at, type, found);
     else if constexpr (F.what == size_not_positive)
       return say<wrong::size_must_be_positive>(at, type, found);
+    else if constexpr (F.what == ratio_out_of_range && F.option >= 0)
+      return say<wrong::ratio_is_out_of_range>(at, option, found);
     else if constexpr (F.what == ratio_out_of_range)
       return say<wrong::ratio_is_out_of_range>(at, type, found);
+    else if constexpr (F.what == option_not_taken)
+      return say<wrong::layer_does_not_take_this_option>(at, type, option);
+    else if constexpr (F.what == option_twice)
+      return say<wrong::layer_option_is_given_twice>(at, type, option);
     else if constexpr (F.what == not_a_layer)
       return say<wrong::item_is_not_a_layer>(at, type);
     else if constexpr (F.what == pop_without_stash)
@@ -214,13 +269,23 @@ constexpr auto diagnose() {
     else if constexpr (F.what == tied_shape_differs)
       return say<wrong::tied_layer_needs_parameters_of_the_same_shape>(at, type, expected, found);
     else if constexpr (F.what == formula_is_incomplete)
-      return say<wrong::formula_needs_forward_and_derivative>(at, type);
+      return say<wrong::formula_needs_forward_and_derivative>(at, type, missing);
+    else if constexpr (F.what == loss_is_incomplete)
+      return say<wrong::loss_needs_value_and_slope>(at, type, missing);
     else if constexpr (F.what == custom_is_incomplete)
-      return say<wrong::custom_layer_needs_its_shapes_and_its_functions>(at, type);
+      return say<wrong::custom_layer_needs_its_shapes_and_its_functions>(at, type, missing);
+    else if constexpr (F.what == too_many_custom_parameters)
+      return say<wrong::custom_layer_has_too_many_parameters>(at, type, expected, found);
+    else if constexpr (F.what == name_twice)
+      return say<wrong::name_is_given_twice>(at, type);
+    else if constexpr (F.what == size_too_large)
+      return say<wrong::size_is_too_large>(at, type, found);
+    else if constexpr (F.what == extents_of_input)
+      return say<wrong::input_needs_one_to_four_extents>(at, type);
     else if constexpr (F.what == too_many_tied)
       return say<wrong::tied_layers_have_too_many_parameters>(at, type, expected);
     else
-      return say<wrong::model_needs_at_least_one_layer>();
+      return say<wrong::model_needs_at_least_one_layer>(at, type);
   }
 }
 

@@ -4,7 +4,6 @@
 // carried from stage to stage beside the main one, so it works under every cut and every schedule.
 #pragma once
 
-#include <concepts>
 #include <type_traits>
 
 #include <pipe/base/text.hpp>
@@ -25,14 +24,17 @@ struct Stash {
 };
 
 /// How a popped value joins the current one: along the last extent, the current value first. Without it they are added.
-struct Concat {};
+struct Concat {
+  static constexpr auto option = option_kind::join;
+};
 
 /// Adds a stashed value of the same shape, or concatenates it.
 ///
 /// shape:  (..., C) and stashed (..., C) -> (..., C); Concat: (..., C) and (..., S) -> (..., C + S)
 template <text Key, class... How>
-  requires((std::same_as<How, Concat> && ...) && sizeof...(How) <= 1)
 struct Pop {
+  using options = layers<How...>;
+  static constexpr unsigned takes = option_kinds(option_kind::join);
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (!b.needs_numbers()) return;
