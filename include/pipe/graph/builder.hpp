@@ -7,17 +7,18 @@
 #include <string_view>
 
 #include <pipe/base/static_vector.hpp>
+#include <pipe/graph/complaints.hpp>
 #include <pipe/graph/diagnostics.hpp>
 #include <pipe/graph/graph.hpp>
 #include <pipe/graph/handle.hpp>
-#include <pipe/graph/layer_option.hpp>
 #include <pipe/graph/layers.hpp>
+#include <pipe/graph/naming.hpp>
 
 namespace pp {
 
 /// Runs layer descriptions. With no room it only counts and checks; with exactly the counted room it keeps what they add.
 template <class Leaves, graph_size Room = graph_size{}, class Observer = no_observer>
-class builder {
+class builder : public complaints {
  public:
   static constexpr bool keeps = Room.units > 0;
   using leaves = Leaves;
@@ -30,11 +31,8 @@ class builder {
   /// What the next layer reads, and how a layer says what it made.
   constexpr handle current() const { return current_; }
   constexpr void set(handle h) { current_ = h; }
-  constexpr bool ok() const { return fault_.ok(); }
   constexpr Observer const& observer() const { return observer_; }
   constexpr parameter_scope& scope() { return scope_; }
-  /// The top-level layer that comes next, or is being described.
-  constexpr int position() const { return position_; }
 
   /// Describes layer L here. At top level a layer that is not opened begins a new unit, a place where the model may be cut.
   /// An opened layer may have static functions `enter(builder&)` and `leave(builder&)`, called around each repetition of its
@@ -53,9 +51,11 @@ class builder {
   /// The parts of a layer. `alone_is_whole`: a single part is the whole layer, and has no number of its own.
   template <class... L>
   constexpr void all(layers<L...>, bool alone_is_whole = false) {
+    std::size_t const outer = siblings_.enter();
     bool const numbered = !(alone_is_whole && sizeof...(L) == 1 && !(has_name<L> || ...));
     int i = 0;
     (part<L>(i++, numbered), ...);
+    siblings_.leave(outer);
   }
   template <class L>
   constexpr void part(int i, bool numbered = true) {
@@ -77,20 +77,6 @@ class builder {
       L::describe(*this);
   }
 
-  /// Records the first fault, at the present layer.
-  constexpr void complain(fault_kind what, shape expected, shape found) { complain(what, leaf_, expected, found); }
-  constexpr void complain(fault_kind what, int leaf, shape expected, shape found) {
-    complain_at(what, position_, leaf, expected, found);
-  }
-  constexpr void complain_at(fault_kind what, int position, int leaf, shape expected, shape found) {
-    if (ok()) fault_ = model_fault{what, position, leaf, expected, found};
-  }
-
-  /// A function that the layer's own type should have has not been found.
-  constexpr void complain_of_missing(fault_kind what, function missing) {
-    if (ok()) fault_ = model_fault{what, position_, leaf_, shape{}, shape{}, -1, missing};
-  }
-
   /// True, or a fault: the current value must be real numbers, or token ids.
   constexpr bool needs_numbers() {
     if (ok() && current_.is_ids) complain(fault_kind::needs_real_numbers, shape{}, current_.form);
@@ -98,16 +84,6 @@ class builder {
   }
   constexpr bool needs_ids() {
     if (ok() && !current_.is_ids) complain(fault_kind::needs_token_ids, shape{}, current_.form);
-    return ok();
-  }
-  constexpr bool needs_positive(int n) { return needs_positive(shape(n)); }
-  constexpr bool needs_positive(shape form) {
-    for (int i = 0; i < form.rank; ++i)
-      if (form.extent[i] < 1) complain(fault_kind::size_not_positive, shape{}, form);
-    return ok();
-  }
-  constexpr bool needs_ratio(bool in_range, int numerator, int denominator) {
-    if (ok() && !in_range) complain(fault_kind::ratio_out_of_range, shape{}, shape(numerator, denominator));
     return ok();
   }
 
@@ -133,13 +109,22 @@ class builder {
     complain(fault_kind::pop_without_stash, shape{}, shape{});
     return current_;
   }
+  /// The name of the latest input.
+  constexpr void name_input(std::string_view name) {
+    for (int i = 0; i + 1 < sizes_.inputs; ++i)
+      if (input_names_[i] == name) complain(fault_kind::name_twice, shape{}, shape{});
+    if (ok()) input_names_[sizes_.inputs - 1] = name;
+  }
   /// The next input of the model becomes the current value.
   constexpr void further_input(handle input) {
     if (!ok()) return;
     if (current_.at.where == space::value && !is_stashed(current_))
       return complain(fault_kind::value_is_thrown_away, shape{}, current_.form);
     if (sizes_.inputs == max_inputs) return complain(fault_kind::too_many_inputs, shape(max_inputs), shape{});
-    if (!needs_positive(input.form) || (input.is_ids && !needs_positive(input.vocabulary))) return;
+    if (input.form.rank == 0) return complain(fault_kind::extents_of_input, shape{}, shape{});
+    if (!needs_positive(input.form) || !needs_room(input.form, most_numbers) ||
+        (input.is_ids && !needs_positive(input.vocabulary)))
+      return;
     input.at.index = sizes_.inputs;
     if constexpr (keeps)
       graph_.inputs[sizes_.inputs] = input_record{input.form, input.is_ids, input.vocabulary, short(leaf_)};
@@ -151,6 +136,7 @@ class builder {
 
   constexpr void begin_name(std::string_view name) {
     observer_.name(name);
+    if (!siblings_.add(name)) return complain(fault_kind::name_twice, shape{}, shape{});
     if constexpr (shares)
       for (named_parameters& p : tied_names_)
         if (p.name == name) {
@@ -180,7 +166,7 @@ class builder {
   constexpr void again(std::string_view name) {
     int const outer = tying_;
     tying_ = named(name).first;
-    layer<L>();
+    all(layers<L>{}, true);
     tying_ = outer;
   }
 
@@ -189,11 +175,12 @@ class builder {
                               file_name const& file = file_name{}) {
     if constexpr (shares)
       if (tying_ >= 0) {
-        extents const of = shared(tying_);
+        shared_extents const of = shared(tying_);
         if (!(of.rows == rows && of.columns == columns))
           complain(fault_kind::tied_shape_differs, shape(of.rows, of.columns), shape(rows, columns));
         return ok() ? share(tying_++) : operand{};
       }
+    if (!needs_room(shape(rows, columns), most_parameters)) return operand{};
     if (file.name != nullptr) observer_.parameter(sizes_.parameters, file);
     pp::parameter p{};
     p.rows = rows;
@@ -233,7 +220,7 @@ class builder {
   }
   /// x[R, K] and table[N, K] -> x table', [R, N]
   constexpr handle matmul_transposed(handle x, operand table) {
-    extents const of = shared(table.index);
+    shared_extents const of = shared(table.index);
     if (of.columns != x.form.columns())
       complain(fault_kind::tied_shape_differs, shape(of.rows, of.columns), shape(of.rows, x.form.columns()));
     operand const turned{space::parameter_transposed, table.index};
@@ -296,7 +283,6 @@ class builder {
     push(kind, x, x.form, {operand{space::label, 0}}, {.epsilon = z, .amount = smoothing});
   }
 
-  constexpr model_fault const& fault() const { return fault_; }
   constexpr graph_size sizes() const { return sizes_; }
   constexpr int open_units() const { return sizes_.units; }
 
@@ -335,14 +321,6 @@ class builder {
     --depth_;
     if (depth_ == 0) end_unit();
   }
-  /// The layer being described cannot have one of its options.
-  constexpr void complain_of(refused_option const& refused) {
-    fault_kind const what = refused.unknown ? fault_kind::option_not_taken
-                            : refused.twice ? fault_kind::option_twice
-                                            : fault_kind::ratio_out_of_range;
-    shape const number(refused.number.numerator, refused.number.denominator);
-    if (ok()) fault_ = model_fault{what, position_, leaf_, shape{}, number, refused.at};
-  }
   template <class... L>
   constexpr void list_tied_names(layers<L...>) {
     auto const take = [&]<class T>(std::type_identity<T>) {
@@ -354,24 +332,6 @@ class builder {
     };
     (take(std::type_identity<L>{}), ...);
   }
-
-  struct named_value {
-    std::string_view name;
-    handle value;
-    short position = 0, leaf = 0;
-    bool read = false;
-  };
-  /// A name that some Tied asks for: how many layers have it, how many of these are complete, and the last one's first
-  /// parameter.
-  struct named_parameters {
-    std::string_view name{};
-    int times = 0, ended = 0, first = 0;
-  };
-  /// A parameter that may be shared, or is: its extents, the one it was first, and whether that is trained.
-  struct extents {
-    int parameter = 0, rows = 0, columns = 0, owner = 0;
-    bool trained = true;
-  };
 
   /// Parameter p serves as that; a table stays one whatever else it serves as.
   constexpr void is_a(tensor_kind kind, operand p) {
@@ -388,13 +348,13 @@ class builder {
     while (tied_names_[i].name != name) ++i;
     return tied_names_[i];
   }
-  constexpr extents shared(int parameter) const {
-    for (extents const& e : shared_)
+  constexpr shared_extents shared(int parameter) const {
+    for (shared_extents const& e : shared_)
       if (e.parameter == parameter) return e;
-    return extents{};
+    return shared_extents{};
   }
   constexpr operand share(int parameter) {
-    extents const of = shared(parameter);
+    shared_extents const of = shared(parameter);
     pp::parameter p{};
     p.rows = of.rows;
     p.columns = of.columns;
@@ -448,6 +408,7 @@ class builder {
   };
   /// An op on x and further operands. If the result has as many rows as x, they stand for the same positions.
   constexpr handle push(op_kind kind, handle x, shape form, further in, details const& with = details{}) {
+    if (!needs_room(form, most_numbers)) return x;
     operand const out = new_value(form.elements());
     if constexpr (keeps) {
       op o{};
@@ -487,15 +448,16 @@ class builder {
 
   handle current_;
   Observer observer_;
-  model_fault fault_{};
   graph_size sizes_{};
   parameter_scope scope_{};
   short unit_ = -1;
-  int leaf_ = 0, depth_ = 0, position_ = 0, first_op_ = 0, tying_ = -1;
+  int depth_ = 0, first_op_ = 0, tying_ = -1;
   int open_names_ = 0, streams_ = 0;
   static_vector<named_value, std::size_t(leaf_count(Leaves{}))> named_;  // as many names as there are types, or fewer
+  sibling_names<std::size_t(leaf_count(Leaves{}))> siblings_;
+  std::string_view input_names_[max_inputs]{};
   static_vector<named_parameters, std::size_t(tied_count)> tied_names_;
-  static_vector<extents, std::size_t(shares ? 512 : 0)> shared_;
+  static_vector<shared_extents, std::size_t(shares ? 512 : 0)> shared_;
   graph<Room> graph_{};
 };
 

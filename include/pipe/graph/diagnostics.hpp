@@ -51,11 +51,12 @@ enum class fault_kind : unsigned char {
   too_many_custom_parameters,
 };
 
-/// A function that a type of a user's own has to bring.
-enum class function : unsigned char {
+/// What a type of a user's own has to bring.
+enum class member : unsigned char {
   none,
   forward,
   derivative,
+  derivative_reads_output,
   value,
   slope,
   result,
@@ -71,18 +72,18 @@ struct model_fault {
   int leaf = -1;  // the layer type, as an index into the model's leaf types
   shape expected{}, found{};
   int option = -1;  // which of the leaf's `options`
-  function missing = function::none;
+  member missing = member::none;
   constexpr bool ok() const { return what == fault_kind::none; }
 };
 
-/// Words of the messages: `Layer<3>`, `Expected<128, 384>`, `Found<128, 100>`.
+/// Words of the messages: `Layer<3>`, `Expected<128, 384>`, `Found<128, 100>`, `Missing<member::derivative>`.
 template <int Position>
 struct Layer;
 template <int... Extents>
 struct Expected;
 template <int... Extents>
 struct Found;
-template <function What>
+template <member What>
 struct Missing;
 
 namespace wrong {

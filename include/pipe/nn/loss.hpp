@@ -12,11 +12,12 @@
 
 namespace pp {
 
-/// A layer that ends a model. `labels_are_ids`: one class number per row, otherwise numbers of the output's shape.
+/// A layer that ends a model. `labels_are_ids`: one class number per row, otherwise numbers of the output's shape. (A Model
+/// says that, too.)
 template <class L>
 concept loss_layer = requires {
   { L::labels_are_ids } -> std::convertible_to<bool>;
-};
+} && !requires { L::graph; };
 
 /// What the options of a cross entropy come to.
 struct cross_entropy_terms {
@@ -89,8 +90,13 @@ struct element_loss {
   static constexpr bool labels_are_ids = false;
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    static_assert(loss_formula<F>);
-    if (b.needs_numbers()) b.loss(op_kind::element_loss, b.current());
+    constexpr bool has_value = requires(float x) {
+      { F::value(x, x) } -> std::same_as<float>;
+    };
+    if constexpr (!loss_formula<F>)
+      b.complain_of_missing(fault_kind::loss_is_incomplete, has_value ? member::slope : member::value);
+    else if (b.needs_numbers())
+      b.loss(op_kind::element_loss, b.current());
   }
 };
 

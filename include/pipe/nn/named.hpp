@@ -74,6 +74,7 @@ struct input_with_name {
   template <class Builder>
   static constexpr void describe(Builder& b) {
     b.further_input(input);
+    b.name_input(Name.view());
   }
 };
 
