@@ -62,7 +62,15 @@ enum class member : unsigned char {
   result,
   input_gradient,
   parameter,
-  weight_gradient
+  weight_gradient,
+  name,
+  where,
+  chunks_per_rank,
+  splits_backward,
+  trains,
+  fill,
+  learning_rate,
+  states_and_prepare
 };
 
 /// The first thing wrong with a model, or nothing. `expected` and `found` are shapes or single numbers, as the kind says.
@@ -76,17 +84,20 @@ struct model_fault {
   constexpr bool ok() const { return what == fault_kind::none; }
 };
 
-/// Words of the messages: `Layer<3>`, `Expected<128, 384>`, `Found<128, 100>`, `Missing<member::derivative>`.
+namespace wrong {
+/// Words of the messages: `Layer<3>`, `Expected<128, 384>`, `Found<128, 100>`, `Called<'s', 'k', 'i', 'p'>`,
+/// `Missing<member::derivative>`.
 template <int Position>
 struct Layer;
 template <int... Extents>
 struct Expected;
 template <int... Extents>
 struct Found;
+template <char... Letters>
+struct Called;
 template <member What>
 struct Missing;
 
-namespace wrong {
 template <class... What>
 struct first_item_of_a_model_must_be_its_input;
 template <class... What>
@@ -183,6 +194,26 @@ constexpr auto spell() {
   }(std::make_index_sequence<S.rank>{});
 }
 
+/// A name, letter by letter: the one spelling of it that is readable in every compiler.
+template <text Letters>
+constexpr auto spell_text() {
+  return []<std::size_t... I>(std::index_sequence<I...>) {
+    return word<wrong::Called<Letters.characters[I]...>>{};
+  }(std::make_index_sequence<Letters.view().size()>{});
+}
+/// The name that is in layer type L, where there is one.
+template <class L>
+constexpr auto spell_name(word<L>) {
+  if constexpr (requires { L::key; })
+    return spell_text<L::key>();
+  else if constexpr (requires { L::tied_name; })
+    return spell_text<L::tied_name>();
+  else if constexpr (requires { L::name.characters; })
+    return spell_text<L::name>();
+  else
+    return word<wrong::Called<>>{};
+}
+
 /// The I-th of some types, if there is one.
 template <int I, class... T>
 constexpr auto spell_leaf(layers<T...>) {
@@ -208,18 +239,25 @@ constexpr std::type_identity<Wrong<Words...>> say(word<Words>...) {
   return {};
 }
 
+/// The same of types that may have been found by an alias.
+template <template <class...> class Wrong, class... Words>
+constexpr auto message() {
+  return say<Wrong>(word<Words>{}...);
+}
+
 /// The message of fault `F`, in a model with leaf layer types `Leaves`.
 template <model_fault F, class Leaves>
 constexpr auto diagnose() {
   if constexpr (F.ok()) {
     return std::type_identity<nothing_wrong>{};
   } else {
-    constexpr word<Layer<F.layer>> at{};
+    constexpr word<wrong::Layer<F.layer>> at{};
     constexpr auto type = spell_leaf<F.leaf>(Leaves{});
-    constexpr auto expected = spell<Expected, F.expected>();
-    constexpr auto found = spell<Found, F.found>();
+    constexpr auto expected = spell<wrong::Expected, F.expected>();
+    constexpr auto found = spell<wrong::Found, F.found>();
+    constexpr auto name = spell_name(type);
     constexpr auto option = spell_option<F.option>(type);
-    constexpr word<Missing<F.missing>> missing{};
+    constexpr word<wrong::Missing<F.missing>> missing{};
     using enum fault_kind;
     if constexpr (F.what == first_item_is_not_an_input)
       return say<wrong::first_item_of_a_model_must_be_its_input>(at, type);
@@ -256,17 +294,17 @@ constexpr auto diagnose() {
     else if constexpr (F.what == not_a_layer)
       return say<wrong::item_is_not_a_layer>(at, type);
     else if constexpr (F.what == pop_without_stash)
-      return say<wrong::value_is_popped_but_never_stashed>(at, type);
+      return say<wrong::value_is_popped_but_never_stashed>(at, type, name);
     else if constexpr (F.what == popped_shape_differs)
-      return say<wrong::popped_value_must_have_the_shape_of_the_current_one>(at, type, expected, found);
+      return say<wrong::popped_value_must_have_the_shape_of_the_current_one>(at, type, name, expected, found);
     else if constexpr (F.what == stash_is_never_popped)
-      return say<wrong::value_is_stashed_but_never_popped>(at, type, found);
+      return say<wrong::value_is_stashed_but_never_popped>(at, type, name, found);
     else if constexpr (F.what == value_is_thrown_away)
       return say<wrong::value_before_a_further_input_must_be_stashed>(at, type, found);
     else if constexpr (F.what == too_many_inputs)
       return say<wrong::model_has_too_many_inputs>(at, type, expected);
     else if constexpr (F.what == tied_to_nothing)
-      return say<wrong::tied_name_must_belong_to_exactly_one_layer_before>(at, type, expected, found);
+      return say<wrong::tied_name_must_belong_to_exactly_one_layer_before>(at, type, name, expected, found);
     else if constexpr (F.what == tied_shape_differs)
       return say<wrong::tied_layer_needs_parameters_of_the_same_shape>(at, type, expected, found);
     else if constexpr (F.what == formula_is_incomplete)
@@ -278,7 +316,7 @@ constexpr auto diagnose() {
     else if constexpr (F.what == too_many_custom_parameters)
       return say<wrong::custom_layer_has_too_many_parameters>(at, type, expected, found);
     else if constexpr (F.what == name_twice)
-      return say<wrong::name_is_given_twice>(at, type);
+      return say<wrong::name_is_given_twice>(at, type, name);
     else if constexpr (F.what == size_too_large)
       return say<wrong::size_is_too_large>(at, type, found);
     else if constexpr (F.what == extents_of_input)

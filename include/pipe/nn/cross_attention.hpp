@@ -15,6 +15,7 @@ namespace pp {
 /// law:    trailing positions of the stashed sequence whose token id is -1 are seen by nobody
 template <int Heads, text Memory, class... Options>
 struct CrossAttention {
+  static constexpr text key = Memory;
   using options = layers<Options...>;
   static constexpr unsigned takes =
       option_kinds(option_kind::bias, option_kind::key_value_heads, option_kind::initial, option_kind::output_initial);

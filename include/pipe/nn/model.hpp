@@ -111,12 +111,23 @@ struct Model {
   static_assert(accepted<diagnosis>::value);
   static constexpr bool labels_are_ids = ends_in_ids<last_of<Items...>>();
 
+  using loss = last_of<Items...>;
+
   /// After a mistake has been reported, the smallest model with the same kinds of input and label stands in, so that nothing
   /// else is.
-  using loss = std::conditional_t<labels_are_ids, CrossEntropy, MSE>;
-  using described = std::conditional_t<valid, items, stand_in<begins_with_ids<first_of<Items...>>(), loss>>;
+  using described = std::conditional_t<
+      valid, items,
+      stand_in<begins_with_ids<first_of<Items...>>(), std::conditional_t<labels_are_ids, CrossEntropy, MSE>>>;
   using leaves = typename described::leaves;
   static constexpr auto graph = described::lower();
+};
+
+/// What a Pipeline takes for a model.
+template <class M>
+concept model_type = requires {
+  typename M::leaves;
+  M::graph;
+  M::valid;
 };
 
 }  // namespace pp

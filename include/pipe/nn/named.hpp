@@ -17,6 +17,7 @@ namespace pp {
 /// Stash of the same name replaces the first, which must have been read.
 template <text Key>
 struct Stash {
+  static constexpr text key = Key;
   template <class Builder>
   static constexpr void describe(Builder& b) {
     b.stash(Key.view());
@@ -33,6 +34,7 @@ struct Concat {
 /// shape:  (..., C) and stashed (..., C) -> (..., C); Concat: (..., C) and (..., S) -> (..., C + S)
 template <text Key, class... How>
 struct Pop {
+  static constexpr text key = Key;
   using options = layers<How...>;
   static constexpr unsigned takes = option_kinds(option_kind::join);
   template <class Builder>

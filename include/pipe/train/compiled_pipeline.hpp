@@ -418,22 +418,34 @@ struct compiled_pipeline {
     if constexpr (proof.ok())
       return std::type_identity<nothing_wrong>{};
     else
-      return std::type_identity<
-          wrong::schedule_is_not_valid<schedule, Because<proof.what>, OnRank<proof.rank>, AtPosition<proof.position>,
-                                       ForAction<proof.which.kind, proof.which.chunk, proof.which.micro_batch>>>{};
+      return message<wrong::schedule_is_not_valid, schedule, wrong::Because<proof.what>, wrong::OnRank<proof.rank>,
+                     wrong::AtPosition<proof.position>,
+                     wrong::ForAction<proof.which.kind, proof.which.chunk, proof.which.micro_batch>>();
   }
+  /// The first rank that needs more than the limit, or -1.
+  static constexpr long limit = option<option_family::memory_limit>::value;
+  static constexpr int over = [] {
+    for (int r = 0; r < ranks; ++r)
+      if (limit > 0 && memory.rank[r].bytes > limit) return r;
+    return -1;
+  }();
   static constexpr auto diagnose_memory() {
-    constexpr long limit = option<option_family::memory_limit>::value;
-    constexpr int over = [] {
-      for (int r = 0; r < ranks; ++r)
-        if (limit > 0 && memory.rank[r].bytes > limit) return r;
-      return -1;
-    }();
-    if constexpr (over >= 0)
-      return std::type_identity<wrong::memory_limit_is_exceeded<OnRank<over>, LimitBytes<limit>,
-                                                                NeededBytes<memory.rank[over < 0 ? 0 : over].bytes>>>{};
-    else
+    if constexpr (over < 0) {
       return std::type_identity<nothing_wrong>{};
+    } else {
+      constexpr long bytes = plan.rank_bytes[over];
+      return []<int... I>(std::integer_sequence<int, I...>) {
+        return message<wrong::memory_limit_is_exceeded, wrong::OnRank<over>, wrong::OverBytes<bytes - limit>,
+                       wrong::LimitBytes<limit>, wrong::NeededBytes<bytes>,
+                       wrong::Takes<plan.memory_of(over)[I].what, plan.memory_of(over)[I].bytes>...>();
+      }(std::make_integer_sequence<int, used(plan.memory_of(over))>{});
+    }
+  }
+  /// How many kinds of memory there are in a list.
+  static constexpr int used(list<memory_share, memory_uses> const& shares) {
+    int n = 0;
+    for (memory_share const& s : shares) n += s.bytes > 0;
+    return n;
   }
 };
 
