@@ -348,6 +348,11 @@ constexpr auto diagnose_unknown() {
     return message<wrong::option_is_unknown, O>();
 }
 
+/// Whether a pipeline can have so many chunks on each rank: of every chunk it has one copy.
+constexpr bool can_place(placement where, int chunks_per_rank) {
+  return where == placement::straight ? chunks_per_rank == 1 : where != placement::bidirectional;
+}
+
 /// What is wrong with a set of options by themselves.
 template <class O>
 constexpr auto diagnose_options() {
@@ -376,6 +381,8 @@ constexpr auto diagnose_options() {
     return message<wrong::decay_of_averages_is_out_of_range, averaging, typename averaging::found>();
   } else if constexpr (schedule::chunks_per_rank < 1) {
     return message<wrong::number_must_be_positive, schedule, wrong::Found<schedule::chunks_per_rank>>();
+  } else if constexpr (!can_place(schedule::where, schedule::chunks_per_rank)) {
+    return message<wrong::schedule_is_not_valid, schedule, wrong::Because<fault::wrong_shape>>();
   } else if constexpr (!schedule::trains) {
     return message<wrong::schedule_does_not_train, schedule>();
   } else if constexpr (stages::value % schedule::chunks_per_rank != 0) {

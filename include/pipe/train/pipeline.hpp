@@ -55,7 +55,7 @@ constexpr auto diagnose_pipeline() {
   else if constexpr (!is_accepted<typename decltype(diagnose_cut<M, options>())::type>)
     return diagnose_cut<M, options>();
   else
-    return compiled_pipeline<M, options>::diagnose_schedule();
+    return pipeline_schedule<M, options>::diagnose();
 }
 
 /// After a mistake has been reported a pipeline of one stage stands in, so that nothing else is.
