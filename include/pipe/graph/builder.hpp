@@ -138,7 +138,7 @@ class builder : public complaints {
     observer_.name(name);
     if (!siblings_.add(name)) return complain(fault_kind::name_twice, shape{}, shape{});
     if constexpr (shares)
-      for (named_parameters& p : tied_names_)
+      for (wanted_name& p : tied_names_)
         if (p.name == name) {
           ++p.times;
           p.first = sizes_.parameters;
@@ -147,7 +147,7 @@ class builder : public complaints {
   }
   constexpr void end_name(std::string_view name) {
     if constexpr (shares)
-      for (named_parameters& p : tied_names_)
+      for (wanted_name& p : tied_names_)
         if (p.name == name) {
           ++p.ended;
           --open_names_;
@@ -155,7 +155,7 @@ class builder : public complaints {
   }
   /// True, or a fault: exactly one layer before this one has that name.
   constexpr bool needs_named(std::string_view name) {
-    named_parameters const& p = named(name);
+    wanted_name const& p = named(name);
     if (p.ended != 1 || p.times != 1) complain(fault_kind::tied_to_nothing, shape(1), shape(p.ended));
     return ok();
   }
@@ -325,9 +325,9 @@ class builder : public complaints {
   constexpr void list_tied_names(layers<L...>) {
     auto const take = [&]<class T>(std::type_identity<T>) {
       if constexpr (requires { T::tied_name; }) {
-        for (named_parameters const& p : tied_names_)
+        for (wanted_name const& p : tied_names_)
           if (p.name == T::tied_name.view()) return;
-        tied_names_.push_back(named_parameters{T::tied_name.view()});
+        tied_names_.push_back(wanted_name{T::tied_name.view()});
       }
     };
     (take(std::type_identity<L>{}), ...);
@@ -343,7 +343,7 @@ class builder : public complaints {
       if (v.value.at == h.at) return true;
     return false;
   }
-  constexpr named_parameters const& named(std::string_view name) const {
+  constexpr wanted_name const& named(std::string_view name) const {
     int i = 0;
     while (tied_names_[i].name != name) ++i;
     return tied_names_[i];
@@ -456,7 +456,7 @@ class builder : public complaints {
   static_vector<named_value, std::size_t(leaf_count(Leaves{}))> named_;  // as many names as there are types, or fewer
   sibling_names<std::size_t(leaf_count(Leaves{}))> siblings_;
   std::string_view input_names_[max_inputs]{};
-  static_vector<named_parameters, std::size_t(tied_count)> tied_names_;
+  static_vector<wanted_name, std::size_t(tied_count)> tied_names_;
   static_vector<shared_extents, std::size_t(shares ? 512 : 0)> shared_;
   graph<Room> graph_{};
 };

@@ -241,7 +241,7 @@ constexpr std::type_identity<Wrong<Words...>> say(word<Words>...) {
 
 /// The same of types that may have been found by an alias.
 template <template <class...> class Wrong, class... Words>
-constexpr auto message() {
+constexpr auto diagnosis_of() {
   return say<Wrong>(word<Words>{}...);
 }
 

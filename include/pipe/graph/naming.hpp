@@ -20,7 +20,7 @@ struct named_value {
 };
 /// A name that some Tied asks for: how many layers have it, how many of these are complete, and the last one's first
 /// parameter.
-struct named_parameters {
+struct wanted_name {
   std::string_view name{};
   int times = 0, ended = 0, first = 0;
 };

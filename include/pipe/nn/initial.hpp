@@ -99,7 +99,12 @@ struct Init {
       (sizeof...(Recipes) == 1 || sizeof...(Recipes) == 2) && (initial_recipe<Recipes> && ...);
   static constexpr auto option = complete ? option_kind::initial : option_kind::none;
   static constexpr option_number number = first_out_of_range<Recipes...>();
-  static constexpr initial_rules rules = rules_of<Recipes...>();
+  static constexpr initial_rules rules = [] {
+    if constexpr (complete)
+      return rules_of<Recipes...>();
+    else
+      return initial_rules{};
+  }();
   static constexpr void set(parameter_scope& s) { s.initial = rules; }
 };
 /// An option of Attention: the same for its output projection, whatever an Init says for both projections.

@@ -397,9 +397,9 @@ struct compiled_pipeline {
     } else {
       constexpr long bytes = plan.rank_bytes[over];
       return []<int... I>(std::integer_sequence<int, I...>) {
-        return message<wrong::memory_limit_is_exceeded, wrong::OnRank<over>, wrong::OverBytes<bytes - limit>,
-                       wrong::LimitBytes<limit>, wrong::NeededBytes<bytes>,
-                       wrong::Takes<plan.memory_of(over)[I].what, plan.memory_of(over)[I].bytes>...>();
+        return diagnosis_of<wrong::memory_limit_is_exceeded, wrong::OnRank<over>, wrong::OverBytes<bytes - limit>,
+                            wrong::LimitBytes<limit>, wrong::NeededBytes<bytes>,
+                            wrong::Takes<plan.memory_of(over)[I].what, plan.memory_of(over)[I].bytes>...>();
       }(std::make_integer_sequence<int, used(plan.memory_of(over))>{});
     }
   }

@@ -55,8 +55,8 @@ struct values_for : std::span<T> {
   template <class List>
     requires(!std::constructible_from<std::span<T>, List> && requires { typename element_in<List>; })
   constexpr values_for(List&&) {
-    using diagnosis = decltype(message<Wrong, Item, wrong::ExpectedElement<std::remove_const_t<T>>,
-                                       wrong::FoundElement<element_in<List>>>());
+    using diagnosis = decltype(diagnosis_of<Wrong, Item, wrong::ExpectedElement<std::remove_const_t<T>>,
+                                            wrong::FoundElement<element_in<List>>>());
     static_assert(
         accepted<typename std::conditional_t<Reports, diagnosis, std::type_identity<nothing_wrong>>::type>::value);
   }

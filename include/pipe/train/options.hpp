@@ -341,11 +341,11 @@ template <class O>
 constexpr auto diagnose_unknown() {
   constexpr member of_schedule = missing_of_schedule<O>(), of_optimizer = missing_of_optimizer<O>();
   if constexpr (of_schedule != member::none)
-    return message<wrong::schedule_is_incomplete, O, wrong::Missing<of_schedule>>();
+    return diagnosis_of<wrong::schedule_is_incomplete, O, wrong::Missing<of_schedule>>();
   else if constexpr (of_optimizer != member::none)
-    return message<wrong::optimizer_is_incomplete, O, wrong::Missing<of_optimizer>>();
+    return diagnosis_of<wrong::optimizer_is_incomplete, O, wrong::Missing<of_optimizer>>();
   else
-    return message<wrong::option_is_unknown, O>();
+    return diagnosis_of<wrong::option_is_unknown, O>();
 }
 
 /// Whether a pipeline can have so many chunks on each rank: of every chunk it has one copy.
@@ -368,25 +368,25 @@ constexpr auto diagnose_options() {
     return diagnose_unknown<leaf_at<(unknown < 0 ? 0 : unknown), all>>();
   } else if constexpr (twice >= 0) {
     using second = leaf_at<(twice < 0 ? 0 : twice), all>;
-    return message<wrong::option_is_given_twice, typename O::template get<family_of<second>()>, second>();
+    return diagnosis_of<wrong::option_is_given_twice, typename O::template get<family_of<second>()>, second>();
   } else if constexpr (stages::value < 1) {
-    return message<wrong::number_must_be_positive, stages>();
+    return diagnosis_of<wrong::number_must_be_positive, stages>();
   } else if constexpr (micro_batches::value < 1) {
-    return message<wrong::number_must_be_positive, micro_batches>();
+    return diagnosis_of<wrong::number_must_be_positive, micro_batches>();
   } else if constexpr (size::value < 1) {
-    return message<wrong::number_must_be_positive, size>();
+    return diagnosis_of<wrong::number_must_be_positive, size>();
   } else if constexpr (limit::value < 0) {
-    return message<wrong::number_must_be_positive, limit>();
+    return diagnosis_of<wrong::number_must_be_positive, limit>();
   } else if constexpr (!averaging::in_range) {
-    return message<wrong::decay_of_averages_is_out_of_range, averaging, typename averaging::found>();
+    return diagnosis_of<wrong::decay_of_averages_is_out_of_range, averaging, typename averaging::found>();
   } else if constexpr (schedule::chunks_per_rank < 1) {
-    return message<wrong::number_must_be_positive, schedule, wrong::Found<schedule::chunks_per_rank>>();
+    return diagnosis_of<wrong::number_must_be_positive, schedule, wrong::Found<schedule::chunks_per_rank>>();
   } else if constexpr (!can_place(schedule::where, schedule::chunks_per_rank)) {
-    return message<wrong::schedule_is_not_valid, schedule, wrong::Because<fault::wrong_shape>>();
+    return diagnosis_of<wrong::schedule_is_not_valid, schedule, wrong::Because<fault::wrong_shape>>();
   } else if constexpr (!schedule::trains) {
-    return message<wrong::schedule_does_not_train, schedule>();
+    return diagnosis_of<wrong::schedule_does_not_train, schedule>();
   } else if constexpr (stages::value % schedule::chunks_per_rank != 0) {
-    return message<wrong::stages_are_no_multiple_of_the_chunks_per_rank, stages, schedule>();
+    return diagnosis_of<wrong::stages_are_no_multiple_of_the_chunks_per_rank, stages, schedule>();
   } else {
     return std::type_identity<nothing_wrong>{};
   }
@@ -403,7 +403,7 @@ constexpr auto diagnose_parameters() {
   if constexpr (any)
     return std::type_identity<nothing_wrong>{};
   else
-    return message<wrong::no_parameters_to_train, M>();
+    return diagnosis_of<wrong::no_parameters_to_train, M>();
 }
 
 /// Whether a partition policy has times of a model of so many layers, or needs none.
@@ -421,13 +421,13 @@ constexpr auto diagnose_cut() {
   using stages = typename O::template get<option_family::stages>;
   using cutter = typename O::template get<option_family::partition>;
   if constexpr (stages::value > M::graph.size.units)
-    return message<wrong::more_stages_than_layers, stages, wrong::Layers<M::graph.size.units>>();
+    return diagnosis_of<wrong::more_stages_than_layers, stages, wrong::Layers<M::graph.size.units>>();
   else if constexpr (!has_times_of<cutter>(M::graph.size.units))
-    return message<wrong::profile_is_of_another_model, typename cutter::profile, wrong::Expected<M::graph.size.units>,
-                   wrong::Found<cutter::profile::layers>>();
+    return diagnosis_of<wrong::profile_is_of_another_model, typename cutter::profile,
+                        wrong::Expected<M::graph.size.units>, wrong::Found<cutter::profile::layers>>();
   else if constexpr (!cutter::possible(M::graph.size.units, stages::value))
-    return message<wrong::cuts_must_ascend_and_make_as_many_stages, cutter, stages,
-                   wrong::Layers<M::graph.size.units>>();
+    return diagnosis_of<wrong::cuts_must_ascend_and_make_as_many_stages, cutter, stages,
+                        wrong::Layers<M::graph.size.units>>();
   else
     return std::type_identity<nothing_wrong>{};
 }

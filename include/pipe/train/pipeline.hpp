@@ -45,7 +45,7 @@ template <class M, class... Options>
 constexpr auto diagnose_pipeline() {
   using options = option_set<Options...>;
   if constexpr (!model_type<M>)
-    return message<wrong::first_argument_of_a_pipeline_must_be_a_model, M>();
+    return diagnosis_of<wrong::first_argument_of_a_pipeline_must_be_a_model, M>();
   else if constexpr (!M::valid)
     return std::type_identity<nothing_wrong>{};
   else if constexpr (!is_accepted<typename decltype(diagnose_options<options>())::type>)
@@ -249,7 +249,7 @@ class Pipeline {
     if constexpr (compiled::averaging::averages || !reports || !is_accepted<diagnosis>)
       return std::type_identity<nothing_wrong>{};
     else
-      return message<wrong::pipeline_keeps_no_averages, typename compiled::averaging>();
+      return diagnosis_of<wrong::pipeline_keeps_no_averages, typename compiled::averaging>();
   }
   /// All parameters but constant tables, as they are in one of the flat regions that hold them.
   std::vector<parameter_view<element>> views(long chunk_description::* region) {

@@ -62,9 +62,9 @@ struct pipeline_schedule {
     if constexpr (proof.ok())
       return std::type_identity<nothing_wrong>{};
     else
-      return message<wrong::schedule_is_not_valid, schedule, wrong::Because<proof.what>, wrong::OnRank<proof.rank>,
-                     wrong::AtPosition<proof.position>,
-                     wrong::ForAction<proof.which.kind, proof.which.chunk, proof.which.micro_batch>>();
+      return diagnosis_of<wrong::schedule_is_not_valid, schedule, wrong::Because<proof.what>, wrong::OnRank<proof.rank>,
+                          wrong::AtPosition<proof.position>,
+                          wrong::ForAction<proof.which.kind, proof.which.chunk, proof.which.micro_batch>>();
   }
 };
 
