@@ -1,4 +1,4 @@
-// error: wrong::value_before_a_further_input_must_be_stashed<.*Layer<1>.*Named<.*text<4.*Input<4>.*Found<4>
+// error: wrong::value_before_a_further_input_must_be_stashed<.*Layer<1>.*Named<.*Input<4>.*Found<4>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A further input takes the place of the current value.

@@ -23,17 +23,15 @@ concept formula = requires(float x) {
   { F::derivative_reads_output } -> std::convertible_to<bool>;
 };
 
-/// What F lacks of a formula, or `none`.
+/// What F, which is no formula, lacks first.
 template <class F>
 constexpr member missing_of_formula() {
-  if constexpr (formula<F>)
-    return member::none;
-  else if constexpr (!requires(float x) {
-                       { F::forward(x) } -> std::convertible_to<float>;
-                     })
+  if constexpr (!requires(float x) {
+                  { F::forward(x) } -> std::same_as<float>;
+                })
     return member::forward;
   else if constexpr (!requires(float x) {
-                       { F::derivative(x) } -> std::convertible_to<float>;
+                       { F::derivative(x) } -> std::same_as<float>;
                      })
     return member::derivative;
   else

@@ -34,9 +34,14 @@ struct Map {
 
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    constexpr member missing = missing_of_formula<F>();
-    if constexpr (missing == member::forward || missing == member::derivative)
-      b.complain_of_missing(fault_kind::formula_is_incomplete, missing);
+    constexpr bool has_forward = requires(float x) {
+      { F::forward(x) } -> std::convertible_to<float>;
+    };
+    constexpr bool has_derivative = requires(float x) {
+      { F::derivative(x) } -> std::convertible_to<float>;
+    };
+    if constexpr (!has_forward || !has_derivative)
+      b.complain_of_missing(fault_kind::formula_is_incomplete, has_forward ? member::derivative : member::forward);
     else if (b.needs_numbers())
       b.set(b.map(b.current(), derivative_reads_output));
   }

@@ -111,14 +111,13 @@ struct Model {
   static_assert(accepted<diagnosis>::value);
   static constexpr bool labels_are_ids = ends_in_ids<last_of<Items...>>();
 
-  using loss = last_of<Items...>;
-
   /// After a mistake has been reported, the smallest model with the same kinds of input and label stands in, so that nothing
   /// else is.
   using described = std::conditional_t<
       valid, items,
       stand_in<begins_with_ids<first_of<Items...>>(), std::conditional_t<labels_are_ids, CrossEntropy, MSE>>>;
   using leaves = typename described::leaves;
+  using loss = leaf_at<leaf_count(leaves{}) - 1, leaves>;
   static constexpr auto graph = described::lower();
 };
 

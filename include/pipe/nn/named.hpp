@@ -84,6 +84,8 @@ struct input_with_name {
 /// value before it must have been stashed.
 ///
 ///     Named<"tokens", Embedding<384>>        Named<"target", Tokens<256, 64>>
+///
+/// law: no two layers of one list have the same name, nor have two inputs of a model
 template <text Name, class L>
 struct Named : std::conditional_t<input_item<L>, input_with_name<Name, L>, layer_with_name<Name, L>> {
   static constexpr text name = Name;

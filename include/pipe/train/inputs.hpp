@@ -36,9 +36,21 @@ template <class Element>
 struct FoundElement;
 }  // namespace wrong
 
-/// What a list is made of.
-template <class List>
-using element_in = std::remove_reference_t<decltype(*std::data(std::declval<List&>()))>;
+/// What a list is made of; and what one is to be made of. Both are spelled so that nvcc does not name them by an alias, such as
+/// that of the list.
+template <class Element>
+constexpr word<wrong::FoundElement<Element>> spell_found(Element*) {
+  return {};
+}
+template <class Element>
+constexpr auto spell_expected() {
+  if constexpr (std::is_same_v<Element, int>)
+    return word<wrong::ExpectedElement<int>>{};
+  else if constexpr (std::is_same_v<Element, float>)
+    return word<wrong::ExpectedElement<float>>{};
+  else
+    return word<wrong::ExpectedElement<double>>{};
+}
 
 /// A span of T that is made of whatever a span is made of. Other numbers are one error: `Wrong`, which names Item, the item of the
 /// model that they are for. Where the model itself is wrong (not `Reports`), that has been said, and nothing more is.
@@ -53,12 +65,13 @@ struct values_for : std::span<T> {
   constexpr values_for(First first, End end) : std::span<T>(first, end) {}
 
   template <class List>
-    requires(!std::constructible_from<std::span<T>, List> && requires { typename element_in<List>; })
-  constexpr values_for(List&&) {
-    using diagnosis = decltype(diagnosis_of<Wrong, Item, wrong::ExpectedElement<std::remove_const_t<T>>,
-                                            wrong::FoundElement<element_in<List>>>());
-    static_assert(
-        accepted<typename std::conditional_t<Reports, diagnosis, std::type_identity<nothing_wrong>>::type>::value);
+    requires(!std::constructible_from<std::span<T>, List> && requires(List& list) { std::data(list); })
+  constexpr values_for([[maybe_unused]] List&& list) {
+    if constexpr (Reports) {
+      using diagnosis =
+          decltype(say<Wrong>(word<Item>{}, spell_expected<std::remove_const_t<T>>(), spell_found(std::data(list))));
+      static_assert(accepted<typename diagnosis::type>::value);
+    }
   }
 };
 
@@ -67,9 +80,9 @@ template <class T>
 struct further_values : std::span<T const> {
   constexpr further_values() = default;
   template <class List>
-  constexpr further_values(List const&) {
-    static_assert(
-        accepted<wrong::further_inputs_are_given_by_name<wrong::FoundElement<element_in<List const>>>>::value);
+  constexpr further_values([[maybe_unused]] List const& list) {
+    using diagnosis = decltype(say<wrong::further_inputs_are_given_by_name>(spell_found(std::data(list))));
+    static_assert(accepted<typename diagnosis::type>::value);
   }
   template <class List>
   constexpr further_values& operator=(List const& list) {

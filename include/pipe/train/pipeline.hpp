@@ -96,13 +96,16 @@ class Pipeline {
   static constexpr long labels_per_sample = compiled::label_elements;
   static constexpr long outputs_per_sample = M::graph.output.elements();
 
+  /// What a batch is made of, and forward takes: spans, made of whatever a span is made of.
   template <int I, bool Exists = true>
   using input_values = values_for<input_element<M, I, element> const, wrong::inputs_have_the_wrong_type,
                                   input_item_of<M, I>, reports && Exists>;
+  using label_values = values_for<label_type const, wrong::labels_have_the_wrong_type, typename M::loss, reports>;
+  using output_values = values_for<element, wrong::outputs_have_the_wrong_type, Given, reports>;
+  /// Which input has that name; the first if none has.
   template <text Name>
   static constexpr int input_named = find_input<M, Name>() < 0 ? 0 : find_input<M, Name>();
-  using label_values = values_for<label_type const, wrong::labels_have_the_wrong_type, typename M::loss, reports>;
-  using output_values = values_for<element, wrong::outputs_have_the_wrong_type, M, reports>;
+
   /// A mini-batch: `samples` samples or fewer, one after the other. It is read where it is, while a step runs. Further inputs
   /// are given by name: `Trainer::batch b{source, labels}; b.set<"target">(ids);`
   struct batch {
@@ -245,6 +248,7 @@ class Pipeline {
   host::isa runs_on() const { return kernels_.runs_on; }
 
  private:
+  /// What is wrong with asking for averages.
   static constexpr auto diagnose_averages() {
     if constexpr (compiled::averaging::averages || !reports || !is_accepted<diagnosis>)
       return std::type_identity<nothing_wrong>{};
