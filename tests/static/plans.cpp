@@ -54,6 +54,20 @@ static_assert(tiny::plan.stages[0].forward_flops == 2 * (2 * 16 * 16 + 16 + 8 * 
 static_assert(Pipeline<Tiny, AdamW, PortableHost>::plan.stages[0].optimizer_bytes == 2 * 4 * (16 * 16 + 16));
 static_assert(Pipeline<Tiny, SGD, FP64, PortableHost>::plan.stages[0].parameter_bytes == 8 * (16 * 16 + 16));
 
+// What takes a rank's memory is all of it, the largest first.
+template <class Pipeline>
+constexpr bool shares_add_up(int rank) {
+  long sum = 0, last = Pipeline::plan.rank_bytes[rank];
+  for (memory_share const& share : Pipeline::plan.memory_of(rank)) {
+    if (share.bytes > last) return false;
+    last = share.bytes;
+    sum += share.bytes;
+  }
+  return sum == Pipeline::plan.rank_bytes[rank];
+}
+static_assert(shares_add_up<four>(0) && shares_add_up<four>(3) && shares_add_up<tiny>(0));
+static_assert(Pipeline<Tiny, AdamW, PortableHost>::plan.memory_of(0)[0].bytes >= 2 * 4 * (16 * 16 + 16));
+
 // However many blocks, the kernels are those of two: the first, and all others.
 template <int N>
 struct Gpt : Model<Tokens<96, 32>, Embedding<48>, Positions,
