@@ -275,7 +275,8 @@ class Pipeline {
     update_range const& range = r.range;
     p.kernels_.update(p.settings_.optimizer,
                       update_context{r.step, r.learning_rate * range.rate_scale, r.gradient_scale, range.decay_scale},
-                      tensor_update<element>{range.shape, r.values, r.gradients, r.state, r.workspace}, range.whole);
+                      tensor_update<element>{range.shape, r.values, r.gradients, r.state, r.workspace}, range.whole,
+                      r.own);
   }
 
   static void check_size(char const* what, std::size_t found, std::size_t expected) {

@@ -34,6 +34,7 @@ struct plan_of {
   list<stage_plan, Stages> stages;
   list<long, Ranks> rank_bytes;  ///< with scratch and workspace: exactly what is allocated
   int micro_batches = 0, micro_batch_size = 0;
+  int threads = 1;  ///< of each rank
   char const* schedule = "";
   char const* optimizer = "";
   char const* precision = "";

@@ -22,12 +22,12 @@ struct kernels {
   using O = typename P::optimizer;
   isa runs_on = isa::portable;
   list<kernel<T>, P::groups> groups;
-  void (*update)(O const&, typename P::context const&, typename P::tensor const&, bool whole) = nullptr;
+  void (*update)(O const&, typename P::context const&, typename P::tensor const&, bool whole, share own) = nullptr;
   double (*sum_of_squares)(extent, T const*) = nullptr;
   void (*add)(extent, T*, T const*) = nullptr;
   void (*clamp)(extent, T*, T) = nullptr;
   void (*approach)(extent, T*, T const*, T) = nullptr;
-  void (*transpose)(T const*, extent, extent, T*) = nullptr;
+  void (*transpose)(T const* in, extent rows, extent columns, extent in_stride, T* out, extent out_stride) = nullptr;
 };
 
 template <class P, isa Set, std::size_t... G>
@@ -75,9 +75,13 @@ template <host::isa... Sets>
 struct HostKernels {
   static constexpr char const* name = "host";
 
+  /// In how many parts a group runs where a rank has so many threads, and how many bytes of workspace each part needs.
+  static constexpr int parts_for(group const& g, int samples, int threads) {
+    return host::parts_for(g, samples, threads);
+  }
   template <class T>
-  static constexpr long workspace_bytes(group const& g, int samples) {
-    return host::workspace_bytes<T>(g, samples);
+  static constexpr long workspace_bytes(group const& g, int samples, int parts = 1) {
+    return host::workspace_bytes<T>(g, samples, parts);
   }
   /// Numbers of workspace that an optimizer's product c[m, n] = a[m, k] b[k, n] needs.
   template <class T>

@@ -139,8 +139,7 @@ struct epilogue_sink {
   using epilogue = chain<P, G, true>;
   static constexpr group g = P::group_at(G);
   arguments<T> const& a;
-
-  explicit epilogue_sink(arguments<T> const& from) : a(from) {}
+  extent first;  ///< the group's row that is row 0 of the contraction
 
   template <int Columns>
   void full(extent i, extent j, int rows, T* sums, extent stride) {
@@ -155,23 +154,25 @@ struct epilogue_sink {
   void finish(extent i, extent j, int rows, int columns, T* sums, extent stride) {
     for (int r = 0; r < rows; ++r) {
       if constexpr (g.out[0] >= 0)
-        std::memcpy(a.at(g.out[0]) + (i + r) * g.columns + j, sums + r * stride, sizeof(T) * std::size_t(columns));
-      epilogue::template run<Columns>(a, i + r, j, sums + r * stride, nullptr, columns);
+        std::memcpy(a.at(g.out[0]) + (first + i + r) * g.columns + j, sums + r * stride,
+                    sizeof(T) * std::size_t(columns));
+      epilogue::template run<Columns>(a, first + i + r, j, sums + r * stride, nullptr, columns);
     }
   }
 };
 
-/// Contraction prologue: makes rows of A just before they are read.
+/// Contraction prologue: makes rows of A just before they are read. Row 0 of A is the group's row `first`.
 template <class P, int G>
 struct chain_prologue {
   using T = typename P::element;
   using before = chain<P, G, false>;
   arguments<T> const& a;
+  extent first;
   T* rows_of_a;
   void operator()(extent i, extent rows) const {
-    T const* const x = a.at(before::g.in[0]);
+    T const* const x = a.at(before::g.in[0]) + first * before::width;
     for (extent r = i; r < i + rows; ++r)
-      before::template run_row<true>(a, r, x + r * before::width, rows_of_a + r * before::width);
+      before::template run_row<true>(a, first + r, x + r * before::width, rows_of_a + r * before::width);
   }
 };
 

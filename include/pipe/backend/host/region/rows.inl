@@ -91,11 +91,12 @@ PIPE_ONE_COPY void norm_gradient_row(int n, bool has_mean, T const* dy, T const*
 }
 
 /// dgamma[c] (+)= sum over rows of dy * xhat, dbeta[c] (+)= sum over rows of dy; rows in ascending order. Either may be null.
+/// Rows have n elements, of which columns `own` are done.
 template <class T>
-PIPE_ONE_COPY void norm_parameter_gradient(extent rows, int n, T const* dy, T const* x, T const* statistics, T* dgamma,
-                                           T* dbeta, bool accumulate) {
-  int c = 0;
-  for (; c + lanes<T> <= n; c += lanes<T>) {
+PIPE_ONE_COPY void norm_parameter_gradient(extent rows, int n, share own, T const* dy, T const* x, T const* statistics,
+                                           T* dgamma, T* dbeta, bool accumulate) {
+  extent c = own.begin;
+  for (; c + lanes<T> <= own.end; c += lanes<T>) {
     vec<T> sum_g{}, sum_b{};
     for (extent r = 0; r < rows; ++r) {
       vec<T> const d = load(dy + r * n + c);
@@ -105,7 +106,7 @@ PIPE_ONE_COPY void norm_parameter_gradient(extent rows, int n, T const* dy, T co
     if (dgamma != nullptr) save(dgamma + c, accumulate ? load(dgamma + c) + sum_g : sum_g);
     if (dbeta != nullptr) save(dbeta + c, accumulate ? load(dbeta + c) + sum_b : sum_b);
   }
-  for (; c < n; ++c) {
+  for (; c < own.end; ++c) {
     T sum_g(0), sum_b(0);
     for (extent r = 0; r < rows; ++r) {
       T const d = dy[r * n + c];

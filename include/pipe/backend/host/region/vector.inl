@@ -44,12 +44,13 @@ template <class T>
   return reinterpret_cast<vec<T>>((reinterpret_cast<mask>(x) & keep) | (reinterpret_cast<mask>(rest) & ~keep));
 }
 
-/// Reads n elements once, in order, so that a kernel which then reads them crosswise finds them in L2: the prefetcher
-/// follows rows, not columns.
+/// Reads n elements of each row once, in order, so that a kernel which then reads them crosswise finds them in L2: the
+/// prefetcher follows rows, not columns.
 template <class T>
-void warm(T const* x, extent n) {
+void warm(T const* x, extent rows, extent n, extent stride) {
   vec<T> sum{};
-  for (extent i = 0; i + lanes<T> <= n; i += 64 / static_cast<extent>(sizeof(T))) sum += load(x + i);
+  for (extent r = 0; r < rows; ++r, x += stride)
+    for (extent i = 0; i + lanes<T> <= n; i += 64 / static_cast<extent>(sizeof(T))) sum += load(x + i);
   asm volatile("" : : "m"(sum));
 }
 
