@@ -3,22 +3,15 @@
 // The bit law over the number of threads of a rank: every kernel in parts, every way to update.
 #include <catch2/catch.hpp>
 
-#include <numeric>
-
 #include <pipe/backend/host/parts.hpp>
 
 #include "laws/bit_law.hpp"
+#include "laws/eager.hpp"
 #include "laws/schedules.hpp"
 
 using namespace pp;
 
 namespace {
-
-/// Splits every kernel, however small.
-template <class Backend>
-struct Eager : Backend {
-  static constexpr int parts_for(group const& g, int, int threads) { return is_custom(g.anchor) ? 1 : threads; }
-};
 
 /// Every kernel family that a chain has, with odd widths; one wide enough for a part to have several tiles and vectors.
 struct Chain
@@ -36,7 +29,7 @@ template <class M, class Backend, int Threads, class... More>
 void check(std::uint64_t seed) {
   INFO(Threads << " threads");
   using one = Pipeline<M, Backend, MicroBatches<3>, MicroBatchSize<2>, More...>;
-  using many = Pipeline<M, Eager<Backend>, HostThreads<Threads>, MicroBatches<3>, MicroBatchSize<2>, More...>;
+  using many = Pipeline<M, laws::Eager<Backend>, HostThreads<Threads>, MicroBatches<3>, MicroBatchSize<2>, More...>;
   laws::train_alike_from_the_start<one, many>(seed, 2);
 }
 

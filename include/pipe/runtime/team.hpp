@@ -22,7 +22,6 @@ class team {
   /// `first_core`: the first of the cores that its threads are pinned to, or -1. To be called on the rank's own thread.
   team(int size, std::chrono::nanoseconds spin, int first_core) : size_(size), all_(new shared) {
     all_->spin = spin;
-    if (first_core >= 0) pin_this_thread(first_core);
     try {
       for (int part = 1; part < size; ++part)
         all_->helpers.emplace_back([all = all_.get(), part, first_core] {
@@ -34,6 +33,7 @@ class team {
       dismiss();
       throw;
     }
+    if (first_core >= 0) pin_this_thread(first_core);  // last: those that it starts have the cores that it has
   }
   team(team&& other) noexcept : size_(std::exchange(other.size_, 1)), all_(std::move(other.all_)) {}
   team& operator=(team&& other) noexcept {

@@ -61,9 +61,9 @@ using checked_pipeline = compiled_pipeline<
                                      typename Set::template get<option_family::precision>, PortableHost>>>;
 
 /// A pipeline that trains model M. Options, in any order: Stages, MicroBatches, MicroBatchSize, a schedule (GPipe,
-/// OneFOneB ...), a precision, an optimizer, a backend, a partition (ByCost, ByCount, ByProfile, Cut), MemoryLimit.
+/// OneFOneB ...), a precision, an optimizer, a backend, a partition (ByCost, ByCount, ByProfile, Cut), HostThreads, MemoryLimit.
 ///
-/// law: loss, gradients and updated parameters do not depend on the stages, the schedule or the partition, bit for bit
+/// law: loss, gradients and updated parameters do not depend on stages, schedule, partition or threads, bit for bit
 /// law: each rank's memory is one allocation of plan.rank_bytes[rank] bytes; a step allocates nothing
 template <class M, class... Options>
 class Pipeline {

@@ -49,7 +49,7 @@ constexpr bool is_attention(op_kind kind) { return kind == op_kind::attention ||
 /// In how many parts a group runs where a rank has so many threads: in one if it is done in about the microsecond that it takes
 /// to call the others, or if it is a user's own.
 constexpr int parts_for(group const& g, int samples, int threads) {
-  constexpr double worth_sharing = 16384;  // elements that go through a pointwise kernel
+  constexpr double worth_sharing = 32768;  // elements that go through a pointwise kernel
   constexpr double per_product = 1.0 / 16;
   if (is_custom(g.anchor)) return 1;
   double const elements = double(g.rows) * samples * g.columns;
