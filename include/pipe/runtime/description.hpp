@@ -22,7 +22,7 @@ struct ring {
 
 struct program_view {
   launch const* launches = nullptr;
-  address const* operands = nullptr;
+  placed_operand const* operands = nullptr;
   int count = 0;
 };
 

@@ -336,12 +336,12 @@ class machine {
     int const count = view.count - (job_.what == job::kind::infer && is_last ? 1 : 0);  // the loss is the last launch
     for (int i = 0; i < count; ++i) {
       launch const& l = view.launches[i];
-      address const* const from = view.operands + l.first;
-      for (int k = 0; k < l.count; ++k) a.slot[k] = at.at(from[k]);
+      placed_operand const* const from = view.operands + l.first;
+      for (int k = 0; k < l.count; ++k) a.slot[k] = at.at(from[k].at);
       if (job_.watch == nullptr)
         run_launch(l, a, me.threads);
       else
-        run_watched(l, a, me.threads, {r, int(&chunk - d_.chunk), mb, p, i, 0, a.slot});
+        run_watched(l, a, me.threads, {r, int(&chunk - d_.chunk), mb, p, i, 0, &l, from, a.slot});
     }
     if (p == program::forward && is_last && job_.what != job::kind::infer)
       losses_[std::size_t(mb)] = std::accumulate(me.row_losses.begin(), me.row_losses.end(), 0.0);

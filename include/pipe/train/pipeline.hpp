@@ -156,7 +156,7 @@ class Pipeline {
   /// Loss and gradients of a mini-batch, without an update.
   step_result gradients(batch const& b) { return machine_.run(prepare_gradients(b)); }
   /// The same; see(launch_seen) is called after every launch, on the thread of the rank that ran it: ranks call at the same
-  /// time. train/launches.hpp says what each launch computes.
+  /// time.
   template <std::invocable<launch_seen const&> See>
   step_result watch(batch const& b, See see) {
     job j = prepare_gradients(b);
@@ -377,9 +377,9 @@ class Pipeline {
 
   /// Runs the mini-batch again and looks at every number that is made, to say where the first is that is not finite.
   std::string why_not_finite(job j) {
-    first_fault<compiled> search;
+    first_fault<element> search(compiled::ranks);
     j.updates = false;
-    j.watch = &first_fault<compiled>::watch;
+    j.watch = &first_fault<element>::watch;
     j.watcher = &search;
     machine_.run(j);
     if (fault_place const* const p = search.found())
