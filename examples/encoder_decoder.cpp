@@ -9,7 +9,6 @@
 #include <set>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <pipe/pipe.hpp>
@@ -17,7 +16,7 @@ using namespace pp;
 
 // [words]
 /// The words by their ids: 1 to 19 are the numbers themselves. The full stop stands before the first word and after the last.
-constexpr std::string_view words[] = {
+constexpr char const* words[] = {
     ".",      "one",    "two",    "three",    "four",     "five",    "six",     "seven",     "eight",    "nine",
     "ten",    "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
     "twenty", "thirty", "forty",  "fifty",    "sixty",    "seventy", "eighty",  "ninety",    "hundred",  "thousand"};
@@ -117,7 +116,7 @@ void examine(Trainer& trainer, std::vector<int> const& numbers) {
     if (n % 16 != 0 && is_right) continue;
     std::printf("%6d", numbers[n]);
     for (int const word : sentence(said))
-      if (word > full_stop) std::printf(" %s", words[word].data());
+      if (word > full_stop) std::printf(" %s", words[word]);
     std::printf("%s\n", is_right ? "" : "  (wrong)");
   }
   std::printf("%zu of %zu unseen numbers are right\n", right, numbers.size());
