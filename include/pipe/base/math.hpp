@@ -13,8 +13,7 @@
 
 #include <pipe/base/config.hpp>
 
-namespace pp {
-namespace math {
+namespace pp::math {
 
 PIPE_HD PIPE_INLINE unsigned bits(float x) { return __builtin_bit_cast(unsigned, x); }
 PIPE_HD PIPE_INLINE float from_bits(unsigned x) { return __builtin_bit_cast(float, x); }
@@ -201,6 +200,4 @@ PIPE_HD PIPE_INLINE T sqrt(T x) {
     return std::sqrt(x);
 }
 
-}  // namespace math
-
-}  // namespace pp
+}  // namespace pp::math

@@ -24,10 +24,10 @@ inline constexpr int max_inputs = 4;
 
 /// One top-level layer: which ops, values and parameters are its own, and the shape that leaves it.
 struct unit_record {
-  int first_op, first_value, first_parameter;
-  short leaf;      // its layer type
-  operand result;  // what the next layer reads
-  shape out;
+  int first_op = 0, first_value = 0, first_parameter = 0;
+  short leaf = 0;    // its layer type
+  operand result{};  // what the next layer reads
+  shape out{};
 };
 
 /// law: ops are in an order in which they can run; op i of unit u has unit u, and units are ascending over ops, values and

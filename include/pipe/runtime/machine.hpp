@@ -171,7 +171,7 @@ class machine {
   void fail(std::exception_ptr e) {
     {
       std::lock_guard const lock(failure_mutex_);
-      if (!failure_) failure_ = e;
+      if (!failure_) failure_ = std::move(e);
     }
     failed_.store(true, std::memory_order_release);
     board_.wake_all();

@@ -17,7 +17,7 @@ template <class T, int Step, bool Upper>
 [[gnu::always_inline]] inline vec<T> exchanged(vec<T> a, vec<T> b) {
   constexpr int N = lanes<T>;
 #define PIPE_SOURCE(lane) exchange_source(lane, Step, N, Upper)
-#define PIPE_SOURCES(lane) PIPE_SOURCE(lane), PIPE_SOURCE(lane + 1), PIPE_SOURCE(lane + 2), PIPE_SOURCE(lane + 3)
+#define PIPE_SOURCES(lane) PIPE_SOURCE(lane), PIPE_SOURCE((lane) + 1), PIPE_SOURCE((lane) + 2), PIPE_SOURCE((lane) + 3)
   if constexpr (N == 2) return __builtin_shufflevector(a, b, PIPE_SOURCE(0), PIPE_SOURCE(1));
   if constexpr (N == 4) return __builtin_shufflevector(a, b, PIPE_SOURCES(0));
   if constexpr (N == 8) return __builtin_shufflevector(a, b, PIPE_SOURCES(0), PIPE_SOURCES(4));
