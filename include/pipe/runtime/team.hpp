@@ -50,9 +50,14 @@ class team {
   template <class Work>
   void run(Work const& work) const {
     if (size_ == 1) return work(0);
+    run_all(&work, [](void const* w, int part) { (*static_cast<Work const*>(w))(part); });
+  }
+
+ private:
+  void run_all(void const* work, void (*call)(void const*, int)) const {
     shared& all = *all_;
-    all.work = &work;
-    all.call = [](void const* w, int part) { (*static_cast<Work const*>(w))(part); };
+    all.work = work;
+    all.call = call;
     all.done.reset();
     all.begun.advance();
     all.attempt(0);
@@ -61,7 +66,6 @@ class team {
     if (all.failure) std::rethrow_exception(std::exchange(all.failure, nullptr));
   }
 
- private:
   struct shared {
     std::vector<std::thread> helpers;
     std::chrono::nanoseconds spin{};

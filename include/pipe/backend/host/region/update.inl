@@ -149,4 +149,17 @@ void update(Optimizer const& o, Context const& c, Tensor const& t, bool whole, s
     update_elements<Optimizer, T>(o.template prepare<T>(c), t.shape.elements(), own, t.values, t.gradients, t.state);
 }
 
+/// The functions of this region that pipeline P calls.
+template <template <class> class Table, class P, std::size_t... G>
+void fill(Table<P>& k, std::index_sequence<G...>) {
+  using T = typename P::element;
+  ((k.groups[int(G)] = &run<P, int(G)>), ...);
+  k.update = &update<typename P::optimizer, typename P::context, typename P::tensor>;
+  k.sum_of_squares = &sum_of_squares<T>;
+  k.clamp = &clamp<T>;
+  k.transpose = &transpose<T>;
+  if constexpr (P::tie_count > 0) k.add = &add<T>;
+  if constexpr (P::averaging::averages) k.approach = &approach<T>;
+}
+
 }  // namespace pp::host::PIPE_ISA
