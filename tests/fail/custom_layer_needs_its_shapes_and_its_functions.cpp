@@ -1,4 +1,4 @@
-// error: wrong::custom_layer_needs_its_shapes_and_its_functions<.*Layer<1>.*Custom<Double<false> ?>
+// error: wrong::custom_layer_needs_its_shapes_and_its_functions<.*Layer<1>.*Custom<Double<false> ?>.*Missing<.*input_gradient>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A layer of a user's own brings what backward needs.

@@ -1,4 +1,4 @@
-// error: wrong::model_needs_at_least_one_layer<
+// error: wrong::model_needs_at_least_one_layer<.*Layer<0>.*MSE
 // SPDX-License-Identifier: BSL-1.0
 //
 // An input and a loss alone have nothing to train.

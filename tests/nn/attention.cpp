@@ -126,7 +126,7 @@ TEST_CASE("Attention is its definition", "[nn]") {
     check<>({6, 6, true, 0}, of);
     check<NotCausal>({6, 6, false, 0}, of);
     check<KeyValueHeads<2>>({6, 2, true, 0}, of);
-    check<KeyValueHeads<1>, NotCausal, Causal>({6, 1, true, 0}, of);
+    check<KeyValueHeads<1>, Causal>({6, 1, true, 0}, of);
     check<RoPE<>>({6, 6, true, 10000}, of);
     check<RoPE<50>, NotCausal, KeyValueHeads<3>>({6, 3, false, 50}, of);
   }

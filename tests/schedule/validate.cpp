@@ -157,6 +157,24 @@ constexpr auto deadlocking() {
 constexpr verdict judged = validate(equal_times(2, 2), deadlocking());
 static_assert(judged.what == fault::deadlock && judged.rank == 0 && judged.position == 1);
 
+// So is an action that has no place.
+constexpr auto with_one_more(int rank, action const& more) {
+  auto table = static_table<2, 4>{};
+  for (int r = 0; r < 2; ++r)
+    for (action const& a : {action{forward, r, 0}, {forward, r, 1}, {backward, r, 0}, {backward, r, 1}})
+      table.push(r, a);
+  table.push(rank, more);
+  table.push(7, more);
+  return table;
+}
+constexpr bool refused(verdict const& found, fault what, int rank, int position, action const& which) {
+  return found.what == what && found.rank == rank && found.position == position && found.which == which;
+}
+constexpr action more{recompute, 1, 1};
+static_assert(refused(validate(equal_times(2, 2), with_one_more(1, more)), fault::too_many, 1, 4, more));
+static_assert(refused(validate(equal_times(2, 2), with_one_more(2, more)), fault::no_such_rank, 2, -1, more));
+static_assert(refused(validate(equal_times(2, 2), with_one_more(-1, more)), fault::no_such_rank, -1, -1, more));
+
 enum class change { drop, repeat, swap, move, rename };
 
 TEST_CASE("every mutation of a right table is caught, or right again", "[validate]") {

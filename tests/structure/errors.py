@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSL-1.0
 """Holds the compile-time diagnostics, their page and their tests together.
 
-Every `struct NAME;` in a namespace `wrong` of include/pipe has a heading `### NAME` in docs/reference/errors.md and a source
-tests/fail/NAME.cpp whose first line expects it; and the page has no other headings of that level.
+Every `struct name;` in a namespace `wrong` of include/pipe has a heading `### name` with a paragraph in docs/reference/errors.md
+and a source tests/fail/name.cpp whose first line expects it; and the page has no other headings of that level. A `struct Word;`
+there is a word of such messages: the page says somewhere what `Word<` means.
 """
 import re
 import sys
@@ -13,23 +14,30 @@ NAMESPACE = re.compile(r"namespace wrong \{(.*?)\}  // namespace wrong", re.DOTA
 
 
 def check(root):
-    names = set()
+    names, words = set(), set()
     for header in sorted((root / "include/pipe").rglob("*.hpp")):
         for body in NAMESPACE.findall(header.read_text(encoding="utf-8")):
-            names |= set(re.findall(r"^struct (\w+);", body, re.MULTILINE))
+            names |= set(re.findall(r"^struct ([a-z]\w*);", body, re.MULTILINE))
+            words |= set(re.findall(r"^struct ([A-Z]\w*);", body, re.MULTILINE))
     page = (root / "docs/reference/errors.md").read_text(encoding="utf-8")
     headings = re.findall(r"^### (\w+)$", page, re.MULTILINE)
+    described = re.findall(r"^### (\w+)\n\n[^#\n]", page, re.MULTILINE)
 
     if not names:
         yield "include/pipe: no diagnostic found"
     for name in sorted(names):
         if name not in headings:
+            yield f"docs/reference/errors.md: no heading {name}"
+        elif name not in described:
             yield f"docs/reference/errors.md: no paragraph for {name}"
         source = root / f"tests/fail/{name}.cpp"
         if not source.exists():
             yield f"tests/fail: no test {name}.cpp"
         elif f"wrong::{name}<" not in source.read_text(encoding="utf-8").splitlines()[0]:
             yield f"tests/fail/{name}.cpp:1: does not expect wrong::{name}<"
+    for word in sorted(words):
+        if f"{word}<" not in page:
+            yield f"docs/reference/errors.md: nothing about the word {word}<"
     for heading in headings:
         if heading not in names:
             yield f"docs/reference/errors.md: there is no diagnostic {heading}"

@@ -7,11 +7,18 @@ from pathlib import Path
 
 from errors import check
 
-HEADER = "namespace wrong {\ntemplate <class... What>\nstruct too_big;\n}  // namespace wrong\n"
+HEADER = """namespace wrong {
+template <class... What>
+struct too_big;
+template <int Size>
+struct Found;
+}  // namespace wrong
+"""
+PAGE = "`Found<...>` is its size.\n\n### too_big\n\nMake it smaller.\n"
 
 
 class Errors(unittest.TestCase):
-    def problems(self, header=HEADER, page="### too_big\n", test="// error: wrong::too_big<\n"):
+    def problems(self, header=HEADER, page=PAGE, test="// error: wrong::too_big<\n"):
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
             for part in ("include/pipe", "docs/reference", "tests/fail"):
@@ -26,14 +33,16 @@ class Errors(unittest.TestCase):
         self.assertEqual([], self.problems())
 
     def test_what_is_missing_is_named(self):
-        self.assertIn("no paragraph for too_big", self.problems(page="## too_big\n")[0])
+        self.assertIn("no heading too_big", self.problems(page="## too_big\n")[0])
+        self.assertIn("no paragraph for too_big", self.problems(page="### too_big\n\n### other\n")[0])
+        self.assertIn("nothing about the word Found<", self.problems(page=PAGE.replace("Found", "It"))[0])
         self.assertIn("no test too_big.cpp", self.problems(test="")[0])
         self.assertIn("does not expect", self.problems(test="// error: x\n")[0])
         self.assertIn("no diagnostic found", self.problems(header="")[0])
 
     def test_what_is_too_much_is_named(self):
-        self.assertIn("there is no diagnostic too_small", self.problems(page="### too_big\n### too_small\n")[0])
-        self.assertIn("more than once", self.problems(page="### too_big\n### too_big\n")[0])
+        self.assertIn("there is no diagnostic too_small", self.problems(page=PAGE + "### too_small\n")[0])
+        self.assertIn("more than once", self.problems(page=PAGE + "### too_big\n")[0])
 
 
 if __name__ == "__main__":

@@ -8,16 +8,18 @@
 #include <utility>
 
 #include <pipe/base/static_vector.hpp>
+#include <pipe/graph/complaints.hpp>
 #include <pipe/graph/diagnostics.hpp>
 #include <pipe/graph/graph.hpp>
 #include <pipe/graph/handle.hpp>
 #include <pipe/graph/layers.hpp>
+#include <pipe/graph/naming.hpp>
 
 namespace pp {
 
 /// Runs layer descriptions. With no room it only counts and checks; with exactly the counted room it keeps what they add.
 template <class Leaves, graph_size Room = graph_size{}, class Observer = no_observer>
-class builder {
+class builder : public complaints {
  public:
   static constexpr bool keeps = Room.units > 0;
   using leaves = Leaves;
@@ -31,49 +33,31 @@ class builder {
   /// What the next layer reads, and how a layer says what it made.
   constexpr handle current() const { return current_; }
   constexpr void set(handle h) { current_ = h; }
-  constexpr bool ok() const { return fault_.ok(); }
   constexpr Observer const& observer() const { return observer_; }
   constexpr parameter_scope& scope() { return scope_; }
-  /// The top-level layer that comes next, or is being described.
-  constexpr int position() const { return position_; }
 
   /// Describes layer L here. At top level a layer that is not opened begins a new unit, a place where the model may be cut.
   /// An opened layer may have static functions `enter(builder&)` and `leave(builder&)`, called around each repetition of its
   /// parts; what they change in scope() holds for these parts only.
   template <class L>
   constexpr void layer() {
-    if constexpr (opened<L>) {
-      if (L::times < 1) complain(fault_kind::size_not_positive, leaf_index<L>(Leaves{}), shape{}, shape(L::times));
-      parameter_scope const outer = scope_;
-      for (int i = 0; i < L::times && ok(); ++i) {
-        if constexpr (L::times > 1) observer_.part(i);
-        if constexpr (requires { L::enter(*this); }) L::enter(*this);
-        all(typename L::parts{}, L::times > 1 || has_name<L>);
-        if constexpr (requires { L::leave(*this); }) L::leave(*this);
-        if constexpr (L::times > 1) observer_.end_part();
-        scope_ = outer;
-      }
-    } else {
-      if (!ok()) return;
-      if (depth_ == 0) begin_unit(leaf_index<L>(Leaves{}));
-      int const outer = leaf_;
-      leaf_ = leaf_index<L>(Leaves{});
-      ++depth_;
-      if constexpr (requires { L::describe(*this); })
-        L::describe(*this);
-      else
-        complain(is_input<L> ? fault_kind::input_is_not_first : fault_kind::not_a_layer, shape{}, shape{});
-      --depth_;
-      leaf_ = outer;
-      if (depth_ == 0) end_unit();
-    }
+    if (!ok()) return;
+    int const outer = leaf_;
+    leaf_ = leaf_index<L>(Leaves{});
+    if constexpr (opened<L>)
+      layers_in<L>();
+    else
+      closed_layer<L>();
+    leaf_ = outer;
   }
   /// The parts of a layer. `alone_is_whole`: a single part is the whole layer, and has no number of its own.
   template <class... L>
   constexpr void all(layers<L...>, bool alone_is_whole = false) {
+    std::size_t const outer = siblings_.enter();
     bool const numbered = !(alone_is_whole && sizeof...(L) == 1 && !(has_name<L> || ...));
     int i = 0;
     (part<L>(i++, numbered), ...);
+    siblings_.leave(outer);
   }
   template <class L>
   constexpr void part(int i, bool numbered = true) {
@@ -89,16 +73,10 @@ class builder {
     for (named_value const& v : named_)
       if (!v.read) return complain_at(fault_kind::stash_is_never_popped, v.position, v.leaf, shape{}, v.value.form);
     leaf_ = leaf_index<L>(Leaves{});
-    L::describe(*this);
-  }
-
-  /// Records the first fault, at the present layer.
-  constexpr void complain(fault_kind what, shape expected, shape found) { complain(what, leaf_, expected, found); }
-  constexpr void complain(fault_kind what, int leaf, shape expected, shape found) {
-    complain_at(what, position_, leaf, expected, found);
-  }
-  constexpr void complain_at(fault_kind what, int position, int leaf, shape expected, shape found) {
-    if (ok()) fault_ = model_fault{what, position, leaf, expected, found};
+    if constexpr (refuses_an_option<L>)
+      complain_of(refused_by<L>());
+    else
+      L::describe(*this);
   }
 
   /// True, or a fault: the current value must be real numbers, or token ids.
@@ -108,16 +86,6 @@ class builder {
   }
   constexpr bool needs_ids() {
     if (ok() && !current_.is_ids) complain(fault_kind::needs_token_ids, shape{}, current_.form);
-    return ok();
-  }
-  constexpr bool needs_positive(int n) { return needs_positive(shape(n)); }
-  constexpr bool needs_positive(shape form) {
-    for (int i = 0; i < form.rank; ++i)
-      if (form.extent[i] < 1) complain(fault_kind::size_not_positive, shape{}, form);
-    return ok();
-  }
-  constexpr bool needs_ratio(bool in_range, int numerator, int denominator) {
-    if (ok() && !in_range) complain(fault_kind::ratio_out_of_range, shape{}, shape(numerator, denominator));
     return ok();
   }
 
@@ -143,13 +111,22 @@ class builder {
     complain(fault_kind::pop_without_stash, shape{}, shape{});
     return current_;
   }
+  /// The name of the latest input.
+  constexpr void name_input(std::string_view name) {
+    for (int i = 0; i + 1 < sizes_.inputs; ++i)
+      if (input_names_[i] == name) complain(fault_kind::name_twice, shape{}, shape{});
+    if (ok()) input_names_[sizes_.inputs - 1] = name;
+  }
   /// The next input of the model becomes the current value.
   constexpr void further_input(handle input) {
     if (!ok()) return;
     if (current_.at.where == space::value && !is_stashed(current_))
       return complain(fault_kind::value_is_thrown_away, shape{}, current_.form);
     if (sizes_.inputs == max_inputs) return complain(fault_kind::too_many_inputs, shape(max_inputs), shape{});
-    if (!needs_positive(input.form) || (input.is_ids && !needs_positive(input.vocabulary))) return;
+    if (input.form.rank == 0) return complain(fault_kind::extents_of_input, shape{}, shape{});
+    if (!needs_positive(input.form) || !needs_room(input.form, most_numbers) ||
+        (input.is_ids && !needs_positive(input.vocabulary)))
+      return;
     input.at.index = sizes_.inputs;
     if constexpr (keeps)
       graph_.inputs[sizes_.inputs] = input_record{input.form, input.is_ids, input.vocabulary, short(leaf_)};
@@ -161,8 +138,9 @@ class builder {
 
   constexpr void begin_name(std::string_view name) {
     observer_.name(name);
+    if (!siblings_.add(name)) return complain(fault_kind::name_twice, shape{}, shape{});
     if constexpr (shares)
-      for (named_parameters& p : tied_names_)
+      for (wanted_name& p : tied_names_)
         if (p.name == name) {
           ++p.times;
           p.first = sizes_.parameters;
@@ -171,7 +149,7 @@ class builder {
   }
   constexpr void end_name(std::string_view name) {
     if constexpr (shares)
-      for (named_parameters& p : tied_names_)
+      for (wanted_name& p : tied_names_)
         if (p.name == name) {
           ++p.ended;
           --open_names_;
@@ -179,7 +157,7 @@ class builder {
   }
   /// True, or a fault: exactly one layer before this one has that name.
   constexpr bool needs_named(std::string_view name) {
-    named_parameters const& p = named(name);
+    wanted_name const& p = named(name);
     if (p.ended != 1 || p.times != 1) complain(fault_kind::tied_to_nothing, shape(1), shape(p.ended));
     return ok();
   }
@@ -190,7 +168,7 @@ class builder {
   constexpr void again(std::string_view name) {
     int const outer = tying_;
     tying_ = named(name).first;
-    layer<L>();
+    all(layers<L>{}, true);
     tying_ = outer;
   }
 
@@ -199,11 +177,12 @@ class builder {
                               file_name const& file = file_name{}) {
     if constexpr (shares)
       if (tying_ >= 0) {
-        extents const of = shared(tying_);
+        shared_extents const of = shared(tying_);
         if (!(of.rows == rows && of.columns == columns))
           complain(fault_kind::tied_shape_differs, shape(of.rows, of.columns), shape(rows, columns));
         return ok() ? share(tying_++) : operand{};
       }
+    if (!needs_room(shape(rows, columns), most_parameters)) return operand{};
     if (file.name != nullptr) observer_.parameter(sizes_.parameters, file);
     pp::parameter p{};
     p.rows = rows;
@@ -243,7 +222,7 @@ class builder {
   }
   /// x[R, K] and table[N, K] -> x table', [R, N]
   constexpr handle matmul_transposed(handle x, operand table) {
-    extents const of = shared(table.index);
+    shared_extents const of = shared(table.index);
     if (of.columns != x.form.columns())
       complain(fault_kind::tied_shape_differs, shape(of.rows, of.columns), shape(of.rows, x.form.columns()));
     operand const turned{space::parameter_transposed, table.index};
@@ -306,7 +285,6 @@ class builder {
     push(kind, x, x.form, {operand{space::label, 0}}, {.epsilon = z, .amount = smoothing});
   }
 
-  constexpr model_fault const& fault() const { return fault_; }
   constexpr graph_size sizes() const { return sizes_; }
   constexpr int open_units() const { return sizes_.units; }
 
@@ -318,35 +296,44 @@ class builder {
   }
 
  private:
+  template <class L>
+  constexpr void layers_in() {
+    if (L::times < 1) complain(fault_kind::size_not_positive, shape{}, shape(L::times));
+    if constexpr (refuses_an_option<L>) complain_of(refused_by<L>());
+    parameter_scope const outer = scope_;
+    for (int i = 0; i < L::times && ok(); ++i) {
+      if constexpr (L::times > 1) observer_.part(i);
+      if constexpr (requires { L::enter(*this); }) L::enter(*this);
+      all(typename L::parts{}, L::times > 1 || has_name<L>);
+      if constexpr (requires { L::leave(*this); }) L::leave(*this);
+      if constexpr (L::times > 1) observer_.end_part();
+      scope_ = outer;
+    }
+  }
+  template <class L>
+  constexpr void closed_layer() {
+    if (depth_ == 0) begin_unit(leaf_);
+    ++depth_;
+    if constexpr (refuses_an_option<L>)
+      complain_of(refused_by<L>());
+    else if constexpr (requires { L::describe(*this); })
+      L::describe(*this);
+    else
+      complain(is_input<L> ? fault_kind::input_is_not_first : fault_kind::not_a_layer, shape{}, shape{});
+    --depth_;
+    if (depth_ == 0) end_unit();
+  }
   template <class... L>
   constexpr void list_tied_names(layers<L...>) {
     auto const take = [&]<class T>(std::type_identity<T>) {
       if constexpr (requires { T::tied_name; }) {
-        for (named_parameters const& p : tied_names_)
+        for (wanted_name const& p : tied_names_)
           if (p.name == T::tied_name.view()) return;
-        tied_names_.push_back(named_parameters{T::tied_name.view()});
+        tied_names_.push_back(wanted_name{T::tied_name.view()});
       }
     };
     (take(std::type_identity<L>{}), ...);
   }
-
-  struct named_value {
-    std::string_view name;
-    handle value;
-    short position = 0, leaf = 0;
-    bool read = false;
-  };
-  /// A name that some Tied asks for: how many layers have it, how many of these are complete, and the last one's first
-  /// parameter.
-  struct named_parameters {
-    std::string_view name{};
-    int times = 0, ended = 0, first = 0;
-  };
-  /// A parameter that may be shared, or is: its extents, the one it was first, and whether that is trained.
-  struct extents {
-    int parameter = 0, rows = 0, columns = 0, owner = 0;
-    bool trained = true;
-  };
 
   /// Parameter p serves as that; a table stays one whatever else it serves as.
   constexpr void is_a(tensor_kind kind, operand p) {
@@ -358,18 +345,18 @@ class builder {
       if (v.value.at == h.at) return true;
     return false;
   }
-  constexpr named_parameters const& named(std::string_view name) const {
+  constexpr wanted_name const& named(std::string_view name) const {
     int i = 0;
     while (tied_names_[i].name != name) ++i;
     return tied_names_[i];
   }
-  constexpr extents shared(int parameter) const {
-    for (extents const& e : shared_)
+  constexpr shared_extents shared(int parameter) const {
+    for (shared_extents const& e : shared_)
       if (e.parameter == parameter) return e;
-    return extents{};
+    return shared_extents{};
   }
   constexpr operand share(int parameter) {
-    extents const of = shared(parameter);
+    shared_extents const of = shared(parameter);
     pp::parameter p{};
     p.rows = of.rows;
     p.columns = of.columns;
@@ -423,6 +410,7 @@ class builder {
   };
   /// An op on x and further operands. If the result has as many rows as x, they stand for the same positions.
   constexpr handle push(op_kind kind, handle x, shape form, further in, details const& with = details{}) {
+    if (!needs_room(form, most_numbers)) return x;
     operand const out = new_value(form.elements());
     if constexpr (keeps) {
       op o{};
@@ -462,15 +450,16 @@ class builder {
 
   handle current_;
   Observer observer_;
-  model_fault fault_{};
   graph_size sizes_{};
   parameter_scope scope_{};
   short unit_ = -1;
-  int leaf_ = 0, depth_ = 0, position_ = 0, first_op_ = 0, tying_ = -1;
+  int depth_ = 0, first_op_ = 0, tying_ = -1;
   int open_names_ = 0, streams_ = 0;
   static_vector<named_value, std::size_t(leaf_count(Leaves{}))> named_;  // as many names as there are types, or fewer
-  static_vector<named_parameters, std::size_t(tied_count)> tied_names_;
-  static_vector<extents, std::size_t(shares ? 512 : 0)> shared_;
+  sibling_names<std::size_t(leaf_count(Leaves{}))> siblings_;
+  std::string_view input_names_[max_inputs]{};
+  static_vector<wanted_name, std::size_t(tied_count)> tied_names_;
+  static_vector<shared_extents, std::size_t(shares ? 512 : 0)> shared_;
   graph<Room> graph_{};
 };
 

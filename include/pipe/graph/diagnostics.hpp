@@ -40,8 +40,37 @@ enum class fault_kind : unsigned char {
   tied_to_nothing,
   tied_shape_differs,
   too_many_tied,
+  name_twice,
+  size_too_large,
+  extents_of_input,
+  option_not_taken,
+  option_twice,
   formula_is_incomplete,
+  loss_is_incomplete,
   custom_is_incomplete,
+  too_many_custom_parameters,
+};
+
+/// What a type of a user's own has to bring.
+enum class member : unsigned char {
+  none,
+  forward,
+  derivative,
+  derivative_reads_output,
+  value,
+  slope,
+  result,
+  input_gradient,
+  parameter,
+  weight_gradient,
+  name,
+  where,
+  chunks_per_rank,
+  splits_backward,
+  trains,
+  fill,
+  learning_rate,
+  states_and_prepare
 };
 
 /// The first thing wrong with a model, or nothing. `expected` and `found` are shapes or single numbers, as the kind says.
@@ -50,18 +79,25 @@ struct model_fault {
   int layer = 0;  // top-level position, from 0, in the opened list that `explain` prints and `Cut` means
   int leaf = -1;  // the layer type, as an index into the model's leaf types
   shape expected{}, found{};
+  int option = -1;  // which of the leaf's `options`
+  member missing = member::none;
   constexpr bool ok() const { return what == fault_kind::none; }
 };
 
-/// Words of the messages: `Layer<3>`, `Expected<128, 384>`, `Found<128, 100>`.
+namespace wrong {
+/// Words of the messages: `Layer<3>`, `Expected<128, 384>`, `Found<128, 100>`, `Called<'s', 'k', 'i', 'p'>`,
+/// `Missing<member::derivative>`.
 template <int Position>
 struct Layer;
 template <int... Extents>
 struct Expected;
 template <int... Extents>
 struct Found;
+template <char... Letters>
+struct Called;
+template <member What>
+struct Missing;
 
-namespace wrong {
 template <class... What>
 struct first_item_of_a_model_must_be_its_input;
 template <class... What>
@@ -109,9 +145,23 @@ struct tied_layer_needs_parameters_of_the_same_shape;
 template <class... What>
 struct tied_layers_have_too_many_parameters;
 template <class... What>
+struct name_is_given_twice;
+template <class... What>
+struct size_is_too_large;
+template <class... What>
+struct input_needs_one_to_four_extents;
+template <class... What>
+struct layer_does_not_take_this_option;
+template <class... What>
+struct layer_option_is_given_twice;
+template <class... What>
 struct formula_needs_forward_and_derivative;
 template <class... What>
+struct loss_needs_value_and_slope;
+template <class... What>
 struct custom_layer_needs_its_shapes_and_its_functions;
+template <class... What>
+struct custom_layer_has_too_many_parameters;
 }  // namespace wrong
 
 /// What a correct model is diagnosed with.
@@ -144,6 +194,26 @@ constexpr auto spell() {
   }(std::make_index_sequence<S.rank>{});
 }
 
+/// A name, letter by letter: the one spelling of it that is readable in every compiler.
+template <text Letters>
+constexpr auto spell_text() {
+  return []<std::size_t... I>(std::index_sequence<I...>) {
+    return word<wrong::Called<Letters.characters[I]...>>{};
+  }(std::make_index_sequence<Letters.view().size()>{});
+}
+/// The name that is in layer type L, where there is one.
+template <class L>
+constexpr auto spell_name(word<L>) {
+  if constexpr (requires { L::key; })
+    return spell_text<L::key>();
+  else if constexpr (requires { L::tied_name; })
+    return spell_text<L::tied_name>();
+  else if constexpr (requires { L::name.characters; })
+    return spell_text<L::name>();
+  else
+    return word<wrong::Called<>>{};
+}
+
 /// The I-th of some types, if there is one.
 template <int I, class... T>
 constexpr auto spell_leaf(layers<T...>) {
@@ -154,10 +224,25 @@ constexpr auto spell_leaf(layers<T...>) {
     return word<void>{};
 }
 
+/// The option of leaf type L that a fault is about; void if it is about none.
+template <int I, class L>
+constexpr auto spell_option(word<L>) {
+  if constexpr (I >= 0)
+    return spell_leaf<I>(typename L::options{});
+  else
+    return word<void>{};
+}
+
 /// The type whose name is the message.
 template <template <class...> class Wrong, class... Words>
 constexpr std::type_identity<Wrong<Words...>> say(word<Words>...) {
   return {};
+}
+
+/// The same of types that may have been found by an alias.
+template <template <class...> class Wrong, class... Words>
+constexpr auto diagnosis_of() {
+  return say<Wrong>(word<Words>{}...);
 }
 
 /// The message of fault `F`, in a model with leaf layer types `Leaves`.
@@ -166,13 +251,16 @@ constexpr auto diagnose() {
   if constexpr (F.ok()) {
     return std::type_identity<nothing_wrong>{};
   } else {
-    constexpr word<Layer<F.layer>> at{};
+    constexpr word<wrong::Layer<F.layer>> at{};
     constexpr auto type = spell_leaf<F.leaf>(Leaves{});
-    constexpr auto expected = spell<Expected, F.expected>();
-    constexpr auto found = spell<Found, F.found>();
+    constexpr auto expected = spell<wrong::Expected, F.expected>();
+    constexpr auto found = spell<wrong::Found, F.found>();
+    constexpr auto name = spell_name(type);
+    constexpr auto option = spell_option<F.option>(type);
+    constexpr word<wrong::Missing<F.missing>> missing{};
     using enum fault_kind;
     if constexpr (F.what == first_item_is_not_an_input)
-      return say<wrong::first_item_of_a_model_must_be_its_input>(type);
+      return say<wrong::first_item_of_a_model_must_be_its_input>(at, type);
     else if constexpr (F.what == input_is_not_first)
       return say<wrong::input_must_be_the_first_item_of_a_model>(at, type);
     else if constexpr (F.what == loss_is_missing)
@@ -195,32 +283,48 @@ constexpr auto diagnose() {
       return say<wrong::gate_needs_an_even_width>(at, type, found);
     else if constexpr (F.what == size_not_positive)
       return say<wrong::size_must_be_positive>(at, type, found);
+    else if constexpr (F.what == ratio_out_of_range && F.option >= 0)
+      return say<wrong::ratio_is_out_of_range>(at, option, found);
     else if constexpr (F.what == ratio_out_of_range)
       return say<wrong::ratio_is_out_of_range>(at, type, found);
+    else if constexpr (F.what == option_not_taken)
+      return say<wrong::layer_does_not_take_this_option>(at, type, option);
+    else if constexpr (F.what == option_twice)
+      return say<wrong::layer_option_is_given_twice>(at, type, option);
     else if constexpr (F.what == not_a_layer)
       return say<wrong::item_is_not_a_layer>(at, type);
     else if constexpr (F.what == pop_without_stash)
-      return say<wrong::value_is_popped_but_never_stashed>(at, type);
+      return say<wrong::value_is_popped_but_never_stashed>(at, type, name);
     else if constexpr (F.what == popped_shape_differs)
-      return say<wrong::popped_value_must_have_the_shape_of_the_current_one>(at, type, expected, found);
+      return say<wrong::popped_value_must_have_the_shape_of_the_current_one>(at, type, name, expected, found);
     else if constexpr (F.what == stash_is_never_popped)
-      return say<wrong::value_is_stashed_but_never_popped>(at, type, found);
+      return say<wrong::value_is_stashed_but_never_popped>(at, type, name, found);
     else if constexpr (F.what == value_is_thrown_away)
       return say<wrong::value_before_a_further_input_must_be_stashed>(at, type, found);
     else if constexpr (F.what == too_many_inputs)
       return say<wrong::model_has_too_many_inputs>(at, type, expected);
     else if constexpr (F.what == tied_to_nothing)
-      return say<wrong::tied_name_must_belong_to_exactly_one_layer_before>(at, type, expected, found);
+      return say<wrong::tied_name_must_belong_to_exactly_one_layer_before>(at, type, name, expected, found);
     else if constexpr (F.what == tied_shape_differs)
       return say<wrong::tied_layer_needs_parameters_of_the_same_shape>(at, type, expected, found);
     else if constexpr (F.what == formula_is_incomplete)
-      return say<wrong::formula_needs_forward_and_derivative>(at, type);
+      return say<wrong::formula_needs_forward_and_derivative>(at, type, missing);
+    else if constexpr (F.what == loss_is_incomplete)
+      return say<wrong::loss_needs_value_and_slope>(at, type, missing);
     else if constexpr (F.what == custom_is_incomplete)
-      return say<wrong::custom_layer_needs_its_shapes_and_its_functions>(at, type);
+      return say<wrong::custom_layer_needs_its_shapes_and_its_functions>(at, type, missing);
+    else if constexpr (F.what == too_many_custom_parameters)
+      return say<wrong::custom_layer_has_too_many_parameters>(at, type, expected, found);
+    else if constexpr (F.what == name_twice)
+      return say<wrong::name_is_given_twice>(at, type, name);
+    else if constexpr (F.what == size_too_large)
+      return say<wrong::size_is_too_large>(at, type, found);
+    else if constexpr (F.what == extents_of_input)
+      return say<wrong::input_needs_one_to_four_extents>(at, type);
     else if constexpr (F.what == too_many_tied)
       return say<wrong::tied_layers_have_too_many_parameters>(at, type, expected);
     else
-      return say<wrong::model_needs_at_least_one_layer>();
+      return say<wrong::model_needs_at_least_one_layer>(at, type);
   }
 }
 

@@ -21,6 +21,8 @@ struct input_record {
   short leaf = 0;      // the type that says so, and its name if it has one
 };
 inline constexpr int max_inputs = 4;
+/// The largest tensors: a value of one sample, and a parameter. What they take, and the work on them, is counted in a long.
+inline constexpr long most_numbers = (1L << 31) - 1, most_parameters = 1L << 36;
 
 /// One top-level layer: which ops, values and parameters are its own, and the shape that leaves it.
 struct unit_record {

@@ -8,6 +8,7 @@
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/math.hpp>
+#include <pipe/graph/diagnostics.hpp>
 
 namespace pp {
 
@@ -22,12 +23,33 @@ concept formula = requires(float x) {
   { F::derivative_reads_output } -> std::convertible_to<bool>;
 };
 
+/// What F lacks of a formula, or `none`.
+template <class F>
+constexpr member missing_of_formula() {
+  if constexpr (formula<F>)
+    return member::none;
+  else if constexpr (!requires(float x) {
+                       { F::forward(x) } -> std::convertible_to<float>;
+                     })
+    return member::forward;
+  else if constexpr (!requires(float x) {
+                       { F::derivative(x) } -> std::convertible_to<float>;
+                     })
+    return member::derivative;
+  else
+    return member::derivative_reads_output;
+}
+
 /// Makes a layer of a formula: any shape -> the same shape.
 template <class F>
 struct activation {
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    if (b.needs_numbers()) b.set(b.map(b.current(), F::derivative_reads_output));
+    if constexpr (formula<F>) {
+      if (b.needs_numbers()) b.set(b.map(b.current(), F::derivative_reads_output));
+    } else {
+      b.complain_of_missing(fault_kind::formula_is_incomplete, missing_of_formula<F>());
+    }
   }
 };
 

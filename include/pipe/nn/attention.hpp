@@ -10,28 +10,36 @@
 namespace pp {
 
 /// Every position sees only itself and those before it (the default).
-struct Causal {};
+struct Causal {
+  static constexpr auto option = option_kind::mask;
+};
 /// Every position sees every other.
-struct NotCausal {};
+struct NotCausal {
+  static constexpr auto option = option_kind::mask;
+};
 /// Grouped-query attention (Ainslie et al., 2023): K heads of keys and values, each shared by Heads / K heads of queries.
 template <int K>
-struct KeyValueHeads {};
+struct KeyValueHeads {
+  static constexpr auto option = option_kind::key_value_heads;
+};
 /// Rotary position embedding (Su et al., 2021): queries and keys are turned by angles that grow with their positions, so that
 /// scores depend on distances. Halves of a head are paired, as in Hugging Face's Llama.
 template <int Base = 10000>
-struct RoPE {};
+struct RoPE {
+  static constexpr auto option = option_kind::rotation;
+};
 
-/// What the options of an attention come to; 0: not said.
+/// What the options of an attention come to.
 struct attention_settings {
   int kv_heads = 0, rotary_base = 0;
-  bool says_kv_heads = false, says_rotary = false, causal = true, has_bias = true;
+  bool says_rotary = false, causal = true, has_bias = true;
 };
-constexpr void join(attention_settings& s, Causal) { s.causal = true; }
+template <class O>
+constexpr void join(attention_settings&, O) {}  // how parameters begin is read elsewhere: see initial_of
 constexpr void join(attention_settings& s, NotCausal) { s.causal = false; }
 constexpr void join(attention_settings& s, NoBias) { s.has_bias = false; }
 template <int K>
 constexpr void join(attention_settings& s, KeyValueHeads<K>) {
-  s.says_kv_heads = true;
   s.kv_heads = K;
 }
 template <int Base>
@@ -39,11 +47,13 @@ constexpr void join(attention_settings& s, RoPE<Base>) {
   s.says_rotary = true;
   s.rotary_base = Base;
 }
-template <class O>
-  requires(init_option<O> || output_init_option<O>)
-constexpr void join(attention_settings&, O) {}
-template <class O>
-concept attention_option = requires(attention_settings& s) { join(s, O{}); };
+template <class... Options>
+constexpr attention_settings attention_of(int heads) {
+  attention_settings s;
+  s.kv_heads = heads;
+  (join(s, Options{}), ...);
+  return s;
+}
 
 /// y = concat_h(softmax(q_h k_h' / sqrt(d)) v_h) w_o + b_o with q, k, v = x w_qkv + b_qkv and d = C / Heads.
 ///
@@ -51,14 +61,13 @@ concept attention_option = requires(attention_settings& s) { join(s, O{}); };
 /// options: Causal (default) or NotCausal; NoBias; KeyValueHeads<K> (default: K = Heads); RoPE<>; Init<...>,
 ///         OutputInit<...>
 /// law:    trailing positions whose token id is -1 are seen by nobody
-template <int Heads, attention_option... Options>
+template <int Heads, class... Options>
 struct Attention {
-  static constexpr attention_settings settings = [] {
-    attention_settings s;
-    (join(s, Options{}), ...);
-    if (!s.says_kv_heads) s.kv_heads = Heads;
-    return s;
-  }();
+  using options = layers<Options...>;
+  static constexpr unsigned takes =
+      option_kinds(option_kind::mask, option_kind::bias, option_kind::key_value_heads, option_kind::rotation,
+                   option_kind::initial, option_kind::output_initial);
+  static constexpr attention_settings settings = attention_of<Options...>(Heads);
 
   template <class Builder>
   static constexpr void describe(Builder& b) {

@@ -45,7 +45,6 @@ struct Flatten {
     handle x = b.current();
     x.form = shape(x.form.elements());
     x.padding = operand{};
-    x.padding = operand{};
     b.set(x);
   }
 };

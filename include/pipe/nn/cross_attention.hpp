@@ -13,14 +13,13 @@ namespace pp {
 /// shape:  (T, C) and stashed (S, D) -> (T, C); w_q[C, C], w_kv[D, 2 K d], w_o[C, C], d = C / Heads
 /// options: NoBias; KeyValueHeads<K> (default: K = Heads); Init<...>, OutputInit<...>
 /// law:    trailing positions of the stashed sequence whose token id is -1 are seen by nobody
-template <int Heads, text Memory, attention_option... Options>
+template <int Heads, text Memory, class... Options>
 struct CrossAttention {
-  static constexpr attention_settings settings = [] {
-    attention_settings s;
-    s.kv_heads = Heads;
-    (join(s, Options{}), ...);
-    return s;
-  }();
+  static constexpr text key = Memory;
+  using options = layers<Options...>;
+  static constexpr unsigned takes =
+      option_kinds(option_kind::bias, option_kind::key_value_heads, option_kind::initial, option_kind::output_initial);
+  static constexpr attention_settings settings = attention_of<Options...>(Heads);
 
   template <class Builder>
   static constexpr void describe(Builder& b) {

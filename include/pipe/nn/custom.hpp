@@ -20,6 +20,31 @@ struct custom_parameter {
   bool decays = false;  ///< weight decay applies
 };
 
+/// What L lacks of a Custom layer with so many parameters, or `none`.
+template <class L, int Parameters>
+constexpr member missing_of_custom() {
+  using enum member;
+  using F = custom_forward<float> const&;
+  using B = custom_input_gradient<float> const&;
+  using W = custom_weight_gradient<float> const&;
+  if constexpr (!requires(shape in) {
+                  { L::result(in) } -> std::same_as<shape>;
+                })
+    return result;
+  else if constexpr (!requires(F f) { L::forward(f); })
+    return forward;
+  else if constexpr (!requires(B g) { L::input_gradient(g); })
+    return input_gradient;
+  else if constexpr (Parameters > 0 && !requires(shape in) {
+                       { L::parameter(0, in) } -> std::same_as<custom_parameter>;
+                     })
+    return parameter;
+  else if constexpr (Parameters > 0 && !requires(W g) { L::weight_gradient(g); })
+    return weight_gradient;
+  else
+    return none;
+}
+
 /// The least that a Custom layer must say:
 ///
 ///     static constexpr shape result(shape in);                     // of one sample
@@ -37,13 +62,6 @@ struct custom_parameter {
 /// law: the functions depend on what they are called with and nothing else; they run in any thread, one call at a time per
 ///      micro-batch; check_gradients<Custom<L>, Input<...>>() tells whether the gradients are right
 template <class L>
-concept custom_layer = requires(shape in, custom_forward<float> const& f, custom_input_gradient<float> const& g) {
-  { L::result(in) } -> std::same_as<shape>;
-  L::forward(f);
-  L::input_gradient(g);
-};
-
-template <class L>
 struct Custom {
   using kernels = L;
   static constexpr int parameters = [] {
@@ -58,8 +76,11 @@ struct Custom {
 
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    if constexpr (!complete()) {
-      b.complain(fault_kind::custom_is_incomplete, shape{}, shape{});
+    constexpr member missing = missing_of_custom<L, parameters>();
+    if constexpr (missing != member::none) {
+      b.complain_of_missing(fault_kind::custom_is_incomplete, missing);
+    } else if constexpr (parameters > most_custom_parameters) {
+      b.complain(fault_kind::too_many_custom_parameters, shape(most_custom_parameters), shape(parameters));
     } else {
       if (!b.needs_numbers()) return;
       shape const in = b.current().form, out = L::result(in);
@@ -77,17 +98,6 @@ struct Custom {
   }
 
  private:
-  static constexpr bool complete() {
-    if constexpr (!custom_layer<L> || parameters > most_custom_parameters)
-      return false;
-    else if constexpr (parameters > 0)
-      return requires(custom_weight_gradient<float> const& g, shape in) {
-        L::weight_gradient(g);
-        { L::parameter(0, in) } -> std::same_as<custom_parameter>;
-      };
-    else
-      return true;
-  }
   static constexpr custom_parameter parameter(int i, shape in) {
     if constexpr (parameters > 0) return L::parameter(i, in);
     (void)i, (void)in;

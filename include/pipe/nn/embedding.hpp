@@ -17,8 +17,10 @@ constexpr initializer initial_table(initial_rules start, int rows, int width) {
 ///
 /// shape:  ids (T) -> (T, Width); table[V, Width], initially normal with deviation 0.02 (GPT-2)
 /// options: Init<...>
-template <int Width, init_option... Options>
+template <int Width, class... Options>
 struct Embedding {
+  using options = layers<Options...>;
+  static constexpr unsigned takes = option_kinds(option_kind::initial);
   static constexpr bool embeds = true;
   template <class Builder>
   static constexpr void describe(Builder& b) {

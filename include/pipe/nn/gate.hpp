@@ -12,13 +12,14 @@ namespace pp {
 /// Makes a layer of a formula F: of the halves a, b of each row, F(a) * b, or a * F(b) if not `ActivatesFirst`.
 ///
 /// shape:  (..., 2C) -> (..., C)
-template <formula F, bool ActivatesFirst = true>
+template <class F, bool ActivatesFirst = true>
 struct gated {
   using formula = F;
   static constexpr bool activates_first = ActivatesFirst;
 
   template <class Builder>
   static constexpr void describe(Builder& b) {
+    if constexpr (!pp::formula<F>) b.complain_of_missing(fault_kind::formula_is_incomplete, missing_of_formula<F>());
     if (!b.needs_numbers()) return;
     int const width = b.current().form.columns();
     if (width % 2 != 0) return b.complain(fault_kind::gate_width_is_odd, shape{}, shape(width));

@@ -6,6 +6,7 @@
 
 #include <pipe/graph/builder.hpp>
 #include <pipe/graph/layers.hpp>
+#include <pipe/nn/ratio.hpp>
 
 namespace pp {
 
@@ -23,25 +24,35 @@ struct Frozen {
 
 /// Numerator/Denominator times the learning rate that the optimizer is given.
 template <int Numerator, int Denominator = 1>
-  requires(Numerator >= 0 && Denominator > 0)
-struct LearningRate {
-  static constexpr void set(parameter_scope& s) { s.rate_scale *= double(Numerator) / Denominator; }
+struct LearningRate : ratio<Numerator, Denominator> {
+  using quotient = ratio<Numerator, Denominator>;
+  static constexpr auto option = option_kind::learning_rate;
+  static constexpr option_number number = quotient::in(quotient::at_least_zero());
+  static constexpr void set(parameter_scope& s) { s.rate_scale *= quotient::template value<double>(); }
 };
 /// Numerator/Denominator times the optimizer's weight decay. Biases and norms do not decay, whatever is said here.
 template <int Numerator, int Denominator = 1>
-  requires(Numerator >= 0 && Denominator > 0)
-struct WeightDecay {
-  static constexpr void set(parameter_scope& s) { s.decay_scale *= double(Numerator) / Denominator; }
+struct WeightDecay : ratio<Numerator, Denominator> {
+  using quotient = ratio<Numerator, Denominator>;
+  static constexpr auto option = option_kind::weight_decay;
+  static constexpr option_number number = quotient::in(quotient::at_least_zero());
+  static constexpr void set(parameter_scope& s) { s.decay_scale *= quotient::template value<double>(); }
 };
 
+/// What sets something for all layers of a Group; every other item is one of them.
 template <class O>
 concept group_option = requires(parameter_scope& s) { O::set(s); };
+template <class... Lists>
+using joined = decltype((layers<>{} + ... + Lists{}));
 
 /// Layers with settings of their own: `Group<LearningRate<1, 10>, WeightDecay<0>, Linear<64>, Tanh>`. In a group inside a group
 /// the ratios multiply. An `Init` is a setting as well: the innermost one holds.
 template <class... Items>
 struct Group {
-  using parts = decltype((layers<>{} + ... + std::conditional_t<group_option<Items>, layers<>, layers<Items>>{}));
+  using parts = joined<std::conditional_t<group_option<Items>, layers<>, layers<Items>>...>;
+  using options = joined<std::conditional_t<group_option<Items>, layers<Items>, layers<>>...>;
+  static constexpr unsigned takes =
+      option_kinds(option_kind::learning_rate, option_kind::weight_decay, option_kind::initial);
   static constexpr int times = 1;
   template <class Builder>
   static constexpr void enter(Builder& b) {

@@ -7,6 +7,7 @@
 #include <concepts>
 
 #include <pipe/graph/builder.hpp>
+#include <pipe/nn/ratio.hpp>
 
 namespace pp {
 
@@ -52,40 +53,65 @@ struct KaimingNormal {
 };
 using Kaiming = KaimingUniform;
 
-/// Normal with deviation Numerator/Denominator.
+/// Normal with deviation Numerator/Denominator >= 0.
 template <int Numerator, int Denominator>
-  requires(Numerator >= 0 && Denominator > 0)
-struct Normal {
-  static constexpr initializer of(int, int) { return {distribution::normal, float(double(Numerator) / Denominator)}; }
+struct Normal : ratio<Numerator, Denominator> {
+  using quotient = ratio<Numerator, Denominator>;
+  static constexpr option_number number = quotient::in(quotient::at_least_zero());
+  static constexpr initializer of(int, int) {
+    return {distribution::normal, float(quotient::template value<double>())};
+  }
 };
 /// Normal with deviation Numerator/Denominator / sqrt(2 * Depth): for the projections that add to the residual stream of a
 /// model of Depth blocks, two in each, so that their sum keeps its size. Source: Radford et al., GPT-2, 2019, section 2.3.
 template <int Numerator, int Denominator, int Depth>
-  requires(Numerator >= 0 && Denominator > 0 && Depth > 0)
-struct ScaledNormal {
+struct ScaledNormal : ratio<Numerator, Denominator> {
+  using quotient = ratio<Numerator, Denominator>;
+  static constexpr option_number number = quotient::in(quotient::at_least_zero() && Depth > 0);
   static constexpr initializer of(int, int) {
-    return {distribution::normal, float(double(Numerator) / Denominator) / constexpr_sqrt(2.0f * float(Depth))};
+    return {distribution::normal, float(quotient::template value<double>()) / constexpr_sqrt(2.0f * float(Depth))};
   }
 };
 struct Zeros {
   static constexpr initializer of(int, int) { return {distribution::constant, 0}; }
 };
 
+/// The rules of one recipe, for weights, or of two, for weights and biases.
+template <class Weights, class... Biases>
+constexpr initial_rules rules_of() {
+  initial_rules r{&Weights::of, nullptr};
+  ((r.biases = &Biases::of), ...);
+  return r;
+}
+/// The first number of theirs that is out of range, or any.
+template <class... Recipes>
+constexpr option_number first_out_of_range() {
+  option_number found;
+  ((found = found.in_range ? number_of<Recipes>() : found), ...);
+  return found;
+}
+
 /// An option of Linear, Attention and Embedding, and of a Group for all of them inside: weights begin as `Weights` says. Biases
 /// keep the layer's own beginning, as they do under torch.nn.init, unless a second recipe is given: `Init<Xavier, Zeros>`.
-template <initial_recipe Weights, initial_recipe... Biases>
-  requires(sizeof...(Biases) <= 1)
+template <class... Recipes>
 struct Init {
+  static constexpr bool complete =
+      (sizeof...(Recipes) == 1 || sizeof...(Recipes) == 2) && (initial_recipe<Recipes> && ...);
+  static constexpr auto option = complete ? option_kind::initial : option_kind::none;
+  static constexpr option_number number = first_out_of_range<Recipes...>();
   static constexpr initial_rules rules = [] {
-    initial_rules r{&Weights::of, nullptr};
-    ((r.biases = &Biases::of), ...);
-    return r;
+    if constexpr (complete)
+      return rules_of<Recipes...>();
+    else
+      return initial_rules{};
   }();
   static constexpr void set(parameter_scope& s) { s.initial = rules; }
 };
 /// An option of Attention: the same for its output projection, whatever an Init says for both projections.
-template <initial_recipe... Recipes>
+template <class... Recipes>
 struct OutputInit {
+  static constexpr auto option = Init<Recipes...>::complete ? option_kind::output_initial : option_kind::none;
+  static constexpr option_number number = Init<Recipes...>::number;
   static constexpr initial_rules output_rules = Init<Recipes...>::rules;
 };
 

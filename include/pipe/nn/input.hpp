@@ -15,9 +15,12 @@ struct Tokens {
 
 /// Real numbers: Input<784>, Input<128, 64> (T, C), Input<32, 32, 3> (H, W, C).
 template <int... Extents>
-  requires(sizeof...(Extents) > 0 && sizeof...(Extents) <= shape::max_rank)
 struct Input {
-  static constexpr handle input{operand{space::input, 0}, shape(Extents...)};
+  static constexpr shape form = [] {
+    if constexpr (sizeof...(Extents) > 0 && sizeof...(Extents) <= shape::max_rank) return shape(Extents...);
+    return shape{};  // which the builder refuses
+  }();
+  static constexpr handle input{operand{space::input, 0}, form};
 };
 
 template <class I>

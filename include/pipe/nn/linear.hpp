@@ -11,7 +11,9 @@
 namespace pp {
 
 /// Leaves the bias out of a Linear or an Attention.
-struct NoBias {};
+struct NoBias {
+  static constexpr auto option = option_kind::bias;
+};
 
 /// What the two parameters of an affine map are called in weight files.
 struct affine_names {
@@ -36,8 +38,9 @@ constexpr handle affine(Builder& b, handle x, int outputs, bool has_bias, initia
 /// shape:  (..., K) -> (..., Outputs); w[K, Outputs], b[Outputs]
 /// options: NoBias, Init<...>
 template <int Outputs, class... Options>
-  requires(((std::same_as<Options, NoBias> || init_option<Options>) && ...))
 struct Linear {
+  using options = layers<Options...>;
+  static constexpr unsigned takes = option_kinds(option_kind::bias, option_kind::initial);
   static constexpr bool has_bias = !(std::same_as<Options, NoBias> || ...);
 
   template <class Builder>

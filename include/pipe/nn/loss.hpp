@@ -12,11 +12,12 @@
 
 namespace pp {
 
-/// A layer that ends a model. `labels_are_ids`: one class number per row, otherwise numbers of the output's shape.
+/// A layer that ends a model. `labels_are_ids`: one class number per row, otherwise numbers of the output's shape. (A Model
+/// says that, too.)
 template <class L>
 concept loss_layer = requires {
   { L::labels_are_ids } -> std::convertible_to<bool>;
-};
+} && !requires { L::graph; };
 
 /// What the options of a cross entropy come to.
 struct cross_entropy_terms {
@@ -28,7 +29,8 @@ struct cross_entropy_terms {
 template <int Numerator, int Denominator>
 struct LabelSmoothing : ratio<Numerator, Denominator> {
   using quotient = ratio<Numerator, Denominator>;
-  static constexpr bool in_range = quotient::at_most_one();
+  static constexpr auto option = option_kind::smoothing;
+  static constexpr option_number number = quotient::in(quotient::at_most_one());
   static constexpr void join(cross_entropy_terms& terms) { terms.smoothing = quotient::template value<float>(); }
 };
 
@@ -36,34 +38,27 @@ struct LabelSmoothing : ratio<Numerator, Denominator> {
 template <int Numerator, int Denominator>
 struct ZLoss : ratio<Numerator, Denominator> {
   using quotient = ratio<Numerator, Denominator>;
-  static constexpr bool in_range = quotient::at_least_zero();
+  static constexpr auto option = option_kind::z;
+  static constexpr option_number number = quotient::in(quotient::at_least_zero());
   static constexpr void join(cross_entropy_terms& terms) { terms.z = quotient::template value<float>(); }
 };
-
-template <class O>
-concept cross_entropy_option = requires(cross_entropy_terms& terms) { O::join(terms); };
 
 /// -log softmax(x)[label], mean over the rows of the mini-batch whose label is not -1; softmax, loss and gradient are one
 /// kernel.
 ///
 /// shape:  logits (..., V), labels (...) in [-1, V)
 /// options: LabelSmoothing, ZLoss
-template <cross_entropy_option... Options>
+template <class... Options>
 struct CrossEntropyWith {
+  using options = layers<Options...>;
+  static constexpr unsigned takes = option_kinds(option_kind::smoothing, option_kind::z);
   static constexpr bool labels_are_ids = true;
   template <class Builder>
   static constexpr void describe(Builder& b) {
+    if (!b.needs_numbers()) return;
     cross_entropy_terms terms;
-    if (b.needs_numbers() && (join<Options>(b, terms) && ...))
-      b.loss(op_kind::cross_entropy, b.current(), terms.smoothing, terms.z);
-  }
-
- private:
-  template <class Option, class Builder>
-  static constexpr bool join(Builder& b, cross_entropy_terms& terms) {
-    bool const fine = b.needs_ratio(Option::in_range, Option::numerator, Option::denominator);
-    if (fine) Option::join(terms);
-    return fine;
+    (Options::join(terms), ...);
+    b.loss(op_kind::cross_entropy, b.current(), terms.smoothing, terms.z);
   }
 };
 
@@ -95,8 +90,13 @@ struct element_loss {
   static constexpr bool labels_are_ids = false;
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    static_assert(loss_formula<F>);
-    if (b.needs_numbers()) b.loss(op_kind::element_loss, b.current());
+    constexpr bool has_value = requires(float x) {
+      { F::value(x, x) } -> std::same_as<float>;
+    };
+    if constexpr (!loss_formula<F>)
+      b.complain_of_missing(fault_kind::loss_is_incomplete, has_value ? member::slope : member::value);
+    else if (b.needs_numbers())
+      b.loss(op_kind::element_loss, b.current());
   }
 };
 

@@ -34,14 +34,11 @@ struct Map {
 
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    if constexpr (requires(float x) {
-                    { F::forward(x) } -> std::convertible_to<float>;
-                    { F::derivative(x) } -> std::convertible_to<float>;
-                  }) {
-      if (b.needs_numbers()) b.set(b.map(b.current(), derivative_reads_output));
-    } else {
-      b.complain(fault_kind::formula_is_incomplete, shape{}, shape{});
-    }
+    constexpr member missing = missing_of_formula<F>();
+    if constexpr (missing == member::forward || missing == member::derivative)
+      b.complain_of_missing(fault_kind::formula_is_incomplete, missing);
+    else if (b.needs_numbers())
+      b.set(b.map(b.current(), derivative_reads_output));
   }
   template <class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {

@@ -58,30 +58,34 @@ struct lowering {
       b.template close<Item>();
     } else if (i >= 0) {
       b.template part<Item>(i);
+    } else if constexpr (input_item<Item> && has_name<Item>) {
+      b.name_input(Item::name.view());
     }
+  }
+
+  static constexpr lowered measure() {
+    using first = first_of<Items...>;
+    if constexpr (!input_item<first>) {
+      return lowered{graph_size{}, model_fault{fault_kind::first_item_is_not_an_input, 0, 0, shape{}, shape{}}};
+    } else {
+      builder<leaves> b(first::input);
+      run(b);
+      return lowered{b.sizes(), b.fault()};
+    }
+  }
+  static constexpr lowered measured = measure();
+
+  static constexpr auto lower() {
+    builder<leaves, measured.size> b(first_of<Items...>::input);
+    run(b);
+    return b.finish();
   }
 };
 
-template <class... Items>
-constexpr lowered measure() {
-  using l = lowering<Items...>;
-  using first = first_of<Items...>;
-  if constexpr (!input_item<first>) {
-    return lowered{graph_size{}, model_fault{fault_kind::first_item_is_not_an_input, 0, 0, shape{}, shape{}}};
-  } else {
-    builder<typename l::leaves> b(first::input);
-    l::run(b);
-    return lowered{b.sizes(), b.fault()};
-  }
-}
-
-template <graph_size Size, class... Items>
-constexpr graph<Size> lower() {
-  using l = lowering<Items...>;
-  builder<typename l::leaves, Size> b(first_of<Items...>::input);
-  l::run(b);
-  return b.finish();
-}
+/// The smallest models.
+template <bool Ids, class Loss>
+using stand_in =
+    std::conditional_t<Ids, lowering<Tokens<1, 1>, Embedding<1>, Loss>, lowering<Input<1>, Linear<1>, Loss>>;
 
 template <class First>
 constexpr bool begins_with_ids() {
@@ -101,24 +105,29 @@ constexpr bool ends_in_ids() {
 /// law: every shape is checked here; a wrong model is one error whose line says which layer, what it needs and what it gets.
 template <class... Items>
 struct Model {
-  using leaves = typename lowering<Items...>::leaves;
-  static constexpr lowered measured = measure<Items...>();
-  static_assert(accepted<typename decltype(diagnose<measured.fault, leaves>())::type>::value);
-  static constexpr bool valid = measured.fault.ok();
+  using items = lowering<Items...>;
+  static constexpr bool valid = items::measured.fault.ok();
+  using diagnosis = typename decltype(diagnose<items::measured.fault, typename items::leaves>())::type;
+  static_assert(accepted<diagnosis>::value);
   static constexpr bool labels_are_ids = ends_in_ids<last_of<Items...>>();
+
+  using loss = last_of<Items...>;
 
   /// After a mistake has been reported, the smallest model with the same kinds of input and label stands in, so that nothing
   /// else is.
-  static constexpr auto lower_or_stand_in() {
-    using loss = std::conditional_t<labels_are_ids, CrossEntropy, MSE>;
-    if constexpr (valid)
-      return lower<measured.size, Items...>();
-    else if constexpr (begins_with_ids<first_of<Items...>>())
-      return lower<measure<Tokens<1, 1>, Embedding<1>, loss>().size, Tokens<1, 1>, Embedding<1>, loss>();
-    else
-      return lower<measure<Input<1>, Linear<1>, loss>().size, Input<1>, Linear<1>, loss>();
-  }
-  static constexpr auto graph = lower_or_stand_in();
+  using described = std::conditional_t<
+      valid, items,
+      stand_in<begins_with_ids<first_of<Items...>>(), std::conditional_t<labels_are_ids, CrossEntropy, MSE>>>;
+  using leaves = typename described::leaves;
+  static constexpr auto graph = described::lower();
+};
+
+/// What a Pipeline takes for a model.
+template <class M>
+concept model_type = requires {
+  typename M::leaves;
+  M::graph;
+  M::valid;
 };
 
 }  // namespace pp

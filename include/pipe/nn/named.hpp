@@ -4,7 +4,6 @@
 // carried from stage to stage beside the main one, so it works under every cut and every schedule.
 #pragma once
 
-#include <concepts>
 #include <type_traits>
 
 #include <pipe/base/text.hpp>
@@ -18,6 +17,7 @@ namespace pp {
 /// Stash of the same name replaces the first, which must have been read.
 template <text Key>
 struct Stash {
+  static constexpr text key = Key;
   template <class Builder>
   static constexpr void describe(Builder& b) {
     b.stash(Key.view());
@@ -25,14 +25,18 @@ struct Stash {
 };
 
 /// How a popped value joins the current one: along the last extent, the current value first. Without it they are added.
-struct Concat {};
+struct Concat {
+  static constexpr auto option = option_kind::join;
+};
 
 /// Adds a stashed value of the same shape, or concatenates it.
 ///
 /// shape:  (..., C) and stashed (..., C) -> (..., C); Concat: (..., C) and (..., S) -> (..., C + S)
 template <text Key, class... How>
-  requires((std::same_as<How, Concat> && ...) && sizeof...(How) <= 1)
 struct Pop {
+  static constexpr text key = Key;
+  using options = layers<How...>;
+  static constexpr unsigned takes = option_kinds(option_kind::join);
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (!b.needs_numbers()) return;
@@ -72,6 +76,7 @@ struct input_with_name {
   template <class Builder>
   static constexpr void describe(Builder& b) {
     b.further_input(input);
+    b.name_input(Name.view());
   }
 };
 

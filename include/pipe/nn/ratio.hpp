@@ -4,6 +4,7 @@
 #pragma once
 
 #include <pipe/base/config.hpp>
+#include <pipe/graph/layer_option.hpp>
 
 namespace pp {
 
@@ -15,6 +16,9 @@ struct ratio {
   static constexpr bool positive() { return Numerator > 0 && Denominator > 0; }
   static constexpr bool at_least_zero() { return Numerator >= 0 && Denominator > 0; }
   static constexpr bool at_most_one() { return at_least_zero() && Numerator <= Denominator; }
+
+  /// The same as the number of an option.
+  static constexpr option_number in(bool range) { return {range, Numerator, Denominator}; }
 
   /// needs: Denominator is not 0
   template <class T>

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <pipe/base/type_name.hpp>
+#include <pipe/graph/diagnostics.hpp>
 #include <pipe/report/amounts.hpp>
 #include <pipe/report/layer_list.hpp>
 #include <pipe/report/text_table.hpp>
@@ -108,11 +109,21 @@ std::string explain_schedule() {
          drawing_legend(Trainer::compiled::schedule::splits_backward) + "\n";
 }
 
+namespace wrong {
+template <class... What>
+struct only_a_pipeline_can_be_explained;
+}  // namespace wrong
+
 /// The whole plan.
 template <class Trainer>
 std::string explain() {
-  return explain_options<Trainer>() + "\n" + explain_layers<Trainer>() + "\n" + explain_work<Trainer>() + "\n" +
-         explain_memory<Trainer>() + "\n" + explain_schedule<Trainer>();
+  if constexpr (requires { Trainer::plan; }) {
+    return explain_options<Trainer>() + "\n" + explain_layers<Trainer>() + "\n" + explain_work<Trainer>() + "\n" +
+           explain_memory<Trainer>() + "\n" + explain_schedule<Trainer>();
+  } else {
+    static_assert(accepted<wrong::only_a_pipeline_can_be_explained<Trainer>>::value);
+    return {};
+  }
 }
 
 }  // namespace pp

@@ -14,7 +14,7 @@ namespace pp {
 
 /// One list of `T` per rank, each of at most `Capacity` items.
 ///
-/// law: pushing beyond the capacity is not a constant expression.
+/// law: pushing beyond the capacity is not a constant expression, but for the actions of a static_table
 template <class T, int Ranks, int Capacity>
 struct static_rows {
   T items[Ranks][Capacity > 0 ? Capacity : 1]{};
@@ -33,11 +33,28 @@ struct static_rows {
   constexpr void push(int rank, T const& item) { items[rank][counts[rank]++] = item; }
 };
 
+/// The first action that found no place in a table, if there was one: its rank does not exist, or that rank's list is full.
+struct unplaced_action {
+  bool any = false, rank_exists = false;
+  int rank = 0;
+  action which{};
+};
+
 /// A table that lives at compile time.
 template <int Ranks, int Capacity>
 struct static_table : static_rows<action, Ranks, Capacity> {
   placement where = placement::straight;
   bool trains = true;  ///< false: forward only, for inference and evaluation
+  unplaced_action unplaced{};
+
+  /// An action without a place makes the table invalid: see check_complete.
+  constexpr void push(int rank, action const& item) {
+    bool const rank_exists = rank >= 0 && rank < Ranks;
+    if (rank_exists && this->counts[rank] < Capacity)
+      static_rows<action, Ranks, Capacity>::push(rank, item);
+    else if (!unplaced.any)
+      unplaced = unplaced_action{true, rank_exists, rank, item};
+  }
 };
 
 /// What the algorithms of this folder ask of a table.

@@ -14,6 +14,8 @@ enum class fault : unsigned char {
   none,
   wrong_shape,
   out_of_range,
+  no_such_rank,
+  too_many,
   wrong_rank,
   needless,
   repeated,
@@ -31,6 +33,8 @@ constexpr char const* describe(fault what) {
       "the schedule is complete, ordered and free of deadlock",
       "the numbers of ranks, chunks and micro-batches do not fit the table and its placement",
       "its chunk, its micro-batch or its kind does not exist",
+      "its rank does not exist",
+      "there is no room for it: the rank's list is as long as a step needs",
       "its chunk is held by another rank",
       "a forward-only schedule has nothing but forwards",
       "it has been done before",
@@ -103,6 +107,10 @@ constexpr verdict check_complete(Problem const& problem, Table const& table) {
         return wrong(fault::update_too_early);
       cell |= bit(a.kind);
     }
+  if constexpr (requires { table.unplaced; })
+    if (unplaced_action const& u = table.unplaced; u.any)
+      return u.rank_exists ? verdict{fault::too_many, u.rank, table.size(u.rank), u.which}
+                           : verdict{fault::no_such_rank, u.rank, -1, u.which};
 
   for (int chunk = 0; chunk < problem.chunks; ++chunk)
     for (int mb = 0; mb < micro_batches; ++mb) {

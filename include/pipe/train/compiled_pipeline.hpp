@@ -11,8 +11,8 @@
 #include <pipe/schedule/boundary_slots.hpp>
 #include <pipe/schedule/in_flight.hpp>
 #include <pipe/schedule/simulate.hpp>
-#include <pipe/schedule/validate.hpp>
 #include <pipe/train/options.hpp>
+#include <pipe/train/pipeline_schedule.hpp>
 #include <pipe/train/plan.hpp>
 
 namespace pp {
@@ -30,18 +30,13 @@ struct compiled_pipeline {
   using context = update_context;
   using tensor = tensor_update<element>;
 
-  static constexpr int stages = option<option_family::stages>::value;
-  static constexpr int ranks = stages / schedule::chunks_per_rank;
-  static constexpr int micro_batches = option<option_family::micro_batches>::value;
-  static constexpr int samples = option<option_family::micro_batch_size>::value;
-  static constexpr int threads = option<option_family::threads>::value;
-
-  using passes = compilation<M, stages, option<option_family::partition>, samples, int(sizeof(element)),
-                             schedule::splits_backward, option<option_family::recompute>>;
-  using recompute = typename passes::recompute;
-  /// Micro-batches from this one on keep what backward reads; those before make dropped values again.
-  static constexpr int first_kept = !recompute::recomputes ? 0 : micro_batches - int(recompute::keeps_last);
-  static constexpr bool some_keep = first_kept < micro_batches, some_drop = first_kept > 0;
+  using work = pipeline_schedule<M, Options>;
+  static constexpr int stages = work::stages, ranks = work::ranks, micro_batches = work::micro_batches,
+                       samples = work::samples, threads = option<option_family::threads>::value;
+  using passes = typename work::passes;
+  using recompute = typename work::recompute;
+  static constexpr int first_kept = work::first_kept;
+  static constexpr bool some_keep = work::some_keep, some_drop = work::some_drop;
   /// The programs that stage S runs; where both sets are in use, those that keep everything.
   template <int S>
   using programs = typename passes::template programs<S, !some_keep>;
@@ -50,34 +45,8 @@ struct compiled_pipeline {
 
   // ---- the schedule ----
 
-  /// Time of a layer per micro-batch: estimated, in FLOPs at full speed, or as the partition policy knows it.
-  static constexpr chunk_cost time_of(int layer) {
-    using partition = option<option_family::partition>;
-    auto const estimate = [layer](auto const& costs) { return samples * estimated_time(costs[layer]); };
-    chunk_cost c{estimate(passes::costs[0]), estimate(passes::costs[1]), estimate(passes::costs[2])};
-    long const again = some_drop ? estimate(passes::again_costs) : 0;
-    if constexpr (requires { typename partition::profile; })
-      c = partition::time_of(layer, c, again);
-    else
-      c.backward_input += again;
-    return c;
-  }
-  /// Times of every stage and micro-batch.
-  static constexpr auto problem = [] {
-    chunk_cost cost[stages];
-    for (int s = 0; s < stages; ++s) {
-      cost[s] = chunk_cost{0, 0, 0};
-      for (int u = passes::cuts[s]; u < passes::cuts[s + 1]; ++u) {
-        chunk_cost const layer = time_of(u);
-        cost[s].forward += layer.forward;
-        cost[s].backward_input += layer.backward_input;
-        cost[s].backward_weight += layer.backward_weight;
-      }
-    }
-    return unequal_times(ranks, micro_batches, cost);
-  }();
-  static constexpr auto table = make_table<schedule, ranks, micro_batches>(problem);
-  static constexpr verdict proof = validate(problem, table);
+  static constexpr auto const& problem = work::problem;
+  static constexpr auto const& table = work::table;
   static constexpr auto timeline = simulate(problem, table);
 
   /// Forward only, for evaluation and inference: micro-batches in turn through the rank's chunks.
@@ -428,26 +397,30 @@ struct compiled_pipeline {
 
   // ---- what can only be wrong now ----
 
-  static constexpr auto diagnose_schedule() {
-    if constexpr (proof.ok())
-      return std::type_identity<nothing_wrong>{};
-    else
-      return std::type_identity<
-          wrong::schedule_is_not_valid<schedule, Because<proof.what>, OnRank<proof.rank>, AtPosition<proof.position>,
-                                       ForAction<proof.which.kind, proof.which.chunk, proof.which.micro_batch>>>{};
-  }
+  /// The first rank that needs more than the limit, or -1.
+  static constexpr long limit = option<option_family::memory_limit>::value;
+  static constexpr int over = [] {
+    for (int r = 0; r < ranks; ++r)
+      if (limit > 0 && memory.rank[r].bytes > limit) return r;
+    return -1;
+  }();
   static constexpr auto diagnose_memory() {
-    constexpr long limit = option<option_family::memory_limit>::value;
-    constexpr int over = [] {
-      for (int r = 0; r < ranks; ++r)
-        if (limit > 0 && memory.rank[r].bytes > limit) return r;
-      return -1;
-    }();
-    if constexpr (over >= 0)
-      return std::type_identity<wrong::memory_limit_is_exceeded<OnRank<over>, LimitBytes<limit>,
-                                                                NeededBytes<memory.rank[over < 0 ? 0 : over].bytes>>>{};
-    else
+    if constexpr (over < 0) {
       return std::type_identity<nothing_wrong>{};
+    } else {
+      constexpr long bytes = plan.rank_bytes[over];
+      return []<int... I>(std::integer_sequence<int, I...>) {
+        return diagnosis_of<wrong::memory_limit_is_exceeded, wrong::OnRank<over>, wrong::OverBytes<bytes - limit>,
+                            wrong::LimitBytes<limit>, wrong::NeededBytes<bytes>,
+                            wrong::Takes<plan.memory_of(over)[I].what, plan.memory_of(over)[I].bytes>...>();
+      }(std::make_integer_sequence<int, used(plan.memory_of(over))>{});
+    }
+  }
+  /// How many kinds of memory there are in a list.
+  static constexpr int used(list<memory_share, memory_uses> const& shares) {
+    int n = 0;
+    for (memory_share const& s : shares) n += s.bytes > 0;
+    return n;
   }
 };
 

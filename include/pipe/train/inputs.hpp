@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The inputs of a model by name: what `Named<"target", Tokens<256, 64>>` in the list is to a batch.
+// What a batch is made of: lists of numbers or ids, read where they are, and the inputs of a model by name: what
+// `Named<"target", Tokens<256, 64>>` in the list is to a batch.
 #pragma once
 
+#include <concepts>
+#include <iterator>
+#include <span>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -16,10 +20,63 @@ namespace pp {
 namespace wrong {
 template <class... What>
 struct model_has_no_input_with_that_name;
+template <class... What>
+struct inputs_have_the_wrong_type;
+template <class... What>
+struct labels_have_the_wrong_type;
+template <class... What>
+struct outputs_have_the_wrong_type;
+template <class... What>
+struct further_inputs_are_given_by_name;
+
+/// Words of their messages.
+template <class Element>
+struct ExpectedElement;
+template <class Element>
+struct FoundElement;
 }  // namespace wrong
 
-template <text Name>
-struct Name_;
+/// What a list is made of.
+template <class List>
+using element_in = std::remove_reference_t<decltype(*std::data(std::declval<List&>()))>;
+
+/// A span of T that is made of whatever a span is made of. Other numbers are one error: `Wrong`, which names Item, the item of the
+/// model that they are for. Where the model itself is wrong (not `Reports`), that has been said, and nothing more is.
+template <class T, template <class...> class Wrong, class Item, bool Reports>
+struct values_for : std::span<T> {
+  constexpr values_for() = default;
+  template <class List>
+    requires std::constructible_from<std::span<T>, List>
+  constexpr values_for(List&& list) : std::span<T>(std::forward<List>(list)) {}
+  template <class First, class End>
+    requires std::constructible_from<std::span<T>, First, End>
+  constexpr values_for(First first, End end) : std::span<T>(first, end) {}
+
+  template <class List>
+    requires(!std::constructible_from<std::span<T>, List> && requires { typename element_in<List>; })
+  constexpr values_for(List&&) {
+    using diagnosis = decltype(diagnosis_of<Wrong, Item, wrong::ExpectedElement<std::remove_const_t<T>>,
+                                            wrong::FoundElement<element_in<List>>>());
+    static_assert(
+        accepted<typename std::conditional_t<Reports, diagnosis, std::type_identity<nothing_wrong>>::type>::value);
+  }
+};
+
+/// The place of a further input in a batch, which only an assignment fills: in the braces of a batch a third list is one error.
+template <class T>
+struct further_values : std::span<T const> {
+  constexpr further_values() = default;
+  template <class List>
+  constexpr further_values(List const&) {
+    static_assert(
+        accepted<wrong::further_inputs_are_given_by_name<wrong::FoundElement<element_in<List const>>>>::value);
+  }
+  template <class List>
+  constexpr further_values& operator=(List const& list) {
+    std::span<T const>::operator=(list);
+    return *this;
+  }
+};
 
 /// The name of input I of model M; empty if it has none.
 template <class M, int I>
@@ -40,24 +97,19 @@ constexpr int find_input() {
   }(std::make_integer_sequence<int, M::graph.size.inputs>{});
 }
 
-template <text Name, bool Found>
-constexpr auto diagnose_input() {
-  if constexpr (Found)
-    return std::type_identity<nothing_wrong>{};
-  else
-    return std::type_identity<wrong::model_has_no_input_with_that_name<Name_<Name>>>{};
-}
-
-/// Which input of M has that name.
+/// What is wrong with asking M for an input of that name. A wrong model has been reported by itself.
 template <class M, text Name>
-constexpr int input_named() {
-  constexpr int found = find_input<M, Name>();
-  static_assert(accepted<typename decltype(diagnose_input<Name, (found >= 0)>())::type>::value);
-  return found < 0 ? 0 : found;
+constexpr auto diagnose_name() {
+  if constexpr (find_input<M, Name>() < 0 && M::valid)
+    return say<wrong::model_has_no_input_with_that_name>(word<M>{}, spell_text<Name>());
+  else
+    return std::type_identity<nothing_wrong>{};
 }
 
-/// What it is made of.
-template <class M, text Name, class Element>
-using named_input = std::conditional_t<M::graph.inputs[input_named<M, Name>()].is_ids, int, Element>;
+/// The item of M's list that input I is, and the elements of it, ids or else numbers.
+template <class M, int I>
+using input_item_of = leaf_at<M::graph.inputs[I].leaf, typename M::leaves>;
+template <class M, int I, class Number>
+using input_element = std::conditional_t<M::graph.inputs[I].is_ids, int, Number>;
 
 }  // namespace pp

@@ -4,7 +4,6 @@
 // is unknown or given twice is a one-line error.
 #pragma once
 
-#include <concepts>
 #include <type_traits>
 
 #include <pipe/backend/host/backend.hpp>
@@ -19,6 +18,7 @@
 #include <pipe/schedule/policy.hpp>
 #include <pipe/schedule/problem.hpp>
 #include <pipe/schedule/validate.hpp>
+#include <pipe/train/plan.hpp>
 
 namespace pp {
 
@@ -68,15 +68,15 @@ struct MemoryLimit {
 /// Numerator/Denominator; after the first step it is the parameter (default: no averages). As torch.optim.swa_utils.AveragedModel
 /// with get_ema_multi_avg_fn(decay).
 template <int Numerator, int Denominator>
-  requires(0 <= Numerator && Numerator < Denominator)
 struct Averaging {
   static constexpr auto family = option_family::averaging;
-  static constexpr bool averages = true;
-  static constexpr double decay = double(Numerator) / Denominator;
+  static constexpr bool averages = true, in_range = 0 <= Numerator && Numerator < Denominator;
+  static constexpr double decay = in_range ? double(Numerator) / Denominator : 0;
+  using found = wrong::Found<Numerator, Denominator>;
 };
 struct NoAveraging {
   static constexpr auto family = option_family::averaging;
-  static constexpr bool averages = false;
+  static constexpr bool averages = false, in_range = true;
   static constexpr double decay = 0;
 };
 
@@ -131,9 +131,9 @@ constexpr long in_proportion(long time, long part, long all) {
 /// As ByCost, by the times of profile P instead of estimates. The plan's shares and the simulated schedule have them too.
 ///
 /// needs: no time is negative, and not all are 0
-template <layer_profile P>
+template <class P>
 struct ByProfile {
-  static constexpr auto family = option_family::partition;
+  static constexpr auto family = layer_profile<P> ? option_family::partition : option_family::unknown;
   using profile = P;
   struct times {
     constexpr long operator[](int layer) const {
@@ -220,13 +220,23 @@ constexpr option_family family_of() {
 
 namespace wrong {
 template <class... What>
+struct first_argument_of_a_pipeline_must_be_a_model;
+template <class... What>
 struct option_is_unknown;
+template <class... What>
+struct schedule_is_incomplete;
+template <class... What>
+struct optimizer_is_incomplete;
 template <class... What>
 struct option_is_given_twice;
 template <class... What>
 struct more_stages_than_layers;
 template <class... What>
 struct number_must_be_positive;
+template <class... What>
+struct decay_of_averages_is_out_of_range;
+template <class... What>
+struct pipeline_keeps_no_averages;
 template <class... What>
 struct stages_are_no_multiple_of_the_chunks_per_rank;
 template <class... What>
@@ -241,13 +251,16 @@ template <class... What>
 struct schedule_is_not_valid;
 template <class... What>
 struct memory_limit_is_exceeded;
-}  // namespace wrong
 
 /// Words of their messages.
 template <long Bytes>
 struct LimitBytes;
 template <long Bytes>
 struct NeededBytes;
+template <long Bytes>
+struct OverBytes;
+template <memory_use What, long Bytes>
+struct Takes;
 template <int Number>
 struct OnRank;
 template <int Number>
@@ -258,6 +271,7 @@ template <action_kind Kind, int Chunk, int MicroBatch>
 struct ForAction;
 template <int Number>
 struct Layers;
+}  // namespace wrong
 
 /// The options of one pipeline, with defaults where none is given.
 template <class... O>
@@ -298,6 +312,56 @@ struct option_set {
   }
 };
 
+/// What a type of a user's own lacks of a schedule, or of an optimizer; `none` if it does not look like one.
+template <class O>
+constexpr member missing_of_schedule() {
+  using enum member;
+  if constexpr (!requires(problem<> const& question, static_table<1, 8>& answer) { O::fill(question, answer); })
+    return requires { O::chunks_per_rank; } ? fill : none;
+  else if constexpr (!requires { O::name; })
+    return name;
+  else if constexpr (!requires { O::where; })
+    return where;
+  else if constexpr (!requires { O::chunks_per_rank; })
+    return chunks_per_rank;
+  else if constexpr (!requires { O::splits_backward; })
+    return splits_backward;
+  else if constexpr (!requires { O::trains; })
+    return trains;
+  else
+    return none;
+}
+template <class O>
+constexpr member missing_of_optimizer() {
+  using enum member;
+  if constexpr (!element_optimizer<O> && !tensor_optimizer<O>)
+    return requires(O const& o) { o.learning_rate; } ? states_and_prepare : none;
+  else if constexpr (!requires {
+                       { O::name } -> std::convertible_to<char const*>;
+                     })
+    return name;
+  else if constexpr (!requires(O const& o) { o.learning_rate; })
+    return learning_rate;
+  else
+    return none;
+}
+/// What is wrong with type O among the options.
+template <class O>
+constexpr auto diagnose_unknown() {
+  constexpr member of_schedule = missing_of_schedule<O>(), of_optimizer = missing_of_optimizer<O>();
+  if constexpr (of_schedule != member::none)
+    return diagnosis_of<wrong::schedule_is_incomplete, O, wrong::Missing<of_schedule>>();
+  else if constexpr (of_optimizer != member::none)
+    return diagnosis_of<wrong::optimizer_is_incomplete, O, wrong::Missing<of_optimizer>>();
+  else
+    return diagnosis_of<wrong::option_is_unknown, O>();
+}
+
+/// Whether a pipeline can have so many chunks on each rank: of every chunk it has one copy.
+constexpr bool can_place(placement where, int chunks_per_rank) {
+  return where == placement::straight ? chunks_per_rank == 1 : where != placement::bidirectional;
+}
+
 /// What is wrong with a set of options by themselves.
 template <class O>
 constexpr auto diagnose_options() {
@@ -307,24 +371,34 @@ constexpr auto diagnose_options() {
   using size = typename O::template get<option_family::micro_batch_size>;
   using schedule = typename O::template get<option_family::schedule>;
   using threads = typename O::template get<option_family::threads>;
+  using limit = typename O::template get<option_family::memory_limit>;
+  using averaging = typename O::template get<option_family::averaging>;
   constexpr int unknown = O::first_of(option_family::unknown, 0), twice = O::doubled();
   if constexpr (unknown >= 0) {
-    return std::type_identity<wrong::option_is_unknown<leaf_at<(unknown < 0 ? 0 : unknown), all>>>{};
+    return diagnose_unknown<leaf_at<(unknown < 0 ? 0 : unknown), all>>();
   } else if constexpr (twice >= 0) {
     using second = leaf_at<(twice < 0 ? 0 : twice), all>;
-    return std::type_identity<wrong::option_is_given_twice<typename O::template get<family_of<second>()>, second>>{};
+    return diagnosis_of<wrong::option_is_given_twice, typename O::template get<family_of<second>()>, second>();
   } else if constexpr (stages::value < 1) {
-    return std::type_identity<wrong::number_must_be_positive<stages>>{};
+    return diagnosis_of<wrong::number_must_be_positive, stages>();
   } else if constexpr (micro_batches::value < 1) {
-    return std::type_identity<wrong::number_must_be_positive<micro_batches>>{};
+    return diagnosis_of<wrong::number_must_be_positive, micro_batches>();
   } else if constexpr (size::value < 1) {
-    return std::type_identity<wrong::number_must_be_positive<size>>{};
+    return diagnosis_of<wrong::number_must_be_positive, size>();
   } else if constexpr (threads::value < 1) {
-    return std::type_identity<wrong::number_must_be_positive<threads>>{};
+    return diagnosis_of<wrong::number_must_be_positive, threads>();
+  } else if constexpr (limit::value < 0) {
+    return diagnosis_of<wrong::number_must_be_positive, limit>();
+  } else if constexpr (!averaging::in_range) {
+    return diagnosis_of<wrong::decay_of_averages_is_out_of_range, averaging, typename averaging::found>();
+  } else if constexpr (schedule::chunks_per_rank < 1) {
+    return diagnosis_of<wrong::number_must_be_positive, schedule, wrong::Found<schedule::chunks_per_rank>>();
+  } else if constexpr (!can_place(schedule::where, schedule::chunks_per_rank)) {
+    return diagnosis_of<wrong::schedule_is_not_valid, schedule, wrong::Because<fault::wrong_shape>>();
   } else if constexpr (!schedule::trains) {
-    return std::type_identity<wrong::schedule_does_not_train<schedule>>{};
+    return diagnosis_of<wrong::schedule_does_not_train, schedule>();
   } else if constexpr (stages::value % schedule::chunks_per_rank != 0) {
-    return std::type_identity<wrong::stages_are_no_multiple_of_the_chunks_per_rank<stages, schedule>>{};
+    return diagnosis_of<wrong::stages_are_no_multiple_of_the_chunks_per_rank, stages, schedule>();
   } else {
     return std::type_identity<nothing_wrong>{};
   }
@@ -341,7 +415,7 @@ constexpr auto diagnose_parameters() {
   if constexpr (any)
     return std::type_identity<nothing_wrong>{};
   else
-    return std::type_identity<wrong::no_parameters_to_train<M>>{};
+    return diagnosis_of<wrong::no_parameters_to_train, M>();
 }
 
 /// Whether a partition policy has times of a model of so many layers, or needs none.
@@ -359,13 +433,13 @@ constexpr auto diagnose_cut() {
   using stages = typename O::template get<option_family::stages>;
   using cutter = typename O::template get<option_family::partition>;
   if constexpr (stages::value > M::graph.size.units)
-    return std::type_identity<wrong::more_stages_than_layers<stages, Layers<M::graph.size.units>>>{};
+    return diagnosis_of<wrong::more_stages_than_layers, stages, wrong::Layers<M::graph.size.units>>();
   else if constexpr (!has_times_of<cutter>(M::graph.size.units))
-    return std::type_identity<wrong::profile_is_of_another_model<
-        typename cutter::profile, Expected<M::graph.size.units>, Found<cutter::profile::layers>>>{};
+    return diagnosis_of<wrong::profile_is_of_another_model, typename cutter::profile,
+                        wrong::Expected<M::graph.size.units>, wrong::Found<cutter::profile::layers>>();
   else if constexpr (!cutter::possible(M::graph.size.units, stages::value))
-    return std::type_identity<
-        wrong::cuts_must_ascend_and_make_as_many_stages<cutter, stages, Layers<M::graph.size.units>>>{};
+    return diagnosis_of<wrong::cuts_must_ascend_and_make_as_many_stages, cutter, stages,
+                        wrong::Layers<M::graph.size.units>>();
   else
     return std::type_identity<nothing_wrong>{};
 }

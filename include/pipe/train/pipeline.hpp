@@ -37,11 +37,16 @@ struct parameter_view {
   std::span<T const> gradients;  ///< empty if it is not trained
 };
 
+/// What stands in for a model that is none, so that nothing else is reported.
+struct no_model : Model<Input<1>, Linear<1>, MSE> {};
+
 /// What is wrong with a pipeline but for its memory. A wrong model has been reported by itself.
 template <class M, class... Options>
 constexpr auto diagnose_pipeline() {
   using options = option_set<Options...>;
-  if constexpr (!M::valid)
+  if constexpr (!model_type<M>)
+    return diagnosis_of<wrong::first_argument_of_a_pipeline_must_be_a_model, M>();
+  else if constexpr (!M::valid)
     return std::type_identity<nothing_wrong>{};
   else if constexpr (!is_accepted<typename decltype(diagnose_options<options>())::type>)
     return diagnose_options<options>();
@@ -50,7 +55,7 @@ constexpr auto diagnose_pipeline() {
   else if constexpr (!is_accepted<typename decltype(diagnose_cut<M, options>())::type>)
     return diagnose_cut<M, options>();
   else
-    return compiled_pipeline<M, options>::diagnose_schedule();
+    return pipeline_schedule<M, options>::diagnose();
 }
 
 /// After a mistake has been reported a pipeline of one stage stands in, so that nothing else is.
@@ -58,17 +63,21 @@ template <class M, class Set, bool Fine>
 using checked_pipeline = compiled_pipeline<
     M, std::conditional_t<Fine, Set,
                           option_set<typename Set::template get<option_family::optimizer>,
-                                     typename Set::template get<option_family::precision>, PortableHost>>>;
+                                     typename Set::template get<option_family::precision>,
+                                     typename Set::template get<option_family::averaging>, PortableHost>>>;
 
-/// A pipeline that trains model M. Options, in any order: Stages, MicroBatches, MicroBatchSize, a schedule (GPipe,
-/// OneFOneB ...), a precision, an optimizer, a backend, a partition (ByCost, ByCount, ByProfile, Cut), HostThreads, MemoryLimit.
+/// A pipeline that trains a model. Options, in any order: Stages, MicroBatches, MicroBatchSize, a schedule (GPipe,
+/// OneFOneB ...), a precision, an optimizer, a backend, a partition (ByCost, ByCount, ByProfile, Cut),
+/// HostThreads, MemoryLimit.
 ///
 /// law: loss, gradients and updated parameters do not depend on stages, schedule, partition or threads, bit for bit
 /// law: each rank's memory is one allocation of plan.rank_bytes[rank] bytes; a step allocates nothing
-template <class M, class... Options>
+template <class Given, class... Options>
 class Pipeline {
-  using diagnosis = typename decltype(diagnose_pipeline<M, Options...>())::type;
+  using M = std::conditional_t<model_type<Given>, Given, no_model>;
+  using diagnosis = typename decltype(diagnose_pipeline<Given, Options...>())::type;
   static_assert(accepted<diagnosis>::value);
+  static constexpr bool reports = model_type<Given> && M::valid;  // what is given to its functions: see values_for
 
  public:
   using compiled = checked_pipeline<M, option_set<Options...>, M::valid && is_accepted<diagnosis>>;
@@ -77,7 +86,7 @@ class Pipeline {
   using model = M;
   using element = typename compiled::element;
   using optimizer_type = typename compiled::optimizer;
-  using input_type = std::conditional_t<M::graph.inputs[0].is_ids, int, element>;
+  using input_type = input_element<M, 0, element>;
   using label_type = std::conditional_t<M::labels_are_ids, int, element>;
 
   /// Everything the compiler decided: a constant.
@@ -88,17 +97,25 @@ class Pipeline {
   static constexpr long labels_per_sample = compiled::label_elements;
   static constexpr long outputs_per_sample = M::graph.output.elements();
 
+  template <int I, bool Exists = true>
+  using input_values = values_for<input_element<M, I, element> const, wrong::inputs_have_the_wrong_type,
+                                  input_item_of<M, I>, reports && Exists>;
+  template <text Name>
+  static constexpr int input_named = find_input<M, Name>() < 0 ? 0 : find_input<M, Name>();
+  using label_values = values_for<label_type const, wrong::labels_have_the_wrong_type, typename M::loss, reports>;
+  using output_values = values_for<element, wrong::outputs_have_the_wrong_type, M, reports>;
   /// A mini-batch: `samples` samples or fewer, one after the other. It is read where it is, while a step runs. Further inputs
   /// are given by name: `Trainer::batch b{source, labels}; b.set<"target">(ids);`
   struct batch {
-    std::span<input_type const> inputs;
-    std::span<label_type const> labels;
-    std::span<int const> named_ids[max_inputs]{};
-    std::span<element const> named_numbers[max_inputs]{};
+    input_values<0> inputs;
+    label_values labels;
+    further_values<int> named_ids[max_inputs]{};
+    further_values<element> named_numbers[max_inputs]{};
 
     template <text Name>
-    batch& set(std::span<named_input<M, Name, element> const> values) {
-      constexpr int input = input_named<M, Name>();
+    batch& set(input_values<input_named<Name>, (find_input<M, Name>() >= 0)> values) {
+      static_assert(accepted<typename decltype(diagnose_name<M, Name>())::type>::value);
+      constexpr int input = input_named<Name>;
       if constexpr (input == 0)
         inputs = values;
       else if constexpr (M::graph.inputs[input].is_ids)
@@ -171,9 +188,9 @@ class Pipeline {
   /// The model's output (logits, before the loss) for n <= samples samples.
   ///
   /// shape: inputs[n * inputs_per_sample] -> outputs[n * outputs_per_sample]
-  void forward(std::span<input_type const> inputs, std::span<element> outputs) { forward(batch{inputs, {}}, outputs); }
+  void forward(input_values<0> inputs, output_values outputs) { forward(batch{inputs, {}}, outputs); }
   /// The same for a model with further inputs; labels are not read.
-  void forward(batch const& b, std::span<element> outputs) {
+  void forward(batch const& b, output_values outputs) {
     job j;
     take_inputs(b, j);
     j.what = job::kind::infer;
@@ -188,16 +205,14 @@ class Pipeline {
   void parameters_changed() { machine_.parameters_changed(); }
 
   /// The average of each parameter, in place, in the same order; of one that is not trained the parameter.
-  std::vector<parameter_view<element>> averaged()
-    requires(compiled::averaging::averages)
-  {
+  std::vector<parameter_view<element>> averaged() {
+    static_assert(accepted<typename decltype(diagnose_averages())::type>::value);
     return views(&chunk_description::average);
   }
   /// Puts the averages where the parameters are, and the other way round, so that evaluate and forward work with them. Called
   /// again, swaps back; until then step throws pp::error.
-  void swap_averages()
-    requires(compiled::averaging::averages)
-  {
+  void swap_averages() {
+    static_assert(accepted<typename decltype(diagnose_averages())::type>::value);
     for (int c = 0; c < compiled::stages; ++c) {
       chunk_description const& chunk = compiled::memory.chunks[c];
       char* const values = machine_.memory(c) + chunk.values;
@@ -231,6 +246,12 @@ class Pipeline {
   host::isa runs_on() const { return kernels_.runs_on; }
 
  private:
+  static constexpr auto diagnose_averages() {
+    if constexpr (compiled::averaging::averages || !reports || !is_accepted<diagnosis>)
+      return std::type_identity<nothing_wrong>{};
+    else
+      return diagnosis_of<wrong::pipeline_keeps_no_averages, typename compiled::averaging>();
+  }
   /// All parameters but constant tables, as they are in one of the flat regions that hold them.
   std::vector<parameter_view<element>> views(long chunk_description::* region) {
     std::vector<parameter_view<element>> all;

@@ -29,6 +29,22 @@ struct stage_plan {
   long bytes = 0;
 };
 
+/// What takes the memory of a rank.
+enum class memory_use : unsigned char {
+  parameters,
+  gradients,
+  optimizer_state,
+  transposed_weights,
+  saved_activations,
+  boundary_slots,
+  scratch  ///< with the kernels' workspace
+};
+inline constexpr int memory_uses = 7;
+struct memory_share {
+  memory_use what = memory_use::parameters;
+  long bytes = 0;
+};
+
 template <int Stages, int Ranks>
 struct plan_of {
   list<stage_plan, Stages> stages;
@@ -48,6 +64,30 @@ struct plan_of {
   long bytes = 0;  ///< of all ranks
 
   static constexpr int stage_count = Stages, rank_count = Ranks;
+
+  /// What takes the memory of a rank, the largest first. law: the sum is rank_bytes[rank]
+  constexpr list<memory_share, memory_uses> memory_of(int rank) const {
+    list<memory_share, memory_uses> shares;
+    for (int k = 0; k < memory_uses; ++k) shares[k].what = memory_use(k);
+    long& scratch = shares[int(memory_use::scratch)].bytes;
+    scratch = rank_bytes[rank];
+    for (stage_plan const& s : stages) {
+      if (s.rank != rank) continue;
+      long const bytes[] = {s.parameter_bytes,  s.gradient_bytes, s.optimizer_bytes,
+                            s.transposed_bytes, s.saved_bytes,    s.boundary_bytes};
+      for (int k = 0; k < int(memory_use::scratch); ++k) {
+        shares[k].bytes += bytes[k];
+        scratch -= bytes[k];
+      }
+    }
+    for (int i = 1; i < memory_uses; ++i)
+      for (int k = i; k > 0 && shares[k].bytes > shares[k - 1].bytes; --k) {
+        memory_share const smaller = shares[k - 1];
+        shares[k - 1] = shares[k];
+        shares[k] = smaller;
+      }
+    return shares;
+  }
 };
 
 }  // namespace pp

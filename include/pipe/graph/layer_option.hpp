@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The options of layers: `Linear<4, NoBias>`. A layer that has some lists them in `options` and what it can take in `takes`; the
+// builder compares the two, so that no layer has to and every one refuses the same way.
+#pragma once
+
+#include <pipe/graph/layers.hpp>
+
+namespace pp {
+
+/// What an option speaks of, said by its member `option`. A layer takes at most one of each kind.
+enum class option_kind : unsigned char {
+  none,  ///< no option at all
+  bias,
+  initial,
+  output_initial,
+  mask,
+  key_value_heads,
+  rotation,
+  smoothing,
+  z,
+  join,
+  learning_rate,
+  weight_decay
+};
+
+/// A set of kinds; `none` is in no set.
+template <class... Kinds>
+constexpr unsigned option_kinds(Kinds... kinds) {
+  return (0u | ... | (1u << unsigned(kinds)));
+}
+
+/// The number in an option, a quotient, and whether the option can have it. An option that has one says so in `number`.
+struct option_number {
+  bool in_range = true;
+  int numerator = 0, denominator = 1;
+};
+
+template <class O>
+constexpr option_kind kind_of() {
+  if constexpr (requires { O::option; })
+    return O::option;
+  else
+    return option_kind::none;
+}
+template <class O>
+constexpr option_number number_of() {
+  if constexpr (requires { O::number; })
+    return O::number;
+  else
+    return option_number{};
+}
+
+/// The first option that a layer cannot have, and why; `at` is -1 if there is none.
+struct refused_option {
+  int at = -1;
+  bool unknown = false, twice = false;
+  option_number number{};
+};
+
+template <class L, class... O>
+constexpr refused_option find_refused(layers<O...>) {
+  option_kind const kinds[] = {kind_of<O>()..., option_kind::none};
+  option_number const numbers[] = {number_of<O>()..., option_number{}};
+  for (int i = 0; i < int(sizeof...(O)); ++i) {
+    bool const taken = (L::takes & option_kinds(kinds[i])) != 0;
+    bool twice = false;
+    for (int k = 0; k < i; ++k) twice = twice || kinds[k] == kinds[i];
+    if (!taken || twice || !numbers[i].in_range) return refused_option{i, !taken, twice, numbers[i]};
+  }
+  return refused_option{};
+}
+template <class L>
+constexpr refused_option refused_by() {
+  if constexpr (requires { L::takes; })
+    return find_refused<L>(typename L::options{});
+  else
+    return refused_option{};
+}
+template <class L>
+inline constexpr bool refuses_an_option = refused_by<L>().at >= 0;
+
+}  // namespace pp

@@ -1,0 +1,29 @@
+// error: wrong::custom_layer_has_too_many_parameters<.*Layer<1>.*Custom<Scales<4> ?>.*Expected<3>.*Found<4>
+// SPDX-License-Identifier: BSL-1.0
+//
+// There is room for three.
+#include <pipe/pipe.hpp>
+
+using namespace pp;
+
+template <int Count>
+struct Scales {
+  static constexpr int parameters = Count;
+  static constexpr custom_parameter parameter(int, shape in) { return {1, in.columns()}; }
+  static constexpr shape result(shape in) { return in; }
+  template <class T>
+  static void forward(custom_forward<T> const&) {}
+  template <class T>
+  static void input_gradient(custom_input_gradient<T> const&) {}
+  template <class T>
+  static void weight_gradient(custom_weight_gradient<T> const&) {}
+};
+
+#ifdef PIPE_EXPECT_OK
+struct Net : Model<Input<3>, Linear<4>, Custom<Scales<3>>, Linear<2>, MSE> {};
+#else
+struct Net : Model<Input<3>, Linear<4>, Custom<Scales<4>>, Linear<2>, MSE> {};
+#endif
+
+using Trainer = Pipeline<Net, Stages<2>, MicroBatches<2>, PortableHost, AdamW>;
+#include "program.hpp"

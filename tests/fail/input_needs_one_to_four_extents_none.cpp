@@ -1,0 +1,16 @@
+// error: wrong::input_needs_one_to_four_extents<.*Layer<0>.*Input<>
+// SPDX-License-Identifier: BSL-1.0
+//
+// And at least one.
+#include <pipe/pipe.hpp>
+
+using namespace pp;
+
+#ifdef PIPE_EXPECT_OK
+struct Net : Model<Input<1>, Linear<4>, Linear<2>, MSE> {};
+#else
+struct Net : Model<Input<>, Linear<4>, Linear<2>, MSE> {};
+#endif
+
+using Trainer = Pipeline<Net, Stages<2>, MicroBatches<2>, PortableHost, AdamW>;
+#include "program.hpp"

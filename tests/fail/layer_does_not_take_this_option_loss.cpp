@@ -1,0 +1,16 @@
+// error: wrong::layer_does_not_take_this_option<.*Layer<2>.*CrossEntropyWith<.*NoBias>, .*NoBias>
+// SPDX-License-Identifier: BSL-1.0
+//
+// The loss counts as the layer after the last.
+#include <pipe/pipe.hpp>
+
+using namespace pp;
+
+#ifdef PIPE_EXPECT_OK
+struct Net : Model<Input<3>, Linear<4>, Linear<2>, CrossEntropyWith<ZLoss<1, 100>>> {};
+#else
+struct Net : Model<Input<3>, Linear<4>, Linear<2>, CrossEntropyWith<NoBias>> {};
+#endif
+
+using Trainer = Pipeline<Net, Stages<2>, MicroBatches<2>, PortableHost, AdamW>;
+#include "program.hpp"

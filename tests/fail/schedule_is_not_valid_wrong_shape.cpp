@@ -1,0 +1,35 @@
+// error: wrong::schedule_is_not_valid<.*Order<false>.*Because<.*wrong_shape>
+// SPDX-License-Identifier: BSL-1.0
+//
+// A straight placement has one chunk on each rank.
+#include <pipe/pipe.hpp>
+
+using namespace pp;
+
+template <bool Right>
+struct Order {
+  static constexpr char const* name = "order";
+  static constexpr placement where = Right ? placement::loop : placement::straight;
+  static constexpr int chunks_per_rank = 2;
+  static constexpr bool splits_backward = false, trains = true;
+  template <class Problem, class Table>
+  static constexpr void fill(Problem const& problem, Table& table) {
+    using enum action_kind;
+    for (action_kind const kind : {forward, backward})
+      for (int mb = 0; mb < problem.micro_batches; ++mb)
+        for (int i = 0; i < problem.chunks; ++i) {
+          int const chunk = kind == forward ? i : problem.chunks - 1 - i;
+          table.push(chunk % problem.ranks, {kind, chunk, mb});
+        }
+  }
+};
+
+struct Net : Model<Input<3>, Linear<4>, Linear<2>, MSE> {};
+
+#ifdef PIPE_EXPECT_OK
+using Trainer = Pipeline<Net, PortableHost, AdamW, Stages<2>, MicroBatches<2>, Order<true>>;
+#else
+using Trainer = Pipeline<Net, PortableHost, AdamW, Stages<2>, MicroBatches<2>, Order<false>>;
+#endif
+
+#include "program.hpp"
