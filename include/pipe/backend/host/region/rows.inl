@@ -5,14 +5,20 @@
 
 namespace pp::host::PIPE_ISA {
 
-/// Sum over a row of f(i), f applied to whole vectors first and then to the rest.
+/// Sum over a row of f(i), f applied to whole vectors first and then to the rest. Several vectors of sums are alive together,
+/// as an addition takes as long as several loads.
 /// law: the order of additions depends on n and the lane count only
 template <class T, class Term>
 T row_sum(int n, Term const& term) {
-  vec<T> sum{};
+  constexpr int Lanes = lanes<T>, Together = 4;
+  vec<T> sum[Together] = {};
   int i = 0;
-  for (; i + lanes<T> <= n; i += lanes<T>) sum += term.vector(i);
-  T total = fold_lanes<sum_of, T>(sum);
+  for (; i + Together * Lanes <= n; i += Together * Lanes) {
+#pragma GCC unroll 4
+    for (int s = 0; s < Together; ++s) sum[s] += term.vector(i + s * Lanes);
+  }
+  for (; i + Lanes <= n; i += Lanes) sum[0] += term.vector(i);
+  T total = fold_lanes<sum_of, T>((sum[0] + sum[1]) + (sum[2] + sum[3]));
   for (; i < n; ++i) total += term.scalar(i);
   return total;
 }
@@ -38,6 +44,15 @@ struct product_term {
   T const *x, *y;
   vec<T> vector(int i) const { return load(x + i) * load(y + i); }
   T scalar(int i) const { return x[i] * y[i]; }
+};
+
+/// What the gradients of a norm sum up: dy * gamma * xhat, xhat = (x - mean) * rstd.
+template <class T>
+struct normed_product_term {
+  T const *dy, *gamma, *x;
+  T mean, rstd;
+  vec<T> vector(int i) const { return load(dy + i) * load(gamma + i) * ((load(x + i) - mean) * rstd); }
+  T scalar(int i) const { return dy[i] * gamma[i] * ((x[i] - mean) * rstd); }
 };
 
 /// 1 / sqrt(x), correctly rounded operations.
@@ -68,53 +83,14 @@ template <class T>
 PIPE_ONE_COPY void norm_gradient_row(int n, bool has_mean, T const* dy, T const* x, T const* gamma, T const* statistics,
                                      T* dx) {
   T const mean = statistics[0], rstd = statistics[1];
-  vec<T> sum_g{}, sum_gx{};
+  T const mean_g = has_mean ? row_sum<T>(n, product_term<T>{dy, gamma}) / T(n) : T(0);
+  T const mean_gx = row_sum<T>(n, normed_product_term<T>{dy, gamma, x, mean, rstd}) / T(n);
   int i = 0;
   for (; i + lanes<T> <= n; i += lanes<T>) {
-    vec<T> const g = load(dy + i) * load(gamma + i), xhat = (load(x + i) - mean) * rstd;
-    sum_g += g;
-    sum_gx += g * xhat;
-  }
-  T mean_g = fold_lanes<sum_of, T>(sum_g), mean_gx = fold_lanes<sum_of, T>(sum_gx);
-  for (; i < n; ++i) {
-    T const g = dy[i] * gamma[i];
-    mean_g += g;
-    mean_gx += g * ((x[i] - mean) * rstd);
-  }
-  mean_g = has_mean ? mean_g / T(n) : T(0);
-  mean_gx /= T(n);
-  for (i = 0; i + lanes<T> <= n; i += lanes<T>) {
     vec<T> const g = load(dy + i) * load(gamma + i), xhat = (load(x + i) - mean) * rstd;
     save(dx + i, (g - mean_g - xhat * mean_gx) * rstd);
   }
   for (; i < n; ++i) dx[i] = (dy[i] * gamma[i] - mean_g - (x[i] - mean) * rstd * mean_gx) * rstd;
-}
-
-/// dgamma[c] (+)= sum over rows of dy * xhat, dbeta[c] (+)= sum over rows of dy; rows in ascending order. Either may be null.
-template <class T>
-PIPE_ONE_COPY void norm_parameter_gradient(extent rows, int n, T const* dy, T const* x, T const* statistics, T* dgamma,
-                                           T* dbeta, bool accumulate) {
-  int c = 0;
-  for (; c + lanes<T> <= n; c += lanes<T>) {
-    vec<T> sum_g{}, sum_b{};
-    for (extent r = 0; r < rows; ++r) {
-      vec<T> const d = load(dy + r * n + c);
-      sum_g += d * ((load(x + r * n + c) - statistics[2 * r]) * statistics[2 * r + 1]);
-      sum_b += d;
-    }
-    if (dgamma != nullptr) save(dgamma + c, accumulate ? load(dgamma + c) + sum_g : sum_g);
-    if (dbeta != nullptr) save(dbeta + c, accumulate ? load(dbeta + c) + sum_b : sum_b);
-  }
-  for (; c < n; ++c) {
-    T sum_g(0), sum_b(0);
-    for (extent r = 0; r < rows; ++r) {
-      T const d = dy[r * n + c];
-      sum_g += d * ((x[r * n + c] - statistics[2 * r]) * statistics[2 * r + 1]);
-      sum_b += d;
-    }
-    if (dgamma != nullptr) dgamma[c] = accumulate ? dgamma[c] + sum_g : sum_g;
-    if (dbeta != nullptr) dbeta[c] = accumulate ? dbeta[c] + sum_b : sum_b;
-  }
 }
 
 /// exp(x - top) for a whole row, in blocks of constant length.
