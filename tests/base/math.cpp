@@ -51,7 +51,7 @@ TEST_CASE("elementary functions are accurate to a few units in the last place") 
 TEST_CASE("elementary functions at the ends") {
   float const nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
   for (float y : {pp::math::exp(nan), pp::math::tanh(nan), pp::math::erf(nan), pp::math::log(nan), pp::math::sqrt(nan),
-                  pp::math::rsqrt(nan), pp::math::sigmoid(nan), pp::math::log1p(nan), pp::math::exp2(nan)})
+                  pp::math::rsqrt(nan), pp::math::sigmoid(nan), pp::math::log1p(nan)})
     CHECK(std::isnan(y));
   CHECK(std::isnan(pp::math::log(-1.0f)));
   CHECK(pp::math::log(0.0f) == -infinity);

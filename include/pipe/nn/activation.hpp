@@ -102,10 +102,10 @@ struct GELU : activation<GELU> {
   }
 
  private:
-  /// e^-2u as a power of two: the constant is -2 sqrt(2 / pi) / log(2).
+  /// e^-2u = 2^(x (a + b x^2)), a = -2 sqrt(2 / pi) / log(2), b = 0.044715 a
   template <class T>
   PIPE_HD static PIPE_INLINE T inverse_odds(T x) {
-    return math::exp2(T(-2.302208198144325) * x * (T(1) + T(0.044715) * x * x));
+    return math::exp2(x * (T(-2.302208198144325) + T(-0.1029432395800235) * (x * x)));
   }
 };
 
