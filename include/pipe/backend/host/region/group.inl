@@ -68,8 +68,9 @@ struct group_kernel {
         x = buffer + g.columns;
       }
       T* const y = g.epilogue.size() == 0 ? a.at(g.out[0] < 0 ? 0 : g.out[0]) + r * g.columns : buffer;
-      norm_row<T>(g.columns, g.flag, T(g.epsilon), x, a.at(g.in[1]),
-                  g.in[2] >= 0 ? a.at(g.in[2] < 0 ? 0 : g.in[2]) : nullptr, a.at(g.out[1]) + 2 * r, y);
+      norm_row<T, streams<P, G>() && g.epilogue.size() == 0>(g.columns, g.flag, T(g.epsilon), x, a.at(g.in[1]),
+                                                             g.in[2] >= 0 ? a.at(g.in[2] < 0 ? 0 : g.in[2]) : nullptr,
+                                                             a.at(g.out[1]) + 2 * r, y);
       finish_row<P, G>(a, r, y);
     }
   }
@@ -301,6 +302,7 @@ void run(arguments<typename P::element> const& a) {
   if constexpr (anchor == op_kind::bias_gradient) k::bias_gradient(a);
   if constexpr (anchor == op_kind::row_bias_gradient) k::row_bias_gradient(a);
   if constexpr (anchor == op_kind::lookup_gradient) k::lookup_gradient(a);
+  if constexpr (streams<P, G>()) finish_streaming();
 }
 
 }  // namespace pp::host::PIPE_ISA

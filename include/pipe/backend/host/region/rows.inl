@@ -5,54 +5,66 @@
 
 namespace pp::host::PIPE_ISA {
 
-/// Sum over a row of f(i), f applied to whole vectors first and then to the rest. Several vectors of sums are alive together,
-/// as an addition takes as long as several loads.
+/// Sums over a row of what `term` says, for whole vectors first and then for the rest. Several vectors of each sum are alive
+/// together, as an addition takes as long as several loads.
 /// law: the order of additions depends on n and the lane count only
-template <class T, class Term>
-T row_sum(int n, Term const& term) {
+template <int Sums, class T, class Term>
+void row_sums(int n, Term const& term, T (&total)[Sums]) {
   constexpr int Lanes = lanes<T>, Together = 4;
-  vec<T> sum[Together] = {};
+  vec<T> sum[Together][Sums] = {};
   int i = 0;
   for (; i + Together * Lanes <= n; i += Together * Lanes) {
 #pragma GCC unroll 4
-    for (int s = 0; s < Together; ++s) sum[s] += term.vector(i + s * Lanes);
+    for (int k = 0; k < Together; ++k) term.vector(sum[k], i + k * Lanes);
   }
-  for (; i + Lanes <= n; i += Lanes) sum[0] += term.vector(i);
-  T total = fold_lanes<sum_of, T>((sum[0] + sum[1]) + (sum[2] + sum[3]));
-  for (; i < n; ++i) total += term.scalar(i);
-  return total;
+  for (; i + Lanes <= n; i += Lanes) term.vector(sum[0], i);
+  for (int s = 0; s < Sums; ++s) total[s] = fold_lanes<sum_of, T>((sum[0][s] + sum[1][s]) + (sum[2][s] + sum[3][s]));
+  for (; i < n; ++i) term.scalar(total, i);
+}
+template <class T, class Term>
+T row_sum(int n, Term const& term) {
+  T total[1];
+  row_sums<1, T>(n, term, total);
+  return total[0];
 }
 
 template <class T>
 struct plain_term {
   T const* x;
-  vec<T> vector(int i) const { return load(x + i); }
-  T scalar(int i) const { return x[i]; }
+  void vector(vec<T>* sum, int i) const { sum[0] += load(x + i); }
+  void scalar(T* sum, int i) const { sum[0] += x[i]; }
 };
 template <class T>
 struct square_term {
   T const* x;
   T mean;
-  vec<T> vector(int i) const {
+  void vector(vec<T>* sum, int i) const {
     vec<T> const d = load(x + i) - mean;
-    return d * d;
+    sum[0] += d * d;
   }
-  T scalar(int i) const { return (x[i] - mean) * (x[i] - mean); }
+  void scalar(T* sum, int i) const { sum[0] += (x[i] - mean) * (x[i] - mean); }
 };
 template <class T>
 struct product_term {
   T const *x, *y;
-  vec<T> vector(int i) const { return load(x + i) * load(y + i); }
-  T scalar(int i) const { return x[i] * y[i]; }
+  void vector(vec<T>* sum, int i) const { sum[0] += load(x + i) * load(y + i); }
+  void scalar(T* sum, int i) const { sum[0] += x[i] * y[i]; }
 };
-
-/// What the gradients of a norm sum up: dy * gamma * xhat, xhat = (x - mean) * rstd.
+/// g and g * xhat, g = dy * gamma, xhat = (x - mean) * rstd
 template <class T>
-struct normed_product_term {
+struct norm_gradient_term {
   T const *dy, *gamma, *x;
   T mean, rstd;
-  vec<T> vector(int i) const { return load(dy + i) * load(gamma + i) * ((load(x + i) - mean) * rstd); }
-  T scalar(int i) const { return dy[i] * gamma[i] * ((x[i] - mean) * rstd); }
+  void vector(vec<T>* sum, int i) const {
+    vec<T> const g = load(dy + i) * load(gamma + i);
+    sum[0] += g;
+    sum[1] += g * ((load(x + i) - mean) * rstd);
+  }
+  void scalar(T* sum, int i) const {
+    T const g = dy[i] * gamma[i];
+    sum[0] += g;
+    sum[1] += g * ((x[i] - mean) * rstd);
+  }
 };
 
 /// 1 / sqrt(x), correctly rounded operations.
@@ -61,8 +73,8 @@ T reciprocal_sqrt(T x) {
   return T(1) / std::sqrt(x);
 }
 
-/// y = (x - mean) * rstd * gamma (+ beta); statistics = {mean, rstd}. RMSNorm: mean = 0.
-template <class T>
+/// y = (x - mean) * rstd * gamma (+ beta); statistics = {mean, rstd}. RMSNorm: mean = 0. Streams: y is written past the caches.
+template <class T, bool Streams = false>
 PIPE_ONE_COPY void norm_row(int n, bool has_mean, T epsilon, T const* x, T const* gamma, T const* beta, T* statistics,
                             T* y) {
   T const mean = has_mean ? row_sum<T>(n, plain_term<T>{x}) / T(n) : T(0);
@@ -73,7 +85,10 @@ PIPE_ONE_COPY void norm_row(int n, bool has_mean, T epsilon, T const* x, T const
   for (; i + lanes<T> <= n; i += lanes<T>) {
     vec<T> v = (load(x + i) - mean) * rstd * load(gamma + i);
     if (beta != nullptr) v += load(beta + i);
-    save(y + i, v);
+    if constexpr (Streams)
+      stream(y + i, v);
+    else
+      save(y + i, v);
   }
   for (; i < n; ++i) y[i] = (x[i] - mean) * rstd * gamma[i] + (beta != nullptr ? beta[i] : T(0));
 }
@@ -83,8 +98,9 @@ template <class T>
 PIPE_ONE_COPY void norm_gradient_row(int n, bool has_mean, T const* dy, T const* x, T const* gamma, T const* statistics,
                                      T* dx) {
   T const mean = statistics[0], rstd = statistics[1];
-  T const mean_g = has_mean ? row_sum<T>(n, product_term<T>{dy, gamma}) / T(n) : T(0);
-  T const mean_gx = row_sum<T>(n, normed_product_term<T>{dy, gamma, x, mean, rstd}) / T(n);
+  T sums[2];
+  row_sums<2, T>(n, norm_gradient_term<T>{dy, gamma, x, mean, rstd}, sums);
+  T const mean_g = has_mean ? sums[0] / T(n) : T(0), mean_gx = sums[1] / T(n);
   int i = 0;
   for (; i + lanes<T> <= n; i += lanes<T>) {
     vec<T> const g = load(dy + i) * load(gamma + i), xhat = (load(x + i) - mean) * rstd;
