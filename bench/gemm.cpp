@@ -19,6 +19,7 @@
 
 #include <pipe/backend/host/kernels.hpp>
 
+#include "peer/machine.hpp"
 #include "peer/turns.hpp"
 
 namespace {
@@ -108,14 +109,14 @@ std::function<void()> onednn(shape const& s, matrix const& a, matrix const& b, m
   };
 }
 
-/// The peers read their settings when they are loaded: one thread, and OpenBLAS's AVX-512 kernels on a processor that is
-/// newer than it and that it would take for an older one.
+/// The peers read their settings when they are loaded: one thread, and OpenBLAS's AVX-512 kernels, as a processor that is
+/// newer than it is otherwise taken for an old one.
 void set_peers_up(char** arguments) {
   if (std::getenv("PIPE_BENCH_PEERS_ARE_SET_UP") != nullptr) return;
   setenv("PIPE_BENCH_PEERS_ARE_SET_UP", "1", 1);
   setenv("OPENBLAS_NUM_THREADS", "1", 1);
   setenv("OMP_NUM_THREADS", "1", 1);
-  if (pp::host::best_isa() == pp::host::isa::avx512) setenv("OPENBLAS_CORETYPE", "SkylakeX", 0);
+  if (pp::host::best_isa() == pp::host::isa::avx512) setenv("OPENBLAS_CORETYPE", "SkylakeX", 1);
   execv("/proc/self/exe", arguments);
 }
 
@@ -124,10 +125,9 @@ void set_peers_up(char** arguments) {
 int main(int count, char** arguments) {
   set_peers_up(arguments);
   int const rounds = count > 1 ? std::atoi(arguments[1]) : 21;
-  char const* const sets[] = {"portable vectors", "AVX2", "AVX-512"};
   dnnl_version_t const* const version = dnnl_version();
-  std::printf("pipe with %s; oneDNN %d.%d.%d; %s; one thread each, fp32\n", sets[int(pp::host::best_isa())],
-              version->major, version->minor, version->patch, openblas_get_config());
+  std::printf("pipe with %s; oneDNN %d.%d.%d; %s; one thread each, fp32\n", bench::instruction_set(), version->major,
+              version->minor, version->patch, openblas_get_config());
   std::printf("GF/s, medians of %d rounds in turns\n", rounds);
   std::printf("%5s %5s %5s %8s %8s %9s %6s  %s\n", "m", "n", "k", "pipe", "oneDNN", "OpenBLAS", "ratio", "what");
   std::vector<double> ratios;
@@ -150,9 +150,6 @@ int main(int count, char** arguments) {
     ratios.push_back(std::min(seconds.ratio(1, 0), seconds.ratio(2, 0)));
     std::printf("%5td %5td %5td %8.1f %8.1f %9.1f %6.3f  %s\n", s.m, s.n, s.k, flops / seconds.median(0),
                 flops / seconds.median(1), flops / seconds.median(2), ratios.back(), s.what);
-    if (std::getenv("BEST"))
-      std::printf("%5td %5td %5td %8.1f %8.1f %9.1f best\n", s.m, s.n, s.k, flops / seconds.best(0),
-                  flops / seconds.best(1), flops / seconds.best(2));
     std::fflush(stdout);
   }
   std::printf("figure gemm_fp32_over_best %.3f\n", bench::geometric_mean(ratios));

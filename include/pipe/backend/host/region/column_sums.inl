@@ -6,9 +6,9 @@
 namespace pp::host::PIPE_ISA {
 
 /// Columns whose sums are alive together.
-inline constexpr int summed_columns = 512;
+inline constexpr int summed_columns = 1024;
 /// Rows that are added while a vector of sums is in registers.
-inline constexpr int summed_rows = 4;
+inline constexpr int summed_rows = 2;
 
 /// Adds `Rows` rows from `row` on to the sums of columns [from, to), which are whole vectors.
 template <int Rows, int Sums, class T, class Term>
@@ -17,7 +17,7 @@ void sum_rows(Term const& term, extent row, extent from, extent to, T (&sums)[Su
     vec<T> sum[Sums];
 #pragma GCC unroll 2
     for (int s = 0; s < Sums; ++s) sum[s] = load(sums[s] + c - from);
-#pragma GCC unroll 4
+#pragma GCC unroll 2
     for (int r = 0; r < Rows; ++r) term.vector(sum, row + r, c);
 #pragma GCC unroll 2
     for (int s = 0; s < Sums; ++s) save(sums[s] + c - from, sum[s]);
