@@ -22,6 +22,15 @@ constexpr bool streams() {
   return row % long(widest_vector_bytes) == 0 && written * row * g.rows * P::samples > cached_bytes;
 }
 
+/// to[0, n) = from[0, n); streamed, it must be whole vectors.
+template <bool Streams, class T>
+void copy_row(T const* from, int n, T* to) {
+  if constexpr (Streams)
+    for (int c = 0; c < n; c += lanes<T>) stream(to + c, load(from + c));
+  else
+    std::memcpy(to, from, sizeof(T) * std::size_t(n));
+}
+
 /// The epilogue or the prologue of group G of program P, for rows of `g.columns` (epilogue) or of `width` elements.
 template <class P, int G, bool IsEpilogue>
 struct chain {
@@ -123,8 +132,11 @@ struct chain {
       if constexpr (HasResult) result[c] = seal<length>(v, zero);
     }
     if constexpr (streams_piece<Columns>) (stream_piece<int(I), Columns>(to[I], made[I]), ...);
+    if constexpr (stores_result) copy_row<true>(x, Columns, a.at(g.out[0]) + row * width + column);
     (void)in, (void)out, (void)to, (void)zero, (void)rooms;
   }
+  /// Whether the anchor's result is streamed here, piece by piece, so that what is read and what is written alternate.
+  static constexpr bool stores_result = IsEpilogue && length > 0 && g.out[0] >= 0 && streams<P, G>();
   /// Room for what the steps store of a piece that is then streamed.
   template <int Columns>
   static constexpr bool streams_piece = Columns > 0 && Columns % lanes<T> == 0 && streams<P, G>();
@@ -132,8 +144,7 @@ struct chain {
   using pieces = T[length + 1][streams_piece<Columns> ? Columns : 1];
   template <int I, int Columns>
   static void stream_piece(T* to, T const* piece) {
-    if constexpr (at(I).store >= 0)
-      for (int c = 0; c < Columns; c += lanes<T>) stream(to + c, load(piece + c));
+    if constexpr (at(I).store >= 0) copy_row<true>(piece, Columns, to);
   }
   template <int Columns, bool HasResult = false>
   static void run(arguments<T> const& a, extent row, extent column, T const* x, T* result = nullptr, int n = Columns) {
@@ -149,20 +160,12 @@ struct chain {
   }
 };
 
-template <bool Streams, class T>
-void copy_row(T const* from, int n, T* to) {
-  if constexpr (Streams)
-    for (int c = 0; c < n; c += lanes<T>) stream(to + c, load(from + c));
-  else
-    std::memcpy(to, from, sizeof(T) * std::size_t(n));
-}
-
 /// A finished row of the anchor: stores it if somebody reads it, then runs the epilogue on it.
 template <class P, int G>
 void finish_row(arguments<typename P::element> const& a, extent row, typename P::element const* x) {
   using epilogue = chain<P, G, true>;
   constexpr group g = P::group_at(G);
-  if constexpr (g.out[0] >= 0) {
+  if constexpr (g.out[0] >= 0 && !epilogue::stores_result) {
     typename P::element* const out = a.at(g.out[0]) + row * g.columns;
     if (out != x) copy_row<streams<P, G>()>(x, g.columns, out);
   }

@@ -7,8 +7,10 @@ namespace pp::host::PIPE_ISA {
 
 /// Columns whose sums are alive together.
 inline constexpr int summed_columns = 1024;
-/// Rows that are added while a vector of sums is in registers.
-inline constexpr int summed_rows = 2;
+/// Rows that are added while a vector of `Sums` sums is in registers: memory is read fastest where it is read in two places at
+/// once.
+template <int Sums>
+inline constexpr int summed_rows = Sums == 1 ? 2 : 1;
 
 /// Adds `Rows` rows from `row` on to the sums of columns [from, to), which are whole vectors.
 template <int Rows, int Sums, class T, class Term>
@@ -35,7 +37,7 @@ void column_sums(extent rows, extent columns, Term const& term, T* const (&out)[
     extent const to = whole - from < summed_columns ? whole : from + summed_columns;
     T sums[Sums][summed_columns] = {};
     extent r = 0;
-    for (; r + summed_rows <= rows; r += summed_rows) sum_rows<summed_rows>(term, r, from, to, sums);
+    for (; r + summed_rows<Sums> <= rows; r += summed_rows<Sums>) sum_rows<summed_rows<Sums>>(term, r, from, to, sums);
     for (; r < rows; ++r) sum_rows<1>(term, r, from, to, sums);
     for (int s = 0; s < Sums; ++s)
       for (extent c = from; out[s] != nullptr && c < to; c += lanes<T>) {
