@@ -82,8 +82,9 @@ struct group_kernel {
     share const own = own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
       T* const y = result_row(a, r, buffer);
-      norm_row<T>(g.columns, g.flag, T(g.epsilon), main_row(a, r, buffer + g.columns), a.at(g.in[1]), maybe(a, g.in[2]),
-                  a.at(g.out[1]) + 2 * r, y);
+      norm_row<T, streams<P, G>() && g.epilogue.size() == 0>(g.columns, g.flag, T(g.epsilon),
+                                                             main_row(a, r, buffer + g.columns), a.at(g.in[1]),
+                                                             maybe(a, g.in[2]), a.at(g.out[1]) + 2 * r, y);
       finish_row<P, G>(a, r, y);
     }
   }
@@ -330,6 +331,7 @@ void run(arguments<typename P::element> const& a) {
   if constexpr (anchor == op_kind::bias_gradient) k::bias_gradient(a);
   if constexpr (anchor == op_kind::row_bias_gradient) k::row_bias_gradient(a);
   if constexpr (anchor == op_kind::lookup_gradient) k::lookup_gradient(a);
+  if constexpr (streams<P, G>()) finish_streaming();
 }
 
 }  // namespace pp::host::PIPE_ISA

@@ -29,6 +29,28 @@ template <class T>
   *reinterpret_cast<typename vector_of<T>::unaligned*>(to) = value;
 }
 
+/// save() past the caches, where `to` allows it. Other threads see it after finish_streaming().
+template <class T>
+[[gnu::always_inline]] inline void stream(T* to, vec<T> value) {
+#if PIPE_HOST_HAS_AVX
+  if (reinterpret_cast<std::uintptr_t>(to) % PIPE_VECTOR_BYTES == 0) {
+    auto& place = *reinterpret_cast<typename vector_of<T>::unaligned*>(to);
+    if constexpr (PIPE_VECTOR_BYTES == 16)
+      asm("movntps %1, %0" : "=m"(place) : "x"(value));
+    else
+      asm("vmovntps %1, %0" : "=m"(place) : "x"(value));
+    return;
+  }
+#endif
+  save(to, value);
+}
+
+inline void finish_streaming() {
+#if PIPE_HOST_HAS_AVX
+  asm volatile("sfence" : : : "memory");
+#endif
+}
+
 /// An integer as wide as T, for masks.
 template <class T>
 using bits_of = std::conditional_t<sizeof(T) == 4, int, long long>;
