@@ -19,6 +19,7 @@
 #include <vector>
 
 #include <pipe/base/error.hpp>
+#include <pipe/base/sentence.hpp>
 #include <pipe/runtime/arena.hpp>
 #include <pipe/runtime/backend_calls.hpp>
 #include <pipe/runtime/job.hpp>
@@ -149,11 +150,11 @@ class machine {
       me.memory = arena(d_.rank[r].bytes);
       parameters_.set_memory(r, me.memory.data());
     } catch (std::system_error const& e) {
-      fail(std::make_exception_ptr(error("rank " + std::to_string(r) + ": cannot start " +
-                                         std::to_string(d_.threads - 1) + " threads: " + e.what())));
+      fail(std::make_exception_ptr(
+          error(sentence({"rank ", r, ": cannot start ", d_.threads - 1, " threads: ", e.what()}))));
     } catch (...) {
-      fail(std::make_exception_ptr(error("rank " + std::to_string(r) + ": no memory for an arena of " +
-                                         std::to_string(d_.rank[r].bytes) + " bytes")));
+      fail(std::make_exception_ptr(
+          error(sentence({"rank ", r, ": no memory for an arena of ", d_.rank[r].bytes, " bytes"}))));
     }
     finished_.add();
     failure_flag never{false};
@@ -218,12 +219,11 @@ class machine {
   void need(int r, action const& a, int chunk, milestone m, int micro_batch) {
     switch (board_.wait(chunk, m, micro_batch, failed_)) {
       case waited::done: return;
-      case waited::failed: throw rank_error("rank " + std::to_string(r) + " stopped because another rank failed");
+      case waited::failed: throw rank_error(sentence({"rank ", r, " stopped because another rank failed"}));
       case waited::too_long: break;
     }
-    throw rank_error("rank " + std::to_string(r) + ", " + short_name(a.kind) + " of chunk " + std::to_string(a.chunk) +
-                     ", micro-batch " + std::to_string(a.micro_batch) + ": waited in vain for chunk " +
-                     std::to_string(chunk));
+    throw rank_error(sentence({"rank ", r, ", ", short_name(a.kind), " of chunk ", a.chunk, ", micro-batch ",
+                               a.micro_batch, ": waited in vain for chunk ", chunk}));
   }
 
   /// Operands that other chunks make, and a free slot for the result.
@@ -374,9 +374,9 @@ class machine {
       me.waited += now() - start;
       return;
     }
-    throw rank_error(
-        "rank " + std::to_string(r) +
-        (how == waited::failed ? " stopped because another rank failed" : " waited in vain for the end of the step"));
+    throw rank_error(sentence(
+        {"rank ", r,
+         how == waited::failed ? " stopped because another rank failed" : " waited in vain for the end of the step"}));
   }
 
   void update(int r, worker& me) {
