@@ -64,7 +64,7 @@ def main():
         f"compiled, 8 micro-batches, {cores} threads": {"threads": cores, "compiled": True, "micro_batches": 8},
     }
     contest("gpt_step", GPT, text[:, :-1].copy(), text[:, 1:].copy(), BATCHES, rate=1e-3, clip=1.0,
-            mine=["stages_4", "stages_4_gpipe", "stages_2", "stages_1"], variants=variants, rounds=20, steps=2)
+            mine=["stages_4", "stages_4_gpipe", "stages_2", "threads_2", "stages_1"], variants=variants, rounds=20, steps=2)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ def main():
             f"eager, foreach AdamW, {threads} threads": {"threads": threads, "optimizer": "foreach"},
             f"compiled, {threads} threads": {"threads": threads, "compiled": True},
         }
-    contest("mlp_step", MLP, inputs, labels, BATCHES, rate=1e-4, clip=None, mine=["stages_2", "stages_1"],
+    contest("mlp_step", MLP, inputs, labels, BATCHES, rate=1e-4, clip=None, mine=["stages_2", "threads_2", "stages_1"],
             variants=variants, rounds=40, steps=30)
 
 

@@ -26,6 +26,8 @@ present() {
     catch2) has_header catch2/catch.hpp ;;
     libcli11-dev) has_header CLI/CLI.hpp ;;
     libbenchmark-dev) has_header benchmark/benchmark.h ;;
+    libdnnl-dev) has_header oneapi/dnnl/dnnl.hpp ;;
+    libopenblas-dev) has_header openblas_config.h ;;
     python3-venv) python3 -c 'import ensurepip, venv' ;;
   esac >/dev/null 2>&1
 }

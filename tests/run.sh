@@ -6,8 +6,9 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../cmake/setup.sh"
 
 need g++ cmake ninja-build libboost-dev catch2 libcli11-dev python3
-compgen -c clang++ >/dev/null || echo "clang++ not found: the checks with it are left out"
-command -v nvcc >/dev/null || echo "nvcc not found: the checks with it are left out"
+for tool in clang++ clang-format clang-tidy nvcc; do
+  compgen -c "$tool" >/dev/null || echo "$tool not found: the checks with it are left out"
+done
 
 echo "building the tests in build/tests"
 build tests

@@ -21,6 +21,8 @@
 
 #include <pipe/pipe.hpp>
 
+#include "machine.hpp"
+
 namespace bench {
 
 struct progress {
@@ -109,8 +111,7 @@ inline void answer(contenders const& all) {
   int steps = 0;
   while (std::cin >> what) {
     if (what == "about") {
-      char const* const sets[] = {"portable vectors", "AVX2", "AVX-512"};
-      std::printf("%s, %s\n", compiler(), sets[int(pp::host::best_isa())]);
+      std::printf("%s, %s\n", compiler(), instruction_set());
     } else if (what == "save" && std::cin >> name >> file) {
       std::ofstream out(file, std::ios::binary);
       named(name).save(out);

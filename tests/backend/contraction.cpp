@@ -179,7 +179,8 @@ TEMPLATE_TEST_CASE("contract through each blocking that large shapes choose", ""
   struct shape {
     extent m, n, k;
   };
-  for (shape s : {shape{3, 700, 900}, shape{130, 1200, 1300}, shape{70, 40, 1100}}) {
+  for (shape s :
+       {shape{3, 700, 900}, shape{130, 1200, 1300}, shape{70, 40, 1100}, shape{261, 700, 900}, shape{261, 1000, 650}}) {
     problem<TestType> const given(s.m, s.n, s.k, false);
     on_every_isa([&](auto kernels) {
       workspace space(contraction_workspace<TestType>(s.m, s.n, s.k));

@@ -28,16 +28,22 @@ struct kernel {
   static constexpr int number = group_of<C>(Kind);
   static constexpr pp::group g = C::group_at(number);
   pp::host::arguments<T> with;
-  double loss = 0;
+  exact<double> row_losses{pp::host::extent(g.rows) * C::samples, 7};
   workspace space{std::size_t(pp::host::workspace_bytes<T>(g, C::samples))};
 
   kernel() {
     with.workspace = space.at;
-    with.loss = &loss;
+    with.loss = row_losses.data();
     with.loss_scale = T(1);
   }
   void const*& in(int k) { return const_cast<void const*&>(with.slot[g.in[k]]); }
   void*& out(int k) { return with.slot[g.out[k]]; }
+  /// Of all rows of a loss kernel.
+  double loss() const {
+    double sum = 0;
+    for (std::size_t i = 0; i < row_losses.count; ++i) sum += row_losses.items[i];
+    return sum;
+  }
   template <class Isa>
   void run(Isa) {
     Isa::template run<C, number>(with);

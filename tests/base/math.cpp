@@ -33,6 +33,8 @@ double worst(F f, Reference reference, double low, double high, bool both_signs)
 
 TEST_CASE("elementary functions are accurate to a few units in the last place") {
   CHECK(worst([](float x) { return pp::math::exp(x); }, [](double x) { return std::exp(x); }, 1e-10, 87, true) < 1.5);
+  CHECK(worst([](float x) { return pp::math::exp2(x); }, [](double x) { return std::exp2(x); }, 1e-10, 126, true) <
+        1.5);
   CHECK(worst([](float x) { return pp::math::tanh(x); }, [](double x) { return std::tanh(x); }, 1e-30, 30, true) < 3);
   CHECK(worst([](float x) { return pp::math::erf(x); }, [](double x) { return std::erf(x); }, 1e-30, 8, true) < 3.5);
   CHECK(worst([](float x) { return pp::math::log(x); }, [](double x) { return std::log(x); }, 1.2e-38, 3.4e38, false) <
@@ -57,6 +59,10 @@ TEST_CASE("elementary functions at the ends") {
   CHECK(pp::math::log(1.0f) == 0.0f);
   CHECK(pp::math::log1p(0.0f) == 0.0f);
   CHECK(pp::math::exp(0.0f) == 1.0f);
+  CHECK(pp::math::exp2(0.0f) == 1.0f);
+  CHECK(pp::math::exp2(-126.0f) == std::numeric_limits<float>::min());
+  CHECK(pp::math::exp2(-infinity) == std::numeric_limits<float>::min());
+  CHECK(pp::math::exp2(infinity) > 8e37f);
   CHECK(pp::math::exp(-infinity) < 2e-38f);
   CHECK(pp::math::exp(infinity) > 6e37f);
   CHECK(pp::math::tanh(infinity) == 1.0f);
@@ -91,6 +97,7 @@ TEST_CASE("a clamp keeps what is no number") {
 
 TEST_CASE("in double they are the C library's") {
   CHECK(pp::math::exp(-800.0) == 0.0);
+  CHECK(pp::math::exp2(-1070.0) == std::exp2(-1070.0));
   CHECK(pp::math::tanh(0.3) == std::tanh(0.3));
   CHECK(pp::math::erf(0.3) == std::erf(0.3));
   CHECK(pp::math::log(3.0) == std::log(3.0));

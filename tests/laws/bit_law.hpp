@@ -36,8 +36,7 @@ void train_alike(One& one, Many& many, std::uint64_t seed, int steps) {
 }
 
 template <class One, class Many>
-void same_as_one_stage(std::uint64_t seed = 1, int steps = 3) {
-  static_assert(One::plan.stage_count == 1);
+void train_alike_from_the_start(std::uint64_t seed, int steps) {
   typename One::settings a{.seed = seed, .clip_norm = 0.1};
   typename Many::settings b{.seed = seed, .clip_norm = 0.1};
   a.optimizer.learning_rate = b.optimizer.learning_rate = 0.02;
@@ -45,6 +44,12 @@ void same_as_one_stage(std::uint64_t seed = 1, int steps = 3) {
   Many many(b);
   CHECK(same_numbers(snapshot(one).values, snapshot(many).values));
   train_alike(one, many, seed, steps);
+}
+
+template <class One, class Many>
+void same_as_one_stage(std::uint64_t seed = 1, int steps = 3) {
+  static_assert(One::plan.stage_count == 1);
+  train_alike_from_the_start<One, Many>(seed, steps);
 }
 
 /// One trainer takes steps only, the other looks around between them.

@@ -87,7 +87,7 @@ void check(numbers<T> const& of, Label const* labels, expected const& wanted, ex
       k.with.loss_scale = T(0.25);
       k.with.valid_samples = int(there) / 5;
       k.run(isa);
-      CHECK(k.loss == Approx(wanted.loss).epsilon(close));
+      CHECK(k.loss() == Approx(wanted.loss).epsilon(close));
       double most = 0;
       for (int i = 0; i < rows * width; ++i)
         most = std::max(most, std::fabs(double((in_place ? x : gradient)[i]) - 0.25 * wanted.gradient[std::size_t(i)]));

@@ -70,8 +70,9 @@ inline bool overlap(int stage, address a, long bytes_a, address b, long bytes_b)
 struct call {
   group g;
   operands with;
-  address const* resolved;
+  placed_operand const* resolved;
   long bytes[group::max_slots], room[group::max_slots];
+  address at(int k) const { return resolved[k].at; }
 };
 
 /// Reads first, then writes. A kernel writes rows while it still reads others: no operand may lie where a result goes. (A loss
@@ -88,18 +89,20 @@ inline void execute(findings& f, contents& memory, int stage, call const& c) {
   f.must(count == c.g.slots, "operands do not fit the group", stage, operand{}, address{});
   for (int k = 0; k < count; ++k) {
     operand const x = c.with[std::size_t(k)];
+    f.must((c.resolved[k].elements > 0) == writes(c.g, k), "is written, or only read, and its launch says otherwise",
+           stage, x, c.at(k));
     if (outside(k))
-      f.must(c.resolved[k].where == region_outside(x), "is elsewhere", stage, x, c.resolved[k]);
+      f.must(c.at(k).where == region_outside(x), "is elsewhere", stage, x, c.at(k));
     else if (!writes(c.g, k))
-      read(f, memory, stage, x, c.resolved[k], c.bytes[k]);
+      read(f, memory, stage, x, c.at(k), c.bytes[k]);
   }
   for (int k = 0; k < count; ++k) {
     if (!writes(c.g, k)) continue;
     for (int other = 0; other < count; ++other)
       if (!writes(c.g, other) && !outside(other) && !is_loss(c.g.anchor))
-        f.must(!overlap(stage, c.resolved[k], c.bytes[k], c.resolved[other], c.bytes[other]),
-               "lies on what the same launch reads", stage, c.with[std::size_t(k)], c.resolved[k]);
-    write(f, memory, stage, c.with[std::size_t(k)], c.resolved[k], c.bytes[k], c.room[k]);
+        f.must(!overlap(stage, c.at(k), c.bytes[k], c.at(other), c.bytes[other]), "lies on what the same launch reads",
+               stage, c.with[std::size_t(k)], c.at(k));
+    write(f, memory, stage, c.with[std::size_t(k)], c.at(k), c.bytes[k], c.room[k]);
   }
 }
 
@@ -198,7 +201,7 @@ class run : public findings {
       must(C::group_at(l.group) == g && l.count == g.slots, "is launched as another group", S, operand{}, address{});
       for (int k = 0; k < l.count; ++k) {
         c.bytes[k] = bytes_of(with[std::size_t(k)]);
-        c.room[k] = room<S>(c.resolved[k].where);
+        c.room[k] = room<S>(c.at(k).where);
       }
       execute(*this, memory_, S, c);
     }

@@ -18,6 +18,7 @@ using Trainer = Pipeline<Small, Stages<2>, MicroBatches<4>, MicroBatchSize<3>, G
 
 struct Tiny : Model<Input<4>, Linear<3>, MSE> {};
 using OneStage = Pipeline<Tiny, SGD>;
+using ThreeThreads = Pipeline<Tiny, HostThreads<3>>;
 
 bool has(std::string const& text, std::string const& part) { return text.find(part) != text.npos; }
 
@@ -46,6 +47,7 @@ TEST_CASE("a model of one layer in one stage reads well, too") {
   CHECK(has(text, "1 stage on 1 rank, schedule 1f1b, 1 x 1 sample per step\n"));
   CHECK(has(text, "stage 0  Linear<3>, MSE\n"));
   CHECK(has(text, "4 -> 3"));
+  CHECK(has(explain<ThreeThreads>(), "1 stage on 1 rank of 3 threads, schedule 1f1b, "));
 }
 
 TEST_CASE("no line is wider than a hundred characters, and none ends in a space") {

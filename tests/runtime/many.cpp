@@ -12,6 +12,8 @@ TEST_CASE("trainers come and go", "[runtime]") {
   for (int i = 0; i < 40; ++i) {
     tiny::SevenRanks trainer;
     if (i % 2 == 0) trainer.step(data.view());
+    tiny::ThreeThreads threads;
+    if (i % 2 == 1) threads.step({data.inputs, data.labels});
   }
   std::vector<std::unique_ptr<tiny::LateWeights>> together;
   for (int i = 0; i < 8; ++i) together.push_back(std::make_unique<tiny::LateWeights>());
@@ -24,6 +26,7 @@ TEST_CASE("200 calls in random order give the bits of one rank", "[runtime]") {
   tiny::OneRank one;
   tiny::SevenRanks seven;
   tiny::TwoChunks two;
+  tiny::ThreeThreads threads;
   std::vector<float> outputs(std::size_t(tiny::OneRank::samples * tiny::OneRank::outputs_per_sample)),
       others(outputs.size());
   for (std::uint64_t call = 0; call < 200; ++call) {
@@ -32,6 +35,7 @@ TEST_CASE("200 calls in random order give the bits of one rank", "[runtime]") {
       auto const expected = ask(one);
       CHECK(laws::same_bits(expected, ask(seven)));
       CHECK(laws::same_bits(expected, ask(two)));
+      CHECK(laws::same_bits(expected, ask(threads)));
     };
     auto const batch = [&]<class Trainer>(Trainer&) { return typename Trainer::batch{data.inputs, data.labels}; };
     switch (int((laws::uniform(9, 9, call) + 1) * 3)) {
@@ -47,4 +51,5 @@ TEST_CASE("200 calls in random order give the bits of one rank", "[runtime]") {
   }
   CHECK(laws::same_numbers(laws::snapshot(one).values, laws::snapshot(seven).values));
   CHECK(laws::same_numbers(laws::snapshot(one).values, laws::snapshot(two).values));
+  CHECK(laws::same_numbers(laws::snapshot(one).values, laws::snapshot(threads).values));
 }

@@ -52,6 +52,7 @@ TEST_CASE("every rank allocates exactly what was planned", "[runtime]") {
   allocates_as_planned<tiny::LateWeights>();
   allocates_as_planned<tiny::TwoChunks>();
   allocates_as_planned<tiny::Regression>();
+  allocates_as_planned<tiny::ThreeThreads>();
   allocates_as_planned<tiny::FrozenStages>();
   allocates_as_planned<tiny::WithOptimizer<pp::Muon>>();
   allocates_as_planned<tiny::WithOptimizer<pp::Adafactor>>();
@@ -76,6 +77,7 @@ TEST_CASE("after construction nothing is allocated", "[runtime]") {
   REQUIRE(allocations() == before + 1);
 
   nothing_is_allocated_by<tiny::SevenRanks>();
+  nothing_is_allocated_by<tiny::ThreeThreads>();
   nothing_is_allocated_by<tiny::WithOptimizer<pp::Muon>>();
   nothing_is_allocated_by<tiny::WithOptimizer<pp::LAMB>>();
   nothing_is_allocated_by<tiny::WithOptimizer<pp::Adafactor>>();

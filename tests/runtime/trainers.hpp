@@ -4,6 +4,7 @@
 #pragma once
 
 #include "laws/data.hpp"
+#include "laws/eager.hpp"
 #include "laws/schedules.hpp"
 
 namespace tiny {
@@ -28,6 +29,8 @@ using TwoChunks = pp::Pipeline<Words, pp::PortableHost, pp::AdamW, pp::MicroBatc
 using Regression = pp::Pipeline<Numbers, pp::PortableHost, pp::SGD, pp::MicroBatches<4>, pp::MicroBatchSize<2>,
                                 pp::Stages<3>, pp::Cut<2, 3>>;
 using FrozenStages = pp::Pipeline<PartlyFrozen, pp::PortableHost, pp::AdamW, pp::MicroBatches<3>, pp::Stages<6>>;
+using ThreeThreads = pp::Pipeline<Words, laws::Eager<pp::PortableHost>, pp::HostThreads<3>, pp::AdamW,
+                                  pp::MicroBatches<5>, pp::Stages<2>>;
 template <class Optimizer>
 using WithOptimizer = pp::Pipeline<PartlyFrozen, pp::PortableHost, Optimizer, pp::MicroBatches<3>, pp::Stages<3>>;
 

@@ -79,4 +79,16 @@ static_assert(compiled<2>::groups == compiled<96>::groups);
 static_assert(compiled<4, Stages<2>>::groups == compiled<40, Stages<2>>::groups);
 static_assert(Gpt<96>::graph.size.units == 2 + 2 * 96 + 2);
 
+namespace threads {
+struct MLP : Model<Input<784>, Linear<2048>, ReLU, Linear<2048>, ReLU, Linear<10>, CrossEntropy> {};
+// [threads]
+using Trainer = Pipeline<MLP, Stages<2>, MicroBatches<4>, HostThreads<8>, AdamW>;  // 16 cores
+static_assert(Trainer::plan.threads == 8);
+// [/threads]
+// Each thread has a workspace as large as that of a rank of one thread, or smaller.
+using Alone = Pipeline<MLP, Stages<2>, MicroBatches<4>, AdamW>;
+static_assert(Trainer::plan.bytes > Alone::plan.bytes);
+static_assert(Trainer::plan.bytes <= Alone::plan.bytes + 2 * 7 * Alone::compiled::workspace);
+}  // namespace threads
+
 }  // namespace

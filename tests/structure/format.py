@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 OLDEST = 19
-NAMES = [f"clang-format-{version}" for version in range(OLDEST, OLDEST + 6)] + ["clang-format"]
+VERSIONS = range(OLDEST, 40)
 SUFFIXES = (".hpp", ".cpp", ".inl", ".cu", ".cuh")
 FOLDERS = ("include", "tests", "examples", "bench")
 SKIPPED = 77
@@ -25,10 +25,11 @@ def version_of(program):
     return int(match[1]) if match else 0
 
 
-def find_clang_format(names=NAMES):
-    for name in names:
-        program = shutil.which(name)
-        if program and version_of(program) >= OLDEST:
+def find_program(name, versions, path=None):
+    """`name-19` and so on, or `name` itself: the first that is there in one of the versions."""
+    for ending in [*(f"-{version}" for version in versions), ""]:
+        program = shutil.which(name + ending, path=path)
+        if program and version_of(program) in versions:
             return program
     return None
 
@@ -62,7 +63,7 @@ def check(root, program):
 
 
 if __name__ == "__main__":
-    clang_format = find_clang_format()
+    clang_format = find_program("clang-format", VERSIONS)
     if not clang_format:
         print(f"skipped: there is no clang-format of version {OLDEST} or newer")
         sys.exit(SKIPPED)

@@ -8,7 +8,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from format import check, files_of, find_clang_format
+from format import VERSIONS, check, files_of, find_program
 
 # Finds fault with every line that begins with a space.
 STAND_IN = f"""#!{sys.executable}
@@ -80,9 +80,10 @@ class Format(unittest.TestCase):
         self.assertEqual([self.root / "include/a.hpp"], files_of(self.root))
 
     def test_an_old_clang_format_is_none(self):
-        self.assertIsNone(find_clang_format([self.stand_in(version=18), "no-such-program"]))
+        self.stand_in(version=18)
+        self.assertIsNone(find_program("clang-format", VERSIONS, self.root))
         new = self.stand_in("clang-format-20", 20)
-        self.assertEqual(new, find_clang_format([self.stand_in(version=18), new]))
+        self.assertEqual(new, find_program("clang-format", VERSIONS, self.root))
 
 
 if __name__ == "__main__":

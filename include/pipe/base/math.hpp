@@ -13,8 +13,7 @@
 
 #include <pipe/base/config.hpp>
 
-namespace pp {
-namespace math {
+namespace pp::math {
 
 PIPE_HD PIPE_INLINE unsigned bits(float x) { return __builtin_bit_cast(unsigned, x); }
 PIPE_HD PIPE_INLINE float from_bits(unsigned x) { return __builtin_bit_cast(float, x); }
@@ -34,22 +33,26 @@ PIPE_HD PIPE_INLINE float clamped_magnitude(float x, float limit) {
 PIPE_HD PIPE_INLINE float clamped(float x, float limit) { return __builtin_copysignf(clamped_magnitude(x, limit), x); }
 PIPE_HD PIPE_INLINE double clamped(double x, double limit) { return x > limit ? limit : x < -limit ? -limit : x; }
 
+/// Adding 1.5 * 2^23 + 127 to n in [-126, 127] rounds it to an integer and leaves the exponent of 2^n in the low bits.
+inline constexpr float integer_shift = 12583039.0f;
+/// 2^n of a shifted n.
+PIPE_HD PIPE_INLINE float power_of_two(float shifted) { return from_bits(bits(shifted) << 23); }
+
 /// e^x = power * (1 + rest), power = 2^round(x / log 2); relative error of `rest` below 2^-24. |x| <= 88.
 struct split_exp {
   float power, rest;
 };
 
 PIPE_HD PIPE_INLINE split_exp exp_parts(float x) {
-  constexpr float shift = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer, held in the low bits
-  float const shifted = x * 1.4426950409f + shift;
-  float const n = shifted - shift;
+  float const shifted = x * 1.4426950409f + integer_shift;
+  float const n = shifted - integer_shift;
   float const r = (x - n * 0.693359375f) - n * -2.1219444006e-4f;
   float p = 1.381683948e-3f;
   p = p * r + 8.368762146e-3f;
   p = p * r + 4.166835811e-2f;
   p = p * r + 0.1666652025f;
   p = p * r + 0.499999935f;
-  return split_exp{from_bits((bits(shifted) << 23) + 0x3f800000u), p * (r * r) + r};
+  return split_exp{power_of_two(shifted), p * (r * r) + r};
 }
 
 /// e^x - 1 without cancellation near 0. |x| <= 88.
@@ -68,6 +71,29 @@ PIPE_HD PIPE_INLINE T exp(T x) {
   } else
 #endif
     return std::exp(x);
+}
+
+/// 2^x within 1.5 units in the last place for |x| <= 126; beyond it stays at 2^126 or 2^-126 (1.2e-38), never 0 or infinity.
+/// NaN counts as 126 or -126: for formulas that read x in another place too, as keeping it costs as much as the polynomial.
+///
+/// Fewer steps follow each other here than in exp(): x splits into an integer and the rest without rounding, and the
+/// polynomial is summed in pairs.
+template <class T>
+PIPE_HD PIPE_INLINE T exp2(T x) {
+#ifndef __CUDA_ARCH__
+  if constexpr (sizeof(T) == sizeof(float)) {
+    // As integers floats ascend where they are positive, and as unsigned ones descend where they are negative.
+    int const value = static_cast<int>(bits(x)), most = static_cast<int>(bits(126.0f));
+    unsigned const below = static_cast<unsigned>(value < most ? value : most), least = bits(-126.0f);
+    float const at = from_bits(below < least ? below : least);
+    float const shifted = at + integer_shift, f = at - (shifted - integer_shift), square = f * f;
+    float const high = 1.53293324e-4f * f + 1.33909716e-3f;
+    float const middle = 9.61849932e-3f * f + 5.55035956e-2f;
+    float const low = 0.240226477f * f + 0.693147182f;
+    return power_of_two(shifted) * (f * (square * (square * high + middle) + low) + 1.0f);
+  } else
+#endif
+    return std::exp2(x);
 }
 
 /// 1 / (1 + e^-x) within 3 units in the last place for |x| <= 87.
@@ -201,6 +227,4 @@ PIPE_HD PIPE_INLINE T sqrt(T x) {
     return std::sqrt(x);
 }
 
-}  // namespace math
-
-}  // namespace pp
+}  // namespace pp::math

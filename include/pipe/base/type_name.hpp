@@ -63,7 +63,7 @@ constexpr char read_quoted(std::string_view spelled, std::size_t& i) {
 constexpr char read_listed(std::string_view spelled, std::size_t& i) {
   int code = 0;
   if (spelled[i] == '\'') {
-    code = spelled[i + 1];
+    code = static_cast<unsigned char>(spelled[i + 1]);
     i += 3;
   } else {
     bool const negative = spelled[i] == '-';

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string_view>
+#include <utility>
 
 #include <pipe/base/static_vector.hpp>
 #include <pipe/graph/complaints.hpp>
@@ -23,7 +24,8 @@ class builder : public complaints {
   static constexpr bool keeps = Room.units > 0;
   using leaves = Leaves;
 
-  constexpr explicit builder(handle input, Observer observer = Observer{}) : current_(input), observer_(observer) {
+  constexpr explicit builder(handle input, Observer observer = Observer{})
+      : current_(input), observer_(std::move(observer)) {
     list_tied_names(Leaves{});
     further_input(input);
   }

@@ -30,8 +30,8 @@ struct gradient_graph {
   op input_ops[Size.input_ops + 1];
   op weight_ops[Size.weight_ops + 1];
   value values[Size.values + 1];
-  crossing crossings[Size.crossings + 1];   // readers descending
-  bool transposed[Forward.parameters + 1];  // some op reads it transposed
+  crossing crossings[Size.crossings + 1];     // readers descending
+  bool transposed[Forward.parameters + 1]{};  // some op reads it transposed
 
   /// The gradient of a value with respect to all units from `unit` on, none of which makes it.
   constexpr operand entering(int unit, int value) const {

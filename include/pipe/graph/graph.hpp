@@ -26,10 +26,10 @@ inline constexpr long most_numbers = (1L << 31) - 1, most_parameters = 1L << 36;
 
 /// One top-level layer: which ops, values and parameters are its own, and the shape that leaves it.
 struct unit_record {
-  int first_op, first_value, first_parameter;
-  short leaf;      // its layer type
-  operand result;  // what the next layer reads
-  shape out;
+  int first_op = 0, first_value = 0, first_parameter = 0;
+  short leaf = 0;    // its layer type
+  operand result{};  // what the next layer reads
+  shape out{};
 };
 
 /// law: ops are in an order in which they can run; op i of unit u has unit u, and units are ascending over ops, values and

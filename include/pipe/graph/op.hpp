@@ -158,8 +158,8 @@ struct op {
 /// A per-micro-batch value: an activation, a statistic or a gradient. Flatten and friends change only how later ops look at
 /// it, so a value has a size and no shape.
 struct value {
-  long elements;  // per sample
-  short unit;     // of the op that makes it
+  long elements = 0;  // per sample
+  short unit = 0;     // of the op that makes it
 };
 
 /// The last two are tables of graph/tables.hpp: such a parameter is never trained.
@@ -168,8 +168,8 @@ constexpr bool is_table(distribution d) { return d == distribution::rotary || d 
 
 /// law: initial element e of parameter i is a function of (seed, i, e) only.
 struct initializer {
-  distribution kind;
-  float scale;  // the constant; the half width; the standard deviation; the base of a table's wavelengths
+  distribution kind = distribution::constant;
+  float scale = 0;  // the constant; the half width; the standard deviation; the base of a table's wavelengths
 };
 
 /// What an optimizer may want to know of a parameter beside its extents.
@@ -180,14 +180,14 @@ enum class tensor_kind : unsigned char {
 };
 
 struct parameter {
-  int rows, columns;  // a vector has one row
-  short unit, leaf;
-  short tied_to;  // the earlier parameter that this one is the same as, or -1
-  initializer initial;
-  tensor_kind kind;
-  bool trained;        // false: it has no gradient and no optimizer state
-  double rate_scale;   // multiplies the optimizer's learning rate
-  double decay_scale;  // multiplies its weight decay: 0 for biases and norms
+  int rows = 0, columns = 0;  // a vector has one row
+  short unit = 0, leaf = 0;
+  short tied_to = -1;  // the earlier parameter that this one is the same as, or -1
+  initializer initial{};
+  tensor_kind kind = tensor_kind::vector;
+  bool trained = true;     // false: it has no gradient and no optimizer state
+  double rate_scale = 1;   // multiplies the optimizer's learning rate
+  double decay_scale = 1;  // multiplies its weight decay: 0 for biases and norms
   constexpr long elements() const { return long(rows) * columns; }
 };
 

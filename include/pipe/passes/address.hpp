@@ -38,10 +38,18 @@ struct copied {
   long bytes = 0;
 };
 
+/// An operand of a launch. What the launch writes has as many elements of a micro-batch; what it only reads has none.
+struct placed_operand {
+  address at;
+  long elements = 0;
+};
+
 /// One kernel launch of a program: operands [first, first + count) of the program's list.
 struct launch {
   int group = 0;
   int first = 0, count = 0;
+  int layer = 0;       // top-level, from 0; of several that were fused, the first
+  bool again = false;  // makes values again that forward made and did not keep
 };
 
 }  // namespace pp

@@ -126,21 +126,20 @@ struct compilation {
   /// Who reads a value, for each list of ops: a fused kernel stores what is read outside of it.
   static constexpr auto uses = [] {
     list<use_counts<value_count>, op_lists> n;
-    for (int l = 0; l < op_lists; ++l) {
-      bool const kept_only = l == 0 && !Recompute::keeps_last;
-      auto const counts = [&](operand x) {
-        return x.where == space::value && !(kept_only && x.index < M::graph.size.values && recomputed.dropped[x.index]);
-      };
-      if (l == 0) n[l].count(M::graph.ops, M::graph.size.ops);
-      if (l == 3) n[l].count(again.items, recomputed.ops);
-      n[l].count(backward.input_ops, gradient_sizes.input_ops, counts);
-      n[l].count(backward.weight_ops, gradient_sizes.weight_ops, counts);
-      if (l == 3) continue;
-      for (int s = 1; s < Stages; ++s) {  // the runtime hands these on
+    n[1].count(backward.input_ops, gradient_sizes.input_ops);
+    n[1].count(backward.weight_ops, gradient_sizes.weight_ops);
+    n[0] = n[3] = n[1];
+    if (recomputed.ops > 0 && !Recompute::keeps_last)  // forward need not store what backward will make again
+      for (int v = 0; v < M::graph.size.values; ++v)
+        if (recomputed.dropped[v]) n[0].of[v] = 0;
+    for (int s = 1; s < Stages; ++s)  // the runtime hands these on
+      for (int l = 0; l < 2; ++l) {
         for (handed_on const& x : boundaries[s].forward) n[l].add(x.what);
         for (handed_on const& x : boundaries[s].gradient) n[l].add(x.what);
       }
-    }
+    n[2] = n[1];
+    n[0].count(M::graph.ops, M::graph.size.ops);
+    n[3].count(again.items, recomputed.ops);
     return n;
   }();
 

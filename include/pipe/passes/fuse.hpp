@@ -21,13 +21,6 @@ struct use_counts {
     for (int i = 0; i < n; ++i)
       for (operand const& in : ops[i].in) add(in);
   }
-  /// Only the operands that `counts` says yes to.
-  template <class Counts>
-  constexpr void count(op const* ops, int n, Counts const& counts) {
-    for (int i = 0; i < n; ++i)
-      for (operand const& in : ops[i].in)
-        if (counts(in)) add(in);
-  }
   constexpr void add(operand x) {
     if (x.where == space::value) ++of[x.index];
   }
@@ -141,18 +134,23 @@ template <int Ops, class Uses, class StageOf>
 constexpr fused<Ops> fuse(op const* ops, Uses const& uses, StageOf const& stage_of) {
   fused<Ops> f;
   std::uint64_t hashes[Ops + 1]{};
+  static_vector<group, 32>
+      known;  // the first distinct groups: most models have no more, and to describe one takes time
+  auto const same = [&](int id, group const& g) {
+    if (id < int(known.size())) return known[id] == g;
+    segment const& s = f.segments[f.distinct[id]];
+    return describe_group(ops, s.begin, s.end, uses).shape == g;
+  };
   for (int begin = 0; begin < Ops;) {
     int end = begin + 1;
     while (end < Ops && stage_of(ops[end].unit) == stage_of(ops[begin].unit) && joins(ops, begin, end, ops[end])) ++end;
     group const g = describe_group(ops, begin, end, uses).shape;
     std::uint64_t const h = hash_of(g);
     int id = 0;
-    while (id < int(f.distinct.size()) &&
-           !(hashes[id] == h &&
-             describe_group(ops, f.segments[f.distinct[id]].begin, f.segments[f.distinct[id]].end, uses).shape == g))
-      ++id;
+    while (id < int(f.distinct.size()) && !(hashes[id] == h && same(id, g))) ++id;
     if (id == int(f.distinct.size())) {
       hashes[id] = h;
+      if (known.size() < known.capacity()) known.push_back(g);
       f.distinct.push_back(int(f.segments.size()));
     }
     f.segments.push_back(segment{begin, end, id, g.slots});

@@ -47,6 +47,14 @@ struct group {
   }
 };
 
+/// written(slot) for every operand that the group writes, absent ones (-1) among them.
+template <class Written>
+constexpr void for_each_written(group const& g, Written written) {
+  for (signed char const slot : g.out) written(slot);
+  for (step const& s : g.prologue) written(s.store);
+  for (step const& s : g.epilogue) written(s.store);
+}
+
 /// The operands of one launch, by slot.
 using operands = static_vector<operand, group::max_slots>;
 

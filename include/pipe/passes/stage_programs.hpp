@@ -82,8 +82,12 @@ struct stage_programs {
   struct resolved {
     static constexpr int launches = Launches;
     list<launch, Launches> items;
-    list<address, Operands> operands;
+    list<placed_operand, Operands> operands;
   };
+  static constexpr long elements(operand const& x) {
+    return x.where == space::value ? C::value_elements(x.index) * C::samples
+                                   : C::forward.parameters[x.index].elements();
+  }
   template <program P>
   static constexpr int operand_total = [] {
     int n = 0;
@@ -96,9 +100,13 @@ struct stage_programs {
     int n = 0;
     for (int i = 0; i < order<P>.size(); ++i) {
       scheduled_segment const& s = order<P>[i];
-      operands const with = C::describe(s.list, s.index).operands;
-      r.items[i] = launch{C::group_number(s.list, s.index), n, int(with.size())};
-      for (operand const& x : with) r.operands[n++] = stage_programs::template resolve<P>(x);
+      described_group const d = C::describe(s.list, s.index);
+      r.items[i] = launch{C::group_number(s.list, s.index), n, int(d.operands.size()),
+                          C::ops(s.list)[C::segment_at(s.list, s.index).begin].unit, s.list == 3};
+      for_each_written(d.shape, [&](int slot) {
+        if (slot >= 0) r.operands[n + slot].elements = elements(d.operands[slot]);
+      });
+      for (operand const& x : d.operands) r.operands[n++].at = stage_programs::template resolve<P>(x);
     }
     return r;
   }();

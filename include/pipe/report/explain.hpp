@@ -31,7 +31,8 @@ std::string explain_options() {
   std::string const trained = plan.trained < plan.parameters ? ", " + readable_count(plan.trained) + " trained" : "";
   text += ": " + counted(plan.parameters, "parameter") + trained + ", " + counted(plan.kernels, "distinct kernel") +
           ", " + plan.precision + ", " + plan.optimizer + "\n";
-  text += counted(plan.stage_count, "stage") + " on " + counted(plan.rank_count, "rank") + ", schedule " +
+  std::string const threads = plan.threads > 1 ? " of " + counted(plan.threads, "thread") : "";
+  text += counted(plan.stage_count, "stage") + " on " + counted(plan.rank_count, "rank") + threads + ", schedule " +
           plan.schedule + ", " + std::to_string(plan.micro_batches) + " x " + counted(plan.micro_batch_size, "sample") +
           " per step\n";
   return text;

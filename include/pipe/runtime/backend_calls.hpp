@@ -5,11 +5,12 @@
 
 #include <cstddef>
 
+#include <pipe/backend/host/parts.hpp>
 #include <pipe/runtime/description.hpp>
 
 namespace pp {
 
-/// One range of a chunk's parameters to update.
+/// One range of a chunk's parameters to update; if its elements are single ones, those that are `own`.
 template <class T>
 struct update_request {
   update_range const& range;
@@ -19,6 +20,7 @@ struct update_request {
   T* workspace;
   long step;
   double learning_rate, gradient_scale;
+  host::share own;
 };
 
 /// What a backend gives the runtime.
@@ -27,7 +29,9 @@ struct backend_calls {
   host::kernel<T> const* groups = nullptr;
   double (*sum_of_squares)(std::ptrdiff_t, T const*) = nullptr;
   void (*add)(std::ptrdiff_t, T*, T const*) = nullptr;
-  void (*transpose)(T const*, std::ptrdiff_t, std::ptrdiff_t, T*) = nullptr;
+  /// out[c * out_stride + r] = in[r * in_stride + c]
+  void (*transpose)(T const* in, std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t in_stride, T* out,
+                    std::ptrdiff_t out_stride) = nullptr;
   void (*update)(void const* optimizer, update_request<T> const&) = nullptr;
   void const* optimizer = nullptr;
   void (*clamp)(std::ptrdiff_t, T*, T) = nullptr;               ///< where steps clip by value

@@ -22,7 +22,7 @@ struct ring {
 
 struct program_view {
   launch const* launches = nullptr;
-  address const* operands = nullptr;
+  placed_operand const* operands = nullptr;
   int count = 0;
 };
 
@@ -85,12 +85,16 @@ struct rank_description {
   int training_count = 0;
   action const* evaluation = nullptr;
   int evaluation_count = 0;
-  long scratch = 0, workspace = 0;  ///< offsets, shared by the rank's chunks
+  long scratch = 0, workspace = 0;  ///< offsets, shared by the rank's chunks; every thread has a workspace
   long bytes = 0;                   ///< of the arena
 };
 
 struct pipeline_description {
   int ranks = 1, chunks = 1, micro_batches = 1, samples = 1;
+  int threads = 1;               ///< of each rank
+  short const* parts = nullptr;  ///< by kernel group: in how many parts its launches run
+  long workspace_bytes = 0;      ///< of a thread
+  int loss_rows = 0;             ///< of a micro-batch: so many terms make its loss
   chunk_description const* chunk = nullptr;
   rank_description const* rank = nullptr;
   int parameter_count = 0;       ///< of the model

@@ -24,7 +24,9 @@ struct launch_seen {
   program which = program::forward;
   int launch = 0;
   long nanoseconds = 0;
-  void* const* slots = nullptr;  ///< its operands
+  pp::launch const* what = nullptr;
+  placed_operand const* operands = nullptr;  ///< what->count of them
+  void* const* slots = nullptr;              ///< where they are
 };
 
 /// One run over a mini-batch.

@@ -11,16 +11,21 @@
 #include <cstring>
 #include <exception>
 #include <mutex>
+#include <numeric>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include <pipe/base/error.hpp>
+#include <pipe/base/sentence.hpp>
 #include <pipe/runtime/arena.hpp>
 #include <pipe/runtime/backend_calls.hpp>
 #include <pipe/runtime/job.hpp>
+#include <pipe/runtime/parameters.hpp>
 #include <pipe/runtime/pinning.hpp>
+#include <pipe/runtime/team.hpp>
 #include <pipe/transport/in_process.hpp>
 
 namespace pp {
@@ -29,13 +34,14 @@ template <class T>
 class machine {
  public:
   machine(pipeline_description const& d, backend_calls<T> const& calls, machine_settings const& settings)
-      : d_(d), calls_(calls), settings_(adapt(settings, d.ranks)), board_(d.chunks, settings_.waiting),
-        losses_(std::size_t(d.micro_batches)), squares_(std::size_t(d.parameter_count)),
-        clamped_squares_(std::size_t(d.parameter_count)), staging_(d.staging_bytes), ranks_(std::size_t(d.ranks)) {
+      : d_(d), calls_(calls), settings_(adapt(settings, d.ranks * d.threads)), board_(d.chunks, settings_.waiting),
+        losses_(std::size_t(d.micro_batches)), parameters_(d_, calls_), staging_(d.staging_bytes),
+        ranks_(std::size_t(d.ranks)) {
     try {
       for (int r = 0; r < d_.ranks; ++r) {
         rank_description const& plan = d_.rank[r];
         ranks_[std::size_t(r)].done.resize(std::size_t(std::max(plan.training_count, plan.evaluation_count)));
+        ranks_[std::size_t(r)].row_losses.resize(std::size_t(d_.loss_rows));
         ranks_[std::size_t(r)].thread = std::thread([this, r] { live(r); });
       }
       finish_run();
@@ -71,7 +77,7 @@ class machine {
 
   /// Of the last run: the loss summed over a micro-batch, and the squared norm of a parameter's gradient.
   double loss_of(int micro_batch) const { return losses_[std::size_t(micro_batch)]; }
-  double gradient_square(int parameter) const { return squares_[std::size_t(parameter)]; }
+  double gradient_square(int parameter) const { return parameters_.square(parameter); }
 
   /// What rank r did in the last run, in order.
   executed_action const* executed(int rank) const { return ranks_[std::size_t(rank)].done.data(); }
@@ -80,8 +86,10 @@ class machine {
  private:
   struct alignas(64) worker {
     std::thread thread;
+    team threads;  // that one and those it calls
     arena memory;
     std::vector<executed_action> done;
+    std::vector<double> row_losses;  // of the micro-batch whose loss is computed here
     int count = 0;
     long waited = 0;
   };
@@ -93,9 +101,9 @@ class machine {
       if (r.thread.joinable()) r.thread.join();
   }
 
-  /// With more ranks than cores a spinning rank would keep another from working.
-  static machine_settings adapt(machine_settings s, int ranks) {
-    if (ranks > int(allowed_cores())) {
+  /// With more threads than cores a spinning one would keep another from working.
+  static machine_settings adapt(machine_settings s, int threads) {
+    if (threads > int(allowed_cores())) {
       s.waiting.spin = std::chrono::nanoseconds(0);
       s.pin = false;
     }
@@ -103,8 +111,6 @@ class machine {
   }
 
   /// Between runs there is no deadline: a trainer may be idle, and a run may take as long as its work.
-  static patience without_end(std::chrono::nanoseconds spin) { return {spin, std::chrono::hours(1'000'000)}; }
-
   void finish_run() {
     failure_flag never{false};
     finished_.wait(d_.ranks, without_end(std::chrono::nanoseconds(0)), never);
@@ -124,33 +130,31 @@ class machine {
     for (worker const& r : ranks_) waited += r.waited;
     o.bubble = o.seconds > 0 ? double(waited) * 1e-9 / (o.seconds * d_.ranks) : 0;
     o.loss = loss();
-    if (job_.what == job::kind::train) o.gradient_norm = gradient_norm();
+    if (job_.what == job::kind::train) o.gradient_norm = parameters_.norm(job_);
     return o;
   }
-  /// law: sums in micro-batch order, and in parameter order: the same bits for every partition
+  /// law: sums in micro-batch order: the same bits for every partition
   double loss() const {
     double sum = 0;
     for (double l : losses_) sum += l;
     return sum / job_.loss_terms;
-  }
-  double gradient_norm() const { return norm_of(squares_) * job_.gradient_scale; }
-  static double norm_of(std::vector<double> const& squares) {
-    double sum = 0;
-    for (double s : squares) sum += s;
-    return std::sqrt(sum);
   }
 
   // ---- what a rank's thread does ----
 
   void live(int r) {
     worker& me = ranks_[std::size_t(r)];
-    if (settings_.pin) pin_this_thread(r);
     int seen = 0;
     try {
+      me.threads = team(d_.threads, settings_.waiting.spin, settings_.pin ? r * d_.threads : -1);
       me.memory = arena(d_.rank[r].bytes);
+      parameters_.set_memory(r, me.memory.data());
+    } catch (std::system_error const& e) {
+      fail(std::make_exception_ptr(
+          error(sentence({"rank ", r, ": cannot start ", d_.threads - 1, " threads: ", e.what()}))));
     } catch (...) {
-      fail(std::make_exception_ptr(error("rank " + std::to_string(r) + ": no memory for an arena of " +
-                                         std::to_string(d_.rank[r].bytes) + " bytes")));
+      fail(std::make_exception_ptr(
+          error(sentence({"rank ", r, ": no memory for an arena of ", d_.rank[r].bytes, " bytes"}))));
     }
     finished_.add();
     failure_flag never{false};
@@ -168,7 +172,7 @@ class machine {
   void fail(std::exception_ptr e) {
     {
       std::lock_guard const lock(failure_mutex_);
-      if (!failure_) failure_ = e;
+      if (!failure_) failure_ = std::move(e);
     }
     failed_.store(true, std::memory_order_release);
     board_.wake_all();
@@ -178,8 +182,8 @@ class machine {
   void work(int r, worker& me) {
     me.count = 0;
     me.waited = 0;
-    if (stale_ || updated_) renew_tied(r);
-    if (stale_) renew_transposed(r);
+    if (stale_ || updated_) parameters_.renew_tied(r, me.threads);
+    if (stale_) parameters_.renew_transposed(r, me.threads);
     bool const trains = job_.what == job::kind::train;
     rank_description const& plan = d_.rank[r];
     action const* const actions = trains ? plan.training : plan.evaluation;
@@ -190,11 +194,11 @@ class machine {
     if (trains) {
       if (d_.tie_count > 0) {
         meet(r, me, 1);
-        if (!job_.is_continued) add_tied_gradients(r);
+        if (!job_.is_continued) parameters_.add_tied_gradients(r, me.threads);
       }
-      measure_gradients(r);
+      parameters_.measure(r, me.threads, job_);
       meet(r, me, d_.tie_count > 0 ? 2 : 1);
-      update(r);
+      update(r, me);
     }
   }
 
@@ -215,12 +219,11 @@ class machine {
   void need(int r, action const& a, int chunk, milestone m, int micro_batch) {
     switch (board_.wait(chunk, m, micro_batch, failed_)) {
       case waited::done: return;
-      case waited::failed: throw rank_error("rank " + std::to_string(r) + " stopped because another rank failed");
+      case waited::failed: throw rank_error(sentence({"rank ", r, " stopped because another rank failed"}));
       case waited::too_long: break;
     }
-    throw rank_error("rank " + std::to_string(r) + ", " + short_name(a.kind) + " of chunk " + std::to_string(a.chunk) +
-                     ", micro-batch " + std::to_string(a.micro_batch) + ": waited in vain for chunk " +
-                     std::to_string(chunk));
+    throw rank_error(sentence({"rank ", r, ", ", short_name(a.kind), " of chunk ", a.chunk, ", micro-batch ",
+                               a.micro_batch, ": waited in vain for chunk ", chunk}));
   }
 
   /// Operands that other chunks make, and a free slot for the result.
@@ -317,9 +320,10 @@ class machine {
 
   void run_program(chunk_description const& chunk, program_set const& set, program p, bases const& at, int r, int mb) {
     program_view const& view = set.programs[int(p)];
+    worker& me = ranks_[std::size_t(r)];
     host::arguments<T> a;
-    a.workspace = ranks_[std::size_t(r)].memory.data() + d_.rank[r].workspace;
-    a.loss = &losses_[std::size_t(mb)];
+    a.workspace = me.memory.data() + d_.rank[r].workspace;
+    a.loss = me.row_losses.data();
     a.loss_scale = T(1 / job_.gradient_terms);
     a.accumulate = mb > 0 || job_.continues;
     a.wants_gradient = job_.what == job::kind::train;
@@ -332,39 +336,32 @@ class machine {
     int const count = view.count - (job_.what == job::kind::infer && is_last ? 1 : 0);  // the loss is the last launch
     for (int i = 0; i < count; ++i) {
       launch const& l = view.launches[i];
-      address const* const from = view.operands + l.first;
-      for (int k = 0; k < l.count; ++k) a.slot[k] = at.at(from[k]);
+      placed_operand const* const from = view.operands + l.first;
+      for (int k = 0; k < l.count; ++k) a.slot[k] = at.at(from[k].at);
       if (job_.watch == nullptr)
-        calls_.groups[l.group](a);
+        run_launch(l, a, me.threads);
       else
-        run_watched(l, a, {r, int(&chunk - d_.chunk), mb, p, i, 0, a.slot});
+        run_watched(l, a, me.threads, {r, int(&chunk - d_.chunk), mb, p, i, 0, &l, from, a.slot});
     }
+    if (p == program::forward && is_last && job_.what != job::kind::infer)
+      losses_[std::size_t(mb)] = std::accumulate(me.row_losses.begin(), me.row_losses.end(), 0.0);
   }
-  void run_watched(launch const& l, host::arguments<T> const& a, launch_seen seen) {
+  void run_launch(launch const& l, host::arguments<T> const& a, team const& threads) const {
+    host::kernel<T> const kernel = calls_.groups[l.group];
+    if (d_.parts[l.group] == 1) return kernel(a);
+    threads.run([&](int part) {
+      host::arguments<T> mine = a;
+      mine.part = part;
+      mine.parts = threads.size();
+      mine.workspace = static_cast<char*>(a.workspace) + part * d_.workspace_bytes;
+      kernel(mine);
+    });
+  }
+  void run_watched(launch const& l, host::arguments<T> const& a, team const& threads, launch_seen seen) {
     long const start = now();
-    calls_.groups[l.group](a);
+    run_launch(l, a, threads);
     seen.nanoseconds = now() - start;
     job_.watch(job_.watcher, seen);
-  }
-
-  template <class Use>
-  void for_chunks_of(int r, Use use) {
-    for (int c = 0; c < d_.chunks; ++c)
-      if (d_.chunk[c].rank == r) use(d_.chunk[c], ranks_[std::size_t(r)].memory.data());
-  }
-
-  void measure_gradients(int r) {
-    for_chunks_of(r, [&](chunk_description const& c, char* mine) {
-      for (int i = 0; i < c.parameter_count; ++i) {
-        parameter_place const& p = c.parameters[i];
-        if (!p.trained || p.shared) continue;
-        T* const g = reinterpret_cast<T*>(mine + c.gradients + p.offset);
-        squares_[std::size_t(p.index)] = calls_.sum_of_squares(p.elements(), g);
-        if (!job_.updates || job_.clip_value <= 0) continue;
-        calls_.clamp(p.elements(), g, T(job_.clip_value / job_.gradient_scale));
-        clamped_squares_[std::size_t(p.index)] = calls_.sum_of_squares(p.elements(), g);
-      }
-    });
   }
 
   /// All ranks are here, for the first or second time in this run; or none of them goes on, for whoever gives up takes its
@@ -377,80 +374,23 @@ class machine {
       me.waited += now() - start;
       return;
     }
-    throw rank_error(
-        "rank " + std::to_string(r) +
-        (how == waited::failed ? " stopped because another rank failed" : " waited in vain for the end of the step"));
+    throw rank_error(sentence(
+        {"rank ", r,
+         how == waited::failed ? " stopped because another rank failed" : " waited in vain for the end of the step"}));
   }
 
-  void update(int r) {
-    double const norm = gradient_norm();
-    if (!job_.updates || !std::isfinite(norm) || !std::isfinite(loss())) return;
-    double const left = job_.clip_value > 0 ? norm_of(clamped_squares_) * job_.gradient_scale : norm;
-    double const clip = job_.clip_norm > 0 && left > job_.clip_norm ? job_.clip_norm / (left + 1e-6) : 1;
-    double const scale = clip * job_.gradient_scale;
-    for_chunks_of(r, [&](chunk_description const& c, char* mine) {
-      auto const at = [&](long region, long element) { return reinterpret_cast<T*>(mine + region) + element; };
-      for (int i = 0; i < c.update_count; ++i) {
-        update_range const& u = c.updates[i];
-        calls_.update(calls_.optimizer,
-                      update_request<T>{u, at(c.values, u.begin), at(c.gradients, u.begin), at(c.state, u.state),
-                                        at(d_.rank[r].workspace, 0), job_.step, job_.learning_rate, scale});
-      }
-      if (!d_.averages) return;
-      if (job_.step == 1)
-        std::memcpy(mine + c.average, mine + c.values, std::size_t(c.trained_bytes));
-      else
-        calls_.approach(c.trained_bytes / long(sizeof(T)), at(c.average, 0), at(c.values, 0), T(1 - d_.average_decay));
-    });
-    renew_transposed(r);
-  }
-
-  T* tied(int chunk, long region, parameter_place const& p) const {
-    return reinterpret_cast<T*>(memory(chunk) + region + p.offset);
-  }
-  /// law: the gradient of a shared parameter is that of its first place, plus the others in the order of the model
-  void add_tied_gradients(int r) {
-    for (int i = 0; i < d_.tie_count; ++i) {
-      tie const& t = d_.ties[i];
-      if (t.place.trained && d_.chunk[t.owner_chunk].rank == r)
-        calls_.add(t.owner.elements(), tied(t.owner_chunk, d_.chunk[t.owner_chunk].gradients, t.owner),
-                   tied(t.chunk, d_.chunk[t.chunk].gradients, t.place));
-    }
-  }
-  /// Copies shared parameters from where they were updated. All ranks have finished that run.
-  void renew_tied(int r) {
-    for (int i = 0; i < d_.tie_count; ++i) {
-      tie const& t = d_.ties[i];
-      chunk_description const& c = d_.chunk[t.chunk];
-      if (c.rank != r) continue;
-      T* const mine = tied(t.chunk, c.values, t.place);
-      std::memcpy(mine, tied(t.owner_chunk, d_.chunk[t.owner_chunk].values, t.owner),
-                  sizeof(T) * std::size_t(t.place.elements()));
-      if (t.place.transposed >= 0)
-        calls_.transpose(mine, t.place.rows, t.place.columns,
-                         reinterpret_cast<T*>(memory(t.chunk) + c.transposed + t.place.transposed));
-    }
-  }
-
-  void renew_transposed(int r) {
-    for_chunks_of(r, [&](chunk_description const& c, char* mine) {
-      for (int i = 0; i < c.parameter_count; ++i) {
-        parameter_place const& p = c.parameters[i];
-        if (p.transposed >= 0)
-          calls_.transpose(reinterpret_cast<T const*>(mine + c.values + p.offset), p.rows, p.columns,
-                           reinterpret_cast<T*>(mine + c.transposed + p.transposed));
-      }
-    });
+  void update(int r, worker& me) {
+    if (job_.updates && std::isfinite(parameters_.norm(job_)) && std::isfinite(loss()))
+      parameters_.update(r, me.threads, job_);
   }
 
   pipeline_description d_;
   backend_calls<T> calls_;
   machine_settings settings_;
   in_process board_;
-  std::vector<double> losses_;           // by micro-batch
-  std::vector<double> squares_;          // by parameter: squared norm of its gradient
-  std::vector<double> clamped_squares_;  // the same after clipping by value
-  arena staging_;                        // a partial micro-batch of every input, and zeros
+  std::vector<double> losses_;  // by micro-batch
+  parameter_work<T> parameters_;
+  arena staging_;  // a partial micro-batch of every input, and zeros
   std::vector<worker> ranks_;
   progress start_, finished_, arrived_;
   failure_flag failed_{false};

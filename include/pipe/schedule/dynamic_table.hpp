@@ -16,7 +16,7 @@ template <class T>
 struct dynamic_rows {
   std::vector<std::vector<T>> items;
 
-  explicit dynamic_rows(int ranks_) : items(static_cast<std::size_t>(ranks_)) {}
+  explicit dynamic_rows(int count) : items(static_cast<std::size_t>(count)) {}
 
   template <class Other>
   auto like() const {
@@ -37,8 +37,8 @@ struct dynamic_table : dynamic_rows<action> {
   placement where = placement::straight;
   bool trains = true;
 
-  explicit dynamic_table(int ranks_, placement where_ = placement::straight, bool trains_ = true)
-      : dynamic_rows<action>(ranks_), where(where_), trains(trains_) {}
+  explicit dynamic_table(int count, placement placed = placement::straight, bool is_training = true)
+      : dynamic_rows<action>(count), where(placed), trains(is_training) {}
 };
 
 /// The table of a policy for a problem known only at run time.

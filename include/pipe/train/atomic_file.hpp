@@ -24,7 +24,7 @@ class atomic_file {
  public:
   explicit atomic_file(std::string path) : path_(std::move(path)) {
     if (path_.empty()) throw file_error("cannot write '': there is no name");
-    struct stat there;
+    struct stat there{};
     if (::lstat(path_.c_str(), &there) == 0 && !S_ISREG(there.st_mode) && !S_ISLNK(there.st_mode))
       throw file_error("cannot write '" + path_ + "': there is something else than a file");
     // Another program, or one that was killed, may have the name: take the next.

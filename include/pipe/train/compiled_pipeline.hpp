@@ -32,7 +32,7 @@ struct compiled_pipeline {
 
   using work = pipeline_schedule<M, Options>;
   static constexpr int stages = work::stages, ranks = work::ranks, micro_batches = work::micro_batches,
-                       samples = work::samples;
+                       samples = work::samples, threads = option<option_family::threads>::value;
   using passes = typename work::passes;
   using recompute = typename work::recompute;
   static constexpr int first_kept = work::first_kept;
@@ -221,10 +221,18 @@ struct compiled_pipeline {
     return align_up(most * long(sizeof(element)));
   }
 
+  /// In how many parts each kernel group runs.
+  static constexpr auto parts = [] {
+    list<short, groups> p;
+    for (int g = 0; g < groups; ++g)
+      p[g] = static_cast<short>(threads == 1 ? 1 : backend::parts_for(group_at(g), samples, threads));
+    return p;
+  }();
+  /// Of a thread.
   static constexpr long workspace = [] {
     long most = update_workspace(std::make_integer_sequence<int, stages>{});
     for (int g = 0; g < groups; ++g) {
-      long const needed = align_up(backend::template workspace_bytes<element>(group_at(g), samples));
+      long const needed = align_up(backend::template workspace_bytes<element>(group_at(g), samples, parts[g]));
       if (needed > most) most = needed;
     }
     return most;
@@ -256,7 +264,7 @@ struct compiled_pipeline {
       }
       rank.scratch = rank.bytes;
       rank.workspace = rank.scratch + align_up(most);
-      rank.bytes = rank.workspace + workspace;
+      rank.bytes = rank.workspace + threads * workspace;
     }
     return m;
   }
@@ -292,6 +300,10 @@ struct compiled_pipeline {
     d.chunks = stages;
     d.micro_batches = micro_batches;
     d.samples = samples;
+    d.threads = threads;
+    d.parts = parts.items;
+    d.workspace_bytes = workspace;
+    d.loss_rows = int(samples * M::graph.output.rows());
     d.chunk = memory.chunks.items;
     d.rank = memory.rank.items;
     d.parameter_count = M::graph.size.parameters;
@@ -325,6 +337,7 @@ struct compiled_pipeline {
     plan_of<stages, ranks> p;
     p.micro_batches = micro_batches;
     p.micro_batch_size = samples;
+    p.threads = threads;
     p.schedule = schedule::name;
     p.optimizer = optimizer::name;
     p.precision = name_of(dtype_of<element>::value);

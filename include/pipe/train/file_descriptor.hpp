@@ -71,7 +71,7 @@ class file_descriptor {
   }
 
   bool sync() const {
-    int result;
+    int result = 0;
     do result = ::fsync(number_);
     while (result != 0 && errno == EINTR);
     return result == 0;

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include <pipe/runtime/machine.hpp>
-#include <pipe/train/launches.hpp>
 
 namespace pp {
 
@@ -20,10 +19,11 @@ struct fault_place {
   auto order() const { return std::tuple(micro_batch, !forward, forward ? chunk : -chunk, launch); }
 };
 
-/// Watches a run of compiled pipeline P.
-template <class P>
+/// Watches a run of a pipeline whose elements are T, on so many ranks.
+template <class T>
 class first_fault {
  public:
+  explicit first_fault(int ranks) : by_rank_(std::size_t(ranks)) {}
   static void watch(void* self, launch_seen const& seen) { static_cast<first_fault*>(self)->look(seen); }
 
   /// After the run; null if all numbers are finite.
@@ -37,16 +37,14 @@ class first_fault {
 
  private:
   void look(launch_seen const& seen) {
-    bool const drops = seen.micro_batch < P::first_kept;
-    launch_facts const& facts = book_.at(seen.chunk, drops, seen.which, seen.launch);
-    for (written const& w : facts.writes) {
-      auto const* const values = static_cast<typename P::element const*>(seen.slots[w.slot]);
-      for (long i = 0; i < w.elements; ++i)
-        if (!std::isfinite(values[i])) return note(seen, facts.layer);
+    for (int k = 0; k < seen.what->count; ++k) {
+      T const* const values = static_cast<T const*>(seen.slots[k]);
+      for (long i = 0; i < seen.operands[k].elements; ++i)
+        if (!std::isfinite(values[i])) return note(seen);
     }
   }
-  void note(launch_seen const& seen, int layer) {
-    fault_place const p{seen.micro_batch, seen.chunk, seen.launch, layer, seen.which == program::forward};
+  void note(launch_seen const& seen) {
+    fault_place const p{seen.micro_batch, seen.chunk, seen.launch, seen.what->layer, seen.which == program::forward};
     std::vector<fault_place>& mine = by_rank_[std::size_t(seen.rank)];
     if (mine.empty())
       mine.push_back(p);
@@ -54,8 +52,7 @@ class first_fault {
       mine.front() = p;
   }
 
-  launch_book<P> book_;
-  std::vector<fault_place> by_rank_[std::size_t(P::ranks)];  // the first that each rank saw
+  std::vector<std::vector<fault_place>> by_rank_;  // the first that each saw
 };
 
 }  // namespace pp

@@ -34,9 +34,10 @@ enum class option_family : unsigned char {
   partition,
   memory_limit,
   recompute,
-  averaging
+  averaging,
+  threads
 };
-inline constexpr int option_families = 12;
+inline constexpr int option_families = 13;
 
 /// The model is cut into N stages (default 1).
 template <int N>
@@ -77,6 +78,13 @@ struct NoAveraging {
   static constexpr auto family = option_family::averaging;
   static constexpr bool averages = false, in_range = true;
   static constexpr double decay = 0;
+};
+
+/// Every rank of the host backend works with N threads (default 1). Their number changes no bit of any result.
+template <int N>
+struct HostThreads {
+  static constexpr auto family = option_family::threads;
+  static constexpr int value = N;
 };
 
 /// Values, gradients and optimizer state in this type (default FP32; FP64 serves gradient checks).
@@ -269,7 +277,7 @@ struct Layers;
 template <class... O>
 struct option_set {
   using all = layers<O..., Stages<1>, MicroBatches<1>, MicroBatchSize<1>, OneFOneB, FP32, SGD, Host, ByCost,
-                     MemoryLimit<0>, RecomputeNothing, NoAveraging>;
+                     MemoryLimit<0>, RecomputeNothing, NoAveraging, HostThreads<1>>;
   static constexpr int given = sizeof...(O);
 
   static constexpr int first_of(option_family f, int from) {
@@ -284,7 +292,8 @@ struct option_set {
                                           option_family::partition,
                                           option_family::memory_limit,
                                           option_family::recompute,
-                                          option_family::averaging};
+                                          option_family::averaging,
+                                          option_family::threads};
     for (int i = from; i < given + option_families - 1; ++i)
       if (families[i] == f) return i;
     return -1;
@@ -361,6 +370,7 @@ constexpr auto diagnose_options() {
   using micro_batches = typename O::template get<option_family::micro_batches>;
   using size = typename O::template get<option_family::micro_batch_size>;
   using schedule = typename O::template get<option_family::schedule>;
+  using threads = typename O::template get<option_family::threads>;
   using limit = typename O::template get<option_family::memory_limit>;
   using averaging = typename O::template get<option_family::averaging>;
   constexpr int unknown = O::first_of(option_family::unknown, 0), twice = O::doubled();
@@ -375,6 +385,8 @@ constexpr auto diagnose_options() {
     return diagnosis_of<wrong::number_must_be_positive, micro_batches>();
   } else if constexpr (size::value < 1) {
     return diagnosis_of<wrong::number_must_be_positive, size>();
+  } else if constexpr (threads::value < 1) {
+    return diagnosis_of<wrong::number_must_be_positive, threads>();
   } else if constexpr (limit::value < 0) {
     return diagnosis_of<wrong::number_must_be_positive, limit>();
   } else if constexpr (!averaging::in_range) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <pipe/base/philox.hpp>
+#include <pipe/base/sentence.hpp>
 #include <pipe/base/type_name.hpp>
 #include <pipe/graph/tables.hpp>
 #include <pipe/runtime/machine.hpp>
@@ -27,12 +28,12 @@ namespace pp {
 /// A parameter and its gradient where they are, row-major; a Linear's weight is [inputs, outputs].
 template <class T>
 struct parameter_view {
-  int index;                     ///< in the model's graph
-  int layer;                     ///< top-level layer, from 0, as `explain` counts them
-  std::string name;              ///< in weight files: see train/names.hpp
-  std::vector<long> file_shape;  ///< there
-  bool stored_transposed;        ///< there: [columns, rows]
-  int rows, columns;
+  int index = 0;                   ///< in the model's graph
+  int layer = 0;                   ///< top-level layer, from 0, as `explain` counts them
+  std::string name;                ///< in weight files: see train/names.hpp
+  std::vector<long> file_shape;    ///< there
+  bool stored_transposed = false;  ///< there: [columns, rows]
+  int rows = 0, columns = 0;
   std::span<T> values;
   std::span<T const> gradients;  ///< empty if it is not trained
 };
@@ -67,9 +68,10 @@ using checked_pipeline = compiled_pipeline<
                                      typename Set::template get<option_family::averaging>, PortableHost>>>;
 
 /// A pipeline that trains a model. Options, in any order: Stages, MicroBatches, MicroBatchSize, a schedule (GPipe,
-/// OneFOneB ...), a precision, an optimizer, a backend, a partition (ByCost, ByCount, ByProfile, Cut), MemoryLimit.
+/// OneFOneB ...), a precision, an optimizer, a backend, a partition (ByCost, ByCount, ByProfile, Cut),
+/// HostThreads, MemoryLimit.
 ///
-/// law: loss, gradients and updated parameters do not depend on the stages, the schedule or the partition, bit for bit
+/// law: loss, gradients and updated parameters do not depend on stages, schedule, partition or threads, bit for bit
 /// law: each rank's memory is one allocation of plan.rank_bytes[rank] bytes; a step allocates nothing
 template <class Given, class... Options>
 class Pipeline {
@@ -148,7 +150,8 @@ class Pipeline {
   /// number; parameters and optimizer state are then as before.
   step_result step(batch const& b) { return step(b, learning_rate()); }
   step_result step(batch const& b, double learning_rate) {
-    if (averages_are_in_) throw error(step_name() + ": averages stand in for the parameters; swap them out first");
+    if (averages_are_in_)
+      throw error(sentence({"step ", steps_ + 1, ": averages stand in for the parameters; swap them out first"}));
     job j = prepare(b, job::kind::train);
     j.learning_rate = learning_rate;
     j.clip_value = settings_.clip_value;
@@ -175,7 +178,7 @@ class Pipeline {
   /// Loss and gradients of a mini-batch, without an update.
   step_result gradients(batch const& b) { return machine_.run(prepare_gradients(b)); }
   /// The same; see(launch_seen) is called after every launch, on the thread of the rank that ran it: ranks call at the same
-  /// time. train/launches.hpp says what each launch computes.
+  /// time.
   template <std::invocable<launch_seen const&> See>
   step_result watch(batch const& b, See see) {
     job j = prepare_gradients(b);
@@ -299,26 +302,24 @@ class Pipeline {
     update_range const& range = r.range;
     p.kernels_.update(p.settings_.optimizer,
                       update_context{r.step, r.learning_rate * range.rate_scale, r.gradient_scale, range.decay_scale},
-                      tensor_update<element>{range.shape, r.values, r.gradients, r.state, r.workspace}, range.whole);
+                      tensor_update<element>{range.shape, r.values, r.gradients, r.state, r.workspace}, range.whole,
+                      r.own);
   }
 
   static void check_size(char const* what, std::size_t found, std::size_t expected) {
-    if (found != expected)
-      throw data_error(std::string(what) + ": expected " + std::to_string(expected) + " numbers, got " +
-                       std::to_string(found));
+    if (found != expected) throw data_error(sentence({what, ": expected ", expected, " numbers, got ", found}));
   }
   static void check_ids(char const* what, std::span<int const> ids, int least, int end) {
     for (std::size_t i = 0; i < ids.size(); ++i)
       if (ids[i] < least || ids[i] >= end)
-        throw data_error(std::string(what) + " " + std::to_string(ids[i]) + " at position " + std::to_string(i) +
-                         " is not in [" + std::to_string(least) + ", " + std::to_string(end) + ")");
+        throw data_error(sentence({what, " ", ids[i], " at position ", i, " is not in [", least, ", ", end, ")"}));
   }
   /// Counts the samples and takes every input. They must be as many in each.
   static void take_inputs(batch const& b, job& j) {
     std::size_t const per_sample = std::size_t(inputs_per_sample), n = b.inputs.size() / per_sample;
     if (n < 1 || n > std::size_t(samples) || b.inputs.size() % per_sample != 0)
-      throw data_error("inputs: expected 1 to " + std::to_string(samples) + " samples of " +
-                       std::to_string(per_sample) + " numbers, got " + std::to_string(b.inputs.size()) + " numbers");
+      throw data_error(sentence({"inputs: expected 1 to ", samples, " samples of ", per_sample, " numbers, got ",
+                                 b.inputs.size(), " numbers"}));
     j.samples = int(n);
     [&]<int... I>(std::integer_sequence<int, I...>) {
       (take_input<I>(b, n, j), ...);
@@ -335,7 +336,7 @@ class Pipeline {
       else
         return b.named_numbers[I];
     }();
-    std::string const name = I == 0 ? "inputs" : "input \"" + std::string(input_name<M, I>()) + "\"";
+    std::string const name = I == 0 ? "inputs" : sentence({"input \"", input_name<M, I>(), "\""});
     check_size(name.c_str(), values.size(), n * std::size_t(in.form.elements()));
     if constexpr (in.is_ids) check_ids("token", values, -1, in.vocabulary);
     j.input[I] = values.data();
@@ -365,8 +366,6 @@ class Pipeline {
     return j;
   }
 
-  std::string step_name() const { return "step " + std::to_string(steps_ + 1); }
-
   /// Mini-batches whose gradients wait for a step. Gradients are made as if the first were alone, and scaled at the end.
   struct accumulation {
     int count = 0;
@@ -387,8 +386,8 @@ class Pipeline {
     if (!std::isfinite(r.loss) || !std::isfinite(r.gradient_norm)) {
       bool const alone = all.count == 0;
       accumulated_ = accumulation{};
-      throw not_finite(step_name() + " rejected" + (alone ? "" : ", with what was accumulated") + ": " +
-                       why_not_finite(j));
+      throw not_finite(sentence(
+          {"step ", steps_ + 1, " rejected", alone ? "" : ", with what was accumulated", ": ", why_not_finite(j)}));
     }
     all.loss += r.loss * j.loss_terms;
     ++all.count;
@@ -400,15 +399,15 @@ class Pipeline {
 
   /// Runs the mini-batch again and looks at every number that is made, to say where the first is that is not finite.
   std::string why_not_finite(job j) {
-    first_fault<compiled> search;
+    first_fault<element> search(compiled::ranks);
     j.updates = false;
-    j.watch = &first_fault<compiled>::watch;
+    j.watch = &first_fault<element>::watch;
     j.watcher = &search;
     machine_.run(j);
     if (fault_place const* const p = search.found())
-      return std::string("a number that is not finite first appears in ") + (p->forward ? "forward" : "backward") +
-             " of micro-batch " + std::to_string(p->micro_batch) + ", stage " + std::to_string(p->chunk) + ", layer " +
-             std::to_string(p->layer) + " (" + layer_name(p->layer) + ")";
+      return sentence({"a number that is not finite first appears in ", p->forward ? "forward" : "backward",
+                       " of micro-batch ", p->micro_batch, ", stage ", p->chunk, ", layer ", p->layer, " (",
+                       layer_name(p->layer), ")"});
     return "the loss or the gradient norm is not a finite number, though all that they are made of is";
   }
 

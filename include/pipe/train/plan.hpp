@@ -50,6 +50,7 @@ struct plan_of {
   list<stage_plan, Stages> stages;
   list<long, Ranks> rank_bytes;  ///< with scratch and workspace: exactly what is allocated
   int micro_batches = 0, micro_batch_size = 0;
+  int threads = 1;  ///< of each rank
   char const* schedule = "";
   char const* optimizer = "";
   char const* precision = "";
@@ -72,11 +73,11 @@ struct plan_of {
     scratch = rank_bytes[rank];
     for (stage_plan const& s : stages) {
       if (s.rank != rank) continue;
-      long const bytes[] = {s.parameter_bytes,  s.gradient_bytes, s.optimizer_bytes,
-                            s.transposed_bytes, s.saved_bytes,    s.boundary_bytes};
+      long const of_stage[] = {s.parameter_bytes,  s.gradient_bytes, s.optimizer_bytes,
+                               s.transposed_bytes, s.saved_bytes,    s.boundary_bytes};
       for (int k = 0; k < int(memory_use::scratch); ++k) {
-        shares[k].bytes += bytes[k];
-        scratch -= bytes[k];
+        shares[k].bytes += of_stage[k];
+        scratch -= of_stage[k];
       }
     }
     for (int i = 1; i < memory_uses; ++i)

@@ -14,7 +14,6 @@
 #include <pipe/base/type_name.hpp>
 #include <pipe/runtime/machine.hpp>
 #include <pipe/train/atomic_file.hpp>
-#include <pipe/train/launches.hpp>
 
 namespace pp {
 
@@ -46,15 +45,12 @@ layer_times measure_layers(Trainer& trainer, typename Trainer::batch const& batc
   using compiled = typename Trainer::compiled;
   if (repeats < 1) throw error("measure_layers: expected at least 1 repeat, got " + std::to_string(repeats));
   constexpr std::size_t layers = Trainer::model::graph.size.units, micro_batches = compiled::micro_batches;
-  launch_book<compiled> const book;
   std::vector<std::vector<long>> forward(layers), backward(layers);  // by layer: of every repeat and micro-batch
   for (int repeat = -1; repeat < repeats; ++repeat) {
     std::vector<long> sums[2] = {std::vector<long>(layers * micro_batches), std::vector<long>(layers * micro_batches)};
     trainer.watch(batch, [&](launch_seen const& seen) {  // a layer is on one rank only
-      bool const drops = seen.micro_batch < compiled::first_kept;
-      launch_facts const& facts = book.at(seen.chunk, drops, seen.which, seen.launch);
-      std::size_t const place = std::size_t(seen.micro_batch) * layers + std::size_t(facts.layer);
-      if (!facts.again) sums[seen.which != program::forward][place] += seen.nanoseconds;
+      std::size_t const place = std::size_t(seen.micro_batch) * layers + std::size_t(seen.what->layer);
+      if (!seen.what->again) sums[seen.which != program::forward][place] += seen.nanoseconds;
     });
     if (repeat < 0) continue;
     for (std::size_t i = 0; i < layers * micro_batches; ++i) {

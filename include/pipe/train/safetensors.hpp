@@ -32,7 +32,7 @@ class safetensors_file {
  public:
   explicit safetensors_file(std::string path) : name_(std::move(path)) {
     file_descriptor const file(name_, O_RDONLY | O_NONBLOCK);
-    struct stat about;
+    struct stat about{};
     if (!file.is_open() || ::fstat(file.number(), &about) != 0) throw_file_error("read", name_);
     if (!S_ISREG(about.st_mode)) throw file_error("cannot read '" + name_ + "': it is not a file");
     read(std::uint64_t(about.st_size), [&](std::uint64_t at, std::span<std::byte> to) {

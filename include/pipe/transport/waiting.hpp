@@ -29,14 +29,20 @@ struct patience {
 
 enum class waited : unsigned char { done, failed, too_long };
 
+/// Of a thread that has nothing to do until it is called.
+inline patience without_end(std::chrono::nanoseconds spin) { return {spin, std::chrono::hours(1'000'000)}; }
+
 /// Set by the first rank that fails; everybody who waits gives up then.
 using failure_flag = std::atomic<bool>;
 
-/// A number that only grows during a run, published by one thread and awaited by others.
+/// A number that only grows during a run, published by one thread and awaited by others. Beyond the largest int it goes on
+/// with the least.
 ///
 /// law: what the publisher wrote before `publish(n)` is visible to whoever sees n
 class alignas(64) progress {
  public:
+  static int after(int n) { return static_cast<int>(static_cast<unsigned>(n) + 1u); }
+
   int now() const { return value_.load(std::memory_order_acquire); }
   /// Only while nobody waits.
   void reset(int n = 0) { value_.store(n, std::memory_order_relaxed); }
@@ -45,6 +51,7 @@ class alignas(64) progress {
     value_.store(n, std::memory_order_seq_cst);
     if (parked_.load(std::memory_order_seq_cst) > 0) wake();
   }
+  void advance() { publish(after(now())); }
   /// For counting arrivals by several threads.
   void add() {
     value_.fetch_add(1, std::memory_order_seq_cst);
@@ -53,22 +60,22 @@ class alignas(64) progress {
   /// Takes one arrival back, unless all `n` are there: either everybody sees n, or nobody ever does.
   bool withdraw(int n) {
     int seen = value_.load(std::memory_order_seq_cst);
-    while (seen < n)
+    while (!reached(seen, n))
       if (value_.compare_exchange_weak(seen, seen - 1, std::memory_order_seq_cst)) return true;
     return false;
   }
   /// Returns when the number is at least n.
   waited wait(int n, patience const& limits, failure_flag const& failed) {
-    if (now() >= n) return waited::done;
+    if (reached(now(), n)) return waited::done;
     auto const start = std::chrono::steady_clock::now();
     while (std::chrono::steady_clock::now() - start < limits.spin)
       for (int i = 0; i < 32; ++i) {
-        if (now() >= n) return waited::done;
+        if (reached(now(), n)) return waited::done;
         relax();
       }
     parked_.fetch_add(1, std::memory_order_seq_cst);
     waited outcome = waited::done;
-    for (int seen = value_.load(std::memory_order_seq_cst); seen < n; seen = value_.load(std::memory_order_seq_cst)) {
+    for (int seen = value_.load(); !reached(seen, n); seen = value_.load()) {
       if (failed.load(std::memory_order_acquire))
         outcome = waited::failed;
       else if (std::chrono::steady_clock::now() - start > limits.deadline)
@@ -86,6 +93,9 @@ class alignas(64) progress {
   }
 
  private:
+  static bool reached(int now, int n) {
+    return static_cast<int>(static_cast<unsigned>(now) - static_cast<unsigned>(n)) >= 0;
+  }
   static void relax() {
 #if defined(__x86_64__)
     __builtin_ia32_pause();

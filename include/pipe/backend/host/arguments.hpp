@@ -9,12 +9,12 @@
 
 namespace pp::host {
 
-/// One launch on one micro-batch.
+/// One launch on one micro-batch, or a thread's part of it.
 template <class T>
 struct arguments {
   void* slot[group::max_slots]{};  ///< operands, as the group numbers them
-  void* workspace = nullptr;       ///< of workspace_bytes(group) or more
-  double* loss = nullptr;          ///< a loss kernel writes the sum over its rows here
+  void* workspace = nullptr;       ///< of workspace_bytes(group, samples, parts) or more, this part's own
+  double* loss = nullptr;          ///< a loss kernel writes each row's loss here
   T loss_scale{};                  ///< of the gradient: one over the number of terms in the mini-batch's mean
   bool accumulate = false;         ///< weight gradients: add to what is there, or overwrite it
   int valid_samples = 1 << 30;     ///< a loss kernel: samples from this one on are absent, loss 0 and gradient 0
@@ -23,6 +23,7 @@ struct arguments {
   long first_sample = 0;           ///< of the micro-batch, in the mini-batch
   bool training = false;           ///< else nothing is dropped
   bool wants_gradient = true;      ///< a loss kernel: training, not evaluation
+  int part = 0, parts = 1;         ///< which of so many parts to do
 
   T* at(int i) const { return static_cast<T*>(slot[i]); }
   int const* ids(int i) const { return static_cast<int const*>(slot[i]); }

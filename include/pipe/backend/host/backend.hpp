@@ -22,48 +22,27 @@ struct kernels {
   using O = typename P::optimizer;
   isa runs_on = isa::portable;
   list<kernel<T>, P::groups> groups;
-  void (*update)(O const&, typename P::context const&, typename P::tensor const&, bool whole) = nullptr;
+  void (*update)(O const&, typename P::context const&, typename P::tensor const&, bool whole, share own) = nullptr;
   double (*sum_of_squares)(extent, T const*) = nullptr;
-  void (*add)(extent, T*, T const*) = nullptr;
+  void (*add)(extent, T*, T const*) = nullptr;  ///< where parameters are shared
   void (*clamp)(extent, T*, T) = nullptr;
-  void (*approach)(extent, T*, T const*, T) = nullptr;
-  void (*transpose)(T const*, extent, extent, T*) = nullptr;
+  void (*approach)(extent, T*, T const*, T) = nullptr;  ///< where averages are kept
+  void (*transpose)(T const* in, extent rows, extent columns, extent in_stride, T* out, extent out_stride) = nullptr;
 };
 
-template <class P, isa Set, std::size_t... G>
-kernels<P> kernels_for(std::index_sequence<G...>) {
-  using T = typename P::element;
-  using O = typename P::optimizer;
+template <class P, isa Set>
+kernels<P> kernels_for() {
+  constexpr auto all = std::make_index_sequence<std::size_t(P::groups)>{};
   kernels<P> k;
   k.runs_on = Set;
 #if PIPE_HOST_HAS_AVX
-  if constexpr (Set == isa::avx512) {
-    ((k.groups[int(G)] = &avx512::run<P, int(G)>), ...);
-    k.update = &avx512::update<O, typename P::context, typename P::tensor>;
-    k.sum_of_squares = &avx512::sum_of_squares<T>;
-    k.add = &avx512::add<T>;
-    k.clamp = &avx512::clamp<T>;
-    k.approach = &avx512::approach<T>;
-    k.transpose = &avx512::transpose<T>;
-  } else if constexpr (Set == isa::avx2) {
-    ((k.groups[int(G)] = &avx2::run<P, int(G)>), ...);
-    k.update = &avx2::update<O, typename P::context, typename P::tensor>;
-    k.sum_of_squares = &avx2::sum_of_squares<T>;
-    k.add = &avx2::add<T>;
-    k.clamp = &avx2::clamp<T>;
-    k.approach = &avx2::approach<T>;
-    k.transpose = &avx2::transpose<T>;
-  } else
+  if constexpr (Set == isa::avx512)
+    avx512::fill(k, all);
+  else if constexpr (Set == isa::avx2)
+    avx2::fill(k, all);
+  else
 #endif
-  {
-    ((k.groups[int(G)] = &portable::run<P, int(G)>), ...);
-    k.update = &portable::update<O, typename P::context, typename P::tensor>;
-    k.sum_of_squares = &portable::sum_of_squares<T>;
-    k.add = &portable::add<T>;
-    k.clamp = &portable::clamp<T>;
-    k.approach = &portable::approach<T>;
-    k.transpose = &portable::transpose<T>;
-  }
+    portable::fill(k, all);
   return k;
 }
 
@@ -75,9 +54,13 @@ template <host::isa... Sets>
 struct HostKernels {
   static constexpr char const* name = "host";
 
+  /// In how many parts a group runs where a rank has so many threads, and how many bytes of workspace each part needs.
+  static constexpr int parts_for(group const& g, int samples, int threads) {
+    return host::parts_for(g, samples, threads);
+  }
   template <class T>
-  static constexpr long workspace_bytes(group const& g, int samples) {
-    return host::workspace_bytes<T>(g, samples);
+  static constexpr long workspace_bytes(group const& g, int samples, int parts = 1) {
+    return host::workspace_bytes<T>(g, samples, parts);
   }
   /// Numbers of workspace that an optimizer's product c[m, n] = a[m, k] b[k, n] needs.
   template <class T>
@@ -86,10 +69,9 @@ struct HostKernels {
   }
   template <class P>
   static host::kernels<P> kernels() {
-    constexpr auto all = std::make_index_sequence<std::size_t(P::groups)>{};
-    host::kernels<P> chosen = host::kernels_for<P, host::isa::portable>(all);
+    host::kernels<P> chosen = host::kernels_for<P, host::isa::portable>();
     host::isa const best = host::best_isa();
-    ((Sets <= best ? void(chosen = host::kernels_for<P, Sets>(all)) : void()), ...);
+    ((Sets <= best ? void(chosen = host::kernels_for<P, Sets>()) : void()), ...);
     return chosen;
   }
 };

@@ -62,15 +62,16 @@ struct blocking {
 
 /// The blocking that measured best. `tile_columns` is the widest tile's, `bytes` an element's size.
 ///
-/// A B that fits in L2 is read in place, panel by panel, and stays there for every row of A. A larger one is read block
-/// by block of p for a few rows of A, whose partial sums for all columns then stay in L2. Beyond a few MiB its rows are
-/// so far apart that they evict each other from L1 and miss the TLB: copying pays if enough rows of A share the copy.
+/// A B that fits in L2, or nearly, is read in place, panel by panel, and stays there for every row of A. A larger one is
+/// read block by block of p for a few rows of A, whose partial sums for all columns then stay in L2; but its rows are so far
+/// apart that they evict each other from L1 and miss the TLB: panels are copied if enough rows of A share a copy.
 constexpr blocking best_blocking(extent m, extent n, extent k, extent tile_columns, extent bytes) {
-  extent const right_bytes = n * k * bytes;
-  extent const all = k < 1 ? 1 : k, block = k < 256 ? all : 256;
-  if (right_bytes <= 1800000) return blocking{m < 256 ? m : 256, tile_columns, k <= 1024 ? all : block, false};
-  if (m <= 256 || right_bytes <= 6000000) return blocking{m < 128 ? m : 128, n, block, false};
-  return blocking{m < 512 ? m : 512, tile_columns, block, true};
+  constexpr extent near_cache = 2400000, sharing_rows = 256;
+  extent const all = k < 1 ? 1 : k;
+  auto const at_most = [](extent limit, extent x) { return x < limit ? x : limit; };
+  if (n * k * bytes <= near_cache) return blocking{at_most(256, m), tile_columns, k <= 1024 ? all : extent{256}, false};
+  if (m <= sharing_rows) return blocking{at_most(128, m), n, at_most(256, all), false};
+  return blocking{at_most(1024, m), tile_columns, k <= 768 ? all : extent{512}, true};
 }
 
 /// Bytes of workspace that a contraction cut in this way needs on any instruction set.

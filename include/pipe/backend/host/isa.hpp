@@ -24,6 +24,9 @@ enum class isa { portable, avx2, avx512 };
 /// Vector registers are never wider than this on any set: what workspace formulas and alignments assume.
 inline constexpr std::size_t widest_vector_bytes = 64;
 
+/// What was written this many bytes ago is in no cache of most processors, or will not be for long.
+inline constexpr long cached_bytes = 24L << 20;
+
 /// The best set that this processor (and its operating system) can run.
 ///
 /// law: every feature that the region's target string in kernels.hpp names is asked for here.

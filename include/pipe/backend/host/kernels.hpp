@@ -10,6 +10,7 @@
 // program.
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <type_traits>
 #include <utility>
@@ -18,6 +19,7 @@
 #include <pipe/backend/host/attention.hpp>
 #include <pipe/backend/host/contraction.hpp>
 #include <pipe/backend/host/isa.hpp>
+#include <pipe/backend/host/parts.hpp>
 #include <pipe/base/bytes.hpp>
 #include <pipe/base/custom.hpp>
 #include <pipe/base/math.hpp>

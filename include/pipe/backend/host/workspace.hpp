@@ -5,23 +5,36 @@
 
 #include <pipe/backend/host/attention.hpp>
 #include <pipe/backend/host/contraction.hpp>
+#include <pipe/backend/host/parts.hpp>
 #include <pipe/base/bytes.hpp>
 #include <pipe/passes/group.hpp>
 
 namespace pp::host {
 
-/// Bytes, for micro-batches of `samples`.
+/// Bytes for a part of a contraction whose result has `rows` rows, of which no part makes more than `most`.
 template <class T>
-constexpr long workspace_bytes(group const& g, int samples) {
+constexpr long most_workspace(extent rows, extent columns, extent inner, int parts) {
+  long most = 0;
+  for (int part = 0; part < parts; ++part) {
+    share const mine = share_of(rows, rows_step, part, parts);
+    long const needed = mine.size() > 0 ? long(contraction_workspace<T>(mine.size(), columns, inner)) : 0;
+    if (needed > most) most = needed;
+  }
+  return most;
+}
+
+/// Bytes for each of `parts` threads, for micro-batches of `samples`.
+template <class T>
+constexpr long workspace_bytes(group const& g, int samples, int parts = 1) {
   long const rows = long(g.rows) * samples, row = align_up(long(g.columns) * long(sizeof(T)));
   switch (g.anchor) {
     case op_kind::matmul:
     case op_kind::matmul_input_gradient: {
       bool const makes_rows = !g.prologue.empty() && g.prologue.back().store < 0;
-      return long(contraction_workspace<T>(rows, g.columns, g.inner)) +
-             (makes_rows ? align_up(rows * g.inner * long(sizeof(T))) : 0);
+      return most_workspace<T>(rows, g.columns, g.inner, parts) +
+             (makes_rows ? align_up(largest_share(rows, rows_step, parts) * g.inner * long(sizeof(T))) : 0);
     }
-    case op_kind::matmul_weight_gradient: return long(contraction_workspace<T>(g.inner, g.columns, rows));
+    case op_kind::matmul_weight_gradient: return most_workspace<T>(g.inner, g.columns, rows, parts);
     case op_kind::attention:
     case op_kind::attention_gradient: {
       attention_shape const s = attention_shape_of(g, samples);

@@ -48,12 +48,14 @@ void softmax_slopes(T* score, T* slope, extent visible, extent columns, T scale,
 ///
 /// shape:     q, out, dout, dq: [B * T, H * d]; k, v, dk, dv: [B * S, KV * d]; lse: [B * T, H], dense. scale > 0
 /// law:       a fixed order: heads of a group ascending, then queries ascending; does not depend on B
+/// own:       those of the B * KV heads of keys to work on
 /// workspace: attention_backward_workspace<T>(shape) bytes
 template <class T>
 PIPE_ONE_COPY void attention_backward(attention_shape const& shape, T scale, positions<T const> q, positions<T const> k,
                                       positions<T const> v, positions<T const> out, T const* lse,
                                       positions<T const> dout, positions<T> dq, positions<T> dk, positions<T> dv,
-                                      void* workspace, attention_extras<T> const& with = attention_extras<T>{}) {
+                                      void* workspace, attention_extras<T> const& with = attention_extras<T>{},
+                                      share own = everything) {
   extent const d = shape.head_size, group = shape.heads / shape.kv_heads, padded = round_up(d, lanes<T>);
   extent const vectors = padded / lanes<T>;
   attention_parts<T> const part(shape);
@@ -70,84 +72,83 @@ PIPE_ONE_COPY void attention_backward(attention_shape const& shape, T scale, pos
   T* const slopes = space.take(part.scores);
   T* const mean = space.take(part.per_query);
 
-  for (extent b = 0; b < shape.samples; ++b) {
-    extent const present = present_keys(shape, with.ids, b);
-    for (extent h = 0; h < shape.heads; ++h) {
-      extent const key_row = b * shape.keys, at = h / group * d;
-      if (h % group == 0) {
-        T const* const key = k.data + key_row * k.stride + at;
-        if (with.rotation != nullptr) {
-          turn_rows<false>(key, k.stride, shape.keys, d, with.rotation, padded, keys, padded);
-          transpose_blocks(keys, padded, shape.keys, d, keys_t);
-        } else {
-          transpose_blocks(key, k.stride, shape.keys, d, keys_t);
-          pack_panel(key, k.stride, shape.keys, d, padded, keys);
-        }
-        transpose_blocks(v.data + key_row * v.stride + at, v.stride, shape.keys, d, values_t);
-        for (extent c = 0; c < shape.keys * padded; c += lanes<T>) {
-          save(key_sums + c, vec<T>{});
-          save(value_sums + c, vec<T>{});
-        }
+  extent const end = within(own, shape.samples * shape.kv_heads).end * group;
+  for (extent head = own.begin * group; head < end; ++head) {
+    extent const b = head / shape.heads, h = head % shape.heads, present = present_keys(shape, with.ids, b);
+    extent const key_row = b * shape.keys, at = h / group * d;
+    if (h % group == 0) {
+      T const* const key = k.data + key_row * k.stride + at;
+      if (with.rotation != nullptr) {
+        turn_rows<false>(key, k.stride, shape.keys, d, with.rotation, padded, keys, padded);
+        transpose_blocks(keys, padded, shape.keys, d, keys_t);
+      } else {
+        transpose_blocks(key, k.stride, shape.keys, d, keys_t);
+        pack_panel(key, k.stride, shape.keys, d, padded, keys);
       }
-      for (extent t0 = 0; t0 < shape.queries; t0 += query_block) {
-        extent const rows = shape.queries - t0 < query_block ? shape.queries - t0 : query_block;
-        extent const first_row = b * shape.queries + t0;
-        T const* const rotation =
-            with.rotation != nullptr ? with.rotation + (t0 + shape.keys - shape.queries) * d : nullptr;
-        if (rotation != nullptr)
-          turn_rows<false>(q.data + first_row * q.stride + h * d, q.stride, rows, d, rotation, padded, query, padded);
-        else
-          pack_panel(q.data + first_row * q.stride + h * d, q.stride, rows, d, padded, query);
-        pack_panel(dout.data + first_row * dout.stride + h * d, dout.stride, rows, d, padded, slope_out);
-        for (extent r = 0; r < rows; ++r) {
-          // The mean slope of a row of probabilities: sum of p * dp, which is out * dout.
-          mean[r] = dot(out.data + (first_row + r) * out.stride + h * d, slope_out + r * padded, d);
-        }
-        extent const seen = visible_keys(shape, present, t0 + rows - 1, 0);
-        for (extent s0 = 0; s0 < seen; s0 += key_block) {
-          extent const count = shape.keys - s0 < key_block ? shape.keys - s0 : key_block;
-          int high = 0;
-          for (extent i = 0; i < rows; i += high) {
-            high = next_tile_rows(rows - i);
-            extent depth = visible_keys(shape, present, t0 + i + high - 1, s0);
-            if (depth > count) depth = count;
-            if (depth == 0) continue;
-            extent const columns = round_up(depth, column_step<T>);
-            T* const score = scores + i * key_block;
-            T* const slope = slopes + i * key_block;
-            multiply_block<T>(high, columns / lanes<T>, d, {query + i * padded, padded, 1}, keys_t + s0 * d, key_block,
-                              score, key_block, false);
-            multiply_block<T>(high, columns / lanes<T>, d, {slope_out + i * padded, padded, 1}, values_t + s0 * d,
-                              key_block, slope, key_block, false);
-            for (extent r = i; r < i + high; ++r) {
-              extent const visible = visible_keys(shape, present, t0 + r, s0);
-              softmax_slopes(scores + r * key_block, slopes + r * key_block, visible < count ? visible : count, columns,
-                             scale, lse[(first_row + r) * shape.heads + h], mean[r]);
-            }
-            multiply_block<T>(high, vectors, depth, {slope, key_block, 1}, keys + s0 * padded, padded,
-                              query_sums + i * padded, padded, s0 != 0);
+      transpose_blocks(v.data + key_row * v.stride + at, v.stride, shape.keys, d, values_t);
+      for (extent c = 0; c < shape.keys * padded; c += lanes<T>) {
+        save(key_sums + c, vec<T>{});
+        save(value_sums + c, vec<T>{});
+      }
+    }
+    for (extent t0 = 0; t0 < shape.queries; t0 += query_block) {
+      extent const rows = shape.queries - t0 < query_block ? shape.queries - t0 : query_block;
+      extent const first_row = b * shape.queries + t0;
+      T const* const rotation =
+          with.rotation != nullptr ? with.rotation + (t0 + shape.keys - shape.queries) * d : nullptr;
+      if (rotation != nullptr)
+        turn_rows<false>(q.data + first_row * q.stride + h * d, q.stride, rows, d, rotation, padded, query, padded);
+      else
+        pack_panel(q.data + first_row * q.stride + h * d, q.stride, rows, d, padded, query);
+      pack_panel(dout.data + first_row * dout.stride + h * d, dout.stride, rows, d, padded, slope_out);
+      for (extent r = 0; r < rows; ++r) {
+        // The mean slope of a row of probabilities: sum of p * dp, which is out * dout.
+        mean[r] = dot(out.data + (first_row + r) * out.stride + h * d, slope_out + r * padded, d);
+      }
+      extent const seen = visible_keys(shape, present, t0 + rows - 1, 0);
+      for (extent s0 = 0; s0 < seen; s0 += key_block) {
+        extent const count = shape.keys - s0 < key_block ? shape.keys - s0 : key_block;
+        int high = 0;
+        for (extent i = 0; i < rows; i += high) {
+          high = next_tile_rows(rows - i);
+          extent depth = visible_keys(shape, present, t0 + i + high - 1, s0);
+          if (depth > count) depth = count;
+          if (depth == 0) continue;
+          extent const columns = round_up(depth, column_step<T>);
+          T* const score = scores + i * key_block;
+          T* const slope = slopes + i * key_block;
+          multiply_block<T>(high, columns / lanes<T>, d, {query + i * padded, padded, 1}, keys_t + s0 * d, key_block,
+                            score, key_block, false);
+          multiply_block<T>(high, columns / lanes<T>, d, {slope_out + i * padded, padded, 1}, values_t + s0 * d,
+                            key_block, slope, key_block, false);
+          for (extent r = i; r < i + high; ++r) {
+            extent const visible = visible_keys(shape, present, t0 + r, s0);
+            softmax_slopes(scores + r * key_block, slopes + r * key_block, visible < count ? visible : count, columns,
+                           scale, lse[(first_row + r) * shape.heads + h], mean[r]);
           }
-          extent const last = visible_keys(shape, present, t0 + rows - 1, s0);
-          for (extent s = 0; s < count && s < last; s += high) {
-            high = next_tile_rows(count - s);
-            // The first query of the block that sees key s0 + s.
-            extent skip = shape.causal ? s0 + s - (shape.keys - shape.queries) - t0 : 0;
-            if (skip < 0) skip = 0;
-            extent const from = (s0 + s) * padded, depth = rows - skip, corner = skip * key_block + s;
-            multiply_block<T>(high, vectors, depth, {scores + corner, 1, key_block}, slope_out + skip * padded, padded,
-                              value_sums + from, padded, true);
-            multiply_block<T>(high, vectors, depth, {slopes + corner, 1, key_block}, query + skip * padded, padded,
-                              key_sums + from, padded, true);
-          }
+          multiply_block<T>(high, vectors, depth, {slope, key_block, 1}, keys + s0 * padded, padded,
+                            query_sums + i * padded, padded, s0 != 0);
         }
-        if (seen == 0) std::memset(query_sums, 0, sizeof(T) * static_cast<std::size_t>(rows * padded));
-        if (dq.data != nullptr)
-          write_rows(query_sums, padded, rows, d, rotation, dq.data + first_row * dq.stride + h * d, dq.stride);
+        extent const last = visible_keys(shape, present, t0 + rows - 1, s0);
+        for (extent s = 0; s < count && s < last; s += high) {
+          high = next_tile_rows(count - s);
+          // The first query of the block that sees key s0 + s.
+          extent skip = shape.causal ? s0 + s - (shape.keys - shape.queries) - t0 : 0;
+          if (skip < 0) skip = 0;
+          extent const from = (s0 + s) * padded, depth = rows - skip, corner = skip * key_block + s;
+          multiply_block<T>(high, vectors, depth, {scores + corner, 1, key_block}, slope_out + skip * padded, padded,
+                            value_sums + from, padded, true);
+          multiply_block<T>(high, vectors, depth, {slopes + corner, 1, key_block}, query + skip * padded, padded,
+                            key_sums + from, padded, true);
+        }
       }
-      if ((h + 1) % group == 0 && dk.data != nullptr) {
-        write_rows(key_sums, padded, shape.keys, d, with.rotation, dk.data + key_row * dk.stride + at, dk.stride);
-        write_rows<T>(value_sums, padded, shape.keys, d, nullptr, dv.data + key_row * dv.stride + at, dv.stride);
-      }
+      if (seen == 0) std::memset(query_sums, 0, sizeof(T) * static_cast<std::size_t>(rows * padded));
+      if (dq.data != nullptr)
+        write_rows(query_sums, padded, rows, d, rotation, dq.data + first_row * dq.stride + h * d, dq.stride);
+    }
+    if ((h + 1) % group == 0 && dk.data != nullptr) {
+      write_rows(key_sums, padded, shape.keys, d, with.rotation, dk.data + key_row * dk.stride + at, dk.stride);
+      write_rows<T>(value_sums, padded, shape.keys, d, nullptr, dv.data + key_row * dv.stride + at, dv.stride);
     }
   }
 }

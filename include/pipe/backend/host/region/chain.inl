@@ -6,6 +6,31 @@
 
 namespace pp::host::PIPE_ISA {
 
+/// Whether what a launch of group G writes, row by row, is so much that whoever reads it finds it in no cache. Then it is
+/// written past them: a store to memory that is not in a cache first reads it.
+template <class P, int G>
+constexpr bool streams() {
+  constexpr group g = P::group_at(G);
+  if (g.anchor == op_kind::matmul || g.anchor == op_kind::matmul_input_gradient) return false;
+  constexpr auto stores = [](auto const& steps) {
+    long n = 0;
+    for (step const& s : steps) n += s.store >= 0;
+    return n;
+  };
+  long const written = (g.out[0] >= 0) + stores(g.prologue) + stores(g.epilogue);
+  long const row = long(g.columns) * long(sizeof(typename P::element));
+  return row % long(widest_vector_bytes) == 0 && written * row * g.rows * P::samples > cached_bytes;
+}
+
+/// to[0, n) = from[0, n); streamed, it must be whole vectors.
+template <bool Streams, class T>
+void copy_row(T const* from, int n, T* to) {
+  if constexpr (Streams)
+    for (int c = 0; c < n; c += lanes<T>) stream(to + c, load(from + c));
+  else
+    std::memcpy(to, from, sizeof(T) * std::size_t(n));
+}
+
 /// The epilogue or the prologue of group G of program P, for rows of `g.columns` (epilogue) or of `width` elements.
 template <class P, int G, bool IsEpilogue>
 struct chain {
@@ -94,7 +119,9 @@ struct chain {
                                    std::index_sequence<I...>) {
     mask rooms[length + 1];
     T const* const in[] = {operand<int(I), Columns>(a, row, column, rooms[I])..., nullptr};
-    T* const out[] = {target<int(I)>(a, row, column)..., nullptr};
+    T* const to[] = {target<int(I)>(a, row, column)..., nullptr};
+    alignas(widest_vector_bytes) [[maybe_unused]] pieces<Columns> made;
+    T* const out[] = {(streams_piece<Columns> ? made[I] : to[I])..., nullptr};
     int const count = Columns > 0 ? Columns : n;
     bits_of<T> zero = 0;
     asm("" : "+r"(zero));
@@ -104,7 +131,20 @@ struct chain {
       ((v = apply<int(I)>(seal<int(I)>(v, zero), in[I], c), keep<int(I)>(out[I], v, c)), ...);
       if constexpr (HasResult) result[c] = seal<length>(v, zero);
     }
-    (void)in, (void)out, (void)zero, (void)rooms;
+    if constexpr (streams_piece<Columns>) (stream_piece<int(I), Columns>(to[I], made[I]), ...);
+    if constexpr (stores_result) copy_row<true>(x, Columns, a.at(g.out[0]) + row * width + column);
+    (void)in, (void)out, (void)to, (void)zero, (void)rooms;
+  }
+  /// Whether the anchor's result is streamed here, piece by piece, so that what is read and what is written alternate.
+  static constexpr bool stores_result = IsEpilogue && length > 0 && g.out[0] >= 0 && streams<P, G>();
+  /// Room for what the steps store of a piece that is then streamed.
+  template <int Columns>
+  static constexpr bool streams_piece = Columns > 0 && Columns % lanes<T> == 0 && streams<P, G>();
+  template <int Columns>
+  using pieces = T[length + 1][streams_piece<Columns> ? Columns : 1];
+  template <int I, int Columns>
+  static void stream_piece(T* to, T const* piece) {
+    if constexpr (at(I).store >= 0) copy_row<true>(piece, Columns, to);
   }
   template <int Columns, bool HasResult = false>
   static void run(arguments<T> const& a, extent row, extent column, T const* x, T* result = nullptr, int n = Columns) {
@@ -125,9 +165,9 @@ template <class P, int G>
 void finish_row(arguments<typename P::element> const& a, extent row, typename P::element const* x) {
   using epilogue = chain<P, G, true>;
   constexpr group g = P::group_at(G);
-  if constexpr (g.out[0] >= 0) {
+  if constexpr (g.out[0] >= 0 && !epilogue::stores_result) {
     typename P::element* const out = a.at(g.out[0]) + row * g.columns;
-    if (out != x) std::memcpy(out, x, sizeof(*x) * g.columns);
+    if (out != x) copy_row<streams<P, G>()>(x, g.columns, out);
   }
   if constexpr (epilogue::length > 0) epilogue::run_row(a, row, x);
 }
@@ -139,8 +179,7 @@ struct epilogue_sink {
   using epilogue = chain<P, G, true>;
   static constexpr group g = P::group_at(G);
   arguments<T> const& a;
-
-  explicit epilogue_sink(arguments<T> const& from) : a(from) {}
+  extent first;  ///< the group's row that is row 0 of the contraction
 
   template <int Columns>
   void full(extent i, extent j, int rows, T* sums, extent stride) {
@@ -155,23 +194,25 @@ struct epilogue_sink {
   void finish(extent i, extent j, int rows, int columns, T* sums, extent stride) {
     for (int r = 0; r < rows; ++r) {
       if constexpr (g.out[0] >= 0)
-        std::memcpy(a.at(g.out[0]) + (i + r) * g.columns + j, sums + r * stride, sizeof(T) * std::size_t(columns));
-      epilogue::template run<Columns>(a, i + r, j, sums + r * stride, nullptr, columns);
+        std::memcpy(a.at(g.out[0]) + (first + i + r) * g.columns + j, sums + r * stride,
+                    sizeof(T) * std::size_t(columns));
+      epilogue::template run<Columns>(a, first + i + r, j, sums + r * stride, nullptr, columns);
     }
   }
 };
 
-/// Contraction prologue: makes rows of A just before they are read.
+/// Contraction prologue: makes rows of A just before they are read. Row 0 of A is the group's row `first`.
 template <class P, int G>
 struct chain_prologue {
   using T = typename P::element;
   using before = chain<P, G, false>;
   arguments<T> const& a;
+  extent first;
   T* rows_of_a;
   void operator()(extent i, extent rows) const {
-    T const* const x = a.at(before::g.in[0]);
+    T const* const x = a.at(before::g.in[0]) + first * before::width;
     for (extent r = i; r < i + rows; ++r)
-      before::template run_row<true>(a, r, x + r * before::width, rows_of_a + r * before::width);
+      before::template run_row<true>(a, first + r, x + r * before::width, rows_of_a + r * before::width);
   }
 };
 

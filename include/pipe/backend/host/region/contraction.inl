@@ -19,35 +19,75 @@ void pack_panel(T const* b, extent ldb, extent depth, extent columns, extent pad
   }
 }
 
-/// Hands a finished rectangle that lies in the tile buffer to the sink.
-template <class T, class Sink>
-void deliver(Sink& sink, extent i, extent j, int rows, int columns, T* sums, extent stride) {
-  constexpr int Lanes = lanes<T>;
+/// A sink and a prologue without their types, so that the loops over tiles are compiled once, not for every kernel group: a
+/// call through a pointer is nothing against a tile.
+template <class T>
+struct contraction_ends {
+  T* c = nullptr;  ///< direct sinks: the tile writes there, or adds
+  extent ldc = 0;
+  bool adds = false;
+  void* sink = nullptr;  ///< others: called with a whole tile, a vector of columns, or the columns that are left
+  void (*tile)(void* sink, extent i, extent j, int rows, T* sums, extent stride) = nullptr;
+  void (*vector)(void* sink, extent i, extent j, int rows, T* sums, extent stride) = nullptr;
+  void (*rest)(void* sink, extent i, extent j, int rows, int columns, T* sums, extent stride) = nullptr;
+  void* prologue = nullptr;  ///< null: none
+  void (*make_rows)(void* prologue, extent i, extent rows) = nullptr;
+};
+
+template <class T, class Sink, class Prologue>
+contraction_ends<T> ends_of(Sink& sink, Prologue& prologue) {
+  contraction_ends<T> e;
   if constexpr (direct_sink<Sink>) {
-    for (int r = 0; r < rows; ++r)
-      for (int c = 0; c < columns; ++c) {
-        T& element = sink.c[(i + r) * sink.ldc + j + c];
-        element = Sink::adds ? element + sums[r * stride + c] : sums[r * stride + c];
-      }
+    e.c = sink.c;
+    e.ldc = sink.ldc;
+    e.adds = Sink::adds;
   } else {
-    if (columns == tile_columns<T>) return sink.template full<tile_columns<T>>(i, j, rows, sums, stride);
-    int const whole = columns - columns % Lanes;
-    for (int c = 0; c < whole; c += Lanes) sink.template full<Lanes>(i, j + c, rows, sums + c, stride);
-    if (whole < columns) sink.part(i, j + whole, rows, columns - whole, sums + whole, stride);
+    e.sink = &sink;
+    e.tile = [](void* s, extent i, extent j, int rows, T* sums, extent stride) {
+      static_cast<Sink*>(s)->template full<tile_columns<T>>(i, j, rows, sums, stride);
+    };
+    e.vector = [](void* s, extent i, extent j, int rows, T* sums, extent stride) {
+      static_cast<Sink*>(s)->template full<lanes<T>>(i, j, rows, sums, stride);
+    };
+    e.rest = [](void* s, extent i, extent j, int rows, int columns, T* sums, extent stride) {
+      static_cast<Sink*>(s)->part(i, j, rows, columns, sums, stride);
+    };
   }
+  if constexpr (!std::is_same_v<std::remove_const_t<Prologue>, no_prologue>) {
+    e.prologue = &prologue;
+    e.make_rows = [](void* p, extent i, extent rows) { (*static_cast<Prologue*>(p))(i, rows); };
+  }
+  return e;
 }
 
-/// C[m, n] = A[m, k] * B[k, n] into `sink`, with the loops cut as told.
+/// Hands a finished rectangle that lies in the tile buffer to the sink.
+template <class T>
+void deliver(contraction_ends<T> const& to, extent i, extent j, int rows, int columns, T* sums, extent stride) {
+  constexpr int Lanes = lanes<T>;
+  if (to.sink == nullptr) {
+    for (int r = 0; r < rows; ++r)
+      for (int c = 0; c < columns; ++c) {
+        T& element = to.c[(i + r) * to.ldc + j + c];
+        element = to.adds ? element + sums[r * stride + c] : sums[r * stride + c];
+      }
+    return;
+  }
+  if (columns == tile_columns<T>) return to.tile(to.sink, i, j, rows, sums, stride);
+  int const whole = columns - columns % Lanes;
+  for (int c = 0; c < whole; c += Lanes) to.vector(to.sink, i, j + c, rows, sums + c, stride);
+  if (whole < columns) to.rest(to.sink, i, j + whole, rows, columns - whole, sums + whole, stride);
+}
+
+/// C[m, n] = A[m, k] * B[k, n], with the loops cut as told.
 ///
 /// shape:     A is a(i, p) through its two strides; B row-major with row stride ldb; m, n, k >= 1
 /// law:       element (i, j) is one chain of fused multiply-adds over ascending p: the same bits for every blocking,
 ///            tile and m. Reads B inside [b, b + (k - 1) * ldb + n) only.
 /// workspace: contraction_workspace<T>(n, k, cut) bytes, aligned to widest_vector_bytes
-template <class T, class Sink, class Prologue>
-void contract(extent m, extent n, extent k, strided<T const> a, T const* b, extent ldb, Sink&& sink,
-              Prologue&& prologue, void* workspace, blocking const& cut) {
+template <class T>
+PIPE_ONE_COPY void contract_tiles(extent m, extent n, extent k, strided<T const> a, T const* b, extent ldb,
+                                  contraction_ends<T> const& with, void* workspace, blocking const& cut) {
   constexpr int Lanes = lanes<T>;
-  constexpr bool direct = direct_sink<std::remove_cvref_t<Sink>>;
   T* const finished = static_cast<T*>(workspace);           // one tile's sums on their way to the sink
   T* const panel = finished + tile_rows * tile_columns<T>;  // depth x tile_columns of B
   T* const partial =
@@ -73,15 +113,13 @@ void contract(extent m, extent n, extent k, strided<T const> a, T const* b, exte
           int rows = 0;
           for (extent i = i0; i < i1; i += rows) {
             rows = next_tile_rows(i1 - i);
-            if (j == 0 && first) prologue(i, static_cast<extent>(rows));
+            if (j == 0 && first && with.prologue != nullptr) with.make_rows(with.prologue, i, extent(rows));
             T const* const left = a.data + i * a.row + p0 * a.column;
             tile_ends<T> ends{first ? nullptr : sums, padded, sums, padded, false};
             if (last) {
               ends.to = finished;
-              if constexpr (direct)
-                if (columns == padded)
-                  ends = tile_ends<T>{ends.from, padded, sink.c + i * sink.ldc + j, sink.ldc,
-                                      std::remove_cvref_t<Sink>::adds};
+              if (with.sink == nullptr && columns == padded)
+                ends = tile_ends<T>{ends.from, padded, with.c + i * with.ldc + j, with.ldc, with.adds};
             }
             if (in_place == depth) {
               tile_of(rows, vectors, depth, left, a.row, a.column, right, ldb, ends);
@@ -94,13 +132,20 @@ void contract(extent m, extent n, extent k, strided<T const> a, T const* b, exte
               tile_of(rows, vectors, depth - in_place, left + in_place * a.column, a.row, a.column, panel,
                       extent{padded}, ends);
             }
-            if (last && ends.to == finished) deliver<T>(sink, i, j, rows, columns, finished, padded);
+            if (last && ends.to == finished) deliver<T>(with, i, j, rows, columns, finished, padded);
             sums += rows * padded;
           }
         }
       }
     }
   }
+}
+
+/// The same into any sink.
+template <class T, class Sink, class Prologue>
+void contract(extent m, extent n, extent k, strided<T const> a, T const* b, extent ldb, Sink&& sink,
+              Prologue&& prologue, void* workspace, blocking const& cut) {
+  contract_tiles<T>(m, n, k, a, b, ldb, ends_of<T>(sink, prologue), workspace, cut);
 }
 
 /// The same with the blocking that measured best; workspace: contraction_workspace<T>(m, n, k) bytes.

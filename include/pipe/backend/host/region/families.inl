@@ -6,6 +6,7 @@
 #include <pipe/backend/host/region/tile.inl>
 #include <pipe/backend/host/region/contraction.inl>
 #include <pipe/backend/host/region/transpose.inl>
+#include <pipe/backend/host/region/column_sums.inl>
 #include <pipe/backend/host/region/attention_blocks.inl>
 #include <pipe/backend/host/region/attention_forward.inl>
 #include <pipe/backend/host/region/attention_backward.inl>

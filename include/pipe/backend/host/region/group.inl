@@ -13,79 +13,94 @@ struct group_kernel {
   static constexpr group g = P::group_at(G);
   static constexpr extent rows = extent(g.rows) * P::samples;
 
+  /// The rows, or the columns, that this part works on.
+  static share own_rows(args const& a, extent step = 1) { return share_of(rows, step, a.part, a.parts); }
+  static share own_columns(args const& a, extent columns) {
+    return share_of(columns, columns_step<T>, a.part, a.parts);
+  }
+  static T* maybe(args const& a, int slot) { return slot < 0 ? nullptr : a.at(slot); }
+
   static void lookup(args const& a) {
     T* const nothing = static_cast<T*>(a.workspace);  // what an id of -1 stands for
     std::memset(nothing, 0, sizeof(T) * std::size_t(g.columns));
-    for (extent r = 0; r < rows; ++r) {
+    share const own = own_rows(a);
+    for (extent r = own.begin; r < own.end; ++r) {
       extent const id = a.ids(g.in[0])[r];
       finish_row<P, G>(a, r, id < 0 ? nothing : a.at(g.in[1]) + id * g.columns);
     }
   }
 
   static void matmul(args const& a) {
-    strided<T const> left{a.at(g.in[0]), g.inner, 1};
+    share const own = own_rows(a, rows_step);
+    if (own.size() == 0) return;
+    strided<T const> left{a.at(g.in[0]) + own.begin * g.inner, g.inner, 1};
     if constexpr (g.prologue.size() > 0) {
       constexpr int stored = g.prologue[g.prologue.size() - 1].store;
       char* free = static_cast<char*>(a.workspace);
-      T* const rows_of_a = stored >= 0 ? a.at(stored < 0 ? 0 : stored) : reinterpret_cast<T*>(free);
-      if (stored < 0) free += align_up(rows * g.inner * long(sizeof(T)));
+      T* const rows_of_a =
+          stored >= 0 ? a.at(stored < 0 ? 0 : stored) + own.begin * g.inner : reinterpret_cast<T*>(free);
+      if (stored < 0) free += align_up(own.size() * g.inner * long(sizeof(T)));
       left.data = rows_of_a;
-      product(a, left, a.at(g.in[1]), free, chain_prologue<P, G>{a, rows_of_a});
+      product(a, own, left, a.at(g.in[1]), free, chain_prologue<P, G>{a, own.begin, rows_of_a});
     } else {
-      product(a, left, a.at(g.in[1]), a.workspace, no_prologue{});
+      product(a, own, left, a.at(g.in[1]), a.workspace, no_prologue{});
     }
   }
   static void matmul_input_gradient(args const& a) {
-    product(a, strided<T const>{a.at(g.in[0]), g.inner, 1}, a.at(g.in[1]), a.workspace, no_prologue{});
+    share const own = own_rows(a, rows_step);
+    if (own.size() == 0) return;
+    product(a, own, strided<T const>{a.at(g.in[0]) + own.begin * g.inner, g.inner, 1}, a.at(g.in[1]), a.workspace,
+            no_prologue{});
   }
+  /// Rows `own` of the result; `left` and what the prologue makes begin with the first of them.
   template <class Prologue>
-  static void product(args const& a, strided<T const> left, T const* right, void* workspace, Prologue prologue) {
+  static void product(args const& a, share own, strided<T const> left, T const* right, void* workspace,
+                      Prologue prologue) {
     if constexpr (g.epilogue.size() > 0)
-      contract<T>(rows, g.columns, g.inner, left, right, g.columns, epilogue_sink<P, G>{a}, workspace, prologue);
-    else
-      contract<T>(rows, g.columns, g.inner, left, right, g.columns, store<T>{a.at(g.out[0]), g.columns}, workspace,
+      contract<T>(own.size(), g.columns, g.inner, left, right, g.columns, epilogue_sink<P, G>{a, own.begin}, workspace,
                   prologue);
+    else
+      contract<T>(own.size(), g.columns, g.inner, left, right, g.columns,
+                  store<T>{a.at(g.out[0]) + own.begin * g.columns, g.columns}, workspace, prologue);
   }
   static void matmul_weight_gradient(args const& a) {
     T const* const dy = a.at(g.in[1]);
-    if constexpr (g.prologue.size() > 0)
-      column_sums(dy, rows, g.columns, g.columns, a.at(g.prologue[0].store), a.accumulate);
-    strided<T const> const x{a.at(g.in[0]), 1, g.inner};
-    if constexpr (rows * g.inner * long(sizeof(T)) > 32 * 1024) warm(x.data, rows * g.inner);
-    T* const dw = a.at(g.out[0]);
+    if constexpr (g.prologue.size() > 0) sum_columns(a, dy, rows, g.columns, a.at(g.prologue[0].store));
+    share const own = share_of(g.inner, rows_step, a.part, a.parts);  // a row of dw belongs to a column of x
+    if (own.size() == 0) return;
+    strided<T const> const x{a.at(g.in[0]) + own.begin, 1, g.inner};
+    if constexpr (rows * g.inner * long(sizeof(T)) > 32 * 1024) warm(x.data, rows, own.size(), g.inner);
+    T* const dw = a.at(g.out[0]) + own.begin * g.columns;
     if (a.accumulate)
-      contract<T>(g.inner, g.columns, rows, x, dy, g.columns, accumulate<T>{dw, g.columns}, a.workspace);
+      contract<T>(own.size(), g.columns, rows, x, dy, g.columns, accumulate<T>{dw, g.columns}, a.workspace);
     else
-      contract<T>(g.inner, g.columns, rows, x, dy, g.columns, store<T>{dw, g.columns}, a.workspace);
+      contract<T>(own.size(), g.columns, rows, x, dy, g.columns, store<T>{dw, g.columns}, a.workspace);
   }
 
   static void norm(args const& a) {
     T* const buffer = static_cast<T*>(a.workspace);
-    for (extent r = 0; r < rows; ++r) {
-      T const* x = a.at(g.in[0]) + r * g.columns;
-      if constexpr (g.prologue.size() > 0) {
-        chain<P, G, false>::template run_row<true>(a, r, x, buffer + g.columns);
-        x = buffer + g.columns;
-      }
-      T* const y = g.epilogue.size() == 0 ? a.at(g.out[0] < 0 ? 0 : g.out[0]) + r * g.columns : buffer;
-      norm_row<T>(g.columns, g.flag, T(g.epsilon), x, a.at(g.in[1]),
-                  g.in[2] >= 0 ? a.at(g.in[2] < 0 ? 0 : g.in[2]) : nullptr, a.at(g.out[1]) + 2 * r, y);
+    share const own = own_rows(a);
+    for (extent r = own.begin; r < own.end; ++r) {
+      T* const y = result_row(a, r, buffer);
+      norm_row<T, streams<P, G>() && g.epilogue.size() == 0>(g.columns, g.flag, T(g.epsilon),
+                                                             main_row(a, r, buffer + g.columns), a.at(g.in[1]),
+                                                             maybe(a, g.in[2]), a.at(g.out[1]) + 2 * r, y);
       finish_row<P, G>(a, r, y);
     }
   }
   static void norm_gradient(args const& a) {
     T* const buffer = static_cast<T*>(a.workspace);
-    for (extent r = 0; r < rows; ++r) {
-      T* const dx = g.epilogue.size() == 0 ? a.at(g.out[0] < 0 ? 0 : g.out[0]) + r * g.columns : buffer;
+    share const own = own_rows(a);
+    for (extent r = own.begin; r < own.end; ++r) {
+      T* const dx = result_row(a, r, buffer);
       norm_gradient_row<T>(g.columns, g.flag, a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns,
                            a.at(g.in[2]), a.at(g.in[3]) + 2 * r, dx);
       finish_row<P, G>(a, r, dx);
     }
   }
   static void norm_parameter_gradient(args const& a) {
-    PIPE_ISA::norm_parameter_gradient<T>(rows, g.columns, a.at(g.in[0]), a.at(g.in[1]), a.at(g.in[2]),
-                                         g.out[0] >= 0 ? a.at(g.out[0] < 0 ? 0 : g.out[0]) : nullptr,
-                                         g.out[1] >= 0 ? a.at(g.out[1] < 0 ? 0 : g.out[1]) : nullptr, a.accumulate);
+    PIPE_ISA::norm_parameter_gradient<T>(rows, g.columns, own_columns(a, g.columns), a.at(g.in[0]), a.at(g.in[1]),
+                                         a.at(g.in[2]), maybe(a, g.out[0]), maybe(a, g.out[1]), a.accumulate);
   }
 
   /// Row r of the anchor's main operand, from the prologue, if there is one, by way of `buffer`.
@@ -104,7 +119,8 @@ struct group_kernel {
   }
   static void softmax(args const& a) {
     T* const buffer = static_cast<T*>(a.workspace);
-    for (extent r = 0; r < rows; ++r) {
+    share const own = own_rows(a);
+    for (extent r = own.begin; r < own.end; ++r) {
       T* const y = result_row(a, r, buffer);
       softmax_forward_row<g.columns, T>(main_row(a, r, buffer + g.columns), y);
       finish_row<P, G>(a, r, y);
@@ -112,7 +128,8 @@ struct group_kernel {
   }
   static void softmax_gradient(args const& a) {
     T* const buffer = static_cast<T*>(a.workspace);
-    for (extent r = 0; r < rows; ++r) {
+    share const own = own_rows(a);
+    for (extent r = own.begin; r < own.end; ++r) {
       T* const dx = result_row(a, r, buffer);
       softmax_gradient_row<T>(g.columns, a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns, dx);
       finish_row<P, G>(a, r, dx);
@@ -120,14 +137,16 @@ struct group_kernel {
   }
 
   static void gate(args const& a) {
-    for (extent r = 0; r < rows; ++r) {
+    share const own = own_rows(a);
+    for (extent r = own.begin; r < own.end; ++r) {
       T* const y = result_row(a, r, static_cast<T*>(a.workspace));
       gate_row<leaf_at<g.leaf, typename P::leaves>, g.columns, T>(a.at(g.in[0]) + r * 2 * g.columns, y);
       finish_row<P, G>(a, r, y);
     }
   }
   static void gate_gradient(args const& a) {
-    for (extent r = 0; r < rows; ++r) {
+    share const own = own_rows(a);
+    for (extent r = own.begin; r < own.end; ++r) {
       T* const dx = result_row(a, r, static_cast<T*>(a.workspace));
       gate_gradient_row<leaf_at<g.leaf, typename P::leaves>, g.columns / 2, T>(a.at(g.in[0]) + r * (g.columns / 2),
                                                                                a.at(g.in[1]) + r * g.columns, dx);
@@ -150,16 +169,19 @@ struct group_kernel {
               {keys_from, 2 * key_width},
               {keys_from == nullptr ? nullptr : keys_from + key_width, 2 * key_width}};
   }
-  static T* maybe(args const& a, int slot) { return slot < 0 ? nullptr : a.at(slot); }
   static attention_extras<T> extras(args const& a, int rotation, int ids) {
     return {maybe(a, rotation), ids < 0 ? nullptr : a.ids(ids)};
+  }
+  /// Heads of keys and values, over all samples, that this part works on.
+  static share own_heads(args const& a, attention_shape const& shape) {
+    return share_of(shape.samples * shape.kv_heads, 1, a.part, a.parts);
   }
 
   static void attention(args const& a) {
     constexpr attention_shape shape = attention_shape_of(g, P::samples);
     attention_slices<T const> const x = slices<T const>(a.at(g.in[0]), maybe(a, g.in[1]));
     attention_forward<T>(shape, reciprocal_sqrt(T(shape.head_size)), x.q, x.k, x.v, {a.at(g.out[0]), g.columns},
-                         a.at(g.out[1]), a.workspace, extras(a, g.in[2], g.in[3]));
+                         a.at(g.out[1]), a.workspace, extras(a, g.in[2], g.in[3]), own_heads(a, shape));
   }
   static void attention_gradient(args const& a) {
     constexpr attention_shape shape = attention_shape_of(g, P::samples);
@@ -168,76 +190,78 @@ struct group_kernel {
     attention_slices<T> const d = slices<T>(maybe(a, g.out[0]), maybe(a, g.out[1]));
     attention_backward<T>(shape, reciprocal_sqrt(T(shape.head_size)), x.q, x.k, x.v, {a.at(g.in[2]), g.columns},
                           a.at(g.in[3]), {a.at(g.in[0]), g.columns}, d.q, d.k, d.v, a.workspace,
-                          extras(a, fused ? g.in[4] : -1, g.in[5]));
+                          extras(a, fused ? g.in[4] : -1, g.in[5]), own_heads(a, shape));
   }
 
-  /// Rows of absent samples are no part of a loss: their gradient is zero.
-  static extent valid_rows(args const& a) {
+  /// a.loss[r] = loss_of(r, where the row's gradient goes). Rows of absent samples are no part of a loss: 0, and gradient 0.
+  template <class Loss>
+  static void each_loss(args const& a, Loss const& loss_of) {
     extent const valid = a.valid_samples < P::samples ? extent(a.valid_samples) * g.rows : rows;
-    if (a.wants_gradient && valid < rows)
-      std::memset(a.at(g.out[0]) + valid * g.columns, 0, sizeof(T) * std::size_t((rows - valid) * g.columns));
-    return valid;
+    share const own = own_rows(a);
+    for (extent r = own.begin; r < own.end; ++r) {
+      T* const gradient = a.at(g.out[0]) + r * g.columns;
+      a.loss[r] = r < valid ? loss_of(r, gradient) : 0;
+      if (r >= valid && a.wants_gradient) std::memset(gradient, 0, sizeof(T) * std::size_t(g.columns));
+    }
   }
   static void cross_entropy(args const& a) {
-    double sum = 0;
-    for (extent r = 0, valid = valid_rows(a); r < valid; ++r)
-      sum += cross_entropy_row<g.columns, T>(a.at(g.in[0]) + r * g.columns, a.ids(g.in[1])[r], T(g.amount),
+    each_loss(a, [&a](extent r, T* gradient) {
+      return cross_entropy_row<g.columns, T>(a.at(g.in[0]) + r * g.columns, a.ids(g.in[1])[r], T(g.amount),
                                              T(g.epsilon), a.loss_scale, a.wants_gradient, static_cast<T*>(a.workspace),
-                                             a.at(g.out[0]) + r * g.columns);
-    *a.loss = sum;
+                                             gradient);
+    });
   }
   static void squared_error(args const& a) {
-    double sum = 0;
-    for (extent r = 0, valid = valid_rows(a); r < valid; ++r)
-      sum += squared_error_row<T>(g.columns, a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns, a.loss_scale,
-                                  a.wants_gradient, a.at(g.out[0]) + r * g.columns);
-    *a.loss = sum;
+    each_loss(a, [&a](extent r, T* gradient) {
+      return squared_error_row<T>(g.columns, a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns, a.loss_scale,
+                                  a.wants_gradient, gradient);
+    });
   }
   static void element_loss(args const& a) {
     using formula = leaf_at<g.leaf, typename P::leaves>;
-    double sum = 0;
-    for (extent r = 0, valid = valid_rows(a); r < valid; ++r)
-      sum += element_loss_row<formula, g.columns, T>(a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns,
+    each_loss(a, [&a](extent r, T* gradient) {
+      return element_loss_row<formula, g.columns, T>(a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns,
                                                      a.loss_scale, a.wants_gradient, static_cast<T*>(a.workspace),
-                                                     a.at(g.out[0]) + r * g.columns);
-    *a.loss = sum;
+                                                     gradient);
+    });
   }
 
   static void concat(args const& a) {
     constexpr std::size_t left = std::size_t(g.inner), right = std::size_t(g.columns - g.inner);
-    for (extent r = 0; r < rows; ++r) {
+    share const own = own_rows(a);
+    for (extent r = own.begin; r < own.end; ++r) {
       T* const y = a.at(g.out[0]) + r * g.columns;
       std::memcpy(y, a.at(g.in[0]) + r * extent(left), sizeof(T) * left);
       std::memcpy(y + left, a.at(g.in[1]) + r * extent(right), sizeof(T) * right);
     }
   }
   static void slice(args const& a) {
-    for (extent r = 0; r < rows; ++r)
+    share const own = own_rows(a);
+    for (extent r = own.begin; r < own.end; ++r)
       std::memcpy(a.at(g.out[0]) + r * g.columns, a.at(g.in[0]) + r * g.inner + g.keys,
                   sizeof(T) * std::size_t(g.columns));
   }
 
-  /// A user's own layer. Its functions are compiled for this region where the compiler can inline them.
-  static T* optional(args const& a, int slot) { return slot >= 0 ? a.at(slot) : nullptr; }
+  /// A user's own layer, all of it at once. Its functions are compiled for this region where the compiler can inline them.
   template <class L>
   [[gnu::flatten]] static void custom(args const& a) {
-    custom_forward<T> with{P::samples, g.form, a.at(g.in[0]), {}, a.at(g.out[0]), optional(a, g.out[1])};
-    for (int i = 0; i < most_custom_parameters; ++i) with.parameter[i] = optional(a, g.in[1 + i]);
+    custom_forward<T> with{P::samples, g.form, a.at(g.in[0]), {}, a.at(g.out[0]), maybe(a, g.out[1])};
+    for (int i = 0; i < most_custom_parameters; ++i) with.parameter[i] = maybe(a, g.in[1 + i]);
     L::kernels::forward(with);
   }
   template <class L>
   [[gnu::flatten]] static void custom_input_gradient(args const& a) {
-    pp::custom_input_gradient<T> with{P::samples,           g.form, a.at(g.in[0]), a.at(g.in[1]),
-                                      optional(a, g.in[2]), {},     a.at(g.out[0])};
-    for (int i = 0; i < most_custom_parameters; ++i) with.parameter[i] = optional(a, g.in[3 + i]);
+    pp::custom_input_gradient<T> with{P::samples,        g.form, a.at(g.in[0]), a.at(g.in[1]),
+                                      maybe(a, g.in[2]), {},     a.at(g.out[0])};
+    for (int i = 0; i < most_custom_parameters; ++i) with.parameter[i] = maybe(a, g.in[3 + i]);
     L::kernels::input_gradient(with);
   }
   /// The layer adds, so the first micro-batch must find zeros.
   template <class L>
   [[gnu::flatten]] static void custom_weight_gradient(args const& a) {
-    pp::custom_weight_gradient<T> with{P::samples, g.form, a.at(g.in[0]), a.at(g.in[1]), optional(a, g.in[2]), {}};
+    pp::custom_weight_gradient<T> with{P::samples, g.form, a.at(g.in[0]), a.at(g.in[1]), maybe(a, g.in[2]), {}};
     for (int i = 0; i < L::parameters; ++i) {
-      with.gradient[i] = optional(a, g.out[i]);
+      with.gradient[i] = maybe(a, g.out[i]);
       if (with.gradient[i] != nullptr && !a.accumulate)
         std::memset(with.gradient[i], 0, sizeof(T) * std::size_t(L::elements(i, g.form)));
     }
@@ -245,25 +269,31 @@ struct group_kernel {
   }
 
   static void pointwise(args const& a) {
-    for (extent r = 0; r < rows; ++r) chain<P, G, true>::run_row(a, r, a.at(g.in[0]) + r * g.columns);
+    share const own = own_rows(a);
+    for (extent r = own.begin; r < own.end; ++r) chain<P, G, true>::run_row(a, r, a.at(g.in[0]) + r * g.columns);
   }
-  static void bias_gradient(args const& a) {
-    column_sums<T>(a.at(g.in[0]), rows, g.columns, g.columns, a.at(g.out[0]), a.accumulate);
+
+  static void sum_columns(args const& a, T const* in, extent count, extent columns, T* out) {
+    share const own = own_columns(a, columns);
+    column_sums<T>(in + own.begin, count, own.size(), columns, out + own.begin, a.accumulate);
   }
+  static void bias_gradient(args const& a) { sum_columns(a, a.at(g.in[0]), rows, g.columns, a.at(g.out[0])); }
   static void row_bias_gradient(args const& a) {  // a row of the table is a column of [B, T * C]
-    column_sums<T>(a.at(g.in[0]), P::samples, extent(g.rows) * g.columns, extent(g.rows) * g.columns, a.at(g.out[0]),
-                   a.accumulate);
+    sum_columns(a, a.at(g.in[0]), P::samples, extent(g.rows) * g.columns, a.at(g.out[0]));
   }
   static void lookup_gradient(args const& a) {
     T* const table = a.at(g.out[0]);
-    if (!a.accumulate) std::memset(table, 0, sizeof(T) * std::size_t(g.inner) * g.columns);
+    share const own = own_columns(a, g.columns);
+    if (!a.accumulate)
+      for (extent id = 0; id < g.inner; ++id)
+        std::memset(table + id * g.columns + own.begin, 0, sizeof(T) * std::size_t(own.size()));
     for (extent r = 0; r < rows; ++r) {
       extent const id = a.ids(g.in[1])[r];
       if (id < 0) continue;
       T const* const dy = a.at(g.in[0]) + r * g.columns;
       T* const to = table + id * g.columns;
       PIPE_INDEPENDENT
-      for (int c = 0; c < g.columns; ++c) to[c] += dy[c];
+      for (extent c = own.begin; c < own.end; ++c) to[c] += dy[c];
     }
   }
 };
@@ -301,6 +331,7 @@ void run(arguments<typename P::element> const& a) {
   if constexpr (anchor == op_kind::bias_gradient) k::bias_gradient(a);
   if constexpr (anchor == op_kind::row_bias_gradient) k::row_bias_gradient(a);
   if constexpr (anchor == op_kind::lookup_gradient) k::lookup_gradient(a);
+  if constexpr (streams<P, G>()) finish_streaming();
 }
 
 }  // namespace pp::host::PIPE_ISA

@@ -5,39 +5,66 @@
 
 namespace pp::host::PIPE_ISA {
 
-/// Sum over a row of f(i), f applied to whole vectors first and then to the rest.
+/// Sums over a row of what `term` says, for whole vectors first and then for the rest. Several vectors of each sum are alive
+/// together, as an addition takes as long as several loads.
 /// law: the order of additions depends on n and the lane count only
+template <int Sums, class T, class Term>
+void row_sums(int n, Term const& term, T (&total)[Sums]) {
+  constexpr int Lanes = lanes<T>, Together = 4;
+  vec<T> sum[Together][Sums] = {};
+  int i = 0;
+  for (; i + Together * Lanes <= n; i += Together * Lanes) {
+#pragma GCC unroll 4
+    for (int k = 0; k < Together; ++k) term.vector(sum[k], i + k * Lanes);
+  }
+  for (; i + Lanes <= n; i += Lanes) term.vector(sum[0], i);
+  for (int s = 0; s < Sums; ++s) total[s] = fold_lanes<sum_of, T>((sum[0][s] + sum[1][s]) + (sum[2][s] + sum[3][s]));
+  for (; i < n; ++i) term.scalar(total, i);
+}
 template <class T, class Term>
 T row_sum(int n, Term const& term) {
-  vec<T> sum{};
-  int i = 0;
-  for (; i + lanes<T> <= n; i += lanes<T>) sum += term.vector(i);
-  T total = fold_lanes<sum_of, T>(sum);
-  for (; i < n; ++i) total += term.scalar(i);
-  return total;
+  T total[1];
+  row_sums<1, T>(n, term, total);
+  return total[0];
 }
 
 template <class T>
 struct plain_term {
   T const* x;
-  vec<T> vector(int i) const { return load(x + i); }
-  T scalar(int i) const { return x[i]; }
+  void vector(vec<T>* sum, int i) const { sum[0] += load(x + i); }
+  void scalar(T* sum, int i) const { sum[0] += x[i]; }
 };
 template <class T>
 struct square_term {
   T const* x;
   T mean;
-  vec<T> vector(int i) const {
+  void vector(vec<T>* sum, int i) const {
     vec<T> const d = load(x + i) - mean;
-    return d * d;
+    sum[0] += d * d;
   }
-  T scalar(int i) const { return (x[i] - mean) * (x[i] - mean); }
+  void scalar(T* sum, int i) const { sum[0] += (x[i] - mean) * (x[i] - mean); }
 };
 template <class T>
 struct product_term {
   T const *x, *y;
-  vec<T> vector(int i) const { return load(x + i) * load(y + i); }
-  T scalar(int i) const { return x[i] * y[i]; }
+  void vector(vec<T>* sum, int i) const { sum[0] += load(x + i) * load(y + i); }
+  void scalar(T* sum, int i) const { sum[0] += x[i] * y[i]; }
+};
+/// g and g * xhat, g = dy * gamma, xhat = (x - mean) * rstd
+template <class T>
+struct norm_gradient_term {
+  T const *dy, *gamma, *x;
+  T mean, rstd;
+  void vector(vec<T>* sum, int i) const {
+    vec<T> const g = load(dy + i) * load(gamma + i);
+    sum[0] += g;
+    sum[1] += g * ((load(x + i) - mean) * rstd);
+  }
+  void scalar(T* sum, int i) const {
+    T const g = dy[i] * gamma[i];
+    sum[0] += g;
+    sum[1] += g * ((x[i] - mean) * rstd);
+  }
 };
 
 /// 1 / sqrt(x), correctly rounded operations.
@@ -46,8 +73,8 @@ T reciprocal_sqrt(T x) {
   return T(1) / std::sqrt(x);
 }
 
-/// y = (x - mean) * rstd * gamma (+ beta); statistics = {mean, rstd}. RMSNorm: mean = 0.
-template <class T>
+/// y = (x - mean) * rstd * gamma (+ beta); statistics = {mean, rstd}. RMSNorm: mean = 0. Streams: y is written past the caches.
+template <class T, bool Streams = false>
 PIPE_ONE_COPY void norm_row(int n, bool has_mean, T epsilon, T const* x, T const* gamma, T const* beta, T* statistics,
                             T* y) {
   T const mean = has_mean ? row_sum<T>(n, plain_term<T>{x}) / T(n) : T(0);
@@ -58,7 +85,10 @@ PIPE_ONE_COPY void norm_row(int n, bool has_mean, T epsilon, T const* x, T const
   for (; i + lanes<T> <= n; i += lanes<T>) {
     vec<T> v = (load(x + i) - mean) * rstd * load(gamma + i);
     if (beta != nullptr) v += load(beta + i);
-    save(y + i, v);
+    if constexpr (Streams)
+      stream(y + i, v);
+    else
+      save(y + i, v);
   }
   for (; i < n; ++i) y[i] = (x[i] - mean) * rstd * gamma[i] + (beta != nullptr ? beta[i] : T(0));
 }
@@ -68,53 +98,15 @@ template <class T>
 PIPE_ONE_COPY void norm_gradient_row(int n, bool has_mean, T const* dy, T const* x, T const* gamma, T const* statistics,
                                      T* dx) {
   T const mean = statistics[0], rstd = statistics[1];
-  vec<T> sum_g{}, sum_gx{};
+  T sums[2];
+  row_sums<2, T>(n, norm_gradient_term<T>{dy, gamma, x, mean, rstd}, sums);
+  T const mean_g = has_mean ? sums[0] / T(n) : T(0), mean_gx = sums[1] / T(n);
   int i = 0;
   for (; i + lanes<T> <= n; i += lanes<T>) {
-    vec<T> const g = load(dy + i) * load(gamma + i), xhat = (load(x + i) - mean) * rstd;
-    sum_g += g;
-    sum_gx += g * xhat;
-  }
-  T mean_g = fold_lanes<sum_of, T>(sum_g), mean_gx = fold_lanes<sum_of, T>(sum_gx);
-  for (; i < n; ++i) {
-    T const g = dy[i] * gamma[i];
-    mean_g += g;
-    mean_gx += g * ((x[i] - mean) * rstd);
-  }
-  mean_g = has_mean ? mean_g / T(n) : T(0);
-  mean_gx /= T(n);
-  for (i = 0; i + lanes<T> <= n; i += lanes<T>) {
     vec<T> const g = load(dy + i) * load(gamma + i), xhat = (load(x + i) - mean) * rstd;
     save(dx + i, (g - mean_g - xhat * mean_gx) * rstd);
   }
   for (; i < n; ++i) dx[i] = (dy[i] * gamma[i] - mean_g - (x[i] - mean) * rstd * mean_gx) * rstd;
-}
-
-/// dgamma[c] (+)= sum over rows of dy * xhat, dbeta[c] (+)= sum over rows of dy; rows in ascending order. Either may be null.
-template <class T>
-PIPE_ONE_COPY void norm_parameter_gradient(extent rows, int n, T const* dy, T const* x, T const* statistics, T* dgamma,
-                                           T* dbeta, bool accumulate) {
-  int c = 0;
-  for (; c + lanes<T> <= n; c += lanes<T>) {
-    vec<T> sum_g{}, sum_b{};
-    for (extent r = 0; r < rows; ++r) {
-      vec<T> const d = load(dy + r * n + c);
-      sum_g += d * ((load(x + r * n + c) - statistics[2 * r]) * statistics[2 * r + 1]);
-      sum_b += d;
-    }
-    if (dgamma != nullptr) save(dgamma + c, accumulate ? load(dgamma + c) + sum_g : sum_g);
-    if (dbeta != nullptr) save(dbeta + c, accumulate ? load(dbeta + c) + sum_b : sum_b);
-  }
-  for (; c < n; ++c) {
-    T sum_g(0), sum_b(0);
-    for (extent r = 0; r < rows; ++r) {
-      T const d = dy[r * n + c];
-      sum_g += d * ((x[r * n + c] - statistics[2 * r]) * statistics[2 * r + 1]);
-      sum_b += d;
-    }
-    if (dgamma != nullptr) dgamma[c] = accumulate ? dgamma[c] + sum_g : sum_g;
-    if (dbeta != nullptr) dbeta[c] = accumulate ? dbeta[c] + sum_b : sum_b;
-  }
 }
 
 /// exp(x - top) for a whole row, in blocks of constant length.

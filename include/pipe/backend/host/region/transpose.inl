@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Data movement beside the contractions: the transposed copy of a weight, made once per optimizer update so that every
-// backward contraction reads its B row-major, and the bias gradient's sum over rows.
+// backward contraction reads its B row-major.
 
 namespace pp::host::PIPE_ISA {
 
@@ -17,7 +17,7 @@ template <class T, int Step, bool Upper>
 [[gnu::always_inline]] inline vec<T> exchanged(vec<T> a, vec<T> b) {
   constexpr int N = lanes<T>;
 #define PIPE_SOURCE(lane) exchange_source(lane, Step, N, Upper)
-#define PIPE_SOURCES(lane) PIPE_SOURCE(lane), PIPE_SOURCE(lane + 1), PIPE_SOURCE(lane + 2), PIPE_SOURCE(lane + 3)
+#define PIPE_SOURCES(lane) PIPE_SOURCE(lane), PIPE_SOURCE((lane) + 1), PIPE_SOURCE((lane) + 2), PIPE_SOURCE((lane) + 3)
   if constexpr (N == 2) return __builtin_shufflevector(a, b, PIPE_SOURCE(0), PIPE_SOURCE(1));
   if constexpr (N == 4) return __builtin_shufflevector(a, b, PIPE_SOURCES(0));
   if constexpr (N == 8) return __builtin_shufflevector(a, b, PIPE_SOURCES(0), PIPE_SOURCES(4));
@@ -78,33 +78,6 @@ void transpose(T const* in, extent rows, extent columns, extent in_stride, T* ou
 template <class T>
 void transpose(T const* in, extent rows, extent columns, T* out) {
   transpose(in, rows, columns, columns, out, rows);
-}
-
-/// out[c] (+)= sum over rows of in[r * stride + c]; accumulate adds the finished sum once.
-///
-/// law: each sum runs over ascending r from zero, whatever the number of columns
-template <class T>
-void column_sums(T const* in, extent rows, extent columns, extent stride, T* out, bool accumulate) {
-  constexpr int Lanes = lanes<T>, Wide = 4 * Lanes;
-  extent c = 0;
-  for (; c + Wide <= columns; c += Wide) {
-    vec<T> sum[4] = {};
-    for (extent r = 0; r < rows; ++r) {
-#pragma GCC unroll 4
-      for (int v = 0; v < 4; ++v) sum[v] += load(in + r * stride + c + v * Lanes);
-    }
-    for (int v = 0; v < 4; ++v) save(out + c + v * Lanes, accumulate ? load(out + c + v * Lanes) + sum[v] : sum[v]);
-  }
-  for (; c + Lanes <= columns; c += Lanes) {
-    vec<T> sum{};
-    for (extent r = 0; r < rows; ++r) sum += load(in + r * stride + c);
-    save(out + c, accumulate ? load(out + c) + sum : sum);
-  }
-  for (; c < columns; ++c) {
-    T sum(0);
-    for (extent r = 0; r < rows; ++r) sum += in[r * stride + c];
-    out[c] = accumulate ? out[c] + sum : sum;
-  }
 }
 
 }  // namespace pp::host::PIPE_ISA

@@ -5,15 +5,15 @@
 
 namespace pp::host::PIPE_ISA {
 
-/// One optimizer step on n elements, n a multiple of a cache line's: the plan aligns every parameter and fills the gaps with
-/// zeros, which stay zero. `state` is Optimizer::states arrays of n, one after the other.
+/// One optimizer step on those of n elements that are `own`, in whole cache lines: the plan aligns every parameter and fills
+/// the gaps with zeros, which stay zero. `state` is Optimizer::states arrays of n, one after the other.
 template <class Optimizer, class T>
-[[gnu::flatten]] void update_elements(typename Optimizer::template coefficients<T> const& c, extent n, T* w, T const* g,
-                                      T* state) {
-  constexpr int block = 64 / int(sizeof(T));
+[[gnu::flatten]] void update_elements(typename Optimizer::template coefficients<T> const& c, extent n, share own, T* w,
+                                      T const* g, T* state) {
+  constexpr extent block = columns_step<T>;
   T* const first = state;
   T* const second = state + (Optimizer::states > 1 ? n : 0);
-  for (extent i = 0; i < n; i += block) {
+  for (extent i = own.begin; i < own.end; i += block) {
     PIPE_INDEPENDENT
     for (int k = 0; k < block; ++k) {
       if constexpr (Optimizer::states == 0)
@@ -139,14 +139,27 @@ void approach(extent n, T* average, T const* x, T amount) {
   tensor_kernels::each(n, approach_element<T>{average, x, amount});
 }
 
-/// One optimizer step on a run of single elements (one row), or on a whole tensor.
+/// One optimizer step on elements `own` of a run of single elements (one row), or on a whole tensor.
 template <class Optimizer, class Context, class Tensor>
-void update(Optimizer const& o, Context const& c, Tensor const& t, bool whole) {
+void update(Optimizer const& o, Context const& c, Tensor const& t, bool whole, share own) {
   using T = std::remove_reference_t<decltype(*t.values)>;
   if constexpr (requires { Optimizer::takes(tensor_kind::matrix); })
     if (whole) return o.update(tensor_kernels{}, c, t);
   if constexpr (requires { Optimizer::states; })
-    update_elements<Optimizer, T>(o.template prepare<T>(c), t.shape.elements(), t.values, t.gradients, t.state);
+    update_elements<Optimizer, T>(o.template prepare<T>(c), t.shape.elements(), own, t.values, t.gradients, t.state);
+}
+
+/// The functions of this region that pipeline P calls.
+template <template <class> class Table, class P, std::size_t... G>
+void fill(Table<P>& k, std::index_sequence<G...>) {
+  using T = typename P::element;
+  ((k.groups[int(G)] = &run<P, int(G)>), ...);
+  k.update = &update<typename P::optimizer, typename P::context, typename P::tensor>;
+  k.sum_of_squares = &sum_of_squares<T>;
+  k.clamp = &clamp<T>;
+  k.transpose = &transpose<T>;
+  if constexpr (P::tie_count > 0) k.add = &add<T>;
+  if constexpr (P::averaging::averages) k.approach = &approach<T>;
 }
 
 }  // namespace pp::host::PIPE_ISA

@@ -29,6 +29,28 @@ template <class T>
   *reinterpret_cast<typename vector_of<T>::unaligned*>(to) = value;
 }
 
+/// save() past the caches, where `to` allows it. Other threads see it after finish_streaming().
+template <class T>
+[[gnu::always_inline]] inline void stream(T* to, vec<T> value) {
+#if PIPE_HOST_HAS_AVX
+  if (reinterpret_cast<std::uintptr_t>(to) % PIPE_VECTOR_BYTES == 0) {
+    auto& place = *reinterpret_cast<typename vector_of<T>::unaligned*>(to);
+    if constexpr (PIPE_VECTOR_BYTES == 16)
+      asm("movntps %1, %0" : "=m"(place) : "x"(value));
+    else
+      asm("vmovntps %1, %0" : "=m"(place) : "x"(value));
+    return;
+  }
+#endif
+  save(to, value);
+}
+
+inline void finish_streaming() {
+#if PIPE_HOST_HAS_AVX
+  asm volatile("sfence" : : : "memory");
+#endif
+}
+
 /// An integer as wide as T, for masks.
 template <class T>
 using bits_of = std::conditional_t<sizeof(T) == 4, int, long long>;
@@ -44,12 +66,13 @@ template <class T>
   return reinterpret_cast<vec<T>>((reinterpret_cast<mask>(x) & keep) | (reinterpret_cast<mask>(rest) & ~keep));
 }
 
-/// Reads n elements once, in order, so that a kernel which then reads them crosswise finds them in L2: the prefetcher
-/// follows rows, not columns.
+/// Reads n elements of each row once, in order, so that a kernel which then reads them crosswise finds them in L2: the
+/// prefetcher follows rows, not columns.
 template <class T>
-void warm(T const* x, extent n) {
+void warm(T const* x, extent rows, extent n, extent stride) {
   vec<T> sum{};
-  for (extent i = 0; i + lanes<T> <= n; i += 64 / static_cast<extent>(sizeof(T))) sum += load(x + i);
+  for (extent r = 0; r < rows; ++r, x += stride)
+    for (extent i = 0; i + lanes<T> <= n; i += 64 / static_cast<extent>(sizeof(T))) sum += load(x + i);
   asm volatile("" : : "m"(sum));
 }
 

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Bias, GELU, residual and norm as the library's kernels run them, against a copy of as many bytes. The layers are a stage
+// of a pipeline, so their kernels are those that the planner makes of them:
+//
+//   forward   one kernel:     reads x and the residual; writes what GELU reads (x + bias), what the norm reads, and y
+//   backward  input gradient: reads dy, what the norm read, what GELU read; writes the gradients of the residual and of x
+//             two sums:       of the bias's gradient, which reads the gradient of x, and of those of the norm's scale and
+//                             shift, which read dy and what the norm read
+//
+// Fewest bytes: every operand of a kernel once. (The sums are kernels of their own because a schedule may run them later.)
+// A copy reads half of the bytes and writes as many, by memcpy or by a loop over vectors, whichever is faster. A third one,
+// whose stores go past the caches, as those of the library's kernels do for the largest size, is printed beside them.
+//
+// Argument: rounds (default 31).
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+
+#include <pipe/pipe.hpp>
+
+#include "peer/machine.hpp"
+#include "peer/turns.hpp"
+
+using namespace pp;
+
+namespace {
+
+constexpr int width = 1024;
+
+/// The second of three stages is Positions, GELU, Pop and LayerNorm. With one position, Positions is a bias.
+struct Rows : Model<Input<1, width>, Linear<width, NoBias>, Stash<"residual">, Linear<width, NoBias>, Positions, GELU,
+                    Pop<"residual">, LayerNorm, Linear<width, NoBias>, MSE> {};
+constexpr int measured_stage = 1;
+
+template <int Samples>
+using compiled = compiled_pipeline<Rows, option_set<Stages<3>, Cut<2, 6>, MicroBatchSize<Samples>>>;
+
+struct release {
+  void operator()(float* p) const { ::operator delete(p, std::align_val_t{64}); }
+};
+using numbers = std::unique_ptr<float[], release>;
+
+/// As uniform as matters here, in [-2, 2).
+numbers random_numbers(long count, unsigned state) {
+  numbers all(static_cast<float*>(::operator new(std::size_t(count) * sizeof(float), std::align_val_t{64})));
+  for (long i = 0; i < count; ++i) {
+    state = state * 1664525u + 1013904223u;
+    all[std::size_t(i)] = float(state >> 8) / 4194304.0f - 2;
+  }
+  return all;
+}
+
+/// The kernels of the measured stage from one of the passes' lists, with memory for every operand.
+template <class C>
+class stage {
+  using passes = typename C::passes;
+  static constexpr auto const& kernels_of = passes::ranges[measured_stage].segments;
+  static_assert(kernels_of[0][1] - kernels_of[0][0] == 1 && kernels_of[1][1] - kernels_of[1][0] == 1 &&
+                kernels_of[2][1] - kernels_of[2][0] == 2);
+
+ public:
+  enum list { forward = 0, input_gradients = 1, sums = 2 };
+
+  void run(list which) {
+    for (launch const& l : launches(which)) kernels_.groups[l.group](l.with);
+  }
+  /// Every operand of every kernel once.
+  long bytes(list which) {
+    long total = 0;
+    for (launch const& l : launches(which)) total += l.bytes;
+    return total;
+  }
+
+ private:
+  struct launch {
+    int group;
+    long bytes;
+    host::arguments<float> with;
+  };
+
+  std::vector<launch> const& launches(list which) {
+    auto& all = launches_[which];
+    auto const& range = kernels_of[which];
+    for (int i = range[0] + int(all.size()); i < range[1]; ++i) {
+      described_group const d = passes::describe(which, i);
+      launch l{passes::group_number(which, i), 0, {}};
+      for (int slot = 0; slot < int(d.operands.size()); ++slot) {
+        long const count = elements(d.operands[slot]);
+        l.with.slot[slot] = memory(d.operands[slot], count);
+        l.bytes += count * long(sizeof(float));
+      }
+      workspaces_.push_back(random_numbers(host::workspace_bytes<float>(d.shape, C::samples) / long(sizeof(float)), 1));
+      l.with.workspace = workspaces_.back().get();
+      all.push_back(l);
+    }
+    return all;
+  }
+  static long elements(operand x) {
+    if (x.where == space::value) return passes::value_elements(x.index) * C::samples;
+    return passes::forward.parameters[x.index].elements();
+  }
+  void* memory(operand x, long count) {
+    auto& place = memory_[{int(x.where), x.index}];
+    if (!place) place = random_numbers(count, unsigned(x.index) + 1);
+    return place.get();
+  }
+
+  host::kernels<C> kernels_ = C::backend::template kernels<C>();
+  std::map<std::pair<int, int>, numbers> memory_;
+  std::vector<numbers> workspaces_;
+  std::vector<launch> launches_[3];
+};
+
+/// Ways to copy, half of `bytes` to the other half.
+struct copies {
+  long count;
+  numbers from, to;
+  explicit copies(long bytes)
+      : count(bytes / 2 / 64 * 16), from(random_numbers(count, 1)), to(random_numbers(count, 2)) {}
+
+  void by_library() const { std::memcpy(to.get(), from.get(), sizeof(float) * std::size_t(count)); }
+  void by_loop() const {
+    typedef float line __attribute__((vector_size(64)));
+    auto const* const in = reinterpret_cast<line const*>(from.get());
+    auto* const out = reinterpret_cast<line*>(to.get());
+    for (long i = 0; i < count / 16; ++i) {
+      out[i] = in[i];
+      asm volatile("" ::: "memory");  // or it would become a call of memcpy
+    }
+  }
+  void past_caches() const {
+    using namespace host::portable;
+    for (long i = 0; i < count; i += lanes<float>) stream(to.get() + i, load(from.get() + i));
+    finish_streaming();
+  }
+};
+
+/// Seconds of the faster copy over those of `work`, which must move `bytes`; prints a row of the table.
+template <class Work>
+double of_copy(char const* what, int samples, long bytes, int rounds, Work const& work) {
+  copies const copy(bytes);
+  bench::turns const seconds({work, [&] { copy.by_library(); }, [&] { copy.by_loop(); }, [&] { copy.past_caches(); }},
+                             rounds);
+  double const ratio = std::min(seconds.ratio(1, 0), seconds.ratio(2, 0));
+  auto const speed = [&](std::size_t side) { return 1e-9 * double(bytes) / seconds.median(side); };
+  std::printf("%5d x %d  %-26s %8.2f %8.1f %8.1f %8.1f %8.1f %8.3f\n", samples, width, what, 1e-6 * double(bytes),
+              speed(0), speed(1), speed(2), speed(3), ratio);
+  std::fflush(stdout);
+  return ratio;
+}
+
+struct figures {
+  double forward, backward;
+};
+
+template <int Samples>
+figures measure(int rounds) {
+  using measured = stage<compiled<Samples>>;
+  measured s;
+  long const back = s.bytes(measured::input_gradients), sums = s.bytes(measured::sums);
+  s.run(measured::forward);  // the statistics that backward reads
+  figures f;
+  f.forward = of_copy("forward", Samples, s.bytes(measured::forward), rounds, [&] { s.run(measured::forward); });
+  of_copy("backward: input gradient", Samples, back, rounds, [&] { s.run(measured::input_gradients); });
+  of_copy("backward: sums", Samples, sums, rounds, [&] { s.run(measured::sums); });
+  f.backward = of_copy("backward", Samples, back + sums, rounds, [&] {
+    s.run(measured::input_gradients);
+    s.run(measured::sums);
+  });
+  return f;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  int const rounds = count > 1 ? std::atoi(arguments[1]) : 31;
+  std::printf("bias, GELU, residual, LayerNorm in fp32 with %s, one thread; medians of %d rounds in turns\n",
+              bench::instruction_set(), rounds);
+  std::printf("%-39s %8s %8s %8s %8s %8s %8s\n", "rows, what", "MB", "GB/s", "memcpy", "loop", "streamed", "of copy");
+  measure<64>(rounds);   // in L2 or nearly
+  measure<512>(rounds);  // in L3
+  figures const f = measure<4096>(rounds);
+  std::printf("the figures are of 4096 x %d, which streams from memory\n", width);
+  std::printf("figure rows_forward_of_copy %.3f\n", f.forward);
+  std::printf("figure rows_backward_of_copy %.3f\n", f.backward);
+}

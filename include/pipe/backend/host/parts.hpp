@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// How a kernel's work is shared out among the threads of a rank (HostThreads<N>). Each part computes some rows of the result, or
+// columns of a sum over rows, exactly as the whole kernel would: a result's bits do not depend on the number of parts.
+#pragma once
+
+#include <limits>
+
+#include <pipe/backend/host/isa.hpp>
+#include <pipe/passes/group.hpp>
+
+namespace pp::host {
+
+/// Of n things those from begin up to, but without, end.
+struct share {
+  extent begin = 0, end = 0;
+  constexpr extent size() const { return end - begin; }
+};
+/// All of them, however many there are.
+inline constexpr share everything{0, std::numeric_limits<extent>::max()};
+/// What of a share there is if there are n things.
+constexpr share within(share s, extent n) { return share{s.begin, s.end < n ? s.end : n}; }
+
+/// The part-th of `parts` shares of [0, n): they follow each other, begin at multiples of `step`, and are as equal as that allows.
+constexpr share share_of(extent n, extent step, int part, int parts) {
+  extent const steps = (n + step - 1) / step, end = steps * (part + 1) / parts * step;
+  return share{steps * part / parts * step, end < n ? end : n};
+}
+
+/// No share is larger than this.
+constexpr extent largest_share(extent n, extent step, int parts) {
+  extent const most = ((n + step - 1) / step + parts - 1) / parts * step;
+  return most < n ? most : n;
+}
+
+/// Rows of a contraction's result are shared out in whole register tiles of any instruction set.
+inline constexpr extent rows_step = 8;
+/// Columns in whole cache lines, so that no two threads write to one.
+template <class T>
+inline constexpr extent columns_step = extent(widest_vector_bytes / sizeof(T));
+
+/// Whether the sum over `inner` makes most of a kernel's work.
+constexpr bool is_contraction(op_kind kind) {
+  using enum op_kind;
+  return kind == matmul || kind == matmul_input_gradient || kind == matmul_weight_gradient;
+}
+constexpr bool is_attention(op_kind kind) { return kind == op_kind::attention || kind == op_kind::attention_gradient; }
+
+/// In how many parts a group runs where a rank has so many threads: in one if it is done in about the microsecond that it takes
+/// to call the others, or if it is a user's own.
+constexpr int parts_for(group const& g, int samples, int threads) {
+  constexpr double worth_sharing = 32768;  // elements that go through a pointwise kernel
+  constexpr double per_product = 1.0 / 16;
+  if (is_custom(g.anchor)) return 1;
+  double const elements = double(g.rows) * samples * g.columns;
+  double inner = 0;
+  if (is_contraction(g.anchor)) inner = g.inner;
+  if (is_attention(g.anchor)) inner = 2.0 * (g.keys > 0 ? g.keys : g.rows);
+  return elements * (1 + inner * per_product) < worth_sharing ? 1 : threads;
+}
+
+}  // namespace pp::host

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What the runtime does with parameters between the last gradient and the next forward: norms, gradients of shared parameters,
+// the optimizer's update, averages, and the copies that must follow. Each rank does it for its own chunks, its threads sharing
+// the work: which thread does what changes no bit.
+#pragma once
+
+#include <cmath>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include <pipe/runtime/backend_calls.hpp>
+#include <pipe/runtime/job.hpp>
+#include <pipe/runtime/team.hpp>
+
+namespace pp {
+
+template <class T>
+class parameter_work {
+ public:
+  parameter_work(pipeline_description const& d, backend_calls<T> const& calls)
+      : d_(d), calls_(calls), memory_(std::size_t(d.ranks)), squares_(std::size_t(d.parameter_count)),
+        clamped_squares_(std::size_t(d.parameter_count)), blocks_(std::size_t(d.ranks)) {
+    for (int c = 0; c < d.chunks; ++c)
+      for (int i = 0; i < d.chunk[c].parameter_count; ++i) {
+        parameter_place const& p = d.chunk[c].parameters[i];
+        if (!p.trained || p.shared) continue;
+        for (long begin = 0; begin < p.elements(); begin += block_elements)
+          blocks_[std::size_t(d.chunk[c].rank)].push_back(block{&d.chunk[c], &p, begin});
+      }
+  }
+
+  /// A rank's arena, once it is there.
+  void set_memory(int rank, char* memory) { memory_[std::size_t(rank)] = memory; }
+
+  /// The squared norm of a parameter's gradient, before clipping.
+  double square(int parameter) const { return squares_[std::size_t(parameter)]; }
+
+  /// The norm of all gradients before clipping.
+  /// law: sums in parameter order: the same bits for every partition
+  double norm(job const& j) const { return norm_of(squares_) * j.gradient_scale; }
+
+  /// Squared norms of the gradients of rank r, which are then clipped by value if the job says so.
+  /// law: sums over blocks of block_elements elements, then over a parameter's blocks in order
+  void measure(int r, team const& all, job const& j) {
+    std::vector<block>& blocks = blocks_[std::size_t(r)];
+    bool const clips = j.updates && j.clip_value > 0;
+    all.run([&](int part) {
+      host::share const own = host::share_of(long(blocks.size()), 1, part, all.size());
+      for (long i = own.begin; i < own.end; ++i) {
+        block& b = blocks[std::size_t(i)];
+        long const left = b.of->elements() - b.begin, n = left < block_elements ? left : block_elements;
+        T* const g = at(*b.chunk, b.chunk->gradients, *b.of) + b.begin;
+        b.square = calls_.sum_of_squares(n, g);
+        if (!clips) continue;
+        calls_.clamp(n, g, T(j.clip_value / j.gradient_scale));
+        b.clamped_square = calls_.sum_of_squares(n, g);
+      }
+    });
+    for (block const& b : blocks)
+      if (b.begin == 0) squares_[std::size_t(b.of->index)] = clamped_squares_[std::size_t(b.of->index)] = 0;
+    for (block const& b : blocks) {
+      squares_[std::size_t(b.of->index)] += b.square;
+      if (clips) clamped_squares_[std::size_t(b.of->index)] += b.clamped_square;
+    }
+  }
+
+  /// One step of the optimizer on the parameters of rank r, all ranks having measured.
+  void update(int r, team const& all, job const& j) {
+    double const whole = norm(j), left = j.clip_value > 0 ? norm_of(clamped_squares_) * j.gradient_scale : whole;
+    double const clip = j.clip_norm > 0 && left > j.clip_norm ? j.clip_norm / (left + 1e-6) : 1;
+    double const scale = clip * j.gradient_scale;
+    for_chunks_of(r, [&](chunk_description const& c) {
+      all.run([&](int part) { update_part(r, c, j, scale, part, all.size()); });
+      if (!d_.averages) return;
+      all.run(
+          [&](int part) { renew_averages(c, j, elements_of(c.trained_bytes / long(sizeof(T)), part, all.size())); });
+    });
+    renew_transposed(r, all);
+  }
+
+  /// law: the gradient of a shared parameter is that of its first place, plus the others in the order of the model
+  void add_tied_gradients(int r, team const& all) {
+    for_ties([&](tie const& t, chunk_description const& place, chunk_description const& owner) {
+      if (!t.place.trained || owner.rank != r) return;
+      T* const to = at(owner, owner.gradients, t.owner);
+      T const* const from = at(place, place.gradients, t.place);
+      all.run([&](int part) {
+        host::share const own = elements_of(t.owner.elements(), part, all.size());
+        calls_.add(own.size(), to + own.begin, from + own.begin);
+      });
+    });
+  }
+  /// Copies shared parameters from where they were updated. All ranks have finished that run.
+  void renew_tied(int r, team const& all) {
+    for_ties([&](tie const& t, chunk_description const& place, chunk_description const& owner) {
+      if (place.rank != r) return;
+      T* const to = at(place, place.values, t.place);
+      T const* const from = at(owner, owner.values, t.owner);
+      all.run([&](int part) {
+        host::share const own = rows_of(t.place, part, all.size());
+        std::memcpy(to + own.begin * t.place.columns, from + own.begin * t.place.columns,
+                    sizeof(T) * std::size_t(own.size() * t.place.columns));
+        transpose_rows(place, t.place, own);
+      });
+    });
+  }
+  /// The transposed copies of the parameters of rank r.
+  void renew_transposed(int r, team const& all) {
+    for_chunks_of(r, [&](chunk_description const& c) {
+      all.run([&](int part) {
+        for (int i = 0; i < c.parameter_count; ++i)
+          transpose_rows(c, c.parameters[i], rows_of(c.parameters[i], part, all.size()));
+      });
+    });
+  }
+
+ private:
+  /// Some of a parameter's gradient, and its squared norm.
+  struct block {
+    chunk_description const* chunk = nullptr;
+    parameter_place const* of = nullptr;
+    long begin = 0;
+    double square = 0, clamped_square = 0;
+  };
+  static constexpr long block_elements = 1L << 15;
+  static constexpr long line = host::columns_step<T>;
+
+  static host::share elements_of(long n, int part, int parts) { return host::share_of(n, line, part, parts); }
+  static host::share rows_of(parameter_place const& p, int part, int parts) {
+    return host::share_of(p.rows, line, part, parts);
+  }
+  static double norm_of(std::vector<double> const& squares) {
+    double sum = 0;
+    for (double s : squares) sum += s;
+    return std::sqrt(sum);
+  }
+
+  T* at(chunk_description const& c, long region, long element) const {
+    return reinterpret_cast<T*>(memory_[std::size_t(c.rank)] + region) + element;
+  }
+  T* at(chunk_description const& c, long region, parameter_place const& p) const { return at(c, region + p.offset, 0); }
+  template <class Use>
+  void for_chunks_of(int r, Use use) {
+    for (int c = 0; c < d_.chunks; ++c)
+      if (d_.chunk[c].rank == r) use(d_.chunk[c]);
+  }
+  template <class Use>
+  void for_ties(Use use) {
+    for (int i = 0; i < d_.tie_count; ++i)
+      use(d_.ties[i], d_.chunk[d_.ties[i].chunk], d_.chunk[d_.ties[i].owner_chunk]);
+  }
+
+  /// Runs of single elements are shared out among the parts, whole parameters taken in turns.
+  void update_part(int r, chunk_description const& c, job const& j, double scale, int part, int parts) {
+    T* const workspace =
+        reinterpret_cast<T*>(memory_[std::size_t(r)] + d_.rank[r].workspace + part * d_.workspace_bytes);
+    int turn = 0;
+    for (int i = 0; i < c.update_count; ++i) {
+      update_range const& u = c.updates[i];
+      if (u.whole && turn++ % parts != part) continue;
+      calls_.update(calls_.optimizer,
+                    update_request<T>{u, at(c, c.values, u.begin), at(c, c.gradients, u.begin), at(c, c.state, u.state),
+                                      workspace, j.step, j.learning_rate, scale,
+                                      u.whole ? host::everything : elements_of(u.shape.elements(), part, parts)});
+    }
+  }
+
+  /// average += (1 - decay) (parameter - average), at the first step average = parameter.
+  void renew_averages(chunk_description const& c, job const& j, host::share own) {
+    T* const average = at(c, c.average, own.begin);
+    T const* const values = at(c, c.values, own.begin);
+    if (j.step == 1)
+      std::memcpy(average, values, sizeof(T) * std::size_t(own.size()));
+    else
+      calls_.approach(own.size(), average, values, T(1 - d_.average_decay));
+  }
+
+  void transpose_rows(chunk_description const& c, parameter_place const& p, host::share rows) {
+    if (p.transposed < 0) return;
+    calls_.transpose(at(c, c.values, p) + rows.begin * p.columns, rows.size(), p.columns, p.columns,
+                     at(c, c.transposed + p.transposed, rows.begin), p.rows);
+  }
+
+  pipeline_description const& d_;
+  backend_calls<T> const& calls_;
+  std::vector<char*> memory_;               // by rank
+  std::vector<double> squares_;             // by parameter: squared norm of its gradient
+  std::vector<double> clamped_squares_;     // the same after clipping by value
+  std::vector<std::vector<block>> blocks_;  // by rank
+};
+
+}  // namespace pp

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The bit law over the number of threads of a rank: every kernel in parts, every way to update.
+#include <catch2/catch.hpp>
+
+#include <pipe/backend/host/parts.hpp>
+
+#include "laws/bit_law.hpp"
+#include "laws/eager.hpp"
+#include "laws/schedules.hpp"
+
+using namespace pp;
+
+namespace {
+
+/// Every kernel family that a chain has, with odd widths; one wide enough for a part to have several tiles and vectors.
+struct Chain
+    : Model<Tokens<19, 9>, Embedding<35>, Positions, Residual<LayerNorm, Attention<5>, Dropout<1, 4>>, Linear<44>,
+            SwiGLU, RMSNorm, Residual<LayerNorm, Linear<70>, GELU, Linear<22>>, Softmax, Linear<19>, CrossEntropy> {};
+/// Encoder and decoder with a shared table: cross-attention, grouped heads, rotation, padding.
+struct Words : Model<Named<"source", Tokens<11, 6>>, Named<"table", Embedding<12>>,
+                     Residual<LayerNorm, Attention<3, KeyValueHeads<1>, RoPE<>>>, Stash<"memory">,
+                     Named<"target", Tokens<11, 5>>, Tied<"table">, Residual<LayerNorm, CrossAttention<3, "memory">>,
+                     Stash<"x">, Linear<6>, Pop<"x", Concat>, Linear<12>, Tied<"table">, CrossEntropy> {};
+struct Yes : Model<Input<5, 7>, Linear<9>, Tanh, Flatten, Linear<3>, BCE> {};
+struct Far : Model<Input<5, 7>, Linear<9>, Frozen<LayerNorm>, SiLU, Linear<3>, Huber<>> {};
+
+template <class M, class Backend, int Threads, class... More>
+void check(std::uint64_t seed) {
+  INFO(Threads << " threads");
+  using one = Pipeline<M, Backend, MicroBatches<3>, MicroBatchSize<2>, More...>;
+  using many = Pipeline<M, laws::Eager<Backend>, HostThreads<Threads>, MicroBatches<3>, MicroBatchSize<2>, More...>;
+  laws::train_alike_from_the_start<one, many>(seed, 2);
+}
+
+}  // namespace
+
+TEST_CASE("shares cover everything once", "[laws]") {
+  for (host::extent n = 0; n < 70; ++n)
+    for (host::extent const step : {1, 8, 16})
+      for (int parts = 1; parts < 9; ++parts) {
+        host::extent at = 0, most = 0;
+        for (int part = 0; part < parts; ++part) {
+          host::share const s = host::share_of(n, step, part, parts);
+          CHECK(s.begin == (at == n ? s.begin : at));
+          CHECK(s.begin % step == 0);
+          CHECK(s.size() >= 0);
+          at = s.end;
+          if (s.size() > most) most = s.size();
+        }
+        CHECK(at == n);
+        CHECK(most <= host::largest_share(n, step, parts));
+      }
+}
+TEST_CASE("threads give the bits of one", "[laws]") {
+  check<Chain, PortableHost, 2, AdamW>(1);
+  check<Chain, PortableHost, 7, AdamW, Stages<3>>(2);
+  check<Words, PortableHost, 3, AdamW, Stages<4>, RecomputeAll, Averaging<9, 10>>(3);
+  check<Yes, PortableHost, 4, SGD>(4);
+  check<Far, PortableHost, 5, Lion, Stages<2>, laws::LateWeights>(5);
+}
+TEST_CASE("threads share optimizers of whole tensors", "[laws]") {
+  check<Chain, PortableHost, 3, LAMB>(1);
+  check<Chain, PortableHost, 2, Muon, Stages<2>>(2);
+  check<Yes, PortableHost, 3, Adafactor>(3);
+}
+#if PIPE_HOST_HAS_AVX
+TEST_CASE("threads give the bits of one on the best instruction set", "[laws]") { check<Chain, Host, 3, AdamW>(6); }
+#endif
