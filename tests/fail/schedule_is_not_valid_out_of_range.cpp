@@ -1,32 +1,20 @@
-// error: wrong::schedule_is_not_valid<.*Order<false>.*Because<.*out_of_range>.*OnRank<0>.*AtPosition<0>.*ForAction<.*forward, 0, 2>
+// error: wrong::schedule_is_not_valid<.*Order<Wrong>.*Because<.*out_of_range>.*OnRank<0>.*AtPosition<0>.*ForAction<.*forward, 0, 2>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Micro-batches are counted from 0.
-#include <pipe/pipe.hpp>
+#include "own_order.hpp"
 
-using namespace pp;
-
-template <bool Right>
-struct Order {
-  static constexpr char const* name = "order";
-  static constexpr placement where = placement::straight;
-  static constexpr int chunks_per_rank = 1;
-  static constexpr bool splits_backward = false, trains = true;
-  template <class Problem, class Table>
-  static constexpr void fill(Problem const& problem, Table& table) {
-    using enum action_kind;
-    for (int rank = 0; rank < problem.ranks; ++rank)
-      for (action_kind kind : {forward, backward})
-        for (int mb = 0; mb < problem.micro_batches; ++mb) table.push(rank, {kind, rank, Right ? mb : 2 - mb});
+struct Wrong {
+  template <class Table>
+  static constexpr void push(Table& table, int rank, action const& a) {
+    table.push(rank, {a.kind, a.chunk, 2 - a.micro_batch});
   }
 };
 
-struct Net : Model<Input<3>, Linear<4>, Linear<2>, MSE> {};
-
 #ifdef PIPE_EXPECT_OK
-using Trainer = Pipeline<Net, PortableHost, AdamW, Stages<2>, MicroBatches<2>, Order<true>>;
+using Trainer = TwoRanks<Right>;
 #else
-using Trainer = Pipeline<Net, PortableHost, AdamW, Stages<2>, MicroBatches<2>, Order<false>>;
+using Trainer = TwoRanks<Wrong>;
 #endif
 
 #include "program.hpp"
