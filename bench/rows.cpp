@@ -17,8 +17,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
-#include <memory>
-#include <new>
+#include <vector>
 #include <string>
 #include <utility>
 
@@ -41,17 +40,14 @@ constexpr int measured_stage = 1;
 template <int Samples>
 using compiled = compiled_pipeline<Rows, option_set<Stages<3>, Cut<2, 6>, MicroBatchSize<Samples>>>;
 
-struct release {
-  void operator()(float* p) const { ::operator delete(p, std::align_val_t{64}); }
-};
-using numbers = std::unique_ptr<float[], release>;
+float* numbers_in(arena const& memory) { return reinterpret_cast<float*>(memory.data()); }
 
-/// As uniform as matters here, in [-2, 2).
-numbers random_numbers(long count, unsigned state) {
-  numbers all(static_cast<float*>(::operator new(std::size_t(count) * sizeof(float), std::align_val_t{64})));
+/// As uniform as matters here, in [-2, 2), in memory such as a rank's.
+arena random_numbers(long count, unsigned state) {
+  arena all(count * long(sizeof(float)));
   for (long i = 0; i < count; ++i) {
     state = state * 1664525u + 1013904223u;
-    all[std::size_t(i)] = float(state >> 8) / 4194304.0f - 2;
+    numbers_in(all)[i] = float(state >> 8) / 4194304.0f - 2;
   }
   return all;
 }
@@ -96,7 +92,7 @@ class stage {
         l.bytes += count * long(sizeof(float));
       }
       workspaces_.push_back(random_numbers(host::workspace_bytes<float>(d.shape, C::samples) / long(sizeof(float)), 1));
-      l.with.workspace = workspaces_.back().get();
+      l.with.workspace = workspaces_.back().data();
       all.push_back(l);
     }
     return all;
@@ -107,28 +103,28 @@ class stage {
   }
   void* memory(operand x, long count) {
     auto& place = memory_[{int(x.where), x.index}];
-    if (!place) place = random_numbers(count, unsigned(x.index) + 1);
-    return place.get();
+    if (place.data() == nullptr) place = random_numbers(count, unsigned(x.index) + 1);
+    return place.data();
   }
 
   host::kernels<C> kernels_ = C::backend::template kernels<C>();
-  std::map<std::pair<int, int>, numbers> memory_;
-  std::vector<numbers> workspaces_;
+  std::map<std::pair<int, int>, arena> memory_;
+  std::vector<arena> workspaces_;
   std::vector<launch> launches_[3];
 };
 
 /// Ways to copy, half of `bytes` to the other half.
 struct copies {
   long count;
-  numbers from, to;
+  arena from, to;
   explicit copies(long bytes)
       : count(bytes / 2 / 64 * 16), from(random_numbers(count, 1)), to(random_numbers(count, 2)) {}
 
-  void by_library() const { std::memcpy(to.get(), from.get(), sizeof(float) * std::size_t(count)); }
+  void by_library() const { std::memcpy(numbers_in(to), numbers_in(from), sizeof(float) * std::size_t(count)); }
   void by_loop() const {
     typedef float line __attribute__((vector_size(64)));
-    auto const* const in = reinterpret_cast<line const*>(from.get());
-    auto* const out = reinterpret_cast<line*>(to.get());
+    auto const* const in = reinterpret_cast<line const*>(numbers_in(from));
+    auto* const out = reinterpret_cast<line*>(numbers_in(to));
     for (long i = 0; i < count / 16; ++i) {
       out[i] = in[i];
       asm volatile("" ::: "memory");  // or it would become a call of memcpy
@@ -136,7 +132,7 @@ struct copies {
   }
   void past_caches() const {
     using namespace host::portable;
-    for (long i = 0; i < count; i += lanes<float>) stream(to.get() + i, load(from.get() + i));
+    for (long i = 0; i < count; i += lanes<float>) stream(numbers_in(to) + i, load(numbers_in(from) + i));
     finish_streaming();
   }
 };

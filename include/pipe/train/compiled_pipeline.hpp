@@ -71,6 +71,10 @@ struct compiled_pipeline {
     return peak;
   }
 
+  /// A slot more than the estimated timeline needs: where an action takes longer than estimated, its neighbour need not wait
+  /// until it has read the value before it writes the next.
+  static constexpr int with_spare(int slots) { return slots < micro_batches ? slots + 1 : slots; }
+
   /// Programs and memory of stage S; offsets are from the start of the chunk until `chunks` shifts them.
   template <int S>
   static constexpr chunk_description describe_chunk() {
@@ -117,11 +121,11 @@ struct compiled_pipeline {
       add_set(c.dropping, std::type_identity<typename passes::template programs<S, true>>{}, first_kept);
     c.pending = take_ring(pending, pending_slots(S));
     if constexpr (S + 1 < stages) {
-      int const slots = boundary_slots(problem, table, timeline, S).activation;
+      int const slots = with_spare(boundary_slots(problem, table, timeline, S).activation);
       c.boundary = take_ring(b.boundary, rereads_result && slots < in_flight ? in_flight : slots);
     }
     if constexpr (S > 0) {
-      int const slots = boundary_slots(problem, table, timeline, S - 1).gradient;
+      int const slots = with_spare(boundary_slots(problem, table, timeline, S - 1).gradient);
       c.gradient = take_ring(b.gradient, rereads_gradient && slots < pending_slots(S) ? pending_slots(S) : slots);
     }
     c.passed_values = layout.passed_values.items;
