@@ -49,7 +49,7 @@ void stays_inside(tensor_shape const& shape) {
     Optimizer const o{};
     for (long step = 1; step <= 3; ++step)
       kernels.update(o, update_context{step, 0.1, 0.5, 1},
-                     tensor_update<T>{shape, w.data(), g.data(), state.data(), room.data()}, true);
+                     tensor_update<T>{shape, w.data(), g.data(), state.data(), room.data()}, true, host::everything);
     CHECK((w.holds() && g.holds() && state.holds() && room.holds()));
     CHECK((w.is_finite() && state.is_finite()));
     bool moved = false;
