@@ -178,7 +178,7 @@ class builder : public complaints {
     if constexpr (shares)
       if (tying_ >= 0) {
         shared_extents const of = shared(tying_);
-        if (!(of.rows == rows && of.columns == columns))
+        if (of.rows != rows || of.columns != columns)
           complain(fault_kind::tied_shape_differs, shape(of.rows, of.columns), shape(rows, columns));
         return ok() ? share(tying_++) : operand{};
       }

@@ -14,13 +14,13 @@ namespace pp {
 template <class T>
 struct update_request {
   update_range const& range;
-  T* values;
-  T const* gradients;
-  T* state;
-  T* workspace;
-  long step;
-  double learning_rate, gradient_scale;
-  host::share own;
+  T* values = nullptr;
+  T const* gradients = nullptr;
+  T* state = nullptr;
+  T* workspace = nullptr;
+  long step = 1;
+  double learning_rate = 0, gradient_scale = 1;
+  host::share own{};
 };
 
 /// What a backend gives the runtime.
