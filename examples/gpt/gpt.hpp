@@ -36,7 +36,7 @@ template <class Schedule>
 using Trainer = pp::Pipeline<GPT, pp::Stages<4>, Partition, pp::MicroBatches<8>, pp::MicroBatchSize<2>, Schedule,
                              pp::AdamW, pp::Host>;
 
-/// As many steps as two cores do in about three minutes.
+/// As many steps as two cores do in two or three minutes.
 inline constexpr long default_steps = 3000;
 
 struct options {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A byte-level GPT with a million parameters, trained on a pipeline of four stages in about three minutes.
+// A byte-level GPT with a million parameters, trained on a pipeline of four stages in two or three minutes.
 //
 //     gpt                                learns the C++ standard library's headers
 //     gpt --data book.txt --steps 5000   learns a book
