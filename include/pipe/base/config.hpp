@@ -33,6 +33,9 @@
 #define PIPE_ONE_COPY __attribute__((noinline))
 #endif
 
+/// Runs once, or when something is wrong: made small, not fast, which also takes a compiler less time.
+#define PIPE_COLD __attribute__((cold))
+
 /// The loop that follows touches no memory through two names in a way that matters: it may be vectorised without checks.
 #if defined(__clang__)
 #define PIPE_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")

@@ -33,7 +33,7 @@ namespace pp {
 template <class T>
 class machine {
  public:
-  machine(pipeline_description const& d, backend_calls<T> const& calls, machine_settings const& settings)
+  PIPE_COLD machine(pipeline_description const& d, backend_calls<T> const& calls, machine_settings const& settings)
       : d_(d), calls_(calls), settings_(adapt(settings, d.ranks * d.threads)), board_(d.chunks, settings_.waiting),
         losses_(std::size_t(d.micro_batches)), parameters_(d_, calls_), staging_(d.staging_bytes),
         ranks_(std::size_t(d.ranks)) {
@@ -94,7 +94,7 @@ class machine {
     long waited = 0;
   };
 
-  void stop() {
+  PIPE_COLD void stop() {
     job_.what = job::kind::stop;
     start_.publish(start_.now() + 1);
     for (worker& r : ranks_)
@@ -169,7 +169,7 @@ class machine {
       finished_.add();
     }
   }
-  void fail(std::exception_ptr e) {
+  PIPE_COLD void fail(std::exception_ptr e) {
     {
       std::lock_guard const lock(failure_mutex_);
       if (!failure_) failure_ = std::move(e);
@@ -305,7 +305,7 @@ class machine {
     return staging_.data() + (real > 0 ? d_.staging[which] : d_.blank);
   }
   /// Fills the one micro-batch up that has real samples and others.
-  void stage_partial() {
+  PIPE_COLD void stage_partial() {
     int const mb = job_.samples / d_.samples, real = job_.samples % d_.samples;
     if (real == 0) return;
     auto const fill = [&](void const* users, int which, long bytes) {

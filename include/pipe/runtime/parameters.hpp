@@ -19,7 +19,7 @@ namespace pp {
 template <class T>
 class parameter_work {
  public:
-  parameter_work(pipeline_description const& d, backend_calls<T> const& calls)
+  PIPE_COLD parameter_work(pipeline_description const& d, backend_calls<T> const& calls)
       : d_(d), calls_(calls), memory_(std::size_t(d.ranks)), squares_(std::size_t(d.parameter_count)),
         clamped_squares_(std::size_t(d.parameter_count)), blocks_(std::size_t(d.ranks)) {
     for (int c = 0; c < d.chunks; ++c)

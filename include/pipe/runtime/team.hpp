@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <pipe/base/config.hpp>
 #include <pipe/runtime/pinning.hpp>
 #include <pipe/transport/waiting.hpp>
 
@@ -20,7 +21,7 @@ class team {
  public:
   team() = default;
   /// `first_core`: the first of the cores that its threads are pinned to, or -1. To be called on the rank's own thread.
-  team(int size, std::chrono::nanoseconds spin, int first_core) : size_(size), all_(new shared) {
+  PIPE_COLD team(int size, std::chrono::nanoseconds spin, int first_core) : size_(size), all_(new shared) {
     all_->spin = spin;
     try {
       for (int part = 1; part < size; ++part)
@@ -95,7 +96,7 @@ class team {
     }
   };
 
-  void dismiss() {
+  PIPE_COLD void dismiss() {
     if (!all_) return;
     all_->call = nullptr;
     all_->begun.advance();

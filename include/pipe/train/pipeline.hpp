@@ -398,7 +398,7 @@ class Pipeline {
   }
 
   /// Runs the mini-batch again and looks at every number that is made, to say where the first is that is not finite.
-  std::string why_not_finite(job j) {
+  PIPE_COLD std::string why_not_finite(job j) {
     first_fault<element> search(compiled::ranks);
     j.updates = false;
     j.watch = &first_fault<element>::watch;

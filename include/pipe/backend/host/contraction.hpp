@@ -28,12 +28,13 @@ struct store {
   static constexpr bool adds = false;
 };
 
-/// Sink: C[i, j] += sum, the finished sum being added once. Weight gradients over micro-batches.
+/// Sink: C[i, j] += sum, the finished sum being added once; or = sum, where there is nothing yet. Weight gradients over
+/// micro-batches.
 template <class T>
 struct accumulate {
   T* c;
   extent ldc;
-  static constexpr bool adds = true;
+  bool adds = true;
 };
 
 /// A sink that the register tile writes by itself. Any other sink is a functor with two members,
@@ -43,7 +44,8 @@ struct accumulate {
 ///
 /// called once for every rectangle of C, whose finished sums are sums[r * stride + c] in L1 cache and may be
 /// overwritten. `full` comes with a constant number of columns, a multiple of the vector, so that its loops vectorise;
-/// `part` gets the rest at the right edge. Rectangles come in no promised order; each element comes exactly once.
+/// `part` gets the rest at the right edge. A sink may say how wide its matrix is: `static constexpr extent width`, which spares
+/// compiling what is never called. Rectangles come in no promised order; each element comes exactly once.
 template <class Sink>
 concept direct_sink = requires { Sink::adds; };
 

@@ -178,6 +178,7 @@ struct epilogue_sink {
   using T = typename P::element;
   using epilogue = chain<P, G, true>;
   static constexpr group g = P::group_at(G);
+  static constexpr extent width = g.columns;
   arguments<T> const& a;
   extent first;  ///< the group's row that is row 0 of the contraction
 

@@ -64,7 +64,7 @@ struct element_term {
 
 /// out[c] (+)= sum over rows of in[r * stride + c]
 template <class T>
-void column_sums(T const* in, extent rows, extent columns, extent stride, T* out, bool accumulate) {
+PIPE_ONE_COPY void column_sums(T const* in, extent rows, extent columns, extent stride, T* out, bool accumulate) {
   column_sums<1, T>(rows, columns, element_term<T>{in, stride}, {out}, accumulate);
 }
 

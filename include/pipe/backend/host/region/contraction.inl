@@ -34,24 +34,36 @@ struct contraction_ends {
   void (*make_rows)(void* prologue, extent i, extent rows) = nullptr;
 };
 
+/// Whether every row of a sink's matrix, if it says how wide that is, is made of whole pieces of so many columns. Then nothing
+/// is compiled for what would be left.
+template <class Sink>
+constexpr bool is_whole(int columns) {
+  if constexpr (requires { Sink::width; })
+    return Sink::width % columns == 0;
+  else
+    return false;
+}
+
 template <class T, class Sink, class Prologue>
 contraction_ends<T> ends_of(Sink& sink, Prologue& prologue) {
   contraction_ends<T> e;
   if constexpr (direct_sink<Sink>) {
     e.c = sink.c;
     e.ldc = sink.ldc;
-    e.adds = Sink::adds;
+    e.adds = sink.adds;
   } else {
     e.sink = &sink;
     e.tile = [](void* s, extent i, extent j, int rows, T* sums, extent stride) {
       static_cast<Sink*>(s)->template full<tile_columns<T>>(i, j, rows, sums, stride);
     };
-    e.vector = [](void* s, extent i, extent j, int rows, T* sums, extent stride) {
-      static_cast<Sink*>(s)->template full<lanes<T>>(i, j, rows, sums, stride);
-    };
-    e.rest = [](void* s, extent i, extent j, int rows, int columns, T* sums, extent stride) {
-      static_cast<Sink*>(s)->part(i, j, rows, columns, sums, stride);
-    };
+    if constexpr (!is_whole<Sink>(tile_columns<T>))
+      e.vector = [](void* s, extent i, extent j, int rows, T* sums, extent stride) {
+        static_cast<Sink*>(s)->template full<lanes<T>>(i, j, rows, sums, stride);
+      };
+    if constexpr (!is_whole<Sink>(lanes<T>))
+      e.rest = [](void* s, extent i, extent j, int rows, int columns, T* sums, extent stride) {
+        static_cast<Sink*>(s)->part(i, j, rows, columns, sums, stride);
+      };
   }
   if constexpr (!std::is_same_v<std::remove_const_t<Prologue>, no_prologue>) {
     e.prologue = &prologue;

@@ -71,10 +71,7 @@ struct group_kernel {
     strided<T const> const x{a.at(g.in[0]) + own.begin, 1, g.inner};
     if constexpr (rows * g.inner * long(sizeof(T)) > 32 * 1024) warm(x.data, rows, own.size(), g.inner);
     T* const dw = a.at(g.out[0]) + own.begin * g.columns;
-    if (a.accumulate)
-      contract<T>(own.size(), g.columns, rows, x, dy, g.columns, accumulate<T>{dw, g.columns}, a.workspace);
-    else
-      contract<T>(own.size(), g.columns, rows, x, dy, g.columns, store<T>{dw, g.columns}, a.workspace);
+    contract<T>(own.size(), g.columns, rows, x, dy, g.columns, accumulate<T>{dw, g.columns, a.accumulate}, a.workspace);
   }
 
   static void norm(args const& a) {
