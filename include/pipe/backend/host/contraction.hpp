@@ -23,8 +23,8 @@ struct strided {
 /// Sink: C[i, j] = sum. `ldc` is the distance between rows.
 template <class T>
 struct store {
-  T* c;
-  extent ldc;
+  T* c = nullptr;
+  extent ldc = 0;
   static constexpr bool adds = false;
 };
 
@@ -32,8 +32,8 @@ struct store {
 /// micro-batches.
 template <class T>
 struct accumulate {
-  T* c;
-  extent ldc;
+  T* c = nullptr;
+  extent ldc = 0;
   bool adds = true;
 };
 
