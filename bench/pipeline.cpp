@@ -15,7 +15,10 @@
 
 #include <pipe/pipe.hpp>
 
+#include "peer/turns.hpp"
+
 using namespace pp;
+using bench::median;
 
 namespace {
 
@@ -40,11 +43,6 @@ struct InTurn {
     }
   }
 };
-
-double median(std::vector<double> x) {
-  std::nth_element(x.begin(), x.begin() + std::ptrdiff_t(x.size() / 2), x.end());
-  return x[x.size() / 2];
-}
 
 template <class Trainer>
 double makespan(Trainer const& t) {

@@ -1,34 +1,21 @@
-// error: wrong::schedule_is_not_valid<.*Order<false>.*Because<.*before_its_input>.*OnRank<1>.*AtPosition<0>.*ForAction<.*backward, 1, 0>
+// error: wrong::schedule_is_not_valid<.*Order<Wrong>.*Because<.*before_its_input>.*OnRank<1>.*AtPosition<0>.*ForAction<.*backward, 1, 0>
 // SPDX-License-Identifier: BSL-1.0
 //
 // The second rank begins with a backward of what it has not seen.
-#include <pipe/pipe.hpp>
+#include "own_order.hpp"
 
-using namespace pp;
-
-template <bool ForwardFirst>
-struct Order {
-  static constexpr char const* name = "order";
-  static constexpr placement where = placement::straight;
-  static constexpr int chunks_per_rank = 1;
-  static constexpr bool splits_backward = false, trains = true;
-  template <class Problem, class Table>
-  static constexpr void fill(Problem const& problem, Table& table) {
-    using enum action_kind;
-    for (int rank = 0; rank < problem.ranks; ++rank) {
-      bool const first = ForwardFirst || rank == 0;
-      table.push(rank, {first ? forward : backward, rank, 0});
-      table.push(rank, {first ? backward : forward, rank, 0});
-    }
+struct Wrong {
+  template <class Table>
+  static constexpr void push(Table& table, int rank, action const& a) {
+    action_kind const other = a.kind == action_kind::forward ? action_kind::backward : action_kind::forward;
+    table.push(rank, {rank == 1 ? other : a.kind, a.chunk, a.micro_batch});
   }
 };
 
-struct Net : Model<Input<3>, Linear<4>, Linear<2>, MSE> {};
-
 #ifdef PIPE_EXPECT_OK
-using Trainer = Pipeline<Net, PortableHost, AdamW, Stages<2>, Order<true>>;
+using Trainer = TwoRanks<Right>;
 #else
-using Trainer = Pipeline<Net, PortableHost, AdamW, Stages<2>, Order<false>>;
+using Trainer = TwoRanks<Wrong>;
 #endif
 
 #include "program.hpp"

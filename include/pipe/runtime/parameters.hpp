@@ -7,7 +7,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <utility>
 #include <vector>
 
 #include <pipe/runtime/backend_calls.hpp>
