@@ -421,6 +421,7 @@ class builder : public complaints {
       o.in[1] = in.a;
       o.in[2] = in.b;
       o.in[3] = in.c;
+      o.ins = in.c.where != space::none ? 4 : in.b.where != space::none ? 3 : in.a.where != space::none ? 2 : 1;
       o.out[0] = out;
       o.rows = form.rows();
       o.columns = form.columns();

@@ -51,7 +51,7 @@ class differentiator {
   constexpr explicit differentiator(graph<Forward> const& g) : g_(g) { mark_needed(); }
 
   constexpr void run() {
-    for (int i = Forward.ops - 1; i >= 0; --i) rule(g_.ops[i]);
+    for (int i = Forward.ops - 1; i >= 0; --i) rule(copy_of(g_.ops[i]));
   }
   constexpr gradient_size sizes() const { return sizes_; }
   constexpr gradient_graph<Forward, Room> const& result() const { return out_; }
@@ -60,10 +60,9 @@ class differentiator {
   /// A value needs a gradient if a trained parameter or another such value went into it.
   constexpr void mark_needed() {
     for (int i = 0; i < Forward.ops; ++i) {
-      op const& o = g_.ops[i];
+      op const o = g_.ops[i];
       bool needed = false;
-      for (operand const& in : o.in)
-        needed = needed || is_trained(in) || (in.where == space::value && needed_[in.index]);
+      for (int k = 0; k < o.ins && !needed; ++k) needed = is_trained(o.in[k]) || needs(o.in[k]);
       needed_[o.out[0].index] = needed;
     }
   }
@@ -153,6 +152,7 @@ class differentiator {
     }
     if (!needs(x)) return;
     op d = backward(op_kind::custom_input_gradient, o, {dy, x, o.out[1]});
+    d.ins = op::max_in;
     for (int i = 0; i < 3; ++i) d.in[3 + i] = o.in[1 + i];
     d.rows = 1;
     d.columns = o.inner;
@@ -187,21 +187,45 @@ class differentiator {
 
   struct inputs {
     operand a{}, b{}, c{}, d{}, e{}, f{};
+    constexpr short count() const {
+      constexpr auto none = space::none;
+      return f.where != none   ? 6
+             : e.where != none ? 5
+             : d.where != none ? 4
+             : c.where != none ? 3
+             : b.where != none ? 2
+                               : 1;
+    }
   };
+  /// An op like o on these operands, without results. Who only counts needs no more than its unit.
   static constexpr op backward(op_kind kind, op const& o, inputs in) {
-    op d = o;
-    d.kind = kind;
-    d.in[0] = in.a;
-    d.in[1] = in.b;
-    d.in[2] = in.c;
-    d.in[3] = in.d;
-    d.in[4] = in.e;
-    d.in[5] = in.f;
-    for (operand& out : d.out) out = operand{};
+    op d{};
+    d.unit = o.unit;
+    if constexpr (keeps) {
+      d.kind = kind;
+      d.leaf = o.leaf;
+      d.ins = in.count();
+      d.in[0] = in.a;
+      d.in[1] = in.b;
+      d.in[2] = in.c;
+      d.in[3] = in.d;
+      d.in[4] = in.e;
+      d.in[5] = in.f;
+      d.rows = o.rows;
+      d.columns = o.columns;
+      d.inner = o.inner;
+      d.groups = o.groups;
+      d.keys = o.keys;
+      d.flag = o.flag;
+      d.epsilon = o.epsilon;
+      d.amount = o.amount;
+      d.form = o.form;
+      d.origin = o.origin;
+    }
     return d;
   }
   /// Adds a weight-gradient op for those of its two parameters that are trained, if any is.
-  constexpr void weight(op_kind kind, op const& o, inputs in, operand p, operand second = operand{}) {
+  constexpr void weight(op_kind kind, op const& o, inputs const& in, operand p, operand second = operand{}) {
     weight(backward(kind, o, in), p, second);
   }
   constexpr void weight(op d, operand p, operand second = operand{}) {

@@ -4,6 +4,8 @@
 // Geometry is per sample: an op over R rows handles B * R rows of a micro-batch of B samples.
 #pragma once
 
+#include <cstdint>
+
 #include <pipe/base/shape.hpp>
 
 namespace pp {
@@ -85,11 +87,17 @@ constexpr char const* name_of(op_kind k) {
   return "?";
 }
 
+/// Passes ask this of every op, so it is one look at a word of bits and not a chain of comparisons.
+template <op_kind... Kinds>
+constexpr bool is_any_of(op_kind k) {
+  return ((std::uint64_t(1) << int(Kinds)) | ...) >> int(k) & 1;
+}
+
 /// law: out[i] depends on element i of the operands (and on one row or column of a parameter), so such an op can be
 /// computed wherever its main operand, in[0], has just been computed.
 constexpr bool is_pointwise(op_kind k) {
-  return k == op_kind::bias || k == op_kind::row_bias || k == op_kind::map || k == op_kind::add ||
-         k == op_kind::dropout || k == op_kind::map_gradient;
+  return is_any_of<op_kind::bias, op_kind::row_bias, op_kind::map, op_kind::add, op_kind::dropout,
+                   op_kind::map_gradient>(k);
 }
 
 /// A pointwise op that takes its formula, or its numbers, from its layer type.
@@ -140,6 +148,7 @@ struct op {
   op_kind kind = op_kind::none;
   short unit = 0;  // the top-level layer, counted from 0 in the opened list: where the model may be cut
   short leaf = 0;
+  short ins = 0;  // operands of `in` that may be there: those from this one on are absent
   operand in[max_in]{};
   operand out[max_out]{};
   int rows = 0;     // R, per sample
@@ -154,6 +163,9 @@ struct op {
   shape form{};       // custom: of one sample of x
   int origin = 0;     // the forward op that this one is, or differentiates
 };
+
+/// For passes that look at more than one or two members of an op of a graph: compilers evaluate these faster in a copy.
+constexpr op copy_of(op const& o) { return o; }
 
 /// A per-micro-batch value: an activation, a statistic or a gradient. Flatten and friends change only how later ops look at
 /// it, so a value has a size and no shape.

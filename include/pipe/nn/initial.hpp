@@ -15,8 +15,10 @@ namespace pp {
 constexpr float constexpr_sqrt(float x) {
   if (!(x > 0)) return 0;
   double r = x > 1 ? x : 1;
-  for (int i = 0; i < 64; ++i) r = 0.5 * (r + x / r);
-  return float(r);
+  for (double next = 0;; r = next) {  // Newton's method: from above it falls until it has arrived
+    next = 0.5 * (r + x / r);
+    if (!(next < r)) return float(r);
+  }
 }
 
 template <class R>
@@ -99,7 +101,7 @@ struct Init {
       (sizeof...(Recipes) == 1 || sizeof...(Recipes) == 2) && (initial_recipe<Recipes> && ...);
   static constexpr auto option = complete ? option_kind::initial : option_kind::none;
   static constexpr option_number number = first_out_of_range<Recipes...>();
-  static constexpr initial_rules rules = [] {
+  static constexpr initial_rules rules = [](auto...) {
     if constexpr (complete)
       return rules_of<Recipes...>();
     else

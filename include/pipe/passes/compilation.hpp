@@ -2,6 +2,9 @@
 //
 // The compiler inside the compiler, from a model to launches: each member is one pass, a constant with an evaluation budget
 // of its own. Everything here is a value; the runtime and the backends read it.
+//
+// Constants begin with a generic lambda, `[](auto...)`: of an ordinary one g++ also compiles the conversion to a pointer to
+// function, and for that evaluates everything once more.
 #pragma once
 
 #include <pipe/base/list.hpp>
@@ -33,29 +36,29 @@ struct compilation {
   static constexpr int value_count = M::graph.size.values + gradient_sizes.values;
 
   /// The numbers of the streams of random bits, as kernels read them: 0, 1, 2 ...
-  static constexpr int stream_count = [] {
+  static constexpr int stream_count = [](auto...) {
     int n = 0;
     for (int i = 0; i < M::graph.size.ops; ++i) n += M::graph.ops[i].kind == op_kind::dropout;
     return n;
   }();
-  static constexpr auto streams = [] {
+  static constexpr auto streams = [](auto...) {
     list<int, stream_count> numbers;
     for (int i = 0; i < stream_count; ++i) numbers[i] = i;
     return numbers;
   }();
 
   /// Costs per unit and sample: forward, B, W.
-  static constexpr auto costs = [] {
+  static constexpr auto costs = [](auto...) {
     list<list<cost, units>, 3> c;
-    for (int i = 0; i < M::graph.size.ops; ++i) c[0][M::graph.ops[i].unit] += cost_of(M::graph.ops[i]);
+    for (int i = 0; i < M::graph.size.ops; ++i) c[0][M::graph.ops[i].unit] += cost_of(copy_of(M::graph.ops[i]));
     for (int i = 0; i < gradient_sizes.input_ops; ++i)
-      c[1][backward.input_ops[i].unit] += cost_of(backward.input_ops[i]);
+      c[1][backward.input_ops[i].unit] += cost_of(copy_of(backward.input_ops[i]));
     for (int i = 0; i < gradient_sizes.weight_ops; ++i)
-      c[2][backward.weight_ops[i].unit] += cost_of(backward.weight_ops[i]);
+      c[2][backward.weight_ops[i].unit] += cost_of(copy_of(backward.weight_ops[i]));
     return c;
   }();
 
-  static constexpr auto cuts = [] {
+  static constexpr auto cuts = [](auto...) {
     list<long, units> total;
     for (int u = 0; u < units; ++u)
       for (int k = 0; k < 3; ++k) total[u] += estimated_time(costs[k][u]);
@@ -63,7 +66,7 @@ struct compilation {
     Cutter::cut(total, units, Stages, c);
     return c;
   }();
-  static constexpr auto stage_of_unit = [] {
+  static constexpr auto stage_of_unit = [](auto...) {
     list<short, units> stage;
     for (int s = 0; s < Stages; ++s)
       for (int u = cuts[s]; u < cuts[s + 1]; ++u) stage[u] = short(s);
@@ -82,23 +85,25 @@ struct compilation {
   static constexpr auto recomputed = plan_recompute<Recompute>(M::graph, backward, in_stage{});
   static constexpr auto again = ops_again<recomputed.ops>(M::graph, recomputed);
   /// Cost of what runs again, per unit and sample.
-  static constexpr auto again_costs = [] {
+  static constexpr auto again_costs = [](auto...) {
     list<cost, units> c;
     for (op const& o : again) c[o.unit] += cost_of(o);
     return c;
   }();
 
   /// The last unit that reads each forward value.
-  static constexpr auto last_reader = [] {
+  static constexpr auto last_reader = [](auto...) {
     list<short, M::graph.size.values> reader;
-    for (int i = 0; i < M::graph.size.ops; ++i)
-      for (operand const& in : M::graph.ops[i].in)
-        if (in.where == space::value) reader[in.index] = M::graph.ops[i].unit;
+    for (int i = 0; i < M::graph.size.ops; ++i) {
+      op const o = M::graph.ops[i];
+      for (int k = 0; k < o.ins; ++k)
+        if (o.in[k].where == space::value) reader[o.in[k].index] = o.unit;
+    }
     return reader;
   }();
   /// Whether forward value v is made before unit u and read from there on: it crosses a cut there.
   static constexpr bool crosses(int v, int u) { return v < M::graph.first_value(u) && last_reader[v] >= u; }
-  static constexpr int most_crossing = [] {
+  static constexpr int most_crossing = [](auto...) {
     int most = 0;
     for (int s = 1; s < Stages; ++s) {
       int n = 0;
@@ -108,7 +113,7 @@ struct compilation {
     return most;
   }();
   /// The boundary before stage s: all values that cross the cut, and the gradients that come back for them.
-  static constexpr auto boundaries = [] {
+  static constexpr auto boundaries = [](auto...) {
     list<boundary<most_crossing>, Stages + 1> b;
     for (int s = 1; s < Stages; ++s)
       for (int v = 0; v < M::graph.first_value(cuts[s]); ++v)
@@ -123,30 +128,40 @@ struct compilation {
     return b;
   }();
 
-  /// Who reads a value, for each list of ops: a fused kernel stores what is read outside of it.
-  static constexpr auto uses = [] {
-    list<use_counts<value_count>, op_lists> n;
-    n[1].count(backward.input_ops, gradient_sizes.input_ops);
-    n[1].count(backward.weight_ops, gradient_sizes.weight_ops);
-    n[0] = n[3] = n[1];
-    if (recomputed.ops > 0 && !Recompute::keeps_last)  // forward need not store what backward will make again
-      for (int v = 0; v < M::graph.size.values; ++v)
-        if (recomputed.dropped[v]) n[0].of[v] = 0;
+  /// A fused kernel stores what is read outside of it.
+  static constexpr auto used = [](auto...) {
+    use_table<value_count, recomputed.ops == 0 ? 2 : 3, op_lists> t;
+    auto& n = t.counts.items;
+    t.operand_count[1] = n[1].count(backward.input_ops, gradient_sizes.input_ops) + gradient_sizes.values;
+    t.operand_count[2] = n[1].count(backward.weight_ops, gradient_sizes.weight_ops) + M::graph.size.parameters;
+    n[0] = n[1];
+    if constexpr (recomputed.ops > 0) {
+      n[2] = n[1];
+      t.operand_count[3] = n[2].count(again.items, recomputed.ops) + M::graph.size.values;
+      if (!Recompute::keeps_last)  // forward need not store what backward will make again
+        for (int v = 0; v < M::graph.size.values; ++v)
+          if (recomputed.dropped[v]) n[0].of[v] = 0;
+    }
     for (int s = 1; s < Stages; ++s)  // the runtime hands these on
       for (int l = 0; l < 2; ++l) {
-        for (handed_on const& x : boundaries[s].forward) n[l].add(x.what);
-        for (handed_on const& x : boundaries[s].gradient) n[l].add(x.what);
+        for (handed_on const& x : boundaries[s].forward) ++n[l].of[x.what.index];
+        for (handed_on const& x : boundaries[s].gradient) ++n[l].of[x.what.index];
       }
-    n[2] = n[1];
-    n[0].count(M::graph.ops, M::graph.size.ops);
-    n[3].count(again.items, recomputed.ops);
-    return n;
+    t.operand_count[0] = n[0].count(M::graph.ops, M::graph.size.ops) + M::graph.size.values;
+    return t;
   }();
+  static constexpr auto const& uses(int list) {
+    return used.counts[list == 0 ? 0 : list == 3 ? used.counts.size() - 1 : 1];
+  }
 
-  static constexpr auto fused_forward = fuse<M::graph.size.ops>(M::graph.ops, uses[0], in_stage{});
-  static constexpr auto fused_input = fuse<gradient_sizes.input_ops>(backward.input_ops, uses[1], in_stage{});
-  static constexpr auto fused_weight = fuse<gradient_sizes.weight_ops>(backward.weight_ops, uses[2], in_stage{});
-  static constexpr auto fused_again = fuse<recomputed.ops>(again.items, uses[3], in_stage{});
+  template <int List, int Ops>
+  static constexpr auto fuse_list(op const* ops) {
+    return fuse<Ops, used.operand_count[List]>(ops, uses(List), in_stage{});
+  }
+  static constexpr auto fused_forward = fuse_list<0, M::graph.size.ops>(M::graph.ops);
+  static constexpr auto fused_input = fuse_list<1, gradient_sizes.input_ops>(backward.input_ops);
+  static constexpr auto fused_weight = fuse_list<2, gradient_sizes.weight_ops>(backward.weight_ops);
+  static constexpr auto fused_again = fuse_list<3, recomputed.ops>(again.items);
 
   static constexpr op const* ops(int list) {
     return list == 0 ? M::graph.ops : list == 1 ? backward.input_ops : list == 2 ? backward.weight_ops : again.items;
@@ -163,16 +178,24 @@ struct compilation {
                : list == 2 ? fused_weight.segments.size()
                            : fused_again.segments.size());
   }
+  static constexpr operand const& operand_at(int list, int i) {
+    return list == 0   ? fused_forward.operands[i]
+           : list == 1 ? fused_input.operands[i]
+           : list == 2 ? fused_weight.operands[i]
+                       : fused_again.operands[i];
+  }
   static constexpr described_group describe(int list, int i) {
     segment const& s = segment_at(list, i);
-    return describe_group(ops(list), s.begin, s.end, uses[list]);
+    described_group d;
+    d.shape = describe_group(ops(list), s.begin, s.end, uses(list), d.operands);
+    return d;
   }
 
   /// Distinct kernel groups are numbered through the lists. What runs again is mostly a forward group, and then has its number.
   static constexpr int first_group[op_lists] = {
       0, int(fused_forward.distinct.size()), int(fused_forward.distinct.size() + fused_input.distinct.size()),
       int(fused_forward.distinct.size() + fused_input.distinct.size() + fused_weight.distinct.size())};
-  static constexpr auto again_numbers = [] {
+  static constexpr auto again_numbers = [](auto...) {
     list<int, int(fused_again.distinct.size()) + 1> number;  // and at the end, how many groups there are
     int next = first_group[3];
     for (int k = 0; k < int(fused_again.distinct.size()); ++k) {
@@ -189,17 +212,29 @@ struct compilation {
     int const g = segment_at(list, i).group;
     return list == 3 ? again_numbers[g] : first_group[list] + g;
   }
-  /// The description of distinct group g, for the backend to instantiate.
-  static constexpr group group_at(int g) {
-    if (g < first_group[1]) return describe(0, fused_forward.distinct[g]).shape;
-    if (g < first_group[2]) return describe(1, fused_input.distinct[g - first_group[1]]).shape;
-    if (g < first_group[3]) return describe(2, fused_weight.distinct[g - first_group[2]]).shape;
-    int k = 0;
-    while (again_numbers[k] != g) ++k;
-    return describe(3, fused_again.distinct[k]).shape;
-  }
+  /// The descriptions of the distinct groups, for the backend to instantiate.
+  static constexpr auto shapes = [](auto...) {
+    list<group, groups> all;
+    for (int l = 0; l < op_lists; ++l)
+      for (int i = 0, known = 0; i < segment_count(l); ++i)
+        if (segment_at(l, i).group == known) {
+          all[group_number(l, i)] = describe(l, i).shape;
+          ++known;
+        }
+    return all;
+  }();
+  static constexpr group const& group_at(int g) { return shapes[g]; }
+  /// Bit s is set: the group writes slot s.
+  static constexpr auto written = [](auto...) {
+    list<unsigned, groups> slots;
+    for (int g = 0; g < groups; ++g)
+      for_each_written(shapes[g], [&](int slot) {
+        if (slot >= 0) slots[g] |= 1u << slot;
+      });
+    return slots;
+  }();
 
-  static constexpr auto ranges = [] {
+  static constexpr auto ranges = [](auto...) {
     list<stage_range, Stages> r;
     for (int s = 0; s < Stages; ++s) {
       for (int k = 0; k < 2; ++k) {

@@ -9,6 +9,7 @@
 // A group never crosses a cut of the model. A value inside a group is written only if somebody outside the group reads it.
 #pragma once
 
+#include <pipe/base/list.hpp>
 #include <pipe/passes/group.hpp>
 
 namespace pp {
@@ -17,30 +18,44 @@ namespace pp {
 template <int Values>
 struct use_counts {
   int of[Values + 1]{};
-  constexpr void count(op const* ops, int n) {
-    for (int i = 0; i < n; ++i)
-      for (operand const& in : ops[i].in) add(in);
+  /// Returns how many operands these ops read, or a few more.
+  constexpr int count(op const* ops, int n) {
+    int read = 0;
+    for (int i = 0; i < n; ++i) {
+      op const o = ops[i];
+      read += o.ins;
+      for (int k = 0; k < o.ins; ++k)
+        if (o.in[k].where == space::value) ++of[o.in[k].index];
+    }
+    return read;
   }
-  constexpr void add(operand x) {
-    if (x.where == space::value) ++of[x.index];
-  }
+};
+
+/// Who reads a value: [0] forward and backward, [1] backward alone, [2] what runs again and backward. And how many operands
+/// each list of ops has, or a few more.
+template <int Values, int Counts, int Lists>
+struct use_table {
+  list<use_counts<Values>, Counts> counts;
+  int operand_count[Lists]{};
 };
 
 /// Anchors whose finished rows pass through an epilogue.
 constexpr bool takes_epilogue(op_kind k) {
-  return k == op_kind::lookup || k == op_kind::matmul || k == op_kind::norm || k == op_kind::softmax ||
-         k == op_kind::gate || k == op_kind::matmul_input_gradient || k == op_kind::norm_gradient ||
-         k == op_kind::softmax_gradient || k == op_kind::gate_gradient || is_pointwise(k);
+  return is_any_of<op_kind::lookup, op_kind::matmul, op_kind::norm, op_kind::softmax, op_kind::gate,
+                   op_kind::matmul_input_gradient, op_kind::norm_gradient, op_kind::softmax_gradient,
+                   op_kind::gate_gradient>(k) ||
+         is_pointwise(k);
 }
-constexpr bool takes_prologue(op_kind k) { return k == op_kind::matmul || k == op_kind::norm || k == op_kind::softmax; }
+constexpr bool takes_prologue(op_kind k) { return is_any_of<op_kind::matmul, op_kind::norm, op_kind::softmax>(k); }
 
 /// Whether op `next` may join the group of ops [begin, at), which ends just before it.
 constexpr bool joins(op const* ops, int begin, int at, op const& next) {
-  op const& last = ops[at - 1];
+  op const last = ops[at - 1];
   if (at - begin >= group::max_steps) return false;
   if (last.kind == op_kind::bias_gradient)
     return at - begin == 1 && next.kind == op_kind::matmul_weight_gradient && next.in[1] == last.in[0];
-  if (!(next.in[0] == last.out[0]) || next.in[0].where != space::value) return false;
+  if (next.in[0].index != last.out[0].index || !(next.in[0] == last.out[0]) || next.in[0].where != space::value)
+    return false;
   if (is_pointwise(next.kind)) {
     if (!takes_epilogue(last.kind) || next.rows != last.rows || next.columns != last.columns) return false;
     for (int i = begin; i < at; ++i)  // the second operand must be there before the group starts
@@ -54,66 +69,70 @@ constexpr bool joins(op const* ops, int begin, int at, op const& next) {
   return next.rows == last.rows && width == last.columns;
 }
 
-/// Structure and operands of the group of ops [begin, end).
-template <class Uses>
-constexpr described_group describe_group(op const* ops, int begin, int end, Uses const& uses) {
-  described_group d;
+/// Structure of the group of ops [begin, end); its operands are added to a list of those of all groups.
+template <class Uses, class Operands>
+constexpr group describe_group(op const* ops, int begin, int end, Uses const& uses, Operands& added) {
+  constexpr signed char absent = -1;
+  group g;
   int anchor = begin;
   while (anchor + 1 < end && (is_pointwise(ops[anchor].kind) || ops[anchor].kind == op_kind::bias_gradient)) ++anchor;
   bool const chain_only = is_pointwise(ops[anchor].kind);
-  auto const slot = [&](operand x) -> signed char {
-    if (x.where == space::none) return -1;
-    d.operands.push_back(x);
-    return static_cast<signed char>(d.operands.size() - 1);
+  auto const slot = [&](operand const& x) -> signed char {
+    added.items[added.count++] = x;
+    return static_cast<signed char>(g.slots++);
   };
   // A result read once, by the next op of the group, never reaches memory.
-  auto const stored = [&](int i) -> signed char {
-    bool const inside = i + 1 < end && ops[i + 1].in[0] == ops[i].out[0] && uses.of[ops[i].out[0].index] == 1;
-    return inside ? static_cast<signed char>(-1) : slot(ops[i].out[0]);
+  auto const result = [&](int i) -> signed char {
+    operand const& out = ops[i].out[0];
+    bool const inside = i + 1 < end && out.where == space::value && uses.of[out.index] == 1 && ops[i + 1].in[0] == out;
+    return inside ? absent : slot(out);
   };
   auto const add_step = [&](auto& chain, int i) {
-    op const& o = ops[i];
-    step s{o.kind, short(is_by_leaf(o.kind) ? o.leaf : 0), -1, -1};
-    s.slot = slot(o.kind == op_kind::bias_gradient ? operand{} : o.in[1]);
-    s.store = o.out[0].where == space::value ? stored(i) : slot(o.out[0]);
-    chain.push_back(s);
+    op const o = ops[i];
+    step& s = chain.items[chain.count++];
+    s.kind = o.kind;
+    s.leaf = is_by_leaf(o.kind) ? o.leaf : short(0);
+    s.slot = o.ins > 1 && o.kind != op_kind::bias_gradient ? slot(o.in[1]) : absent;
+    s.store = result(i);
   };
-  op const& a = ops[chain_only ? begin : anchor];
-  d.shape.anchor = chain_only ? op_kind::pointwise : a.kind;
-  d.shape.rows = a.rows;
-  d.shape.columns = a.columns;
+  op const a = ops[chain_only ? begin : anchor];
+  g.anchor = chain_only ? op_kind::pointwise : a.kind;
+  g.rows = a.rows;
+  g.columns = a.columns;
   if (!chain_only) {
-    if (has_formula(a.kind)) d.shape.leaf = a.leaf;
-    d.shape.inner = a.inner;
-    d.shape.groups = a.groups;
-    d.shape.keys = a.keys;
-    d.shape.form = a.form;
-    d.shape.flag = a.flag;
-    d.shape.epsilon = a.epsilon;
-    d.shape.amount = a.amount;
+    if (has_formula(a.kind)) g.leaf = a.leaf;
+    if (is_custom(a.kind)) g.form = a.form;
+    g.inner = a.inner;
+    g.groups = a.groups;
+    g.keys = a.keys;
+    g.flag = a.flag;
+    g.epsilon = a.epsilon;
+    g.amount = a.amount;
   }
-  d.shape.in[0] = slot(is_pointwise(ops[begin].kind) ? ops[begin].in[0] : a.in[0]);
+  g.in[0] = slot(ops[is_pointwise(ops[begin].kind) ? begin : anchor].in[0]);
   if (chain_only) {
-    for (int i = begin; i < end; ++i) add_step(d.shape.epilogue, i);
+    for (int i = begin; i < end; ++i) add_step(g.epilogue, i);
   } else {
-    for (int i = begin; i < anchor; ++i) add_step(d.shape.prologue, i);
-    for (int k = 1; k < op::max_in; ++k) d.shape.in[k] = slot(a.in[k]);
-    d.shape.out[0] = a.out[0].where == space::value ? stored(anchor) : slot(a.out[0]);
-    for (int k = 1; k < op::max_out; ++k) d.shape.out[k] = slot(a.out[k]);
-    for (int i = anchor + 1; i < end; ++i) add_step(d.shape.epilogue, i);
+    for (int i = begin; i < anchor; ++i) add_step(g.prologue, i);
+    for (int k = 1; k < a.ins; ++k)
+      if (a.in[k].where != space::none) g.in[k] = slot(a.in[k]);
+    if (a.out[0].where != space::none) g.out[0] = result(anchor);
+    for (int k = 1; k < op::max_out; ++k)
+      if (a.out[k].where != space::none) g.out[k] = slot(a.out[k]);
+    for (int i = anchor + 1; i < end; ++i) add_step(g.epilogue, i);
   }
-  d.shape.slots = int(d.operands.size());
-  return d;
+  return g;
 }
 
 /// A list of ops as a list of launches.
 ///
 /// law: the segments cover [0, ops) in order; segments with the same group number have equal descriptions; `distinct[g]` is the
-/// first segment of group g
-template <int Ops>
+///      first segment of group g; the operands of segment s, by slot, are operands[s.first], operands[s.first + 1] ...
+template <int Ops, int Operands>
 struct fused {
-  static_vector<segment, Ops + 1> segments;
-  static_vector<int, Ops + 1> distinct;
+  static_vector<segment, Ops> segments;
+  static_vector<operand, Operands> operands;
+  static_vector<int, Ops> distinct;
 };
 
 /// A number that equal groups share and different ones almost never do; equality is checked all the same.
@@ -129,31 +148,53 @@ constexpr std::uint64_t hash_of(group const& g) {
   return h;
 }
 
-/// law: no segment holds ops of units on both sides of a cut
-template <int Ops, class Uses, class StageOf>
-constexpr fused<Ops> fuse(op const* ops, Uses const& uses, StageOf const& stage_of) {
-  fused<Ops> f;
+/// The distinct groups of a list of ops while it is fused.
+template <int Ops>
+struct known_groups {
+  static_vector<group, 32> first;  // most models have no more, and to describe one again takes time
   std::uint64_t hashes[Ops + 1]{};
-  static_vector<group, 32>
-      known;  // the first distinct groups: most models have no more, and to describe one takes time
-  auto const same = [&](int id, group const& g) {
-    if (id < int(known.size())) return known[id] == g;
+  int after[Ops + 1]{};  // which one followed each the last time, plus 1: models repeat themselves
+  int count = 0, before = Ops;
+
+  /// The number of group g, which may be a new one. again(id) describes group id.
+  template <class Again>
+  constexpr int number(group const& g, Again const& again) {
+    int id = after[before] - 1;
+    if (id < 0 || id >= int(first.size()) || !(first[id] == g)) id = search(g, again);
+    after[before] = id + 1;
+    before = id;
+    return id;
+  }
+  template <class Again>
+  constexpr int search(group const& g, Again const& again) {
+    std::uint64_t const h = hash_of(g);
+    for (int id = 0; id < count; ++id)
+      if (hashes[id] == h && (id < int(first.size()) ? first[id] : again(id)) == g) return id;
+    hashes[count] = h;
+    if (first.size() < first.capacity()) first.push_back(g);
+    return count++;
+  }
+};
+
+/// law: no segment holds ops of units on both sides of a cut
+template <int Ops, int Operands, class Uses, class StageOf>
+constexpr fused<Ops, Operands> fuse(op const* ops, Uses const& uses, StageOf const& stage_of) {
+  fused<Ops, Operands> f;
+  known_groups<Ops> known;
+  auto const again = [&](int id) {
     segment const& s = f.segments[f.distinct[id]];
-    return describe_group(ops, s.begin, s.end, uses).shape == g;
+    operands ignored;
+    return describe_group(ops, s.begin, s.end, uses, ignored);
   };
   for (int begin = 0; begin < Ops;) {
+    int const stage = stage_of(ops[begin].unit);
     int end = begin + 1;
-    while (end < Ops && stage_of(ops[end].unit) == stage_of(ops[begin].unit) && joins(ops, begin, end, ops[end])) ++end;
-    group const g = describe_group(ops, begin, end, uses).shape;
-    std::uint64_t const h = hash_of(g);
-    int id = 0;
-    while (id < int(f.distinct.size()) && !(hashes[id] == h && same(id, g))) ++id;
-    if (id == int(f.distinct.size())) {
-      hashes[id] = h;
-      if (known.size() < known.capacity()) known.push_back(g);
-      f.distinct.push_back(int(f.segments.size()));
-    }
-    f.segments.push_back(segment{begin, end, id, g.slots});
+    while (end < Ops && joins(ops, begin, end, copy_of(ops[end])) && stage_of(ops[end].unit) == stage) ++end;
+    int const operands_before = int(f.operands.count);
+    group const g = describe_group(ops, begin, end, uses, f.operands);
+    int const id = known.number(g, again);
+    if (id == int(f.distinct.size())) f.distinct.push_back(int(f.segments.size()));
+    f.segments.push_back(segment{begin, end, id, operands_before, g.slots});
     begin = end;
   }
   return f;

@@ -64,11 +64,11 @@ struct described_group {
 };
 
 /// A launch before addresses are known: ops [begin, end) of a list, as the distinct group number `group`, which has
-/// `operands` operands.
+/// `operands` operands, in the list of all from `first` on.
 struct segment {
   int begin = 0, end = 0;
   int group = 0;
-  int operands = 0;
+  int first = 0, operands = 0;
 };
 
 }  // namespace pp

@@ -31,15 +31,20 @@ struct scratch_room {
 
   constexpr long allocate(long bytes, int now, int last_use) {
     int kept = 0;
-    for (int i = 0; i < int(live.size()); ++i)
-      if (live[i].last_use >= now) live[kept++] = live[i];
-    live.count = std::size_t(kept);
     long offset = 0;
-    int at = 0;
-    while (at < kept && live[at].offset < offset + bytes) offset = live[at++].end;
-    live.push_back(block{});
-    for (int i = kept; i > at; --i) live[i] = live[i - 1];
-    live[at] = block{offset, offset + bytes, last_use};
+    int at = 0;  // where the new block comes
+    for (int i = 0; i < int(live.count); ++i) {
+      if (live.items[i].last_use < now) continue;
+      if (at == kept && live.items[i].offset < offset + bytes) {
+        offset = live.items[i].end;
+        ++at;
+      }
+      if (kept < i) live.items[kept] = live.items[i];
+      ++kept;
+    }
+    live.count = std::size_t(kept + 1);
+    for (int i = kept; i > at; --i) live.items[i] = live.items[i - 1];
+    live.items[at] = block{offset, offset + bytes, last_use};
     if (offset + bytes > peak) peak = offset + bytes;
     return offset;
   }
@@ -97,13 +102,19 @@ struct memory_pass {
   template <program Which>
   constexpr void note() {
     auto const& order = P::template order<Which>;
-    for (int i = 0; i < order.size(); ++i)
-      for (operand const& x : C::describe(order[i].list, order[i].index).operands)
-        if (int const v = x.where == space::value ? C::template local<S>(x.index) : -1; v >= 0) {
-          occurrence& o = seen[int(Which)][v];
-          if (!o.any()) o.first = i;
-          o.last = i;
-        }
+    for (int i = 0; i < order.size(); ++i) {
+      scheduled_segment const at = order[i];
+      segment const s = C::segment_at(at.list, at.index);
+      for (int k = s.first; k < s.first + s.operands; ++k) {
+        operand const x = C::operand_at(at.list, k);
+        if (x.where != space::value) continue;
+        int const v = C::template local<S>(x.index);
+        if (v < 0) continue;
+        occurrence& o = seen[int(Which)][v];
+        if (o.first < 0) o.first = i;
+        o.last = i;
+      }
+    }
   }
   constexpr occurrence const& in_forward(int at) const { return seen[int(program::forward)][at]; }
   constexpr occurrence const& in_backward(int at) const {
@@ -139,15 +150,17 @@ struct memory_pass {
   /// Parameters that are trained alike lie together, so that an update is a few runs over flat memory; those that are not
   /// trained come last: gradients are as long as what is before them.
   static constexpr void lay_out_parameters(result& out) {
-    bool placed[parameters + 1]{};
+    constexpr int placed = 3;
+    int turn[parameters + 1]{};
+    for (int i = 0; i < parameters; ++i) turn[i] = order_of(parameter_at(i));
     int count = 0;
-    for (int order = 0; order < 3; ++order) {
+    for (int order = 0; order < placed; ++order) {
       for (int first = 0; first < parameters; ++first) {
-        if (placed[first] || order_of(parameter_at(first)) != order) continue;
+        if (turn[first] != order) continue;
         for (int i = first; i < parameters; ++i) {
-          if (placed[i] || order_of(parameter_at(i)) != order) continue;
+          if (turn[i] != order) continue;
           if (order == 0 && !trained_alike(parameter_at(i), parameter_at(first))) continue;
-          placed[i] = true;
+          turn[i] = placed;
           out.by_offset[count++] = i;
           out.parameters[i] = out.bytes.parameters;
           out.bytes.parameters += align_up(parameter_at(i).elements() * C::element_bytes);
@@ -165,7 +178,7 @@ struct memory_pass {
   /// The gradient of the loss overwrites the logits where nobody else reads them: both have one place.
   static constexpr int overwritten_logits(int list) {
     op const& loss = g.loss();
-    bool const alone = S == C::stages - 1 && C::uses[list].of[loss.in[0].index] == 1;
+    bool const alone = S == C::stages - 1 && C::uses(list).of[loss.in[0].index] == 1;
     return alone ? C::template local<S>(loss.in[0].index) : -1;
   }
 

@@ -34,6 +34,7 @@ template <class Policy, graph_size Forward, class Backward, class StageOf>
 constexpr recompute_plan<Forward.ops, Forward.values> plan_recompute(graph<Forward> const& g, Backward const& backward,
                                                                      StageOf const& stage_of) {
   recompute_plan<Forward.ops, Forward.values> plan;
+  if constexpr (!Policy::recomputes) return plan;
   bool read[Forward.values + 1]{};
   auto const note = [&](op const* ops, int n) {
     for (int i = 0; i < n; ++i)

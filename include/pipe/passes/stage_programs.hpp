@@ -28,7 +28,7 @@ struct stage_programs {
 
   /// The order in which the stage's segments run in program P.
   template <program P>
-  static constexpr auto order = [] {
+  static constexpr auto order = [](auto...) {
     list<scheduled_segment, length(P)> o;
     int n = 0;
     auto const take = [&](int list) {
@@ -89,24 +89,25 @@ struct stage_programs {
                                    : C::forward.parameters[x.index].elements();
   }
   template <program P>
-  static constexpr int operand_total = [] {
+  static constexpr int operand_total = [](auto...) {
     int n = 0;
     for (scheduled_segment const& s : order<P>) n += C::segment_at(s.list, s.index).operands;
     return n;
   }();
   template <program P>
-  static constexpr auto launches = [] {
+  static constexpr auto launches = [](auto...) {
     resolved<order<P>.size(), operand_total<P>> r;
     int n = 0;
     for (int i = 0; i < order<P>.size(); ++i) {
-      scheduled_segment const& s = order<P>[i];
-      described_group const d = C::describe(s.list, s.index);
-      r.items[i] = launch{C::group_number(s.list, s.index), n, int(d.operands.size()),
-                          C::ops(s.list)[C::segment_at(s.list, s.index).begin].unit, s.list == 3};
-      for_each_written(d.shape, [&](int slot) {
-        if (slot >= 0) r.operands[n + slot].elements = elements(d.operands[slot]);
-      });
-      for (operand const& x : d.operands) r.operands[n++].at = stage_programs::template resolve<P>(x);
+      scheduled_segment const s = order<P>[i];
+      segment const with = C::segment_at(s.list, s.index);
+      int const g = C::group_number(s.list, s.index);
+      r.items[i] = launch{g, n, with.operands, C::ops(s.list)[with.begin].unit, s.list == 3};
+      for (int k = 0; k < with.operands; ++k, ++n) {
+        operand const x = C::operand_at(s.list, with.first + k);
+        r.operands[n].at = stage_programs::template resolve<P>(x);
+        if (C::written[g] >> k & 1) r.operands[n].elements = elements(x);
+      }
     }
     return r;
   }();

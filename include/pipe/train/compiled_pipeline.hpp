@@ -51,7 +51,7 @@ struct compiled_pipeline {
 
   /// Forward only, for evaluation and inference: micro-batches in turn through the rank's chunks.
   static constexpr int chunks_per_rank = schedule::chunks_per_rank;
-  static constexpr auto evaluation = [] {
+  static constexpr auto evaluation = [](auto...) {
     static_rows<action, ranks, micro_batches * chunks_per_rank> rows;
     for (int mb = 0; mb < micro_batches; ++mb)
       for (int c = 0; c < stages; ++c)
@@ -159,7 +159,7 @@ struct compiled_pipeline {
     return most;
   }
   template <int S>
-  static constexpr auto parameter_places = [] {
+  static constexpr auto parameter_places = [](auto...) {
     constexpr auto r = passes::ranges[S].parameters;
     list<parameter_place, r[1] - r[0]> places;
     for (int i = r[0]; i < r[1]; ++i) {
@@ -185,7 +185,7 @@ struct compiled_pipeline {
   /// law: the ranges cover the trained parameters in the order in which they lie; each is one parameter that the optimizer
   /// wants whole, or as many as are trained alike
   template <int S>
-  static constexpr auto updates = [] {
+  static constexpr auto updates = [](auto...) {
     constexpr auto const& layout = programs<S>::layout;
     constexpr auto r = passes::ranges[S].parameters;
     update_list<r[1] - r[0]> u;
@@ -226,14 +226,14 @@ struct compiled_pipeline {
   }
 
   /// In how many parts each kernel group runs.
-  static constexpr auto parts = [] {
+  static constexpr auto parts = [](auto...) {
     list<short, groups> p;
     for (int g = 0; g < groups; ++g)
       p[g] = static_cast<short>(threads == 1 ? 1 : backend::parts_for(group_at(g), samples, threads));
     return p;
   }();
   /// Of a thread.
-  static constexpr long workspace = [] {
+  static constexpr long workspace = [](auto...) {
     long most = update_workspace(std::make_integer_sequence<int, stages>{});
     for (int g = 0; g < groups; ++g) {
       long const needed = align_up(backend::template workspace_bytes<element>(group_at(g), samples, parts[g]));
@@ -279,12 +279,12 @@ struct compiled_pipeline {
     while (parameter >= passes::ranges[s].parameters[1]) ++s;
     return memory.chunks[s].parameters[parameter - passes::ranges[s].parameters[0]];
   }
-  static constexpr int tie_count = [] {
+  static constexpr int tie_count = [](auto...) {
     int n = 0;
     for (int i = 0; i < M::graph.size.parameters; ++i) n += M::graph.parameters[i].tied_to >= 0;
     return n;
   }();
-  static constexpr auto ties = [] {
+  static constexpr auto ties = [](auto...) {
     list<tie, tie_count> t;
     int n = 0;
     for (int i = 0; i < M::graph.size.parameters; ++i) {
@@ -337,7 +337,7 @@ struct compiled_pipeline {
 
   // ---- the plan ----
 
-  static constexpr auto plan = [] {
+  static constexpr auto plan = [](auto...) {
     plan_of<stages, ranks> p;
     p.micro_batches = micro_batches;
     p.micro_batch_size = samples;
@@ -403,7 +403,7 @@ struct compiled_pipeline {
 
   /// The first rank that needs more than the limit, or -1.
   static constexpr long limit = option<option_family::memory_limit>::value;
-  static constexpr int over = [] {
+  static constexpr int over = [](auto...) {
     for (int r = 0; r < ranks; ++r)
       if (limit > 0 && memory.rank[r].bytes > limit) return r;
     return -1;

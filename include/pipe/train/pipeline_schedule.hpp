@@ -42,7 +42,7 @@ struct pipeline_schedule {
     return c;
   }
   /// Times of every stage and micro-batch.
-  static constexpr auto problem = [] {
+  static constexpr auto problem = [](auto...) {
     chunk_cost cost[stages];
     for (int s = 0; s < stages; ++s) {
       cost[s] = chunk_cost{0, 0, 0};
