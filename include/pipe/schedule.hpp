@@ -5,6 +5,8 @@
 #pragma once
 
 #include <pipe/schedule/boundary_slots.hpp>
+#include <pipe/schedule/communication.hpp>
+#include <pipe/schedule/critical_path.hpp>
 #include <pipe/schedule/floors.hpp>
 #include <pipe/schedule/forward_only.hpp>
 #include <pipe/schedule/gpipe.hpp>

@@ -129,7 +129,7 @@ TEST_CASE("closed forms of GPipe and 1F1B", "[policy]") {
 TEST_CASE("closed forms of forward only", "[policy]") {
   for (int p = 1; p <= 8; ++p)
     for (int m = 1; m <= 12; ++m) {
-      auto const problem = equal_times(p, m, {3, 2, 4, 10, 5}, 2);
+      auto const problem = equal_times(p, m, {3, 2, 4, {10, -5, -5}}, 2);
       auto const table = make_dynamic_table<ForwardOnly>(problem);
       auto const when = simulate(problem, table);
       REQUIRE(when.makespan == (m + p - 1) * 3 + (p - 1) * 2);
@@ -137,7 +137,7 @@ TEST_CASE("closed forms of forward only", "[policy]") {
       REQUIRE(when.bubble_by_stage_local_span() == Approx(0).margin(1e-12));
       for (int rank = 0; rank < p; ++rank) {
         REQUIRE(peak_in_flight(table, rank) == 1);
-        REQUIRE(peak_stash(problem, table, rank) == 10);
+        REQUIRE(peak_memory(problem, table, rank) == 10);
       }
     }
 }

@@ -170,8 +170,9 @@ inline many_costs random_problem(dice& roll, pp::placement where, int most_ranks
     cost.forward = roll(shortest, 9);
     cost.backward_input = roll(shortest, 9);
     cost.backward_weight = roll(shortest, 9);
-    cost.stash = roll(0, 9);
-    cost.stash_for_weight = roll(0, static_cast<int>(cost.stash));
+    int const added = roll(0, 9), kept_for_weight = roll(0, added);
+    cost.memory = {added, kept_for_weight - added, -kept_for_weight};
+    cost.bytes = roll(0, 99);
     problem.costs.push_back(cost);
   }
   return problem;

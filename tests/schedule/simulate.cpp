@@ -107,21 +107,21 @@ TEST_CASE("peaks in flight are those of the timeline", "[in_flight]") {
       }
 }
 
-TEST_CASE("stashes add up", "[in_flight]") {
+TEST_CASE("memory adds up", "[in_flight]") {
   using enum action_kind;
-  auto const problem = unequal_times(1, 2, {{1, 1, 1, 10, 4}});
+  auto const problem = unequal_times(1, 2, {{1, 1, 1, {10, -6, -4}}});
   auto table = dynamic_table(1);
   for (action const a : {action{forward, 0, 0}, {forward, 0, 1}, {backward_input, 0, 0}, {backward_input, 0, 1}})
     table.push(0, a);
-  REQUIRE(peak_stash(problem, table, 0) == 20);
+  REQUIRE(peak_memory(problem, table, 0) == 20);
   table = dynamic_table(1);
   for (action const a : {action{forward, 0, 0}, {backward_input, 0, 0}, {forward, 0, 1}, {backward, 0, 1}})
     table.push(0, a);
-  REQUIRE(peak_stash(problem, table, 0) == 14);
+  REQUIRE(peak_memory(problem, table, 0) == 14);
   table = dynamic_table(1);
   for (action const a : {action{forward, 0, 0}, {backward_input, 0, 0}, {backward_weight, 0, 0}, {forward, 0, 1}})
     table.push(0, a);
-  REQUIRE(peak_stash(problem, table, 0) == 10);
+  REQUIRE(peak_memory(problem, table, 0) == 10);
 }
 
 std::vector<slot_count> slots_of(many_costs const& problem, dynamic_table const& table) {

@@ -22,6 +22,8 @@ struct action {
   action_kind kind = action_kind::forward;
   int chunk = 0;
   int micro_batch = 0;
+  int version =
+      0;  ///< of the weights that it reads, or that an update makes: how many updates they have seen in this table
 
   friend constexpr bool operator==(action const&, action const&) = default;
 };

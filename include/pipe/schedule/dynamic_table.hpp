@@ -18,7 +18,7 @@ struct dynamic_rows {
 
   explicit dynamic_rows(int count) : items(static_cast<std::size_t>(count)) {}
 
-  template <class Other>
+  template <class Other, int = 1>
   auto like() const {
     return dynamic_rows<Other>(ranks());
   }
@@ -36,6 +36,7 @@ struct dynamic_rows {
 struct dynamic_table : dynamic_rows<action> {
   placement where = placement::straight;
   bool trains = true;
+  int mini_batch = 0;
 
   explicit dynamic_table(int count, placement placed = placement::straight, bool is_training = true)
       : dynamic_rows<action>(count), where(placed), trains(is_training) {}

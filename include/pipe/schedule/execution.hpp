@@ -117,7 +117,8 @@ class execution {
         int const before = mb - (is_forward ? ring.activation : ring.gradient) * replicas(table_.where);
         if (before >= 0) slot = result_of(reader, before, table_.trains ? weight_gradient : output);
       }
-    return needs{own, handed_over, slot, source_rank, problem_.hop_time(source_rank, rank)};
+    return needs{own, handed_over, slot, source_rank,
+                 problem_.hop_time(source_rank, rank, is_forward ? source : chunk)};
   }
 
   constexpr int first_missing(needs const& need) const {

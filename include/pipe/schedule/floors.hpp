@@ -41,9 +41,9 @@ constexpr flush_floor floor_of(Problem const& problem) {
     raise(floor.stage_local_span, own_work);
     raise(floor.stage_local_span, down + both_ways + up + problem.cost(0).backward_weight);
     if (s + 1 == problem.ranks) break;
-    down += cost.forward + problem.hop_time(s, s + 1);
-    up += cost.backward_input + problem.hop_time(s + 1, s);
-    up_and_w += cost.backward_input + problem.hop_time(s + 1, s);
+    down += cost.forward + problem.hop_time(s, s + 1, s);
+    up += cost.backward_input + problem.hop_time(s + 1, s, s);
+    up_and_w += cost.backward_input + problem.hop_time(s + 1, s, s);
   }
   return floor;
 }

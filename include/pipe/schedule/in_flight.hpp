@@ -26,20 +26,24 @@ constexpr int peak_in_flight(Table const& table, int rank, int chunk = all_chunk
   return peak;
 }
 
-/// The most memory that a rank's stashes take at once, in the unit of the chunk costs: F takes `stash`, B gives back all
-/// but `stash_for_weight`, W gives back the rest. Forward-only: the largest single one.
-template <pipeline_problem Problem, action_table Table>
-constexpr long peak_stash(Problem const& problem, Table const& table, int rank) {
-  long live = 0, peak = 0;
+/// Calls use(position, live) for every action of a rank: the memory that is in use while it runs, in the unit of the
+/// problem's memory_change. Forward only: what an action adds is given back at its end.
+template <pipeline_problem Problem, action_table Table, class Use>
+constexpr void for_each_memory(Problem const& problem, Table const& table, int rank, Use use) {
+  long live = 0;
   for (int i = 0; i < table.size(rank); ++i) {
     action const a = table.at(rank, i);
-    chunk_cost const& cost = problem.cost(a.chunk);
-    if (a.kind == action_kind::forward) live += cost.stash;
-    if (live > peak) peak = live;
-    if (!table.trains) live -= cost.stash;
-    if (makes_input_gradient(a.kind)) live -= cost.stash - cost.stash_for_weight;
-    if (makes_weight_gradient(a.kind)) live -= cost.stash_for_weight;
+    long const change = problem.cost(a.chunk).memory.of(a.kind);
+    use(i, change > 0 ? live + change : live);
+    if (table.trains) live += change;
   }
+}
+
+/// The most memory that a rank's activations take at once.
+template <pipeline_problem Problem, action_table Table>
+constexpr long peak_memory(Problem const& problem, Table const& table, int rank) {
+  long peak = 0;
+  for_each_memory(problem, table, rank, [&](int, long live) { peak = live > peak ? live : peak; });
   return peak;
 }
 

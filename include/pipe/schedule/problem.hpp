@@ -13,13 +13,27 @@
 
 namespace pp {
 
-/// What one chunk costs per micro-batch. Times are at least 0; memory is optional, in any unit.
+/// What the actions of a chunk add to the memory of its rank, per micro-batch, in any unit. What an action adds is there from
+/// its start; what it gives back, a negative amount, until its end.
+struct memory_change {
+  long forward = 1;
+  long backward_input = 0;
+  long backward_weight = -1;
+
+  constexpr long of(action_kind kind) const {
+    return kind == action_kind::forward ? forward
+                                        : (makes_input_gradient(kind) ? backward_input : 0) +
+                                              (makes_weight_gradient(kind) ? backward_weight : 0);
+  }
+};
+
+/// What one chunk costs per micro-batch. Times are at least 0.
 struct chunk_cost {
   long forward = 1;
   long backward_input = 1;
   long backward_weight = 1;
-  long stash = 0;             ///< kept from the start of F to the end of B (or BW)
-  long stash_for_weight = 0;  ///< the part of `stash` that is kept on from B to the end of W
+  memory_change memory{};
+  long bytes = 0;  ///< of the value that it hands on to the next chunk, and of the gradient that comes back
 };
 
 /// Costs of a model whose chunks are all alike: one value, whatever the number of chunks.
@@ -36,11 +50,19 @@ struct problem {
   int micro_batches = 1;
   long hop = 0;  ///< time from the end of an action to the moment another rank can use its result
   Costs costs{};
+  long bandwidth = 0;  ///< bytes that a link moves in a unit of time, beside `hop`; 0: any number
+  long limit = 0;      ///< the most memory of a rank, in the unit of memory_change; 0: any amount
 
   constexpr chunk_cost const& cost(int chunk) const { return costs[static_cast<std::size_t>(chunk)]; }
 
-  /// Time from the end of an action on one rank until its result can be used on another.
-  constexpr long hop_time(int from_rank, int to_rank) const { return from_rank == to_rank ? 0 : hop; }
+  /// Time from the end of an action on one rank until its result can be used on another. It is the value that crosses the
+  /// boundary after chunk `boundary`, or that value's gradient.
+  constexpr long hop_time(int from_rank, int to_rank, int boundary) const {
+    return from_rank == to_rank ? 0 : hop + transfer_time(boundary);
+  }
+  constexpr long transfer_time(int boundary) const {
+    return bandwidth == 0 ? 0 : (cost(boundary).bytes + bandwidth - 1) / bandwidth;
+  }
 
   /// How long an action takes. The update is outside a schedule's time: every schedule pays it once, alike.
   constexpr long time(action const& a) const {
@@ -59,9 +81,21 @@ template <class P>
 concept pipeline_problem = requires(P const& p, int i, action a) {
   { p.ranks + p.chunks + p.micro_batches } -> std::convertible_to<int>;
   { p.cost(i) } -> std::convertible_to<chunk_cost>;
-  { p.hop_time(i, i) } -> std::same_as<long>;
+  { p.hop_time(i, i, i) } -> std::same_as<long>;
   { p.time(a) } -> std::same_as<long>;
+  { p.limit } -> std::convertible_to<long>;
 };
+
+/// A problem whose links differ: links(from_rank, to_rank) is the hop time of one, beside what its bandwidth takes.
+template <class Problem, class Links>
+struct linked_problem : Problem {
+  Links links{};
+  constexpr long hop_time(int from_rank, int to_rank, int boundary) const {
+    return from_rank == to_rank ? 0 : links(from_rank, to_rank) + this->transfer_time(boundary);
+  }
+};
+template <class Problem, class Links>
+linked_problem(Problem, Links) -> linked_problem<Problem, Links>;
 
 /// A problem whose `ranks * chunks_per_rank` chunks all cost the same.
 constexpr problem<> equal_times(int ranks, int micro_batches, chunk_cost each = {}, long hop = 0,

@@ -20,10 +20,10 @@ struct static_rows {
   T items[Ranks][Capacity > 0 ? Capacity : 1]{};
   int counts[Ranks]{};
 
-  /// Empty rows with room for as many items of another type, for instance the times of the actions.
-  template <class Other>
+  /// Empty rows with room for as many items of another type, for instance the times of the actions, or for a few times as many.
+  template <class Other, int Times = 1>
   constexpr auto like() const {
-    return static_rows<Other, Ranks, Capacity>{};
+    return static_rows<Other, Ranks, Times * Capacity>{};
   }
 
   constexpr int ranks() const { return Ranks; }
@@ -45,6 +45,7 @@ template <int Ranks, int Capacity>
 struct static_table : static_rows<action, Ranks, Capacity> {
   placement where = placement::straight;
   bool trains = true;  ///< false: forward only, for inference and evaluation
+  int mini_batch = 0;  ///< micro-batches from one update to the next; 0: one update when all is done, outside the table
   unplaced_action unplaced{};
 
   /// An action without a place makes the table invalid: see check_complete.
@@ -65,6 +66,7 @@ concept action_table = requires(T& table, T const& fixed, int i, action a) {
   { fixed.at(i, i) } -> std::convertible_to<action>;
   { fixed.where } -> std::convertible_to<placement>;
   { fixed.trains } -> std::convertible_to<bool>;
+  { fixed.mini_batch } -> std::convertible_to<int>;
   table.push(i, a);
   fixed.template like<int>();
 };

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The judge of schedules. A table that passes trains exactly like one stage, and cannot hang: it computes everything
-// once, where the weights are, in an order in which every value exists before it is read. If not, the verdict names the
-// first action that is wrong. Three questions of linear cost, each a function of its own so that a large table can
-// answer each in a constant evaluation of its own.
+// once, where the weights are, in an order in which every value exists before it is read, within the memory there is. If not,
+// the verdict names the first action that is wrong. Questions of linear cost, each a function of its own so that a large
+// table can answer each in a constant evaluation of its own.
 #pragma once
 
 #include <pipe/schedule/execution.hpp>
+#include <pipe/schedule/in_flight.hpp>
 
 namespace pp {
 
@@ -23,6 +24,8 @@ enum class fault : unsigned char {
   recompute_too_late,
   update_too_early,
   out_of_order,
+  wrong_version,
+  over_limit,
   before_its_input,
   deadlock
 };
@@ -42,6 +45,8 @@ constexpr char const* describe(fault what) {
       "its backward has already been done",
       "gradients of later micro-batches would not be in it",
       "a later micro-batch has already been through this chunk in this direction",
+      "its chunk does not have these weights, or its forward read others",
+      "it needs more memory than its rank may use",
       "what it needs comes later on its own rank",
       "it waits for another rank, which waits for this one",
   };
@@ -69,6 +74,13 @@ constexpr verdict check_shape(Problem const& problem, Table const& table) {
                     problem.micro_batches > 0 &&
                     (one_chunk ? problem.chunks == problem.ranks : problem.chunks % problem.ranks == 0);
   return fits ? verdict{} : verdict{fault::wrong_shape, -1, -1, action{}};
+}
+
+/// Whether an update may follow the last gradient of a micro-batch: it ends a mini-batch, or everything.
+template <action_table Table>
+constexpr bool may_update(Table const& table, int micro_batch, int micro_batches) {
+  return table.mini_batch > 0 ? (micro_batch + 1) % table.mini_batch == 0
+                              : micro_batch + replicas(table.where) >= micro_batches;
 }
 
 /// Whether every F, and BW or both B and W, of every chunk and micro-batch is done exactly once by the chunk's holder,
@@ -103,8 +115,7 @@ constexpr verdict check_complete(Problem const& problem, Table const& table) {
       unsigned& cell = seen.item[a.chunk * micro_batches + a.micro_batch];
       if (cell & excluded_by[static_cast<int>(a.kind)]) return wrong(fault::repeated);
       if (a.kind == recompute && (cell & any_input_gradient)) return wrong(fault::recompute_too_late);
-      if (a.kind == update && a.micro_batch + replicas(table.where) < micro_batches)
-        return wrong(fault::update_too_early);
+      if (a.kind == update && !may_update(table, a.micro_batch, micro_batches)) return wrong(fault::update_too_early);
       cell |= bit(a.kind);
     }
   if constexpr (requires { table.unplaced; })
@@ -118,11 +129,13 @@ constexpr verdict check_complete(Problem const& problem, Table const& table) {
       bool const has_forward = cell & bit(forward);
       bool const has_input_gradient = !table.trains || (cell & any_input_gradient);
       bool const has_weight_gradient = !table.trains || (cell & any_weight_gradient);
-      if (has_forward && has_input_gradient && has_weight_gradient) continue;
+      bool const has_update = table.mini_batch == 0 || (mb + 1) % table.mini_batch != 0 || (cell & bit(update));
+      if (has_forward && has_input_gradient && has_weight_gradient && has_update) continue;
       action_kind const missing = !has_forward                                  ? forward
                                   : !has_input_gradient && !has_weight_gradient ? backward
                                   : !has_input_gradient                         ? backward_input
-                                                                                : backward_weight;
+                                  : !has_weight_gradient                        ? backward_weight
+                                                                                : update;
       int const rank = rank_of(table.where, problem.ranks, chunk, mb);
       return verdict{fault::missing, rank, table.size(rank), action{missing, chunk, mb}};
     }
@@ -158,6 +171,35 @@ constexpr verdict check_order(Problem const& problem, Table const& table) {
   return verdict{};
 }
 
+/// Whether every action reads weights that its chunk has had by then, F and backward of a micro-batch the same ones, and whether
+/// each update makes the next ones; and whether no rank's memory rises above the problem's limit.
+///
+/// needs: check_complete, but for missing actions
+template <pipeline_problem Problem, action_table Table>
+constexpr verdict check_resources(Problem const& problem, Table const& table) {
+  auto updates = scratch<int>(problem.chunks * replicas(table.where));
+  auto read = scratch<int>(problem.chunks * problem.micro_batches, -1);
+  verdict found;
+  for (int rank = 0; rank < problem.ranks; ++rank)
+    for_each_memory(problem, table, rank, [&](int i, long live) {
+      if (!found.ok()) return;
+      action const a = table.at(rank, i);
+      int& now = updates.item[a.chunk * replicas(table.where) + replica_of(table.where, a.micro_batch)];
+      int& by_forward = read.item[a.chunk * problem.micro_batches + a.micro_batch];
+      bool const is_update = a.kind == action_kind::update, in_table = table.mini_batch > 0;
+      bool const right = is_update        ? a.version == (in_table ? now + 1 : 0)
+                         : by_forward < 0 ? a.version >= 0 && a.version <= now
+                                          : a.version == by_forward;
+      if (is_update)
+        now += in_table;
+      else
+        by_forward = a.version;
+      if (!right) found = verdict{fault::wrong_version, rank, i, a};
+      if (problem.limit > 0 && live > problem.limit) found = verdict{fault::over_limit, rank, i, a};
+    });
+  return found;
+}
+
 /// Whether every rank gets to the end of its list, when what it needs comes through channels of `slots[boundary]` slots.
 /// Every hand-off is a rendezvous: a value lies in its slot until it has been read for the last time, and whoever has no
 /// free slot to write to waits. How long actions take does not matter.
@@ -185,12 +227,13 @@ constexpr verdict check_progress(Problem const& problem, Table const& table, Slo
 /// All of it: the first fault found, or none.
 ///
 /// cost: linear in the number of actions. One constant evaluation, without compiler flags, has room for some 7,000 of
-///       them; larger tables ask each of the four questions in a constant of its own, check_progress up to 11,000.
+///       them; larger tables ask each question in a constant of its own, check_progress up to 11,000.
 template <pipeline_problem Problem, action_table Table, class Slots = unbounded_slots>
 constexpr verdict validate(Problem const& problem, Table const& table, Slots const& slots = Slots{}) {
   verdict found = check_shape(problem, table);
   if (found.ok()) found = check_complete(problem, table);
   if (found.ok()) found = check_order(problem, table);
+  if (found.ok()) found = check_resources(problem, table);
   if (found.ok()) found = check_progress(problem, table, slots);
   return found;
 }

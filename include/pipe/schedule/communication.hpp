@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Sends and receives, derived from a table. A schedule says what is computed; what has to be handed over follows from it, and so
+// does an order of transfers in which the strictest transport there is, a rendezvous of blocking sends and receives, cannot lock.
+//
+// All transfers and actions have a place in one order, that of the simulated timeline: a transfer comes when its value has been made.
+// Every rank's list follows that order, so of all the transfers that are still to come the first one always has both its sides free.
+#pragma once
+
+#include <algorithm>
+#include <climits>
+
+#include <pipe/schedule/validate.hpp>
+
+namespace pp {
+
+/// What a rank does: an action of its table, or one side of the transfer of what an action made.
+enum class step_kind : unsigned char { compute, send, receive };
+
+/// law: `of` is the action that runs, or the one (F or B) whose result is handed over; `peer` is the other rank, or -1
+struct rank_step {
+  step_kind kind = step_kind::compute;
+  action of{};
+  int peer = -1;
+
+  friend constexpr bool operator==(rank_step const&, rank_step const&) = default;
+};
+
+/// The rank that needs what an action makes, if it is another one; else -1.
+template <pipeline_problem Problem, action_table Table>
+constexpr int receiver_of(Problem const& problem, Table const& table, int rank, action const& a) {
+  int const next = a.kind == action_kind::forward ? a.chunk + 1 : makes_input_gradient(a.kind) ? a.chunk - 1 : -1;
+  if (next < 0 || next >= problem.chunks) return -1;
+  int const to = rank_of(table.where, problem.ranks, next, a.micro_batch);
+  return to == rank ? -1 : to;
+}
+
+/// Every rank's list of steps.
+///
+/// law:   on each directed pair of ranks the sends and the receives are the same transfers in the same order
+/// law:   check_rendezvous(problem, steps); a value is received before it is read, and sent as soon as it is made
+/// needs: validate(problem, table)
+/// cost:  n log n in the number of actions
+template <pipeline_problem Problem, action_table Table>
+constexpr auto communicate(Problem const& problem, Table const& table) {
+  // A moment is a time and, among equal times, a place in an order in which everything comes after what it needs.
+  struct event {
+    long time = 0;
+    int turn = 0, from = 0, to = 0;
+    action of{};
+    constexpr bool operator<(event const& b) const { return time != b.time ? time < b.time : turn < b.turn; }
+  };
+  struct moment {
+    long time = 0;
+    int turn = 0;
+  };
+  int total = 0;
+  for (int rank = 0; rank < problem.ranks; ++rank) total += table.size(rank);
+  auto events = scratch<event>(total);
+  auto begun = table.template like<moment>();
+  int count = 0, turn = 0;
+  auto paper = execution<Problem, Table>(problem, table, unbounded_slots{});
+  paper.run([&](int rank, long start, long end) {
+    action const a = table.at(rank, begun.size(rank));
+    begun.push(rank, moment{start, turn});
+    if (int const to = receiver_of(problem, table, rank, a); to >= 0)
+      events.item[count++] = event{end, turn, rank, to, a};
+    ++turn;
+  });
+  std::sort(events.item, events.item + count);
+
+  auto steps = table.template like<rank_step, 3>();
+  auto next = scratch<int>(problem.ranks);
+  auto const compute_until = [&](int rank, long time, int last_turn) {
+    for (int& i = next.item[rank]; i < begun.size(rank); ++i) {
+      moment const m = begun.at(rank, i);
+      if (m.time > time || (m.time == time && m.turn > last_turn)) break;
+      steps.push(rank, rank_step{step_kind::compute, table.at(rank, i), -1});
+    }
+  };
+  for (int e = 0; e < count; ++e) {
+    event const& t = events.item[e];
+    compute_until(t.from, t.time, t.turn);
+    compute_until(t.to, t.time, t.turn);
+    steps.push(t.from, rank_step{step_kind::send, t.of, t.to});
+    steps.push(t.to, rank_step{step_kind::receive, t.of, t.from});
+  }
+  for (int rank = 0; rank < problem.ranks; ++rank) compute_until(rank, LONG_MAX, INT_MAX);
+  return steps;
+}
+
+/// Whether every rank gets to the end of its steps when a send and its receive happen at the same time or not at all, and no rank
+/// does anything else while it waits for the other side. If not, the first rank that cannot go on, and where.
+template <pipeline_problem Problem, class Steps>
+constexpr verdict check_rendezvous(Problem const& problem, Steps const& steps) {
+  auto position = scratch<int>(problem.ranks);
+  auto awake = scratch<int>(problem.ranks);
+  auto is_awake = scratch<bool>(problem.ranks);
+  int count = 0;
+  auto const wake = [&](int rank) {
+    if (!is_awake.item[rank]) awake.item[count++] = rank;
+    is_awake.item[rank] = true;
+  };
+  for (int rank = problem.ranks - 1; rank >= 0; --rank) wake(rank);
+  auto const at_end = [&](int rank) { return position.item[rank] == steps.size(rank); };
+  while (count > 0) {
+    int const rank = awake.item[--count];
+    is_awake.item[rank] = false;
+    while (!at_end(rank)) {
+      rank_step const mine = steps.at(rank, position.item[rank]);
+      if (mine.kind != step_kind::compute) {
+        int const peer = mine.peer;
+        if (peer < 0 || peer >= problem.ranks || peer == rank || at_end(peer)) break;
+        rank_step const theirs = steps.at(peer, position.item[peer]);
+        bool const meets = theirs.kind != step_kind::compute && theirs.kind != mine.kind && theirs.peer == rank &&
+                           theirs.of == mine.of;
+        if (!meets) break;
+        ++position.item[peer];
+        wake(peer);
+      }
+      ++position.item[rank];
+    }
+  }
+  for (int rank = 0; rank < problem.ranks; ++rank)
+    if (!at_end(rank))
+      return verdict{fault::deadlock, rank, position.item[rank], steps.at(rank, position.item[rank]).of};
+  return verdict{};
+}
+
+}  // namespace pp
