@@ -4,46 +4,66 @@
 // distance between the two is all that any other schedule of the same family could still win.
 #pragma once
 
+#include <climits>
+
+#include <pipe/schedule/placement.hpp>
 #include <pipe/schedule/problem.hpp>
+#include <pipe/schedule/scratch.hpp>
 
 namespace pp {
 
-/// The least makespan of any schedule that trains with one chunk per rank and a flush at the end, and its stage-local twin.
+/// The least makespan of any schedule that trains on a placement, from the first F to the last W, and its stage-local twin.
 ///
-/// Two chains through every rank s, of which the slowest binds: (1) nothing reaches s before one F of every rank above
-/// it, then s has all its own work to do; (2) the same way down, all F and B of s, then the last B's gradient climbs back
-/// to some rank, which ends with its W.
+/// Two chains through every rank, of which the slowest binds: (1) nothing reaches the rank before one F of every chunk above its
+/// first one, then it has all its own work to do; (2) the same way down, all its F and B, then its last B's gradient climbs
+/// back to some chunk, which ends with its W. Where two replicas reach a rank, the shorter way counts.
 ///
-/// law:    equal times: makespan >= (P-1)(TF+Tc) + M T  and  >= (P-1)(TF+TB+2Tc) + M(TF+TB) + TW
-/// law:    equal times: stage-local span - M T >= max(0, (P-1)(TF+TB+2Tc) - (M-1)TW)
-/// source: Qi et al., Zero Bubble Pipeline Parallelism, 2024, section 2.3, for equal times
+/// law:    one chunk, equal times: makespan >= (P-1)(TF+Tc) + M T  and  >= (P-1)(TF+TB+2Tc) + M(TF+TB) + TW
+/// law:    one chunk, equal times: stage-local span - M T >= max(0, (P-1)(TF+TB+2Tc) - (M-1)TW)
+/// source: Qi et al., Zero Bubble Pipeline Parallelism, 2024, section 2.3, for one chunk and equal times
 struct flush_floor {
   long makespan = 0;
   long stage_local_span = 0;
 };
 
 template <pipeline_problem Problem>
-constexpr flush_floor floor_of(Problem const& problem) {
-  constexpr auto raise = [](long& floor, long to) {
-    if (to > floor) floor = to;
-  };
+constexpr flush_floor floor_of(Problem const& problem, placement where = placement::straight) {
+  int const p = problem.ranks, m = problem.micro_batches, copies = replicas(where);
+  auto work = scratch<long>(p), both_ways = scratch<long>(p);  // of a rank, for all micro-batches
+  auto down = scratch<long>(p, LONG_MAX);      // from the first chunk to the rank's first one: F and hops
+  auto up = scratch<long>(p, LONG_MAX);        // and back: hops and B, not counting the rank's own
+  auto up_and_w = scratch<long>(p, LONG_MAX);  // the longest way from the end of its last B to the end of a W
+  constexpr auto lower = [](long& least, long to) { least = to < least ? to : least; };
+  for (int copy = 0; copy < copies && copy < m; ++copy) {
+    long const times = (m + copies - 1 - copy) / copies;
+    long way_down = 0, way_up = 0, way_up_and_w = 0;
+    for (int chunk = 0, before = 0; chunk < problem.chunks; ++chunk) {
+      int const rank = rank_of(where, p, chunk, copy);
+      chunk_cost const& cost = problem.cost(chunk);
+      if (chunk > 0) {
+        chunk_cost const& above = problem.cost(chunk - 1);
+        way_down += above.forward + problem.hop_time(before, rank, chunk - 1);
+        way_up += above.backward_input + problem.hop_time(rank, before, chunk - 1);
+        way_up_and_w += above.backward_input + problem.hop_time(rank, before, chunk - 1);
+      }
+      if (cost.backward_weight > way_up_and_w) way_up_and_w = cost.backward_weight;
+      both_ways.item[rank] += times * (cost.forward + cost.backward_input);
+      work.item[rank] += times * (cost.forward + cost.backward_input + cost.backward_weight);
+      lower(down.item[rank], way_down);
+      lower(up.item[rank], way_up);
+      lower(up_and_w.item[rank], way_up_and_w);
+      before = rank;
+    }
+  }
   auto floor = flush_floor{};
-  long down = 0;      // F and hops from the first rank to s
-  long up = 0;        // hops and B from s, not counting its own, to the first rank
-  long up_and_w = 0;  // the longest way from the end of s's last B to the end of a W on s or above
-  for (int s = 0; s < problem.ranks; ++s) {
-    chunk_cost const& cost = problem.cost(s);
-    long const both_ways = problem.micro_batches * (cost.forward + cost.backward_input);
-    long const own_work = both_ways + problem.micro_batches * cost.backward_weight;
-    raise(up_and_w, cost.backward_weight);
-    raise(floor.makespan, down + own_work);
-    raise(floor.makespan, down + both_ways + up_and_w);
-    raise(floor.stage_local_span, own_work);
-    raise(floor.stage_local_span, down + both_ways + up + problem.cost(0).backward_weight);
-    if (s + 1 == problem.ranks) break;
-    down += cost.forward + problem.hop_time(s, s + 1, s);
-    up += cost.backward_input + problem.hop_time(s + 1, s, s);
-    up_and_w += cost.backward_input + problem.hop_time(s + 1, s, s);
+  constexpr auto raise = [](long& most, long to) { most = to > most ? to : most; };
+  for (int rank = 0; rank < p; ++rank) {
+    raise(floor.makespan, down.item[rank] + work.item[rank]);
+    raise(floor.makespan, down.item[rank] + both_ways.item[rank] + up_and_w.item[rank]);
+    raise(floor.stage_local_span, work.item[rank]);
+    if (copies == 1)  // the first rank begins with the first F of all, and ends with a W after the last B of all
+      raise(floor.stage_local_span,
+            down.item[rank] + both_ways.item[rank] + up.item[rank] + problem.cost(0).backward_weight);
   }
   return floor;
 }

@@ -8,6 +8,18 @@
 
 namespace pp {
 
+/// `ahead` forwards, then a forward and a backward in turns as long as there are forwards, then the remaining backwards.
+template <pipeline_problem Problem, action_table Table>
+constexpr void alternate(Problem const& problem, Table& table, int rank, int ahead) {
+  using enum action_kind;
+  int next = 0;
+  while (next < problem.micro_batches && next < ahead) table.push(rank, {forward, rank, next++});
+  for (int mb = 0; mb < problem.micro_batches; ++mb) {
+    if (next < problem.micro_batches) table.push(rank, {forward, rank, next++});
+    table.push(rank, {backward, rank, mb});
+  }
+}
+
 /// law:    with equal times the bubble is (P-1)/(M+P-1); the peak of rank i is min(M, P-i) micro-batches
 /// source: Narayanan et al., PipeDream-2BW (PipeDream-Flush), 2021; Fan et al., DAPPLE, 2021
 struct OneFOneB {
@@ -19,15 +31,7 @@ struct OneFOneB {
 
   template <pipeline_problem Problem, action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
-    using enum action_kind;
-    for (int rank = 0; rank < problem.ranks; ++rank) {
-      int next = 0;
-      while (next < problem.micro_batches && next < problem.ranks - 1 - rank) table.push(rank, {forward, rank, next++});
-      for (int mb = 0; mb < problem.micro_batches; ++mb) {
-        if (next < problem.micro_batches) table.push(rank, {forward, rank, next++});
-        table.push(rank, {backward, rank, mb});
-      }
-    }
+    for (int rank = 0; rank < problem.ranks; ++rank) alternate(problem, table, rank, problem.ranks - 1 - rank);
   }
 };
 

@@ -9,14 +9,14 @@
 
 namespace pp {
 
-/// `size` values, all equal to `initial` at first.
+/// `size` values, all equal to `initial` at first, or to T{}.
 template <class T>
 struct scratch {
   T* const item;
 
-  constexpr explicit scratch(int size, T initial = T{}) : item(new T[static_cast<std::size_t>(size)]{}) {
-    if (initial != T{})
-      for (int i = 0; i < size; ++i) item[i] = initial;
+  constexpr explicit scratch(int size) : item(new T[static_cast<std::size_t>(size)]{}) {}
+  constexpr scratch(int size, T initial) : scratch(size) {
+    for (int i = 0; i < size; ++i) item[i] = initial;
   }
   constexpr ~scratch() { delete[] item; }
   scratch(scratch const&) = delete;

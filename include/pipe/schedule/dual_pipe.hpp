@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// DualPipe: two pipelines through the same ranks in opposite directions, an F of the one beside a backward of the other, so that what
+// either sends travels while the other computes; and its half on a V, where the way back up is the second direction.
+#pragma once
+
+#include <pipe/schedule/policy.hpp>
+
+namespace pp {
+
+/// The order of a rank over two streams of `each` micro-batches; stream 0 is the one that reaches it first. `half`: as many ranks lie
+/// between an end and the turn; this one is the `at`-th from its end. Calls run(kind, stream) for the stream's next micro-batch.
+///
+/// needs:  each >= 2 half
+/// source: DeepSeek-AI, DualPipe, 2025 (eight steps; an F beside a backward is the F, then the backward, here)
+template <class Run>
+constexpr void run_dual(int at, int half, int each, Run run) {
+  using enum action_kind;
+  int const inner = half - 1 - at;  // ranks from here to the turn
+  for (int i = 0; i < 2 * inner; ++i) run(forward, 0);
+  for (int i = 0; i <= at; ++i) run(forward, 0), run(forward, 1);
+  for (int i = 0; i < inner; ++i) run(backward_input, 1), run(backward_weight, 1), run(forward, 1);
+  for (int i = 0; i < each - 2 * half + at + 1; ++i) {
+    run(forward, 0), run(backward, 1);
+    run(forward, 1), run(backward, 0);
+  }
+  for (int i = 0; i < inner; ++i) run(backward, 1), run(forward, 1), run(backward, 0);
+  // From the middle on Ws are put off: what put them off first gets them first.
+  int const middle = (at + 1) / 2;
+  bool const from_1 = at % 2 == 1;
+  auto const waits = [&](int i, int stream) { return i > middle || (i == middle && (from_1 || stream == 0)); };
+  int put_off = 0;
+  for (int i = 0; i <= at; ++i)
+    for (int stream : {1, 0}) {
+      run(waits(i, stream) ? backward_input : backward, stream);
+      put_off += waits(i, stream);
+    }
+  // Those of both streams in turns, as they were put off; then those of stream 0, as they come.
+  int next = from_1 ? 1 : 0;
+  int both = put_off;
+  auto const weight = [&] {
+    if (both > 0) {
+      --both;
+      run(backward_weight, next);
+      next = 1 - next;
+    } else {
+      run(backward_weight, 0);
+    }
+  };
+  for (int i = 0; i < inner; ++i) weight(), run(backward_input, 0);
+  for (int i = 0; i <= at; ++i) weight();
+}
+
+/// Counts a rank's micro-batches of each stream and kind.
+struct stream_progress {
+  int done[2][3]{};
+  constexpr int next(action_kind kind, int stream) {
+    int const mb = done[stream][kind == action_kind::forward ? 0 : makes_input_gradient(kind) ? 1 : 2]++;
+    if (kind == action_kind::backward) ++done[stream][2];
+    return mb;
+  }
+};
+
+/// law:    equal times: the bubble is (P/2-1)(F + 2B - 3W) with B the full backward and F beside B no longer than both in a row; the
+///         peak is P+1; weights are there twice
+/// needs:  P even; M even, at least 2P
+struct DualPipe {
+  static constexpr char const* name = "dualpipe";
+  static constexpr placement where = placement::bidirectional;
+  static constexpr int chunks_per_rank = 2;
+  static constexpr bool splits_backward = true;
+  static constexpr bool trains = true;
+
+  static constexpr char const* refuses(int ranks, int micro_batches) {
+    return ranks % 2 != 0 ? "needs an even number of ranks"
+           : micro_batches % 2 != 0 || micro_batches < 2 * ranks
+               ? "needs an even number of micro-batches, at least twice the ranks"
+               : nullptr;
+  }
+  template <pipeline_problem Problem, action_table Table>
+  static constexpr void fill(Problem const& problem, Table& table) {
+    int const p = problem.ranks, half = p / 2;
+    for (int rank = 0; rank < p; ++rank) {
+      bool const upper = rank >= half;  // the way up reaches it first
+      stream_progress progress;
+      run_dual(upper ? p - 1 - rank : rank, half, problem.micro_batches / 2, [&](action_kind kind, int stream) {
+        bool const goes_up = (stream == 1) != upper;
+        table.push(rank, {kind, goes_up ? p - 1 - rank : rank, 2 * progress.next(kind, stream) + goes_up});
+      });
+    }
+  }
+};
+
+/// law:    as DualPipe with twice the ranks; the peak is 2P+1 chunks
+/// needs:  M at least 2P
+struct DualPipeV {
+  static constexpr char const* name = "dualpipe-v";
+  static constexpr placement where = placement::vee;
+  static constexpr int chunks_per_rank = 2;
+  static constexpr bool splits_backward = true;
+  static constexpr bool trains = true;
+
+  static constexpr char const* refuses(int ranks, int micro_batches) {
+    return micro_batches < 2 * ranks ? "needs at least twice as many micro-batches as ranks" : nullptr;
+  }
+  template <pipeline_problem Problem, action_table Table>
+  static constexpr void fill(Problem const& problem, Table& table) {
+    int const p = problem.ranks;
+    for (int rank = 0; rank < p; ++rank) {
+      stream_progress progress;
+      run_dual(rank, p, problem.micro_batches, [&](action_kind kind, int stream) {
+        table.push(rank, {kind, stream == 0 ? rank : 2 * p - 1 - rank, progress.next(kind, stream)});
+      });
+    }
+  }
+};
+
+}  // namespace pp

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Schedules that fill each other's idle time: two pipelines in opposite directions (Chimera), or one that runs down the ranks and back
+// up again (Hanayo), which needs its weights only once. Both are defined by how they are played: a backward first, else the
+// oldest forward.
+#pragma once
+
+#include <pipe/schedule/list_schedule.hpp>
+
+namespace pp {
+
+/// The problem on which these orders are played: an F takes as long as a backward, and hops take none. Played so, forwards of the one
+/// direction meet backwards of the other; with other times the order stays.
+template <pipeline_problem Problem>
+constexpr problem<> evenly_timed(Problem const& p) {
+  return problem<>{p.ranks, p.chunks, p.micro_batches, 0, same_cost{{2, 1, 1}}};
+}
+
+/// Backwards first, the oldest micro-batch first, of its chunks the one nearest to its end.
+template <pipeline_problem Problem>
+constexpr auto backward_first(Problem const& problem) {
+  return [chunks = long(problem.chunks), micro_batches = long(problem.micro_batches)](action const& a) {
+    long const turn = a.micro_batch * chunks + (chunks - 1 - a.chunk);
+    return a.kind == action_kind::forward ? chunks * micro_batches + turn : turn;
+  };
+}
+
+/// law:    P even, M a multiple of P, equal times F = B (B the full backward) without hops: every rank is idle for P-2 forwards, a
+///         share (P-2)/(2M+P-2); peaks are P/2+1 to P; weights are there twice
+/// needs:  P even
+/// source: Li and Hoefler, Chimera, 2021
+struct Chimera {
+  static constexpr char const* name = "chimera";
+  static constexpr placement where = placement::bidirectional;
+  static constexpr int chunks_per_rank = 2;
+  static constexpr bool splits_backward = false;
+  static constexpr bool trains = true;
+
+  static constexpr char const* refuses(int ranks, int) {
+    return ranks % 2 == 0 ? nullptr : "needs an even number of ranks";
+  }
+  template <pipeline_problem Problem, action_table Table>
+  static constexpr void fill(Problem const& problem, Table& table) {
+    int const p = problem.ranks;
+    list_schedule(evenly_timed(problem), table, backward_first(problem),
+                  [=](action const& a, int in_flight) { return in_flight < p / 2 && in_flight < p - a.chunk; });
+  }
+};
+
+/// Waves: so many times a micro-batch runs down the ranks and back up, on placement::vee with twice as many chunks per rank.
+///
+/// law:    M a multiple of P, equal times F = B without hops: every rank is idle for (P-1) 2F of a chunk's forward time F, 2 Waves times
+///         less than 1F1B; the peak is at most 2 Waves P chunks
+/// source: Liu et al., Hanayo, 2023
+template <int Waves = 1>
+struct Hanayo {
+  static constexpr char const* name = "hanayo";
+  static constexpr placement where = placement::vee;
+  static constexpr int chunks_per_rank = 2 * Waves;
+  static constexpr bool splits_backward = false;
+  static constexpr bool trains = true;
+
+  template <pipeline_problem Problem, action_table Table>
+  static constexpr void fill(Problem const& problem, Table& table) {
+    int const p = problem.ranks;
+    list_schedule(evenly_timed(problem), table, backward_first(problem),
+                  [=](action const&, int in_flight) { return in_flight < p; });
+  }
+};
+
+}  // namespace pp

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// ZB-V: two chunks per rank, down the ranks and back up, so that the first rank also holds the end of the model. The first backward
+// starts where the last forward ended, memory is the same on all ranks, and Ws fill what is idle.
+#pragma once
+
+#include <pipe/schedule/policy.hpp>
+
+namespace pp {
+
+/// law:    equal times TF = TB = TW without hops, M >= 2P-1: no bubble in the stage-local span; the peak of every rank is 2P chunks
+/// note:   with fewer than 2P-1 micro-batches the order is that of 2P-1 with the missing ones left out
+/// source: Qi et al., Zero Bubble Pipeline Parallelism, 2024, section 6
+struct ZeroBubbleV {
+  static constexpr char const* name = "zb-v";
+  static constexpr placement where = placement::vee;
+  static constexpr int chunks_per_rank = 2;
+  static constexpr bool splits_backward = true;
+  static constexpr bool trains = true;
+
+  template <pipeline_problem Problem, action_table Table>
+  static constexpr void fill(Problem const& problem, Table& table) {
+    using enum action_kind;
+    int const p = problem.ranks, m = problem.micro_batches, padded = m < 2 * p - 1 ? 2 * p - 1 : m;
+    for (int rank = 0; rank < p; ++rank) {
+      int const chunk[2] = {rank, 2 * p - 1 - rank};  // on the way down and on the way up
+      int done[2][3]{};                               // by chunk: F, B, W
+      auto const run = [&](action_kind kind, int which) {
+        int const column = kind == forward ? 0 : kind == backward_input ? 1 : 2;
+        int const mb = done[which][column]++;
+        if (mb < m) table.push(rank, {kind, chunk[which], mb});
+      };
+      for (int i = 0; i < 2 * (p - rank) - 1; ++i) run(forward, 0);
+      for (int i = 0; i < rank; ++i) run(forward, 1), run(forward, 0);
+      for (int i = 0; i < p - rank; ++i) run(forward, 1), run(backward_input, 1), run(backward_weight, 1);
+      while (done[1][0] < done[0][0] || done[0][0] < padded) {
+        if (done[0][0] < padded) run(forward, 0);
+        run(backward_input, 0), run(backward_weight, 0);
+        run(forward, 1), run(backward_input, 1), run(backward_weight, 1);
+      }
+      for (int i = 0; i < rank; ++i) run(backward_input, 0), run(backward_input, 1);
+      for (int i = 0; i < p - rank; ++i) run(backward_input, 0), run(backward_weight, 0);
+      while (done[1][2] < done[1][1]) run(backward_weight, 1);
+      while (done[0][2] < done[0][1]) run(backward_weight, 0);
+    }
+  }
+};
+
+}  // namespace pp

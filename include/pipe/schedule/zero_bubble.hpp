@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The hand-made schedules of zero-bubble pipelining: B and W apart, so that only F and B lie on the way from rank to rank and Ws
+// fill what used to be idle.
+#pragma once
+
+#include <pipe/schedule/policy.hpp>
+
+namespace pp {
+
+/// Rank r runs (P-1-r) `Ahead` forwards first, then F while there are any, B, and, once the Ws have been put off for as long as the
+/// first rank's warm-up is, W.
+template <int Ahead, pipeline_problem Problem, action_table Table>
+constexpr void fill_zero_bubble(Problem const& problem, Table& table) {
+  using enum action_kind;
+  int const p = problem.ranks, m = problem.micro_batches;
+  for (int rank = 0; rank < p; ++rank) {
+    int const warm_up = (p - 1 - rank) * Ahead;
+    int next = 0, weight = 0;
+    while (next < m && next < warm_up) table.push(rank, {forward, rank, next++});
+    for (int mb = 0; mb < m; ++mb) {
+      if (next < m) table.push(rank, {forward, rank, next++});
+      table.push(rank, {backward_input, rank, mb});
+      if (warm_up + mb >= (p - 1) * Ahead) table.push(rank, {backward_weight, rank, weight++});
+    }
+    while (weight < m) table.push(rank, {backward_weight, rank, weight++});
+  }
+}
+
+/// The memory of 1F1B and about a third of its bubble.
+///
+/// law:    equal times TF = TB = TW without hops: the bubble of every rank is (P-1)(TF+TB-TW); the peak is min(M, P)
+/// source: Qi et al., Zero Bubble Pipeline Parallelism, 2024, section 2.3
+struct ZeroBubbleH1 {
+  static constexpr char const* name = "zb-h1";
+  static constexpr placement where = placement::straight;
+  static constexpr int chunks_per_rank = 1;
+  static constexpr bool splits_backward = true;
+  static constexpr bool trains = true;
+
+  template <pipeline_problem Problem, action_table Table>
+  static constexpr void fill(Problem const& problem, Table& table) {
+    fill_zero_bubble<1>(problem, table);
+  }
+};
+
+/// No bubble in the stage-local span where TF = TB = TW, for twice the memory of 1F1B.
+///
+/// law:    equal times: stage-local idle is (P-1)(TF+TB-2TW), or 0; the peak is min(M, 2P-1)
+/// source: Qi et al., Zero Bubble Pipeline Parallelism, 2024, section 2.3
+struct ZeroBubbleH2 {
+  static constexpr char const* name = "zb-h2";
+  static constexpr placement where = placement::straight;
+  static constexpr int chunks_per_rank = 1;
+  static constexpr bool splits_backward = true;
+  static constexpr bool trains = true;
+
+  template <pipeline_problem Problem, action_table Table>
+  static constexpr void fill(Problem const& problem, Table& table) {
+    fill_zero_bubble<2>(problem, table);
+  }
+};
+
+}  // namespace pp
