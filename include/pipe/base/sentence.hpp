@@ -36,10 +36,16 @@ class piece {
 };
 
 /// sentence({"rank ", 3, " stopped"}) -> "rank 3 stopped"
-PIPE_ONE_COPY inline std::string sentence(std::initializer_list<piece> pieces) {
+PIPE_COLD PIPE_ONE_COPY inline std::string sentence(std::initializer_list<piece> pieces) {
   std::string all;
   for (piece const& p : pieces) p.add_to(all);
   return all;
+}
+
+/// Throws what says so.
+template <class Error>
+[[noreturn]] PIPE_COLD PIPE_ONE_COPY void complain(std::initializer_list<piece> pieces) {
+  throw Error(sentence(pieces));
 }
 
 }  // namespace pp

@@ -3,7 +3,6 @@
 // Rows of words as aligned columns.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -24,15 +23,17 @@ class text_table {
   std::string str() const {
     std::vector<std::size_t> widths;
     for (auto const& row : rows_) {
-      widths.resize(std::max(widths.size(), row.size()));
-      for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
+      if (widths.size() < row.size()) widths.resize(row.size());
+      for (std::size_t c = 0; c < row.size(); ++c)
+        if (widths[c] < row[c].size()) widths[c] = row[c].size();
     }
     std::string text;
     for (auto const& row : rows_) {
       std::string line;
       for (std::size_t c = 0; c < row.size(); ++c) {
         std::string const padding(widths[c] - row[c].size(), ' ');
-        bool const left = std::find(left_.begin(), left_.end(), c) != left_.end();
+        bool left = false;
+        for (std::size_t const l : left_) left = left || l == c;
         line += (c > 0 ? "  " : "") + (left ? row[c] + padding : padding + row[c]);
       }
       text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
@@ -62,7 +63,7 @@ inline std::string wrapped(std::string_view list, std::size_t width, std::size_t
     }
     result += piece;
     column += piece.size();
-    list.remove_prefix(std::min(end + 1, list.size()));
+    list.remove_prefix(end < list.size() ? end + 1 : end);
   }
   return result;
 }

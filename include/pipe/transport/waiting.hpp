@@ -6,8 +6,8 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <climits>
+#include <thread>  // has the clocks and durations of <chrono> without its calendar
 
 #if defined(__linux__)
 #include <linux/futex.h>
@@ -15,8 +15,6 @@
 #include <unistd.h>
 
 #include <ctime>
-#else
-#include <thread>
 #endif
 
 namespace pp {
