@@ -100,7 +100,7 @@ class machine {
   }
 
   /// With more threads than cores a spinning one would keep another from working.
-  static machine_settings adapt(machine_settings s, int threads) {
+  PIPE_COLD static machine_settings adapt(machine_settings s, int threads) {
     if (threads > int(allowed_cores())) {
       s.waiting.spin = std::chrono::nanoseconds(0);
       s.pin = false;
@@ -120,7 +120,7 @@ class machine {
     }
   }
 
-  step_result conclude() {
+  PIPE_COLD step_result conclude() {
     step_result o;
     o.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
     if (job_.what == job::kind::infer) return o;
@@ -140,31 +140,33 @@ class machine {
 
   // ---- what a rank's thread does ----
 
-  void live(int r) {
-    worker& me = ranks_[r];
-    int seen = 0;
+  PIPE_COLD void live(int r) {
+    attempt(r, &machine::settle);
+    failure_flag never{false};
+    for (int seen = 0;;) {
+      start_.wait(++seen, without_end(settings_.waiting.spin), never);
+      if (job_.what == job::kind::stop) return;
+      attempt(r, &machine::work);
+    }
+  }
+  void attempt(int r, void (machine::*what)(int, worker&)) {
+    try {
+      (this->*what)(r, ranks_[r]);
+    } catch (...) {
+      fail(std::current_exception());
+    }
+    finished_.add();
+  }
+  /// Threads and memory.
+  PIPE_COLD void settle(int r, worker& me) {
     try {
       me.threads.assemble(d_.threads, settings_.waiting.spin, settings_.pin ? r * d_.threads : -1);
       me.memory = arena(d_.rank[r].bytes);
       parameters_.set_memory(r, me.memory.data());
     } catch (std::system_error const& e) {
-      fail(std::make_exception_ptr(
-          error(sentence({"rank ", r, ": cannot start ", d_.threads - 1, " threads: ", e.what()}))));
+      complain<error>({"rank ", r, ": cannot start ", d_.threads - 1, " threads: ", e.what()});
     } catch (...) {
-      fail(std::make_exception_ptr(
-          error(sentence({"rank ", r, ": no memory for an arena of ", d_.rank[r].bytes, " bytes"}))));
-    }
-    finished_.add();
-    failure_flag never{false};
-    for (;;) {
-      start_.wait(++seen, without_end(settings_.waiting.spin), never);
-      if (job_.what == job::kind::stop) return;
-      try {
-        work(r, me);
-      } catch (...) {
-        fail(std::current_exception());
-      }
-      finished_.add();
+      complain<error>({"rank ", r, ": no memory for an arena of ", d_.rank[r].bytes, " bytes"});
     }
   }
   PIPE_COLD void fail(std::exception_ptr e) {
@@ -361,7 +363,7 @@ class machine {
       kernel(mine);
     });
   }
-  void run_watched(launch const& l, host::arguments<T> const& a, team& threads, launch_seen seen) {
+  PIPE_COLD void run_watched(launch const& l, host::arguments<T> const& a, team& threads, launch_seen seen) {
     long const start = now();
     run_launch(l, a, threads);
     seen.nanoseconds = now() - start;

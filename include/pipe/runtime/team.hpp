@@ -55,7 +55,7 @@ class team {
   }
 
  private:
-  void run_all(void const* work, void (*part_of)(void const*, int)) {
+  PIPE_ONE_COPY void run_all(void const* work, void (*part_of)(void const*, int)) {
     if (size_ == 1) return part_of(work, 0);
     work_ = work;
     part_of_ = part_of;

@@ -241,16 +241,17 @@ class Pipeline {
     return {machine_.executed(rank), std::size_t(machine_.executed_count(rank))};
   }
   /// The type of a top-level layer (from 0), as `explain` prints it.
-  static std::string layer_name(int layer) {
-    return [&]<class... L>(layers<L...>) {
-      std::string_view const names[] = {type_name<L>()...};
-      return std::string(names[M::graph.units[layer].leaf]);
-    }(typename M::leaves{});
-  }
+  static std::string layer_name(int layer) { return std::string(spelled_layer(layer)); }
   /// The instruction set that the kernels use.
   host::isa runs_on() const { return kernels_.runs_on; }
 
  private:
+  static std::string_view spelled_layer(int layer) {
+    return [&]<class... L>(layers<L...>) {
+      std::string_view const names[] = {type_name<L>()...};
+      return names[M::graph.units[layer].leaf];
+    }(typename M::leaves{});
+  }
   /// What is wrong with asking for averages.
   static constexpr auto diagnose_averages() {
     if constexpr (compiled::averaging::averages || !reports || !is_accepted<diagnosis>)
@@ -306,8 +307,10 @@ class Pipeline {
                       r.own);
   }
 
-  static void check_size(char const* what, std::size_t found, std::size_t expected) {
-    if (found != expected) complain<data_error>({what, ": expected ", expected, " numbers, got ", found});
+  static void check_size(char const* what, std::size_t found, std::size_t expected, std::string_view name = {}) {
+    char const* const quote = name.empty() ? "" : "\"";
+    if (found != expected)
+      complain<data_error>({what, quote, name, quote, ": expected ", expected, " numbers, got ", found});
   }
   static void check_ids(char const* what, std::span<int const> ids, int least, int end) {
     for (std::size_t i = 0; i < ids.size(); ++i)
@@ -336,8 +339,8 @@ class Pipeline {
       else
         return b.named_numbers[I];
     }();
-    std::string const name = I == 0 ? "inputs" : sentence({"input \"", input_name<M, I>(), "\""});
-    check_size(name.c_str(), values.size(), n * std::size_t(in.form.elements()));
+    std::size_t const expected = n * std::size_t(in.form.elements());
+    if constexpr (I > 0) check_size("input ", values.size(), expected, input_name<M, I>());
     if constexpr (in.is_ids) check_ids("token", values, -1, in.vocabulary);
     j.input[I] = values.data();
   }
@@ -384,10 +387,8 @@ class Pipeline {
     j.gradient_scale = all.first_terms / all.terms;
     step_result r = machine_.run(j);
     if (!libm::isfinite(r.loss) || !libm::isfinite(r.gradient_norm)) {
-      bool const alone = all.count == 0;
       accumulated_ = accumulation{};
-      complain<not_finite>(
-          {"step ", steps_ + 1, " rejected", alone ? "" : ", with what was accumulated", ": ", why_not_finite(j)});
+      reject(j, all.count == 0 ? "" : ", with what was accumulated");
     }
     all.loss += r.loss * j.loss_terms;
     ++all.count;
@@ -398,17 +399,19 @@ class Pipeline {
   }
 
   /// Runs the mini-batch again and looks at every number that is made, to say where the first is that is not finite.
-  PIPE_COLD std::string why_not_finite(job j) {
+  [[noreturn]] PIPE_COLD void reject(job& j, char const* with) {
     first_fault<element> search(compiled::ranks);
     j.updates = false;
     j.watch = &first_fault<element>::watch;
     j.watcher = &search;
     machine_.run(j);
     if (fault_place const* const p = search.found())
-      return sentence({"a number that is not finite first appears in ", p->forward ? "forward" : "backward",
-                       " of micro-batch ", p->micro_batch, ", stage ", p->chunk, ", layer ", p->layer, " (",
-                       layer_name(p->layer), ")"});
-    return "the loss or the gradient norm is not a finite number, though all that they are made of is";
+      complain<not_finite>({"step ", steps_ + 1, " rejected", with, ": a number that is not finite first appears in ",
+                            p->forward ? "forward" : "backward", " of micro-batch ", p->micro_batch, ", stage ",
+                            p->chunk, ", layer ", p->layer, " (", spelled_layer(p->layer), ")"});
+    complain<not_finite>(
+        {"step ", steps_ + 1, " rejected", with,
+         ": the loss or the gradient norm is not a finite number, though all that they are made of is"});
   }
 
   void initialize() {
