@@ -67,31 +67,38 @@ class parameter_work {
     double const whole = norm(j), left = j.clip_value > 0 ? norm_of(clamped_squares_) * j.gradient_scale : whole;
     double const clip = j.clip_norm > 0 && left > j.clip_norm ? j.clip_norm / (left + 1e-6) : 1;
     double const scale = clip * j.gradient_scale;
-    for_chunks_of(r, [&](chunk_description const& c) {
-      all.run([&](int part) { update_part(r, c, j, scale, part, all.size()); });
-      if (!d_.averages) return;
-      all.run(
-          [&](int part) { renew_averages(c, j, elements_of(c.trained_bytes / long(sizeof(T)), part, all.size())); });
+    all.run([&](int part) {
+      for_chunks_of(r, [&](chunk_description const& c) { update_part(r, c, j, scale, part, all.size()); });
     });
+    if (d_.averages)
+      all.run([&](int part) {
+        for_chunks_of(r, [&](chunk_description const& c) {
+          renew_averages(c, j, elements_of(c.trained_bytes / long(sizeof(T)), part, all.size()));
+        });
+      });
     renew_transposed(r, all);
   }
 
   /// law: the gradient of a shared parameter is that of its first place, plus the others in the order of the model
   void add_tied_gradients(int r, team& all) {
-    for_ties([&](tie const& t, chunk_description const& place, chunk_description const& owner) {
-      if (!t.place.trained || owner.rank != r) return;
+    for (int i = 0; i < d_.tie_count; ++i) {
+      tie const& t = d_.ties[i];
+      chunk_description const &place = d_.chunk[t.chunk], &owner = d_.chunk[t.owner_chunk];
+      if (!t.place.trained || owner.rank != r) continue;
       T* const to = at(owner, owner.gradients, t.owner);
       T const* const from = at(place, place.gradients, t.place);
       all.run([&](int part) {
         host::share const own = elements_of(t.owner.elements(), part, all.size());
         calls_.add(own.size(), to + own.begin, from + own.begin);
       });
-    });
+    }
   }
   /// Copies shared parameters from where they were updated. All ranks have finished that run.
   void renew_tied(int r, team& all) {
-    for_ties([&](tie const& t, chunk_description const& place, chunk_description const& owner) {
-      if (place.rank != r) return;
+    for (int i = 0; i < d_.tie_count; ++i) {
+      tie const& t = d_.ties[i];
+      chunk_description const &place = d_.chunk[t.chunk], &owner = d_.chunk[t.owner_chunk];
+      if (place.rank != r) continue;
       T* const to = at(place, place.values, t.place);
       T const* const from = at(owner, owner.values, t.owner);
       all.run([&](int part) {
@@ -100,12 +107,12 @@ class parameter_work {
                     sizeof(T) * std::size_t(own.size() * t.place.columns));
         transpose_rows(place, t.place, own);
       });
-    });
+    }
   }
   /// The transposed copies of the parameters of rank r.
   void renew_transposed(int r, team& all) {
-    for_chunks_of(r, [&](chunk_description const& c) {
-      all.run([&](int part) {
+    all.run([&](int part) {
+      for_chunks_of(r, [&](chunk_description const& c) {
         for (int i = 0; i < c.parameter_count; ++i)
           transpose_rows(c, c.parameters[i], rows_of(c.parameters[i], part, all.size()));
       });
@@ -155,11 +162,6 @@ class parameter_work {
   void for_chunks_of(int r, Use use) {
     for (int c = 0; c < d_.chunks; ++c)
       if (d_.chunk[c].rank == r) use(d_.chunk[c]);
-  }
-  template <class Use>
-  void for_ties(Use use) {
-    for (int i = 0; i < d_.tie_count; ++i)
-      use(d_.ties[i], d_.chunk[d_.ties[i].chunk], d_.chunk[d_.ties[i].owner_chunk]);
   }
 
   /// Runs of single elements are shared out among the parts, whole parameters taken in turns.
