@@ -38,6 +38,7 @@ struct parameter_view {
 };
 
 /// What stands in for a model that is none, so that nothing else is reported.
+template <class Given>
 struct no_model : Model<Input<1>, Linear<1>, MSE> {};
 
 /// What is wrong with a pipeline but for its memory. A wrong model has been reported by itself.
@@ -74,7 +75,7 @@ using checked_pipeline = compiled_pipeline<
 /// law: each rank's memory is one allocation of plan.rank_bytes[rank] bytes; a step allocates nothing
 template <class Given, class... Options>
 class Pipeline {
-  using M = std::conditional_t<model_type<Given>, Given, no_model>;
+  using M = std::conditional_t<model_type<Given>, Given, no_model<Given>>;
   using diagnosis = typename decltype(diagnose_pipeline<Given, Options...>())::type;
   static_assert(accepted<diagnosis>::value);
   static constexpr bool reports = model_type<Given> && M::valid;  // what is given to its functions: see values_for
