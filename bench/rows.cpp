@@ -13,6 +13,7 @@
 // whose stores go past the caches, as those of the library's kernels do for the largest size, is printed beside them.
 //
 // Argument: rounds (default 31).
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

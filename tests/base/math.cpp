@@ -2,6 +2,7 @@
 //
 // Accuracy of the kernels' elementary functions against the C library in double, in units of float's last place, over a
 // geometric sweep of their range; and what they do with NaN, zeros and infinities.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 

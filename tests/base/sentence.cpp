@@ -2,16 +2,26 @@
 #include <catch2/catch.hpp>
 
 #include <cstddef>
+#include <initializer_list>
 #include <limits>
 #include <string>
 #include <string_view>
 
+#include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
 
+namespace {
+std::string text_of(std::initializer_list<pp::piece> pieces) { return pp::sentence(pieces).begin(); }
+}  // namespace
+
 TEST_CASE("words and numbers make a sentence", "[base]") {
-  std::string const owned = "words";
-  std::string_view const seen = std::string_view("numbers, more").substr(0, 7);
-  CHECK(pp::sentence({owned, " and ", seen, " ", 3, ", ", -7L, ", ", std::size_t(5)}) == "words and numbers 3, -7, 5");
-  CHECK(pp::sentence({std::numeric_limits<long>::min()}) == std::to_string(std::numeric_limits<long>::min()));
-  CHECK(pp::sentence({}).empty());
+  std::string_view const seen = std::string_view("numbers, more").substr(0, 7), empty;
+  CHECK(text_of({"words and ", seen, empty, " ", 3, ", ", -7L, ", ", std::size_t(5)}) == "words and numbers 3, -7, 5");
+  CHECK(text_of({std::numeric_limits<long>::min()}) == std::to_string(std::numeric_limits<long>::min()));
+  CHECK(text_of({}).empty());
+}
+
+TEST_CASE("a complaint is thrown as what it is", "[base]") {
+  CHECK_THROWS_AS(pp::complain<pp::data_error>({"token ", 7}), pp::data_error);
+  CHECK_THROWS_WITH(pp::complain<pp::error>({"token ", 7}), "token 7");
 }

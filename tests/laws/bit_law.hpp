@@ -6,6 +6,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <cmath>
+
 #include "laws/data.hpp"
 
 namespace laws {

@@ -5,6 +5,8 @@
 // drops something else, and micro-batches do not matter.
 #include <catch2/catch.hpp>
 
+#include <cmath>
+
 #include "laws/layer_laws.hpp"
 
 using namespace pp;

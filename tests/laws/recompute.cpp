@@ -3,6 +3,9 @@
 // The bit law over recompute policies, and over mini-batches with fewer samples than planned.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+#include <cmath>
+
 #include "laws/bit_law.hpp"
 #include "laws/schedules.hpp"
 

@@ -4,6 +4,7 @@
 // the tables of positions: their entries, and that nothing trains them.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <vector>

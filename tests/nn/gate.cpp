@@ -3,6 +3,7 @@
 // Gated units and their gradients against their definitions in double.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 #include "backend/lone_kernel.hpp"

@@ -4,6 +4,7 @@
 // count; samples that are not there.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 

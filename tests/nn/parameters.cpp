@@ -3,6 +3,7 @@
 // Parameters: how many, and how they begin.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 #include "laws/data.hpp"

@@ -3,6 +3,7 @@
 // Softmax and its gradient against their definitions in double, alone and with what is fused around it.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 #include "backend/lone_kernel.hpp"

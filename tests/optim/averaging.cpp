@@ -3,6 +3,7 @@
 // Averages of parameters: the formula, their memory, and evaluating with them.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 #include "laws/bit_law.hpp"

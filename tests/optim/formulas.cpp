@@ -4,6 +4,7 @@
 // stand there; and which parameters decay.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 #include "laws/data.hpp"

@@ -3,6 +3,9 @@
 // Groups at work: each layer is trained as a model of its own with the group's settings would be, and what is frozen stays.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+#include <cmath>
+
 #include "laws/data.hpp"
 
 using namespace pp;

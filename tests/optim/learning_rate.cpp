@@ -3,6 +3,9 @@
 // Learning-rate schedules: warm-up, shape, floor.
 #include <catch2/catch.hpp>
 
+#include <cmath>
+#include <functional>
+
 #include <pipe/optim/learning_rate.hpp>
 
 #include "laws/data.hpp"
@@ -77,4 +80,25 @@ TEST_CASE("a trainer takes a schedule, or any function of the step", "[optim]") 
     CHECK(laws::same_numbers(laws::snapshot(called).values, laws::snapshot(by_hand).values));
   }
   CHECK(trainer({.optimizer = {.learning_rate = 0.3}}).learning_rate() == 0.3);
+}
+
+TEST_CASE("a function of the step is kept by value, whatever its type", "[optim]") {
+  int calls = 0;
+  learning_rate_function const counting = [&calls, own = 0](long step) mutable {
+    ++calls;
+    return float(step + 10 * ++own);
+  };
+  CHECK(counting(1) == 11);
+  learning_rate_function const copy = counting;
+  CHECK(copy(1) == 21);
+  CHECK(counting(2) == 22);
+  CHECK(calls == 3);
+  CHECK(learning_rate_function([](long step) { return 0.5 * double(step); })(3) == 1.5);
+}
+
+TEST_CASE("no function of the step counts as none", "[optim]") {
+  CHECK_FALSE(learning_rate_function{});
+  CHECK_FALSE(learning_rate_function(std::function<double(long)>()));
+  CHECK_FALSE(learning_rate_function(static_cast<double (*)(long)>(nullptr)));
+  CHECK(learning_rate_function(std::function<double(long)>(learning_rate_schedule{})));
 }

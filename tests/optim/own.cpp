@@ -3,6 +3,7 @@
 // Optimizers as a user writes them: a formula for one element, and one that looks at whole tensors.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 #include "laws/bit_law.hpp"

@@ -4,6 +4,7 @@
 // over whole matrices, as they stand there.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The plan as text says what the plan says, and no line is wider than promised.
+#include <algorithm>
 #include <sstream>
 
 #include <catch2/catch.hpp>

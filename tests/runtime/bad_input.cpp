@@ -4,6 +4,7 @@
 // for, so the next steps give the bits of a run that never saw it.
 #include <catch2/catch.hpp>
 
+#include <cmath>
 #include <limits>
 
 #include "runtime/trainers.hpp"

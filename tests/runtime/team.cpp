@@ -10,7 +10,6 @@
 #include <set>
 #include <stdexcept>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include <pipe/runtime/team.hpp>
@@ -19,7 +18,7 @@ using namespace pp;
 using namespace std::chrono_literals;
 
 TEST_CASE("every part is done once, on a thread of its own", "[runtime]") {
-  team const one, three(3, 20us, -1);
+  team one, three(3, 20us, -1);
   CHECK(one.size() == 1);
   std::array<std::thread::id, 3> first{};
   for (int call = 0; call < 500; ++call) {
@@ -41,7 +40,7 @@ TEST_CASE("every part is done once, on a thread of its own", "[runtime]") {
 }
 
 TEST_CASE("a team that sleeps is woken", "[runtime]") {
-  team const two(2, 0ns, -1);
+  team two(2, 0ns, -1);
   std::atomic<int> calls{0};
   for (int i = 0; i < 5; ++i) {
     std::this_thread::sleep_for(2ms);
@@ -51,7 +50,7 @@ TEST_CASE("a team that sleeps is woken", "[runtime]") {
 }
 
 TEST_CASE("an exception of any part is thrown when all are done", "[runtime]") {
-  team const four(4, 20us, -1);
+  team four(4, 20us, -1);
   for (int bad = 0; bad < 4; ++bad) {
     std::atomic<int> others{0};
     CHECK_THROWS_WITH(four.run([&](int part) {
@@ -66,13 +65,14 @@ TEST_CASE("an exception of any part is thrown when all are done", "[runtime]") {
   CHECK(calls == 4);
 }
 
-TEST_CASE("a team may move, and may be sent home unused", "[runtime]") {
-  team a(2, 20us, -1), b(3, 0ns, -1);
-  a = std::move(b);
-  team const c = std::move(a);
+TEST_CASE("a team may be assembled later, and may be sent home unused", "[runtime]") {
+  team unused(2, 20us, -1), late;
   std::atomic<int> calls{0};
-  c.run([&](int) { ++calls; });
-  CHECK(calls == 3);
+  late.run([&](int) { ++calls; });
+  CHECK(calls == 1);
+  late.assemble(3, 0ns, -1);
+  late.run([&](int) { ++calls; });
+  CHECK(calls == 4);
 }
 
 TEST_CASE("a count goes on beyond the largest int", "[runtime]") {

@@ -3,6 +3,8 @@
 // What each schedule family promises, for all sizes, fewer micro-batches than ranks included.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+
 #include "reference.hpp"
 
 namespace user {

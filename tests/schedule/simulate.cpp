@@ -3,6 +3,8 @@
 // `simulate` and what is read off it, against the event-driven reference on random tables.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+
 #include "reference.hpp"
 
 namespace {

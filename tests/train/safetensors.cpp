@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Safetensors files: what is written is read back, and everything that is not exactly such a file is refused in one sentence.
+#include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Text as data: what a batch holds, what is held out, and how wrong texts are refused.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <set>

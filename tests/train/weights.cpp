@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Weights out of and into a model: by name, in the file's layout, in any real type, and all or nothing.
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cmath>

@@ -9,9 +9,8 @@
 // has one symmetric clamp at most.
 #pragma once
 
-#include <cmath>
-
 #include <pipe/base/config.hpp>
+#include <pipe/base/libm.hpp>
 
 namespace pp::math {
 
@@ -70,7 +69,7 @@ PIPE_HD PIPE_INLINE T exp(T x) {
     return e.power * e.rest + e.power;
   } else
 #endif
-    return std::exp(x);
+    return libm::exp(x);
 }
 
 /// 2^x within 1.5 units in the last place for |x| <= 126; beyond it stays at 2^126 or 2^-126 (1.2e-38), never 0 or infinity.
@@ -93,7 +92,7 @@ PIPE_HD PIPE_INLINE T exp2(T x) {
     return power_of_two(shifted) * (f * (square * (square * high + middle) + low) + 1.0f);
   } else
 #endif
-    return std::exp2(x);
+    return libm::exp2(x);
 }
 
 /// 1 / (1 + e^-x) within 3 units in the last place for |x| <= 87.
@@ -111,7 +110,7 @@ PIPE_HD PIPE_INLINE T tanh(T x) {
     return __builtin_copysignf(e / (e + 2.0f), x);
   } else
 #endif
-    return std::tanh(x);
+    return libm::tanh(x);
 }
 
 /// The error function within 3.5 units in the last place, near 0 too: 1 - e^-g(|x|), where g = -log(erfc) is nearly a
@@ -133,7 +132,7 @@ PIPE_HD PIPE_INLINE T erf(T x) {
     return __builtin_copysignf(expm1_parts(-(g * a)), x);
   } else
 #endif
-    return std::erf(x);
+    return libm::erf(x);
 }
 
 /// The natural logarithm within 2 units in the last place for normal x > 0; +0 and subnormal x give -infinity, a set
@@ -165,7 +164,7 @@ PIPE_HD PIPE_INLINE T log(T x) {
     return from_bits((bits(result) & ~(zero | endless)) | (0xff800000u & zero) | (0x7f800000u & endless) | nan);
   } else
 #endif
-    return std::log(x);
+    return libm::log(x);
 }
 
 /// log(1 + x) within 2 units in the last place, near 0 too, for 0 <= x <= 1: twice the inverse hyperbolic tangent of
@@ -186,7 +185,7 @@ PIPE_HD PIPE_INLINE T log1p(T x) {
     return 2.0f * (t + t * (square * p));
   } else
 #endif
-    return std::log1p(x);
+    return libm::log1p(x);
 }
 /// size * sign(x), 0 for 0; size >= 0. For float without a comparison, as one that selects is not vectorised.
 PIPE_HD PIPE_INLINE float with_sign(float size, float x) {
@@ -212,7 +211,7 @@ PIPE_HD PIPE_INLINE T rsqrt(T x) {
     return y + y * (0.5f - 0.5f * x * y * y);
   } else
 #endif
-    return T(1) / std::sqrt(x);
+    return T(1) / libm::sqrt(x);
 }
 
 /// The square root; 0 gives 0. For float within 1 unit in the last place for normal x.
@@ -224,7 +223,7 @@ PIPE_HD PIPE_INLINE T sqrt(T x) {
     return root + 0.5f * r * (x - root * root);
   } else
 #endif
-    return std::sqrt(x);
+    return libm::sqrt(x);
 }
 
 }  // namespace pp::math

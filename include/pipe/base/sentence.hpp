@@ -1,45 +1,59 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Puts a message together from words and numbers. One function for all messages: chains of string additions in every place
-// that may throw would be a good part of what a small program takes to compile.
+// Puts a message together from words and numbers. One function for all messages, and no std::string, which C++20 makes every
+// program compile for itself: what a small program may throw would be a good part of what it takes to compile.
 #pragma once
 
 #include <concepts>
+#include <cstdio>
+#include <cstring>
 #include <initializer_list>
-#include <string>
 #include <string_view>
 
 #include <pipe/base/config.hpp>
+#include <pipe/base/heap_array.hpp>
 
 namespace pp {
 
 /// A piece of a sentence: a text that outlives the call, or an integer.
 class piece {
  public:
-  piece(char const* text) : text_(text) {}
-  piece(std::string_view text) : text_(text) {}
-  piece(std::string const& text) : text_(text) {}
+  piece(char const* text) : piece(std::string_view(text)) {}
+  piece(std::string_view text) : text_(text.empty() ? "" : text.data()), number_(static_cast<long long>(text.size())) {}
   template <std::integral Number>
-  piece(Number n) : number_(static_cast<long long>(n)), is_number_(true) {}
+  piece(Number n) : number_(static_cast<long long>(n)) {}
 
-  void add_to(std::string& sentence) const {
-    if (is_number_)
-      sentence += std::to_string(number_);
+  /// Its characters; room for the zero behind a number is needed too.
+  long size() const { return text_ != nullptr ? long(number_) : std::snprintf(nullptr, 0, "%lld", number_); }
+  void write(char* to) const {
+    if (text_ != nullptr)
+      std::memcpy(to, text_, std::size_t(number_));
     else
-      sentence += text_;
+      std::snprintf(to, std::size_t(size()) + 1, "%lld", number_);
   }
 
  private:
-  std::string_view text_;
-  long long number_ = 0;
-  bool is_number_ = false;
+  char const* text_ = nullptr;  // a number if null
+  long long number_ = 0;        // or the length of the text
 };
 
-/// sentence({"rank ", 3, " stopped"}) -> "rank 3 stopped"
-PIPE_ONE_COPY inline std::string sentence(std::initializer_list<piece> pieces) {
-  std::string all;
-  for (piece const& p : pieces) p.add_to(all);
+/// sentence({"rank ", 3, " stopped"}).begin() -> "rank 3 stopped"
+PIPE_COLD PIPE_ONE_COPY inline heap_array<char> sentence(std::initializer_list<piece> pieces) {
+  long size = 0;
+  for (piece const& p : pieces) size += p.size();
+  heap_array<char> all(size + 1);
+  char* end = all.begin();
+  for (piece const& p : pieces) {
+    p.write(end);
+    end += p.size();
+  }
   return all;
+}
+
+/// Throws an Error that says so.
+template <class Error>
+[[noreturn]] PIPE_COLD PIPE_ONE_COPY void complain(std::initializer_list<piece> pieces) {
+  throw Error(sentence(pieces).begin());
 }
 
 }  // namespace pp

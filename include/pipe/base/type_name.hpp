@@ -18,31 +18,35 @@ constexpr std::string_view spelled_signature() {
   return {__PRETTY_FUNCTION__, sizeof(__PRETTY_FUNCTION__) - 1};
 }
 
+inline constexpr std::string_view known_signature = spelled_signature<double>(), known_name = "double";
+inline constexpr std::size_t before_name = known_signature.find(known_name);
+inline constexpr std::size_t around_name = known_signature.size() - known_name.size();
+
 template <class T>
 constexpr std::string_view spelled_name() {
-  constexpr std::string_view known = "double", signature = spelled_signature<double>();
-  constexpr std::size_t before = signature.find(known), after = signature.size() - before - known.size();
   constexpr std::string_view whole = spelled_signature<T>();
-  return whole.substr(before, whole.size() - before - after);
+  return {whole.data() + before_name, whole.size() - around_name};
 }
 
 constexpr bool continues_a_name(char c) {
   return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' || c == ':';
 }
 
-/// How much of the beginning says nothing: `pp::`, a nameless namespace, a cast that some compilers print before
-/// numbers.
+/// `pp::`, a nameless namespace, a cast that some compilers print before numbers.
+inline constexpr std::string_view superfluous[] = {
+    "pp::", "{anonymous}::", "(anonymous namespace)::", "<unnamed>::", "(int)", "(long)"};
+
+/// How much of the beginning says nothing.
 constexpr std::size_t superfluous_at(std::string_view text) {
-  for (std::string_view const word :
-       {"pp::", "{anonymous}::", "(anonymous namespace)::", "<unnamed>::", "(int)", "(long)"})
-    if (text.substr(0, word.size()) == word) return word.size();
-  return text.substr(0, 11) == "_GLOBAL__N_" ? text.find("::") + 2 : 0;  // nvcc's nameless namespace
+  for (std::string_view const& word : superfluous)
+    if (text[0] == word[0] && text.substr(0, word.size()) == word) return word.size();
+  return text[0] == '_' && text.substr(0, 11) == "_GLOBAL__N_" ? text.find("::") + 2 : 0;  // nvcc's nameless namespace
 }
 
 /// Where the characters begin of a `text` that is spelled at the beginning: text<5>{"skip"}; or as a list, when it is nvcc that
 /// spells or something in it cannot be printed: text<5UL>{{'s', 'k', 'i', 'p', 0}}. 0 if there is none.
 constexpr std::size_t characters_at(std::string_view spelled) {
-  if (spelled.substr(0, 5) != "text<") return 0;
+  if (spelled[0] != 't' || spelled.substr(0, 5) != "text<") return 0;
   std::size_t const end = spelled.find_first_not_of("0123456789UL", 5);
   return end != spelled.npos && spelled.substr(end, 2) == ">{" ? end + 2 : 0;
 }
@@ -90,19 +94,24 @@ constexpr std::size_t append_literal(std::string_view spelled, static_vector<cha
   return i + 2;
 }
 
+/// Works on single characters: calls of std::string_view's functions for each of them take compilers far longer.
 template <std::size_t Capacity>
 constexpr static_vector<char, Capacity> tidy_name(std::string_view spelled) {
   static_vector<char, Capacity> name;
-  while (!spelled.empty()) {
-    bool const begins_a_name = name.empty() || !continues_a_name(name.back());
-    std::size_t skipped = begins_a_name ? superfluous_at(spelled) : 0;
-    if (skipped == 0 && begins_a_name) skipped = append_literal(spelled, name);
-    bool const space_before_bracket = spelled.substr(0, 2) == " >";
-    if (skipped == 0 && !space_before_bracket) {
-      name.push_back(spelled[0]);
-      if (spelled[0] == ',' && spelled.substr(1, 1) != " ") name.push_back(' ');
+  char const *at = spelled.data(), *const end = at + spelled.size();
+  for (bool begins_a_name = true; at != end;) {
+    if (begins_a_name) {
+      std::string_view const rest(at, std::size_t(end - at));
+      std::size_t skipped = superfluous_at(rest);
+      if (skipped == 0) skipped = append_literal(rest, name);
+      at += skipped;
+      if (skipped > 0) continue;
     }
-    spelled.remove_prefix(skipped > 0 ? skipped : 1);
+    char const c = *at++, next = at != end ? *at : '\0';
+    if (c == ' ' && next == '>') continue;
+    name.items[name.count++] = c;
+    if (c == ',' && next != ' ') name.push_back(' ');
+    begins_a_name = !continues_a_name(c);
   }
   return name;
 }

@@ -3,8 +3,7 @@
 // Tables that positions are told apart by: sines and cosines of wavelengths in a geometric series from 2 pi to 2 pi * base.
 #pragma once
 
-#include <cmath>
-
+#include <pipe/base/libm.hpp>
 #include <pipe/graph/op.hpp>
 
 namespace pp {
@@ -17,9 +16,9 @@ inline double table_entry(initializer how, int columns, long row, int column) {
   int const half = columns / 2;
   bool const rotary = how.kind == distribution::rotary;
   int const i = rotary ? column % half : column / 2;
-  double const angle = double(row) * std::pow(double(how.scale), -2.0 * i / columns);
+  double const angle = double(row) * libm::pow(double(how.scale), -2.0 * i / columns);
   bool const cosine = rotary ? column < half : column % 2 == 1;
-  return cosine ? std::cos(angle) : std::sin(angle);
+  return cosine ? libm::cos(angle) : libm::sin(angle);
 }
 
 }  // namespace pp

@@ -3,9 +3,9 @@
 // What a model is trained for: the last item of its list.
 #pragma once
 
-#include <cmath>
 #include <concepts>
 
+#include <pipe/base/libm.hpp>
 #include <pipe/base/math.hpp>
 #include <pipe/graph/builder.hpp>
 #include <pipe/nn/ratio.hpp>
@@ -104,7 +104,7 @@ struct element_loss {
 struct BCE : element_loss<BCE> {
   template <class T>
   PIPE_HD static PIPE_INLINE T value(T x, T target) {
-    T const size = std::fabs(x);
+    T const size = libm::fabs(x);
     return T(0.5) * (x + size) - x * target + math::log1p(math::exp(-size));
   }
   template <class T>
@@ -129,8 +129,8 @@ struct Huber : element_loss<Huber<Numerator, Denominator>> {
   }
   template <class T>
   PIPE_HD static PIPE_INLINE T slope(T x, T target) {
-    T const d = x - target, size = std::fabs(d), limit = delta::template value<T>();
-    return std::copysign(size > limit ? limit : size, d);  // NaN stays NaN
+    T const d = x - target, size = libm::fabs(d), limit = delta::template value<T>();
+    return libm::copysign(size > limit ? limit : size, d);  // NaN stays NaN
   }
 };
 

@@ -5,10 +5,10 @@
 // the learning rate (an upper bound of the relative step) and in where epsilon1 stands.
 #pragma once
 
-#include <cmath>
 #include <limits>
 
 #include <pipe/base/config.hpp>
+#include <pipe/base/libm.hpp>
 #include <pipe/base/math.hpp>
 #include <pipe/optim/optimizer.hpp>
 
@@ -79,12 +79,12 @@ struct Adafactor {
   void update(Kernels k, update_context const& c, tensor_update<T> const& t) const {
     long const rows = t.shape.rows, columns = t.shape.columns, n = t.shape.elements();
     double const smallest = epsilon1 > 0 ? epsilon1 : double(std::numeric_limits<T>::epsilon());
-    double const amount = std::pow(double(c.step), beta2_decay), scale = c.gradient_scale;
+    double const amount = libm::pow(double(c.step), beta2_decay), scale = c.gradient_scale;
     T const least = T(smallest * smallest);
     T* const u = t.workspace;
-    double const size = std::sqrt(k.sum_of_squares(n, t.values) / double(n));
-    double const bound = std::fmin(c.learning_rate, 1 / std::sqrt(double(c.step)));
-    double const alpha = std::fmax(epsilon2, size) * bound;
+    double const size = libm::sqrt(k.sum_of_squares(n, t.values) / double(n));
+    double const bound = libm::fmin(c.learning_rate, 1 / libm::sqrt(double(c.step)));
+    double const alpha = libm::fmax(epsilon2, size) * bound;
     if (t.shape.kind == tensor_kind::vector) {
       k.each(n, approach_square<T>{t.state, t.gradients, T(scale), T(amount)});
       k.each(n, divide_by_root<T>{t.gradients, t.state, u, T(scale), T(1), least});
@@ -98,14 +98,14 @@ struct Adafactor {
       }
       k.sum_squares_of_columns(t.gradients, rows, columns, sums);
       k.each(columns, approach_mean<T>{column, sums, T(scale * scale / double(rows)), T(amount)});
-      double const mean = std::fmax(total / double(rows), smallest);
+      double const mean = libm::fmax(total / double(rows), smallest);
       for (long r = 0; r < rows; ++r)
         k.each(columns, divide_by_root<T>{t.gradients + r * columns, column, u + r * columns, T(scale),
                                           T(double(row[r]) / mean), least});
     }
-    double const excess = std::sqrt(k.sum_of_squares(n, u) / double(n)) / threshold;
+    double const excess = libm::sqrt(k.sum_of_squares(n, u) / double(n)) / threshold;
     double const decay = 1 - c.learning_rate * weight_decay * c.decay_scale;
-    k.each(n, move<T>{t.values, u, T(decay), T(alpha / std::fmax(1.0, excess))});
+    k.each(n, move<T>{t.values, u, T(decay), T(alpha / libm::fmax(1.0, excess))});
   }
 };
 

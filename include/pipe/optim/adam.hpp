@@ -3,9 +3,8 @@
 // Adam and AdamW, as torch.optim.Adam and torch.optim.AdamW. Sources: Kingma and Ba, 2015; Loshchilov and Hutter, 2019.
 #pragma once
 
-#include <cmath>
-
 #include <pipe/base/config.hpp>
+#include <pipe/base/libm.hpp>
 #include <pipe/base/math.hpp>
 #include <pipe/optim/optimizer.hpp>
 
@@ -30,8 +29,8 @@ struct adam_formula {
             T(1 - s.beta1),
             T(s.beta2),
             T(1 - s.beta2),
-            T(c.learning_rate / (1 - std::pow(s.beta1, double(c.step)))),
-            T(1 / std::sqrt(1 - std::pow(s.beta2, double(c.step)))),
+            T(c.learning_rate / (1 - libm::pow(s.beta1, double(c.step)))),
+            T(1 / libm::sqrt(1 - libm::pow(s.beta2, double(c.step)))),
             T(s.epsilon)};
   }
   template <class T>

@@ -4,9 +4,8 @@
 // with one learning rate for all layers. Source: You et al., Large Batch Optimization for Deep Learning, 2020, algorithm 2.
 #pragma once
 
-#include <cmath>
-
 #include <pipe/base/config.hpp>
+#include <pipe/base/libm.hpp>
 #include <pipe/base/math.hpp>
 #include <pipe/optim/optimizer.hpp>
 
@@ -52,12 +51,12 @@ struct LAMB {
   void update(Kernels k, update_context const& c, tensor_update<T> const& t) const {
     long const n = t.shape.elements();
     double const step = double(c.step);
-    k.each(n,
-           make_direction<T>{t.values, t.gradients, t.state, t.state + n, t.workspace, T(c.gradient_scale), T(beta1),
-                             T(1 - beta1), T(beta2), T(1 - beta2), T(1 / (1 - std::pow(beta1, step))),
-                             T(1 / std::sqrt(1 - std::pow(beta2, step))), T(epsilon), T(weight_decay * c.decay_scale)});
+    k.each(n, make_direction<T>{t.values, t.gradients, t.state, t.state + n, t.workspace, T(c.gradient_scale), T(beta1),
+                                T(1 - beta1), T(beta2), T(1 - beta2), T(1 / (1 - libm::pow(beta1, step))),
+                                T(1 / libm::sqrt(1 - libm::pow(beta2, step))), T(epsilon),
+                                T(weight_decay * c.decay_scale)});
     double const w = k.sum_of_squares(n, t.values), u = k.sum_of_squares(n, t.workspace);
-    double const ratio = w > 0 && u > 0 ? std::sqrt(w / u) : 1;
+    double const ratio = w > 0 && u > 0 ? libm::sqrt(w / u) : 1;
     k.each(n, move<T>{t.values, t.workspace, T(c.learning_rate * ratio)});
   }
 };

@@ -4,7 +4,12 @@
 // other function of it does as well wherever one is wanted.
 #pragma once
 
-#include <cmath>
+#include <any>
+#include <concepts>
+#include <type_traits>
+#include <utility>
+
+#include <pipe/base/libm.hpp>
 
 namespace pp {
 
@@ -38,8 +43,8 @@ struct learning_rate_schedule {
  private:
   double falling(double done) const {
     if (shape == decay_shape::linear) return 1 - done;
-    if (shape == decay_shape::one_minus_sqrt) return 1 - std::sqrt(done);
-    return 0.5 * (1 + std::cos(3.14159265358979323846 * done));
+    if (shape == decay_shape::one_minus_sqrt) return 1 - libm::sqrt(done);
+    return 0.5 * (1 + libm::cos(3.14159265358979323846 * done));
   }
 };
 
@@ -50,5 +55,29 @@ constexpr learning_rate_schedule warm_up_stable_decay(long warm_up, long decay, 
   long const stable = steps - warm_up - decay;
   return {shape, warm_up, stable > 0 ? stable : 0, steps, floor};
 }
+
+/// A function of the step, of whatever type, or none: a std::function<double(long)>, whose header would cost every program more.
+class learning_rate_function {
+ public:
+  learning_rate_function() = default;
+  template <std::invocable<long> F>
+    requires(!std::same_as<F, learning_rate_function>)
+  learning_rate_function(F f) {
+    if constexpr (may_be_empty<F>)
+      if (!f) return;
+    call_ = [](std::any& kept, long step) { return static_cast<double>((*std::any_cast<F>(&kept))(step)); };
+    function_ = std::move(f);
+  }
+
+  explicit operator bool() const { return call_ != nullptr; }
+  double operator()(long step) const { return call_(function_, step); }
+
+ private:
+  template <class F>
+  static constexpr bool may_be_empty = std::is_pointer_v<F> || requires(F const& f) { f.operator bool(); };
+
+  mutable std::any function_;
+  double (*call_)(std::any& function, long step) = nullptr;
+};
 
 }  // namespace pp

@@ -5,11 +5,11 @@
 // Source: Jordan et al., Muon: An optimizer for hidden layers in neural networks, 2024.
 #pragma once
 
-#include <cmath>
 #include <utility>
 
 #include <pipe/base/bytes.hpp>
 #include <pipe/base/config.hpp>
+#include <pipe/base/libm.hpp>
 #include <pipe/optim/adam.hpp>
 #include <pipe/optim/optimizer.hpp>
 
@@ -124,7 +124,7 @@ struct Muon {
     k.each(n, average<T>{t.gradients, t.state, lies ? next : x, T(context.gradient_scale), T(1 - momentum),
                          T(nesterov ? 1 - momentum : 0)});
     if (lies) k.transpose(next, t.shape.rows, t.shape.columns, x);
-    k.each(n, scale_by<T>{x, T(1 / std::fmax(std::sqrt(k.sum_of_squares(n, x)), epsilon))});
+    k.each(n, scale_by<T>{x, T(1 / libm::fmax(libm::sqrt(k.sum_of_squares(n, x)), epsilon))});
     for (int i = 0; i < newton_schulz_steps; ++i) {
       k.contract(e.wide, e.wide, e.tall, x, 1, e.wide, x, s, free);
       k.contract(e.wide, e.wide, e.wide, s, e.wide, 1, s, square, free);
@@ -144,11 +144,11 @@ struct Muon {
 
   double adjusted(double outputs, double inputs) const {
     switch (adjust) {
-      case muon_rate::match_rms_adamw: return 0.2 * std::sqrt(std::fmax(outputs, inputs));
-      case muon_rate::spectral_unclamped: return std::sqrt(outputs / inputs);
+      case muon_rate::match_rms_adamw: return 0.2 * libm::sqrt(libm::fmax(outputs, inputs));
+      case muon_rate::spectral_unclamped: return libm::sqrt(outputs / inputs);
       case muon_rate::original: break;
     }
-    return std::sqrt(std::fmax(1.0, outputs / inputs));
+    return libm::sqrt(libm::fmax(1.0, outputs / inputs));
   }
 };
 

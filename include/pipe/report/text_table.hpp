@@ -3,45 +3,56 @@
 // Rows of words as aligned columns.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace pp {
 
-/// The first row is the heading; columns are right-aligned, but for those named in `left`.
+/// The first row is the heading and as long as all others; columns are right-aligned, but for those named in `left`.
 ///
 /// law: every line of str() ends with '\n' and has no space before it
 class text_table {
  public:
   explicit text_table(std::vector<std::string> heading, std::vector<std::size_t> left = {})
-      : rows_{std::move(heading)}, left_(std::move(left)) {}
+      : columns_(heading.size()), left_(std::move(left)) {
+    add(heading);
+  }
 
-  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  void add(std::vector<std::string> const& row) {
+    for (std::string const& word : row) words_.push_back(word);
+  }
 
   std::string str() const {
-    std::vector<std::size_t> widths;
-    for (auto const& row : rows_) {
-      widths.resize(std::max(widths.size(), row.size()));
-      for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
-    }
     std::string text;
-    for (auto const& row : rows_) {
-      std::string line;
-      for (std::size_t c = 0; c < row.size(); ++c) {
-        std::string const padding(widths[c] - row[c].size(), ' ');
-        bool const left = std::find(left_.begin(), left_.end(), c) != left_.end();
-        line += (c > 0 ? "  " : "") + (left ? row[c] + padding : padding + row[c]);
-      }
-      text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+    for (std::size_t i = 0; i < words_.size(); ++i) {
+      std::size_t const c = i % columns_, padding = width(c) - words_[i].size();
+      bool const left = is_left(c);
+      text.append(c > 0 ? 2 : 0, ' ').append(left ? 0 : padding, ' ').append(words_[i]).append(left ? padding : 0, ' ');
+      if (c + 1 < columns_) continue;
+      while (!text.empty() && text.back() == ' ') text.pop_back();
+      text += '\n';
     }
     return text;
   }
 
  private:
-  std::vector<std::vector<std::string>> rows_;
+  std::size_t width(std::size_t column) const {
+    std::size_t most = 0;
+    for (std::size_t i = column; i < words_.size(); i += columns_)
+      if (most < words_[i].size()) most = words_[i].size();
+    return most;
+  }
+  bool is_left(std::size_t column) const {
+    for (std::size_t const l : left_)
+      if (l == column) return true;
+    return false;
+  }
+
+  std::size_t columns_;
+  std::vector<std::string> words_;  // row by row
   std::vector<std::size_t> left_;
 };
 
@@ -62,7 +73,7 @@ inline std::string wrapped(std::string_view list, std::size_t width, std::size_t
     }
     result += piece;
     column += piece.size();
-    list.remove_prefix(std::min(end + 1, list.size()));
+    list.remove_prefix(end < list.size() ? end + 1 : end);
   }
   return result;
 }

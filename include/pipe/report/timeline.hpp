@@ -4,7 +4,6 @@
 // on paper and a run that was measured, so the two can be laid side by side.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -45,7 +44,7 @@ class timeline_drawing {
       : end_(end > 0 ? end : 1), width_(width), lines_(std::size_t(ranks), std::string(std::size_t(width), '.')) {}
 
   void add(int rank, action const& a, long start, long end) {
-    for (long column = first_column(start); column < std::min(first_column(end), width_); ++column)
+    for (long column = first_column(start), after = first_column(end); column < after && column < width_; ++column)
       lines_[std::size_t(rank)][std::size_t(column)] = drawn(a);
   }
 
@@ -64,7 +63,7 @@ class timeline_drawing {
   /// The first column whose middle is at or after `time`.
   long first_column(long time) const {
     double const column = double(time) * double(width_) / double(end_) - 0.5;
-    return std::max(0L, long(column) + (column > double(long(column)) ? 1 : 0));
+    return column > 0 ? long(column) + (column > double(long(column)) ? 1 : 0) : 0;
   }
 
   long end_, width_;
@@ -87,7 +86,8 @@ std::string draw_last_run(Trainer const& trainer, int width = 88) {
   constexpr int ranks = Trainer::compiled::ranks;
   long end = 0;
   for (int rank = 0; rank < ranks; ++rank)
-    for (executed_action const& e : trainer.executed(rank)) end = std::max(end, e.end);
+    for (executed_action const& e : trainer.executed(rank))
+      if (end < e.end) end = e.end;
   timeline_drawing drawing(ranks, end, width);
   for (int rank = 0; rank < ranks; ++rank)
     for (executed_action const& e : trainer.executed(rank)) drawing.add(rank, e.what, e.start, e.end);

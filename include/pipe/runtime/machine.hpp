@@ -5,20 +5,17 @@
 // ranks meet once, agree on the gradient norm and on whether the step is sound, and update their own parameters.
 #pragma once
 
-#include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <cstring>
 #include <exception>
 #include <mutex>
-#include <numeric>
 #include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include <pipe/base/error.hpp>
+#include <pipe/base/heap_array.hpp>
+#include <pipe/base/libm.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/runtime/arena.hpp>
 #include <pipe/runtime/backend_calls.hpp>
@@ -35,14 +32,15 @@ class machine {
  public:
   PIPE_COLD machine(pipeline_description const& d, backend_calls<T> const& calls, machine_settings const& settings)
       : d_(d), calls_(calls), settings_(adapt(settings, d.ranks * d.threads)), board_(d.chunks, settings_.waiting),
-        losses_(std::size_t(d.micro_batches)), parameters_(d_, calls_), staging_(d.staging_bytes),
-        ranks_(std::size_t(d.ranks)) {
+        losses_(d.micro_batches), parameters_(d_, calls_), staging_(d.staging_bytes), ranks_(d.ranks) {
     try {
       for (int r = 0; r < d_.ranks; ++r) {
         rank_description const& plan = d_.rank[r];
-        ranks_[std::size_t(r)].done.resize(std::size_t(std::max(plan.training_count, plan.evaluation_count)));
-        ranks_[std::size_t(r)].row_losses.resize(std::size_t(d_.loss_rows));
-        ranks_[std::size_t(r)].thread = std::thread([this, r] { live(r); });
+        bool const most_in_training = plan.training_count > plan.evaluation_count;
+        worker& me = ranks_[r];
+        me.done = heap_array<executed_action>(most_in_training ? plan.training_count : plan.evaluation_count);
+        me.row_losses = heap_array<double>(d_.loss_rows);
+        me.thread = start_thread([](void* self, int rank) { static_cast<machine*>(self)->live(rank); }, this, r);
       }
       finish_run();
     } catch (...) {
@@ -72,24 +70,24 @@ class machine {
   /// The parameters changed from outside: the transposed copies are renewed before the next run.
   void parameters_changed() { stale_ = true; }
 
-  char* memory(int chunk) const { return ranks_[std::size_t(d_.chunk[chunk].rank)].memory.data(); }
-  long bytes(int rank) const { return ranks_[std::size_t(rank)].memory.bytes(); }
+  char* memory(int chunk) const { return ranks_[d_.chunk[chunk].rank].memory.data(); }
+  long bytes(int rank) const { return ranks_[rank].memory.bytes(); }
 
   /// Of the last run: the loss summed over a micro-batch, and the squared norm of a parameter's gradient.
-  double loss_of(int micro_batch) const { return losses_[std::size_t(micro_batch)]; }
+  double loss_of(int micro_batch) const { return losses_[micro_batch]; }
   double gradient_square(int parameter) const { return parameters_.square(parameter); }
 
   /// What rank r did in the last run, in order.
-  executed_action const* executed(int rank) const { return ranks_[std::size_t(rank)].done.data(); }
-  int executed_count(int rank) const { return ranks_[std::size_t(rank)].count; }
+  executed_action const* executed(int rank) const { return ranks_[rank].done.begin(); }
+  int executed_count(int rank) const { return ranks_[rank].count; }
 
  private:
   struct alignas(64) worker {
     std::thread thread;
     team threads;  // that one and those it calls
     arena memory;
-    std::vector<executed_action> done;
-    std::vector<double> row_losses;  // of the micro-batch whose loss is computed here
+    heap_array<executed_action> done;
+    heap_array<double> row_losses;  // of the micro-batch whose loss is computed here
     int count = 0;
     long waited = 0;
   };
@@ -102,7 +100,7 @@ class machine {
   }
 
   /// With more threads than cores a spinning one would keep another from working.
-  static machine_settings adapt(machine_settings s, int threads) {
+  PIPE_COLD static machine_settings adapt(machine_settings s, int threads) {
     if (threads > int(allowed_cores())) {
       s.waiting.spin = std::chrono::nanoseconds(0);
       s.pin = false;
@@ -122,7 +120,7 @@ class machine {
     }
   }
 
-  step_result conclude() {
+  PIPE_COLD step_result conclude() {
     step_result o;
     o.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
     if (job_.what == job::kind::infer) return o;
@@ -142,31 +140,33 @@ class machine {
 
   // ---- what a rank's thread does ----
 
-  void live(int r) {
-    worker& me = ranks_[std::size_t(r)];
-    int seen = 0;
+  PIPE_COLD void live(int r) {
+    attempt(r, &machine::settle);
+    failure_flag never{false};
+    for (int seen = 0;;) {
+      start_.wait(++seen, without_end(settings_.waiting.spin), never);
+      if (job_.what == job::kind::stop) return;
+      attempt(r, &machine::work);
+    }
+  }
+  void attempt(int r, void (machine::*what)(int, worker&)) {
     try {
-      me.threads = team(d_.threads, settings_.waiting.spin, settings_.pin ? r * d_.threads : -1);
+      (this->*what)(r, ranks_[r]);
+    } catch (...) {
+      fail(std::current_exception());
+    }
+    finished_.add();
+  }
+  /// Threads and memory.
+  PIPE_COLD void settle(int r, worker& me) {
+    try {
+      me.threads.assemble(d_.threads, settings_.waiting.spin, settings_.pin ? r * d_.threads : -1);
       me.memory = arena(d_.rank[r].bytes);
       parameters_.set_memory(r, me.memory.data());
     } catch (std::system_error const& e) {
-      fail(std::make_exception_ptr(
-          error(sentence({"rank ", r, ": cannot start ", d_.threads - 1, " threads: ", e.what()}))));
+      complain<error>({"rank ", r, ": cannot start ", d_.threads - 1, " threads: ", e.what()});
     } catch (...) {
-      fail(std::make_exception_ptr(
-          error(sentence({"rank ", r, ": no memory for an arena of ", d_.rank[r].bytes, " bytes"}))));
-    }
-    finished_.add();
-    failure_flag never{false};
-    for (;;) {
-      start_.wait(++seen, without_end(settings_.waiting.spin), never);
-      if (job_.what == job::kind::stop) return;
-      try {
-        work(r, me);
-      } catch (...) {
-        fail(std::current_exception());
-      }
-      finished_.add();
+      complain<error>({"rank ", r, ": no memory for an arena of ", d_.rank[r].bytes, " bytes"});
     }
   }
   PIPE_COLD void fail(std::exception_ptr e) {
@@ -213,17 +213,17 @@ class machine {
     run_action(r, me, a);
     long const end = now();
     me.waited += start - arrived;
-    me.done[std::size_t(me.count++)] = executed_action{a, start, end, start - arrived};
+    me.done[me.count++] = executed_action{a, start, end, start - arrived};
   }
 
   void need(int r, action const& a, int chunk, milestone m, int micro_batch) {
     switch (board_.wait(chunk, m, micro_batch, failed_)) {
       case waited::done: return;
-      case waited::failed: throw rank_error(sentence({"rank ", r, " stopped because another rank failed"}));
+      case waited::failed: complain<rank_error>({"rank ", r, " stopped because another rank failed"});
       case waited::too_long: break;
     }
-    throw rank_error(sentence({"rank ", r, ", ", short_name(a.kind), " of chunk ", a.chunk, ", micro-batch ",
-                               a.micro_batch, ": waited in vain for chunk ", chunk}));
+    complain<rank_error>({"rank ", r, ", ", short_name(a.kind), " of chunk ", a.chunk, ", micro-batch ", a.micro_batch,
+                          ": waited in vain for chunk ", chunk});
   }
 
   /// Operands that other chunks make, and a free slot for the result.
@@ -268,7 +268,10 @@ class machine {
   }
 
   /// Real samples of a micro-batch: the last ones may be filled up, or empty.
-  int samples_in(int mb) const { return std::clamp(job_.samples - mb * d_.samples, 0, d_.samples); }
+  int samples_in(int mb) const {
+    int const left = job_.samples - mb * d_.samples;
+    return left < 0 ? 0 : left < d_.samples ? left : d_.samples;
+  }
 
   struct bases {
     char* region[region_count];
@@ -320,10 +323,10 @@ class machine {
 
   void run_program(chunk_description const& chunk, program_set const& set, program p, bases const& at, int r, int mb) {
     program_view const& view = set.programs[int(p)];
-    worker& me = ranks_[std::size_t(r)];
+    worker& me = ranks_[r];
     host::arguments<T> a;
     a.workspace = me.memory.data() + d_.rank[r].workspace;
-    a.loss = me.row_losses.data();
+    a.loss = me.row_losses.begin();
     a.loss_scale = T(1 / job_.gradient_terms);
     a.accumulate = mb > 0 || job_.continues;
     a.wants_gradient = job_.what == job::kind::train;
@@ -343,10 +346,13 @@ class machine {
       else
         run_watched(l, a, me.threads, {r, int(&chunk - d_.chunk), mb, p, i, 0, &l, from, a.slot});
     }
-    if (p == program::forward && is_last && job_.what != job::kind::infer)
-      losses_[std::size_t(mb)] = std::accumulate(me.row_losses.begin(), me.row_losses.end(), 0.0);
+    if (p == program::forward && is_last && job_.what != job::kind::infer) {
+      double sum = 0;
+      for (double l : me.row_losses) sum += l;
+      losses_[mb] = sum;
+    }
   }
-  void run_launch(launch const& l, host::arguments<T> const& a, team const& threads) const {
+  void run_launch(launch const& l, host::arguments<T> const& a, team& threads) const {
     host::kernel<T> const kernel = calls_.groups[l.group];
     if (d_.parts[l.group] == 1) return kernel(a);
     threads.run([&](int part) {
@@ -357,7 +363,7 @@ class machine {
       kernel(mine);
     });
   }
-  void run_watched(launch const& l, host::arguments<T> const& a, team const& threads, launch_seen seen) {
+  PIPE_COLD void run_watched(launch const& l, host::arguments<T> const& a, team& threads, launch_seen seen) {
     long const start = now();
     run_launch(l, a, threads);
     seen.nanoseconds = now() - start;
@@ -374,13 +380,13 @@ class machine {
       me.waited += now() - start;
       return;
     }
-    throw rank_error(sentence(
+    complain<rank_error>(
         {"rank ", r,
-         how == waited::failed ? " stopped because another rank failed" : " waited in vain for the end of the step"}));
+         how == waited::failed ? " stopped because another rank failed" : " waited in vain for the end of the step"});
   }
 
   void update(int r, worker& me) {
-    if (job_.updates && std::isfinite(parameters_.norm(job_)) && std::isfinite(loss()))
+    if (job_.updates && libm::isfinite(parameters_.norm(job_)) && libm::isfinite(loss()))
       parameters_.update(r, me.threads, job_);
   }
 
@@ -388,10 +394,10 @@ class machine {
   backend_calls<T> calls_;
   machine_settings settings_;
   in_process board_;
-  std::vector<double> losses_;  // by micro-batch
+  heap_array<double> losses_;  // by micro-batch
   parameter_work<T> parameters_;
   arena staging_;  // a partial micro-batch of every input, and zeros
-  std::vector<worker> ranks_;
+  heap_array<worker> ranks_;
   progress start_, finished_, arrived_;
   failure_flag failed_{false};
   std::mutex failure_mutex_;

@@ -5,10 +5,10 @@
 // the work: which thread does what changes no bit.
 #pragma once
 
-#include <cmath>
 #include <cstring>
-#include <vector>
 
+#include <pipe/base/heap_array.hpp>
+#include <pipe/base/libm.hpp>
 #include <pipe/runtime/backend_calls.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/team.hpp>
@@ -19,22 +19,19 @@ template <class T>
 class parameter_work {
  public:
   PIPE_COLD parameter_work(pipeline_description const& d, backend_calls<T> const& calls)
-      : d_(d), calls_(calls), memory_(std::size_t(d.ranks)), squares_(std::size_t(d.parameter_count)),
-        clamped_squares_(std::size_t(d.parameter_count)), blocks_(std::size_t(d.ranks)) {
-    for (int c = 0; c < d.chunks; ++c)
-      for (int i = 0; i < d.chunk[c].parameter_count; ++i) {
-        parameter_place const& p = d.chunk[c].parameters[i];
-        if (!p.trained || p.shared) continue;
-        for (long begin = 0; begin < p.elements(); begin += block_elements)
-          blocks_[std::size_t(d.chunk[c].rank)].push_back(block{&d.chunk[c], &p, begin});
-      }
+      : d_(d), calls_(calls), memory_(d.ranks), squares_(d.parameter_count), clamped_squares_(d.parameter_count),
+        blocks_(d.ranks) {
+    for (int r = 0; r < d.ranks; ++r) {
+      blocks_[r] = heap_array<block>(blocks_of(r, nullptr));
+      blocks_of(r, blocks_[r].begin());
+    }
   }
 
   /// A rank's arena, once it is there.
-  void set_memory(int rank, char* memory) { memory_[std::size_t(rank)] = memory; }
+  void set_memory(int rank, char* memory) { memory_[rank] = memory; }
 
   /// The squared norm of a parameter's gradient, before clipping.
-  double square(int parameter) const { return squares_[std::size_t(parameter)]; }
+  double square(int parameter) const { return squares_[parameter]; }
 
   /// The norm of all gradients before clipping.
   /// law: sums in parameter order: the same bits for every partition
@@ -42,13 +39,13 @@ class parameter_work {
 
   /// Squared norms of the gradients of rank r, which are then clipped by value if the job says so.
   /// law: sums over blocks of block_elements elements, then over a parameter's blocks in order
-  void measure(int r, team const& all, job const& j) {
-    std::vector<block>& blocks = blocks_[std::size_t(r)];
+  void measure(int r, team& all, job const& j) {
+    heap_array<block>& blocks = blocks_[r];
     bool const clips = j.updates && j.clip_value > 0;
     all.run([&](int part) {
-      host::share const own = host::share_of(long(blocks.size()), 1, part, all.size());
+      host::share const own = host::share_of(blocks.size(), 1, part, all.size());
       for (long i = own.begin; i < own.end; ++i) {
-        block& b = blocks[std::size_t(i)];
+        block& b = blocks[i];
         long const left = b.of->elements() - b.begin, n = left < block_elements ? left : block_elements;
         T* const g = at(*b.chunk, b.chunk->gradients, *b.of) + b.begin;
         b.square = calls_.sum_of_squares(n, g);
@@ -58,43 +55,50 @@ class parameter_work {
       }
     });
     for (block const& b : blocks)
-      if (b.begin == 0) squares_[std::size_t(b.of->index)] = clamped_squares_[std::size_t(b.of->index)] = 0;
+      if (b.begin == 0) squares_[b.of->index] = clamped_squares_[b.of->index] = 0;
     for (block const& b : blocks) {
-      squares_[std::size_t(b.of->index)] += b.square;
-      if (clips) clamped_squares_[std::size_t(b.of->index)] += b.clamped_square;
+      squares_[b.of->index] += b.square;
+      if (clips) clamped_squares_[b.of->index] += b.clamped_square;
     }
   }
 
   /// One step of the optimizer on the parameters of rank r, all ranks having measured.
-  void update(int r, team const& all, job const& j) {
+  void update(int r, team& all, job const& j) {
     double const whole = norm(j), left = j.clip_value > 0 ? norm_of(clamped_squares_) * j.gradient_scale : whole;
     double const clip = j.clip_norm > 0 && left > j.clip_norm ? j.clip_norm / (left + 1e-6) : 1;
     double const scale = clip * j.gradient_scale;
-    for_chunks_of(r, [&](chunk_description const& c) {
-      all.run([&](int part) { update_part(r, c, j, scale, part, all.size()); });
-      if (!d_.averages) return;
-      all.run(
-          [&](int part) { renew_averages(c, j, elements_of(c.trained_bytes / long(sizeof(T)), part, all.size())); });
+    all.run([&](int part) {
+      for_chunks_of(r, [&](chunk_description const& c) { update_part(r, c, j, scale, part, all.size()); });
     });
+    if (d_.averages)
+      all.run([&](int part) {
+        for_chunks_of(r, [&](chunk_description const& c) {
+          renew_averages(c, j, elements_of(c.trained_bytes / long(sizeof(T)), part, all.size()));
+        });
+      });
     renew_transposed(r, all);
   }
 
   /// law: the gradient of a shared parameter is that of its first place, plus the others in the order of the model
-  void add_tied_gradients(int r, team const& all) {
-    for_ties([&](tie const& t, chunk_description const& place, chunk_description const& owner) {
-      if (!t.place.trained || owner.rank != r) return;
+  void add_tied_gradients(int r, team& all) {
+    for (int i = 0; i < d_.tie_count; ++i) {
+      tie const& t = d_.ties[i];
+      chunk_description const &place = d_.chunk[t.chunk], &owner = d_.chunk[t.owner_chunk];
+      if (!t.place.trained || owner.rank != r) continue;
       T* const to = at(owner, owner.gradients, t.owner);
       T const* const from = at(place, place.gradients, t.place);
       all.run([&](int part) {
         host::share const own = elements_of(t.owner.elements(), part, all.size());
         calls_.add(own.size(), to + own.begin, from + own.begin);
       });
-    });
+    }
   }
   /// Copies shared parameters from where they were updated. All ranks have finished that run.
-  void renew_tied(int r, team const& all) {
-    for_ties([&](tie const& t, chunk_description const& place, chunk_description const& owner) {
-      if (place.rank != r) return;
+  void renew_tied(int r, team& all) {
+    for (int i = 0; i < d_.tie_count; ++i) {
+      tie const& t = d_.ties[i];
+      chunk_description const &place = d_.chunk[t.chunk], &owner = d_.chunk[t.owner_chunk];
+      if (place.rank != r) continue;
       T* const to = at(place, place.values, t.place);
       T const* const from = at(owner, owner.values, t.owner);
       all.run([&](int part) {
@@ -103,12 +107,12 @@ class parameter_work {
                     sizeof(T) * std::size_t(own.size() * t.place.columns));
         transpose_rows(place, t.place, own);
       });
-    });
+    }
   }
   /// The transposed copies of the parameters of rank r.
-  void renew_transposed(int r, team const& all) {
-    for_chunks_of(r, [&](chunk_description const& c) {
-      all.run([&](int part) {
+  void renew_transposed(int r, team& all) {
+    all.run([&](int part) {
+      for_chunks_of(r, [&](chunk_description const& c) {
         for (int i = 0; i < c.parameter_count; ++i)
           transpose_rows(c, c.parameters[i], rows_of(c.parameters[i], part, all.size()));
       });
@@ -126,18 +130,32 @@ class parameter_work {
   static constexpr long block_elements = 1L << 15;
   static constexpr long line = host::columns_step<T>;
 
+  /// The blocks of rank r, and how many they are.
+  PIPE_COLD long blocks_of(int r, block* to) {
+    long count = 0;
+    for_chunks_of(r, [&](chunk_description const& c) {
+      for (int i = 0; i < c.parameter_count; ++i) {
+        parameter_place const& p = c.parameters[i];
+        if (!p.trained || p.shared) continue;
+        for (long begin = 0; begin < p.elements(); begin += block_elements, ++count)
+          if (to != nullptr) to[count] = block{&c, &p, begin};
+      }
+    });
+    return count;
+  }
+
   static host::share elements_of(long n, int part, int parts) { return host::share_of(n, line, part, parts); }
   static host::share rows_of(parameter_place const& p, int part, int parts) {
     return host::share_of(p.rows, line, part, parts);
   }
-  static double norm_of(std::vector<double> const& squares) {
+  static double norm_of(heap_array<double> const& squares) {
     double sum = 0;
     for (double s : squares) sum += s;
-    return std::sqrt(sum);
+    return libm::sqrt(sum);
   }
 
   T* at(chunk_description const& c, long region, long element) const {
-    return reinterpret_cast<T*>(memory_[std::size_t(c.rank)] + region) + element;
+    return reinterpret_cast<T*>(memory_[c.rank] + region) + element;
   }
   T* at(chunk_description const& c, long region, parameter_place const& p) const { return at(c, region + p.offset, 0); }
   template <class Use>
@@ -145,16 +163,10 @@ class parameter_work {
     for (int c = 0; c < d_.chunks; ++c)
       if (d_.chunk[c].rank == r) use(d_.chunk[c]);
   }
-  template <class Use>
-  void for_ties(Use use) {
-    for (int i = 0; i < d_.tie_count; ++i)
-      use(d_.ties[i], d_.chunk[d_.ties[i].chunk], d_.chunk[d_.ties[i].owner_chunk]);
-  }
 
   /// Runs of single elements are shared out among the parts, whole parameters taken in turns.
   void update_part(int r, chunk_description const& c, job const& j, double scale, int part, int parts) {
-    T* const workspace =
-        reinterpret_cast<T*>(memory_[std::size_t(r)] + d_.rank[r].workspace + part * d_.workspace_bytes);
+    T* const workspace = reinterpret_cast<T*>(memory_[r] + d_.rank[r].workspace + part * d_.workspace_bytes);
     int turn = 0;
     for (int i = 0; i < c.update_count; ++i) {
       update_range const& u = c.updates[i];
@@ -184,10 +196,10 @@ class parameter_work {
 
   pipeline_description const& d_;
   backend_calls<T> const& calls_;
-  std::vector<char*> memory_;               // by rank
-  std::vector<double> squares_;             // by parameter: squared norm of its gradient
-  std::vector<double> clamped_squares_;     // the same after clipping by value
-  std::vector<std::vector<block>> blocks_;  // by rank
+  heap_array<char*> memory_;              // by rank
+  heap_array<double> squares_;            // by parameter: squared norm of its gradient
+  heap_array<double> clamped_squares_;    // the same after clipping by value
+  heap_array<heap_array<block>> blocks_;  // by rank
 };
 
 }  // namespace pp

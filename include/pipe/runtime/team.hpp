@@ -5,107 +5,106 @@
 #pragma once
 
 #include <exception>
-#include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include <pipe/base/config.hpp>
+#include <pipe/base/heap_array.hpp>
 #include <pipe/runtime/pinning.hpp>
 #include <pipe/transport/waiting.hpp>
 
 namespace pp {
 
+/// A thread that runs run(self, number): one kind of thread for all classes that have some.
+PIPE_COLD inline std::thread start_thread(void (*run)(void* self, int number), void* self, int number) {
+  return std::thread([run, self, number] { run(self, number); });
+}
+
 class team {
  public:
   team() = default;
-  /// `first_core`: the first of the cores that its threads are pinned to, or -1. To be called on the rank's own thread.
-  PIPE_COLD team(int size, std::chrono::nanoseconds spin, int first_core) : size_(size), all_(new shared) {
-    all_->spin = spin;
+  PIPE_COLD team(int size, std::chrono::nanoseconds spin, int first_core) { assemble(size, spin, first_core); }
+  team(team const&) = delete;
+  team& operator=(team const&) = delete;
+  ~team() { dismiss(); }
+
+  /// Calls the helpers, once, on the rank's own thread. `first_core`: the first of the cores that the threads are pinned to, or -1.
+  PIPE_COLD void assemble(int size, std::chrono::nanoseconds spin, int first_core) {
+    spin_ = spin;
+    first_core_ = first_core;
+    helpers_ = heap_array<std::thread>(size - 1);
     try {
-      for (int part = 1; part < size; ++part)
-        all_->helpers.emplace_back([all = all_.get(), part, first_core] {
-          if (first_core >= 0) pin_this_thread(first_core + part);
-          all->help(part);
-        });
+      for (; size_ < size; ++size_)
+        helpers_[size_ - 1] =
+            start_thread([](void* self, int part) { static_cast<team*>(self)->help(part); }, this, size_);
     } catch (...) {
-      size_ = int(all_->helpers.size()) + 1;
       dismiss();
       throw;
     }
     if (first_core >= 0) pin_this_thread(first_core);  // last: those that it starts have the cores that it has
   }
-  team(team&& other) noexcept : size_(std::exchange(other.size_, 1)), all_(std::move(other.all_)) {}
-  team& operator=(team&& other) noexcept {
-    std::swap(size_, other.size_);
-    std::swap(all_, other.all_);
-    return *this;
-  }
-  ~team() { dismiss(); }
 
   int size() const { return size_; }
 
   /// work(part) for every part in [0, size()), each on a thread of its own, part 0 on this one; returns when all are done. The
   /// first exception of any of them is thrown here.
   template <class Work>
-  void run(Work const& work) const {
-    if (size_ == 1) return work(0);
+  void run(Work const& work) {
     run_all(&work, [](void const* w, int part) { (*static_cast<Work const*>(w))(part); });
   }
 
  private:
-  void run_all(void const* work, void (*call)(void const*, int)) const {
-    shared& all = *all_;
-    all.work = work;
-    all.call = call;
-    all.done.reset();
-    all.begun.advance();
-    all.attempt(0);
+  PIPE_ONE_COPY void run_all(void const* work, void (*part_of)(void const*, int)) {
+    if (size_ == 1) return part_of(work, 0);
+    work_ = work;
+    part_of_ = part_of;
+    done_.reset();
+    begun_.advance();
+    attempt(0);
     failure_flag never{false};
-    all.done.wait(size_ - 1, without_end(all.spin), never);
-    if (all.failure) std::rethrow_exception(std::exchange(all.failure, nullptr));
+    done_.wait(size_ - 1, without_end(spin_), never);
+    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   }
 
-  struct shared {
-    std::vector<std::thread> helpers;
-    std::chrono::nanoseconds spin{};
-    progress begun, done;
-    void const* work = nullptr;
-    void (*call)(void const* work, int part) = nullptr;  // null: go home
-    std::mutex failure_mutex;
-    std::exception_ptr failure;
+  // ---- what a helper's thread does ----
 
-    void attempt(int part) {
-      try {
-        call(work, part);
-      } catch (...) {
-        std::lock_guard const lock(failure_mutex);
-        if (!failure) failure = std::current_exception();
-      }
+  PIPE_COLD void help(int part) {
+    if (first_core_ >= 0) pin_this_thread(first_core_ + part);
+    failure_flag never{false};
+    for (int seen = 0;;) {
+      seen = progress::after(seen);
+      begun_.wait(seen, without_end(spin_), never);
+      if (part_of_ == nullptr) return;
+      attempt(part);
+      done_.add();
     }
-    void help(int part) {
-      failure_flag never{false};
-      for (int seen = 0;;) {
-        seen = progress::after(seen);
-        begun.wait(seen, without_end(spin), never);
-        if (call == nullptr) return;
-        attempt(part);
-        done.add();
-      }
+  }
+  void attempt(int part) {
+    try {
+      part_of_(work_, part);
+    } catch (...) {
+      std::lock_guard const lock(failure_mutex_);
+      if (!failure_) failure_ = std::current_exception();
     }
-  };
+  }
 
   PIPE_COLD void dismiss() {
-    if (!all_) return;
-    all_->call = nullptr;
-    all_->begun.advance();
-    for (std::thread& t : all_->helpers) t.join();
-    all_.reset();
+    part_of_ = nullptr;
+    begun_.advance();
+    for (std::thread& t : helpers_)
+      if (t.joinable()) t.join();
+    size_ = 1;
   }
 
-  int size_ = 1;
-  std::unique_ptr<shared> all_;
+  int size_ = 1, first_core_ = -1;
+  std::chrono::nanoseconds spin_{};
+  heap_array<std::thread> helpers_;
+  progress begun_, done_;
+  void const* work_ = nullptr;
+  void (*part_of_)(void const* work, int part) = nullptr;  // null: go home
+  std::mutex failure_mutex_;
+  std::exception_ptr failure_;
 };
 
 }  // namespace pp

@@ -4,10 +4,8 @@
 // through the model, so that the answer does not depend on the schedule.
 #pragma once
 
-#include <cmath>
-#include <tuple>
-#include <vector>
-
+#include <pipe/base/heap_array.hpp>
+#include <pipe/base/libm.hpp>
 #include <pipe/runtime/machine.hpp>
 
 namespace pp {
@@ -16,22 +14,28 @@ namespace pp {
 struct fault_place {
   int micro_batch = 0, chunk = 0, launch = 0, layer = 0;
   bool forward = true;
-  auto order() const { return std::tuple(micro_batch, !forward, forward ? chunk : -chunk, launch); }
+  bool is_one = false;  ///< or else there is no fault
+
+  bool is_before(fault_place const& other) const {
+    if (micro_batch != other.micro_batch) return micro_batch < other.micro_batch;
+    if (forward != other.forward) return forward;
+    if (chunk != other.chunk) return (chunk < other.chunk) == forward;
+    return launch < other.launch;
+  }
 };
 
 /// Watches a run of a pipeline whose elements are T, on so many ranks.
 template <class T>
 class first_fault {
  public:
-  explicit first_fault(int ranks) : by_rank_(std::size_t(ranks)) {}
+  PIPE_COLD explicit first_fault(int ranks) : by_rank_(ranks) {}
   static void watch(void* self, launch_seen const& seen) { static_cast<first_fault*>(self)->look(seen); }
 
   /// After the run; null if all numbers are finite.
-  fault_place const* found() const {
+  PIPE_COLD fault_place const* found() const {
     fault_place const* first = nullptr;
-    for (std::vector<fault_place> const& of_rank : by_rank_)
-      for (fault_place const& p : of_rank)
-        if (first == nullptr || p.order() < first->order()) first = &p;
+    for (fault_place const& p : by_rank_)
+      if (p.is_one && (first == nullptr || p.is_before(*first))) first = &p;
     return first;
   }
 
@@ -40,19 +44,17 @@ class first_fault {
     for (int k = 0; k < seen.what->count; ++k) {
       T const* const values = static_cast<T const*>(seen.slots[k]);
       for (long i = 0; i < seen.operands[k].elements; ++i)
-        if (!std::isfinite(values[i])) return note(seen);
+        if (!libm::isfinite(values[i])) return note(seen);
     }
   }
-  void note(launch_seen const& seen) {
-    fault_place const p{seen.micro_batch, seen.chunk, seen.launch, seen.what->layer, seen.which == program::forward};
-    std::vector<fault_place>& mine = by_rank_[std::size_t(seen.rank)];
-    if (mine.empty())
-      mine.push_back(p);
-    else if (p.order() < mine.front().order())
-      mine.front() = p;
+  PIPE_COLD void note(launch_seen const& seen) {
+    fault_place const p{
+        seen.micro_batch, seen.chunk, seen.launch, seen.what->layer, seen.which == program::forward, true};
+    fault_place& mine = by_rank_[seen.rank];
+    if (!mine.is_one || p.is_before(mine)) mine = p;
   }
 
-  std::vector<std::vector<fault_place>> by_rank_;  // the first that each saw
+  heap_array<fault_place> by_rank_;  // the first that each saw
 };
 
 }  // namespace pp

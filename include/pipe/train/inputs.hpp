@@ -5,7 +5,6 @@
 #pragma once
 
 #include <concepts>
-#include <iterator>
 #include <span>
 #include <string_view>
 #include <type_traits>

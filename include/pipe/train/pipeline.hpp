@@ -3,20 +3,19 @@
 // The facade: a model and options in, a trainer out.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
 #include <concepts>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include <pipe/base/libm.hpp>
 #include <pipe/base/philox.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/base/type_name.hpp>
 #include <pipe/graph/tables.hpp>
+#include <pipe/optim/learning_rate.hpp>
 #include <pipe/runtime/machine.hpp>
 #include <pipe/train/compiled_pipeline.hpp>
 #include <pipe/train/first_fault.hpp>
@@ -39,6 +38,7 @@ struct parameter_view {
 };
 
 /// What stands in for a model that is none, so that nothing else is reported.
+template <class Given>
 struct no_model : Model<Input<1>, Linear<1>, MSE> {};
 
 /// What is wrong with a pipeline but for its memory. A wrong model has been reported by itself.
@@ -75,7 +75,7 @@ using checked_pipeline = compiled_pipeline<
 /// law: each rank's memory is one allocation of plan.rank_bytes[rank] bytes; a step allocates nothing
 template <class Given, class... Options>
 class Pipeline {
-  using M = std::conditional_t<model_type<Given>, Given, no_model>;
+  using M = std::conditional_t<model_type<Given>, Given, no_model<Given>>;
   using diagnosis = typename decltype(diagnose_pipeline<Given, Options...>())::type;
   static_assert(accepted<diagnosis>::value);
   static constexpr bool reports = model_type<Given> && M::valid;  // what is given to its functions: see values_for
@@ -134,7 +134,7 @@ class Pipeline {
     std::uint64_t seed = 0;
     optimizer_type optimizer{};
     /// Multiplies the optimizer's learning rate at step 1, 2, ...: a learning_rate_schedule, or any other function; none: 1.
-    std::function<double(long step)> learning_rate_factor{};
+    learning_rate_function learning_rate_factor{};
     double clip_value = 0;  ///< every element of the gradients is moved into [-this, this] first; 0: never
     double clip_norm = 0;   ///< gradients are scaled down to this global norm; 0: never
     machine_settings runtime{};
@@ -151,7 +151,7 @@ class Pipeline {
   step_result step(batch const& b) { return step(b, learning_rate()); }
   step_result step(batch const& b, double learning_rate) {
     if (averages_are_in_)
-      throw error(sentence({"step ", steps_ + 1, ": averages stand in for the parameters; swap them out first"}));
+      complain<error>({"step ", steps_ + 1, ": averages stand in for the parameters; swap them out first"});
     job j = prepare(b, job::kind::train);
     j.learning_rate = learning_rate;
     j.clip_value = settings_.clip_value;
@@ -221,7 +221,8 @@ class Pipeline {
     for (int c = 0; c < compiled::stages; ++c) {
       chunk_description const& chunk = compiled::memory.chunks[c];
       char* const values = machine_.memory(c) + chunk.values;
-      std::swap_ranges(values, values + chunk.trained_bytes, machine_.memory(c) + chunk.average);
+      char* const averages = machine_.memory(c) + chunk.average;
+      for (long i = 0; i < chunk.trained_bytes; ++i) std::swap(values[i], averages[i]);
     }
     averages_are_in_ = !averages_are_in_;
     parameters_changed();
@@ -241,16 +242,17 @@ class Pipeline {
     return {machine_.executed(rank), std::size_t(machine_.executed_count(rank))};
   }
   /// The type of a top-level layer (from 0), as `explain` prints it.
-  static std::string layer_name(int layer) {
-    return [&]<class... L>(layers<L...>) {
-      std::string_view const names[] = {type_name<L>()...};
-      return std::string(names[M::graph.units[layer].leaf]);
-    }(typename M::leaves{});
-  }
+  static std::string layer_name(int layer) { return std::string(spelled_layer(layer)); }
   /// The instruction set that the kernels use.
   host::isa runs_on() const { return kernels_.runs_on; }
 
  private:
+  static std::string_view spelled_layer(int layer) {
+    return [&]<class... L>(layers<L...>) {
+      std::string_view const names[] = {type_name<L>()...};
+      return names[M::graph.units[layer].leaf];
+    }(typename M::leaves{});
+  }
   /// What is wrong with asking for averages.
   static constexpr auto diagnose_averages() {
     if constexpr (compiled::averaging::averages || !reports || !is_accepted<diagnosis>)
@@ -306,20 +308,22 @@ class Pipeline {
                       r.own);
   }
 
-  static void check_size(char const* what, std::size_t found, std::size_t expected) {
-    if (found != expected) throw data_error(sentence({what, ": expected ", expected, " numbers, got ", found}));
+  static void check_size(char const* what, std::size_t found, std::size_t expected, std::string_view name = {}) {
+    char const* const quote = name.empty() ? "" : "\"";
+    if (found != expected)
+      complain<data_error>({what, quote, name, quote, ": expected ", expected, " numbers, got ", found});
   }
   static void check_ids(char const* what, std::span<int const> ids, int least, int end) {
     for (std::size_t i = 0; i < ids.size(); ++i)
       if (ids[i] < least || ids[i] >= end)
-        throw data_error(sentence({what, " ", ids[i], " at position ", i, " is not in [", least, ", ", end, ")"}));
+        complain<data_error>({what, " ", ids[i], " at position ", i, " is not in [", least, ", ", end, ")"});
   }
   /// Counts the samples and takes every input. They must be as many in each.
   static void take_inputs(batch const& b, job& j) {
     std::size_t const per_sample = std::size_t(inputs_per_sample), n = b.inputs.size() / per_sample;
     if (n < 1 || n > std::size_t(samples) || b.inputs.size() % per_sample != 0)
-      throw data_error(sentence({"inputs: expected 1 to ", samples, " samples of ", per_sample, " numbers, got ",
-                                 b.inputs.size(), " numbers"}));
+      complain<data_error>({"inputs: expected 1 to ", samples, " samples of ", per_sample, " numbers, got ",
+                            b.inputs.size(), " numbers"});
     j.samples = int(n);
     [&]<int... I>(std::integer_sequence<int, I...>) {
       (take_input<I>(b, n, j), ...);
@@ -336,8 +340,8 @@ class Pipeline {
       else
         return b.named_numbers[I];
     }();
-    std::string const name = I == 0 ? "inputs" : sentence({"input \"", input_name<M, I>(), "\""});
-    check_size(name.c_str(), values.size(), n * std::size_t(in.form.elements()));
+    std::size_t const expected = n * std::size_t(in.form.elements());
+    if constexpr (I > 0) check_size("input ", values.size(), expected, input_name<M, I>());
     if constexpr (in.is_ids) check_ids("token", values, -1, in.vocabulary);
     j.input[I] = values.data();
   }
@@ -383,11 +387,9 @@ class Pipeline {
     j.gradient_terms = all.first_terms;
     j.gradient_scale = all.first_terms / all.terms;
     step_result r = machine_.run(j);
-    if (!std::isfinite(r.loss) || !std::isfinite(r.gradient_norm)) {
-      bool const alone = all.count == 0;
+    if (!libm::isfinite(r.loss) || !libm::isfinite(r.gradient_norm)) {
       accumulated_ = accumulation{};
-      throw not_finite(sentence(
-          {"step ", steps_ + 1, " rejected", alone ? "" : ", with what was accumulated", ": ", why_not_finite(j)}));
+      reject(j, all.count == 0 ? "" : ", with what was accumulated");
     }
     all.loss += r.loss * j.loss_terms;
     ++all.count;
@@ -398,17 +400,19 @@ class Pipeline {
   }
 
   /// Runs the mini-batch again and looks at every number that is made, to say where the first is that is not finite.
-  PIPE_COLD std::string why_not_finite(job j) {
+  [[noreturn]] PIPE_COLD void reject(job& j, char const* with) {
     first_fault<element> search(compiled::ranks);
     j.updates = false;
     j.watch = &first_fault<element>::watch;
     j.watcher = &search;
     machine_.run(j);
     if (fault_place const* const p = search.found())
-      return sentence({"a number that is not finite first appears in ", p->forward ? "forward" : "backward",
-                       " of micro-batch ", p->micro_batch, ", stage ", p->chunk, ", layer ", p->layer, " (",
-                       layer_name(p->layer), ")"});
-    return "the loss or the gradient norm is not a finite number, though all that they are made of is";
+      complain<not_finite>({"step ", steps_ + 1, " rejected", with, ": a number that is not finite first appears in ",
+                            p->forward ? "forward" : "backward", " of micro-batch ", p->micro_batch, ", stage ",
+                            p->chunk, ", layer ", p->layer, " (", spelled_layer(p->layer), ")"});
+    complain<not_finite>(
+        {"step ", steps_ + 1, " rejected", with,
+         ": the loss or the gradient norm is not a finite number, though all that they are made of is"});
   }
 
   void initialize() {
@@ -416,7 +420,7 @@ class Pipeline {
       element* const values = reinterpret_cast<element*>(memory + chunk.values + p.offset);
       for (long e = 0; e < p.elements(); ++e) values[e] = draw(M::graph.parameters[p.index].initial, p, e);
       if (compiled::averaging::averages && p.trained)
-        std::copy_n(values, p.elements(), reinterpret_cast<element*>(memory + chunk.average + p.offset));
+        std::memcpy(memory + chunk.average + p.offset, values, sizeof(element) * std::size_t(p.elements()));
     });
     parameters_changed();
   }
@@ -427,8 +431,8 @@ class Pipeline {
     philox_block const bits = random_block(settings_.seed, std::uint64_t(p.index), std::uint64_t(e));
     float const u = unit_uniform(bits.word[0]);
     if (how.kind == distribution::uniform) return element(how.scale * (2 * u - 1));
-    double const radius = std::sqrt(-2 * std::log(double(u)));  // Box and Muller, 1958
-    return element(how.scale * radius * std::cos(6.283185307179586 * double(unit_uniform(bits.word[1]))));
+    double const radius = libm::sqrt(-2 * libm::log(double(u)));  // Box and Muller, 1958
+    return element(how.scale * radius * libm::cos(6.283185307179586 * double(unit_uniform(bits.word[1]))));
   }
 
   settings settings_;

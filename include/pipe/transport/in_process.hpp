@@ -5,8 +5,7 @@
 // the reader publishes that it is done.
 #pragma once
 
-#include <memory>
-
+#include <pipe/base/heap_array.hpp>
 #include <pipe/transport/waiting.hpp>
 
 namespace pp {
@@ -21,12 +20,11 @@ enum class milestone : unsigned char {
 /// One board for all chunks.
 class in_process {
  public:
-  in_process(int chunks, patience const& limits)
-      : board_(new progress[std::size_t(chunks) * 3]), chunks_(chunks), limits_(limits) {}
+  in_process(int chunks, patience const& limits) : board_(3L * chunks), limits_(limits) {}
 
   /// Before a run, while no rank is in one.
   void reset() {
-    for (int i = 0; i < 3 * chunks_; ++i) board_[std::size_t(i)].reset();
+    for (progress& p : board_) p.reset();
   }
   void publish(int chunk, milestone m, int micro_batch) { at(chunk, m).publish(micro_batch + 1); }
 
@@ -35,14 +33,13 @@ class in_process {
     return at(chunk, m).wait(micro_batch + 1, limits_, failed);
   }
   void wake_all() {
-    for (int i = 0; i < 3 * chunks_; ++i) board_[std::size_t(i)].wake();
+    for (progress& p : board_) p.wake();
   }
 
  private:
-  progress& at(int chunk, milestone m) { return board_[std::size_t(chunk) * 3 + std::size_t(m)]; }
+  progress& at(int chunk, milestone m) { return board_[3L * chunk + int(m)]; }
 
-  std::unique_ptr<progress[]> board_;
-  int chunks_;
+  heap_array<progress> board_;
   patience limits_;
 };
 

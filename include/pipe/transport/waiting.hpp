@@ -6,8 +6,8 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <climits>
+#include <thread>  // has the clocks and durations of <chrono> without its calendar
 
 #if defined(__linux__)
 #include <linux/futex.h>
@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include <ctime>
-#else
-#include <thread>
 #endif
+
+#include <pipe/base/config.hpp>
 
 namespace pp {
 
@@ -66,7 +66,19 @@ class alignas(64) progress {
   }
   /// Returns when the number is at least n.
   waited wait(int n, patience const& limits, failure_flag const& failed) {
-    if (reached(now(), n)) return waited::done;
+    return reached(now(), n) ? waited::done : wait_long(n, limits, failed);
+  }
+  void wake() {
+#if defined(__linux__)
+    syscall(SYS_futex, reinterpret_cast<int*>(&value_), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+#endif
+  }
+
+ private:
+  static bool reached(int now, int n) {
+    return static_cast<int>(static_cast<unsigned>(now) - static_cast<unsigned>(n)) >= 0;
+  }
+  PIPE_ONE_COPY waited wait_long(int n, patience const& limits, failure_flag const& failed) {
     auto const start = std::chrono::steady_clock::now();
     while (std::chrono::steady_clock::now() - start < limits.spin)
       for (int i = 0; i < 32; ++i) {
@@ -85,16 +97,6 @@ class alignas(64) progress {
     }
     parked_.fetch_sub(1, std::memory_order_seq_cst);
     return outcome;
-  }
-  void wake() {
-#if defined(__linux__)
-    syscall(SYS_futex, reinterpret_cast<int*>(&value_), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
-#endif
-  }
-
- private:
-  static bool reached(int now, int n) {
-    return static_cast<int>(static_cast<unsigned>(now) - static_cast<unsigned>(n)) >= 0;
   }
   static void relax() {
 #if defined(__x86_64__)

@@ -8,7 +8,6 @@
 // Everything the regions use must be included here, before the first region: an inline function of the standard library
 // that was first defined inside a region would be compiled for its target and picked by the linker for the whole
 // program.
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -22,6 +21,7 @@
 #include <pipe/backend/host/parts.hpp>
 #include <pipe/base/bytes.hpp>
 #include <pipe/base/custom.hpp>
+#include <pipe/base/libm.hpp>
 #include <pipe/base/math.hpp>
 #include <pipe/base/philox.hpp>
 #include <pipe/graph/layers.hpp>

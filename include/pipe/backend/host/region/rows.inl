@@ -70,7 +70,7 @@ struct norm_gradient_term {
 /// 1 / sqrt(x), correctly rounded operations.
 template <class T>
 T reciprocal_sqrt(T x) {
-  return T(1) / std::sqrt(x);
+  return T(1) / libm::sqrt(x);
 }
 
 /// y = (x - mean) * rstd * gamma (+ beta); statistics = {mean, rstd}. RMSNorm: mean = 0. Streams: y is written past the caches.
@@ -132,7 +132,7 @@ PIPE_ONE_COPY double cross_entropy_row(T const* x, int label, T smoothing, T z, 
   for (int i = 0; i < whole; i += L) shifted_exp<L>(x + i, top, e + i);
   if constexpr (rest > 0) shifted_exp<rest>(x + whole, top, e + whole);
   T const sum = row_sum<T>(N, plain_term<T>{e});
-  double const whole_log = std::log(double(sum)) + double(top);  // of the sum of exp(x)
+  double const whole_log = libm::log(double(sum)) + double(top);  // of the sum of exp(x)
   double loss = whole_log - double(x[label]) + double(z) * whole_log * whole_log;
   if (smoothing != T(0)) loss += double(smoothing) * (double(x[label]) - double(row_sum<T>(N, plain_term<T>{x})) / N);
   if (wants_gradient) {
