@@ -13,6 +13,8 @@
 //       template <class Problem, class Table>
 //       static constexpr void fill(Problem const& problem, Table& table) { ... table.push(rank, {kind, chunk, mb}); ... }
 //     };
+//
+// It may also have `static constexpr char const* refuses(int ranks, int micro_batches)`: see why_refused.
 #pragma once
 
 #include <concepts>
@@ -31,6 +33,15 @@ concept schedule_policy = requires(problem<> const& question, static_table<1, 8>
   { P::trains } -> std::convertible_to<bool>;
   P::fill(question, answer);
 };
+
+/// Why there is no table of that family for so many ranks and micro-batches, in words that follow its name; null: there is one.
+template <schedule_policy Policy>
+constexpr char const* why_refused(int ranks, int micro_batches) {
+  if constexpr (requires { Policy::refuses(ranks, micro_batches); })
+    return Policy::refuses(ranks, micro_batches);
+  else
+    return nullptr;
+}
 
 /// The length of a rank's list: F, and BW or B and W, of every chunk it holds and every micro-batch that passes there.
 template <schedule_policy Policy>

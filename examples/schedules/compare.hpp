@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What the program `schedules` is asked, and what it answers.
+#pragma once
+
+#include <algorithm>
+#include <cstdio>
+#include <pipe/report/text_table.hpp>
+#include <pipe/report/timeline.hpp>
+#include <pipe/schedule/catalog.hpp>
+#include <pipe/schedule/torch_csv.hpp>
+#include <string>
+#include <vector>
+
+namespace schedules {
+
+struct request {
+  int ranks = 4, micro_batches = 8, chunks = 2;
+  std::vector<long> forward{1}, backward{1}, weight{1}, memory{1, 0, -1};
+  long hop = 0;
+  double limit = 0;  // of ranks times what F adds; 0: none
+  std::vector<std::string> names{"all"};
+  std::string format = "table";
+  std::string read_name, read_text;
+};
+
+/// A schedule with all that is known about it.
+struct entry {
+  std::string name, verdict = "ok";
+  int chunks_per_rank = 1;
+  pp::run_time_problem problem;
+  pp::dynamic_table table{0};
+  pp::timeline<pp::dynamic_rows<pp::time_span>> when{pp::dynamic_rows<pp::time_span>(0)};
+  long peak = 0;
+
+  bool exists() const { return table.ranks() > 0; }
+};
+
+[[noreturn]] inline void refuse(std::string const& why) { throw pp::data_error(why); }
+
+inline void check(request const& r) {
+  if (r.ranks < 1) refuse("--ranks must be at least 1");
+  if (r.micro_batches < 1) refuse("--micro-batches must be at least 1");
+  if (r.chunks < 1) refuse("--chunks must be at least 1");
+  if (r.hop < 0) refuse("--hop must not be negative");
+  auto const times = [&](char const* option, std::vector<long> const& t) {
+    if (t.size() != 1 && t.size() != std::size_t(r.ranks))
+      refuse(std::string(option) + " needs one time, or one per rank: " + std::to_string(r.ranks) + ", not " +
+             std::to_string(t.size()));
+    for (long x : t)
+      if (x < 0) refuse(std::string(option) + " must not be negative");
+  };
+  times("--forward", r.forward);
+  times("--backward", r.backward);
+  times("--weight", r.weight);
+  if (r.memory[0] < 1) refuse("--memory: what F adds must be at least 1");
+  if (r.memory[0] + r.memory[1] + r.memory[2] != 0) refuse("--memory: what F adds must be given back by B and W");
+  if (r.limit < 0 || (r.limit > 0 && r.limit * r.ranks < 1)) refuse("--limit has no room for one micro-batch");
+}
+
+/// The problem for so many chunks per rank: a rank's times and memory in equal parts, what is over to its first chunks.
+inline pp::run_time_problem problem_of(request const& r, pp::placement where, int chunks_per_rank) {
+  int const parts = chunks_per_rank / pp::replicas(where);
+  pp::run_time_problem problem;
+  problem.ranks = r.ranks;
+  problem.chunks = r.ranks * parts;
+  problem.micro_batches = r.micro_batches;
+  problem.hop = r.hop;
+  for (int c = 0; c < problem.chunks; ++c) {
+    int const rank = pp::rank_of(where, r.ranks, c), index = c / r.ranks;
+    auto const part = [&](std::vector<long> const& t) {
+      long const whole = t[t.size() == 1 ? 0 : std::size_t(rank)];
+      return whole / parts + (index < whole % parts);
+    };
+    pp::chunk_cost cost{part(r.forward), part(r.backward), part(r.weight)};
+    cost.memory = {r.memory[0], r.memory[1], r.memory[2]};  // in units of a chunk, which is one of `parts`
+    problem.costs.push_back(cost);
+  }
+  problem.limit = long(r.limit * double(r.ranks * r.memory[0] * parts));
+  return problem;
+}
+
+inline void judge(entry& e) {
+  pp::verdict const v = pp::validate(e.problem, e.table);
+  if (v.what != pp::fault::none && v.what != pp::fault::over_limit) {
+    e.verdict = std::string(pp::short_name(v.which.kind)) + " of chunk " + std::to_string(v.which.chunk) +
+                " and micro-batch " + std::to_string(v.which.micro_batch) + " on rank " + std::to_string(v.rank) +
+                ": " + v.text();
+    e.table = pp::dynamic_table(0);
+    return;
+  }
+  e.when = pp::simulate(e.problem, e.table);
+  for (int rank = 0; rank < e.problem.ranks; ++rank)
+    e.peak = std::max(e.peak, pp::peak_memory(e.problem, e.table, rank));
+  if (!v.ok()) e.verdict = "needs more memory than the limit";
+}
+
+inline entry entry_of(request const& r, pp::family const& f) {
+  entry e;
+  e.name = f.name;
+  e.chunks_per_rank = f.chunks_per_rank > 0 ? f.chunks_per_rank
+                      : f.name == "hanayo"  ? 2 * ((r.chunks + 1) / 2)
+                                            : r.chunks;
+  if (char const* why = f.refuses(r.ranks, r.micro_batches)) {
+    e.verdict = why;
+    return e;
+  }
+  e.problem = problem_of(r, f.where, e.chunks_per_rank);
+  e.table = pp::make_dynamic_table(f, e.problem);
+  judge(e);
+  return e;
+}
+
+inline std::vector<entry> entries_of(request const& r) {
+  std::vector<entry> entries;
+  if (!r.read_name.empty()) {
+    entry e;
+    e.name = r.read_name;
+    pp::read_schedule s;
+    try {
+      s = pp::read_torch_csv(r.read_text);
+    } catch (pp::data_error const& fault) {
+      refuse(r.read_name + ": " + fault.what());
+    }
+    request size = r;
+    size.ranks = s.table.ranks();
+    size.micro_batches = s.micro_batches;
+    check(size);
+    e.chunks_per_rank = s.chunks / size.ranks * pp::replicas(s.table.where);
+    e.problem = problem_of(size, s.table.where, e.chunks_per_rank);
+    e.table = std::move(s.table);
+    judge(e);
+    entries.push_back(std::move(e));
+    if (r.names == std::vector<std::string>{"all"}) return entries;
+  }
+  for (std::string const& name : r.names) {
+    if (name == "all") {
+      for (pp::family const& f : pp::catalog) entries.push_back(entry_of(r, f));
+      continue;
+    }
+    pp::family const* const f = pp::find_family(name);
+    if (f == nullptr) {
+      std::string known;
+      for (pp::family const& k : pp::catalog) known += (known.empty() ? "" : " ") + std::string(k.name);
+      refuse("no schedule is called '" + name + "'; there are: " + known);
+    }
+    entries.push_back(entry_of(r, *f));
+  }
+  return entries;
+}
+
+/// `value` with `digits` decimals.
+inline std::string decimals(double value, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
+
+/// The columns of --format csv and table. Bubbles are idle shares of all ranks' time; their floors, what no schedule with a flush on
+/// the same placement can beat.
+inline constexpr char const* columns[] = {
+    "schedule",       "ranks",       "micro_batches", "chunks", "makespan", "bubble_makespan",
+    "floor_makespan", "bubble_span", "floor_span",    "peak",   "limit",    "verdict"};
+
+inline std::vector<std::string> row_of(request const& r, entry const& e) {
+  std::vector<std::string> row{e.name, std::to_string(e.exists() ? e.problem.ranks : r.ranks),
+                               std::to_string(e.exists() ? e.problem.micro_batches : r.micro_batches),
+                               std::to_string(e.chunks_per_rank)};
+  std::string const limit = r.limit > 0 ? decimals(r.limit * r.ranks, 2) : "";
+  if (!e.exists()) {
+    row.insert(row.end(), {"", "", "", "", "", "", limit, e.verdict});
+    return row;
+  }
+  pp::flush_floor const floor = pp::floor_of(e.problem, e.table.where);
+  auto const share = [&](long least) {
+    double const all = double(least) * e.problem.ranks;
+    return all > 0 ? std::max(0.0, 1 - double(e.when.total_busy()) / all) : 0.0;
+  };
+  double const unit = double(r.memory[0]) * double(e.problem.chunks / e.problem.ranks);
+  row.insert(row.end(),
+             {std::to_string(e.when.makespan), decimals(e.when.bubble_by_makespan(), 4),
+              decimals(e.table.trains ? share(floor.makespan) : 0, 4), decimals(e.when.bubble_by_stage_local_span(), 4),
+              decimals(e.table.trains ? share(floor.stage_local_span) : 0, 4), decimals(double(e.peak) / unit, 2),
+              limit, e.verdict});
+  return row;
+}
+
+inline std::string csv_word(std::string const& word) {
+  if (word.find_first_of(",\"\n") == std::string::npos) return word;
+  std::string quoted = "\"";
+  for (char c : word) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + '"';
+}
+
+inline std::string answer(request const& r) {
+  check(r);
+  std::vector<entry> const entries = entries_of(r);
+  std::string text;
+  if (r.format == "csv") {
+    auto const line = [&](auto const& words) {
+      bool first = true;
+      for (auto const& word : words) text += (first ? "" : ",") + csv_word(word), first = false;
+      text += '\n';
+    };
+    line(columns);
+    for (entry const& e : entries) line(row_of(r, e));
+    return text;
+  }
+  if (r.format == "table") {
+    pp::text_table table({std::begin(columns), std::end(columns)}, {0, 11});
+    for (entry const& e : entries) table.add(row_of(r, e));
+    return table.str();
+  }
+  if (r.format == "text") {
+    for (entry const& e : entries) {
+      text += e.name + ": ";
+      if (e.exists())
+        text += "makespan " + std::to_string(e.when.makespan) + ", bubble " + decimals(e.when.bubble_by_makespan(), 4) +
+                "\n" + pp::draw(e.table, e.when) + "\n";
+      else
+        text += e.verdict + "\n\n";
+    }
+    return text;
+  }
+  if (entries.size() != 1) refuse("--format " + r.format + " shows one schedule: say which with --schedule");
+  entry const& e = entries.front();
+  if (!e.exists()) refuse(e.name + " " + e.verdict);
+  if (r.format == "torch") return pp::torch_csv(e.table);
+  refuse("--format must be table, csv, text, svg, html, trace or torch, not '" + r.format + "'");
+}
+
+}  // namespace schedules

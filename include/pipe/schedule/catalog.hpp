@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// All families by name, for problems that are known only at run time.
+#pragma once
+
+#include <concepts>
+#include <string_view>
+#include <vector>
+
+#include <pipe/schedule.hpp>
+#include <pipe/schedule/dynamic_table.hpp>
+
+namespace pp {
+
+/// A problem of any size and with any costs. The chunks per rank are chunks / ranks (times the replicas).
+using run_time_problem = problem<std::vector<chunk_cost>>;
+
+/// A policy as a value.
+struct family {
+  std::string_view name;
+  placement where = placement::straight;
+  int chunks_per_rank = 1;  ///< 0: any number
+  bool splits_backward = false, trains = true;
+  char const* (*refuses)(int ranks, int micro_batches) = nullptr;
+  void (*fill)(run_time_problem const&, dynamic_table&) = nullptr;
+};
+
+/// Policy, which may be a template whose number of chunks per rank is read off the problem.
+template <schedule_policy Policy>
+constexpr family family_of(bool any_chunks_per_rank = false) {
+  return family{Policy::name,
+                Policy::where,
+                any_chunks_per_rank ? 0 : Policy::chunks_per_rank,
+                Policy::splits_backward,
+                Policy::trains,
+                [](int ranks, int micro_batches) { return why_refused<Policy>(ranks, micro_batches); },
+                [](run_time_problem const& problem, dynamic_table& table) { Policy::fill(problem, table); }};
+}
+
+/// Every published family, each under its name.
+inline constexpr family catalog[] = {
+    family_of<GPipe>(),
+    family_of<OneFOneB>(),
+    family_of<EagerOneFOneB>(),
+    family_of<Interleaved<2>>(true),
+    family_of<GroupedInterleaved<2>>(true),
+    family_of<LoopedBFS<2>>(true),
+    family_of<ZeroBubbleH1>(),
+    family_of<ZeroBubbleH2>(),
+    family_of<ZeroBubbleV>(),
+    family_of<VHalf>(),
+    family_of<VMin>(),
+    family_of<Hanayo<>>(true),
+    family_of<Chimera>(),
+    family_of<DualPipe>(),
+    family_of<DualPipeV>(),
+    family_of<ForwardOnly>(),
+    family_of<PipeDream<>>(),
+    family_of<PipeDream2BW<>>(),
+};
+
+/// The family of that name, or none.
+constexpr family const* find_family(std::string_view name) {
+  for (family const& f : catalog)
+    if (f.name == name) return &f;
+  return nullptr;
+}
+
+/// law: the same table as make_dynamic_table of the policy
+/// needs: f.refuses(problem.ranks, problem.micro_batches) gives no reason
+inline dynamic_table make_dynamic_table(family const& f, run_time_problem const& problem) {
+  auto table = dynamic_table(problem.ranks, f.where, f.trains);
+  f.fill(problem, table);
+  return table;
+}
+
+}  // namespace pp
