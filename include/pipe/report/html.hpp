@@ -4,13 +4,16 @@
 // critical path, one micro-batch followed through the ranks. The page loads nothing, and its policy forbids it to.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdio>
 #include <string>
 #include <vector>
 
 #include <pipe/report/drawing.hpp>
 #include <pipe/report/escape.hpp>
 #include <pipe/report/page.hpp>
+#include <pipe/report/page_script.hpp>
 #include <pipe/report/palette.hpp>
 
 namespace pp {
