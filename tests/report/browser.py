@@ -6,6 +6,7 @@
         browser.click(120, 80)
         print(browser.ask("document.title"))
 """
+import base64
 import json
 import os
 import select
@@ -130,7 +131,6 @@ class Browser:
             self.call("Input.dispatchKeyEvent", type=kind, key=name, code=name, modifiers=8 if shift else 0)
 
     def screenshot(self, path):
-        import base64
         Path(path).write_bytes(base64.b64decode(self.call("Page.captureScreenshot")["data"]))
 
     def complaints(self):

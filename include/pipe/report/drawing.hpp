@@ -51,7 +51,8 @@ struct drawn_rank {
   }
 };
 
-/// A value or a gradient that one rank hands to another: from the end of one action to the start of the one that reads it.
+/// A value or a gradient that one rank hands to another: from one action, at its end or (measured) a little before, to the start
+/// of the one that reads it.
 /// Actions are named by rank and position.
 struct drawn_transfer {
   int from_rank = 0, from = 0;

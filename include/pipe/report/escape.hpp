@@ -20,8 +20,8 @@ template <class Use>
 void for_each_character(std::string_view text, Use use) {
   while (!text.empty()) {
     std::size_t bytes = 1;
-    while (bytes < text.size() && bytes < 4 && (static_cast<unsigned char>(text[bytes]) & 0xC0) == 0x80) ++bytes;
-    bool const valid = valid_utf8_bytes(text.substr(0, bytes)) == bytes;
+    while (bytes < 4 && valid_utf8_bytes(text.substr(0, bytes)) < bytes) ++bytes;
+    bool const valid = bytes <= text.size() && valid_utf8_bytes(text.substr(0, bytes)) == bytes;
     use(valid ? text.substr(0, bytes) : replacement_character);
     text.remove_prefix(valid ? bytes : 1);
   }

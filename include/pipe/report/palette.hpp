@@ -56,18 +56,16 @@ inline constexpr int drawn_shades = 4;
 /// The fill of an action. `shade` counts the chunks of a rank: each is darker than the one before, up to the fourth.
 /// BW has two fills: that of B to the left, that of W to the right.
 constexpr colour fill_of(action_kind kind, int shade = 0) {
-  struct range {
-    colour lightest, darkest;
+  constexpr colour fills[action_kinds][drawn_shades] = {
+      {{110, 160, 246}, {47, 92, 184}, {32, 69, 143}, {21, 47, 102}},   // F
+      {{142, 224, 226}, {31, 127, 140}, {21, 99, 112}, {13, 74, 85}},   // B
+      {{102, 187, 106}, {44, 107, 48}, {31, 80, 36}, {20, 57, 26}},     // W
+      {{142, 224, 226}, {31, 127, 140}, {21, 99, 112}, {13, 74, 85}},   // BW
+      {{206, 210, 215}, {105, 112, 124}, {82, 89, 100}, {61, 67, 77}},  // R
+      {{255, 167, 64}, {168, 90, 6}, {135, 69, 0}, {104, 52, 0}}        // U
   };
-  constexpr range forward{{110, 160, 246}, {18, 48, 130}}, input{{142, 224, 226}, {0, 92, 118}},
-      weight{{102, 187, 106}, {10, 66, 18}}, again{{206, 210, 215}, {104, 111, 120}},
-      step{{255, 167, 64}, {150, 70, 0}};
-  constexpr range of[action_kinds] = {forward, input, weight, input, again, step};
-  constexpr int percent_dark[drawn_shades] = {0, 55, 80, 100};
-  auto const [a, b] = of[static_cast<int>(kind) < action_kinds ? static_cast<int>(kind) : 0];
-  int const dark = percent_dark[shade < drawn_shades ? shade : drawn_shades - 1];
-  auto const mixed = [dark](int x, int y) { return (x * (100 - dark) + y * dark) / 100; };
-  return colour{mixed(a.red, b.red), mixed(a.green, b.green), mixed(a.blue, b.blue)};
+  int const row = static_cast<int>(kind) < action_kinds ? static_cast<int>(kind) : 0;
+  return fills[row][shade < drawn_shades ? shade : drawn_shades - 1];
 }
 
 /// The colour of a rank's curve, from dark (the first) to light. Source: the first three quarters of matplotlib's viridis.

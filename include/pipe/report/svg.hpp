@@ -134,9 +134,10 @@ class svg_picture {
         double const width = std::max(double(a.end - a.start) * scale_, mark_of_no_time * double(a.end == a.start));
         double const x = std::min(x_of(a.start), left + plot_ - width);
         std::string const box = frame(x, y, width, height);
-        text_ += "<rect class=\"" + class_of(a.what.kind, a.shade) + "\"" + box + "><title>" + name_of_action(a.what) +
-                 ": " + readable_amount(a.start, d_.words.time_unit) + " to " +
-                 readable_amount(a.end, d_.words.time_unit) + "</title></rect>";
+        std::string const meaning = name_of_action(a.what) + ": " + readable_amount(a.start, d_.words.time_unit) +
+                                    " to " + readable_amount(a.end, d_.words.time_unit);
+        text_ += "<rect class=\"" + class_of(a.what.kind, a.shade) + "\"" + box + "><title>" + xml_escaped(meaning) +
+                 "</title></rect>";
         label(a, x + width / 2, y + height / 2 + 4, width, height);
         text_ += "\n";
         if (o_.critical && a.critical)

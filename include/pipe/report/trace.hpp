@@ -40,10 +40,12 @@ class trace_writer {
       drawn_action const& from = d.at(t.from_rank, t.from);
       std::string const id = ",\"cat\":\"transfer\",\"id\":" + std::to_string(++arrows_);
       std::string const what = json_string(from.what.kind == action_kind::forward ? "activation" : "gradient");
-      // An arrow belongs to the slice at its time, and a slice's end is no longer in it.
-      long const sent = std::max(from.start * nanoseconds_, from.end * nanoseconds_ - 1);
+      // An arrow belongs to the slice at its time, and a slice's end is no longer in it. A measured action may have handed
+      // its result on before its end.
+      long const read = d.at(t.to_rank, t.to).start;
+      long const sent = std::max(from.start * nanoseconds_, std::min(from.end, read) * nanoseconds_ - 1);
       event("s", std::size_t(t.from_rank), sent, what, id);
-      event("f", std::size_t(t.to_rank), d.at(t.to_rank, t.to).start * nanoseconds_, what, id + ",\"bp\":\"e\"");
+      event("f", std::size_t(t.to_rank), read * nanoseconds_, what, id + ",\"bp\":\"e\"");
     }
   }
 
