@@ -69,47 +69,56 @@ inline std::string page_drawing(drawing const& d, double scale) {
          "}";
 }
 
-/// What the page has to know of colours, and the legend: names with backgrounds of CSS.
-inline std::string page_colours(std::vector<drawing const*> const& drawings) {
-  auto const kind_of = [](std::size_t kind) { return static_cast<action_kind>(kind); };
-  auto const hex = [&](std::size_t kind, std::size_t shade) { return hex_of(fill_of(kind_of(kind), int(shade))); };
-  std::string texts, keys;
-  auto const key = [&](std::string const& name, std::string const& background) {
-    keys += (keys.empty() ? "[" : ",[") + json_string(name) + "," + json_string(background) + "]";
-  };
-  bool occurs[action_kinds]{};
+/// The background of a kind in the legend, as CSS.
+inline std::string legend_background(action_kind kind) {
+  std::string fill = hex_of(fill_of(kind));
+  if (kind == action_kind::backward)
+    return "linear-gradient(90deg," + fill + " 50%," + hex_of(fill_of(action_kind::backward_weight)) + " 50%)";
+  if (kind == action_kind::recompute) return "repeating-linear-gradient(135deg," + fill + " 0 3px,#6b7280 3px 4px)";
+  return fill;
+}
+
+/// The legend: a name and a background for each kind and shade that occurs.
+inline std::string page_keys(std::vector<drawing const*> const& drawings) {
+  unsigned kinds = 0;
   int shades = 1;
   for (drawing const* d : drawings)
     for (drawn_rank const& r : d->ranks)
       for (drawn_action const& a : r.actions) {
-        occurs[int(a.what.kind)] = true;
+        kinds |= bit(a.what.kind);
         shades = std::max(shades, a.shade + 1);
       }
-  for (std::size_t kind = 0; kind < action_kinds; ++kind) {
-    for (std::size_t shade = 0; shade < drawn_shades; ++shade)
-      texts += (texts.empty() ? "" : ",") + json_string(hex(kind, shade)) + ":" +
-               json_string(hex_of(text_on(fill_of(kind_of(kind), int(shade)))));
-    std::string background = hex(kind, 0);
-    if (kind_of(kind) == action_kind::backward)
-      background =
-          "linear-gradient(90deg," + background + " 50%," + hex(int(action_kind::backward_weight), 0) + " 50%)";
-    if (kind_of(kind) == action_kind::recompute)
-      background = "repeating-linear-gradient(135deg," + background + " 0 3px,#6b7280 3px 4px)";
-    if (occurs[kind]) key(std::string(short_name(kind_of(kind))) + " " + long_name(kind_of(kind)), background);
-  }
-  for (int shade = 1; shade < shades; ++shade) key(name_of_shade(shade), hex(0, std::size_t(shade)));
-  return "\"kinds\":" +
-         json_array(action_kinds, [&](std::size_t kind) { return json_string(short_name(kind_of(kind))); }) +
-         ",\"fills\":" +
-         json_array(action_kinds,
-                    [&](std::size_t kind) {
-                      return json_array(drawn_shades, [&](std::size_t shade) { return json_string(hex(kind, shade)); });
-                    }) +
-         ",\"texts\":{" + texts + "},\"keys\":[" + keys + "]";
+  std::vector<std::string> keys;
+  auto const key = [&keys](std::string const& name, std::string const& background) {
+    keys.push_back("[" + json_string(name) + "," + json_string(background) + "]");
+  };
+  for (int k = 0; k < action_kinds; ++k)
+    if (auto const kind = static_cast<action_kind>(k); kinds & bit(kind))
+      key(std::string(short_name(kind)) + " " + long_name(kind), legend_background(kind));
+  for (int shade = 1; shade < shades; ++shade) key(name_of_shade(shade), hex_of(fill_of(action_kind::forward, shade)));
+  return json_array(keys.size(), [&](std::size_t i) { return keys[i]; });
+}
+
+/// Names of the kinds, their fills by shade, and the colours of text on them.
+inline std::string page_colours() {
+  auto const of_kinds = [](auto one) {
+    return json_array(action_kinds, [&](std::size_t k) { return one(static_cast<action_kind>(k)); });
+  };
+  auto const of_shades = [&](auto one) {
+    return of_kinds([&](action_kind kind) {
+      return json_array(drawn_shades,
+                        [&](std::size_t shade) { return json_string(hex_of(one(fill_of(kind, int(shade))))); });
+    });
+  };
+  return "\"kinds\":" + of_kinds([](action_kind kind) { return json_string(short_name(kind)); }) +
+         ",\"fills\":" + of_shades([](colour fill) { return fill; }) +
+         ",\"texts\":" + of_shades([](colour fill) { return text_on(fill); });
 }
 
 /// One page of several drawings, one below the other on one axis: the time of the last. A drawing in another unit is stretched
 /// until its ranks compute as long in all as those of the last: what differs then is order and waiting.
+///
+/// needs: at least one drawing
 inline std::string draw_html(std::vector<drawing const*> const& drawings) {
   auto const busy = [](drawing const& d) {
     long sum = 0;
@@ -118,7 +127,7 @@ inline std::string draw_html(std::vector<drawing const*> const& drawings) {
   };
   drawing const& last = *drawings.back();
   std::string const title = xml_escaped(last.words.title);
-  std::string data = "{" + page_colours(drawings) + ",\n\"drawings\":[";
+  std::string data = "{" + page_colours() + ",\"keys\":" + page_keys(drawings) + ",\n\"drawings\":[";
   for (drawing const* d : drawings)
     data += (d == drawings.front() ? "" : ",\n") +
             page_drawing(*d, d->words.time_unit == last.words.time_unit ? 1 : busy(last) / busy(*d));

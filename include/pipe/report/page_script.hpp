@@ -72,7 +72,7 @@ const fitting = Math.min(highest, rowsHeight / most);
 const view = {from: 0, zoom: 1, top: 0};   // the first time shown; how often it is magnified; the first row shown
 let picked = null, showsCritical = false, showsTransfers = false, waiting = false;
 
-const paint = page.fills.map(shades => shades.map(fill => ({fill, text: page.texts[fill]})));
+const paint = page.fills.map((shades, kind) => shades.map((fill, shade) => ({fill, text: page.texts[kind][shade]})));
 const hatch = {};
 function hatched(context, fill) {
   if (!hatch[fill]) {

@@ -74,7 +74,7 @@ class svg_picture {
     rule(".title", "font-size:15px;font-weight:bold");
     rule(".note,.axis", "fill:#4b5563");
     rule(".paper,.light", "fill:#fff!important");
-    rule(".idle", "fill:#fff;stroke:#d1d5db;stroke-width:" + std::string(gap_ > 0 ? ".75" : "0"));
+    rule(".idle", "fill:#fff;stroke:#d1d5db;stroke-width:.75");
     rule(".axis path,.grid", "stroke:#d1d5db;stroke-width:.75;fill:none");
     rule(".box text", "text-anchor:middle;pointer-events:none");
     rule(".box rect,.key", "stroke:#fff;stroke-width:" + std::string(gap_ > 1 ? ".8" : "0"));
@@ -84,8 +84,12 @@ class svg_picture {
     for (int kind = 0; kind < action_kinds; ++kind)
       for (int shade = 0; shade < shades(); ++shade) {
         std::string const name = class_of(action_kind(kind), shade);
-        rule("." + name, "fill:" + (has_pattern(action_kind(kind)) ? "url(#" + name + ")"
-                                                                   : hex_of(fill_of(action_kind(kind), shade))));
+        std::string fill = "fill:";
+        if (has_pattern(action_kind(kind)))
+          fill.append("url(#").append(name).append(")");
+        else
+          fill += hex_of(fill_of(action_kind(kind), shade));
+        rule("." + name, fill);
       }
     text_ += "</style>\n<defs>";
     for (int shade = 0; shade < shades(); ++shade) {
@@ -125,11 +129,13 @@ class svg_picture {
     std::size_t const every = std::size_t(tick_step(long(ranks_), int(double(ranks_) * row_ / least_between_names)));
     double const edge = is_outlined() ? outline / 2 : 0;
     std::string outlines;
+    if (gap_ == 0) text_ += "<rect class=\"idle\"" + frame(left, top, plot_, rows_end_ - top) + "/>\n";
     for (std::size_t rank = 0; rank < ranks_; ++rank) {
       double const y = y_of(int(rank)), height = row_ - gap_;
       if (rank % every == 0)
         text("note", left - 8, y + std::max(height, 10.0) / 2 + 4, "end", "rank " + std::to_string(rank));
-      text_ += "<rect class=\"idle\"" + frame(left, y, plot_, height) + "/>\n<g class=\"box\">\n";
+      if (gap_ > 0) text_ += "<rect class=\"idle\"" + frame(left, y, plot_, height) + "/>\n";
+      text_ += "<g class=\"box\">\n";
       for (drawn_action const& a : d_.ranks[rank].actions) {
         double const width = std::max(double(a.end - a.start) * scale_, mark_of_no_time * double(a.end == a.start));
         double const x = std::min(x_of(a.start), left + plot_ - width);

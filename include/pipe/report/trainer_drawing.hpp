@@ -16,6 +16,8 @@
 #include <pipe/report/layer_list.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/schedule/dynamic_table.hpp>
+#include <pipe/train/options.hpp>
+#include <pipe/train/plan.hpp>
 
 namespace pp {
 
