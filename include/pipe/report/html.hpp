@@ -12,61 +12,50 @@
 
 #include <pipe/report/drawing.hpp>
 #include <pipe/report/escape.hpp>
+#include <pipe/report/json.hpp>
 #include <pipe/report/page.hpp>
 #include <pipe/report/page_script.hpp>
 #include <pipe/report/palette.hpp>
 
 namespace pp {
 
-/// `[one(0),one(1),...]`: an array of JSON.
-template <class One>
-std::string json_array(std::size_t count, One one) {
-  std::string text = "[";
-  for (std::size_t i = 0; i < count; ++i) text += (i > 0 ? "," : "") + one(i);
-  return text + "]";
-}
-
-/// One rank: seven numbers for each action, two for each point of its memory, name and two times for each detail.
+/// One rank: seven numbers for each action, two for each point of its memory.
 inline std::string page_rank(drawn_rank const& r) {
-  auto const number = [](long n) { return std::to_string(n); };
-  return "{\"actions\":" +
-         json_array(r.actions.size(),
-                    [&](std::size_t i) {
-                      drawn_action const& a = r.actions[i];
-                      return number(int(a.what.kind)) + "," + number(a.what.chunk) + "," + number(a.what.micro_batch) +
-                             "," + number(a.start) + "," + number(a.end) + "," + number(a.shade) + "," +
-                             number(a.critical);
-                    }) +
-         ",\"memory\":" +
-         json_array(r.memory.size(),
-                    [&](std::size_t i) { return number(r.memory[i].time) + "," + number(r.memory[i].live); }) +
-         ",\"peak\":" + number(r.peak_memory) + ",\"details\":" +
-         json_array(r.details.size(),
-                    [&](std::size_t i) {
-                      drawn_detail const& s = r.details[i];
-                      return "[" + json_string(s.name) + "," + number(s.start) + "," + number(s.end) + "]";
-                    }) +
-         "}";
+  auto const one_action = [&](std::size_t i) {
+    drawn_action const& a = r.actions[i];
+    return json_numbers({long(a.what.kind), a.what.chunk, a.what.micro_batch, a.start, a.end, a.shade, a.critical});
+  };
+  auto const one_point = [&](std::size_t i) { return json_numbers({r.memory[i].time, r.memory[i].live}); };
+  auto const one_detail = [&](std::size_t i) {
+    drawn_detail const& inside = r.details[i];
+    return json_object({{"name", json_string(inside.name)},
+                        {"start", std::to_string(inside.start)},
+                        {"end", std::to_string(inside.end)}});
+  };
+  return json_object({{"actions", json_array(r.actions.size(), one_action)},
+                      {"memory", json_array(r.memory.size(), one_point)},
+                      {"peak", std::to_string(r.peak_memory)},
+                      {"details", json_array(r.details.size(), one_detail)}});
 }
 
 /// `scale`: by which its times are multiplied on the axis that all drawings of the page share.
 inline std::string page_drawing(drawing const& d, double scale) {
   char exact[32];
   std::snprintf(exact, sizeof exact, "%.17g", scale);
-  return "{\"title\":" + json_string(d.words.title) + ",\"summary\":" + json_string(summary_of(d)) +
-         ",\"time_unit\":" + json_string(d.words.time_unit) + ",\"memory_unit\":" + json_string(d.words.memory_unit) +
-         ",\"makespan\":" + std::to_string(d.makespan) + ",\"scale\":" + exact + ",\n\"transfers\":" +
-         json_array(d.transfers.size(),
-                    [&](std::size_t i) {
-                      drawn_transfer const& t = d.transfers[i];
-                      return std::to_string(t.from_rank) + "," + std::to_string(t.from) + "," +
-                             std::to_string(t.to_rank) + "," + std::to_string(t.to);
-                    }) +
-         ",\n\"curves\":" +
-         json_array(d.ranks.size(),
-                    [&](std::size_t i) { return json_string(hex_of(colour_of_rank(i, d.ranks.size()))); }) +
-         ",\n\"ranks\":" + json_array(d.ranks.size(), [&](std::size_t i) { return "\n" + page_rank(d.ranks[i]); }) +
-         "}";
+  auto const one_transfer = [&](std::size_t i) {
+    drawn_transfer const& t = d.transfers[i];
+    return json_numbers({t.from_rank, t.from, t.to_rank, t.to});
+  };
+  auto const one_curve = [&](std::size_t rank) { return json_string(hex_of(colour_of_rank(rank, d.ranks.size()))); };
+  return json_object({{"title", json_string(d.words.title)},
+                      {"summary", json_string(summary_of(d))},
+                      {"time_unit", json_string(d.words.time_unit)},
+                      {"memory_unit", json_string(d.words.memory_unit)},
+                      {"makespan", std::to_string(d.makespan)},
+                      {"scale", exact},
+                      {"transfers", json_array(d.transfers.size(), one_transfer)},
+                      {"curves", json_array(d.ranks.size(), one_curve)},
+                      {"ranks", json_array(d.ranks.size(), [&](std::size_t i) { return page_rank(d.ranks[i]); })}});
 }
 
 /// The background of a kind in the legend, as CSS.
@@ -90,7 +79,7 @@ inline std::string page_keys(std::vector<drawing const*> const& drawings) {
       }
   std::vector<std::string> keys;
   auto const key = [&keys](std::string const& name, std::string const& background) {
-    keys.push_back("[" + json_string(name) + "," + json_string(background) + "]");
+    keys.push_back(json_object({{"name", json_string(name)}, {"background", json_string(background)}}));
   };
   for (int k = 0; k < action_kinds; ++k)
     if (auto const kind = static_cast<action_kind>(k); kinds & bit(kind))
@@ -99,20 +88,19 @@ inline std::string page_keys(std::vector<drawing const*> const& drawings) {
   return json_array(keys.size(), [&](std::size_t i) { return keys[i]; });
 }
 
-/// Names of the kinds, their fills by shade, and the colours of text on them.
-inline std::string page_colours() {
-  auto const of_kinds = [](auto one) {
-    return json_array(action_kinds, [&](std::size_t k) { return one(static_cast<action_kind>(k)); });
-  };
-  auto const of_shades = [&](auto one) {
-    return of_kinds([&](action_kind kind) {
-      return json_array(drawn_shades,
-                        [&](std::size_t shade) { return json_string(hex_of(one(fill_of(kind, int(shade))))); });
-    });
-  };
-  return "\"kinds\":" + of_kinds([](action_kind kind) { return json_string(short_name(kind)); }) +
-         ",\"fills\":" + of_shades([](colour fill) { return fill; }) +
-         ",\"texts\":" + of_shades([](colour fill) { return text_on(fill); });
+/// An array by kind.
+template <class One>
+std::string page_kinds(One one) {
+  return json_array(action_kinds, [&](std::size_t k) { return one(static_cast<action_kind>(k)); });
+}
+
+/// An array by kind and shade of what one(fill) says.
+template <class One>
+std::string page_colours(One one) {
+  return page_kinds([&](action_kind kind) {
+    return json_array(drawn_shades,
+                      [&](std::size_t shade) { return json_string(hex_of(one(fill_of(kind, int(shade))))); });
+  });
 }
 
 /// One page of several drawings, one below the other on one axis: the time of the last. A drawing in another unit is stretched
@@ -127,16 +115,23 @@ inline std::string draw_html(std::vector<drawing const*> const& drawings) {
   };
   drawing const& last = *drawings.back();
   std::string const title = xml_escaped(last.words.title);
-  std::string data = "{" + page_colours() + ",\"keys\":" + page_keys(drawings) + ",\n\"drawings\":[";
-  for (drawing const* d : drawings)
-    data += (d == drawings.front() ? "" : ",\n") +
-            page_drawing(*d, d->words.time_unit == last.words.time_unit ? 1 : busy(last) / busy(*d));
+  auto const scale_of = [&](drawing const& d) {
+    return d.words.time_unit == last.words.time_unit ? 1 : busy(last) / busy(d);
+  };
+  std::string const data =
+      json_object({{"kinds", page_kinds([](action_kind kind) { return json_string(short_name(kind)); })},
+                   {"fills", page_colours([](colour fill) { return fill; })},
+                   {"texts", page_colours([](colour fill) { return text_on(fill); })},
+                   {"keys", page_keys(drawings)},
+                   {"drawings", json_array(drawings.size(), [&](std::size_t i) {
+                      return page_drawing(*drawings[i], scale_of(*drawings[i]));
+                    })}});
   return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
          "script-src 'unsafe-inline'\">\n<title>" +
          title + "</title>\n<style>" + page_style + "</style>\n</head>\n<body>\n<h1>" + title + "</h1>" + page_body +
-         "<script type=\"application/json\" id=\"data\">" + data + "]}</script>\n<script>" + page_script +
+         "<script type=\"application/json\" id=\"data\">" + data + "</script>\n<script>" + page_script +
          "</script>\n</body>\n</html>\n";
 }
 

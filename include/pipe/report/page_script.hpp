@@ -326,8 +326,8 @@ function described(found) {
   const lines = [`${name(found)}, rank ${found.rank}`, `${t(found.start)} to ${t(found.end)}, takes ${t(found.end - found.start)}`,
     `memory ${readable(liveAt(r, found.start), d.memory_unit)}, then ${readable(liveAt(r, found.end), d.memory_unit)}`];
   if (found.critical) lines.push("on the critical path");
-  for (const detail of r.details.filter(s => s[1] < found.end && s[2] > found.start).slice(0, 8))
-    lines.push(`  ${detail[0]}: ${t(detail[2] - detail[1])}`);
+  for (const detail of r.details.filter(s => s.start < found.end && s.end > found.start).slice(0, 8))
+    lines.push(`  ${detail.name}: ${t(detail.end - detail.start)}`);
   return lines;
 }
 function pick(found) {
@@ -422,8 +422,8 @@ addEventListener("resize", draw);
 
 for (const key of page.keys) {
   const item = make("li", element("keys"));
-  make("i", item).style.background = key[1];
-  item.append(key[0]);
+  make("i", item).style.background = key.background;
+  item.append(key.name);
 }
 draw();
 })();
