@@ -173,7 +173,7 @@ function drawPanel(panel) {
   drawMemory(panel);
 }
 function drawRows({d, rows}) {
-  const height = tall(d), c = prepared(rows, height + axisHeight), h = rowHeight(), gap = h >= 12 ? 4 : h >= 6 ? 1 : 0;
+  const height = tall(d) + 2, c = prepared(rows, height + axisHeight), h = rowHeight(), gap = h >= 12 ? 4 : h >= 6 ? 1 : 0;
   const first = Math.floor(view.top), last = Math.min(d.ranks.length, Math.ceil(view.top + height / h));
   const y = rank => (rank - view.top) * h + 1;
   const from = view.from / d.scale, to = (view.from + end / view.zoom) / d.scale;
@@ -209,7 +209,7 @@ function drawRows({d, rows}) {
       box(c, r, i, x1, y(rank), Math.max(x2 - x1, 0.75), h - gap);
     }
   }
-  if (showsTransfers) drawTransfers(c, d, y, (h - gap) / 2, from, to);
+  if (showsTransfers && (h >= 5 || picked)) drawTransfers(c, d, y, (h - gap) / 2, from, to, first, last);
   c.restore();
   drawAxis(c, d, height);
 }
@@ -224,10 +224,11 @@ function box(c, r, i, x, y, w, h) {
     c.fillStyle = paint[2][r.shade[i] & 3].fill;
     c.fillRect(x + w / 2, y, w / 2 - apart, h);
   }
-  if (showsCritical && r.critical[i] && w > 3 && h > 5) {
-    c.strokeStyle = "#d11149";
+  if (showsCritical && r.critical[i]) {   // outlined, or filled where an outline has no room
+    c.strokeStyle = c.fillStyle = "#d11149";
     c.lineWidth = 2;
-    c.strokeRect(x + 1, y + 1, w - apart - 2, h - 2);
+    if (w > 3 && h > 5) c.strokeRect(x + 1, y + 1, w - apart - 2, h - 2);
+    else c.fillRect(x, y, w, Math.max(h, 1));
   }
   const from = Math.max(x, left), seen = Math.min(x + w, left + plot()) - from;   // a cut letter would be another
   if (h >= 12 && seen > 8) {
@@ -238,13 +239,13 @@ function box(c, r, i, x, y, w, h) {
   }
   c.globalAlpha = 1;
 }
-function drawTransfers(c, d, y, middle, from, to) {
+function drawTransfers(c, d, y, middle, from, to, first, last) {
   c.beginPath();
-  let count = 0;
-  for (let i = 0; i < d.transfers.length && count < 20000; i += 4) {
-    const [r1, p1, r2, p2] = d.transfers.slice(i, i + 4);
+  for (let i = 0; i < d.transfers.length; i += 4) {
+    const r1 = d.transfers[i], p1 = d.transfers[i + 1], r2 = d.transfers[i + 2], p2 = d.transfers[i + 3];
     const t1 = d.ranks[r1].end[p1], t2 = d.ranks[r2].start[p2];
-    if (t2 < from || t1 > to || (picked && d.ranks[r1].micro_batch[p1] !== picked.micro_batch)) continue;
+    if (t2 < from || t1 > to || Math.max(r1, r2) < first || Math.min(r1, r2) >= last) continue;
+    if (picked && d.ranks[r1].micro_batch[p1] !== picked.micro_batch) continue;
     const x1 = x(t1 * d.scale), x2 = x(t2 * d.scale), y1 = y(r1) + middle, y2 = y(r2) + middle;
     const angle = Math.atan2(y2 - y1, x2 - x1);
     c.moveTo(x1, y1);
@@ -253,7 +254,6 @@ function drawTransfers(c, d, y, middle, from, to) {
       c.moveTo(x2, y2);
       c.lineTo(x2 - 6 * Math.cos(angle + side), y2 - 6 * Math.sin(angle + side));
     }
-    ++count;
   }
   c.strokeStyle = "#111827";
   c.lineWidth = 0.9;
