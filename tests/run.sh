@@ -6,7 +6,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../cmake/setup.sh"
 
 need g++ cmake ninja-build libboost-dev catch2 libcli11-dev python3
-for tool in clang++ clang-format clang-tidy nvcc; do
+for tool in clang++ clang-format clang-tidy chromium nvcc; do
   compgen -c "$tool" >/dev/null || echo "$tool not found: the checks with it are left out"
 done
 

@@ -12,104 +12,101 @@
 
 #include <pipe/report/drawing.hpp>
 #include <pipe/report/escape.hpp>
+#include <pipe/report/json.hpp>
 #include <pipe/report/page.hpp>
 #include <pipe/report/page_script.hpp>
 #include <pipe/report/palette.hpp>
 
 namespace pp {
 
-/// `[one(0),one(1),...]`: an array of JSON.
-template <class One>
-std::string json_array(std::size_t count, One one) {
-  std::string text = "[";
-  for (std::size_t i = 0; i < count; ++i) text += (i > 0 ? "," : "") + one(i);
-  return text + "]";
-}
-
-/// One rank: seven numbers for each action, two for each point of its memory, name and two times for each detail.
+/// One rank: seven numbers for each action, two for each point of its memory.
 inline std::string page_rank(drawn_rank const& r) {
-  auto const number = [](long n) { return std::to_string(n); };
-  return "{\"actions\":" +
-         json_array(r.actions.size(),
-                    [&](std::size_t i) {
-                      drawn_action const& a = r.actions[i];
-                      return number(int(a.what.kind)) + "," + number(a.what.chunk) + "," + number(a.what.micro_batch) +
-                             "," + number(a.start) + "," + number(a.end) + "," + number(a.shade) + "," +
-                             number(a.critical);
-                    }) +
-         ",\"memory\":" +
-         json_array(r.memory.size(),
-                    [&](std::size_t i) { return number(r.memory[i].time) + "," + number(r.memory[i].live); }) +
-         ",\"peak\":" + number(r.peak_memory) + ",\"details\":" +
-         json_array(r.details.size(),
-                    [&](std::size_t i) {
-                      drawn_detail const& s = r.details[i];
-                      return "[" + json_string(s.name) + "," + number(s.start) + "," + number(s.end) + "]";
-                    }) +
-         "}";
+  auto const one_action = [&](std::size_t i) {
+    drawn_action const& a = r.actions[i];
+    return json_numbers({long(a.what.kind), a.what.chunk, a.what.micro_batch, a.start, a.end, a.shade, a.critical});
+  };
+  auto const one_point = [&](std::size_t i) { return json_numbers({r.memory[i].time, r.memory[i].live}); };
+  auto const one_detail = [&](std::size_t i) {
+    drawn_detail const& inside = r.details[i];
+    return json_object({{"name", json_string(inside.name)},
+                        {"start", std::to_string(inside.start)},
+                        {"end", std::to_string(inside.end)}});
+  };
+  return json_object({{"actions", json_array(r.actions.size(), one_action)},
+                      {"memory", json_array(r.memory.size(), one_point)},
+                      {"peak", std::to_string(r.peak_memory)},
+                      {"details", json_array(r.details.size(), one_detail)}});
 }
 
 /// `scale`: by which its times are multiplied on the axis that all drawings of the page share.
 inline std::string page_drawing(drawing const& d, double scale) {
   char exact[32];
   std::snprintf(exact, sizeof exact, "%.17g", scale);
-  return "{\"title\":" + json_string(d.words.title) + ",\"summary\":" + json_string(summary_of(d)) +
-         ",\"time_unit\":" + json_string(d.words.time_unit) + ",\"memory_unit\":" + json_string(d.words.memory_unit) +
-         ",\"makespan\":" + std::to_string(d.makespan) + ",\"scale\":" + exact + ",\n\"transfers\":" +
-         json_array(d.transfers.size(),
-                    [&](std::size_t i) {
-                      drawn_transfer const& t = d.transfers[i];
-                      return std::to_string(t.from_rank) + "," + std::to_string(t.from) + "," +
-                             std::to_string(t.to_rank) + "," + std::to_string(t.to);
-                    }) +
-         ",\n\"curves\":" +
-         json_array(d.ranks.size(),
-                    [&](std::size_t i) { return json_string(hex_of(colour_of_rank(i, d.ranks.size()))); }) +
-         ",\n\"ranks\":" + json_array(d.ranks.size(), [&](std::size_t i) { return "\n" + page_rank(d.ranks[i]); }) +
-         "}";
+  auto const one_transfer = [&](std::size_t i) {
+    drawn_transfer const& t = d.transfers[i];
+    return json_numbers({t.from_rank, t.from, t.to_rank, t.to});
+  };
+  auto const one_curve = [&](std::size_t rank) { return json_string(hex_of(colour_of_rank(rank, d.ranks.size()))); };
+  return json_object({{"title", json_string(d.words.title)},
+                      {"summary", json_string(summary_of(d))},
+                      {"time_unit", json_string(d.words.time_unit)},
+                      {"memory_unit", json_string(d.words.memory_unit)},
+                      {"makespan", std::to_string(d.makespan)},
+                      {"scale", exact},
+                      {"transfers", json_array(d.transfers.size(), one_transfer)},
+                      {"curves", json_array(d.ranks.size(), one_curve)},
+                      {"ranks", json_array(d.ranks.size(), [&](std::size_t i) { return page_rank(d.ranks[i]); })}});
 }
 
-/// What the page has to know of colours, and the legend: names with backgrounds of CSS.
-inline std::string page_colours(std::vector<drawing const*> const& drawings) {
-  auto const kind_of = [](std::size_t kind) { return static_cast<action_kind>(kind); };
-  auto const hex = [&](std::size_t kind, std::size_t shade) { return hex_of(fill_of(kind_of(kind), int(shade))); };
-  std::string texts, keys;
-  auto const key = [&](std::string const& name, std::string const& background) {
-    keys += (keys.empty() ? "[" : ",[") + json_string(name) + "," + json_string(background) + "]";
-  };
-  bool occurs[action_kinds]{};
+/// The background of a kind in the legend, as CSS.
+inline std::string legend_background(action_kind kind) {
+  std::string fill = hex_of(fill_of(kind));
+  if (kind == action_kind::backward)
+    return "linear-gradient(90deg," + fill + " 50%," + hex_of(fill_of(action_kind::backward_weight)) + " 50%)";
+  if (kind == action_kind::recompute) return "repeating-linear-gradient(135deg," + fill + " 0 3px,#6b7280 3px 4px)";
+  return fill;
+}
+
+/// The legend: a name and a background for each kind and shade that occurs.
+inline std::string page_keys(std::vector<drawing const*> const& drawings) {
+  unsigned kinds = 0;
   int shades = 1;
   for (drawing const* d : drawings)
     for (drawn_rank const& r : d->ranks)
       for (drawn_action const& a : r.actions) {
-        occurs[int(a.what.kind)] = true;
+        kinds |= bit(a.what.kind);
         shades = std::max(shades, a.shade + 1);
       }
-  for (std::size_t kind = 0; kind < action_kinds; ++kind) {
-    for (std::size_t shade = 0; shade < drawn_shades; ++shade)
-      texts += (texts.empty() ? "" : ",") + json_string(hex(kind, shade)) + ":" +
-               json_string(hex_of(text_on(fill_of(kind_of(kind), int(shade)))));
-    std::string background = hex(kind, 0);
-    if (kind_of(kind) == action_kind::backward)
-      background =
-          "linear-gradient(90deg," + background + " 50%," + hex(int(action_kind::backward_weight), 0) + " 50%)";
-    if (kind_of(kind) == action_kind::recompute)
-      background = "repeating-linear-gradient(135deg," + background + " 0 3px,#6b7280 3px 4px)";
-    if (occurs[kind]) key(std::string(short_name(kind_of(kind))) + " " + long_name(kind_of(kind)), background);
-  }
-  for (int shade = 1; shade < shades; ++shade) key(name_of_shade(shade), hex(0, std::size_t(shade)));
-  return "\"kinds\":" +
-         json_array(action_kinds, [&](std::size_t kind) { return json_string(short_name(kind_of(kind))); }) +
-         ",\"fills\":" +
-         json_array(action_kinds,
-                    [&](std::size_t kind) {
-                      return json_array(drawn_shades, [&](std::size_t shade) { return json_string(hex(kind, shade)); });
-                    }) +
-         ",\"texts\":{" + texts + "},\"keys\":[" + keys + "]";
+  std::vector<std::string> keys;
+  auto const key = [&keys](std::string const& name, std::string const& background) {
+    keys.push_back(json_object({{"name", json_string(name)}, {"background", json_string(background)}}));
+  };
+  for (int k = 0; k < action_kinds; ++k)
+    if (auto const kind = static_cast<action_kind>(k); kinds & bit(kind))
+      key(std::string(short_name(kind)) + " " + long_name(kind), legend_background(kind));
+  for (int shade = 1; shade < shades; ++shade) key(name_of_shade(shade), hex_of(fill_of(action_kind::forward, shade)));
+  return json_array(keys.size(), [&](std::size_t i) { return keys[i]; });
+}
+
+/// An array by kind.
+template <class One>
+std::string page_kinds(One one) {
+  return json_array(action_kinds, [&](std::size_t k) { return one(static_cast<action_kind>(k)); });
+}
+
+/// An array by kind and shade of what one(fill) says.
+template <class One>
+std::string page_colours(One one) {
+  return page_kinds([&](action_kind kind) {
+    return json_array(drawn_shades,
+                      [&](std::size_t shade) { return json_string(hex_of(one(fill_of(kind, int(shade))))); });
+  });
 }
 
 /// One page of several drawings, one below the other on one axis: the time of the last. A drawing in another unit is stretched
 /// until its ranks compute as long in all as those of the last: what differs then is order and waiting.
+///
+/// needs: at least one drawing
 inline std::string draw_html(std::vector<drawing const*> const& drawings) {
   auto const busy = [](drawing const& d) {
     long sum = 0;
@@ -118,16 +115,23 @@ inline std::string draw_html(std::vector<drawing const*> const& drawings) {
   };
   drawing const& last = *drawings.back();
   std::string const title = xml_escaped(last.words.title);
-  std::string data = "{" + page_colours(drawings) + ",\n\"drawings\":[";
-  for (drawing const* d : drawings)
-    data += (d == drawings.front() ? "" : ",\n") +
-            page_drawing(*d, d->words.time_unit == last.words.time_unit ? 1 : busy(last) / busy(*d));
+  auto const scale_of = [&](drawing const& d) {
+    return d.words.time_unit == last.words.time_unit ? 1 : busy(last) / busy(d);
+  };
+  std::string const data =
+      json_object({{"kinds", page_kinds([](action_kind kind) { return json_string(short_name(kind)); })},
+                   {"fills", page_colours([](colour fill) { return fill; })},
+                   {"texts", page_colours([](colour fill) { return text_on(fill); })},
+                   {"keys", page_keys(drawings)},
+                   {"drawings", json_array(drawings.size(), [&](std::size_t i) {
+                      return page_drawing(*drawings[i], scale_of(*drawings[i]));
+                    })}});
   return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
          "script-src 'unsafe-inline'\">\n<title>" +
          title + "</title>\n<style>" + page_style + "</style>\n</head>\n<body>\n<h1>" + title + "</h1>" + page_body +
-         "<script type=\"application/json\" id=\"data\">" + data + "]}</script>\n<script>" + page_script +
+         "<script type=\"application/json\" id=\"data\">" + data + "</script>\n<script>" + page_script +
          "</script>\n</body>\n</html>\n";
 }
 

@@ -72,7 +72,7 @@ const fitting = Math.min(highest, rowsHeight / most);
 const view = {from: 0, zoom: 1, top: 0};   // the first time shown; how often it is magnified; the first row shown
 let picked = null, showsCritical = false, showsTransfers = false, waiting = false;
 
-const paint = page.fills.map(shades => shades.map(fill => ({fill, text: page.texts[fill]})));
+const paint = page.fills.map((shades, kind) => shades.map((fill, shade) => ({fill, text: page.texts[kind][shade]})));
 const hatch = {};
 function hatched(context, fill) {
   if (!hatch[fill]) {
@@ -173,7 +173,7 @@ function drawPanel(panel) {
   drawMemory(panel);
 }
 function drawRows({d, rows}) {
-  const height = tall(d), c = prepared(rows, height + axisHeight), h = rowHeight(), gap = h >= 12 ? 4 : h >= 6 ? 1 : 0;
+  const height = tall(d) + 2, c = prepared(rows, height + axisHeight), h = rowHeight(), gap = h >= 12 ? 4 : h >= 6 ? 1 : 0;
   const first = Math.floor(view.top), last = Math.min(d.ranks.length, Math.ceil(view.top + height / h));
   const y = rank => (rank - view.top) * h + 1;
   const from = view.from / d.scale, to = (view.from + end / view.zoom) / d.scale;
@@ -209,7 +209,7 @@ function drawRows({d, rows}) {
       box(c, r, i, x1, y(rank), Math.max(x2 - x1, 0.75), h - gap);
     }
   }
-  if (showsTransfers) drawTransfers(c, d, y, (h - gap) / 2, from, to);
+  if (showsTransfers && (h >= 5 || picked)) drawTransfers(c, d, y, (h - gap) / 2, from, to, first, last);
   c.restore();
   drawAxis(c, d, height);
 }
@@ -224,10 +224,11 @@ function box(c, r, i, x, y, w, h) {
     c.fillStyle = paint[2][r.shade[i] & 3].fill;
     c.fillRect(x + w / 2, y, w / 2 - apart, h);
   }
-  if (showsCritical && r.critical[i] && w > 3 && h > 5) {
-    c.strokeStyle = "#d11149";
+  if (showsCritical && r.critical[i]) {   // outlined, or filled where an outline has no room
+    c.strokeStyle = c.fillStyle = "#d11149";
     c.lineWidth = 2;
-    c.strokeRect(x + 1, y + 1, w - apart - 2, h - 2);
+    if (w > 3 && h > 5) c.strokeRect(x + 1, y + 1, w - apart - 2, h - 2);
+    else c.fillRect(x, y, w, Math.max(h, 1));
   }
   const from = Math.max(x, left), seen = Math.min(x + w, left + plot()) - from;   // a cut letter would be another
   if (h >= 12 && seen > 8) {
@@ -238,13 +239,13 @@ function box(c, r, i, x, y, w, h) {
   }
   c.globalAlpha = 1;
 }
-function drawTransfers(c, d, y, middle, from, to) {
+function drawTransfers(c, d, y, middle, from, to, first, last) {
   c.beginPath();
-  let count = 0;
-  for (let i = 0; i < d.transfers.length && count < 20000; i += 4) {
-    const [r1, p1, r2, p2] = d.transfers.slice(i, i + 4);
+  for (let i = 0; i < d.transfers.length; i += 4) {
+    const r1 = d.transfers[i], p1 = d.transfers[i + 1], r2 = d.transfers[i + 2], p2 = d.transfers[i + 3];
     const t1 = d.ranks[r1].end[p1], t2 = d.ranks[r2].start[p2];
-    if (t2 < from || t1 > to || (picked && d.ranks[r1].micro_batch[p1] !== picked.micro_batch)) continue;
+    if (t2 < from || t1 > to || Math.max(r1, r2) < first || Math.min(r1, r2) >= last) continue;
+    if (picked && d.ranks[r1].micro_batch[p1] !== picked.micro_batch) continue;
     const x1 = x(t1 * d.scale), x2 = x(t2 * d.scale), y1 = y(r1) + middle, y2 = y(r2) + middle;
     const angle = Math.atan2(y2 - y1, x2 - x1);
     c.moveTo(x1, y1);
@@ -253,7 +254,6 @@ function drawTransfers(c, d, y, middle, from, to) {
       c.moveTo(x2, y2);
       c.lineTo(x2 - 6 * Math.cos(angle + side), y2 - 6 * Math.sin(angle + side));
     }
-    ++count;
   }
   c.strokeStyle = "#111827";
   c.lineWidth = 0.9;
@@ -326,8 +326,8 @@ function described(found) {
   const lines = [`${name(found)}, rank ${found.rank}`, `${t(found.start)} to ${t(found.end)}, takes ${t(found.end - found.start)}`,
     `memory ${readable(liveAt(r, found.start), d.memory_unit)}, then ${readable(liveAt(r, found.end), d.memory_unit)}`];
   if (found.critical) lines.push("on the critical path");
-  for (const detail of r.details.filter(s => s[1] < found.end && s[2] > found.start).slice(0, 8))
-    lines.push(`  ${detail[0]}: ${t(detail[2] - detail[1])}`);
+  for (const detail of r.details.filter(s => s.start < found.end && s.end > found.start).slice(0, 8))
+    lines.push(`  ${detail.name}: ${t(detail.end - detail.start)}`);
   return lines;
 }
 function pick(found) {
@@ -422,8 +422,8 @@ addEventListener("resize", draw);
 
 for (const key of page.keys) {
   const item = make("li", element("keys"));
-  make("i", item).style.background = key[1];
-  item.append(key[0]);
+  make("i", item).style.background = key.background;
+  item.append(key.name);
 }
 draw();
 })();

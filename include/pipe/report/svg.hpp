@@ -46,9 +46,9 @@ class svg_picture {
   std::string str() {
     double const height = rows_end_ + axis_height + (o_.memory ? memory_gap + memory_height + 10 : 0);
     std::string const size = number(plot_ + left + right) + " " + number(height);
-    text_ += "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + size + "\" width=\"" +
-             number(plot_ + left + right) + "\" height=\"" + number(height) + "\" role=\"img\" aria-label=\"" +
-             xml_escaped(d_.words.title.empty() ? "A schedule" : d_.words.title) + "\">\n";
+    add("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", size, "\" width=\"", number(plot_ + left + right),
+        "\" height=\"", number(height), "\" role=\"img\" aria-label=\"",
+        xml_escaped(d_.words.title.empty() ? "A schedule" : d_.words.title), "\">\n");
     style();
     text_ += "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n";
     text("title", left, 24, "start", d_.words.title);
@@ -58,7 +58,8 @@ class svg_picture {
     axis();
     if (o_.transfers) transfers();
     if (o_.memory) memory();
-    return text_ + "</svg>\n";
+    text_ += "</svg>\n";
+    return text_;
   }
 
  private:
@@ -68,13 +69,13 @@ class svg_picture {
   static constexpr double outline = 2.2, mark_of_no_time = 1.5;         // the width of an action that takes none
 
   void style() {
-    auto const rule = [&](std::string const& of, std::string const& what) { text_ += of + "{" + what + "}"; };
+    auto const rule = [&](std::string const& of, std::string const& what) { add(of, "{", what, "}"); };
     text_ += "<style>";
     rule("text", "font:11px 'DejaVu Sans',Verdana,Helvetica,Arial,sans-serif;fill:" + hex_of(ink));
     rule(".title", "font-size:15px;font-weight:bold");
     rule(".note,.axis", "fill:#4b5563");
     rule(".paper,.light", "fill:#fff!important");
-    rule(".idle", "fill:#fff;stroke:#d1d5db;stroke-width:" + std::string(gap_ > 0 ? ".75" : "0"));
+    rule(".idle", "fill:#fff;stroke:#d1d5db;stroke-width:.75");
     rule(".axis path,.grid", "stroke:#d1d5db;stroke-width:.75;fill:none");
     rule(".box text", "text-anchor:middle;pointer-events:none");
     rule(".box rect,.key", "stroke:#fff;stroke-width:" + std::string(gap_ > 1 ? ".8" : "0"));
@@ -84,21 +85,24 @@ class svg_picture {
     for (int kind = 0; kind < action_kinds; ++kind)
       for (int shade = 0; shade < shades(); ++shade) {
         std::string const name = class_of(action_kind(kind), shade);
-        rule("." + name, "fill:" + (has_pattern(action_kind(kind)) ? "url(#" + name + ")"
-                                                                   : hex_of(fill_of(action_kind(kind), shade))));
+        std::string fill = "fill:";
+        if (has_pattern(action_kind(kind)))
+          fill.append("url(#").append(name).append(")");
+        else
+          fill += hex_of(fill_of(action_kind(kind), shade));
+        rule("." + name, fill);
       }
     text_ += "</style>\n<defs>";
     for (int shade = 0; shade < shades(); ++shade) {
       std::string const b = hex_of(fill_of(action_kind::backward_input, shade));
       std::string const w = hex_of(fill_of(action_kind::backward_weight, shade));
-      text_ += "<linearGradient id=\"" + class_of(action_kind::backward, shade) +
-               "\"><stop offset=\".5\" stop-color=\"" + b + "\"/><stop offset=\".5\" stop-color=\"" + w +
-               "\"/></linearGradient>";
-      text_ += "<pattern id=\"" + class_of(action_kind::recompute, shade) +
-               "\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\"><rect "
-               "width=\"6\" height=\"6\" fill=\"" +
-               hex_of(fill_of(action_kind::recompute, shade)) +
-               "\"/><rect width=\"1.6\" height=\"6\" fill=\"#8b929c\"/></pattern>";
+      add("<linearGradient id=\"", class_of(action_kind::backward, shade), "\"><stop offset=\".5\" stop-color=\"", b,
+          "\"/><stop offset=\".5\" stop-color=\"", w, "\"/></linearGradient>");
+      add("<pattern id=\"", class_of(action_kind::recompute, shade),
+          "\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\"><rect "
+          "width=\"6\" height=\"6\" fill=\"",
+          hex_of(fill_of(action_kind::recompute, shade)),
+          "\"/><rect width=\"1.6\" height=\"6\" fill=\"#8b929c\"/></pattern>");
     }
     text_ += "</defs>\n";
   }
@@ -107,7 +111,7 @@ class svg_picture {
   void legend() {
     double x = left;
     auto const entry = [&](std::string const& style, std::string const& meaning) {
-      text_ += "<rect class=\"" + style + "\" x=\"" + number(x) + "\" y=\"56\" width=\"18\" height=\"13\"/>";
+      add("<rect class=\"", style, "\" x=\"", number(x), "\" y=\"56\" width=\"18\" height=\"13\"/>");
       text("note", x + 24, 66.5, "start", meaning);
       x += 24 + digit_width * double(meaning.size()) + 14;
     };
@@ -125,19 +129,21 @@ class svg_picture {
     std::size_t const every = std::size_t(tick_step(long(ranks_), int(double(ranks_) * row_ / least_between_names)));
     double const edge = is_outlined() ? outline / 2 : 0;
     std::string outlines;
+    if (gap_ == 0) add("<rect class=\"idle\"", frame(left, top, plot_, rows_end_ - top), "/>\n");
     for (std::size_t rank = 0; rank < ranks_; ++rank) {
       double const y = y_of(int(rank)), height = row_ - gap_;
       if (rank % every == 0)
         text("note", left - 8, y + std::max(height, 10.0) / 2 + 4, "end", "rank " + std::to_string(rank));
-      text_ += "<rect class=\"idle\"" + frame(left, y, plot_, height) + "/>\n<g class=\"box\">\n";
+      if (gap_ > 0) add("<rect class=\"idle\"", frame(left, y, plot_, height), "/>\n");
+      text_ += "<g class=\"box\">\n";
       for (drawn_action const& a : d_.ranks[rank].actions) {
         double const width = std::max(double(a.end - a.start) * scale_, mark_of_no_time * double(a.end == a.start));
         double const x = std::min(x_of(a.start), left + plot_ - width);
         std::string const box = frame(x, y, width, height);
         std::string const meaning = name_of_action(a.what) + ": " + readable_amount(a.start, d_.words.time_unit) +
                                     " to " + readable_amount(a.end, d_.words.time_unit);
-        text_ += "<rect class=\"" + class_of(a.what.kind, a.shade) + "\"" + box + "><title>" + xml_escaped(meaning) +
-                 "</title></rect>";
+        add("<rect class=\"", class_of(a.what.kind, a.shade), "\"", box, "><title>", xml_escaped(meaning),
+            "</title></rect>");
         label(a, x + width / 2, y + height / 2 + 4, width, height);
         text_ += "\n";
         if (o_.critical && a.critical)
@@ -155,15 +161,14 @@ class svg_picture {
     std::string const shown = std::to_string(a.what.micro_batch);
     if (height < 12 || width < digit_width * double(shown.size()) + 2) return;
     bool const light = text_on(fill_of(a.what.kind, a.shade)) == white;
-    text_ += "<text" + std::string(light ? " class=\"light\"" : "") + " x=\"" + number(x) + "\" y=\"" + number(y) +
-             "\">" + shown + "</text>";
+    add("<text", light ? " class=\"light\"" : "", " x=\"", number(x), "\" y=\"", number(y), "\">", shown, "</text>");
   }
 
   void axis() {
     text_ += "<g class=\"axis\">\n";
     long const step = tick_step(d_.makespan, int(plot_ / 90));
     for (long t = 0; t <= d_.makespan; t += step) {
-      text_ += "<path d=\"M" + number(x_of(t)) + " " + number(rows_end_) + "v5\"/>";
+      add("<path d=\"M", number(x_of(t)), " ", number(rows_end_), "v5\"/>");
       text("axis", x_of(t), rows_end_ + 18, "middle", readable_amount(t, d_.words.time_unit));
     }
     text_ += "</g>\n";
@@ -173,8 +178,8 @@ class svg_picture {
     double const middle = (row_ - gap_) / 2;
     text_ += "<path class=\"transfer\" d=\"";
     for (drawn_transfer const& t : d_.transfers)
-      text_ += "M" + number(x_of(d_.at(t.from_rank, t.from).end)) + " " + number(y_of(t.from_rank) + middle) + "L" +
-               number(x_of(d_.at(t.to_rank, t.to).start)) + " " + number(y_of(t.to_rank) + middle);
+      add("M", number(x_of(d_.at(t.from_rank, t.from).end)), " ", number(y_of(t.from_rank) + middle), "L",
+          number(x_of(d_.at(t.to_rank, t.to).start)), " ", number(y_of(t.to_rank) + middle));
     text_ += "\"/>\n";
   }
 
@@ -185,8 +190,8 @@ class svg_picture {
     auto const y_of_amount = [&](long live) { return floor - double(live) / double(peak) * memory_height; };
     double x = left;
     auto const named = [&](std::size_t rank) {
-      text_ += "<path class=\"curve\" stroke=\"" + hex_of(colour_of_rank(rank, ranks_)) + "\" d=\"M" + number(x) + " " +
-               number(ceiling - 16) + "h18\"/>";
+      add("<path class=\"curve\" stroke=\"", hex_of(colour_of_rank(rank, ranks_)), "\" d=\"M", number(x), " ",
+          number(ceiling - 16), "h18\"/>");
       text("note", x + 24, ceiling - 12, "start", "rank " + std::to_string(rank));
       x += 90;
     };
@@ -200,11 +205,11 @@ class svg_picture {
     }
     text_ += "\n";
     for (std::size_t rank = ranks_; rank-- > 0;) {
-      text_ += "<path class=\"curve\" stroke=\"" + hex_of(colour_of_rank(rank, ranks_)) + "\" d=\"M" + number(left) +
-               " " + number(floor);
+      add("<path class=\"curve\" stroke=\"", hex_of(colour_of_rank(rank, ranks_)), "\" d=\"M", number(left), " ",
+          number(floor));
       for (memory_point const& p : d_.ranks[rank].memory)
-        text_ += "H" + number(x_of(p.time)) + "V" + number(y_of_amount(p.live));
-      text_ += "H" + number(left + plot_) + "\"/>\n";
+        add("H", number(x_of(p.time)), "V", number(y_of_amount(p.live)));
+      add("H", number(left + plot_), "\"/>\n");
     }
   }
 
@@ -223,7 +228,11 @@ class svg_picture {
   /// Whether rows are high enough for an outline; else critical actions are filled.
   bool is_outlined() const { return gap_ > 1; }
   static bool has_pattern(action_kind kind) { return kind == action_kind::backward || kind == action_kind::recompute; }
-  static std::string class_of(action_kind kind, int shade) { return short_name(kind) + std::to_string(shade); }
+  static std::string class_of(action_kind kind, int shade) {
+    std::string name = short_name(kind);
+    name += std::to_string(shade);
+    return name;
+  }
 
   double x_of(long time) const { return left + double(time) * scale_; }
   double y_of(int rank) const { return top + rank * row_; }
@@ -239,9 +248,13 @@ class svg_picture {
     if (text.back() == '.') text.pop_back();
     return text;
   }
+  template <class... Parts>
+  void add(Parts const&... parts) {
+    ((text_ += parts), ...);
+  }
   void text(char const* style, double x, double y, char const* anchor, std::string const& what) {
-    text_ += std::string("<text class=\"") + style + "\" x=\"" + number(x) + "\" y=\"" + number(y) +
-             "\" text-anchor=\"" + anchor + "\">" + xml_escaped(what) + "</text>\n";
+    add("<text class=\"", style, "\" x=\"", number(x), "\" y=\"", number(y), "\" text-anchor=\"", anchor, "\">",
+        xml_escaped(what), "</text>\n");
   }
 
   drawing const& d_;

@@ -65,7 +65,7 @@ inline std::string wrapped(std::string_view list, std::size_t width, std::size_t
     std::size_t const comma = list.find(", "), end = comma == list.npos ? list.size() : comma + 1;
     std::string_view const piece = list.substr(0, end);
     if (column > indent && column + 1 + piece.size() > width) {
-      result += "\n" + std::string(indent, ' ');
+      result.append("\n").append(indent, ' ');
       column = indent;
     } else if (column > 0) {
       result += ' ';

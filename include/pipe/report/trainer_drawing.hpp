@@ -17,6 +17,8 @@
 #include <pipe/train/compiled_pipeline.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/schedule/dynamic_table.hpp>
+#include <pipe/train/options.hpp>
+#include <pipe/train/plan.hpp>
 
 namespace pp {
 
