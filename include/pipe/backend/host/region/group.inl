@@ -177,17 +177,18 @@ struct group_kernel {
   static void attention(args const& a) {
     constexpr attention_shape shape = attention_shape_of(g, P::samples);
     attention_slices<T const> const x = slices<T const>(a.at(g.in[0]), maybe(a, g.in[1]));
-    attention_forward<T>(shape, reciprocal_sqrt(T(shape.head_size)), x.q, x.k, x.v, {a.at(g.out[0]), g.columns},
-                         a.at(g.out[1]), a.workspace, extras(a, g.in[2], g.in[3]), own_heads(a, shape));
+    attention_forward<T>(attention_rows<T, (g.in[2] >= 0)>, shape, reciprocal_sqrt(T(shape.head_size)), x.q, x.k, x.v,
+                         {a.at(g.out[0]), g.columns}, a.at(g.out[1]), a.workspace, extras(a, g.in[2], g.in[3]),
+                         own_heads(a, shape));
   }
   static void attention_gradient(args const& a) {
     constexpr attention_shape shape = attention_shape_of(g, P::samples);
     constexpr bool fused = g.keys == 0;
     attention_slices<T const> const x = slices<T const>(a.at(g.in[1]), fused ? nullptr : maybe(a, g.in[4]));
     attention_slices<T> const d = slices<T>(maybe(a, g.out[0]), maybe(a, g.out[1]));
-    attention_backward<T>(shape, reciprocal_sqrt(T(shape.head_size)), x.q, x.k, x.v, {a.at(g.in[2]), g.columns},
-                          a.at(g.in[3]), {a.at(g.in[0]), g.columns}, d.q, d.k, d.v, a.workspace,
-                          extras(a, fused ? g.in[4] : -1, g.in[5]), own_heads(a, shape));
+    attention_backward<T>(attention_rows<T, (fused && g.in[4] >= 0)>, shape, reciprocal_sqrt(T(shape.head_size)), x.q,
+                          x.k, x.v, {a.at(g.in[2]), g.columns}, a.at(g.in[3]), {a.at(g.in[0]), g.columns}, d.q, d.k,
+                          d.v, a.workspace, extras(a, fused ? g.in[4] : -1, g.in[5]), own_heads(a, shape));
   }
 
   /// a.loss[r] = loss_of(r, where the row's gradient goes). Rows of absent samples are no part of a loss: 0, and gradient 0.

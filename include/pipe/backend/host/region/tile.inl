@@ -6,18 +6,6 @@
 
 namespace pp::host::PIPE_ISA {
 
-/// Where a tile's sums start from and where they go.
-///
-/// from: null for zero, else sums of earlier p, row stride from_stride. add: `to` += the sums, else `to` = the sums.
-template <class T>
-struct tile_ends {
-  T const* from;
-  extent from_stride;
-  T* to;
-  extent to_stride;
-  bool add;
-};
-
 /// to[r, c] (+)= from[r, c] + sum over p of a[r * row + p * column] * b[p * ldb + c],  r < Rows, c < Vectors * lanes
 ///
 /// law: every sum is one chain of fused multiply-adds over ascending p, whatever Rows and Vectors are.
@@ -69,6 +57,18 @@ template <int Rows, int Vectors, class T>
   }
 }
 
+/// Copies b[depth, columns] to panel[depth, padded], zero beyond `columns`.
+template <class T>
+void pack_panel(T const* b, extent ldb, extent depth, extent columns, extent padded, T* panel) {
+  constexpr int Lanes = lanes<T>;
+  for (extent p = 0; p < depth; ++p, b += ldb, panel += padded) {
+    extent c = 0;
+    for (; c + Lanes <= columns; c += Lanes) save(panel + c, load(b + c));
+    for (; c < columns; ++c) panel[c] = b[c];
+    for (; c < padded; ++c) panel[c] = T(0);
+  }
+}
+
 /// The largest tile: as many sums as the region's registers hold beside one row of B and one element of A.
 inline constexpr int tile_rows = PIPE_TILE_ROWS;
 inline constexpr int tile_vectors = PIPE_TILE_VECTORS;
@@ -77,36 +77,27 @@ inline constexpr int tile_vectors = PIPE_TILE_VECTORS;
 template <class T>
 inline constexpr int tile_columns = tile_vectors * lanes<T>;
 
-/// Rows of the next tile when `left` rows are to do: a power of two, so that few tiles are compiled.
-inline int next_tile_rows(extent left) {
-  if (left >= tile_rows) return tile_rows;
-  return left >= 4 ? 4 : left >= 2 ? 2 : 1;
-}
-
-/// Vectors of the next tile when `left` are to do: full tiles, but two pairs instead of three and a lonely one.
-inline int next_tile_vectors(extent left) {
-  if (left >= tile_vectors && (left != 4 || tile_vectors != 3)) return tile_vectors;
-  return left >= 2 ? 2 : 1;
-}
-
 template <int Vectors, class T>
-void tile_of(int rows, extent k, T const* a, extent row, extent column, T const* b, extent ldb,
-             tile_ends<T> const& ends) {
-  switch (rows) {
-    case 1: return tile<1, Vectors>(k, a, row, column, b, ldb, ends);
-    case 2: return tile<2, Vectors>(k, a, row, column, b, ldb, ends);
-    case 4: return tile<4, Vectors>(k, a, row, column, b, ldb, ends);
-    default: return tile<tile_rows, Vectors>(k, a, row, column, b, ldb, ends);
-  }
+constexpr void put_tiles(tile_set<T>& set) {
+  set.sized[0][Vectors - 1] = &tile<1, Vectors, T>;
+  set.sized[1][Vectors - 1] = &tile<2, Vectors, T>;
+  set.sized[2][Vectors - 1] = &tile<4, Vectors, T>;
+  if constexpr (tile_rows == 8) set.sized[3][Vectors - 1] = &tile<8, Vectors, T>;
 }
-
-/// The tile of the given size; rows from next_tile_rows, vectors from next_tile_vectors.
 template <class T>
-void tile_of(int rows, int vectors, extent k, T const* a, extent row, extent column, T const* b, extent ldb,
-             tile_ends<T> const& ends) {
-  if (vectors == 1) return tile_of<1>(rows, k, a, row, column, b, ldb, ends);
-  if (vectors == 2) return tile_of<2>(rows, k, a, row, column, b, ldb, ends);
-  return tile_of<tile_vectors>(rows, k, a, row, column, b, ldb, ends);
+constexpr tile_set<T> all_tiles() {
+  tile_set<T> set;
+  set.lanes = lanes<T>;
+  set.rows = tile_rows;
+  set.vectors = tile_vectors;
+  put_tiles<1>(set);
+  put_tiles<2>(set);
+  if constexpr (tile_vectors == 3) put_tiles<3>(set);
+  set.pack_panel = &pack_panel<T>;
+  return set;
 }
+/// What the loops around the tiles of this region call.
+template <class T>
+inline constexpr tile_set<T> tiles = all_tiles<T>();
 
 }  // namespace pp::host::PIPE_ISA

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What the loops around register tiles see of an instruction set. A region (region/tile.inl) compiles the tiles; the loops,
+// which only count and address, are compiled once for all regions and call them through this table: that is nothing against a
+// tile, and spares the compiler two copies of three.
+#pragma once
+
+#include <bit>
+
+#include <pipe/backend/host/isa.hpp>
+
+namespace pp::host {
+
+/// Where a tile's sums start from and where they go.
+///
+/// from: null for zero, else sums of earlier p, row stride from_stride. add: `to` += the sums, else `to` = the sums.
+template <class T>
+struct tile_ends {
+  T const* from = nullptr;
+  extent from_stride = 0;
+  T* to = nullptr;
+  extent to_stride = 0;
+  bool add = false;
+};
+
+/// The tiles of one region. See tile() in region/tile.inl for what each computes.
+template <class T>
+struct tile_set {
+  using tile = void (*)(extent k, T const* a, extent row, extent column, T const* b, extent ldb,
+                        tile_ends<T> const& ends);
+  static constexpr int heights = 4, widths = 3;
+
+  int lanes = 0;                  ///< elements of a vector
+  int rows = 0, vectors = 0;      ///< of the largest tile
+  tile sized[heights][widths]{};  ///< of 1, 2, 4 and 8 rows; of 1, 2 and 3 vectors
+  void (*pack_panel)(T const* b, extent ldb, extent depth, extent columns, extent padded, T* panel) = nullptr;
+
+  /// Columns of the widest tile.
+  constexpr int columns() const { return vectors * lanes; }
+  /// Rows of the next tile when `left` rows are to do: a power of two, so that few tiles are compiled.
+  constexpr int next_rows(extent left) const {
+    if (left >= rows) return rows;
+    return left >= 4 ? 4 : left >= 2 ? 2 : 1;
+  }
+  /// Vectors of the next tile when `left` are to do: full tiles, but two pairs instead of three and a lonely one.
+  constexpr int next_vectors(extent left) const {
+    if (left >= vectors && (left != 4 || vectors != 3)) return vectors;
+    return left >= 2 ? 2 : 1;
+  }
+  /// The tile of the given size: rows from next_rows, vectors from next_vectors.
+  tile of(int high, int wide) const { return sized[std::countr_zero(unsigned(high))][wide - 1]; }
+};
+
+}  // namespace pp::host
