@@ -19,8 +19,7 @@ template <class T>
 void write_rows(attention_set<T> const& region, T const* from, extent padded, extent rows, extent d, T const* rotation,
                 T* to, extent stride) {
   if (rotation != nullptr) return region.turn_back(from, padded, rows, d, rotation, d, to, stride);
-  for (extent r = 0; r < rows; ++r)
-    std::memcpy(to + r * stride, from + r * padded, sizeof(T) * static_cast<std::size_t>(d));
+  region.tiles.copy_rows(from, padded, rows, d, d, to, stride);
 }
 
 /// dq, dk, dv (overwritten; dq alone, or dk with dv, may be absent) from dout and what the forward pass read and wrote.
@@ -61,7 +60,7 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& region, attention_
         transpose_blocks(region, keys, padded, shape.keys, d, keys_t);
       } else {
         transpose_blocks(region, key, k.stride, shape.keys, d, keys_t);
-        region.tiles.pack_panel(key, k.stride, shape.keys, d, padded, keys);
+        region.tiles.copy_rows(key, k.stride, shape.keys, d, padded, keys, padded);
       }
       transpose_blocks(region, v.data + key_row * v.stride + at, v.stride, shape.keys, d, values_t);
       std::size_t const bytes = sizeof(T) * static_cast<std::size_t>(shape.keys * padded);
@@ -76,8 +75,9 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& region, attention_
       if (rotation != nullptr)
         region.turn(q.data + first_row * q.stride + h * d, q.stride, rows, d, rotation, padded, query, padded);
       else
-        region.tiles.pack_panel(q.data + first_row * q.stride + h * d, q.stride, rows, d, padded, query);
-      region.tiles.pack_panel(dout.data + first_row * dout.stride + h * d, dout.stride, rows, d, padded, slope_out);
+        region.tiles.copy_rows(q.data + first_row * q.stride + h * d, q.stride, rows, d, padded, query, padded);
+      region.tiles.copy_rows(dout.data + first_row * dout.stride + h * d, dout.stride, rows, d, padded, slope_out,
+                             padded);
       for (extent r = 0; r < rows; ++r) {
         // The mean slope of a row of probabilities: sum of p * dp, which is out * dout.
         mean[r] = region.dot(out.data + (first_row + r) * out.stride + h * d, slope_out + r * padded, d);

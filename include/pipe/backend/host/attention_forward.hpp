@@ -51,7 +51,7 @@ PIPE_ONE_COPY void attention_forward(attention_set<T> const& region, attention_s
       } else {
         transpose_blocks(region, key, k.stride, shape.keys, d, keys);
       }
-      region.tiles.pack_panel(v.data + b * shape.keys * v.stride + at, v.stride, shape.keys, d, padded, values);
+      region.tiles.copy_rows(v.data + b * shape.keys * v.stride + at, v.stride, shape.keys, d, padded, values, padded);
     }
     for (extent t0 = 0; t0 < shape.queries; t0 += query_block) {
       extent const rows = shape.queries - t0 < query_block ? shape.queries - t0 : query_block;

@@ -64,8 +64,8 @@ PIPE_ONE_COPY void multiply_block(tile_set<T> const& tiles, extent rows, extent 
     for (extent i = 0; i < rows; i += high) {
       high = tiles.next_rows(rows - i);
       T* const corner = to + i * ldto + j;
-      tiles.of(high, wide)(k, a.data + i * a.row, a.row, a.column, b + j, ldb,
-                           {continuing ? corner : nullptr, ldto, corner, ldto, false});
+      tiles.tile(high, wide, k, a.data + i * a.row, a.row, a.column, b + j, ldb,
+                 {continuing ? corner : nullptr, ldto, corner, ldto, false});
     }
   }
 }

@@ -78,7 +78,8 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, extent m, extent n, 
           // Rows of this panel that are read in place, and the rest, read from the copy.
           extent in_place = cut.pack ? 0 : depth;
           while (in_place > 0 && (p0 + in_place - 1) * ldb + j + padded > (k - 1) * ldb + n) --in_place;
-          if (in_place < depth) tiles.pack_panel(right + in_place * ldb, ldb, depth - in_place, columns, padded, panel);
+          if (in_place < depth)
+            tiles.copy_rows(right + in_place * ldb, ldb, depth - in_place, columns, padded, panel, padded);
           int rows = 0;
           for (extent i = i0; i < i1; i += rows) {
             rows = tiles.next_rows(i1 - i);
@@ -90,15 +91,16 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, extent m, extent n, 
               if (with.sink == nullptr && columns == padded)
                 ends = tile_ends<T>{ends.from, padded, with.c + i * with.ldc + j, with.ldc, with.adds};
             }
-            auto const tile = tiles.of(rows, vectors);
             if (in_place > 0 && in_place < depth) {
-              tile(in_place, left, a.row, a.column, right, ldb, {ends.from, padded, finished, padded, false});
+              tiles.tile(rows, vectors, in_place, left, a.row, a.column, right, ldb,
+                         {ends.from, padded, finished, padded, false});
               ends.from = finished;
             }
             if (in_place == depth)
-              tile(depth, left, a.row, a.column, right, ldb, ends);
+              tiles.tile(rows, vectors, depth, left, a.row, a.column, right, ldb, ends);
             else
-              tile(depth - in_place, left + in_place * a.column, a.row, a.column, panel, padded, ends);
+              tiles.tile(rows, vectors, depth - in_place, left + in_place * a.column, a.row, a.column, panel, padded,
+                         ends);
             if (last && ends.to == finished) deliver<T>(tiles, with, i, j, rows, columns, finished, padded);
             sums += rows * padded;
           }

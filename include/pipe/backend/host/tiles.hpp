@@ -5,8 +5,6 @@
 // tile, and spares the compiler two copies of three.
 #pragma once
 
-#include <bit>
-
 #include <pipe/backend/host/isa.hpp>
 
 namespace pp::host {
@@ -23,17 +21,18 @@ struct tile_ends {
   bool add = false;
 };
 
-/// The tiles of one region. See tile() in region/tile.inl for what each computes.
+/// The tiles of one region.
 template <class T>
 struct tile_set {
-  using tile = void (*)(extent k, T const* a, extent row, extent column, T const* b, extent ldb,
-                        tile_ends<T> const& ends);
-  static constexpr int heights = 4, widths = 3;
-
-  int lanes = 0;                  ///< elements of a vector
-  int rows = 0, vectors = 0;      ///< of the largest tile
-  tile sized[heights][widths]{};  ///< of 1, 2, 4 and 8 rows; of 1, 2 and 3 vectors
-  void (*pack_panel)(T const* b, extent ldb, extent depth, extent columns, extent padded, T* panel) = nullptr;
+  int lanes = 0;              ///< elements of a vector
+  int rows = 0, vectors = 0;  ///< of the largest tile
+  /// The tile of `high` rows and `wide` vectors, from next_rows and next_vectors; see tile() in region/tile.inl. One function
+  /// for all sizes, as a processor that comes out of a tile's loop foresees a branch better than one of twelve addresses.
+  void (*tile)(int high, int wide, extent k, T const* a, extent row, extent column, T const* b, extent ldb,
+               tile_ends<T> const& ends) = nullptr;
+  /// to[r, 0 .. columns) = from[r, 0 .. columns), and zero from there up to `padded`.
+  void (*copy_rows)(T const* from, extent stride, extent rows, extent columns, extent padded, T* to,
+                    extent to_stride) = nullptr;
 
   /// Columns of the widest tile.
   constexpr int columns() const { return vectors * lanes; }
@@ -47,8 +46,6 @@ struct tile_set {
     if (left >= vectors && (left != 4 || vectors != 3)) return vectors;
     return left >= 2 ? 2 : 1;
   }
-  /// The tile of the given size: rows from next_rows, vectors from next_vectors.
-  tile of(int high, int wide) const { return sized[std::countr_zero(unsigned(high))][wide - 1]; }
 };
 
 }  // namespace pp::host

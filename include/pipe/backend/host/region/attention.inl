@@ -52,26 +52,19 @@ void softmax_row(T* score, extent visible, extent columns, T scale, bool first, 
                  extent row) {
   constexpr int Lanes = lanes<T>;
   vec<T> const none{}, lowest = none - static_cast<T>(__builtin_huge_val());
-  extent const whole = visible / Lanes * Lanes;
   vec<T> top = lowest;
-  for (extent c = 0; c < whole; c += Lanes) {
-    vec<T> const x = load(score + c);
-    top = x > top ? x : top;
-  }
-  if (whole < visible) {
-    vec<T> const x = keep_first<T>(load(score + whole), visible - whole, lowest);
+  for (extent c = 0; c < visible; c += Lanes) {
+    vec<T> const x = keep_first<T>(load(score + c), visible - c, lowest);
     top = x > top ? x : top;
   }
   T largest = fold_lanes<larger, T>(top) * scale;
   if (!first && !(largest > state.largest[row])) largest = state.largest[row];
   vec<T> sums{};
   extent c = 0;
-  for (; c < whole; c += Lanes) sums += exponentials(score + c, scale, largest);
-  if (whole < visible) {
-    vec<T> const x = keep_first<T>(exponentials(score + c, scale, largest), visible - whole, none);
-    save(score + c, x);
+  for (; c < visible; c += Lanes) {
+    vec<T> x = exponentials(score + c, scale, largest);
+    if (visible - c < Lanes) save(score + c, x = keep_first<T>(x, visible - c, none));
     sums += x;
-    c += Lanes;
   }
   for (; c < columns; c += Lanes) save(score + c, none);
   T sum = fold_lanes<sum_of, T>(sums);
@@ -116,13 +109,13 @@ void softmax_slopes(T* score, T* slope, extent visible, extent columns, T scale,
   constexpr int Lanes = lanes<T>;
   vec<T> const none{};
   extent c = 0;
-  for (; c + Lanes <= visible; c += Lanes)
-    save(slope + c, exponentials(score + c, scale, lse) * (load(slope + c) - mean) * scale);
-  if (c < visible) {
+  for (; c < visible; c += Lanes) {
     vec<T> const p = exponentials(score + c, scale, lse), ds = p * (load(slope + c) - mean) * scale;
-    save(score + c, keep_first<T>(p, visible - c, none));
-    save(slope + c, keep_first<T>(ds, visible - c, none));
-    c += Lanes;
+    save(slope + c, ds);
+    if (visible - c < Lanes) {
+      save(score + c, keep_first<T>(p, visible - c, none));
+      save(slope + c, keep_first<T>(ds, visible - c, none));
+    }
   }
   for (; c < columns; c += Lanes) {
     save(score + c, none);

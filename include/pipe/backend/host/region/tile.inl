@@ -57,15 +57,14 @@ template <int Rows, int Vectors, class T>
   }
 }
 
-/// Copies b[depth, columns] to panel[depth, padded], zero beyond `columns`.
+/// to[r, 0 .. columns) = from[r, 0 .. columns), and zero from there up to `padded`.
 template <class T>
-void pack_panel(T const* b, extent ldb, extent depth, extent columns, extent padded, T* panel) {
-  constexpr int Lanes = lanes<T>;
-  for (extent p = 0; p < depth; ++p, b += ldb, panel += padded) {
+void copy_rows(T const* from, extent stride, extent rows, extent columns, extent padded, T* to, extent to_stride) {
+  for (extent r = 0; r < rows; ++r, from += stride, to += to_stride) {
     extent c = 0;
-    for (; c + Lanes <= columns; c += Lanes) save(panel + c, load(b + c));
-    for (; c < columns; ++c) panel[c] = b[c];
-    for (; c < padded; ++c) panel[c] = T(0);
+    for (; c + lanes<T> <= columns; c += lanes<T>) save(to + c, load(from + c));
+    for (; c < columns; ++c) to[c] = from[c];
+    for (; c < padded; ++c) to[c] = T(0);
   }
 }
 
@@ -78,26 +77,25 @@ template <class T>
 inline constexpr int tile_columns = tile_vectors * lanes<T>;
 
 template <int Vectors, class T>
-constexpr void put_tiles(tile_set<T>& set) {
-  set.sized[0][Vectors - 1] = &tile<1, Vectors, T>;
-  set.sized[1][Vectors - 1] = &tile<2, Vectors, T>;
-  set.sized[2][Vectors - 1] = &tile<4, Vectors, T>;
-  if constexpr (tile_rows == 8) set.sized[3][Vectors - 1] = &tile<8, Vectors, T>;
+void tile_of(int rows, extent k, T const* a, extent row, extent column, T const* b, extent ldb,
+             tile_ends<T> const& ends) {
+  switch (rows) {
+    case 1: return tile<1, Vectors>(k, a, row, column, b, ldb, ends);
+    case 2: return tile<2, Vectors>(k, a, row, column, b, ldb, ends);
+    case 4: return tile<4, Vectors>(k, a, row, column, b, ldb, ends);
+    default: return tile<tile_rows, Vectors>(k, a, row, column, b, ldb, ends);
+  }
 }
 template <class T>
-constexpr tile_set<T> all_tiles() {
-  tile_set<T> set;
-  set.lanes = lanes<T>;
-  set.rows = tile_rows;
-  set.vectors = tile_vectors;
-  put_tiles<1>(set);
-  put_tiles<2>(set);
-  if constexpr (tile_vectors == 3) put_tiles<3>(set);
-  set.pack_panel = &pack_panel<T>;
-  return set;
+void tile_of(int rows, int vectors, extent k, T const* a, extent row, extent column, T const* b, extent ldb,
+             tile_ends<T> const& ends) {
+  if (vectors == 1) return tile_of<1>(rows, k, a, row, column, b, ldb, ends);
+  if (vectors == 2) return tile_of<2>(rows, k, a, row, column, b, ldb, ends);
+  return tile_of<tile_vectors>(rows, k, a, row, column, b, ldb, ends);
 }
+
 /// What the loops around the tiles of this region call.
 template <class T>
-inline constexpr tile_set<T> tiles = all_tiles<T>();
+inline constexpr tile_set<T> tiles{lanes<T>, tile_rows, tile_vectors, &tile_of<T>, &copy_rows<T>};
 
 }  // namespace pp::host::PIPE_ISA

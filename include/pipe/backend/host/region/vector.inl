@@ -55,15 +55,25 @@ inline void finish_streaming() {
 template <class T>
 using bits_of = std::conditional_t<sizeof(T) == 4, int, long long>;
 
-/// The first `count` lanes of x, 0 <= count <= lanes; the others are `rest`.
+/// The first `count` lanes of x; the others are `rest`.
 template <class T>
 [[gnu::always_inline]] inline vec<T> keep_first(vec<T> x, extent count, vec<T> rest) {
-  using mask = vec<bits_of<T>>;
-  constexpr int Lanes = lanes<T>;
-  bits_of<T> lane[Lanes];
-  for (int l = 0; l < Lanes; ++l) lane[l] = l < static_cast<bits_of<T>>(count) ? -1 : 0;
-  mask const keep = load(lane);
-  return reinterpret_cast<vec<T>>((reinterpret_cast<mask>(x) & keep) | (reinterpret_cast<mask>(rest) & ~keep));
+  static constexpr bits_of<T> number[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  return load(number) < static_cast<bits_of<T>>(count) ? x : rest;
+}
+
+/// Lane i of the result is lane From::lane(i) of a, or of b from `lanes` on. (nvcc's front end loses a parameter pack inside
+/// this builtin, so the lanes are spelled out.)
+template <class From, class T>
+[[gnu::always_inline]] inline vec<T> shuffled(vec<T> a, vec<T> b) {
+  constexpr int N = lanes<T>;
+#define PIPE_LANES(i) From::lane(i), From::lane((i) + 1), From::lane((i) + 2), From::lane((i) + 3)
+  if constexpr (N == 2) return __builtin_shufflevector(a, b, From::lane(0), From::lane(1));
+  if constexpr (N == 4) return __builtin_shufflevector(a, b, PIPE_LANES(0));
+  if constexpr (N == 8) return __builtin_shufflevector(a, b, PIPE_LANES(0), PIPE_LANES(4));
+  if constexpr (N == 16)
+    return __builtin_shufflevector(a, b, PIPE_LANES(0), PIPE_LANES(4), PIPE_LANES(8), PIPE_LANES(12));
+#undef PIPE_LANES
 }
 
 /// Reads n elements of each row once, in order, so that a kernel which then reads them crosswise finds them in L2: the
@@ -77,31 +87,32 @@ void warm(T const* x, extent rows, extent n, extent stride) {
 }
 
 struct larger {
-  template <class T>
-  static T of(T a, T b) {
+  template <class V>
+  [[gnu::always_inline]] static inline V of(V a, V b) {
     return a > b ? a : b;
   }
 };
 
 struct sum_of {
-  template <class T>
-  static T of(T a, T b) {
+  template <class V>
+  [[gnu::always_inline]] static inline V of(V a, V b) {
     return a + b;
   }
 };
 
-/// All lanes folded into one value, halves first.
+/// Lanes whose numbers differ in bit `Step` change places.
+template <int Step>
+struct swapped {
+  static constexpr int lane(int i) { return i ^ Step; }
+};
+
+/// All lanes folded into one value, halves first. Not inlined: it is called once for many vectors, from many places.
 template <class Fold, class T>
-T fold_lanes(vec<T> x) {
-  T lane[lanes<T>];
-  save(lane, x);
-  if constexpr (lanes<T> >= 16)
-    for (int c = 0; c < 8; ++c) lane[c] = Fold::of(lane[c], lane[c + 8]);
-  if constexpr (lanes<T> >= 8)
-    for (int c = 0; c < 4; ++c) lane[c] = Fold::of(lane[c], lane[c + 4]);
-  if constexpr (lanes<T> >= 4)
-    for (int c = 0; c < 2; ++c) lane[c] = Fold::of(lane[c], lane[c + 2]);
-  return Fold::of(lane[0], lane[1]);
+[[gnu::noinline]] T fold_lanes(vec<T> x) {
+  if constexpr (lanes<T> >= 16) x = Fold::of(x, shuffled<swapped<8>, T>(x, x));
+  if constexpr (lanes<T> >= 8) x = Fold::of(x, shuffled<swapped<4>, T>(x, x));
+  if constexpr (lanes<T> >= 4) x = Fold::of(x, shuffled<swapped<2>, T>(x, x));
+  return Fold::of(x, shuffled<swapped<1>, T>(x, x))[0];
 }
 
 }  // namespace pp::host::PIPE_ISA
