@@ -110,4 +110,11 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, extent m, extent n, 
   }
 }
 
+/// The same with the blocking that measured best; workspace: contraction_workspace<T>(m, n, k) bytes.
+template <class T>
+PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, extent m, extent n, extent k, strided<T const> a,
+                                  T const* b, extent ldb, contraction_ends<T> const& with, void* workspace) {
+  contract_tiles<T>(tiles, m, n, k, a, b, ldb, with, workspace, best_blocking(m, n, k, tiles.columns(), sizeof(T)));
+}
+
 }  // namespace pp::host

@@ -53,7 +53,7 @@ void contract(extent m, extent n, extent k, strided<T const> a, T const* b, exte
 template <class T, class Sink, class Prologue = no_prologue>
 void contract(extent m, extent n, extent k, strided<T const> a, T const* b, extent ldb, Sink&& sink, void* workspace,
               Prologue&& prologue = Prologue{}) {
-  contract<T>(m, n, k, a, b, ldb, sink, prologue, workspace, best_blocking(m, n, k, tile_columns<T>, sizeof(T)));
+  contract_tiles<T>(tiles<T>, m, n, k, a, b, ldb, ends_of<T>(sink, prologue), workspace);
 }
 
 }  // namespace pp::host::PIPE_ISA

@@ -14,10 +14,8 @@ struct group_kernel {
   static constexpr extent rows = extent(g.rows) * P::samples;
 
   /// The rows, or the columns, that this part works on.
-  static share own_rows(args const& a, extent step = 1) { return share_of(rows, step, a.part, a.parts); }
-  static share own_columns(args const& a, extent columns) {
-    return share_of(columns, columns_step<T>, a.part, a.parts);
-  }
+  static share own_rows(args const& a, extent step = 1) { return part_of(rows, step, a.part, a.parts); }
+  static share own_columns(args const& a, extent columns) { return part_of(columns, columns_step<T>, a.part, a.parts); }
   static T* maybe(args const& a, int slot) { return slot < 0 ? nullptr : a.at(slot); }
 
   static void lookup(args const& a) {
@@ -64,14 +62,8 @@ struct group_kernel {
                   store<T>{a.at(g.out[0]) + own.begin * g.columns, g.columns}, workspace, prologue);
   }
   static void matmul_weight_gradient(args const& a) {
-    T const* const dy = a.at(g.in[1]);
-    if constexpr (g.prologue.size() > 0) sum_columns(a, dy, rows, g.columns, a.at(g.prologue[0].store));
-    share const own = share_of(g.inner, rows_step, a.part, a.parts);  // a row of dw belongs to a column of x
-    if (own.size() == 0) return;
-    strided<T const> const x{a.at(g.in[0]) + own.begin, 1, g.inner};
-    if constexpr (rows * g.inner * long(sizeof(T)) > 32 * 1024) warm(x.data, rows, own.size(), g.inner);
-    T* const dw = a.at(g.out[0]) + own.begin * g.columns;
-    contract<T>(own.size(), g.columns, rows, x, dy, g.columns, accumulate<T>{dw, g.columns, a.accumulate}, a.workspace);
+    if constexpr (g.prologue.size() > 0) sum_columns(a, a.at(g.in[1]), rows, g.columns, a.at(g.prologue[0].store));
+    weight_gradient<T>(tiles<T>, a, g, rows);
   }
 
   static void norm(args const& a) {

@@ -76,16 +76,6 @@ template <class From, class T>
 #undef PIPE_LANES
 }
 
-/// Reads n elements of each row once, in order, so that a kernel which then reads them crosswise finds them in L2: the
-/// prefetcher follows rows, not columns.
-template <class T>
-void warm(T const* x, extent rows, extent n, extent stride) {
-  vec<T> sum{};
-  for (extent r = 0; r < rows; ++r, x += stride)
-    for (extent i = 0; i + lanes<T> <= n; i += 64 / static_cast<extent>(sizeof(T))) sum += load(x + i);
-  asm volatile("" : : "m"(sum));
-}
-
 struct larger {
   template <class V>
   [[gnu::always_inline]] static inline V of(V a, V b) {
