@@ -6,6 +6,8 @@
 #pragma once
 
 #include <pipe/backend/host/isa.hpp>
+#include <pipe/backend/host/parts.hpp>
+#include <pipe/passes/group.hpp>
 
 namespace pp::host {
 
@@ -47,5 +49,21 @@ struct tile_set {
     return left >= 2 ? 2 : 1;
   }
 };
+
+/// Tiles of fewer rows than this, a power of two, are not compiled for pipeline P: the rows of all its products are multiples.
+template <class P>
+constexpr int least_tile_rows() {
+  auto all = unsigned(rows_step);
+  for (int i = 0; i < P::groups; ++i) {
+    group const g = P::group_at(i);
+    if (is_attention(g.anchor))
+      all |= unsigned(g.rows | g.keys);
+    else if (g.anchor == op_kind::matmul_weight_gradient)
+      all |= unsigned(g.inner);
+    else if (is_contraction(g.anchor))
+      all |= unsigned(g.rows * P::samples);
+  }
+  return int(all & -all);
+}
 
 }  // namespace pp::host

@@ -123,10 +123,10 @@ void softmax_slopes(T* score, T* slope, extent visible, extent columns, T scale,
   }
 }
 
-template <class T, bool Turns>
+template <class T, bool Turns, int Least>
 constexpr attention_set<T> attention_kernels() {
   attention_set<T> set;
-  set.tiles = tiles<T>;
+  set.tiles = tiles<T, Least>;
   set.transpose = &transpose<T>;
   if constexpr (Turns) {
     set.turn = &turn_rows<false, T>;
@@ -138,8 +138,8 @@ constexpr attention_set<T> attention_kernels() {
   set.dot = &dot<T>;
   return set;
 }
-/// What the loops of attention call, with or without rotation.
-template <class T, bool Turns = true>
-inline constexpr attention_set<T> attention_rows = attention_kernels<T, Turns>();
+/// What the loops of attention call, with or without rotation; Least: as in tiles.
+template <class T, bool Turns = true, int Least = 1>
+inline constexpr attention_set<T> attention_rows = attention_kernels<T, Turns, Least>();
 
 }  // namespace pp::host::PIPE_ISA

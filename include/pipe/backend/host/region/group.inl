@@ -12,6 +12,7 @@ struct group_kernel {
   using args = arguments<T>;
   static constexpr group g = P::group_at(G);
   static constexpr extent rows = extent(g.rows) * P::samples;
+  static constexpr int least = least_tile_rows<P>();
 
   /// The rows, or the columns, that this part works on.
   static share own_rows(args const& a, extent step = 1) { return part_of(rows, step, a.part, a.parts); }
@@ -55,15 +56,15 @@ struct group_kernel {
   static void product(args const& a, share own, strided<T const> left, T const* right, void* workspace,
                       Prologue prologue) {
     if constexpr (g.epilogue.size() > 0)
-      contract<T>(own.size(), g.columns, g.inner, left, right, g.columns, epilogue_sink<P, G>{a, own.begin}, workspace,
-                  prologue);
+      contract<T, least>(own.size(), g.columns, g.inner, left, right, g.columns, epilogue_sink<P, G>{a, own.begin},
+                         workspace, prologue);
     else
-      contract<T>(own.size(), g.columns, g.inner, left, right, g.columns,
-                  store<T>{a.at(g.out[0]) + own.begin * g.columns, g.columns}, workspace, prologue);
+      contract<T, least>(own.size(), g.columns, g.inner, left, right, g.columns,
+                         store<T>{a.at(g.out[0]) + own.begin * g.columns, g.columns}, workspace, prologue);
   }
   static void matmul_weight_gradient(args const& a) {
     if constexpr (g.prologue.size() > 0) sum_columns(a, a.at(g.in[1]), rows, g.columns, a.at(g.prologue[0].store));
-    weight_gradient<T>(tiles<T>, a, g, rows);
+    weight_gradient<T>(tiles<T, least>, a, g, rows);
   }
 
   static void norm(args const& a) {
@@ -169,8 +170,8 @@ struct group_kernel {
   static void attention(args const& a) {
     constexpr attention_shape shape = attention_shape_of(g, P::samples);
     attention_slices<T const> const x = slices<T const>(a.at(g.in[0]), maybe(a, g.in[1]));
-    attention_forward<T>(attention_rows<T, (g.in[2] >= 0)>, shape, reciprocal_sqrt(T(shape.head_size)), x.q, x.k, x.v,
-                         {a.at(g.out[0]), g.columns}, a.at(g.out[1]), a.workspace, extras(a, g.in[2], g.in[3]),
+    attention_forward<T>(attention_rows<T, (g.in[2] >= 0), least>, shape, reciprocal_sqrt(T(shape.head_size)), x.q, x.k,
+                         x.v, {a.at(g.out[0]), g.columns}, a.at(g.out[1]), a.workspace, extras(a, g.in[2], g.in[3]),
                          own_heads(a, shape));
   }
   static void attention_gradient(args const& a) {
@@ -178,9 +179,9 @@ struct group_kernel {
     constexpr bool fused = g.keys == 0;
     attention_slices<T const> const x = slices<T const>(a.at(g.in[1]), fused ? nullptr : maybe(a, g.in[4]));
     attention_slices<T> const d = slices<T>(maybe(a, g.out[0]), maybe(a, g.out[1]));
-    attention_backward<T>(attention_rows<T, (fused && g.in[4] >= 0)>, shape, reciprocal_sqrt(T(shape.head_size)), x.q,
-                          x.k, x.v, {a.at(g.in[2]), g.columns}, a.at(g.in[3]), {a.at(g.in[0]), g.columns}, d.q, d.k,
-                          d.v, a.workspace, extras(a, fused ? g.in[4] : -1, g.in[5]), own_heads(a, shape));
+    attention_backward<T>(attention_rows<T, (fused && g.in[4] >= 0), least>, shape, reciprocal_sqrt(T(shape.head_size)),
+                          x.q, x.k, x.v, {a.at(g.in[2]), g.columns}, a.at(g.in[3]), {a.at(g.in[0]), g.columns}, d.q,
+                          d.k, d.v, a.workspace, extras(a, fused ? g.in[4] : -1, g.in[5]), own_heads(a, shape));
   }
 
   /// a.loss[r] = loss_of(r, where the row's gradient goes). Rows of absent samples are no part of a loss: 0, and gradient 0.

@@ -76,26 +76,28 @@ inline constexpr int tile_vectors = PIPE_TILE_VECTORS;
 template <class T>
 inline constexpr int tile_columns = tile_vectors * lanes<T>;
 
-template <int Vectors, class T>
+/// The tile of so many rows and vectors; Least: least_tile_rows().
+template <int Least, int Vectors, class T>
 void tile_of(int rows, extent k, T const* a, extent row, extent column, T const* b, extent ldb,
              tile_ends<T> const& ends) {
-  switch (rows) {
-    case 1: return tile<1, Vectors>(k, a, row, column, b, ldb, ends);
-    case 2: return tile<2, Vectors>(k, a, row, column, b, ldb, ends);
-    case 4: return tile<4, Vectors>(k, a, row, column, b, ldb, ends);
-    default: return tile<tile_rows, Vectors>(k, a, row, column, b, ldb, ends);
-  }
+  if constexpr (Least <= 1)
+    if (rows == 1) return tile<1, Vectors>(k, a, row, column, b, ldb, ends);
+  if constexpr (Least <= 2)
+    if (rows == 2) return tile<2, Vectors>(k, a, row, column, b, ldb, ends);
+  if constexpr (Least <= 4 && tile_rows > 4)
+    if (rows == 4) return tile<4, Vectors>(k, a, row, column, b, ldb, ends);
+  return tile<tile_rows, Vectors>(k, a, row, column, b, ldb, ends);
 }
-template <class T>
+template <int Least, class T>
 void tile_of(int rows, int vectors, extent k, T const* a, extent row, extent column, T const* b, extent ldb,
              tile_ends<T> const& ends) {
-  if (vectors == 1) return tile_of<1>(rows, k, a, row, column, b, ldb, ends);
-  if (vectors == 2) return tile_of<2>(rows, k, a, row, column, b, ldb, ends);
-  return tile_of<tile_vectors>(rows, k, a, row, column, b, ldb, ends);
+  if (vectors == 1) return tile_of<Least, 1>(rows, k, a, row, column, b, ldb, ends);
+  if (vectors == 2) return tile_of<Least, 2>(rows, k, a, row, column, b, ldb, ends);
+  return tile_of<Least, tile_vectors>(rows, k, a, row, column, b, ldb, ends);
 }
 
-/// What the loops around the tiles of this region call.
-template <class T>
-inline constexpr tile_set<T> tiles{lanes<T>, tile_rows, tile_vectors, &tile_of<T>, &copy_rows<T>};
+/// What the loops around the tiles of this region call, where every number of rows is a multiple of Least.
+template <class T, int Least = 1>
+inline constexpr tile_set<T> tiles{lanes<T>, tile_rows, tile_vectors, &tile_of<Least, T>, &copy_rows<T>};
 
 }  // namespace pp::host::PIPE_ISA
