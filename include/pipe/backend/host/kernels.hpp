@@ -24,6 +24,7 @@
 #include <pipe/backend/host/isa.hpp>
 #include <pipe/backend/host/parts.hpp>
 #include <pipe/backend/host/tiles.hpp>
+#include <pipe/backend/host/transpose.hpp>
 #include <pipe/backend/host/weight_gradient.hpp>
 #include <pipe/base/bytes.hpp>
 #include <pipe/base/custom.hpp>

@@ -54,7 +54,8 @@ void softmax_row(T* score, extent visible, extent columns, T scale, bool first, 
   vec<T> const none{}, lowest = none - static_cast<T>(__builtin_huge_val());
   vec<T> top = lowest;
   for (extent c = 0; c < visible; c += Lanes) {
-    vec<T> const x = keep_first<T>(load(score + c), visible - c, lowest);
+    vec<T> x = load(score + c);
+    if (visible - c < Lanes) x = keep_first<T>(x, visible - c, lowest);
     top = x > top ? x : top;
   }
   T largest = fold_lanes<larger, T>(top) * scale;
@@ -81,6 +82,7 @@ void softmax_row(T* score, extent visible, extent columns, T scale, bool first, 
 template <class T>
 void finish_rows(softmax_rows<T> const& state, extent rows, extent d, T* out, extent stride, T* lse,
                  extent lse_stride) {
+  PIPE_INDEPENDENT
   for (int r = 0; r < query_block; ++r) {  // all rows of the block, present or not: a constant length vectorises
     state.largest[r] += math::log(state.sum[r]);
     state.sum[r] = T(1) / state.sum[r];
