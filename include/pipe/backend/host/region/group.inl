@@ -12,6 +12,7 @@ struct group_kernel {
   using args = arguments<T>;
   static constexpr group g = P::group_at(G);
   static constexpr extent rows = extent(g.rows) * P::samples;
+  static constexpr bool whole = g.columns % lanes<T> == 0;
   static constexpr int least = least_tile_rows<P>();
 
   /// The rows, or the columns, that this part works on.
@@ -72,9 +73,9 @@ struct group_kernel {
     share const own = own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
       T* const y = result_row(a, r, buffer);
-      norm_row<T, streams<P, G>() && g.epilogue.size() == 0>(g.columns, g.flag, T(g.epsilon),
-                                                             main_row(a, r, buffer + g.columns), a.at(g.in[1]),
-                                                             maybe(a, g.in[2]), a.at(g.out[1]) + 2 * r, y);
+      norm_row<T, whole, streams<P, G>() && g.epilogue.size() == 0>(g.columns, g.flag, T(g.epsilon),
+                                                                    main_row(a, r, buffer + g.columns), a.at(g.in[1]),
+                                                                    maybe(a, g.in[2]), a.at(g.out[1]) + 2 * r, y);
       finish_row<P, G>(a, r, y);
     }
   }
@@ -83,14 +84,15 @@ struct group_kernel {
     share const own = own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
       T* const dx = result_row(a, r, buffer);
-      norm_gradient_row<T>(g.columns, g.flag, a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns,
-                           a.at(g.in[2]), a.at(g.in[3]) + 2 * r, dx);
+      norm_gradient_row<T, whole>(g.columns, g.flag, a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns,
+                                  a.at(g.in[2]), a.at(g.in[3]) + 2 * r, dx);
       finish_row<P, G>(a, r, dx);
     }
   }
   static void norm_parameter_gradient(args const& a) {
-    PIPE_ISA::norm_parameter_gradient<T>(rows, g.columns, own_columns(a, g.columns), a.at(g.in[0]), a.at(g.in[1]),
-                                         a.at(g.in[2]), maybe(a, g.out[0]), maybe(a, g.out[1]), a.accumulate);
+    PIPE_ISA::norm_parameter_gradient<T, whole>(rows, g.columns, own_columns(a, g.columns), a.at(g.in[0]),
+                                                a.at(g.in[1]), a.at(g.in[2]), maybe(a, g.out[0]), maybe(a, g.out[1]),
+                                                a.accumulate);
   }
 
   /// Row r of the anchor's main operand, from the prologue, if there is one, by way of `buffer`.
@@ -121,7 +123,7 @@ struct group_kernel {
     share const own = own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
       T* const dx = result_row(a, r, buffer);
-      softmax_gradient_row<T>(g.columns, a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns, dx);
+      softmax_gradient_row<T, whole>(g.columns, a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns, dx);
       finish_row<P, G>(a, r, dx);
     }
   }
@@ -266,7 +268,7 @@ struct group_kernel {
 
   static void sum_columns(args const& a, T const* in, extent count, extent columns, T* out) {
     share const own = own_columns(a, columns);
-    column_sums<T>(in + own.begin, count, own.size(), columns, out + own.begin, a.accumulate);
+    column_sums<T, whole>(in + own.begin, count, own.size(), columns, out + own.begin, a.accumulate);
   }
   static void bias_gradient(args const& a) { sum_columns(a, a.at(g.in[0]), rows, g.columns, a.at(g.out[0])); }
   static void row_bias_gradient(args const& a) {  // a row of the table is a column of [B, T * C]
