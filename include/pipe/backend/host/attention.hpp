@@ -59,8 +59,8 @@ inline extent present_keys(attention_shape const& shape, int const* ids, extent 
 inline constexpr extent query_block = 32;
 inline constexpr extent key_block = 128;
 
-/// x rounded up to a multiple of `step`.
-constexpr extent round_up(extent x, extent step) { return (x + step - 1) / step * step; }
+/// x rounded up to a multiple of `step`, a power of two.
+constexpr extent round_up(extent x, extent step) { return (x + step - 1) & -step; }
 
 /// Elements of each workspace part, rounded so that every part starts on a cache line on any instruction set.
 template <class T>

@@ -60,7 +60,7 @@ PIPE_ONE_COPY void multiply_block(tile_set<T> const& tiles, extent rows, extent 
                                   T const* b, extent ldb, T* to, extent ldto, bool continuing) {
   int wide = 0, high = 0;
   for (extent j = 0; j < columns; j += wide * tiles.lanes) {
-    wide = tiles.next_vectors((columns - j) / tiles.lanes);
+    wide = tiles.next_vectors(tiles.vectors_in(columns - j));
     for (extent i = 0; i < rows; i += high) {
       high = tiles.next_rows(rows - i);
       T* const corner = to + i * ldto + j;

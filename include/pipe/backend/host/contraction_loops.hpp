@@ -41,7 +41,7 @@ void deliver(tile_set<T> const& tiles, contraction_ends<T> const& to, extent i, 
     return;
   }
   if (columns == tiles.columns()) return to.tile(to.sink, i, j, rows, sums, stride);
-  int const whole = columns - columns % tiles.lanes;
+  int const whole = columns - (columns & (tiles.lanes - 1));
   for (int c = 0; c < whole; c += tiles.lanes) to.vector(to.sink, i, j + c, rows, sums + c, stride);
   if (whole < columns) to.rest(to.sink, i, j + whole, rows, columns - whole, sums + whole, stride);
 }
@@ -71,7 +71,7 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, extent m, extent n, 
         T* sums = partial;
         int vectors = 0;
         for (extent j = j0; j < j1; j += vectors * lanes) {
-          vectors = tiles.next_vectors((j1 - j + lanes - 1) / lanes);
+          vectors = tiles.next_vectors(tiles.vectors_in(j1 - j));
           int const padded = vectors * lanes;
           int const columns = static_cast<int>(j1 - j < padded ? j1 - j : padded);
           T const* const right = b + p0 * ldb + j;

@@ -5,6 +5,8 @@
 // tile, and spares the compiler two copies of three.
 #pragma once
 
+#include <bit>
+
 #include <pipe/backend/host/isa.hpp>
 #include <pipe/backend/host/parts.hpp>
 #include <pipe/passes/group.hpp>
@@ -38,6 +40,10 @@ struct tile_set {
 
   /// Columns of the widest tile.
   constexpr int columns() const { return vectors * lanes; }
+  /// Vectors that so many columns take. A shift, as this is asked for every few tiles and a division takes as long as a call.
+  constexpr extent vectors_in(extent columns) const {
+    return (columns + lanes - 1) >> std::countr_zero(unsigned(lanes));
+  }
   /// Rows of the next tile when `left` rows are to do: a power of two, so that few tiles are compiled.
   constexpr int next_rows(extent left) const {
     if (left >= rows) return rows;

@@ -4,14 +4,27 @@
 
 namespace pp::host::PIPE_ISA {
 
-/// Where the lanes of a row come from when two rows exchange the lanes whose number differs in bit `Step`.
-template <int Step, int Lanes, bool Upper>
-struct exchanged {
-  static constexpr int lane(int i) {
-    bool const stays = ((i & Step) != 0) == Upper;
-    return stays ? i + (Upper ? Lanes : 0) : Upper ? i + Step : i - Step + Lanes;
-  }
-};
+/// Where lane `lane` of a row comes from when two rows exchange the lanes whose number differs in bit `step`: lanes of
+/// the upper row are counted from `lanes` on.
+constexpr int exchange_source(int lane, int step, int lanes, bool upper) {
+  if (upper) return (lane & step) != 0 ? lane + lanes : lane + step;
+  return (lane & step) != 0 ? lane - step + lanes : lane;
+}
+
+// nvcc's front end loses a parameter pack inside this builtin, so the lanes are spelled out.
+template <class T, int Step, bool Upper>
+[[gnu::always_inline]] inline vec<T> exchanged(vec<T> a, vec<T> b) {
+  constexpr int N = lanes<T>;
+#define PIPE_SOURCE(lane) exchange_source(lane, Step, N, Upper)
+#define PIPE_SOURCES(lane) PIPE_SOURCE(lane), PIPE_SOURCE((lane) + 1), PIPE_SOURCE((lane) + 2), PIPE_SOURCE((lane) + 3)
+  if constexpr (N == 2) return __builtin_shufflevector(a, b, PIPE_SOURCE(0), PIPE_SOURCE(1));
+  if constexpr (N == 4) return __builtin_shufflevector(a, b, PIPE_SOURCES(0));
+  if constexpr (N == 8) return __builtin_shufflevector(a, b, PIPE_SOURCES(0), PIPE_SOURCES(4));
+  if constexpr (N == 16)
+    return __builtin_shufflevector(a, b, PIPE_SOURCES(0), PIPE_SOURCES(4), PIPE_SOURCES(8), PIPE_SOURCES(12));
+#undef PIPE_SOURCE
+#undef PIPE_SOURCES
+}
 
 template <int Step, class T>
 [[gnu::always_inline]] inline void exchange_rows(vec<T> (&row)[lanes<T>]) {
@@ -20,8 +33,8 @@ template <int Step, class T>
     for (int r = 0; r < lanes<T>; ++r) {
       if ((r & Step) != 0) continue;
       vec<T> const low = row[r], high = row[r + Step];
-      row[r] = shuffled<exchanged<Step, lanes<T>, false>, T>(low, high);
-      row[r + Step] = shuffled<exchanged<Step, lanes<T>, true>, T>(low, high);
+      row[r] = exchanged<T, Step, false>(low, high);
+      row[r + Step] = exchanged<T, Step, true>(low, high);
     }
     exchange_rows<2 * Step, T>(row);
   }

@@ -62,47 +62,32 @@ template <class T>
   return load(number) < static_cast<bits_of<T>>(count) ? x : rest;
 }
 
-/// Lane i of the result is lane From::lane(i) of a, or of b from `lanes` on. (nvcc's front end loses a parameter pack inside
-/// this builtin, so the lanes are spelled out.)
-template <class From, class T>
-[[gnu::always_inline]] inline vec<T> shuffled(vec<T> a, vec<T> b) {
-  constexpr int N = lanes<T>;
-#define PIPE_LANES(i) From::lane(i), From::lane((i) + 1), From::lane((i) + 2), From::lane((i) + 3)
-  if constexpr (N == 2) return __builtin_shufflevector(a, b, From::lane(0), From::lane(1));
-  if constexpr (N == 4) return __builtin_shufflevector(a, b, PIPE_LANES(0));
-  if constexpr (N == 8) return __builtin_shufflevector(a, b, PIPE_LANES(0), PIPE_LANES(4));
-  if constexpr (N == 16)
-    return __builtin_shufflevector(a, b, PIPE_LANES(0), PIPE_LANES(4), PIPE_LANES(8), PIPE_LANES(12));
-#undef PIPE_LANES
-}
-
 struct larger {
-  template <class V>
-  [[gnu::always_inline]] static inline V of(V a, V b) {
+  template <class T>
+  static T of(T a, T b) {
     return a > b ? a : b;
   }
 };
 
 struct sum_of {
-  template <class V>
-  [[gnu::always_inline]] static inline V of(V a, V b) {
+  template <class T>
+  static T of(T a, T b) {
     return a + b;
   }
-};
-
-/// Lanes whose numbers differ in bit `Step` change places.
-template <int Step>
-struct swapped {
-  static constexpr int lane(int i) { return i ^ Step; }
 };
 
 /// All lanes folded into one value, halves first. Not inlined: it is called once for many vectors, from many places.
 template <class Fold, class T>
 [[gnu::noinline]] T fold_lanes(vec<T> x) {
-  if constexpr (lanes<T> >= 16) x = Fold::of(x, shuffled<swapped<8>, T>(x, x));
-  if constexpr (lanes<T> >= 8) x = Fold::of(x, shuffled<swapped<4>, T>(x, x));
-  if constexpr (lanes<T> >= 4) x = Fold::of(x, shuffled<swapped<2>, T>(x, x));
-  return Fold::of(x, shuffled<swapped<1>, T>(x, x))[0];
+  T lane[lanes<T>];
+  save(lane, x);
+  if constexpr (lanes<T> >= 16)
+    for (int c = 0; c < 8; ++c) lane[c] = Fold::of(lane[c], lane[c + 8]);
+  if constexpr (lanes<T> >= 8)
+    for (int c = 0; c < 4; ++c) lane[c] = Fold::of(lane[c], lane[c + 4]);
+  if constexpr (lanes<T> >= 4)
+    for (int c = 0; c < 2; ++c) lane[c] = Fold::of(lane[c], lane[c + 2]);
+  return Fold::of(lane[0], lane[1]);
 }
 
 }  // namespace pp::host::PIPE_ISA
