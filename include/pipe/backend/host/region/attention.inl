@@ -64,7 +64,10 @@ void softmax_row(T* score, extent visible, extent columns, T scale, bool first, 
   extent c = 0;
   for (; c < visible; c += Lanes) {
     vec<T> x = exponentials(score + c, scale, largest);
-    if (visible - c < Lanes) save(score + c, x = keep_first<T>(x, visible - c, none));
+    if (visible - c < Lanes) {
+      x = keep_first<T>(x, visible - c, none);
+      save(score + c, x);
+    }
     sums += x;
   }
   for (; c < columns; c += Lanes) save(score + c, none);
