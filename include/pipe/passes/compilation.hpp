@@ -4,7 +4,8 @@
 // of its own. Everything here is a value; the runtime and the backends read it.
 //
 // Constants begin with a generic lambda, `[](auto...)`: of an ordinary one g++ also compiles the conversion to a pointer to
-// function, and for that evaluates everything once more. Inside, nvcc takes a template parameter for another type of that name.
+// function, and for that evaluates everything once more. Inside, nvcc takes a template parameter for another type of that name,
+// and a failed requirement for an error.
 #pragma once
 
 #include <pipe/base/list.hpp>

@@ -29,7 +29,8 @@ constexpr long least_bottleneck(Costs const& costs, int layers, int stages) {
     low += costs[i];
     most = costs[i] > most ? costs[i] : most;
   }
-  low = low / stages > most ? low / stages : most;  // an even share, or the largest layer; no more than one layer above that
+  low = low / stages > most ? low / stages
+                            : most;  // an even share, or the largest layer; no more than one layer above that
   long high = low + most;
   while (low < high) {
     long const middle = low + (high - low) / 2;
