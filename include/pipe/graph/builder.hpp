@@ -302,13 +302,40 @@ class builder : public complaints {
     if constexpr (refuses_an_option<L>) complain_of(refused_by<L>());
     parameter_scope const outer = scope_;
     for (int i = 0; i < L::times && ok(); ++i) {
+      progress const before = here();
       if constexpr (L::times > 1) observer_.part(i);
       if constexpr (requires { L::enter(*this); }) L::enter(*this);
       all(typename L::parts{}, L::times > 1 || has_name<L>);
       if constexpr (requires { L::leave(*this); }) L::leave(*this);
       if constexpr (L::times > 1) observer_.end_part();
       scope_ = outer;
+      if constexpr (counts_only && L::times > 2)
+        if (ok() && named_.empty() && leads_on(before)) return repeat(before, L::times - 1 - i);
     }
+  }
+  /// Where a description is, as far as what comes next depends on it.
+  struct progress {
+    handle current{};
+    graph_size sizes{};
+    int position = 0, streams = 0;
+    short unit = 0;
+  };
+  constexpr progress here() const { return progress{current_, sizes_, position_, streams_, unit_}; }
+  /// Whether what comes next finds all that it may look at as it was then.
+  constexpr bool leads_on(progress const& from) const {
+    handle const &now = current_, &then = from.current;
+    return now.form == then.form && now.is_ids == then.is_ids && now.at.where == then.at.where &&
+           now.padding.where == then.padding.where && sizes_.inputs == from.sizes.inputs;
+  }
+  /// A repetition that left what it found adds as much each time: what it has added since `before`, so many times more.
+  constexpr void repeat(progress const& before, int times) {
+    sizes_.ops += times * (sizes_.ops - before.sizes.ops);
+    sizes_.values += times * (sizes_.values - before.sizes.values);
+    sizes_.parameters += times * (sizes_.parameters - before.sizes.parameters);
+    sizes_.units += times * (sizes_.units - before.sizes.units);
+    position_ += times * (position_ - before.position);
+    streams_ += times * (streams_ - before.streams);
+    unit_ = short(unit_ + times * (unit_ - before.unit));
   }
   template <class L>
   constexpr void closed_layer() {
@@ -410,7 +437,8 @@ class builder : public complaints {
   };
   /// An op on x and further operands. If the result has as many rows as x, they stand for the same positions.
   constexpr handle push(op_kind kind, handle x, shape form, further in, details const& with = details{}) {
-    if (!needs_room(form, most_numbers)) return x;
+    if constexpr (!keeps)  // what is kept has been counted
+      if (!needs_room(form, most_numbers)) return x;
     operand const out = new_value(form.elements());
     if constexpr (keeps) {
       op o{};
@@ -448,6 +476,7 @@ class builder : public complaints {
 
   static constexpr int tied_count = count_tied(Leaves{});
   static constexpr bool shares = tied_count > 0;
+  static constexpr bool counts_only = !keeps && !shares && std::same_as<Observer, no_observer>;
 
   handle current_;
   Observer observer_;

@@ -64,7 +64,7 @@ constexpr member missing_of_custom() {
 template <class L>
 struct Custom {
   using kernels = L;
-  static constexpr int parameters = [](auto...) {
+  static constexpr int parameters = [] {
     if constexpr (requires { L::parameters; })
       return int(L::parameters);
     else

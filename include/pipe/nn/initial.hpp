@@ -101,7 +101,7 @@ struct Init {
       (sizeof...(Recipes) == 1 || sizeof...(Recipes) == 2) && (initial_recipe<Recipes> && ...);
   static constexpr auto option = complete ? option_kind::initial : option_kind::none;
   static constexpr option_number number = first_out_of_range<Recipes...>();
-  static constexpr initial_rules rules = [](auto...) {
+  static constexpr initial_rules rules = [] {
     if constexpr (complete)
       return rules_of<Recipes...>();
     else

@@ -16,7 +16,7 @@ struct Tokens {
 /// Real numbers: Input<784>, Input<128, 64> (T, C), Input<32, 32, 3> (H, W, C).
 template <int... Extents>
 struct Input {
-  static constexpr shape form = [](auto...) {
+  static constexpr shape form = [] {
     if constexpr (sizeof...(Extents) > 0 && sizeof...(Extents) <= shape::max_rank) return shape(Extents...);
     return shape{};  // which the builder refuses
   }();

@@ -18,7 +18,7 @@ namespace pp {
 /// law: gradients are right if the derivative is: check_gradients<Map<F>, Input<...>>() tells
 template <class F>
 struct Map {
-  static constexpr bool derivative_reads_output = [](auto...) {
+  static constexpr bool derivative_reads_output = [] {
     if constexpr (requires { F::derivative_reads_output; })
       return bool(F::derivative_reads_output);
     else

@@ -109,16 +109,24 @@ constexpr group describe_group(op const* ops, int begin, int end, Uses const& us
     g.epsilon = a.epsilon;
     g.amount = a.amount;
   }
-  g.in[0] = slot(ops[is_pointwise(ops[begin].kind) ? begin : anchor].in[0]);
+  auto const read = [&](int k, operand const& x) {
+    g.in[k] = slot(x);
+    g.present |= 1 << k;
+  };
+  auto const write = [&](int k, signed char where) {
+    g.out[k] = where;
+    if (where != absent) g.present |= 1 << (op::max_in + k);
+  };
+  read(0, ops[is_pointwise(ops[begin].kind) ? begin : anchor].in[0]);
   if (chain_only) {
     for (int i = begin; i < end; ++i) add_step(g.epilogue, i);
   } else {
     for (int i = begin; i < anchor; ++i) add_step(g.prologue, i);
     for (int k = 1; k < a.ins; ++k)
-      if (a.in[k].where != space::none) g.in[k] = slot(a.in[k]);
-    if (a.out[0].where != space::none) g.out[0] = result(anchor);
+      if (a.in[k].where != space::none) read(k, a.in[k]);
+    if (a.out[0].where != space::none) write(0, result(anchor));
     for (int k = 1; k < op::max_out; ++k)
-      if (a.out[k].where != space::none) g.out[k] = slot(a.out[k]);
+      if (a.out[k].where != space::none) write(k, slot(a.out[k]));
     for (int i = anchor + 1; i < end; ++i) add_step(g.epilogue, i);
   }
   return g;

@@ -34,16 +34,14 @@ struct group {
   signed char out[op::max_out]{-1, -1, -1};
   static_vector<step, max_steps> prologue, epilogue;
   int slots = 0;
+  int present = 0;  // bit k: in[k] is there; bit max_in + k: out[k] is
 
+  /// Slots are given out in order: where the same ones are present, they have the same numbers.
   friend constexpr bool operator==(group const& a, group const& b) {
-    for (int i = 0; i < op::max_in; ++i)
-      if (a.in[i] != b.in[i]) return false;
-    for (int i = 0; i < op::max_out; ++i)
-      if (a.out[i] != b.out[i]) return false;
-    return a.anchor == b.anchor && a.leaf == b.leaf && a.rows == b.rows && a.columns == b.columns &&
-           a.inner == b.inner && a.groups == b.groups && a.keys == b.keys && a.form == b.form && a.flag == b.flag &&
-           a.epsilon == b.epsilon && a.amount == b.amount && a.slots == b.slots && a.prologue == b.prologue &&
-           a.epilogue == b.epilogue;
+    return a.anchor == b.anchor && a.columns == b.columns && a.rows == b.rows && a.present == b.present &&
+           a.slots == b.slots && a.inner == b.inner && a.leaf == b.leaf && a.groups == b.groups && a.keys == b.keys &&
+           a.flag == b.flag && a.epsilon == b.epsilon && a.amount == b.amount && a.prologue == b.prologue &&
+           a.epilogue == b.epilogue && (!is_custom(a.anchor) || a.form == b.form);
   }
 };
 

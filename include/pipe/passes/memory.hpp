@@ -213,7 +213,7 @@ struct memory_pass {
       return o.any() ? address{region::scratch, room.allocate(C::value_bytes(v), o.first, o.last)} : address{};
     };
     for (int v = range.values[0]; v < range.values[1]; ++v) {
-      int const at = C::template local<S>(v);
+      int const at = v - range.values[0];
       bool const gradient_of_loss = at == loss_gradient;
       bool const for_backward = in_backward(at).any() || in_weights(at) || gradient_of_loss ||
                                 (at == logits && P::keeps(g.loss().out[0].index));
@@ -237,7 +237,7 @@ struct memory_pass {
                             : scratch(backward_room, in_backward(at), v);
     }
     for (int v = range.gradients[0]; v < range.gradients[1]; ++v) {
-      int const at = C::template local<S>(v);
+      int const at = v - range.gradients[0] + range.values[1] - range.values[0];
       if (int const i = find(entered.gradient, value_operand(v)); i >= 0) {
         out.rereads_gradient = out.rereads_gradient || in_weights(at);
         out.again[at] = address{region::gradient_out, entered.gradient[i].offset};

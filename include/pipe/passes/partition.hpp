@@ -24,8 +24,14 @@ constexpr bool fits(Costs const& costs, int layers, int stages, long bottleneck)
 /// The least possible time of the slowest stage.
 template <class Costs>
 constexpr long least_bottleneck(Costs const& costs, int layers, int stages) {
-  long low = 0, high = 0;
-  for (int i = 0; i < layers; ++i) high += costs[i];
+  long low = 0, most = 0;
+  for (int i = 0; i < layers; ++i) {
+    low += costs[i];
+    most = costs[i] > most ? costs[i] : most;
+  }
+  low = low / stages > most ? low / stages
+                            : most;  // an even share, or the largest layer; no more than one layer above that
+  long high = low + most;
   while (low < high) {
     long const middle = low + (high - low) / 2;
     if (fits(costs, layers, stages, middle))

@@ -16,7 +16,7 @@ namespace pp {
 /// law: every line of str() ends with '\n' and has no space before it
 class text_table {
  public:
-  explicit text_table(std::vector<std::string> heading, std::vector<std::size_t> left = {})
+  explicit text_table(std::vector<std::string> const& heading, std::vector<std::size_t> left = {})
       : columns_(heading.size()), left_(std::move(left)) {
     add(heading);
   }

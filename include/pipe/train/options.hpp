@@ -407,7 +407,7 @@ constexpr auto diagnose_options() {
 /// What is wrong with training model M at all.
 template <class M>
 constexpr auto diagnose_parameters() {
-  constexpr bool any = [](auto...) {
+  constexpr bool any = [] {
     for (int i = 0; i < M::graph.size.parameters; ++i)
       if (M::graph.parameters[i].trained) return true;
     return false;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // What callers of the attention kernels need to know that does not depend on the instruction set: the shape, the
-// operands and the workspace. The kernels are pp::host::<isa>::attention_forward and attention_backward, in
-// region/attention_forward.inl and region/attention_backward.inl.
+// operands and the workspace. The kernels are attention_forward and attention_backward, in the headers of those names.
 #pragma once
 
 #include <cstddef>
@@ -59,8 +58,8 @@ inline extent present_keys(attention_shape const& shape, int const* ids, extent 
 inline constexpr extent query_block = 32;
 inline constexpr extent key_block = 128;
 
-/// x rounded up to a multiple of `step`.
-constexpr extent round_up(extent x, extent step) { return (x + step - 1) / step * step; }
+/// x rounded up to a multiple of `step`, a power of two.
+constexpr extent round_up(extent x, extent step) { return (x + step - 1) & -step; }
 
 /// Elements of each workspace part, rounded so that every part starts on a cache line on any instruction set.
 template <class T>

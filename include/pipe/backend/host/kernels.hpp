@@ -16,9 +16,15 @@
 
 #include <pipe/backend/host/arguments.hpp>
 #include <pipe/backend/host/attention.hpp>
+#include <pipe/backend/host/attention_backward.hpp>
+#include <pipe/backend/host/attention_forward.hpp>
 #include <pipe/backend/host/contraction.hpp>
+#include <pipe/backend/host/contraction_loops.hpp>
 #include <pipe/backend/host/isa.hpp>
 #include <pipe/backend/host/parts.hpp>
+#include <pipe/backend/host/tiles.hpp>
+#include <pipe/backend/host/transpose.hpp>
+#include <pipe/backend/host/weight_gradient.hpp>
 #include <pipe/base/bytes.hpp>
 #include <pipe/base/custom.hpp>
 #include <pipe/base/libm.hpp>

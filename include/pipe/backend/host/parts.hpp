@@ -7,6 +7,7 @@
 #include <limits>
 
 #include <pipe/backend/host/isa.hpp>
+#include <pipe/base/config.hpp>
 #include <pipe/passes/group.hpp>
 
 namespace pp::host {
@@ -25,6 +26,11 @@ constexpr share within(share s, extent n) { return share{s.begin, s.end < n ? s.
 constexpr share share_of(extent n, extent step, int part, int parts) {
   extent const steps = (n + step - 1) / step, end = steps * (part + 1) / parts * step;
   return share{steps * part / parts * step, end < n ? end : n};
+}
+
+/// The same at run time, in many kernels.
+PIPE_ONE_COPY inline share part_of(extent n, extent step, int part, int parts) {
+  return share_of(n, step, part, parts);
 }
 
 /// No share is larger than this.

@@ -29,8 +29,9 @@ void sum_rows(Term const& term, extent row, extent from, extent to, T (&sums)[Su
 /// out[s][c] (+)= the sum over rows of what `term` says, for several sums s of the same rows; accumulate adds the finished sum
 /// once. out[s] may be null.
 ///
+/// Whole: columns are a multiple of the lanes, and nothing is compiled for a rest.
 /// law: each sum runs over ascending rows from zero, whatever the number of columns
-template <int Sums, class T, class Term>
+template <int Sums, bool Whole, class T, class Term>
 void column_sums(extent rows, extent columns, Term const& term, T* const (&out)[Sums], bool accumulate) {
   extent const whole = columns - columns % lanes<T>;
   for (extent from = 0; from < whole; from += summed_columns) {
@@ -45,12 +46,13 @@ void column_sums(extent rows, extent columns, Term const& term, T* const (&out)[
         save(out[s] + c, accumulate ? load(out[s] + c) + sum : sum);
       }
   }
-  for (extent c = whole; c < columns; ++c) {
-    T sum[Sums] = {};
-    for (extent r = 0; r < rows; ++r) term.scalar(sum, r, c);
-    for (int s = 0; s < Sums; ++s)
-      if (out[s] != nullptr) out[s][c] = accumulate ? out[s][c] + sum[s] : sum[s];
-  }
+  if constexpr (!Whole)
+    for (extent c = whole; c < columns; ++c) {
+      T sum[Sums] = {};
+      for (extent r = 0; r < rows; ++r) term.scalar(sum, r, c);
+      for (int s = 0; s < Sums; ++s)
+        if (out[s] != nullptr) out[s][c] = accumulate ? out[s][c] + sum[s] : sum[s];
+    }
 }
 
 /// in[r * stride + c]
@@ -63,9 +65,9 @@ struct element_term {
 };
 
 /// out[c] (+)= sum over rows of in[r * stride + c]
-template <class T>
+template <class T, bool Whole = false>
 PIPE_ONE_COPY void column_sums(T const* in, extent rows, extent columns, extent stride, T* out, bool accumulate) {
-  column_sums<1, T>(rows, columns, element_term<T>{in, stride}, {out}, accumulate);
+  column_sums<1, Whole, T>(rows, columns, element_term<T>{in, stride}, {out}, accumulate);
 }
 
 /// dy * xhat and dy, xhat = (x - mean) * rstd with the row's statistics
@@ -87,13 +89,13 @@ struct norm_parameter_term {
 
 /// dgamma[c] (+)= sum over rows of dy * xhat, dbeta[c] (+)= sum over rows of dy, c in `own`; rows have n elements. Either may be
 /// null.
-template <class T>
+template <class T, bool Whole>
 PIPE_ONE_COPY void norm_parameter_gradient(extent rows, int n, share own, T const* dy, T const* x, T const* statistics,
                                            T* dgamma, T* dbeta, bool accumulate) {
   norm_parameter_term<T> const term{dy + own.begin, x + own.begin, statistics, n};
-  column_sums<2, T>(rows, own.size(), term,
-                    {dgamma != nullptr ? dgamma + own.begin : nullptr, dbeta != nullptr ? dbeta + own.begin : nullptr},
-                    accumulate);
+  column_sums<2, Whole, T>(
+      rows, own.size(), term,
+      {dgamma != nullptr ? dgamma + own.begin : nullptr, dbeta != nullptr ? dbeta + own.begin : nullptr}, accumulate);
 }
 
 }  // namespace pp::host::PIPE_ISA

@@ -7,9 +7,7 @@
 #include <pipe/backend/host/region/contraction.inl>
 #include <pipe/backend/host/region/transpose.inl>
 #include <pipe/backend/host/region/column_sums.inl>
-#include <pipe/backend/host/region/attention_blocks.inl>
-#include <pipe/backend/host/region/attention_forward.inl>
-#include <pipe/backend/host/region/attention_backward.inl>
+#include <pipe/backend/host/region/attention.inl>
 #include <pipe/backend/host/region/dropout.inl>
 #include <pipe/backend/host/region/chain.inl>
 #include <pipe/backend/host/region/rows.inl>

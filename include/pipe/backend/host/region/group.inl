@@ -12,12 +12,12 @@ struct group_kernel {
   using args = arguments<T>;
   static constexpr group g = P::group_at(G);
   static constexpr extent rows = extent(g.rows) * P::samples;
+  static constexpr bool whole = g.columns % lanes<T> == 0;
+  static constexpr int least = least_tile_rows<P>();
 
   /// The rows, or the columns, that this part works on.
-  static share own_rows(args const& a, extent step = 1) { return share_of(rows, step, a.part, a.parts); }
-  static share own_columns(args const& a, extent columns) {
-    return share_of(columns, columns_step<T>, a.part, a.parts);
-  }
+  static share own_rows(args const& a, extent step = 1) { return part_of(rows, step, a.part, a.parts); }
+  static share own_columns(args const& a, extent columns) { return part_of(columns, columns_step<T>, a.part, a.parts); }
   static T* maybe(args const& a, int slot) { return slot < 0 ? nullptr : a.at(slot); }
 
   static void lookup(args const& a) {
@@ -57,21 +57,15 @@ struct group_kernel {
   static void product(args const& a, share own, strided<T const> left, T const* right, void* workspace,
                       Prologue prologue) {
     if constexpr (g.epilogue.size() > 0)
-      contract<T>(own.size(), g.columns, g.inner, left, right, g.columns, epilogue_sink<P, G>{a, own.begin}, workspace,
-                  prologue);
+      contract<T, least>(own.size(), g.columns, g.inner, left, right, g.columns, epilogue_sink<P, G>{a, own.begin},
+                         workspace, prologue);
     else
-      contract<T>(own.size(), g.columns, g.inner, left, right, g.columns,
-                  store<T>{a.at(g.out[0]) + own.begin * g.columns, g.columns}, workspace, prologue);
+      contract<T, least>(own.size(), g.columns, g.inner, left, right, g.columns,
+                         store<T>{a.at(g.out[0]) + own.begin * g.columns, g.columns}, workspace, prologue);
   }
   static void matmul_weight_gradient(args const& a) {
-    T const* const dy = a.at(g.in[1]);
-    if constexpr (g.prologue.size() > 0) sum_columns(a, dy, rows, g.columns, a.at(g.prologue[0].store));
-    share const own = share_of(g.inner, rows_step, a.part, a.parts);  // a row of dw belongs to a column of x
-    if (own.size() == 0) return;
-    strided<T const> const x{a.at(g.in[0]) + own.begin, 1, g.inner};
-    if constexpr (rows * g.inner * long(sizeof(T)) > 32 * 1024) warm(x.data, rows, own.size(), g.inner);
-    T* const dw = a.at(g.out[0]) + own.begin * g.columns;
-    contract<T>(own.size(), g.columns, rows, x, dy, g.columns, accumulate<T>{dw, g.columns, a.accumulate}, a.workspace);
+    if constexpr (g.prologue.size() > 0) sum_columns(a, a.at(g.in[1]), rows, g.columns, a.at(g.prologue[0].store));
+    weight_gradient<T>(tiles<T, least>, a, g, rows);
   }
 
   static void norm(args const& a) {
@@ -79,9 +73,9 @@ struct group_kernel {
     share const own = own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
       T* const y = result_row(a, r, buffer);
-      norm_row<T, streams<P, G>() && g.epilogue.size() == 0>(g.columns, g.flag, T(g.epsilon),
-                                                             main_row(a, r, buffer + g.columns), a.at(g.in[1]),
-                                                             maybe(a, g.in[2]), a.at(g.out[1]) + 2 * r, y);
+      norm_row<T, whole, streams<P, G>() && g.epilogue.size() == 0>(g.columns, g.flag, T(g.epsilon),
+                                                                    main_row(a, r, buffer + g.columns), a.at(g.in[1]),
+                                                                    maybe(a, g.in[2]), a.at(g.out[1]) + 2 * r, y);
       finish_row<P, G>(a, r, y);
     }
   }
@@ -90,14 +84,15 @@ struct group_kernel {
     share const own = own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
       T* const dx = result_row(a, r, buffer);
-      norm_gradient_row<T>(g.columns, g.flag, a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns,
-                           a.at(g.in[2]), a.at(g.in[3]) + 2 * r, dx);
+      norm_gradient_row<T, whole>(g.columns, g.flag, a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns,
+                                  a.at(g.in[2]), a.at(g.in[3]) + 2 * r, dx);
       finish_row<P, G>(a, r, dx);
     }
   }
   static void norm_parameter_gradient(args const& a) {
-    PIPE_ISA::norm_parameter_gradient<T>(rows, g.columns, own_columns(a, g.columns), a.at(g.in[0]), a.at(g.in[1]),
-                                         a.at(g.in[2]), maybe(a, g.out[0]), maybe(a, g.out[1]), a.accumulate);
+    PIPE_ISA::norm_parameter_gradient<T, whole>(rows, g.columns, own_columns(a, g.columns), a.at(g.in[0]),
+                                                a.at(g.in[1]), a.at(g.in[2]), maybe(a, g.out[0]), maybe(a, g.out[1]),
+                                                a.accumulate);
   }
 
   /// Row r of the anchor's main operand, from the prologue, if there is one, by way of `buffer`.
@@ -128,7 +123,7 @@ struct group_kernel {
     share const own = own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
       T* const dx = result_row(a, r, buffer);
-      softmax_gradient_row<T>(g.columns, a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns, dx);
+      softmax_gradient_row<T, whole>(g.columns, a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns, dx);
       finish_row<P, G>(a, r, dx);
     }
   }
@@ -177,17 +172,18 @@ struct group_kernel {
   static void attention(args const& a) {
     constexpr attention_shape shape = attention_shape_of(g, P::samples);
     attention_slices<T const> const x = slices<T const>(a.at(g.in[0]), maybe(a, g.in[1]));
-    attention_forward<T>(shape, reciprocal_sqrt(T(shape.head_size)), x.q, x.k, x.v, {a.at(g.out[0]), g.columns},
-                         a.at(g.out[1]), a.workspace, extras(a, g.in[2], g.in[3]), own_heads(a, shape));
+    attention_forward<T>(attention_rows<T, (g.in[2] >= 0), least>, shape, reciprocal_sqrt(T(shape.head_size)), x.q, x.k,
+                         x.v, {a.at(g.out[0]), g.columns}, a.at(g.out[1]), a.workspace, extras(a, g.in[2], g.in[3]),
+                         own_heads(a, shape));
   }
   static void attention_gradient(args const& a) {
     constexpr attention_shape shape = attention_shape_of(g, P::samples);
     constexpr bool fused = g.keys == 0;
     attention_slices<T const> const x = slices<T const>(a.at(g.in[1]), fused ? nullptr : maybe(a, g.in[4]));
     attention_slices<T> const d = slices<T>(maybe(a, g.out[0]), maybe(a, g.out[1]));
-    attention_backward<T>(shape, reciprocal_sqrt(T(shape.head_size)), x.q, x.k, x.v, {a.at(g.in[2]), g.columns},
-                          a.at(g.in[3]), {a.at(g.in[0]), g.columns}, d.q, d.k, d.v, a.workspace,
-                          extras(a, fused ? g.in[4] : -1, g.in[5]), own_heads(a, shape));
+    attention_backward<T>(attention_rows<T, (fused && g.in[4] >= 0), least>, shape, reciprocal_sqrt(T(shape.head_size)),
+                          x.q, x.k, x.v, {a.at(g.in[2]), g.columns}, a.at(g.in[3]), {a.at(g.in[0]), g.columns}, d.q,
+                          d.k, d.v, a.workspace, extras(a, fused ? g.in[4] : -1, g.in[5]), own_heads(a, shape));
   }
 
   /// a.loss[r] = loss_of(r, where the row's gradient goes). Rows of absent samples are no part of a loss: 0, and gradient 0.
@@ -272,7 +268,7 @@ struct group_kernel {
 
   static void sum_columns(args const& a, T const* in, extent count, extent columns, T* out) {
     share const own = own_columns(a, columns);
-    column_sums<T>(in + own.begin, count, own.size(), columns, out + own.begin, a.accumulate);
+    column_sums<T, whole>(in + own.begin, count, own.size(), columns, out + own.begin, a.accumulate);
   }
   static void bias_gradient(args const& a) { sum_columns(a, a.at(g.in[0]), rows, g.columns, a.at(g.out[0])); }
   static void row_bias_gradient(args const& a) {  // a row of the table is a column of [B, T * C]

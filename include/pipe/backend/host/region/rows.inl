@@ -7,8 +7,9 @@ namespace pp::host::PIPE_ISA {
 
 /// Sums over a row of what `term` says, for whole vectors first and then for the rest. Several vectors of each sum are alive
 /// together, as an addition takes as long as several loads.
+/// Whole: n is a multiple of the lanes, and nothing is compiled for a rest.
 /// law: the order of additions depends on n and the lane count only
-template <int Sums, class T, class Term>
+template <int Sums, bool Whole, class T, class Term>
 void row_sums(int n, Term const& term, T (&total)[Sums]) {
   constexpr int Lanes = lanes<T>, Together = 4;
   vec<T> sum[Together][Sums] = {};
@@ -19,12 +20,13 @@ void row_sums(int n, Term const& term, T (&total)[Sums]) {
   }
   for (; i + Lanes <= n; i += Lanes) term.vector(sum[0], i);
   for (int s = 0; s < Sums; ++s) total[s] = fold_lanes<sum_of, T>((sum[0][s] + sum[1][s]) + (sum[2][s] + sum[3][s]));
-  for (; i < n; ++i) term.scalar(total, i);
+  if constexpr (!Whole)
+    for (; i < n; ++i) term.scalar(total, i);
 }
-template <class T, class Term>
+template <class T, bool Whole, class Term>
 T row_sum(int n, Term const& term) {
   T total[1];
-  row_sums<1, T>(n, term, total);
+  row_sums<1, Whole, T>(n, term, total);
   return total[0];
 }
 
@@ -74,11 +76,11 @@ T reciprocal_sqrt(T x) {
 }
 
 /// y = (x - mean) * rstd * gamma (+ beta); statistics = {mean, rstd}. RMSNorm: mean = 0. Streams: y is written past the caches.
-template <class T, bool Streams = false>
+template <class T, bool Whole, bool Streams>
 PIPE_ONE_COPY void norm_row(int n, bool has_mean, T epsilon, T const* x, T const* gamma, T const* beta, T* statistics,
                             T* y) {
-  T const mean = has_mean ? row_sum<T>(n, plain_term<T>{x}) / T(n) : T(0);
-  T const rstd = reciprocal_sqrt(row_sum<T>(n, square_term<T>{x, mean}) / T(n) + epsilon);
+  T const mean = has_mean ? row_sum<T, Whole>(n, plain_term<T>{x}) / T(n) : T(0);
+  T const rstd = reciprocal_sqrt(row_sum<T, Whole>(n, square_term<T>{x, mean}) / T(n) + epsilon);
   statistics[0] = mean;
   statistics[1] = rstd;
   int i = 0;
@@ -90,23 +92,25 @@ PIPE_ONE_COPY void norm_row(int n, bool has_mean, T epsilon, T const* x, T const
     else
       save(y + i, v);
   }
-  for (; i < n; ++i) y[i] = (x[i] - mean) * rstd * gamma[i] + (beta != nullptr ? beta[i] : T(0));
+  if constexpr (!Whole)
+    for (; i < n; ++i) y[i] = (x[i] - mean) * rstd * gamma[i] + (beta != nullptr ? beta[i] : T(0));
 }
 
 /// dx = rstd * (g - mean(g) - xhat * mean(g * xhat)), g = dy * gamma, xhat = (x - mean) * rstd. RMSNorm: without mean(g).
-template <class T>
+template <class T, bool Whole>
 PIPE_ONE_COPY void norm_gradient_row(int n, bool has_mean, T const* dy, T const* x, T const* gamma, T const* statistics,
                                      T* dx) {
   T const mean = statistics[0], rstd = statistics[1];
   T sums[2];
-  row_sums<2, T>(n, norm_gradient_term<T>{dy, gamma, x, mean, rstd}, sums);
+  row_sums<2, Whole, T>(n, norm_gradient_term<T>{dy, gamma, x, mean, rstd}, sums);
   T const mean_g = has_mean ? sums[0] / T(n) : T(0), mean_gx = sums[1] / T(n);
   int i = 0;
   for (; i + lanes<T> <= n; i += lanes<T>) {
     vec<T> const g = load(dy + i) * load(gamma + i), xhat = (load(x + i) - mean) * rstd;
     save(dx + i, (g - mean_g - xhat * mean_gx) * rstd);
   }
-  for (; i < n; ++i) dx[i] = (dy[i] * gamma[i] - mean_g - (x[i] - mean) * rstd * mean_gx) * rstd;
+  if constexpr (!Whole)
+    for (; i < n; ++i) dx[i] = (dy[i] * gamma[i] - mean_g - (x[i] - mean) * rstd * mean_gx) * rstd;
 }
 
 /// exp(x - top) for a whole row, in blocks of constant length.
@@ -131,10 +135,11 @@ PIPE_ONE_COPY double cross_entropy_row(T const* x, int label, T smoothing, T z, 
   for (int i = 1; i < N; ++i) top = x[i] > top ? x[i] : top;
   for (int i = 0; i < whole; i += L) shifted_exp<L>(x + i, top, e + i);
   if constexpr (rest > 0) shifted_exp<rest>(x + whole, top, e + whole);
-  T const sum = row_sum<T>(N, plain_term<T>{e});
+  T const sum = row_sum<T, (rest == 0)>(N, plain_term<T>{e});
   double const whole_log = libm::log(double(sum)) + double(top);  // of the sum of exp(x)
   double loss = whole_log - double(x[label]) + double(z) * whole_log * whole_log;
-  if (smoothing != T(0)) loss += double(smoothing) * (double(x[label]) - double(row_sum<T>(N, plain_term<T>{x})) / N);
+  if (smoothing != T(0))
+    loss += double(smoothing) * (double(x[label]) - double(row_sum<T, (rest == 0)>(N, plain_term<T>{x})) / N);
   if (wants_gradient) {
     T const factor = scale * (T(1) + T(2) * z * T(whole_log)) / sum, everywhere = scale * smoothing / T(N);
     for (int i = 0; i < whole; i += L) save(gradient + i, load(e + i) * factor - everywhere);

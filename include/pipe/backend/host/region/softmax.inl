@@ -15,18 +15,19 @@ PIPE_ONE_COPY void softmax_forward_row(T const* x, T* y) {
   for (int i = whole; i < N; ++i) top = x[i] > top ? x[i] : top;
   for (int i = 0; i < whole; i += L) shifted_exp<L>(x + i, top, y + i);
   if constexpr (rest > 0) shifted_exp<rest>(x + whole, top, y + whole);
-  T const factor = T(1) / row_sum<T>(N, plain_term<T>{y});
+  T const factor = T(1) / row_sum < T, rest == 0 > (N, plain_term<T>{y});
   for (int i = 0; i < whole; i += L) save(y + i, load(y + i) * factor);
   for (int i = whole; i < N; ++i) y[i] *= factor;
 }
 
 /// dx = y * (dy - the sum of dy * y over the row)
-template <class T>
+template <class T, bool Whole>
 PIPE_ONE_COPY void softmax_gradient_row(int n, T const* dy, T const* y, T* dx) {
-  T const mean = row_sum<T>(n, product_term<T>{dy, y});
+  T const mean = row_sum<T, Whole>(n, product_term<T>{dy, y});
   int i = 0;
   for (; i + lanes<T> <= n; i += lanes<T>) save(dx + i, load(y + i) * (load(dy + i) - mean));
-  for (; i < n; ++i) dx[i] = y[i] * (dy[i] - mean);
+  if constexpr (!Whole)
+    for (; i < n; ++i) dx[i] = y[i] * (dy[i] - mean);
 }
 
 }  // namespace pp::host::PIPE_ISA

@@ -6,18 +6,6 @@
 
 namespace pp::host::PIPE_ISA {
 
-/// Where a tile's sums start from and where they go.
-///
-/// from: null for zero, else sums of earlier p, row stride from_stride. add: `to` += the sums, else `to` = the sums.
-template <class T>
-struct tile_ends {
-  T const* from;
-  extent from_stride;
-  T* to;
-  extent to_stride;
-  bool add;
-};
-
 /// to[r, c] (+)= from[r, c] + sum over p of a[r * row + p * column] * b[p * ldb + c],  r < Rows, c < Vectors * lanes
 ///
 /// law: every sum is one chain of fused multiply-adds over ascending p, whatever Rows and Vectors are.
@@ -69,6 +57,17 @@ template <int Rows, int Vectors, class T>
   }
 }
 
+/// to[r, 0 .. columns) = from[r, 0 .. columns), and zero from there up to `padded`.
+template <class T>
+void copy_rows(T const* from, extent stride, extent rows, extent columns, extent padded, T* to, extent to_stride) {
+  for (extent r = 0; r < rows; ++r, from += stride, to += to_stride) {
+    extent c = 0;
+    for (; c + lanes<T> <= columns; c += lanes<T>) save(to + c, load(from + c));
+    for (; c < columns; ++c) to[c] = from[c];
+    for (; c < padded; ++c) to[c] = T(0);
+  }
+}
+
 /// The largest tile: as many sums as the region's registers hold beside one row of B and one element of A.
 inline constexpr int tile_rows = PIPE_TILE_ROWS;
 inline constexpr int tile_vectors = PIPE_TILE_VECTORS;
@@ -77,36 +76,28 @@ inline constexpr int tile_vectors = PIPE_TILE_VECTORS;
 template <class T>
 inline constexpr int tile_columns = tile_vectors * lanes<T>;
 
-/// Rows of the next tile when `left` rows are to do: a power of two, so that few tiles are compiled.
-inline int next_tile_rows(extent left) {
-  if (left >= tile_rows) return tile_rows;
-  return left >= 4 ? 4 : left >= 2 ? 2 : 1;
-}
-
-/// Vectors of the next tile when `left` are to do: full tiles, but two pairs instead of three and a lonely one.
-inline int next_tile_vectors(extent left) {
-  if (left >= tile_vectors && (left != 4 || tile_vectors != 3)) return tile_vectors;
-  return left >= 2 ? 2 : 1;
-}
-
-template <int Vectors, class T>
+/// The tile of so many rows and vectors; Least: least_tile_rows().
+template <int Least, int Vectors, class T>
 void tile_of(int rows, extent k, T const* a, extent row, extent column, T const* b, extent ldb,
              tile_ends<T> const& ends) {
-  switch (rows) {
-    case 1: return tile<1, Vectors>(k, a, row, column, b, ldb, ends);
-    case 2: return tile<2, Vectors>(k, a, row, column, b, ldb, ends);
-    case 4: return tile<4, Vectors>(k, a, row, column, b, ldb, ends);
-    default: return tile<tile_rows, Vectors>(k, a, row, column, b, ldb, ends);
-  }
+  if constexpr (Least <= 1)
+    if (rows == 1) return tile<1, Vectors>(k, a, row, column, b, ldb, ends);
+  if constexpr (Least <= 2)
+    if (rows == 2) return tile<2, Vectors>(k, a, row, column, b, ldb, ends);
+  if constexpr (Least <= 4 && tile_rows > 4)
+    if (rows == 4) return tile<4, Vectors>(k, a, row, column, b, ldb, ends);
+  return tile<tile_rows, Vectors>(k, a, row, column, b, ldb, ends);
 }
-
-/// The tile of the given size; rows from next_tile_rows, vectors from next_tile_vectors.
-template <class T>
+template <int Least, class T>
 void tile_of(int rows, int vectors, extent k, T const* a, extent row, extent column, T const* b, extent ldb,
              tile_ends<T> const& ends) {
-  if (vectors == 1) return tile_of<1>(rows, k, a, row, column, b, ldb, ends);
-  if (vectors == 2) return tile_of<2>(rows, k, a, row, column, b, ldb, ends);
-  return tile_of<tile_vectors>(rows, k, a, row, column, b, ldb, ends);
+  if (vectors == 1) return tile_of<Least, 1>(rows, k, a, row, column, b, ldb, ends);
+  if (vectors == 2) return tile_of<Least, 2>(rows, k, a, row, column, b, ldb, ends);
+  return tile_of<Least, tile_vectors>(rows, k, a, row, column, b, ldb, ends);
 }
+
+/// What the loops around the tiles of this region call, where every number of rows is a multiple of Least.
+template <class T, int Least = 1>
+inline constexpr tile_set<T> tiles{lanes<T>, tile_rows, tile_vectors, &tile_of<Least, T>, &copy_rows<T>};
 
 }  // namespace pp::host::PIPE_ISA

@@ -55,25 +55,11 @@ inline void finish_streaming() {
 template <class T>
 using bits_of = std::conditional_t<sizeof(T) == 4, int, long long>;
 
-/// The first `count` lanes of x, 0 <= count <= lanes; the others are `rest`.
+/// The first `count` lanes of x; the others are `rest`.
 template <class T>
 [[gnu::always_inline]] inline vec<T> keep_first(vec<T> x, extent count, vec<T> rest) {
-  using mask = vec<bits_of<T>>;
-  constexpr int Lanes = lanes<T>;
-  bits_of<T> lane[Lanes];
-  for (int l = 0; l < Lanes; ++l) lane[l] = l < static_cast<bits_of<T>>(count) ? -1 : 0;
-  mask const keep = load(lane);
-  return reinterpret_cast<vec<T>>((reinterpret_cast<mask>(x) & keep) | (reinterpret_cast<mask>(rest) & ~keep));
-}
-
-/// Reads n elements of each row once, in order, so that a kernel which then reads them crosswise finds them in L2: the
-/// prefetcher follows rows, not columns.
-template <class T>
-void warm(T const* x, extent rows, extent n, extent stride) {
-  vec<T> sum{};
-  for (extent r = 0; r < rows; ++r, x += stride)
-    for (extent i = 0; i + lanes<T> <= n; i += 64 / static_cast<extent>(sizeof(T))) sum += load(x + i);
-  asm volatile("" : : "m"(sum));
+  static constexpr bits_of<T> number[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  return load(number) < static_cast<bits_of<T>>(count) ? x : rest;
 }
 
 struct larger {
@@ -90,9 +76,9 @@ struct sum_of {
   }
 };
 
-/// All lanes folded into one value, halves first.
+/// All lanes folded into one value, halves first. Not inlined: it is called once for many vectors, from many places.
 template <class Fold, class T>
-T fold_lanes(vec<T> x) {
+[[gnu::noinline]] T fold_lanes(vec<T> x) {
   T lane[lanes<T>];
   save(lane, x);
   if constexpr (lanes<T> >= 16)

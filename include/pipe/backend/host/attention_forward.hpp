@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Attention without the score matrix: blocks of queries meet blocks of keys, each row keeps its running maximum and
+// sum, and earlier output is rescaled when the maximum grows. Milakov, Gimelshein, 2018; Dao et al., FlashAttention,
+// 2022.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+
+#include <pipe/backend/host/attention.hpp>
+#include <pipe/backend/host/attention_loops.hpp>
+#include <pipe/backend/host/parts.hpp>
+#include <pipe/base/config.hpp>
+
+namespace pp::host {
+
+/// out = softmax(scale * Q K^T) V, head by head; lse = the log of each softmax's denominator, for the backward pass.
+///
+/// shape:     q, out: [B * T, H * d]; k, v: [B * S, KV * d]; lse: [B * T, H], dense. scale > 0
+/// law:       a sample's and head's result does not depend on B or the other heads. A NaN score makes its row NaN. A
+///            sample without keys gives out = 0 and lse = 0.
+/// own:       those of the B * KV heads of keys to work on
+/// workspace: attention_forward_workspace<T>(shape) bytes
+template <class T>
+PIPE_ONE_COPY void attention_forward(attention_set<T> const& region, attention_shape const& shape, T scale,
+                                     positions<T const> q, positions<T const> k, positions<T const> v, positions<T> out,
+                                     T* lse, void* workspace, attention_extras<T> const& with = attention_extras<T>{},
+                                     share own = everything) {
+  extent const d = shape.head_size, group = shape.heads / shape.kv_heads, padded = round_up(d, region.tiles.lanes);
+  attention_parts<T> const part(shape);
+  carver<T> space{static_cast<T*>(workspace)};
+  T* const keys = space.take(part.transposed);
+  T* const values = space.take(part.key_rows);
+  T* const scores = space.take(part.scores);
+  T* const sums = space.take(part.query_rows);
+  T* const turned = space.take(part.query_rows);
+  T* const largest = space.take(part.per_query);
+  T* const sum = space.take(part.per_query);
+  softmax_rows<T> const state{sums, padded, largest, sum};
+
+  extent const end = within(own, shape.samples * shape.kv_heads).end * group;
+  for (extent head = own.begin * group; head < end; ++head) {
+    extent const b = head / shape.heads, h = head % shape.heads, present = present_keys(shape, with.ids, b);
+    if (h % group == 0) {
+      extent const at = h / group * d;
+      T const* const key = k.data + b * shape.keys * k.stride + at;
+      if (with.rotation != nullptr) {
+        region.turn(key, k.stride, shape.keys, d, with.rotation, d, values, padded);
+        transpose_blocks(region, values, padded, shape.keys, d, keys);
+      } else {
+        transpose_blocks(region, key, k.stride, shape.keys, d, keys);
+      }
+      region.tiles.copy_rows(v.data + b * shape.keys * v.stride + at, v.stride, shape.keys, d, padded, values, padded);
+    }
+    for (extent t0 = 0; t0 < shape.queries; t0 += query_block) {
+      extent const rows = shape.queries - t0 < query_block ? shape.queries - t0 : query_block;
+      extent const first_row = b * shape.queries + t0;
+      T const* query = q.data + first_row * q.stride + h * d;
+      extent query_stride = q.stride;
+      if (with.rotation != nullptr) {
+        region.turn(query, q.stride, rows, d, with.rotation + (t0 + shape.keys - shape.queries) * d, d, turned, padded);
+        query = turned;
+        query_stride = padded;
+      }
+      extent const seen = visible_keys(shape, present, t0 + rows - 1, 0);
+      for (extent s0 = 0; s0 < seen; s0 += key_block) {
+        extent const count = shape.keys - s0 < key_block ? shape.keys - s0 : key_block;
+        int high = 0;
+        for (extent i = 0; i < rows; i += high) {
+          high = region.tiles.next_rows(rows - i);
+          extent depth = visible_keys(shape, present, t0 + i + high - 1, s0);
+          if (depth > count) depth = count;
+          extent const columns = round_up(depth, region.column_step());
+          T* const score = scores + i * key_block;
+          if (depth > 0)
+            multiply_block<T>(region.tiles, high, columns, d, {query + i * query_stride, query_stride, 1},
+                              keys + s0 * d, key_block, score, key_block, false);
+          for (extent r = i; depth > 0 && r < i + high; ++r) {
+            extent const visible = visible_keys(shape, present, t0 + r, s0);
+            region.softmax_row(scores + r * key_block, visible < count ? visible : count, columns, scale, s0 == 0,
+                               state, r);
+          }
+          if (depth > 0)
+            multiply_block<T>(region.tiles, high, padded, depth, {score, key_block, 1}, values + s0 * padded, padded,
+                              sums + i * padded, padded, s0 != 0);
+        }
+      }
+      T* const result = out.data + first_row * out.stride + h * d;
+      T* const logs = lse + first_row * shape.heads + h;
+      if (present > 0)
+        region.finish(state, rows, d, result, out.stride, logs, shape.heads);
+      else
+        for (extent r = 0; r < rows; ++r) {
+          std::memset(result + r * out.stride, 0, sizeof(T) * static_cast<std::size_t>(d));
+          logs[r * shape.heads] = T(0);
+        }
+    }
+  }
+}
+
+}  // namespace pp::host

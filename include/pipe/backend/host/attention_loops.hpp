@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What the loops of the two attention kernels share: the table of a region's row kernels, copies of one head in the layouts
+// the register tile reads, products of whole blocks, and which keys a query sees.
+#pragma once
+
+#include <pipe/backend/host/attention.hpp>
+#include <pipe/backend/host/contraction.hpp>
+#include <pipe/backend/host/isa.hpp>
+#include <pipe/backend/host/tiles.hpp>
+#include <pipe/base/config.hpp>
+
+namespace pp::host {
+
+/// The state of a block of queries: output not yet divided, and per row the largest score and the sum of exponentials.
+template <class T>
+struct softmax_rows {
+  T* out = nullptr;  ///< [query_block][ldo]
+  extent ldo = 0;
+  T* largest = nullptr;
+  T* sum = nullptr;
+};
+
+/// What a region computes for the loops of attention, in region/attention.inl; absent is what a model has no use for.
+template <class T>
+struct attention_set {
+  tile_set<T> tiles{};
+  void (*transpose)(T const* in, extent rows, extent columns, extent in_stride, T* out, extent out_stride) = nullptr;
+  /// Queries or keys by the angles of their positions, and gradients back; absent without rotation.
+  void (*turn)(T const* from, extent stride, extent rows, extent d, T const* rotation, extent padded, T* to,
+               extent to_stride) = nullptr;
+  void (*turn_back)(T const* from, extent stride, extent rows, extent d, T const* rotation, extent padded, T* to,
+                    extent to_stride) = nullptr;
+  void (*softmax_row)(T* score, extent visible, extent columns, T scale, bool first, softmax_rows<T> const& state,
+                      extent row) = nullptr;
+  void (*finish)(softmax_rows<T> const& state, extent rows, extent d, T* out, extent stride, T* lse,
+                 extent lse_stride) = nullptr;
+  void (*softmax_slopes)(T* score, T* slope, extent visible, extent columns, T scale, T lse, T mean) = nullptr;
+  T (*dot)(T const* a, T const* b, extent d) = nullptr;
+
+  /// Scores are computed in columns of this many: whole vectors, and no less than a tile's rows, so that the transposed
+  /// reads of the backward pass find every element of a tile written.
+  constexpr extent column_step() const { return tiles.lanes > tiles.rows ? tiles.lanes : tiles.rows; }
+};
+
+/// Takes consecutive parts from a workspace.
+template <class T>
+struct carver {
+  T* at;
+  T* take(extent elements) {
+    T* const part = at;
+    at += elements;
+    return part;
+  }
+};
+
+/// to[rows, columns] = (from zero, or continuing `to`) A[rows, k] * B[k, columns]; columns are whole vectors.
+template <class T>
+PIPE_ONE_COPY void multiply_block(tile_set<T> const& tiles, extent rows, extent columns, extent k, strided<T const> a,
+                                  T const* b, extent ldb, T* to, extent ldto, bool continuing) {
+  int wide = 0, high = 0;
+  for (extent j = 0; j < columns; j += wide * tiles.lanes) {
+    wide = tiles.next_vectors(tiles.vectors_in(columns - j));
+    for (extent i = 0; i < rows; i += high) {
+      high = tiles.next_rows(rows - i);
+      T* const corner = to + i * ldto + j;
+      tiles.tile(high, wide, k, a.data + i * a.row, a.row, a.column, b + j, ldb,
+                 {continuing ? corner : nullptr, ldto, corner, ldto, false});
+    }
+  }
+}
+
+/// to = from[keys, d] as blocks [d][key_block] of key_block keys each, zero beyond the last key.
+template <class T>
+PIPE_ONE_COPY void transpose_blocks(attention_set<T> const& region, T const* from, extent stride, extent keys, extent d,
+                                    T* to) {
+  for (extent s = 0; s < keys; s += key_block, to += d * key_block) {
+    extent const count = keys - s < key_block ? keys - s : key_block;
+    region.transpose(from + s * stride, count, d, stride, to, key_block);
+    for (extent c = 0; c < d; ++c)
+      for (extent r = count; r < round_up(count, region.column_step()); ++r) to[c * key_block + r] = T(0);
+  }
+}
+
+/// Keys that a query sees of those from key s on, where the first `present` are there.
+inline extent visible_keys(attention_shape const& shape, extent present, extent query, extent s) {
+  extent all = shape.causal ? query + shape.keys - shape.queries + 1 : shape.keys;
+  if (all > present) all = present;
+  return all < s ? 0 : all - s;
+}
+
+}  // namespace pp::host

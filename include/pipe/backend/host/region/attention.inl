@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What attention computes row by row, between the products of register tiles: rotations, softmax and its gradient. The loops
+// that call this are attention_forward.hpp and attention_backward.hpp.
+
+namespace pp::host::PIPE_ISA {
+
+/// Turns `rows` rows of one head by the angles of their positions, back if `Back`; zero from d up to `padded`. The halves
+/// x1, x2 of a row become x1 cos - x2 sin and x2 cos + x1 sin; a row of `rotation` holds d / 2 cosines and d / 2 sines.
+///
+/// source: Su et al., RoFormer, 2021; the pairing of Hugging Face's Llama
+template <bool Back, class T>
+void turn_rows(T const* from, extent stride, extent rows, extent d, T const* rotation, extent padded, T* to,
+               extent to_stride) {
+  extent const half = d / 2;
+  for (extent r = 0; r < rows; ++r, from += stride, rotation += d, to += to_stride) {
+    T const *const cosine = rotation, *const sine = rotation + half;
+    extent c = 0;
+    for (; c + lanes<T> <= half; c += lanes<T>) {
+      vec<T> const x1 = load(from + c), x2 = load(from + half + c), s = Back ? -load(sine + c) : load(sine + c);
+      save(to + c, x1 * load(cosine + c) - x2 * s);
+      save(to + half + c, x2 * load(cosine + c) + x1 * s);
+    }
+    for (; c < half; ++c) {
+      T const x1 = from[c], x2 = from[half + c], s = Back ? -sine[c] : sine[c];
+      to[c] = x1 * cosine[c] - x2 * s;
+      to[half + c] = x2 * cosine[c] + x1 * s;
+    }
+    for (c = d; c < padded; ++c) to[c] = T(0);
+  }
+}
+
+/// x[c] = e^(x[c] * scale - shift) for one vector.
+template <class T>
+[[gnu::always_inline]] inline vec<T> exponentials(T* x, T scale, T shift) {
+  for (int lane = 0; lane < lanes<T>; ++lane) x[lane] = math::exp(x[lane] * scale - shift);
+  return load(x);
+}
+
+/// to[c] = from[c] * factor, c < d
+template <class T>
+void scale_row(T const* from, extent d, T factor, T* to) {
+  extent c = 0;
+  for (; c + lanes<T> <= d; c += lanes<T>) save(to + c, load(from + c) * factor);
+  for (; c < d; ++c) to[c] = from[c] * factor;
+}
+
+/// Turns one row of scores, of which the first `visible` exist, into e^(scale * score - largest), zero up to `columns`.
+/// With `first` the row's state starts here; otherwise what it holds is rescaled to the new maximum.
+template <class T>
+void softmax_row(T* score, extent visible, extent columns, T scale, bool first, softmax_rows<T> const& state,
+                 extent row) {
+  constexpr int Lanes = lanes<T>;
+  vec<T> const none{}, lowest = none - static_cast<T>(__builtin_huge_val());
+  vec<T> top = lowest;
+  for (extent c = 0; c < visible; c += Lanes) {
+    vec<T> x = load(score + c);
+    if (visible - c < Lanes) x = keep_first<T>(x, visible - c, lowest);
+    top = x > top ? x : top;
+  }
+  T largest = fold_lanes<larger, T>(top) * scale;
+  if (!first && !(largest > state.largest[row])) largest = state.largest[row];
+  vec<T> sums{};
+  extent c = 0;
+  for (; c < visible; c += Lanes) {
+    vec<T> x = exponentials(score + c, scale, largest);
+    if (visible - c < Lanes) {
+      x = keep_first<T>(x, visible - c, none);
+      save(score + c, x);
+    }
+    sums += x;
+  }
+  for (; c < columns; c += Lanes) save(score + c, none);
+  T sum = fold_lanes<sum_of, T>(sums);
+  if (!first) {
+    T const rescale = math::exp(state.largest[row] - largest);
+    scale_row(state.out + row * state.ldo, state.ldo, rescale, state.out + row * state.ldo);
+    sum += state.sum[row] * rescale;
+  }
+  state.largest[row] = largest;
+  state.sum[row] = sum;
+}
+
+/// The end of a block of queries: out = the sums / the denominators, lse = their logs.
+template <class T>
+void finish_rows(softmax_rows<T> const& state, extent rows, extent d, T* out, extent stride, T* lse,
+                 extent lse_stride) {
+  PIPE_INDEPENDENT
+  for (int r = 0; r < query_block; ++r) {  // all rows of the block, present or not: a constant length vectorises
+    state.largest[r] += math::log(state.sum[r]);
+    state.sum[r] = T(1) / state.sum[r];
+  }
+  for (extent r = 0; r < rows; ++r) {
+    scale_row(state.out + r * state.ldo, d, state.sum[r], out + r * stride);
+    lse[r * lse_stride] = state.largest[r];
+  }
+}
+
+/// The sum of a[c] * b[c], c < d, in an order that depends on d alone.
+template <class T>
+T dot(T const* a, T const* b, extent d) {
+  vec<T> sums{};
+  extent c = 0;
+  for (; c + lanes<T> <= d; c += lanes<T>) sums += load(a + c) * load(b + c);
+  T sum = fold_lanes<sum_of, T>(sums);
+  for (; c < d; ++c) sum += a[c] * b[c];
+  return sum;
+}
+
+/// One row of a block: its scores become probabilities p, its slopes (gradients of p) the gradients of the scores. Both
+/// are zero from `visible` up to `columns`.
+template <class T>
+void softmax_slopes(T* score, T* slope, extent visible, extent columns, T scale, T lse, T mean) {
+  constexpr int Lanes = lanes<T>;
+  vec<T> const none{};
+  extent c = 0;
+  for (; c < visible; c += Lanes) {
+    vec<T> const p = exponentials(score + c, scale, lse), ds = p * (load(slope + c) - mean) * scale;
+    save(slope + c, ds);
+    if (visible - c < Lanes) {
+      save(score + c, keep_first<T>(p, visible - c, none));
+      save(slope + c, keep_first<T>(ds, visible - c, none));
+    }
+  }
+  for (; c < columns; c += Lanes) {
+    save(score + c, none);
+    save(slope + c, none);
+  }
+}
+
+template <class T, bool Turns, int Least>
+constexpr attention_set<T> attention_kernels() {
+  attention_set<T> set;
+  set.tiles = tiles<T, Least>;
+  set.transpose = &transpose<T>;
+  if constexpr (Turns) {
+    set.turn = &turn_rows<false, T>;
+    set.turn_back = &turn_rows<true, T>;
+  }
+  set.softmax_row = &softmax_row<T>;
+  set.finish = &finish_rows<T>;
+  set.softmax_slopes = &softmax_slopes<T>;
+  set.dot = &dot<T>;
+  return set;
+}
+/// What the loops of attention call, with or without rotation; Least: as in tiles.
+template <class T, bool Turns = true, int Least = 1>
+inline constexpr attention_set<T> attention_rows = attention_kernels<T, Turns, Least>();
+
+}  // namespace pp::host::PIPE_ISA

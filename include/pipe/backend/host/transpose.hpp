@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Data movement beside the contractions: the transposed copy of a weight, made once per optimizer update so that every
+// backward contraction reads its B row-major. A region (region/transpose.inl) transposes squares in registers.
+#pragma once
+
+#include <pipe/backend/host/isa.hpp>
+#include <pipe/base/config.hpp>
+
+namespace pp::host {
+
+/// Transposes `lanes` x `lanes` elements.
+template <class T>
+using square_transposer = void (*)(T const* in, extent in_stride, T* out, extent out_stride);
+
+/// out[c * out_stride + r] = in[r * in_stride + c]
+///
+/// In squares of a cache line's side, so that lines are read and written whole: at large power-of-two strides a line
+/// would otherwise be evicted before its next element is touched.
+template <class T>
+PIPE_ONE_COPY void transpose_squares(square_transposer<T> square, extent lanes, T const* in, extent rows,
+                                     extent columns, extent in_stride, T* out, extent out_stride) {
+  constexpr extent side = widest_vector_bytes / sizeof(T);
+  for (extent line_r = 0; line_r < rows; line_r += side)
+    for (extent line_c = 0; line_c < columns; line_c += side)
+      for (extent c0 = line_c; c0 < columns && c0 < line_c + side; c0 += lanes)
+        for (extent r0 = line_r; r0 < rows && r0 < line_r + side; r0 += lanes) {
+          T const* const from = in + r0 * in_stride + c0;
+          T* const to = out + c0 * out_stride + r0;
+          if (rows - r0 >= lanes && columns - c0 >= lanes) {
+            square(from, in_stride, to, out_stride);
+          } else {
+            for (extent c = 0; c < columns - c0 && c < lanes; ++c)
+              for (extent r = 0; r < rows - r0 && r < lanes; ++r) to[c * out_stride + r] = from[r * in_stride + c];
+          }
+        }
+}
+
+}  // namespace pp::host
