@@ -9,13 +9,6 @@
 
 namespace pp {
 
-/// The problem on which these orders are played: an F takes as long as a backward, and hops take none. Played so, forwards of the one
-/// direction meet backwards of the other; with other times the order stays.
-template <pipeline_problem Problem>
-constexpr problem<> evenly_timed(Problem const& p) {
-  return problem<>{p.ranks, p.chunks, p.micro_batches, 0, same_cost{{2, 1, 1}}};
-}
-
 /// Backwards first, the oldest micro-batch first, of its chunks the one nearest to its end.
 template <pipeline_problem Problem>
 constexpr auto backward_first(Problem const& problem) {
@@ -42,7 +35,7 @@ struct Chimera {
   template <pipeline_problem Problem, action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     int const p = problem.ranks;
-    list_schedule(evenly_timed(problem), table, backward_first(problem),
+    list_schedule(problem, table, backward_first(problem),
                   [=](action const& a, int in_flight) { return in_flight < p / 2 && in_flight < p - a.chunk; });
   }
 };
@@ -63,8 +56,7 @@ struct Hanayo {
   template <pipeline_problem Problem, action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     int const p = problem.ranks;
-    list_schedule(evenly_timed(problem), table, backward_first(problem),
-                  [=](action const&, int in_flight) { return in_flight < p; });
+    list_schedule(problem, table, backward_first(problem), [=](action const&, int in_flight) { return in_flight < p; });
   }
 };
 
