@@ -62,13 +62,13 @@ struct compilation {
     list<long, units> total;
     for (int u = 0; u < units; ++u)
       for (int k = 0; k < 3; ++k) total[u] += estimated_time(costs[k][u]);
-    list<int, Stages + 1> c;
-    Cutter::cut(total, units, Stages, c);
+    list<int, stages + 1> c;
+    Cutter::cut(total, units, stages, c);
     return c;
   }();
   static constexpr auto stage_of_unit = [](auto...) {
     list<short, units> stage;
-    for (int s = 0; s < Stages; ++s)
+    for (int s = 0; s < stages; ++s)
       for (int u = cuts[s]; u < cuts[s + 1]; ++u) stage[u] = short(s);
     return stage;
   }();
@@ -105,7 +105,7 @@ struct compilation {
   static constexpr bool crosses(int v, int u) { return v < M::graph.first_value(u) && last_reader[v] >= u; }
   static constexpr int most_crossing = [](auto...) {
     int most = 0;
-    for (int s = 1; s < Stages; ++s) {
+    for (int s = 1; s < stages; ++s) {
       int n = 0;
       for (int v = 0; v < M::graph.first_value(cuts[s]); ++v) n += crosses(v, cuts[s]);
       if (n > most) most = n;
@@ -114,8 +114,8 @@ struct compilation {
   }();
   /// The boundary before stage s: all values that cross the cut, and the gradients that come back for them.
   static constexpr auto boundaries = [](auto...) {
-    list<boundary<most_crossing>, Stages + 1> b;
-    for (int s = 1; s < Stages; ++s)
+    list<boundary<most_crossing>, stages + 1> b;
+    for (int s = 1; s < stages; ++s)
       for (int v = 0; v < M::graph.first_value(cuts[s]); ++v)
         if (crosses(v, cuts[s])) {
           b[s].forward.push_back(handed_on{value_operand(v), b[s].forward_bytes});
@@ -142,7 +142,7 @@ struct compilation {
         for (int v = 0; v < M::graph.size.values; ++v)
           if (recomputed.dropped[v]) n[0].of[v] = 0;
     }
-    for (int s = 1; s < Stages; ++s)  // the runtime hands these on
+    for (int s = 1; s < stages; ++s)  // the runtime hands these on
       for (int l = 0; l < 2; ++l) {
         for (handed_on const& x : boundaries[s].forward) ++n[l].of[x.what.index];
         for (handed_on const& x : boundaries[s].gradient) ++n[l].of[x.what.index];
@@ -235,8 +235,8 @@ struct compilation {
   }();
 
   static constexpr auto ranges = [](auto...) {
-    list<stage_range, Stages> r;
-    for (int s = 0; s < Stages; ++s) {
+    list<stage_range, stages> r;
+    for (int s = 0; s < stages; ++s) {
       for (int k = 0; k < 2; ++k) {
         int const u = cuts[s + k];
         r[s].units[k] = u;
@@ -246,15 +246,15 @@ struct compilation {
     }
     // The backward lists run from the last stage to the first.
     int v = M::graph.size.values;
-    for (int s = Stages - 1; s >= 0; --s) {
+    for (int s = stages - 1; s >= 0; --s) {
       r[s].gradients[0] = v;
       while (v < value_count && stage_of_unit[backward.values[v - M::graph.size.values].unit] == s) ++v;
       r[s].gradients[1] = v;
     }
     for (int l = 0; l < op_lists; ++l) {
       int i = 0;
-      for (int k = 0; k < Stages; ++k) {
-        int const s = l == 0 || l == 3 ? k : Stages - 1 - k;
+      for (int k = 0; k < stages; ++k) {
+        int const s = l == 0 || l == 3 ? k : stages - 1 - k;
         r[s].segments[l][0] = i;
         while (i < segment_count(l) && stage_of_unit[ops(l)[segment_at(l, i).begin].unit] == s) ++i;
         r[s].segments[l][1] = i;
