@@ -41,6 +41,17 @@ double validate_on(Trainer& trainer, pp::text_data const& text, long most) {
   return bits / double(counted);
 }
 
+/// Who does what when, in a step: as it was predicted, and as it went. Each is drawn as wide as it is long.
+template <class Trainer>
+std::string timelines(Trainer const& trainer, pp::step_result const& step) {
+  constexpr int width = pp::explain_width - 12;
+  using compiled = typename Trainer::compiled;
+  return "predicted, bubble " + pp::readable_percent(Trainer::plan.bubble) + "\n" +
+         pp::draw(compiled::table, compiled::timeline, width) + "measured, " +
+         pp::readable_real(step.seconds * 1e3, 1) + " ms, bubble " + pp::readable_percent(step.bubble) + "\n" +
+         pp::draw_last_run(trainer, width) + pp::drawing_legend(compiled::schedule::splits_backward) + "\n";
+}
+
 template <class Trainer>
 void run(options const& o) {
   std::string const plan =
@@ -67,11 +78,12 @@ void run(options const& o) {
   pp::learning_rate_schedule const schedule{.warm_up = std::min(100L, o.steps / 10), .steps = o.steps, .floor = 0.1};
   std::vector<int> tokens(tokens_per_step), labels(tokens_per_step);
   progress shown(o.steps, context);
+  pp::step_result r;
   auto const begin = std::chrono::steady_clock::now();
   for (long step = 1; step <= o.steps; ++step) {
     text.draw(o.seed, std::uint64_t(step), tokens, labels);
     double const rate = o.learning_rate * schedule(step);
-    pp::step_result const r = trainer.step({tokens, labels}, rate);
+    r = trainer.step({tokens, labels}, rate);
     pp::step_metrics const m{
         .step = step,
         .loss = r.loss,
@@ -87,6 +99,7 @@ void run(options const& o) {
   if (!o.save.empty()) pp::save_weights(trainer, o.save);
   // [/train]
   double const speed = double(o.steps * tokens_per_step) / seconds_since(begin);
+  if (o.timeline && o.steps > 0) std::printf("\nstep %ld\n%s", o.steps, timelines(trainer, r).c_str());
 
   double const validation = validate_on(trainer, text, 64);
   if (o.generate > 0) {
@@ -99,3 +112,9 @@ void run(options const& o) {
     std::printf("\ndone: %ld steps, train %.3f bits/byte, validation %.3f bits/byte, %.0f tokens/s\n", o.steps,
                 shown.recent(std::max(1L, o.steps / 20)), validation, speed);
 }
+
+/// Compiles a schedule in.
+template <class Schedule>
+struct compiled_in {
+  compiled_in() { programs()[Schedule::name] = run<Trainer<Schedule>>; }
+};

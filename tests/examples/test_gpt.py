@@ -129,14 +129,26 @@ class Gpt(unittest.TestCase):
             static_assert(Trainer<pp::OneFOneB>::compiled::problem.cost(0).forward == 900);
             """)
 
-    def test_both_schedules_and_a_second_run_give_the_same_bits(self):
+    def test_every_schedule_and_a_second_run_give_the_same_bits(self):
         def run(schedule):
             output = self.good("--steps", "3", "--generate", "30", "--schedule", schedule, "--metrics", schedule)
             return output[output.rindex(" %\n"):output.index("done:")], self.losses(schedule)
 
+        schedules = re.search(r"--schedule TEXT:\{(\S+)\}=1f1b", self.run_gpt("--help").stdout)[1].split(",")
+        self.assertLessEqual({"1f1b", "gpipe"}, set(schedules))
         first = run("1f1b")
-        self.assertEqual(first, run("1f1b"))
-        self.assertEqual(first, run("gpipe"))
+        for schedule in schedules:
+            self.assertEqual(first, run(schedule), schedule)
+
+    def test_the_timeline_is_drawn_beside_the_predicted_one(self):
+        output = self.good("--steps", "2", "--generate", "0", "--timeline")
+        drawing = re.search(r"\nstep 2\npredicted, bubble [\d.]+ %\n(.*?)measured, [\d.]+ ms, bubble [\d.]+ %\n(.*?)0 1 2 ",
+                            output, re.DOTALL)
+        for text in drawing.groups():
+            ranks = text.splitlines()
+            self.assertEqual([f"rank {r}" for r in range(4)], [line[:6] for line in ranks])
+            self.assertEqual({8 + 88}, {len(line) for line in ranks})
+        self.assertNotIn("predicted", self.good("--steps", "0", "--generate", "0", "--timeline"))
 
     def test_another_seed_is_another_run(self):
         self.good("--steps", "1", "--generate", "0")
@@ -191,7 +203,7 @@ class Gpt(unittest.TestCase):
         result = self.run_gpt("--help")
         self.assertEqual(0, result.returncode)
         for flag in ("data", "steps", "lr", "seed", "schedule", "generate", "prompt", "plan", "metrics", "load", "save",
-                     "tensorboard", "profile"):
+                     "tensorboard", "profile", "timeline"):
             self.assertIn(f"--{flag} ", result.stdout)
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "needs a device that is always full")
