@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSL-1.0
-"""What the compiler needs for a GPT of 2 to 96 blocks in four stages: processor seconds, memory and object size."""
+"""What the compiler needs for a GPT of 2 to 96 blocks in four stages, and to prove schedules: processor seconds, memory and object size."""
 
 import os
 import pathlib
@@ -27,6 +27,20 @@ int main() {
   std::vector<int> tokens(Trainer::samples * Trainer::inputs_per_sample);
   return trainer.step({tokens, tokens}).loss > 0 ? 0 : 1;
 }
+"""
+FAMILIES = ["GPipe", "OneFOneB", "EagerOneFOneB", "Interleaved<2>", "GroupedInterleaved<2>", "LoopedBFS<2>", "ZeroBubbleH1",
+            "ZeroBubbleH2", "ZeroBubbleV", "VHalf", "VMin", "Hanayo<>", "Chimera", "DualPipe", "DualPipeV", "ForwardOnly",
+            "PipeDream<>", "PipeDream2BW<>"]
+NO_PROOF = """#include <pipe/schedule.hpp>
+int main() {}
+"""
+PROOF = """#include <pipe/schedule.hpp>
+using namespace pp;
+constexpr pp::problem<> work{8, chunks_for(FAMILY::where, 8, FAMILY::chunks_per_rank), 32, 1, same_cost{{3, 2, 4}}};
+constexpr auto table = make_table<FAMILY, 8, 32>(work);
+constexpr verdict proof = validate(work, table);
+static_assert(proof.ok());
+int main() {}
 """
 COMPILERS = {
     "g++": ["g++", "-O2", "-std=c++20"],
@@ -62,7 +76,7 @@ def measure(compiler, texts, rounds, folder):
     seconds = {}
     for name, results in runs.items():
         seconds[name], megabytes, kilobytes = (statistics.median(column) for column in zip(*results))
-        print(f"{compiler:8} {name:10} {seconds[name]:8.2f} {megabytes:10.0f} {kilobytes:14.0f} {rounds:5}", flush=True)
+        print(f"{compiler:8} {name:21} {seconds[name]:8.2f} {megabytes:10.0f} {kilobytes:14.0f} {rounds:5}", flush=True)
     return seconds
 
 
@@ -70,13 +84,20 @@ def main():
     compilers = [c for c in COMPILERS if shutil.which(c)]
     print("; ".join(version(c) for c in compilers))
     print("-O2, Stages<4>; seconds are user and system time of all the compiler's processes, medians")
-    print(f"{'compiler':8} {'program':10} {'seconds':>8} {'peak MB':>10} {'object kB':>14} {'runs':>5}")
+    print(f"{'compiler':8} {'program':21} {'seconds':>8} {'peak MB':>10} {'object kB':>14} {'runs':>5}")
     programs = {"empty": EMPTY} | {f"{n} blocks": GPT.replace("BLOCKS", str(n)) for n in (2, 12, 48, 96)}
     with tempfile.TemporaryDirectory() as folder:
         seconds = measure("g++", programs, ROUNDS, pathlib.Path(folder))
         for compiler in compilers[1:]:
             some = {name: programs[name] for name in ("empty", "12 blocks", "96 blocks")}
             measure(compiler, some, 1, pathlib.Path(folder))
+        print("the proof of a schedule, P = 8, M = 32; `headers`: none")
+        proofs = {"headers": NO_PROOF} | {name: PROOF.replace("FAMILY", name) for name in FAMILIES}
+        slowest = {}
+        for compiler in compilers:
+            proved = measure(compiler, proofs, ROUNDS if compiler == "g++" else 1, pathlib.Path(folder))
+            slowest[compiler] = max(proved[name] for name in FAMILIES) - proved["headers"]
+    print(f"figure compile_proof_s {slowest['g++']:.2f}")
     print(f"figure compile_gpt_12_s {seconds['12 blocks']:.2f}")
     print(f"figure compile_gpt_96_over_12 {seconds['96 blocks'] / seconds['12 blocks']:.3f}")
 

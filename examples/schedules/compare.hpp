@@ -5,11 +5,17 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <pipe/report/drawing.hpp>
+#include <pipe/report/html.hpp>
+#include <pipe/report/svg.hpp>
+#include <pipe/report/terminal.hpp>
 #include <pipe/report/text_table.hpp>
-#include <pipe/report/timeline.hpp>
+#include <pipe/report/trace.hpp>
 #include <pipe/schedule/catalog.hpp>
+#include <pipe/schedule/floors.hpp>
 #include <pipe/schedule/torch_csv.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace schedules {
@@ -22,12 +28,16 @@ struct request {
   std::vector<std::string> names{"all"};
   std::string format = "table";
   std::string read_name, read_text;
+  int width = 100;       // of text
+  bool colours = false;  // in text
 };
 
 /// A schedule with all that is known about it.
 struct entry {
   std::string name, verdict = "ok";
   int chunks_per_rank = 1;
+  int parts = 1;  // chunks of a rank, replicas counted once: memory is in units of one part
+  int scale = 1;  // the problem's times are this many times those asked for
   pp::run_time_problem problem;
   pp::dynamic_table table{0};
   pp::timeline<pp::dynamic_rows<pp::time_span>> when{pp::dynamic_rows<pp::time_span>(0)};
@@ -55,29 +65,34 @@ inline void check(request const& r) {
   times("--weight", r.weight);
   if (r.memory[0] < 1) refuse("--memory: what F adds must be at least 1");
   if (r.memory[0] + r.memory[1] + r.memory[2] != 0) refuse("--memory: what F adds must be given back by B and W");
+  constexpr std::string_view formats[] = {"table", "csv", "text", "svg", "html", "trace", "torch"};
+  if (std::find(std::begin(formats), std::end(formats), r.format) == std::end(formats))
+    refuse("--format must be table, csv, text, svg, html, trace or torch, not '" + r.format + "'");
   if (r.limit < 0 || (r.limit > 0 && r.limit * r.ranks < 1)) refuse("--limit has no room for one micro-batch");
 }
 
-/// The problem for so many chunks per rank: a rank's times and memory in equal parts, what is over to its first chunks.
-inline pp::run_time_problem problem_of(request const& r, pp::placement where, int chunks_per_rank) {
-  int const parts = chunks_per_rank / pp::replicas(where);
-  pp::run_time_problem problem;
+/// Gives e its problem: a rank's times and memory in equal parts, one for each of its chunks. Times that do not divide are counted in
+/// parts of their unit.
+inline void pose(entry& e, request const& r, pp::placement where) {
+  int const parts = e.parts = e.chunks_per_rank / pp::replicas(where);
+  for (auto const* times : {&r.forward, &r.backward, &r.weight})
+    for (long t : *times)
+      if (t % parts != 0) e.scale = parts;
+  pp::run_time_problem& problem = e.problem;
   problem.ranks = r.ranks;
   problem.chunks = r.ranks * parts;
   problem.micro_batches = r.micro_batches;
-  problem.hop = r.hop;
+  problem.hop = r.hop * e.scale;
   for (int c = 0; c < problem.chunks; ++c) {
-    int const rank = pp::rank_of(where, r.ranks, c), index = c / r.ranks;
+    int const rank = pp::rank_of(where, r.ranks, c);
     auto const part = [&](std::vector<long> const& t) {
-      long const whole = t[t.size() == 1 ? 0 : std::size_t(rank)];
-      return whole / parts + (index < whole % parts);
+      return t[t.size() == 1 ? 0 : std::size_t(rank)] * e.scale / parts;
     };
     pp::chunk_cost cost{part(r.forward), part(r.backward), part(r.weight)};
-    cost.memory = {r.memory[0], r.memory[1], r.memory[2]};  // in units of a chunk, which is one of `parts`
+    cost.memory = {r.memory[0], r.memory[1], r.memory[2]};
     problem.costs.push_back(cost);
   }
   problem.limit = long(r.limit * double(r.ranks * r.memory[0] * parts));
-  return problem;
 }
 
 inline void judge(entry& e) {
@@ -105,7 +120,7 @@ inline entry entry_of(request const& r, pp::family const& f) {
     e.verdict = why;
     return e;
   }
-  e.problem = problem_of(r, f.where, e.chunks_per_rank);
+  pose(e, r, f.where);
   e.table = pp::make_dynamic_table(f, e.problem);
   judge(e);
   return e;
@@ -127,7 +142,7 @@ inline std::vector<entry> entries_of(request const& r) {
     size.micro_batches = s.micro_batches;
     check(size);
     e.chunks_per_rank = s.chunks / size.ranks * pp::replicas(s.table.where);
-    e.problem = problem_of(size, s.table.where, e.chunks_per_rank);
+    pose(e, size, s.table.where);
     e.table = std::move(s.table);
     judge(e);
     entries.push_back(std::move(e));
@@ -176,9 +191,9 @@ inline std::vector<std::string> row_of(request const& r, entry const& e) {
     double const all = double(least) * e.problem.ranks;
     return all > 0 ? std::max(0.0, 1 - double(e.when.total_busy()) / all) : 0.0;
   };
-  double const unit = double(r.memory[0]) * double(e.problem.chunks / e.problem.ranks);
+  double const unit = double(r.memory[0]) * double(e.parts);
   row.insert(row.end(),
-             {std::to_string(e.when.makespan), decimals(e.when.bubble_by_makespan(), 4),
+             {std::to_string((e.when.makespan + e.scale / 2) / e.scale), decimals(e.when.bubble_by_makespan(), 4),
               decimals(e.table.trains ? share(floor.makespan) : 0, 4), decimals(e.when.bubble_by_stage_local_span(), 4),
               decimals(e.table.trains ? share(floor.stage_local_span) : 0, 4), decimals(double(e.peak) / unit, 2),
               limit, e.verdict});
@@ -190,6 +205,11 @@ inline std::string csv_word(std::string const& word) {
   std::string quoted = "\"";
   for (char c : word) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
   return quoted + '"';
+}
+
+inline pp::drawing drawing_of(entry const& e) {
+  std::string const unit = e.scale == 1 ? "" : " (a unit of time is 1/" + std::to_string(e.scale) + ")";
+  return pp::drawing_of(e.problem, e.table, e.when, {.title = e.name + unit});
 }
 
 inline std::string answer(request const& r) {
@@ -213,12 +233,11 @@ inline std::string answer(request const& r) {
   }
   if (r.format == "text") {
     for (entry const& e : entries) {
-      text += e.name + ": ";
-      if (e.exists())
-        text += "makespan " + std::to_string(e.when.makespan) + ", bubble " + decimals(e.when.bubble_by_makespan(), 4) +
-                "\n" + pp::draw(e.table, e.when) + "\n";
-      else
-        text += e.verdict + "\n\n";
+      if (!e.exists()) {
+        text += e.name + ": " + e.verdict + "\n\n";
+        continue;
+      }
+      text += pp::draw_text(drawing_of(e), {.width = r.width, .colours = r.colours}) + "\n";
     }
     return text;
   }
@@ -226,7 +245,10 @@ inline std::string answer(request const& r) {
   entry const& e = entries.front();
   if (!e.exists()) refuse(e.name + " " + e.verdict);
   if (r.format == "torch") return pp::torch_csv(e.table);
-  refuse("--format must be table, csv, text, svg, html, trace or torch, not '" + r.format + "'");
+  pp::drawing const d = drawing_of(e);
+  if (r.format == "svg") return pp::draw_svg(d, {.critical = true});
+  if (r.format == "html") return pp::draw_html(d);
+  return pp::draw_trace(d);
 }
 
 }  // namespace schedules

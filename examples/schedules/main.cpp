@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include <pipe/report/write_file.hpp>
+
 #include "compare.hpp"
 
 namespace {
@@ -41,13 +43,12 @@ int run(int argc, char** argv) {
     r.read_name = read;
     r.read_text.assign(std::istreambuf_iterator<char>(file), {});
   }
+  r.colours = out.empty() && pp::wants_colour(stdout);
   std::string const text = schedules::answer(r);
   if (out.empty()) {
     std::cout << text;
   } else {
-    std::ofstream file(out, std::ios::binary);
-    file << text;
-    if (!file.flush()) throw pp::file_error(out + ": cannot be written");
+    pp::write_file(out, text);
   }
   return 0;
 }

@@ -131,6 +131,49 @@ TEST_CASE("the own rank is blamed before others that wait for it", "[validate]")
   require_fault(validate(one, twisted), fault::before_its_input, 0, 0, {forward, 1, 0});
 }
 
+TEST_CASE("memory above the limit is found where it rises there", "[validate]") {
+  auto problem = equal_times(2, 2, {1, 1, 1, {3, -1, -2}});
+  auto rows = std::vector{two(0), two(1)};
+  problem.limit = 6;
+  REQUIRE(validate(problem, lists(rows)).ok());
+  problem.limit = 5;
+  require_fault(validate(problem, lists(rows)), fault::over_limit, 0, 1, {forward, 0, 1});
+  rows[0] = {{forward, 0, 0}, {backward_input, 0, 0}, {forward, 0, 1}, {backward_weight, 0, 0}, {backward, 0, 1}};
+  rows[1] = {{forward, 1, 0}, {backward, 1, 0}, {forward, 1, 1}, {backward, 1, 1}};
+  REQUIRE(validate(problem, lists(rows)).ok());
+  problem.limit = 4;
+  require_fault(validate(problem, lists(rows)), fault::over_limit, 0, 2, {forward, 0, 1});
+}
+
+TEST_CASE("an action reads weights that exist, and a backward those of its forward", "[validate]") {
+  auto const problem = equal_times(1, 2);
+  auto const unflushed = [](std::vector<action> row) {
+    auto table = lists({std::move(row)});
+    table.mini_batch = 1;
+    return table;
+  };
+  std::vector<action> const right{{forward, 0, 0, 0}, {forward, 0, 1, 0},  {backward, 0, 0, 0},
+                                  {update, 0, 0, 1},  {backward, 0, 1, 0}, {update, 0, 1, 2}};
+  REQUIRE(validate(problem, unflushed(right)).ok());
+  auto const wrong = [&](int position, int version) {
+    auto row = right;
+    row[std::size_t(position)].version = version;
+    require_fault(validate(problem, unflushed(row)), fault::wrong_version, 0, position, row[std::size_t(position)]);
+  };
+  wrong(1, 1);  // weights that are made later
+  wrong(1, -1);
+  wrong(4, 1);  // not those of its forward
+  wrong(3, 2);  // an update that skips one
+  wrong(5, 1);
+  auto row = right;
+  row.pop_back();
+  require_fault(validate(problem, unflushed(row)), fault::missing, 0, 5, {update, 0, 1});
+  // In a table with a flush everything reads the weights that the step began with.
+  auto rows = std::vector{two(0), two(1)};
+  rows[1][2].version = 1;
+  require_fault(validate(equal_times(2, 2), lists(rows)), fault::wrong_version, 1, 2, rows[1][2]);
+}
+
 TEST_CASE("every fault has a sentence of its own", "[validate]") {
   std::set<std::string> sentences;
   for (int i = 0; i <= static_cast<int>(fault::deadlock); ++i) sentences.insert(describe(static_cast<fault>(i)));

@@ -4,10 +4,12 @@
 // on paper and a run that was measured, so the two can be laid side by side.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <vector>
 
+#include <pipe/report/palette.hpp>
 #include <pipe/runtime/machine.hpp>
 #include <pipe/schedule/simulate.hpp>
 #include <pipe/schedule/table.hpp>
@@ -36,30 +38,57 @@ constexpr char const* drawing_legend(bool splits_backward) {
              : "0 1 2 ... forward of micro-batch 0 1 2 ..., a b c ... backward, . idle";
 }
 
+/// Tells a terminal to write in a colour on another, of the 6 x 6 x 6 that nearly all of them have.
+inline std::string terminal_colours(colour text, colour background) {
+  auto const index = [](colour c) {
+    auto const sixth = [](int part) { return (part + 25) / 51; };
+    return std::to_string(16 + 36 * sixth(c.red) + 6 * sixth(c.green) + sixth(c.blue));
+  };
+  return "\x1b[38;5;" + index(text) + ";48;5;" + index(background) + "m";
+}
+
 /// One line of `width` characters per rank for the time from 0 to `end`. A column shows what the rank does in its
 /// middle.
 class timeline_drawing {
  public:
   timeline_drawing(int ranks, long end, int width)
-      : end_(end > 0 ? end : 1), width_(width), lines_(std::size_t(ranks), std::string(std::size_t(width), '.')) {}
+      : end_(end > 0 ? end : 1), width_(width), lines_(std::size_t(ranks), std::vector<cell>(std::size_t(width))) {}
 
-  void add(int rank, action const& a, long start, long end) {
-    for (long column = first_column(start), after = first_column(end); column < after && column < width_; ++column)
-      lines_[std::size_t(rank)][std::size_t(column)] = drawn(a);
+  /// `shade`: as in fill_of.
+  void add(int rank, action const& a, long start, long end, int shade = 0) {
+    long const first = first_column(start), last = std::min(first_column(end), width_);
+    for (long column = first; column < last; ++column) {
+      bool const weights = a.kind == action_kind::backward && 2 * column >= first + last;  // BW: B to the left, then W
+      colour const fill = fill_of(weights ? action_kind::backward_weight : a.kind, shade);
+      lines_[std::size_t(rank)][std::size_t(column)] = {drawn(a), fill};
+    }
   }
 
-  /// law: every line has the same length; lines are labelled `rank N`
-  std::string str() const {
+  /// law: but for the colours every line has the same length; lines are labelled `rank N`
+  std::string str(bool colours = false) const {
     std::size_t const digits = std::to_string(lines_.size() - 1).size();
     std::string text;
     for (std::size_t rank = 0; rank < lines_.size(); ++rank) {
       std::string const number = std::to_string(rank);
-      text += "rank " + std::string(digits - number.size(), ' ') + number + "  " + lines_[rank] + "\n";
+      text += "rank " + std::string(digits - number.size(), ' ') + number + "  ";
+      colour now = white;
+      for (cell const& c : lines_[rank]) {
+        if (colours && c.fill != now) text += c.fill == white ? plain : terminal_colours(text_on(c.fill), c.fill);
+        now = c.fill;
+        text += c.letter;
+      }
+      text += colours && now != white ? std::string(plain) + "\n" : "\n";
     }
     return text;
   }
 
  private:
+  static constexpr char const* plain = "\x1b[0m";
+  struct cell {
+    char letter = '.';
+    colour fill = white;
+  };
+
   /// The first column whose middle is at or after `time`.
   long first_column(long time) const {
     double const column = double(time) * double(width_) / double(end_) - 0.5;
@@ -67,7 +96,7 @@ class timeline_drawing {
   }
 
   long end_, width_;
-  std::vector<std::string> lines_;
+  std::vector<std::vector<cell>> lines_;
 };
 
 /// A schedule as it was simulated.

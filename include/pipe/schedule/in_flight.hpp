@@ -5,6 +5,7 @@
 #pragma once
 
 #include <pipe/schedule/problem.hpp>
+#include <pipe/schedule/scratch.hpp>
 #include <pipe/schedule/table.hpp>
 
 namespace pp {
@@ -24,6 +25,21 @@ constexpr int peak_in_flight(Table const& table, int rank, int chunk = all_chunk
     if (!table.trains || makes_weight_gradient(a.kind)) --live;
   }
   return peak;
+}
+
+/// How many versions of its weights a rank with one chunk has to keep at once: the newest one, and older ones until their last reader.
+template <action_table Table>
+constexpr int peak_versions(Table const& table, int rank) {
+  int const size = table.size(rank);
+  auto last_read = scratch<int>(size + 2, -1);  // by version
+  int newest = 0, most = 1;
+  for (int i = 0; i < size; ++i) last_read.item[table.at(rank, i).version] = i;
+  for (int i = 0, oldest = 0; i < size; ++i) {
+    if (action const a = table.at(rank, i); a.kind == action_kind::update) newest = a.version;
+    while (oldest < newest && last_read.item[oldest] < i) ++oldest;
+    if (newest - oldest + 1 > most) most = newest - oldest + 1;
+  }
+  return most;
 }
 
 /// Calls use(position, live) for every action of a rank: the memory that is in use while it runs, in the unit of the

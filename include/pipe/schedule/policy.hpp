@@ -14,7 +14,8 @@
 //       static constexpr void fill(Problem const& problem, Table& table) { ... table.push(rank, {kind, chunk, mb}); ... }
 //     };
 //
-// It may also have `static constexpr char const* refuses(int ranks, int micro_batches)`: see why_refused.
+// It may also have `static constexpr char const* refuses(int ranks, int micro_batches)`, see why_refused, and
+// `static constexpr bool updates = true`, see is_unflushed.
 #pragma once
 
 #include <concepts>
@@ -43,10 +44,20 @@ constexpr char const* why_refused(int ranks, int micro_batches) {
     return nullptr;
 }
 
-/// The length of a rank's list: F, and BW or B and W, of every chunk it holds and every micro-batch that passes there.
+/// Whether the family updates weights inside its table, without a flush.
+template <schedule_policy Policy>
+constexpr bool is_unflushed() {
+  if constexpr (requires { Policy::updates; })
+    return Policy::updates;
+  else
+    return false;
+}
+
+/// The length of a rank's list, at most: F, and BW or B and W, of every chunk it holds and every micro-batch that passes there, and
+/// an update after each where there is no flush.
 template <schedule_policy Policy>
 constexpr int actions_per_rank(int micro_batches) {
-  constexpr int kinds = !Policy::trains ? 1 : Policy::splits_backward ? 3 : 2;
+  constexpr int kinds = (!Policy::trains ? 1 : Policy::splits_backward ? 3 : 2) + is_unflushed<Policy>();
   constexpr int copies = replicas(Policy::where);
   return kinds * Policy::chunks_per_rank * ((micro_batches + copies - 1) / copies);
 }

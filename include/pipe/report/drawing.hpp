@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What there is to see of a schedule, as one plain value: who does what when, what it keeps, what is handed over, and why it
+// takes as long as it takes. A prediction and a measurement are both drawings, so whatever shows one shows the other
+// (timeline.hpp, svg.hpp, html.hpp, trace.hpp).
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <pipe/report/amounts.hpp>
+#include <pipe/schedule/in_flight.hpp>
+#include <pipe/schedule/simulate.hpp>
+
+namespace pp {
+
+/// Times are counted from 0 in the drawing's unit.
+struct drawn_action {
+  action what{};
+  long start = 0, end = 0;
+  int shade = 0;          ///< counts the chunks of its rank from 0 (two replicas: the direction)
+  bool critical = false;  ///< on the longest path
+};
+
+/// Something inside an action, such as a kernel.
+struct drawn_detail {
+  std::string name;
+  long start = 0, end = 0;
+};
+
+/// `live` is in use from `time` until the next point; before the first one, nothing is.
+struct memory_point {
+  long time = 0, live = 0;
+};
+
+struct drawn_rank {
+  std::vector<drawn_action> actions;  ///< in order, one after the other
+  std::vector<drawn_detail> details;  ///< in order; each lies inside an action
+  std::vector<memory_point> memory;   ///< times ascend
+  long peak_memory = 0;
+
+  /// Time that the rank computes.
+  long busy() const {
+    long sum = 0;
+    for (drawn_action const& a : actions) sum += a.end - a.start;
+    return sum;
+  }
+};
+
+/// A value or a gradient that one rank hands to another: from one action, at its end or (measured) a little before, to the start
+/// of the one that reads it.
+/// Actions are named by rank and position.
+struct drawn_transfer {
+  int from_rank = 0, from = 0;
+  int to_rank = 0, to = 0;
+};
+
+/// What a drawing is called, and what it counts in. Without a unit amounts are plain numbers.
+struct drawing_words {
+  std::string title{};
+  std::string time_unit{};    ///< "ns", or any other
+  std::string memory_unit{};  ///< "B", or any other
+};
+
+struct drawing {
+  drawing_words words;
+  bool complete = true;  ///< false: it came to a deadlock, and ends there
+  long makespan = 0;
+  double bubble_by_makespan = 0, bubble_by_stage_local_span = 0;
+  std::vector<drawn_rank> ranks;
+  std::vector<drawn_transfer> transfers;
+
+  drawn_action const& at(int rank, int position) const {
+    return ranks[static_cast<std::size_t>(rank)].actions[static_cast<std::size_t>(position)];
+  }
+  long peak_memory() const {
+    long peak = 0;
+    for (drawn_rank const& r : ranks) peak = std::max(peak, r.peak_memory);
+    return peak;
+  }
+};
+
+/// An amount with its unit as people read it: 1250000 "ns" -> "1.25 ms", 1536 "B" -> "1.5 KiB", 2000000 "FLOP" -> "2.00 MFLOP".
+inline std::string readable_amount(long amount, std::string const& unit) {
+  if (unit == "B") return amount == 0 ? "0 B" : readable_bytes(amount);
+  if (unit.empty()) return readable_count(amount);
+  bool const is_time = unit == "ns";
+  char const* const prefixes[] = {"", "k", "M", "G", "T", "P", "E"};
+  char const* const times[] = {"ns", "µs", "ms", "s"};
+  double value = double(amount);
+  int power = 0;
+  for (; std::abs(value) >= 999.5 && power < (is_time ? 3 : 6); ++power) value /= 1000;
+  int const digits = power == 0 ? 0 : std::abs(value) < 9.995 ? 2 : std::abs(value) < 99.95 ? 1 : 0;
+  return readable_real(value, digits) + " " + (is_time ? times[power] : prefixes[power] + unit);
+}
+
+/// The one line of numbers. Both bubbles are named, because the literature mixes them.
+inline std::string summary_of(drawing const& d) {
+  return (d.complete ? "" : "deadlock at ") + ("makespan " + readable_amount(d.makespan, d.words.time_unit)) +
+         ", bubble " + readable_percent(d.bubble_by_makespan) + " of the makespan, " +
+         readable_percent(d.bubble_by_stage_local_span) + " of the stage-local span, peak memory " +
+         readable_amount(d.peak_memory(), d.words.memory_unit);
+}
+
+/// "F of micro-batch 3, chunk 1"
+inline std::string name_of_action(action const& a) {
+  return std::string(short_name(a.kind)) + " of micro-batch " + std::to_string(a.micro_batch) + ", chunk " +
+         std::to_string(a.chunk);
+}
+
+/// Where the values that actions read were made.
+class sources {
+ public:
+  /// An action by rank and position; rank -1: there is none.
+  struct place {
+    int rank = -1, position = 0;
+  };
+
+  sources(drawing const& d, int chunks, int micro_batches)
+      : chunks_(chunks), micro_batches_(micro_batches),
+        made_(static_cast<std::size_t>(chunks) * static_cast<std::size_t>(micro_batches)) {
+    for (std::size_t rank = 0; rank < d.ranks.size(); ++rank)
+      for (std::size_t i = 0; i < d.ranks[rank].actions.size(); ++i) {
+        action const& a = d.ranks[rank].actions[i].what;
+        place const here{static_cast<int>(rank), static_cast<int>(i)};
+        results& made = made_[index_of(a.chunk, a.micro_batch)];
+        if (a.kind == action_kind::forward) made.output = here;
+        if (makes_input_gradient(a.kind)) made.input_gradient = here;
+      }
+  }
+
+  /// The action of a neighbouring chunk whose result `a` reads.
+  place of(action const& a) const {
+    bool const is_forward = a.kind == action_kind::forward;
+    int const chunk = is_forward ? a.chunk - 1 : a.chunk + 1;
+    if (!(is_forward || makes_input_gradient(a.kind)) || chunk < 0 || chunk >= chunks_) return {};
+    results const& made = made_[index_of(chunk, a.micro_batch)];
+    return is_forward ? made.output : made.input_gradient;
+  }
+
+ private:
+  struct results {
+    place output, input_gradient;
+  };
+  std::size_t index_of(int chunk, int micro_batch) const {
+    return static_cast<std::size_t>(chunk) * static_cast<std::size_t>(micro_batches_) +
+           static_cast<std::size_t>(micro_batch);
+  }
+
+  int chunks_, micro_batches_;
+  std::vector<results> made_;
+};
+
+/// Marks a longest path, from the action that ends last back to one that waited for nothing: the reason for a start is
+/// whatever was there last, the rank or the value.
+template <pipeline_problem Problem>
+void mark_critical(drawing& d, Problem const& problem, sources const& made) {
+  sources::place at;
+  for (std::size_t rank = 0; rank < d.ranks.size() && at.rank < 0; ++rank)
+    if (auto const& row = d.ranks[rank].actions; !row.empty() && row.back().end == d.makespan)
+      at = {static_cast<int>(rank), static_cast<int>(row.size()) - 1};
+  while (at.rank >= 0) {
+    drawn_action& a = d.ranks[static_cast<std::size_t>(at.rank)].actions[static_cast<std::size_t>(at.position)];
+    a.critical = true;
+    sources::place const own{at.position > 0 ? at.rank : -1, at.position - 1}, source = made.of(a.what);
+    int const boundary = a.what.kind == action_kind::forward ? a.what.chunk - 1 : a.what.chunk;
+    long const free = own.rank < 0 ? -1 : d.at(own.rank, own.position).end;
+    long const arrived =
+        source.rank < 0 ? -1
+                        : d.at(source.rank, source.position).end + problem.hop_time(source.rank, at.rank, boundary);
+    at = arrived > free ? source : own;
+  }
+}
+
+/// Draws a table as a timeline says. The same for a prediction, whose timeline `simulate` has made, and for a measurement.
+///
+/// law:   where for_each_critical applies, the critical actions are those that it calls
+/// needs: check_shape and check_complete (missing actions are allowed); hop times are in the timeline's unit
+template <pipeline_problem Problem, action_table Table, class Rows>
+drawing drawing_of(Problem const& problem, Table const& table, timeline<Rows> const& when, drawing_words words = {}) {
+  drawing d;
+  d.words = std::move(words);
+  d.complete = when.complete;
+  d.makespan = when.makespan;
+  d.bubble_by_makespan = when.bubble_by_makespan();
+  d.bubble_by_stage_local_span = when.bubble_by_stage_local_span();
+  for (int rank = 0; rank < table.ranks(); ++rank) {
+    drawn_rank& row = d.ranks.emplace_back();
+    auto const live_from = [&row](long time, long live) {
+      bool const at_once = !row.memory.empty() && row.memory.back().time == time;
+      if (at_once) row.memory.pop_back();
+      if (live != (row.memory.empty() ? 0 : row.memory.back().live)) row.memory.push_back({time, live});
+    };
+    int const count = when.spans.size(rank);  // after a deadlock fewer than the table has
+    for_each_memory(problem, table, rank, [&](int i, long live) {
+      if (i >= count) return;
+      action const a = table.at(rank, i);
+      time_span const span = when.spans.at(rank, i);
+      int const shade = replicas(table.where) > 1 ? replica_of(table.where, a.micro_batch) : a.chunk / problem.ranks;
+      long const change = problem.cost(a.chunk).memory.of(a.kind);
+      row.actions.push_back({a, span.start, span.end, shade, false});
+      row.peak_memory = std::max(row.peak_memory, live);
+      live_from(span.start, live);
+      live_from(span.end, table.trains ? live + std::min(change, 0L) : live - std::max(change, 0L));
+    });
+  }
+  auto const made = sources(d, problem.chunks, problem.micro_batches);
+  for (int rank = 0; rank < table.ranks(); ++rank)
+    for (int i = 0; i < when.spans.size(rank); ++i)
+      if (auto const from = made.of(table.at(rank, i)); from.rank >= 0 && from.rank != rank)
+        d.transfers.push_back({from.rank, from.position, rank, i});
+  mark_critical(d, problem, made);
+  return d;
+}
+
+}  // namespace pp

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The colours of actions, those of the zero-bubble papers: F blue, B teal, W green, BW half and half. They differ in
+// lightness as well as in hue, so that they can be told apart without colour vision; letters and numbers say it again.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <string>
+
+#include <pipe/schedule/action.hpp>
+
+namespace pp {
+
+/// sRGB, 0 to 255.
+struct colour {
+  int red = 0, green = 0, blue = 0;
+
+  friend constexpr bool operator==(colour const&, colour const&) = default;
+};
+
+inline constexpr colour white{255, 255, 255}, ink{17, 24, 39};
+
+/// "#rrggbb"
+inline std::string hex_of(colour c) {
+  constexpr char digits[] = "0123456789abcdef";
+  std::string text = "#";
+  for (int const part : {c.red, c.green, c.blue}) (text += digits[part >> 4]) += digits[part & 15];
+  return text;
+}
+
+/// How bright a colour looks, 0 to 1. Source: WCAG 2, relative luminance.
+inline double luminance(colour c) {
+  auto const linear = [](int part) {
+    double const v = part / 255.0;
+    return v <= 0.04045 ? v / 12.92 : std::pow((v + 0.055) / 1.055, 2.4);
+  };
+  return 0.2126 * linear(c.red) + 0.7152 * linear(c.green) + 0.0722 * linear(c.blue);
+}
+
+/// Source: WCAG 2, contrast ratio: 1 to 21; text is readable from 4.5 on.
+inline double contrast(colour a, colour b) {
+  double const x = luminance(a) + 0.05, y = luminance(b) + 0.05;
+  return x > y ? x / y : y / x;
+}
+
+/// Ink or white, whichever is easier to read.
+inline colour text_on(colour background) {
+  return contrast(ink, background) >= contrast(white, background) ? ink : white;
+}
+
+/// How many shades there are; further chunks have the last one.
+inline constexpr int drawn_shades = 4;
+
+/// The fill of an action. `shade` counts the chunks of a rank: each is darker than the one before, up to the fourth.
+/// BW has two fills: that of B to the left, that of W to the right.
+constexpr colour fill_of(action_kind kind, int shade = 0) {
+  constexpr colour fills[action_kinds][drawn_shades] = {
+      {{110, 160, 246}, {47, 92, 184}, {32, 69, 143}, {21, 47, 102}},   // F
+      {{142, 224, 226}, {31, 127, 140}, {21, 99, 112}, {13, 74, 85}},   // B
+      {{102, 187, 106}, {44, 107, 48}, {31, 80, 36}, {20, 57, 26}},     // W
+      {{142, 224, 226}, {31, 127, 140}, {21, 99, 112}, {13, 74, 85}},   // BW
+      {{206, 210, 215}, {105, 112, 124}, {82, 89, 100}, {61, 67, 77}},  // R
+      {{255, 167, 64}, {168, 90, 6}, {135, 69, 0}, {104, 52, 0}}        // U
+  };
+  int const row = static_cast<int>(kind) < action_kinds ? static_cast<int>(kind) : 0;
+  return fills[row][shade < drawn_shades ? shade : drawn_shades - 1];
+}
+
+/// The colour of a rank's curve, from dark (the first) to light. Source: the first three quarters of matplotlib's viridis.
+inline colour colour_of_rank(std::size_t rank, std::size_t ranks) {
+  constexpr colour stops[] = {{68, 1, 84}, {59, 82, 139}, {33, 145, 140}, {94, 201, 98}};
+  double const along = ranks < 2 ? 0 : 3 * double(rank) / double(ranks - 1);
+  int const stop = std::min(2, int(along));
+  auto const mixed = [&](int a, int b) { return a + int(std::lround((along - stop) * (b - a))); };
+  colour const a = stops[stop], b = stops[stop + 1];
+  return {mixed(a.red, b.red), mixed(a.green, b.green), mixed(a.blue, b.blue)};
+}
+
+/// What a kind is called in a legend.
+constexpr char const* long_name(action_kind kind) {
+  constexpr char const* names[action_kinds] = {"forward",        "backward, input", "backward, weight",
+                                               "backward, both", "recompute",       "update"};
+  return static_cast<int>(kind) < action_kinds ? names[static_cast<int>(kind)] : "?";
+}
+
+/// What a shade is called in a legend, from 1.
+inline std::string name_of_shade(int shade) { return "chunk " + std::to_string(shade + 1) + " of a rank"; }
+
+}  // namespace pp

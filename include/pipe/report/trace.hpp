@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Drawings as a trace for Perfetto (ui.perfetto.dev) and chrome://tracing: a process per drawing and in it a track per rank,
+// what happens inside an action nested in it, arrows from sender to receiver, and a counter of each rank's memory.
+// Source: Trace Event Format, the events M, X, s, f and C.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <pipe/report/drawing.hpp>
+#include <pipe/report/escape.hpp>
+
+namespace pp {
+
+/// Writes events. The format counts in microseconds: nanoseconds become thousandths, a unit of any other time becomes one
+/// microsecond.
+///
+/// law: slices of a track nest or are apart; both ends of an arrow lie in slices; times of a track ascend
+class trace_writer {
+ public:
+  void add(drawing const& d) {
+    ++process_;
+    nanoseconds_ = d.words.time_unit == "ns" ? 1 : 1000;
+    name("process_name", 0, d.words.title);
+    for (std::size_t rank = 0; rank < d.ranks.size(); ++rank) {
+      std::string const label = "rank " + std::to_string(rank);
+      name("thread_name", rank, label);
+      slices(d, rank);
+      std::string const counter =
+          "memory of " + label + (d.words.memory_unit.empty() ? "" : ", " + d.words.memory_unit);
+      for (memory_point const& p : d.ranks[rank].memory)
+        event("C", rank, p.time * nanoseconds_, json_string(counter),
+              ",\"args\":{\"live\":" + std::to_string(p.live) + "}");
+    }
+    for (drawn_transfer const& t : d.transfers) {
+      drawn_action const& from = d.at(t.from_rank, t.from);
+      std::string const id = ",\"cat\":\"transfer\",\"id\":" + std::to_string(++arrows_);
+      std::string const what = json_string(from.what.kind == action_kind::forward ? "activation" : "gradient");
+      // An arrow belongs to the slice at its time, and a slice's end is no longer in it. A measured action may have handed
+      // its result on before its end.
+      long const read = d.at(t.to_rank, t.to).start;
+      long const sent = std::max(from.start * nanoseconds_, std::min(from.end, read) * nanoseconds_ - 1);
+      event("s", std::size_t(t.from_rank), sent, what, id);
+      event("f", std::size_t(t.to_rank), read * nanoseconds_, what, id + ",\"bp\":\"e\"");
+    }
+  }
+
+  std::string str() const { return "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n" + events_ + "\n]}\n"; }
+
+ private:
+  void slices(drawing const& d, std::size_t rank) {
+    auto const& details = d.ranks[rank].details;
+    std::size_t next = 0;
+    for (drawn_action const& a : d.ranks[rank].actions) {
+      std::string const label = std::string(short_name(a.what.kind)) + std::to_string(a.what.micro_batch);
+      slice(rank, a.start, a.end, label, short_name(a.what.kind),
+            ",\"args\":{\"chunk\":" + std::to_string(a.what.chunk) + ",\"micro_batch\":" +
+                std::to_string(a.what.micro_batch) + ",\"critical\":" + (a.critical ? "true" : "false") + "}");
+      for (; next < details.size() && details[next].end <= a.end; ++next)
+        slice(rank, details[next].start, details[next].end, details[next].name, "detail", "");
+    }
+  }
+  void slice(std::size_t rank, long start, long end, std::string_view label, char const* category,
+             std::string const& more) {
+    event("X", rank, start * nanoseconds_, json_string(label),
+          ",\"dur\":" + microseconds((end - start) * nanoseconds_) + ",\"cat\":\"" + category + "\"" + more);
+  }
+  void name(char const* what, std::size_t rank, std::string_view value) {
+    event("M", rank, 0, json_string(what), ",\"args\":{\"name\":" + json_string(value) + "}");
+  }
+  void event(char const* phase, std::size_t rank, long time, std::string const& label, std::string const& more) {
+    events_ += (events_.empty() ? "{\"ph\":\"" : ",\n{\"ph\":\"") + std::string(phase) +
+               "\",\"pid\":" + std::to_string(process_) + ",\"tid\":" + std::to_string(rank) +
+               ",\"ts\":" + microseconds(time) + ",\"name\":" + label + more + "}";
+  }
+  /// 1234567 ns -> "1234.567"
+  static std::string microseconds(long nanoseconds) {
+    std::string const digits = std::to_string(1000 + nanoseconds % 1000).substr(1);
+    return std::to_string(nanoseconds / 1000) + (digits == "000" ? "" : "." + digits);
+  }
+
+  std::string events_;
+  int process_ = 0;
+  long arrows_ = 0, nanoseconds_ = 1;  // in a unit of the drawing's time
+};
+
+inline std::string draw_trace(std::vector<drawing const*> const& drawings) {
+  trace_writer writer;
+  for (drawing const* d : drawings) writer.add(*d);
+  return writer.str();
+}
+inline std::string draw_trace(drawing const& d) { return draw_trace(std::vector<drawing const*>{&d}); }
+inline std::string draw_trace(drawing const& predicted, drawing const& measured) {
+  return draw_trace(std::vector<drawing const*>{&predicted, &measured});
+}
+
+}  // namespace pp

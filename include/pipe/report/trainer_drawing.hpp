@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Drawings of a pipeline: its plan, which is known before the program runs, and its last run, which a clock has seen.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <pipe/base/type_name.hpp>
+#include <pipe/report/drawing.hpp>
+#include <pipe/report/kernels.hpp>
+#include <pipe/report/layer_list.hpp>
+#include <pipe/train/compiled_pipeline.hpp>
+#include <pipe/runtime/job.hpp>
+#include <pipe/schedule/dynamic_table.hpp>
+
+namespace pp {
+
+/// The pipeline's problem, with bytes for memory: what forward keeps of a micro-batch until its weight gradient is made. Where
+/// some micro-batches are recomputed and some are not, their mean.
+template <class Trainer>
+auto problem_in_bytes() {
+  using compiled = typename Trainer::compiled;
+  std::vector<chunk_cost> costs;
+  for (int c = 0; c < compiled::stages; ++c) {
+    stage_plan const& stage = Trainer::plan.stages[c];
+    long const kept = stage.in_flight > 0 ? stage.saved_bytes / stage.in_flight : 0;
+    chunk_cost cost = compiled::problem.cost(c);
+    cost.memory = memory_change{kept, 0, -kept};
+    costs.push_back(cost);
+  }
+  auto const& planned = compiled::problem;
+  return problem<std::vector<chunk_cost>>{
+      planned.ranks, planned.chunks, planned.micro_batches, planned.hop, std::move(costs), planned.bandwidth, 0};
+}
+
+/// What the compiler expects of a training step. Times are those that the stages were cut by: estimates in FLOPs at full speed,
+/// nanoseconds with ByProfile.
+template <class Trainer>
+drawing drawing_of_plan(std::string title = std::string(type_name<typename Trainer::model>()) + ", predicted") {
+  using compiled = typename Trainer::compiled;
+  using partition = typename compiled::template option<option_family::partition>;
+  constexpr bool profiled = requires { typename partition::profile; };
+  return drawing_of(problem_in_bytes<Trainer>(), compiled::table, compiled::timeline,
+                    {std::move(title), profiled ? "ns" : "FLOP", "B"});
+}
+
+/// What the ranks did in the trainer's last run, by their clocks. On the critical path an action follows its rank's action
+/// before it or the one that made its value, whichever ended later.
+template <class Trainer>
+drawing drawing_of_last_run(Trainer const& trainer,
+                            std::string title = std::string(type_name<typename Trainer::model>()) + ", measured") {
+  using compiled = typename Trainer::compiled;
+  auto question = problem_in_bytes<Trainer>();
+  question.hop = question.bandwidth = 0;  // its unit is that of the plan; here a hop is part of what was measured
+  auto table = dynamic_table(compiled::ranks, compiled::schedule::where, false);
+  auto when = timeline<dynamic_rows<time_span>>{dynamic_rows<time_span>(compiled::ranks), true, 0};
+  for (int rank = 0; rank < compiled::ranks; ++rank)
+    for (executed_action const& e : trainer.executed(rank)) {
+      table.push(rank, e.what);
+      table.trains = table.trains || e.what.kind != action_kind::forward;
+      when.spans.push(rank, {e.start, e.end});
+      when.makespan = std::max(when.makespan, e.end);
+    }
+  return drawing_of(question, table, when, {std::move(title), "ns", "B"});
+}
+
+/// Sees every kernel of a run and puts it into the action that launched it:
+///
+///     pp::seen_kernels<Trainer> kernels;
+///     trainer.watch(batch, kernels.watcher());
+///     pp::drawing measured = pp::drawing_of_last_run(trainer);
+///     kernels.add_to(measured);
+///
+/// Kernels are timed one by one but not placed, so they are drawn one after the other from their action's start.
+template <class Trainer>
+class seen_kernels {
+ public:
+  /// To be called by every rank at the same time, each with launches of its own.
+  auto watcher() {
+    return [this](launch_seen const& seen) {
+      ranks_[std::size_t(seen.rank)].push_back(
+          {seen.chunk, seen.micro_batch, seen.which, seen.what->group, seen.nanoseconds});
+    };
+  }
+
+  /// needs: the drawing is of the run that was watched
+  void add_to(drawing& d) const {
+    auto const leaf = leaf_names(typename Trainer::model::leaves{});
+    for (std::size_t rank = 0; rank < d.ranks.size(); ++rank) {
+      drawn_rank& row = d.ranks[rank];
+      auto next = ranks_[rank].begin();
+      for (drawn_action const& a : row.actions)
+        for (long time = a.start; next != ranks_[rank].end() && belongs(*next, a.what); ++next) {
+          long const end = std::min(time + next->nanoseconds, a.end);
+          row.details.push_back({group_text(Trainer::compiled::group_at(next->group), leaf), time, end});
+          time = end;
+        }
+    }
+  }
+
+ private:
+  struct launched {
+    int chunk = 0, micro_batch = 0;
+    program which = program::forward;
+    int group = 0;
+    long nanoseconds = 0;
+  };
+  static bool belongs(launched const& k, action const& a) {
+    using enum action_kind;
+    bool const same_program = k.which == program::forward           ? a.kind == forward
+                              : k.which == program::backward_input  ? a.kind == backward_input
+                              : k.which == program::backward_weight ? a.kind == backward_weight
+                                                                    : a.kind == backward;
+    return same_program && k.chunk == a.chunk && k.micro_batch == a.micro_batch;
+  }
+
+  std::vector<std::vector<launched>> ranks_ = std::vector<std::vector<launched>>(Trainer::compiled::ranks);
+};
+
+}  // namespace pp

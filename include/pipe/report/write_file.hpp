@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A report as a file.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <pipe/train/atomic_file.hpp>
+
+namespace pp {
+
+/// throws: file_error, and what `path` led to is as before
+inline void write_file(std::string const& path, std::string_view text) {
+  atomic_file file(path);
+  file.write(text);
+  file.commit();
+}
+
+}  // namespace pp

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Drawings say what tables, timelines and memory say.
+#include <set>
+
+#include <catch2/catch.hpp>
+
+#include <pipe/report/terminal.hpp>
+#include "report/tables.hpp"
+
+namespace {
+
+/// Calls check(problem, table, name) with tables of all sorts.
+template <class Check>
+void for_tables(Check check) {
+  auto const plain = pp::equal_times(4, 6, {1, 2, 1});
+  check(plain, pp::make_table<pp::OneFOneB, 4, 6>(plain), "1f1b, static");
+  check(plain, pp::make_dynamic_table<pp::GPipe>(plain), "gpipe, dynamic");
+  auto const slow_links = pp::equal_times(3, 5, {2, 3, 4}, 5);
+  check(slow_links, pp::make_dynamic_table<pp::OneFOneB>(slow_links), "1f1b, hops");
+  check(plain, pp::make_table<pp::ForwardOnly, 4, 6>(plain), "forward only");
+  for (pp::placement const where : {pp::placement::loop, pp::placement::vee})
+    check(tables::looped, tables::split(tables::looped, where), where == pp::placement::vee ? "vee" : "loop");
+}
+
+}  // namespace
+
+TEST_CASE("the tables to be drawn are schedules") {
+  for_tables([](auto const& question, auto const& table, char const* name) {
+    INFO(name);
+    CHECK(pp::validate(question, table).text() == std::string(pp::describe(pp::fault::none)));
+  });
+}
+
+TEST_CASE("every action is drawn where the timeline has it") {
+  for_tables([](auto const& question, auto const& table, char const* name) {
+    INFO(name);
+    auto const when = pp::simulate(question, table);
+    pp::drawing const d = pp::drawing_of(question, table, when);
+    CHECK(d.makespan == when.makespan);
+    CHECK(d.bubble_by_makespan == when.bubble_by_makespan());
+    CHECK(d.bubble_by_stage_local_span == when.bubble_by_stage_local_span());
+    REQUIRE(int(d.ranks.size()) == table.ranks());
+    for (int rank = 0; rank < table.ranks(); ++rank) {
+      REQUIRE(int(d.ranks[std::size_t(rank)].actions.size()) == table.size(rank));
+      CHECK(d.ranks[std::size_t(rank)].busy() == when.busy(rank));
+      for (int i = 0; i < table.size(rank); ++i) {
+        CHECK(d.at(rank, i).what == table.at(rank, i));
+        CHECK(d.at(rank, i).start == when.spans.at(rank, i).start);
+        CHECK(d.at(rank, i).end == when.spans.at(rank, i).end);
+        CHECK(d.at(rank, i).shade == table.at(rank, i).chunk / question.ranks);
+      }
+    }
+  });
+}
+
+TEST_CASE("the critical path is that of the schedule") {
+  for_tables([](auto const& question, auto const& table, char const* name) {
+    INFO(name);
+    auto const when = pp::simulate(question, table);
+    std::set<std::pair<int, int>> expected, found;
+    pp::for_each_critical(question, table, when, [&](int rank, int position) { expected.insert({rank, position}); });
+    pp::drawing const d = pp::drawing_of(question, table, when);
+    for (int rank = 0; rank < table.ranks(); ++rank)
+      for (int i = 0; i < table.size(rank); ++i)
+        if (d.at(rank, i).critical) found.insert({rank, i});
+    CHECK(found == expected);
+  });
+}
+
+TEST_CASE("what crosses ranks is handed over once, in time") {
+  for_tables([](auto const& question, auto const& table, char const* name) {
+    INFO(name);
+    pp::drawing const d = pp::drawing_of(question, table, pp::simulate(question, table));
+    int expected = 0;
+    for (int rank = 0; rank < table.ranks(); ++rank)
+      for (int i = 0; i < table.size(rank); ++i)
+        expected += pp::receiver_of(question, table, rank, table.at(rank, i)) >= 0;
+    CHECK(int(d.transfers.size()) == expected);
+    for (pp::drawn_transfer const& t : d.transfers) {
+      pp::drawn_action const &from = d.at(t.from_rank, t.from), &to = d.at(t.to_rank, t.to);
+      CHECK(t.to_rank == pp::receiver_of(question, table, t.from_rank, from.what));
+      CHECK(from.what.micro_batch == to.what.micro_batch);
+      CHECK(from.end + question.hop <= to.start);
+    }
+  });
+}
+
+TEST_CASE("memory rises to the peak and is all given back") {
+  for_tables([](auto const& question, auto const& table, char const* name) {
+    INFO(name);
+    pp::drawing const d = pp::drawing_of(question, table, pp::simulate(question, table));
+    for (int rank = 0; rank < table.ranks(); ++rank) {
+      pp::drawn_rank const& r = d.ranks[std::size_t(rank)];
+      long highest = 0, time = -1;
+      for (pp::memory_point const& p : r.memory) {
+        CHECK(p.time > time);
+        time = p.time;
+        highest = std::max(highest, p.live);
+      }
+      CHECK(highest == pp::peak_memory(question, table, rank));
+      CHECK(r.peak_memory == highest);
+      CHECK(r.memory.back().live == 0);
+    }
+  });
+}
+
+TEST_CASE("a deadlock is drawn up to where it is") {
+  auto const question = pp::equal_times(2, 1);
+  auto table = pp::dynamic_table(2);
+  using enum pp::action_kind;
+  for (pp::action const& a : {pp::action{forward, 0, 0}, pp::action{backward, 0, 0}}) table.push(0, a);
+  for (pp::action const& a : {pp::action{backward, 1, 0}, pp::action{forward, 1, 0}}) table.push(1, a);
+  pp::drawing const d = pp::drawing_of(question, table, pp::simulate(question, table), {"stuck"});
+  CHECK_FALSE(d.complete);
+  CHECK(d.ranks[0].actions.size() == 1);
+  CHECK(d.ranks[1].actions.empty());
+  CHECK(pp::summary_of(d).find("deadlock") == 0);
+  CHECK(pp::draw_text(d, {.width = 4}).find("rank 0  0000\nrank 1  ....\n") != std::string::npos);
+}
+
+TEST_CASE("two replicas have two shades") {
+  auto const question = pp::problem<>{2, 2, 2, 0, {}};
+  auto table = pp::dynamic_table(2, pp::placement::bidirectional, false);
+  using enum pp::action_kind;
+  table.push(0, {forward, 0, 0}), table.push(0, {forward, 1, 1});
+  table.push(1, {forward, 0, 1}), table.push(1, {forward, 1, 0});
+  pp::drawing const d = pp::drawing_of(question, table, pp::simulate(question, table));
+  CHECK(d.at(0, 0).shade == 0);
+  CHECK(d.at(0, 1).shade == 1);
+  CHECK(d.at(1, 0).shade == 1);
+  CHECK(d.at(1, 1).shade == 0);
+}
+
+TEST_CASE("amounts are short and have their unit") {
+  CHECK(pp::readable_amount(1234567, "") == "1,234,567");
+  CHECK(pp::readable_amount(0, "ns") == "0 ns");
+  CHECK(pp::readable_amount(999, "ns") == "999 ns");
+  CHECK(pp::readable_amount(1250000, "ns") == "1.25 ms");
+  CHECK(pp::readable_amount(99960, "ns") == "100 µs");
+  CHECK(pp::readable_amount(5'000'000'000'000, "ns") == "5000 s");
+  CHECK(pp::readable_amount(1536, "B") == "1.5 KiB");
+  CHECK(pp::readable_amount(0, "B") == "0 B");
+  CHECK(pp::readable_amount(77300000, "FLOP") == "77.3 MFLOP");
+}
+
+TEST_CASE("a summary names both bubbles") {
+  auto const question = pp::equal_times(4, 8);
+  auto const table = pp::make_table<pp::OneFOneB, 4, 8>(question);
+  CHECK(pp::summary_of(pp::drawing_of(question, table, pp::simulate(question, table))) ==
+        "makespan 33, bubble 27.3 % of the makespan, 27.3 % of the stage-local span, peak memory 4");
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The HTML page as text, and traces. That the page works is tested in a browser: html_check.py.
+#include <regex>
+
+#include <catch2/catch.hpp>
+
+#include <pipe/report/html.hpp>
+#include <pipe/report/trace.hpp>
+#include "report/tables.hpp"
+
+namespace {
+
+std::size_t count(std::string const& text, std::string const& part) {
+  std::size_t n = 0;
+  for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + part.size())) ++n;
+  return n;
+}
+
+/// The events of a trace of one phase, a line each.
+std::vector<std::string> events(std::string const& trace, char phase) {
+  std::vector<std::string> found;
+  std::regex const line(std::string("\\{\"ph\":\"") + phase + "\"[^\n]*");
+  for (std::sregex_iterator i(trace.begin(), trace.end(), line), end; i != end; ++i) found.push_back(i->str());
+  return found;
+}
+/// A time of an event in nanoseconds.
+long time_of(std::string const& event, char const* name) {
+  std::smatch found;
+  REQUIRE(std::regex_search(event, found, std::regex(std::string("\"") + name + "\":([0-9]+)(?:\\.([0-9]{3}))?")));
+  return 1000 * std::stol(found[1]) + (found[2].matched ? std::stol(found[2]) : 0);
+}
+long number_of(std::string const& event, char const* name) {
+  std::smatch found;
+  REQUIRE(std::regex_search(event, found, std::regex(std::string("\"") + name + "\":([0-9]+)")));
+  return std::stol(found[1]);
+}
+
+pp::drawing with_details() {
+  pp::drawing d = tables::draw(pp::placement::vee);
+  pp::drawn_action const first = d.at(0, 0);
+  d.ranks[0].details = {{"one \"kernel\"", first.start, first.start + 100}, {"two", first.start + 100, first.end}};
+  return d;
+}
+
+}  // namespace
+
+TEST_CASE("a page is one file that loads nothing") {
+  std::string const page = pp::draw_html(tables::draw(pp::placement::loop), with_details());
+  CHECK(page.find("default-src 'none'") != page.npos);
+  for (char const* loads : {"http:", "https:", "src=", "href=", "@import", "url(", "fetch(", "XMLHttpRequest"})
+    CHECK(page.find(loads) == page.npos);
+}
+
+TEST_CASE("no name ends the script or becomes markup") {
+  pp::drawing_words const words{"</script><script>alert(1)</script><!--", "<i>", "&amp;"};
+  std::string const page = pp::draw_html(tables::draw(pp::placement::loop, words));
+  CHECK(count(page, "<script") == 2);
+  CHECK(count(page, "</script") == 2);
+  CHECK(count(page, "<!--") == 0);
+  CHECK(page.find("alert(1)") != page.npos);  // as text
+  CHECK(page.find("<title>&lt;/script&gt;&lt;script&gt;") != page.npos);
+}
+
+TEST_CASE("a page has every action of every drawing") {
+  pp::drawing const d = tables::draw(pp::placement::vee);
+  std::string const page = pp::draw_html(d, with_details());
+  for (pp::drawn_rank const& r : d.ranks) CHECK(count(page, "\n" + pp::page_rank(r).substr(0, 40)) == 2);
+  CHECK(page.find("[\"one \\\"kernel\\\"\",0,100],[\"two\",100,300]") != page.npos);
+}
+
+TEST_CASE("a prediction in another unit is stretched until it computes as long") {
+  pp::drawing const measured = tables::draw(pp::placement::loop);
+  pp::drawing predicted = tables::draw(pp::placement::loop, {"predicted", "FLOP", "B"});
+  for (pp::drawn_rank& r : predicted.ranks)
+    for (pp::drawn_action& a : r.actions) a.start *= 4, a.end *= 4;
+  CHECK(count(pp::draw_html(predicted, measured), "\"scale\":0.25,") == 1);
+  predicted.words.time_unit = "ns";
+  CHECK(count(pp::draw_html(predicted, measured), "\"scale\":1,") == 2);
+}
+
+TEST_CASE("a trace has a track per rank with its actions") {
+  pp::drawing const d = tables::draw(pp::placement::loop);
+  std::string const trace = pp::draw_trace(d, with_details());
+  CHECK(count(trace, "\"process_name\"") == 2);
+  CHECK(count(trace, "\"thread_name\"") == 2 * d.ranks.size());
+  CHECK(events(trace, 'X').size() == 2 * tables::actions(d) + 2);
+  std::size_t points = 0;
+  for (pp::drawn_rank const& r : d.ranks) points += r.memory.size();
+  CHECK(events(trace, 'C').size() == 2 * points);
+}
+
+TEST_CASE("slices of a track nest") {
+  std::vector<std::pair<long, long>> open;
+  long process = 0, track = -1, depth = 0;
+  for (std::string const& e : events(pp::draw_trace(with_details(), with_details()), 'X')) {
+    if (number_of(e, "pid") != process || number_of(e, "tid") != track) open.clear();
+    process = number_of(e, "pid"), track = number_of(e, "tid");
+    long const start = time_of(e, "ts"), end = start + time_of(e, "dur");
+    while (!open.empty() && open.back().second <= start) open.pop_back();
+    INFO(e);
+    CHECK((open.empty() || (open.back().first <= start && end <= open.back().second)));
+    open.push_back({start, end});
+    depth = std::max(depth, long(open.size()));
+  }
+  CHECK(depth == 2);
+}
+
+TEST_CASE("arrows lead from a slice to a later one") {
+  pp::drawing const d = tables::draw(pp::placement::vee);
+  std::string const trace = pp::draw_trace(d);
+  auto const from = events(trace, 's'), to = events(trace, 'f');
+  REQUIRE(from.size() == d.transfers.size());
+  REQUIRE(to.size() == d.transfers.size());
+  auto const in_a_slice = [&](std::string const& event) {
+    long const time = time_of(event, "ts");
+    for (pp::drawn_action const& a : d.ranks[std::size_t(number_of(event, "tid"))].actions)
+      if (a.start <= time && time < a.end) return true;
+    return false;
+  };
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    INFO(from[i]);
+    CHECK(number_of(from[i], "id") == number_of(to[i], "id"));
+    CHECK(number_of(from[i], "tid") != number_of(to[i], "tid"));
+    CHECK(time_of(from[i], "ts") < time_of(to[i], "ts"));
+    CHECK(in_a_slice(from[i]));
+    CHECK(in_a_slice(to[i]));
+  }
+}
+
+TEST_CASE("times of a trace are exact") {
+  pp::drawing d;
+  d.words.time_unit = "ns";
+  d.ranks.resize(1);
+  d.ranks[0].actions.push_back({{}, 1'234'567, 3'000'000'000'000'005, 0, false});
+  CHECK(pp::draw_trace(d).find("\"ts\":1234.567,\"name\":\"F0\",\"dur\":2999999998765.438,") != std::string::npos);
+  d.words.time_unit = "";
+  d.ranks[0].actions = {{{}, 7, 9, 0, false}};
+  CHECK(pp::draw_trace(d).find("\"ts\":7,\"name\":\"F0\",\"dur\":2,") != std::string::npos);
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Pictures are well-formed, complete and to scale.
+#include <cmath>
+#include <map>
+#include <regex>
+
+#include <catch2/catch.hpp>
+
+#include <pipe/report/svg.hpp>
+#include "report/tables.hpp"
+
+namespace {
+
+struct element {
+  std::string name;
+  std::map<std::string, std::string> attributes;
+  double operator[](char const* attribute) const { return std::stod(attributes.at(attribute)); }
+};
+
+/// The elements of an XML text in order, each begun at its place; fails where the text is not well-formed.
+std::vector<element> elements_of(std::string const& text) {
+  std::vector<element> found;
+  std::vector<std::string> open;
+  std::regex const tag("<(/?)([A-Za-z]+)((?: [A-Za-z0-9:-]+=\"[^\"<]*\")*)(/?)>"),
+      pair("([A-Za-z0-9:-]+)=\"([^\"]*)\"");
+  std::regex const between("(?:[^<>&]|&(?:amp|lt|gt|quot|#39);)*");
+  std::size_t at = 0;
+  for (std::sregex_iterator i(text.begin(), text.end(), tag), end; i != end; ++i) {
+    INFO(i->str());
+    REQUIRE(std::regex_match(text.substr(at, std::size_t(i->position()) - at), between));
+    at = std::size_t(i->position() + i->length());
+    if (!(*i)[1].str().empty()) {
+      REQUIRE_FALSE(open.empty());
+      REQUIRE(open.back() == (*i)[2].str());
+      open.pop_back();
+      continue;
+    }
+    element e{(*i)[2].str(), {}};
+    std::string const attributes = (*i)[3].str();
+    for (std::sregex_iterator a(attributes.begin(), attributes.end(), pair); a != end; ++a)
+      REQUIRE(e.attributes.emplace((*a)[1].str(), (*a)[2].str()).second);
+    if ((*i)[4].str().empty()) open.push_back(e.name);
+    found.push_back(e);
+  }
+  REQUIRE(open.empty());
+  REQUIRE(text.substr(at) == "\n");
+  return found;
+}
+
+bool is_action(element const& e) {
+  if (e.name != "rect" || !e.attributes.count("class")) return false;
+  std::string const& style = e.attributes.at("class");
+  return style.size() > 1 && std::isupper(style[0]) && std::isdigit(style.back());
+}
+
+}  // namespace
+
+TEST_CASE("every action is a box in its row, as wide as it is long") {
+  for (pp::placement const where : {pp::placement::loop, pp::placement::vee}) {
+    pp::drawing const d = tables::draw(where);
+    std::vector<element> const all = elements_of(pp::draw_svg(d, {.width = 900}));
+    std::vector<element> rows;
+    std::size_t boxes = 0;
+    double busy = 0;
+    for (element const& e : all) {
+      if (e.attributes.count("class") && e.attributes.at("class") == "idle" && e["width"] > 100) rows.push_back(e);
+      if (!is_action(e)) continue;
+      ++boxes;
+      element const& row = rows.back();
+      CHECK(e["x"] >= row["x"] - 0.01);
+      CHECK(e["x"] + e["width"] <= row["x"] + row["width"] + 0.02);
+      CHECK(e["y"] == row["y"]);
+      CHECK(e["height"] == row["height"]);
+      if (e.attributes.at("class")[0] != 'U') busy += e["width"];
+    }
+    CHECK(rows.size() == d.ranks.size());
+    CHECK(boxes == tables::actions(d));
+    long sum = 0;
+    for (pp::drawn_rank const& r : d.ranks) sum += r.busy();
+    double const expected = double(sum) / double(d.makespan) * rows[0]["width"];
+    CHECK(std::abs(busy - expected) < 0.01 * double(boxes));
+  }
+}
+
+TEST_CASE("numbers of micro-batches stand in boxes that have room for them") {
+  auto const question = pp::equal_times(2, 12);
+  auto const table = pp::make_table<pp::OneFOneB, 2, 12>(question);
+  pp::drawing const d = pp::drawing_of(question, table, pp::simulate(question, table));
+  auto const numbers = [&](int width) {
+    std::string const text = pp::draw_svg(d, {.width = width, .memory = false});
+    std::regex const label("<text x=\"[0-9.]+\" y=\"[0-9.]+\">[0-9]+</text>");
+    return std::distance(std::sregex_iterator(text.begin(), text.end(), label), {});
+  };
+  CHECK(numbers(1200) == 2 * 24);
+  CHECK(numbers(400) < 2 * 24);
+}
+
+TEST_CASE("options show what they name") {
+  pp::drawing const d = tables::draw(pp::placement::vee);
+  auto const count = [&](pp::svg_options const& o, std::string const& style) {
+    auto const all = elements_of(pp::draw_svg(d, o));
+    return std::count_if(all.begin(), all.end(), [&](element const& e) {
+      return e.attributes.count("class") && e.attributes.at("class") == style;
+    });
+  };
+  long critical = 0;
+  for (pp::drawn_rank const& r : d.ranks)
+    for (pp::drawn_action const& a : r.actions) critical += a.critical;
+  CHECK(count({}, "critical") == 0);
+  CHECK(count({.critical = true}, "critical") == critical + 1);  // and one in the legend
+  CHECK(count({}, "transfer") == 0);
+  CHECK(count({.transfers = true}, "transfer") == 1);
+  CHECK(count({}, "curve") == 2 * 3);  // a line and its name for every rank
+  CHECK(count({.memory = false}, "curve") == 0);
+}
+
+TEST_CASE("a hostile title is text") {
+  pp::drawing_words const words{"</title><script>\"a\" & 'b'\x01\xFF", "<b>", "&"};
+  std::string const text =
+      pp::draw_svg(tables::draw(pp::placement::loop, words), {.critical = true, .transfers = true});
+  elements_of(text);
+  CHECK(text.find("<script>") == text.npos);
+  CHECK(text.find("&lt;/title&gt;&lt;script&gt;&quot;a&quot; &amp; &#39;b&#39;��") != text.npos);
+}
+
+TEST_CASE("nothing, and very much, can be drawn, too") {
+  elements_of(pp::draw_svg(pp::drawing{}));
+  auto const question = pp::equal_times(300, 2);
+  auto const table = pp::make_dynamic_table<pp::GPipe>(question);
+  std::string const text =
+      pp::draw_svg(pp::drawing_of(question, table, pp::simulate(question, table)), {.critical = true});
+  CHECK(text.find(">rank 0<") != text.npos);
+  CHECK(text.find(">rank 299<") == text.npos);  // names keep their distance
+}
+
+TEST_CASE("text is readable on every fill, and fills are apart without colours") {
+  using enum pp::action_kind;
+  for (int kind = 0; kind < pp::action_kinds; ++kind)
+    for (int shade = 0; shade < pp::drawn_shades; ++shade) {
+      pp::colour const fill = pp::fill_of(pp::action_kind(kind), shade);
+      INFO(kind << " " << shade << " " << pp::hex_of(fill));
+      CHECK(pp::contrast(fill, pp::text_on(fill)) > 4.5);
+    }
+  for (int shade = 0; shade < pp::drawn_shades; ++shade) {
+    CHECK(pp::text_on(pp::fill_of(backward_input, shade)) == pp::text_on(pp::fill_of(backward_weight, shade)));
+    CHECK(pp::contrast(pp::fill_of(forward, shade), pp::fill_of(backward_input, shade)) > 1.2);
+    CHECK(pp::contrast(pp::fill_of(backward_input, shade), pp::fill_of(backward_weight, shade)) > 1.2);
+  }
+  CHECK(pp::hex_of({0, 10, 255}) == "#000aff");
+  CHECK(pp::contrast(pp::white, {0, 0, 0}) == Approx(21));
+}

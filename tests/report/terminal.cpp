@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Colours for terminals, and text for everything else.
+#include <cstdlib>
+#include <regex>
+#include <sstream>
+
+#include <fcntl.h>
+
+#include <catch2/catch.hpp>
+
+#include <pipe/report/terminal.hpp>
+#include "report/tables.hpp"
+
+namespace {
+
+std::string without_colours(std::string const& text) {
+  return std::regex_replace(text, std::regex("\x1b\\[[0-9;]*m"), "");
+}
+
+}  // namespace
+
+TEST_CASE("colours change nothing but colours") {
+  for (pp::placement const where : {pp::placement::loop, pp::placement::vee}) {
+    pp::drawing const d = tables::draw(where);
+    std::string const plain = pp::draw_text(d), coloured = pp::draw_text(d, {.colours = true});
+    CHECK(plain.find('\x1b') == plain.npos);
+    CHECK(coloured != plain);
+    CHECK(without_colours(coloured) == plain);
+    CHECK(plain.find("A B C ... weight gradient, . idle, + recompute, * update\n") != plain.npos);
+  }
+}
+
+TEST_CASE("a coloured line ends without colour") {
+  std::istringstream lines(pp::draw_text(tables::draw(pp::placement::loop), {.colours = true}));
+  for (std::string line; std::getline(lines, line);) {
+    std::size_t const begins = line.rfind("\x1b[38"), ends = line.rfind("\x1b[0m");
+    INFO(line);
+    CHECK((begins == line.npos || (ends != line.npos && ends > begins)));
+  }
+}
+
+TEST_CASE("chunks of a rank have colours of their own") {
+  pp::timeline_drawing same(1, 2, 2), other(1, 2, 2);
+  for (int i = 0; i < 2; ++i) same.add(0, {}, i, i + 1), other.add(0, {}, i, i + 1, i);
+  CHECK(same.str() == other.str());
+  CHECK(same.str(true) != other.str(true));
+}
+
+TEST_CASE("a backward as one is half B, half W") {
+  pp::timeline_drawing drawing(1, 4, 4);
+  drawing.add(0, {pp::action_kind::backward, 0, 0}, 0, 4);
+  auto const colours = [](pp::action_kind kind) {
+    pp::colour const fill = pp::fill_of(kind);
+    return pp::terminal_colours(pp::text_on(fill), fill);
+  };
+  CHECK(drawing.str(true) == "rank 0  " + colours(pp::action_kind::backward_input) + "aa" +
+                                 colours(pp::action_kind::backward_weight) + "aa\x1b[0m\n");
+}
+
+TEST_CASE("a title cannot speak to the terminal") {
+  std::string const text = pp::draw_text(tables::draw(pp::placement::vee, {"a\x1b]0;b\a\x9b"
+                                                                           "c\xC2\x9B"}));
+  CHECK(text.find("a�]0;b��c�\n") == 0);
+}
+
+TEST_CASE("colours are for terminals that want them") {
+  int const end = ::posix_openpt(O_RDWR | O_NOCTTY);
+  if (end < 0 || ::grantpt(end) != 0 || ::unlockpt(end) != 0) return;  // no terminals here
+  std::FILE* const terminal = std::fopen(::ptsname(end), "w");
+  std::FILE* const file = std::tmpfile();
+  REQUIRE((terminal != nullptr && file != nullptr));
+  ::unsetenv("NO_COLOR");
+  ::setenv("TERM", "xterm", 1);
+  CHECK(pp::wants_colour(terminal));
+  CHECK_FALSE(pp::wants_colour(file));
+  CHECK_FALSE(pp::wants_colour(std::ostringstream()));
+  CHECK(pp::wants_colour(std::cout) == pp::wants_colour(stdout));
+  ::setenv("NO_COLOR", "1", 1);
+  CHECK_FALSE(pp::wants_colour(terminal));
+  ::setenv("NO_COLOR", "", 1);
+  CHECK(pp::wants_colour(terminal));
+  ::setenv("TERM", "dumb", 1);
+  CHECK_FALSE(pp::wants_colour(terminal));
+  ::unsetenv("NO_COLOR");
+  std::fclose(terminal);
+  std::fclose(file);
+  ::close(end);
+}

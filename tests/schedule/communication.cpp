@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Derived transfers: complete, in order on every pair of ranks, and never locked, whatever right table they come from.
+#include <catch2/catch.hpp>
+#include <deque>
+#include <pipe/schedule/catalog.hpp>
+
+#include "reference.hpp"
+
+namespace {
+
+using namespace pp;
+using reference::dice;
+using enum pp::action_kind;
+
+/// A second opinion on rendezvous: as long as any two ranks can meet, let them.
+bool reaches_the_end(dynamic_rows<rank_step> const& steps) {
+  std::vector<std::size_t> at(steps.items.size(), 0);
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::size_t rank = 0; rank < at.size(); ++rank) {
+      if (at[rank] == steps.items[rank].size()) continue;
+      rank_step const mine = steps.items[rank][at[rank]];
+      if (mine.kind == step_kind::compute) {
+        ++at[rank], moved = true;
+        continue;
+      }
+      auto const peer = std::size_t(mine.peer);
+      if (at[peer] == steps.items[peer].size()) continue;
+      rank_step const theirs = steps.items[peer][at[peer]];
+      if (mine.kind == step_kind::send && theirs.kind == step_kind::receive && theirs.peer == int(rank) &&
+          theirs.of == mine.of)
+        ++at[rank], ++at[peer], moved = true;
+    }
+  }
+  for (std::size_t rank = 0; rank < at.size(); ++rank)
+    if (at[rank] < steps.items[rank].size()) return false;
+  return true;
+}
+
+void check_laws(reference::many_costs const& problem, dynamic_table const& table) {
+  auto const steps = communicate(problem, table);
+  REQUIRE(check_rendezvous(problem, steps).ok());
+  REQUIRE(reaches_the_end(steps));
+  std::map<std::pair<int, int>, std::deque<action>> channels;  // sent on each directed pair, in order
+  for (int rank = 0; rank < problem.ranks; ++rank) {
+    std::vector<action> computed;
+    std::set<std::tuple<bool, int, int>> received;  // forward, chunk, micro-batch
+    for (int i = 0; i < steps.size(rank); ++i) {
+      rank_step const s = steps.at(rank, i);
+      if (s.kind == step_kind::receive) received.insert({s.of.kind == forward, s.of.chunk, s.of.micro_batch});
+      if (s.kind == step_kind::send) {
+        REQUIRE(!computed.empty());
+        REQUIRE(computed.back() == s.of);  // as soon as it is made
+        REQUIRE(receiver_of(problem, table, rank, s.of) == s.peer);
+        channels[{rank, s.peer}].push_back(s.of);
+      }
+      if (s.kind != step_kind::compute) continue;
+      computed.push_back(s.of);
+      bool const is_forward = s.of.kind == forward;
+      if (!is_forward && !makes_input_gradient(s.of.kind)) continue;
+      int const source = is_forward ? s.of.chunk - 1 : s.of.chunk + 1;
+      if (source < 0 || source >= problem.chunks ||
+          rank_of(table.where, problem.ranks, source, s.of.micro_batch) == rank)
+        continue;
+      REQUIRE(received.count({is_forward, source, s.of.micro_batch}) == 1);
+    }
+    REQUIRE(computed == table.row(rank));
+  }
+  for (int rank = 0; rank < problem.ranks; ++rank)
+    for (int i = 0; i < steps.size(rank); ++i)
+      if (rank_step const s = steps.at(rank, i); s.kind == step_kind::receive) {
+        auto& channel = channels[{s.peer, rank}];
+        REQUIRE(!channel.empty());
+        REQUIRE(channel.front() == s.of);
+        channel.pop_front();
+      }
+  for (auto const& [pair, left] : channels) REQUIRE(left.empty());
+}
+
+TEST_CASE("transfers of any right table come in order and cannot lock", "[communication]") {
+  dice roll(5);
+  for (int i = 0; i < 400; ++i)
+    for (placement where : reference::placements) {
+      auto const problem = reference::random_problem(roll, where, 5, 6, 0);
+      check_laws(problem, reference::random_table(roll, problem, where, reference::styles[std::size_t(roll(0, 3))]));
+    }
+}
+
+TEST_CASE("transfers of every family", "[communication]") {
+  for (family const& f : catalog)
+    for (int p : {1, 2, 4, 6})
+      for (long hop : {0L, 2L}) {
+        int const m = 2 * p + p % 3, chunks = chunks_for(f.where, p, f.chunks_per_rank > 0 ? f.chunks_per_rank : 2);
+        if (f.refuses(p, m)) continue;
+        run_time_problem problem{p, chunks, m, hop, std::vector<chunk_cost>(std::size_t(chunks), chunk_cost{3, 2, 4})};
+        INFO(f.name << " p " << p << " m " << m);
+        check_laws(problem, make_dynamic_table(f, problem));
+      }
+}
+
+TEST_CASE("a receive that blocks a send is found", "[communication]") {
+  auto const problem = equal_times(2, 1);
+  auto steps = communicate(problem, make_dynamic_table<OneFOneB>(problem));
+  REQUIRE(check_rendezvous(problem, steps).ok());
+  auto& first = steps.items[0];
+  auto const send =
+      std::find_if(first.begin(), first.end(), [](rank_step const& s) { return s.kind == step_kind::send; });
+  auto const receive =
+      std::find_if(first.begin(), first.end(), [](rank_step const& s) { return s.kind == step_kind::receive; });
+  std::iter_swap(send, receive);  // the first rank waits for the gradient before it sends the value
+  verdict const found = check_rendezvous(problem, steps);
+  REQUIRE(found.what == fault::deadlock);
+  REQUIRE(found.rank == 0);
+  REQUIRE(found.which == action{backward, 1, 0});
+}
+
+constexpr auto small = equal_times(2, 2);
+constexpr auto small_steps = communicate(small, make_table<OneFOneB, 2, 2>(small));
+static_assert(check_rendezvous(small, small_steps).ok());
+static_assert(small_steps.at(0, 1) == rank_step{step_kind::send, {forward, 0, 0}, 1});
+
+}  // namespace

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Every published family: right for all sizes, and as good as its paper says.
+#include <catch2/catch.hpp>
+#include <pipe/schedule/catalog.hpp>
+
+#include "reference.hpp"
+
+namespace {
+
+using namespace pp;
+using reference::dice;
+using reference::many_costs;
+
+constexpr chunk_cost unit{1, 1, 1};
+
+run_time_problem equal(family const& f, int ranks, int micro_batches, chunk_cost const& each, long hop = 0, int v = 2) {
+  int const chunks = chunks_for(f.where, ranks, f.chunks_per_rank > 0 ? f.chunks_per_rank : v);
+  run_time_problem p{ranks, chunks, micro_batches, hop, {}};
+  p.costs.assign(std::size_t(chunks), each);
+  return p;
+}
+family const& named(std::string_view name) {
+  family const* const f = find_family(name);
+  REQUIRE(f != nullptr);
+  return *f;
+}
+
+/// A table of that family with its timeline.
+struct played {
+  run_time_problem problem;
+  dynamic_table table;
+  timeline<dynamic_rows<time_span>> when;
+
+  played(family const& f, run_time_problem p)
+      : problem(std::move(p)), table(make_dynamic_table(f, problem)), when(simulate(problem, table)) {
+    INFO(f.name << ", p " << problem.ranks << ", m " << problem.micro_batches << ": "
+                << validate(problem, table).text());
+    REQUIRE(validate(problem, table).ok());
+    REQUIRE(when.complete);
+  }
+  long peak(int rank) const { return peak_memory(problem, table, rank); }
+  long highest_peak() const {
+    long most = 0;
+    for (int rank = 0; rank < problem.ranks; ++rank) most = std::max(most, peak(rank));
+    return most;
+  }
+  /// What every rank is idle for in the stage-local span; they all work for as long.
+  long local_idle() const { return when.stage_local_span() - when.busy(0); }
+};
+played play(std::string_view name, int p, int m, chunk_cost const& each = unit, long hop = 0, int v = 2) {
+  return played(named(name), equal(named(name), p, m, each, hop, v));
+}
+
+TEST_CASE("every family is right for all sizes, or says why it does not exist", "[families]") {
+  for (family const& f : catalog) {
+    int exist = 0;
+    for (int p = 1; p <= 8; ++p)
+      for (int m = 1; m <= 20; ++m)
+        for (int v = 1; v <= (f.chunks_per_rank > 0 ? 1 : 4); ++v) {
+          if (f.where == placement::vee && f.chunks_per_rank == 0 && v % 2 == 1) continue;
+          if (char const* why = f.refuses(p, m)) {
+            REQUIRE(std::string_view(why).substr(0, 6) == "needs ");
+            continue;
+          }
+          ++exist;
+          auto const problem = equal(f, p, m, {3, 2, 4}, 1, v);
+          auto const table = make_dynamic_table(f, problem);
+          auto const found = validate(problem, table);
+          INFO(f.name << ", p " << p << ", m " << m << ", v " << v << ": " << found.text());
+          REQUIRE(found.ok());
+          if (table.mini_batch == 0 && p <= 5 && m <= 8) REQUIRE(reference::is_right(problem, table));
+          REQUIRE(check_rendezvous(problem, communicate(problem, table)).ok());
+        }
+    INFO(f.name);
+    REQUIRE(exist >= 20);
+  }
+}
+
+TEST_CASE("no family is faster than the floors, whatever the times", "[families]") {
+  dice roll(11);
+  int tried = 0;
+  while (tried < 10000) {
+    family const& f = catalog[std::size_t(roll(0, int(std::size(catalog)) - 1))];
+    int const p = roll(1, roll(0, 9) == 0 ? 24 : 8), m = roll(1, roll(0, 9) == 0 ? 64 : 12);
+    if (f.refuses(p, m)) continue;
+    auto problem =
+        equal(f, p, m, unit, roll(0, 2) == 0 ? 0 : roll(0, 9), f.where == placement::vee ? 2 * roll(1, 2) : roll(1, 4));
+    for (chunk_cost& c : problem.costs) {
+      c = {roll(0, 9), roll(0, 9), roll(0, 9)};
+      c.bytes = roll(0, 20);
+    }
+    problem.bandwidth = roll(0, 5);
+    auto const table = make_dynamic_table(f, problem);
+    auto const when = simulate(problem, table);
+    INFO(f.name << ", p " << p << ", m " << m << ", roll " << tried);
+    REQUIRE(validate(problem, table).ok());
+    REQUIRE(when.complete);
+    ++tried;
+    if (!f.trains) continue;
+    auto const floor = floor_of(problem, table.where);
+    REQUIRE(when.makespan >= floor.makespan);
+    REQUIRE(when.stage_local_span() >= floor.stage_local_span);
+  }
+}
+
+TEST_CASE("closed forms of the one-chunk families", "[families]") {
+  for (int p = 1; p <= 8; ++p)
+    for (int m : {2 * p - 1, 2 * p, 3 * p + 1}) {
+      auto const eager = play("eager-1f1b", p, m), h1 = play("zb-h1", p, m), h2 = play("zb-h2", p, m);
+      REQUIRE(eager.when.makespan == 3 * (m + p - 1));
+      REQUIRE(h1.when.makespan == 3 * m + p - 1);
+      REQUIRE(h2.when.makespan == 3 * m + p - 1);
+      REQUIRE(h1.local_idle() == p - 1);
+      REQUIRE(h2.local_idle() == 0);
+      for (int rank = 0; rank < p; ++rank) REQUIRE(eager.peak(rank) == std::min(m, 2 * (p - rank) - 1));
+      REQUIRE(h1.highest_peak() == std::min(m, p));
+      REQUIRE(h2.highest_peak() == std::min(m, 2 * p - 1));
+    }
+  // The warm-up of eager 1F1B hides hops that 1F1B waits for.
+  REQUIRE(play("eager-1f1b", 4, 16, {4, 4, 4}, 2).when.makespan < play("1f1b", 4, 16, {4, 4, 4}, 2).when.makespan);
+}
+
+TEST_CASE("closed forms of the looped families", "[families]") {
+  for (int p = 1; p <= 8; ++p)
+    for (int v = 1; v <= 4; ++v)
+      for (int groups = 1; groups <= 3; ++groups) {
+        int const m = groups * p;
+        long const idle = 3L * (p - 1);  // (P-1)T/V, in units of a chunk
+        INFO("p " << p << ", v " << v << ", m " << m);
+        auto const interleaved = play("interleaved", p, m, unit, 0, v),
+                   grouped = play("grouped-interleaved", p, m, unit, 0, v),
+                   breadth = play("looped-bfs", p, m, unit, 0, v);
+        for (played const* x : {&interleaved, &grouped, &breadth})
+          for (int rank = 0; rank < p; ++rank) REQUIRE(x->when.idle(rank) == idle);
+        REQUIRE(interleaved.peak(0) == std::min(m * v, p * (v - 1) + 2 * p - 1));
+        REQUIRE(grouped.peak(0) == p * v);
+        REQUIRE(breadth.peak(0) == m * v);
+      }
+  // A group may be larger than the pipeline.
+  auto const problem = equal_times(4, 16, unit, 0, 3);
+  REQUIRE(simulate(problem, make_dynamic_table<Interleaved<3, 8>>(problem)).makespan == 3 * 16 * 3 + 3 * 3);
+}
+
+TEST_CASE("closed forms of the V families", "[families]") {
+  for (int p = 1; p <= 10; ++p)
+    for (int m : {2 * p, 3 * p + 1}) {
+      INFO("p " << p << ", m " << m);
+      auto const zero = play("zb-v", p, m), half = play("v-half", p, m), least = play("v-min", p, m);
+      REQUIRE(zero.local_idle() == 0);
+      for (int rank = 0; rank < p; ++rank) REQUIRE(zero.peak(rank) == std::min(2 * m, 2 * p));
+      REQUIRE(half.highest_peak() <= 2 * ((p + 2) / 2));
+      REQUIRE(least.highest_peak() <= 2 * ((p + 4) / 3));
+      long const of_1f1b = 6L * (p - 1);  // in the same units: chunks, half a stage each
+      REQUIRE(half.local_idle() <= of_1f1b / 2 + 2);
+      REQUIRE(least.local_idle() <= of_1f1b * 2 / 3 + 2);
+    }
+  auto const published = play("v-min", 4, 8);
+  REQUIRE(published.when.bubble_by_makespan() == Approx(0.1864).margin(5e-5));
+  REQUIRE(published.highest_peak() == 4);
+}
+
+TEST_CASE("closed forms of the families that fill each other's bubbles", "[families]") {
+  for (int p = 2; p <= 16; p += 2)
+    for (int units = 1; units <= 4; units *= 2) {
+      int const m = units * p;
+      INFO("p " << p << ", m " << m);
+      auto const chimera = play("chimera", p, m, {2, 1, 1});
+      REQUIRE(chimera.when.bubble_by_makespan() == Approx(double(p - 2) / (2 * m + p - 2)).margin(1e-12));
+      for (int rank = 0; rank < p; ++rank) {
+        REQUIRE(chimera.peak(rank) >= p / 2 + 1);
+        REQUIRE(chimera.peak(rank) <= p);
+      }
+      for (int waves : {1, 2}) {
+        auto const hanayo = play("hanayo", p, m, {2, 1, 1}, 0, 2 * waves);
+        REQUIRE(hanayo.when.idle(0) == 4L * (p - 1));
+        REQUIRE(hanayo.highest_peak() <= 2 * waves * p);
+      }
+      for (chunk_cost const& each : {unit, chunk_cost{3, 2, 4}, chunk_cost{2, 2, 1}}) {
+        long const both = each.backward_input + each.backward_weight;
+        auto const dual = play("dualpipe", p, 2 * m, each);
+        REQUIRE(dual.local_idle() <= (p / 2 - 1) * (each.forward + 2 * both - 3 * each.backward_weight));
+        REQUIRE(dual.highest_peak() == p + 1);
+        auto const dual_v = play("dualpipe-v", p / 2, 2 * m, each);
+        REQUIRE(dual_v.local_idle() <= (p / 2 - 1) * (each.forward + 2 * both - 3 * each.backward_weight));
+        REQUIRE(dual_v.highest_peak() == p + 1);
+      }
+    }
+  REQUIRE(named("chimera").refuses(3, 6) != nullptr);
+  REQUIRE(named("dualpipe").refuses(4, 6) != nullptr);
+  REQUIRE(named("dualpipe").refuses(4, 9) != nullptr);
+  REQUIRE(named("dualpipe-v").refuses(4, 7) != nullptr);
+}
+
+TEST_CASE("without a flush the pipeline stays full, and old weights are kept", "[families]") {
+  for (int p = 1; p <= 6; ++p) {
+    int const m = 4 * p;
+    INFO("p " << p);
+    auto const dream = play("pipedream", p, m), buffered = play("pipedream-2bw", p, m);
+    for (int rank = 0; rank < p; ++rank) {
+      REQUIRE(dream.peak(rank) == p - rank);
+      REQUIRE(peak_versions(dream.table, rank) == p - rank);
+      REQUIRE(peak_versions(buffered.table, rank) <= 2);
+      REQUIRE(dream.when.idle(rank) == 3L * (p - 1));  // once, not in every mini-batch
+    }
+    auto const problem = equal_times(p, m);
+    auto const synchronised = make_dynamic_table<PipeDream<true>>(problem);
+    REQUIRE(validate(problem, synchronised).ok());
+    for (int rank = 0; rank < p; ++rank) {
+      REQUIRE(peak_versions(synchronised, rank) <= p);
+      for (action const& a : synchronised.row(rank))
+        if (a.kind == action_kind::forward) REQUIRE(a.version == std::max(0, a.micro_batch - (p - 1)));
+    }
+  }
+}
+
+TEST_CASE("the published bubbles of hand-made schedules, in all four digits", "[families]") {
+  struct row {
+    int ranks, micro_batches, chunks;
+    chunk_cost stage;
+    long hop;
+    double one, interleaved, h1, h2;
+  };
+  // Qi et al., Zero Bubble Pipeline Parallelism, 2024, tables 4 and 5: microseconds; ZB-H2 by the stage-local span
+  row const rows[] = {{8, 24, 3, {18522, 18086, 9337}, 601, .2431, .1055, .1585, .1083},
+                      {8, 32, 3, {18513, 18086, 9331}, 626, .1985, .0818, .1242, .0837},
+                      {8, 64, 3, {18546, 18097, 9321}, 762, .1240, .0443, .0674, .0444},
+                      {8, 24, 4, {29718, 29444, 19927}, 527, .2347, .0808, .1323, .0698},
+                      {8, 32, 4, {29802, 29428, 19530}, 577, .1898, .0628, .1045, .0559},
+                      {8, 64, 4, {29935, 29621, 19388}, 535, .1091, .0320, .0554, .0294}};
+  for (row const& r : rows) {
+    INFO("m " << r.micro_batches << ", F " << r.stage.forward);
+    REQUIRE(play("1f1b", r.ranks, r.micro_batches, r.stage, r.hop).when.bubble_by_makespan() ==
+            Approx(r.one).margin(5.01e-5));
+    REQUIRE(play("zb-h1", r.ranks, r.micro_batches, r.stage, r.hop).when.bubble_by_makespan() ==
+            Approx(r.h1).margin(5.01e-5));
+    REQUIRE(play("zb-h2", r.ranks, r.micro_batches, r.stage, r.hop).when.bubble_by_stage_local_span() ==
+            Approx(r.h2).margin(5.01e-5));
+    // Interleaved: the paper's makespan and ours differ by no more than the hops of one way through the ranks.
+    chunk_cost const chunk{r.stage.forward / r.chunks, r.stage.backward_input / r.chunks,
+                           r.stage.backward_weight / r.chunks};
+    auto const interleaved = play("interleaved", r.ranks, r.micro_batches, chunk, r.hop, r.chunks);
+    double const work = double(interleaved.when.busy(0)), published = work / (1 - r.interleaved);
+    REQUIRE(double(interleaved.when.makespan) - published <= double(r.ranks * r.hop) + 1e-4 * published);
+    REQUIRE(published - double(interleaved.when.makespan) <= double(r.ranks * r.hop) + 1e-4 * published);
+  }
+}
+
+// Proofs inside the compiler, without flags, of every family.
+template <class Policy, int P = 8, int M = 32>
+struct proved {
+  static constexpr pp::problem<> work{P, chunks_for(Policy::where, P, Policy::chunks_per_rank), M, 1,
+                                      same_cost{{3, 2, 4}}};
+  static constexpr auto table = make_table<Policy, P, M>(work);
+  static constexpr verdict proof = validate(work, table);
+  static constexpr auto when = simulate(work, table);
+};
+template <class Policy, int P = 8, int M = 32>
+constexpr bool is_proved() {
+  using of = proved<Policy, P, M>;
+  return of::proof.ok() && of::when.complete;
+}
+static_assert(is_proved<GPipe>() && is_proved<OneFOneB>() && is_proved<EagerOneFOneB>() && is_proved<ForwardOnly>());
+static_assert(is_proved<ZeroBubbleH1>() && is_proved<ZeroBubbleH2>() && is_proved<ZeroBubbleV>());
+static_assert(is_proved<Interleaved<2>>() && is_proved<GroupedInterleaved<2>>() && is_proved<LoopedBFS<2>>());
+static_assert(is_proved<VHalf>() && is_proved<VMin>() && is_proved<Hanayo<>>() && is_proved<Chimera>());
+static_assert(is_proved<DualPipe>() && is_proved<DualPipeV>() && is_proved<PipeDream<>>() &&
+              is_proved<PipeDream2BW<>>());
+static_assert(is_proved<ZeroBubbleH1, 16, 128>() && is_proved<ZeroBubbleH2, 16, 128>());
+
+}  // namespace
