@@ -53,7 +53,8 @@ struct options {
   std::string tensorboard;  ///< a folder; empty: none
   std::string profile;      ///< write the layers' times to this header and stop
   bool plan = false;        ///< print the plan and stop
-  bool timeline = false;    ///< draw what the ranks did in the last step beside what was predicted
+  bool timeline = false;    ///< draw the last step as it was predicted and as it went
+  std::string page;         ///< the same as a page; empty: none
 };
 
 /// The program for every schedule that is compiled in, by name: a source file each in the folder schedules, so that they

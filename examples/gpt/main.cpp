@@ -5,7 +5,7 @@
 //     gpt                                learns the C++ standard library's headers
 //     gpt --data book.txt --steps 5000   learns a book
 //     gpt --plan                         shows what the compiler decided
-//     gpt --schedule zb-v --timeline     trains under another schedule and draws what the ranks did
+//     gpt --schedule zb-v --timeline     trains under another schedule, draws what the ranks did
 //     gpt --save a.safetensors           keeps what it learned
 //     gpt --load a.safetensors --steps 0 only writes
 #include <cmath>
@@ -65,7 +65,8 @@ int main(int count, char** arguments) {
   app.add_option("--tensorboard", o.tensorboard, "the folder for TensorBoard's log of every step");
   app.add_option("--profile", o.profile, "measure the layers, write a header that cuts the next build by it, and stop");
   app.add_flag("--plan", o.plan, "print the plan and stop");
-  app.add_flag("--timeline", o.timeline, "draw the last step as it went, and as it was predicted");
+  app.add_flag("--timeline", o.timeline, "draw the last step, as it was predicted and as it went");
+  app.add_option("--page", o.page, "the file for the same drawings as a page to look into");
   try {
     app.parse(count, arguments);
     (!o.profile.empty() ? measure : programs().at(o.schedule))(o);

@@ -12,6 +12,7 @@
 
 #include <pipe/report/explain.hpp>
 #include <pipe/report/kernels.hpp>
+#include <pipe/report/trainer_drawing.hpp>
 #include <pipe/train/metrics.hpp>
 #include <pipe/train/tensorboard.hpp>
 #include <pipe/train/text.hpp>
@@ -20,6 +21,7 @@
 #include "gpt.hpp"
 #include "progress.hpp"
 #include "sample.hpp"
+#include "show.hpp"
 #include "standard_library.hpp"
 
 inline double seconds_since(std::chrono::steady_clock::time_point begin) {
@@ -41,17 +43,6 @@ double validate_on(Trainer& trainer, pp::text_data const& text, long most) {
   return bits / double(counted);
 }
 
-/// Who does what when, in a step: as it was predicted, and as it went. Each is drawn as wide as it is long.
-template <class Trainer>
-std::string timelines(Trainer const& trainer, pp::step_result const& step) {
-  constexpr int width = pp::explain_width - 12;
-  using compiled = typename Trainer::compiled;
-  return "predicted, bubble " + pp::readable_percent(Trainer::plan.bubble) + "\n" +
-         pp::draw(compiled::table, compiled::timeline, width) + "measured, " +
-         pp::readable_real(step.seconds * 1e3, 1) + " ms, bubble " + pp::readable_percent(step.bubble) + "\n" +
-         pp::draw_last_run(trainer, width) + pp::drawing_legend(compiled::schedule::splits_backward) + "\n";
-}
-
 template <class Trainer>
 void run(options const& o) {
   std::string const plan =
@@ -66,7 +57,8 @@ void run(options const& o) {
   pp::metrics_log metrics;
   metrics.add(pp::metrics_file(o.metrics, {"bits_per_byte", "tokens_per_second"}));
   if (!o.tensorboard.empty()) metrics.add(pp::tensorboard_file(o.tensorboard));
-  if (!o.save.empty()) pp::atomic_file(o.save);  // says now what keeps it from being written later
+  for (std::string const& file : {o.save, o.page})
+    if (!file.empty()) pp::atomic_file{file};  // says now what keeps it from being written later
   std::printf("%stext: %s, %s in %s\n", plan.c_str(), source.string().c_str(), pp::readable_bytes(text.bytes()).c_str(),
               pp::counted(text.files(), "file").c_str());
 
@@ -78,12 +70,11 @@ void run(options const& o) {
   pp::learning_rate_schedule const schedule{.warm_up = std::min(100L, o.steps / 10), .steps = o.steps, .floor = 0.1};
   std::vector<int> tokens(tokens_per_step), labels(tokens_per_step);
   progress shown(o.steps, context);
-  pp::step_result r;
   auto const begin = std::chrono::steady_clock::now();
   for (long step = 1; step <= o.steps; ++step) {
     text.draw(o.seed, std::uint64_t(step), tokens, labels);
     double const rate = o.learning_rate * schedule(step);
-    r = trainer.step({tokens, labels}, rate);
+    pp::step_result const r = trainer.step({tokens, labels}, rate);
     pp::step_metrics const m{
         .step = step,
         .loss = r.loss,
@@ -99,7 +90,7 @@ void run(options const& o) {
   if (!o.save.empty()) pp::save_weights(trainer, o.save);
   // [/train]
   double const speed = double(o.steps * tokens_per_step) / seconds_since(begin);
-  if (o.timeline && o.steps > 0) std::printf("\nstep %ld\n%s", o.steps, timelines(trainer, r).c_str());
+  if (o.steps > 0) show(o, pp::drawing_of_plan<Trainer>(), pp::drawing_of_last_run(trainer));
 
   double const validation = validate_on(trainer, text, 64);
   if (o.generate > 0) {

@@ -140,15 +140,15 @@ class Gpt(unittest.TestCase):
         for schedule in schedules:
             self.assertEqual(first, run(schedule), schedule)
 
-    def test_the_timeline_is_drawn_beside_the_predicted_one(self):
-        output = self.good("--steps", "2", "--generate", "0", "--timeline")
-        drawing = re.search(r"\nstep 2\npredicted, bubble [\d.]+ %\n(.*?)measured, [\d.]+ ms, bubble [\d.]+ %\n(.*?)0 1 2 ",
-                            output, re.DOTALL)
-        for text in drawing.groups():
-            ranks = text.splitlines()
-            self.assertEqual([f"rank {r}" for r in range(4)], [line[:6] for line in ranks])
-            self.assertEqual({8 + 88}, {len(line) for line in ranks})
+    def test_the_last_step_is_drawn_as_predicted_and_as_it_went(self):
+        output = self.good("--steps", "2", "--generate", "0", "--timeline", "--page", "step.html")
+        for title in "GPT, predicted", "GPT, measured":
+            drawing = re.search(rf"(?m)^{title}\n[^\n]*bubble[^\n]*\n((?:rank \d  [0-9a-h.]{{88}}\n){{4}})0 1 2 ", output)
+            self.assertIsNotNone(drawing, title)
+            self.assertLessEqual(set("01234567abcdefgh"), set(drawing[1]))  # each is long enough to be seen
+        self.assertRegex((self.path / "step.html").read_text(), r"(?s)GPT, predicted.*GPT, measured")
         self.assertNotIn("predicted", self.good("--steps", "0", "--generate", "0", "--timeline"))
+        self.refused("cannot write 'no/where'", "--data", "text", "--page", "no/where")
 
     def test_another_seed_is_another_run(self):
         self.good("--steps", "1", "--generate", "0")
@@ -203,7 +203,7 @@ class Gpt(unittest.TestCase):
         result = self.run_gpt("--help")
         self.assertEqual(0, result.returncode)
         for flag in ("data", "steps", "lr", "seed", "schedule", "generate", "prompt", "plan", "metrics", "load", "save",
-                     "tensorboard", "profile", "timeline"):
+                     "tensorboard", "profile", "timeline", "page"):
             self.assertIn(f"--{flag} ", result.stdout)
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "needs a device that is always full")
