@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include <pipe/pipe.hpp>
@@ -52,10 +53,14 @@ struct options {
   std::string tensorboard;  ///< a folder; empty: none
   std::string profile;      ///< write the layers' times to this header and stop
   bool plan = false;        ///< print the plan and stop
+  bool timeline = false;    ///< draw the last step as it was predicted and as it went
+  std::string page;         ///< the same as a page; empty: none
 };
 
-/// The program, for one schedule each: a source file each, so that they compile side by side.
-void run_one_f_one_b(options const&);
-void run_gpipe(options const&);
+/// The program for every schedule that is compiled in, by name: a source file each in the folder schedules, so that they
+/// compile side by side. CMake's PIPE_GPT_SCHEDULES says which, or `all`.
+using program = void (*)(options const&);
+std::map<std::string, program>& programs();
+
 /// Measures the layers for the next build.
 void measure(options const&);

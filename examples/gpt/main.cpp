@@ -5,6 +5,7 @@
 //     gpt                                learns the C++ standard library's headers
 //     gpt --data book.txt --steps 5000   learns a book
 //     gpt --plan                         shows what the compiler decided
+//     gpt --schedule zb-v --timeline     trains under another schedule, draws what the ranks did
 //     gpt --save a.safetensors           keeps what it learned
 //     gpt --load a.safetensors --steps 0 only writes
 #include <cmath>
@@ -41,6 +42,11 @@ std::string above_0(std::string const& text) {
 
 }  // namespace
 
+std::map<std::string, program>& programs() {
+  static std::map<std::string, program> all;
+  return all;
+}
+
 int main(int count, char** arguments) {
   options o;
   CLI::App app("Trains a byte-level GPT with pipeline parallelism and lets it write.", "gpt");
@@ -48,8 +54,8 @@ int main(int count, char** arguments) {
   app.add_option("--steps", o.steps, "training steps of 2048 bytes each")->check(at_least(0))->capture_default_str();
   app.add_option("--lr", o.learning_rate, "the highest learning rate")->check(above_0)->capture_default_str();
   app.add_option("--seed", o.seed, "of all random numbers")->check(at_least(0))->capture_default_str();
-  app.add_option("--schedule", o.schedule, "gpipe or 1f1b")
-      ->check(CLI::IsMember({"gpipe", "1f1b"}))
+  app.add_option("--schedule", o.schedule, "one of those that are compiled in")
+      ->check(CLI::IsMember(&programs()))
       ->capture_default_str();
   app.add_option("--generate", o.generate, "bytes to write after training")->check(at_least(0))->capture_default_str();
   app.add_option("--prompt", o.prompt, "the text to continue");
@@ -59,9 +65,11 @@ int main(int count, char** arguments) {
   app.add_option("--tensorboard", o.tensorboard, "the folder for TensorBoard's log of every step");
   app.add_option("--profile", o.profile, "measure the layers, write a header that cuts the next build by it, and stop");
   app.add_flag("--plan", o.plan, "print the plan and stop");
+  app.add_flag("--timeline", o.timeline, "draw the last step, as it was predicted and as it went");
+  app.add_option("--page", o.page, "the file for the same drawings as a page to look into");
   try {
     app.parse(count, arguments);
-    (!o.profile.empty() ? measure : o.schedule == "gpipe" ? run_gpipe : run_one_f_one_b)(o);
+    (!o.profile.empty() ? measure : programs().at(o.schedule))(o);
     return 0;
   } catch (CLI::Success const& e) {
     return app.exit(e);

@@ -12,6 +12,7 @@
 
 #include <pipe/report/explain.hpp>
 #include <pipe/report/kernels.hpp>
+#include <pipe/report/trainer_drawing.hpp>
 #include <pipe/train/metrics.hpp>
 #include <pipe/train/tensorboard.hpp>
 #include <pipe/train/text.hpp>
@@ -20,6 +21,7 @@
 #include "gpt.hpp"
 #include "progress.hpp"
 #include "sample.hpp"
+#include "show.hpp"
 #include "standard_library.hpp"
 
 inline double seconds_since(std::chrono::steady_clock::time_point begin) {
@@ -55,7 +57,8 @@ void run(options const& o) {
   pp::metrics_log metrics;
   metrics.add(pp::metrics_file(o.metrics, {"bits_per_byte", "tokens_per_second"}));
   if (!o.tensorboard.empty()) metrics.add(pp::tensorboard_file(o.tensorboard));
-  if (!o.save.empty()) pp::atomic_file(o.save);  // says now what keeps it from being written later
+  for (std::string const& file : {o.save, o.page})
+    if (!file.empty()) pp::atomic_file{file};  // says now what keeps it from being written later
   std::printf("%stext: %s, %s in %s\n", plan.c_str(), source.string().c_str(), pp::readable_bytes(text.bytes()).c_str(),
               pp::counted(text.files(), "file").c_str());
 
@@ -87,6 +90,7 @@ void run(options const& o) {
   if (!o.save.empty()) pp::save_weights(trainer, o.save);
   // [/train]
   double const speed = double(o.steps * tokens_per_step) / seconds_since(begin);
+  if (o.steps > 0) show(o, pp::drawing_of_plan<Trainer>(), pp::drawing_of_last_run(trainer));
 
   double const validation = validate_on(trainer, text, 64);
   if (o.generate > 0) {
@@ -99,3 +103,9 @@ void run(options const& o) {
     std::printf("\ndone: %ld steps, train %.3f bits/byte, validation %.3f bits/byte, %.0f tokens/s\n", o.steps,
                 shown.recent(std::max(1L, o.steps / 20)), validation, speed);
 }
+
+/// Compiles a schedule in.
+template <class Schedule>
+struct compiled_in {
+  compiled_in() { programs()[Schedule::name] = run<Trainer<Schedule>>; }
+};

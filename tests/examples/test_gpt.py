@@ -129,14 +129,26 @@ class Gpt(unittest.TestCase):
             static_assert(Trainer<pp::OneFOneB>::compiled::problem.cost(0).forward == 900);
             """)
 
-    def test_both_schedules_and_a_second_run_give_the_same_bits(self):
+    def test_every_schedule_and_a_second_run_give_the_same_bits(self):
         def run(schedule):
             output = self.good("--steps", "3", "--generate", "30", "--schedule", schedule, "--metrics", schedule)
             return output[output.rindex(" %\n"):output.index("done:")], self.losses(schedule)
 
+        schedules = re.search(r"--schedule TEXT:\{(\S+)\}=1f1b", self.run_gpt("--help").stdout)[1].split(",")
+        self.assertLessEqual({"1f1b", "gpipe"}, set(schedules))
         first = run("1f1b")
-        self.assertEqual(first, run("1f1b"))
-        self.assertEqual(first, run("gpipe"))
+        for schedule in schedules:
+            self.assertEqual(first, run(schedule), schedule)
+
+    def test_the_last_step_is_drawn_as_predicted_and_as_it_went(self):
+        output = self.good("--steps", "2", "--generate", "0", "--timeline", "--page", "step.html")
+        for title in "GPT, predicted", "GPT, measured":
+            drawing = re.search(rf"(?m)^{title}\n[^\n]*bubble[^\n]*\n((?:rank \d  [0-9a-h.]{{88}}\n){{4}})0 1 2 ", output)
+            self.assertIsNotNone(drawing, title)
+            self.assertLessEqual(set("01234567abcdefgh"), set(drawing[1]))  # each is long enough to be seen
+        self.assertRegex((self.path / "step.html").read_text(), r"(?s)GPT, predicted.*GPT, measured")
+        self.assertNotIn("predicted", self.good("--steps", "0", "--generate", "0", "--timeline"))
+        self.refused("cannot write 'no/where'", "--data", "text", "--page", "no/where")
 
     def test_another_seed_is_another_run(self):
         self.good("--steps", "1", "--generate", "0")
@@ -191,7 +203,7 @@ class Gpt(unittest.TestCase):
         result = self.run_gpt("--help")
         self.assertEqual(0, result.returncode)
         for flag in ("data", "steps", "lr", "seed", "schedule", "generate", "prompt", "plan", "metrics", "load", "save",
-                     "tensorboard", "profile"):
+                     "tensorboard", "profile", "timeline", "page"):
             self.assertIn(f"--{flag} ", result.stdout)
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "needs a device that is always full")

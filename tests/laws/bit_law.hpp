@@ -12,46 +12,51 @@
 
 namespace laws {
 
-/// `steps` steps of both trainers, each on a mini-batch of its own; everything a user can see is compared after each.
+/// `steps` steps of both trainers, each on a mini-batch of its own, which has `fewer` samples less than the one before;
+/// everything a user can see is compared after each.
 template <class One, class Many>
-void train_alike(One& one, Many& many, std::uint64_t seed, int steps) {
+void train_alike(One& one, Many& many, std::uint64_t seed, int steps, long fewer = 0) {
   for (int step = 0; step < steps; ++step) {
     sample_batch<One> const data(seed + std::uint64_t(step));
-    INFO("step " << step << " of " << Many::plan.schedule << ", " << Many::plan.stage_count << " stages, "
-                 << Many::plan.micro_batches << " micro-batches");
-    auto const a = one.gradients(data.view()), b = many.gradients(data.template view<Many>());
+    long const samples = One::samples - step * fewer;
+    auto const ours = data.view(samples);
+    auto const theirs = data.template view<Many>(samples);
+    INFO("step " << step << " of " << Many::plan.schedule << ", " << Many::plan.stage_count << " stages on "
+                 << Many::plan.rank_count << " ranks, " << Many::plan.micro_batches << " micro-batches, " << samples
+                 << " samples");
+    auto const a = one.gradients(ours), b = many.gradients(theirs);
     CHECK(same_bits(a.loss, b.loss));
     CHECK(same_bits(a.gradient_norm, b.gradient_norm));
     CHECK(same_numbers(snapshot(one).gradients, snapshot(many).gradients));
-    auto const c = one.step(data.view()), d = many.step(data.template view<Many>());
+    auto const c = one.step(ours), d = many.step(theirs);
     CHECK(std::isfinite(c.loss));
     CHECK(same_bits(c.loss, a.loss));
     CHECK(same_bits(c.loss, d.loss));
     CHECK(same_bits(c.gradient_norm, d.gradient_norm));
     CHECK(same_numbers(snapshot(one).values, snapshot(many).values));
-    CHECK(same_bits(one.evaluate(data.view()), many.evaluate(data.template view<Many>())));
-    std::vector<typename One::element> x(std::size_t(One::samples * One::outputs_per_sample)), y(x.size());
-    one.forward(data.view(), x);
-    many.forward(data.template view<Many>(), y);
+    CHECK(same_bits(one.evaluate(ours), many.evaluate(theirs)));
+    std::vector<typename One::element> x(std::size_t(samples * One::outputs_per_sample)), y(x.size());
+    one.forward(ours, x);
+    many.forward(theirs, y);
     CHECK(same_numbers(x, y));
   }
 }
 
 template <class One, class Many>
-void train_alike_from_the_start(std::uint64_t seed, int steps) {
+void train_alike_from_the_start(std::uint64_t seed, int steps, long fewer = 0) {
   typename One::settings a{.seed = seed, .clip_norm = 0.1};
   typename Many::settings b{.seed = seed, .clip_norm = 0.1};
   a.optimizer.learning_rate = b.optimizer.learning_rate = 0.02;
   One one(a);
   Many many(b);
   CHECK(same_numbers(snapshot(one).values, snapshot(many).values));
-  train_alike(one, many, seed, steps);
+  train_alike(one, many, seed, steps, fewer);
 }
 
 template <class One, class Many>
-void same_as_one_stage(std::uint64_t seed = 1, int steps = 3) {
+void same_as_one_stage(std::uint64_t seed = 1, int steps = 3, long fewer = 0) {
   static_assert(One::plan.stage_count == 1);
-  train_alike_from_the_start<One, Many>(seed, steps);
+  train_alike_from_the_start<One, Many>(seed, steps, fewer);
 }
 
 /// One trainer takes steps only, the other looks around between them.

@@ -51,6 +51,7 @@ TEST_CASE("every rank allocates exactly what was planned", "[runtime]") {
   allocates_as_planned<tiny::SevenRanks>();
   allocates_as_planned<tiny::LateWeights>();
   allocates_as_planned<tiny::TwoChunks>();
+  allocates_as_planned<tiny::DownAndUp>();
   allocates_as_planned<tiny::Regression>();
   allocates_as_planned<tiny::ThreeThreads>();
   allocates_as_planned<tiny::FrozenStages>();

@@ -61,4 +61,5 @@ TEST_CASE("the executed order is the schedule's", "[runtime]") {
   executes_its_table<tiny::SevenRanks>();
   executes_its_table<tiny::LateWeights>();
   executes_its_table<tiny::TwoChunks>();
+  executes_its_table<tiny::DownAndUp>();
 }

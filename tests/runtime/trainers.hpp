@@ -26,6 +26,7 @@ using LateWeights =
     pp::Pipeline<Words, pp::PortableHost, pp::AdamW, pp::MicroBatches<5>, pp::Stages<3>, laws::LateWeights>;
 using TwoChunks = pp::Pipeline<Words, pp::PortableHost, pp::AdamW, pp::MicroBatches<5>, pp::Stages<4>,
                                laws::ManyChunks<pp::placement::loop, 2>>;
+using DownAndUp = pp::Pipeline<Words, pp::PortableHost, pp::AdamW, pp::MicroBatches<5>, pp::Stages<4>, pp::ZeroBubbleV>;
 using Regression = pp::Pipeline<Numbers, pp::PortableHost, pp::SGD, pp::MicroBatches<4>, pp::MicroBatchSize<2>,
                                 pp::Stages<3>, pp::Cut<2, 3>>;
 using FrozenStages = pp::Pipeline<PartlyFrozen, pp::PortableHost, pp::AdamW, pp::MicroBatches<3>, pp::Stages<6>>;

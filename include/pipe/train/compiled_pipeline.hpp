@@ -49,13 +49,31 @@ struct compiled_pipeline {
   static constexpr auto const& table = work::table;
   static constexpr auto timeline = simulate(problem, table);
 
-  /// Forward only, for evaluation and inference: micro-batches in turn through the rank's chunks.
+  /// Between stage `Boundary` and the next. A slot more than the estimated timeline needs: where an action takes longer than estimated,
+  /// its neighbour need not wait until it has read the value before it writes the next.
+  template <int Boundary>
+  static constexpr slot_count slots = [](auto...) {
+    slot_count n = boundary_slots(problem, table, timeline, Boundary);
+    for (int* const each : {&n.activation, &n.gradient}) *each += *each < micro_batches;
+    return n;
+  }();
+
+  /// Forward only, for evaluation and inference: groups of micro-batches, each through all chunks in turn. A group is as large as
+  /// the least ring of slots, so that no slot is waited for within it: ranks with several chunks work side by side, and
+  /// cannot lock.
   static constexpr int chunks_per_rank = schedule::chunks_per_rank;
+  static constexpr int evaluated_together = []<int... S>(std::integer_sequence<int, S...>) {
+    int least = micro_batches;
+    for (slot_count const& n : {slot_count{least, 0}, slots<S>...})
+      if (least > n.activation) least = n.activation;
+    return least;
+  }(std::make_integer_sequence<int, stages - 1>{});
   static constexpr auto evaluation = [](auto...) {
     static_rows<action, ranks, micro_batches * chunks_per_rank> rows;
-    for (int mb = 0; mb < micro_batches; ++mb)
+    for (int first = 0; first < micro_batches; first += evaluated_together)
       for (int c = 0; c < stages; ++c)
-        rows.push(rank_of(schedule::where, ranks, c), action{action_kind::forward, c, mb});
+        for (int mb = first; mb < micro_batches && mb < first + evaluated_together; ++mb)
+          rows.push(rank_of(schedule::where, ranks, c), action{action_kind::forward, c, mb});
     return rows;
   }();
 
@@ -70,10 +88,6 @@ struct compiled_pipeline {
     });
     return peak;
   }
-
-  /// A slot more than the estimated timeline needs: where an action takes longer than estimated, its neighbour need not wait
-  /// until it has read the value before it writes the next.
-  static constexpr int with_spare(int slots) { return slots < micro_batches ? slots + 1 : slots; }
 
   /// Programs and memory of stage S; offsets are from the start of the chunk until `chunks` shifts them.
   template <int S>
@@ -121,12 +135,12 @@ struct compiled_pipeline {
       add_set(c.dropping, std::type_identity<typename passes::template programs<S, true>>{}, first_kept);
     c.pending = take_ring(pending, pending_slots(S));
     if constexpr (S + 1 < stages) {
-      int const slots = with_spare(boundary_slots(problem, table, timeline, S).activation);
-      c.boundary = take_ring(b.boundary, rereads_result && slots < in_flight ? in_flight : slots);
+      constexpr int least = slots<S>.activation;
+      c.boundary = take_ring(b.boundary, rereads_result && least < in_flight ? in_flight : least);
     }
     if constexpr (S > 0) {
-      int const slots = with_spare(boundary_slots(problem, table, timeline, S - 1).gradient);
-      c.gradient = take_ring(b.gradient, rereads_gradient && slots < pending_slots(S) ? pending_slots(S) : slots);
+      constexpr int least = slots<S - 1>.gradient;
+      c.gradient = take_ring(b.gradient, rereads_gradient && least < pending_slots(S) ? pending_slots(S) : least);
     }
     c.passed_values = layout.passed_values.items;
     c.passed_value_count = int(layout.passed_values.size());

@@ -205,7 +205,7 @@ template <class B>
 concept compute_backend = requires { B::template workspace_bytes<float>(group{}, 1); };
 
 template <class O>
-constexpr option_family family_of() {
+constexpr option_family option_family_of() {
   if constexpr (requires { O::family; })
     return O::family;
   else if constexpr (schedule_policy<O>)
@@ -246,6 +246,10 @@ struct profile_is_of_another_model;
 template <class... What>
 struct schedule_does_not_train;
 template <class... What>
+struct pipeline_keeps_one_copy_of_each_weight;
+template <class... What>
+struct schedule_refuses_these_numbers;
+template <class... What>
 struct no_parameters_to_train;
 template <class... What>
 struct schedule_is_not_valid;
@@ -281,19 +285,12 @@ struct option_set {
   static constexpr int given = sizeof...(O);
 
   static constexpr int first_of(option_family f, int from) {
-    constexpr option_family families[] = {family_of<O>()...,
-                                          option_family::stages,
-                                          option_family::micro_batches,
-                                          option_family::micro_batch_size,
-                                          option_family::schedule,
-                                          option_family::precision,
-                                          option_family::optimizer,
-                                          option_family::backend,
-                                          option_family::partition,
-                                          option_family::memory_limit,
-                                          option_family::recompute,
-                                          option_family::averaging,
-                                          option_family::threads};
+    constexpr option_family families[] = {
+        option_family_of<O>()...,        option_family::stages,    option_family::micro_batches,
+        option_family::micro_batch_size, option_family::schedule,  option_family::precision,
+        option_family::optimizer,        option_family::backend,   option_family::partition,
+        option_family::memory_limit,     option_family::recompute, option_family::averaging,
+        option_family::threads};
     for (int i = from; i < given + option_families - 1; ++i)
       if (families[i] == f) return i;
     return -1;
@@ -357,9 +354,17 @@ constexpr auto diagnose_unknown() {
     return diagnosis_of<wrong::option_is_unknown, O>();
 }
 
-/// Whether a pipeline can have so many chunks on each rank: of every chunk it has one copy.
+/// Whether a schedule reads one copy of each weight in one version: no second replica, no update before the end of the step.
+template <schedule_policy S>
+constexpr bool reads_one_copy() {
+  if constexpr (requires { S::updates; })
+    return replicas(S::where) == 1 && !S::updates;
+  else
+    return replicas(S::where) == 1;
+}
+/// Whether so many chunks can lie on each rank.
 constexpr bool can_place(placement where, int chunks_per_rank) {
-  return where == placement::straight ? chunks_per_rank == 1 : where != placement::bidirectional;
+  return where != placement::straight || chunks_per_rank == 1;
 }
 
 /// What is wrong with a set of options by themselves.
@@ -378,7 +383,7 @@ constexpr auto diagnose_options() {
     return diagnose_unknown<leaf_at<(unknown < 0 ? 0 : unknown), all>>();
   } else if constexpr (twice >= 0) {
     using second = leaf_at<(twice < 0 ? 0 : twice), all>;
-    return diagnosis_of<wrong::option_is_given_twice, typename O::template get<family_of<second>()>, second>();
+    return diagnosis_of<wrong::option_is_given_twice, typename O::template get<option_family_of<second>()>, second>();
   } else if constexpr (stages::value < 1) {
     return diagnosis_of<wrong::number_must_be_positive, stages>();
   } else if constexpr (micro_batches::value < 1) {
@@ -393,12 +398,17 @@ constexpr auto diagnose_options() {
     return diagnosis_of<wrong::decay_of_averages_is_out_of_range, averaging, typename averaging::found>();
   } else if constexpr (schedule::chunks_per_rank < 1) {
     return diagnosis_of<wrong::number_must_be_positive, schedule, wrong::Found<schedule::chunks_per_rank>>();
+  } else if constexpr (!reads_one_copy<schedule>()) {
+    return diagnosis_of<wrong::pipeline_keeps_one_copy_of_each_weight, schedule>();
   } else if constexpr (!can_place(schedule::where, schedule::chunks_per_rank)) {
     return diagnosis_of<wrong::schedule_is_not_valid, schedule, wrong::Because<fault::wrong_shape>>();
   } else if constexpr (!schedule::trains) {
     return diagnosis_of<wrong::schedule_does_not_train, schedule>();
   } else if constexpr (stages::value % schedule::chunks_per_rank != 0) {
     return diagnosis_of<wrong::stages_are_no_multiple_of_the_chunks_per_rank, stages, schedule>();
+  } else if constexpr (why_refused<schedule>(stages::value / schedule::chunks_per_rank, micro_batches::value) !=
+                       nullptr) {
+    return diagnosis_of<wrong::schedule_refuses_these_numbers, schedule, stages, micro_batches>();
   } else {
     return std::type_identity<nothing_wrong>{};
   }

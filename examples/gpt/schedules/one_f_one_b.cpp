@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "run.hpp"
+#include "../run.hpp"
 
 // [plan]
 // By estimate; measured times are what they are.
@@ -7,4 +7,4 @@ static_assert(profiled || Trainer<pp::OneFOneB>::plan.imbalance < 1.10);
 static_assert(profiled || Trainer<pp::OneFOneB>::plan.bubble < 0.35);
 // [/plan]
 
-void run_one_f_one_b(options const& o) { run<Trainer<pp::OneFOneB>>(o); }
+static compiled_in<pp::OneFOneB> const schedule;

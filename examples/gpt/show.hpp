@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <pipe/report/drawing.hpp>
+
+#include "gpt.hpp"
+
+/// A step as it was predicted and as it went: as text, as a page, or not at all, as the options say.
+void show(options const& o, pp::drawing const& predicted, pp::drawing const& measured);
