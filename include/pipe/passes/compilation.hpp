@@ -139,7 +139,7 @@ struct compilation {
     if constexpr (recomputed.ops > 0) {
       n[2] = n[1];
       t.operand_count[3] = n[2].count(again.items, recomputed.ops) + M::graph.size.values;
-      if (!Recompute::keeps_last)  // forward need not store what backward will make again
+      if (!recompute::keeps_last)  // forward need not store what backward will make again
         for (int v = 0; v < M::graph.size.values; ++v)
           if (recomputed.dropped[v]) n[0].of[v] = 0;
     }
