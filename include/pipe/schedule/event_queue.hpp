@@ -3,6 +3,8 @@
 // Who acts next, when time is played event by event: ranks by the time of their next look at the world.
 #pragma once
 
+#include <climits>
+
 #include <pipe/schedule/scratch.hpp>
 
 namespace pp {
@@ -10,36 +12,43 @@ namespace pp {
 struct rank_event {
   long time = 0;
   int rank = 0;
-  constexpr bool operator<(rank_event const& b) const { return time != b.time ? time < b.time : rank < b.rank; }
 };
 
-/// A binary heap of at most `ranks` events. law: take() gives the earliest one, of equal times the one of the lowest rank
+/// The next event of every rank that has one: a tournament of ranks, in which the earlier event wins.
+///
+/// law:  take() gives the earliest one, of equal times the one of the lowest rank; put() replaces an event of its rank
+/// cost: log of the number of ranks
 class event_queue {
  public:
-  constexpr explicit event_queue(int ranks) : heap_(ranks) {}
-  constexpr bool empty() const { return count_ == 0; }
+  constexpr explicit event_queue(int ranks) : leaves_(leaves_for(ranks)), time_(leaves_, LONG_MAX), winner_(2 * leaves_) {
+    for (int i = 2 * leaves_ - 1; i > 0; --i) winner_.item[i] = i >= leaves_ ? i - leaves_ : winner_.item[2 * i];
+  }
+  constexpr bool empty() const { return time_.item[winner_.item[1]] == LONG_MAX; }
 
   constexpr void put(rank_event e) {
-    int at = count_++;
-    for (; at > 0 && e < heap_.item[(at - 1) / 2]; at = (at - 1) / 2) heap_.item[at] = heap_.item[(at - 1) / 2];
-    heap_.item[at] = e;
+    time_.item[e.rank] = e.time;
+    for (int i = (leaves_ + e.rank) / 2; i > 0; i /= 2) {
+      int const left = winner_.item[2 * i], right = winner_.item[2 * i + 1];
+      winner_.item[i] = time_.item[right] < time_.item[left] ? right : left;
+    }
   }
   constexpr rank_event take() {
-    rank_event const first = heap_.item[0], last = heap_.item[--count_];
-    int at = 0;
-    for (int child = 1; child < count_; child = 2 * at + 1) {
-      if (child + 1 < count_ && heap_.item[child + 1] < heap_.item[child]) ++child;
-      if (!(heap_.item[child] < last)) break;
-      heap_.item[at] = heap_.item[child];
-      at = child;
-    }
-    heap_.item[at] = last;
-    return first;
+    int const first = winner_.item[1];
+    long const time = time_.item[first];
+    put({LONG_MAX, first});
+    return {time, first};
   }
 
  private:
-  scratch<rank_event> heap_;
-  int count_ = 0;
+  static constexpr int leaves_for(int ranks) {
+    int leaves = 1;
+    while (leaves < ranks) leaves *= 2;
+    return leaves;
+  }
+
+  int leaves_;
+  scratch<long> time_;   // of a rank's event, or LONG_MAX
+  scratch<int> winner_;  // among the ranks below a node; node 1 is the root, the leaves come last
 };
 
 }  // namespace pp

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Better orders by small changes. One action of a rank moves elsewhere in its order, the order is timed, and the change stays if it
+// is not much worse, less and less so: simulated annealing. Most changes are made where they can help, on the longest path that
+// ends with the slowest rank: what runs there on one rank while others wait is put before or behind the rest of it.
+#pragma once
+
+#include <pipe/schedule/policy.hpp>
+#include <pipe/schedule/search_score.hpp>
+
+namespace pp {
+
+/// One list of `T` per rank, of at most `length` items each, while an algorithm runs.
+template <class T>
+class scratch_rows {
+ public:
+  constexpr scratch_rows(int ranks, int length) : length_(length), item_(ranks * length), size_(ranks) {}
+  constexpr int size(int rank) const { return size_.item[rank]; }
+  constexpr T const& at(int rank, int position) const { return item_.item[rank * length_ + position]; }
+  constexpr void push(int rank, T const& item) { item_.item[rank * length_ + size_.item[rank]++] = item; }
+
+ private:
+  int length_;
+  scratch<T> item_;
+  scratch<int> size_;
+};
+
+/// An order under search, and as much of a table as a policy needs to fill it (a BW becomes a B and a W). Actions are numbers,
+/// 3 (chunk M + micro-batch) + kind, with kinds F, B, W.
+///
+/// needs: replicas(where) == 1; filled with every action
+class search_order {
+ public:
+  placement where;
+  bool trains = true;
+  int mini_batch = 0;
+
+  template <pipeline_problem Problem>
+  constexpr search_order(Problem const& problem, placement place, long limit, objective want)
+      : where(place), want_(want), p_(problem.ranks), m_(problem.micro_batches), actions_(kinds * problem.chunks * m_),
+        length_(actions_ / p_), limit_(limit), row_(actions_), filled_(p_), fact_(actions_), work_(p_), left_(p_),
+        start_(actions_), end_(actions_), waiting_(actions_), also_waiting_(p_), next_(p_), awake_(p_), times_(p_) {
+    for (int x = 0; x < actions_; ++x) {
+      action const a = decoded(x);
+      int const from = a.kind == action_kind::forward          ? a.chunk - 1
+                       : a.kind == action_kind::backward_input ? a.chunk + 1
+                                                               : -1;
+      bool const reads = from >= 0 && from < problem.chunks;
+      int const rank = rank_of(where, p_, a.chunk);
+      fact& f = fact_.item[x];
+      f = fact{x / kinds / m_, x % kinds, rank, -1, 0, problem.time(a), problem.cost(a.chunk).memory.of(a.kind)};
+      work_.item[rank] += f.time;
+      if (!reads) continue;
+      f.source = x + kinds * m_ * (from - a.chunk);
+      f.hop = problem.hop_time(rank_of(where, p_, from), rank, from < a.chunk ? from : a.chunk);
+    }
+  }
+
+  template <class Other>
+  constexpr auto like() const {
+    return scratch_rows<Other>(p_, length_);
+  }
+  constexpr int ranks() const { return p_; }
+  constexpr int size(int rank) const { return filled_.item[rank]; }
+  constexpr action at(int rank, int position) const { return decoded(row_.item[rank * length_ + position]); }
+  constexpr void push(int rank, action const& a) {
+    int const x = kinds * (a.chunk * m_ + a.micro_batch);
+    auto const add = [&](int kind) {
+      if (filled_.item[rank] < length_) row_.item[rank * length_ + filled_.item[rank]++] = x + kind;
+    };
+    if (a.kind == action_kind::forward) add(0);
+    if (makes_input_gradient(a.kind)) add(1);
+    if (makes_weight_gradient(a.kind)) add(2);
+  }
+  constexpr void clear() {
+    for (int rank = 0; rank < p_; ++rank) filled_.item[rank] = 0;
+  }
+  constexpr void assign(search_order const& from) {
+    for (int i = 0; i < actions_; ++i) row_.item[i] = from.row_.item[i];
+    for (int rank = 0; rank < p_; ++rank) filled_.item[rank] = from.filled_.item[rank];
+  }
+
+  /// Whether the rank never needs more memory than there is.
+  constexpr bool fits(int rank) const {
+    long live = 0;
+    for (int i = rank * length_; i < (rank + 1) * length_; ++i) {
+      live += fact_.item[row_.item[i]].memory;
+      if (live > limit_) return false;
+    }
+    return true;
+  }
+  constexpr bool fits() const {
+    for (int rank = 0; rank < p_; ++rank)
+      if (filled_.item[rank] < length_ || !fits(rank)) return false;
+    return true;
+  }
+
+  /// Times the order: impossible if it deadlocks, or when a rank is sure to take longer than `most`.
+  constexpr score play(long most = LONG_MAX / 2) {
+    for (int x = 0; x < actions_; ++x) end_.item[x] = waiting_.item[x] = -1;
+    int count = 0, unfinished = p_;
+    for (int rank = p_ - 1; rank >= 0; --rank) {
+      next_.item[rank] = 0;
+      times_.first.item[rank] = -1;
+      times_.last.item[rank] = 0;
+      left_.item[rank] = work_.item[rank];
+      awake_.item[count++] = rank;
+    }
+    while (count > 0) {
+      int const rank = awake_.item[--count];
+      int& i = next_.item[rank];
+      for (; i < length_; ++i) {
+        int const x = row_.item[rank * length_ + i];
+        fact const& f = fact_.item[x];
+        long start = times_.last.item[rank];
+        if (f.source >= 0) {
+          if (end_.item[f.source] < 0) {
+            also_waiting_.item[rank] = waiting_.item[f.source];
+            waiting_.item[f.source] = rank;
+            break;
+          }
+          if (long const there = end_.item[f.source] + f.hop; there > start) start = there;
+        }
+        start_.item[x] = start;
+        end_.item[x] = start + f.time;
+        times_.add(rank, start, start + f.time);
+        left_.item[rank] -= f.time;
+        if (times_.of(rank, want_) + left_.item[rank] > most) return score{};
+        for (int who = waiting_.item[x]; who >= 0; who = also_waiting_.item[who]) awake_.item[count++] = who;
+      }
+      unfinished -= i == length_;
+    }
+    return unfinished == 0 ? times_.total(p_, want_) : score{};
+  }
+
+  /// Tries so many changes, until no rank takes longer than `good_enough`. Returns what the order takes then, never more than
+  /// before.
+  ///
+  /// needs: fits(), and it plays to the end
+  /// cost:  `tries` times the number of actions, at most
+  constexpr score improve(long tries, long good_enough, search_dice& roll) {
+    score now = play(), best = now;
+    auto best_row = scratch<int>(actions_);
+    auto const remember = [&] {
+      for (int i = 0; i < actions_; ++i) best_row.item[i] = row_.item[i];
+    };
+    remember();
+    long mean_time = 0;
+    for (int x = 0; x < actions_; ++x) mean_time += fact_.item[x].time;
+    mean_time = (mean_time + actions_ - 1) / actions_;
+    auto path = scratch<stretch>(actions_);
+    int stretches = 0;
+    for (long left = tries; left > 0 && best.worst > good_enough; --left) {
+      if (stretches == 0) stretches = find_path(now.worst, path, roll);
+      change const c = pick(path.item[roll.below(stretches)], roll);
+      if (c.from == c.to || !move(c.rank, c.from, c.to)) continue;
+      long const allowed = mean_time * heat * roll.exponential() / fine * left / tries;
+      score then{};
+      if (fits(c.rank)) then = play(now.worst + (energy(now) - fine * now.worst + allowed) / fine);
+      if (then.possible() && energy(then) - energy(now) <= allowed) {
+        now = then;
+        stretches = 0;
+        if (!(now < best)) continue;
+        best = now;
+        remember();
+      } else {
+        move(c.rank, c.to, c.from);
+      }
+    }
+    for (int i = 0; i < actions_; ++i) row_.item[i] = best_row.item[i];
+    return best;
+  }
+
+ private:
+  static constexpr int kinds = 3;
+  static constexpr long fine = 256;     ///< parts of a unit of time, for allowances
+  static constexpr int mean_share = 5;  ///< of the ranks' mean time in the energy: one part in so many
+  static constexpr long heat = 51;      ///< what the energy may grow by in the mean, at first, in parts of the mean action
+  static constexpr int reach = 12;      ///< how far an action not on the path moves
+  static constexpr int beyond = 6;      ///< how far beyond its stretch one on the path may move
+
+  /// What annealing lowers, in parts: the worst time, and a share of the mean one to show the way where many are the worst.
+  constexpr long energy(score const& s) const { return fine * s.worst + fine * s.sum / (p_ * mean_share); }
+
+  struct fact {
+    int chunk = 0, kind = 0, rank = 0;
+    int source = -1;  ///< of what it needs from another chunk
+    long hop = 0, time = 0, memory = 0;
+  };
+  /// Positions of a rank that run without a break, the first of them as soon as its input has come.
+  struct stretch {
+    int rank = 0, first = 0, last = 0;
+  };
+  struct change {
+    int rank = 0, from = 0, to = 0;
+  };
+
+  constexpr action decoded(int x) const {
+    constexpr action_kind kind[kinds] = {action_kind::forward, action_kind::backward_input, action_kind::backward_weight};
+    return action{kind[x % kinds], x / kinds / m_, x / kinds % m_};
+  }
+
+  /// The longest path that ends with a rank which takes `worst`, from its end to its begin. needs: play()
+  constexpr int find_path(long worst, scratch<stretch>& path, search_dice& roll) {
+    int rank = 0, equals = 0, count = 0;
+    for (int r = 0; r < p_; ++r)
+      if (times_.of(r, want_) == worst && roll.below(++equals) == 0) rank = r;
+    for (int last = length_ - 1; last >= 0;) {
+      int first = last, next_rank = 0, next_last = -1;
+      for (;; --first) {
+        int const x = row_.item[rank * length_ + first];
+        fact const& f = fact_.item[x];
+        long const start = start_.item[x];
+        bool const in_a_row = first > 0 && end_.item[row_.item[rank * length_ + first - 1]] == start;
+        bool const handed = f.source >= 0 && end_.item[f.source] + f.hop == start;
+        if (handed && fact_.item[f.source].rank != rank && (!in_a_row || roll.below(2) == 0)) {
+          next_rank = fact_.item[f.source].rank;
+          next_last = position_of(next_rank, f.source);
+          break;
+        }
+        if (!in_a_row) break;
+      }
+      path.item[count++] = stretch{rank, first, last};
+      rank = next_rank;
+      last = next_last;
+    }
+    return count;
+  }
+  /// By halving: on one rank actions start one after the other, and those that take no time in any order.
+  constexpr int position_of(int rank, int x) const {
+    int const* const row = row_.item + rank * length_;
+    int low = 0, high = length_ - 1;
+    while (low < high) {
+      int const middle = (low + high) / 2;
+      if (start_.item[row[middle]] < start_.item[x])
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    while (row[low] != x) ++low;
+    return low;
+  }
+
+  /// Three of four changes move an action of the stretch to its end or its begin, or a little beyond; the others are anywhere.
+  constexpr change pick(stretch const& s, search_dice& roll) const {
+    int const which = roll.below(8), inside = s.last - s.first;
+    if (which >= 6) {
+      int const rank = roll.below(p_), from = roll.below(length_);
+      return change{rank, from, clamp(from + roll.below(2 * reach + 1) - reach)};
+    }
+    if (inside == 0) return change{};
+    int const more = which % 3 == 0 ? roll.below(beyond) : 0;
+    return which < 3 ? change{s.rank, s.first + roll.below(inside), clamp(s.last + more)}
+                     : change{s.rank, s.first + 1 + roll.below(inside), clamp(s.first - more)};
+  }
+  constexpr int clamp(int position) const { return position < 0 ? 0 : position < length_ ? position : length_ - 1; }
+
+  /// Moves an action to another place on its rank. Actions of its chunk and kind on the way keep their order: each takes the place
+  /// and the number of the next. false, and nothing is changed, if an F would come behind its B, or a B behind its W.
+  constexpr bool move(int rank, int from, int to) {
+    int* const row = row_.item + rank * length_;
+    int const step = from < to ? 1 : -1;
+    fact const& moved = fact_.item[row[from]];
+    for (int i = from, carried = row[from]; i != to;) {
+      i += step;
+      fact const& f = fact_.item[row[i]];
+      if (f.chunk != moved.chunk) continue;
+      if (f.kind == moved.kind)
+        carried = row[i];
+      else if (f.kind == moved.kind + step && row[i] == carried + step)
+        return false;
+    }
+    int carried = row[from];
+    for (int i = from; i != to; i += step) {
+      int const x = row[i + step];
+      bool const alike = fact_.item[x].chunk == moved.chunk && fact_.item[x].kind == moved.kind;
+      row[i] = alike ? carried : x;
+      if (alike) carried = x;
+    }
+    row[to] = carried;
+    return true;
+  }
+
+  objective want_;
+  int p_, m_, actions_, length_;
+  long limit_;
+  scratch<int> row_;     // the actions of rank 0, then those of rank 1 ...
+  scratch<int> filled_;  // by rank, how many there are
+  scratch<fact> fact_;   // by action
+  scratch<long> work_, left_;          // by rank: all its time, and what is left of it
+  scratch<long> start_, end_;          // by action; an end of -1: not yet
+  scratch<int> waiting_;               // by action, the last rank that began to wait for it
+  scratch<int> also_waiting_;          // by rank, the next one that waits for the same
+  scratch<int> next_, awake_;          // by rank: its next position; a stack of ranks
+  rank_times times_;
+};
+
+}  // namespace pp

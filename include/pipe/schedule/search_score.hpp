@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What a search wants, how well an order does, and the chance by which it looks around.
+#pragma once
+
+#include <bit>
+#include <climits>
+
+#include <pipe/schedule/scratch.hpp>
+
+namespace pp {
+
+/// What is to be short: the longest time from a rank's first action to its last, as the papers have it and as it counts when every
+/// rank starts its next step as soon as it is done; or the time until all are done, which a step with a barrier takes.
+enum class objective : unsigned char { stage_local_span, makespan };
+
+/// Less is better. law: `sum` decides between equal `worst`
+struct score {
+  long worst = LONG_MAX / 1024;  ///< of all ranks' times, in the sense of the objective
+  long sum = LONG_MAX / 1024;    ///< of them
+
+  constexpr bool possible() const { return worst < LONG_MAX / 1024; }
+  constexpr bool operator<(score const& b) const { return worst != b.worst ? worst < b.worst : sum < b.sum; }
+};
+
+/// When each rank begins and ends.
+struct rank_times {
+  scratch<long> first, last;
+
+  constexpr explicit rank_times(int ranks) : first(ranks, -1), last(ranks) {}
+  constexpr void add(int rank, long start, long end) {
+    if (first.item[rank] < 0) first.item[rank] = start;
+    last.item[rank] = end;
+  }
+  constexpr long of(int rank, objective want) const {
+    return last.item[rank] - (want == objective::makespan ? 0 : first.item[rank]);
+  }
+  constexpr score total(int ranks, objective want) const {
+    auto result = score{0, 0};
+    for (int rank = 0; rank < ranks; ++rank) {
+      long const time = of(rank, want);
+      result.sum += time;
+      if (time > result.worst) result.worst = time;
+    }
+    return result;
+  }
+};
+
+/// Chance that takes the same course everywhere, so that a search has one answer. source: Marsaglia, Xorshift RNGs, 2003
+struct search_dice {
+  unsigned long long state = 0x9E3779B97F4A7C15u;
+
+  constexpr unsigned long long bits() {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state >> 8;
+  }
+  /// One of 0 .. count - 1. needs: count > 0
+  constexpr int below(int count) { return static_cast<int>(bits() % static_cast<unsigned>(count)); }
+
+  /// -ln of a uniform number in (0, 1), in 1/256, within 6 %: the number's leading zeros, and a straight line between powers of two.
+  constexpr long exponential() {
+    constexpr long ln_2 = 177;  // in 1/256
+    unsigned long long const x = bits();
+    long const zeros = std::countr_zero(x | 1ull << 40), within = static_cast<long>(x >> 44 & 255);
+    return ((zeros + 1) * 256 - within) * ln_2 / 256;
+  }
+};
+
+}  // namespace pp
