@@ -4,11 +4,13 @@
 #include <catch2/catch.hpp>
 #include <pipe/schedule/catalog.hpp>
 
+#include "proofs.hpp"
 #include "reference.hpp"
 
 namespace {
 
 using namespace pp;
+using proofs::is_proved;
 using reference::dice;
 using reference::many_costs;
 
@@ -247,25 +249,11 @@ TEST_CASE("the published bubbles of hand-made schedules, in all four digits", "[
 }
 
 // Proofs inside the compiler, without flags, of every family.
-template <class Policy, int P = 8, int M = 32>
-struct proved {
-  static constexpr pp::problem<> work{P, chunks_for(Policy::where, P, Policy::chunks_per_rank), M, 1,
-                                      same_cost{{3, 2, 4}}};
-  static constexpr auto table = make_table<Policy, P, M>(work);
-  static constexpr verdict proof = validate(work, table);
-  static constexpr auto when = simulate(work, table);
-};
-template <class Policy, int P = 8, int M = 32>
-constexpr bool is_proved() {
-  using of = proved<Policy, P, M>;
-  return of::proof.ok() && of::when.complete;
-}
 static_assert(is_proved<GPipe>() && is_proved<OneFOneB>() && is_proved<EagerOneFOneB>() && is_proved<ForwardOnly>());
 static_assert(is_proved<ZeroBubbleH1>() && is_proved<ZeroBubbleH2>() && is_proved<ZeroBubbleV>());
 static_assert(is_proved<Interleaved<2>>() && is_proved<GroupedInterleaved<2>>() && is_proved<LoopedBFS<2>>());
 static_assert(is_proved<VHalf>() && is_proved<VMin>() && is_proved<Hanayo<>>() && is_proved<Chimera>());
 static_assert(is_proved<DualPipe>() && is_proved<DualPipeV>() && is_proved<PipeDream<>>() &&
               is_proved<PipeDream2BW<>>());
-static_assert(is_proved<ZeroBubbleH1, 16, 128>() && is_proved<ZeroBubbleH2, 16, 128>());
 
 }  // namespace

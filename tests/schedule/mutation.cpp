@@ -17,7 +17,8 @@ TEST_CASE("ten thousand mutations of right tables", "[mutation]") {
   int refused[3]{}, still_right = 0;
   for (int tried = 0; tried < 10000;) {
     family const& f = catalog[std::size_t(roll(0, int(std::size(catalog)) - 1))];
-    int const p = roll(1, 5), m = roll(1, 10), chunks = chunks_for(f.where, p, f.chunks_per_rank > 0 ? f.chunks_per_rank : 2);
+    int const p = roll(1, 5), m = roll(1, 10),
+              chunks = chunks_for(f.where, p, f.chunks_per_rank > 0 ? f.chunks_per_rank : 2);
     if (f.refuses(p, m)) continue;
     run_time_problem const problem{p, chunks, m, 1, std::vector<chunk_cost>(std::size_t(chunks), chunk_cost{3, 2, 4})};
     auto table = make_dynamic_table(f, problem);

@@ -7,91 +7,77 @@
 
 #include <climits>
 
-#include <pipe/schedule/event_queue.hpp>
 #include <pipe/schedule/policy.hpp>
+#include <pipe/schedule/scratch.hpp>
 
 namespace pp {
 
 /// Which waiting times a W may fill: those that are long enough for it, or any.
 enum class gap_rule : unsigned char { long_enough, any };
 
-/// Fills `table` with the rows of `fixed`, which has every F and B, and all Ws. limit(rank) is the memory above which no F begins as
-/// long as a W can make room.
+/// Fills `table` with the rows of `fixed`, which has every F and B, and all Ws, in the order of their Bs. limit(rank) is the memory
+/// above which no F begins as long as a W can make room.
 ///
 /// law:   the order of the fixed actions stays; if they validate but for the missing Ws, the table validates
-/// cost:  n log p for n actions
+/// cost:  linear in the number of actions
 template <pipeline_problem Problem, class Fixed, action_table Table, class Limit>
 constexpr void weave(Problem const& problem, Fixed const& fixed, Table& table, Limit limit, gap_rule rule) {
   using enum action_kind;
-  int const p = problem.ranks, m = problem.micro_batches;
-  auto ended = scratch<long>(2 * problem.chunks * m, -1);   // of F and of B, by chunk and micro-batch
-  auto waiting = scratch<int>(2 * problem.chunks * m, -1);  // the last rank that began to wait for it
-  auto also_waiting = scratch<int>(p, -1);                  // by rank, the next one that waits for the same
-  auto next = scratch<int>(p);                              // by rank, its next fixed action
-  auto live = scratch<long>(p);
-  auto first_place = scratch<int>(p + 1);  // where its Ws lie among `weights`
-  for (int rank = 0; rank < p; ++rank) first_place.item[rank + 1] = first_place.item[rank] + fixed.size(rank);
-  auto weights = scratch<action>(first_place.item[p]);  // that can run, or have, in the order of their Bs
-  auto ready_weights = scratch<int>(p), run_weights = scratch<int>(p);
-  event_queue events(p);
-  for (int rank = 0; rank < p; ++rank) events.put({0, rank});
+  struct place {
+    int next = 0, weight = 0;  // in the rank's fixed row: the next action, and the next B whose W has not run
+    int also_waiting = -1;     // the rank that waits for the same result
+    long clock = 0, live = 0;
+  };
+  int const p = problem.ranks, m = problem.micro_batches, values = problem.chunks * m;
+  auto ranks = scratch<place>(p);
+  auto ended = scratch<long>(2 * values, -1);   // of F by chunk and micro-batch, then of B
+  auto waiting = scratch<int>(2 * values, -1);  // the last rank that began to wait for it
+  auto awake = scratch<int>(p);
+  int count = 0;
+  while (count < p) awake.item[count] = count, ++count;
 
-  auto const result = [&](bool is_forward, int chunk, int mb) { return 2 * (chunk * m + mb) + (is_forward ? 0 : 1); };
-  // Where what F or B needs from a neighbouring chunk is found, and when this rank has it; -1: not known yet.
-  auto const needed = [&](action const& a) {
-    int const source = a.kind == forward ? a.chunk - 1 : a.chunk + 1;
-    return source < 0 || source >= problem.chunks ? -1 : result(a.kind == forward, source, a.micro_batch);
-  };
-  auto const ready_at = [&](action const& a, int rank) {
-    int const r = needed(a);
-    if (r < 0) return 0L;
-    if (ended.item[r] < 0) return -1L;
-    int const source = r / 2 / m;
-    return ended.item[r] +
-           problem.hop_time(rank_of(table.where, p, source, a.micro_batch), rank, a.kind == forward ? source : a.chunk);
-  };
-  while (!events.empty()) {
-    auto const [now, rank] = events.take();
-    auto const run = [&, now = now, rank = rank](action const& a) {
-      table.push(rank, a);
-      long const end = now + problem.time(a);
-      live.item[rank] += problem.cost(a.chunk).memory.of(a.kind);
-      events.put({end, rank});
-      if (a.kind == backward_input)
-        weights.item[first_place.item[rank] + ready_weights.item[rank]++] = {backward_weight, a.chunk, a.micro_batch};
-      if (a.kind == backward_weight) return;
-      int const made = result(a.kind == forward, a.chunk, a.micro_batch);
-      ended.item[made] = end;
-      for (int who = waiting.item[made]; who >= 0; who = also_waiting.item[who]) {
-        long const there = ready_at(fixed.at(who, next.item[who]), who);
-        events.put({there > now ? there : now, who});
+  while (count > 0) {
+    int const rank = awake.item[--count], size = fixed.size(rank);
+    long const most = limit(rank);
+    place& at = ranks.item[rank];
+    for (bool goes_on = true; goes_on;) {
+      while (at.weight < at.next && fixed.at(rank, at.weight).kind != backward_input) ++at.weight;
+      bool const at_end = at.next == size;
+      action const a = at_end ? action{} : fixed.at(rank, at.next);
+      bool const is_forward = a.kind == forward;
+      int const source = is_forward ? a.chunk - 1 : a.chunk + 1, made = (is_forward ? 0 : values) + a.micro_batch;
+      long ready = at_end ? LONG_MAX : 0;
+      if (!at_end && source >= 0 && source < problem.chunks) {
+        ready = ended.item[made + source * m];
+        if (ready < 0) {
+          at.also_waiting = waiting.item[made + source * m];
+          waiting.item[made + source * m] = rank;
+          break;
+        }
+        ready += problem.hop_time(rank_of(table.where, p, source, a.micro_batch), rank, is_forward ? source : a.chunk);
       }
-    };
-    bool const has_weight = run_weights.item[rank] < ready_weights.item[rank];
-    auto const run_weight = [&, rank = rank] { run(weights.item[first_place.item[rank] + run_weights.item[rank]++]); };
-    if (next.item[rank] == fixed.size(rank)) {
-      if (has_weight) run_weight();
-      continue;
-    }
-    action const a = fixed.at(rank, next.item[rank]);
-    long const ready = ready_at(a, rank);
-    bool const fits = a.kind != forward || live.item[rank] + problem.cost(a.chunk).memory.forward <= limit(rank);
-    if (has_weight && !fits) {
-      run_weight();
-    } else if (ready >= 0 && ready <= now) {
-      ++next.item[rank];
-      run(a);
-    } else if (has_weight && (ready < 0 || rule == gap_rule::any ||
-                              now + problem.cost(weights.item[first_place.item[rank] + run_weights.item[rank]].chunk)
-                                          .backward_weight <=
-                                  ready)) {
-      run_weight();
-    } else if (ready >= 0) {
-      events.put({ready, rank});
-    } else {
-      int const missing = needed(a);
-      also_waiting.item[rank] = waiting.item[missing];
-      waiting.item[missing] = rank;
+      chunk_cost const& cost = problem.cost(a.chunk);
+      if (at.weight < at.next) {
+        action const b = fixed.at(rank, at.weight);
+        chunk_cost const& of_w = problem.cost(b.chunk);
+        bool const is_gap = at.clock < ready && (rule == gap_rule::any || at.clock + of_w.backward_weight <= ready);
+        if (is_gap || (is_forward && at.live + cost.memory.forward > most)) {
+          table.push(rank, action{backward_weight, b.chunk, b.micro_batch});
+          at.clock += of_w.backward_weight;
+          at.live += of_w.memory.backward_weight;
+          ++at.weight;
+          continue;
+        }
+      }
+      goes_on = !at_end;
+      if (at_end) continue;
+      table.push(rank, a);
+      at.clock = (at.clock < ready ? ready : at.clock) + problem.time(a);
+      at.live += cost.memory.of(a.kind);
+      ++at.next;
+      ended.item[made + a.chunk * m] = at.clock;
+      for (int who = waiting.item[made + a.chunk * m]; who >= 0; who = ranks.item[who].also_waiting)
+        awake.item[count++] = who;
     }
   }
 }
