@@ -51,8 +51,10 @@ constexpr void weave(Problem const& problem, Fixed const& fixed, Table& table, L
            problem.hop_time(rank_of(table.where, p, source, a.micro_batch), rank, a.kind == forward ? source : a.chunk);
   };
   while (!events.empty()) {
-    auto const [now, rank] = events.take();
-    auto const run = [&, now = now, rank = rank](action const& a) {
+    rank_event const event = events.take();
+    long const now = event.time;
+    int const rank = event.rank;
+    auto const run = [&](action const& a) {
       table.push(rank, a);
       long const end = now + problem.time(a);
       live.item[rank] += problem.cost(a.chunk).memory.of(a.kind);
@@ -68,7 +70,7 @@ constexpr void weave(Problem const& problem, Fixed const& fixed, Table& table, L
       }
     };
     bool const has_weight = run_weights.item[rank] < ready_weights.item[rank];
-    auto const run_weight = [&, rank = rank] { run(weights.item[first_place.item[rank] + run_weights.item[rank]++]); };
+    auto const run_weight = [&] { run(weights.item[first_place.item[rank] + run_weights.item[rank]++]); };
     if (next.item[rank] == fixed.size(rank)) {
       if (has_weight) run_weight();
       continue;
