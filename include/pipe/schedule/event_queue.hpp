@@ -16,11 +16,12 @@ struct rank_event {
 
 /// The next event of every rank that has one: a tournament of ranks, in which the earlier event wins.
 ///
-/// law:  take() gives the earliest one, of equal times the one of the lowest rank; put() replaces an event of its rank
+/// law:  next() is the earliest one, of equal times the one of the lowest rank; put() replaces the event of its rank
 /// cost: log of the number of ranks
 class event_queue {
  public:
-  constexpr explicit event_queue(int ranks) : leaves_(leaves_for(ranks)), time_(leaves_, LONG_MAX), winner_(2 * leaves_) {
+  constexpr explicit event_queue(int ranks)
+      : leaves_(leaves_for(ranks)), time_(leaves_, LONG_MAX), winner_(2 * leaves_) {
     for (int i = 2 * leaves_ - 1; i > 0; --i) winner_.item[i] = i >= leaves_ ? i - leaves_ : winner_.item[2 * i];
   }
   constexpr bool empty() const { return time_.item[winner_.item[1]] == LONG_MAX; }
@@ -32,11 +33,11 @@ class event_queue {
       winner_.item[i] = time_.item[right] < time_.item[left] ? right : left;
     }
   }
+  constexpr rank_event next() const { return {time_.item[winner_.item[1]], winner_.item[1]}; }
   constexpr rank_event take() {
-    int const first = winner_.item[1];
-    long const time = time_.item[first];
-    put({LONG_MAX, first});
-    return {time, first};
+    rank_event const first = next();
+    put({LONG_MAX, first.rank});
+    return first;
   }
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The best order that can be found under a memory limit, for any times, equal or not: three methods, and the best of what they find.
-// (a) Plans at several paces, each with the zero-bubble paper's choices; (b) plans around the best of those, chunk by chunk; (c) small
-// changes of the best order. The known families that fit into the memory take part, so none of them is ever better.
+// (a) Plans at several paces, with the choices of the zero-bubble paper's greedy; (b) plans around the best of those, chunk by chunk;
+// (c) small changes of the best order. The known families take part where they fit into the memory, so none of them is ever better.
 #pragma once
 
 #include <type_traits>
@@ -15,19 +15,23 @@
 #include <pipe/schedule/search_order.hpp>
 #include <pipe/schedule/search_plan.hpp>
 #include <pipe/schedule/simulate.hpp>
+#include <pipe/schedule/validate.hpp>
 #include <pipe/schedule/zb_v.hpp>
 #include <pipe/schedule/zero_bubble.hpp>
 
 namespace pp {
 
 struct search_options {
-  placement where = placement::straight;  ///< needs: replicas(where) == 1
+  static constexpr long no_limit = LONG_MAX / 4;
+  static constexpr long usual_effort = 100'000'000;
+
   objective want = objective::stage_local_span;
-  long limit = 0;            ///< of a rank's memory, in the unit of memory_change; 0: any amount
-  long effort = 30'000'000;  ///< how many actions may be played in all: the search takes time in proportion, whatever the size
+  long limit = no_limit;  ///< of a rank's memory, in the unit of memory_change
+  long effort =
+      usual_effort;  ///< how many actions may be played in all: the search takes time in proportion, whatever the size
 };
 
-/// What a table achieves, and what no table can beat. Under a memory limit the floor holds, though nothing may reach it.
+/// What a table achieves, and what no table can beat. Under a memory limit the floor holds too, though perhaps nothing reaches it.
 struct certificate {
   flush_floor floor{}, achieved{};
 
@@ -46,134 +50,169 @@ constexpr certificate certify(Problem const& problem, Table const& table) {
 }
 
 /// One search: the best order so far, and how much effort is left.
+///
+/// needs: replicas(where) == 1; as many chunks as `where` asks for
 template <pipeline_problem Problem>
 class schedule_search {
  public:
-  constexpr schedule_search(Problem const& problem, search_options const& options)
-      : problem_(problem), options_(options), limit_(options.limit > 0 ? options.limit : LONG_MAX / 4),
-        plans_(problem, options.where, limit_), best_plan_(problem.chunks),
-        best_order_(problem, options.where, limit_, options.want), effort_(options.effort),
+  constexpr schedule_search(Problem const& problem, placement where, search_options const& options)
+      : problem_(problem), where_(where), options_(options), plans_(problem, where, options.limit),
+        best_plan_(problem.chunks), order_(problem, where, options.limit, options.want),
+        best_order_(problem, where, options.limit, options.want), effort_(options.effort),
         actions_(3L * problem.chunks * problem.micro_batches) {
-    flush_floor const floor = floor_of(problem, options.where);
+    flush_floor const floor = floor_of(problem, where);
     floor_ = options.want == objective::makespan ? floor.makespan : floor.stage_local_span;
   }
 
-  constexpr bool possible() const { return plans_.possible(); }
-
+  /// needs: plans are possible
   template <action_table Table>
   constexpr void run(Table& table) {
-    try_paces();
-    if (!std::is_constant_evaluated()) vary_plans();
-    plans_.play(best_plan_, [&](int rank, action const& a, long, long) { best_order_.push(rank, a); });
-    try_families();
-    if (!std::is_constant_evaluated())
-      for (int round = 0; round < rounds; ++round)
-        best_order_.improve(effort_ / rounds / actions_, floor_, roll_);
+    if (std::is_constant_evaluated()) {
+      effort_ = constant_effort;
+      try_openings();
+      try_families();
+    } else {
+      try_openings();
+      vary_plans();
+      try_families();
+      improve_order();
+    }
     for (int rank = 0; rank < problem_.ranks; ++rank)
       for (int i = 0; i < best_order_.size(rank); ++i) table.push(rank, best_order_.at(rank, i));
   }
 
  private:
-  static constexpr int rounds = 4;             ///< of annealing, each from the best order so far
-  static constexpr int plans_tried = 1000;     ///< at most,
-  static constexpr int share_of_plans = 2;     ///< and for one part in so many of the effort
+  static constexpr int plans_tried = 1000;  ///< at most,
+  static constexpr int plans_share = 2;     ///< and for one part in so many of the effort
+  static constexpr int rounds = 4;          ///< of annealing, each from the best order so far
+  static constexpr int change_price = 100;  ///< what a change costs beside playing its order, in actions played
+  /// For the openings within a constant evaluation: six at P = 8 and M = 32, or one on a vee. The families still find room within
+  /// the default limits of compilers.
+  static constexpr long constant_effort = 4700;
 
-  constexpr bool offer(plan const& x) {
+  constexpr bool at_floor() const { return best_.worst <= floor_; }
+
+  constexpr void offer(plan const& x) {
     auto times = rank_times(problem_.ranks);
-    plans_.play(x, [&](int rank, action const&, long start, long end) { times.add(rank, start, end); });
+    order_.clear();
+    plans_.play(x, [&](int rank, action const& a, long start, long end) {
+      times.add(rank, start, end);
+      order_.push(rank, a);
+    });
+    int const held = problem_.chunks / problem_.ranks;
+    effort_ -= actions_ * (std::is_constant_evaluated() ? held * held : 1);  // so do a compiler's steps grow
     score const found = times.total(problem_.ranks, options_.want);
-    effort_ -= actions_;
-    if (best_ < found) return false;
+    if (best_ < found) return;
+    if (found < best_) best_order_.assign(order_);
     best_ = found;
     best_plan_.assign(x);
-    return true;
   }
 
-  /// (a)
-  constexpr void try_paces() {
+  /// (a) The openings, in such an order that the first few together do well on many problems.
+  constexpr void try_openings() {
+    struct opening {
+      int quarters;
+      plan_choices choices;
+    };
+    constexpr int any = plan_choices::any_ahead;
+    constexpr opening openings[] = {
+        {11, {true, false, 0}}, {11, {false, false, 0}},  {9, {false, false, any}}, {12, {true, false, 0}},
+        {6, {false, false, 0}}, {20, {true, false, any}}, {13, {false, true, 0}},   {14, {true, true, 0}},
+        {8, {false, false, 0}}, {5, {false, true, 0}},    {4, {false, false, 1}},   {8, {false, false, 1}},
+        {2, {false, false, 1}}, {10, {true, false, 0}},   {0, {true, false, any}},  {7, {true, false, 0}},
+        {2, {false, true, 2}},  {20, {false, false, 0}},  {10, {false, false, 2}},  {11, {true, false, any}},
+        {6, {false, false, 1}},
+    };
     auto x = plan(problem_.chunks);
-    constexpr int paces[] = {10, 4, 0, 2, 5, 6, 8, 12, 16, 24};
-    constexpr int aheads[] = {plan_choices::any_ahead, 1, 0};
-    for (int quarters : paces) {
-      for (int leg = 0; leg < legs(); ++leg) plans_.pace(x, leg, quarters);
-      for (int ahead : aheads)
-        for (bool any_gap : {true, false}) {
-          x.choices = plan_choices{any_gap, false, ahead};
-          offer(x);
-        }
-      if (std::is_constant_evaluated()) return;
+    for (opening const& o : openings) {
+      if (best_.possible() && (effort_ < 0 || at_floor())) return;
+      for (int leg = 0; leg < legs(); ++leg) plans_.pace(x, leg, o.quarters);
+      x.choices = o.choices;
+      offer(x);
     }
   }
 
-  /// (b)
+  /// (b) Another pace for a leg, a longer or a shorter stay somewhere or both, or another choice.
   constexpr void vary_plans() {
     auto x = plan(problem_.chunks);
-    long const tries = effort_ / share_of_plans / actions_;
-    long const unit = plans_.period * problem_.ranks / problem_.chunks / 4;
-    for (long left = tries < plans_tried ? tries : plans_tried; left > 0 && best_.worst > floor_; --left) {
+    int const steps = 2 * problem_.chunks;
+    long const tries = effort_ / plans_share / actions_;
+    long const quarter = plans_.period * problem_.ranks / problem_.chunks / 4;
+    for (long left = tries < plans_tried ? tries : plans_tried; left > 0 && !at_floor(); --left) {
       x.assign(best_plan_);
       int const which = roll_.below(8);
       if (which < 3) {
         plans_.pace(x, roll_.below(legs()), roll_.below(17));
       } else if (which < 7) {
-        long const more = (1 + roll_.below(4)) * unit;
-        long& longer = x.gap.item[roll_.below(2 * problem_.chunks)];
-        long& shorter = x.gap.item[roll_.below(2 * problem_.chunks)];
-        if (which != 3) longer += more;
-        if (which <= 5) shorter = shorter > more ? shorter - more : 0;
+        long const amount = (1 + roll_.below(4)) * quarter;
+        long &longer = x.gap.item[roll_.below(steps)], &shorter = x.gap.item[roll_.below(steps)];
+        if (which != 3) longer += amount;
+        if (which != 6) shorter = shorter > amount ? shorter - amount : 0;
       } else {
+        constexpr int aheads[] = {0, 1, 2, plan_choices::any_ahead};
         int const choice = roll_.below(3);
         if (choice == 0) x.choices.any_gap = !x.choices.any_gap;
         if (choice == 1) x.choices.backward_first = !x.choices.backward_first;
-        if (choice == 2) x.choices.ahead = x.choices.ahead == 1 ? roll_.below(3) : x.choices.ahead == plan_choices::any_ahead ? 1 : plan_choices::any_ahead;
+        if (choice == 2) x.choices.ahead = aheads[roll_.below(4)];
       }
       offer(x);
     }
   }
 
+  /// (c)
+  constexpr void improve_order() {
+    for (int round = rounds; round > 0 && !at_floor(); --round) {
+      long const tries = effort_ / round / (actions_ + change_price);
+      best_ = best_order_.improve(tries, floor_, roll_);
+      effort_ -= tries * (actions_ + change_price);
+    }
+  }
+
   constexpr void try_families() {
-    if (options_.where == placement::straight) try_each<GPipe, OneFOneB, EagerOneFOneB, ZeroBubbleH1, ZeroBubbleH2>();
-    if (options_.where == placement::vee && problem_.chunks == 2 * problem_.ranks)
-      try_each<ZeroBubbleV, VHalf, VMin>();
+    if (where_ == placement::straight) try_each<GPipe, OneFOneB, EagerOneFOneB, ZeroBubbleH1, ZeroBubbleH2>();
+    if (where_ == placement::vee && problem_.chunks == 2 * problem_.ranks) try_each<ZeroBubbleV, VHalf, VMin>();
   }
   template <schedule_policy... Policies>
   constexpr void try_each() {
-    auto order = search_order(problem_, options_.where, limit_, options_.want);
     auto const try_one = [&]<class Policy>(std::type_identity<Policy>) {
-      order.clear();
-      Policy::fill(problem_, order);
+      if (at_floor()) return;
+      order_.clear();
+      Policy::fill(problem_, order_);
       effort_ -= actions_;
-      if (!order.fits()) return;
-      score const found = order.play(best_.worst);
+      if (!order_.fits()) return;
+      score const found = order_.play(best_.worst);
       if (!(found < best_)) return;
       best_ = found;
-      best_order_.assign(order);
+      best_order_.assign(order_);
     };
     (try_one(std::type_identity<Policies>{}), ...);
   }
 
+  /// How often a micro-batch passes all ranks.
   constexpr int legs() const { return 2 * problem_.chunks / problem_.ranks; }
 
   Problem const& problem_;
+  placement where_;
   search_options options_;
-  long limit_;
   planner<Problem> plans_;
   plan best_plan_;
-  search_order best_order_;
+  search_order order_, best_order_;  // the one being tried, and the best so far
   score best_{};
   search_dice roll_{};
   long effort_, actions_, floor_ = 0;
 };
 
-/// Fills `table` with the best order that is found, or with nothing if not even one micro-batch fits.
+/// Fills `table` with the best order that is found for its placement, or with nothing if not even one micro-batch fits into the limit.
 ///
-/// law:  if `table` is filled, it validates and no rank needs more memory than the limit
-/// law:  the same answer for the same question, on any machine
-/// cost: `effort` actions played, at some 20 ns; within a constant evaluation three plans and the families, whatever the effort
+/// needs: replicas(table.where) == 1
+/// law:   a table that is filled validates, and no rank needs more memory than the limit
+/// law:   the same answer to the same question, on every machine
+/// cost:  about `effort` actions played, of some 5 ns in small problems and 50 ns in large ones; at least one plan and the families;
+///        within a constant evaluation never more than a few plans and the families
 template <pipeline_problem Problem, action_table Table>
-constexpr void search(Problem const& problem, Table& table, search_options const& options) {
-  auto one = schedule_search<Problem>(problem, options);
-  if (one.possible()) one.run(table);
+constexpr void search(Problem const& problem, Table& table, search_options const& options = {}) {
+  if (!check_shape(problem, table).ok() || !planner<Problem>(problem, table.where, options.limit).possible()) return;
+  schedule_search<Problem>(problem, table.where, options).run(table);
 }
 
 /// P times what one micro-batch adds to the memory of the rank where it adds the most: what 1F1B needs, where all ranks are alike.
@@ -192,12 +231,12 @@ constexpr long memory_of_1f1b(Problem const& problem, placement where) {
 
 /// The best order found under Numerator/Denominator times the memory of 1F1B, or under the problem's own limit where it has one.
 ///
-/// needs: Denominator > 0; Numerator 0: any amount of memory
+/// needs: Numerator 0: any amount of memory
 template <int Numerator = 0, int Denominator = 1, placement Where = placement::straight,
-          objective Want = objective::stage_local_span>
+          objective Want = objective::stage_local_span, long Effort = search_options::usual_effort>
 struct Searched {
   static_assert(Numerator >= 0 && Denominator > 0, "the memory limit of a search is a quotient of at least 0");
-  static_assert(replicas(Where) == 1, "a search knows placements that hold each chunk once");
+  static_assert(replicas(Where) == 1, "a search is for placements that hold every chunk once");
 
   static constexpr char const* name = "searched";
   static constexpr placement where = Where;
@@ -207,14 +246,16 @@ struct Searched {
 
   template <pipeline_problem Problem>
   static constexpr search_options options(Problem const& problem) {
-    long const own = memory_of_1f1b(problem, where) * Numerator / Denominator;
-    return search_options{where, Want, problem.limit > 0 ? problem.limit : own};
+    long const limit = problem.limit > 0 ? problem.limit
+                       : Numerator > 0   ? memory_of_1f1b(problem, where) * Numerator / Denominator
+                                         : search_options::no_limit;
+    return search_options{Want, limit, Effort};
   }
 
   /// Why a problem has no answer, or null.
   template <pipeline_problem Problem>
   static constexpr char const* refuses(Problem const& problem) {
-    return schedule_search<Problem>(problem, options(problem)).possible()
+    return planner<Problem>(problem, where, options(problem).limit).possible()
                ? nullptr
                : "not even one micro-batch fits into the memory limit";
   }
@@ -225,17 +266,33 @@ struct Searched {
   }
 };
 
-/// The best order found within the memory of 1F1B.
+/// The best order found within `Multiple` times the memory of 1F1B, and within the problem's own limit.
 ///
 /// source: Qi et al., Zero Bubble Pipeline Parallelism, 2024, section 3
-struct ZeroBubble1P : Searched<1> {
+template <int Multiple>
+struct SearchedWithin : Searched<> {
+  template <pipeline_problem Problem>
+  static constexpr Problem limited(Problem problem) {
+    long const own = Multiple * memory_of_1f1b(problem, where);
+    if (problem.limit == 0 || own < problem.limit) problem.limit = own;
+    return problem;
+  }
+  template <pipeline_problem Problem>
+  static constexpr char const* refuses(Problem const& problem) {
+    return Searched<>::refuses(limited(problem));
+  }
+  template <pipeline_problem Problem, action_table Table>
+  static constexpr void fill(Problem const& problem, Table& table) {
+    Searched<>::fill(limited(problem), table);
+  }
+};
+
+struct ZeroBubble1P : SearchedWithin<1> {
   static constexpr char const* name = "zb-1p";
 };
 
-/// The best order found within twice the memory of 1F1B; no bubble in the stage-local span where hops are short.
-///
-/// source: Qi et al., Zero Bubble Pipeline Parallelism, 2024, section 3
-struct ZeroBubble2P : Searched<2> {
+/// law: TF = TB = TW without hops and M >= 2P: no bubble in the stage-local span
+struct ZeroBubble2P : SearchedWithin<2> {
   static constexpr char const* name = "zb-2p";
 };
 

@@ -75,6 +75,7 @@ class search_order {
   constexpr void clear() {
     for (int rank = 0; rank < p_; ++rank) filled_.item[rank] = 0;
   }
+  /// needs: both of the same problem
   constexpr void assign(search_order const& from) {
     for (int i = 0; i < actions_; ++i) row_.item[i] = from.row_.item[i];
     for (int rank = 0; rank < p_; ++rank) filled_.item[rank] = from.filled_.item[rank];
@@ -175,9 +176,9 @@ class search_order {
   static constexpr int kinds = 3;
   static constexpr long fine = 256;     ///< parts of a unit of time, for allowances
   static constexpr int mean_share = 5;  ///< of the ranks' mean time in the energy: one part in so many
-  static constexpr long heat = 51;      ///< what the energy may grow by in the mean, at first, in parts of the mean action
-  static constexpr int reach = 12;      ///< how far an action not on the path moves
-  static constexpr int beyond = 6;      ///< how far beyond its stretch one on the path may move
+  static constexpr long heat = 51;  ///< what the energy may grow by in the mean, at first, in parts of the mean action
+  static constexpr int reach = 12;  ///< how far an action not on the path moves
+  static constexpr int beyond = 6;  ///< how far beyond its stretch one on the path may move
 
   /// What annealing lowers, in parts: the worst time, and a share of the mean one to show the way where many are the worst.
   constexpr long energy(score const& s) const { return fine * s.worst + fine * s.sum / (p_ * mean_share); }
@@ -196,7 +197,8 @@ class search_order {
   };
 
   constexpr action decoded(int x) const {
-    constexpr action_kind kind[kinds] = {action_kind::forward, action_kind::backward_input, action_kind::backward_weight};
+    constexpr action_kind kind[kinds] = {action_kind::forward, action_kind::backward_input,
+                                         action_kind::backward_weight};
     return action{kind[x % kinds], x / kinds / m_, x / kinds % m_};
   }
 
@@ -284,14 +286,14 @@ class search_order {
   objective want_;
   int p_, m_, actions_, length_;
   long limit_;
-  scratch<int> row_;     // the actions of rank 0, then those of rank 1 ...
-  scratch<int> filled_;  // by rank, how many there are
-  scratch<fact> fact_;   // by action
-  scratch<long> work_, left_;          // by rank: all its time, and what is left of it
-  scratch<long> start_, end_;          // by action; an end of -1: not yet
-  scratch<int> waiting_;               // by action, the last rank that began to wait for it
-  scratch<int> also_waiting_;          // by rank, the next one that waits for the same
-  scratch<int> next_, awake_;          // by rank: its next position; a stack of ranks
+  scratch<int> row_;           // the actions of rank 0, then those of rank 1 ...
+  scratch<int> filled_;        // by rank, how many there are
+  scratch<fact> fact_;         // by action
+  scratch<long> work_, left_;  // by rank: all its time, and what is left of it
+  scratch<long> start_, end_;  // by action; an end of -1: not yet
+  scratch<int> waiting_;       // by action, the last rank that began to wait for it
+  scratch<int> also_waiting_;  // by rank, the next one that waits for the same
+  scratch<int> next_, awake_;  // by rank: its next position; a stack of ranks
   rank_times times_;
 };
 

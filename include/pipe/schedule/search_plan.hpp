@@ -19,7 +19,7 @@ namespace pp {
 struct plan_choices {
   bool any_gap = true;          ///< a W fills any waiting time, or only one that is known to be long enough
   bool backward_first = false;  ///< B before F, or whichever is due first
-  int ahead = 1;                ///< how many periods before the next B of its rank is due an F that is due later may run
+  int ahead = 1;  ///< how many periods before the next B of its rank is due an F that is due later may run
 
   static constexpr int any_ahead = 1 << 20;
 };
@@ -46,13 +46,16 @@ template <pipeline_problem Problem>
 struct planner {
   Problem const& problem;
   placement where;
-  long limit;             ///< of a rank's memory
-  long period = 0;        ///< in parts
-  scratch<long> natural;  ///< gaps, by step: as long as the action and its hop take, in parts
-  scratch<long> room;     ///< by chunk: what an F must find free, so that its rank can always finish the oldest micro-batch
+  long limit;              ///< of a rank's memory
+  long period = 0;         ///< in parts
+  scratch<long> natural;   ///< gaps, by step: as long as the action and its hop take, in parts
+  scratch<int> chunks_of;  ///< the chunks of rank 0, then those of rank 1 ...
+  scratch<long>
+      room;  ///< by chunk: what an F must find free, so that its rank can always finish the oldest micro-batch
 
   constexpr planner(Problem const& question, placement place, long most_memory)
-      : problem(question), where(place), limit(most_memory), natural(2 * question.chunks), room(question.chunks) {
+      : problem(question), where(place), limit(most_memory), natural(2 * question.chunks), chunks_of(question.chunks),
+        room(question.chunks) {
     int const p = problem.ranks, chunks = problem.chunks;
     for (int rank = 0; rank < p; ++rank) {
       long work = 0, later = 0;
@@ -62,6 +65,7 @@ struct planner {
       for (int index = chunks / p - 1; index >= 0; --index) {
         int const chunk = chunk_on(where, p, rank, index);
         chunk_cost const& cost = problem.cost(chunk);
+        chunks_of.item[rank * (chunks / p) + index] = chunk;
         work += cost.forward + cost.backward_input + cost.backward_weight;
         room.item[chunk] = later += cost.memory.forward;
       }
@@ -107,85 +111,99 @@ template <class Run>
 constexpr void planner<Problem>::play(plan const& x, Run run) const {
   using enum action_kind;
   int const p = problem.ranks, m = problem.micro_batches, chunks = problem.chunks, held = chunks / p;
-  auto due = scratch<long>(2 * chunks);           // by chunk: the next F and the next B
-  auto done = scratch<int>(3 * chunks);           // by chunk: F, B and W
-  auto there = scratch<long>(2 * chunks * m, -1);  // by chunk and micro-batch: when F's and B's input has come, or -1
-  auto ended = scratch<long>(chunks * m);         // by chunk and micro-batch: B
+  constexpr int kinds = 3;
+  auto due_forward = scratch<long>(chunks), due_backward = scratch<long>(chunks);  // the next ones
+  auto done = scratch<int>(kinds * chunks);                                        // by chunk: F, B, W
+  auto forward_ready = scratch<long>(chunks * m, LONG_MAX);  // by chunk and micro-batch, when its input has come
+  auto backward_ready = scratch<long>(chunks * m, LONG_MAX);
+  auto ended = scratch<long>(chunks * m);  // by chunk and micro-batch, B
   auto live = scratch<long>(p);
   auto works = scratch<bool>(p);
   event_queue events(p);
   for (int rank = 0; rank < p; ++rank) events.put({0, rank});
   long at = 0;
   for (int step = 0; step < 2 * chunks; ++step) {
-    due.item[step < chunks ? 2 * step : 2 * (2 * chunks - 1 - step) + 1] = at;
+    (step < chunks ? due_forward.item[step] : due_backward.item[2 * chunks - 1 - step]) = at;
     at += x.gap.item[step];
   }
-  for (int mb = 0; mb < m; ++mb) there.item[mb] = 0;
-  long const ahead = x.choices.ahead == plan_choices::any_ahead ? LONG_MAX / 2 : x.choices.ahead * period;
+  for (int mb = 0; mb < m; ++mb) forward_ready.item[mb] = 0;
+  long const ahead = x.choices.ahead == plan_choices::any_ahead ? 0 : x.choices.ahead * period;
 
   while (!events.empty()) {
-    auto const [now, rank] = events.take();
-    works.item[rank] = false;
-    struct option {
-      int chunk = -1;
-      long due = LONG_MAX;
-    };
-    option f, b, w;
+    auto const [now, rank] = events.next();
+    int const* const mine = chunks_of.item + rank * held;
+    long next_backward = LONG_MAX;
+    for (int i = 0; i < held; ++i)
+      if (int const c = mine[i]; done.item[kinds * c + 1] < m && due_backward.item[c] < next_backward)
+        next_backward = due_backward.item[c];
+    if (x.choices.ahead == plan_choices::any_ahead) next_backward = LONG_MAX - ahead;
+
+    // The B, F and W that could run now: those that are due first, and the oldest W.
+    int b = -1, f = -1, w = -1;
+    long b_due = LONG_MAX, f_due = LONG_MAX, w_age = LONG_MAX, soonest = LONG_MAX;
     bool lacks_memory = false;
-    long next_backward = LONG_MAX, soonest = LONG_MAX;
-    for (int index = 0; index < held; ++index) {
-      int const chunk = chunk_on(where, p, rank, index);
-      if (done.item[3 * chunk + 1] < m && due.item[2 * chunk + 1] < next_backward) next_backward = due.item[2 * chunk + 1];
-    }
-    for (int index = 0; index < held; ++index) {
-      int const chunk = chunk_on(where, p, rank, index);
-      int const* const d = done.item + 3 * chunk;
-      if (d[2] < d[1] && ended.item[chunk * m + d[2]] < w.due) w = option{chunk, ended.item[chunk * m + d[2]]};
-      for (bool forwards : {false, true}) {
-        if (forwards ? d[0] == m : d[1] == d[0]) continue;
-        long const when = there.item[((forwards ? 0 : chunks) + chunk) * m + (forwards ? d[0] : d[1])];
-        long const turn = due.item[2 * chunk + (forwards ? 0 : 1)];
-        if (when < 0 || (forwards && turn - ahead > next_backward)) continue;
-        bool const fits = !forwards || live.item[rank] + room.item[chunk] <= limit;
-        option& best = forwards ? f : b;
-        if (when > now && fits)
-          soonest = when < soonest ? when : soonest;
-        else if (when <= now && !fits)
-          lacks_memory = true;
-        else if (when <= now && turn < best.due)
-          best = option{chunk, turn};
+    for (int i = 0; i < held; ++i) {
+      int const c = mine[i];
+      int const forwards = done.item[kinds * c], backwards = done.item[kinds * c + 1],
+                weights = done.item[kinds * c + 2];
+      if (weights < backwards && ended.item[c * m + weights] < w_age) {
+        w = c;
+        w_age = ended.item[c * m + weights];
+      }
+      if (backwards < forwards) {
+        long const ready = backward_ready.item[c * m + backwards];
+        if (ready > now) {
+          soonest = ready < soonest ? ready : soonest;
+        } else if (due_backward.item[c] < b_due) {
+          b = c;
+          b_due = due_backward.item[c];
+        }
+      }
+      if (forwards == m || due_forward.item[c] > next_backward + ahead) continue;
+      long const ready = forward_ready.item[c * m + forwards];
+      bool const fits = live.item[rank] + room.item[c] <= limit;
+      if (ready > now) {
+        if (fits && ready < soonest) soonest = ready;
+      } else if (!fits) {
+        lacks_memory = true;
+      } else if (due_forward.item[c] < f_due) {
+        f = c;
+        f_due = due_forward.item[c];
       }
     }
+
     action a{};
-    bool const takes_b = b.chunk >= 0 && (f.chunk < 0 || x.choices.backward_first || b.due <= f.due);
-    if (takes_b && w.chunk >= 0 && live.item[rank] + problem.cost(b.chunk).memory.backward_input > limit) {
-      a = action{backward_weight, w.chunk};
+    bool const takes_b = b >= 0 && (f < 0 || x.choices.backward_first || b_due <= f_due);
+    if (takes_b && w >= 0 && live.item[rank] + problem.cost(b).memory.backward_input > limit) {
+      a = action{backward_weight, w};
     } else if (takes_b) {
-      a = action{backward_input, b.chunk};
-    } else if (f.chunk >= 0) {
-      a = action{forward, f.chunk};
-    } else if (w.chunk >= 0 && (lacks_memory || x.choices.any_gap || soonest == LONG_MAX ||
-                                now + problem.cost(w.chunk).backward_weight <= soonest)) {
-      a = action{backward_weight, w.chunk};
+      a = action{backward_input, b};
+    } else if (f >= 0) {
+      a = action{forward, f};
+    } else if (w >= 0 && (lacks_memory || x.choices.any_gap || soonest == LONG_MAX ||
+                          now + problem.cost(w).backward_weight <= soonest)) {
+      a = action{backward_weight, w};
     } else {
-      if (soonest < LONG_MAX) events.put({soonest, rank});
+      works.item[rank] = false;
+      events.put({soonest, rank});
       continue;
     }
-    a.micro_batch = done.item[3 * a.chunk + (a.kind == forward ? 0 : a.kind == backward_input ? 1 : 2)]++;
+    a.micro_batch = done.item[kinds * a.chunk + (a.kind == forward ? 0 : a.kind == backward_input ? 1 : 2)]++;
     long const end = now + problem.time(a);
     run(rank, a, now, end);
     live.item[rank] += problem.cost(a.chunk).memory.of(a.kind);
     works.item[rank] = true;
     events.put({end, rank});
     if (a.kind == backward_weight) continue;
+
     bool const down = a.kind == forward;
-    due.item[2 * a.chunk + (down ? 0 : 1)] += period;
+    (down ? due_forward : due_backward).item[a.chunk] += period;
     if (!down) ended.item[a.chunk * m + a.micro_batch] = end;
     int const next = down ? a.chunk + 1 : a.chunk - 1;
-    if (next == chunks) there.item[(chunks + a.chunk) * m + a.micro_batch] = end;
+    if (next == chunks) backward_ready.item[a.chunk * m + a.micro_batch] = end;
     if (next < 0 || next == chunks) continue;
     int const who = rank_of(where, p, next);
-    there.item[((down ? 0 : chunks) + next) * m + a.micro_batch] =
+    (down ? forward_ready : backward_ready).item[next * m + a.micro_batch] =
         end + problem.hop_time(rank, who, down ? a.chunk : next);
     if (!works.item[who]) events.put({now, who});
   }
