@@ -207,9 +207,13 @@ inline std::string csv_word(std::string const& word) {
   return quoted + '"';
 }
 
+/// Its title says how large it is and what its numbers count.
 inline pp::drawing drawing_of(entry const& e) {
-  std::string const unit = e.scale == 1 ? "" : " (a unit of time is 1/" + std::to_string(e.scale) + ")";
-  return pp::drawing_of(e.problem, e.table, e.when, {.title = e.name + unit});
+  std::string title =
+      e.name + ": P = " + std::to_string(e.problem.ranks) + ", M = " + std::to_string(e.problem.micro_batches);
+  if (e.parts > 1) title += ", " + std::to_string(e.parts) + " chunks per rank; memory in chunks";
+  if (e.scale > 1) title += "; a unit of time is 1/" + std::to_string(e.scale);
+  return pp::drawing_of(e.problem, e.table, e.when, {.title = title});
 }
 
 inline std::string answer(request const& r) {

@@ -66,7 +66,7 @@ class svg_picture {
   static constexpr double left = 64, right = 24, top = 84, largest_rows = 768, smallest_row = 1, largest_row = 28;
   static constexpr double axis_height = 30, memory_gap = 28, memory_height = 96;
   static constexpr double least_between_names = 14, digit_width = 6.8;  // of the 11 pixel font, at most
-  static constexpr double outline = 2.2, mark_of_no_time = 1.5;         // the width of an action that takes none
+  static constexpr double outline = 2.2, mark_of_no_time = 3;           // the width of an action that takes none
 
   void style() {
     auto const rule = [&](std::string const& of, std::string const& what) { add(of, "{", what, "}"); };
@@ -128,32 +128,34 @@ class svg_picture {
   void rows() {
     std::size_t const every = std::size_t(tick_step(long(ranks_), int(double(ranks_) * row_ / least_between_names)));
     double const edge = is_outlined() ? outline / 2 : 0;
-    std::string outlines;
     if (gap_ == 0) add("<rect class=\"idle\"", frame(left, top, plot_, rows_end_ - top), "/>\n");
     for (std::size_t rank = 0; rank < ranks_; ++rank) {
       double const y = y_of(int(rank)), height = row_ - gap_;
       if (rank % every == 0)
         text("note", left - 8, y + std::max(height, 10.0) / 2 + 4, "end", "rank " + std::to_string(rank));
       if (gap_ > 0) add("<rect class=\"idle\"", frame(left, y, plot_, height), "/>\n");
+      std::string outlines, marks;  // above the boxes, in this order
       text_ += "<g class=\"box\">\n";
       for (drawn_action const& a : d_.ranks[rank].actions) {
-        double const width = std::max(double(a.end - a.start) * scale_, mark_of_no_time * double(a.end == a.start));
-        double const x = std::min(x_of(a.start), left + plot_ - width);
-        std::string const box = frame(x, y, width, height);
+        bool const takes_time = a.end > a.start;
+        double const width = takes_time ? double(a.end - a.start) * scale_ : mark_of_no_time;
+        double const x =
+            std::min(takes_time ? x_of(a.start) : std::max(left, x_of(a.start) - width / 2), left + plot_ - width);
         std::string const meaning = name_of_action(a.what) + ": " + readable_amount(a.start, d_.words.time_unit) +
                                     " to " + readable_amount(a.end, d_.words.time_unit);
-        add("<rect class=\"", class_of(a.what.kind, a.shade), "\"", box, "><title>", xml_escaped(meaning),
-            "</title></rect>");
-        label(a, x + width / 2, y + height / 2 + 4, width, height);
-        text_ += "\n";
+        std::string const box = "<rect class=\"" + class_of(a.what.kind, a.shade) + "\"" + frame(x, y, width, height) +
+                                "><title>" + xml_escaped(meaning) + "</title></rect>";
+        (takes_time ? text_ : marks) += box;
+        if (takes_time) label(a, x + width / 2, y + height / 2 + 4, width, height);
+        (takes_time ? text_ : marks) += "\n";
         if (o_.critical && a.critical)
           outlines += "<rect class=\"critical\"" +
                       frame(x + edge, y + edge, std::max(0.0, width - 2 * edge), std::max(0.0, height - 2 * edge)) +
                       "/>\n";
       }
-      text_ += "</g>\n";
+      text_ += "</g>\n" + outlines;
+      if (!marks.empty()) add("<g class=\"box\">\n", marks, "</g>\n");
     }
-    text_ += outlines;
   }
 
   /// The micro-batch, where there is room for it; nothing is cut off.

@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""Holds the pages about schedules equal to what the example `schedules` prints and draws.
+
+schedule_pages.py PROGRAM [--update]: every family has a page and a picture; a block of a page that begins with
+`$ examples/run.sh schedules ...` shows what that prints. With --update blocks and pictures are rewritten instead.
+"""
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES, PICTURES = ROOT / "docs/schedules", ROOT / "docs/pictures/schedules"
+MORE_PAGES = {"README", "compare", "own"}
+# Twice the unit, so that what a rank with two chunks does takes whole units, too.
+DRAWN = "--ranks 4 --micro-batches 8 --forward 2 --backward 2 --weight 2 --format svg --schedule"
+BLOCK = re.compile(r"^```text\n\$ examples/run\.sh schedules(.*)\n((?:.*\n)*?)```$", re.M)
+
+
+def answer(program, arguments):
+    done = subprocess.run([program, *shlex.split(arguments)], stdout=subprocess.PIPE, text=True, check=True)
+    return "\n".join(line.rstrip() for line in done.stdout.splitlines()) + "\n"
+
+
+def differing(program, update):
+    names = [line.split(",")[0] for line in answer(program, "--format csv").splitlines()[1:]]
+    pages = sorted(PAGES.glob("*.md"))
+    for kind, found in (("page", {p.stem for p in pages} - MORE_PAGES), ("picture", {p.stem for p in PICTURES.iterdir()})):
+        if not update or kind == "page":
+            yield from (f"{name}: no {kind}" for name in sorted(set(names) - found))
+            yield from (f"{name}: a {kind} of a schedule that does not exist" for name in sorted(found - set(names)))
+
+    def expected(block):
+        return f"```text\n$ examples/run.sh schedules{block[1]}\n{answer(program, block[1])}```"
+
+    wanted = {PICTURES / f"{name}.svg": answer(program, f"{DRAWN} {name}") for name in names}
+    wanted |= {page: BLOCK.sub(expected, page.read_text(encoding="utf-8")) for page in pages}
+    for path, text in wanted.items():
+        if update:
+            path.write_text(text, encoding="utf-8")
+        elif not path.is_file() or path.read_text(encoding="utf-8") != text:
+            yield f"{path.relative_to(ROOT)} is not what the program makes today: run this with --update"
+
+
+if __name__ == "__main__":
+    problems = list(differing(sys.argv[1], "--update" in sys.argv))
+    print("\n".join(problems) if problems else "every page and picture of a schedule is what the program makes")
+    sys.exit(1 if problems else 0)

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// How a pipeline is given each schedule: what the pages in docs/schedules show. Compiling is passing.
+#include <pipe/pipe.hpp>
+
+using namespace pp;
+
+struct Mlp : Model<Input<64>, Repeat<8, Linear<64>, GELU>, Linear<8>, MSE> {};
+
+namespace gpipe {
+// [gpipe]
+using Trainer = Pipeline<Mlp, Stages<4>, MicroBatches<8>, GPipe, RecomputeAll>;  // RecomputeAll: as the paper does
+// [/gpipe]
+static_assert(Trainer::plan.rank_count == 4 && Trainer::plan.bubble < 1);
+}  // namespace gpipe
+
+namespace one_f_one_b {
+// [1f1b]
+using Trainer = Pipeline<Mlp, Stages<4>, MicroBatches<8>, OneFOneB>;  // or without it: 1F1B is the default
+// [/1f1b]
+static_assert(Trainer::plan.bubble == Pipeline<Mlp, Stages<4>, MicroBatches<8>>::plan.bubble);
+}  // namespace one_f_one_b
+
+namespace eager {
+// [eager-1f1b]
+using Trainer = Pipeline<Mlp, Stages<4>, MicroBatches<8>, EagerOneFOneB>;
+// [/eager-1f1b]
+static_assert(Trainer::plan.rank_count == 4 && Trainer::plan.bubble < 1);
+}  // namespace eager
+
+namespace interleaved {
+// [interleaved]
+using Trainer = Pipeline<Mlp, Stages<8>, MicroBatches<8>, Interleaved<2>>;  // 8 stages, 2 on each of 4 ranks
+static_assert(Trainer::plan.rank_count == 4);
+// [/interleaved]
+static_assert(Trainer::plan.bubble < gpipe::Trainer::plan.bubble);
+}  // namespace interleaved
+
+namespace grouped {
+// [grouped-interleaved]
+using Trainer = Pipeline<Mlp, Stages<8>, MicroBatches<8>, GroupedInterleaved<2>>;  // 4 ranks
+// [/grouped-interleaved]
+static_assert(Trainer::plan.rank_count == 4 && Trainer::plan.bubble < gpipe::Trainer::plan.bubble);
+}  // namespace grouped
+
+namespace looped {
+// [looped-bfs]
+using Trainer = Pipeline<Mlp, Stages<8>, MicroBatches<8>, LoopedBFS<2>>;  // 4 ranks
+// [/looped-bfs]
+static_assert(Trainer::plan.rank_count == 4 && Trainer::plan.bubble < gpipe::Trainer::plan.bubble);
+}  // namespace looped
+
+namespace zb_h1 {
+// [zb-h1]
+using Trainer = Pipeline<Mlp, Stages<4>, MicroBatches<8>, ZeroBubbleH1>;
+static_assert(Trainer::plan.bubble < Pipeline<Mlp, Stages<4>, MicroBatches<8>, OneFOneB>::plan.bubble);
+// [/zb-h1]
+static_assert(Trainer::plan.rank_count == 4);
+}  // namespace zb_h1
+
+namespace zb_h2 {
+// [zb-h2]
+using Trainer = Pipeline<Mlp, Stages<4>, MicroBatches<8>, ZeroBubbleH2>;
+static_assert(Trainer::plan.bubble_stage_local < Trainer::plan.bubble);
+// [/zb-h2]
+static_assert(Trainer::plan.rank_count == 4);
+}  // namespace zb_h2
+
+namespace zb_v {
+// [zb-v]
+using Trainer = Pipeline<Mlp, Stages<8>, MicroBatches<8>, ZeroBubbleV>;  // 4 ranks; rank 0 has stages 0 and 7
+static_assert(Trainer::plan.rank_count == 4);
+// [/zb-v]
+static_assert(Trainer::plan.bubble < zb_h1::Trainer::plan.bubble);
+}  // namespace zb_v
+
+namespace v_half {
+// [v-half]
+using Trainer = Pipeline<Mlp, Stages<8>, MicroBatches<8>, VHalf>;  // 4 ranks
+// [/v-half]
+static_assert(Trainer::plan.rank_count == 4 && Trainer::plan.bubble < 1);
+}  // namespace v_half
+
+namespace v_min {
+// [v-min]
+using Trainer = Pipeline<Mlp, Stages<8>, MicroBatches<8>, VMin>;  // 4 ranks
+// [/v-min]
+static_assert(Trainer::plan.rank_count == 4 && Trainer::plan.bubble < 1);
+}  // namespace v_min
+
+namespace hanayo {
+// [hanayo]
+using Trainer = Pipeline<Mlp, Stages<8>, MicroBatches<8>, Hanayo<1>>;  // 1 wave: 2 stages on each of 4 ranks
+// [/hanayo]
+static_assert(Trainer::plan.rank_count == 4 && Trainer::plan.bubble < 1);
+}  // namespace hanayo
+
+// [forward-only]
+constexpr auto forward = make_table<ForwardOnly, 4, 8>();  // ranks and micro-batches
+static_assert(simulate(equal_times(4, 8), forward).makespan == 8 + 4 - 1);
+// [/forward-only]
+
+// [chimera]
+constexpr auto chimera_problem = problem<>{.ranks = 4, .chunks = 4, .micro_batches = 8, .costs = {{2, 1, 1}}};
+constexpr auto chimera_table = make_table<Chimera, 4, 8>(chimera_problem);
+static_assert(validate(chimera_problem, chimera_table).ok());
+static_assert(simulate(chimera_problem, chimera_table).idle(0) == (4 - 2) * 2);  // P-2 forwards of 2 units
+// [/chimera]
+
+// [dualpipe]
+constexpr auto dual_problem = equal_times(4, 8);
+constexpr auto dual_table = make_table<DualPipe, 4, 8>(dual_problem);
+static_assert(validate(dual_problem, dual_table).ok());
+static_assert(simulate(dual_problem, dual_table).idle(0) == (4 / 2 - 1) * 1);
+// [/dualpipe]
+
+// [dualpipe-v]
+constexpr auto half_problem = equal_times(4, 8, {}, 0, 2);  // hops take 0; 2 chunks per rank
+constexpr auto half_table = make_table<DualPipeV, 4, 8>(half_problem);
+static_assert(validate(half_problem, half_table).ok());
+static_assert(peak_in_flight(half_table, 0) == 2 * 4 + 1);
+// [/dualpipe-v]
+
+// [pipedream]
+constexpr auto dream_table = make_table<PipeDream<>, 4, 8>();  // PipeDream<true>: with vertical sync
+static_assert(validate(equal_times(4, 8), dream_table).ok());
+static_assert(peak_versions(dream_table, 0) == 4 && peak_versions(dream_table, 3) == 1);
+// [/pipedream]
+
+// [pipedream-2bw]
+constexpr auto buffered_table = make_table<PipeDream2BW<4>, 4, 16>();  // an update every 4 micro-batches
+static_assert(validate(equal_times(4, 16), buffered_table).ok());
+static_assert(peak_versions(buffered_table, 0) == 2);
+// [/pipedream-2bw]
