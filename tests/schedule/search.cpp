@@ -250,6 +250,16 @@ TEST_CASE("zb-1p and zb-2p keep to their memory, and to less where the problem h
   REQUIRE(peak(make_dynamic_table<ZeroBubble2P>(problem)) <= 5 * each);
 }
 
+TEST_CASE("times in any unit: huge numbers are no trouble", "[search]") {
+  auto small = equal_times(4, 8, {30, 29, 19}, 1),
+       large = equal_times(4, 8, {30'000'000'000'000, 29'000'000'000'000, 19'000'000'000'000}, 1'000'000'000'000);
+  small.limit = large.limit = 5;
+  auto const a = make_dynamic_table<Searched<>>(small), b = make_dynamic_table<Searched<>>(large);
+  REQUIRE(validate(large, b).ok());
+  REQUIRE(simulate(large, b).bubble_by_stage_local_span() ==
+          Approx(simulate(small, a).bubble_by_stage_local_span()).margin(0.01));
+}
+
 TEST_CASE("many ranks and micro-batches", "[search]") {
   auto problem = equal_times(32, 128, {30, 29, 19, {10, -6, -4}}, 1);
   problem.limit = 2 * 32 * 10;

@@ -231,7 +231,10 @@ constexpr long memory_of_1f1b(Problem const& problem, placement where) {
 
 /// The best order found under Numerator/Denominator times the memory of 1F1B, or under the problem's own limit where it has one.
 ///
-/// needs: Numerator 0: any amount of memory
+/// With Numerator 0 memory is no concern, but for the problem's limit.
+///
+/// note: what is short in the sense of the papers, the stage-local span, is what a rank waits when steps follow each other without a
+///       barrier; for a step with one ask for objective::makespan
 template <int Numerator = 0, int Denominator = 1, placement Where = placement::straight,
           objective Want = objective::stage_local_span, long Effort = search_options::usual_effort>
 struct Searched {

@@ -146,6 +146,7 @@ class search_order {
       for (int i = 0; i < actions_; ++i) best_row.item[i] = row_.item[i];
     };
     remember();
+    fine_ = now.worst < 1L << 40 ? 256 : 1;
     long mean_time = 0;
     for (int x = 0; x < actions_; ++x) mean_time += fact_.item[x].time;
     mean_time = (mean_time + actions_ - 1) / actions_;
@@ -155,9 +156,9 @@ class search_order {
       if (stretches == 0) stretches = find_path(now.worst, path, roll);
       change const c = pick(path.item[roll.below(stretches)], roll);
       if (c.from == c.to || !move(c.rank, c.from, c.to)) continue;
-      long const allowed = mean_time * heat * roll.exponential() / fine * left / tries;
+      long const allowed = mean_time * fine_ / 256 * (heat * left / tries) * roll.exponential() / 256;
       score then{};
-      if (fits(c.rank)) then = play(now.worst + (energy(now) - fine * now.worst + allowed) / fine);
+      if (fits(c.rank)) then = play(now.worst + (energy(now) - fine_ * now.worst + allowed) / fine_);
       if (then.possible() && energy(then) - energy(now) <= allowed) {
         now = then;
         stretches = 0;
@@ -174,14 +175,12 @@ class search_order {
 
  private:
   static constexpr int kinds = 3;
-  static constexpr long fine = 256;     ///< parts of a unit of time, for allowances
   static constexpr int mean_share = 5;  ///< of the ranks' mean time in the energy: one part in so many
-  static constexpr long heat = 51;  ///< what the energy may grow by in the mean, at first, in parts of the mean action
-  static constexpr int reach = 12;  ///< how far an action not on the path moves
-  static constexpr int beyond = 6;  ///< how far beyond its stretch one on the path may move
+  static constexpr long heat = 51;  ///< what the energy may grow by in the mean, at first, in 1/256 of the mean action
+  static constexpr int reach = 5;   ///< how far an action moves, or how far beyond its stretch of the path
 
   /// What annealing lowers, in parts: the worst time, and a share of the mean one to show the way where many are the worst.
-  constexpr long energy(score const& s) const { return fine * s.worst + fine * s.sum / (p_ * mean_share); }
+  constexpr long energy(score const& s) const { return fine_ * s.worst + fine_ * s.sum / (p_ * mean_share); }
 
   struct fact {
     int chunk = 0, kind = 0, rank = 0;
@@ -251,7 +250,7 @@ class search_order {
       return change{rank, from, clamp(from + roll.below(2 * reach + 1) - reach)};
     }
     if (inside == 0) return change{};
-    int const more = which % 3 == 0 ? roll.below(beyond) : 0;
+    int const more = which % 3 == 0 ? roll.below(reach + 1) : 0;
     return which < 3 ? change{s.rank, s.first + roll.below(inside), clamp(s.last + more)}
                      : change{s.rank, s.first + 1 + roll.below(inside), clamp(s.first - more)};
   }
@@ -295,6 +294,7 @@ class search_order {
   scratch<int> also_waiting_;  // by rank, the next one that waits for the same
   scratch<int> next_, awake_;  // by rank: its next position; a stack of ranks
   rank_times times_;
+  long fine_ = 1;  // parts of a unit of time in the energy: many where a unit is much
 };
 
 }  // namespace pp

@@ -19,7 +19,7 @@ namespace pp {
 struct plan_choices {
   bool any_gap = true;          ///< a W fills any waiting time, or only one that is known to be long enough
   bool backward_first = false;  ///< B before F, or whichever is due first
-  int ahead = 1;  ///< how many periods before the next B of its rank is due an F that is due later may run
+  int ahead = 1;                ///< how many periods an F may be due after its rank's next B, and yet run before it
 
   static constexpr int any_ahead = 1 << 20;
 };
@@ -50,8 +50,7 @@ struct planner {
   long period = 0;         ///< in parts
   scratch<long> natural;   ///< gaps, by step: as long as the action and its hop take, in parts
   scratch<int> chunks_of;  ///< the chunks of rank 0, then those of rank 1 ...
-  scratch<long>
-      room;  ///< by chunk: what an F must find free, so that its rank can always finish the oldest micro-batch
+  scratch<long> room;      ///< by chunk: what must be free for an F, so that the oldest micro-batch can always go on
 
   constexpr planner(Problem const& question, placement place, long most_memory)
       : problem(question), where(place), limit(most_memory), natural(2 * question.chunks), chunks_of(question.chunks),

@@ -14,12 +14,12 @@ namespace pp {
 /// rank starts its next step as soon as it is done; or the time until all are done, which a step with a barrier takes.
 enum class objective : unsigned char { stage_local_span, makespan };
 
-/// Less is better. law: `sum` decides between equal `worst`
+/// Less is better. law: `sum` decides between equal `worst`. needs: P times the time of a step is below 2^62
 struct score {
-  long worst = LONG_MAX / 1024;  ///< of all ranks' times, in the sense of the objective
-  long sum = LONG_MAX / 1024;    ///< of them
+  long worst = LONG_MAX / 2;  ///< of all ranks' times, in the sense of the objective
+  long sum = LONG_MAX / 2;    ///< of them
 
-  constexpr bool possible() const { return worst < LONG_MAX / 1024; }
+  constexpr bool possible() const { return worst < LONG_MAX / 2; }
   constexpr bool operator<(score const& b) const { return worst != b.worst ? worst < b.worst : sum < b.sum; }
 };
 
