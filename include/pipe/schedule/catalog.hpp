@@ -16,6 +16,7 @@
 #include <pipe/schedule/interleaved.hpp>
 #include <pipe/schedule/one_f_one_b.hpp>
 #include <pipe/schedule/pipedream.hpp>
+#include <pipe/schedule/search.hpp>
 #include <pipe/schedule/waves.hpp>
 #include <pipe/schedule/zb_v.hpp>
 #include <pipe/schedule/zero_bubble.hpp>
@@ -57,6 +58,9 @@ inline constexpr family catalog[] = {
     family_of<LoopedBFS<2>>(true),
     family_of<ZeroBubbleH1>(),
     family_of<ZeroBubbleH2>(),
+    family_of<ZeroBubble1P>(),
+    family_of<ZeroBubble2P>(),
+    family_of<Searched<>>(),
     family_of<ZeroBubbleV>(),
     family_of<VHalf>(),
     family_of<VMin>(),

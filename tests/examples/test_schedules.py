@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""What the example `schedules` prints for each format, the closed forms of docs/schedules, and what it says to bad input."""
+import csv
+import io
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree as xml
+from pathlib import Path
+
+PROGRAM = sys.argv.pop(1)
+HEADER = "schedule,ranks,micro_batches,chunks,makespan,bubble_makespan,floor_makespan,bubble_span,floor_span,peak,limit,verdict"
+NAMES = """gpipe 1f1b eager-1f1b interleaved grouped-interleaved looped-bfs zb-h1 zb-h2 zb-v v-half v-min hanayo chimera dualpipe
+           dualpipe-v forward-only pipedream pipedream-2bw""".split()
+
+
+def run(*arguments):
+    return subprocess.run([PROGRAM, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def answer(*arguments):
+    done = run(*arguments)
+    assert done.returncode == 0 and not done.stderr, done
+    return done.stdout
+
+
+def rows(*arguments):
+    return {row["schedule"]: row for row in csv.DictReader(io.StringIO(answer("--format", "csv", *arguments)))}
+
+
+def times(f, b, w):
+    return "--forward", f, "--backward", b, "--weight", w
+
+
+class Formats(unittest.TestCase):
+    def test_csv_has_a_row_for_every_schedule(self):
+        lines = answer("--format", "csv").splitlines()
+        self.assertEqual(lines[0], HEADER)
+        self.assertEqual([line.split(",")[0] for line in lines[1:]], NAMES)
+        for row in rows("--limit", 0.5).values():
+            for column in ("bubble_makespan", "floor_makespan", "bubble_span", "floor_span"):
+                self.assertRegex(row[column], r"^[01]\.\d{4}$")
+            self.assertEqual(row["limit"], "2.00")
+            self.assertEqual(row["verdict"], "ok" if float(row["peak"]) <= 2 else "needs more memory than the limit")
+
+    def test_a_schedule_that_does_not_exist_says_why(self):
+        odd = rows("--ranks", 3)["chimera"]
+        self.assertEqual((odd["makespan"], odd["peak"], odd["verdict"]), ("", "", "needs an even number of ranks"))
+        quoted = rows("--micro-batches", 7)["dualpipe"]["verdict"]  # a comma inside
+        self.assertEqual(quoted, "needs an even number of micro-batches, at least twice the ranks")
+
+    def test_what_is_drawn_is_well_formed(self):
+        for name, actions in (("1f1b", 64), ("zb-v", 192), ("chimera", 64), ("pipedream-2bw", 64 + 8)):
+            svg = xml.fromstring(answer("--schedule", name, "--format", "svg"))
+            self.assertEqual(len(list(svg.iter("{http://www.w3.org/2000/svg}title"))), actions)
+            events = json.loads(answer("--schedule", name, "--format", "trace"))["traceEvents"]
+            self.assertEqual(sum(e["ph"] == "X" for e in events), actions)
+            page = answer("--schedule", name, "--format", "html")
+            data = json.loads(page.split('<script type="application/json" id="data">')[1].split("</script>")[0])
+            self.assertTrue(data["drawings"][0]["title"].startswith(f"{name}: P = 4, M = 8"))
+        self.assertIn("\nrank 3  .........000aaaaaa111", answer("--schedule", "1f1b", "--format", "text"))
+
+    def test_pytorch_form_there_and_back(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "schedule.csv"
+            for name in ("1f1b", "interleaved", "zb-v", "dualpipe"):
+                file.write_text(answer("--schedule", name, "--format", "torch"))
+                same = dict(rows("--read", file)[str(file)], schedule=name)
+                self.assertEqual(same, rows("--schedule", name)[name])
+                self.assertEqual(list(rows("--read", file, "--schedule", "1f1b")), [str(file), "1f1b"])
+
+
+class ClosedForms(unittest.TestCase):
+    """At F = B = W without hops; idle times in units of a stage's F."""
+    IDLE = {
+        "gpipe": lambda p, v: 3 * (p - 1),
+        "1f1b": lambda p, v: 3 * (p - 1),
+        "eager-1f1b": lambda p, v: 3 * (p - 1),
+        "interleaved": lambda p, v: 3 * (p - 1) / v,
+        "grouped-interleaved": lambda p, v: 3 * (p - 1) / v,
+        "looped-bfs": lambda p, v: 3 * (p - 1) / v,
+        "zb-h1": lambda p, v: p - 1,
+        "zb-h2": lambda p, v: p - 1,
+        "zb-v": lambda p, v: (p - 1) / 2,
+        "v-half": lambda p, v: 1.5 * (p - 1) - (0.5 if p % 2 else 0),
+        "v-min": lambda p, v: 2 * (p - 1) + (-0.5 if p % 3 else 0.5),
+        "dualpipe": lambda p, v: p / 2 - 1,
+        "dualpipe-v": lambda p, v: (p - 1) / 2,
+        "forward-only": lambda p, v: p - 1,
+        "pipedream": lambda p, v: 3 * (p - 1),
+        "pipedream-2bw": lambda p, v: 3 * (p - 1),
+    }
+    PEAK = {
+        "gpipe": lambda p, m, v: m,
+        "1f1b": lambda p, m, v: p,
+        "eager-1f1b": lambda p, m, v: 2 * p - 1,
+        "interleaved": lambda p, m, v: p + (p - 1) / v,
+        "grouped-interleaved": lambda p, m, v: p,
+        "looped-bfs": lambda p, m, v: m,
+        "zb-h1": lambda p, m, v: p,
+        "zb-h2": lambda p, m, v: 2 * p - 1,
+        "zb-v": lambda p, m, v: p,
+        "v-half": lambda p, m, v: (p + 2) // 2,
+        "v-min": lambda p, m, v: (p + 4) // 3,
+        "dualpipe": lambda p, m, v: p + 1,
+        "dualpipe-v": lambda p, m, v: p + 0.5,
+        "forward-only": lambda p, m, v: 1,
+        "pipedream": lambda p, m, v: p,
+        "pipedream-2bw": lambda p, m, v: p,
+    }
+
+    def test_at_equal_times(self):
+        unit = 12
+        for p, m, v in ((2, 6, 2), (3, 9, 3), (4, 8, 2), (4, 16, 4), (6, 18, 3), (7, 21, 2), (8, 32, 4)):
+            found = rows("--ranks", p, "--micro-batches", m, "--chunks", v, *times(unit, unit, unit))
+            for name, idle in self.IDLE.items():
+                row = found[name]
+                if not row["makespan"]:
+                    continue
+                with self.subTest(schedule=name, p=p, m=m, v=v):
+                    work = m if name == "forward-only" else 3 * m
+                    makespan = work + idle(p, v)
+                    self.assertEqual(float(row["makespan"]), unit * makespan)
+                    self.assertAlmostEqual(float(row["bubble_makespan"]), 1 - work / makespan, delta=6e-5)
+                    self.assertAlmostEqual(float(row["peak"]), self.PEAK[name](p, m, v), delta=6e-3)
+            for name in ("zb-h2", "zb-v", "forward-only"):
+                self.assertEqual(found[name]["bubble_span"], "0.0000")
+
+    def test_where_forward_takes_as_long_as_backward(self):
+        for p, m in ((4, 8), (4, 16), (6, 12), (8, 32)):
+            found = rows("--ranks", p, "--micro-batches", m, *times(48, 24, 24))
+            self.assertAlmostEqual(float(found["chimera"]["bubble_makespan"]), (p - 2) / (2 * m + p - 2), delta=6e-5)
+            for waves in (1, 2):
+                hanayo = rows("--ranks", p, "--micro-batches", m, "--chunks", 2 * waves, *times(48, 24, 24))["hanayo"]
+                self.assertAlmostEqual(float(hanayo["bubble_makespan"]), (p - 1) / (2 * waves * m + p - 1), delta=6e-5)
+                self.assertLessEqual(float(hanayo["peak"]), p)
+            self.assertTrue(p / 2 + 1 <= float(found["chimera"]["peak"]) <= p)
+
+
+class BadInput(unittest.TestCase):
+    def refused(self, expected, *arguments):
+        done = run(*arguments)
+        self.assertEqual((done.returncode, done.stdout), (1, ""), done)
+        self.assertEqual(done.stderr, f"schedules: {expected}\n")
+
+    def test_impossible_problems(self):
+        self.refused("--ranks must be at least 1", "--ranks", 0)
+        self.refused("--micro-batches must be at least 1", "--micro-batches", 0)
+        self.refused("--chunks must be at least 1", "--chunks", 0)
+        self.refused("--hop must not be negative", "--hop=-1")
+        self.refused("--weight must not be negative", "--weight=-1")
+        self.refused("--forward needs one time, or one per rank: 4, not 2", "--forward", "1,2")
+        self.refused("--limit has no room for one micro-batch", "--limit", 0.2)
+        self.refused("--memory: what F adds must be given back by B and W", "--memory", "3,-1,-1")
+        self.refused("chimera needs an even number of ranks", *"--ranks 3 --schedule chimera --format svg".split())
+        self.refused("--format svg shows one schedule: say which with --schedule", "--format", "svg")
+        self.refused("--format must be table, csv, text, svg, html, trace or torch, not 'png'", "--format", "png")
+        self.refused(f"no schedule is called '2f2b'; there are: {' '.join(NAMES)}", "--schedule", "2f2b")
+
+    def test_unknown_options(self):
+        for arguments in (["--rank", 4], ["--ranks", "four"], ["--read", "no such file"]):
+            done = run(*arguments)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertEqual(done.stdout, "")
+            self.assertIn(str(arguments[0]), done.stderr)
+
+    def test_malformed_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "schedule.csv"
+            for text, expected in (("", "line 1, column 1: there is no action in it"),
+                                   ("0F0,0B0\n1F0,1X0\n", "line 2, column 5: '1X0' is no action that is known here: "
+                                    "F, B, I, W, SEND_F, RECV_F, SEND_B, RECV_B"),
+                                   ("0F0,0B\n", "line 1, column 5: expected the number of a micro-batch")):
+                file.write_text(text)
+                self.refused(f"{file}: {expected}", "--read", file)
+            file.write_text("0F0,0B0\n1B0,1F0\n")  # can be read, but is no schedule
+            self.assertRegex(rows("--read", file)[str(file)]["verdict"], "^BW of chunk 1 and micro-batch 0 on rank 1: ")
+
+
+if __name__ == "__main__":
+    unittest.main()
