@@ -116,11 +116,11 @@ inline entry entry_of(request const& r, pp::family const& f) {
   e.chunks_per_rank = f.chunks_per_rank > 0 ? f.chunks_per_rank
                       : f.name == "hanayo"  ? 2 * ((r.chunks + 1) / 2)
                                             : r.chunks;
-  if (char const* why = f.refuses(r.ranks, r.micro_batches)) {
+  pose(e, r, f.where);
+  if (char const* why = f.refuses(e.problem)) {
     e.verdict = why;
     return e;
   }
-  pose(e, r, f.where);
   e.table = pp::make_dynamic_table(f, e.problem);
   judge(e);
   return e;

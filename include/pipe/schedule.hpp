@@ -17,6 +17,7 @@
 #include <pipe/schedule/interleaved.hpp>
 #include <pipe/schedule/one_f_one_b.hpp>
 #include <pipe/schedule/pipedream.hpp>
+#include <pipe/schedule/search.hpp>
 #include <pipe/schedule/simulate.hpp>
 #include <pipe/schedule/validate.hpp>
 #include <pipe/schedule/waves.hpp>

@@ -13,8 +13,8 @@ from pathlib import Path
 
 PROGRAM = sys.argv.pop(1)
 HEADER = "schedule,ranks,micro_batches,chunks,makespan,bubble_makespan,floor_makespan,bubble_span,floor_span,peak,limit,verdict"
-NAMES = """gpipe 1f1b eager-1f1b interleaved grouped-interleaved looped-bfs zb-h1 zb-h2 zb-v v-half v-min hanayo chimera dualpipe
-           dualpipe-v forward-only pipedream pipedream-2bw""".split()
+NAMES = """gpipe 1f1b eager-1f1b interleaved grouped-interleaved looped-bfs zb-h1 zb-h2 zb-1p zb-2p searched zb-v v-half
+           v-min hanayo chimera dualpipe dualpipe-v forward-only pipedream pipedream-2bw""".split()
 
 
 def run(*arguments):

@@ -74,6 +74,27 @@ static_assert(Trainer::plan.rank_count == 4);
 static_assert(Trainer::plan.bubble < zb_h1::Trainer::plan.bubble);
 }  // namespace zb_v
 
+namespace zb_1p {
+// [zb-1p]
+using Trainer = Pipeline<Mlp, Stages<4>, MicroBatches<8>, ZeroBubble1P>;
+static_assert(Trainer::plan.bubble_stage_local <= zb_h1::Trainer::plan.bubble_stage_local);
+// [/zb-1p]
+}  // namespace zb_1p
+
+namespace zb_2p {
+// [zb-2p]
+using Trainer = Pipeline<Mlp, Stages<4>, MicroBatches<8>, ZeroBubble2P>;
+static_assert(Trainer::plan.bubble_stage_local <= zb_h2::Trainer::plan.bubble_stage_local);
+// [/zb-2p]
+}  // namespace zb_2p
+
+namespace searched {
+// [searched]
+using Trainer = Pipeline<Mlp, Stages<8>, MicroBatches<8>, Searched<1, 1, placement::vee>>;  // in the memory of 1F1B
+static_assert(Trainer::plan.bubble_stage_local <= zb_v::Trainer::plan.bubble_stage_local);
+// [/searched]
+}  // namespace searched
+
 namespace v_half {
 // [v-half]
 using Trainer = Pipeline<Mlp, Stages<8>, MicroBatches<8>, VHalf>;  // 4 ranks
@@ -95,6 +116,13 @@ using Trainer = Pipeline<Mlp, Stages<8>, MicroBatches<8>, Hanayo<1>>;  // 1 wave
 static_assert(Trainer::plan.rank_count == 4 && Trainer::plan.bubble < 1);
 }  // namespace hanayo
 
+namespace dualpipe_v {
+// [dualpipe-v]
+using Trainer = Pipeline<Mlp, Stages<8>, MicroBatches<8>, DualPipeV>;  // 4 ranks
+// [/dualpipe-v]
+static_assert(Trainer::plan.rank_count == 4 && Trainer::plan.bubble < gpipe::Trainer::plan.bubble);
+}  // namespace dualpipe_v
+
 // [forward-only]
 constexpr auto forward = make_table<ForwardOnly, 4, 8>();  // ranks and micro-batches
 static_assert(simulate(equal_times(4, 8), forward).makespan == 8 + 4 - 1);
@@ -113,13 +141,6 @@ constexpr auto dual_table = make_table<DualPipe, 4, 8>(dual_problem);
 static_assert(validate(dual_problem, dual_table).ok());
 static_assert(simulate(dual_problem, dual_table).idle(0) == (4 / 2 - 1) * 1);
 // [/dualpipe]
-
-// [dualpipe-v]
-constexpr auto half_problem = equal_times(4, 8, {}, 0, 2);  // hops take 0; 2 chunks per rank
-constexpr auto half_table = make_table<DualPipeV, 4, 8>(half_problem);
-static_assert(validate(half_problem, half_table).ok());
-static_assert(peak_in_flight(half_table, 0) == 2 * 4 + 1);
-// [/dualpipe-v]
 
 // [pipedream]
 constexpr auto dream_table = make_table<PipeDream<>, 4, 8>();  // PipeDream<true>: with vertical sync

@@ -26,7 +26,7 @@ constexpr void fill_with_blocks(Problem const& problem, Table& table, int stages
     int const down = rank, up = 2 * p - 1 - rank;
     struct place {
       action what;
-      int slot;
+      int slot = 0;
     };
     place places[] = {{{forward, down, 0}, b.forward_down},
                       {{forward, up, 0}, b.forward_up},

@@ -32,20 +32,20 @@ struct family {
   placement where = placement::straight;
   int chunks_per_rank = 1;  ///< 0: any number
   bool splits_backward = false, trains = true;
-  char const* (*refuses)(int ranks, int micro_batches) = nullptr;
+  bool searches = false;  ///< takes as long as a search does
+  char const* (*refuses)(run_time_problem const&) = nullptr;
   void (*fill)(run_time_problem const&, dynamic_table&) = nullptr;
 };
 
 /// Policy, which may be a template whose number of chunks per rank is read off the problem.
 template <schedule_policy Policy>
 constexpr family family_of(bool any_chunks_per_rank = false) {
-  return family{Policy::name,
-                Policy::where,
-                any_chunks_per_rank ? 0 : Policy::chunks_per_rank,
-                Policy::splits_backward,
-                Policy::trains,
-                [](int ranks, int micro_batches) { return why_refused<Policy>(ranks, micro_batches); },
-                [](run_time_problem const& problem, dynamic_table& table) { Policy::fill(problem, table); }};
+  return family{Policy::name, Policy::where, any_chunks_per_rank ? 0 : Policy::chunks_per_rank, Policy::splits_backward,
+                Policy::trains, requires(run_time_problem const& problem){Policy::options(problem);
+}
+, [](run_time_problem const& problem) { return why_refused<Policy>(problem); },
+    [](run_time_problem const& problem, dynamic_table& table) { Policy::fill(problem, table); }
+};  // namespace pp
 }
 
 /// Every published family, each under its name.
@@ -81,7 +81,7 @@ constexpr family const* find_family(std::string_view name) {
 }
 
 /// law: the same table as make_dynamic_table of the policy
-/// needs: f.refuses(problem.ranks, problem.micro_batches) gives no reason
+/// needs: f.refuses(problem) gives no reason
 inline dynamic_table make_dynamic_table(family const& f, run_time_problem const& problem) {
   auto table = dynamic_table(problem.ranks, f.where, f.trains);
   f.fill(problem, table);

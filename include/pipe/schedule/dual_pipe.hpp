@@ -61,8 +61,8 @@ struct stream_progress {
   }
 };
 
-/// law:    equal times: the bubble is (P/2-1)(F + 2B - 3W) with B the full backward and F beside B no longer than both in a row; the
-///         peak is P+1; weights are there twice
+/// law:    TF = TB = TW without hops: every rank is idle for (P/2-1) TF; the peak is P+1; weights are there twice
+/// note:   the paper's (P/2-1)(F&B + B - 3W), B the full backward, is for an F and a B that run at once
 /// needs:  P even; M even, at least 2P
 struct DualPipe {
   static constexpr char const* name = "dualpipe";

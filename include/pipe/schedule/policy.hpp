@@ -44,6 +44,15 @@ constexpr char const* why_refused(int ranks, int micro_batches) {
     return nullptr;
 }
 
+/// The same for a family whose answer depends on more of the problem, such as its memory limit.
+template <schedule_policy Policy, pipeline_problem Problem>
+constexpr char const* why_refused(Problem const& problem) {
+  if constexpr (requires { Policy::refuses(problem); })
+    return Policy::refuses(problem);
+  else
+    return why_refused<Policy>(problem.ranks, problem.micro_batches);
+}
+
 /// Whether the family updates weights inside its table, without a flush.
 template <schedule_policy Policy>
 constexpr bool is_unflushed() {

@@ -111,8 +111,8 @@ class schedule_search {
   /// (a) The openings, in such an order that the first few together do well on many problems.
   constexpr void try_openings() {
     struct opening {
-      int quarters;
-      plan_choices choices;
+      int quarters = 0;
+      plan_choices choices{};
     };
     constexpr int any = plan_choices::any_ahead;
     constexpr opening openings[] = {

@@ -173,15 +173,16 @@ constexpr void planner<Problem>::play(plan const& x, Run run) const {
 
     action a{};
     bool const takes_b = b >= 0 && (f < 0 || x.choices.backward_first || b_due <= f_due);
-    if (takes_b && w >= 0 && live.item[rank] + problem.cost(b).memory.backward_input > limit) {
+    bool const makes_room = takes_b && w >= 0 && live.item[rank] + problem.cost(b).memory.backward_input > limit;
+    bool const fills_gap =
+        !takes_b && f < 0 && w >= 0 &&
+        (lacks_memory || x.choices.any_gap || soonest == LONG_MAX || now + problem.cost(w).backward_weight <= soonest);
+    if (makes_room || fills_gap) {
       a = action{backward_weight, w};
     } else if (takes_b) {
       a = action{backward_input, b};
     } else if (f >= 0) {
       a = action{forward, f};
-    } else if (w >= 0 && (lacks_memory || x.choices.any_gap || soonest == LONG_MAX ||
-                          now + problem.cost(w).backward_weight <= soonest)) {
-      a = action{backward_weight, w};
     } else {
       works.item[rank] = false;
       events.put({soonest, rank});
