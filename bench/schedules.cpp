@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The library's schedules beside the published ones, and what it takes to make, prove and simulate a large one.
+//
+// Published: Qi et al., Zero Bubble Pipeline Parallelism, 2024, on eight devices: integer microseconds; memory F adds 34h + 5as per
+// micro-batch, W gives back 32h, B the rest (s = 1024). Bubbles are of the stage-local span for ZB-H2, ZB-1p and ZB-2p, of the
+// makespan for the others.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <vector>
+
+#include <pipe/schedule/catalog.hpp>
+#include <pipe/schedule/floors.hpp>
+#include <pipe/schedule/validate.hpp>
+
+using namespace pp;
+
+namespace {
+
+struct published {
+  char const* model;
+  long heads, width;
+  int chunks, micro_batches;
+  chunk_cost stage;
+  long hop;
+  double one, interleaved, h1, h2, one_p, two_p, best;
+};
+constexpr int ranks = 8;
+constexpr published rows[] = {
+    {"1.5B", 24, 2304, 3, 24, {18522, 18086, 9337}, 601, .2431, .1055, .1585, .1083, .1585, .0433, .0433},
+    {"1.5B", 24, 2304, 3, 32, {18513, 18086, 9331}, 626, .1985, .0818, .1242, .0837, .1242, .0039, .0017},
+    {"1.5B", 24, 2304, 3, 64, {18546, 18097, 9321}, 762, .1240, .0443, .0674, .0444, .0674, .0026, .0011},
+    {"6.2B", 32, 4096, 4, 24, {29718, 29444, 19927}, 527, .2347, .0808, .1323, .0698, .1323, .0029, .0012},
+    {"6.2B", 32, 4096, 4, 32, {29802, 29428, 19530}, 577, .1898, .0628, .1045, .0559, .1045, .0022, .0009},
+    {"6.2B", 32, 4096, 4, 64, {29935, 29621, 19388}, 535, .1091, .0320, .0554, .0294, .0554, .0010, .0004}};
+
+run_time_problem question(published const& r, int chunks_per_rank, double limit) {
+  long const parts = chunks_per_rank, added = 34 * r.width + 5 * r.heads * 1024, by_w = 32 * r.width;
+  run_time_problem problem{ranks, ranks * chunks_per_rank, r.micro_batches, r.hop, {}};
+  problem.costs.assign(std::size_t(problem.chunks), {r.stage.forward / parts,
+                                                     r.stage.backward_input / parts,
+                                                     r.stage.backward_weight / parts,
+                                                     {added, by_w - added, -by_w}});
+  problem.limit = long(limit * double(ranks * added));
+  return problem;
+}
+
+struct bubbles {
+  double makespan, span;
+};
+bubbles of(char const* name, run_time_problem const& problem) {
+  auto const table = make_dynamic_table(*find_family(name), problem);
+  if (!validate(problem, table).ok()) std::printf("%s: %s\n", name, validate(problem, table).text());
+  auto const when = simulate(problem, table);
+  return {when.bubble_by_makespan(), when.bubble_by_stage_local_span()};
+}
+
+double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+}  // namespace
+
+int main() {
+  std::printf("ours / published, bubbles\n%-6s %3s  %-13s  %-13s  %-13s  %-13s  %-13s  %-13s  %-13s\n", "model", "m",
+              "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-1p", "zb-2p", "searched 2p");
+  double worst = -1;
+  for (published const& r : rows) {
+    auto const straight = question(r, 1, 0);
+    std::printf("%-6s %3d", r.model, r.micro_batches);
+    auto const compare = [&](double ours, double theirs) { std::printf("  %.4f/%.4f", ours, theirs); };
+    compare(of("1f1b", straight).makespan, r.one);
+    compare(of("interleaved", question(r, r.chunks, 0)).makespan, r.interleaved);
+    compare(of("zb-h1", straight).makespan, r.h1);
+    compare(of("zb-h2", straight).span, r.h2);
+    compare(of("zb-1p", straight).span, r.one_p);
+    compare(of("zb-2p", straight).span, r.two_p);
+    double const found = of("searched", question(r, 1, 2)).span;
+    compare(found, r.best);
+    worst = std::max(worst, found - r.best);
+    std::printf("\n");
+  }
+
+  std::printf("\n6.2B, m = 32: bubble of the span against the memory limit (of P), ours / published\n");
+  constexpr double curve[][2] = {{1, .1045}, {1.25, .0645},  {1.5, .0363}, {1.75, .0138},
+                                 {2, .0022}, {2.625, .0003}, {2.75, 0}};
+  for (auto const& [limit, theirs] : curve)
+    std::printf("  %.3f  %.4f / %.4f\n", limit, of("searched", question(rows[4], 1, limit)).span, theirs);
+
+  std::printf("\nP = 1024, M = 4096, zb-h1: %d actions, seconds on one core\n", 3 * 1024 * 4096);
+  auto const large = run_time_problem{1024, 1024, 4096, 1, std::vector<chunk_cost>(1024, chunk_cost{10, 9, 8})};
+  double const begin = seconds();
+  auto const table = make_dynamic_table(*find_family("zb-h1"), large);
+  double const made = seconds();
+  bool const right = validate(large, table).ok();
+  double const proved = seconds();
+  auto const when = simulate(large, table);
+  double const simulated = seconds();
+  std::printf("  made %.2f, %s %.2f, simulated %.2f: makespan %ld, floor %ld\n", made - begin,
+              right ? "proved" : "refused", proved - made, simulated - proved, when.makespan, floor_of(large).makespan);
+  std::printf("figure searched_2p_over_best_known %+.4f\n", worst);
+  std::printf("figure schedule_large_s %.2f\n", simulated - begin);
+}
