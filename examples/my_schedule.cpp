@@ -27,12 +27,14 @@ struct OneMore {
 
 // The compiler checks it: complete, ordered, free of deadlock. Times are in any unit; a hop takes 2 of them.
 // [proof]
+namespace paper {
 constexpr auto problem = pp::equal_times(4, 8, {.forward = 3, .backward_input = 3, .backward_weight = 3}, 2);
 constexpr auto table = pp::make_table<OneMore, 4, 8>(problem);
 static_assert(pp::validate(problem, table).ok());
 constexpr auto when = pp::simulate(problem, table);
 static_assert(when.makespan < pp::simulate(problem, pp::make_table<pp::OneFOneB, 4, 8>(problem)).makespan);
 static_assert(pp::peak_in_flight(table, 0) == 5);
+}  // namespace paper
 // [/proof]
 
 // And it trains: a pipeline takes it like any other.
@@ -41,7 +43,8 @@ using Trainer = pp::Pipeline<Mlp, pp::Stages<4>, pp::MicroBatches<8>, pp::MicroB
 
 int main() {
   std::printf("%s, as the compiler has simulated it: %ld units of time, a bubble of %.1f %%\n\n%s\n", OneMore::name,
-              when.makespan, 100 * when.bubble_by_makespan(), pp::draw(table, when).c_str());
+              paper::when.makespan, 100 * paper::when.bubble_by_makespan(),
+              pp::draw(paper::table, paper::when).c_str());
   Trainer trainer;
   std::vector<float> inputs(Trainer::samples * Trainer::inputs_per_sample, 0.5f);
   std::vector<float> labels(Trainer::samples * Trainer::labels_per_sample, 1.0f);
