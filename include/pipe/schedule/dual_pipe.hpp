@@ -4,6 +4,8 @@
 // either sends travels while the other computes; and its half on a V, where the way back up is the second direction.
 #pragma once
 
+#include <initializer_list>
+
 #include <pipe/schedule/policy.hpp>
 
 namespace pp {
