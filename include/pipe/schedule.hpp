@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Schedules, complete and on their own: build one, prove it, time it. Needs no layers and no device. The table for run
-// time is apart, in <pipe/schedule/dynamic_table.hpp>.
+// time is apart, in <pipe/schedule/dynamic_table.hpp>, and so is what sorts, in <pipe/schedule/communication.hpp>.
 #pragma once
 
 #include <pipe/schedule/boundary_slots.hpp>
 #include <pipe/schedule/building_block.hpp>
-#include <pipe/schedule/communication.hpp>
 #include <pipe/schedule/critical_path.hpp>
 #include <pipe/schedule/dual_pipe.hpp>
 #include <pipe/schedule/eager.hpp>

@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include <pipe/report/terminal.hpp>
+#include <pipe/schedule/communication.hpp>
 #include "report/tables.hpp"
 
 namespace {

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <deque>
 #include <pipe/schedule/catalog.hpp>
+#include <pipe/schedule/communication.hpp>
 
 #include "reference.hpp"
 

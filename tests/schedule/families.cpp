@@ -3,6 +3,7 @@
 // Every published family: right for all sizes, and as good as its paper says.
 #include <catch2/catch.hpp>
 #include <pipe/schedule/catalog.hpp>
+#include <pipe/schedule/communication.hpp>
 
 #include "proofs.hpp"
 #include "reference.hpp"

@@ -4,6 +4,7 @@
 // runs to its end.
 #include <catch2/catch.hpp>
 #include <pipe/schedule/catalog.hpp>
+#include <pipe/schedule/communication.hpp>
 
 #include "reference.hpp"
 

@@ -4,11 +4,10 @@
 // lightness as well as in hue, so that they can be told apart without colour vision; letters and numbers say it again.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <string>
 
+#include <pipe/base/libm.hpp>
 #include <pipe/schedule/action.hpp>
 
 namespace pp {
@@ -34,7 +33,7 @@ inline std::string hex_of(colour c) {
 inline double luminance(colour c) {
   auto const linear = [](int part) {
     double const v = part / 255.0;
-    return v <= 0.04045 ? v / 12.92 : std::pow((v + 0.055) / 1.055, 2.4);
+    return v <= 0.04045 ? v / 12.92 : libm::pow((v + 0.055) / 1.055, 2.4);
   };
   return 0.2126 * linear(c.red) + 0.7152 * linear(c.green) + 0.0722 * linear(c.blue);
 }
@@ -72,8 +71,11 @@ constexpr colour fill_of(action_kind kind, int shade = 0) {
 inline colour colour_of_rank(std::size_t rank, std::size_t ranks) {
   constexpr colour stops[] = {{68, 1, 84}, {59, 82, 139}, {33, 145, 140}, {94, 201, 98}};
   double const along = ranks < 2 ? 0 : 3 * double(rank) / double(ranks - 1);
-  int const stop = std::min(2, int(along));
-  auto const mixed = [&](int a, int b) { return a + int(std::lround((along - stop) * (b - a))); };
+  int const stop = along < 2 ? int(along) : 2;
+  auto const mixed = [&](int a, int b) {
+    double const step = (along - stop) * (b - a);
+    return a + int(step < 0 ? step - 0.5 : step + 0.5);
+  };
   colour const a = stops[stop], b = stops[stop + 1];
   return {mixed(a.red, b.red), mixed(a.green, b.green), mixed(a.blue, b.blue)};
 }

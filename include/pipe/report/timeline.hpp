@@ -4,7 +4,6 @@
 // on paper and a run that was measured, so the two can be laid side by side.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -56,7 +55,7 @@ class timeline_drawing {
 
   /// `shade`: as in fill_of.
   void add(int rank, action const& a, long start, long end, int shade = 0) {
-    long const first = first_column(start), last = std::min(first_column(end), width_);
+    long const first = first_column(start), after = first_column(end), last = after < width_ ? after : width_;
     for (long column = first; column < last; ++column) {
       bool const weights = a.kind == action_kind::backward && 2 * column >= first + last;  // BW: B to the left, then W
       colour const fill = fill_of(weights ? action_kind::backward_weight : a.kind, shade);

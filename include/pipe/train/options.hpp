@@ -357,10 +357,7 @@ constexpr auto diagnose_unknown() {
 /// Whether a schedule reads one copy of each weight in one version: no second replica, no update before the end of the step.
 template <schedule_policy S>
 constexpr bool reads_one_copy() {
-  if constexpr (requires { S::updates; })
-    return replicas(S::where) == 1 && !S::updates;
-  else
-    return replicas(S::where) == 1;
+  return replicas(S::where) == 1 && !is_unflushed<S>();
 }
 /// Whether so many chunks can lie on each rank.
 constexpr bool can_place(placement where, int chunks_per_rank) {
