@@ -108,7 +108,7 @@ std::array<double, sizeof...(Schedules)> compare(int rounds) {
     constexpr int ranks = T::plan.rank_count;
     auto const problem = unequal_times(ranks, micro_batches, cost);
     double const by_cores = work / std::min(ranks, int(allowed_cores()));
-    double const simulated = double(simulate(problem, T::compiled::table).makespan);
+    double const simulated = double(simulate(problem, T::compiled::table()).makespan);
     double const measured = median(steps[i]);
     ratios[i] = measured / std::max(simulated, by_cores);
     std::printf("  %-20s %d rank%s simulated %6.0f, all work over all cores %6.0f, measured %6.0f: %.3f\n",

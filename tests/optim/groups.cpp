@@ -58,7 +58,7 @@ TEST_CASE("groups scale the learning rate and the decay", "[optim]") {
 
 TEST_CASE("parameters that are trained alike are updated in one run", "[optim]") {
   using compiled = Trainer<1>::compiled;
-  chunk_description const& c = compiled::memory.chunks[0];
+  chunk_description const& c = compiled::memory().chunks[0];
   CHECK(c.update_count == 5);  // of (0.1, 3), (0.1, 0), (1, 0), (3, 0) and (1, 1)
   long end = 0;
   for (int i = 0; i < c.update_count; ++i) {
@@ -69,7 +69,7 @@ TEST_CASE("parameters that are trained alike are updated in one run", "[optim]")
   CHECK(end * long(sizeof(double)) == c.trained_bytes);
   CHECK(Trainer<1>::plan.trained == Trainer<1>::plan.parameters - (5 * 4 + 4));
   struct Flat : Model<Input<2, 3>, Repeat<5, Linear<3>, LayerNorm>, MSE> {};
-  static_assert(Pipeline<Flat, AdamW, PortableHost>::compiled::memory.chunks[0].update_count == 2);
+  static_assert(Pipeline<Flat, AdamW, PortableHost>::compiled::memory().chunks[0].update_count == 2);
 }
 
 TEST_CASE("a stage of frozen layers trains nothing and the others train on", "[optim]") {

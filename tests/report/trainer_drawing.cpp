@@ -32,7 +32,7 @@ TEST_CASE("the plan is drawn with its times and bytes") {
   pp::drawing const d = pp::drawing_of_plan<Trainer>();
   CHECK(d.words.title == "Small, predicted");
   CHECK(d.words.time_unit == "FLOP");
-  CHECK(d.makespan == Trainer::compiled::timeline.makespan);
+  CHECK(d.makespan == Trainer::compiled::timeline().makespan);
   CHECK(d.bubble_by_makespan == Trainer::plan.bubble);
   for (int rank = 0; rank < 3; ++rank)
     CHECK(d.ranks[std::size_t(rank)].peak_memory == Trainer::plan.stages[rank].saved_bytes);

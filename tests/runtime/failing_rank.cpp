@@ -50,7 +50,7 @@ struct wrapped_machine {
       : m(compiled::description(), {kernels.items, real.sum_of_squares, real.add, real.transpose, &descend, nullptr},
           {.waiting = {.deadline = deadline}}) {
     for (int c = 0; c < compiled::stages; ++c) {
-      chunk_description const& chunk = compiled::memory.chunks[c];
+      chunk_description const& chunk = compiled::memory().chunks[c];
       for (int i = 0; i < chunk.parameter_count; ++i)
         for (long e = 0; e < chunk.parameters[i].elements(); ++e)
           weights(c)[chunk.parameters[i].offset / 4 + e] = float(laws::uniform(3, std::uint64_t(c), std::uint64_t(e)));
@@ -58,12 +58,12 @@ struct wrapped_machine {
     m.parameters_changed();
   }
   float* weights(int chunk) {
-    return reinterpret_cast<float*>(m.memory(chunk) + compiled::memory.chunks[chunk].values);
+    return reinterpret_cast<float*>(m.memory(chunk) + compiled::memory().chunks[chunk].values);
   }
   std::vector<float> all() {
     std::vector<float> values;
     for (int c = 0; c < compiled::stages; ++c)
-      values.insert(values.end(), weights(c), weights(c) + compiled::memory.chunks[c].parameter_bytes / 4);
+      values.insert(values.end(), weights(c), weights(c) + compiled::memory().chunks[c].parameter_bytes / 4);
     return values;
   }
   step_result train() {
@@ -79,7 +79,7 @@ struct wrapped_machine {
 };
 
 /// The first group that stage s runs in a program.
-int group_of(int s, program p) { return compiled::memory.chunks[s].set_for(0).programs[int(p)].launches[0].group; }
+int group_of(int s, program p) { return compiled::memory().chunks[s].set_for(0).programs[int(p)].launches[0].group; }
 
 void in_trouble(trouble t, int group, int after = 0) {
   how = t;

@@ -14,7 +14,7 @@ namespace {
 
 template <class Trainer>
 void executes_its_table() {
-  auto const& table = Trainer::compiled::table;
+  auto const& table = Trainer::compiled::table();
   Trainer trainer;
   laws::sample_batch<Trainer> const data(1);
   for (int step = 0; step < 3; ++step) {
@@ -49,7 +49,7 @@ void executes_its_table() {
   trainer.evaluate(data.view());
   for (int r = 0; r < table.ranks(); ++r) {
     auto const done = trainer.executed(r);
-    CHECK(int(done.size()) == Trainer::compiled::micro_batches * Trainer::compiled::chunks_per_rank);
+    CHECK(int(done.size()) == Trainer::compiled::micro_batches * Trainer::compiled::schedule::chunks_per_rank);
     for (executed_action const& e : done) CHECK(e.what.kind == action_kind::forward);
   }
 }

@@ -42,13 +42,13 @@ static_assert(passes::group_at(5).anchor == op_kind::matmul && passes::group_at(
 
 // [schedule]
 static_assert(Trainer::compiled::work::proof.ok());
-static_assert(Trainer::compiled::table.size(0) == 16);  // 8 forwards, 8 backwards; the update follows
-static_assert(Trainer::compiled::table.at(0, 3).kind == action_kind::forward);  // rank 0 begins with four
-static_assert(Trainer::compiled::table.at(0, 4) == action{action_kind::backward, 0, 0});
+static_assert(Trainer::compiled::table().size(0) == 16);  // 8 forwards, 8 backwards; the update follows
+static_assert(Trainer::compiled::table().at(0, 3).kind == action_kind::forward);  // rank 0 begins with four
+static_assert(Trainer::compiled::table().at(0, 4) == action{action_kind::backward, 0, 0});
 // [/schedule]
 
 // [memory]
-constexpr chunk_description const& first = Trainer::compiled::memory.chunks[0];
+constexpr chunk_description const& first = Trainer::compiled::memory().chunks[0];
 static_assert(first.keeping.records.slots == 4 && first.keeping.records.stride == 3'160'064);
 static_assert(Trainer::plan.rank_bytes[0] == 19'000'448 && Trainer::plan.rank_bytes[3] == 9'496'704);
 // [/memory]

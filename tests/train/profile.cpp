@@ -51,7 +51,7 @@ static_assert(cuts_are<Even, 2, 4, 6>());
 static_assert(Even::plan.imbalance == 1 && Even::plan.stages[2].share == 0.25);
 static_assert(Even::compiled::problem.cost(0).forward == 20);
 static_assert(Even::compiled::problem.cost(0).backward_input + Even::compiled::problem.cost(0).backward_weight == 40);
-static_assert(Even::compiled::timeline.makespan == (4 + 3) * (20 + 40));
+static_assert(Even::compiled::timeline().makespan == (4 + 3) * (20 + 40));
 
 using Uneven = Small<Stages<3>, ByProfile<uneven_profile>>;
 static_assert(cuts_are<Uneven, 6, 7>());

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <pipe/report/amounts.hpp>
+#include <pipe/schedule/critical_path.hpp>
 #include <pipe/schedule/in_flight.hpp>
 #include <pipe/schedule/simulate.hpp>
 
@@ -115,18 +116,13 @@ inline std::string name_of_action(action const& a) {
 /// Where the values that actions read were made.
 class sources {
  public:
-  /// An action by rank and position; rank -1: there is none.
-  struct place {
-    int rank = -1, position = 0;
-  };
-
   sources(drawing const& d, int chunks, int micro_batches)
       : chunks_(chunks), micro_batches_(micro_batches),
         made_(static_cast<std::size_t>(chunks) * static_cast<std::size_t>(micro_batches)) {
     for (std::size_t rank = 0; rank < d.ranks.size(); ++rank)
       for (std::size_t i = 0; i < d.ranks[rank].actions.size(); ++i) {
         action const& a = d.ranks[rank].actions[i].what;
-        place const here{static_cast<int>(rank), static_cast<int>(i)};
+        action_place const here{static_cast<int>(rank), static_cast<int>(i)};
         results& made = made_[index_of(a.chunk, a.micro_batch)];
         if (a.kind == action_kind::forward) made.output = here;
         if (makes_input_gradient(a.kind)) made.input_gradient = here;
@@ -134,7 +130,7 @@ class sources {
   }
 
   /// The action of a neighbouring chunk whose result `a` reads.
-  place of(action const& a) const {
+  action_place of(action const& a) const {
     bool const is_forward = a.kind == action_kind::forward;
     int const chunk = is_forward ? a.chunk - 1 : a.chunk + 1;
     if (!(is_forward || makes_input_gradient(a.kind)) || chunk < 0 || chunk >= chunks_) return {};
@@ -144,7 +140,7 @@ class sources {
 
  private:
   struct results {
-    place output, input_gradient;
+    action_place output, input_gradient;
   };
   std::size_t index_of(int chunk, int micro_batch) const {
     return static_cast<std::size_t>(chunk) * static_cast<std::size_t>(micro_batches_) +
@@ -155,30 +151,9 @@ class sources {
   std::vector<results> made_;
 };
 
-/// Marks a longest path, from the action that ends last back to one that waited for nothing: the reason for a start is
-/// whatever was there last, the rank or the value.
-template <pipeline_problem Problem>
-void mark_critical(drawing& d, Problem const& problem, sources const& made) {
-  sources::place at;
-  for (std::size_t rank = 0; rank < d.ranks.size() && at.rank < 0; ++rank)
-    if (auto const& row = d.ranks[rank].actions; !row.empty() && row.back().end == d.makespan)
-      at = {static_cast<int>(rank), static_cast<int>(row.size()) - 1};
-  while (at.rank >= 0) {
-    drawn_action& a = d.ranks[static_cast<std::size_t>(at.rank)].actions[static_cast<std::size_t>(at.position)];
-    a.critical = true;
-    sources::place const own{at.position > 0 ? at.rank : -1, at.position - 1}, source = made.of(a.what);
-    int const boundary = a.what.kind == action_kind::forward ? a.what.chunk - 1 : a.what.chunk;
-    long const free = own.rank < 0 ? -1 : d.at(own.rank, own.position).end;
-    long const arrived =
-        source.rank < 0 ? -1
-                        : d.at(source.rank, source.position).end + problem.hop_time(source.rank, at.rank, boundary);
-    at = arrived > free ? source : own;
-  }
-}
-
 /// Draws a table as a timeline says. The same for a prediction, whose timeline `simulate` has made, and for a measurement.
 ///
-/// law:   where for_each_critical applies, the critical actions are those that it calls
+/// law:   the critical actions are those that for_each_critical calls
 /// needs: check_shape and check_complete (missing actions are allowed); hop times are in the timeline's unit
 template <pipeline_problem Problem, action_table Table, class Rows>
 drawing drawing_of(Problem const& problem, Table const& table, timeline<Rows> const& when, drawing_words words = {}) {
@@ -213,7 +188,10 @@ drawing drawing_of(Problem const& problem, Table const& table, timeline<Rows> co
     for (int i = 0; i < when.spans.size(rank); ++i)
       if (auto const from = made.of(table.at(rank, i)); from.rank >= 0 && from.rank != rank)
         d.transfers.push_back({from.rank, from.position, rank, i});
-  mark_critical(d, problem, made);
+  auto const mark = [&d](int rank, int position) {
+    d.ranks[static_cast<std::size_t>(rank)].actions[static_cast<std::size_t>(position)].critical = true;
+  };
+  for_each_critical(problem, table, when, mark, [&](action const& a) { return made.of(a); });
   return d;
 }
 

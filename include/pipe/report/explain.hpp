@@ -26,7 +26,7 @@ inline std::string counted(long n, char const* what) { return readable_count(n) 
 /// The model, its size and the options, in two lines.
 template <class Trainer>
 std::string explain_options() {
-  constexpr auto const& plan = Trainer::plan;
+  auto const& plan = Trainer::compiled::plan();
   std::string text(type_name<typename Trainer::model>());
   std::string const trained = plan.trained < plan.parameters ? ", " + readable_count(plan.trained) + " trained" : "";
   text += ": " + counted(plan.parameters, "parameter") + trained + ", " + counted(plan.kernels, "distinct kernel") +
@@ -42,8 +42,8 @@ std::string explain_options() {
 template <class Trainer>
 std::string explain_layers() {
   std::string text;
-  for (int s = 0; s < Trainer::plan.stage_count; ++s) {
-    stage_plan const& stage = Trainer::plan.stages[s];
+  for (int s = 0; s < Trainer::compiled::stages; ++s) {
+    stage_plan const& stage = Trainer::compiled::plan().stages[s];
     std::string const head = "stage " + std::to_string(s) + "  ";
     std::string const names = list_layers<typename Trainer::model>(stage.first_layer, stage.end_layer);
     text += wrapped(head + names, explain_width, head.size()) + "\n";
@@ -55,7 +55,7 @@ std::string explain_layers() {
 /// time is the stage's share by estimate or profile; in flight are the micro-batches between forward and backward.
 template <class Trainer>
 std::string explain_work() {
-  constexpr auto const& plan = Trainer::plan;
+  auto const& plan = Trainer::compiled::plan();
   text_table table(
       {"stage", "rank", "layers", "in -> out", "parameters", "MFLOP F + B", "launches F + B", "time", "in flight"},
       {2, 3});
@@ -76,7 +76,7 @@ std::string explain_work() {
 /// What the stages keep, by kind, and the sums.
 template <class Trainer>
 std::string explain_memory() {
-  constexpr auto const& plan = Trainer::plan;
+  auto const& plan = Trainer::compiled::plan();
   text_table table({"stage", "parameters", "gradients", "optimizer", "transposed", "saved", "boundary", "sum"});
   stage_plan all;
   auto const row = [&](std::string const& name, stage_plan const& p) {
@@ -102,10 +102,10 @@ std::string explain_memory() {
 /// Balance, bubble and the schedule, drawn with the times of the plan.
 template <class Trainer>
 std::string explain_schedule() {
-  constexpr auto const& plan = Trainer::plan;
+  auto const& plan = Trainer::compiled::plan();
   return "imbalance " + readable_real(plan.imbalance, 3) + " (slowest stage over mean), bubble " +
          readable_percent(plan.bubble) + " of the makespan, " + readable_percent(plan.bubble_stage_local) +
-         " stage-local\n" + draw(Trainer::compiled::table, Trainer::compiled::timeline, explain_width - 12) +
+         " stage-local\n" + draw(Trainer::compiled::table(), Trainer::compiled::timeline(), explain_width - 12) +
          drawing_legend(Trainer::compiled::schedule::splits_backward) + "\n";
 }
 
@@ -117,7 +117,7 @@ struct only_a_pipeline_can_be_explained;
 /// The whole plan.
 template <class Trainer>
 std::string explain() {
-  if constexpr (requires { Trainer::plan; }) {
+  if constexpr (requires { Trainer::compiled::plan(); }) {
     return explain_options<Trainer>() + "\n" + explain_layers<Trainer>() + "\n" + explain_work<Trainer>() + "\n" +
            explain_memory<Trainer>() + "\n" + explain_schedule<Trainer>();
   } else {

@@ -49,7 +49,7 @@ std::string explain_kernels() {
   auto const leaf = leaf_names(typename Trainer::model::leaves{});
   std::vector<int> launches(static_cast<std::size_t>(compiled::groups));
   for (int s = 0; s < compiled::stages; ++s)
-    for (program_view const& p : compiled::memory.chunks[s].set_for(0).programs)
+    for (program_view const& p : compiled::memory().chunks[s].set_for(0).programs)
       for (int i = 0; i < p.count; ++i) ++launches[std::size_t(p.launches[i].group)];
   text_table table({"kernel", "pass", "launches", "what"}, {1, 3});
   for (int g = 0; g < compiled::groups; ++g) {

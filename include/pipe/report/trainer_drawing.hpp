@@ -22,24 +22,6 @@
 
 namespace pp {
 
-/// The pipeline's problem, with bytes for memory: what forward keeps of a micro-batch until its weight gradient is made. Where
-/// some micro-batches are recomputed and some are not, their mean.
-template <class Trainer>
-auto problem_in_bytes() {
-  using compiled = typename Trainer::compiled;
-  std::vector<chunk_cost> costs;
-  for (int c = 0; c < compiled::stages; ++c) {
-    stage_plan const& stage = Trainer::plan.stages[c];
-    long const kept = stage.in_flight > 0 ? stage.saved_bytes / stage.in_flight : 0;
-    chunk_cost cost = compiled::problem.cost(c);
-    cost.memory = memory_change{kept, 0, -kept};
-    costs.push_back(cost);
-  }
-  auto const& planned = compiled::problem;
-  return problem<std::vector<chunk_cost>>{
-      planned.ranks, planned.chunks, planned.micro_batches, planned.hop, std::move(costs), planned.bandwidth, 0};
-}
-
 /// What the compiler expects of a training step. Times are those that the stages were cut by: estimates in FLOPs at full speed,
 /// nanoseconds with ByProfile.
 template <class Trainer>
@@ -47,7 +29,7 @@ drawing drawing_of_plan(std::string title = std::string(type_name<typename Train
   using compiled = typename Trainer::compiled;
   using partition = typename compiled::template option<option_family::partition>;
   constexpr bool profiled = requires { typename partition::profile; };
-  return drawing_of(problem_in_bytes<Trainer>(), compiled::table, compiled::timeline,
+  return drawing_of(compiled::problem, compiled::table(), compiled::timeline(),
                     {std::move(title), profiled ? "ns" : "FLOP", "B"});
 }
 
@@ -57,7 +39,7 @@ template <class Trainer>
 drawing drawing_of_last_run(Trainer const& trainer,
                             std::string title = std::string(type_name<typename Trainer::model>()) + ", measured") {
   using compiled = typename Trainer::compiled;
-  auto question = problem_in_bytes<Trainer>();
+  auto question = compiled::problem;
   question.hop = question.bandwidth = 0;  // its unit is that of the plan; here a hop is part of what was measured
   auto table = dynamic_table(compiled::ranks, compiled::schedule::where, false);
   auto when = timeline<dynamic_rows<time_span>>{dynamic_rows<time_span>(compiled::ranks), true, 0};

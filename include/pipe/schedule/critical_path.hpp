@@ -8,40 +8,55 @@
 
 namespace pp {
 
-/// Calls use(rank, position) for the actions of a longest path, the last one first.
+/// An action by rank and position; rank -1: there is none.
+struct action_place {
+  int rank = -1, position = -1;
+};
+
+/// The action of a neighbouring chunk whose result `a` reads.
 ///
-/// law:   the first action called ends at the makespan, the last one starts at 0; between an action and the one called after it
-///        there is no time but a hop's
-/// needs: `when` is the timeline of the table with channels that never make anyone wait, and complete
+/// cost: a walk through a rank's list; for many questions make an index
+template <pipeline_problem Problem, action_table Table>
+constexpr action_place source_of(Problem const& problem, Table const& table, action const& a) {
+  bool const is_forward = a.kind == action_kind::forward;
+  int const chunk = is_forward ? a.chunk - 1 : a.chunk + 1;
+  if (!(is_forward || makes_input_gradient(a.kind)) || chunk < 0 || chunk >= problem.chunks) return {};
+  int const rank = rank_of(table.where, problem.ranks, chunk, a.micro_batch);
+  for (int i = 0; i < table.size(rank); ++i) {
+    action const x = table.at(rank, i);
+    bool const made = is_forward ? x.kind == action_kind::forward : makes_input_gradient(x.kind);
+    if (made && x.chunk == chunk && x.micro_batch == a.micro_batch) return {rank, i};
+  }
+  return {};
+}
+
+/// Calls use(rank, position) for the actions of a longest path, the last one first. `source(action)` finds what source_of does. The reason
+/// for a start is whatever was there last, the rank or the value; so a timeline that a clock has measured has such a path, too.
+///
+/// law:   if simulate has made the timeline: the first action called ends at the makespan, the last one starts at 0; between an action
+///        and the one called after it there is no time but a hop's
+/// needs: channels that never make anyone wait
+template <pipeline_problem Problem, action_table Table, class Rows, class Use, class Source>
+constexpr void for_each_critical(Problem const& problem, Table const& table, timeline<Rows> const& when, Use use,
+                                 Source source) {
+  action_place at;
+  for (int r = 0; r < table.ranks() && at.rank < 0; ++r)
+    if (int const n = when.spans.size(r); n > 0 && when.spans.at(r, n - 1).end == when.makespan) at = {r, n - 1};
+  while (at.rank >= 0) {
+    use(at.rank, at.position);
+    action const a = table.at(at.rank, at.position);
+    action_place const own{at.position > 0 ? at.rank : -1, at.position - 1}, made = source(a);
+    int const boundary = a.kind == action_kind::forward ? a.chunk - 1 : a.chunk;
+    long const free = own.rank < 0 ? -1 : when.spans.at(own.rank, own.position).end;
+    long const arrived = made.rank < 0 ? -1
+                                       : when.spans.at(made.rank, made.position).end +
+                                             problem.hop_time(made.rank, at.rank, boundary);
+    at = arrived > free ? made : own;
+  }
+}
 template <pipeline_problem Problem, action_table Table, class Rows, class Use>
 constexpr void for_each_critical(Problem const& problem, Table const& table, timeline<Rows> const& when, Use use) {
-  using enum action_kind;
-  int rank = -1;
-  for (int r = 0; r < table.ranks() && rank < 0; ++r)
-    if (int const n = table.size(r); n > 0 && when.spans.at(r, n - 1).end == when.makespan) rank = r;
-  int position = rank < 0 ? -1 : table.size(rank) - 1;
-  auto const find = [&](int on, action_kind a, action_kind b, int chunk, int mb) {
-    for (int i = 0; i < table.size(on); ++i)
-      if (action const x = table.at(on, i); (x.kind == a || x.kind == b) && x.chunk == chunk && x.micro_batch == mb)
-        return i;
-    return -1;
-  };
-  while (position >= 0) {
-    use(rank, position);
-    long const start = when.spans.at(rank, position).start;
-    if (position > 0 && when.spans.at(rank, position - 1).end == start) {  // it waited for its rank
-      --position;
-      continue;
-    }
-    if (start == 0) return;
-    action const a = table.at(rank, position);  // it waited for what another rank handed over
-    int const source = a.kind == forward ? a.chunk - 1 : a.chunk + 1;
-    if (source < 0 || source >= problem.chunks) return;
-    int const from = rank_of(table.where, problem.ranks, source, a.micro_batch);
-    position = a.kind == forward ? find(from, forward, forward, source, a.micro_batch)
-                                 : find(from, backward_input, backward, source, a.micro_batch);
-    rank = from;
-  }
+  for_each_critical(problem, table, when, use, [&](action const& a) { return source_of(problem, table, a); });
 }
 
 }  // namespace pp

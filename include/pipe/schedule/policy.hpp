@@ -15,7 +15,7 @@
 //     };
 //
 // It may also have `static constexpr char const* refuses(int ranks, int micro_batches)`, see why_refused, and
-// `static constexpr bool updates = true`, see is_unflushed.
+// `static constexpr bool updates = true`, see is_unflushed; and `static constexpr bool fits_a_constant(int ranks, int micro_batches)`.
 #pragma once
 
 #include <concepts>
@@ -69,6 +69,16 @@ constexpr int actions_per_rank(int micro_batches) {
   constexpr int kinds = (!Policy::trains ? 1 : Policy::splits_backward ? 3 : 2) + is_unflushed<Policy>();
   constexpr int copies = replicas(Policy::where);
   return kinds * Policy::chunks_per_rank * ((micro_batches + copies - 1) / copies);
+}
+
+/// Whether every compiler can make and prove the policy's table within its default limits: up to 16 ranks of two chunks and 128
+/// micro-batches with B and W apart, unless the policy itself has a fits_a_constant(ranks, micro_batches).
+template <schedule_policy Policy>
+constexpr bool fits_a_constant(int ranks, int micro_batches) {
+  if constexpr (requires { Policy::fits_a_constant(ranks, micro_batches); })
+    return Policy::fits_a_constant(ranks, micro_batches);
+  else
+    return long(ranks) * actions_per_rank<Policy>(micro_batches) <= 3 * 16 * 2 * 128;
 }
 
 /// The table of a policy for a problem known at compile time.

@@ -255,6 +255,9 @@ struct Searched {
     return search_options{Want, limit, Effort};
   }
 
+  /// Up to so many a constant holds the few plans that are tried there; beyond, a program searches.
+  static constexpr bool fits_a_constant(int ranks, int micro_batches) { return ranks * micro_batches <= 8 * 32; }
+
   /// Why a problem has no answer, or null.
   template <pipeline_problem Problem>
   static constexpr char const* refuses(Problem const& problem) {

@@ -31,6 +31,8 @@ struct static_rows {
   constexpr T const& at(int rank, int position) const { return items[rank][position]; }
   constexpr T& at(int rank, int position) { return items[rank][position]; }
   constexpr void push(int rank, T const& item) { items[rank][counts[rank]++] = item; }
+
+  constexpr auto const& row(int rank) const { return items[rank]; }
 };
 
 /// The first action that found no place in a table, if there was one: its rank does not exist, or that rank's list is full.

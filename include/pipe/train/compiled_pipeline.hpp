@@ -6,11 +6,9 @@
 #pragma once
 
 #include <pipe/base/dtype.hpp>
+#include <pipe/base/sentence.hpp>
 #include <pipe/passes/compilation.hpp>
 #include <pipe/runtime/description.hpp>
-#include <pipe/schedule/boundary_slots.hpp>
-#include <pipe/schedule/in_flight.hpp>
-#include <pipe/schedule/simulate.hpp>
 #include <pipe/train/options.hpp>
 #include <pipe/train/pipeline_schedule.hpp>
 #include <pipe/train/plan.hpp>
@@ -45,49 +43,12 @@ struct compiled_pipeline {
 
   // ---- the schedule ----
 
+  static constexpr bool by_compiler = work::by_compiler;
   static constexpr auto const& problem = work::problem;
-  static constexpr auto const& table = work::table;
-  static constexpr auto timeline = simulate(problem, table);
-
-  /// Between stage `Boundary` and the next. A slot more than the estimated timeline needs: where an action takes longer than estimated,
-  /// its neighbour need not wait until it has read the value before it writes the next.
-  template <int Boundary>
-  static constexpr slot_count slots = [](auto...) {
-    slot_count n = boundary_slots(problem, table, timeline, Boundary);
-    for (int* const each : {&n.activation, &n.gradient}) *each += *each < micro_batches;
-    return n;
-  }();
-
-  /// Forward only, for evaluation and inference: groups of micro-batches, each through all chunks in turn. A group is as large as
-  /// the least ring of slots, so that no slot is waited for within it: ranks with several chunks work side by side, and
-  /// cannot lock.
-  static constexpr int chunks_per_rank = schedule::chunks_per_rank;
-  static constexpr int evaluated_together = []<int... S>(std::integer_sequence<int, S...>) {
-    int least = micro_batches;
-    for (slot_count const& n : {slot_count{least, 0}, slots<S>...})
-      if (least > n.activation) least = n.activation;
-    return least;
-  }(std::make_integer_sequence<int, stages - 1>{});
-  static constexpr auto evaluation = [](auto...) {
-    static_rows<action, ranks, micro_batches * chunks_per_rank> rows;
-    for (int first = 0; first < micro_batches; first += evaluated_together)
-      for (int c = 0; c < stages; ++c)
-        for (int mb = first; mb < micro_batches && mb < first + evaluated_together; ++mb)
-          rows.push(rank_of(schedule::where, ranks, c), action{action_kind::forward, c, mb});
-    return rows;
-  }();
+  static constexpr auto const& table() { return work::table(); }
+  static constexpr auto const& timeline() { return work::timeline(); }
 
   // ---- memory ----
-
-  static constexpr int pending_slots(int chunk) {
-    if (!schedule::splits_backward) return 0;
-    int live = 0, peak = 0;
-    for_each_of_chunk(table, chunk, [&](int, int, action const& a) {
-      if (makes_input_gradient(a.kind) && ++live > peak) peak = live;
-      if (makes_weight_gradient(a.kind)) --live;
-    });
-    return peak;
-  }
 
   /// Programs and memory of stage S; offsets are from the start of the chunk until `chunks` shifts them.
   template <int S>
@@ -116,7 +77,7 @@ struct compiled_pipeline {
     c.average = take(averaging::averages ? b.trained : 0);
     c.transposed = take(b.transposed);
     c.transposed_bytes = b.transposed;
-    int const in_flight = peak_in_flight(table, c.rank, S);
+    int const in_flight = peak_in_flight(table(), c.rank, S);
     long pending = 0;
     bool rereads_result = false, rereads_gradient = false;
     c.first_kept = first_kept;
@@ -133,14 +94,14 @@ struct compiled_pipeline {
               micro_batches - first_kept);
     if constexpr (some_drop)
       add_set(c.dropping, std::type_identity<typename passes::template programs<S, true>>{}, first_kept);
-    c.pending = take_ring(pending, pending_slots(S));
+    c.pending = take_ring(pending, work::pending_slots(S));
     if constexpr (S + 1 < stages) {
-      constexpr int least = slots<S>.activation;
+      int const least = work::template slots<S>().activation;
       c.boundary = take_ring(b.boundary, rereads_result && least < in_flight ? in_flight : least);
     }
     if constexpr (S > 0) {
-      constexpr int least = slots<S - 1>.gradient;
-      c.gradient = take_ring(b.gradient, rereads_gradient && least < pending_slots(S) ? pending_slots(S) : least);
+      int const least = work::template slots<S - 1>().gradient;
+      c.gradient = take_ring(b.gradient, rereads_gradient && least < work::pending_slots(S) ? work::pending_slots(S) : least);
     }
     c.passed_values = layout.passed_values.items;
     c.passed_value_count = int(layout.passed_values.size());
@@ -266,10 +227,10 @@ struct compiled_pipeline {
     constexpr long scratch[] = {scratch_bytes<S>()...};
     for (int r = 0; r < ranks; ++r) {
       rank_description& rank = m.rank[r];
-      rank.training = table.items[r];
-      rank.training_count = table.size(r);
-      rank.evaluation = evaluation.items[r];
-      rank.evaluation_count = evaluation.size(r);
+      rank.training = std::data(table().row(r));
+      rank.training_count = table().size(r);
+      rank.evaluation = std::data(work::evaluation().row(r));
+      rank.evaluation_count = work::evaluation().size(r);
       long most = 0;
       for (int s = 0; s < stages; ++s) {
         chunk_description& c = m.chunks[s];
@@ -286,12 +247,19 @@ struct compiled_pipeline {
     }
     return m;
   }
-  static constexpr memory_map memory = map_memory(std::make_integer_sequence<int, stages>{});
+  struct make_memory {
+    static constexpr memory_map make() { return map_memory(std::make_integer_sequence<int, stages>{}); }
+  };
+  static constexpr memory_map const& memory() { return once<by_compiler, make_memory>::get(); }
 
   static constexpr parameter_place const& place_of(int parameter) {
     int s = 0;
     while (parameter >= passes::ranges[s].parameters[1]) ++s;
-    return memory.chunks[s].parameters[parameter - passes::ranges[s].parameters[0]];
+    parameter_place const* const places = [s]<int... S>(std::integer_sequence<int, S...>) {
+      parameter_place const* const of_stage[] = {parameter_places<S>.items...};
+      return of_stage[s];
+    }(std::make_integer_sequence<int, stages>{});
+    return places[parameter - passes::ranges[s].parameters[0]];
   }
   static constexpr int tie_count = [](auto...) {
     int n = 0;
@@ -313,6 +281,7 @@ struct compiled_pipeline {
   static constexpr long label_elements = M::labels_are_ids ? M::graph.output.rows() : M::graph.output.elements();
   static constexpr long element_size(bool is_ids) { return is_ids ? long(sizeof(int)) : long(sizeof(element)); }
   static constexpr pipeline_description description() {
+    memory_map const& map = memory();
     pipeline_description d;
     d.ranks = ranks;
     d.chunks = stages;
@@ -322,8 +291,8 @@ struct compiled_pipeline {
     d.parts = parts.items;
     d.workspace_bytes = workspace;
     d.loss_rows = int(samples * M::graph.output.rows());
-    d.chunk = memory.chunks.items;
-    d.rank = memory.rank.items;
+    d.chunk = map.chunks.items;
+    d.rank = map.rank.items;
     d.parameter_count = M::graph.size.parameters;
     d.streams = passes::streams.items;
     d.ties = ties.items;
@@ -351,7 +320,8 @@ struct compiled_pipeline {
 
   // ---- the plan ----
 
-  static constexpr auto plan = [](auto...) {
+  static constexpr plan_of<stages, ranks> make_plan() {
+    memory_map const& map = memory();
     plan_of<stages, ranks> p;
     p.micro_batches = micro_batches;
     p.micro_batch_size = samples;
@@ -360,8 +330,8 @@ struct compiled_pipeline {
     p.optimizer = optimizer::name;
     p.precision = name_of(dtype_of<element>::value);
     p.kernels = groups;
-    p.bubble = timeline.bubble_by_makespan();
-    p.bubble_stage_local = timeline.bubble_by_stage_local_span();
+    p.bubble = timeline().bubble_by_makespan();
+    p.bubble_stage_local = timeline().bubble_by_stage_local_span();
     long total = 0, slowest = 0;
     for (int s = 0; s < stages; ++s) {
       long const time = problem.cost(s).forward + problem.cost(s).backward_input + problem.cost(s).backward_weight;
@@ -370,7 +340,7 @@ struct compiled_pipeline {
     }
     p.imbalance = double(slowest) * stages / double(total);
     for (int s = 0; s < stages; ++s) {
-      chunk_description const& c = memory.chunks[s];
+      chunk_description const& c = map.chunks[s];
       stage_plan& q = p.stages[s];
       q.rank = c.rank;
       q.first_layer = passes::cuts[s];
@@ -390,7 +360,7 @@ struct compiled_pipeline {
       }
       q.share = double(problem.cost(s).forward + problem.cost(s).backward_input + problem.cost(s).backward_weight) /
                 double(total);
-      q.in_flight = peak_in_flight(table, c.rank, s);
+      q.in_flight = peak_in_flight(table(), c.rank, s);
       program_set const& set = some_drop ? c.dropping : c.keeping;
       q.forward_kernels = set.programs[int(program::forward)].count;
       for (int k = 1; k < program_count; ++k) q.backward_kernels += set.programs[k].count;
@@ -407,31 +377,37 @@ struct compiled_pipeline {
       if (q.in_flight > p.peak_in_flight) p.peak_in_flight = q.in_flight;
     }
     for (int r = 0; r < ranks; ++r) {
-      p.rank_bytes[r] = memory.rank[r].bytes;
-      p.bytes += memory.rank[r].bytes;
+      p.rank_bytes[r] = map.rank[r].bytes;
+      p.bytes += map.rank[r].bytes;
     }
     return p;
-  }();
+  }
+  struct planner {
+    static constexpr auto make() { return make_plan(); }
+  };
+  static constexpr auto const& plan() { return once<by_compiler, planner>::get(); }
 
   // ---- what can only be wrong now ----
 
   /// The first rank that needs more than the limit, or -1.
   static constexpr long limit = option<option_family::memory_limit>::value;
-  static constexpr int over = [](auto...) {
+  static constexpr int over() {
     for (int r = 0; r < ranks; ++r)
-      if (limit > 0 && memory.rank[r].bytes > limit) return r;
+      if (limit > 0 && memory().rank[r].bytes > limit) return r;
     return -1;
-  }();
+  }
   static constexpr auto diagnose_memory() {
-    if constexpr (over < 0) {
+    if constexpr (!by_compiler) {
+      return std::type_identity<nothing_wrong>{};
+    } else if constexpr (constexpr int rank = over(); rank < 0) {
       return std::type_identity<nothing_wrong>{};
     } else {
-      constexpr long bytes = plan.rank_bytes[over];
+      constexpr long bytes = plan().rank_bytes[rank];
       return []<int... I>(std::integer_sequence<int, I...>) {
-        return diagnosis_of<wrong::memory_limit_is_exceeded, wrong::OnRank<over>, wrong::OverBytes<bytes - limit>,
+        return diagnosis_of<wrong::memory_limit_is_exceeded, wrong::OnRank<rank>, wrong::OverBytes<bytes - limit>,
                             wrong::LimitBytes<limit>, wrong::NeededBytes<bytes>,
-                            wrong::Takes<plan.memory_of(over)[I].what, plan.memory_of(over)[I].bytes>...>();
-      }(std::make_integer_sequence<int, used(plan.memory_of(over))>{});
+                            wrong::Takes<plan().memory_of(rank)[I].what, plan().memory_of(rank)[I].bytes>...>();
+      }(std::make_integer_sequence<int, used(plan().memory_of(rank))>{});
     }
   }
   /// How many kinds of memory there are in a list.
@@ -439,6 +415,19 @@ struct compiled_pipeline {
     int n = 0;
     for (memory_share const& s : shares) n += s.bytes > 0;
     return n;
+  }
+
+  /// What the compiler has left to the program. Throws pp::error if the schedule is not valid or a rank needs too much memory.
+  static void check_at_construction() {
+    if constexpr (!by_compiler) {
+      if (verdict const& v = work::judgement(); !v.ok())
+        complain<error>({"schedule ", schedule::name, " is not valid for ", ranks, " ranks and ", micro_batches,
+                         " micro-batches: ", short_name(v.which.kind), " of chunk ", v.which.chunk, ", micro-batch ",
+                         v.which.micro_batch, " on rank ", v.rank, ", position ", v.position, ": ", v.text()});
+      if (int const rank = over(); rank >= 0)
+        complain<error>({"rank ", rank, " needs ", memory().rank[rank].bytes, " bytes of memory, ",
+                         memory().rank[rank].bytes - limit, " more than the limit of ", limit});
+    }
   }
 };
 

@@ -67,6 +67,21 @@ using checked_pipeline = compiled_pipeline<
                                      typename Set::template get<option_family::precision>,
                                      typename Set::template get<option_family::averaging>, PortableHost>>>;
 
+template <class Given, class... Options>
+using compiled_from =
+    checked_pipeline<std::conditional_t<model_type<Given>, Given, no_model<Given>>, option_set<Options...>,
+                     is_accepted<typename decltype(diagnose_pipeline<Given, Options...>())::type>>;
+
+/// Everything that was decided: a constant, where the compiler has made the schedule.
+template <class Compiled, bool ByCompiler = Compiled::by_compiler>
+struct with_plan {
+  static constexpr auto plan = Compiled::plan();
+};
+template <class Compiled>
+struct with_plan<Compiled, false> {
+  static inline auto const& plan = Compiled::plan();
+};
+
 /// A pipeline that trains a model. Options, in any order: Stages, MicroBatches, MicroBatchSize, a schedule (GPipe,
 /// OneFOneB ...), a precision, an optimizer, a backend, a partition (ByCost, ByCount, ByProfile, Cut),
 /// HostThreads, MemoryLimit.
@@ -74,14 +89,14 @@ using checked_pipeline = compiled_pipeline<
 /// law: loss, gradients and updated parameters do not depend on stages, schedule, partition or threads, bit for bit
 /// law: each rank's memory is one allocation of plan.rank_bytes[rank] bytes; a step allocates nothing
 template <class Given, class... Options>
-class Pipeline {
+class Pipeline : public with_plan<compiled_from<Given, Options...>> {
   using M = std::conditional_t<model_type<Given>, Given, no_model<Given>>;
   using diagnosis = typename decltype(diagnose_pipeline<Given, Options...>())::type;
   static_assert(accepted<diagnosis>::value);
   static constexpr bool reports = model_type<Given> && M::valid;  // what is given to its functions: see values_for
 
  public:
-  using compiled = checked_pipeline<M, option_set<Options...>, M::valid && is_accepted<diagnosis>>;
+  using compiled = compiled_from<Given, Options...>;
   static_assert(accepted<typename decltype(compiled::diagnose_memory())::type>::value);
 
   using model = M;
@@ -90,8 +105,6 @@ class Pipeline {
   using input_type = input_element<M, 0, element>;
   using label_type = std::conditional_t<M::labels_are_ids, int, element>;
 
-  /// Everything the compiler decided: a constant.
-  static constexpr auto plan = compiled::plan;
   /// Samples of a mini-batch, and numbers per sample.
   static constexpr int samples = compiled::micro_batches * compiled::samples;
   static constexpr long inputs_per_sample = M::graph.inputs[0].form.elements();
@@ -141,7 +154,7 @@ class Pipeline {
   };
 
   explicit Pipeline(settings const& s = settings{})
-      : settings_(s), kernels_(compiled::backend::template kernels<compiled>()),
+      : settings_(checked(s)), kernels_(compiled::backend::template kernels<compiled>()),
         machine_(compiled::description(), calls(), s.runtime) {
     initialize();
   }
@@ -219,7 +232,7 @@ class Pipeline {
   void swap_averages() {
     static_assert(accepted<typename decltype(diagnose_averages())::type>::value);
     for (int c = 0; c < compiled::stages; ++c) {
-      chunk_description const& chunk = compiled::memory.chunks[c];
+      chunk_description const& chunk = compiled::memory().chunks[c];
       char* const values = machine_.memory(c) + chunk.values;
       char* const averages = machine_.memory(c) + chunk.average;
       for (long i = 0; i < chunk.trained_bytes; ++i) std::swap(values[i], averages[i]);
@@ -247,6 +260,10 @@ class Pipeline {
   host::isa runs_on() const { return kernels_.runs_on; }
 
  private:
+  static settings const& checked(settings const& s) {
+    compiled::check_at_construction();
+    return s;
+  }
   static std::string_view spelled_layer(int layer) {
     return [&]<class... L>(layers<L...>) {
       std::string_view const names[] = {type_name<L>()...};
@@ -289,7 +306,7 @@ class Pipeline {
   template <class Use>
   void for_each_place(Use const& use) {
     for (int c = 0; c < compiled::stages; ++c) {
-      chunk_description const& chunk = compiled::memory.chunks[c];
+      chunk_description const& chunk = compiled::memory().chunks[c];
       for (int i = 0; i < chunk.parameter_count; ++i)
         if (!chunk.parameters[i].shared) use(machine_.memory(c), chunk, chunk.parameters[i]);
     }

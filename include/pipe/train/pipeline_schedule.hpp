@@ -1,10 +1,19 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The first half of a compiled pipeline: what its stages cost, and the schedule with its proof. Nothing of the second half is asked
-// for before the proof has succeeded, so a wrong schedule is one error.
+// for before the proof has succeeded, so a wrong schedule is one error. A schedule that is too large for the compiler is made, and judged
+// by the same functions, when a trainer is constructed.
 #pragma once
 
+#include <iterator>
+#include <type_traits>
+
+#include <pipe/base/once.hpp>
 #include <pipe/passes/compilation.hpp>
+#include <pipe/schedule/boundary_slots.hpp>
+#include <pipe/schedule/dynamic_table.hpp>
+#include <pipe/schedule/in_flight.hpp>
+#include <pipe/schedule/simulate.hpp>
 #include <pipe/schedule/validate.hpp>
 #include <pipe/train/options.hpp>
 
@@ -41,11 +50,24 @@ struct pipeline_schedule {
       c.backward_input += again;
     return c;
   }
-  /// Times of every stage and micro-batch.
+  /// Bytes that a micro-batch keeps in stage S: from F to W what forward has saved, from B to W what only W reads. Where all but the last
+  /// are recomputed, of those.
+  template <int S>
+  static constexpr memory_change memory_of() {
+    constexpr auto const& bytes = passes::template programs<S, some_drop>::layout.bytes;
+    constexpr long pending = schedule::splits_backward ? bytes.pending : 0;
+    return memory_change{bytes.record, pending, -bytes.record - pending};
+  }
+  template <int... S>
+  static constexpr list<memory_change, stages> memory_of_all(std::integer_sequence<int, S...>) {
+    return {{memory_of<S>()...}};
+  }
+  /// Times of every stage and micro-batch, and the bytes it keeps.
   static constexpr auto problem = [](auto...) {
     chunk_cost cost[stages];
+    auto const memory = memory_of_all(std::make_integer_sequence<int, stages>{});
     for (int s = 0; s < stages; ++s) {
-      cost[s] = chunk_cost{0, 0, 0};
+      cost[s] = chunk_cost{0, 0, 0, memory[s]};
       for (int u = passes::cuts[s]; u < passes::cuts[s + 1]; ++u) {
         chunk_cost const layer = time_of(u);
         cost[s].forward += layer.forward;
@@ -55,21 +77,110 @@ struct pipeline_schedule {
     }
     return unequal_times(ranks, micro_batches, cost);
   }();
-  static constexpr auto table = make_table<schedule, ranks, micro_batches>(problem);
-  // validate(), each question in a constant with an evaluation budget of its own: together they fit only half as many actions.
-  static constexpr verdict has_shape = check_shape(problem, table);
-  static constexpr verdict is_complete = has_shape.ok() ? check_complete(problem, table) : has_shape;
-  static constexpr verdict is_ordered = is_complete.ok() ? check_order(problem, table) : is_complete;
-  static constexpr verdict has_resources = is_ordered.ok() ? check_resources(problem, table) : is_ordered;
-  static constexpr verdict proof = has_resources.ok() ? check_progress(problem, table) : has_resources;
+
+  /// Whether the compiler makes the schedule and proves it; else the program does, when it first asks.
+  static constexpr bool by_compiler = fits_a_constant<schedule>(ranks, micro_batches);
+
+  struct make_schedule {
+    static constexpr auto make() {
+      if constexpr (by_compiler)
+        return make_table<schedule, ranks, micro_batches>(problem);
+      else
+        return make_dynamic_table<schedule>(problem);
+    }
+  };
+  static constexpr auto const& table() { return once<by_compiler, make_schedule>::get(); }
+
+  /// validate(), each question in a constant with an evaluation budget of its own: together they fit only half as many actions.
+  struct proof {
+    static constexpr verdict has_shape = check_shape(problem, table());
+    static constexpr verdict is_complete = has_shape.ok() ? check_complete(problem, table()) : has_shape;
+    static constexpr verdict is_ordered = is_complete.ok() ? check_order(problem, table()) : is_complete;
+    static constexpr verdict has_resources = is_ordered.ok() ? check_resources(problem, table()) : is_ordered;
+    static constexpr verdict found = has_resources.ok() ? check_progress(problem, table()) : has_resources;
+  };
+  struct judge {
+    static constexpr verdict make() {
+      if constexpr (by_compiler)
+        return proof::found;
+      else
+        return validate(problem, table());
+    }
+  };
+  static constexpr verdict const& judgement() { return once<by_compiler, judge>::get(); }
 
   static constexpr auto diagnose() {
-    if constexpr (proof.ok())
+    if constexpr (!by_compiler) {
       return std::type_identity<nothing_wrong>{};
-    else
-      return diagnosis_of<wrong::schedule_is_not_valid, schedule, wrong::Because<proof.what>, wrong::OnRank<proof.rank>,
-                          wrong::AtPosition<proof.position>,
-                          wrong::ForAction<proof.which.kind, proof.which.chunk, proof.which.micro_batch>>();
+    } else if constexpr (constexpr verdict v = proof::found; v.ok()) {
+      return std::type_identity<nothing_wrong>{};
+    } else {
+      return diagnosis_of<wrong::schedule_is_not_valid, schedule, wrong::Because<v.what>, wrong::OnRank<v.rank>,
+                          wrong::AtPosition<v.position>,
+                          wrong::ForAction<v.which.kind, v.which.chunk, v.which.micro_batch>>();
+    }
+  }
+
+  // ---- what follows from a valid schedule ----
+
+  struct make_timeline {
+    static constexpr auto make() { return simulate(problem, table()); }
+  };
+  static constexpr auto const& timeline() { return once<by_compiler, make_timeline>::get(); }
+
+  /// Between stage `Boundary` and the next. A slot more than the estimated timeline needs: where an action takes longer than estimated,
+  /// its neighbour need not wait until it has read the value before it writes the next.
+  template <int Boundary>
+  struct make_slots {
+    static constexpr slot_count make() {
+      slot_count n = boundary_slots(problem, table(), timeline(), Boundary);
+      for (int* const each : {&n.activation, &n.gradient}) *each += *each < micro_batches;
+      return n;
+    }
+  };
+  template <int Boundary>
+  static constexpr slot_count const& slots() {
+    return once<by_compiler, make_slots<Boundary>>::get();
+  }
+
+  /// Forward only, for evaluation and inference: groups of micro-batches, each through all chunks in turn. A group is as large as
+  /// the least ring of slots, so that no slot is waited for within it: ranks with several chunks work side by side, and
+  /// cannot lock.
+  struct make_evaluation {
+    template <int... S>
+    static constexpr int together(std::integer_sequence<int, S...>) {
+      int least = micro_batches;
+      for (slot_count const& n : {slot_count{least, 0}, slots<S>()...})
+        if (least > n.activation) least = n.activation;
+      return least;
+    }
+    static constexpr auto no_rows() {
+      if constexpr (by_compiler)
+        return static_rows<action, ranks, micro_batches * schedule::chunks_per_rank>{};
+      else
+        return dynamic_rows<action>(ranks);
+    }
+    static constexpr auto make() {
+      int const group = together(std::make_integer_sequence<int, stages - 1>{});
+      auto rows = no_rows();
+      for (int first = 0; first < micro_batches; first += group)
+        for (int c = 0; c < stages; ++c)
+          for (int mb = first; mb < micro_batches && mb < first + group; ++mb)
+            rows.push(rank_of(schedule::where, ranks, c), action{action_kind::forward, c, mb});
+      return rows;
+    }
+  };
+  static constexpr auto const& evaluation() { return once<by_compiler, make_evaluation>::get(); }
+
+  /// The most micro-batches of a chunk between B and W at once.
+  static constexpr int pending_slots(int chunk) {
+    if (!schedule::splits_backward) return 0;
+    int live = 0, peak = 0;
+    for_each_of_chunk(table(), chunk, [&](int, int, action const& a) {
+      if (makes_input_gradient(a.kind) && ++live > peak) peak = live;
+      if (makes_weight_gradient(a.kind)) --live;
+    });
+    return peak;
   }
 };
 
