@@ -26,6 +26,13 @@
 #define PIPE_INLINE inline __attribute__((always_inline))
 #endif
 
+/// The loop that follows is unrolled in device code: its index is then a constant, and arrays that it indexes are registers.
+#ifdef __CUDA_ARCH__
+#define PIPE_UNROLL _Pragma("unroll")
+#else
+#define PIPE_UNROLL
+#endif
+
 /// Compiled once, never inlined or specialised: its scalar loops may be vectorised or not, contracted or not, but always alike.
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
 #define PIPE_ONE_COPY __attribute__((noinline, noclone))

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What a CUDA kernel is called with: a plain struct that travels as a kernel parameter. Everything else a kernel needs to know is a
+// constant of the kernel group it was made for.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <pipe/passes/group.hpp>
+
+namespace pp::cuda {
+
+using extent = std::ptrdiff_t;
+
+/// One launch on one micro-batch. Pointers are to the device's memory.
+struct arguments {
+  void* slot[group::max_slots]{};  ///< operands, as the group numbers them
+  void* workspace = nullptr;       ///< of workspace_bytes(group, samples), or more
+  double* loss = nullptr;          ///< a loss kernel writes each row's loss here
+  double loss_scale = 0;           ///< of the gradient: one over the number of terms in the mini-batch's mean
+  std::uint64_t seed = 0;          ///< of random bits, which depend on what follows besides
+  long step = 0;                   ///< of training, from 1
+  long first_sample = 0;           ///< of the micro-batch, in the mini-batch
+  int valid_samples = 1 << 30;     ///< a loss kernel: samples from this one on are absent, loss 0 and gradient 0
+  unsigned zero = 0;               ///< 0, which no compiler knows: see seal
+  bool accumulate = false;         ///< weight gradients: add to what is there, or overwrite it
+  bool training = false;           ///< else nothing is dropped
+  bool wants_gradient = true;      ///< a loss kernel: training, not evaluation
+
+  template <class T>
+  PIPE_HD T* at(int i) const {
+    return static_cast<T*>(slot[i]);
+  }
+  /// Null for a slot of -1.
+  template <class T>
+  PIPE_HD T* maybe(int i) const {
+    return i < 0 ? nullptr : static_cast<T*>(slot[i]);
+  }
+  PIPE_HD int const* ids(int i) const { return static_cast<int const*>(slot[i]); }
+};
+
+/// Group G of pipeline P, as a constant that device code may copy: `constexpr group g = group_of<P, G>::value;`
+template <class P, int G>
+struct group_of {
+  static constexpr group value = P::group_at(G);
+};
+
+}  // namespace pp::cuda

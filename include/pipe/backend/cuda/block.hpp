@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A kernel body is written once, for a block of threads: as phases, between which lies a barrier. On the device a phase is this thread's
+// part of it, followed by __syncthreads(); on the CPU it is a loop over all threads, in any order. So tests run every body without a GPU,
+// and one that misses a barrier, or reads what was never written, gives another result there.
+//
+//     struct some_kernel {
+//       static constexpr int threads = 256;    // of a block
+//       static constexpr extent blocks = ...;  // of the grid
+//       struct state { float x; };             // what a thread keeps from phase to phase: registers
+//       struct shared { float of[threads]; };  // what the threads of a block share
+//
+//       template <class Block>
+//       PIPE_HD static void run(Block& block, arguments const& a) {
+//         block.phase([&](int thread, state& mine) { mine.x = block.shared().of[thread] = ...; });
+//         block.phase([&](int thread, state& mine) { ... block.shared().of[255 - thread] ... });
+//       }
+//     };
+//
+// The code between phases is the same for all threads: loops and branches there depend on nothing that differs between them.
+// A warp's threads also exchange values of their states without shared memory, and multiply matrices that are spread over them: atoms
+// (warp.hpp, matrix.hpp, copy.hpp), called between phases too.
+#pragma once
+
+#include <pipe/backend/cuda/arguments.hpp>
+
+namespace pp::cuda {
+
+/// Threads that run in step.
+inline constexpr int warp_size = 32;
+
+/// For bodies whose threads keep or share nothing.
+struct nothing {};
+
+#ifdef __CUDACC__
+
+/// A block on the device, as one of its threads sees it.
+template <class Body>
+class device_block {
+ public:
+  using state = typename Body::state;
+  using shared_type = typename Body::shared;
+
+  __device__ explicit device_block(shared_type& s) : shared_(s) {}
+
+  __device__ __forceinline__ extent index() const { return extent(blockIdx.x); }
+  __device__ __forceinline__ shared_type& shared() const { return shared_; }
+
+  /// f(thread, state) for every thread; when it returns all of them are done.
+  template <class F>
+  __device__ __forceinline__ void phase(F f) {
+    f(int(threadIdx.x), mine_);
+    __syncthreads();
+  }
+  /// The same without the barrier: what other threads do in this phase has not been seen by anyone.
+  template <class F>
+  __device__ __forceinline__ void part(F f) {
+    f(int(threadIdx.x), mine_);
+  }
+  /// For atoms: this thread's state.
+  __device__ __forceinline__ state& mine() { return mine_; }
+
+ private:
+  shared_type& shared_;
+  state mine_;
+};
+
+#endif  // __CUDACC__
+
+}  // namespace pp::cuda

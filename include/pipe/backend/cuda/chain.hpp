@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The pointwise steps of a kernel group on a few neighbouring elements of a row, in registers. What a product may have made is sealed
+// before the next step reads it, so no compiler contracts the two into one rounding: a fused chain gives the bits of its steps run apart.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include <pipe/backend/cuda/arguments.hpp>
+#include <pipe/backend/cuda/vectors.hpp>
+#include <pipe/base/math.hpp>
+#include <pipe/base/philox.hpp>
+#include <pipe/graph/layers.hpp>
+
+namespace pp::cuda {
+
+/// v, but of unknown origin: `zero` is 0, which the compiler cannot know.
+PIPE_HD PIPE_INLINE float seal(float v, unsigned zero) { return math::from_bits(math::bits(v) ^ zero); }
+
+/// The epilogue or the prologue of group G of pipeline P, on rows of `width` elements.
+template <class P, int G, bool IsEpilogue>
+struct chain {
+  using T = typename P::element;
+  using leaves = typename P::leaves;
+  static constexpr int count(group const& g) { return int(IsEpilogue ? g.epilogue.size() : g.prologue.size()); }
+  static constexpr int length = count(group_of<P, G>::value);
+  static constexpr int width = IsEpilogue || group_of<P, G>::value.anchor != op_kind::matmul
+                                   ? group_of<P, G>::value.columns
+                                   : group_of<P, G>::value.inner;
+
+  /// Step I, for device code: a member array of a constant cannot be indexed there.
+  template <int I>
+  struct step_at {
+    static constexpr step value =
+        IsEpilogue ? group_of<P, G>::value.epilogue.items[I] : group_of<P, G>::value.prologue.items[I];
+  };
+
+  /// Whether what enters step I (I == length: what leaves the chain) may end in a product.
+  template <int I>
+  static constexpr bool seals() {
+    if constexpr (I == 0)
+      return group_of<P, G>::value.anchor == op_kind::norm || group_of<P, G>::value.anchor == op_kind::norm_gradient;
+    else
+      return is_by_leaf(step_at<I - 1>::value.kind);
+  }
+  template <int I>
+  static constexpr bool is_sealed = seals<I>();
+
+  /// v[Count] are elements [column, column + Count) of a row: through all steps, each of which is stored where somebody reads it.
+  ///
+  /// needs: column and width are multiples of Count; `row` counts the rows of all samples
+  template <int Count>
+  PIPE_HD PIPE_INLINE static void run(arguments const& a, extent row, int column, float (&v)[Count]) {
+    run_steps<Count>(a, row, column, v, std::make_index_sequence<std::size_t(length)>{});
+  }
+
+ private:
+  template <int Count, std::size_t... I>
+  PIPE_HD PIPE_INLINE static void run_steps(arguments const& a, extent row, int column, float (&v)[Count],
+                                            std::index_sequence<I...>) {
+    (apply<Count, int(I)>(a, row, column, v), ...);
+    if constexpr (is_sealed<length>)
+      for (int i = 0; i < Count; ++i) v[i] = seal(v[i], a.zero);
+  }
+
+  template <int Count, int I>
+  PIPE_HD PIPE_INLINE static void apply(arguments const& a, extent row, int column, float (&v)[Count]) {
+    constexpr step s = step_at<I>::value;
+    constexpr int rows = group_of<P, G>::value.rows;
+    if constexpr (is_sealed<I>) {
+      PIPE_UNROLL
+      for (int i = 0; i < Count; ++i) v[i] = seal(v[i], a.zero);
+    }
+    if constexpr (s.kind == op_kind::map) {
+      PIPE_UNROLL
+      for (int i = 0; i < Count; ++i) v[i] = leaf_at<s.leaf, leaves>::forward(v[i]);
+    } else if constexpr (s.kind == op_kind::dropout) {
+      float factor[Count];
+      keep<Count, leaf_at<s.leaf, leaves>>(a, *a.ids(s.slot), row, column, factor);
+      PIPE_UNROLL
+      for (int i = 0; i < Count; ++i) v[i] = v[i] * factor[i];
+    } else {
+      float z[Count];
+      extent const at = s.kind == op_kind::bias       ? extent(column)
+                        : s.kind == op_kind::row_bias ? row % rows * width + column
+                                                      : row * width + column;
+      load<Count>(a.at<T const>(s.slot) + at, z);
+      PIPE_UNROLL
+      for (int i = 0; i < Count; ++i)
+        if constexpr (s.kind == op_kind::map_gradient)
+          v[i] = v[i] * leaf_at<s.leaf, leaves>::derivative(z[i]);
+        else
+          v[i] = v[i] + z[i];
+    }
+    if constexpr (s.store >= 0) save<Count>(a.at<T>(s.store) + row * width + column, v);
+  }
+
+  /// Factors of a dropout. The bits are those of the host: four neighbouring elements share a block of Philox, and a row begins with one.
+  template <int Count, class Layer>
+  PIPE_HD PIPE_INLINE static void keep(arguments const& a, int stream, extent row, int column, float (&factor)[Count]) {
+    constexpr int rows = group_of<P, G>::value.rows, blocks = (width + 3) / 4;
+    constexpr float kept = Layer::template scale<float>();
+    if (!a.training) {
+      for (int i = 0; i < Count; ++i) factor[i] = 1;
+      return;
+    }
+    philox_block bits{};
+    PIPE_UNROLL
+    for (int i = 0; i < Count; ++i) {
+      int const c = column + i;
+      if (i == 0 || c % 4 == 0)
+        bits = philox(philox_block{{static_cast<std::uint32_t>(row % rows * blocks + c / 4),
+                                    static_cast<std::uint32_t>(a.first_sample + row / rows),
+                                    static_cast<std::uint32_t>(stream), static_cast<std::uint32_t>(a.step)}},
+                      static_cast<std::uint32_t>(a.seed), static_cast<std::uint32_t>(a.seed >> 32));
+      int const w = c % 4;
+      std::uint32_t const word = w == 0 ? bits.word[0] : w == 1 ? bits.word[1] : w == 2 ? bits.word[2] : bits.word[3];
+      factor[i] = word < Layer::drops_below ? 0.0f : kept;
+    }
+  }
+};
+
+/// A finished piece of a row of the anchor: stores it if somebody reads it, then runs the epilogue on it.
+template <class P, int G, int Count>
+PIPE_HD PIPE_INLINE void finish(arguments const& a, extent row, int column, float (&v)[Count]) {
+  constexpr group g = group_of<P, G>::value;
+  if constexpr (g.out[0] >= 0) save<Count>(a.at<typename P::element>(g.out[0]) + row * g.columns + column, v);
+  chain<P, G, true>::template run<Count>(a, row, column, v);
+}
+
+}  // namespace pp::cuda

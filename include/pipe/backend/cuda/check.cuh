@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Every call of the CUDA runtime is checked: what it says becomes a pp::error.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <pipe/base/error.hpp>
+#include <pipe/base/sentence.hpp>
+
+#if defined(__CUDACC_VER_MAJOR__) && (__CUDACC_VER_MAJOR__ < 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ < 4))
+#error "pipe needs CUDA 12.4 or newer"
+#endif
+
+namespace pp::cuda {
+
+/// Throws pp::error, "`what`: reason", if a call failed.
+inline void check(cudaError_t status, char const* what) {
+  if (status != cudaSuccess) complain<error>({what, ": ", cudaGetErrorString(status)});
+}
+
+}  // namespace pp::cuda

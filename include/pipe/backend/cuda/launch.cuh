@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Kernel bodies on the device: one __global__ function for each, and its launch.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <pipe/backend/cuda/block.hpp>
+#include <pipe/backend/cuda/check.cuh>
+
+namespace pp::cuda {
+
+/// Shared memory that a block has without asking for more.
+inline constexpr int usual_shared_bytes = 48 * 1024;
+
+/// Internal linkage: two files of a program may instantiate the same kernel.
+template <class Body>
+static __global__ void __launch_bounds__(Body::threads) run_body(arguments const a) {
+  extern __shared__ __align__(16) unsigned char memory[];
+  device_block<Body> block(*reinterpret_cast<typename Body::shared*>(memory));
+  Body::run(block, a);
+}
+
+template <class Body>
+void launch_body(arguments const& a, cudaStream_t stream) {
+  constexpr int shared_bytes = std::is_empty_v<typename Body::shared> ? 0 : int(sizeof(typename Body::shared));
+  static_assert(Body::blocks > 0 && Body::blocks <= 0x7fffffff);
+  run_body<Body><<<unsigned(Body::blocks), unsigned(Body::threads), shared_bytes, stream>>>(a);
+  check(cudaGetLastError(), "launch of a kernel");
+}
+
+/// Before the first launch: a kernel that shares more than the usual amount must say so.
+template <class Body>
+void prepare_body() {
+  if constexpr (sizeof(typename Body::shared) > usual_shared_bytes)
+    check(cudaFuncSetAttribute(run_body<Body>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               int(sizeof(typename Body::shared))),
+          "shared memory of a kernel");
+}
+
+}  // namespace pp::cuda

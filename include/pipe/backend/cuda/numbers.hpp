@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The number formats of tensor cores, converted by integer operations that give the same bits on the host and on the device.
+#pragma once
+
+#include <cstdint>
+
+#include <pipe/base/config.hpp>
+#include <pipe/base/math.hpp>
+
+namespace pp::cuda {
+
+/// What tensor cores multiply. Two bf16 or fp16 numbers share a register, the one of the lower index in its lower half.
+enum class operand_format : unsigned char { tf32, bf16, fp16 };
+
+/// To the nearest tf32 (8 bits of exponent, 10 of mantissa, in the high bits of a register), ties away from zero, as cvt.rna.tf32.f32.
+PIPE_HD PIPE_INLINE unsigned to_tf32(float x) {
+#ifdef __CUDA_ARCH__
+  unsigned y;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(x));
+  return y;
+#else
+  unsigned const bits = math::bits(x);
+  if ((bits & 0x7f800000u) == 0x7f800000u) return bits;  // infinite, or no number
+  return (bits + 0x1000u) & 0xffffe000u;
+#endif
+}
+
+/// To the nearest bf16, ties to even; NaN stays NaN.
+PIPE_HD PIPE_INLINE std::uint16_t to_bf16(float x) {
+  unsigned const bits = math::bits(x);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return std::uint16_t(bits >> 16 | 0x40u);
+  return std::uint16_t((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+PIPE_HD PIPE_INLINE float from_bf16(unsigned bits) { return math::from_bits(bits << 16); }
+
+/// Of the lower 16 bits; every fp16 is a float.
+PIPE_HD PIPE_INLINE float from_fp16(unsigned bits) {
+  unsigned const sign = (bits & 0x8000u) << 16, rest = bits & 0x7fffu;
+  if (rest >= 0x7c00u) return math::from_bits(sign | 0x7f800000u | (rest & 0x3ffu) << 13);
+  float const size = rest >= 0x0400u ? math::from_bits((rest << 13) + 0x38000000u) : float(rest) * 0x1p-24f;
+  return math::from_bits(math::bits(size) | sign);
+}
+
+/// Element `half` of a register of a tile, as a float.
+template <operand_format F>
+PIPE_HD PIPE_INLINE float operand_value(unsigned bits, int half) {
+  if constexpr (F == operand_format::tf32)
+    return math::from_bits(bits & 0xffffe000u);  // what the hardware reads of it
+  else if constexpr (F == operand_format::bf16)
+    return from_bf16(bits >> 16 * half & 0xffffu);
+  else
+    return from_fp16(bits >> 16 * half & 0xffffu);
+}
+
+}  // namespace pp::cuda

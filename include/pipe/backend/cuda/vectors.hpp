@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Several neighbouring elements at once, as one access of up to 16 bytes. Whatever their type in memory, they are floats in registers.
+#pragma once
+
+#include <cstddef>
+
+#include <pipe/base/config.hpp>
+
+namespace pp::cuda {
+
+template <class T, int Count>
+struct alignas(sizeof(T) * Count) packed {
+  T item[Count];
+};
+
+/// The most elements of T in one access, so that rows of `columns` elements are whole accesses.
+template <class T>
+constexpr int access_width(int columns) {
+  int width = 16 / int(sizeof(T));
+  while (columns % width != 0) width /= 2;
+  return width;
+}
+
+/// needs: from is aligned to an access: Count is a power of two, and so many elements from an aligned place
+template <int Count, class T>
+PIPE_HD PIPE_INLINE void load(T const* from, float (&to)[Count]) {
+  constexpr int most = 16 / int(sizeof(T)), each = Count < most ? Count : most;
+  PIPE_UNROLL
+  for (int i = 0; i < Count; i += each) {
+    packed<T, each> const p = *reinterpret_cast<packed<T, each> const*>(from + i);
+    PIPE_UNROLL
+    for (int k = 0; k < each; ++k) to[i + k] = float(p.item[k]);
+  }
+}
+template <int Count, class T>
+PIPE_HD PIPE_INLINE void save(T* to, float const (&from)[Count]) {
+  constexpr int most = 16 / int(sizeof(T)), each = Count < most ? Count : most;
+  PIPE_UNROLL
+  for (int i = 0; i < Count; i += each) {
+    packed<T, each> p;
+    PIPE_UNROLL
+    for (int k = 0; k < each; ++k) p.item[k] = T(from[i + k]);
+    *reinterpret_cast<packed<T, each>*>(to + i) = p;
+  }
+}
+
+}  // namespace pp::cuda

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The CUDA kernel bodies as a backend of the host's machine: every group of a pipeline runs on the CPU, block by block and thread by
+// thread, with its operands where the host's kernels would have them. So every law that holds for the host can be asked of them.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#include <pipe/backend/cuda/host_block.hpp>
+#include <pipe/backend/cuda/lowering.hpp>
+#include <pipe/pipe.hpp>
+
+namespace on_host {
+
+inline pp::cuda::thread_order order = pp::cuda::thread_order::ascending;
+
+template <class T>
+pp::cuda::arguments translated(pp::host::arguments<T> const& a) {
+  pp::cuda::arguments b;
+  for (int i = 0; i < pp::group::max_slots; ++i) b.slot[i] = a.slot[i];
+  b.loss = a.loss;
+  b.loss_scale = double(a.loss_scale);
+  b.seed = a.seed;
+  b.step = a.step;
+  b.first_sample = a.first_sample;
+  b.valid_samples = a.valid_samples;
+  b.accumulate = a.accumulate;
+  b.training = a.training;
+  b.wants_gradient = a.wants_gradient;
+  return b;
+}
+
+template <class... Body>
+void run_bodies(pp::cuda::bodies<Body...>, pp::cuda::arguments const& a) {
+  (pp::cuda::run_on_host<Body>(a, order), ...);
+}
+
+/// Group G of P, with a workspace of exactly the size it asks for, full of NaN.
+template <class P, int G>
+void run(pp::host::arguments<typename P::element> const& a) {
+  using kernels = pp::cuda::lowered<P, G>;
+  constexpr std::size_t bytes = std::size_t(pp::cuda::workspace_of(kernels{}));
+  pp::cuda::arguments b = translated(a);
+  if constexpr (bytes > 0) {
+    std::align_val_t const alignment{256};
+    b.workspace = ::operator new(bytes, alignment);
+    std::memset(b.workspace, 0xff, bytes);
+    run_bodies(kernels{}, b);
+    ::operator delete(b.workspace, alignment);
+  } else {
+    run_bodies(kernels{}, b);
+  }
+}
+
+/// The option that takes the place of Host.
+struct Kernels : pp::PortableHost {
+  static constexpr char const* name = "cuda on the host";
+  static constexpr int parts_for(pp::group const&, int, int) { return 1; }
+
+  template <class P>
+  static pp::host::kernels<P> kernels() {
+    auto k = pp::host::kernels_for<P, pp::host::isa::portable>();
+    [&]<int... G>(std::integer_sequence<int, G...>) {
+      ((std::is_same_v<pp::cuda::lowered<P, G>, pp::cuda::bodies<>> ? void() : void(k.groups[G] = &run<P, G>)), ...);
+    }(std::make_integer_sequence<int, P::groups>{});
+    return k;
+  }
+};
+
+}  // namespace on_host
