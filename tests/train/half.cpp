@@ -8,7 +8,7 @@
 
 #include <catch2/catch.hpp>
 
-#include <pipe/train/half.hpp>
+#include <pipe/base/half.hpp>
 
 namespace {
 

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include <pipe/train/half.hpp>
+#include <pipe/base/half.hpp>
 
 namespace pp {
 

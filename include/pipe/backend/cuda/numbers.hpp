@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include <pipe/base/config.hpp>
+#include <pipe/base/half.hpp>
 #include <pipe/base/math.hpp>
 
 namespace pp::cuda {
@@ -26,31 +27,15 @@ PIPE_HD PIPE_INLINE unsigned to_tf32(float x) {
 #endif
 }
 
-/// To the nearest bf16, ties to even; NaN stays NaN.
-PIPE_HD PIPE_INLINE std::uint16_t to_bf16(float x) {
-  unsigned const bits = math::bits(x);
-  if ((bits & 0x7fffffffu) > 0x7f800000u) return std::uint16_t(bits >> 16 | 0x40u);
-  return std::uint16_t((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
-}
-PIPE_HD PIPE_INLINE float from_bf16(unsigned bits) { return math::from_bits(bits << 16); }
-
-/// Of the lower 16 bits; every fp16 is a float.
-PIPE_HD PIPE_INLINE float from_fp16(unsigned bits) {
-  unsigned const sign = (bits & 0x8000u) << 16, rest = bits & 0x7fffu;
-  if (rest >= 0x7c00u) return math::from_bits(sign | 0x7f800000u | (rest & 0x3ffu) << 13);
-  float const size = rest >= 0x0400u ? math::from_bits((rest << 13) + 0x38000000u) : float(rest) * 0x1p-24f;
-  return math::from_bits(math::bits(size) | sign);
-}
-
 /// Element `half` of a register of a tile, as a float.
 template <operand_format F>
 PIPE_HD PIPE_INLINE float operand_value(unsigned bits, int half) {
   if constexpr (F == operand_format::tf32)
     return math::from_bits(bits & 0xffffe000u);  // what the hardware reads of it
   else if constexpr (F == operand_format::bf16)
-    return from_bf16(bits >> 16 * half & 0xffffu);
+    return float_from_bf16(std::uint16_t(bits >> 16 * half));
   else
-    return from_fp16(bits >> 16 * half & 0xffffu);
+    return float_from_f16(std::uint16_t(bits >> 16 * half));
 }
 
 }  // namespace pp::cuda
