@@ -14,7 +14,7 @@
 #include <pipe/schedule/dynamic_table.hpp>
 #include <pipe/schedule/in_flight.hpp>
 #include <pipe/schedule/simulate.hpp>
-#include <pipe/schedule/validate.hpp>
+#include <pipe/schedule/proved.hpp>
 #include <pipe/train/options.hpp>
 
 namespace pp {
