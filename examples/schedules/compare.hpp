@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <optional>
 #include <pipe/report/drawing.hpp>
 #include <pipe/report/html.hpp>
 #include <pipe/report/svg.hpp>
@@ -24,7 +26,7 @@ struct request {
   int ranks = 4, micro_batches = 8, chunks = 2;
   std::vector<long> forward{1}, backward{1}, weight{1}, memory{1, 0, -1};
   long hop = 0;
-  double limit = 0;  // of ranks times what F adds; 0: none
+  std::optional<double> limit;  // of ranks times what F adds
   std::vector<std::string> names{"all"};
   std::string format = "table";
   std::string read_name, read_text;
@@ -45,6 +47,9 @@ struct entry {
 
   bool exists() const { return table.ranks() > 0; }
 };
+
+inline constexpr double most_actions = 2e8;  // some ten gigabytes
+inline constexpr double most_sum = 4e18;     // of times or memory, in 64 bits
 
 [[noreturn]] inline void refuse(std::string const& why) { throw pp::data_error(why); }
 
@@ -68,7 +73,15 @@ inline void check(request const& r) {
   constexpr std::string_view formats[] = {"table", "csv", "text", "svg", "html", "trace", "torch"};
   if (std::find(std::begin(formats), std::end(formats), r.format) == std::end(formats))
     refuse("--format must be table, csv, text, svg, html, trace or torch, not '" + r.format + "'");
-  if (r.limit < 0 || (r.limit > 0 && r.limit * r.ranks < 1)) refuse("--limit has no room for one micro-batch");
+  if (r.limit && !(*r.limit * r.ranks >= 1)) refuse("--limit has no room for one micro-batch");
+  double const actions = 4.0 * r.ranks * r.chunks * r.micro_batches;
+  if (actions > most_actions)
+    refuse("--ranks, --chunks and --micro-batches ask for too many actions: at most 200 million");
+  double largest = double(r.hop) + double(std::max({r.memory[0], std::abs(r.memory[1]), std::abs(r.memory[2])}));
+  for (auto const* t : {&r.forward, &r.backward, &r.weight}) largest += double(*std::max_element(t->begin(), t->end()));
+  if (largest * actions * r.chunks > most_sum ||
+      (r.limit && *r.limit * r.ranks * double(r.memory[0]) * r.chunks > most_sum))
+    refuse("times, memory or limit are too large to be added up");
 }
 
 /// Gives e its problem: a rank's times and memory in equal parts, one for each of its chunks. Times that do not divide are counted in
@@ -92,7 +105,7 @@ inline void pose(entry& e, request const& r, pp::placement where) {
     cost.memory = {r.memory[0], r.memory[1], r.memory[2]};
     problem.costs.push_back(cost);
   }
-  problem.limit = long(r.limit * double(r.ranks * r.memory[0] * parts));
+  if (r.limit) problem.limit = long(*r.limit * double(r.ranks * r.memory[0] * parts));
 }
 
 inline void judge(entry& e) {
@@ -181,7 +194,7 @@ inline std::vector<std::string> row_of(request const& r, entry const& e) {
   std::vector<std::string> row{e.name, std::to_string(e.exists() ? e.problem.ranks : r.ranks),
                                std::to_string(e.exists() ? e.problem.micro_batches : r.micro_batches),
                                std::to_string(e.chunks_per_rank)};
-  std::string const limit = r.limit > 0 ? decimals(r.limit * r.ranks, 2) : "";
+  std::string const limit = r.limit ? decimals(*r.limit * r.ranks, 2) : "";
   if (!e.exists()) {
     row.insert(row.end(), {"", "", "", "", "", "", limit, e.verdict});
     return row;

@@ -2,7 +2,7 @@
 //
 // Everything that needs no more than the standard library and Boost.Hana. What reads and writes files (train/text.hpp,
 // train/metrics.hpp) is left to be included by those who use it: <filesystem> and <fstream> cost a third of a second.
-// Nor do the headers below bring <cmath>, <algorithm>, <memory>, <functional> or <chrono>, which cost about as much together.
+// So are the tools for schedules without a model: <pipe/schedule.hpp>. Nor do the headers below bring <cmath>, <algorithm>, <memory>, <functional> or <chrono>, which cost about as much together.
 #pragma once
 
 #include <pipe/nn/activation.hpp>
@@ -32,5 +32,5 @@
 #include <pipe/report/explain.hpp>
 #include <pipe/report/kernels.hpp>
 #include <pipe/report/timeline.hpp>
-#include <pipe/schedule.hpp>
+#include <pipe/schedule/families.hpp>
 #include <pipe/train/pipeline.hpp>

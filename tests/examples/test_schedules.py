@@ -153,7 +153,13 @@ class BadInput(unittest.TestCase):
         self.refused("--hop must not be negative", "--hop=-1")
         self.refused("--weight must not be negative", "--weight=-1")
         self.refused("--forward needs one time, or one per rank: 4, not 2", "--forward", "1,2")
-        self.refused("--limit has no room for one micro-batch", "--limit", 0.2)
+        for none in (0.2, 0, -1, "nan"):
+            self.refused("--limit has no room for one micro-batch", f"--limit={none}")
+        self.refused("--ranks, --chunks and --micro-batches ask for too many actions: at most 200 million",
+                     *"--ranks 100000 --micro-batches 100000".split())
+        for huge in ("--forward=9000000000000000000", "--hop=9000000000000000000", "--limit=1e30",
+                     "--memory=4000000000000000000,0,-4000000000000000000"):
+            self.refused("times, memory or limit are too large to be added up", huge)
         self.refused("--memory: what F adds must be given back by B and W", "--memory", "3,-1,-1")
         self.refused("chimera needs an even number of ranks", *"--ranks 3 --schedule chimera --format svg".split())
         self.refused("--format svg shows one schedule: say which with --schedule", "--format", "svg")

@@ -272,15 +272,15 @@ TEST_CASE("whole tensors come one by one, with the state that they need", "[opti
   }
   long bytes[3] = {}, trained = 0;
   for (int s = 0; s < 3; ++s) {
-    bytes[0] += adafactor::plan.stages[s].optimizer_bytes;
-    bytes[1] += muon::plan.stages[s].optimizer_bytes;
-    bytes[2] += lion::plan.stages[s].optimizer_bytes;
-    trained += lion::plan.stages[s].gradient_bytes;
+    bytes[0] += adafactor::plan().stages[s].optimizer_bytes;
+    bytes[1] += muon::plan().stages[s].optimizer_bytes;
+    bytes[2] += lion::plan().stages[s].optimizer_bytes;
+    trained += lion::plan().stages[s].gradient_bytes;
   }
   CHECK(bytes[0] == kept * 8);
   CHECK(bytes[1] == matrices * 8);
   CHECK(bytes[2] == trained);
-  for (chunk_description const& c : muon::memory.chunks.items)
+  for (chunk_description const& c : muon::memory().chunks.items)
     for (int u = 0; u < c.update_count; ++u)
       CHECK(c.updates[u].whole == (c.updates[u].shape.kind == tensor_kind::matrix));
 }

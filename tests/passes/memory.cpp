@@ -22,7 +22,7 @@ using compiled = compiled_pipeline<M, option_set<PortableHost, AdamW, MicroBatch
 template <class C>
 void ranges_cover_what_is_trained() {
   for (int s = 0; s < C::stages; ++s) {
-    chunk_description const& c = C::memory.chunks[s];
+    chunk_description const& c = C::memory().chunks[s];
     std::vector<std::pair<long, long>> lies;
     for (int i = 0; i < c.parameter_count; ++i) {
       parameter_place const& p = c.parameters[i];
@@ -60,25 +60,25 @@ void parts_do_not_overlap() {
   for (int r = 0; r < C::ranks; ++r) {
     std::vector<std::pair<long, long>> parts;
     bool aligned = true;
-    rank_description const& rank = C::memory.rank[r];
+    rank_description const& rank = C::memory().rank[r];
     auto const add = [&](long offset, long bytes) {
       aligned = aligned && offset % alignment == 0 && bytes % alignment == 0;
       if (bytes > 0) parts.push_back({offset, offset + bytes});
     };
     long most_scratch = 0;
     for (int s = 0; s < C::stages; ++s) {
-      chunk_description const& c = C::memory.chunks[s];
+      chunk_description const& c = C::memory().chunks[s];
       if (c.rank != r) continue;
       add(c.values, c.parameter_bytes);
       add(c.gradients, c.trained_bytes);
-      add(c.state, C::plan.stages[s].optimizer_bytes);
-      add(c.transposed, C::plan.stages[s].transposed_bytes);
+      add(c.state, C::plan().stages[s].optimizer_bytes);
+      add(c.transposed, C::plan().stages[s].transposed_bytes);
       for (ring const& of : {c.keeping.records, c.dropping.records, c.pending, c.boundary, c.gradient})
         add(of.offset, of.bytes());
     }
     [&]<int... S>(std::integer_sequence<int, S...>) {
-      ((C::memory.chunks[S].rank == r ? void(most_scratch = std::max(most_scratch, C::template scratch_bytes<S>()))
-                                      : void()),
+      ((C::memory().chunks[S].rank == r ? void(most_scratch = std::max(most_scratch, C::template scratch_bytes<S>()))
+                                        : void()),
        ...);
     }(std::make_integer_sequence<int, C::stages>{});
     add(rank.scratch, most_scratch);
@@ -90,7 +90,7 @@ void parts_do_not_overlap() {
       end = stop;
     }
     CHECK(aligned);
-    CHECK(end == C::plan.rank_bytes[r]);
+    CHECK(end == C::plan().rank_bytes[r]);
   }
 }
 
@@ -99,7 +99,7 @@ void bytes_add_up() {
   auto of_rank = std::vector<long>(std::size_t(C::ranks));
   long parameters = 0;
   for (int s = 0; s < C::stages; ++s) {
-    stage_plan const& p = C::plan.stages[s];
+    stage_plan const& p = C::plan().stages[s];
     CHECK(p.bytes == p.parameter_bytes + p.gradient_bytes + p.optimizer_bytes + p.transposed_bytes + p.saved_bytes +
                          p.boundary_bytes);
     CHECK(p.parameter_bytes >= p.parameters * long(sizeof(typename C::element)));
@@ -108,13 +108,13 @@ void bytes_add_up() {
     of_rank[std::size_t(p.rank)] += p.bytes;
     parameters += p.parameters;
   }
-  CHECK(parameters == C::plan.parameters);
+  CHECK(parameters == C::plan().parameters);
   long total = 0;
   for (int r = 0; r < C::ranks; ++r) {
-    CHECK(C::memory.rank[r].scratch == of_rank[std::size_t(r)]);
-    total += C::plan.rank_bytes[r];
+    CHECK(C::memory().rank[r].scratch == of_rank[std::size_t(r)]);
+    total += C::plan().rank_bytes[r];
   }
-  CHECK(total == C::plan.bytes);
+  CHECK(total == C::plan().bytes);
 }
 
 template <class C>
@@ -197,8 +197,8 @@ TEST_CASE("1F1B keeps as many records as micro-batches are in flight", "[passes]
   using one = compiled<Gpt, Stages<4>>;
   using gpipe = compiled<Gpt, Stages<4>, GPipe>;
   for (int s = 0; s < 4; ++s) {
-    CHECK(one::memory.chunks[s].keeping.records.slots == std::min(5, 4 - s));
-    CHECK(gpipe::memory.chunks[s].keeping.records.slots == 5);
+    CHECK(one::memory().chunks[s].keeping.records.slots == std::min(5, 4 - s));
+    CHECK(gpipe::memory().chunks[s].keeping.records.slots == 5);
   }
-  CHECK(one::plan.peak_in_flight == 4);
+  CHECK(one::plan().peak_in_flight == 4);
 }

@@ -26,7 +26,7 @@ template <int Samples, class... Options>
 constexpr long saved_per_block() {
   using small = compiled<Gpt<4>, MicroBatchSize<Samples>, Options...>;
   using large = compiled<Gpt<12>, MicroBatchSize<Samples>, Options...>;
-  return (large::plan.stages[0].saved_bytes - small::plan.stages[0].saved_bytes) / 8;
+  return (large::plan().stages[0].saved_bytes - small::plan().stages[0].saved_bytes) / 8;
 }
 constexpr bool within_one_percent(double found, double expected) {
   return found > 0.99 * expected && found < 1.01 * expected;
@@ -63,17 +63,17 @@ TEST_CASE("GPipe keeps what its Table 1 says", "[passes]") {
   using one = compiled<Gpt<16>, MicroBatches<1>, Stages<K>, ByCount, GPipe>;
   constexpr long input = long(s) * h * long(sizeof(float));
   for (int stage = 0; stage + 1 < K; ++stage) {
-    CHECK(all::plan.stages[stage].saved_bytes == 0);
-    CHECK(all::memory.chunks[stage].boundary.bytes() == M * input);  // N: what enters the next stage
-    CHECK(none::plan.stages[stage].saved_bytes == M * one::plan.stages[stage].saved_bytes);
+    CHECK(all::plan().stages[stage].saved_bytes == 0);
+    CHECK(all::memory().chunks[stage].boundary.bytes() == M * input);  // N: what enters the next stage
+    CHECK(none::plan().stages[stage].saved_bytes == M * one::plan().stages[stage].saved_bytes);
     // L/K * N/M: the values of one micro-batch, now in scratch, beside those that live for one kernel or two.
     long const again = all::passes::programs<0, true>::layout.bytes.scratch;
-    CHECK(again >= one::plan.stages[0].saved_bytes);
-    CHECK(again <= one::plan.stages[0].saved_bytes + 16 * input);
+    CHECK(again >= one::plan().stages[0].saved_bytes);
+    CHECK(again <= one::plan().stages[0].saved_bytes + 16 * input);
   }
   // Table 1, lower half: parameters grow with K at a fixed budget per accelerator; here P = 12 L h^2 + 2 V h by our count.
   constexpr double parameters = 12.0 * 16 * h * h + 2 * 1024.0 * h;
-  CHECK(within_one_percent(double(all::plan.parameters), parameters + 16 * 13 * h + s * h));
+  CHECK(within_one_percent(double(all::plan().parameters), parameters + 16 * 13 * h + s * h));
 }
 
 TEST_CASE("what is made again costs what it costs", "[passes]") {
@@ -81,10 +81,10 @@ TEST_CASE("what is made again costs what it costs", "[passes]") {
   using all = compiled<Gpt<4>, Stages<2>, RecomputeAll>;
   long forward = 0, again = 0, backward = 0;
   for (int stage = 0; stage < 2; ++stage) {
-    forward += all::plan.stages[stage].forward_flops;
-    again += all::plan.stages[stage].recompute_flops;
-    backward += all::plan.stages[stage].backward_flops;
-    CHECK(none::plan.stages[stage].recompute_flops == 0);
+    forward += all::plan().stages[stage].forward_flops;
+    again += all::plan().stages[stage].recompute_flops;
+    backward += all::plan().stages[stage].backward_flops;
+    CHECK(none::plan().stages[stage].recompute_flops == 0);
   }
   CHECK(again > forward * 7 / 10);  // all but what nobody needs again: the last products of a residual
   CHECK(again < forward);

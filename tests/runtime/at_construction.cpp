@@ -70,8 +70,10 @@ TEST_CASE("more micro-batches than a constant holds") {
 
 TEST_CASE("a wrong schedule is refused at construction") {
   using trainer = laws::Trained<Twice, Stages<4>>;
-  CHECK_THROWS_WITH(trainer(), "schedule twice is not valid for 4 ranks and 5 micro-batches: F of chunk 1, micro-batch 0 on rank 1, "
-                               "position 1: it has been done before");
+  CHECK_THROWS_WITH(
+      trainer(),
+      "schedule twice is not valid for 4 ranks and 5 micro-batches: F of chunk 1, micro-batch 0 on rank 1, "
+      "position 1: it has been done before");
 }
 
 TEST_CASE("a memory limit is kept at construction") {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // How a wrong model becomes one readable line. Passes find the first fault and keep it as a value; at the outermost template
-// that value selects one of the types in namespace `wrong`, none of which is ever defined. Asking for the size of an
-// undefined type is one error in every compiler, and its line spells the whole type: what is wrong, in which layer, what
-// was expected and what was found. docs/reference/errors.md has a paragraph and the mend for each.
+// that value selects one of the types in namespace `wrong`, none of which is ever defined (base/diagnosis.hpp): its name says what is
+// wrong, in which layer, what was expected and what was found.
 #pragma once
 
 #include <cstddef>
 #include <type_traits>
 #include <utility>
 
+#include <pipe/base/diagnosis.hpp>
 #include <pipe/base/shape.hpp>
 #include <pipe/graph/layers.hpp>
 
@@ -163,23 +163,6 @@ struct custom_layer_needs_its_shapes_and_its_functions;
 template <class... What>
 struct custom_layer_has_too_many_parameters;
 }  // namespace wrong
-
-/// What a correct model is diagnosed with.
-struct nothing_wrong {};
-
-/// Asks for the size of a diagnosis. It is taken apart and put together again first, because then every compiler names the
-/// diagnosis itself and not the alias by which it was found.
-template <class Diagnosis>
-struct accepted {
-  static constexpr bool value = true;
-};
-template <template <class...> class Wrong, class... What>
-struct accepted<Wrong<What...>> {
-  static_assert(sizeof(Wrong<What...>) > 0);
-  static constexpr bool value = true;
-};
-template <class Diagnosis>
-inline constexpr bool is_accepted = std::is_same_v<Diagnosis, nothing_wrong>;
 
 /// A word of a message as a value. What a function deduces is the type itself and not the alias by which it was found, which
 /// nvcc would spell instead.

@@ -176,11 +176,11 @@ drawing drawing_of(Problem const& problem, Table const& table, timeline<Rows> co
       action const a = table.at(rank, i);
       time_span const span = when.spans.at(rank, i);
       int const shade = replicas(table.where) > 1 ? replica_of(table.where, a.micro_batch) : a.chunk / problem.ranks;
-      long const change = problem.cost(a.chunk).memory.of(a.kind);
+      memory_change const memory = problem.cost(a.chunk).memory;
       row.actions.push_back({a, span.start, span.end, shade, false});
       row.peak_memory = std::max(row.peak_memory, live);
       live_from(span.start, live);
-      live_from(span.end, table.trains ? live + std::min(change, 0L) : live - std::max(change, 0L));
+      live_from(span.end, live - memory.at_most(a.kind) + (table.trains ? memory.of(a.kind) : 0));
     });
   }
   auto const made = sources(d, problem.chunks, problem.micro_batches);

@@ -48,9 +48,9 @@ constexpr void for_each_critical(Problem const& problem, Table const& table, tim
     action_place const own{at.position > 0 ? at.rank : -1, at.position - 1}, made = source(a);
     int const boundary = a.kind == action_kind::forward ? a.chunk - 1 : a.chunk;
     long const free = own.rank < 0 ? -1 : when.spans.at(own.rank, own.position).end;
-    long const arrived = made.rank < 0 ? -1
-                                       : when.spans.at(made.rank, made.position).end +
-                                             problem.hop_time(made.rank, at.rank, boundary);
+    long const arrived =
+        made.rank < 0 ? -1
+                      : when.spans.at(made.rank, made.position).end + problem.hop_time(made.rank, at.rank, boundary);
     at = arrived > free ? made : own;
   }
 }

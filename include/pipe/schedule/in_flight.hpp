@@ -49,9 +49,9 @@ constexpr void for_each_memory(Problem const& problem, Table const& table, int r
   long live = 0;
   for (int i = 0; i < table.size(rank); ++i) {
     action const a = table.at(rank, i);
-    long const change = problem.cost(a.chunk).memory.of(a.kind);
-    use(i, change > 0 ? live + change : live);
-    if (table.trains) live += change;
+    memory_change const memory = problem.cost(a.chunk).memory;
+    use(i, live + memory.at_most(a.kind));
+    if (table.trains) live += memory.of(a.kind);
   }
 }
 

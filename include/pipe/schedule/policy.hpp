@@ -19,7 +19,9 @@
 #pragma once
 
 #include <concepts>
+#include <type_traits>
 
+#include <pipe/base/diagnosis.hpp>
 #include <pipe/schedule/problem.hpp>
 #include <pipe/schedule/table.hpp>
 
@@ -81,11 +83,27 @@ constexpr bool fits_a_constant(int ranks, int micro_batches) {
     return long(ranks) * actions_per_rank<Policy>(micro_batches) <= 3 * 16 * 2 * 128;
 }
 
+namespace wrong {
+template <class... What>
+struct schedule_refuses_these_numbers;
+
+template <int Number>
+struct ForRanks;
+template <int Number>
+struct ForMicroBatches;
+}  // namespace wrong
+
 /// The table of a policy for a problem known at compile time.
 ///
 /// law: problem.ranks == Ranks and problem.micro_batches == MicroBatches
+/// needs: the policy does not refuse these numbers, or the compiler's error says so
 template <schedule_policy Policy, int Ranks, int MicroBatches, pipeline_problem Problem>
 constexpr auto make_table(Problem const& problem) {
+  constexpr bool exists = why_refused<Policy>(Ranks, MicroBatches) == nullptr;
+  static_assert(
+      accepted<std::conditional_t<exists, nothing_wrong,
+                                  wrong::schedule_refuses_these_numbers<Policy, wrong::ForRanks<Ranks>,
+                                                                        wrong::ForMicroBatches<MicroBatches>>>>::value);
   auto table = static_table<Ranks, actions_per_rank<Policy>(MicroBatches)>{};
   table.where = Policy::where;
   table.trains = Policy::trains;

@@ -25,6 +25,12 @@ struct memory_change {
                                         : (makes_input_gradient(kind) ? backward_input : 0) +
                                               (makes_weight_gradient(kind) ? backward_weight : 0);
   }
+  /// The most that an action adds while it runs: BW is B and then W.
+  constexpr long at_most(action_kind kind) const {
+    long const first = kind == action_kind::backward ? backward_input : of(kind), all = of(kind);
+    long const most = first > all ? first : all;
+    return most > 0 ? most : 0;
+  }
 };
 
 /// What one chunk costs per micro-batch. Times are at least 0.

@@ -9,7 +9,7 @@
 namespace pp {
 
 /// Rank r runs (P-1-r) `Ahead` forwards first, then F while there are any, B, and, once the Ws have been put off for as long as the
-/// first rank's warm-up is, W.
+/// first rank's warm-up is, or there are no forwards left to hide behind, W.
 template <int Ahead, pipeline_problem Problem, action_table Table>
 constexpr void fill_zero_bubble(Problem const& problem, Table& table) {
   using enum action_kind;
@@ -21,7 +21,7 @@ constexpr void fill_zero_bubble(Problem const& problem, Table& table) {
     for (int mb = 0; mb < m; ++mb) {
       if (next < m) table.push(rank, {forward, rank, next++});
       table.push(rank, {backward_input, rank, mb});
-      if (warm_up + mb >= (p - 1) * Ahead) table.push(rank, {backward_weight, rank, weight++});
+      if (warm_up + mb >= (p - 1) * Ahead || next == m) table.push(rank, {backward_weight, rank, weight++});
     }
     while (weight < m) table.push(rank, {backward_weight, rank, weight++});
   }

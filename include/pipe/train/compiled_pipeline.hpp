@@ -101,7 +101,8 @@ struct compiled_pipeline {
     }
     if constexpr (S > 0) {
       int const least = work::template slots<S - 1>().gradient;
-      c.gradient = take_ring(b.gradient, rereads_gradient && least < work::pending_slots(S) ? work::pending_slots(S) : least);
+      c.gradient =
+          take_ring(b.gradient, rereads_gradient && least < work::pending_slots(S) ? work::pending_slots(S) : least);
     }
     c.passed_values = layout.passed_values.items;
     c.passed_value_count = int(layout.passed_values.size());

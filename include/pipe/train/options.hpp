@@ -17,7 +17,7 @@
 #include <pipe/schedule/one_f_one_b.hpp>
 #include <pipe/schedule/policy.hpp>
 #include <pipe/schedule/problem.hpp>
-#include <pipe/schedule/validate.hpp>
+#include <pipe/schedule/proved.hpp>
 #include <pipe/train/plan.hpp>
 
 namespace pp {
@@ -248,11 +248,7 @@ struct schedule_does_not_train;
 template <class... What>
 struct pipeline_keeps_one_copy_of_each_weight;
 template <class... What>
-struct schedule_refuses_these_numbers;
-template <class... What>
 struct no_parameters_to_train;
-template <class... What>
-struct schedule_is_not_valid;
 template <class... What>
 struct memory_limit_is_exceeded;
 
@@ -265,14 +261,6 @@ template <long Bytes>
 struct OverBytes;
 template <memory_use What, long Bytes>
 struct Takes;
-template <int Number>
-struct OnRank;
-template <int Number>
-struct AtPosition;
-template <fault What>
-struct Because;
-template <action_kind Kind, int Chunk, int MicroBatch>
-struct ForAction;
 template <int Number>
 struct Layers;
 }  // namespace wrong

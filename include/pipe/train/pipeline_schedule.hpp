@@ -14,7 +14,7 @@
 #include <pipe/schedule/dynamic_table.hpp>
 #include <pipe/schedule/in_flight.hpp>
 #include <pipe/schedule/simulate.hpp>
-#include <pipe/schedule/validate.hpp>
+#include <pipe/schedule/proved.hpp>
 #include <pipe/train/options.hpp>
 
 namespace pp {
@@ -50,13 +50,11 @@ struct pipeline_schedule {
       c.backward_input += again;
     return c;
   }
-  /// Bytes that a micro-batch keeps in stage S: from F to W what forward has saved, from B to W what only W reads. Where all but the last
-  /// are recomputed, of those.
+  /// Bytes that forward saves of a micro-batch in stage S, until W is done. Where all but the last are recomputed, of those.
   template <int S>
   static constexpr memory_change memory_of() {
-    constexpr auto const& bytes = passes::template programs<S, some_drop>::layout.bytes;
-    constexpr long pending = schedule::splits_backward ? bytes.pending : 0;
-    return memory_change{bytes.record, pending, -bytes.record - pending};
+    constexpr long saved = passes::template programs<S, some_drop>::layout.bytes.record;
+    return memory_change{saved, 0, -saved};
   }
   template <int... S>
   static constexpr list<memory_change, stages> memory_of_all(std::integer_sequence<int, S...>) {

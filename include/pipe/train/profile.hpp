@@ -69,8 +69,8 @@ layer_times measure_layers(Trainer& trainer, typename Trainer::batch const& batc
   auto const counted = [](long n, char const* of) { return std::to_string(n) + " " + of + (n == 1 ? "" : "s"); };
   times.what = std::string(type_name<typename Trainer::model>()) + ": median of " + counted(repeats, "training step") +
                ", micro-batches of " + counted(Trainer::compiled::plan().micro_batch_size, "sample") + ", " +
-               Trainer::compiled::plan().precision + ", " + counted(Trainer::compiled::plan().stage_count, "stage") + ", " +
-               sets[int(trainer.runs_on())] + " kernels";
+               Trainer::compiled::plan().precision + ", " + counted(Trainer::compiled::plan().stage_count, "stage") +
+               ", " + sets[int(trainer.runs_on())] + " kernels";
   return times;
 }
 

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A verdict as a compile error of one readable line, for schedules that are proved without a pipeline:
+//
+//     static_assert(pp::proved<pp::validate(problem, table)>);
+#pragma once
+
+#include <pipe/base/diagnosis.hpp>
+#include <pipe/schedule/validate.hpp>
+
+namespace pp {
+
+namespace wrong {
+template <class... What>
+struct schedule_is_not_valid;
+
+template <int Number>
+struct OnRank;
+template <int Number>
+struct AtPosition;
+template <fault What>
+struct Because;
+template <action_kind Kind, int Chunk, int MicroBatch>
+struct ForAction;
+}  // namespace wrong
+
+template <verdict V>
+constexpr auto diagnose_schedule() {
+  if constexpr (V.ok())
+    return std::type_identity<nothing_wrong>{};
+  else
+    return std::type_identity<
+        wrong::schedule_is_not_valid<wrong::Because<V.what>, wrong::OnRank<V.rank>, wrong::AtPosition<V.position>,
+                                     wrong::ForAction<V.which.kind, V.which.chunk, V.which.micro_batch>>>{};
+}
+/// True, or the compiler's error names reason, rank, position and action.
+template <verdict V>
+inline constexpr bool proved = accepted<typename decltype(diagnose_schedule<V>())::type>::value;
+
+}  // namespace pp
