@@ -34,3 +34,6 @@
 #include <pipe/report/timeline.hpp>
 #include <pipe/schedule/families.hpp>
 #include <pipe/train/pipeline.hpp>
+#ifdef __CUDACC__
+#include <pipe/runtime/cuda_engine.cuh>
+#endif

@@ -99,6 +99,7 @@ struct pipeline_description {
   rank_description const* rank = nullptr;
   int parameter_count = 0;       ///< of the model
   int const* streams = nullptr;  ///< of random bits: their numbers
+  int stream_count = 0;
   tie const* ties = nullptr;
   int tie_count = 0;
   int inputs = 1;

@@ -211,11 +211,8 @@ struct compiled_pipeline {
   /// Of a thread.
   static constexpr long workspace = [](auto...) {
     long most = update_workspace(std::make_integer_sequence<int, stages>{});
-    for (int g = 0; g < groups; ++g) {
-      long const needed = align_up(backend::template workspace_bytes<element>(group_at(g), samples, parts[g]));
-      if (needed > most) most = needed;
-    }
-    return most;
+    long const of_groups = backend::template workspace_bytes<compiled_pipeline>();
+    return most > of_groups ? most : of_groups;
   }();
 
   struct memory_map {
@@ -296,6 +293,7 @@ struct compiled_pipeline {
     d.rank = map.rank.items;
     d.parameter_count = M::graph.size.parameters;
     d.streams = passes::streams.items;
+    d.stream_count = passes::stream_count;
     d.ties = ties.items;
     d.tie_count = tie_count;
     d.inputs = M::graph.size.inputs;

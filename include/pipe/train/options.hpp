@@ -6,6 +6,7 @@
 
 #include <type_traits>
 
+#include <pipe/backend/cuda/backend.hpp>
 #include <pipe/backend/host/backend.hpp>
 #include <pipe/base/bytes.hpp>
 #include <pipe/graph/diagnostics.hpp>
@@ -202,7 +203,9 @@ struct Recompute {
 };
 
 template <class B>
-concept compute_backend = requires { B::template workspace_bytes<float>(group{}, 1); };
+concept compute_backend = requires {
+  { B::parts_for(group{}, 1, 1) } -> std::same_as<int>;
+};
 
 template <class O>
 constexpr option_family option_family_of() {
@@ -249,6 +252,12 @@ template <class... What>
 struct pipeline_keeps_one_copy_of_each_weight;
 template <class... What>
 struct no_parameters_to_train;
+template <class... What>
+struct cuda_is_compiled_by_nvcc;
+template <class... What>
+struct cuda_computes_in_fp32;
+template <class... What>
+struct cuda_updates_single_elements;
 template <class... What>
 struct memory_limit_is_exceeded;
 
@@ -363,6 +372,9 @@ constexpr auto diagnose_options() {
   using threads = typename O::template get<option_family::threads>;
   using limit = typename O::template get<option_family::memory_limit>;
   using averaging = typename O::template get<option_family::averaging>;
+  using backend = typename O::template get<option_family::backend>;
+  using precision = typename O::template get<option_family::precision>;
+  using optimizer = typename O::template get<option_family::optimizer>;
   constexpr int unknown = O::first_of(option_family::unknown, 0), twice = O::doubled();
   if constexpr (unknown >= 0) {
     return diagnose_unknown<leaf_at<(unknown < 0 ? 0 : unknown), all>>();
@@ -394,6 +406,12 @@ constexpr auto diagnose_options() {
   } else if constexpr (why_refused<schedule>(stages::value / schedule::chunks_per_rank, micro_batches::value) !=
                        nullptr) {
     return diagnosis_of<wrong::schedule_refuses_these_numbers, schedule, stages, micro_batches>();
+  } else if constexpr (requires { backend::is_device; } && !is_nvcc) {
+    return diagnosis_of<wrong::cuda_is_compiled_by_nvcc, backend>();
+  } else if constexpr (requires { backend::is_device; } && !std::is_same_v<typename precision::element, float>) {
+    return diagnosis_of<wrong::cuda_computes_in_fp32, backend, precision>();
+  } else if constexpr (requires { backend::is_device; } && tensor_optimizer<optimizer>) {
+    return diagnosis_of<wrong::cuda_updates_single_elements, backend, optimizer>();
   } else {
     return std::type_identity<nothing_wrong>{};
   }

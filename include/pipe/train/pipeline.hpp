@@ -16,7 +16,7 @@
 #include <pipe/base/type_name.hpp>
 #include <pipe/graph/tables.hpp>
 #include <pipe/optim/learning_rate.hpp>
-#include <pipe/runtime/machine.hpp>
+#include <pipe/runtime/host_engine.hpp>
 #include <pipe/train/compiled_pipeline.hpp>
 #include <pipe/train/first_fault.hpp>
 #include <pipe/train/inputs.hpp>
@@ -99,6 +99,7 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
   using compiled = compiled_from<Given, Options...>;
   static_assert(accepted<typename decltype(compiled::diagnose_memory())::type>::value);
 
+  using engine = typename compiled::backend::template engine<compiled>;
   using model = M;
   using element = typename compiled::element;
   using optimizer_type = typename compiled::optimizer;
@@ -154,8 +155,7 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
   };
 
   explicit Pipeline(settings const& s = settings{})
-      : settings_(checked(s)), kernels_(compiled::backend::template kernels<compiled>()),
-        machine_(compiled::description(), calls(), s.runtime) {
+      : settings_(checked(s)), engine_(settings_.optimizer, s.runtime) {
     initialize();
   }
 
@@ -189,7 +189,7 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
   int accumulated() const { return accumulated_.count; }
 
   /// Loss and gradients of a mini-batch, without an update.
-  step_result gradients(batch const& b) { return machine_.run(prepare_gradients(b)); }
+  step_result gradients(batch const& b) { return engine_.run(prepare_gradients(b)); }
   /// The same; see(launch_seen) is called after every launch, on the thread of the rank that ran it: ranks call at the same
   /// time.
   template <std::invocable<launch_seen const&> See>
@@ -197,11 +197,11 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
     job j = prepare_gradients(b);
     j.watch = [](void* self, launch_seen const& seen) { (*static_cast<See*>(self))(seen); };
     j.watcher = &see;
-    return machine_.run(j);
+    return engine_.run(j);
   }
 
   /// The loss of a mini-batch. Changes nothing.
-  double evaluate(batch const& b) { return machine_.run(prepare(b, job::kind::evaluate)).loss; }
+  double evaluate(batch const& b) { return engine_.run(prepare(b, job::kind::evaluate)).loss; }
 
   /// The model's output (logits, before the loss) for n <= samples samples.
   ///
@@ -214,13 +214,13 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
     j.what = job::kind::infer;
     check_size("outputs", outputs.size(), std::size_t(j.samples * outputs_per_sample));
     j.output = outputs.data();
-    machine_.run(j);
+    engine_.run(j);
   }
 
   /// All parameters in model order, shared ones once, constant tables not at all. After writing to them call
   /// parameters_changed().
   std::vector<parameter_view<element>> parameters() { return views(&chunk_description::values); }
-  void parameters_changed() { machine_.parameters_changed(); }
+  void parameters_changed() { engine_.parameters_changed(); }
 
   /// The average of each parameter, in place, in the same order; of one that is not trained the parameter.
   std::vector<parameter_view<element>> averaged() {
@@ -233,8 +233,8 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
     static_assert(accepted<typename decltype(diagnose_averages())::type>::value);
     for (int c = 0; c < compiled::stages; ++c) {
       chunk_description const& chunk = compiled::memory().chunks[c];
-      char* const values = machine_.memory(c) + chunk.values;
-      char* const averages = machine_.memory(c) + chunk.average;
+      char* const values = engine_.memory(c) + chunk.values;
+      char* const averages = engine_.memory(c) + chunk.average;
       for (long i = 0; i < chunk.trained_bytes; ++i) std::swap(values[i], averages[i]);
     }
     averages_are_in_ = !averages_are_in_;
@@ -249,15 +249,15 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
   /// Training steps done.
   long steps() const { return steps_; }
   /// Bytes allocated for a rank.
-  long allocated_bytes(int rank) const { return machine_.bytes(rank); }
+  long allocated_bytes(int rank) const { return engine_.bytes(rank); }
   /// The actions that a rank executed in the last run, in order, with their times.
   std::span<executed_action const> executed(int rank) const {
-    return {machine_.executed(rank), std::size_t(machine_.executed_count(rank))};
+    return {engine_.executed(rank), std::size_t(engine_.executed_count(rank))};
   }
   /// The type of a top-level layer (from 0), as `explain` prints it.
   static std::string layer_name(int layer) { return std::string(spelled_layer(layer)); }
-  /// The instruction set that the kernels use.
-  host::isa runs_on() const { return kernels_.runs_on; }
+  /// What the kernels run on: an instruction set, or a device.
+  auto runs_on() const { return engine_.runs_on(); }
 
  private:
   static settings const& checked(settings const& s) {
@@ -308,21 +308,8 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
     for (int c = 0; c < compiled::stages; ++c) {
       chunk_description const& chunk = compiled::memory().chunks[c];
       for (int i = 0; i < chunk.parameter_count; ++i)
-        if (!chunk.parameters[i].shared) use(machine_.memory(c), chunk, chunk.parameters[i]);
+        if (!chunk.parameters[i].shared) use(engine_.memory(c), chunk, chunk.parameters[i]);
     }
-  }
-
-  backend_calls<element> calls() const {
-    return {kernels_.groups.items, kernels_.sum_of_squares, kernels_.add, kernels_.transpose, &Pipeline::update, this,
-            kernels_.clamp,        kernels_.approach};
-  }
-  static void update(void const* self, update_request<element> const& r) {
-    Pipeline const& p = *static_cast<Pipeline const*>(self);
-    update_range const& range = r.range;
-    p.kernels_.update(p.settings_.optimizer,
-                      update_context{r.step, r.learning_rate * range.rate_scale, r.gradient_scale, range.decay_scale},
-                      tensor_update<element>{range.shape, r.values, r.gradients, r.state, r.workspace}, range.whole,
-                      r.own);
   }
 
   static void check_size(char const* what, std::size_t found, std::size_t expected, std::string_view name = {}) {
@@ -403,7 +390,7 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
     all.terms += j.loss_terms;
     j.gradient_terms = all.first_terms;
     j.gradient_scale = all.first_terms / all.terms;
-    step_result r = machine_.run(j);
+    step_result r = engine_.run(j);
     if (!libm::isfinite(r.loss) || !libm::isfinite(r.gradient_norm)) {
       accumulated_ = accumulation{};
       reject(j, all.count == 0 ? "" : ", with what was accumulated");
@@ -422,7 +409,7 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
     j.updates = false;
     j.watch = &first_fault<element>::watch;
     j.watcher = &search;
-    machine_.run(j);
+    engine_.run(j);
     if (fault_place const* const p = search.found())
       complain<not_finite>({"step ", steps_ + 1, " rejected", with, ": a number that is not finite first appears in ",
                             p->forward ? "forward" : "backward", " of micro-batch ", p->micro_batch, ", stage ",
@@ -453,8 +440,7 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
   }
 
   settings settings_;
-  host::kernels<compiled> kernels_;
-  machine<element> machine_;
+  engine engine_;
   long steps_ = 0;
   accumulation accumulated_;
   bool averages_are_in_ = false;

@@ -3,7 +3,12 @@
 // From a kernel group to the kernels that compute it, one after the other: the list of families.
 #pragma once
 
+#include <initializer_list>
+#include <utility>
+
+#include <pipe/backend/cuda/backend.hpp>
 #include <pipe/backend/cuda/pointwise.hpp>
+#include <pipe/base/bytes.hpp>
 
 namespace pp::cuda {
 
@@ -36,3 +41,17 @@ constexpr long workspace_of(bodies<Body...>) {
 }
 
 }  // namespace pp::cuda
+
+namespace pp {
+
+template <class P>
+constexpr long Cuda::workspace_bytes() {
+  return []<int... G>(std::integer_sequence<int, G...>) {
+    long most = 0;
+    for (long const needed : {0L, cuda::workspace_of(cuda::lowered<P, G>{})...})
+      if (needed > most) most = needed;
+    return align_up(most);
+  }(std::make_integer_sequence<int, P::groups>{});
+}
+
+}  // namespace pp

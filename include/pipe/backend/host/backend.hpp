@@ -13,6 +13,9 @@
 
 namespace pp {
 
+template <class P>
+class host_engine;  // runtime/host_engine.hpp
+
 namespace host {
 
 /// Everything that a rank calls: the kernel groups of pipeline P, and what works on parameters.
@@ -53,14 +56,22 @@ kernels<P> kernels_for() {
 template <host::isa... Sets>
 struct HostKernels {
   static constexpr char const* name = "host";
+  template <class P>
+  using engine = host_engine<P>;
 
-  /// In how many parts a group runs where a rank has so many threads, and how many bytes of workspace each part needs.
+  /// In how many parts a group runs where a rank has so many threads; and below, how many bytes of workspace each part needs.
   static constexpr int parts_for(group const& g, int samples, int threads) {
     return host::parts_for(g, samples, threads);
   }
-  template <class T>
-  static constexpr long workspace_bytes(group const& g, int samples, int parts = 1) {
-    return host::workspace_bytes<T>(g, samples, parts);
+  /// P: a pipeline with `parts` of its groups.
+  template <class P>
+  static constexpr long workspace_bytes() {
+    long most = 0;
+    for (int g = 0; g < P::groups; ++g) {
+      long const needed = host::workspace_bytes<typename P::element>(P::group_at(g), P::samples, P::parts[g]);
+      if (needed > most) most = needed;
+    }
+    return align_up(most);
   }
   /// Numbers of workspace that an optimizer's product c[m, n] = a[m, k] b[k, n] needs.
   template <class T>

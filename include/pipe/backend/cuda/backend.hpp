@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The CUDA backend as an option of a Pipeline. Its kernels are compiled by nvcc: <pipe/pipe.hpp> brings the engine that launches them
+// where nvcc compiles the file.
+#pragma once
+
+#include <pipe/passes/group.hpp>
+
+namespace pp {
+
+#ifdef __CUDACC__
+inline constexpr bool is_nvcc = true;
+#else
+inline constexpr bool is_nvcc = false;
+#endif
+
+template <class P>
+class cuda_engine;  // runtime/cuda_engine.cuh
+
+/// One GPU for all ranks, which live in one process; each has a stream.
+struct Cuda {
+  static constexpr char const* name = "cuda";
+  static constexpr bool is_device = true;
+  template <class P>
+  using engine = cuda_engine<P>;
+
+  /// A kernel is not shared out among threads of the host.
+  static constexpr int parts_for(group const&, int, int) { return 1; }
+  template <class P>
+  static constexpr long workspace_bytes();  // backend/cuda/lowering.hpp
+  /// Numbers of workspace for an optimizer's product of matrices: there is none on the device.
+  template <class T>
+  static constexpr long contraction_elements(long, long, long) {
+    return 0;
+  }
+};
+
+}  // namespace pp

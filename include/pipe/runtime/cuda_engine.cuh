@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What a pipeline runs on, on a GPU: its kernels' launches, the machine that enqueues them, what happens to parameters between two steps,
+// and a mirror of the parameters in the host's memory, for whoever reads or writes them.
+#pragma once
+
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <pipe/backend/cuda/launch.cuh>
+#include <pipe/backend/cuda/lowering.hpp>
+#include <pipe/base/list.hpp>
+#include <pipe/optim/optimizer.hpp>
+#include <pipe/runtime/cuda_device.cuh>
+#include <pipe/runtime/cuda_machine.cuh>
+#include <pipe/runtime/cuda_parameters.cuh>
+#include <pipe/schedule/execution.hpp>
+
+namespace pp {
+
+namespace cuda {
+
+template <class... Body>
+void launch_bodies(bodies<Body...>, arguments const& a, cudaStream_t stream) {
+  (launch_body<Body>(a, stream), ...);
+}
+template <class... Body>
+void prepare_bodies(bodies<Body...>) {
+  (prepare_body<Body>(), ...);
+}
+template <class P, int G>
+void launch_group(arguments const& a, cudaStream_t stream) {
+  launch_bodies(lowered<P, G>{}, a, stream);
+}
+
+/// Which rank takes its next action, so that everything comes after what it needs: rows of a table, walked as the ranks of a
+/// machine would.
+template <class Problem, class Rows>
+std::vector<int> order_of(Problem const& problem, Rows const& rows, std::vector<slot_count> const& slots) {
+  std::vector<int> order;
+  auto walk = execution<Problem, Rows, std::vector<slot_count>>(problem, rows, slots);
+  walk.run([&](int rank, long, long) { order.push_back(rank); });
+  return order;
+}
+
+}  // namespace cuda
+
+/// P: a compiled pipeline.
+template <class P>
+class cuda_engine {
+ public:
+  using element = typename P::element;
+  using optimizer = typename P::optimizer;
+
+  cuda_engine(optimizer const& o, machine_settings const&)
+      : device_(prepared(cuda::use_device(0))), groups_(groups()), machine_(P::description(), groups_.items, order()),
+        parameters_(machine_, o) {}
+
+  step_result run(job const& j) {
+    if (mirror_is_newer_) upload();
+    machine_.enqueue(j);
+    step_result result;
+    if (j.what == job::kind::infer) {
+      machine_.wait_for_all();
+      result.seconds = machine_.seconds();
+      return result;
+    }
+    step_outcome const outcome = parameters_.finish(j);
+    mirror_is_current_ = mirror_is_current_ && j.what != job::kind::train;
+    result.seconds = machine_.seconds();
+    result.loss = outcome.loss;
+    if (j.what == job::kind::train) result.gradient_norm = outcome.norm;
+    result.bubble = machine_.bubble();
+    return result;
+  }
+
+  /// A copy of the memory of a chunk: of its parameters, gradients, state and averages. It is there until the next run.
+  char* memory(int chunk) {
+    if (!mirror_is_current_) download();
+    return mirror_[std::size_t(chunk)].data();
+  }
+  void parameters_changed() { mirror_is_newer_ = true; }
+  long bytes(int rank) const { return machine_.bytes(rank); }
+
+  executed_action const* executed(int rank) const { return machine_.executed(rank); }
+  int executed_count(int rank) const { return machine_.executed_count(rank); }
+
+  /// The device's name.
+  std::string runs_on() const { return device_.name; }
+
+ private:
+  static list<cuda_group, P::groups> groups() {
+    list<cuda_group, P::groups> all;
+    [&]<int... G>(std::integer_sequence<int, G...>) {
+      ((all[G] = &cuda::launch_group<P, G>), ...);
+    }(std::make_integer_sequence<int, P::groups>{});
+    return all;
+  }
+  static cudaDeviceProp prepared(cudaDeviceProp const& device) {
+    []<int... G>(std::integer_sequence<int, G...>) {
+      (cuda::prepare_bodies(cuda::lowered<P, G>{}), ...);
+    }(std::make_integer_sequence<int, P::groups>{});
+    return device;
+  }
+
+  static cuda_order order() {
+    std::vector<slot_count> slots;
+    auto const& map = P::memory();
+    for (int c = 0; c + 1 < P::stages; ++c)
+      slots.push_back({map.chunks[c].boundary.slots, map.chunks[c + 1].gradient.slots});
+    auto forward = dynamic_table(P::ranks, P::schedule::where, false);
+    for (int r = 0; r < P::ranks; ++r)
+      for (int i = 0; i < map.rank[r].evaluation_count; ++i) forward.push(r, map.rank[r].evaluation[i]);
+    return {cuda::order_of(P::problem, P::table(), slots), cuda::order_of(P::problem, forward, slots)};
+  }
+
+  /// What a mirror holds of a chunk: everything up to the averages.
+  static long mirrored(chunk_description const& c) { return c.transposed; }
+  /// Offsets count from the start of the rank's arena.
+  char* begin_of(int chunk) const { return machine_.memory(chunk); }
+
+  void download() {
+    machine_.wait_for_all();
+    mirror_.resize(std::size_t(P::stages));
+    for (int c = 0; c < P::stages; ++c) {
+      chunk_description const& chunk = P::memory().chunks[c];
+      auto& mine = mirror_[std::size_t(c)];
+      mine.resize(std::size_t(mirrored(chunk)));
+      cuda::check(cudaMemcpy(mine.data() + chunk.values, begin_of(c) + chunk.values,
+                             std::size_t(mirrored(chunk) - chunk.values), cudaMemcpyDeviceToHost),
+                  "download of parameters");
+    }
+    mirror_is_current_ = true;
+  }
+  void upload() {
+    for (int c = 0; c < P::stages && !mirror_.empty(); ++c) {
+      chunk_description const& chunk = P::memory().chunks[c];
+      auto const copy = [&](long from, long bytes) {
+        if (bytes > 0)
+          cuda::check(cudaMemcpy(begin_of(c) + from, mirror_[std::size_t(c)].data() + from, std::size_t(bytes),
+                                 cudaMemcpyHostToDevice),
+                      "upload of parameters");
+      };
+      copy(chunk.values, chunk.parameter_bytes);
+      if (P::averaging::averages) copy(chunk.average, chunk.trained_bytes);
+    }
+    parameters_.renew_copies();
+    mirror_is_newer_ = false;
+  }
+
+  cudaDeviceProp device_;
+  list<cuda_group, P::groups> groups_;
+  mutable cuda_machine machine_;
+  cuda_parameters<P> parameters_;
+  std::vector<std::vector<char>> mirror_;  // by chunk, at the offsets of its rank's arena
+  bool mirror_is_current_ = false, mirror_is_newer_ = false;
+};
+
+}  // namespace pp

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Runs a pipeline on one GPU. Every rank has a stream; one host thread walks all actions in an order in which everything comes after what
+// it needs, and enqueues each on its rank's stream, behind events of the actions of other ranks that it waits for. Boundary values are
+// read where they were written. The host waits once, at the end of a run.
+#pragma once
+
+#include <chrono>
+#include <cstring>
+#include <type_traits>
+#include <vector>
+
+#include <pipe/backend/cuda/arguments.hpp>
+#include <pipe/base/libm.hpp>
+#include <pipe/runtime/cuda_resources.cuh>
+#include <pipe/runtime/description.hpp>
+#include <pipe/runtime/job.hpp>
+
+namespace pp {
+
+/// Launches the kernels of a group.
+using cuda_group = void (*)(cuda::arguments const&, cudaStream_t);
+
+/// Which rank takes its next action: a list for training and one for evaluation.
+struct cuda_order {
+  std::vector<int> training, evaluation;
+};
+
+/// The part of a machine that does not depend on the optimizer.
+class cuda_machine {
+ public:
+  cuda_machine(pipeline_description const& d, cuda_group const* groups, cuda_order order)
+      : d_(d), groups_(groups), order_(std::move(order)), streams_(std::size_t(d.ranks)),
+        row_losses_(long(sizeof(double)) * d.loss_rows), losses_(long(sizeof(double)) * d.micro_batches),
+        position_(std::size_t(d.ranks)), done_(std::size_t(d.ranks)), run_of_(std::size_t(d.ranks)) {
+    for (int r = 0; r < d.ranks; ++r) {
+      arenas_.emplace_back(d.rank[r].bytes);
+      rank_description const& plan = d.rank[r];
+      int const most = plan.training_count > plan.evaluation_count ? plan.training_count : plan.evaluation_count;
+      run_of_[std::size_t(r)].resize(std::size_t(most));
+      for (int i = 0; i < most; ++i) marks_.push_back(time_marks{cuda::event(true), cuda::event(true)});
+      first_mark_.push_back(long(marks_.size()) - most);
+    }
+    for (int i = 0; i < milestones * d.chunks * d.micro_batches; ++i) reached_.emplace_back();
+    long at = 0;
+    for (int i = 0; i <= d.inputs; ++i) {
+      batch_at_.push_back(at);
+      at += align_up(bytes_of(i) * d.micro_batches);
+    }
+    batch_ = cuda::device_buffer(at);
+    staging_ = cuda::pinned_buffer(at);
+    std::vector<int> numbers;
+    streams_of_bits_ = cuda::device_buffer(long(sizeof(int)) * (d.stream_count > 0 ? d.stream_count : 1));
+    if (d.stream_count > 0)
+      cuda::check(cudaMemcpy(streams_of_bits_.data(), d.streams, sizeof(int) * std::size_t(d.stream_count),
+                             cudaMemcpyHostToDevice),
+                  "copy of stream numbers");
+  }
+  cuda_machine(cuda_machine const&) = delete;
+  cuda_machine& operator=(cuda_machine const&) = delete;
+
+  // ---- a run, in three steps ----
+
+  /// Uploads the mini-batch and enqueues every action of the job.
+  void enqueue(job const& j) {
+    job_ = j;
+    begin_ = std::chrono::steady_clock::now();
+    upload();
+    std::fill(position_.begin(), position_.end(), 0);
+    std::fill(done_.begin(), done_.end(), 0);
+    bool const trains = j.what == job::kind::train;
+    for (int const r : trains ? order_.training : order_.evaluation) {
+      rank_description const& plan = d_.rank[r];
+      action const a = (trains ? plan.training : plan.evaluation)[position_[std::size_t(r)]++];
+      if (j.what != job::kind::infer || a.micro_batch * d_.samples < j.samples) execute(r, a);
+    }
+  }
+
+  pipeline_description const& description() const { return d_; }
+  cudaStream_t stream_of(int rank) const { return streams_[std::size_t(rank)]; }
+  char* memory_of(int rank) const { return arenas_[std::size_t(rank)].data(); }
+  char* memory(int chunk) const { return memory_of(d_.chunk[chunk].rank); }
+  long bytes(int rank) const { return arenas_[std::size_t(rank)].bytes(); }
+  /// By micro-batch, on the device.
+  double* losses() const { return losses_.as<double>(); }
+
+  /// Waits for a stream: what it was given has been done, and had no error.
+  void wait_for(int rank) const { cuda::check(cudaStreamSynchronize(stream_of(rank)), "run of the pipeline"); }
+  void wait_for_all() const {
+    for (int r = 0; r < d_.ranks; ++r) wait_for(r);
+  }
+  /// Rank `waiting` goes on when `other` has done what it was given so far.
+  void meet(int waiting, int other, cuda::event const& at) const {
+    if (waiting == other) return;
+    cuda::check(cudaEventRecord(at, stream_of(other)), "an event");
+    cuda::check(cudaStreamWaitEvent(stream_of(waiting), at, 0), "a wait for an event");
+  }
+
+  // ---- after it ----
+
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
+
+  /// What rank r did in the last run, by the device's clock.
+  executed_action const* executed(int r) {
+    read_clock();
+    return run_of_[std::size_t(r)].data();
+  }
+  int executed_count(int r) const { return done_[std::size_t(r)]; }
+
+  /// Share of the ranks' time, from the first action to the end of the last, in which they had nothing to do.
+  double bubble() {
+    read_clock();
+    long busy = 0, last = 0;
+    for (int r = 0; r < d_.ranks; ++r)
+      for (int i = 0; i < executed_count(r); ++i) {
+        executed_action const& e = run_of_[std::size_t(r)][std::size_t(i)];
+        busy += e.end - e.start;
+        last = e.end > last ? e.end : last;
+      }
+    return last > 0 ? 1 - double(busy) / (double(last) * d_.ranks) : 0;
+  }
+
+ private:
+  enum milestone : int { forward_done, gradient_done, released, milestones };
+  struct time_marks {
+    cuda::event start, end;
+  };
+
+  cuda::event const& reached(int chunk, milestone m, int micro_batch) const {
+    return reached_[std::size_t((chunk * milestones + m) * d_.micro_batches + micro_batch)];
+  }
+
+  long bytes_of(int which) const { return which < d_.inputs ? d_.input_bytes[which] : d_.label_bytes; }
+
+  /// Everything that the user gave, in pinned memory, filled up with zeros, and from there to the device.
+  void upload() {
+    long end = 0;
+    for (int i = 0; i <= d_.inputs; ++i) {
+      void const* const users = i < d_.inputs ? job_.input[i] : job_.label;
+      long const all = bytes_of(i) * d_.micro_batches, given = bytes_of(i) / d_.samples * job_.samples;
+      if (users == nullptr) continue;
+      char* const to = staging_.data() + batch_at_[std::size_t(i)];
+      std::memcpy(to, users, std::size_t(given));
+      std::memset(to + given, 0, std::size_t(all - given));
+      end = batch_at_[std::size_t(i)] + all;
+    }
+    cuda::check(cudaMemcpyAsync(batch_.data(), staging_.data(), std::size_t(end), cudaMemcpyHostToDevice, stream_of(0)),
+                "upload of the mini-batch");
+    cuda::check(cudaMemsetAsync(losses_.data(), 0, std::size_t(losses_.bytes()), stream_of(0)), "clearing of the losses");
+    cuda::check(cudaEventRecord(uploaded_, stream_of(0)), "an event");
+    for (int r = 1; r < d_.ranks; ++r)
+      cuda::check(cudaStreamWaitEvent(stream_of(r), uploaded_, 0), "a wait for an event");
+  }
+
+  void execute(int r, action const& a) {
+    await_inputs(r, a);
+    std::size_t const mark = std::size_t(first_mark_[std::size_t(r)] + done_[std::size_t(r)]);
+    cuda::check(cudaEventRecord(marks_[mark].start, stream_of(r)), "an event");
+    run_action(r, a);
+    cuda::check(cudaEventRecord(marks_[mark].end, stream_of(r)), "an event");
+    run_of_[std::size_t(r)][std::size_t(done_[std::size_t(r)]++)] = executed_action{a, 0, 0, 0};
+    clock_is_read_ = false;
+  }
+
+  void need(int r, int chunk, milestone m, int micro_batch) {
+    if (micro_batch < 0 || d_.chunk[chunk].rank == r) return;
+    cuda::check(cudaStreamWaitEvent(stream_of(r), reached(chunk, m, micro_batch), 0), "a wait for an event");
+  }
+  void publish(int r, int chunk, milestone m, int micro_batch) {
+    cuda::check(cudaEventRecord(reached(chunk, m, micro_batch), stream_of(r)), "an event");
+  }
+
+  /// As machine::await_inputs: values that other chunks make, and a free slot for the result.
+  void await_inputs(int r, action const& a) {
+    int const c = a.chunk, mb = a.micro_batch;
+    bool const last = c == d_.chunks - 1;
+    if (a.kind == action_kind::forward) {
+      if (c > 0) need(r, c - 1, forward_done, mb);
+      if (!last) need(r, c + 1, released, mb - d_.chunk[c].boundary.slots);
+    } else if (makes_input_gradient(a.kind)) {
+      if (!last) need(r, c + 1, gradient_done, mb);
+      if (c > 0) need(r, c - 1, released, mb - d_.chunk[c].gradient.slots);
+    }
+  }
+
+  void run_action(int r, action const& a) {
+    int const c = a.chunk, mb = a.micro_batch;
+    chunk_description const& chunk = d_.chunk[c];
+    program_set const& set = chunk.set_for(mb);
+    bases const at = bases_for(c, mb);
+    if (a.kind == action_kind::forward) {
+      run_program(chunk, set, program::forward, at, r, mb);
+      pass_on(chunk.passed_values, chunk.passed_value_count, at, r);
+      if (job_.what == job::kind::infer && c == d_.chunks - 1) {
+        int const real = samples_in(mb);
+        cuda::check(cudaMemcpyAsync(static_cast<char*>(job_.output) + mb * d_.output_bytes, at.at(set.output),
+                                    std::size_t(d_.output_bytes / d_.samples * real), cudaMemcpyDeviceToHost, stream_of(r)),
+                    "download of outputs");
+      }
+      publish(r, c, forward_done, mb);
+      if (job_.what != job::kind::train) publish(r, c, released, mb);
+      return;
+    }
+    bool const split = set.programs[int(program::backward)].launches == nullptr;
+    if (makes_input_gradient(a.kind)) {
+      run_program(chunk, set, split ? program::backward_input : program::backward, at, r, mb);
+      pass_on(set.passed_gradients, set.passed_gradient_count, at, r);
+      publish(r, c, gradient_done, mb);
+    }
+    if (makes_weight_gradient(a.kind)) {
+      if (split) run_program(chunk, set, program::backward_weight, at, r, mb);
+      publish(r, c, released, mb);
+    }
+  }
+
+  int samples_in(int mb) const {
+    int const left = job_.samples - mb * d_.samples;
+    return left < 0 ? 0 : left < d_.samples ? left : d_.samples;
+  }
+
+  struct bases {
+    char* region[region_count];
+    char* at(address const& a) const { return region[int(a.where)] + a.offset; }
+  };
+  void pass_on(copied const* what, int count, bases const& at, int r) {
+    for (int i = 0; i < count; ++i)
+      cuda::check(cudaMemcpyAsync(at.at(what[i].to), at.at(what[i].from), std::size_t(what[i].bytes),
+                                  cudaMemcpyDeviceToDevice, stream_of(r)),
+                  "copy of a value that is handed on");
+  }
+  bases bases_for(int c, int mb) const {
+    chunk_description const& chunk = d_.chunk[c];
+    char* const mine = memory(c);
+    bases b{};
+    auto const set = [&](region where, char* p) { b.region[int(where)] = p; };
+    set(region::parameters, mine + chunk.values);
+    set(region::parameter_gradients, mine + chunk.gradients);
+    set(region::transposed, mine + chunk.transposed);
+    set(region::record, mine + chunk.set_for(mb).records.at(mb));
+    set(region::pending, mine + chunk.pending.at(mb));
+    set(region::scratch, mine + d_.rank[chunk.rank].scratch);
+    set(region::random, streams_of_bits_.data());
+    set(region::boundary_out, mine + chunk.boundary.at(mb));
+    set(region::gradient_out, mine + chunk.gradient.at(mb));
+    if (c > 0) set(region::boundary_in, memory(c - 1) + d_.chunk[c - 1].boundary.at(mb));
+    if (c + 1 < d_.chunks) set(region::gradient_in, memory(c + 1) + d_.chunk[c + 1].gradient.at(mb));
+    for (int i = 0; i < d_.inputs; ++i)
+      set(input_region(i), batch_.data() + batch_at_[std::size_t(i)] + mb * d_.input_bytes[i]);
+    set(region::label, batch_.data() + batch_at_[std::size_t(d_.inputs)] + mb * d_.label_bytes);
+    return b;
+  }
+
+  void run_program(chunk_description const& chunk, program_set const& set, program p, bases const& at, int r, int mb) {
+    program_view const& view = set.programs[int(p)];
+    cuda::arguments a;
+    a.workspace = memory_of(r) + d_.rank[r].workspace;
+    a.loss = row_losses_.as<double>();
+    a.loss_scale = 1 / job_.gradient_terms;
+    a.accumulate = mb > 0 || job_.continues;
+    a.wants_gradient = a.training = job_.what == job::kind::train;
+    a.valid_samples = samples_in(mb);
+    a.seed = job_.seed;
+    a.step = job_.step;
+    a.first_sample = job_.first_sample + long(mb) * d_.samples;
+    bool const is_last = &chunk == &d_.chunk[d_.chunks - 1];
+    int const count = view.count - (job_.what == job::kind::infer && is_last ? 1 : 0);  // the loss is the last launch
+    for (int i = 0; i < count; ++i) {
+      launch const& l = view.launches[i];
+      placed_operand const* const from = view.operands + l.first;
+      for (int k = 0; k < l.count; ++k) a.slot[k] = at.at(from[k].at);
+      groups_[l.group](a, stream_of(r));
+      if (job_.watch != nullptr) show(l, from, a, {r, int(&chunk - d_.chunk), mb, p, i, 0, &l, from, nullptr}, stream_of(r));
+    }
+    if (p == program::forward && is_last && job_.what != job::kind::infer) sum_row_losses(mb, stream_of(r));
+  }
+
+  /// A watcher sees what a launch has written in the host's memory; meanwhile everybody waits.
+  void show(launch const& l, placed_operand const* from, cuda::arguments const& a, launch_seen seen, cudaStream_t on) {
+    cuda::check(cudaStreamSynchronize(on), "run of a kernel");
+    std::vector<std::vector<char>> copies(std::size_t(l.count));
+    std::vector<void*> slots(std::size_t(l.count));
+    for (int k = 0; k < l.count; ++k) {
+      auto& copy = copies[std::size_t(k)];
+      copy.resize(std::size_t(from[k].elements) * sizeof(float));
+      if (!copy.empty())
+        cuda::check(cudaMemcpy(copy.data(), a.slot[k], copy.size(), cudaMemcpyDeviceToHost), "download for a watcher");
+      slots[std::size_t(k)] = copy.data();
+    }
+    seen.slots = slots.data();
+    job_.watch(job_.watcher, seen);
+  }
+
+  /// losses[mb] = the sum of the micro-batch's row losses.
+  void sum_row_losses(int mb, cudaStream_t on);
+
+  void read_clock() {
+    if (clock_is_read_) return;
+    clock_is_read_ = true;
+    auto const since = [&](cuda::event const& e) {
+      float ms = 0;
+      cuda::check(cudaEventElapsedTime(&ms, uploaded_, e), "time between events");
+      return long(double(ms) * 1e6);
+    };
+    for (int r = 0; r < d_.ranks; ++r)
+      for (int i = 0; i < executed_count(r); ++i) {
+        time_marks const& m = marks_[std::size_t(first_mark_[std::size_t(r)] + i)];
+        executed_action& e = run_of_[std::size_t(r)][std::size_t(i)];
+        e.start = since(m.start);
+        e.end = since(m.end);
+      }
+  }
+
+  pipeline_description d_;
+  cuda_group const* groups_;
+  cuda_order order_;
+  std::vector<cuda::stream> streams_;
+  std::vector<cuda::device_buffer> arenas_;
+  cuda::device_buffer batch_, streams_of_bits_, row_losses_, losses_;
+  cuda::pinned_buffer staging_;
+  std::vector<long> batch_at_;  // of each input and of the labels, in both
+  std::vector<cuda::event> reached_;
+  cuda::event uploaded_{true};
+  std::vector<time_marks> marks_;  // of each rank's actions, one after the other
+  std::vector<long> first_mark_;
+  std::vector<int> position_, done_;
+  std::vector<std::vector<executed_action>> run_of_;
+  bool clock_is_read_ = true;
+  job job_;
+  std::chrono::steady_clock::time_point begin_;
+};
+
+}  // namespace pp
