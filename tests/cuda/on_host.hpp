@@ -42,7 +42,7 @@ void run_bodies(pp::cuda::bodies<Body...>, pp::cuda::arguments const& a) {
 /// Group G of P, with a workspace of exactly the size it asks for, full of NaN.
 template <class P, int G>
 void run(pp::host::arguments<typename P::element> const& a) {
-  using kernels = pp::cuda::lowered<P, G>;
+  using kernels = pp::cuda::lowered<pp::cuda::source_of<P>, G>;
   constexpr std::size_t bytes = std::size_t(pp::cuda::workspace_of(kernels{}));
   pp::cuda::arguments b = translated(a);
   if constexpr (bytes > 0) {
@@ -65,7 +65,7 @@ struct Kernels : pp::PortableHost {
   static pp::host::kernels<P> kernels() {
     auto k = pp::host::kernels_for<P, pp::host::isa::portable>();
     [&]<int... G>(std::integer_sequence<int, G...>) {
-      ((std::is_same_v<pp::cuda::lowered<P, G>, pp::cuda::bodies<>> ? void() : void(k.groups[G] = &run<P, G>)), ...);
+      ((std::is_same_v<pp::cuda::lowered<pp::cuda::source_of<P>, G>, pp::cuda::bodies<>> ? void() : void(k.groups[G] = &run<P, G>)), ...);
     }(std::make_integer_sequence<int, P::groups>{});
     return k;
   }

@@ -24,6 +24,7 @@ namespace pp {
 /// SplitsBackward: the schedule runs B and W apart, so what B makes for W must outlive B
 template <class M, int Stages, class Cutter, int Samples, int ElementBytes, bool SplitsBackward, class Recompute>
 struct compilation {
+  using model = M;
   static constexpr int stages = Stages, samples = Samples, element_bytes = ElementBytes;
   static constexpr bool splits_backward = SplitsBackward;
   using recompute = Recompute;

@@ -94,13 +94,13 @@ class cuda_engine {
   static list<cuda_group, P::groups> groups() {
     list<cuda_group, P::groups> all;
     [&]<int... G>(std::integer_sequence<int, G...>) {
-      ((all[G] = &cuda::launch_group<P, G>), ...);
+      ((all[G] = &cuda::launch_group<cuda::source_of<P>, G>), ...);
     }(std::make_integer_sequence<int, P::groups>{});
     return all;
   }
   static cudaDeviceProp prepared(cudaDeviceProp const& device) {
     []<int... G>(std::integer_sequence<int, G...>) {
-      (cuda::prepare_bodies(cuda::lowered<P, G>{}), ...);
+      (cuda::prepare_bodies(cuda::lowered<cuda::source_of<P>, G>{}), ...);
     }(std::make_integer_sequence<int, P::groups>{});
     return device;
   }

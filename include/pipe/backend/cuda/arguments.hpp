@@ -40,6 +40,18 @@ struct arguments {
   PIPE_HD int const* ids(int i) const { return static_cast<int const*>(slot[i]); }
 };
 
+/// What the kernels of a pipeline depend on, and no more: pipelines that differ in their schedule or their optimizer share kernels.
+template <class Passes, class T>
+struct kernel_source {
+  using element = T;
+  using leaves = typename Passes::model::leaves;
+  static constexpr int samples = Passes::samples, groups = Passes::groups;
+  static constexpr group group_at(int g) { return Passes::group_at(g); }
+};
+/// Of a compiled pipeline.
+template <class P>
+using source_of = kernel_source<typename P::passes, typename P::element>;
+
 /// Group G of pipeline P, as a constant that device code may copy: `constexpr group g = group_of<P, G>::value;`
 template <class P, int G>
 struct group_of {

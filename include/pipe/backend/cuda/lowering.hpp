@@ -48,7 +48,7 @@ template <class P>
 constexpr long Cuda::workspace_bytes() {
   return []<int... G>(std::integer_sequence<int, G...>) {
     long most = 0;
-    for (long const needed : {0L, cuda::workspace_of(cuda::lowered<P, G>{})...})
+    for (long const needed : {0L, cuda::workspace_of(cuda::lowered<cuda::source_of<P>, G>{})...})
       if (needed > most) most = needed;
     return align_up(most);
   }(std::make_integer_sequence<int, P::groups>{});
