@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Laws of training on a GPU: the same bits under every schedule as in one stage, the same from run to run, and losses that agree with the
+// host's from the same weights. Compiled wherever nvcc is; run wherever a GPU is.
+#include <catch2/catch.hpp>
+
+#include <cmath>
+#include <string>
+
+#include "laws/bit_law.hpp"
+#include "laws/everything.hpp"
+
+using namespace pp;
+
+namespace {
+
+template <class Backend, class... More>
+using Trained = Pipeline<laws::Everything, Backend, AdamW, MicroBatches<5>, MicroBatchSize<2>, More...>;
+
+template <class Schedule, int StageCount, class... More>
+void gives_the_bits_of_one_stage() {
+  laws::train_alike_from_the_start<Trained<Cuda>, Trained<Cuda, Schedule, Stages<StageCount>, More...>>(7, 3, 3);
+}
+
+}  // namespace
+
+TEST_CASE("schedules give the bits of one stage on the device", "[gpu]") {
+  gives_the_bits_of_one_stage<GPipe, 2>();
+  gives_the_bits_of_one_stage<OneFOneB, 2>();
+  gives_the_bits_of_one_stage<EagerOneFOneB, 2>();
+  gives_the_bits_of_one_stage<OneFOneB, 4>();
+  gives_the_bits_of_one_stage<Interleaved<2>, 4>();
+  gives_the_bits_of_one_stage<GroupedInterleaved<2>, 4>();
+  gives_the_bits_of_one_stage<LoopedBFS<2>, 4>();
+  gives_the_bits_of_one_stage<Hanayo<1>, 4>();
+}
+TEST_CASE("schedules with B and W apart give the bits of one stage on the device", "[gpu]") {
+  gives_the_bits_of_one_stage<ZeroBubbleH1, 4>();
+  gives_the_bits_of_one_stage<ZeroBubbleH2, 4>();
+  gives_the_bits_of_one_stage<ZeroBubble1P, 4>();
+  gives_the_bits_of_one_stage<ZeroBubble2P, 4>();
+  gives_the_bits_of_one_stage<ZeroBubbleV, 4>();
+  gives_the_bits_of_one_stage<VHalf, 4>();
+  gives_the_bits_of_one_stage<VMin, 4>();
+  gives_the_bits_of_one_stage<DualPipeV, 4>();
+}
+TEST_CASE("recomputation changes no bit on the device", "[gpu]") {
+  gives_the_bits_of_one_stage<OneFOneB, 2, RecomputeAll>();
+  gives_the_bits_of_one_stage<GPipe, 2, RecomputeAllButLast>();
+}
+
+TEST_CASE("twenty losses equal the host's from the same weights", "[gpu]") {
+  using host = Trained<Host>;
+  using device = Trained<Cuda, Stages<2>>;
+  host::settings a{.seed = 5, .clip_norm = 1};
+  device::settings b{.seed = 5, .clip_norm = 1};
+  a.optimizer.learning_rate = b.optimizer.learning_rate = 0.01;
+  host expected(a);
+  device found(b), again(b);
+  for (int step = 0; step < 20; ++step) {
+    laws::sample_batch<host> const data(std::uint64_t(step) + 1);
+    auto const x = expected.step(data.view());
+    auto const y = found.step(data.view<device>()), z = again.step(data.view<device>());
+    INFO("step " << step << " on " << found.runs_on());
+    CHECK(y.loss == Approx(x.loss).epsilon(1e-4));
+    CHECK(y.gradient_norm == Approx(x.gradient_norm).epsilon(1e-3));
+    CHECK(laws::same_bits(y.loss, z.loss));
+  }
+}
+
+TEST_CASE("a step that is not finite is rejected on the device, and nothing has changed", "[gpu]") {
+  using trainer = Trained<Cuda, Stages<2>>;
+  trainer t;
+  laws::sample_batch<trainer> const data(1);
+  t.step(data.view());
+  auto const before = laws::snapshot(t).values;
+  auto const parameters = t.parameters();
+  float const kept = parameters[0].values[0];
+  parameters[0].values[0] = HUGE_VALF;
+  t.parameters_changed();
+  CHECK_THROWS_AS(t.step(data.view()), not_finite);
+  t.parameters()[0].values[0] = kept;
+  t.parameters_changed();
+  CHECK(laws::same_numbers(laws::snapshot(t).values, before));
+  CHECK(t.steps() == 1);
+}
