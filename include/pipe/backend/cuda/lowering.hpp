@@ -3,6 +3,9 @@
 // From a kernel group to the kernels that compute it, one after the other: the list of families.
 #pragma once
 
+#include <utility>
+
+#include <pipe/backend/cuda/lookup.hpp>
 #include <pipe/backend/cuda/pointwise.hpp>
 
 namespace pp::cuda {
@@ -11,11 +14,21 @@ namespace pp::cuda {
 template <class... Bodies>
 struct bodies {};
 
+template <class P, int G, int... I>
+constexpr auto lower_lookup_gradient(std::integer_sequence<int, I...>) {
+  return bodies<order_rows_kernel<P, G, I>..., clear_absent_kernel<P, G>, sum_chunks_kernel<P, G>,
+                join_chunks_kernel<P, G>>{};
+}
+
 template <class P, int G>
 constexpr auto lower_group() {
   constexpr op_kind anchor = group_of<P, G>::value.anchor;
   if constexpr (anchor == op_kind::pointwise)
     return bodies<pointwise_kernel<P, G>>{};
+  else if constexpr (anchor == op_kind::lookup)
+    return bodies<lookup_kernel<P, G>>{};
+  else if constexpr (anchor == op_kind::lookup_gradient)
+    return lower_lookup_gradient<P, G>(std::make_integer_sequence<int, lookup_gradient<P, G>::order_kernels>{});
   else
     return bodies<>{};
 }
