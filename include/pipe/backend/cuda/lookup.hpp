@@ -65,16 +65,17 @@ struct lookup_gradient {
   }
   static constexpr long workspace_bytes = order::bytes + 2l * chunks * columns * long(sizeof(float));
 
-  PIPE_HD PIPE_INLINE static void finish_sum(arguments const& a, extent id, int column, float (&sum)[each]) {
+  template <int Count>
+  PIPE_HD PIPE_INLINE static void finish_sum(arguments const& a, extent id, int column, float (&sum)[Count]) {
     constexpr group g = group_of<P, G>::value;
     float* const to = a.at<float>(g.out[0]) + id * columns + column;
     if (a.accumulate) {
-      float before[each];
-      load<each>(to, before);
+      float before[Count];
+      load<Count>(to, before);
       PIPE_UNROLL
-      for (int i = 0; i < each; ++i) sum[i] += before[i];
+      for (int i = 0; i < Count; ++i) sum[i] += before[i];
     }
-    save<each>(to, sum);
+    save<Count>(to, sum);
   }
 };
 
@@ -192,8 +193,8 @@ struct sum_chunks_kernel {
 template <class P, int G>
 struct join_chunks_kernel {
   using common = lookup_gradient<P, G>;
-  static constexpr int warps = 8, threads = warps * warp_size, each = common::each;
-  static constexpr int slices = (common::vectors + warp_size - 1) / warp_size;
+  static constexpr int warps = 8, threads = warps * warp_size, each = access_width<float>(common::columns);
+  static constexpr int slices = (common::columns / each + warp_size - 1) / warp_size;
   static constexpr extent blocks = extent(common::chunks) * slices;
   using state = nothing;
   struct shared {
