@@ -63,11 +63,10 @@ struct pieces_kernel {
     if (!a.f.is_wanted()) return;
     piece const p = a.where.at(block.index());
     block.part([&](int thread, state&) {
-      for (int i = thread * each; i < p.count; i += threads * each)
-        if (i + each <= p.count)
-          a.f.template run<each>(p.begin + i, p.group);
-        else
-          for (int k = i; k < p.count; ++k) a.f.template run<1>(p.begin + k, p.group);
+      for (int i = thread * each; i + each <= p.count; i += threads * each)
+        a.f.template run<each>(p.begin + i, p.group);
+      int const rest = p.count % each;
+      if (thread < rest) a.f.template run<1>(p.begin + p.count - rest + thread, p.group);
     });
   }
 };
