@@ -16,6 +16,7 @@
 #include <pipe/runtime/cuda_device.cuh>
 #include <pipe/runtime/cuda_machine.cuh>
 #include <pipe/runtime/cuda_parameters.cuh>
+#include <pipe/schedule/dynamic_table.hpp>
 #include <pipe/schedule/execution.hpp>
 
 namespace pp {
@@ -67,7 +68,7 @@ class cuda_engine {
       result.seconds = machine_.seconds();
       return result;
     }
-    step_outcome const outcome = parameters_.finish(j);
+    cuda::verdict const outcome = parameters_.finish(j);
     mirror_is_current_ = mirror_is_current_ && j.what != job::kind::train;
     result.seconds = machine_.seconds();
     result.loss = outcome.loss;

@@ -5,13 +5,16 @@
 // read where they were written. The host waits once, at the end of a run.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <pipe/backend/cuda/arguments.hpp>
-#include <pipe/base/libm.hpp>
+#include <pipe/backend/cuda/launch.cuh>
+#include <pipe/backend/cuda/pieces.hpp>
+#include <pipe/base/bytes.hpp>
 #include <pipe/runtime/cuda_resources.cuh>
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/job.hpp>
@@ -291,7 +294,9 @@ class cuda_machine {
   }
 
   /// losses[mb] = the sum of the micro-batch's row losses.
-  void sum_row_losses(int mb, cudaStream_t on);
+  void sum_row_losses(int mb, cudaStream_t on) {
+    cuda::launch_body<cuda::add_up_kernel>({row_losses_.as<double>(), d_.loss_rows, nullptr, 1, losses() + mb}, on);
+  }
 
   void read_clock() {
     if (clock_is_read_) return;

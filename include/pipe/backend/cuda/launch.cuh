@@ -29,6 +29,25 @@ void launch_body(arguments const& a, cudaStream_t stream) {
   check(cudaGetLastError(), "launch of a kernel");
 }
 
+/// A kernel with arguments of its own, which decide how many blocks it has: none is no launch.
+template <class Body>
+static __global__ void __launch_bounds__(Body::threads) run_body_of(typename Body::arguments const a) {
+  extern __shared__ __align__(16) unsigned char memory[];
+  device_block<Body> block(*reinterpret_cast<typename Body::shared*>(memory));
+  Body::run(block, a);
+}
+
+template <class Body>
+  requires requires { typename Body::arguments; }
+void launch_body(typename Body::arguments const& a, cudaStream_t stream) {
+  constexpr int shared_bytes = std::is_empty_v<typename Body::shared> ? 0 : int(sizeof(typename Body::shared));
+  static_assert(shared_bytes <= usual_shared_bytes);
+  extent const blocks = Body::blocks(a);
+  if (blocks == 0) return;
+  run_body_of<Body><<<unsigned(blocks), unsigned(Body::threads), shared_bytes, stream>>>(a);
+  check(cudaGetLastError(), "launch of a kernel");
+}
+
 /// Before the first launch: a kernel that shares more than the usual amount must say so.
 template <class Body>
 void prepare_body() {

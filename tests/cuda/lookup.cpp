@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Rows of a table and the table's gradient through their CUDA kernel bodies.
+#include <pipe/base/half.hpp>
+
+#include "cuda/agreement.hpp"
+
+using namespace pp;
+
+namespace {
+
+/// A pipeline that has one group: the gradient of a table.
+template <class T, int Rows, int Vocabulary, int Columns>
+struct one_gradient {
+  using element = T;
+  using leaves = layers<>;
+  static constexpr int samples = 1;
+  static constexpr group group_at(int) {
+    group g;
+    g.anchor = op_kind::lookup_gradient;
+    g.rows = Rows, g.columns = Columns, g.inner = Vocabulary;
+    g.in[0] = 0, g.in[1] = 1, g.out[0] = 2, g.slots = 3;
+    return g;
+  }
+};
+
+template <class P>
+void launch(cuda::arguments a, cuda::thread_order order) {
+  using kernels = cuda::lowered<P, 0>;
+  std::vector<char> memory(std::size_t(cuda::workspace_of(kernels{})) + 64, char(0xff));
+  a.workspace = memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64) % 64;
+  on_host::order = order;
+  on_host::run_bodies(kernels{}, a);
+  on_host::order = cuda::thread_order::ascending;
+}
+
+/// `id_of(row)` of every row; the gradient against sums in double precision, alone and on top of another.
+template <class T, int Rows, int Vocabulary, int Columns, class IdOf>
+void sums_are_right(IdOf id_of, double tolerance) {
+  using P = one_gradient<T, Rows, Vocabulary, Columns>;
+  std::vector<int> ids(std::size_t{Rows});
+  std::vector<T> dy(std::size_t{Rows} * Columns);
+  std::vector<double> expected(std::size_t{Vocabulary} * Columns), magnitude(expected.size());
+  for (int r = 0; r < Rows; ++r) {
+    ids[std::size_t(r)] = id_of(r);
+    for (int c = 0; c < Columns; ++c) {
+      T& x = dy[std::size_t(r) * Columns + std::size_t(c)];
+      x = T(ids[std::size_t(r)] < 0 ? NAN : float(laws::uniform(5, std::uint64_t(r), std::uint64_t(c))));
+      if (ids[std::size_t(r)] < 0) continue;
+      std::size_t const to = std::size_t(ids[std::size_t(r)]) * Columns + std::size_t(c);
+      expected[to] += double(float(x));
+      magnitude[to] += std::fabs(double(float(x)));
+    }
+  }
+  std::vector<float> found(expected.size(), NAN), again(expected.size(), NAN);
+  cuda::arguments a;
+  a.slot[0] = dy.data();
+  a.slot[1] = ids.data();
+  a.slot[2] = found.data();
+  launch<P>(a, cuda::thread_order::ascending);
+  a.slot[2] = again.data();
+  launch<P>(a, cuda::thread_order::interleaved);
+  CHECK(laws::same_numbers(found, again));
+  a.accumulate = true;
+  launch<P>(a, cuda::thread_order::descending);
+  double most = 0;
+  long wrong = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    double const error = std::fabs(double(found[i]) - expected[i]) / (magnitude[i] + 1e-30);
+    most = std::fmax(most, error);
+    wrong += !(error < tolerance) + !(again[i] == found[i] + found[i]);
+  }
+  CHECK(wrong == 0);
+  CHECK(most < tolerance);
+}
+
+struct Words : Model<Tokens<11, 5>, Embedding<7>, Positions, Tanh, Dropout<1, 5>, Linear<5>, CrossEntropy> {
+  static constexpr bool pads = true;
+};
+
+int any_of(int r, int bound) { return int(random_block(9, 1, std::uint64_t(r)).word[0] % unsigned(bound)); }
+
+}  // namespace
+
+TEST_CASE("lookups agree with the host", "[cuda]") {
+  on_host::agrees_with_the_host<Words, MicroBatches<3>, MicroBatchSize<2>>();
+  struct Wide : Model<Tokens<300, 9>, Embedding<24>, GELU, Linear<8>, CrossEntropy> {};
+  on_host::agrees_with_the_host<Wide, MicroBatches<2>, MicroBatchSize<5>>();
+}
+
+TEST_CASE("the gradient of a table", "[cuda]") {
+  SECTION("frequent and rare ids, some absent") {
+    sums_are_right<float, 3001, 1500, 12>(
+        [](int r) { return r % 7 == 3   ? -1
+                           : r % 3 == 0 ? 1499
+                           : r % 3 == 1 ? 0
+                                        : any_of(r, 1500); }, 1e-5);
+  }
+  SECTION("all ids are the same") {
+    sums_are_right<float, 1500, 3, 5>([](int) { return 1; }, 1e-5);
+  }
+  SECTION("no id at all") {
+    sums_are_right<float, 40, 70, 6>([](int) { return -1; }, 1e-5);
+  }
+  SECTION("one row") {
+    sums_are_right<float, 1, 1, 1>([](int) { return 0; }, 1e-5);
+  }
+  SECTION("a large vocabulary, two digits of 9 bits") {
+    sums_are_right<float, 700, 131071, 2>([](int r) { return r % 2 == 0 ? any_of(r, 131071) : 131070 - r / 20; }, 1e-5);
+  }
+  SECTION("three digits") {
+    sums_are_right<float, 100, 300000, 1>([](int r) { return any_of(r / 2, 300000); }, 1e-5);
+  }
+  SECTION("tiles of several rounds") {
+    sums_are_right<float, 70001, 130, 1>([](int r) { return r % 5 < 3 ? 64 : any_of(r, 130); }, 1e-4);
+  }
+  SECTION("bf16 rows give float sums") {
+    sums_are_right<bf16, 901, 200, 40>([](int r) { return r % 4 == 0 ? 77 : any_of(r, 200) - 1; }, 1e-5);
+    sums_are_right<fp16, 65, 20, 7>([](int r) { return any_of(r, 20); }, 1e-5);
+  }
+}

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The kernels over flat parameter memory: optimizers, sums of squares, the verdict on a step and the loss scale, and copies.
+#include <catch2/catch.hpp>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include <pipe/backend/cuda/host_block.hpp>
+#include <pipe/backend/cuda/transpose.hpp>
+#include <pipe/backend/cuda/update.hpp>
+#include <pipe/base/half.hpp>
+
+#include "laws/data.hpp"
+
+using namespace pp;
+
+namespace {
+
+constexpr cuda::thread_order orders[] = {cuda::thread_order::ascending, cuda::thread_order::descending,
+                                         cuda::thread_order::interleaved};
+constexpr float none = std::numeric_limits<float>::quiet_NaN();
+constexpr float infinite = std::numeric_limits<float>::infinity();
+
+std::vector<float> numbers(std::uint64_t stream, cuda::extent count, double size = 1) {
+  std::vector<float> x(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(size * laws::uniform(7, stream, i));
+  return x;
+}
+
+/// No states: w -= rate * g.
+struct Plain {
+  static constexpr int states = 0;
+  static constexpr char const* name = "Plain";
+  double learning_rate = 0.1;
+  template <class T>
+  struct coefficients {
+    T scale, rate;
+  };
+  template <class T>
+  coefficients<T> prepare(update_context const& c) const {
+    return {T(c.gradient_scale), T(c.learning_rate)};
+  }
+  template <class T>
+  PIPE_HD static PIPE_INLINE T apply(coefficients<T> const& c, T w, T g) {
+    return w - c.rate * (g * c.scale);
+  }
+};
+
+template <class Optimizer, class T>
+void expected_step(typename Optimizer::template coefficients<T> const& c, T& w, T g, T& m, T& v) {
+  if constexpr (Optimizer::states == 0)
+    w = Optimizer::apply(c, w, g);
+  else if constexpr (Optimizer::states == 1)
+    w = Optimizer::apply(c, w, g, m);
+  else
+    w = Optimizer::apply(c, w, g, m, v);
+}
+
+/// Parameters of 5000, 1 and 37 elements with gaps between them, in two groups; three steps.
+template <class Copy, class Optimizer>
+void steps_are_the_formula(Optimizer const& o) {
+  constexpr cuda::extent size = 5008 + 16 + 37;
+  std::vector<cuda::piece> list;
+  auto const append = [&](cuda::piece p) { list.push_back(p); };
+  cuda::cut_into_pieces(0, 5000, 1, append);
+  cuda::cut_into_pieces(5008, 1, 0, append);
+  cuda::cut_into_pieces(5024, 37, 1, append);
+  REQUIRE(list.size() == 4);
+  for (auto const order : orders) {
+    auto w = numbers(1, size), m = numbers(3, size, 0.1), v = numbers(4, size, 0.01);
+    for (float& x : v) x = std::fabs(x);
+    std::vector<Copy> copy(std::size_t{size}, Copy(none));
+    auto expected_w = w, expected_m = m, expected_v = v;
+    std::vector<double> exact_w(w.begin(), w.end()), exact_m(m.begin(), m.end()), exact_v(v.begin(), v.end());
+    for (long step = 1; step <= 3; ++step) {
+      auto const g = numbers(10 + std::uint64_t(step), size);
+      cuda::verdict const judged{1, 1, 0.375f * float(step), 1, 0, 0};
+      update_context const contexts[2] = {{step, 0.01, 1, 0}, {step, 0.02, 1, 0.5}};
+      cuda::optimizer_step<Optimizer, Copy> f;
+      for (int k = 0; k < 2; ++k) f.of_group[k] = o.template prepare<float>(contexts[k]);
+      f.weights = w.data(), f.gradients = g.data(), f.first = m.data(), f.second = v.data(), f.copy = copy.data();
+      f.judged = &judged;
+      cuda::run_on_host<cuda::pieces_kernel<decltype(f)>>({{list.data(), 4, 0}, f}, order);
+      for (cuda::piece const& p : list)
+        for (std::size_t i = std::size_t(p.begin); i < std::size_t(p.begin + p.count); ++i) {
+          update_context c = contexts[p.group];
+          c.gradient_scale = double(judged.factor);
+          expected_step<Optimizer, float>(o.template prepare<float>(c), expected_w[i], g[i], expected_m[i],
+                                          expected_v[i]);
+          expected_step<Optimizer, double>(o.template prepare<double>(c), exact_w[i], double(g[i]), exact_m[i],
+                                           exact_v[i]);
+        }
+    }
+    CHECK(laws::same_numbers(w, expected_w));  // and nothing between the pieces
+    CHECK(laws::same_numbers(m, expected_m));
+    CHECK(laws::same_numbers(v, expected_v));
+    double most = 0;
+    for (std::size_t i = 0; i < w.size(); ++i) most = std::fmax(most, std::fabs(double(w[i]) - exact_w[i]));
+    CHECK(most < 1e-6);
+    long wrong = 0;
+    for (cuda::piece const& p : list)
+      for (std::size_t i = std::size_t(p.begin); i < std::size_t(p.begin + p.count); ++i)
+        wrong += !(float(copy[i]) == float(Copy(w[i])));
+    CHECK(wrong == 0);
+    CHECK(std::isnan(float(copy[5001])));
+  }
+}
+
+template <class F>
+void over(cuda::extent elements, F const& f, cuda::thread_order order = cuda::thread_order::ascending) {
+  cuda::run_on_host<cuda::pieces_kernel<F>>({cuda::pieces::of_range(elements), f}, order);
+}
+
+}  // namespace
+
+TEST_CASE("an optimizer's step is its formula", "[cuda]") {
+  steps_are_the_formula<float>(Plain{});
+  steps_are_the_formula<bf16>(SGD{.momentum = 0.9, .weight_decay = 0.1, .nesterov = true});
+  steps_are_the_formula<fp16>(Adam{.weight_decay = 0.1});
+  steps_are_the_formula<bf16>(AdamW{});
+  steps_are_the_formula<float>(Lion{.weight_decay = 0.1});
+}
+
+TEST_CASE("sums of squares of parameters do not depend on where these lie", "[cuda]") {
+  auto const x = numbers(2, 12345);
+  std::vector<double> together(1), apart;
+  for (int place = 0; place < 2; ++place)
+    for (auto const order : orders) {
+      std::vector<float> memory(std::size_t(place) * 48, infinite);  // of another parameter
+      memory.insert(memory.end(), x.begin(), x.end());
+      std::vector<cuda::piece> list;
+      cuda::cut_into_pieces(place * 48, 12345, 0, [&](cuda::piece p) { list.push_back(p); });
+      std::vector<double> sums(list.size(), double(none)), of_parameter(2, double(none));
+      cuda::run_on_host<cuda::square_pieces_kernel>(
+          {{list.data(), cuda::extent(list.size()), 0}, memory.data(), sums.data()}, order);
+      cuda::extent const first[] = {0, 1, 4};
+      cuda::run_on_host<cuda::add_up_kernel>({sums.data(), 0, first, 2, of_parameter.data()}, order);
+      CHECK(of_parameter[0] == sums[0]);
+      cuda::run_on_host<cuda::add_up_kernel>({sums.data(), 4, nullptr, 1, together.data()}, order);
+      long double exact = 0;
+      for (float const e : x) exact += static_cast<long double>(e) * e;
+      CHECK(together[0] == Approx(double(exact)).epsilon(1e-14));
+      CHECK(of_parameter[0] + of_parameter[1] == Approx(double(exact)).epsilon(1e-14));
+      if (apart.empty()) apart = sums;
+      CHECK(laws::same_numbers(apart, sums));
+    }
+}
+
+TEST_CASE("the verdict on a step", "[cuda]") {
+  auto squares = std::vector<double>(301, 0.25), clamped = std::vector<double>(301, 0.04);
+  auto losses = std::vector<double>(777, 2.0);
+  cuda::verdict v;
+  cuda::loss_scaling scaling;
+  cuda::judge_kernel::arguments a{
+      .squares = squares.data(), .parameters = 301, .losses = losses.data(), .rows = 777, .loss_terms = 777, .out = &v};
+  auto const judge = [&] { cuda::run_on_host<cuda::judge_kernel>(a, cuda::thread_order::interleaved); };
+  double const norm = std::sqrt(301 * 0.25);
+
+  SECTION("without clipping") {
+    a.gradient_scale = 0.5;
+    judge();
+    CHECK(v.loss == 2);
+    CHECK(v.norm == Approx(norm / 2));
+    CHECK(v.factor == 0.5f);
+    CHECK(v.sound == 1);
+    CHECK(v.updates == 1);
+  }
+  SECTION("to a norm") {
+    a.clip_norm = 100;
+    judge();
+    CHECK(v.factor == 1);
+    a.clip_norm = 2;
+    judge();
+    CHECK(v.factor == float(2 / (norm + 1e-6)));
+    CHECK(v.norm == Approx(norm));
+  }
+  SECTION("to a norm, what is left after clipping by value") {
+    a.clip_norm = 2;
+    a.clamped = clamped.data();
+    judge();
+    CHECK(v.factor == float(2 / (std::sqrt(301 * 0.04) + 1e-6)));
+    CHECK(v.norm == Approx(norm));
+  }
+  SECTION("numbers that are not finite") {
+    squares[300] = double(none);
+    judge();
+    CHECK(v.sound == 0);
+    CHECK(v.rejected == 1);
+    squares[300] = 1;
+    losses[511] = double(infinite);
+    judge();
+    CHECK(v.sound == 0);
+    CHECK(v.rejected == 2);
+    CHECK(v.updates == 0);
+  }
+  SECTION("the loss scale") {
+    a.scaling = &scaling;
+    squares.assign(301, 0.25 * 65536.0 * 65536.0);
+    judge();
+    CHECK(v.norm == Approx(norm));
+    CHECK(v.factor == 1 / 65536.0f);
+    for (int i = 0; i < 1998; ++i) judge();
+    CHECK(scaling.scale == 65536);
+    CHECK(scaling.sound_steps == 1999);
+    judge();
+    CHECK(scaling.scale == 131072);
+    CHECK(scaling.sound_steps == 0);
+    judge();
+    CHECK(v.norm == Approx(norm / 2));
+    squares[0] = double(infinite);
+    judge();
+    CHECK(v.sound == 0);
+    CHECK(scaling.scale == 65536);
+    CHECK(scaling.sound_steps == 0);
+    squares[0] = 1;
+    losses[0] = double(none);  // rejects the step, but says nothing about the scale
+    judge();
+    CHECK(v.sound == 0);
+    CHECK(scaling.sound_steps == 1);
+    scaling = {std::numeric_limits<float>::max() / 1.5f, 1999};
+    judge();
+    CHECK(scaling.scale == std::numeric_limits<float>::max() / 1.5f);
+    CHECK(scaling.sound_steps == 0);
+  }
+}
+
+TEST_CASE("an unsound step changes nothing", "[cuda]") {
+  auto w = numbers(1, 100), m = numbers(2, 100), v = numbers(3, 100), average = numbers(4, 100);
+  auto const g = numbers(5, 100), w_before = w, m_before = m, v_before = v, average_before = average;
+  std::vector<bf16> copy(100, bf16(3.0f));
+  cuda::verdict judged;
+  judged.sound = 0;
+  cuda::optimizer_step<AdamW, bf16> f;
+  f.of_group[0] = AdamW{}.prepare<float>({1, 0.1, 1, 1});
+  f.weights = w.data(), f.gradients = g.data(), f.first = m.data(), f.second = v.data(), f.copy = copy.data();
+  f.judged = &judged;
+  over(100, f);
+  over(100, cuda::approach_elements{average.data(), w.data(), 0.1f, &judged});
+  CHECK(laws::same_numbers(w, w_before));
+  CHECK(laws::same_numbers(m, m_before));
+  CHECK(laws::same_numbers(v, v_before));
+  CHECK(laws::same_numbers(average, average_before));
+  for (bf16 const x : copy) CHECK(float(x) == 3);
+  judged.sound = 1;
+  over(100, f);
+  CHECK_FALSE(laws::same_numbers(w, w_before));
+}
+
+TEST_CASE("element by element", "[cuda]") {
+  constexpr cuda::extent size = 8195;
+  auto const x = numbers(1, size, 3), y = numbers(2, size);
+  for (auto const order : orders) {
+    cuda::verdict judged;
+    judged.factor = 0.3f;
+    cuda::loss_scaling const scaling{4, 0};
+    auto clamped = x, scaled_clamp = x, scaled = x, average = x, sum = x;
+    clamped[5] = scaled_clamp[5] = none;
+    std::vector<bf16> copy(std::size_t{size}, bf16(none));
+    over(size, cuda::clamp_elements{clamped.data(), 0.5f, nullptr}, order);
+    over(size, cuda::clamp_elements{scaled_clamp.data(), 0.5f, &scaling}, order);
+    over(size, cuda::scale_elements{scaled.data(), &judged}, order);
+    over(size, cuda::approach_elements{average.data(), y.data(), 0.25f, nullptr}, order);
+    over(size, cuda::add_elements{sum.data(), y.data()}, order);
+    over(size, cuda::convert_elements<bf16>{copy.data(), x.data()}, order);
+    CHECK(std::isnan(clamped[5]));
+    clamped[5] = std::fmin(0.5f, std::fmax(-0.5f, x[5]));
+    scaled_clamp[5] = std::fmin(2.0f, std::fmax(-2.0f, x[5]));
+    long wrong = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      wrong += clamped[i] != std::fmin(0.5f, std::fmax(-0.5f, x[i]));
+      wrong += scaled_clamp[i] != std::fmin(2.0f, std::fmax(-2.0f, x[i]));
+      wrong += scaled[i] != x[i] * 0.3f;
+      wrong += average[i] != x[i] + 0.25f * (y[i] - x[i]);
+      wrong += sum[i] != x[i] + y[i];
+      wrong += float(copy[i]) != float(bf16(x[i]));
+    }
+    CHECK(wrong == 0);
+  }
+}
+
+namespace {
+
+template <class T>
+void transposes() {
+  struct {
+    int rows, columns;
+  } const sizes[] = {{1, 1}, {65, 130}, {64, 64}, {3, 200}, {129, 5}};
+  for (auto const order : orders) {
+    std::vector<cuda::transposed_square> list;
+    std::size_t total = 0;
+    for (auto const& s : sizes) {
+      cuda::cut_into_squares(cuda::extent(total), cuda::extent(total) + 7, s.rows, s.columns,
+                             [&](cuda::transposed_square const& t) { list.push_back(t); });
+      total += std::size_t(s.rows) * std::size_t(s.columns);
+    }
+    std::vector<T> from(total), to(total + 7, T(none));
+    for (std::size_t i = 0; i < total; ++i) from[i] = T(float(laws::uniform(1, 1, i)));
+    cuda::run_on_host<cuda::transpose_kernel<T>>({from.data(), to.data(), list.data(), cuda::extent(list.size())},
+                                                 order);
+    long wrong = 0;
+    std::size_t begin = 0;
+    for (auto const& s : sizes) {
+      std::size_t const rows = std::size_t(s.rows), columns = std::size_t(s.columns);
+      for (std::size_t r = 0; r < rows; ++r)
+        for (std::size_t c = 0; c < columns; ++c)
+          wrong += float(to[begin + 7 + c * rows + r]) != float(from[begin + r * columns + c]);
+      begin += rows * columns;
+    }
+    CHECK(wrong == 0);
+    for (std::size_t i = 0; i < 7; ++i) CHECK(std::isnan(float(to[i])));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("transposed copies", "[cuda]") {
+  transposes<float>();
+  transposes<bf16>();
+  transposes<fp16>();
+}
