@@ -4,6 +4,7 @@
 #pragma once
 
 #include <pipe/backend/cuda/pointwise.hpp>
+#include <pipe/backend/cuda/rowwise.hpp>
 
 namespace pp::cuda {
 
@@ -16,6 +17,14 @@ constexpr auto lower_group() {
   constexpr op_kind anchor = group_of<P, G>::value.anchor;
   if constexpr (anchor == op_kind::pointwise)
     return bodies<pointwise_kernel<P, G>>{};
+  else if constexpr (anchor == op_kind::norm)
+    return bodies<norm_kernel<P, G>>{};
+  else if constexpr (anchor == op_kind::norm_gradient)
+    return bodies<norm_gradient_kernel<P, G>>{};
+  else if constexpr (anchor == op_kind::softmax)
+    return bodies<softmax_kernel<P, G>>{};
+  else if constexpr (anchor == op_kind::softmax_gradient)
+    return bodies<softmax_gradient_kernel<P, G>>{};
   else
     return bodies<>{};
 }

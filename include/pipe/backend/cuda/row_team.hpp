@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// How a block works along rows: each row has a team of threads, a power of two of them, and each thread of the team has every so many
+// pieces of the row, a piece being one access. A narrow row has some lanes of a warp, so that a warp works on several; a wider one has as
+// many warps as it takes for its elements to fit into their registers. Rows that fit into no block's registers are read again.
+#pragma once
+
+#include <pipe/backend/cuda/vectors.hpp>
+#include <pipe/backend/cuda/warp.hpp>
+
+namespace pp::cuda {
+
+/// Rows of Columns elements of T, of which a thread keeps `Bytes` bytes for each element.
+template <class T, int Columns, int Bytes>
+struct row_team {
+  static constexpr int each = access_width<T>(Columns), pieces = Columns / each;
+
+  static constexpr int turns_of(int threads) { return (pieces + threads - 1) / threads; }
+  /// Bytes that a thread of a team keeps; blocks of 512 threads have 128 registers for each, blocks of 1024 have 64.
+  static constexpr int kept_bytes(int threads) { return turns_of(threads) * each * Bytes; }
+  static constexpr int most_bytes(int threads) { return threads == 512 ? 208 : 128; }
+  static constexpr int smallest() {
+    int threads = 1;
+    while (threads < warp_size && threads < pieces) threads *= 2;
+    while (threads < 1024 && kept_bytes(threads) > most_bytes(threads)) threads *= 2;
+    return threads;
+  }
+
+  /// Threads of a team.
+  static constexpr int size = smallest();
+  /// Whether the threads of a team can keep a row.
+  static constexpr bool keeps = kept_bytes(size) <= most_bytes(size);
+  /// Pieces of a thread, if it keeps them, or one that it has at a time.
+  static constexpr int turns = keeps ? turns_of(size) : 1;
+
+  /// Of a block.
+  static constexpr int threads = size > 128 ? size : 128, warps = threads / warp_size;
+  static constexpr int teams = threads / size;
+  static constexpr extent blocks(extent rows) { return (rows + teams - 1) / teams; }
+
+  template <class Block>
+  PIPE_HD PIPE_INLINE static extent row(Block const& block, int thread) {
+    return block.index() * teams + thread / size;
+  }
+
+  /// f(turn, column) for each of the thread's pieces.
+  template <class F>
+  PIPE_HD PIPE_INLINE static void for_pieces(int thread, F f) {
+    int const lane = thread % size;
+    if constexpr (keeps) {
+      PIPE_UNROLL
+      for (int turn = 0; turn < turns; ++turn) {
+        int const column = (turn * size + lane) * each;
+        if ((turn + 1) * size <= pieces || column < Columns) f(turn, column);
+      }
+    } else {
+      for (int column = lane * each; column < Columns; column += size * each) f(0, column);
+    }
+  }
+
+  /// For each of Count numbers: access(state, i) = op over the team's, the same in all its threads. Called between phases.
+  ///
+  /// needs: `room`, in shared memory, serves no other reduction
+  /// law:   the order of operations depends on Columns and T only
+  template <class Block, class Access, class Op, class X, int Count>
+  PIPE_HD PIPE_INLINE static void reduce(Block& block, Access access, Op op, X (&room)[Count][warps]) {
+    using state = typename Block::state;
+    PIPE_UNROLL
+    for (int i = 0; i < Count; ++i)
+      reduce_lanes<(size < warp_size ? size : warp_size)>(
+          block, [&](state& mine) -> X& { return access(mine, i); }, op);
+    if constexpr (size > warp_size) {
+      block.phase([&](int thread, state& mine) {
+        if (thread % warp_size != 0) return;
+        PIPE_UNROLL
+        for (int i = 0; i < Count; ++i) room[i][thread / warp_size] = access(mine, i);
+      });
+      block.part([&](int thread, state& mine) {
+        constexpr int together = size / warp_size;
+        int const first = thread / size * together;
+        PIPE_UNROLL
+        for (int i = 0; i < Count; ++i) {
+          X x = room[i][first];
+          PIPE_UNROLL
+          for (int k = 1; k < together; ++k) x = op(x, room[i][first + k]);
+          access(mine, i) = x;
+        }
+      });
+    }
+  }
+};
+
+}  // namespace pp::cuda
