@@ -3,6 +3,10 @@
 // From a kernel group to the kernels that compute it, one after the other: the list of families.
 #pragma once
 
+#include <pipe/backend/cuda/column_sums.hpp>
+#include <pipe/backend/cuda/concat.hpp>
+#include <pipe/backend/cuda/gate.hpp>
+#include <pipe/backend/cuda/losses.hpp>
 #include <pipe/backend/cuda/pointwise.hpp>
 #include <pipe/backend/cuda/rowwise.hpp>
 
@@ -11,6 +15,15 @@ namespace pp::cuda {
 /// Kernels that run one after the other.
 template <class... Bodies>
 struct bodies {};
+
+/// Sums over the rows of a source, with a second kernel if there are several chunks.
+template <class Source>
+constexpr auto column_sums() {
+  if constexpr (column_sums_kernel<Source>::finishes)
+    return bodies<column_sums_kernel<Source>>{};
+  else
+    return bodies<column_sums_kernel<Source>, chunk_sums_kernel<Source>>{};
+}
 
 template <class P, int G>
 constexpr auto lower_group() {
@@ -25,6 +38,26 @@ constexpr auto lower_group() {
     return bodies<softmax_kernel<P, G>>{};
   else if constexpr (anchor == op_kind::softmax_gradient)
     return bodies<softmax_gradient_kernel<P, G>>{};
+  else if constexpr (anchor == op_kind::bias_gradient)
+    return column_sums<bias_source<P, G>>();
+  else if constexpr (anchor == op_kind::row_bias_gradient)
+    return column_sums<row_bias_source<P, G>>();
+  else if constexpr (anchor == op_kind::norm_parameter_gradient)
+    return column_sums<norm_parameter_source<P, G>>();
+  else if constexpr (anchor == op_kind::gate)
+    return bodies<gate_kernel<P, G>>{};
+  else if constexpr (anchor == op_kind::gate_gradient)
+    return bodies<gate_gradient_kernel<P, G>>{};
+  else if constexpr (anchor == op_kind::cross_entropy)
+    return bodies<cross_entropy_kernel<P, G>>{};
+  else if constexpr (anchor == op_kind::squared_error)
+    return bodies<element_loss_kernel<P, G, squared_difference>>{};
+  else if constexpr (anchor == op_kind::element_loss)
+    return bodies<element_loss_kernel<P, G, leaf_at<group_of<P, G>::value.leaf, typename P::leaves>>>{};
+  else if constexpr (anchor == op_kind::concat)
+    return bodies<concat_kernel<P, G>>{};
+  else if constexpr (anchor == op_kind::slice)
+    return bodies<slice_kernel<P, G>>{};
   else
     return bodies<>{};
 }
