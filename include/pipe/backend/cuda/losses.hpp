@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Losses: each row's loss in double precision, and its gradient, which may take the place of the row. The logits of a classifier are read
-// once and stay in registers, as they are in memory; only rows that do not fit are read again, from the L2 cache mostly.
+// once and stay in registers, as they are in memory; only what does not fit is read again, from the L2 cache mostly.
 #pragma once
 
 #include <pipe/backend/cuda/row_team.hpp>
@@ -53,7 +53,7 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
   static constexpr float smoothing = group_of<P, G>::value.amount, z = group_of<P, G>::value.epsilon;
 
   struct state {
-    piece x[team::turns];
+    piece x[team::slots];
     int label;       // -1: the row does not count, or is none
     float at_label;  // in the thread that has the label
     float top, least_top;
@@ -63,18 +63,17 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
     float tops[1][team::warps], sums[smoothing != 0 ? 2 : 1][team::warps];
   };
 
-  /// f(column, elements) for the thread's pieces of its row.
-  template <bool Again, class F>
+  PIPE_HD PIPE_INLINE static void read(arguments const& a, extent row, int column, piece& x) {
+    x = *reinterpret_cast<piece const*>(a.at<T const>(base::logits) + row * columns + column);
+  }
+  /// f(column, elements) for the thread's pieces of its row: those that it keeps have been read.
+  template <class F>
   PIPE_HD PIPE_INLINE static void for_logits(arguments const& a, extent row, int thread, state& mine, F f) {
-    T const* const x = a.at<T const>(base::logits) + row * columns;
-    if constexpr (!Again && team::keeps)
-      team::for_pieces(thread,
-                       [&](int turn, int column) { mine.x[turn] = *reinterpret_cast<piece const*>(x + column); });
-    team::for_pieces(thread, [&](int turn, int column) {
-      if constexpr (!team::keeps) mine.x[turn] = *reinterpret_cast<piece const*>(x + column);
+    team::for_pieces(thread, [&](int slot, int column) {
+      if (slot == team::kept) read(a, row, column, mine.x[slot]);
       float v[each];
       PIPE_UNROLL
-      for (int i = 0; i < each; ++i) v[i] = float(mine.x[turn].item[i]);
+      for (int i = 0; i < each; ++i) v[i] = float(mine.x[slot].item[i]);
       f(column, v);
     });
   }
@@ -87,7 +86,8 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
       mine.top = -0x1.fffffep127f;  // finite, so that elements of negative infinity add nothing
       mine.sum[0] = mine.sum[1] = 0;
       if (mine.label < 0) return;
-      for_logits<false>(a, row, thread, mine, [&](int column, float(&v)[each]) {
+      team::for_kept(thread, [&](int slot, int column) { read(a, row, column, mine.x[slot]); });
+      for_logits(a, row, thread, mine, [&](int column, float(&v)[each]) {
         float top = mine.top;
         PIPE_UNROLL
         for (int i = 0; i < each; ++i) top = larger{}(v[i], top);
@@ -100,8 +100,11 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
           mine.sum[0] += math::exp(v[i] - top);
           if constexpr (smoothing != 0) mine.sum[1] += v[i];
         }
-        if (column <= mine.label && mine.label < column + each)
-          mine.at_label = float(a.at<T const>(base::logits)[row * columns + mine.label]);
+        if (column <= mine.label && mine.label < column + each) {
+          PIPE_UNROLL
+          for (int i = 0; i < each; ++i)
+            if (column + i == mine.label) mine.at_label = v[i];
+        }
       });
       mine.least_top = mine.top;
     });
@@ -130,7 +133,7 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
     float const scale = float(a.loss_scale), everywhere = scale * smoothing / float(columns);
     float factor = scale / mine.sum[0];
     if constexpr (z != 0) factor *= 1.0f + 2.0f * z * (math::log(mine.sum[0]) + mine.top);
-    for_logits<true>(a, row, thread, mine, [&](int column, float(&v)[each]) {
+    for_logits(a, row, thread, mine, [&](int column, float(&v)[each]) {
       PIPE_UNROLL
       for (int i = 0; i < each; ++i) v[i] = math::exp(v[i] - mine.top) * factor - everywhere;
       if (column <= mine.label && mine.label < column + each) {

@@ -2,7 +2,8 @@
 //
 // How a block works along rows: each row has a team of threads, a power of two of them, and each thread of the team has every so many
 // pieces of the row, a piece being one access. A narrow row has some lanes of a warp, so that a warp works on several; a wider one has as
-// many warps as it takes for its elements to fit into their registers. Rows that fit into no block's registers are read again.
+// many warps as it takes for its elements to fit into their registers. Of rows that
+// fit into no block's registers, what does not fit is read again.
 #pragma once
 
 #include <pipe/backend/cuda/vectors.hpp>
@@ -28,10 +29,10 @@ struct row_team {
 
   /// Threads of a team.
   static constexpr int size = smallest();
-  /// Whether the threads of a team can keep a row.
+  /// Whether the threads of a team can keep a row; if not, a thread keeps its first `kept` pieces, and has the others one at a time.
   static constexpr bool keeps = kept_bytes(size) <= most_bytes(size);
-  /// Pieces of a thread, if it keeps them, or one that it has at a time.
-  static constexpr int turns = keeps ? turns_of(size) : 1;
+  static constexpr int kept = keeps ? turns_of(size) : most_bytes(size) / (each * Bytes);
+  static constexpr int slots = keeps ? kept : kept + 1;
 
   /// Of a block.
   static constexpr int threads = size > 128 ? size : 128, warps = threads / warp_size;
@@ -43,18 +44,20 @@ struct row_team {
     return block.index() * teams + thread / size;
   }
 
-  /// f(turn, column) for each of the thread's pieces.
+  /// f(slot, column) for each of the thread's pieces: slot `kept` for those that it does not keep.
   template <class F>
   PIPE_HD PIPE_INLINE static void for_pieces(int thread, F f) {
-    int const lane = thread % size;
-    if constexpr (keeps) {
-      PIPE_UNROLL
-      for (int turn = 0; turn < turns; ++turn) {
-        int const column = (turn * size + lane) * each;
-        if ((turn + 1) * size <= pieces || column < Columns) f(turn, column);
-      }
-    } else {
-      for (int column = lane * each; column < Columns; column += size * each) f(0, column);
+    for_kept(thread, f);
+    if constexpr (!keeps)
+      for (int column = (kept * size + thread % size) * each; column < Columns; column += size * each) f(kept, column);
+  }
+  /// The same for those that it keeps.
+  template <class F>
+  PIPE_HD PIPE_INLINE static void for_kept(int thread, F f) {
+    PIPE_UNROLL
+    for (int turn = 0; turn < kept; ++turn) {
+      int const column = (turn * size + thread % size) * each;
+      if ((turn + 1) * size <= pieces || column < Columns) f(turn, column);
     }
   }
 

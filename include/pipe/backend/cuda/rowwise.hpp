@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Norms and softmax along rows, and their gradients, with a chain of pointwise steps before and after. A row is read once, stays in
-// registers while it is summed over, and is written once; only one that fits into no block's registers is read again.
+// registers while it is summed over, and is written once; only what fits into no block's registers is read again.
 #pragma once
 
 #include <pipe/backend/cuda/chain.hpp>
@@ -21,7 +21,7 @@ struct row_kernel {
   using team = row_team<T, columns, Kept* int(sizeof(float))>;
   static constexpr int threads = team::threads, each = team::each;
   static constexpr extent blocks = team::blocks(rows);
-  using kept = float[team::turns][each];
+  using pieces = float[team::slots][each];
   template <int I>
   static constexpr int in = group_of<P, G>::value.in[I];
   template <int I>
@@ -33,23 +33,24 @@ struct row_kernel {
     load<each>(a.at<T const>(in<I>) + row * columns + column, v);
   }
 
-  /// The thread's pieces of its row of the main operand, after the prologue: all loads are on their way before one is waited for.
-  PIPE_HD PIPE_INLINE static void read_row(arguments const& a, extent row, int thread, kept& x) {
+  /// The pieces that the thread keeps of its row of the main operand, after the prologue: all loads are on their way before one is
+  /// waited for.
+  PIPE_HD PIPE_INLINE static void read_row(arguments const& a, extent row, int thread, pieces& x) {
     using before = chain<P, G, false>;
-    team::for_pieces(thread, [&](int turn, int column) { read<0>(a, row, column, x[turn]); });
+    team::for_kept(thread, [&](int slot, int column) { read<0>(a, row, column, x[slot]); });
     if constexpr (before::length > 0)
-      team::for_pieces(thread, [&](int turn, int column) { before::template run<each>(a, row, column, x[turn]); });
+      team::for_kept(thread, [&](int slot, int column) { before::template run<each>(a, row, column, x[slot]); });
   }
 
-  /// f(column, piece) for the thread's pieces of its row: those that read_row has kept, or read again.
+  /// f(column, piece, whether it is kept) for the thread's pieces of its row after read_row.
   template <class F>
-  PIPE_HD PIPE_INLINE static void for_row(arguments const& a, extent row, int thread, kept& x, F f) {
-    team::for_pieces(thread, [&](int turn, int column) {
-      if constexpr (!team::keeps) {
-        read<0>(a, row, column, x[turn]);
-        chain<P, G, false>::template run<each>(a, row, column, x[turn]);
+  PIPE_HD PIPE_INLINE static void for_row(arguments const& a, extent row, int thread, pieces& x, F f) {
+    team::for_pieces(thread, [&](int slot, int column) {
+      if (slot == team::kept) {
+        read<0>(a, row, column, x[slot]);
+        chain<P, G, false>::template run<each>(a, row, column, x[slot]);
       }
-      f(column, x[turn]);
+      f(column, x[slot], slot < team::kept);
     });
   }
 };
@@ -64,7 +65,7 @@ struct norm_kernel : row_kernel<P, G, 1> {
   static constexpr float epsilon = group_of<P, G>::value.epsilon;
 
   struct state {
-    typename base::kept x;
+    typename base::pieces x;
     float sum, squares;
   };
   struct shared {
@@ -77,9 +78,9 @@ struct norm_kernel : row_kernel<P, G, 1> {
       extent const row = team::row(block, thread);
       mine.sum = 0;
       if (row >= rows) return;
-      if constexpr (team::keeps) base::read_row(a, row, thread, mine.x);
+      base::read_row(a, row, thread, mine.x);
       if constexpr (has_mean)
-        base::for_row(a, row, thread, mine.x, [&](int, float(&x)[each]) {
+        base::for_row(a, row, thread, mine.x, [&](int, float(&x)[each], bool) {
           PIPE_UNROLL
           for (int i = 0; i < each; ++i) mine.sum += x[i];
         });
@@ -91,7 +92,7 @@ struct norm_kernel : row_kernel<P, G, 1> {
       mine.squares = 0;
       if (row >= rows) return;
       float const mean = mine.sum / float(columns);
-      base::for_row(a, row, thread, mine.x, [&](int, float(&x)[each]) {
+      base::for_row(a, row, thread, mine.x, [&](int, float(&x)[each], bool) {
         PIPE_UNROLL
         for (int i = 0; i < each; ++i) mine.squares += (x[i] - mean) * (x[i] - mean);
       });
@@ -103,7 +104,7 @@ struct norm_kernel : row_kernel<P, G, 1> {
       float const mean = mine.sum / float(columns), rstd = 1.0f / libm::sqrt(mine.squares / float(columns) + epsilon);
       float const statistics[2]{mean, rstd};
       if (thread % team::size == 0) save<2>(a.at<float>(base::template out<1>) + 2 * row, statistics);
-      base::for_row(a, row, thread, mine.x, [&](int column, float(&x)[each]) {
+      base::for_row(a, row, thread, mine.x, [&](int column, float(&x)[each], bool) {
         float gamma[each], beta[each];
         load<each>(a.at<T const>(base::template in<1>) + column, gamma);
         if constexpr (base::template in<2> >= 0) load<each>(a.at<T const>(base::template in<2>) + column, beta);
@@ -127,38 +128,28 @@ struct norm_gradient_kernel : row_kernel<P, G, 2> {
   static constexpr bool has_mean = group_of<P, G>::value.flag;
 
   struct state {
-    typename base::kept g, xhat;
+    typename base::pieces g, xhat;
     float rstd, sum[2];  // of g, of g * xhat
   };
   struct shared {
     float sums[2][team::warps];
   };
 
-  /// f(column, g, xhat) for the thread's pieces of its row.
-  template <bool Again, class F>
-  PIPE_HD PIPE_INLINE static void for_pairs(arguments const& a, extent row, int thread, state& mine, F f) {
-    if constexpr (!Again)
-      team::for_pieces(thread, [&](int turn, int column) {
-        base::template read<0>(a, row, column, mine.g[turn]);
-        base::template read<1>(a, row, column, mine.xhat[turn]);
-        if constexpr (!team::keeps) scale(a, row, column, mine, turn), f(column, mine.g[turn], mine.xhat[turn]);
-      });
-    if constexpr (Again || team::keeps)
-      team::for_pieces(thread, [&](int turn, int column) {
-        if constexpr (!Again) scale(a, row, column, mine, turn);
-        f(column, mine.g[turn], mine.xhat[turn]);
-      });
+  /// dy and x of a piece.
+  PIPE_HD PIPE_INLINE static void read(arguments const& a, extent row, int column, state& mine, int slot) {
+    base::template read<0>(a, row, column, mine.g[slot]);
+    base::template read<1>(a, row, column, mine.xhat[slot]);
   }
   /// From dy and x to g and xhat.
-  PIPE_HD PIPE_INLINE static void scale(arguments const& a, extent row, int column, state& mine, int turn) {
+  PIPE_HD PIPE_INLINE static void scale(arguments const& a, extent row, int column, state& mine, int slot) {
     float gamma[each], statistics[2];
     load<each>(a.at<T const>(base::template in<2>) + column, gamma);
     load<2>(a.at<float const>(base::template in<3>) + 2 * row, statistics);
     mine.rstd = statistics[1];
     PIPE_UNROLL
     for (int i = 0; i < each; ++i) {
-      mine.g[turn][i] *= gamma[i];
-      mine.xhat[turn][i] = (mine.xhat[turn][i] - statistics[0]) * statistics[1];
+      mine.g[slot][i] *= gamma[i];
+      mine.xhat[slot][i] = (mine.xhat[slot][i] - statistics[0]) * statistics[1];
     }
   }
 
@@ -168,11 +159,14 @@ struct norm_gradient_kernel : row_kernel<P, G, 2> {
       extent const row = team::row(block, thread);
       mine.sum[0] = mine.sum[1] = 0;
       if (row >= rows) return;
-      for_pairs<false>(a, row, thread, mine, [&](int, float(&g)[each], float(&xhat)[each]) {
+      team::for_kept(thread, [&](int slot, int column) { read(a, row, column, mine, slot); });
+      team::for_pieces(thread, [&](int slot, int column) {
+        if (slot == team::kept) read(a, row, column, mine, slot);
+        scale(a, row, column, mine, slot);
         PIPE_UNROLL
         for (int i = 0; i < each; ++i) {
-          if constexpr (has_mean) mine.sum[0] += g[i];
-          mine.sum[1] += g[i] * xhat[i];
+          if constexpr (has_mean) mine.sum[0] += mine.g[slot][i];
+          mine.sum[1] += mine.g[slot][i] * mine.xhat[slot][i];
         }
       });
     });
@@ -181,10 +175,12 @@ struct norm_gradient_kernel : row_kernel<P, G, 2> {
       extent const row = team::row(block, thread);
       if (row >= rows) return;
       float const mean_g = mine.sum[0] / float(columns), mean_gx = mine.sum[1] / float(columns);
-      for_pairs<team::keeps>(a, row, thread, mine, [&](int column, float(&g)[each], float(&xhat)[each]) {
+      team::for_pieces(thread, [&](int slot, int column) {
+        if (slot == team::kept) read(a, row, column, mine, slot), scale(a, row, column, mine, slot);
+        float dx[each];
         PIPE_UNROLL
-        for (int i = 0; i < each; ++i) g[i] = (g[i] - mean_g - xhat[i] * mean_gx) * mine.rstd;
-        finish<P, G, each>(a, row, column, g);
+        for (int i = 0; i < each; ++i) dx[i] = (mine.g[slot][i] - mean_g - mine.xhat[slot][i] * mean_gx) * mine.rstd;
+        finish<P, G, each>(a, row, column, dx);
       });
     });
   }
@@ -198,7 +194,7 @@ struct softmax_kernel : row_kernel<P, G, 1> {
   using typename base::team;
 
   struct state {
-    typename base::kept x;
+    typename base::pieces x;
     float top, sum;
   };
   struct shared {
@@ -211,8 +207,8 @@ struct softmax_kernel : row_kernel<P, G, 1> {
       extent const row = team::row(block, thread);
       mine.top = least();
       if (row >= rows) return;
-      if constexpr (team::keeps) base::read_row(a, row, thread, mine.x);
-      base::for_row(a, row, thread, mine.x, [&](int, float(&x)[each]) {
+      base::read_row(a, row, thread, mine.x);
+      base::for_row(a, row, thread, mine.x, [&](int, float(&x)[each], bool) {
         PIPE_UNROLL
         for (int i = 0; i < each; ++i) mine.top = larger{}(mine.top, x[i]);
       });
@@ -222,7 +218,7 @@ struct softmax_kernel : row_kernel<P, G, 1> {
       extent const row = team::row(block, thread);
       mine.sum = 0;
       if (row >= rows) return;
-      base::for_row(a, row, thread, mine.x, [&](int, float(&x)[each]) {
+      base::for_row(a, row, thread, mine.x, [&](int, float(&x)[each], bool) {
         PIPE_UNROLL
         for (int i = 0; i < each; ++i) mine.sum += x[i] = math::exp(x[i] - mine.top);
       });
@@ -232,9 +228,9 @@ struct softmax_kernel : row_kernel<P, G, 1> {
       extent const row = team::row(block, thread);
       if (row >= rows) return;
       float const factor = 1.0f / mine.sum;
-      base::for_row(a, row, thread, mine.x, [&](int column, float(&x)[each]) {
+      base::for_row(a, row, thread, mine.x, [&](int column, float(&x)[each], bool kept) {
         PIPE_UNROLL
-        for (int i = 0; i < each; ++i) x[i] = (team::keeps ? x[i] : math::exp(x[i] - mine.top)) * factor;
+        for (int i = 0; i < each; ++i) x[i] = (kept ? x[i] : math::exp(x[i] - mine.top)) * factor;
         finish<P, G, each>(a, row, column, x);
       });
     });
@@ -249,7 +245,7 @@ struct softmax_gradient_kernel : row_kernel<P, G, 2> {
   using typename base::team;
 
   struct state {
-    typename base::kept dy, y;
+    typename base::pieces dy, y;
     float sum;
   };
   struct shared {
@@ -258,29 +254,29 @@ struct softmax_gradient_kernel : row_kernel<P, G, 2> {
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
-    auto const read = [&](extent row, int column, state& mine, int turn) {
-      base::template read<0>(a, row, column, mine.dy[turn]);
-      base::template read<1>(a, row, column, mine.y[turn]);
+    auto const read = [&](extent row, int column, state& mine, int slot) {
+      base::template read<0>(a, row, column, mine.dy[slot]);
+      base::template read<1>(a, row, column, mine.y[slot]);
     };
     block.part([&](int thread, state& mine) {
       extent const row = team::row(block, thread);
       mine.sum = 0;
       if (row >= rows) return;
-      team::for_pieces(thread, [&](int turn, int column) {
-        read(row, column, mine, turn);
+      team::for_pieces(thread, [&](int slot, int column) {
+        read(row, column, mine, slot);
         PIPE_UNROLL
-        for (int i = 0; i < each; ++i) mine.sum += mine.dy[turn][i] * mine.y[turn][i];
+        for (int i = 0; i < each; ++i) mine.sum += mine.dy[slot][i] * mine.y[slot][i];
       });
     });
     team::reduce(block, [](state& mine, int) -> float& { return mine.sum; }, plus{}, block.shared().sums);
     block.part([&](int thread, state& mine) {
       extent const row = team::row(block, thread);
       if (row >= rows) return;
-      team::for_pieces(thread, [&](int turn, int column) {
-        if constexpr (!team::keeps) read(row, column, mine, turn);
+      team::for_pieces(thread, [&](int slot, int column) {
+        if (slot == team::kept) read(row, column, mine, slot);
         float dx[each];
         PIPE_UNROLL
-        for (int i = 0; i < each; ++i) dx[i] = mine.y[turn][i] * (mine.dy[turn][i] - mine.sum);
+        for (int i = 0; i < each; ++i) dx[i] = mine.y[slot][i] * (mine.dy[slot][i] - mine.sum);
         finish<P, G, each>(a, row, column, dx);
       });
     });
