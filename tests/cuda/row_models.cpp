@@ -16,6 +16,9 @@ struct Gates : Model<Input<2, 3>, Linear<10>, SwiGLU, Linear<18>, LayerNorm, GEG
                      Flatten, GEGLU, Linear<3>, CrossEntropy> {};
 struct GatesOnInput : Model<Input<2, 24>, SwiGLU, Positions, Linear<8>, GLU, Dropout<1, 4>, Tanh, MSE> {};
 
+struct Joined : Model<Input<2, 3>, Linear<9>, Tanh, Stash<"x">, Linear<12>, LayerNorm, Pop<"x", Concat>, RMSNorm,
+                      Stash<"y">, Linear<4>, Pop<"y", Concat>, GELU, Dropout<1, 5>, Linear<3>, MSE> {};
+
 }  // namespace
 
 TEST_CASE("losses agree with the host", "[cuda]") {
@@ -29,4 +32,8 @@ TEST_CASE("losses agree with the host", "[cuda]") {
 TEST_CASE("gates agree with the host", "[cuda]") {
   on_host::agrees_with_the_host<Gates, MicroBatches<2>, MicroBatchSize<3>>();
   on_host::agrees_with_the_host<GatesOnInput, MicroBatches<2>, MicroBatchSize<3>, Stages<2>>();
+}
+TEST_CASE("concatenations agree with the host", "[cuda]") {
+  on_host::agrees_with_the_host<Joined, MicroBatches<2>, MicroBatchSize<3>>();
+  on_host::agrees_with_the_host<Joined, MicroBatches<3>, MicroBatchSize<2>, Stages<2>>();
 }

@@ -14,3 +14,8 @@ TEST_CASE("norms agree with the host", "[cuda]") {
                         Residual<Tanh, RMSNorm, Dropout<1, 7>>, Linear<3>, MSE> {};
   on_host::agrees_with_the_host<Before, MicroBatches<2>, MicroBatchSize<2>, Stages<2>>();
 }
+TEST_CASE("softmax agrees with the host", "[cuda]") {
+  struct Soft : Model<Input<2, 19>, Softmax, Positions, Softmax, Linear<9>, Softmax, LayerNorm, Linear<17>, Tanh,
+                      Softmax, Dropout<1, 4>, Residual<Sigmoid, Softmax>, Linear<268>, Softmax, SiLU, MSE> {};
+  on_host::agrees_with_the_host<Soft, MicroBatches<2>, MicroBatchSize<3>>();
+}
