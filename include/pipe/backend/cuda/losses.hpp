@@ -40,6 +40,18 @@ struct loss_rows {
   }
 };
 
+/// The compiler no longer knows what is in x. Else it would keep what it made of x the first time: floats, twice as large.
+template <class X>
+PIPE_HD PIPE_INLINE void forget([[maybe_unused]] X& x) {
+#ifdef __CUDA_ARCH__
+  if constexpr (sizeof(X) % sizeof(unsigned) == 0) {
+    unsigned(&words)[sizeof(X) / sizeof(unsigned)] = reinterpret_cast<unsigned(&)[sizeof(X) / sizeof(unsigned)]>(x);
+    PIPE_UNROLL
+    for (unsigned& word : words) asm volatile("" : "+r"(word));
+  }
+#endif
+}
+
 /// The sum over j of -t_j log softmax(x)_j, and z (log sum exp(x))^2 besides, where the target t is 1 - smoothing at the label, and
 /// smoothing / V everywhere. label -1: loss 0 and gradient 0.
 ///
@@ -117,8 +129,8 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
       extent const row = team::row(block, thread);
       if (row >= rows) return;
       if (mine.label < 0) return base::skip(a, row, thread);
-      if (mine.label / each % team::size == thread % team::size) a.loss[row] = loss_of(mine);
       if (a.wants_gradient) write_gradient(a, row, thread, mine);
+      if (mine.label / each % team::size == thread % team::size) a.loss[row] = loss_of(mine);
     });
   }
 
@@ -130,6 +142,7 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
     return loss;
   }
   PIPE_HD PIPE_INLINE static void write_gradient(arguments const& a, extent row, int thread, state& mine) {
+    team::for_kept(thread, [&](int slot, int) { forget(mine.x[slot]); });
     float const scale = float(a.loss_scale), everywhere = scale * smoothing / float(columns);
     float factor = scale / mine.sum[0];
     if constexpr (z != 0) factor *= 1.0f + 2.0f * z * (math::log(mine.sum[0]) + mine.top);

@@ -17,9 +17,11 @@ struct row_team {
   static constexpr int each = access_width<T>(Columns), pieces = Columns / each;
 
   static constexpr int turns_of(int threads) { return (pieces + threads - 1) / threads; }
-  /// Bytes that a thread of a team keeps; blocks of 512 threads have 128 registers for each, blocks of 1024 have 64.
-  static constexpr int kept_bytes(int threads) { return turns_of(threads) * each * Bytes; }
-  static constexpr int most_bytes(int threads) { return threads == 512 ? 208 : 128; }
+  /// Of a piece: a register has four.
+  static constexpr int piece_bytes = each * Bytes > 4 ? each* Bytes : 4;
+  /// Bytes that a thread of a team keeps, and may keep: blocks of 1024 threads have 64 registers for each.
+  static constexpr int kept_bytes(int threads) { return turns_of(threads) * piece_bytes; }
+  static constexpr int most_bytes(int threads) { return threads < 1024 ? 128 : 112; }
   static constexpr int smallest() {
     int threads = 1;
     while (threads < warp_size && threads < pieces) threads *= 2;
@@ -31,8 +33,8 @@ struct row_team {
   static constexpr int size = smallest();
   /// Whether the threads of a team can keep a row; if not, a thread keeps its first `kept` pieces, and has the others one at a time.
   static constexpr bool keeps = kept_bytes(size) <= most_bytes(size);
-  static constexpr int kept = keeps ? turns_of(size) : most_bytes(size) / (each * Bytes);
-  static constexpr int slots = keeps ? kept : kept + 1;
+  static constexpr int slots = keeps ? turns_of(size) : most_bytes(size) / piece_bytes;
+  static constexpr int kept = keeps ? slots : slots - 1;
 
   /// Of a block.
   static constexpr int threads = size > 128 ? size : 128, warps = threads / warp_size;
@@ -68,28 +70,28 @@ struct row_team {
   template <class Block, class Access, class Op, class X, int Count>
   PIPE_HD PIPE_INLINE static void reduce(Block& block, Access access, Op op, X (&room)[Count][warps]) {
     using state = typename Block::state;
-    PIPE_UNROLL
-    for (int i = 0; i < Count; ++i)
-      reduce_lanes<(size < warp_size ? size : warp_size)>(
-          block, [&](state& mine) -> X& { return access(mine, i); }, op);
+    fold<(size < warp_size ? size : warp_size), Count>(block, access, op);
     if constexpr (size > warp_size) {
+      constexpr int together = size / warp_size;  // warps, whose results each of them folds
       block.phase([&](int thread, state& mine) {
         if (thread % warp_size != 0) return;
         PIPE_UNROLL
         for (int i = 0; i < Count; ++i) room[i][thread / warp_size] = access(mine, i);
       });
       block.part([&](int thread, state& mine) {
-        constexpr int together = size / warp_size;
-        int const first = thread / size * together;
         PIPE_UNROLL
-        for (int i = 0; i < Count; ++i) {
-          X x = room[i][first];
-          PIPE_UNROLL
-          for (int k = 1; k < together; ++k) x = op(x, room[i][first + k]);
-          access(mine, i) = x;
-        }
+        for (int i = 0; i < Count; ++i) access(mine, i) = room[i][thread / size * together + thread % together];
       });
+      fold<together, Count>(block, access, op);
     }
+  }
+
+ private:
+  template <int Width, int Count, class Block, class Access, class Op>
+  PIPE_HD PIPE_INLINE static void fold(Block& block, Access access, Op op) {
+    PIPE_UNROLL
+    for (int i = 0; i < Count; ++i)
+      reduce_lanes<Width>(block, [&](typename Block::state& mine) -> auto& { return access(mine, i); }, op);
   }
 };
 
