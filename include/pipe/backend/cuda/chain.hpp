@@ -41,7 +41,9 @@ struct chain {
   template <int I>
   static constexpr bool seals() {
     if constexpr (I == 0)
-      return group_of<P, G>::value.anchor == op_kind::norm || group_of<P, G>::value.anchor == op_kind::norm_gradient;
+      return IsEpilogue && length > 0 &&
+             is_any_of<op_kind::norm, op_kind::norm_gradient, op_kind::softmax, op_kind::softmax_gradient,
+                       op_kind::gate, op_kind::gate_gradient>(group_of<P, G>::value.anchor);
     else
       return is_by_leaf(step_at<I - 1>::value.kind);
   }
@@ -58,7 +60,8 @@ struct chain {
 
  private:
   template <int Count, std::size_t... I>
-  PIPE_HD PIPE_INLINE static void run_steps(arguments const& a, extent row, int column, float (&v)[Count],
+  PIPE_HD PIPE_INLINE static void run_steps([[maybe_unused]] arguments const& a, [[maybe_unused]] extent row,
+                                            [[maybe_unused]] int column, [[maybe_unused]] float (&v)[Count],
                                             std::index_sequence<I...>) {
     (apply<Count, int(I)>(a, row, column, v), ...);
     if constexpr (is_sealed<length>)
