@@ -58,7 +58,8 @@ struct chain {
 
  private:
   template <int Count, std::size_t... I>
-  PIPE_HD PIPE_INLINE static void run_steps(arguments const& a, extent row, int column, float (&v)[Count],
+  PIPE_HD PIPE_INLINE static void run_steps([[maybe_unused]] arguments const& a, [[maybe_unused]] extent row,
+                                            [[maybe_unused]] int column, [[maybe_unused]] float (&v)[Count],
                                             std::index_sequence<I...>) {
     (apply<Count, int(I)>(a, row, column, v), ...);
     if constexpr (is_sealed<length>)
