@@ -82,13 +82,12 @@ void is_exact(double tolerance, bool accumulate = false) {
 
 template <class T, product_format F, int R, int K, int N>
 void all_kinds_are_exact(double tolerance) {
-  constexpr int bytes = int(sizeof(T));
   using forward = one_product<T, F, op_kind::matmul, R, K, N>;
   using weight = one_product<T, F, op_kind::matmul_weight_gradient, K, R, N>;
-  is_exact<forward, cuda::small_tiles(bytes)>(tolerance);
-  is_exact<forward, cuda::middle_tiles(bytes, 2)>(tolerance);
-  is_exact<weight, cuda::small_tiles(bytes, 3)>(tolerance);
-  is_exact<weight, cuda::middle_tiles(bytes)>(tolerance, true);
+  is_exact<forward, cuda::small_tiles(F)>(tolerance);
+  is_exact<forward, cuda::middle_tiles(F, 2)>(tolerance);
+  is_exact<weight, cuda::small_tiles(F, 3)>(tolerance);
+  is_exact<weight, cuda::middle_tiles(F)>(tolerance, true);
 }
 
 }  // namespace
@@ -105,11 +104,11 @@ TEST_CASE("matrix products are those of fp64, in every number format and shape",
 TEST_CASE("large tiles are those of fp64, too", "[cuda]") {
   using product_format::fp32, product_format::bf16;
   using T = pp::bf16;
-  is_exact<one_product<float, fp32, op_kind::matmul_input_gradient, 135, 60, 260>, cuda::large_tiles(4)>(2e-6);
-  is_exact<one_product<float, fp32, op_kind::matmul_weight_gradient, 41, 140, 132>, cuda::large_tiles(4, 2)>(2e-6,
-                                                                                                             true);
-  is_exact<one_product<T, bf16, op_kind::matmul, 135, 200, 144>, cuda::large_tiles(2)>(1e-2);
-  is_exact<one_product<T, bf16, op_kind::matmul_weight_gradient, 75, 136, 130>, cuda::large_tiles(2)>(1e-2);
+  is_exact<one_product<float, fp32, op_kind::matmul_input_gradient, 135, 60, 260>, cuda::large_tiles(fp32)>(2e-6);
+  is_exact<one_product<float, fp32, op_kind::matmul_weight_gradient, 41, 140, 132>, cuda::large_tiles(fp32, 2)>(2e-6,
+                                                                                                                true);
+  is_exact<one_product<T, bf16, op_kind::matmul, 135, 200, 144>, cuda::large_tiles(bf16)>(1e-2);
+  is_exact<one_product<T, bf16, op_kind::matmul_weight_gradient, 75, 136, 130>, cuda::large_tiles(bf16)>(1e-2);
 }
 
 TEST_CASE("models of matrix products agree with the host", "[cuda]") {

@@ -137,7 +137,7 @@ struct contraction_kernel {
     float sums[down][across][4];
     unsigned a[down][4], b[across][2];
     unsigned a_rest[down][4], b_rest[across][2];  // fp32: what tf32 numbers leave out
-    float step[across][4];                        // fp32: the sums of one multiplication
+    float step[4][4];                             // fp32: the sums of one multiplication
     float columns[across];                        // of b, over the k that this thread holds
   };
   struct stage {
@@ -153,8 +153,7 @@ struct contraction_kernel {
   /// The tile of a block, and the slabs that it adds up.
   struct place {
     extent row;
-    int column, split;
-    extent first_slab, last_slab;
+    int column, split, first_slab, slabs;
   };
   /// Blocks that run together work on eight rows of tiles, and so share what they read.
   PIPE_HD PIPE_INLINE static place place_of(extent block) {
@@ -162,9 +161,9 @@ struct contraction_kernel {
     unsigned const split_number = unsigned(block) / tiles, index = unsigned(block) % tiles,
                    first = index / band_tiles * band;
     unsigned const high = unsigned(tile_rows) - first < band ? unsigned(tile_rows) - first : band;
-    extent const slab = extent(split_number) * slabs_each;
+    int const slab = int(split_number) * int(slabs_each), left = int(slabs) - slab;
     return {extent(first + index % band_tiles % high) * Plan.rows, int(index % band_tiles / high) * Plan.columns,
-            int(split_number), slab, slab + slabs_each < slabs ? slab + slabs_each : slabs};
+            int(split_number), slab, left < int(slabs_each) ? left : int(slabs_each)};
   }
   /// Where a warp's piece of the tile begins.
   PIPE_HD PIPE_INLINE static int warp_row(int thread) {
@@ -187,11 +186,10 @@ struct contraction_kernel {
         for (int c = 0; c < 4; ++c) mine.sums[i][j][c] = 0;
       }
     });
-    extent coming = at.first_slab;
-    auto const start = [&] {
-      if (coming < at.last_slab) {
-        stage& s = block.shared().stages[(coming - at.first_slab) % Plan.stages];
-        extent const k = coming * Plan.depth;
+    auto const start = [&](int slab) {
+      if (slab < at.slabs) {
+        stage& s = block.shared().stages[unsigned(slab) % Plan.stages];
+        extent const k = extent(at.first_slab + slab) * Plan.depth;
         block.part([&](int thread, state&) {
           if constexpr (product::makes_weight)
             s.left.template copy<shape.inner, int(shape.rows), threads>(block, thread, left, k, at.row);
@@ -201,14 +199,13 @@ struct contraction_kernel {
         });
       }
       commit_copies(block);
-      ++coming;
     };
     PIPE_UNROLL
-    for (int i = 0; i + 1 < Plan.stages; ++i) start();
-    for (extent slab = at.first_slab; slab < at.last_slab; ++slab) {
+    for (int slab = 0; slab + 1 < Plan.stages; ++slab) start(slab);
+    for (int slab = 0; slab < at.slabs; ++slab) {
       await_copies<Plan.stages - 2>(block);
-      start();  // where the slab before this one was, which all threads have read
-      multiply(block, block.shared().stages[(slab - at.first_slab) % Plan.stages], at.row == 0);
+      start(slab + Plan.stages - 1);  // where the slab before this one was, which all threads have read
+      multiply(block, block.shared().stages[unsigned(slab) % Plan.stages], at.row == 0);
     }
     await_copies<0>(block);
     if constexpr (sums_bias)
@@ -222,25 +219,30 @@ struct contraction_kernel {
     PIPE_UNROLL
     for (int k = 0; k < Plan.depth; k += inner) {
       PIPE_UNROLL
-      for (int i = 0; i < down; ++i)
-        s.left.template load_left<operands>(
-            block, k, [&](int thread) { return warp_row(thread) + 16 * i; }, [&](state& mine) { return mine.a[i]; });
-      PIPE_UNROLL
       for (int j = 0; j < across; j += 2)
         s.right.template load_right<operands>(
             block, k, [&](int thread) { return warp_column(thread) + 8 * j; }, [&](state& mine) { return mine.b[j]; });
       if constexpr (sums_bias)
         if (with_columns) block.part([&](int, state& mine) { add_columns(mine); });
-      if constexpr (operands == operand_format::tf32) block.part([&](int, state& mine) { round(mine); });
+      if constexpr (operands == operand_format::tf32)
+        block.part([&](int, state& mine) {
+          PIPE_UNROLL
+          for (int j = 0; j < across; ++j) round(mine.b[j], mine.b_rest[j]);
+        });
       PIPE_UNROLL
-      for (int i = 0; i < down; ++i)
+      for (int i = 0; i < down; ++i) {
+        s.left.template load_left<operands>(
+            block, k, [&](int thread) { return warp_row(thread) + 16 * i; }, [&](state& mine) { return mine.a[i]; });
+        if constexpr (operands == operand_format::tf32)
+          block.part([&](int, state& mine) { round(mine.a[i], mine.a_rest[i]); });
         if constexpr (format == product_format::fp32)
           multiply_exactly(block, i);
         else
           PIPE_UNROLL
-      for (int j = 0; j < across; ++j)
-        multiply_add<operands>(block,
-                               [&](state& mine) { return tile_operands{mine.sums[i][j], mine.a[i], mine.b[j]}; });
+        for (int j = 0; j < across; ++j)
+          multiply_add<operands>(block,
+                                 [&](state& mine) { return tile_operands{mine.sums[i][j], mine.a[i], mine.b[j]}; });
+      }
     }
   }
   PIPE_HD PIPE_INLINE static void add_columns(state& mine) {
@@ -250,18 +252,15 @@ struct contraction_kernel {
     for (int half = 0; half < tile<operands>::per_register; ++half)
       mine.columns[j] += sizeof(T) == 4 ? math::from_bits(mine.b[j][i]) : operand_value<operands>(mine.b[j][i], half);
   }
-  PIPE_HD PIPE_INLINE static void round(unsigned& x, unsigned& rest) {
-    float const exact = math::from_bits(x);
-    x = to_tf32(exact);
-    if constexpr (format == product_format::fp32) rest = to_tf32(exact - math::from_bits(x));
-  }
-  PIPE_HD PIPE_INLINE static void round(state& mine) {
+  /// To tf32 numbers, and what they leave out to tf32 numbers of its own.
+  template <int Count>
+  PIPE_HD PIPE_INLINE static void round(unsigned (&x)[Count], unsigned (&rest)[Count]) {
     PIPE_UNROLL
-    for (int i = 0; i < down; ++i) PIPE_UNROLL
-    for (int r = 0; r < 4; ++r) round(mine.a[i][r], mine.a_rest[i][r]);
-    PIPE_UNROLL
-    for (int j = 0; j < across; ++j) PIPE_UNROLL
-    for (int r = 0; r < 2; ++r) round(mine.b[j][r], mine.b_rest[j][r]);
+    for (int i = 0; i < Count; ++i) {
+      float const exact = math::from_bits(x[i]);
+      x[i] = to_tf32(exact);
+      if constexpr (format == product_format::fp32) rest[i] = to_tf32(exact - math::from_bits(x[i]));
+    }
   }
   /// Row i of small tiles in fp32. Tensor cores add by cutting digits off, which over thousands of k is a bias; so each multiplication
   /// starts from zero, and its sums are added with rounding.
@@ -270,27 +269,29 @@ struct contraction_kernel {
   ///         performance", 2022
   template <class Block>
   PIPE_HD PIPE_INLINE static void multiply_exactly(Block& block, int i) {
-    block.part([&](int, state& mine) {
-      PIPE_UNROLL
-      for (int j = 0; j < across; ++j) PIPE_UNROLL
-      for (int c = 0; c < 4; ++c) mine.step[j][c] = 0;
-    });
+    constexpr int some = across < 4 ? across : 4;  // so many hide how long one takes
     PIPE_UNROLL
-    for (int j = 0; j < across; ++j)
-      multiply_add<operands>(block,
-                             [&](state& mine) { return tile_operands{mine.step[j], mine.a_rest[i], mine.b[j]}; });
-    PIPE_UNROLL
-    for (int j = 0; j < across; ++j)
-      multiply_add<operands>(block,
-                             [&](state& mine) { return tile_operands{mine.step[j], mine.a[i], mine.b_rest[j]}; });
-    PIPE_UNROLL
-    for (int j = 0; j < across; ++j)
-      multiply_add<operands>(block, [&](state& mine) { return tile_operands{mine.step[j], mine.a[i], mine.b[j]}; });
-    block.part([&](int, state& mine) {
-      PIPE_UNROLL
-      for (int j = 0; j < across; ++j) PIPE_UNROLL
-      for (int c = 0; c < 4; ++c) mine.sums[i][j][c] += mine.step[j][c];
-    });
+    for (int first = 0; first < across; first += some) {
+      auto const each_product = [&](auto left, auto right) {
+        PIPE_UNROLL
+        for (int j = 0; j < some; ++j)
+          multiply_add<operands>(
+              block, [&](state& mine) { return tile_operands{mine.step[j], left(mine), right(mine)[first + j]}; });
+      };
+      block.part([&](int, state& mine) {
+        PIPE_UNROLL
+        for (int j = 0; j < some; ++j) PIPE_UNROLL
+        for (int c = 0; c < 4; ++c) mine.step[j][c] = 0;
+      });
+      each_product([&](state& mine) { return mine.a_rest[i]; }, [](state& mine) { return mine.b; });
+      each_product([&](state& mine) { return mine.a[i]; }, [](state& mine) { return mine.b_rest; });
+      each_product([&](state& mine) { return mine.a[i]; }, [](state& mine) { return mine.b; });
+      block.part([&](int, state& mine) {
+        PIPE_UNROLL
+        for (int j = 0; j < some; ++j) PIPE_UNROLL
+        for (int c = 0; c < 4; ++c) mine.sums[i][first + j][c] += mine.step[j][c];
+      });
+    }
   }
 
   /// Elements of a row of c, or of the bias's gradient, are complete, or those of a split are.
@@ -352,7 +353,7 @@ template <class P, int G, tile_plan Plan>
 struct split_sums_kernel {
   using tiles = contraction_kernel<P, G, Plan>;
   using product = contraction<P, G>;
-  static constexpr int threads = 256, each = product::each;
+  static constexpr int threads = 256, each = product::each, together = Plan.splits < 8 ? Plan.splits : 8;
   static constexpr extent columns = product::shape.columns, elements = tiles::partial_rows * columns;
   static constexpr extent blocks = (elements + threads * each - 1) / (threads * each);
   static constexpr long workspace_bytes = tiles::workspace_bytes;
@@ -365,8 +366,9 @@ struct split_sums_kernel {
       extent const at = (block.index() * threads + thread) * each;
       if (at >= elements) return;
       float v[each] = {};
-      PIPE_UNROLL
-      for (int split = 0; split < Plan.splits; ++split) {
+      for (int first = 0; first < Plan.splits; first += together) PIPE_UNROLL
+      for (int split = first; split < first + together; ++split) {
+        if (split >= Plan.splits) break;
         float x[each];
         load<each>(tiles::partial_sums(a) + split * elements + at, x);
         PIPE_UNROLL

@@ -57,10 +57,20 @@ struct tile_plan {
   constexpr extent slabs_each(product_shape const& s) const { return (slabs(s) + splits - 1) / splits; }
 };
 
-/// The plans to choose from: the larger the tile, the fewer blocks a multiprocessor holds. A row of a slab of `a` is 64 bytes.
-constexpr tile_plan large_tiles(int bytes, int splits = 1) { return {128, 128, 64 / bytes, 64, 64, 4, splits}; }
-constexpr tile_plan middle_tiles(int bytes, int splits = 1) { return {64, 64, 64 / bytes, 32, 32, 4, splits}; }
-constexpr tile_plan small_tiles(int bytes, int splits = 1) { return {32, 32, 64 / bytes, 16, 16, 4, splits}; }
+/// Of a number in memory.
+constexpr int bytes_of(product_format p) { return p == product_format::fp32 || p == product_format::tf32 ? 4 : 2; }
+
+/// The plans to choose from: the larger the tile, the fewer blocks a multiprocessor holds. A row of a slab of `a` is 64 bytes. A thread has
+/// registers for 128 sums, but not beside operands that take twice as many.
+constexpr tile_plan large_tiles(product_format p, int splits = 1) {
+  return {128, 128, 64 / bytes_of(p), 64, p == product_format::fp32 ? 32 : 64, 4, splits};
+}
+constexpr tile_plan middle_tiles(product_format p, int splits = 1) {
+  return {64, 64, 64 / bytes_of(p), 32, 32, 4, splits};
+}
+constexpr tile_plan small_tiles(product_format p, int splits = 1) {
+  return {32, 32, 64 / bytes_of(p), 16, 16, 4, splits};
+}
 
 /// About how many clocks a plan takes on an H200: only compared with those of other plans.
 constexpr extent clocks(product_shape const& s, tile_plan const& plan, product_format format) {
@@ -69,26 +79,30 @@ constexpr extent clocks(product_shape const& s, tile_plan const& plan, product_f
   extent const efficiency = plan.rows >= 128 ? 100 : plan.rows >= 64 ? 60 : 25, resident = 256 / plan.rows;
   extent const busiest = (plan.tiles(s) * plan.splits + multiprocessors - 1) / multiprocessors,
                slabs = plan.slabs_each(s);
-  extent const slab = extent(plan.rows) * plan.columns * plan.depth * 100 / (multiplied * efficiency);
+  extent const sums = extent(plan.rows) * plan.columns;
+  extent const slab = sums * plan.depth * 100 / (multiplied * efficiency);
+  extent const alone = slab * 3 / 2 > least_slab ? slab * 3 / 2 : least_slab;  // with nobody who works while it waits
   extent const compute = busiest * slabs * slab;
-  extent const latency = (busiest + resident - 1) / resident * (fill + slabs * least_slab);
-  extent const sums = plan.splits > 1 ? launch + plan.splits * s.rows * s.columns * 8 / bytes_per_clock : 0;
-  return (compute > latency ? compute : latency) + sums;
+  extent const latency = (busiest + resident - 1) / resident * (fill + slabs * alone + sums / 16);
+  extent const adding = plan.splits > 1 ? launch + plan.splits * s.rows * s.columns * 8 / bytes_per_clock : 0;
+  return (compute > latency ? compute : latency) + adding;
 }
 
-/// The plan of the fewest clocks.
+/// The plan of the fewest clocks, or nearly: splits need workspace, and are there only for what they gain.
 constexpr tile_plan plan_for(product_shape const& s, product_format format) {
-  int const bytes = format == product_format::fp32 || format == product_format::tf32 ? 4 : 2;
-  constexpr int most_splits = 32;
-  tile_plan best = large_tiles(bytes);
+  constexpr extent most_splits = 128, most_sums = 16 << 20;
+  tile_plan best = large_tiles(format);
   extent least = clocks(s, best, format);
-  for (tile_plan plan : {large_tiles(bytes), middle_tiles(bytes), small_tiles(bytes)})
-    for (int splits = 1; splits <= most_splits && splits <= plan.slabs(s); ++splits) {
+  for (tile_plan plan : {large_tiles(format), middle_tiles(format), small_tiles(format)}) {
+    extent const slabs = plan.slabs(s);
+    for (int splits = 1; splits <= most_splits && splits <= slabs; ++splits) {
       plan.splits = splits;
-      if ((splits - 1) * plan.slabs_each(s) >= plan.slabs(s)) continue;  // the last would have none
+      if (splits > 1 && splits * s.rows * s.columns > most_sums) break;
+      if ((splits - 1) * plan.slabs_each(s) >= slabs) continue;  // the last would have none
       extent const needed = clocks(s, plan, format);
-      if (needed < least) least = needed, best = plan;
+      if (needed < least - (splits > 1 ? least / 32 : 0)) least = needed, best = plan;
     }
+  }
   return best;
 }
 

@@ -19,22 +19,33 @@ struct alignas(16) operand_slab {
   static constexpr int sixteenth = 16 / int(sizeof(T)), stride = columns + (Turned ? 8 : sixteenth);
   T element[rows * stride];
 
+  /// Elements that are copied together from rows of so many: a constant, for device code.
+  template <int Columns>
+  static constexpr int each_of = access_width<T>(Columns);
+
   /// Starts to copy what begins at (row, column) of a matrix [Rows, Columns]; beyond its end there are zeros. Called in a phase.
   template <extent Rows, int Columns, int Threads, class Block>
   PIPE_HD PIPE_INLINE void copy(Block& block, int thread, T const* matrix, extent row, extent column) {
-    constexpr int each = access_width<T>(Columns), pieces = columns / each, passes = rows * pieces / Threads;
-    static_assert(columns % each == 0 && rows * pieces % Threads == 0);
+    constexpr int each = each_of<Columns>, pieces = columns / each, down = Threads / pieces;
+    static_assert(columns % each == 0 && Threads % pieces == 0 && rows % down == 0);
     constexpr bool whole = Rows % rows == 0 && Columns % columns == 0;
-    PIPE_UNROLL
-    for (int pass = 0; pass < passes; ++pass) {
-      int const piece = thread + pass * Threads, r = piece / pieces, c = piece % pieces * each;
-      bool const present = whole || (row + r < Rows && column + c < Columns);
-      T const* const from = present ? matrix + (row + r) * Columns + column + c : matrix;
-      T* const to = element + r * stride + c;
+    int const c = thread % pieces * each;
+    row += thread / pieces, column += c;
+    T const* const from = matrix + row * Columns + column;
+    T* const to = element + thread / pieces * stride + c;
+    auto const copy_row = [&](int r) {
+      bool const present = whole || (row + r < Rows && column < Columns);
       if constexpr (each * sizeof(T) >= 4)
-        copy_async<each* int(sizeof(T))>(block, to, from, present);
+        copy_async<each* int(sizeof(T))>(block, to + r * stride, from + extent(r) * Columns, present);
       else
-        *to = present ? *from : T(0.0f);
+        to[r * stride] = present ? from[extent(r) * Columns] : T(0.0f);
+    };
+    if constexpr (rows <= 16 * down) {
+      PIPE_UNROLL
+      for (int r = 0; r < rows; r += down) copy_row(r);
+    } else {  // no wide access fits such rows: they are not worth many registers
+      for (int r = 0; r < rows; r += 4 * down)
+        copy_row(r), copy_row(r + down), copy_row(r + 2 * down), copy_row(r + 3 * down);
     }
   }
 
