@@ -49,6 +49,8 @@ struct tile_plan {
   int rows, columns, depth, warp_rows, warp_columns, stages, splits;
 
   constexpr int threads() const { return rows / warp_rows * (columns / warp_columns) * 32; }
+  /// Blocks that a multiprocessor can work on: more for smaller tiles, which wait longer for what they multiply.
+  constexpr int resident() const { return rows >= 128 ? 256 / threads() : rows >= 64 ? 3 : 8; }
   constexpr extent tiles(product_shape const& s) const {
     return ((s.rows + rows - 1) / rows) * ((s.columns + columns - 1) / columns);
   }
@@ -76,14 +78,14 @@ constexpr tile_plan small_tiles(product_format p, int splits = 1) {
 constexpr extent clocks(product_shape const& s, tile_plan const& plan, product_format format) {
   constexpr extent multiprocessors = 132, fill = 1200, least_slab = 150, launch = 3500, bytes_per_clock = 2000;
   extent const multiplied = format == product_format::fp32 ? 170 : format == product_format::tf32 ? 500 : 1000;
-  extent const efficiency = plan.rows >= 128 ? 100 : plan.rows >= 64 ? 60 : 25, resident = 256 / plan.rows;
+  extent const efficiency = plan.rows >= 128 ? 100 : plan.rows >= 64 ? 60 : 25;
   extent const busiest = (plan.tiles(s) * plan.splits + multiprocessors - 1) / multiprocessors,
                slabs = plan.slabs_each(s);
   extent const sums = extent(plan.rows) * plan.columns;
   extent const slab = sums * plan.depth * 100 / (multiplied * efficiency);
   extent const alone = slab * 3 / 2 > least_slab ? slab * 3 / 2 : least_slab;  // with nobody who works while it waits
   extent const compute = busiest * slabs * slab;
-  extent const latency = (busiest + resident - 1) / resident * (fill + slabs * alone + sums / 16);
+  extent const latency = (busiest + plan.resident() - 1) / plan.resident() * (fill + slabs * alone + sums / 16);
   extent const adding = plan.splits > 1 ? launch + plan.splits * s.rows * s.columns * 8 / bytes_per_clock : 0;
   return (compute > latency ? compute : latency) + adding;
 }
