@@ -2,6 +2,7 @@
 //
 // The two 16-bit floating-point types: IEEE 754 binary16 (F16) and the upper half of a binary32 (BF16), as bits and as types for values
 // in memory. Every value of theirs is a float; the way back rounds to the nearest, ties to even.
+// A GPU has instructions for that: they give the same bits, but make one number of all that are none.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,13 @@ PIPE_HD constexpr float float_from_bf16(std::uint16_t bits) { return __builtin_b
 
 /// law: exact
 PIPE_HD constexpr float float_from_f16(std::uint16_t bits) {
+#ifdef __CUDA_ARCH__
+  if (!__builtin_is_constant_evaluated()) {
+    float value;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+    return value;
+  }
+#endif
   std::uint32_t const sign = std::uint32_t(bits & 0x8000) << 16, exponent = bits >> 10 & 0x1F, fraction = bits & 0x3FF;
   if (exponent == 0) {  // zero, or subnormal: a multiple of 2^-24
     float const magnitude = float(fraction) * 0x1p-24f;
@@ -27,6 +35,13 @@ PIPE_HD constexpr float float_from_f16(std::uint16_t bits) {
 
 /// law: bf16_from_float(float_from_bf16(b)) == b for all b; too large a value becomes infinite
 PIPE_HD constexpr std::uint16_t bf16_from_float(float value) {
+#ifdef __CUDA_ARCH__
+  if (!__builtin_is_constant_evaluated()) {
+    std::uint16_t rounded;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded) : "f"(value));
+    return rounded;
+  }
+#endif
   std::uint32_t const bits = __builtin_bit_cast(std::uint32_t, value);
   if ((bits & 0x7FFFFFFF) > 0x7F800000)  // not a number, and it must stay one when the lower half is cut off
     return std::uint16_t(bits >> 16 | ((bits & 0x7F0000) == 0 ? 1 : 0));
@@ -35,6 +50,13 @@ PIPE_HD constexpr std::uint16_t bf16_from_float(float value) {
 
 /// law: f16_from_float(float_from_f16(b)) == b for all b; too large a value becomes infinite
 PIPE_HD constexpr std::uint16_t f16_from_float(float value) {
+#ifdef __CUDA_ARCH__
+  if (!__builtin_is_constant_evaluated()) {
+    std::uint16_t rounded;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(rounded) : "f"(value));
+    return rounded;
+  }
+#endif
   std::uint32_t const bits = __builtin_bit_cast(std::uint32_t, value), magnitude = bits & 0x7FFFFFFF;
   std::uint32_t const sign = bits >> 16 & 0x8000;
   if (magnitude > 0x7F800000) {  // not a number

@@ -20,9 +20,17 @@ PIPE_HD PIPE_INLINE void copy_async(Block& block, void* to, void const* from, bo
   if constexpr (Bytes == 16)
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(read) : "memory");
   else
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(at), "l"(from), "n"(Bytes), "r"(read) : "memory");
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(at), "l"(from), "n"(Bytes), "r"(read)
+                 : "memory");
 #else
   block.copy_later(to, present ? from : nullptr, Bytes);
+#endif
+}
+
+/// Asks for the 128 bytes around `from` to be in L2 soon, or does nothing.
+PIPE_HD PIPE_INLINE void prefetch([[maybe_unused]] void const* from) {
+#ifdef __CUDA_ARCH__
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
 #endif
 }
 

@@ -13,9 +13,18 @@ namespace pp::cuda {
 /// Shared memory that a block has without asking for more.
 inline constexpr int usual_shared_bytes = 48 * 1024;
 
+/// How many blocks of a body a multiprocessor must have registers for, if the body says so: Body::resident; 0 leaves it to the compiler.
+template <class Body>
+consteval int resident_of() {
+  if constexpr (requires { Body::resident; })
+    return Body::resident;
+  else
+    return 0;
+}
+
 /// Internal linkage: two files of a program may instantiate the same kernel.
 template <class Body>
-static __global__ void __launch_bounds__(Body::threads) run_body(arguments const a) {
+static __global__ void __launch_bounds__(Body::threads, resident_of<Body>()) run_body(arguments const a) {
   extern __shared__ __align__(16) unsigned char memory[];
   device_block<Body> block(*reinterpret_cast<typename Body::shared*>(memory));
   Body::run(block, a);

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Matrix products through their CUDA kernel bodies: every number format and way to cut them into tiles against fp64, and models.
+#include "cuda/agreement.hpp"
+
+#include <random>
+
+using namespace pp;
+using cuda::product_format;
+
+namespace {
+
+/// A pipeline of one group: a product, and the gradient of a bias if it is a weight's gradient.
+template <class T, product_format Format, op_kind Kind, int R, int K, int N>
+struct one_product {
+  using element = T;
+  using leaves = void;
+  static constexpr product_format product = Format;
+  static constexpr int samples = 1, rows = R, inner = K, columns = N;
+  static constexpr group group_at(int) {
+    group g;
+    g.anchor = Kind;
+    g.rows = R, g.inner = K, g.columns = N;
+    g.in[0] = 0, g.in[1] = 1, g.out[0] = 2;
+    if (Kind == op_kind::matmul_weight_gradient) g.prologue.push_back(step{op_kind::bias_gradient, 0, -1, 3});
+    g.slots = 4;
+    return g;
+  }
+};
+
+template <class T>
+std::vector<T> numbers(long count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<T> x;
+  for (long i = 0; i < count; ++i) x.push_back(T(normal(random) + 0.25f));
+  return x;
+}
+
+template <class P, cuda::tile_plan Plan>
+void is_exact(double tolerance, bool accumulate = false) {
+  using T = typename P::element;
+  constexpr bool weight = P::group_at(0).anchor == op_kind::matmul_weight_gradient;
+  constexpr long R = P::rows, K = P::inner, N = P::columns;
+  using out = std::conditional_t<weight, float, T>;
+  std::vector<T> x = numbers<T>(R * K, 1), w = numbers<T>((weight ? R : K) * N, 2);
+  std::vector<double> expected(std::size_t((weight ? K : R) * N)), sums(weight ? N : 0);
+  for (long r = 0; r < R; ++r)
+    for (long k = 0; k < K; ++k)
+      for (long n = 0; n < N; ++n)
+        expected[std::size_t(weight ? k * N + n : r * N + n)] +=
+            double(float(x[std::size_t(r * K + k)])) * double(float(w[std::size_t((weight ? r : k) * N + n)]));
+  for (long r = 0; weight && r < R; ++r)
+    for (long n = 0; n < N; ++n) sums[std::size_t(n)] += double(float(w[std::size_t(r * N + n)]));
+  float const before = accumulate ? 0.5f : 0.0f;
+  for (auto* list : {&expected, &sums})
+    for (double& e : *list) e += double(before);
+
+  std::vector<float> first;
+  for (auto order : {cuda::thread_order::ascending, cuda::thread_order::descending, cuda::thread_order::interleaved}) {
+    float const poison = accumulate ? before : NAN;
+    std::vector<out> y(expected.size(), out(poison));
+    std::vector<float> bias(sums.size(), poison);
+    constexpr auto kernels = cuda::lower_contraction<P, 0, Plan>();
+    std::vector<float> workspace(std::size_t(cuda::workspace_of(kernels)) / sizeof(float), NAN);
+    cuda::arguments a;
+    a.slot[0] = x.data(), a.slot[1] = w.data(), a.slot[2] = y.data(), a.slot[3] = bias.data();
+    a.workspace = workspace.data();
+    a.accumulate = accumulate;
+    on_host::order = order;
+    on_host::run_bodies(kernels, a);
+    std::vector<float> found;
+    for (out v : y) found.push_back(float(v));
+    CHECK(on_host::difference(expected, std::vector<double>(found.begin(), found.end())) < tolerance);
+    if (weight) CHECK(on_host::difference(sums, std::vector<double>(bias.begin(), bias.end())) < 1e-5);
+    found.insert(found.end(), bias.begin(), bias.end());
+    if (first.empty()) first = found;
+    CHECK(std::memcmp(first.data(), found.data(), found.size() * sizeof(float)) == 0);
+  }
+  on_host::order = cuda::thread_order::ascending;
+}
+
+template <class T, product_format F, int R, int K, int N>
+void all_kinds_are_exact(double tolerance) {
+  using forward = one_product<T, F, op_kind::matmul, R, K, N>;
+  using weight = one_product<T, F, op_kind::matmul_weight_gradient, K, R, N>;
+  is_exact<forward, cuda::small_tiles(F)>(tolerance);
+  is_exact<forward, cuda::middle_tiles(F, 2)>(tolerance);
+  is_exact<weight, cuda::small_tiles(F, 3)>(tolerance);
+  is_exact<weight, cuda::middle_tiles(F)>(tolerance, true);
+}
+
+}  // namespace
+
+TEST_CASE("matrix products are those of fp64, in every number format and shape", "[cuda]") {
+  all_kinds_are_exact<float, product_format::fp32, 37, 91, 45>(2e-6);
+  all_kinds_are_exact<float, product_format::fp32, 64, 128, 96>(2e-6);
+  all_kinds_are_exact<float, product_format::tf32, 70, 52, 34>(1e-3);
+  all_kinds_are_exact<bf16, product_format::bf16, 37, 91, 45>(1e-2);
+  all_kinds_are_exact<bf16, product_format::bf16, 72, 136, 40>(1e-2);
+  all_kinds_are_exact<fp16, product_format::fp16, 66, 92, 36>(1e-3);
+}
+
+TEST_CASE("large tiles are those of fp64, too", "[cuda]") {
+  constexpr auto fp32 = product_format::fp32, half = product_format::bf16;
+  is_exact<one_product<float, fp32, op_kind::matmul_input_gradient, 135, 60, 260>, cuda::large_tiles(fp32)>(2e-6);
+  is_exact<one_product<float, fp32, op_kind::matmul_weight_gradient, 41, 140, 132>, cuda::large_tiles(fp32, 2)>(2e-6,
+                                                                                                                true);
+  is_exact<one_product<bf16, half, op_kind::matmul, 135, 200, 144>, cuda::large_tiles(half)>(1e-2);
+  is_exact<one_product<bf16, half, op_kind::matmul_weight_gradient, 75, 136, 130>, cuda::large_tiles(half)>(1e-2);
+}
+
+namespace {
+
+/// x + z, multiplied, + a bias and a residual: what the prologue makes is stored, or is in the workspace.
+template <class T, product_format Format, bool Stored, int R, int K, int N>
+struct chained_product {
+  using element = T;
+  using leaves = void;
+  static constexpr product_format product = Format;
+  static constexpr int samples = 1;
+  static constexpr group group_at(int) {
+    group g;
+    g.anchor = op_kind::matmul;
+    g.rows = R, g.inner = K, g.columns = N;
+    g.in[0] = 0, g.in[1] = 1;
+    g.prologue.push_back(step{op_kind::bias, 0, 2, -1});
+    g.prologue.push_back(step{op_kind::add, 0, 3, Stored ? 4 : -1});
+    g.epilogue.push_back(step{op_kind::bias, 0, 5, 6});
+    g.epilogue.push_back(step{op_kind::add, 0, 7, 8});
+    g.slots = 9;
+    return g;
+  }
+};
+
+template <class T, product_format F, bool Stored, int R, int K, int N, cuda::tile_plan Plan>
+void chains_are_exact(double tolerance) {
+  using P = chained_product<T, F, Stored, R, K, N>;
+  std::vector<T> x = numbers<T>(R * K, 1), w = numbers<T>(K * N, 2), b = numbers<T>(K, 3), z = numbers<T>(R * K, 4),
+                 made(Stored ? R * K : 0, T(NAN)), c = numbers<T>(N, 5), first(R * N, T(NAN)),
+                 residual = numbers<T>(R * N, 6), y(R * N, T(NAN));
+  constexpr auto kernels = cuda::lower_contraction<P, 0, Plan>();
+  std::vector<float> workspace(std::size_t(cuda::workspace_of(kernels)) / sizeof(float), NAN);
+  cuda::arguments a;
+  int slot = 0;
+  for (std::vector<T>* v : {&x, &w, &b, &z, &made, &c, &first, &residual, &y}) a.slot[slot++] = v->data();
+  a.workspace = workspace.data();
+  on_host::run_bodies(kernels, a);
+  bool stored = true;
+  std::vector<double> expected, expected_first, found, found_first;
+  for (int r = 0; r < R; ++r)
+    for (int n = 0; n < N; ++n) {
+      double sum = double(float(c[std::size_t(n)]));
+      for (int k = 0; k < K; ++k) {
+        auto const i = std::size_t(r * K + k);
+        float const left = float(x[i]) + float(b[std::size_t(k)]) + float(z[i]);
+        sum += double(float(T(left))) * double(float(w[std::size_t(k * N + n)]));
+        if (Stored) stored = stored && float(made[i]) == float(T(left));
+      }
+      auto const i = std::size_t(r * N + n);
+      expected_first.push_back(sum), expected.push_back(sum + double(float(residual[i])));
+      found_first.push_back(double(float(first[i]))), found.push_back(double(float(y[i])));
+    }
+  CHECK(stored);
+  CHECK(on_host::difference(expected_first, found_first) < tolerance);
+  CHECK(on_host::difference(expected, found) < tolerance);
+}
+
+}  // namespace
+
+TEST_CASE("chains before and after a product", "[cuda]") {
+  constexpr auto fp32 = product_format::fp32, half = product_format::fp16;
+  chains_are_exact<float, fp32, true, 35, 44, 50, cuda::small_tiles(fp32)>(2e-6);
+  chains_are_exact<float, fp32, false, 35, 43, 51, cuda::small_tiles(fp32, 2)>(2e-6);
+  chains_are_exact<fp16, half, true, 35, 71, 50, cuda::middle_tiles(half, 2)>(1e-3);
+  chains_are_exact<fp16, half, false, 35, 72, 48, cuda::small_tiles(half, 3)>(1e-3);
+}
+
+TEST_CASE("models of matrix products agree with the host", "[cuda]") {
+  struct Plain
+      : Model<Input<24>, Linear<40>, GELU, Linear<24>, Stash<"x">, Linear<33>, Tanh, Linear<24>, Pop<"x">, MSE> {};
+  on_host::agrees_with_the_host<Plain, MicroBatches<2>, MicroBatchSize<3>>();
+  struct Wide : Model<Input<40, 8>, Linear<48, NoBias>, SiLU, Dropout<1, 4>, Linear<72>, GELU, Linear<8>, MSE> {};
+  on_host::agrees_with_the_host<Wide, MicroBatches<2>, MicroBatchSize<2>>();
+  struct Odd : Model<Input<7>, Dropout<1, 3>, Linear<5>, Sigmoid, Dropout<1, 4>, Linear<19>, Tanh, Linear<3>, MSE> {};
+  on_host::agrees_with_the_host<Odd, MicroBatches<3>, MicroBatchSize<5>, Stages<2>>();
+}
