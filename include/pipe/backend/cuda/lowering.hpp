@@ -3,6 +3,7 @@
 // From a kernel group to the kernels that compute it, one after the other: the list of families.
 #pragma once
 
+#include <pipe/backend/cuda/attention.hpp>
 #include <pipe/backend/cuda/pointwise.hpp>
 
 namespace pp::cuda {
@@ -16,6 +17,8 @@ constexpr auto lower_group() {
   constexpr op_kind anchor = group_of<P, G>::value.anchor;
   if constexpr (anchor == op_kind::pointwise)
     return bodies<pointwise_kernel<P, G>>{};
+  else if constexpr (anchor == op_kind::attention || anchor == op_kind::attention_gradient)
+    return attention_bodies<P, G>();
   else
     return bodies<>{};
 }
