@@ -61,7 +61,7 @@ struct attention_tiles {
   using T = typename P::element;
   static constexpr int depth = shape::depth, tile_rows = (Rows + 15) / 16, other_rows = (Others + 15) / 16 * 16;
   static constexpr int threads = warp_size * (tile_rows < 4 ? tile_rows : 4), own = threads / warp_size * 16;
-  static constexpr int whole_step = depth > 64 ? 32 : 64, step = other_rows < whole_step ? other_rows : whole_step;
+  static constexpr int whole_step = sizeof(T) == 4 || depth > 64 ? 32 : 64, step = other_rows < whole_step ? other_rows : whole_step;
   static constexpr int row_blocks = (Rows + own - 1) / own;
   /// Two stages where two blocks of them fit into a multiprocessor's shared memory.
   static constexpr int stages = 2 * (own + 2 * step) * shape::pitch * int(sizeof(T)) <= 112 * 1024 ? 2 : 1;

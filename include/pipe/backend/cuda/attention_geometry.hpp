@@ -62,6 +62,7 @@ struct attention_geometry {
 
   /// In shared memory heads are padded with zeros.
   static constexpr int depth = (head_size + 15) / 16 * 16, pitch = pitch_of<T>(depth);
+  static constexpr int each = access_width<T>(head_size);  // elements of an access
 
   // ---- the workspace: turned queries and keys, as in a fused matrix without values; for gradients two numbers per query and head ----
 
@@ -157,13 +158,13 @@ struct attention_geometry {
   /// Starts to copy `Rows` rows of a head to shared memory, or zeros for those from `there` on. Called in a phase.
   template <int Threads, int Rows, class Block>
   PIPE_HD PIPE_INLINE static void copy_rows(Block& block, int thread, T const* from, extent stride, int there, T* to) {
-    constexpr int each = access_width<T>(head_size), pieces = depth / each, bytes = each * int(sizeof(T));
+    constexpr int pieces = depth / each, bytes = each * int(sizeof(T));
     PIPE_UNROLL
     for (int i = 0; i < (Rows * pieces + Threads - 1) / Threads; ++i) {
       int const at = thread + i * Threads, row = at / pieces, column = at % pieces * each;
       if (Rows * pieces % Threads != 0 && row >= Rows) break;
       bool const present = row < there && column < head_size;
-      T const* const source = present ? from + row * stride + column : from;
+      T const* const source = from + row * stride + column;  // read only if present
       if constexpr (bytes >= 4)
         copy_async<bytes>(block, to + row * pitch + column, source, present);
       else

@@ -24,7 +24,7 @@ inline constexpr operand_format format_of<fp16> = operand_format::fp16;
 /// Elements from a row to the next of a matrix in shared memory; columns are a multiple of 16. An odd number of 16 bytes, so that eight
 /// rows lie in different banks.
 template <class T>
-constexpr int pitch_of(int columns) {
+PIPE_HD constexpr int pitch_of(int columns) {
   return columns + 16 / int(sizeof(T));
 }
 
