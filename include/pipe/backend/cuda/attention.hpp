@@ -8,11 +8,9 @@
 #include <pipe/backend/cuda/attention_backward.hpp>
 #include <pipe/backend/cuda/attention_forward.hpp>
 #include <pipe/backend/cuda/attention_turn.hpp>
+#include <pipe/backend/cuda/bodies.hpp>
 
 namespace pp::cuda {
-
-template <class... Bodies>
-struct bodies;
 
 /// `Body`, if wanted, before others.
 template <bool IsWanted, class Body, class... Others>

@@ -9,12 +9,10 @@
 // law: an element of c is summed in an order that depends on M, N, K and the product's format only
 #pragma once
 
+#include <pipe/backend/cuda/bodies.hpp>
 #include <pipe/backend/cuda/contraction_tile.hpp>
 
 namespace pp::cuda {
-
-template <class... Bodies>
-struct bodies;
 
 /// The rows of a that a prologue makes.
 template <class P, int G>

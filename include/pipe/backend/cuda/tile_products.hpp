@@ -9,7 +9,7 @@
 #pragma once
 
 #include <pipe/backend/cuda/matrix.hpp>
-#include <pipe/backend/cuda/matrix_load.hpp>
+#include <pipe/backend/cuda/load_matrix.hpp>
 #include <pipe/base/half.hpp>
 
 namespace pp::cuda {
