@@ -4,8 +4,8 @@
 //
 // Published: Qi et al., Zero Bubble Pipeline Parallelism, 2024, on eight devices: integer microseconds; memory F adds 34h + 5as per
 // micro-batch, W gives back 32h, B the rest (s = 1024). Bubbles are of the stage-local span for ZB-H2, ZB-1p and ZB-2p, of the
-// makespan for the others. On a V every action takes one unit: the best that is known at each peak, and the greedy V-Min and V-Half of Qi et al.,
-// Pipeline Parallelism with Controllable Memory, 2024.
+// makespan for the others. On a V every action takes one unit: the best that is known at each peak, and the greedy V-Min and V-Half of
+// Qi et al., Pipeline Parallelism with Controllable Memory, 2024.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
