@@ -49,9 +49,9 @@ inline void pose(entry& e, request const& r, pp::placement where) {
     for (long t : *times)
       if (t % parts != 0) e.scale = parts;
   pp::run_time_problem& problem = e.problem;
-  problem.ranks = *r.ranks;
+  problem.ranks = r.ranks;
   problem.chunks = problem.ranks * parts;
-  problem.micro_batches = *r.micro_batches;
+  problem.micro_batches = r.micro_batches;
   problem.hop = r.hop * e.scale;
   for (int c = 0; c < problem.chunks; ++c) {
     int const rank = pp::rank_of(where, problem.ranks, c);
@@ -134,8 +134,8 @@ inline std::optional<pp::read_schedule> read_file(request& r) {
              std::to_string(there) + " " + what);
     asked = there;
   };
-  settle("--ranks", r.ranks, s.table.ranks(), "ranks");
-  settle("--micro-batches", r.micro_batches, s.micro_batches, "micro-batches");
+  settle("--ranks", r.asked_ranks, s.table.ranks(), "ranks");
+  settle("--micro-batches", r.asked_micro_batches, s.micro_batches, "micro-batches");
   return s;
 }
 
@@ -145,7 +145,7 @@ inline std::vector<entry> entries_of(request const& r, std::optional<pp::read_sc
     entry e;
     e.name = r.read_name;
     e.is_from_a_file = true;
-    e.chunks_per_rank = file->chunks / *r.ranks * pp::replicas(file->table.where);
+    e.chunks_per_rank = file->chunks / r.ranks * pp::replicas(file->table.where);
     pose(e, r, file->table.where);
     e.table = std::move(file->table);
     judge(e);
@@ -183,9 +183,9 @@ inline constexpr char const* columns[] = {
     "floor_makespan", "bubble_span", "floor_span",    "peak",   "limit",    "verdict"};
 
 inline std::vector<std::string> row_of(request const& r, entry const& e) {
-  std::vector<std::string> row{e.name, std::to_string(*r.ranks), std::to_string(*r.micro_batches),
+  std::vector<std::string> row{e.name, std::to_string(r.ranks), std::to_string(r.micro_batches),
                                std::to_string(e.chunks_per_rank)};
-  std::string const limit = r.limit ? decimals(*r.limit * *r.ranks, 2) : "";
+  std::string const limit = r.limit ? decimals(*r.limit * r.ranks, 2) : "";
   if (!e.exists()) {
     row.insert(row.end(), {"", "", "", "", "", "", limit, e.verdict});
     return row;
@@ -223,9 +223,9 @@ inline pp::drawing drawing_of(entry const& e) {
 inline std::string answer(request r) {
   r.read_name = pp::terminal_escaped(r.read_name);
   std::optional<pp::read_schedule> file = read_file(r);
-  r.ranks = r.ranks.value_or(usual_ranks);
-  r.micro_batches = r.micro_batches.value_or(usual_micro_batches);
-  int const chunks = file ? 2 * (file->chunks / *r.ranks) : 2;  // of a rank, replicas counted
+  r.ranks = r.asked_ranks.value_or(r.ranks);
+  r.micro_batches = r.asked_micro_batches.value_or(r.micro_batches);
+  int const chunks = file ? 2 * (file->chunks / r.ranks) : 2;  // of a rank, replicas counted
   check(r, std::max(chunks, r.chunks));
   std::vector<entry> const entries = entries_of(r, std::move(file));
   std::string text;

@@ -35,8 +35,8 @@ int run(int argc, char** argv) {
   CLI::App app{"Computes, proves and compares pipeline schedules."};
   schedules::request r;
   std::string read, out;
-  app.add_option("--ranks", r.ranks, "ranks of the pipeline [4, or the file's]")->check(why_no_number<int>);
-  app.add_option("--micro-batches", r.micro_batches, "micro-batches of a step [8, or the file's]")
+  app.add_option("--ranks", r.asked_ranks, "ranks of the pipeline [4, or the file's]")->check(why_no_number<int>);
+  app.add_option("--micro-batches", r.asked_micro_batches, "micro-batches of a step [8, or the file's]")
       ->check(why_no_number<int>);
   auto const numbers = [&](char const* name, std::vector<long>& values, char const* what) {
     return app.add_option(name, values, what)->delimiter(',')->check(why_no_number<long>);

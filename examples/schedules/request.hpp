@@ -15,7 +15,8 @@
 namespace schedules {
 
 struct request {
-  std::optional<int> ranks, micro_batches;  // else those of the file that is read, else usual ones
+  std::optional<int> asked_ranks, asked_micro_batches;
+  int ranks = 4, micro_batches = 8;  // unless they are asked for, or a file is read
   int chunks = 2;
   std::vector<long> forward{1}, backward{1}, weight{1}, memory{1, 0, -1};
   long hop = 0;
@@ -28,7 +29,6 @@ struct request {
   bool colours = false;  // in text
 };
 
-inline constexpr int usual_ranks = 4, usual_micro_batches = 8;
 inline constexpr int most_ranks = 1 << 14;
 inline constexpr double most_actions = 2e8;  // some ten gigabytes
 inline constexpr double most_sum = 4e18;     // of times or memory, in 64 bits
@@ -44,19 +44,19 @@ inline void check_word(char const* option, std::string const& word, std::vector<
 
 /// The most memory of a rank that holds so many parts, in the unit of --memory: a whole number where the product is one but for rounding.
 inline double memory_limit(request const& r, int parts) {
-  double const product = *r.limit * double(*r.ranks) * double(r.memory[0]) * parts, nearest = std::round(product);
+  double const product = *r.limit * double(r.ranks) * double(r.memory[0]) * parts, nearest = std::round(product);
   return std::abs(product - nearest) <= 1e-12 * product ? nearest : std::floor(product);
 }
 
-/// needs: ranks and micro_batches are known; no rank holds more than `chunks` chunks
+/// needs: no rank holds more than `chunks` chunks
 inline void check(request const& r, int chunks) {
-  if (*r.ranks < 1) refuse("--ranks must be at least 1");
-  if (*r.micro_batches < 1) refuse("--micro-batches must be at least 1");
+  if (r.ranks < 1) refuse("--ranks must be at least 1");
+  if (r.micro_batches < 1) refuse("--micro-batches must be at least 1");
   if (r.chunks < 1) refuse("--chunks must be at least 1");
   if (r.hop < 0) refuse("--hop must not be negative");
   auto const times = [&](char const* option, std::vector<long> const& t) {
-    if (t.size() != 1 && t.size() != std::size_t(*r.ranks))
-      refuse(std::string(option) + " needs one time, or one per rank: " + std::to_string(*r.ranks) + ", not " +
+    if (t.size() != 1 && t.size() != std::size_t(r.ranks))
+      refuse(std::string(option) + " needs one time, or one per rank: " + std::to_string(r.ranks) + ", not " +
              std::to_string(t.size()));
     for (long x : t)
       if (x < 0) refuse(std::string(option) + " must not be negative");
@@ -67,10 +67,10 @@ inline void check(request const& r, int chunks) {
   check_word("--placement", r.searched_placement, {"straight", "vee"});
   check_word("--minimise", r.minimised, {"span", "makespan"});
 
-  double const p = *r.ranks, m = *r.micro_batches;
+  double const p = r.ranks, m = r.micro_batches;
   if (4 * p * m * chunks > most_actions)
     refuse("so many ranks, chunks and micro-batches make too many actions: at most 200 million");
-  if (*r.ranks > most_ranks) refuse("there can be at most " + std::to_string(most_ranks) + " ranks");
+  if (r.ranks > most_ranks) refuse("there can be at most " + std::to_string(most_ranks) + " ranks");
 
   // Times are counted in parts of their unit, one for each chunk, where they do not divide. What grows the most: all actions one after
   // the other, added up over the ranks; and what a search plans for a micro-batch alone, with room for its trials.
