@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What the program `schedules` is asked, and what it answers.
+// What the program `schedules` answers.
 #pragma once
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
+#include <iterator>
 #include <optional>
 #include <pipe/report/drawing.hpp>
+#include <pipe/report/escape.hpp>
 #include <pipe/report/html.hpp>
 #include <pipe/report/svg.hpp>
 #include <pipe/report/terminal.hpp>
@@ -18,25 +19,17 @@
 #include <pipe/schedule/torch_csv.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-namespace schedules {
+#include "request.hpp"
 
-struct request {
-  int ranks = 4, micro_batches = 8, chunks = 2;
-  std::vector<long> forward{1}, backward{1}, weight{1}, memory{1, 0, -1};
-  long hop = 0;
-  std::optional<double> limit;  // of ranks times what F adds
-  std::vector<std::string> names{"all"};
-  std::string format = "table";
-  std::string read_name, read_text;
-  int width = 100;       // of text
-  bool colours = false;  // in text
-};
+namespace schedules {
 
 /// A schedule with all that is known about it.
 struct entry {
   std::string name, verdict = "ok";
+  bool is_from_a_file = false;
   int chunks_per_rank = 1;
   int parts = 1;  // chunks of a rank, replicas counted once: memory is in units of one part
   int scale = 1;  // the problem's times are this many times those asked for
@@ -48,42 +41,6 @@ struct entry {
   bool exists() const { return table.ranks() > 0; }
 };
 
-inline constexpr double most_actions = 2e8;  // some ten gigabytes
-inline constexpr double most_sum = 4e18;     // of times or memory, in 64 bits
-
-[[noreturn]] inline void refuse(std::string const& why) { throw pp::data_error(why); }
-
-inline void check(request const& r) {
-  if (r.ranks < 1) refuse("--ranks must be at least 1");
-  if (r.micro_batches < 1) refuse("--micro-batches must be at least 1");
-  if (r.chunks < 1) refuse("--chunks must be at least 1");
-  if (r.hop < 0) refuse("--hop must not be negative");
-  auto const times = [&](char const* option, std::vector<long> const& t) {
-    if (t.size() != 1 && t.size() != std::size_t(r.ranks))
-      refuse(std::string(option) + " needs one time, or one per rank: " + std::to_string(r.ranks) + ", not " +
-             std::to_string(t.size()));
-    for (long x : t)
-      if (x < 0) refuse(std::string(option) + " must not be negative");
-  };
-  times("--forward", r.forward);
-  times("--backward", r.backward);
-  times("--weight", r.weight);
-  if (r.memory[0] < 1) refuse("--memory: what F adds must be at least 1");
-  if (r.memory[0] + r.memory[1] + r.memory[2] != 0) refuse("--memory: what F adds must be given back by B and W");
-  constexpr std::string_view formats[] = {"table", "csv", "text", "svg", "html", "trace", "torch"};
-  if (std::find(std::begin(formats), std::end(formats), r.format) == std::end(formats))
-    refuse("--format must be table, csv, text, svg, html, trace or torch, not '" + r.format + "'");
-  if (r.limit && !(*r.limit * r.ranks >= 1)) refuse("--limit has no room for one micro-batch");
-  double const actions = 4.0 * r.ranks * r.chunks * r.micro_batches;
-  if (actions > most_actions)
-    refuse("--ranks, --chunks and --micro-batches ask for too many actions: at most 200 million");
-  double largest = double(r.hop) + double(std::max({r.memory[0], std::abs(r.memory[1]), std::abs(r.memory[2])}));
-  for (auto const* t : {&r.forward, &r.backward, &r.weight}) largest += double(*std::max_element(t->begin(), t->end()));
-  if (largest * actions * r.chunks > most_sum ||
-      (r.limit && *r.limit * r.ranks * double(r.memory[0]) * r.chunks > most_sum))
-    refuse("times, memory or limit are too large to be added up");
-}
-
 /// Gives e its problem: a rank's times and memory in equal parts, one for each of its chunks. Times that do not divide are counted in
 /// parts of their unit.
 inline void pose(entry& e, request const& r, pp::placement where) {
@@ -93,11 +50,11 @@ inline void pose(entry& e, request const& r, pp::placement where) {
       if (t % parts != 0) e.scale = parts;
   pp::run_time_problem& problem = e.problem;
   problem.ranks = r.ranks;
-  problem.chunks = r.ranks * parts;
+  problem.chunks = problem.ranks * parts;
   problem.micro_batches = r.micro_batches;
   problem.hop = r.hop * e.scale;
   for (int c = 0; c < problem.chunks; ++c) {
-    int const rank = pp::rank_of(where, r.ranks, c);
+    int const rank = pp::rank_of(where, problem.ranks, c);
     auto const part = [&](std::vector<long> const& t) {
       return t[t.size() == 1 ? 0 : std::size_t(rank)] * e.scale / parts;
     };
@@ -105,30 +62,53 @@ inline void pose(entry& e, request const& r, pp::placement where) {
     cost.memory = {r.memory[0], r.memory[1], r.memory[2]};
     problem.costs.push_back(cost);
   }
-  if (r.limit) problem.limit = long(*r.limit * double(r.ranks * r.memory[0] * parts));
+  if (r.limit) problem.limit = long(memory_limit(r, parts));
+}
+
+/// Which action is wrong, where, and why.
+inline std::string sentence_of(pp::verdict const& v) {
+  if (v.rank < 0) return v.text();
+  return std::string(pp::short_name(v.which.kind)) + " of chunk " + std::to_string(v.which.chunk) +
+         " and micro-batch " + std::to_string(v.which.micro_batch) + " on rank " + std::to_string(v.rank) +
+         ", position " + std::to_string(v.position) + ": " + v.text();
 }
 
 inline void judge(entry& e) {
-  pp::verdict const v = pp::validate(e.problem, e.table);
-  if (v.what != pp::fault::none && v.what != pp::fault::over_limit) {
-    e.verdict = std::string(pp::short_name(v.which.kind)) + " of chunk " + std::to_string(v.which.chunk) +
-                " and micro-batch " + std::to_string(v.which.micro_batch) + " on rank " + std::to_string(v.rank) +
-                ": " + v.text();
+  pp::verdict v = pp::validate(e.problem, e.table);
+  bool const is_over_limit = v.what == pp::fault::over_limit;
+  if (is_over_limit) {  // and is it right otherwise?
+    long const limit = std::exchange(e.problem.limit, 0);
+    v = pp::validate(e.problem, e.table);
+    e.problem.limit = limit;
+  }
+  if (!v.ok()) {
+    e.verdict = sentence_of(v);
     e.table = pp::dynamic_table(0);
     return;
   }
   e.when = pp::simulate(e.problem, e.table);
   for (int rank = 0; rank < e.problem.ranks; ++rank)
     e.peak = std::max(e.peak, pp::peak_memory(e.problem, e.table, rank));
-  if (!v.ok()) e.verdict = "needs more memory than the limit";
+  if (is_over_limit) e.verdict = "needs more memory than the limit";
 }
 
-inline entry entry_of(request const& r, pp::family const& f) {
+/// `searched` on the placement and for the objective that are asked for; any other family as it is.
+inline pp::family family_for(request const& r, pp::family const& f) {
+  using pp::Searched, pp::placement, pp::objective;
+  if (f.name != Searched<>::name) return f;
+  bool const minimises_makespan = r.minimised == "makespan";
+  if (r.searched_placement == "straight")
+    return minimises_makespan ? pp::family_of<Searched<0, 1, placement::straight, objective::makespan>>()
+                              : pp::family_of<Searched<>>();
+  return minimises_makespan ? pp::family_of<Searched<0, 1, placement::vee, objective::makespan>>()
+                            : pp::family_of<Searched<0, 1, placement::vee>>();
+}
+
+inline entry entry_of(request const& r, pp::family const& of_catalog) {
+  pp::family const f = family_for(r, of_catalog);
   entry e;
   e.name = f.name;
-  e.chunks_per_rank = f.chunks_per_rank > 0 ? f.chunks_per_rank
-                      : f.name == "hanayo"  ? 2 * ((r.chunks + 1) / 2)
-                                            : r.chunks;
+  e.chunks_per_rank = f.chunks_per_rank > 0 ? f.chunks_per_rank : r.chunks;
   pose(e, r, f.where);
   if (char const* why = f.refuses(e.problem)) {
     e.verdict = why;
@@ -139,29 +119,41 @@ inline entry entry_of(request const& r, pp::family const& f) {
   return e;
 }
 
-inline std::vector<entry> entries_of(request const& r) {
+/// The schedule of the file, if there is one; what is asked beside it is of the same size.
+inline std::optional<pp::read_schedule> read_file(request& r) {
+  if (r.read_name.empty()) return std::nullopt;
+  pp::read_schedule s;
+  try {
+    s = pp::read_torch_csv(r.read_text);
+  } catch (pp::data_error const& fault) {
+    refuse(r.read_name + ": " + fault.what());
+  }
+  auto const settle = [&](char const* option, std::optional<int>& asked, int there, char const* what) {
+    if (asked && *asked != there)
+      refuse(std::string(option) + " " + std::to_string(*asked) + " contradicts " + r.read_name + ", which has " +
+             std::to_string(there) + " " + what);
+    asked = there;
+  };
+  settle("--ranks", r.asked_ranks, s.table.ranks(), "ranks");
+  settle("--micro-batches", r.asked_micro_batches, s.micro_batches, "micro-batches");
+  return s;
+}
+
+inline std::vector<entry> entries_of(request const& r, std::optional<pp::read_schedule> file) {
   std::vector<entry> entries;
-  if (!r.read_name.empty()) {
+  if (file) {
     entry e;
     e.name = r.read_name;
-    pp::read_schedule s;
-    try {
-      s = pp::read_torch_csv(r.read_text);
-    } catch (pp::data_error const& fault) {
-      refuse(r.read_name + ": " + fault.what());
-    }
-    request size = r;
-    size.ranks = s.table.ranks();
-    size.micro_batches = s.micro_batches;
-    check(size);
-    e.chunks_per_rank = s.chunks / size.ranks * pp::replicas(s.table.where);
-    pose(e, size, s.table.where);
-    e.table = std::move(s.table);
+    e.is_from_a_file = true;
+    e.chunks_per_rank = file->chunks / r.ranks * pp::replicas(file->table.where);
+    pose(e, r, file->table.where);
+    e.table = std::move(file->table);
     judge(e);
     entries.push_back(std::move(e));
-    if (r.names == std::vector<std::string>{"all"}) return entries;
   }
-  for (std::string const& name : r.names) {
+  std::vector<std::string> names = r.names;
+  if (names.empty() && !file) names = {"all"};
+  for (std::string const& name : names) {
     if (name == "all") {
       for (pp::family const& f : pp::catalog) entries.push_back(entry_of(r, f));
       continue;
@@ -191,8 +183,7 @@ inline constexpr char const* columns[] = {
     "floor_makespan", "bubble_span", "floor_span",    "peak",   "limit",    "verdict"};
 
 inline std::vector<std::string> row_of(request const& r, entry const& e) {
-  std::vector<std::string> row{e.name, std::to_string(e.exists() ? e.problem.ranks : r.ranks),
-                               std::to_string(e.exists() ? e.problem.micro_batches : r.micro_batches),
+  std::vector<std::string> row{e.name, std::to_string(r.ranks), std::to_string(r.micro_batches),
                                std::to_string(e.chunks_per_rank)};
   std::string const limit = r.limit ? decimals(*r.limit * r.ranks, 2) : "";
   if (!e.exists()) {
@@ -229,9 +220,14 @@ inline pp::drawing drawing_of(entry const& e) {
   return pp::drawing_of(e.problem, e.table, e.when, {.title = title});
 }
 
-inline std::string answer(request const& r) {
-  check(r);
-  std::vector<entry> const entries = entries_of(r);
+inline std::string answer(request r) {
+  r.read_name = pp::terminal_escaped(r.read_name);
+  std::optional<pp::read_schedule> file = read_file(r);
+  r.ranks = r.asked_ranks.value_or(r.ranks);
+  r.micro_batches = r.asked_micro_batches.value_or(r.micro_batches);
+  int const chunks = file ? 2 * (file->chunks / r.ranks) : 2;  // of a rank, replicas counted
+  check(r, std::max(chunks, r.chunks));
+  std::vector<entry> const entries = entries_of(r, std::move(file));
   std::string text;
   if (r.format == "csv") {
     auto const line = [&](auto const& words) {
@@ -260,7 +256,7 @@ inline std::string answer(request const& r) {
   }
   if (entries.size() != 1) refuse("--format " + r.format + " shows one schedule: say which with --schedule");
   entry const& e = entries.front();
-  if (!e.exists()) refuse(e.name + " " + e.verdict);
+  if (!e.exists()) refuse(e.name + (e.is_from_a_file ? ": " : " ") + e.verdict);
   if (r.format == "torch") return pp::torch_csv(e.table);
   pp::drawing const d = drawing_of(e);
   if (r.format == "svg") return pp::draw_svg(d, {.critical = true});

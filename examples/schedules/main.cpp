@@ -5,6 +5,7 @@
 //
 //     examples/run.sh schedules --ranks 8 --micro-batches 32 --forward 18513 --backward 18086 --weight 9331 --hop 626 --limit 2
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <exception>
 #include <fstream>
 #include <iostream>
@@ -12,34 +13,60 @@
 #include <string>
 #include <vector>
 
+#include <pipe/base/error.hpp>
+#include <pipe/report/escape.hpp>
 #include <pipe/report/write_file.hpp>
 
 #include "compare.hpp"
 
 namespace {
 
+/// A whole number in digits that fits into T; CLI11 reads one that is too large as the largest there is.
+template <class T>
+std::string why_no_number(std::string const& text) {
+  T value = 0;
+  auto const [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (fault == std::errc::invalid_argument || end != text.data() + text.size())
+    return "'" + text + "' is no whole number";
+  return fault == std::errc{} ? "" : text + (text[0] == '-' ? " is too small" : " is too large");
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Computes, proves and compares pipeline schedules."};
   schedules::request r;
   std::string read, out;
-  app.add_option("--ranks", r.ranks, "ranks of the pipeline")->capture_default_str();
-  app.add_option("--micro-batches", r.micro_batches, "micro-batches of a step")->capture_default_str();
-  app.add_option("--forward", r.forward, "time of F per rank and micro-batch, an integer; or one per rank, by commas")
-      ->delimiter(',');
-  app.add_option("--backward", r.backward, "time of B, the gradient of the input")->delimiter(',');
-  app.add_option("--weight", r.weight, "time of W, the gradient of the weights")->delimiter(',');
-  app.add_option("--hop", r.hop, "time from one rank to another")->capture_default_str();
-  app.add_option("--chunks", r.chunks, "chunks per rank, for families that have several")->capture_default_str();
-  app.add_option("--memory", r.memory, "what F, B and W add to a rank's memory")->delimiter(',')->expected(3);
+  app.add_option("--ranks", r.asked_ranks, "ranks of the pipeline [4, or the file's]")->check(why_no_number<int>);
+  app.add_option("--micro-batches", r.asked_micro_batches, "micro-batches of a step [8, or the file's]")
+      ->check(why_no_number<int>);
+  auto const numbers = [&](char const* name, std::vector<long>& values, char const* what) {
+    return app.add_option(name, values, what)->delimiter(',')->check(why_no_number<long>);
+  };
+  numbers("--forward", r.forward, "time of F per rank and micro-batch, an integer; or one per rank, by commas");
+  numbers("--backward", r.backward, "time of B, the gradient of the input");
+  numbers("--weight", r.weight, "time of W, the gradient of the weights");
+  app.add_option("--hop", r.hop, "time from one rank to another")->capture_default_str()->check(why_no_number<long>);
+  app.add_option("--chunks", r.chunks, "chunks per rank, for families that have several")
+      ->capture_default_str()
+      ->check(why_no_number<int>);
+  numbers("--memory", r.memory, "what F, B and W add to a rank's memory")->expected(3);
   app.add_option("--limit", r.limit, "most memory of a rank, in multiples of ranks times what F adds");
   app.add_option("--schedule", r.names, "names, by commas; or all")->delimiter(',');
+  app.add_option("--placement", r.searched_placement, "of searched: straight, or vee with two chunks per rank")
+      ->capture_default_str();
+  app.add_option("--minimise", r.minimised, "what searched makes short: span or makespan")->capture_default_str();
   app.add_option("--format", r.format, "table, csv, text, svg, html, trace or torch")->capture_default_str();
-  app.add_option("--read", read, "a schedule in PyTorch's form, judged like the others")->check(CLI::ExistingFile);
+  app.add_option("--read", read, "a schedule in PyTorch's form, judged like the others; alone without --schedule")
+      ->check(CLI::ExistingFile);
   app.add_option("--out", out, "file to write to; else the terminal");
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (CLI::Success const& help) {
+    return app.exit(help);
+  }
 
   if (!read.empty()) {
-    std::ifstream file(read);
+    std::ifstream file(read, std::ios::binary);
+    if (!file) throw pp::file_error("'" + read + "' cannot be read");
     r.read_name = read;
     r.read_text.assign(std::istreambuf_iterator<char>(file), {});
   }
@@ -59,7 +86,7 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (std::exception const& e) {
-    std::cerr << "schedules: " << e.what() << "\n";
+    std::cerr << "schedules: " << pp::terminal_escaped(e.what()) << "\n";
     return 1;
   }
 }

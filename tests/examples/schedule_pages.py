@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Holds the pages about schedules equal to what the example `schedules` prints and draws.
+"""Holds the pages about schedules equal to what the examples `schedules` and `search_schedule` print and draw.
 
-schedule_pages.py PROGRAM [--update]: every family has a page and a picture; a block of a page that begins with
-`$ examples/run.sh schedules ...` shows what that prints. With --update blocks and pictures are rewritten instead.
+schedule_pages.py SCHEDULES [SEARCH_SCHEDULE] [--update]: every family has a page and a picture; a block of a page that begins
+with `$ examples/run.sh schedules ...` or `$ examples/run.sh search_schedule` shows what that prints. With --update blocks and
+pictures are rewritten instead. Blocks of a program that is not given are not looked at.
 """
 import re
 import shlex
@@ -16,7 +17,7 @@ PAGES, PICTURES = ROOT / "docs/schedules", ROOT / "docs/pictures/schedules"
 MORE_PAGES = {"README", "compare", "own"}
 # Twice the unit, so that what a rank with two chunks does takes whole units, too.
 DRAWN = "--ranks 4 --micro-batches 8 --forward 2 --backward 2 --weight 2 --format svg --schedule"
-BLOCK = re.compile(r"^```text\n\$ examples/run\.sh schedules(.*)\n((?:.*\n)*?)```$", re.M)
+BLOCK = re.compile(r"^```text\n\$ examples/run\.sh (schedules|search_schedule)(.*)\n((?:.*\n)*?)```$", re.M)
 
 
 def answer(program, arguments):
@@ -24,7 +25,7 @@ def answer(program, arguments):
     return "\n".join(line.rstrip() for line in done.stdout.splitlines()) + "\n"
 
 
-def differing(program, update):
+def differing(program, search, update):
     names = [line.split(",")[0] for line in answer(program, "--format csv").splitlines()[1:]]
     pages = sorted(PAGES.glob("*.md"))
     for kind, found in (("page", {p.stem for p in pages} - MORE_PAGES), ("picture", {p.stem for p in PICTURES.iterdir()})):
@@ -33,7 +34,8 @@ def differing(program, update):
             yield from (f"{name}: a {kind} of a schedule that does not exist" for name in sorted(found - set(names)))
 
     def expected(block):
-        return f"```text\n$ examples/run.sh schedules{block[1]}\n{answer(program, block[1])}```"
+        asked = program if block[1] == "schedules" else search
+        return f"```text\n$ examples/run.sh {block[1]}{block[2]}\n{answer(asked, block[2])}```" if asked else block[0]
 
     wanted = {PICTURES / f"{name}.svg": answer(program, f"{DRAWN} {name}") for name in names}
     wanted |= {page: BLOCK.sub(expected, page.read_text(encoding="utf-8")) for page in pages}
@@ -45,6 +47,7 @@ def differing(program, update):
 
 
 if __name__ == "__main__":
-    problems = list(differing(sys.argv[1], "--update" in sys.argv))
+    programs = [a for a in sys.argv[1:] if a != "--update"]
+    problems = list(differing(programs[0], programs[1] if len(programs) > 1 else None, "--update" in sys.argv))
     print("\n".join(problems) if problems else "every page and picture of a schedule is what the program makes")
     sys.exit(1 if problems else 0)

@@ -51,6 +51,30 @@ class Formats(unittest.TestCase):
         self.assertEqual((odd["makespan"], odd["peak"], odd["verdict"]), ("", "", "needs an even number of ranks"))
         quoted = rows("--micro-batches", 7)["dualpipe"]["verdict"]  # a comma inside
         self.assertEqual(quoted, "needs an even number of micro-batches, at least twice the ranks")
+        odd = rows("--chunks", 3)["hanayo"]
+        self.assertEqual((odd["chunks"], odd["makespan"], odd["verdict"]),
+                         ("3", "", "needs an even number of chunks per rank: a wave runs down the ranks and back up"))
+
+    def test_a_limit_is_what_its_digits_say(self):
+        for ranks, limit, most in ((25, 1.16, 29), (25, 1.15, 28), (10, 0.1, 1), (7, 0.7, 4), (50, 0.58, 29), (3, 1.1, 3)):
+            found = rows("--ranks", ranks, "--micro-batches", 40, "--limit", limit, *times(20, 20, 9),
+                         "--schedule", "1f1b,searched")
+            self.assertEqual((found["searched"]["verdict"], float(found["searched"]["peak"])), ("ok", most), (ranks, limit))
+            self.assertEqual(found["1f1b"]["verdict"] == "ok", ranks <= most)
+
+    def test_searched_takes_a_placement_and_an_objective(self):
+        found = {(where, what): rows("--placement", where, "--minimise", what, "--schedule", "searched,1f1b", "--limit", 1,
+                                     *times(18, 20, 10))
+                 for where in ("straight", "vee") for what in ("span", "makespan")}
+        for (where, what), both in found.items():
+            self.assertEqual(both["1f1b"], found["straight", "span"]["1f1b"])
+            self.assertEqual((both["searched"]["chunks"], both["searched"]["verdict"]), ("2" if where == "vee" else "1", "ok"))
+            other = found[where, "makespan" if what == "span" else "span"]["searched"]
+            self.assertLessEqual(float(both["searched"][f"bubble_{what}"]), float(other[f"bubble_{what}"]))
+        self.assertLess(float(found["vee", "span"]["searched"]["bubble_span"]),
+                        float(found["straight", "span"]["searched"]["bubble_span"]))
+        usual = rows("--schedule", "searched", "--limit", 1, *times(18, 20, 10))
+        self.assertEqual(found["straight", "span"]["searched"], usual["searched"])
 
     def test_what_is_drawn_is_well_formed(self):
         for name, actions in (("1f1b", 64), ("zb-v", 192), ("chimera", 64), ("pipedream-2bw", 64 + 8)):
@@ -71,6 +95,24 @@ class Formats(unittest.TestCase):
                 same = dict(rows("--read", file)[str(file)], schedule=name)
                 self.assertEqual(same, rows("--schedule", name)[name])
                 self.assertEqual(list(rows("--read", file, "--schedule", "1f1b")), [str(file), "1f1b"])
+                self.assertEqual(list(rows("--read", file)), [str(file)])
+
+    def test_what_is_asked_beside_a_file_is_of_its_size(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "schedule.csv"
+            file.write_text("0F0,0F1,0F2,0B0,0B1,0B2\n1F0,1B0,1F1,1B1,1F2,1B2\n")
+            found = rows("--read", file, "--schedule", "all", "--forward", "1,2")
+            self.assertEqual(list(found), [str(file), *NAMES])
+            for row in found.values():
+                self.assertEqual((row["ranks"], row["micro_batches"]), ("2", "3"))
+            self.assertEqual(found[str(file)]["makespan"], found["1f1b"]["makespan"])
+            self.assertEqual(rows("--read", file, "--ranks", 2, "--micro-batches", 3), rows("--read", file))
+            for option, value, there in (("--ranks", 4, "2 ranks"), ("--micro-batches", 8, "3 micro-batches")):
+                done = run("--read", file, option, value)
+                self.assertEqual((done.returncode, done.stdout, done.stderr),
+                                 (1, "", f"schedules: {option} {value} contradicts {file}, which has {there}\n"))
+            done = run("--read", file, "--forward", "1,2,3,4")
+            self.assertEqual(done.stderr, "schedules: --forward needs one time, or one per rank: 2, not 4\n")
 
 
 class ClosedForms(unittest.TestCase):
@@ -155,35 +197,74 @@ class BadInput(unittest.TestCase):
         self.refused("--forward needs one time, or one per rank: 4, not 2", "--forward", "1,2")
         for none in (0.2, 0, -1, "nan"):
             self.refused("--limit has no room for one micro-batch", f"--limit={none}")
-        self.refused("--ranks, --chunks and --micro-batches ask for too many actions: at most 200 million",
+        self.refused("so many ranks, chunks and micro-batches make too many actions: at most 200 million",
                      *"--ranks 100000 --micro-batches 100000".split())
+        self.refused("there can be at most 16384 ranks", "--ranks", 16385, "--micro-batches", 1)
         for huge in ("--forward=9000000000000000000", "--hop=9000000000000000000", "--limit=1e30",
-                     "--memory=4000000000000000000,0,-4000000000000000000"):
+                     "--memory=4000000000000000000,0,-4000000000000000000", f"--memory=1,{2**63 - 1},-{2**63}",
+                     f"--memory={2**63 - 1},{2**63 - 1},2", f"--weight={2**63 - 1}", "--backward=1000000000000000",
+                     "--limit=inf"):
             self.refused("times, memory or limit are too large to be added up", huge)
+        self.refused("--forward: 99999999999999999999 is too large", "--forward", "1,99999999999999999999")
+        self.refused("--ranks: 4294967300 is too large", "--ranks", 4294967300)
+        self.refused("--hop: '1e3' is no whole number", "--hop", "1e3")
+        self.refused("--placement must be straight or vee, not 'loop'", "--placement", "loop")
+        self.refused("--minimise must be span or makespan, not 'peak'", "--minimise", "peak")
         self.refused("--memory: what F adds must be given back by B and W", "--memory", "3,-1,-1")
         self.refused("chimera needs an even number of ranks", *"--ranks 3 --schedule chimera --format svg".split())
         self.refused("--format svg shows one schedule: say which with --schedule", "--format", "svg")
         self.refused("--format must be table, csv, text, svg, html, trace or torch, not 'png'", "--format", "png")
         self.refused(f"no schedule is called '2f2b'; there are: {' '.join(NAMES)}", "--schedule", "2f2b")
 
-    def test_unknown_options(self):
-        for arguments in (["--rank", 4], ["--ranks", "four"], ["--read", "no such file"]):
-            done = run(*arguments)
-            self.assertNotEqual(done.returncode, 0)
-            self.assertEqual(done.stdout, "")
-            self.assertIn(str(arguments[0]), done.stderr)
+    def test_the_largest_times_are_added_up(self):
+        for p, m, largest in ((4, 8, 10**12), (1, 1, 5 * 10**12), (64, 1, 10**11)):
+            found = rows("--ranks", p, "--micro-batches", m, *times(largest, largest, largest), "--schedule", "gpipe,searched")
+            self.assertEqual(int(found["gpipe"]["makespan"]), 3 * largest * (m + p - 1))
+            self.assertEqual(found["searched"]["floor_makespan"], rows(
+                "--ranks", p, "--micro-batches", m, "--schedule", "searched")["searched"]["floor_makespan"])
+
+    def test_options_that_cannot_be_read(self):
+        self.refused("The following arguments were not expected: 4 --rank", "--rank", 4)
+        self.refused("--ranks: 'four' is no whole number", "--ranks", "four")
+        self.refused("--limit: 1 required FLOAT missing", "--limit")
+        self.refused("--memory: At least 3 required but received 2", "--memory", "1,-1")
+        self.refused("--read: File does not exist: no such file", "--read", "no such file")
+        self.refused(f"no schedule is called 'a\ufffd[31m\ufffd'; there are: {' '.join(NAMES)}", "--schedule", "a\x1b[31m\n")
+        self.assertIn("--minimise", answer("--help"))
 
     def test_malformed_files(self):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "schedule.csv"
             for text, expected in (("", "line 1, column 1: there is no action in it"),
                                    ("0F0,0B0\n1F0,1X0\n", "line 2, column 5: '1X0' is no action that is known here: "
-                                    "F, B, I, W, SEND_F, RECV_F, SEND_B, RECV_B"),
+                                    "F, B, I, W, SEND_F, RECV_F, SEND_B, RECV_B, UNSHARD, RESHARD, REDUCE_GRAD, "
+                                    "(...;...)OVERLAP_F_B"),
+                                   ("0F0\n\x1b[2J\0\n", "line 2, column 1: expected the number of a stage"),
+                                   ("0F0\n1\x1b[2J\0\n", "line 2, column 1: '1\\x1b[2J\\x00' is no action that is known here: "
+                                    "F, B, I, W, SEND_F, RECV_F, SEND_B, RECV_B, UNSHARD, RESHARD, REDUCE_GRAD, "
+                                    "(...;...)OVERLAP_F_B"),
                                    ("0F0,0B\n", "line 1, column 5: expected the number of a micro-batch")):
                 file.write_text(text)
                 self.refused(f"{file}: {expected}", "--read", file)
-            file.write_text("0F0,0B0\n1B0,1F0\n")  # can be read, but is no schedule
-            self.assertRegex(rows("--read", file)[str(file)]["verdict"], "^BW of chunk 1 and micro-batch 0 on rank 1: ")
+            # These can be read, but are no schedules.
+            for text, size, verdict in (
+                    ("0F0,0B0\n1B0,1F0\n", (2, 1), "BW of chunk 1 and micro-batch 0 on rank 1, position 0: "
+                     "what it needs comes later on its own rank"),
+                    ("0F0,0F1,0B0,0B1\n1F0,1F1,1B0\n\n3F0\n", (4, 2), "BW of chunk 1 and micro-batch 1 on rank 1, position 3: "
+                     "it is never done"),
+                    ("0F1,0F0,0B0,0B1\n", (1, 2), "F of chunk 0 and micro-batch 0 on rank 0, position 1: a later micro-batch "
+                     "has already been through this chunk in this direction"),
+                    ("0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n", (2, 2), "BW of chunk 0 and micro-batch 0 on rank 0, position 1: "
+                     "it waits for another rank, which waits for this one")):
+                file.write_text(text)
+                row = rows("--read", file, "--limit", 1 / size[0])[str(file)]
+                self.assertEqual((int(row["ranks"]), int(row["micro_batches"])), size)
+                self.assertEqual((row["makespan"], row["verdict"]), ("", verdict))
+                for form in ("svg", "html", "trace", "torch"):
+                    self.refused(f"{file}: {verdict}", "--read", file, "--format", form)
+                self.assertEqual(answer("--read", file, "--format", "text"), f"{file}: {verdict}\n\n")
+            file.write_text("0F0,0F16000000\n1F0\n")
+            self.refused("so many ranks, chunks and micro-batches make too many actions: at most 200 million", "--read", file)
 
 
 if __name__ == "__main__":

@@ -55,24 +55,62 @@ TEST_CASE("what PyTorch writes beside is understood", "[torch_csv]") {
   // Two chunks per rank: round and round, or down and back up.
   REQUIRE(read_torch_csv("0F0,2F0\n1F0,3F0\n").table.where == placement::loop);
   REQUIRE(read_torch_csv("0F0,3F0\n1F0,2F0\n").table.where == placement::vee);
+  // What a spreadsheet adds: a byte order mark, and blank lines at the end; one in the middle is a rank with nothing.
+  auto const saved = read_torch_csv(
+      "\xEF\xBB\xBF"
+      "0F0,0B0\r\n\r\n2F0,\t2B0\r\n \r\n\n");
+  REQUIRE(saved.table.ranks() == 3);
+  REQUIRE(saved.table.size(1) == 0);
+  REQUIRE(saved.table.row(2) == std::vector<action>{{forward, 2, 0}, {backward, 2, 0}});
+}
+
+TEST_CASE("sharded parameters and actions that overlap are understood", "[torch_csv]") {
+  auto const read = read_torch_csv(
+      "0UNSHARD,0F0,1F0,(0F1;1B0)OVERLAP_F_B,1RESHARD,1F1,0REDUCE_GRAD,1REDUCE_GRAD0,0B0,(1B1)OVERLAP_F_B,0B1");
+  REQUIRE(read.table.row(0) == std::vector<action>{{forward, 0, 0},
+                                                   {forward, 1, 0},
+                                                   {forward, 0, 1},
+                                                   {backward, 1, 0},
+                                                   {forward, 1, 1},
+                                                   {backward, 0, 0},
+                                                   {backward, 1, 1},
+                                                   {backward, 0, 1}});
+  run_time_problem const problem{1, 2, 2, 0, std::vector<chunk_cost>(2)};
+  REQUIRE(validate(problem, read.table).ok());
 }
 
 TEST_CASE("what is wrong has a line, a column and a reason", "[torch_csv]") {
   struct bad {
     char const *text, *message;
   };
-  for (bad const& b : {bad{"", "line 1, column 1: there is no action in it"},
-                       bad{"\n\n", "line 3, column 1: there is no action in it"},
-                       bad{"0F0,0F1\n1F0,1Q1", "line 2, column 5: '1Q1' is no action that is known here"},
-                       bad{"0F0, F1", "line 1, column 6: expected the number of a stage"},
-                       bad{"0F0,0F", "line 1, column 5: expected the number of a micro-batch"},
-                       bad{"0F-1", "line 1, column 1: expected the number of a micro-batch"},
-                       bad{"-1F0", "line 1, column 1: expected the number of a stage"},
-                       bad{"0F0x", "line 1, column 1: '0F0x' goes on after its micro-batch"},
-                       bad{"99999999F0", "line 1, column 1: a stage 99999999 is too large"},
-                       bad{"0F99999999999999999999", "line 1, column 1: expected the number of a micro-batch"},
-                       bad{"0F0\n2F0\n1F0\n", "line 1, column 1: 3 stages on 3 ranks: no placement known here"},
-                       bad{"0F0,1F0,2F0\n", ""}}) {
+  for (bad const& b :
+       {bad{"", "line 1, column 1: there is no action in it"},
+        bad{"\n\n", "line 1, column 1: there is no action in it"},
+        bad{"0UNSHARD,0SEND_F1\n", "line 1, column 1: there is no action in it"},
+        bad{"0F0,0F1\n1F0,1Q1", "line 2, column 5: '1Q1' is no action that is known here"},
+        bad{"0F0, F1", "line 1, column 6: expected the number of a stage"},
+        bad{"0F0,0F", "line 1, column 5: expected the number of a micro-batch"},
+        bad{"0F-1", "line 1, column 1: expected the number of a micro-batch"},
+        bad{"-1F0", "line 1, column 1: expected the number of a stage"},
+        bad{"0F0x", "line 1, column 1: '0F0x' goes on after its micro-batch"},
+        bad{"99999999F0", "line 1, column 1: a stage 99999999 is too large"},
+        bad{"0F99999999999999", "line 1, column 1: a micro-batch 99999999999999 is too large"},
+        bad{"0F99999999999999999999", "line 1, column 1: a micro-batch 99999999999999999999 is too large"},
+        bad{"0F0,1REDUCE_GRADx", "line 1, column 5: expected the number of a micro-batch"},
+        bad{"0F0, (1F0;1G1)OVERLAP_F_B", "line 1, column 11: '1G1' is no action that is known here"},
+        bad{"(0F0;)OVERLAP_F_B", "line 1, column 6: expected the number of a stage"},
+        bad{"(0F0;1B0", "line 1, column 1: '(0F0;1B0' does not end with )OVERLAP_F_B"},
+        bad{"0F0\n2F0\n1F0\n",
+            "line 2, column 1: stage 2 cannot be on rank 1: straight, the placement "
+            "that fits best, has it on rank 2"},
+        bad{"0F0,0B0\n1F0,0F2\n", "line 2, column 5: stage 0 cannot be on rank 1: straight"},
+        bad{"0F0,3F0\n1F0,2F0,(2B0;0B0)OVERLAP_F_B\n", "line 2, column 14: stage 0 cannot be on rank 1: vee"},
+        bad{"0F0\n10F0\n", "line 2, column 1: 11 stages on 2 ranks: no placement known here"},
+        bad{"0F0,\x1b[31m", "line 1, column 5: expected the number of a stage"},
+        bad{"0\x1b[31mF0\xff", "line 1, column 1: '0\\x1b[31mF0\\xff' is no action"},
+        bad{"0QQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQ",
+            "line 1, column 1: '0QQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQ...' is no action"},
+        bad{"0F0,1F0,2F0\n", ""}}) {
     INFO(b.text);
     std::string message;
     try {
@@ -82,6 +120,12 @@ TEST_CASE("what is wrong has a line, a column and a reason", "[torch_csv]") {
     }
     REQUIRE(message.substr(0, std::string(b.message).size()) == b.message);
     if (*b.message == '\0') REQUIRE(message.empty());
+  }
+  try {
+    read_torch_csv(std::string("0F0\0", 4));
+    FAIL("a NUL is no part of an action");
+  } catch (data_error const& e) {
+    REQUIRE(e.what() == std::string("line 1, column 1: '0F0\\x00' goes on after its micro-batch"));
   }
 }
 

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <climits>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -73,106 +75,173 @@ struct place {
 
 inline constexpr int most_chunks = 1 << 20, most_micro_batches = 1 << 24;
 
+/// Text of a file for a message: bytes that are not printable as \x1b, and no more than the first few.
+inline std::string printable(std::string_view text) {
+  constexpr std::size_t most = 40;
+  constexpr char digits[] = "0123456789abcdef";
+  std::string safe;
+  for (char const c : text.substr(0, most)) {
+    auto const byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte < 0x7F)
+      safe += c;
+    else
+      ((safe += "\\x") += digits[byte >> 4]) += digits[byte & 15];
+  }
+  return text.size() > most ? safe + "..." : safe;
+}
+
 /// A number from 0 to below `most` at the beginning of `text`, which is moved behind it.
-inline int number(std::string_view& text, int most, place at, std::string_view of_what) {
-  int value = -1;
-  auto const [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (fault != std::errc{} || end == text.data() || text.front() == '-')
-    refuse(at, "expected the number of " + std::string(of_what));
-  if (value >= most) refuse(at, std::string(of_what) + " " + std::to_string(value) + " is too large");
-  text.remove_prefix(std::size_t(end - text.data()));
+inline int number(std::string_view& text, int most, place at, std::string const& of_what) {
+  std::string_view const digits = text.substr(0, text.find_first_not_of("0123456789"));
+  if (digits.empty()) refuse(at, "expected the number of " + of_what);
+  int value = 0;
+  auto const fault = std::from_chars(digits.data(), digits.data() + digits.size(), value).ec;
+  if (fault != std::errc{} || value >= most) refuse(at, of_what + " " + printable(digits) + " is too large");
+  text.remove_prefix(digits.size());
   return value;
 }
 
-/// An action; none for transfers, which follow from the others.
+/// An action; none for transfers, which follow from the others, and for what sharded parameters need.
 inline std::optional<action> parse(std::string_view word, place at) {
   struct kind_name {
     std::string_view word;
     std::optional<action_kind> kind;
+    bool has_micro_batch;
   };
-  static constexpr kind_name kinds[] = {{"SEND_F", {}},
-                                        {"RECV_F", {}},
-                                        {"SEND_B", {}},
-                                        {"RECV_B", {}},
-                                        {"F", action_kind::forward},
-                                        {"B", action_kind::backward},
-                                        {"I", action_kind::backward_input},
-                                        {"W", action_kind::backward_weight}};
+  static constexpr kind_name kinds[] = {{"SEND_F", {}, true},
+                                        {"RECV_F", {}, true},
+                                        {"SEND_B", {}, true},
+                                        {"RECV_B", {}, true},
+                                        {"UNSHARD", {}, false},
+                                        {"RESHARD", {}, false},
+                                        {"REDUCE_GRAD", {}, false},
+                                        {"F", action_kind::forward, true},
+                                        {"B", action_kind::backward, true},
+                                        {"I", action_kind::backward_input, true},
+                                        {"W", action_kind::backward_weight, true}};
   std::string_view rest = word;
   int const chunk = number(rest, most_chunks, at, "a stage");
   for (kind_name const& k : kinds)
     if (rest.substr(0, k.word.size()) == k.word) {
       rest.remove_prefix(k.word.size());
-      int const mb = number(rest, most_micro_batches, at, "a micro-batch");
-      if (!rest.empty()) refuse(at, "'" + std::string(word) + "' goes on after its micro-batch");
+      int const mb = k.has_micro_batch || !rest.empty() ? number(rest, most_micro_batches, at, "a micro-batch") : 0;
+      if (!rest.empty()) refuse(at, "'" + printable(word) + "' goes on after its micro-batch");
       return k.kind ? std::optional(action{*k.kind, chunk, mb}) : std::nullopt;
     }
-  refuse(at, "'" + std::string(word) + "' is no action that is known here: F, B, I, W, SEND_F, RECV_F, SEND_B, RECV_B");
+  refuse(at, "'" + printable(word) +
+                 "' is no action that is known here: F, B, I, W, SEND_F, RECV_F, SEND_B, RECV_B, UNSHARD, RESHARD, "
+                 "REDUCE_GRAD, (...;...)OVERLAP_F_B");
 }
 
-/// The placement under which every action is on its rank, if there is one.
-inline std::optional<placement> placement_of(read_schedule const& s) {
+/// Calls use(action, place) for what a cell holds: an action, or several in brackets, which run in turn here.
+template <class Use>
+void for_each_in_cell(std::string_view cell, place at, Use use) {
+  auto const one = [&](std::string_view word, place where) {
+    if (auto const a = parse(word, where)) use(*a, where);
+  };
+  if (cell.front() != '(') return one(cell, at);
+  std::size_t const close = cell.find(')');
+  if (close == cell.npos || cell.substr(close + 1) != "OVERLAP_F_B")
+    refuse(at, "'" + printable(cell) + "' does not end with )OVERLAP_F_B");
+  for (std::size_t begin = 1; begin <= close;) {
+    std::size_t const end = std::min(cell.find(';', begin), close);
+    one(cell.substr(begin, end - begin), {at.line, at.column + int(begin)});
+    begin = end + 1;
+  }
+}
+
+/// Calls new_rank() for every line, and use(action, place) for the actions of it.
+template <class NewRank, class Use>
+void for_each_action(std::string_view text, NewRank new_rank, Use use) {
+  constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF", blank = " \t\r";
+  if (text.substr(0, byte_order_mark.size()) == byte_order_mark) text.remove_prefix(byte_order_mark.size());
+  text = text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
+  for (int number = 1; !text.empty(); ++number) {
+    std::string_view const line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    new_rank();
+    for (std::size_t begin = 0; begin <= line.size();) {
+      std::size_t const end = std::min(line.find(',', begin), line.size());
+      std::string_view cell = line.substr(begin, end - begin);
+      cell = cell.substr(0, cell.find_last_not_of(blank) + 1);
+      std::size_t const spaces = std::min(cell.find_first_not_of(blank), cell.size());
+      if (spaces < cell.size()) for_each_in_cell(cell.substr(spaces), place{number, int(begin + spaces) + 1}, use);
+      begin = end + 1;
+    }
+  }
+}
+
+inline constexpr std::pair<placement, char const*> placements[] = {{placement::straight, "straight"},
+                                                                   {placement::loop, "loop"},
+                                                                   {placement::vee, "vee"},
+                                                                   {placement::bidirectional, "bidirectional"}};
+
+/// The placement under which the most actions are on their rank, and how many are not; none if there are more or fewer stages than any
+/// placement has.
+struct best_placement {
+  placement where = placement::straight;
+  char const* name = nullptr;
+  long misplaced = LONG_MAX;
+};
+inline best_placement placement_of(read_schedule const& s) {
   int const ranks = s.table.ranks();
-  for (placement where : {placement::straight, placement::loop, placement::vee, placement::bidirectional}) {
+  best_placement best;
+  for (auto const& [where, name] : placements) {
     bool const one = where == placement::straight || where == placement::bidirectional;
     if (one ? s.chunks != ranks : s.chunks % ranks != 0) continue;
-    bool fits = true;
-    for (int rank = 0; rank < ranks && fits; ++rank)
-      for (action const& a : s.table.row(rank)) fits = fits && rank_of(where, ranks, a.chunk, a.micro_batch) == rank;
-    if (fits) return where;
+    long misplaced = 0;
+    for (int rank = 0; rank < ranks; ++rank)
+      for (action const& a : s.table.row(rank)) misplaced += rank_of(where, ranks, a.chunk, a.micro_batch) != rank;
+    if (misplaced < best.misplaced) best = {where, name, misplaced};
+    if (misplaced == 0) break;
   }
-  return std::nullopt;
+  return best;
+}
+
+/// Says which action has a stage that cannot be on its rank.
+[[noreturn]] inline void refuse_stage(std::string_view text, read_schedule const& s, best_placement const& best) {
+  int const ranks = s.table.ranks();
+  int rank = -1;
+  for_each_action(
+      text, [&] { ++rank; },
+      [&](action const& a, place at) {
+        if (best.name == nullptr) {
+          if (a.chunk == s.chunks - 1)
+            refuse(at, std::to_string(s.chunks) + " stages on " + std::to_string(ranks) +
+                           " ranks: no placement known here (straight, loop, vee, bidirectional) has as many");
+        } else if (int const holder = rank_of(best.where, ranks, a.chunk, a.micro_batch); holder != rank) {
+          refuse(at, "stage " + std::to_string(a.chunk) + " cannot be on rank " + std::to_string(rank) + ": " +
+                         best.name + ", the placement that fits best, has it on rank " + std::to_string(holder));
+        }
+      });
+  refuse({}, "its stages are on no ranks");
 }
 
 }  // namespace torch_format
 
-/// Reads such text. Empty cells are idle time and mean nothing; transfers are left out, since they follow from the actions.
-/// Whether the schedule is a right one is for `validate` to say.
+/// Reads such text. Empty cells are idle time and mean nothing; a line without any is a rank without actions, but at the end of the
+/// text. Transfers are left out, since they follow from the actions, and so is what sharded parameters need (UNSHARD, RESHARD,
+/// REDUCE_GRAD). Of `(0F0;1B0)OVERLAP_F_B`, which runs two actions at once, one comes after the other. Whether the schedule is a right
+/// one is for `validate` to say.
 ///
-/// law: read_torch_csv(torch_csv(table)) has the same actions in the same order
-/// throws: data_error with line, column and reason
+/// law: read_torch_csv(torch_csv(table)) has the same actions in the same order, where the last rank has any
+/// throws: data_error with line, column and reason, in printable characters
 inline read_schedule read_torch_csv(std::string_view text) {
-  using torch_format::place, torch_format::refuse;
   read_schedule s;
-  int rank = 0;
-  place at;
-  while (!text.empty()) {
-    std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
-    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-    bool const is_last = text.empty();
-    if (!(is_last && line.empty())) {
-      s.table.items.emplace_back();
-      at.column = 1;
-      for (std::size_t begin = 0; begin <= line.size();) {
-        std::size_t const end = std::min(line.find(',', begin), line.size());
-        std::string_view word = line.substr(begin, end - begin);
-        place cell{at.line, int(begin) + 1};
-        while (!word.empty() && word.front() == ' ') word.remove_prefix(1), ++cell.column;
-        while (!word.empty() && word.back() == ' ') word.remove_suffix(1);
-        if (!word.empty())
-          if (auto const a = torch_format::parse(word, cell)) {
-            s.table.push(rank, *a);
-            s.chunks = std::max(s.chunks, a->chunk + 1);
-            s.micro_batches = std::max(s.micro_batches, a->micro_batch + 1);
-          }
-        begin = end + 1;
-      }
-      ++rank;
-    }
-    ++at.line;
-  }
-  at.column = 1;
-  if (s.chunks == 0) refuse(at, "there is no action in it");
   bool any_backward = false;
-  for (auto const& row : s.table.items)
-    for (action const& a : row) any_backward = any_backward || a.kind != action_kind::forward;
+  torch_format::for_each_action(
+      text, [&] { s.table.items.emplace_back(); },
+      [&](action const& a, torch_format::place) {
+        s.table.items.back().push_back(a);
+        s.chunks = std::max(s.chunks, a.chunk + 1);
+        s.micro_batches = std::max(s.micro_batches, a.micro_batch + 1);
+        any_backward = any_backward || a.kind != action_kind::forward;
+      });
+  if (s.chunks == 0) torch_format::refuse({}, "there is no action in it");
   s.table.trains = any_backward;
-  auto const where = torch_format::placement_of(s);
-  if (!where)
-    refuse({1, 1}, std::to_string(s.chunks) + " stages on " + std::to_string(s.table.ranks()) +
-                       " ranks: no placement known here (straight, loop, vee, bidirectional) puts them there");
-  s.table.where = *where;
+  auto const best = torch_format::placement_of(s);
+  if (best.name == nullptr || best.misplaced > 0) torch_format::refuse_stage(text, s, best);
+  s.table.where = best.where;
   return s;
 }
 

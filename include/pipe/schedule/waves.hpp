@@ -53,6 +53,12 @@ struct Hanayo {
   static constexpr bool splits_backward = false;
   static constexpr bool trains = true;
 
+  template <pipeline_problem Problem>
+  static constexpr char const* refuses(Problem const& problem) {
+    return problem.chunks % (2 * problem.ranks) == 0
+               ? nullptr
+               : "needs an even number of chunks per rank: a wave runs down the ranks and back up";
+  }
   template <pipeline_problem Problem, action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     int const p = problem.ranks;
