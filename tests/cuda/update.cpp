@@ -33,7 +33,6 @@ std::vector<float> numbers(std::uint64_t stream, cuda::extent count, double size
 /// No states: w -= rate * g.
 struct Plain {
   static constexpr int states = 0;
-  static constexpr char const* name = "Plain";
   double learning_rate = 0.1;
   template <class T>
   struct coefficients {

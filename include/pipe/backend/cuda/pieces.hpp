@@ -111,14 +111,15 @@ struct square_pieces_kernel {
     piece const p = a.where.at(block.index());
     block.part([&](int thread, state& mine) {
       mine.sum = 0;
-      for (int i = thread * each; i < p.count; i += threads * each) {
-        float v[each] = {};
-        if (i + each <= p.count)
-          load<each>(a.x + p.begin + i, v);
-        else
-          for (int k = 0; i + k < p.count; ++k) v[k] = a.x[p.begin + i + k];
+      for (int i = thread * each; i + each <= p.count; i += threads * each) {
+        float v[each];
+        load<each>(a.x + p.begin + i, v);
+        PIPE_UNROLL
         for (int k = 0; k < each; ++k) mine.sum += double(v[k]) * double(v[k]);
       }
+      int const rest = p.count % each;
+      double const last = thread < rest ? double(a.x[p.begin + p.count - rest + thread]) : 0;
+      mine.sum += last * last;
     });
     add_threads(
         block, block.shared().of_warp, [](state& s) -> double& { return s.sum; },

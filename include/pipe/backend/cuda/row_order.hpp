@@ -4,8 +4,9 @@
 // least digit, of at most 9 bits, in integers only, so nothing depends on timing: for vocabularies below 2^18 two passes, each of two
 // kernels. In a pass a block takes 512 rows; the lanes of a warp whose rows have the same digit find each other by one instruction, so a
 // row's place among the rows of its warp is a count of bits; a table [warps][digits] in shared memory gives its place in the tile, and
-// the tiles' counts in global memory its place among all. That is about 10 us for 1k to 64k rows, nearly all of it the starts of four
-// kernels: comparing all rows with each other is as fast up to some 8k of them and costs 16 times more at 32k.
+// the tiles' counts in global memory its place among all. For 1k to 64k rows that is four short kernels, some 10 us, whatever the number
+// of rows (an estimate: no GPU has run it yet). Comparing all rows with each other takes one kernel, but its work grows with the square:
+// as fast up to some 8k rows, 0.4 ms at 64k.
 #pragma once
 
 #include <pipe/backend/cuda/block.hpp>
@@ -157,10 +158,16 @@ struct place_rows_kernel {
       if (thread >= digits) return;
       int const* const count = order::counts(a.workspace) + thread;
       int all = 0, earlier = 0;
-      for (int t = 0; t < order::tiles; ++t) {
-        int const here = count[t * digits];
-        all += here;
-        earlier += t < block.index() ? here : 0;
+      constexpr int batch = 16;  // loads in flight
+      for (int t = 0; t < order::tiles; t += batch) {
+        int here[batch];
+        PIPE_UNROLL
+        for (int k = 0; k < batch; ++k) here[k] = t + k < order::tiles ? count[(t + k) * digits] : 0;
+        PIPE_UNROLL
+        for (int k = 0; k < batch; ++k) {
+          all += here[k];
+          earlier += t + k < block.index() ? here[k] : 0;
+        }
       }
       mine.next = earlier - all;  // the scan below includes this digit
       block.shared().scan[0][thread] = all;
@@ -179,11 +186,14 @@ struct place_rows_kernel {
       tally::run(block, a, round);
       block.phase([&](int thread, state& mine) {  // from how many to where the first goes
         if (thread >= digits) return;
+        int here[order::warps];
+        int* const count = block.shared().count + thread;
+        PIPE_UNROLL
+        for (int w = 0; w < order::warps; ++w) here[w] = count[w * digits];
+        PIPE_UNROLL
         for (int w = 0; w < order::warps; ++w) {
-          int& count = block.shared().count[w * digits + thread];
-          int const here = count;
-          count = mine.next;
-          mine.next += here;
+          count[w * digits] = mine.next;
+          mine.next += here[w];
         }
       });
       block.phase([&](int thread, state& mine) {

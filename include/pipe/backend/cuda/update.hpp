@@ -12,20 +12,20 @@
 #include <pipe/backend/cuda/pieces.hpp>
 #include <pipe/backend/cuda/verdict.hpp>
 #include <pipe/base/math.hpp>
-#include <pipe/optim/optimizer.hpp>
 
 namespace pp::cuda {
 
 PIPE_HD PIPE_INLINE bool is_sound(verdict const* judged) { return judged == nullptr || judged->sound != 0; }
 PIPE_HD PIPE_INLINE float factor_of(verdict const* judged) { return judged == nullptr ? 1.0f : judged->factor; }
 
-/// One step of Optimizer. The weights are float; `Copy` is the type of another copy that kernels compute with, or void.
+/// One step of an optimizer of single elements. The weights are float; `Copy` is the type of another copy of them, which kernels compute
+/// with, or void.
 ///
 /// needs: coefficients are prepared with a gradient scale of 1: gradients are multiplied by the verdict's factor before
 /// law:   a verdict that is not sound leaves everything as it is
 /// note:  the host prepares coefficients for its own count of steps, and hears of a rejected step when it reads the verdict: until
 ///        then Adam's corrections are those of one step later
-template <element_optimizer Optimizer, class Copy = void>
+template <class Optimizer, class Copy = void>
 struct optimizer_step {
   static constexpr int groups = 4;
   typename Optimizer::template coefficients<float> of_group[groups]{};  ///< a piece's group says which
