@@ -81,33 +81,33 @@ void is_exact(double tolerance, bool accumulate = false) {
 }
 
 template <class T, product_format F, int R, int K, int N>
-void all_kinds_are_exact(double tolerance) {
-  using forward = one_product<T, F, op_kind::matmul, R, K, N>;
-  using weight = one_product<T, F, op_kind::matmul_weight_gradient, K, R, N>;
-  is_exact<forward, cuda::small_tiles(F)>(tolerance);
-  is_exact<forward, cuda::middle_tiles(F, 2)>(tolerance);
-  is_exact<weight, cuda::small_tiles(F, 3)>(tolerance);
-  is_exact<weight, cuda::middle_tiles(F)>(tolerance, true);
-}
+using forward = one_product<T, F, op_kind::matmul, R, K, N>;
+template <class T, product_format F, int R, int K, int N>
+using weight = one_product<T, F, op_kind::matmul_weight_gradient, R, K, N>;
 
 }  // namespace
 
 TEST_CASE("matrix products are those of fp64, in every number format and shape", "[cuda]") {
-  all_kinds_are_exact<float, product_format::fp32, 37, 91, 45>(2e-6);
-  all_kinds_are_exact<float, product_format::fp32, 64, 128, 96>(2e-6);
-  all_kinds_are_exact<float, product_format::tf32, 70, 52, 34>(1e-3);
-  all_kinds_are_exact<bf16, product_format::bf16, 37, 91, 45>(1e-2);
-  all_kinds_are_exact<bf16, product_format::bf16, 72, 136, 40>(1e-2);
-  all_kinds_are_exact<fp16, product_format::fp16, 66, 92, 36>(1e-3);
+  using cuda::small_tiles, cuda::middle_tiles, cuda::large_tiles;
+  constexpr auto fp32 = product_format::fp32, tf32 = product_format::tf32;
+  is_exact<forward<float, fp32, 37, 91, 45>, small_tiles(fp32)>(2e-6);
+  is_exact<forward<float, fp32, 64, 128, 96>, middle_tiles(fp32, 2)>(2e-6);
+  is_exact<weight<float, fp32, 91, 37, 45>, middle_tiles(fp32)>(2e-6, true);
+  is_exact<weight<float, fp32, 128, 64, 96>, small_tiles(fp32, 3)>(2e-6);
+  is_exact<weight<float, fp32, 41, 140, 132>, large_tiles(fp32, 2)>(2e-6, true);
+  is_exact<one_product<float, tf32, op_kind::matmul_input_gradient, 135, 60, 260>, large_tiles(tf32)>(1e-3);
+  is_exact<weight<float, tf32, 52, 70, 34>, small_tiles(tf32, 2)>(1e-3);
 }
 
-TEST_CASE("large tiles are those of fp64, too", "[cuda]") {
-  constexpr auto fp32 = product_format::fp32, half = product_format::bf16;
-  is_exact<one_product<float, fp32, op_kind::matmul_input_gradient, 135, 60, 260>, cuda::large_tiles(fp32)>(2e-6);
-  is_exact<one_product<float, fp32, op_kind::matmul_weight_gradient, 41, 140, 132>, cuda::large_tiles(fp32, 2)>(2e-6,
-                                                                                                                true);
-  is_exact<one_product<bf16, half, op_kind::matmul, 135, 200, 144>, cuda::large_tiles(half)>(1e-2);
-  is_exact<one_product<bf16, half, op_kind::matmul_weight_gradient, 75, 136, 130>, cuda::large_tiles(half)>(1e-2);
+TEST_CASE("matrix products of 16-bit numbers", "[cuda]") {
+  using cuda::small_tiles, cuda::middle_tiles, cuda::large_tiles;
+  constexpr auto bf = product_format::bf16, half = product_format::fp16;
+  is_exact<forward<bf16, bf, 37, 91, 45>, small_tiles(bf)>(1e-2);
+  is_exact<forward<bf16, bf, 135, 200, 144>, large_tiles(bf)>(1e-2);
+  is_exact<weight<bf16, bf, 75, 136, 130>, large_tiles(bf)>(1e-5);
+  is_exact<weight<bf16, bf, 91, 37, 45>, small_tiles(bf, 3)>(1e-5, true);
+  is_exact<forward<fp16, half, 66, 92, 36>, middle_tiles(half, 2)>(1e-3);
+  is_exact<weight<fp16, half, 136, 72, 40>, middle_tiles(half)>(1e-5);
 }
 
 namespace {

@@ -50,7 +50,7 @@ struct tile_plan {
 
   constexpr int threads() const { return rows / warp_rows * (columns / warp_columns) * 32; }
   /// Blocks that a multiprocessor can work on: more for smaller tiles, which wait longer for what they multiply.
-  constexpr int resident() const { return rows >= 128 ? 256 / threads() : rows >= 64 ? 3 : 8; }
+  constexpr int resident() const { return rows >= 128 ? 256 / threads() : rows >= 64 ? 3 : 6; }
   constexpr extent tiles(product_shape const& s) const {
     return ((s.rows + rows - 1) / rows) * ((s.columns + columns - 1) / columns);
   }

@@ -33,6 +33,7 @@ struct contraction_tiles {
   /// Small tiles that a warp multiplies, of 16 rows and 8 columns, and how deep.
   static constexpr int down = Plan.warp_rows / 16, across = Plan.warp_columns / 8, inner = tile<operands>::inner;
   static_assert(across % 2 == 0 && Plan.depth % inner == 0);
+  static_assert(shape.rows < 0x7fffff00 && shape.columns < 0x7fffff00);
 
   struct state {
     float sums[down][across][4];
