@@ -84,8 +84,10 @@ struct run {
   static constexpr long width = s.heads * s.head_size, key_width = s.key_heads * s.head_size;
   static constexpr long q_stride = s.apart ? width : width + 2 * key_width;
   static constexpr long k_stride = s.apart ? 2 * key_width : q_stride;
-  numbers<T> q{q_rows * q_stride, 1, 3.0f}, kv{s.apart ? k_rows * k_stride : 0, 2, 1.5f}, table{long(s.keys) * s.head_size};
-  numbers<T> y{q_rows * width}, dy{q_rows * width, 4, 1.0f}, dq{q_rows * q_stride}, dkv{s.apart ? k_rows * k_stride : 0};
+  numbers<T> q{q_rows * q_stride, 1, 3.0f}, kv{s.apart ? k_rows * k_stride : 0, 2, 1.5f},
+      table{long(s.keys) * s.head_size};
+  numbers<T> y{q_rows * width}, dy{q_rows * width, 4, 1.0f}, dq{q_rows * q_stride},
+      dkv{s.apart ? k_rows * k_stride : 0};
   numbers<float> lse{q_rows * s.heads};
   std::vector<int> ids = std::vector<int>(std::size_t(k_rows), 3);
 
@@ -104,15 +106,17 @@ struct run {
   }
   template <int G>
   void launch() {
-    using P = attention_alone<T, Sizes>;
+    launch(cuda::lowered<attention_alone<T, Sizes>, G>{});
+  }
+  template <class... Body>
+  void launch(cuda::bodies<Body...> kernels) {
     cuda::arguments a;
-    void* const slots[9] = {q.items.data(), kv.items.data(),  table.items.data(), ids.data(), y.items.data(),
+    void* const slots[9] = {q.items.data(),   kv.items.data(), table.items.data(), ids.data(),      y.items.data(),
                             lse.items.data(), dy.items.data(), dq.items.data(),    dkv.items.data()};
     std::copy(slots, slots + 9, a.slot);
-    using kernels = cuda::lowered<P, G>;
-    numbers<double> space(long(cuda::workspace_of(kernels{}) / 8));
+    numbers<double> space(cuda::workspace_of(kernels) / 8);
     a.workspace = space.items.data();
-    on_host::run_bodies(kernels{}, a);
+    on_host::run_bodies(kernels, a);
   }
   double key(long b, long t, int h, int c) const {
     long const at = (b * s.keys + t) * k_stride + h * s.head_size + c;
@@ -222,8 +226,42 @@ void check(double tolerance = 1e-5) {
   }
 }
 
+template <class T>
+bool same(numbers<T> const& a, numbers<T> const& b) {
+  return std::memcmp(a.items.data(), b.items.data(), sizeof(T) * a.items.size()) == 0;
+}
+
+/// Kernels whose warps have one tile of rows, or two above each other, give the same bits; so do all orders of threads.
+template <class T, sizes Sizes>
+void check_heights() {
+  using P = attention_alone<T, Sizes>;
+  run<T, Sizes> low;
+  low.template launch<0>();
+  low.template launch<1>();
+  on_host::order = cuda::thread_order::interleaved;
+  run<T, Sizes> high;
+  if constexpr (Sizes.turned)
+    high.launch(cuda::bodies<cuda::attention_turn<P, 0, false>, cuda::attention_forward<P, 0, 2>>{});
+  if constexpr (!Sizes.turned) high.launch(cuda::bodies<cuda::attention_forward<P, 0, 2>>{});
+  CHECK(same(low.y, high.y));
+  CHECK(same(low.lse, high.lse));
+  high.template launch<1>();
+  CHECK(same(low.dq, high.dq));
+  on_host::order = cuda::thread_order::ascending;
+  if constexpr (Sizes.apart) {
+    high.dq = numbers<T>(long(high.dq.items.size()));
+    high.launch(cuda::bodies<cuda::attention_slopes<P, 1>, cuda::attention_query_gradients<P, 1, 2>>{});
+    CHECK(same(low.dq, high.dq));
+  }
+}
+
 }  // namespace
 
+TEST_CASE("the height of a warp's tiles leaves attention's bits as they are", "[cuda]") {
+  check_heights<float, turned(sizes{1, 150, 150, 2, 1, 16})>();
+  check_heights<float, apart(sizes{2, 100, 110, 2, 1, 24})>();
+  check_heights<bf16, apart(not_causal(sizes{1, 70, 70, 1, 1, 64}))>();
+}
 TEST_CASE("attention on CUDA agrees with its definition", "[cuda]") {
   check<float, sizes{1, 1, 1, 1, 1, 1}>();
   check<float, sizes{2, 5, 5, 3, 3, 3}>();

@@ -55,13 +55,12 @@ struct attention_slopes {
 };
 
 /// What the two kernels that follow have in common: a block of own rows, and tiles of others that stream by.
-template <class P, int G, int Rows, int Others>
+template <class P, int G, int Rows, int Others, int Tall>
 struct attention_tiles {
   using shape = attention_geometry<P, G>;
   using T = typename P::element;
-  static constexpr int depth = shape::depth, tile_rows = (Rows + 15) / 16, other_rows = (Others + 15) / 16 * 16;
-  static constexpr int threads = warp_size * (tile_rows < 4 ? tile_rows : 4), own = threads / warp_size * 16;
-  static constexpr int whole_step = sizeof(T) == 4 || depth > 64 ? 32 : 64, step = other_rows < whole_step ? other_rows : whole_step;
+  static constexpr int depth = shape::depth, threads = shape::threads_for(Rows, Tall), own = threads / 2 * Tall;
+  static constexpr int all_others = (Others + 15) / 16 * 16, step = all_others < 32 ? all_others : 32;
   static constexpr int row_blocks = (Rows + own - 1) / own;
   /// Two stages where two blocks of them fit into a multiprocessor's shared memory.
   static constexpr int stages = 2 * (own + 2 * step) * shape::pitch * int(sizeof(T)) <= 112 * 1024 ? 2 : 1;
@@ -80,13 +79,13 @@ template <class P, int G>
 struct attention_key_gradients {
   using shape = attention_geometry<P, G>;
   using T = typename P::element;
-  using tiles = attention_tiles<P, G, shape::keys, shape::queries>;
+  using tiles = attention_tiles<P, G, shape::keys, shape::queries, 1>;
   static constexpr int depth = shape::depth, threads = tiles::threads, own = tiles::own, step = tiles::step;
   static constexpr extent blocks = extent(shape::samples) * shape::key_heads * tiles::row_blocks;
   static constexpr long workspace_bytes = shape::workspace_bytes;
   using shared = typename tiles::shared;
   struct state {
-    operand_registers<T> operands;
+    operand_registers<T, 1> operands;
     float scores[step / 8][4], slopes[step / 8][4];
     float keys[depth / 8][4], values[depth / 8][4];  // their gradients
     int count;
@@ -114,9 +113,8 @@ struct attention_key_gradients {
       shape::template copy_rows<threads, own>(block, thread, v.data + own_row * v.stride + column, v.stride,
                                               present - first, mem.own_tile[1]);
       PIPE_UNROLL
-      for (int j = 0; j < depth / 8; ++j)
-        PIPE_UNROLL
-        for (int i = 0; i < 4; ++i) mine.keys[j][i] = mine.values[j][i] = 0;
+      for (int j = 0; j < depth / 8; ++j) PIPE_UNROLL
+      for (int i = 0; i < 4; ++i) mine.keys[j][i] = mine.values[j][i] = 0;
     });
     stream_tiles<tiles::stages>(
         block, shape::sharing * query_tiles,
@@ -140,20 +138,20 @@ struct attention_key_gradients {
           int const at = first_query + i % query_tiles * step;
           T const* const query = mem.other[stage][0];
           T const* const slope = mem.other[stage][1];
-          multiply_rows<depth, step>(block, mem.own_tile[0], query, [](state& mine) { return mine.scores; });
-          multiply_rows<depth, step>(block, mem.own_tile[1], slope, [](state& mine) { return mine.slopes; });
+          multiply_rows<1, depth, step>(block, mem.own_tile[0], query, [](state& mine) { return mine.scores; });
+          multiply_rows<1, depth, step>(block, mem.own_tile[1], slope, [](state& mine) { return mine.slopes; });
           to_gradients(block, first, at, present, stage);
-          multiply_sums<step, depth>(
+          multiply_sums<1, step, depth>(
               block, [](state& mine) { return mine.scores; }, slope, [](state& mine) { return mine.values; });
-          multiply_sums<step, depth>(
+          multiply_sums<1, step, depth>(
               block, [](state& mine) { return mine.slopes; }, query, [](state& mine) { return mine.keys; });
         });
     block.part([&](int thread, state& mine) {
       head_rows<T> const dk = shape::key_gradients(a), dv = shape::value_gradients(a);
       float const factor[2] = {shape::scale, shape::scale}, one[2] = {1, 1};
-      if constexpr (shape::turns_in_registers) shape::turn_back(a, thread, mine.keys, first);
-      shape::save_rows(thread, mine.keys, factor, rows, dk.data + own_row * dk.stride + column, dk.stride);
-      shape::save_rows(thread, mine.values, one, rows, dv.data + own_row * dv.stride + column, dv.stride);
+      if constexpr (shape::turns_in_registers) shape::template turn_back<1>(a, thread, mine.keys, first);
+      shape::template save_rows<1>(thread, mine.keys, factor, rows, dk.data + own_row * dk.stride + column, dk.stride);
+      shape::template save_rows<1>(thread, mine.values, one, rows, dv.data + own_row * dv.stride + column, dv.stride);
     });
   }
 
@@ -165,34 +163,34 @@ struct attention_key_gradients {
     bool const all = first + own <= shape::visible(at, present);
     block.part([&](int thread, state& mine) {
       PIPE_UNROLL
-      for (int j = 0; j < step / 8; ++j)
-        PIPE_UNROLL
-        for (int i = 0; i < 4; ++i) {
-          tile_place const p = place_in_c(thread % warp_size, i);
-          int const t = 8 * j + p.column, s = first + thread / warp_size * 16 + p.row;
-          bool const sees = all || s < shape::visible(at + t, present);
-          float const x = power_of_2(mine.scores[j][i] * tiles::to_base_2 - mem.logarithms[stage][t]);
-          mine.scores[j][i] = sees ? x : 0.0f;
-          mine.slopes[j][i] = sees ? x * (mine.slopes[j][i] - mem.slopes[stage][t]) : 0.0f;
-        }
+      for (int j = 0; j < step / 8; ++j) PIPE_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        tile_place const p = place_in_c(thread % warp_size, i);
+        int const t = 8 * j + p.column, s = first + thread / warp_size * 16 + p.row;
+        bool const sees = all || s < shape::visible(at + t, present);
+        float const x = power_of_2(mine.scores[j][i] * tiles::to_base_2 - mem.logarithms[stage][t]);
+        mine.scores[j][i] = sees ? x : 0.0f;
+        mine.slopes[j][i] = sees ? x * (mine.slopes[j][i] - mem.slopes[stage][t]) : 0.0f;
+      }
     });
   }
 };
 
 /// dq: a block of queries meets the keys it sees.
-template <class P, int G>
+/// Tall: see tile_products.hpp; which bits come out does not depend on it
+template <class P, int G, int Tall = attention_geometry<P, G>::tall_enough>
 struct attention_query_gradients {
   using shape = attention_geometry<P, G>;
   using T = typename P::element;
-  using tiles = attention_tiles<P, G, shape::queries, shape::keys>;
+  using tiles = attention_tiles<P, G, shape::queries, shape::keys, Tall>;
   static constexpr int depth = shape::depth, threads = tiles::threads, own = tiles::own, step = tiles::step;
   static constexpr extent blocks = extent(shape::samples) * shape::heads * tiles::row_blocks;
   static constexpr long workspace_bytes = shape::workspace_bytes;
   using shared = typename tiles::shared;
   struct state {
-    operand_registers<T> operands;
-    float scores[step / 8][4], slopes[step / 8][4], out[depth / 8][4];
-    float logarithm[2], mean[2];  // of the thread's two rows
+    operand_registers<T, Tall> operands;
+    float scores[Tall * step / 8][4], slopes[Tall * step / 8][4], out[Tall * depth / 8][4];
+    float logarithm[2 * Tall], mean[2 * Tall];  // of the thread's rows
     int count;
   };
 
@@ -212,19 +210,19 @@ struct attention_query_gradients {
     block.part([&](int thread, state& mine) {
       shape::template copy_rows<threads, own>(block, thread, q.data + own_row * q.stride + column, q.stride, rows,
                                               mem.own_tile[0]);
-      shape::template copy_rows<threads, own>(block, thread, shape::output_gradient(a) + own_row * shape::width + column,
-                                              shape::width, rows, mem.own_tile[1]);
+      shape::template copy_rows<threads, own>(block, thread,
+                                              shape::output_gradient(a) + own_row * shape::width + column, shape::width,
+                                              rows, mem.own_tile[1]);
       PIPE_UNROLL
-      for (int r = 0; r < 2; ++r) {
-        int const row = thread / warp_size * 16 + place_in_c(thread % warp_size, 2 * r).row;
+      for (int r = 0; r < 2 * Tall; ++r) {
+        int const row = row_of_sums<Tall>(thread, r);
         extent const at = extent(line) * shape::queries + first + (row < rows ? row : 0);
         mine.logarithm[r] = shape::logarithms(a)[at];
         mine.mean[r] = shape::slopes(a)[at];
       }
       PIPE_UNROLL
-      for (int j = 0; j < depth / 8; ++j)
-        PIPE_UNROLL
-        for (int i = 0; i < 4; ++i) mine.out[j][i] = 0;
+      for (int j = 0; j < Tall * depth / 8; ++j) PIPE_UNROLL
+      for (int i = 0; i < 4; ++i) mine.out[j][i] = 0;
     });
     stream_tiles<tiles::stages>(
         block, (seen + step - 1) / step,
@@ -238,20 +236,22 @@ struct attention_query_gradients {
           });
         },
         [&](int i, int stage) {
-          multiply_rows<depth, step>(block, mem.own_tile[0], mem.other[stage][0],
-                                     [](state& mine) { return mine.scores; });
-          multiply_rows<depth, step>(block, mem.own_tile[1], mem.other[stage][1],
-                                     [](state& mine) { return mine.slopes; });
+          multiply_rows<Tall, depth, step>(block, mem.own_tile[0], mem.other[stage][0],
+                                           [](state& mine) { return mine.scores; });
+          multiply_rows<Tall, depth, step>(block, mem.own_tile[1], mem.other[stage][1],
+                                           [](state& mine) { return mine.slopes; });
           to_gradients(block, first, i * step, present);
-          multiply_sums<step, depth>(
+          multiply_sums<Tall, step, depth>(
               block, [](state& mine) { return mine.slopes; }, mem.other[stage][0],
               [](state& mine) { return mine.out; });
         });
     block.part([&](int thread, state& mine) {
       head_rows<T> const dq = shape::query_gradients(a);
-      float const factor[2] = {shape::scale, shape::scale};
-      if constexpr (shape::turns_in_registers) shape::turn_back(a, thread, mine.out, first);
-      shape::save_rows(thread, mine.out, factor, rows, dq.data + own_row * dq.stride + column, dq.stride);
+      float factor[2 * Tall];
+      for (float& f : factor) f = shape::scale;
+      if constexpr (shape::turns_in_registers) shape::template turn_back<Tall>(a, thread, mine.out, first);
+      shape::template save_rows<Tall>(thread, mine.out, factor, rows, dq.data + own_row * dq.stride + column,
+                                      dq.stride);
     });
   }
 
@@ -262,15 +262,18 @@ struct attention_query_gradients {
     bool const all = at + step <= shape::visible(first, present);
     block.part([&](int thread, state& mine) {
       PIPE_UNROLL
-      for (int j = 0; j < step / 8; ++j)
+      for (int r = 0; r < 2 * Tall; ++r) {
+        int const visible = shape::visible(first + row_of_sums<Tall>(thread, r), present) - at;
         PIPE_UNROLL
-        for (int i = 0; i < 4; ++i) {
-          tile_place const p = place_in_c(thread % warp_size, i);
-          int const t = first + thread / warp_size * 16 + p.row, s = at + 8 * j + p.column;
-          float const x = power_of_2(mine.scores[j][i] * tiles::to_base_2 - mine.logarithm[i / 2]);
-          bool const sees = all || s < shape::visible(t, present);
-          mine.slopes[j][i] = sees ? x * (mine.slopes[j][i] - mine.mean[i / 2]) : 0.0f;
+        for (int j = 0; j < step / 8; ++j) PIPE_UNROLL
+        for (int c = 0; c < 2; ++c) {
+          float const score = mine.scores[r / 2 * (step / 8) + j][r % 2 * 2 + c];
+          float& slope = mine.slopes[r / 2 * (step / 8) + j][r % 2 * 2 + c];
+          bool const sees = all || 8 * j + thread % 4 * 2 + c < visible;
+          float const x = power_of_2(score * tiles::to_base_2 - mine.logarithm[r]);
+          slope = sees ? x * (slope - mine.mean[r]) : 0.0f;
         }
+      }
     });
   }
 };

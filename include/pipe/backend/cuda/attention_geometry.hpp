@@ -43,7 +43,8 @@ template <class P, int G>
 struct attention_geometry {
   using T = typename P::element;
   static constexpr bool is_gradient = group_of<P, G>::value.anchor == op_kind::attention_gradient;
-  static constexpr bool is_fused = group_of<P, G>::value.keys == 0;  // queries, keys and values are slices of one matrix
+  static constexpr bool is_fused =
+      group_of<P, G>::value.keys == 0;  // queries, keys and values are slices of one matrix
   static constexpr bool is_causal = group_of<P, G>::value.flag;
   static constexpr int samples = P::samples, queries = group_of<P, G>::value.rows;
   static constexpr int keys = is_fused ? queries : group_of<P, G>::value.keys;
@@ -54,8 +55,9 @@ struct attention_geometry {
   static constexpr float scale = score_scale(head_size);
   static_assert(head_size <= 128, "pipe: on CUDA the heads of an attention have at most 128 elements");
 
-  static constexpr int rotation_slot =
-      !is_gradient ? group_of<P, G>::value.in[2] : is_fused ? group_of<P, G>::value.in[4] : -1;
+  static constexpr int rotation_slot = !is_gradient ? group_of<P, G>::value.in[2]
+                                       : is_fused   ? group_of<P, G>::value.in[4]
+                                                    : -1;
   static constexpr int ids_slot = is_gradient ? group_of<P, G>::value.in[5] : group_of<P, G>::value.in[3];
   static constexpr bool is_turned = rotation_slot >= 0;
   static_assert(!is_turned || (is_fused && head_size % 2 == 0));
@@ -64,11 +66,22 @@ struct attention_geometry {
   static constexpr int depth = (head_size + 15) / 16 * 16, pitch = pitch_of<T>(depth);
   static constexpr int each = access_width<T>(head_size);  // elements of an access
 
+  /// Threads of a block whose warps have 16 * tall rows each, of so many.
+  static constexpr int threads_for(int rows, int tall) {
+    int const warps = (rows + 16 * tall - 1) / (16 * tall);
+    return warp_size * (warps < 4 ? warps : 4);
+  }
+  /// Tiles above each other in a warp of a block of queries: two where registers suffice and there are blocks enough to give every
+  /// multiprocessor two.
+  static constexpr int tall_enough =
+      depth <= (sizeof(T) == 4 ? 64 : 96) && extent(samples) * heads * (queries / 128) >= 256 ? 2 : 1;
+
   // ---- the workspace: turned queries and keys, as in a fused matrix without values; for gradients two numbers per query and head ----
 
   static constexpr long aligned(long bytes) { return (bytes + 255) / 256 * 256; }
   static constexpr int turned_width = width + key_width;
-  static constexpr long turned_bytes = is_turned ? aligned(long(samples) * queries * turned_width * long(sizeof(T))) : 0;
+  static constexpr long turned_bytes =
+      is_turned ? aligned(long(samples) * queries * turned_width * long(sizeof(T))) : 0;
   static constexpr long row_bytes = is_gradient ? aligned(long(samples) * heads * queries * long(sizeof(float))) : 0;
   static constexpr long workspace_bytes = turned_bytes + 2 * row_bytes;
 
@@ -173,17 +186,20 @@ struct attention_geometry {
   }
 
   /// sums * factor to rows of a head in memory: rows [0, there) of the block's, of which those of a warp are in its sums.
-  PIPE_HD PIPE_INLINE static void save_rows(int thread, float const (&sums)[depth / 8][4], float const (&factor)[2],
-                                            int there, T* to, extent stride) {
+  template <int Tall>
+  PIPE_HD PIPE_INLINE static void save_rows(int thread, float const (&sums)[Tall * depth / 8][4],
+                                            float const (&factor)[2 * Tall], int there, T* to, extent stride) {
     PIPE_UNROLL
-    for (int j = 0; j < depth / 8; ++j)
+    for (int r = 0; r < 2 * Tall; ++r) {
+      int const row = row_of_sums<Tall>(thread, r);
+      if (row >= there) continue;
       PIPE_UNROLL
-      for (int half = 0; half < 2; ++half) {
-        tile_place const p = place_in_c(thread % warp_size, 2 * half);
-        int const row = thread / warp_size * 16 + p.row, column = 8 * j + p.column;
-        if (row >= there || column >= head_size) continue;
+      for (int j = 0; j < depth / 8; ++j) {
+        int const column = 8 * j + thread % 4 * 2, i = r % 2 * 2;
+        if (column >= head_size) continue;
         T* const at = to + row * stride + column;
-        float const pair[2] = {sums[j][2 * half] * factor[half], sums[j][2 * half + 1] * factor[half]};
+        float const(&tile_sums)[4] = sums[r / 2 * (depth / 8) + j];
+        float const pair[2] = {tile_sums[i] * factor[r], tile_sums[i + 1] * factor[r]};
         if constexpr (head_size % 2 == 0) {
           save<2>(at, pair);
         } else {
@@ -191,28 +207,31 @@ struct attention_geometry {
           if (column + 1 < head_size) at[1] = T(pair[1]);
         }
       }
+    }
   }
 
   /// Whether the halves of a pair are in the same thread of the sums, so that gradients are turned back there.
   static constexpr bool turns_in_registers = is_turned && head_size % 16 == 0;
 
   /// Gradients of turned rows become those of the rows themselves; `first` is the position of the block's first row.
-  PIPE_HD PIPE_INLINE static void turn_back(arguments const& a, int thread, float (&sums)[depth / 8][4], int first) {
+  template <int Tall>
+  PIPE_HD PIPE_INLINE static void turn_back(arguments const& a, int thread, float (&sums)[Tall * depth / 8][4],
+                                            int first) {
     constexpr int half = head_size / 2;
     PIPE_UNROLL
-    for (int i = 0; i < 2; ++i) {
-      tile_place const p = place_in_c(thread % warp_size, 2 * i);
-      int const t = first + thread / warp_size * 16 + p.row;
+    for (int r = 0; r < 2 * Tall; ++r) {
+      int const t = first + row_of_sums<Tall>(thread, r);
       if (t >= keys) continue;
-      T const* const table = a.at<T const>(rotation_slot) + extent(t) * head_size;
+      T const* const table = a.at<T const>(rotation_slot) + extent(t) * head_size + thread % 4 * 2;
       PIPE_UNROLL
       for (int j = 0; j < half / 8; ++j) {
         float cosine[2], sine[2];
-        load<2>(table + 8 * j + p.column, cosine);
-        load<2>(table + half + 8 * j + p.column, sine);
+        load<2>(table + 8 * j, cosine);
+        load<2>(table + half + 8 * j, sine);
         PIPE_UNROLL
         for (int k = 0; k < 2; ++k) {
-          float &low = sums[j][2 * i + k], &high = sums[j + half / 8][2 * i + k];
+          float& low = sums[r / 2 * (depth / 8) + j][r % 2 * 2 + k];
+          float& high = sums[r / 2 * (depth / 8) + j + half / 8][r % 2 * 2 + k];
           float const x = low * cosine[k] + high * sine[k];
           high = high * cosine[k] - low * sine[k];
           low = x;
