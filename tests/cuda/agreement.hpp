@@ -47,7 +47,8 @@ void agrees_with_the_host(double tolerance = 1e-5, std::uint64_t seed = 3) {
     auto const a = expected.gradients(view);
     auto const b = found.gradients(same);
     CHECK(b.loss == Approx(a.loss).epsilon(tolerance));
-    auto const ours = laws::snapshot(found), theirs = laws::snapshot(expected);
+    auto const ours = laws::snapshot(found);
+    auto const theirs = laws::snapshot(expected);
     CHECK(difference(theirs.gradients, ours.gradients) < tolerance);
     order = step % 2 == 0 ? pp::cuda::thread_order::descending : pp::cuda::thread_order::interleaved;
     again.gradients(same);
