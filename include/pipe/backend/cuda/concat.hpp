@@ -26,7 +26,7 @@ struct copied_rows {
     block.part([&](int thread, state&) {
       extent const at = (block.index() * threads + thread) * each;
       if (at < elements)
-        *reinterpret_cast<piece*>(y + at) = *reinterpret_cast<piece const*>(from(at / columns, int(at % columns)));
+        store(reinterpret_cast<piece*>(y + at), *reinterpret_cast<piece const*>(from(at / columns, int(at % columns))));
     });
   }
 };

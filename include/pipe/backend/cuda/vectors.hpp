@@ -22,6 +22,25 @@ constexpr int access_width(int columns) {
   return width;
 }
 
+/// *to = p in one access, in so many words: nvcc takes a structure apart, and does not always put its stores together again.
+template <class T, int Count>
+PIPE_HD PIPE_INLINE void store(packed<T, Count>* to, packed<T, Count> const& p) {
+#ifdef __CUDA_ARCH__
+  if constexpr (sizeof p == 16) {
+    auto const w = __builtin_bit_cast(packed<unsigned, 4>, p);
+    asm volatile("st.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(w.item[0]), "r"(w.item[1]), "r"(w.item[2]),
+                 "r"(w.item[3])
+                 : "memory");
+  } else if constexpr (sizeof p == 8) {
+    auto const w = __builtin_bit_cast(packed<unsigned, 2>, p);
+    asm volatile("st.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(w.item[0]), "r"(w.item[1]) : "memory");
+  } else if constexpr (sizeof p == 4) {
+    asm volatile("st.b32 [%0], %1;" ::"l"(to), "r"(__builtin_bit_cast(unsigned, p)) : "memory");
+  } else
+#endif
+    *to = p;
+}
+
 /// needs: from is aligned to an access: Count is a power of two, and so many elements from an aligned place
 template <int Count, class T>
 PIPE_HD PIPE_INLINE void load(T const* from, float (&to)[Count]) {
@@ -41,7 +60,7 @@ PIPE_HD PIPE_INLINE void save(T* to, float const (&from)[Count]) {
     packed<T, each> p;
     PIPE_UNROLL
     for (int k = 0; k < each; ++k) p.item[k] = T(from[i + k]);
-    *reinterpret_cast<packed<T, each>*>(to + i) = p;
+    store(reinterpret_cast<packed<T, each>*>(to + i), p);
   }
 }
 
