@@ -87,6 +87,21 @@ using weight = one_product<T, F, op_kind::matmul_weight_gradient, R, K, N>;
 
 }  // namespace
 
+TEST_CASE("a product is cut into tiles that fill the machine", "[cuda]") {
+  constexpr auto fp32 = product_format::fp32, half = product_format::bf16;
+  constexpr auto blocks = [](cuda::product_shape s, product_format f) {
+    cuda::tile_plan const p = cuda::plan_for(s, f);
+    return p.tiles(s) * p.splits;
+  };
+  STATIC_REQUIRE(cuda::plan_for({8192, 3072, 768}, half) == cuda::large_tiles(half));
+  STATIC_REQUIRE(cuda::plan_for({8192, 50304, 768}, fp32) == cuda::large_tiles(fp32));
+  STATIC_REQUIRE(blocks({768, 768, 8192}, half) > 132);
+  STATIC_REQUIRE(blocks({2048, 512, 128}, fp32) > 132);
+  STATIC_REQUIRE(blocks({128, 512, 2048}, fp32) > 132);
+  STATIC_REQUIRE(blocks({64, 64, 131072}, half) > 64);
+  STATIC_REQUIRE(blocks({1, 1, 1}, fp32) == 1);
+}
+
 TEST_CASE("matrix products are those of fp64, in every number format and shape", "[cuda]") {
   using cuda::small_tiles, cuda::middle_tiles, cuda::large_tiles;
   constexpr auto fp32 = product_format::fp32, tf32 = product_format::tf32;
@@ -182,6 +197,9 @@ TEST_CASE("models of matrix products agree with the host", "[cuda]") {
   on_host::agrees_with_the_host<Plain, MicroBatches<2>, MicroBatchSize<3>>();
   struct Wide : Model<Input<40, 8>, Linear<48, NoBias>, SiLU, Dropout<1, 4>, Linear<72>, GELU, Linear<8>, MSE> {};
   on_host::agrees_with_the_host<Wide, MicroBatches<2>, MicroBatchSize<2>>();
+  struct Shared : Model<Tokens<13, 5>, Named<"tokens", Embedding<16>>, Linear<24>, GELU, Linear<16>, Tied<"tokens">,
+                        CrossEntropy> {};
+  on_host::agrees_with_the_host<Shared, MicroBatches<2>, MicroBatchSize<3>>();
   struct Odd : Model<Input<7>, Dropout<1, 3>, Linear<5>, Sigmoid, Dropout<1, 4>, Linear<19>, Tanh, Linear<3>, MSE> {};
   on_host::agrees_with_the_host<Odd, MicroBatches<3>, MicroBatchSize<5>, Stages<2>>();
 }

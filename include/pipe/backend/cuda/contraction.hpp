@@ -59,13 +59,15 @@ struct split_sums_kernel {
       extent const at = (block.index() * threads + thread) * each;
       if (at >= elements) return;
       float v[each] = {};
-      for (int first = 0; first < Plan.splits; first += together) PIPE_UNROLL
-      for (int split = first; split < first + together; ++split) {
-        if (split >= Plan.splits) break;
-        float x[each];
-        load<each>(tiles::partial_sums(a) + split * elements + at, x);
+      for (int first = 0; first < Plan.splits; first += together) {
         PIPE_UNROLL
-        for (int i = 0; i < each; ++i) v[i] += x[i];
+        for (int i = 0; i < together; ++i) {
+          if (first + i >= Plan.splits) break;
+          float x[each];
+          load<each>(tiles::partial_sums(a) + (first + i) * elements + at, x);
+          PIPE_UNROLL
+          for (int k = 0; k < each; ++k) v[k] += x[k];
+        }
       }
       product::template take<each>(a, at / columns, int(at % columns), v);
     });

@@ -6,6 +6,9 @@
 // the shape, and so is the order in which an element of c is summed.
 #pragma once
 
+#include <initializer_list>
+#include <type_traits>
+
 #include <pipe/backend/cuda/arguments.hpp>
 #include <pipe/backend/cuda/numbers.hpp>
 
@@ -47,6 +50,7 @@ struct product_shape {
 /// memory or on their way there.
 struct tile_plan {
   int rows, columns, depth, warp_rows, warp_columns, stages, splits;
+  friend constexpr bool operator==(tile_plan const&, tile_plan const&) = default;
 
   constexpr int threads() const { return rows / warp_rows * (columns / warp_columns) * 32; }
   /// Blocks that a multiprocessor can work on: more for smaller tiles, which wait longer for what they multiply.

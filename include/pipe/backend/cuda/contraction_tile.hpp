@@ -84,8 +84,10 @@ struct contraction_tiles {
       for (int j = 0; j < across; ++j) {
         mine.columns[j] = 0;
         PIPE_UNROLL
-        for (int i = 0; i < down; ++i) PIPE_UNROLL
-        for (int c = 0; c < 4; ++c) mine.sums[i][j][c] = 0;
+        for (int i = 0; i < down; ++i) {
+          PIPE_UNROLL
+          for (int c = 0; c < 4; ++c) mine.sums[i][j][c] = 0;
+        }
       }
     });
     auto const start = [&](int slab) {
@@ -151,22 +153,28 @@ struct contraction_tiles {
             block, k, [&](int thread) { return warp_row(thread) + 16 * i; }, [&](state& mine) { return mine.a[i]; });
         if constexpr (operands == operand_format::tf32)
           block.part([&](int, state& mine) { round(mine.a[i], mine.a_rest[i]); });
-        if constexpr (format == product_format::fp32)
+        if constexpr (format == product_format::fp32) {
           multiply_exactly(block, i);
-        else
+        } else {
           PIPE_UNROLL
-        for (int j = 0; j < across; ++j)
-          multiply_add<operands>(block,
-                                 [&](state& mine) { return tile_operands{mine.sums[i][j], mine.a[i], mine.b[j]}; });
+          for (int j = 0; j < across; ++j)
+            multiply_add<operands>(block,
+                                   [&](state& mine) { return tile_operands{mine.sums[i][j], mine.a[i], mine.b[j]}; });
+        }
       }
     }
   }
   PIPE_HD PIPE_INLINE static void add_columns(state& mine) {
     PIPE_UNROLL
-    for (int j = 0; j < across; ++j) PIPE_UNROLL
-    for (int i = 0; i < 2; ++i) PIPE_UNROLL
-    for (int half = 0; half < tile<operands>::per_register; ++half)
-      mine.columns[j] += sizeof(T) == 4 ? math::from_bits(mine.b[j][i]) : operand_value<operands>(mine.b[j][i], half);
+    for (int j = 0; j < across; ++j) {
+      PIPE_UNROLL
+      for (int i = 0; i < 2; ++i)
+        if constexpr (sizeof(T) == 4)
+          mine.columns[j] += math::from_bits(mine.b[j][i]);
+        else
+          mine.columns[j] += operand_value<operands>(mine.b[j][i], 0),
+              mine.columns[j] += operand_value<operands>(mine.b[j][i], 1);
+    }
   }
   /// To tf32 numbers, and what they leave out to tf32 numbers of its own.
   template <int Count>
@@ -196,16 +204,20 @@ struct contraction_tiles {
       };
       block.part([&](int, state& mine) {
         PIPE_UNROLL
-        for (int j = 0; j < some; ++j) PIPE_UNROLL
-        for (int c = 0; c < 4; ++c) mine.step[j][c] = 0;
+        for (int j = 0; j < some; ++j) {
+          PIPE_UNROLL
+          for (int c = 0; c < 4; ++c) mine.step[j][c] = 0;
+        }
       });
       each_product([&](state& mine) { return mine.a_rest[i]; }, [](state& mine) { return mine.b; });
       each_product([&](state& mine) { return mine.a[i]; }, [](state& mine) { return mine.b_rest; });
       each_product([&](state& mine) { return mine.a[i]; }, [](state& mine) { return mine.b; });
       block.part([&](int, state& mine) {
         PIPE_UNROLL
-        for (int j = 0; j < some; ++j) PIPE_UNROLL
-        for (int c = 0; c < 4; ++c) mine.sums[i][first + j][c] += mine.step[j][c];
+        for (int j = 0; j < some; ++j) {
+          PIPE_UNROLL
+          for (int c = 0; c < 4; ++c) mine.sums[i][first + j][c] += mine.step[j][c];
+        }
       });
     }
   }
@@ -242,14 +254,17 @@ struct contraction_tiles {
     constexpr int each = product::each, pieces = Plan.columns / each;
     block.phase([&](int thread, state& mine) {
       PIPE_UNROLL
-      for (int i = 0; i < down; ++i) PIPE_UNROLL
-      for (int j = 0; j < across; ++j) PIPE_UNROLL
-      for (int c = 0; c < 4; c += 2) {
-        tile_place const p = place_in_c(thread % warp_size, c);
-        float const two[2] = {mine.sums[i][j][c], mine.sums[i][j][c + 1]};
-        save<2>(block.shared().sums + (warp_row(thread) + 16 * i + p.row) * sums_stride + warp_column(thread) + 8 * j +
-                    p.column,
-                two);
+      for (int i = 0; i < down; ++i) {
+        PIPE_UNROLL
+        for (int j = 0; j < across; ++j) {
+          PIPE_UNROLL
+          for (int c = 0; c < 4; c += 2) {
+            tile_place const p = place_in_c(thread % warp_size, c);
+            int const row = warp_row(thread) + 16 * i + p.row, column = warp_column(thread) + 8 * j + p.column;
+            float const two[2] = {mine.sums[i][j][c], mine.sums[i][j][c + 1]};
+            save<2>(block.shared().sums + row * sums_stride + column, two);
+          }
+        }
       }
     });
     block.part([&](int thread, state&) {

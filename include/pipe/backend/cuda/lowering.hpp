@@ -41,7 +41,8 @@ constexpr auto lower_group() {
   constexpr op_kind anchor = group_of<P, G>::value.anchor;
   if constexpr (anchor == op_kind::pointwise)
     return bodies<pointwise_kernel<P, G>>{};
-  else if constexpr (is_any_of<op_kind::matmul, op_kind::matmul_input_gradient, op_kind::matmul_weight_gradient>(anchor))
+  else if constexpr (is_any_of<op_kind::matmul, op_kind::matmul_input_gradient, op_kind::matmul_weight_gradient>(
+                         anchor))
     return lower_contraction<P, G>();
   else if constexpr (anchor == op_kind::attention || anchor == op_kind::attention_gradient)
     return attention_bodies<P, G>();
