@@ -28,3 +28,12 @@ TEST_CASE("nobody attends to padding on CUDA", "[cuda]") {
   check<float, padded(21, not_causal(sizes{3, 100, 100, 1, 1, 16}))>();
   check<float, padded(41, apart(sizes{2, 20, 90, 2, 2, 8}))>();
 }
+TEST_CASE("attention on CUDA: huge scores stay finite, NaN stays in its row", "[cuda]") {
+  run<float, apart(sizes{1, 20, 20, 1, 1, 4})> at;
+  for (float& x : at.q.items) x *= 1e4f;
+  at.launch<0>();
+  for (float y : at.y.items) CHECK(std::isfinite(y));
+  at.q.items[5 * 4] = std::nanf("");
+  at.launch<0>();
+  for (std::size_t i = 0; i < 80; ++i) CHECK(std::isnan(at.y.items[i]) == (i / 4 == 5));
+}
