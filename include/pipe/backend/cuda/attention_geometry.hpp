@@ -25,7 +25,7 @@ consteval float score_scale(int n) {
   return float(1 / root);
 }
 
-/// 2^x; e^(x log 2) of anything too small is 0.
+/// 2^x to 22 bits; 0 below 2^-126. NaN stays NaN.
 PIPE_HD PIPE_INLINE float power_of_2(float x) {
 #ifdef __CUDA_ARCH__
   float y;

@@ -8,8 +8,8 @@
 
 namespace pp::cuda {
 
-/// The halves x1, x2 of a head become x1 cos - x2 sin and x2 cos + x1 sin, from the fused matrix to the workspace; if Back with -sin, of the
-/// fused matrix of gradients in place.
+/// The halves x1, x2 of a head become x1 cos - x2 sin and x2 cos + x1 sin, from the fused matrix to the workspace; if Back with -sin, in
+/// the fused matrix of gradients, in place.
 ///
 /// source: Su et al., RoFormer, 2021; the pairing of Hugging Face's Llama
 template <class P, int G, bool Back>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Products of matrices in shared memory on tensor cores, each warp for 16 or 32 rows of the result, which stays in registers: of the rows of
-// two matrices with each other, and of a result with a third matrix, so that what two products make in between is never in memory. With 32
-// rows (Tall = 2) what is read of the right operand is used twice: shared memory is as scarce as tensor cores.
+// Products of matrices in shared memory on tensor cores, each warp for 16 or 32 rows of the result, which stays in registers: of the rows
+// of two matrices with each other, and of a result with a third matrix, so that what two products make in between is never in memory. With
+// 32 rows (Tall = 2) what is read of the right operand is used twice: shared memory is as scarce as tensor cores.
 //
 // float is multiplied as two tf32 numbers, x = high + rest, in three products: what is lost is 2^-21 of a factor. In sums' registers a
 // thread has two neighbouring columns, as a left operand it needs two that are 4 apart: the sum over them may run in any order, so those
