@@ -65,7 +65,10 @@ struct Kernels : pp::PortableHost {
   static pp::host::kernels<P> kernels() {
     auto k = pp::host::kernels_for<P, pp::host::isa::portable>();
     [&]<int... G>(std::integer_sequence<int, G...>) {
-      ((std::is_same_v<pp::cuda::lowered<pp::cuda::source_of<P>, G>, pp::cuda::bodies<>> ? void() : void(k.groups[G] = &run<P, G>)), ...);
+      ((std::is_same_v<pp::cuda::lowered<pp::cuda::source_of<P>, G>, pp::cuda::bodies<>>
+            ? void()
+            : void(k.groups[G] = &run<P, G>)),
+       ...);
     }(std::make_integer_sequence<int, P::groups>{});
     return k;
   }

@@ -13,7 +13,9 @@
 namespace pp {
 
 /// law: exact
-PIPE_HD constexpr float float_from_bf16(std::uint16_t bits) { return __builtin_bit_cast(float, std::uint32_t(bits) << 16); }
+PIPE_HD constexpr float float_from_bf16(std::uint16_t bits) {
+  return __builtin_bit_cast(float, std::uint32_t(bits) << 16);
+}
 
 /// law: exact
 PIPE_HD constexpr float float_from_f16(std::uint16_t bits) {

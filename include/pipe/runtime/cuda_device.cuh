@@ -41,8 +41,8 @@ inline cudaDeviceProp use_device(int index) {
   check(cudaGetDeviceProperties(&of, index), "properties of the device");
   int const found = 10 * of.major + of.minor, needed = least_compiled().number;
   if (found < needed)
-    complain<error>({"CUDA device ", index, " (", of.name, ") is sm_", found, ", and this program has code for sm_", needed,
-                     " and newer"});
+    complain<error>({"CUDA device ", index, " (", of.name, ") is sm_", found, ", and this program has code for sm_",
+                     needed, " and newer"});
   check(cudaSetDevice(index), "choice of the device");
   return of;
 }

@@ -149,7 +149,8 @@ class cuda_machine {
     }
     cuda::check(cudaMemcpyAsync(batch_.data(), staging_.data(), std::size_t(end), cudaMemcpyHostToDevice, stream_of(0)),
                 "upload of the mini-batch");
-    cuda::check(cudaMemsetAsync(losses_.data(), 0, std::size_t(losses_.bytes()), stream_of(0)), "clearing of the losses");
+    cuda::check(cudaMemsetAsync(losses_.data(), 0, std::size_t(losses_.bytes()), stream_of(0)),
+                "clearing of the losses");
     cuda::check(cudaEventRecord(uploaded_, stream_of(0)), "an event");
     for (int r = 1; r < d_.ranks; ++r)
       cuda::check(cudaStreamWaitEvent(stream_of(r), uploaded_, 0), "a wait for an event");
@@ -196,9 +197,10 @@ class cuda_machine {
       pass_on(chunk.passed_values, chunk.passed_value_count, at, r);
       if (job_.what == job::kind::infer && c == d_.chunks - 1) {
         int const real = samples_in(mb);
-        cuda::check(cudaMemcpyAsync(static_cast<char*>(job_.output) + mb * d_.output_bytes, at.at(set.output),
-                                    std::size_t(d_.output_bytes / d_.samples * real), cudaMemcpyDeviceToHost, stream_of(r)),
-                    "download of outputs");
+        cuda::check(
+            cudaMemcpyAsync(static_cast<char*>(job_.output) + mb * d_.output_bytes, at.at(set.output),
+                            std::size_t(d_.output_bytes / d_.samples * real), cudaMemcpyDeviceToHost, stream_of(r)),
+            "download of outputs");
       }
       publish(r, c, forward_done, mb);
       if (job_.what != job::kind::train) publish(r, c, released, mb);
@@ -272,7 +274,8 @@ class cuda_machine {
       placed_operand const* const from = view.operands + l.first;
       for (int k = 0; k < l.count; ++k) a.slot[k] = at.at(from[k].at);
       groups_[l.group](a, stream_of(r));
-      if (job_.watch != nullptr) show(l, from, a, {r, int(&chunk - d_.chunk), mb, p, i, 0, &l, from, nullptr}, stream_of(r));
+      if (job_.watch != nullptr)
+        show(l, from, a, {r, int(&chunk - d_.chunk), mb, p, i, 0, &l, from, nullptr}, stream_of(r));
     }
     if (p == program::forward && is_last && job_.what != job::kind::infer) sum_row_losses(mb, stream_of(r));
   }

@@ -24,7 +24,8 @@ class cuda_parameters {
 
   cuda_parameters(cuda_machine& machine, optimizer const& o)
       : machine_(machine), d_(machine.description()), optimizer_(o), squares_(doubles(d_.parameter_count)),
-        clamped_(doubles(d_.parameter_count)), verdict_(long(sizeof(cuda::verdict))), read_(long(sizeof(cuda::verdict))) {
+        clamped_(doubles(d_.parameter_count)), verdict_(long(sizeof(cuda::verdict))),
+        read_(long(sizeof(cuda::verdict))) {
     for (int c = 0; c < d_.chunks; ++c) lists_.push_back(lists_of(d_.chunk[c]));
     for (int r = 0; r < d_.ranks; ++r) ready_.emplace_back();
   }
@@ -85,7 +86,8 @@ class cuda_parameters {
   static cuda::device_buffer uploaded(std::vector<T> const& list) {
     cuda::device_buffer b(long(sizeof(T) * list.size()));
     if (!list.empty())
-      cuda::check(cudaMemcpy(b.data(), list.data(), sizeof(T) * list.size(), cudaMemcpyHostToDevice), "upload of a list");
+      cuda::check(cudaMemcpy(b.data(), list.data(), sizeof(T) * list.size(), cudaMemcpyHostToDevice),
+                  "upload of a list");
     return b;
   }
   static lists lists_of(chunk_description const& c) {
@@ -152,8 +154,8 @@ class cuda_parameters {
     for (int i = 0; i < c.update_count; ++i) {
       update_range const& u = c.updates[i];
       cuda::optimizer_step<optimizer> step;
-      step.of_group[0] = optimizer_.template prepare<float>(
-          update_context{j.step, j.learning_rate * u.rate_scale, 1, u.decay_scale});
+      step.of_group[0] =
+          optimizer_.template prepare<float>(update_context{j.step, j.learning_rate * u.rate_scale, 1, u.decay_scale});
       step.weights = memory + element(c.values) + u.begin;
       step.gradients = memory + element(c.gradients) + u.begin;
       step.first = memory + element(c.state) + u.state;
@@ -172,9 +174,9 @@ class cuda_parameters {
   void transpose(int c) {
     chunk_description const& chunk = d_.chunk[c];
     lists const& l = lists_[std::size_t(c)];
-    cuda::launch_body<cuda::transpose_kernel<float>>({floats(chunk.rank), floats(chunk.rank),
-                                                      l.squares.template as<cuda::transposed_square>(), l.square_count},
-                                                     machine_.stream_of(chunk.rank));
+    cuda::launch_body<cuda::transpose_kernel<float>>(
+        {floats(chunk.rank), floats(chunk.rank), l.squares.template as<cuda::transposed_square>(), l.square_count},
+        machine_.stream_of(chunk.rank));
   }
 
   /// law: the gradient of a shared parameter is that of its first place, plus the others in the order of the model
@@ -206,7 +208,7 @@ class cuda_parameters {
   cuda_machine& machine_;
   pipeline_description const& d_;
   optimizer const& optimizer_;
-  std::vector<lists> lists_;  // by chunk
+  std::vector<lists> lists_;               // by chunk
   cuda::device_buffer squares_, clamped_;  // by parameter
   cuda::device_buffer verdict_;
   cuda::pinned_buffer read_;

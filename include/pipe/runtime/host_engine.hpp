@@ -37,16 +37,16 @@ class host_engine {
 
  private:
   backend_calls<element> calls() const {
-    return {kernels_.groups.items, kernels_.sum_of_squares, kernels_.add,     kernels_.transpose, &host_engine::update,
-            this,                  kernels_.clamp,          kernels_.approach};
+    return {kernels_.groups.items, kernels_.sum_of_squares, kernels_.add,
+            kernels_.transpose,    &host_engine::update,    this,
+            kernels_.clamp,        kernels_.approach};
   }
   static void update(void const* self, update_request<element> const& r) {
     host_engine const& e = *static_cast<host_engine const*>(self);
     update_range const& range = r.range;
-    e.kernels_.update(e.optimizer_,
-                      update_context{r.step, r.learning_rate * range.rate_scale, r.gradient_scale, range.decay_scale},
-                      tensor_update<element>{range.shape, r.values, r.gradients, r.state, r.workspace}, range.whole,
-                      r.own);
+    e.kernels_.update(
+        e.optimizer_, update_context{r.step, r.learning_rate * range.rate_scale, r.gradient_scale, range.decay_scale},
+        tensor_update<element>{range.shape, r.values, r.gradients, r.state, r.workspace}, range.whole, r.own);
   }
 
   optimizer const& optimizer_;

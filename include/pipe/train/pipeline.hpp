@@ -154,8 +154,7 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
     machine_settings runtime{};
   };
 
-  explicit Pipeline(settings const& s = settings{})
-      : settings_(checked(s)), engine_(settings_.optimizer, s.runtime) {
+  explicit Pipeline(settings const& s = settings{}) : settings_(checked(s)), engine_(settings_.optimizer, s.runtime) {
     initialize();
   }
 

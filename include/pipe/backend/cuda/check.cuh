@@ -8,7 +8,8 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
 
-#if defined(__CUDACC_VER_MAJOR__) && (__CUDACC_VER_MAJOR__ < 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ < 4))
+#if defined(__CUDACC_VER_MAJOR__) && \
+    (__CUDACC_VER_MAJOR__ < 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ < 4))
 #error "pipe needs CUDA 12.4 or newer"
 #endif
 

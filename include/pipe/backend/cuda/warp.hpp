@@ -48,7 +48,7 @@ PIPE_HD PIPE_INLINE void exchange(Block& block, int lanes, Access access, Op op)
 template <int Width = warp_size, class Block, class Access, class Op>
 PIPE_HD PIPE_INLINE void reduce_lanes(Block& block, Access access, Op op) {
   static_assert(Width > 0 && Width <= warp_size && (Width & (Width - 1)) == 0);
-PIPE_UNROLL
+  PIPE_UNROLL
   for (int lanes = Width / 2; lanes > 0; lanes /= 2) exchange(block, lanes, access, op);
 }
 
