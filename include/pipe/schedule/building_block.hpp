@@ -14,32 +14,142 @@ struct building_block {
   int forward_down, forward_up, backward_up, backward_down;
 };
 
-/// block(rank) for every rank; Ws where they fit, the memory of `stages` stages at most.
+/// The Fs and Bs of all ranks in slots, so many micro-batches of a block; Ws run in free slots, as soon as they can.
+class block_slots {
+ public:
+  static constexpr int period = 6, kinds = 4;  ///< F down, F up, B up, B down
+
+  template <class Block>
+  constexpr block_slots(int ranks, int micro_batches, int most_live, Block block)
+      : p_(ranks), m_(micro_batches), most_live_(most_live), slots_(period * (m_ - 1) + last_of(ranks, block) + 1),
+        cell_(p_ * slots_, none), slot_(p_ * kinds * m_), state_(p_ * slots_) {
+    for (int rank = 0; rank < p_; ++rank) {
+      building_block const b = block(rank);
+      int const due[kinds] = {b.forward_down, b.forward_up, b.backward_up, b.backward_down};
+      for (int kind = 0; kind < kinds; ++kind)
+        for (int mb = 0; mb < m_; ++mb) put(rank, kind + kinds * mb, due[kind] + period * mb);
+      walk(rank, 0, slots_, slots_);
+    }
+  }
+
+  constexpr int slots() const { return slots_; }
+  /// kind + kinds * micro-batch, or none
+  constexpr int at(int rank, int slot) const { return cell_.item[rank * slots_ + slot]; }
+  static constexpr int none = -1;
+
+  /// Moves what is in the slots [first, last) to earlier ones where these are free and memory allows it.
+  ///
+  /// law: nothing runs later than before, but for Ws
+  constexpr void advance(int first, int last) {
+    for (int s = first; s < last; ++s)
+      for (int rank = 0; rank < p_; ++rank) {
+        int const what = at(rank, s);
+        if (what == none) continue;
+        int const soonest = ready(rank, what);
+        for (int to = soonest < s - reach ? s - reach : soonest; to < s; ++to)
+          if (at(rank, to) == none && move(rank, s, to)) break;
+      }
+  }
+
+ private:
+  static constexpr int reach =
+      256;  ///< how many slots an action moves at most, so that a thousand ranks take no minute
+  static constexpr int w = 1 << 16;  ///< of a state: live chunks + w * Ws that could run
+
+  template <class Block>
+  static constexpr int last_of(int ranks, Block block) {
+    int last = 0;
+    for (int rank = 0; rank < ranks; ++rank)
+      if (int const down = block(rank).backward_down; down > last) last = down;
+    return last;
+  }
+  constexpr void put(int rank, int what, int slot) {
+    cell_.item[rank * slots_ + slot] = what;
+    slot_.item[rank * kinds * m_ + what] = slot;
+  }
+
+  /// The slot after the one that makes what an action needs, and after the one of the micro-batch before.
+  constexpr int ready(int rank, int what) const {
+    int const kind = what % kinds, before = kind % 2 == 0 ? rank - 1 : rank + 1;
+    int slot = -1;
+    if (before >= 0 && before < p_)
+      slot = slot_.item[before * kinds * m_ + what];
+    else if (kind > 0)
+      slot = slot_.item[rank * kinds * m_ + what - 1];
+    if (what >= kinds)
+      if (int const earlier = slot_.item[rank * kinds * m_ + what - kinds]; earlier > slot) slot = earlier;
+    return slot + 1;
+  }
+
+  /// Makes the states of the slots [first, last), until they are as before behind slot `changed`. Returns the slot at which there is
+  /// not enough memory, or none.
+  constexpr int walk(int rank, int first, int changed, int last) {
+    int const* const cells = cell_.item + rank * slots_;
+    int* const states = state_.item + rank * slots_;
+    int now = first > 0 ? states[first - 1] : 0;
+    for (int s = first; s < last; ++s) {
+      now += cells[s] == none ? (now < w ? 0 : -1 - w) : cells[s] % kinds < 2 ? 1 : w;
+      if (now % w > most_live_) return s;
+      if (s > changed && now == states[s]) break;
+      states[s] = now;
+    }
+    return none;
+  }
+
+  /// false, and nothing is changed, if memory does not allow it.
+  constexpr bool move(int rank, int from, int to) {
+    int* const cells = cell_.item + rank * slots_;
+    int const what = cells[from];
+    cells[from] = none;
+    cells[to] = what;
+    int const full = walk(rank, to, from, slots_);
+    if (full != none) {
+      cells[from] = what;
+      cells[to] = none;
+      walk(rank, to, full, full);
+      return false;
+    }
+    slot_.item[rank * kinds * m_ + what] = to;
+    return true;
+  }
+
+  int p_, m_, most_live_, slots_;
+  scratch<int> cell_;   // by rank and slot
+  scratch<int> slot_;   // by rank, micro-batch and kind
+  scratch<int> state_;  // by rank and slot, after it
+};
+
+/// block(rank) for every rank, brought forward at both ends of a step; Ws where they fit, the memory of `stages` stages at most.
+///
+/// source: Qi et al., Pipeline Parallelism with Controllable Memory, 2024: repeating, squeezing, reordering; the latter is done here
+///         before the others, in slots, and only before the first rank's first B and behind its last F
 template <pipeline_problem Problem, action_table Table, class Block>
 constexpr void fill_with_blocks(Problem const& problem, Table& table, int stages, Block block) {
-  using enum action_kind;
-  constexpr int period = 6;
-  int const p = problem.ranks;
+  constexpr int period = block_slots::period, kinds = block_slots::kinds;
+  int const p = problem.ranks, m = problem.micro_batches, begun = block(0).backward_down;
+  // A few micro-batches have both ends; between them one period is the same as the next.
+  int const both_ends = begun / period + 5, few = m < both_ends ? m : both_ends;
+  auto slots = block_slots(p, few, 2 * stages, block);
+  slots.advance(0, begun);
+  slots.advance(period * (few - 1) + 1 > begun ? period * (few - 1) + 1 : begun, slots.slots());
+
   auto fixed = table.template like<action>();
   for (int rank = 0; rank < p; ++rank) {
-    building_block const b = block(rank);
     int const down = rank, up = 2 * p - 1 - rank;
-    struct place {
-      action what;
-      int slot = 0;
+    int const chunk[kinds] = {down, up, up, down};
+    auto const push = [&](int first, int last, int more) {
+      for (int s = first; s < last; ++s) {
+        int const what = slots.at(rank, s);
+        if (what == block_slots::none) continue;
+        int const kind = what % kinds;
+        fixed.push(rank,
+                   {kind < 2 ? action_kind::forward : action_kind::backward_input, chunk[kind], what / kinds + more});
+      }
     };
-    place places[] = {{{forward, down, 0}, b.forward_down},
-                      {{forward, up, 0}, b.forward_up},
-                      {{backward_input, up, 0}, b.backward_up},
-                      {{backward_input, down, 0}, b.backward_down}};
-    for (int left = 4 * problem.micro_batches; left > 0; --left) {
-      place* first = nullptr;
-      for (place& x : places)
-        if (x.what.micro_batch < problem.micro_batches && (first == nullptr || x.slot < first->slot)) first = &x;
-      fixed.push(rank, first->what);
-      ++first->what.micro_batch;
-      first->slot += period;
-    }
+    int const middle = begun + period;
+    push(0, middle < slots.slots() ? middle : slots.slots(), 0);
+    for (int more = 0; more < m - few; ++more) push(middle, middle + period, more);
+    push(middle, slots.slots(), m - few);
   }
   weave(
       problem, fixed, table,

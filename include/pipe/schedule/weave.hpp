@@ -25,13 +25,14 @@ constexpr void weave(Problem const& problem, Fixed const& fixed, Table& table, L
   using enum action_kind;
   struct place {
     int next = 0, weight = 0;  // in the rank's fixed row: the next action, and the next B whose W has not run
-    int also_waiting = -1;     // the rank that waits for the same result
+    int also_waiting = 0;      // 1 + the rank that waits for the same result, or 0
     long clock = 0, live = 0;
   };
   int const p = problem.ranks, m = problem.micro_batches, values = problem.chunks * m;
   auto ranks = scratch<place>(p);
-  auto ended = scratch<long>(2 * values, -1);   // of F by chunk and micro-batch, then of B
-  auto waiting = scratch<int>(2 * values, -1);  // the last rank that began to wait for it
+  // Of F by chunk and micro-batch, then of B: 1 + its end, and 1 + the last rank that began to wait for it; or 0.
+  auto ended = scratch<long>(2 * values);
+  auto waiting = scratch<int>(2 * values);
   auto awake = scratch<int>(p);
   int count = 0;
   while (count < p) awake.item[count] = count, ++count;
@@ -41,23 +42,24 @@ constexpr void weave(Problem const& problem, Fixed const& fixed, Table& table, L
     long const most = limit(rank);
     place& at = ranks.item[rank];
     for (bool goes_on = true; goes_on;) {
-      while (at.weight < at.next && fixed.at(rank, at.weight).kind != backward_input) ++at.weight;
       bool const at_end = at.next == size;
       action const a = at_end ? action{} : fixed.at(rank, at.next);
       bool const is_forward = a.kind == forward;
       int const source = is_forward ? a.chunk - 1 : a.chunk + 1, made = (is_forward ? 0 : values) + a.micro_batch;
       long ready = at_end ? LONG_MAX : 0;
       if (!at_end && source >= 0 && source < problem.chunks) {
-        ready = ended.item[made + source * m];
+        ready = ended.item[made + source * m] - 1;
         if (ready < 0) {
           at.also_waiting = waiting.item[made + source * m];
-          waiting.item[made + source * m] = rank;
+          waiting.item[made + source * m] = rank + 1;
           break;
         }
         ready += problem.hop_time(rank_of(table.where, p, source, a.micro_batch), rank, is_forward ? source : a.chunk);
       }
       chunk_cost const& cost = problem.cost(a.chunk);
-      if (at.weight < at.next) {
+      if (is_forward || at.clock < ready)
+        while (at.weight < at.next && fixed.at(rank, at.weight).kind != backward_input) ++at.weight;
+      if (at.weight < at.next && (is_forward || at.clock < ready)) {
         action const b = fixed.at(rank, at.weight);
         chunk_cost const& of_w = problem.cost(b.chunk);
         bool const is_gap = at.clock < ready && (rule == gap_rule::any || at.clock + of_w.backward_weight <= ready);
@@ -72,12 +74,12 @@ constexpr void weave(Problem const& problem, Fixed const& fixed, Table& table, L
       goes_on = !at_end;
       if (at_end) continue;
       table.push(rank, a);
-      at.clock = (at.clock < ready ? ready : at.clock) + problem.time(a);
-      at.live += cost.memory.of(a.kind);
+      at.clock = (at.clock < ready ? ready : at.clock) + (is_forward ? cost.forward : cost.backward_input);
+      at.live += is_forward ? cost.memory.forward : cost.memory.backward_input;
       ++at.next;
-      ended.item[made + a.chunk * m] = at.clock;
-      for (int who = waiting.item[made + a.chunk * m]; who >= 0; who = ranks.item[who].also_waiting)
-        awake.item[count++] = who;
+      ended.item[made + a.chunk * m] = at.clock + 1;
+      for (int who = waiting.item[made + a.chunk * m]; who > 0; who = ranks.item[who - 1].also_waiting)
+        awake.item[count++] = who - 1;
     }
   }
 }
