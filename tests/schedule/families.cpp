@@ -156,13 +156,15 @@ TEST_CASE("closed forms of the V families", "[families]") {
       for (int rank = 0; rank < p; ++rank) REQUIRE(zero.peak(rank) == std::min(2 * m, 2 * p));
       REQUIRE(half.highest_peak() <= 2 * ((p + 2) / 2));
       REQUIRE(least.highest_peak() <= 2 * ((p + 4) / 3));
-      long const of_1f1b = 6L * (p - 1);  // in the same units: chunks, half a stage each
-      REQUIRE(half.local_idle() <= of_1f1b / 2 + 2);
-      REQUIRE(least.local_idle() <= of_1f1b * 2 / 3 + 2);
+      REQUIRE(half.local_idle() == (p == 1 ? 0 : p == 2 ? 1 : p % 2 == 0 ? 3 * p - 7 : 3 * p - 4));
+      REQUIRE(least.local_idle() == (p == 1 ? 0 : p % 3 == 0 ? 4 * p - 7 : 4 * p - 5));
     }
   auto const published = play("v-min", 4, 8);
   REQUIRE(published.when.bubble_by_makespan() == Approx(0.1864).margin(5e-5));
   REQUIRE(published.highest_peak() == 4);
+  auto const also_published = play("v-half", 4, 8);
+  REQUIRE(also_published.when.bubble_by_makespan() == Approx(0.0943).margin(5e-5));
+  REQUIRE(also_published.highest_peak() == 6);
 }
 
 TEST_CASE("closed forms of the families that fill each other's bubbles", "[families]") {

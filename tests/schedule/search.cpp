@@ -82,14 +82,61 @@ TEST_CASE("the trade-off of the V placement between memory and idle time", "[sea
     REQUIRE(validate(problem, table).ok());
     return simulate(problem, table).stage_local_span() - 6 * m;
   };
-  for (auto const& [chunks, slots] : {std::pair{4, 11}, {5, 8}, {6, 5}, {7, 3}, {8, 0}}) {
-    INFO("peak " << chunks);
-    REQUIRE(idle(4, 8, chunks) <= slots);
-  }
-  for (auto const& [chunks, slots] : {std::pair{8, 25}, {10, 17}, {12, 11}, {14, 6}, {16, 0}}) {
-    INFO("peak " << chunks);
-    REQUIRE(idle(8, 16, chunks) <= slots);
-  }
+  for (int m : {8, 16, 32, 64})
+    for (auto const& [chunks, slots] : {std::pair{4, 11}, {5, 8}, {6, 5}, {7, 3}, {8, 0}}) {
+      INFO("m " << m << ", peak " << chunks);
+      REQUIRE(idle(4, m, chunks) <= slots);
+    }
+  for (int m : {16, 32, 64})
+    for (auto const& [chunks, slots] : {std::pair{8, 27}, {9, 22}, {10, 17}, {12, 11}, {13, 10}, {14, 7}, {16, 0}}) {
+      INFO("m " << m << ", peak " << chunks);
+      REQUIRE(idle(8, m, chunks) <= slots);
+    }
+}
+
+TEST_CASE("more micro-batches do not make the idle time grow", "[search]") {
+  auto const idle = [](auto problem, int m) {
+    problem.micro_batches = m;
+    auto const table = make_dynamic_table<Searched<>>(problem);
+    REQUIRE(validate(problem, table).ok());
+    chunk_cost const& each = problem.cost(0);
+    return simulate(problem, table).stage_local_span() -
+           m * (each.forward + each.backward_input + each.backward_weight);
+  };
+  struct {
+    int ranks;
+    chunk_cost each;
+    long hop, limit, most;
+  } const cases[] = {{8, {30, 29, 20, {20, -12, -8}}, 1, 200, 157},
+                     {4, {20, 19, 10, {20, -12, -8}}, 1, 100, 50},
+                     {8, {20, 19, 10, {20, -12, -8}}, 1, 240, 67},
+                     {8, {10, 20, 10, {20, -12, -8}}, 2, 200, 148}};
+  for (auto const& c : cases)
+    for (int m : {32, 64, 128}) {
+      INFO("p " << c.ranks << ", m " << m << ", limit " << c.limit);
+      auto problem = equal_times(c.ranks, m, c.each, c.hop);
+      problem.limit = c.limit;
+      REQUIRE(idle(problem, m) <= c.most);
+    }
+}
+
+TEST_CASE("an order whose period is repeated is an order of more micro-batches", "[search]") {
+  auto few = equal_times(4, 12), many = equal_times(4, 22);
+  auto const order_of = [](auto const& problem) {
+    return search_order(problem, placement::straight, 4, objective::makespan);
+  };
+  auto order = order_of(few), longer = order_of(many);
+  ZeroBubbleH1::fill(few, order);
+  auto periods = order_periods(order, few.chunks, few.micro_batches);
+  periods.set_length(2);
+  REQUIRE(periods.begin_at(5));
+  periods.repeat(5, longer);
+  REQUIRE(longer.fits());
+  REQUIRE(longer.play().worst == order.play().worst + 30);
+  auto table = dynamic_table(4);
+  for (int rank = 0; rank < 4; ++rank)
+    for (int i = 0; i < longer.size(rank); ++i) table.push(rank, longer.at(rank, i));
+  REQUIRE(validate(many, table).ok());
 }
 
 /// A problem with times of the same order, memory that is given back by B and W, and a limit that is sometimes tight.

@@ -161,7 +161,8 @@ constexpr void fill_with_blocks(Problem const& problem, Table& table, int stages
 
 /// About half the activations of 1F1B, on all ranks alike.
 ///
-/// law:    TF = TB = TW: the peak of every rank is (P+2) div 2 stages, of two chunks each
+/// law:    TF = TB = TW: the peak of every rank is (P+2) div 2 stages, of two chunks each; without hops, M >= P > 2: it is idle for
+///         3P-7 chunk actions at most where P is even, or 3P-4
 /// source: Qi et al., Pipeline Parallelism with Controllable Memory, 2024
 struct VHalf {
   static constexpr char const* name = "v-half";
@@ -181,7 +182,8 @@ struct VHalf {
 
 /// About a third of the activations of 1F1B, on all ranks alike.
 ///
-/// law:    TF = TB = TW: the peak of every rank is (P+4) div 3 stages, of two chunks each
+/// law:    TF = TB = TW: the peak of every rank is (P+4) div 3 stages, of two chunks each; without hops, M >= 2P > 2: it is idle for
+///         4P-7 chunk actions at most where P is a multiple of 3, or 4P-5
 /// source: Qi et al., Pipeline Parallelism with Controllable Memory, 2024
 struct VMin {
   static constexpr char const* name = "v-min";

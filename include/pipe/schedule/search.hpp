@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The best order that can be found under a memory limit, for any times, equal or not: three methods, and the best of what they find.
+// The best order that can be found under a memory limit, for any times, equal or not: four methods, and the best of what they find.
 // (a) Plans at several paces, with the choices of the zero-bubble paper's greedy; (b) plans around the best of those, chunk by chunk;
-// (c) small changes of the best order. The known families take part where they fit into the memory, so none of them is ever better.
+// (c) small changes of the best order; (d) the best orders of fewer micro-batches, continued. The known families take part where they
+// fit into the memory, so none of them is ever better.
 #pragma once
 
 #include <type_traits>
@@ -14,6 +15,7 @@
 #include <pipe/schedule/one_f_one_b.hpp>
 #include <pipe/schedule/search_order.hpp>
 #include <pipe/schedule/search_plan.hpp>
+#include <pipe/schedule/search_repeat.hpp>
 #include <pipe/schedule/simulate.hpp>
 #include <pipe/schedule/validate.hpp>
 #include <pipe/schedule/zb_v.hpp>
@@ -23,7 +25,7 @@ namespace pp {
 
 struct search_options {
   static constexpr long no_limit = LONG_MAX / 4;
-  static constexpr long usual_effort = 100'000'000;
+  static constexpr long usual_effort = 200'000'000;
 
   objective want = objective::stage_local_span;
   long limit = no_limit;  ///< of a rank's memory, in the unit of memory_change
@@ -75,7 +77,8 @@ class schedule_search {
       try_openings();
       vary_plans();
       try_families();
-      improve_order();
+      repeat_shorter();
+      improve_order([](search_order const&) {});
     }
     for (int rank = 0; rank < problem_.ranks; ++rank)
       for (int i = 0; i < best_order_.size(rank); ++i) table.push(rank, best_order_.at(rank, i));
@@ -84,6 +87,7 @@ class schedule_search {
  private:
   static constexpr int plans_tried = 1000;  ///< at most,
   static constexpr int plans_share = 2;     ///< and for one part in so many of the effort
+  static constexpr int looking_share = 4;   ///< of the effort for a shorter run, for repeating what it finds
   static constexpr int rounds = 4;          ///< of annealing, each from the best order so far
   static constexpr int change_price = 100;  ///< what a change costs beside playing its order, in actions played
   /// For the openings within a constant evaluation: six at P = 8 and M = 32, or one on a vee. The families still find room within
@@ -160,11 +164,57 @@ class schedule_search {
   }
 
   /// (c)
-  constexpr void improve_order() {
+  template <class Seen>
+  constexpr void improve_order(Seen seen) {
     for (int round = rounds; round > 0 && !at_floor(); --round) {
       long const tries = effort_ / round / (actions_ + change_price);
-      best_ = best_order_.improve(tries, floor_, roll_);
+      best_ = best_order_.improve(tries, floor_, roll_, [&](search_order const& order) {
+        if (round == 1) seen(order);
+      });
       effort_ -= tries * (actions_ + change_price);
+    }
+  }
+
+  /// (d) The same question of few micro-batches, and the periods of its better orders repeated. Two to four times as many as ranks are
+  /// enough to begin and to end; those left must be periods in full, so numbers with different rests are tried.
+  constexpr void repeat_shorter() {
+    constexpr int runs[][2] = {{2, 4}, {2, 6}, {3, 4}, {3, 6}};  // at least so many times P, and a divisor of the rest
+    long const share = effort_ / 16 * 3;
+    for (auto const& [times, divisor] : runs) {
+      int const least = times * problem_.ranks, rest = problem_.micro_batches - least;
+      bool const affordable = share / plans_tried > actions_;
+      if (rest >= divisor && affordable && !at_floor()) repeat_shorter(least + rest % divisor, share);
+    }
+  }
+  constexpr void repeat_shorter(int few, long share) {
+    Problem question = problem_;
+    question.micro_batches = few;
+    search_options options = options_;
+    options.effort = share - share / looking_share;
+    effort_ -= options.effort;
+    long const kept = effort_ - share / looking_share;
+    auto search = schedule_search(question, where_, options);
+    search.roll_.state += roll_.bits();
+    search.try_openings();
+    search.vary_plans();
+    search.try_families();
+    repeat_periods(search.best_order_, few, kept);
+    search.improve_order([&](search_order const& order) { repeat_periods(order, few, kept); });
+    repeat_periods(search.best_order_, few, 0);
+  }
+  constexpr void repeat_periods(search_order const& order, int few, long kept) {
+    if (effort_ < kept || at_floor()) return;
+    int const more = problem_.micro_batches - few;
+    auto periods = order_periods(order, problem_.chunks, few);
+    for (int length = 1; length <= few / 2 && effort_ >= kept; ++length) {
+      if (more % length != 0) continue;
+      periods.set_length(length);
+      effort_ -= actions_ / problem_.micro_batches * few;
+      for (int first = 0; first < few && effort_ >= kept; ++first) {
+        if (!periods.begin_at(first)) continue;
+        periods.repeat(more / length, order_);
+        try_order();
+      }
     }
   }
 
@@ -178,14 +228,17 @@ class schedule_search {
       if (at_floor()) return;
       order_.clear();
       Policy::fill(problem_, order_);
-      effort_ -= actions_;
-      if (!order_.fits()) return;
-      score const found = order_.play(best_.worst);
-      if (!(found < best_)) return;
-      best_ = found;
-      best_order_.assign(order_);
+      try_order();
     };
     (try_one(std::type_identity<Policies>{}), ...);
+  }
+  constexpr void try_order() {
+    effort_ -= actions_;
+    if (!order_.fits()) return;
+    score const found = order_.play(best_.worst);
+    if (!(found < best_)) return;
+    best_ = found;
+    best_order_.assign(order_);
   }
 
   /// How often a micro-batch passes all ranks.

@@ -140,6 +140,11 @@ class search_order {
   /// needs: fits(), and it plays to the end
   /// cost:  `tries` times the number of actions, at most
   constexpr score improve(long tries, long good_enough, search_dice& roll) {
+    return improve(tries, good_enough, roll, [](search_order const&) {});
+  }
+  /// The same; calls seen(order) now and then with orders that take no longer than any before.
+  template <class Seen>
+  constexpr score improve(long tries, long good_enough, search_dice& roll, Seen seen) {
     score now = play(), best = now;
     auto best_row = scratch<int>(actions_);
     auto const remember = [&] {
@@ -152,6 +157,7 @@ class search_order {
     mean_time = (mean_time + actions_ - 1) / actions_;
     auto path = scratch<stretch>(actions_);
     int stretches = 0;
+    long next_look = tries;
     for (long left = tries; left > 0 && best.worst > good_enough; --left) {
       if (stretches == 0) stretches = find_path(now.worst, path, roll);
       change const c = pick(path.item[roll.below(stretches)], roll);
@@ -162,6 +168,10 @@ class search_order {
       if (then.possible() && energy(then) - energy(now) <= allowed) {
         now = then;
         stretches = 0;
+        if (now.worst <= best.worst && left <= next_look) {
+          seen(*this);
+          next_look = left - pause;
+        }
         if (!(now < best)) continue;
         best = now;
         remember();
@@ -177,6 +187,7 @@ class search_order {
   static constexpr int kinds = 3;
   static constexpr int mean_share = 5;  ///< of the ranks' mean time in the energy: one part in so many
   static constexpr long heat = 51;  ///< what the energy may grow by in the mean, at first, in 1/256 of the mean action
+  static constexpr int pause = 20;  ///< tries from one look at an order to the next
   static constexpr int reach = 5;   ///< how far an action moves, or how far beyond its stretch of the path
 
   /// What annealing lowers, in parts: the worst time, and a share of the mean one to show the way where many are the worst.
