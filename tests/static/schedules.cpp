@@ -93,6 +93,12 @@ namespace searched {
 using Trainer = Pipeline<Mlp, Stages<8>, MicroBatches<8>, Searched<1, 1, placement::vee>>;  // in the memory of 1F1B
 static_assert(Trainer::plan.bubble_stage_local <= zb_v::Trainer::plan.bubble_stage_local);
 // [/searched]
+// [longer]
+struct Longer : Searched<3, 2> {  // the whole search, when a trainer is constructed
+  static constexpr bool fits_a_constant(int, int) { return false; }
+};
+// [/longer]
+static_assert(!Pipeline<Mlp, Stages<4>, MicroBatches<8>, Longer>::compiled::by_compiler);
 }  // namespace searched
 
 namespace v_half {
