@@ -259,6 +259,8 @@ struct cuda_computes_in_fp32;
 template <class... What>
 struct cuda_updates_single_elements;
 template <class... What>
+struct cuda_has_no_kernels_of_custom_layers;
+template <class... What>
 struct memory_limit_is_exceeded;
 
 /// Words of their messages.
@@ -429,6 +431,22 @@ constexpr auto diagnose_parameters() {
     return std::type_identity<nothing_wrong>{};
   else
     return diagnosis_of<wrong::no_parameters_to_train, M>();
+}
+
+/// What is wrong with running model M on the backend of options O.
+template <class M, class O>
+constexpr auto diagnose_backend() {
+  using backend = typename O::template get<option_family::backend>;
+  constexpr int custom = [] {
+    for (int i = 0; i < M::graph.size.ops; ++i)
+      if (is_custom(M::graph.ops[i].kind)) return int(M::graph.ops[i].leaf);
+    return -1;
+  }();
+  if constexpr (custom >= 0 && requires { backend::is_device; })
+    return diagnosis_of<wrong::cuda_has_no_kernels_of_custom_layers, backend,
+                        leaf_at<(custom < 0 ? 0 : custom), typename M::leaves>>();
+  else
+    return std::type_identity<nothing_wrong>{};
 }
 
 /// Whether a partition policy has times of a model of so many layers, or needs none.

@@ -53,6 +53,8 @@ constexpr auto diagnose_pipeline() {
     return diagnose_options<options>();
   else if constexpr (!is_accepted<typename decltype(diagnose_parameters<M>())::type>)
     return diagnose_parameters<M>();
+  else if constexpr (!is_accepted<typename decltype(diagnose_backend<M, options>())::type>)
+    return diagnose_backend<M, options>();
   else if constexpr (!is_accepted<typename decltype(diagnose_cut<M, options>())::type>)
     return diagnose_cut<M, options>();
   else

@@ -79,7 +79,7 @@ constexpr auto lower_group() {
   else if constexpr (anchor == op_kind::slice)
     return bodies<slice_kernel<P, G>>{};
   else
-    return bodies<>{};
+    return bodies<>{};  // a user's own layer: see diagnose_backend
 }
 /// The kernels of group G of pipeline P.
 template <class P, int G>

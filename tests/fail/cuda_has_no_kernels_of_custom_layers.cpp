@@ -1,0 +1,30 @@
+// error: wrong::cuda_has_no_kernels_of_custom_layers<.*Cuda.*Twice
+// compilers: nvcc
+// SPDX-License-Identifier: BSL-1.0
+//
+// A layer of one's own has functions for the host alone.
+#include <pipe/pipe.hpp>
+
+using namespace pp;
+
+struct Twice {
+  static constexpr shape result(shape in) { return in; }
+  template <class T>
+  static void forward(custom_forward<T> const& c) {
+    for (long i = 0; i < c.samples * c.in.elements(); ++i) c.y[i] = 2 * c.x[i];
+  }
+  template <class T>
+  static void input_gradient(custom_input_gradient<T> const& c) {
+    for (long i = 0; i < c.samples * c.in.elements(); ++i) c.dx[i] = 2 * c.dy[i];
+  }
+};
+
+struct Net : Model<Input<3>, Linear<4>, Custom<Twice>, Linear<2>, MSE> {};
+
+#ifdef PIPE_EXPECT_OK
+using Trainer = Pipeline<Net, AdamW, PortableHost>;
+#else
+using Trainer = Pipeline<Net, AdamW, Cuda>;
+#endif
+
+#include "program.hpp"
