@@ -273,6 +273,7 @@ class cuda_machine {
       launch const& l = view.launches[i];
       placed_operand const* const from = view.operands + l.first;
       for (int k = 0; k < l.count; ++k) a.slot[k] = at.at(from[k].at);
+      if (job_.watch != nullptr) cuda::check(cudaEventRecord(watched_from_, stream_of(r)), "an event");
       groups_[l.group](a, stream_of(r));
       if (job_.watch != nullptr)
         show(l, from, a, {r, int(&chunk - d_.chunk), mb, p, i, 0, &l, from, nullptr}, stream_of(r));
@@ -282,7 +283,11 @@ class cuda_machine {
 
   /// A watcher sees what a launch has written in the host's memory; meanwhile everybody waits.
   void show(launch const& l, placed_operand const* from, cuda::arguments const& a, launch_seen seen, cudaStream_t on) {
+    cuda::check(cudaEventRecord(watched_until_, on), "an event");
     cuda::check(cudaStreamSynchronize(on), "run of a kernel");
+    float ms = 0;
+    cuda::check(cudaEventElapsedTime(&ms, watched_from_, watched_until_), "time between events");
+    seen.nanoseconds = long(double(ms) * 1e6);
     std::vector<std::vector<char>> copies(std::size_t(l.count));
     std::vector<void*> slots(std::size_t(l.count));
     for (int k = 0; k < l.count; ++k) {
@@ -327,7 +332,7 @@ class cuda_machine {
   cuda::pinned_buffer staging_;
   std::vector<long> batch_at_;  // of each input and of the labels, in both
   std::vector<cuda::event> reached_;
-  cuda::event uploaded_{true};
+  cuda::event uploaded_{true}, watched_from_{true}, watched_until_{true};
   std::vector<time_marks> marks_;  // of each rank's actions, one after the other
   std::vector<long> first_mark_;
   std::vector<int> position_, done_;
