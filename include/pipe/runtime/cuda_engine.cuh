@@ -57,7 +57,9 @@ class cuda_engine {
 
   cuda_engine(optimizer const& o, machine_settings const&)
       : device_(prepared(cuda::use_device(0))), groups_(groups()), machine_(P::description(), groups_.items, order()),
-        parameters_(machine_, o) {}
+        parameters_(machine_, o) {
+    settle();
+  }
 
   step_result run(job const& j) {
     if (mirror_is_newer_) upload();
@@ -117,6 +119,9 @@ class cuda_engine {
     return {cuda::order_of(P::problem, P::table(), slots), cuda::order_of(P::problem, forward, slots)};
   }
 
+  /// Copies and clearings outside of the machine's streams may still be on their way when their calls return.
+  static void settle() { cuda::check(cudaDeviceSynchronize(), "copies to the device"); }
+
   /// What a mirror holds of a chunk: everything up to the averages.
   static long mirrored(chunk_description const& c) { return c.transposed; }
   /// Offsets count from the start of the rank's arena.
@@ -147,6 +152,7 @@ class cuda_engine {
       copy(chunk.values, chunk.parameter_bytes);
       if (P::averaging::averages) copy(chunk.average, chunk.trained_bytes);
     }
+    settle();
     parameters_.renew_copies();
     mirror_is_newer_ = false;
   }
