@@ -15,8 +15,8 @@ using namespace pp;
 namespace {
 
 using Block = Seq<Residual<LayerNorm, Attention<12>>, Residual<LayerNorm, Linear<3072>, GELU, Linear<768>>>;
-struct Gpt2 : Model<Tokens<50304, 1024>, Named<"wte", Embedding<768>>, Positions, Repeat<12, Block>, LayerNorm, Tied<"wte">,
-                    CrossEntropy> {};
+struct Gpt2 : Model<Tokens<50304, 1024>, Named<"wte", Embedding<768>>, Positions, Repeat<12, Block>, LayerNorm,
+                    Tied<"wte">, CrossEntropy> {};
 using Trainer = Pipeline<Gpt2, MicroBatches<2>, MicroBatchSize<8>, AdamW, Cuda>;
 
 double median(std::vector<double> x) {

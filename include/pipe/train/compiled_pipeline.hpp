@@ -6,6 +6,7 @@
 #pragma once
 
 #include <pipe/base/dtype.hpp>
+#include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/passes/compilation.hpp>
 #include <pipe/runtime/description.hpp>

@@ -261,7 +261,7 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
   auto runs_on() const { return engine_.runs_on(); }
 
  private:
-  static settings const& checked(settings const& s) {
+  static settings checked(settings s) {
     compiled::check_at_construction();
     return s;
   }

@@ -113,8 +113,10 @@ struct attention_key_gradients {
       shape::template copy_rows<threads, own>(block, thread, v.data + own_row * v.stride + column, v.stride,
                                               present - first, mem.own_tile[1]);
       PIPE_UNROLL
-      for (int j = 0; j < depth / 8; ++j) PIPE_UNROLL
-      for (int i = 0; i < 4; ++i) mine.keys[j][i] = mine.values[j][i] = 0;
+      for (int j = 0; j < depth / 8; ++j) {
+        PIPE_UNROLL
+        for (int i = 0; i < 4; ++i) mine.keys[j][i] = mine.values[j][i] = 0;
+      }
     });
     stream_tiles<tiles::stages>(
         block, shape::sharing * query_tiles,
@@ -163,14 +165,16 @@ struct attention_key_gradients {
     bool const all = first + own <= shape::visible(at, present);
     block.part([&](int thread, state& mine) {
       PIPE_UNROLL
-      for (int j = 0; j < step / 8; ++j) PIPE_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        tile_place const p = place_in_c(thread % warp_size, i);
-        int const t = 8 * j + p.column, s = first + thread / warp_size * 16 + p.row;
-        bool const sees = all || s < shape::visible(at + t, present);
-        float const x = power_of_2(mine.scores[j][i] * tiles::to_base_2 - mem.logarithms[stage][t]);
-        mine.scores[j][i] = sees ? x : 0.0f;
-        mine.slopes[j][i] = sees ? x * (mine.slopes[j][i] - mem.slopes[stage][t]) : 0.0f;
+      for (int j = 0; j < step / 8; ++j) {
+        PIPE_UNROLL
+        for (int i = 0; i < 4; ++i) {
+          tile_place const p = place_in_c(thread % warp_size, i);
+          int const t = 8 * j + p.column, s = first + thread / warp_size * 16 + p.row;
+          bool const sees = all || s < shape::visible(at + t, present);
+          float const x = power_of_2(mine.scores[j][i] * tiles::to_base_2 - mem.logarithms[stage][t]);
+          mine.scores[j][i] = sees ? x : 0.0f;
+          mine.slopes[j][i] = sees ? x * (mine.slopes[j][i] - mem.slopes[stage][t]) : 0.0f;
+        }
       }
     });
   }
@@ -221,8 +225,10 @@ struct attention_query_gradients {
         mine.mean[r] = shape::slopes(a)[at];
       }
       PIPE_UNROLL
-      for (int j = 0; j < Tall * depth / 8; ++j) PIPE_UNROLL
-      for (int i = 0; i < 4; ++i) mine.out[j][i] = 0;
+      for (int j = 0; j < Tall * depth / 8; ++j) {
+        PIPE_UNROLL
+        for (int i = 0; i < 4; ++i) mine.out[j][i] = 0;
+      }
     });
     stream_tiles<tiles::stages>(
         block, (seen + step - 1) / step,
@@ -265,13 +271,15 @@ struct attention_query_gradients {
       for (int r = 0; r < 2 * Tall; ++r) {
         int const visible = shape::visible(first + row_of_sums<Tall>(thread, r), present) - at;
         PIPE_UNROLL
-        for (int j = 0; j < step / 8; ++j) PIPE_UNROLL
-        for (int c = 0; c < 2; ++c) {
-          float const score = mine.scores[r / 2 * (step / 8) + j][r % 2 * 2 + c];
-          float& slope = mine.slopes[r / 2 * (step / 8) + j][r % 2 * 2 + c];
-          bool const sees = all || 8 * j + thread % 4 * 2 + c < visible;
-          float const x = power_of_2(score * tiles::to_base_2 - mine.logarithm[r]);
-          slope = sees ? x * (slope - mine.mean[r]) : 0.0f;
+        for (int j = 0; j < step / 8; ++j) {
+          PIPE_UNROLL
+          for (int c = 0; c < 2; ++c) {
+            float const score = mine.scores[r / 2 * (step / 8) + j][r % 2 * 2 + c];
+            float& slope = mine.slopes[r / 2 * (step / 8) + j][r % 2 * 2 + c];
+            bool const sees = all || 8 * j + thread % 4 * 2 + c < visible;
+            float const x = power_of_2(score * tiles::to_base_2 - mine.logarithm[r]);
+            slope = sees ? x * (slope - mine.mean[r]) : 0.0f;
+          }
         }
       }
     });

@@ -63,8 +63,10 @@ struct attention_forward {
         mine.sum[r] = 0;
       }
       PIPE_UNROLL
-      for (int j = 0; j < Tall * depth / 8; ++j) PIPE_UNROLL
-      for (int i = 0; i < 4; ++i) mine.out[j][i] = 0;
+      for (int j = 0; j < Tall * depth / 8; ++j) {
+        PIPE_UNROLL
+        for (int i = 0; i < 4; ++i) mine.out[j][i] = 0;
+      }
     });
     commit_copies(block);
     for (int i = 0; i < tiles; ++i) {
@@ -105,11 +107,13 @@ struct attention_forward {
         int const visible = shape::visible(first + row_of_sums<Tall>(thread, r), present) - at;
         float most = -__builtin_huge_valf();
         PIPE_UNROLL
-        for (int j = 0; j < step / 8; ++j) PIPE_UNROLL
-        for (int c = 0; c < 2; ++c) {
-          float& score = mine.scores[r / 2 * (step / 8) + j][r % 2 * 2 + c];
-          if (!all && 8 * j + thread % 4 * 2 + c >= visible) score = -__builtin_huge_valf();
-          most = larger{}(score, most);
+        for (int j = 0; j < step / 8; ++j) {
+          PIPE_UNROLL
+          for (int c = 0; c < 2; ++c) {
+            float& score = mine.scores[r / 2 * (step / 8) + j][r % 2 * 2 + c];
+            if (!all && 8 * j + thread % 4 * 2 + c >= visible) score = -__builtin_huge_valf();
+            most = larger{}(score, most);
+          }
         }
         mine.newest[r] = most;
       }
@@ -125,16 +129,20 @@ struct attention_forward {
         mine.largest[r] = largest;
         float sum = 0;
         PIPE_UNROLL
-        for (int j = 0; j < step / 8; ++j) PIPE_UNROLL
-        for (int c = 0; c < 2; ++c) {
-          float& score = mine.scores[r / 2 * (step / 8) + j][r % 2 * 2 + c];
-          score = power_of_2(score * to_base_2 - largest);
-          sum += score;
+        for (int j = 0; j < step / 8; ++j) {
+          PIPE_UNROLL
+          for (int c = 0; c < 2; ++c) {
+            float& score = mine.scores[r / 2 * (step / 8) + j][r % 2 * 2 + c];
+            score = power_of_2(score * to_base_2 - largest);
+            sum += score;
+          }
         }
         mine.sum[r] = mine.sum[r] * rescale + sum;
         PIPE_UNROLL
-        for (int j = 0; j < depth / 8; ++j) PIPE_UNROLL
-        for (int c = 0; c < 2; ++c) mine.out[r / 2 * (depth / 8) + j][r % 2 * 2 + c] *= rescale;
+        for (int j = 0; j < depth / 8; ++j) {
+          PIPE_UNROLL
+          for (int c = 0; c < 2; ++c) mine.out[r / 2 * (depth / 8) + j][r % 2 * 2 + c] *= rescale;
+        }
       }
     });
   }

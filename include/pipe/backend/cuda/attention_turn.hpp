@@ -34,8 +34,8 @@ struct attention_turn {
       int const column = int(at % pieces) * each, head = int(at / pieces % turned_heads);
       extent const row = at / pieces / turned_heads;
       T const* const table = a.at<T const>(shape::rotation_slot) + row % shape::queries * shape::head_size + column;
-      T const* from;
-      T* to;
+      T const* from = nullptr;
+      T* to = nullptr;
       if constexpr (Back) {
         from = to = a.at<T>(g.out[0]) + row * shape::fused + head * shape::head_size + column;
       } else {

@@ -77,8 +77,10 @@ struct column_sums_kernel {
     auto const column_of = [&](int thread) { return (strip * lanes + thread % lanes) * each; };
     block.phase([&](int thread, state& mine) {
       PIPE_UNROLL
-      for (int s = 0; s < sums; ++s) PIPE_UNROLL
-      for (int i = 0; i < each; ++i) mine.sum[s][i] = 0;
+      for (int s = 0; s < sums; ++s) {
+        PIPE_UNROLL
+        for (int i = 0; i < each; ++i) mine.sum[s][i] = 0;
+      }
       extent const column = column_of(thread);
       if (column < Source::columns) add_rows(a, chunk * chunk_rows + thread / lanes, end, column, mine.sum);
       leave(block, thread, mine);
@@ -87,8 +89,10 @@ struct column_sums_kernel {
       block.phase([&](int thread, state& mine) {
         if (thread >= half * lanes) return;
         PIPE_UNROLL
-        for (int s = 0; s < sums; ++s) PIPE_UNROLL
-        for (int i = 0; i < each; ++i) mine.sum[s][i] += block.shared().sum[s][i][thread + half * lanes];
+        for (int s = 0; s < sums; ++s) {
+          PIPE_UNROLL
+          for (int i = 0; i < each; ++i) mine.sum[s][i] += block.shared().sum[s][i][thread + half * lanes];
+        }
         leave(block, thread, mine);
       });
     }
@@ -115,8 +119,10 @@ struct column_sums_kernel {
   template <class Block>
   PIPE_HD PIPE_INLINE static void leave(Block& block, int thread, state const& mine) {
     PIPE_UNROLL
-    for (int s = 0; s < sums; ++s) PIPE_UNROLL
-    for (int i = 0; i < each; ++i) block.shared().sum[s][i][thread] = mine.sum[s][i];
+    for (int s = 0; s < sums; ++s) {
+      PIPE_UNROLL
+      for (int i = 0; i < each; ++i) block.shared().sum[s][i][thread] = mine.sum[s][i];
+    }
   }
 
   /// Every rows_at_once-th row from `row` on, in order; several are on their way from memory at once.
@@ -137,8 +143,10 @@ struct column_sums_kernel {
   }
   PIPE_HD PIPE_INLINE static void add(float const (&terms)[sums][each], float (&sum)[sums][each]) {
     PIPE_UNROLL
-    for (int s = 0; s < sums; ++s) PIPE_UNROLL
-    for (int i = 0; i < each; ++i) sum[s][i] += terms[s][i];
+    for (int s = 0; s < sums; ++s) {
+      PIPE_UNROLL
+      for (int i = 0; i < each; ++i) sum[s][i] += terms[s][i];
+    }
   }
 };
 

@@ -16,17 +16,17 @@ template <class T, int Columns, int Bytes>
 struct row_team {
   static constexpr int each = access_width<T>(Columns), pieces = Columns / each;
 
-  static constexpr int turns_of(int threads) { return (pieces + threads - 1) / threads; }
+  static constexpr int turns_of(int team) { return (pieces + team - 1) / team; }
   /// Of a piece: a register has four.
   static constexpr int piece_bytes = each * Bytes > 4 ? each* Bytes : 4;
   /// Bytes that a thread of a team keeps, and may keep: blocks of 1024 threads have 64 registers for each.
-  static constexpr int kept_bytes(int threads) { return turns_of(threads) * piece_bytes; }
-  static constexpr int most_bytes(int threads) { return threads < 1024 ? 128 : 112; }
+  static constexpr int kept_bytes(int team) { return turns_of(team) * piece_bytes; }
+  static constexpr int most_bytes(int team) { return team < 1024 ? 128 : 112; }
   static constexpr int smallest() {
-    int threads = 1;
-    while (threads < warp_size && threads < pieces) threads *= 2;
-    while (threads < 1024 && kept_bytes(threads) > most_bytes(threads)) threads *= 2;
-    return threads;
+    int team = 1;
+    while (team < warp_size && team < pieces) team *= 2;
+    while (team < 1024 && kept_bytes(team) > most_bytes(team)) team *= 2;
+    return team;
   }
 
   /// Threads of a team.

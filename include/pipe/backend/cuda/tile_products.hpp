@@ -171,8 +171,10 @@ PIPE_HD PIPE_INLINE void multiply_rows(Block& block, T const* left, T const* rig
   constexpr int pitch = pitch_of<T>(Depth), step = tile<format_of<T>>::inner;
   block.part([&](int, typename Block::state& mine) {
     PIPE_UNROLL
-    for (int j = 0; j < Tall * Columns / 8; ++j) PIPE_UNROLL
-    for (int i = 0; i < 4; ++i) sums(mine)[j][i] = 0;
+    for (int j = 0; j < Tall * Columns / 8; ++j) {
+      PIPE_UNROLL
+      for (int i = 0; i < 4; ++i) sums(mine)[j][i] = 0;
+    }
   });
   PIPE_UNROLL
   for (int k = 0; k < Depth; k += step) {
