@@ -26,15 +26,21 @@ struct family {
   void (*fill)(run_time_problem const&, dynamic_table&) = nullptr;
 };
 
+/// A policy that looks for its order, with options that it reads off the problem.
+template <class Policy>
+concept searching_policy = requires(run_time_problem const& problem) { Policy::options(problem); };
+
 /// Policy, which may be a template whose number of chunks per rank is read off the problem.
 template <schedule_policy Policy>
 constexpr family family_of(bool any_chunks_per_rank = false) {
-  return family{Policy::name, Policy::where, any_chunks_per_rank ? 0 : Policy::chunks_per_rank, Policy::splits_backward,
-                Policy::trains, requires(run_time_problem const& problem){Policy::options(problem);
-}
-, [](run_time_problem const& problem) { return why_refused<Policy>(problem); },
-    [](run_time_problem const& problem, dynamic_table& table) { Policy::fill(problem, table); }
-};  // namespace pp
+  return family{Policy::name,
+                Policy::where,
+                any_chunks_per_rank ? 0 : Policy::chunks_per_rank,
+                Policy::splits_backward,
+                Policy::trains,
+                searching_policy<Policy>,
+                [](run_time_problem const& problem) { return why_refused<Policy>(problem); },
+                [](run_time_problem const& problem, dynamic_table& table) { Policy::fill(problem, table); }};
 }
 
 /// Every published family, each under its name.
