@@ -15,6 +15,7 @@
 #include <pipe/backend/cuda/launch.cuh>
 #include <pipe/backend/cuda/pieces.hpp>
 #include <pipe/base/bytes.hpp>
+#include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/cuda_resources.cuh>
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/job.hpp>
@@ -52,7 +53,6 @@ class cuda_machine {
     }
     batch_ = cuda::device_buffer(at);
     staging_ = cuda::pinned_buffer(at);
-    std::vector<int> numbers;
     streams_of_bits_ = cuda::device_buffer(long(sizeof(int)) * (d.stream_count > 0 ? d.stream_count : 1));
     if (d.stream_count > 0)
       cuda::check(cudaMemcpy(streams_of_bits_.data(), d.streams, sizeof(int) * std::size_t(d.stream_count),
@@ -124,13 +124,13 @@ class cuda_machine {
   }
 
  private:
-  enum milestone : int { forward_done, gradient_done, released, milestones };
+  static constexpr int milestones = int(milestone::release) + 1;
   struct time_marks {
     cuda::event start, end;
   };
 
   cuda::event const& reached(int chunk, milestone m, int micro_batch) const {
-    return reached_[std::size_t((chunk * milestones + m) * d_.micro_batches + micro_batch)];
+    return reached_[std::size_t((chunk * milestones + int(m)) * d_.micro_batches + micro_batch)];
   }
 
   long bytes_of(int which) const { return which < d_.inputs ? d_.input_bytes[which] : d_.label_bytes; }
@@ -157,7 +157,7 @@ class cuda_machine {
   }
 
   void execute(int r, action const& a) {
-    await_inputs(r, a);
+    for_each_need(d_, a, [&](int chunk, milestone m, int mb) { need(r, chunk, m, mb); });
     std::size_t const mark = std::size_t(first_mark_[std::size_t(r)] + done_[std::size_t(r)]);
     cuda::check(cudaEventRecord(marks_[mark].start, stream_of(r)), "an event");
     run_action(r, a);
@@ -170,92 +170,37 @@ class cuda_machine {
     if (micro_batch < 0 || d_.chunk[chunk].rank == r) return;
     cuda::check(cudaStreamWaitEvent(stream_of(r), reached(chunk, m, micro_batch), 0), "a wait for an event");
   }
-  void publish(int r, int chunk, milestone m, int micro_batch) {
-    cuda::check(cudaEventRecord(reached(chunk, m, micro_batch), stream_of(r)), "an event");
-  }
-
-  /// As machine::await_inputs: values that other chunks make, and a free slot for the result.
-  void await_inputs(int r, action const& a) {
-    int const c = a.chunk, mb = a.micro_batch;
-    bool const last = c == d_.chunks - 1;
-    if (a.kind == action_kind::forward) {
-      if (c > 0) need(r, c - 1, forward_done, mb);
-      if (!last) need(r, c + 1, released, mb - d_.chunk[c].boundary.slots);
-    } else if (makes_input_gradient(a.kind)) {
-      if (!last) need(r, c + 1, gradient_done, mb);
-      if (c > 0) need(r, c - 1, released, mb - d_.chunk[c].gradient.slots);
-    }
-  }
-
   void run_action(int r, action const& a) {
     int const c = a.chunk, mb = a.micro_batch;
-    chunk_description const& chunk = d_.chunk[c];
-    program_set const& set = chunk.set_for(mb);
-    bases const at = bases_for(c, mb);
-    if (a.kind == action_kind::forward) {
-      run_program(chunk, set, program::forward, at, r, mb);
-      pass_on(chunk.passed_values, chunk.passed_value_count, at, r);
-      if (job_.what == job::kind::infer && c == d_.chunks - 1) {
-        int const real = samples_in(mb);
-        cuda::check(
-            cudaMemcpyAsync(static_cast<char*>(job_.output) + mb * d_.output_bytes, at.at(set.output),
-                            std::size_t(d_.output_bytes / d_.samples * real), cudaMemcpyDeviceToHost, stream_of(r)),
-            "download of outputs");
-      }
-      publish(r, c, forward_done, mb);
-      if (job_.what != job::kind::train) publish(r, c, released, mb);
-      return;
-    }
-    bool const split = set.programs[int(program::backward)].launches == nullptr;
-    if (makes_input_gradient(a.kind)) {
-      run_program(chunk, set, split ? program::backward_input : program::backward, at, r, mb);
-      pass_on(set.passed_gradients, set.passed_gradient_count, at, r);
-      publish(r, c, gradient_done, mb);
-    }
-    if (makes_weight_gradient(a.kind)) {
-      if (split) run_program(chunk, set, program::backward_weight, at, r, mb);
-      publish(r, c, released, mb);
-    }
+    region_bases const at = bases_for(c, mb);
+    pp::run_action(
+        d_, job_, a, [&](program_set const& set, program p) { run_program(d_.chunk[c], set, p, at, r, mb); },
+        [&](copied const* what, int count) {
+          for (int i = 0; i < count; ++i)
+            cuda::check(cudaMemcpyAsync(at.at(what[i].to), at.at(what[i].from), std::size_t(what[i].bytes),
+                                        cudaMemcpyDeviceToDevice, stream_of(r)),
+                        "copy of a value that is handed on");
+        },
+        [&](address const& output) {
+          cuda::check(cudaMemcpyAsync(static_cast<char*>(job_.output) + mb * d_.output_bytes, at.at(output),
+                                      std::size_t(d_.output_bytes / d_.samples * samples_in(d_, job_, mb)),
+                                      cudaMemcpyDeviceToHost, stream_of(r)),
+                      "download of outputs");
+        },
+        [&](milestone m) { cuda::check(cudaEventRecord(reached(c, m, mb), stream_of(r)), "an event"); });
   }
 
-  int samples_in(int mb) const {
-    int const left = job_.samples - mb * d_.samples;
-    return left < 0 ? 0 : left < d_.samples ? left : d_.samples;
-  }
-
-  struct bases {
-    char* region[region_count];
-    char* at(address const& a) const { return region[int(a.where)] + a.offset; }
-  };
-  void pass_on(copied const* what, int count, bases const& at, int r) {
-    for (int i = 0; i < count; ++i)
-      cuda::check(cudaMemcpyAsync(at.at(what[i].to), at.at(what[i].from), std::size_t(what[i].bytes),
-                                  cudaMemcpyDeviceToDevice, stream_of(r)),
-                  "copy of a value that is handed on");
-  }
-  bases bases_for(int c, int mb) const {
-    chunk_description const& chunk = d_.chunk[c];
-    char* const mine = memory(c);
-    bases b{};
-    auto const set = [&](region where, char* p) { b.region[int(where)] = p; };
-    set(region::parameters, mine + chunk.values);
-    set(region::parameter_gradients, mine + chunk.gradients);
-    set(region::transposed, mine + chunk.transposed);
-    set(region::record, mine + chunk.set_for(mb).records.at(mb));
-    set(region::pending, mine + chunk.pending.at(mb));
-    set(region::scratch, mine + d_.rank[chunk.rank].scratch);
-    set(region::random, streams_of_bits_.data());
-    set(region::boundary_out, mine + chunk.boundary.at(mb));
-    set(region::gradient_out, mine + chunk.gradient.at(mb));
-    if (c > 0) set(region::boundary_in, memory(c - 1) + d_.chunk[c - 1].boundary.at(mb));
-    if (c + 1 < d_.chunks) set(region::gradient_in, memory(c + 1) + d_.chunk[c + 1].gradient.at(mb));
+  region_bases bases_for(int c, int mb) const {
+    region_bases b = bases_in_arenas(d_, c, mb, [this](int chunk) { return memory(chunk); });
+    b.set(region::random, streams_of_bits_.data());
     for (int i = 0; i < d_.inputs; ++i)
-      set(input_region(i), batch_.data() + batch_at_[std::size_t(i)] + mb * d_.input_bytes[i]);
-    set(region::label, batch_.data() + batch_at_[std::size_t(d_.inputs)] + mb * d_.label_bytes);
+      b.set(input_region(i), batch_.data() + batch_at_[std::size_t(i)] + mb * d_.input_bytes[i]);
+    b.set(region::label, batch_.data() + batch_at_[std::size_t(d_.inputs)] + mb * d_.label_bytes);
     return b;
   }
 
-  void run_program(chunk_description const& chunk, program_set const& set, program p, bases const& at, int r, int mb) {
+  void run_program(chunk_description const& chunk, program_set const& set, program p, region_bases const& at, int r,
+                   int mb) {
     program_view const& view = set.programs[int(p)];
     cuda::arguments a;
     a.workspace = memory_of(r) + d_.rank[r].workspace;
@@ -263,7 +208,7 @@ class cuda_machine {
     a.loss_scale = 1 / job_.gradient_terms;
     a.accumulate = mb > 0 || job_.continues;
     a.wants_gradient = a.training = job_.what == job::kind::train;
-    a.valid_samples = samples_in(mb);
+    a.valid_samples = samples_in(d_, job_, mb);
     a.seed = job_.seed;
     a.step = job_.step;
     a.first_sample = job_.first_sample + long(mb) * d_.samples;

@@ -17,6 +17,7 @@
 #include <pipe/base/heap_array.hpp>
 #include <pipe/base/libm.hpp>
 #include <pipe/base/sentence.hpp>
+#include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/arena.hpp>
 #include <pipe/runtime/backend_calls.hpp>
 #include <pipe/runtime/job.hpp>
@@ -208,7 +209,7 @@ class machine {
 
   void execute(int r, worker& me, action const& a) {
     long const arrived = now();
-    await_inputs(r, a);
+    for_each_need(d_, a, [&](int chunk, milestone m, int mb) { need(r, a, chunk, m, mb); });
     long const start = now();
     run_action(r, me, a);
     long const end = now();
@@ -226,84 +227,33 @@ class machine {
                           ": waited in vain for chunk ", chunk});
   }
 
-  /// Operands that other chunks make, and a free slot for the result.
-  void await_inputs(int r, action const& a) {
-    int const c = a.chunk, mb = a.micro_batch;
-    bool const last = c == d_.chunks - 1;
-    if (a.kind == action_kind::forward) {
-      if (c > 0) need(r, a, c - 1, milestone::forward, mb);
-      if (!last) need(r, a, c + 1, milestone::release, mb - d_.chunk[c].boundary.slots);
-    } else if (makes_input_gradient(a.kind)) {
-      if (!last) need(r, a, c + 1, milestone::input_gradient, mb);
-      if (c > 0) need(r, a, c - 1, milestone::release, mb - d_.chunk[c].gradient.slots);
-    }
-  }
-
   void run_action(int r, worker& me, action const& a) {
     int const c = a.chunk, mb = a.micro_batch;
-    chunk_description const& chunk = d_.chunk[c];
-    using enum action_kind;
-    program_set const& set = chunk.set_for(mb);
-    bases const at = bases_for(r, me, c, mb);
-    if (a.kind == forward) {
-      run_program(chunk, set, program::forward, at, r, mb);
-      pass_on(chunk.passed_values, chunk.passed_value_count, at);
-      if (job_.what == job::kind::infer && c == d_.chunks - 1)
-        std::memcpy(static_cast<char*>(job_.output) + mb * d_.output_bytes, at.at(set.output),
-                    std::size_t(d_.output_bytes / d_.samples * samples_in(mb)));
-      board_.publish(c, milestone::forward, mb);
-      if (job_.what != job::kind::train) board_.publish(c, milestone::release, mb);
-      return;
-    }
-    bool const split = set.programs[int(program::backward)].launches == nullptr;
-    if (makes_input_gradient(a.kind)) {
-      run_program(chunk, set, split ? program::backward_input : program::backward, at, r, mb);
-      pass_on(set.passed_gradients, set.passed_gradient_count, at);
-      board_.publish(c, milestone::input_gradient, mb);
-    }
-    if (makes_weight_gradient(a.kind)) {
-      if (split) run_program(chunk, set, program::backward_weight, at, r, mb);
-      board_.publish(c, milestone::release, mb);
-    }
+    region_bases const at = bases_for(c, mb);
+    pp::run_action(
+        d_, job_, a, [&](program_set const& set, program p) { run_program(d_.chunk[c], set, p, at, r, me, mb); },
+        [&](copied const* what, int count) {
+          for (int i = 0; i < count; ++i)
+            std::memcpy(at.at(what[i].to), at.at(what[i].from), std::size_t(what[i].bytes));
+        },
+        [&](address const& output) {
+          std::memcpy(static_cast<char*>(job_.output) + mb * d_.output_bytes, at.at(output),
+                      std::size_t(d_.output_bytes / d_.samples * samples_in(d_, job_, mb)));
+        },
+        [&](milestone m) { board_.publish(c, m, mb); });
   }
 
-  /// Real samples of a micro-batch: the last ones may be filled up, or empty.
-  int samples_in(int mb) const {
-    int const left = job_.samples - mb * d_.samples;
-    return left < 0 ? 0 : left < d_.samples ? left : d_.samples;
-  }
-
-  struct bases {
-    char* region[region_count];
-    char* at(address const& a) const { return region[int(a.where)] + a.offset; }
-  };
-  static void pass_on(copied const* what, int count, bases const& at) {
-    for (int i = 0; i < count; ++i) std::memcpy(at.at(what[i].to), at.at(what[i].from), std::size_t(what[i].bytes));
-  }
-  bases bases_for(int r, worker const& me, int c, int mb) const {
-    chunk_description const& chunk = d_.chunk[c];
-    char* const mine = me.memory.data();
-    bases b{};
-    auto const set = [&](region where, char* p) { b.region[int(where)] = p; };
-    set(region::parameters, mine + chunk.values);
-    set(region::parameter_gradients, mine + chunk.gradients);
-    set(region::transposed, mine + chunk.transposed);
-    set(region::record, mine + chunk.set_for(mb).records.at(mb));
-    set(region::pending, mine + chunk.pending.at(mb));
-    set(region::scratch, mine + d_.rank[r].scratch);
-    set(region::random, reinterpret_cast<char*>(const_cast<int*>(d_.streams)));
-    set(region::boundary_out, mine + chunk.boundary.at(mb));
-    set(region::gradient_out, mine + chunk.gradient.at(mb));
-    if (c > 0) set(region::boundary_in, memory(c - 1) + d_.chunk[c - 1].boundary.at(mb));
-    if (c + 1 < d_.chunks) set(region::gradient_in, memory(c + 1) + d_.chunk[c + 1].gradient.at(mb));
-    for (int i = 0; i < d_.inputs; ++i) set(input_region(i), batch_at(job_.input[i], i, d_.input_bytes[i], mb));
-    if (job_.label != nullptr) set(region::label, batch_at(job_.label, d_.inputs, d_.label_bytes, mb));
+  region_bases bases_for(int c, int mb) const {
+    region_bases b = bases_in_arenas(d_, c, mb, [this](int chunk) { return memory(chunk); });
+    b.set(region::random, reinterpret_cast<char*>(const_cast<int*>(d_.streams)));
+    for (int i = 0; i < d_.inputs; ++i) b.set(input_region(i), batch_at(job_.input[i], i, d_.input_bytes[i], mb));
+    if (job_.label != nullptr) b.set(region::label, batch_at(job_.label, d_.inputs, d_.label_bytes, mb));
     return b;
   }
 
   /// Where micro-batch mb of an input (or of the labels, the last) lies: in the user's memory; or filled up; or all zeros.
   char* batch_at(void const* users, int which, long bytes, int mb) const {
-    int const real = samples_in(mb);
+    int const real = samples_in(d_, job_, mb);
     if (real == d_.samples) return const_cast<char*>(static_cast<char const*>(users)) + mb * bytes;
     return staging_.data() + (real > 0 ? d_.staging[which] : d_.blank);
   }
@@ -321,16 +271,16 @@ class machine {
     if (job_.label != nullptr) fill(job_.label, d_.inputs, d_.label_bytes);
   }
 
-  void run_program(chunk_description const& chunk, program_set const& set, program p, bases const& at, int r, int mb) {
+  void run_program(chunk_description const& chunk, program_set const& set, program p, region_bases const& at, int r,
+                   worker& me, int mb) {
     program_view const& view = set.programs[int(p)];
-    worker& me = ranks_[r];
     host::arguments<T> a;
     a.workspace = me.memory.data() + d_.rank[r].workspace;
     a.loss = me.row_losses.begin();
     a.loss_scale = T(1 / job_.gradient_terms);
     a.accumulate = mb > 0 || job_.continues;
     a.wants_gradient = job_.what == job::kind::train;
-    a.valid_samples = samples_in(mb);
+    a.valid_samples = samples_in(d_, job_, mb);
     a.training = job_.what == job::kind::train;
     a.seed = job_.seed;
     a.step = job_.step;

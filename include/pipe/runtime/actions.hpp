@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What it means to execute an action, whatever executes it: what it waits for, where its operands are, which programs it runs, and what
+// it announces. A machine says how: a thread that waits and calls kernels, or a stream that is given events and launches.
+#pragma once
+
+#include <pipe/passes/address.hpp>
+#include <pipe/runtime/description.hpp>
+#include <pipe/runtime/job.hpp>
+#include <pipe/transport/in_process.hpp>
+
+namespace pp {
+
+/// Real samples of a micro-batch: the last ones may be filled up, or empty.
+inline int samples_in(pipeline_description const& d, job const& j, int micro_batch) {
+  int const left = j.samples - micro_batch * d.samples;
+  return left < 0 ? 0 : left < d.samples ? left : d.samples;
+}
+
+/// Where the operands of a launch are, for one chunk and micro-batch.
+struct region_bases {
+  char* region[region_count];
+  char* at(address const& a) const { return region[int(a.where)] + a.offset; }
+  void set(pp::region where, char* p) { region[int(where)] = p; }
+};
+
+/// All that lie in the arenas of ranks: memory(chunk) is where that of a chunk's rank begins. Inputs, labels and streams of random bits
+/// are left to the machine.
+template <class Memory>
+region_bases bases_in_arenas(pipeline_description const& d, int c, int mb, Memory const& memory) {
+  chunk_description const& chunk = d.chunk[c];
+  char* const mine = memory(c);
+  region_bases b{};
+  b.set(region::parameters, mine + chunk.values);
+  b.set(region::parameter_gradients, mine + chunk.gradients);
+  b.set(region::transposed, mine + chunk.transposed);
+  b.set(region::record, mine + chunk.set_for(mb).records.at(mb));
+  b.set(region::pending, mine + chunk.pending.at(mb));
+  b.set(region::scratch, mine + d.rank[chunk.rank].scratch);
+  b.set(region::boundary_out, mine + chunk.boundary.at(mb));
+  b.set(region::gradient_out, mine + chunk.gradient.at(mb));
+  if (c > 0) b.set(region::boundary_in, memory(c - 1) + d.chunk[c - 1].boundary.at(mb));
+  if (c + 1 < d.chunks) b.set(region::gradient_in, memory(c + 1) + d.chunk[c + 1].gradient.at(mb));
+  return b;
+}
+
+/// need(chunk, milestone, micro-batch) for what an action waits for: operands that other chunks make, and a free slot for the result.
+/// A micro-batch before the first is no reason to wait.
+template <class Need>
+void for_each_need(pipeline_description const& d, action const& a, Need const& need) {
+  int const c = a.chunk, mb = a.micro_batch;
+  bool const last = c == d.chunks - 1;
+  if (a.kind == action_kind::forward) {
+    if (c > 0) need(c - 1, milestone::forward, mb);
+    if (!last) need(c + 1, milestone::release, mb - d.chunk[c].boundary.slots);
+  } else if (makes_input_gradient(a.kind)) {
+    if (!last) need(c + 1, milestone::input_gradient, mb);
+    if (c > 0) need(c - 1, milestone::release, mb - d.chunk[c].gradient.slots);
+  }
+}
+
+/// The action itself, by what a machine does: run(set, program), pass_on(copied list, count), hand_out(address of the model's output) and
+/// publish(milestone).
+template <class Run, class PassOn, class HandOut, class Publish>
+void run_action(pipeline_description const& d, job const& j, action const& a, Run const& run, PassOn const& pass_on,
+                HandOut const& hand_out, Publish const& publish) {
+  chunk_description const& chunk = d.chunk[a.chunk];
+  program_set const& set = chunk.set_for(a.micro_batch);
+  if (a.kind == action_kind::forward) {
+    run(set, program::forward);
+    pass_on(chunk.passed_values, chunk.passed_value_count);
+    if (j.what == job::kind::infer && a.chunk == d.chunks - 1) hand_out(set.output);
+    publish(milestone::forward);
+    if (j.what != job::kind::train) publish(milestone::release);
+    return;
+  }
+  bool const split = set.programs[int(program::backward)].launches == nullptr;
+  if (makes_input_gradient(a.kind)) {
+    run(set, split ? program::backward_input : program::backward);
+    pass_on(set.passed_gradients, set.passed_gradient_count);
+    publish(milestone::input_gradient);
+  }
+  if (makes_weight_gradient(a.kind)) {
+    if (split) run(set, program::backward_weight);
+    publish(milestone::release);
+  }
+}
+
+}  // namespace pp
