@@ -85,8 +85,8 @@ struct run {
   static constexpr long width = s.heads * s.head_size, key_width = s.key_heads * s.head_size;
   static constexpr long q_stride = s.apart ? width : width + 2 * key_width;
   static constexpr long k_stride = s.apart ? 2 * key_width : q_stride;
-  numbers<T> q{q_rows * q_stride, 1, 3.0f}, kv{s.apart ? k_rows * k_stride : 0, 2, 1.5f},
-      table{long(s.keys) * s.head_size};
+  numbers<T> q{q_rows * q_stride, 1, 3.0f}, kv{s.apart ? k_rows * k_stride : 0, 2, 1.5f};
+  numbers<float> table{long(s.keys) * s.head_size};
   numbers<T> y{q_rows * width}, dy{q_rows * width, 4, 1.0f}, dq{q_rows * q_stride},
       dkv{s.apart ? k_rows * k_stride : 0};
   numbers<float> lse{q_rows * s.heads};
@@ -97,8 +97,8 @@ struct run {
     for (int t = 0; t < s.keys; ++t)
       for (int c = 0; c < half; ++c) {
         float const angle = float(t * (c + 1)) / 7;
-        table.items[std::size_t(t * s.head_size + c)] = T(std::cos(angle));
-        table.items[std::size_t(t * s.head_size + half + c)] = T(std::sin(angle));
+        table.items[std::size_t(t * s.head_size + c)] = std::cos(angle);
+        table.items[std::size_t(t * s.head_size + half + c)] = std::sin(angle);
       }
     for (int b = 0; b < s.samples; ++b)
       for (int t = 0; t < s.keys; ++t)

@@ -15,7 +15,7 @@ template <class T, product_format Format, op_kind Kind, int R, int K, int N>
 struct one_product {
   using element = T;
   using leaves = void;
-  static constexpr product_format product = Format;
+  static constexpr dtype product = Format == product_format::tf32 ? dtype::tf32 : dtype_of<T>::value;
   static constexpr int samples = 1, rows = R, inner = K, columns = N;
   static constexpr group group_at(int) {
     group g;
@@ -132,7 +132,7 @@ template <class T, product_format Format, bool Stored, int R, int K, int N>
 struct chained_product {
   using element = T;
   using leaves = void;
-  static constexpr product_format product = Format;
+  static constexpr dtype product = Format == product_format::tf32 ? dtype::tf32 : dtype_of<T>::value;
   static constexpr int samples = 1;
   static constexpr group group_at(int) {
     group g;
@@ -168,7 +168,7 @@ void chains_are_exact(double tolerance) {
       double sum = double(float(c[std::size_t(n)]));
       for (int k = 0; k < K; ++k) {
         auto const i = std::size_t(r * K + k);
-        float const left = float(x[i]) + float(b[std::size_t(k)]) + float(z[i]);
+        float const left = cuda::as_stored<T>(float(x[i]) + float(b[std::size_t(k)])) + float(z[i]);
         sum += double(float(T(left))) * double(float(w[std::size_t(k * N + n)]));
         if (Stored) stored = stored && float(made[i]) == float(T(left));
       }

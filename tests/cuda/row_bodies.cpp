@@ -92,7 +92,7 @@ void check_along(thread_order order) {
       for (std::size_t k = 0; k < 2; ++k) numbers[k] = statistics.value(2 * r + k);
     std::vector<double> row(n), other(n), scale(n), shift(n), made(n);
     for (std::size_t i = 0; i < n; ++i) {
-      row[i] = x.value(r * n + i) + (before ? add.value(r * n + i) : 0);
+      row[i] = double(cuda::as_stored<T>(float(x.value(r * n + i) + (before ? add.value(r * n + i) : 0))));
       sums.push_back(row[i]);
       other[i] = z.value(r * n + i), scale[i] = gamma.value(i), shift[i] = beta.value(i);
     }

@@ -76,7 +76,7 @@ void steps_are_the_formula(Optimizer const& o) {
     std::vector<double> exact_w(w.begin(), w.end()), exact_m(m.begin(), m.end()), exact_v(v.begin(), v.end());
     for (long step = 1; step <= 3; ++step) {
       auto const g = numbers(10 + std::uint64_t(step), size);
-      cuda::verdict const judged{1, 1, 0.375f * float(step), 1, 0, 0};
+      cuda::verdict const judged{.factor = 0.375f * float(step)};
       update_context const contexts[2] = {{step, 0.01, 1, 0}, {step, 0.02, 1, 0.5}};
       cuda::optimizer_step<Optimizer, Copy> f;
       for (int k = 0; k < 2; ++k) f.of_group[k] = o.template prepare<float>(contexts[k]);

@@ -169,7 +169,7 @@ class run : public findings {
   static long bytes_of(operand x) {
     if (x.where == space::value) return C::value_bytes(x.index);
     if (x.where == space::input || x.where == space::label || x.where == space::random) return 0;
-    return align_up(C::forward.parameters[x.index].elements() * C::element_bytes);
+    return align_up(C::forward.parameters[x.index].elements() * C::widths.element);
   }
   /// The size of a region of stage S, one record of it.
   template <int S>

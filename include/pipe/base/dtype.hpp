@@ -3,15 +3,20 @@
 // Names of element types as plain values, for plans and messages; the types themselves where they are not built in.
 #pragma once
 
-#include <pipe/base/config.hpp>
+#include <pipe/base/half.hpp>
 
 namespace pp {
 
-enum class dtype : unsigned char { f32, f64, i32 };
+enum class dtype : unsigned char {
+  f32,
+  f64,
+  bf16,
+  f16,
+  tf32,  ///< what tensor cores make of fp32 numbers: in memory it is none
+};
 
-PIPE_HD constexpr int size_of(dtype t) { return t == dtype::f64 ? 8 : 4; }
-
-constexpr char const* name_of(dtype t) { return t == dtype::f32 ? "fp32" : t == dtype::f64 ? "fp64" : "int32"; }
+/// Bytes of a number in memory.
+constexpr int size_of(dtype t) { return t == dtype::f64 ? 8 : t == dtype::bf16 || t == dtype::f16 ? 2 : 4; }
 
 template <class T>
 struct dtype_of;
@@ -22,6 +27,14 @@ struct dtype_of<float> {
 template <>
 struct dtype_of<double> {
   static constexpr dtype value = dtype::f64;
+};
+template <>
+struct dtype_of<bf16> {
+  static constexpr dtype value = dtype::bf16;
+};
+template <>
+struct dtype_of<fp16> {
+  static constexpr dtype value = dtype::f16;
 };
 
 }  // namespace pp

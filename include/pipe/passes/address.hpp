@@ -12,6 +12,7 @@ enum class region : unsigned char {
   none,
   parameters,           // of the stage
   parameter_gradients,  // same offsets as parameters
+  copies,               // of parameters, in 16 bits: numbers have the same places
   transposed,           // copies of weights that an input gradient reads
   record,               // one per micro-batch in flight: what forward keeps for backward
   pending,              // one per micro-batch between B and W: what B keeps for W
@@ -38,10 +39,12 @@ struct copied {
   long bytes = 0;
 };
 
-/// An operand of a launch. What the launch writes has as many elements of a micro-batch; what it only reads has none.
+/// An operand of a launch. What the launch writes has as many elements of a micro-batch; what it only reads has none. Wide ones are of the
+/// type of parameters and gradients, others of the type of values.
 struct placed_operand {
   address at;
   long elements = 0;
+  bool is_wide = true;
 };
 
 /// One kernel launch of a program: operands [first, first + count) of the program's list.

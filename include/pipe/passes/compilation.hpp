@@ -18,14 +18,22 @@
 
 namespace pp {
 
+/// Bytes of a number: of parameters, gradients and statistics; of all other values, and of what kernels read of parameters.
+struct number_widths {
+  int element = 4, value = 4;
+};
+
 /// Cuts model M into `Stages` by partition policy `Cutter` and compiles every stage.
 ///
 /// needs: 1 <= Stages <= units of M
 /// SplitsBackward: the schedule runs B and W apart, so what B makes for W must outlive B
-template <class M, int Stages, class Cutter, int Samples, int ElementBytes, bool SplitsBackward, class Recompute>
+template <class M, int Stages, class Cutter, int Samples, number_widths Widths, bool SplitsBackward, class Recompute>
 struct compilation {
   using model = M;
-  static constexpr int stages = Stages, samples = Samples, element_bytes = ElementBytes;
+  static constexpr int stages = Stages, samples = Samples;
+  static constexpr number_widths widths = Widths;
+  /// Kernels read copies of parameters, which are of the type of values.
+  static constexpr bool has_copies = Widths.value != Widths.element;
   static constexpr bool splits_backward = SplitsBackward;
   using recompute = Recompute;
   /// The lists of ops: forward, backward_input, backward_weight, and what runs again.
@@ -79,7 +87,20 @@ struct compilation {
   static constexpr long value_elements(int v) {
     return v < M::graph.size.values ? M::graph.values[v].elements : backward.values[v - M::graph.size.values].elements;
   }
-  static constexpr long value_bytes(int v) { return align_up(value_elements(v) * Samples * ElementBytes); }
+  /// Statistics of rows and logarithms of sums: as wide as parameters.
+  static constexpr auto is_statistic = [](auto...) {
+    list<bool, M::graph.size.values> wide;
+    for (int i = 0; i < M::graph.size.ops; ++i) {
+      op const o = M::graph.ops[i];
+      bool const has_statistics = o.kind == op_kind::norm || o.kind == op_kind::attention;
+      if (has_statistics && o.out[1].where == space::value) wide[o.out[1].index] = true;
+    }
+    return wide;
+  }();
+  static constexpr bool is_wide(int v) { return v < M::graph.size.values && is_statistic[v]; }
+  static constexpr long value_bytes(int v) {
+    return align_up(value_elements(v) * Samples * (is_wide(v) ? Widths.element : Widths.value));
+  }
 
   struct in_stage {
     constexpr int operator()(int unit) const { return stage_of_unit[unit]; }

@@ -163,7 +163,7 @@ struct memory_pass {
           turn[i] = placed;
           out.by_offset[count++] = i;
           out.parameters[i] = out.bytes.parameters;
-          out.bytes.parameters += align_up(parameter_at(i).elements() * C::element_bytes);
+          out.bytes.parameters += align_up(parameter_at(i).elements() * C::widths.element);
         }
       }
       if (order < 2) out.bytes.trained = out.bytes.parameters;
@@ -171,7 +171,7 @@ struct memory_pass {
     for (int i = 0; i < parameters; ++i)
       if (C::backward.transposed[range.parameters[0] + i]) {
         out.transposed[i] = out.bytes.transposed;
-        out.bytes.transposed += align_up(g.parameters[range.parameters[0] + i].elements() * C::element_bytes);
+        out.bytes.transposed += align_up(g.parameters[range.parameters[0] + i].elements() * C::widths.value);
       }
   }
 

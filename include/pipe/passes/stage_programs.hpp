@@ -57,6 +57,13 @@ struct stage_programs {
 
   static constexpr auto layout = memory_pass<stage_programs, C, S>{}.run();
 
+  /// What a kernel reads of a parameter. Angles of rotations are not shortened.
+  static constexpr address resolve_parameter(int index) {
+    long const at = layout.parameters[index - range.parameters[0]];
+    if (!C::has_copies || C::forward.parameters[index].initial.kind == distribution::rotary)
+      return address{region::parameters, at};
+    return address{region::copies, at / C::widths.element * C::widths.value};
+  }
   /// Where program P finds operand x.
   template <program P>
   static constexpr address resolve(operand x) {
@@ -64,7 +71,7 @@ struct stage_programs {
       case space::none: return address{};
       case space::input: return address{input_region(x.index), 0};
       case space::label: return address{region::label, 0};
-      case space::parameter: return address{region::parameters, layout.parameters[x.index - range.parameters[0]]};
+      case space::parameter: return resolve_parameter(x.index);
       case space::parameter_gradient:
         return address{region::parameter_gradients, layout.parameters[x.index - range.parameters[0]]};
       case space::parameter_transposed:
@@ -107,6 +114,7 @@ struct stage_programs {
         operand const x = C::operand_at(s.list, with.first + k);
         r.operands[n].at = stage_programs::template resolve<P>(x);
         if (C::written[g] >> k & 1) r.operands[n].elements = elements(x);
+        r.operands[n].is_wide = x.where != space::value || C::is_wide(x.index);
       }
     }
     return r;

@@ -33,6 +33,7 @@ region_bases bases_in_arenas(pipeline_description const& d, int c, int mb, Memor
   region_bases b{};
   b.set(region::parameters, mine + chunk.values);
   b.set(region::parameter_gradients, mine + chunk.gradients);
+  b.set(region::copies, mine + chunk.copies);
   b.set(region::transposed, mine + chunk.transposed);
   b.set(region::record, mine + chunk.set_for(mb).records.at(mb));
   b.set(region::pending, mine + chunk.pending.at(mb));

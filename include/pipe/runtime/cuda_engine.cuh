@@ -11,6 +11,7 @@
 
 #include <pipe/backend/cuda/launch.cuh>
 #include <pipe/backend/cuda/lowering.hpp>
+#include <pipe/base/libm.hpp>
 #include <pipe/base/list.hpp>
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/runtime/cuda_device.cuh>
@@ -66,7 +67,7 @@ class cuda_engine {
     machine_.enqueue(j);
     step_result result;
     if (j.what == job::kind::infer) {
-      machine_.wait_for_all();
+      machine_.deliver();
       result.seconds = machine_.seconds();
       return result;
     }
@@ -74,7 +75,13 @@ class cuda_engine {
     mirror_is_current_ = mirror_is_current_ && j.what != job::kind::train;
     result.seconds = machine_.seconds();
     result.loss = outcome.loss;
-    if (j.what == job::kind::train) result.gradient_norm = outcome.norm;
+    if (j.what == job::kind::train) {
+      result.gradient_norm = outcome.norm;
+      result.loss_scale = outcome.loss_scale;
+      bool const overflows = libm::isfinite(outcome.loss) && !libm::isfinite(outcome.norm);
+      result.skipped = P::precision::scales_loss && overflows && outcome.loss_scale > 1;
+      loss_scale_ = outcome.loss_scale;
+    }
     result.bubble = machine_.bubble();
     return result;
   }
@@ -123,7 +130,7 @@ class cuda_engine {
   static void settle() { cuda::check(cudaDeviceSynchronize(), "copies to the device"); }
 
   /// What a mirror holds of a chunk: everything up to the averages.
-  static long mirrored(chunk_description const& c) { return c.transposed; }
+  static long mirrored(chunk_description const& c) { return c.copies; }
   /// Offsets count from the start of the rank's arena.
   char* begin_of(int chunk) const { return machine_.memory(chunk); }
 
@@ -137,6 +144,9 @@ class cuda_engine {
       cuda::check(cudaMemcpy(mine.data() + chunk.values, begin_of(c) + chunk.values,
                              std::size_t(mirrored(chunk) - chunk.values), cudaMemcpyDeviceToHost),
                   "download of parameters");
+      if (loss_scale_ == 1) continue;
+      float* const gradients = reinterpret_cast<float*>(mine.data() + chunk.gradients);
+      for (long i = 0; i < chunk.trained_bytes / long(sizeof(float)); ++i) gradients[i] /= loss_scale_;
     }
     mirror_is_current_ = true;
   }
@@ -163,6 +173,7 @@ class cuda_engine {
   cuda_parameters<P> parameters_;
   std::vector<std::vector<char>> mirror_;  // by chunk, at the offsets of its rank's arena
   bool mirror_is_current_ = false, mirror_is_newer_ = false;
+  float loss_scale_ = 1;  // that is in the gradients
 };
 
 }  // namespace pp

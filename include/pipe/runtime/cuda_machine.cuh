@@ -14,8 +14,10 @@
 #include <pipe/backend/cuda/arguments.hpp>
 #include <pipe/backend/cuda/launch.cuh>
 #include <pipe/backend/cuda/pieces.hpp>
+#include <pipe/backend/cuda/verdict.hpp>
 #include <pipe/base/bytes.hpp>
 #include <pipe/runtime/actions.hpp>
+#include <pipe/runtime/conversion.hpp>
 #include <pipe/runtime/cuda_resources.cuh>
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/job.hpp>
@@ -49,7 +51,7 @@ class cuda_machine {
     long at = 0;
     for (int i = 0; i <= d.inputs; ++i) {
       batch_at_.push_back(at);
-      at += align_up(bytes_of(i) * d.micro_batches);
+      at += align_up(batch_bytes(i) * d.micro_batches);
     }
     batch_ = cuda::device_buffer(at);
     staging_ = cuda::pinned_buffer(at);
@@ -58,6 +60,11 @@ class cuda_machine {
       cuda::check(cudaMemcpy(streams_of_bits_.data(), d.streams, sizeof(int) * std::size_t(d.stream_count),
                              cudaMemcpyHostToDevice),
                   "copy of stream numbers");
+    if (d.scales_loss) {
+      scaling_ = cuda::device_buffer(long(sizeof(cuda::loss_scaling)));
+      cuda::loss_scaling const start{};
+      cuda::check(cudaMemcpy(scaling_.data(), &start, sizeof start, cudaMemcpyHostToDevice), "copy of the loss scale");
+    }
   }
   cuda_machine(cuda_machine const&) = delete;
   cuda_machine& operator=(cuda_machine const&) = delete;
@@ -86,6 +93,16 @@ class cuda_machine {
   long bytes(int rank) const { return arenas_[std::size_t(rank)].bytes(); }
   /// By micro-batch, on the device.
   double* losses() const { return losses_.as<double>(); }
+
+  /// On the device; null: the loss is not scaled.
+  cuda::loss_scaling* scaling() const { return scaling_.as<cuda::loss_scaling>(); }
+
+  /// Waits for an inference, and gives the user its outputs.
+  void deliver() {
+    wait_for_all();
+    long const count = d_.output_bytes / size_of(d_.value_type) / d_.samples * job_.samples;
+    convert_to_float(d_.value_type, job_.output, outputs_.data(), count);
+  }
 
   /// Waits for a stream: what it was given has been done, and had no error.
   void wait_for(int rank) const { cuda::check(cudaStreamSynchronize(stream_of(rank)), "run of the pipeline"); }
@@ -133,17 +150,19 @@ class cuda_machine {
     return reached_[std::size_t((chunk * milestones + int(m)) * d_.micro_batches + micro_batch)];
   }
 
-  long bytes_of(int which) const { return which < d_.inputs ? d_.input_bytes[which] : d_.label_bytes; }
+  long batch_bytes(int which) const { return which < d_.inputs ? d_.input_bytes[which] : d_.label_bytes; }
 
+  /// What the user's numbers become: labels and ids stay as they are.
+  dtype type_of(int which) const { return which < d_.inputs && !d_.input_is_ids[which] ? d_.value_type : dtype::f32; }
   /// Everything that the user gave, in pinned memory, filled up with zeros, and from there to the device.
   void upload() {
     long end = 0;
     for (int i = 0; i <= d_.inputs; ++i) {
       void const* const users = i < d_.inputs ? job_.input[i] : job_.label;
-      long const all = bytes_of(i) * d_.micro_batches, given = bytes_of(i) / d_.samples * job_.samples;
+      long const all = batch_bytes(i) * d_.micro_batches, given = batch_bytes(i) / d_.samples * job_.samples;
       if (users == nullptr) continue;
       char* const to = staging_.data() + batch_at_[std::size_t(i)];
-      std::memcpy(to, users, std::size_t(given));
+      convert_from_float(type_of(i), to, users, given / size_of(type_of(i)));
       std::memset(to + given, 0, std::size_t(all - given));
       end = batch_at_[std::size_t(i)] + all;
     }
@@ -170,6 +189,7 @@ class cuda_machine {
     if (micro_batch < 0 || d_.chunk[chunk].rank == r) return;
     cuda::check(cudaStreamWaitEvent(stream_of(r), reached(chunk, m, micro_batch), 0), "a wait for an event");
   }
+
   void run_action(int r, action const& a) {
     int const c = a.chunk, mb = a.micro_batch;
     region_bases const at = bases_for(c, mb);
@@ -182,7 +202,8 @@ class cuda_machine {
                         "copy of a value that is handed on");
         },
         [&](address const& output) {
-          cuda::check(cudaMemcpyAsync(static_cast<char*>(job_.output) + mb * d_.output_bytes, at.at(output),
+          outputs_.resize(std::size_t(d_.output_bytes * d_.micro_batches));
+          cuda::check(cudaMemcpyAsync(outputs_.data() + mb * d_.output_bytes, at.at(output),
                                       std::size_t(d_.output_bytes / d_.samples * samples_in(d_, job_, mb)),
                                       cudaMemcpyDeviceToHost, stream_of(r)),
                       "download of outputs");
@@ -206,6 +227,7 @@ class cuda_machine {
     a.workspace = memory_of(r) + d_.rank[r].workspace;
     a.loss = row_losses_.as<double>();
     a.loss_scale = 1 / job_.gradient_terms;
+    a.scaling = scaling() != nullptr ? &scaling()->scale : nullptr;
     a.accumulate = mb > 0 || job_.continues;
     a.wants_gradient = a.training = job_.what == job::kind::train;
     a.valid_samples = samples_in(d_, job_, mb);
@@ -226,21 +248,25 @@ class cuda_machine {
     if (p == program::forward && is_last && job_.what != job::kind::infer) sum_row_losses(mb, stream_of(r));
   }
 
-  /// A watcher sees what a launch has written in the host's memory; meanwhile everybody waits.
+  /// A watcher sees what a launch has written in the host's memory, as floats; meanwhile everybody waits.
   void show(launch const& l, placed_operand const* from, cuda::arguments const& a, launch_seen seen, cudaStream_t on) {
     cuda::check(cudaEventRecord(watched_until_, on), "an event");
     cuda::check(cudaStreamSynchronize(on), "run of a kernel");
     float ms = 0;
     cuda::check(cudaEventElapsedTime(&ms, watched_from_, watched_until_), "time between events");
     seen.nanoseconds = long(double(ms) * 1e6);
-    std::vector<std::vector<char>> copies(std::size_t(l.count));
+    std::vector<std::vector<float>> numbers(std::size_t(l.count));
     std::vector<void*> slots(std::size_t(l.count));
+    std::vector<char> copy;
     for (int k = 0; k < l.count; ++k) {
-      auto& copy = copies[std::size_t(k)];
-      copy.resize(std::size_t(from[k].elements) * sizeof(float));
-      if (!copy.empty())
-        cuda::check(cudaMemcpy(copy.data(), a.slot[k], copy.size(), cudaMemcpyDeviceToHost), "download for a watcher");
-      slots[std::size_t(k)] = copy.data();
+      long const count = from[k].elements;
+      dtype const type = from[k].is_wide ? dtype::f32 : d_.value_type;
+      copy.resize(std::size_t(count * size_of(type)));
+      numbers[std::size_t(k)].resize(std::size_t(count));
+      slots[std::size_t(k)] = numbers[std::size_t(k)].data();
+      if (count == 0) continue;
+      cuda::check(cudaMemcpy(copy.data(), a.slot[k], copy.size(), cudaMemcpyDeviceToHost), "download for a watcher");
+      convert_to_float(type, slots[std::size_t(k)], copy.data(), count);
     }
     seen.slots = slots.data();
     job_.watch(job_.watcher, seen);
@@ -273,8 +299,9 @@ class cuda_machine {
   cuda_order order_;
   std::vector<cuda::stream> streams_;
   std::vector<cuda::device_buffer> arenas_;
-  cuda::device_buffer batch_, streams_of_bits_, row_losses_, losses_;
+  cuda::device_buffer batch_, streams_of_bits_, row_losses_, losses_, scaling_;
   cuda::pinned_buffer staging_;
+  std::vector<char> outputs_;   // of an inference, of all micro-batches
   std::vector<long> batch_at_;  // of each input and of the labels, in both
   std::vector<cuda::event> reached_;
   cuda::event uploaded_{true}, watched_from_{true}, watched_until_{true};

@@ -5,6 +5,8 @@
 // them have to agree on is decided by one kernel, and the host reads of it when everything has been done.
 #pragma once
 
+#include <span>
+#include <type_traits>
 #include <vector>
 
 #include <pipe/backend/cuda/launch.cuh>
@@ -21,6 +23,7 @@ template <class P>
 class cuda_parameters {
  public:
   using optimizer = typename P::optimizer;
+  using value = typename P::value;
 
   cuda_parameters(cuda_machine& machine, optimizer const& o)
       : machine_(machine), d_(machine.description()), optimizer_(o), squares_(doubles(d_.parameter_count)),
@@ -43,8 +46,8 @@ class cuda_parameters {
     for (int r = 1; r < d_.ranks; ++r) machine_.meet(0, r, ready_[std::size_t(r)]);
     cuda::launch_body<cuda::judge_kernel>(
         {squares_.as<double>(), clamps ? clamped_.as<double>() : nullptr, trains ? d_.parameter_count : 0,
-         machine_.losses(), d_.micro_batches, j.loss_terms, j.gradient_scale, j.clip_norm, nullptr,
-         verdict_.as<cuda::verdict>()},
+         machine_.losses(), d_.micro_batches, j.loss_terms, j.gradient_scale, j.clip_norm,
+         trains ? machine_.scaling() : nullptr, j.updates, verdict_.as<cuda::verdict>()},
         machine_.stream_of(0));
     if (trains && j.updates) {
       for (int r = 1; r < d_.ranks; ++r) machine_.meet(r, 0, ready_[0]);
@@ -64,6 +67,13 @@ class cuda_parameters {
 
   /// Somebody has written to the parameters: their copies follow. Waits for them.
   void renew_copies() {
+    if constexpr (P::passes::has_copies)
+      for (chunk_description const& c : std::span(d_.chunk, std::size_t(d_.chunks))) {
+        cuda::convert_elements<value> const shorten{copies(c), floats(c.rank) + element(c.values)};
+        cuda::launch_body<cuda::pieces_kernel<cuda::convert_elements<value>>>(
+            {cuda::pieces::of_range(element(c.parameter_bytes)), shorten}, machine_.stream_of(c.rank));
+      }
+    everybody_meets();
     copy_tied();
     machine_.wait_for_all();
     for (int c = 0; c < d_.chunks; ++c) transpose(c);
@@ -81,6 +91,12 @@ class cuda_parameters {
   static long element(long bytes) { return bytes / long(sizeof(float)); }
   static bool is_measured(parameter_place const& p) { return p.trained && !p.shared; }
   float* floats(int rank) const { return reinterpret_cast<float*>(machine_.memory_of(rank)); }
+  /// What kernels read of parameters: number i is that of parameter number i.
+  static long read_at(chunk_description const& c) {
+    return P::passes::has_copies ? c.copies / long(sizeof(value)) : element(c.values);
+  }
+  value* values(int rank) const { return reinterpret_cast<value*>(machine_.memory_of(rank)); }
+  value* copies(chunk_description const& c) const { return values(c.rank) + read_at(c); }
 
   template <class T>
   static cuda::device_buffer uploaded(std::vector<T> const& list) {
@@ -101,8 +117,8 @@ class cuda_parameters {
         cuda::cut_into_pieces(element(c.gradients + p.offset), p.elements(), 0,
                               [&](cuda::piece const& x) { pieces.push_back(x); });
       if (p.transposed >= 0)
-        cuda::cut_into_squares(element(c.values + p.offset), element(c.transposed + p.transposed), p.rows, p.columns,
-                               [&](cuda::transposed_square const& x) { squares.push_back(x); });
+        cuda::cut_into_squares(read_at(c) + element(p.offset), (c.transposed + p.transposed) / long(sizeof(value)),
+                               p.rows, p.columns, [&](cuda::transposed_square const& x) { squares.push_back(x); });
     }
     first.push_back(cuda::extent(pieces.size()));
     lists l;
@@ -127,7 +143,8 @@ class cuda_parameters {
       if (!clamps) continue;
       int const rank = d_.chunk[c].rank;
       cuda::launch_body<cuda::pieces_kernel<cuda::clamp_elements>>(
-          {where(c), {floats(rank), float(j.clip_value / j.gradient_scale), nullptr}}, machine_.stream_of(rank));
+          {where(c), {floats(rank), float(j.clip_value / j.gradient_scale), machine_.scaling()}},
+          machine_.stream_of(rank));
       add_squares(c, clamped_);
     }
   }
@@ -153,7 +170,8 @@ class cuda_parameters {
     auto const* const judged = verdict_.as<cuda::verdict>();
     for (int i = 0; i < c.update_count; ++i) {
       update_range const& u = c.updates[i];
-      cuda::optimizer_step<optimizer> step;
+      using step_type = cuda::optimizer_step<optimizer, std::conditional_t<P::passes::has_copies, value, void>>;
+      step_type step;
       step.of_group[0] =
           optimizer_.template prepare<float>(update_context{j.step, j.learning_rate * u.rate_scale, 1, u.decay_scale});
       step.weights = memory + element(c.values) + u.begin;
@@ -161,8 +179,8 @@ class cuda_parameters {
       step.first = memory + element(c.state) + u.state;
       step.second = step.first + (u.end - u.begin);
       step.judged = judged;
-      cuda::launch_body<cuda::pieces_kernel<cuda::optimizer_step<optimizer>>>(
-          {cuda::pieces::of_range(u.end - u.begin), step}, on);
+      if constexpr (P::passes::has_copies) step.copy = copies(c) + u.begin;
+      cuda::launch_body<cuda::pieces_kernel<step_type>>({cuda::pieces::of_range(u.end - u.begin), step}, on);
     }
     if (!d_.averages) return;
     cuda::approach_elements const average{memory + element(c.average), memory + element(c.values),
@@ -174,8 +192,8 @@ class cuda_parameters {
   void transpose(int c) {
     chunk_description const& chunk = d_.chunk[c];
     lists const& l = lists_[std::size_t(c)];
-    cuda::launch_body<cuda::transpose_kernel<float>>(
-        {floats(chunk.rank), floats(chunk.rank), l.squares.template as<cuda::transposed_square>(), l.square_count},
+    cuda::launch_body<cuda::transpose_kernel<value>>(
+        {values(chunk.rank), values(chunk.rank), l.squares.template as<cuda::transposed_square>(), l.square_count},
         machine_.stream_of(chunk.rank));
   }
 
@@ -196,11 +214,15 @@ class cuda_parameters {
     for (int i = 0; i < d_.tie_count; ++i) {
       tie const& t = d_.ties[i];
       chunk_description const &place = d_.chunk[t.chunk], &owner = d_.chunk[t.owner_chunk];
-      cuda::check(cudaMemcpyAsync(floats(place.rank) + element(place.values + t.place.offset),
-                                  floats(owner.rank) + element(owner.values + t.owner.offset),
-                                  sizeof(float) * std::size_t(t.owner.elements()), cudaMemcpyDeviceToDevice,
-                                  machine_.stream_of(place.rank)),
-                  "copy of a shared parameter");
+      auto const copy = [&](auto* to, auto const* from) {
+        cuda::check(cudaMemcpyAsync(to, from, sizeof *to * std::size_t(t.owner.elements()), cudaMemcpyDeviceToDevice,
+                                    machine_.stream_of(place.rank)),
+                    "copy of a shared parameter");
+      };
+      copy(floats(place.rank) + element(place.values + t.place.offset),
+           floats(owner.rank) + element(owner.values + t.owner.offset));
+      if constexpr (P::passes::has_copies)
+        copy(copies(place) + element(t.place.offset), copies(owner) + element(t.owner.offset));
       transpose(t.chunk);
     }
   }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <pipe/backend/host/arguments.hpp>
+#include <pipe/base/dtype.hpp>
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/passes/address.hpp>
 #include <pipe/passes/memory.hpp>
@@ -72,8 +73,9 @@ struct chunk_description {
   int update_count = 0;
   long values = 0, gradients = 0, transposed = 0, state = 0;  ///< offsets of the flat parameter regions
   long average = 0;                                           ///< of the trained parameters' averages, if there are any
-  long parameter_bytes = 0, trained_bytes = 0;                ///< of the values; of the gradients
-  long transposed_bytes = 0;                                  ///< of the copies
+  long copies = 0, copy_bytes = 0;              ///< of all parameters' copies in the type of values, if there are any
+  long parameter_bytes = 0, trained_bytes = 0;  ///< of the values; of the gradients
+  long transposed_bytes = 0;                    ///< of the copies
   ring pending, boundary, gradient;
   copied const* passed_values = nullptr;  ///< that leave without being made on the way
   int passed_value_count = 0;
@@ -103,8 +105,11 @@ struct pipeline_description {
   tie const* ties = nullptr;
   int tie_count = 0;
   int inputs = 1;
-  long input_bytes[max_inputs]{};          ///< of a micro-batch
-  long label_bytes = 0, output_bytes = 0;  ///< of a micro-batch
+  /// Of a micro-batch, as kernels read and write them: numbers of an input and of the output are of the type of values.
+  long input_bytes[max_inputs]{}, label_bytes = 0, output_bytes = 0;
+  bool input_is_ids[max_inputs]{};
+  dtype value_type = dtype::f32;
+  bool scales_loss = false;  ///< gradients are of a scaled loss until they are used
   /// Offsets in a memory of its own: a filled-up micro-batch of each input and of the labels, and zeros for any of them.
   long staging[max_inputs + 1]{}, blank = 0, staging_bytes = 0;
   bool averages = false;  ///< of the trained parameters are kept, with this decay

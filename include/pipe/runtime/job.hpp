@@ -59,6 +59,9 @@ struct step_result {
   double gradient_norm = 0;  ///< global, before clipping
   double seconds = 0;
   double bubble = 0;  ///< share of the ranks' time spent waiting for each other
+  /// FP16: what the loss was multiplied by; gradients that overflowed by it have changed nothing but the factor, which is now smaller.
+  double loss_scale = 1;
+  bool skipped = false;
 };
 
 struct machine_settings {

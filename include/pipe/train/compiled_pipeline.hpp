@@ -20,7 +20,9 @@ template <class M, class Options>
 struct compiled_pipeline {
   template <option_family F>
   using option = typename Options::template get<F>;
-  using element = typename option<option_family::precision>::element;
+  using precision = option<option_family::precision>;
+  using element = typename precision::element;
+  using value = typename precision::value;
   using optimizer = option<option_family::optimizer>;
   using schedule = option<option_family::schedule>;
   using backend = option<option_family::backend>;
@@ -76,6 +78,8 @@ struct compiled_pipeline {
     c.gradients = take(b.trained);
     c.state = take(updates<S>.state * long(sizeof(element)));
     c.average = take(averaging::averages ? b.trained : 0);
+    c.copy_bytes = passes::has_copies ? b.parameters / long(sizeof(element)) * long(sizeof(value)) : 0;
+    c.copies = take(c.copy_bytes);
     c.transposed = take(b.transposed);
     c.transposed_bytes = b.transposed;
     int const in_flight = peak_in_flight(table(), c.rank, S);
@@ -234,8 +238,9 @@ struct compiled_pipeline {
       for (int s = 0; s < stages; ++s) {
         chunk_description& c = m.chunks[s];
         if (c.rank != r) continue;
-        for (long* offset : {&c.values, &c.gradients, &c.state, &c.average, &c.transposed, &c.keeping.records.offset,
-                             &c.dropping.records.offset, &c.pending.offset, &c.boundary.offset, &c.gradient.offset})
+        for (long* offset :
+             {&c.values, &c.gradients, &c.state, &c.average, &c.copies, &c.transposed, &c.keeping.records.offset,
+              &c.dropping.records.offset, &c.pending.offset, &c.boundary.offset, &c.gradient.offset})
           *offset += rank.bytes;
         rank.bytes += c.bytes;
         if (scratch[s] > most) most = scratch[s];
@@ -278,7 +283,6 @@ struct compiled_pipeline {
   }();
 
   static constexpr long label_elements = M::labels_are_ids ? M::graph.output.rows() : M::graph.output.elements();
-  static constexpr long element_size(bool is_ids) { return is_ids ? long(sizeof(int)) : long(sizeof(element)); }
   static constexpr pipeline_description description() {
     memory_map const& map = memory();
     pipeline_description d;
@@ -300,9 +304,10 @@ struct compiled_pipeline {
     d.inputs = M::graph.size.inputs;
     for (int i = 0; i < d.inputs; ++i) {
       input_record const& in = M::graph.inputs[i];
-      d.input_bytes[i] = samples * in.form.elements() * element_size(in.is_ids);
+      d.input_is_ids[i] = in.is_ids;
+      d.input_bytes[i] = samples * in.form.elements() * long(in.is_ids ? sizeof(int) : sizeof(value));
     }
-    d.label_bytes = samples * label_elements * element_size(M::labels_are_ids);
+    d.label_bytes = samples * label_elements * long(M::labels_are_ids ? sizeof(int) : sizeof(element));
     long most = d.label_bytes;
     for (int i = 0; i <= d.inputs; ++i) {
       long const bytes = i < d.inputs ? d.input_bytes[i] : d.label_bytes;
@@ -312,7 +317,9 @@ struct compiled_pipeline {
     }
     d.blank = d.staging_bytes;
     d.staging_bytes += align_up(most);
-    d.output_bytes = samples * M::graph.output.elements() * long(sizeof(element));
+    d.output_bytes = samples * M::graph.output.elements() * long(sizeof(value));
+    d.value_type = dtype_of<value>::value;
+    d.scales_loss = precision::scales_loss;
     d.averages = averaging::averages;
     d.average_decay = averaging::decay;
     return d;
@@ -328,7 +335,7 @@ struct compiled_pipeline {
     p.threads = threads;
     p.schedule = schedule::name;
     p.optimizer = optimizer::name;
-    p.precision = name_of(dtype_of<element>::value);
+    p.precision = precision::name;
     p.kernels = groups;
     p.bubble = timeline().bubble_by_makespan();
     p.bubble_stage_local = timeline().bubble_by_stage_local_span();
@@ -364,9 +371,9 @@ struct compiled_pipeline {
       program_set const& set = some_drop ? c.dropping : c.keeping;
       q.forward_kernels = set.programs[int(program::forward)].count;
       for (int k = 1; k < program_count; ++k) q.backward_kernels += set.programs[k].count;
-      q.parameter_bytes = c.parameter_bytes;
+      q.parameter_bytes = c.parameter_bytes + align_up(c.copy_bytes);
       q.gradient_bytes = c.trained_bytes;
-      q.optimizer_bytes = c.transposed - c.state;
+      q.optimizer_bytes = c.copies - c.state;
       q.transposed_bytes = align_up(c.transposed_bytes);
       q.saved_bytes = c.keeping.records.bytes() + c.dropping.records.bytes() + c.pending.bytes();
       q.boundary_bytes = c.boundary.bytes() + c.gradient.bytes();

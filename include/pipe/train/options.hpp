@@ -19,26 +19,11 @@
 #include <pipe/schedule/policy.hpp>
 #include <pipe/schedule/problem.hpp>
 #include <pipe/schedule/proved.hpp>
+#include <pipe/train/option_family.hpp>
 #include <pipe/train/plan.hpp>
+#include <pipe/train/precision.hpp>
 
 namespace pp {
-
-enum class option_family : unsigned char {
-  unknown,
-  stages,
-  micro_batches,
-  micro_batch_size,
-  schedule,
-  precision,
-  optimizer,
-  backend,
-  partition,
-  memory_limit,
-  recompute,
-  averaging,
-  threads
-};
-inline constexpr int option_families = 13;
 
 /// The model is cut into N stages (default 1).
 template <int N>
@@ -86,16 +71,6 @@ template <int N>
 struct HostThreads {
   static constexpr auto family = option_family::threads;
   static constexpr int value = N;
-};
-
-/// Values, gradients and optimizer state in this type (default FP32; FP64 serves gradient checks).
-struct FP32 {
-  static constexpr auto family = option_family::precision;
-  using element = float;
-};
-struct FP64 {
-  static constexpr auto family = option_family::precision;
-  using element = double;
 };
 
 /// The slowest stage as fast as possible by estimated cost (default).
@@ -255,7 +230,7 @@ struct no_parameters_to_train;
 template <class... What>
 struct cuda_is_compiled_by_nvcc;
 template <class... What>
-struct cuda_computes_in_fp32;
+struct backend_has_no_such_precision;
 template <class... What>
 struct cuda_updates_single_elements;
 template <class... What>
@@ -410,8 +385,8 @@ constexpr auto diagnose_options() {
     return diagnosis_of<wrong::schedule_refuses_these_numbers, schedule, stages, micro_batches>();
   } else if constexpr (requires { backend::is_device; } && !is_nvcc) {
     return diagnosis_of<wrong::cuda_is_compiled_by_nvcc, backend>();
-  } else if constexpr (requires { backend::is_device; } && !std::is_same_v<typename precision::element, float>) {
-    return diagnosis_of<wrong::cuda_computes_in_fp32, backend, precision>();
+  } else if constexpr (!backend::template computes_in<precision>) {
+    return diagnosis_of<wrong::backend_has_no_such_precision, backend, precision>();
   } else if constexpr (requires { backend::is_device; } && tensor_optimizer<optimizer>) {
     return diagnosis_of<wrong::cuda_updates_single_elements, backend, optimizer>();
   } else {

@@ -161,7 +161,7 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
   }
 
   /// One training step. Throws data_error for a batch that does not fit, not_finite if the loss or a gradient is not a
-  /// number; parameters and optimizer state are then as before.
+  /// number; parameters and optimizer state are then as before. So they are after a step that was skipped (FP16).
   step_result step(batch const& b) { return step(b, learning_rate()); }
   step_result step(batch const& b, double learning_rate) {
     if (averages_are_in_)
@@ -172,12 +172,12 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
     j.clip_norm = settings_.clip_norm;
     step_result const r = add_up(j);
     accumulated_ = accumulation{};
-    ++steps_;
+    if (!r.skipped) ++steps_;
     return r;
   }
 
   /// Keeps the gradients of a mini-batch for the next step, which then trains on all of them as on one large mini-batch: its
-  /// loss is the mean over all their labels. Throws as step does, and then what was kept is forgotten.
+  /// loss is the mean over all their labels. Throws as step does, and then, or if it is skipped, what was kept is forgotten.
   ///
   /// law: n calls and a step are one step on a mini-batch of all n + 1, but for rounding
   step_result accumulate(batch const& b) {
@@ -392,6 +392,10 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
     j.gradient_terms = all.first_terms;
     j.gradient_scale = all.first_terms / all.terms;
     step_result r = engine_.run(j);
+    if (r.skipped) {
+      accumulated_ = accumulation{};
+      return r;
+    }
     if (!libm::isfinite(r.loss) || !libm::isfinite(r.gradient_norm)) {
       accumulated_ = accumulation{};
       reject(j, all.count == 0 ? "" : ", with what was accumulated");

@@ -24,6 +24,7 @@ struct pipeline_schedule {
   template <option_family F>
   using option = typename Options::template get<F>;
   using element = typename option<option_family::precision>::element;
+  using value = typename option<option_family::precision>::value;
   using schedule = option<option_family::schedule>;
 
   static constexpr int stages = option<option_family::stages>::value;
@@ -31,8 +32,9 @@ struct pipeline_schedule {
   static constexpr int micro_batches = option<option_family::micro_batches>::value;
   static constexpr int samples = option<option_family::micro_batch_size>::value;
 
-  using passes = compilation<M, stages, option<option_family::partition>, samples, int(sizeof(element)),
-                             schedule::splits_backward, option<option_family::recompute>>;
+  using passes = compilation<M, stages, option<option_family::partition>, samples,
+                             number_widths{int(sizeof(element)), int(sizeof(value))}, schedule::splits_backward,
+                             option<option_family::recompute>>;
   using recompute = typename passes::recompute;
   /// Micro-batches from this one on keep what backward reads; those before make dropped values again.
   static constexpr int first_kept = !recompute::recomputes ? 0 : micro_batches - int(recompute::keeps_last);

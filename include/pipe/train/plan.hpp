@@ -22,7 +22,8 @@ struct stage_plan {
   int in_flight = 0;         ///< most micro-batches between forward and backward at once
   int forward_kernels = 0, backward_kernels = 0;
 
-  long parameter_bytes = 0, gradient_bytes = 0, transposed_bytes = 0;
+  long parameter_bytes = 0;  ///< and copies in 16 bits, if kernels read these
+  long gradient_bytes = 0, transposed_bytes = 0;
   long optimizer_bytes = 0;  ///< its state, and averages of parameters
   long saved_bytes = 0;      ///< what forward keeps for backward, for all micro-batches in flight
   long boundary_bytes = 0;   ///< slots for values on their way to a neighbour

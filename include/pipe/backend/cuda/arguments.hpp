@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <pipe/base/dtype.hpp>
 #include <pipe/passes/group.hpp>
 
 namespace pp::cuda {
@@ -19,6 +20,7 @@ struct arguments {
   void* workspace = nullptr;       ///< of workspace_bytes(group, samples), or more
   double* loss = nullptr;          ///< a loss kernel writes each row's loss here
   double loss_scale = 0;           ///< of the gradient: one over the number of terms in the mini-batch's mean
+  float const* scaling = nullptr;  ///< and what it is multiplied by besides, in the device's memory; null: 1
   std::uint64_t seed = 0;          ///< of random bits, which depend on what follows besides
   long step = 0;                   ///< of training, from 1
   long first_sample = 0;           ///< of the micro-batch, in the mini-batch
@@ -41,16 +43,17 @@ struct arguments {
 };
 
 /// What the kernels of a pipeline depend on, and no more: pipelines that differ in their schedule or their optimizer share kernels.
-template <class Passes, class T>
+template <class Passes, class T, dtype Product>
 struct kernel_source {
-  using element = T;
+  using element = T;  ///< of values
+  static constexpr dtype product = Product;
   using leaves = typename Passes::model::leaves;
   static constexpr int samples = Passes::samples, groups = Passes::groups;
   static constexpr group group_at(int g) { return Passes::group_at(g); }
 };
 /// Of a compiled pipeline.
 template <class P>
-using source_of = kernel_source<typename P::passes, typename P::element>;
+using source_of = kernel_source<typename P::passes, typename P::value, P::precision::product>;
 
 /// Group G of pipeline P, as a constant that device code may copy: `constexpr group g = group_of<P, G>::value;`
 template <class P, int G>

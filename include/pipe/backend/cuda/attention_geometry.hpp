@@ -222,7 +222,7 @@ struct attention_geometry {
     for (int r = 0; r < 2 * Tall; ++r) {
       int const t = first + row_of_sums<Tall>(thread, r);
       if (t >= keys) continue;
-      T const* const table = a.at<T const>(rotation_slot) + extent(t) * head_size + thread % 4 * 2;
+      float const* const table = a.at<float const>(rotation_slot) + extent(t) * head_size + thread % 4 * 2;
       PIPE_UNROLL
       for (int j = 0; j < half / 8; ++j) {
         float cosine[2], sine[2];

@@ -33,7 +33,8 @@ struct attention_turn {
       if (at >= items) return;
       int const column = int(at % pieces) * each, head = int(at / pieces % turned_heads);
       extent const row = at / pieces / turned_heads;
-      T const* const table = a.at<T const>(shape::rotation_slot) + row % shape::queries * shape::head_size + column;
+      float const* const table =
+          a.at<float const>(shape::rotation_slot) + row % shape::queries * shape::head_size + column;
       T const* from = nullptr;
       T* to = nullptr;
       if constexpr (Back) {

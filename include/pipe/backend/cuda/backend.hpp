@@ -4,6 +4,8 @@
 // where nvcc compiles the file.
 #pragma once
 
+#include <type_traits>
+
 #include <pipe/passes/group.hpp>
 
 namespace pp {
@@ -23,6 +25,9 @@ struct Cuda {
   static constexpr bool is_device = true;
   template <class P>
   using engine = cuda_engine<P>;
+
+  template <class Precision>
+  static constexpr bool computes_in = std::is_same_v<typename Precision::element, float>;
 
   /// A kernel is not shared out among threads of the host.
   static constexpr int parts_for(group const&, int, int) { return 1; }

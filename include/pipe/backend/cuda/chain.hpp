@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The pointwise steps of a kernel group on a few neighbouring elements of a row, in registers. What a product may have made is sealed
-// before the next step reads it, so no compiler contracts the two into one rounding: a fused chain gives the bits of its steps run apart.
+// The pointwise steps of a kernel group on a few neighbouring elements of a row, in registers. A fused chain gives the bits of its steps run
+// apart: each reads what memory would hold of the result before it, rounded to 16 bits if values have as many. In fp32 what a product may
+// have made is sealed before the next step reads it, so that no compiler contracts the two into one rounding.
 #pragma once
 
 #include <cstddef>
@@ -49,6 +50,21 @@ struct chain {
   }
   template <int I>
   static constexpr bool is_sealed = seals<I>();
+  /// Whether what enters step I (I == length: what leaves the chain) is rounded. What came from memory is, and a matmul's own bias is added
+  /// to its sum. What leaves an epilogue is rounded when it is stored.
+  template <int I>
+  static constexpr bool rounds() {
+    constexpr op_kind anchor = group_of<P, G>::value.anchor;
+    if constexpr (sizeof(T) >= sizeof(float) || length == 0 || (I == length && IsEpilogue))
+      return false;
+    else if constexpr (I == 0)
+      return IsEpilogue && anchor != op_kind::pointwise &&
+             !(anchor == op_kind::matmul && step_at<0>::value.kind == op_kind::bias);
+    else
+      return true;
+  }
+  template <int I>
+  static constexpr bool is_rounded = rounds<I>();
 
   /// v[Count] are elements [column, column + Count) of a row: through all steps, each of which is stored where somebody reads it.
   ///
@@ -64,18 +80,26 @@ struct chain {
                                             [[maybe_unused]] int column, [[maybe_unused]] float (&v)[Count],
                                             std::index_sequence<I...>) {
     (apply<Count, int(I)>(a, row, column, v), ...);
-    if constexpr (is_sealed<length>)
+    settle<Count, length>(a, v);
+  }
+
+  /// What enters step I is a number of its own.
+  template <int Count, int I>
+  PIPE_HD PIPE_INLINE static void settle([[maybe_unused]] arguments const& a, [[maybe_unused]] float (&v)[Count]) {
+    if constexpr (is_rounded<I>) {
+      PIPE_UNROLL
+      for (int i = 0; i < Count; ++i) v[i] = as_stored<T>(v[i]);
+    } else if constexpr (is_sealed<I>) {
+      PIPE_UNROLL
       for (int i = 0; i < Count; ++i) v[i] = seal(v[i], a.zero);
+    }
   }
 
   template <int Count, int I>
   PIPE_HD PIPE_INLINE static void apply(arguments const& a, extent row, int column, float (&v)[Count]) {
     constexpr step s = step_at<I>::value;
     constexpr int rows = group_of<P, G>::value.rows;
-    if constexpr (is_sealed<I>) {
-      PIPE_UNROLL
-      for (int i = 0; i < Count; ++i) v[i] = seal(v[i], a.zero);
-    }
+    settle<Count, I>(a, v);
     if constexpr (s.kind == op_kind::map) {
       PIPE_UNROLL
       for (int i = 0; i < Count; ++i) v[i] = leaf_at<s.leaf, leaves>::forward(v[i]);

@@ -22,18 +22,17 @@ enum class product_format : unsigned char {
   fp16
 };
 
-/// P::product where there is one; else what loses nothing of P's numbers in memory.
+/// tf32 if P::product says so; else what loses nothing of P's numbers in memory.
 template <class P>
 constexpr product_format product_of() {
-  constexpr int bytes = int(sizeof(typename P::element));
-  if constexpr (requires { P::product; }) {
-    static_assert((bytes == 4) == (P::product == product_format::fp32 || P::product == product_format::tf32),
-                  "a product's format is one of numbers as they are in memory");
-    return P::product;
-  } else if constexpr (bytes == 4)
-    return product_format::fp32;
+  if constexpr (std::is_same_v<typename P::element, bf16>)
+    return product_format::bf16;
+  else if constexpr (std::is_same_v<typename P::element, fp16>)
+    return product_format::fp16;
+  else if constexpr (requires { P::product; })
+    return P::product == dtype::tf32 ? product_format::tf32 : product_format::fp32;
   else
-    return std::is_same_v<typename P::element, bf16> ? product_format::bf16 : product_format::fp16;
+    return product_format::fp32;
 }
 
 constexpr operand_format operands_of(product_format p) {

@@ -22,6 +22,10 @@ struct loss_rows {
   static constexpr int logits = group_of<P, G>::value.in[0], labels = group_of<P, G>::value.in[1],
                        gradient = group_of<P, G>::value.out[0];
 
+  /// What every gradient is multiplied by.
+  PIPE_HD PIPE_INLINE static float scale(arguments const& a) {
+    return float(a.loss_scale) * (a.scaling != nullptr ? *a.scaling : 1.0f);
+  }
   /// Rows of absent samples are no part of a loss.
   PIPE_HD PIPE_INLINE static bool counts(arguments const& a, extent row) {
     return row < extent(a.valid_samples) * rows_per_sample;
@@ -143,7 +147,7 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
   }
   PIPE_HD PIPE_INLINE static void write_gradient(arguments const& a, extent row, int thread, state& mine) {
     team::for_kept(thread, [&](int slot, int) { forget(mine.x[slot]); });
-    float const scale = float(a.loss_scale), everywhere = scale * smoothing / float(columns);
+    float const scale = base::scale(a), everywhere = scale * smoothing / float(columns);
     float factor = scale / mine.sum[0];
     if constexpr (z != 0) factor *= 1.0f + 2.0f * z * (math::log(mine.sum[0]) + mine.top);
     for_logits(a, row, thread, mine, [&](int column, float(&v)[each]) {
@@ -167,7 +171,7 @@ struct squared_difference {
   PIPE_HD PIPE_INLINE static float slope(float x, float target) { return 2.0f * (x - target); }
 };
 
-/// The sum over a row of a formula of x and the target.
+/// The sum over a row of a formula of x and the target, which is float.
 template <class P, int G, class Formula>
 struct element_loss_kernel : loss_rows<P, G, int(sizeof(float))> {
   using base = loss_rows<P, G, int(sizeof(float))>;
@@ -187,11 +191,11 @@ struct element_loss_kernel : loss_rows<P, G, int(sizeof(float))> {
       extent const row = team::row(block, thread);
       mine.sum = 0;
       if (row >= rows || !base::counts(a, row)) return;
-      float const scale = float(a.loss_scale);
+      float const scale = base::scale(a);
       team::for_pieces(thread, [&](int, int column) {
         float x[each], target[each];
         load<each>(a.at<T const>(base::logits) + row * columns + column, x);
-        load<each>(a.at<T const>(base::labels) + row * columns + column, target);
+        load<each>(a.at<float const>(base::labels) + row * columns + column, target);
         PIPE_UNROLL
         for (int i = 0; i < each; ++i) {
           mine.sum += double(Formula::value(x[i], target[i]));

@@ -22,6 +22,12 @@ constexpr int access_width(int columns) {
   return width;
 }
 
+/// v as memory of T holds it.
+template <class T>
+PIPE_HD PIPE_INLINE float as_stored(float v) {
+  return float(T(v));
+}
+
 /// *to = p in one access, in so many words: nvcc takes a structure apart, and does not always put its stores together again.
 template <class T, int Count>
 PIPE_HD PIPE_INLINE void store(packed<T, Count>* to, packed<T, Count> const& p) {

@@ -16,8 +16,9 @@ struct verdict {
   double loss = 0;  ///< of the mini-batch
   double norm = 0;  ///< of all gradients, before clipping
   float factor =
-      1;          ///< what every gradient is multiplied by when it is used: of clipping, of the mean, of the loss scale
-  int sound = 1;  ///< loss and norm are finite; else no update
+      1;  ///< what gradients are multiplied by when they are used: of clipping, of the mean, of the loss scale
+  float loss_scale = 1;    ///< that is in the gradients
+  int sound = 1;           ///< loss and norm are finite; else no update
   long long updates = 0;   ///< sound steps
   long long rejected = 0;  ///< others
 };
@@ -57,6 +58,7 @@ struct judge_kernel {
     double gradient_scale = 1;        ///< what gradients are multiplied by besides
     double clip_norm = 0;             ///< 0: no clipping
     loss_scaling* scaling = nullptr;  ///< null: the loss is not scaled
+    bool completes = true;            ///< a step; else more gradients may follow, of a loss that is scaled alike
     verdict* out = nullptr;
   };
   static constexpr int threads = 256;
@@ -98,9 +100,11 @@ struct judge_kernel {
     v.loss = loss / a.loss_terms;
     v.norm = norm;
     v.factor = float(clip * scale);
+    v.loss_scale = a.scaling != nullptr ? a.scaling->scale : 1;
     v.sound = libm::isfinite(norm) && libm::isfinite(v.loss) ? 1 : 0;
     (v.sound != 0 ? v.updates : v.rejected) += 1;
-    if (a.scaling != nullptr) a.scaling->step(libm::isfinite(norm));
+    bool const overflows = !libm::isfinite(norm);
+    if (a.scaling != nullptr && (a.completes || overflows)) a.scaling->step(!overflows);
   }
 };
 

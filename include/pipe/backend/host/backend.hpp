@@ -5,10 +5,12 @@
 #pragma once
 
 #include <concepts>
+#include <type_traits>
 #include <utility>
 
 #include <pipe/backend/host/kernels.hpp>
 #include <pipe/backend/host/workspace.hpp>
+#include <pipe/base/dtype.hpp>
 #include <pipe/base/list.hpp>
 
 namespace pp {
@@ -58,6 +60,10 @@ struct HostKernels {
   static constexpr char const* name = "host";
   template <class P>
   using engine = host_engine<P>;
+
+  template <class Precision>
+  static constexpr bool computes_in = std::is_same_v<typename Precision::element, typename Precision::value> &&
+                                      Precision::product == dtype_of<typename Precision::element>::value;
 
   /// In how many parts a group runs where a rank has so many threads; and below, how many bytes of workspace each part needs.
   static constexpr int parts_for(group const& g, int samples, int threads) {

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Numbers between the user's memory, where they are float, and a device's, where they may be of 16 bits.
+#pragma once
+
+#include <cstring>
+
+#include <pipe/base/dtype.hpp>
+
+namespace pp {
+
+namespace detail {
+
+template <class To, class From>
+void convert(void* to, void const* from, long count) {
+  for (long i = 0; i < count; ++i) static_cast<To*>(to)[i] = To(static_cast<From const*>(from)[i]);
+}
+
+}  // namespace detail
+
+/// to[i] = from[i], rounded, for i < count; from are floats.
+inline void convert_from_float(dtype type, void* to, void const* from, long count) {
+  if (type == dtype::bf16)
+    detail::convert<bf16, float>(to, from, count);
+  else if (type == dtype::f16)
+    detail::convert<fp16, float>(to, from, count);
+  else
+    std::memcpy(to, from, sizeof(float) * std::size_t(count));
+}
+/// law: exact
+inline void convert_to_float(dtype type, void* to, void const* from, long count) {
+  if (type == dtype::bf16)
+    detail::convert<float, bf16>(to, from, count);
+  else if (type == dtype::f16)
+    detail::convert<float, fp16>(to, from, count);
+  else
+    std::memcpy(to, from, sizeof(float) * std::size_t(count));
+}
+
+}  // namespace pp

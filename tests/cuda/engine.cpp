@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The engine for a GPU on the CPU: cuts, schedules, precisions and the order in which a device takes its streams change no bit; losses
+// are the host's; a loss scale that is too large costs steps and nothing else.
+#include "cuda/device.hpp"
+#include "laws/bit_law.hpp"
+#include "laws/everything.hpp"
+
+using namespace pp;
+
+namespace {
+
+template <class Precision, class... More>
+using Trained =
+    Pipeline<laws::Everything, on_host::Device, Precision, AdamW, MicroBatches<4>, MicroBatchSize<2>, More...>;
+
+/// Whatever a device prefers.
+template <class Precision, class... More>
+void gives_the_bits_of_one_stage() {
+  using fake_gpu::preference;
+  for (preference p : {preference::awaited, preference::last, preference::first}) {
+    fake_gpu::gpu.prefers = p;
+    laws::train_alike_from_the_start<Trained<Precision>, Trained<Precision, More...>>(7, 2, 3);
+  }
+  fake_gpu::gpu.prefers = preference::awaited;
+}
+
+/// Numbers in, numbers out: both are float for the user.
+struct Regression : Model<Input<5>, Linear<12>, ReLU, Linear<12>, RMSNorm, SiLU, Linear<3>, MSE> {};
+/// Angles of rotations keep their bits.
+struct Rotated : Model<Tokens<11, 6>, Embedding<8>, Residual<RMSNorm, Attention<2, RoPE<>>>, Linear<11>, CrossEntropy> {
+};
+
+double distance(std::vector<float> const& a, std::vector<float> const& b) {
+  double most = 0, scale = 1e-30;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    most = std::fmax(most, std::fabs(double(a[i]) - double(b[i])));
+    scale = std::fmax(scale, std::fabs(double(a[i])));
+  }
+  return most / scale;
+}
+
+/// From the same weights in every step: outputs, loss and gradients.
+template <class Trainer>
+void agrees_with_the_host(double tolerance) {
+  using host = Pipeline<typename Trainer::model, PortableHost, AdamW, MicroBatches<Trainer::plan.micro_batches>,
+                        MicroBatchSize<Trainer::plan.micro_batch_size>>;
+  host expected({.seed = 5});
+  Trainer found({.seed = 5});
+  laws::disturb(expected, 3, 0.3);
+  for (int step = 0; step < 4; ++step) {
+    laws::copy_parameters(expected, found);
+    laws::sample_batch<host> const data(std::uint64_t(step) + 1);
+    auto const ours = data.view(host::samples - step);
+    auto const theirs = data.template view<Trainer>(host::samples - step);
+    INFO("step " << step << " in " << Trainer::plan.precision);
+    std::vector<float> x(std::size_t((host::samples - step) * host::outputs_per_sample)), y(x.size());
+    expected.forward(ours, x);
+    found.forward(theirs, y);
+    CHECK(distance(x, y) < tolerance);
+    auto const a = expected.gradients(ours);
+    auto b = found.gradients(theirs);
+    while (b.skipped) b = found.gradients(theirs);
+    CHECK(b.loss == Approx(a.loss).epsilon(tolerance));
+    CHECK(b.gradient_norm == Approx(a.gradient_norm).epsilon(tolerance));
+    CHECK(distance(laws::snapshot(expected).gradients, laws::snapshot(found).gradients) < 2 * tolerance);
+    CHECK(found.evaluate(theirs) == Approx(expected.evaluate(ours)).epsilon(tolerance));
+    expected.step(ours);
+    found.step(theirs);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("streams give the bits of one stage in fp32", "[cuda]") {
+  gives_the_bits_of_one_stage<FP32, Stages<4>, OneFOneB>();
+  gives_the_bits_of_one_stage<FP32, Stages<8>, VHalf, RecomputeAllButLast>();
+}
+TEST_CASE("streams give the bits of one stage in 16 bits", "[cuda]") {
+  gives_the_bits_of_one_stage<BF16, Stages<8>, ZeroBubbleV, RecomputeAll>();
+  gives_the_bits_of_one_stage<FP16, Stages<4>, ZeroBubbleH1>();
+}
+
+TEST_CASE("outputs, losses and gradients are the host's in every precision", "[cuda]") {
+  agrees_with_the_host<Trained<FP32, Stages<4>, OneFOneB>>(2e-5);
+  agrees_with_the_host<Trained<BF16>>(5e-2);
+  agrees_with_the_host<Trained<FP16>>(1e-2);
+  agrees_with_the_host<Pipeline<Regression, on_host::Device, TF32, Stages<2>, MicroBatchSize<6>>>(4e-3);
+  agrees_with_the_host<Pipeline<Regression, on_host::Device, BF16, Stages<2>, MicroBatchSize<6>>>(4e-2);
+  agrees_with_the_host<Pipeline<Rotated, on_host::Device, BF16, MicroBatchSize<4>>>(4e-2);
+}
+
+TEST_CASE("gradients of a scaled loss are those of the loss", "[cuda]") {
+  Pipeline<Regression, PortableHost> expected({.seed = 3});
+  Pipeline<Regression, on_host::Device, FP16> found({.seed = 3});
+  laws::sample_batch<decltype(expected)> const data(1);
+  expected.gradients(data.view());
+  auto const r = found.gradients(data.view<decltype(found)>());
+  CHECK(r.loss_scale == 65536);
+  auto const a = laws::snapshot(expected).gradients, b = laws::snapshot(found).gradients;
+  for (std::size_t i = 0; i < a.size(); ++i) CHECK(b[i] == Approx(a[i]).epsilon(1e-2).margin(2e-3));
+}
+
+TEST_CASE("a step whose gradients overflow is skipped, and the next has a smaller scale", "[cuda]") {
+  using trainer = Pipeline<Regression, on_host::Device, FP16, AdamW, Stages<2>, MicroBatches<2>>;
+  trainer t({.seed = 3});
+  laws::sample_batch<trainer> data(1);
+  for (auto& label : data.labels) label = 40;  // gradients of about 20 * 65536 overflow, of 20 * 2048 do not
+  auto const before = laws::snapshot(t).values;
+  auto r = t.step(data.view());
+  double scale = 65536;
+  int skipped = 0;
+  for (; r.skipped; r = t.step(data.view()), ++skipped) {
+    CHECK(r.loss_scale == scale);
+    CHECK(std::isfinite(r.loss));
+    CHECK_FALSE(std::isfinite(r.gradient_norm));
+    CHECK(t.steps() == 0);
+    CHECK(laws::same_numbers(laws::snapshot(t).values, before));
+    scale /= 2;
+    REQUIRE(skipped < 16);
+  }
+  CHECK(skipped > 0);
+  CHECK(r.loss_scale == scale);
+  CHECK(t.steps() == 1);
+  CHECK_FALSE(laws::same_numbers(laws::snapshot(t).values, before));
+}
+
+TEST_CASE("a step is rejected if no scale could help", "[cuda]") {
+  using trainer = Pipeline<Regression, on_host::Device, FP16, AdamW, Stages<2>, MicroBatches<2>>;
+  trainer t({.seed = 3});
+  laws::sample_batch<trainer> const data(1);
+  t.step(data.view());
+  t.parameters().back().values[0] = HUGE_VALF;
+  t.parameters_changed();
+  CHECK_THROWS_AS(t.step(data.view()), not_finite);
+  CHECK(t.steps() == 1);
+}
+
+TEST_CASE("accumulated mini-batches are scaled alike", "[cuda]") {
+  using one = Pipeline<Regression, on_host::Device, FP16, MicroBatches<4>>;
+  using parts = Pipeline<Regression, on_host::Device, FP16, MicroBatches<2>>;
+  one all({.seed = 3});
+  parts half({.seed = 3});
+  laws::sample_batch<one> const data(1);
+  typename one::batch const b = data.view();
+  all.step(b);
+  half.accumulate({b.inputs.first(10), b.labels.first(6)});
+  auto const r = half.step({b.inputs.subspan(10), b.labels.subspan(6)});
+  CHECK(r.loss_scale == 65536);
+  auto const x = laws::snapshot(all).values, y = laws::snapshot(half).values;
+  for (std::size_t i = 0; i < x.size(); ++i) CHECK(y[i] == Approx(x[i]).epsilon(1e-3).margin(1e-4));
+}
+
+TEST_CASE("a watcher sees floats, of values and of statistics", "[cuda]") {
+  using trainer = Pipeline<Regression, on_host::Device, BF16, Stages<2>, MicroBatchSize<6>>;
+  trainer t({.seed = 3});
+  laws::sample_batch<trainer> const data(1);
+  long seen = 0;
+  bool finite = true;
+  t.watch(data.view(), [&](launch_seen const& l) {
+    for (int k = 0; k < l.what->count; ++k)
+      for (long i = 0; i < l.operands[k].elements; ++i, ++seen)
+        finite = finite && std::isfinite(static_cast<float const*>(l.slots[k])[i]);
+  });
+  CHECK(finite);
+  CHECK(seen > 100);
+}
+
+TEST_CASE("a machine without a device says so", "[cuda]") {
+  fake_gpu::gpu.devices = 0;
+  CHECK_THROWS_WITH((Trained<FP32>()), "no CUDA device");
+  fake_gpu::gpu.devices = 1;
+}
+
+TEST_CASE("16-bit values take half the memory", "[cuda]") {
+  using wide = Trained<FP32, Stages<4>, GPipe>;
+  using narrow = Trained<BF16, Stages<4>, GPipe>;
+  for (int s = 0; s < 4; ++s) {
+    auto const &a = wide::plan.stages[s], &b = narrow::plan.stages[s];
+    CHECK(b.boundary_bytes < a.boundary_bytes * 3 / 4);
+    CHECK(b.saved_bytes < a.saved_bytes);
+    CHECK(b.gradient_bytes == a.gradient_bytes);
+    CHECK(b.parameter_bytes == a.parameter_bytes + align_up(a.parameter_bytes / 2));
+  }
+}

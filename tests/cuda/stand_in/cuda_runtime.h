@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Stands in for CUDA's own header, so that the engine for a GPU runs on the CPU. What is put on a stream is done when somebody waits, in an
+// order that events allow and nobody would wish for: a wait that is missing shows as wrong numbers.
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <new>
+#include <vector>
+
+enum cudaError_t { cudaSuccess, cudaErrorInvalidValue, cudaErrorNoDevice };
+enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
+inline constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2;
+
+struct cudaDeviceProp {
+  char name[64];
+  int major, minor;
+};
+
+namespace fake_gpu {
+
+struct event {
+  long promised = 0, reached = 0;
+};
+struct task {
+  std::function<void()> work;
+  event* awaited = nullptr;
+  long until = 0;
+  bool is_ready() const { return awaited == nullptr || awaited->reached >= until; }
+};
+struct stream {
+  std::deque<task> tasks;
+};
+
+/// Which stream goes on when several can: the one that is waited for, and others only if they must; or the last created, or the first.
+enum class preference { awaited, last, first };
+
+struct machine {
+  std::vector<stream*> streams;
+  preference prefers = preference::awaited;
+  int devices = 1;
+  bool is_stuck = false;
+
+  static bool can_go_on(stream const* s) { return !s->tasks.empty() && s->tasks.front().is_ready(); }
+  stream* next(stream* awaited) const {
+    if (prefers == preference::awaited && can_go_on(awaited)) return awaited;
+    stream* found = nullptr;
+    for (stream* s : streams)
+      if (can_go_on(s) && (found == nullptr || prefers == preference::last)) found = s;
+    return found;
+  }
+  void finish(stream* awaited) {
+    while (!awaited->tasks.empty()) {
+      stream* const s = next(awaited);
+      if (s == nullptr) std::abort();  // each waits for another
+      task const t = std::move(s->tasks.front());
+      s->tasks.pop_front();
+      if (t.work) t.work();
+    }
+  }
+};
+inline machine gpu;
+
+}  // namespace fake_gpu
+
+using cudaStream_t = fake_gpu::stream*;
+using cudaEvent_t = fake_gpu::event*;
+
+inline char const* cudaGetErrorString(cudaError_t e) { return e == cudaErrorNoDevice ? "no device" : "invalid value"; }
+inline cudaError_t cudaGetLastError() { return cudaSuccess; }
+inline cudaError_t cudaGetDeviceCount(int* count) {
+  *count = fake_gpu::gpu.devices;
+  return *count > 0 ? cudaSuccess : cudaErrorNoDevice;
+}
+inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int) {
+  *p = {"a CPU", 9, 0};
+  return cudaSuccess;
+}
+inline cudaError_t cudaSetDevice(int) { return cudaSuccess; }
+
+inline cudaError_t cudaMalloc(void** p, std::size_t bytes) {
+  *p = ::operator new(bytes, std::align_val_t(256));
+  std::memset(*p, 0xff, bytes);
+  return cudaSuccess;
+}
+inline cudaError_t cudaMallocHost(void** p, std::size_t bytes) { return cudaMalloc(p, bytes); }
+inline cudaError_t cudaFree(void* p) {
+  ::operator delete(p, std::align_val_t(256));
+  return cudaSuccess;
+}
+inline cudaError_t cudaFreeHost(void* p) { return cudaFree(p); }
+inline cudaError_t cudaMemset(void* p, int value, std::size_t bytes) {
+  std::memset(p, value, bytes);
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemcpy(void* to, void const* from, std::size_t bytes, cudaMemcpyKind) {
+  std::memcpy(to, from, bytes);
+  return cudaSuccess;
+}
+
+inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned) {
+  fake_gpu::gpu.streams.push_back(*s = new fake_gpu::stream);
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamDestroy(cudaStream_t s) {
+  std::erase(fake_gpu::gpu.streams, s);
+  delete s;
+  return cudaSuccess;
+}
+inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, unsigned) {
+  *e = new fake_gpu::event;
+  return cudaSuccess;
+}
+inline cudaError_t cudaEventDestroy(cudaEvent_t e) {
+  delete e;
+  return cudaSuccess;
+}
+inline cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t, cudaEvent_t) {
+  *ms = 1;
+  return cudaSuccess;
+}
+inline cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
+  s->tasks.push_back({[e, n = ++e->promised] { e->reached = n; }});
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
+  s->tasks.push_back({{}, e, e->promised});
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t s) {
+  s->tasks.push_back({[=] { std::memcpy(to, from, bytes); }});
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemsetAsync(void* p, int value, std::size_t bytes, cudaStream_t s) {
+  s->tasks.push_back({[=] { std::memset(p, value, bytes); }});
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamSynchronize(cudaStream_t s) {
+  fake_gpu::gpu.finish(s);
+  return cudaSuccess;
+}
+inline cudaError_t cudaDeviceSynchronize() {
+  for (fake_gpu::stream* s : fake_gpu::gpu.streams) fake_gpu::gpu.finish(s);
+  return cudaSuccess;
+}

@@ -1,0 +1,17 @@
+// error: wrong::backend_has_no_such_precision<.*HostKernels<.*BF16
+// SPDX-License-Identifier: BSL-1.0
+//
+// Values of 16 bits are for a GPU.
+#include <pipe/pipe.hpp>
+
+using namespace pp;
+
+struct Net : Model<Input<3>, Linear<4>, Tanh, Linear<2>, MSE> {};
+
+#ifdef PIPE_EXPECT_OK
+using Trainer = Pipeline<Net, AdamW, FP64>;
+#else
+using Trainer = Pipeline<Net, AdamW, BF16>;
+#endif
+
+#include "program.hpp"
