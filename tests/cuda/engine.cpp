@@ -27,6 +27,42 @@ void gives_the_bits_of_one_stage() {
 
 /// Numbers in, numbers out: both are float for the user.
 struct Regression : Model<Input<5>, Linear<12>, ReLU, Linear<12>, RMSNorm, SiLU, Linear<3>, MSE> {};
+/// A user's layer, whose functions put on a stream what runs on it: y = x + factor[c] * x.
+struct Scaled {
+  static constexpr shape result(shape in) { return in; }
+  static constexpr int parameters = 1;
+  static constexpr custom_parameter parameter(int, shape in) {
+    return {1, in.columns(), "factor", {distribution::constant, 0.1f}, false};
+  }
+  template <class T>
+  static void forward(custom_forward<T> const& a) {
+    for (long i = 0; i < a.samples * a.in.elements(); ++i)
+      a.y[i] = T(float(a.x[i]) * (1 + float(a.parameter[0][i % a.in.columns()])));
+  }
+  template <class T>
+  static void input_gradient(custom_input_gradient<T> const& a) {
+    for (long i = 0; i < a.samples * a.in.elements(); ++i)
+      a.dx[i] = T(float(a.dy[i]) * (1 + float(a.parameter[0][i % a.in.columns()])));
+  }
+  template <class T>
+  static void weight_gradient(custom_weight_gradient<T> const& a) {
+    for (long i = 0; i < a.samples * a.in.elements(); ++i)
+      a.gradient[0][i % a.in.columns()] += float(a.dy[i]) * float(a.x[i]);
+  }
+  template <class T>
+  static void forward(custom_forward<T> const& a, cudaStream_t on) {
+    on->tasks.push_back({[a] { forward(a); }});
+  }
+  template <class T>
+  static void input_gradient(custom_input_gradient<T> const& a, cudaStream_t on) {
+    on->tasks.push_back({[a] { input_gradient(a); }});
+  }
+  template <class T>
+  static void weight_gradient(custom_weight_gradient<T> const& a, cudaStream_t on) {
+    on->tasks.push_back({[a] { weight_gradient(a); }});
+  }
+};
+struct WithOwn : Model<Input<5>, Linear<12>, Custom<Scaled>, Linear<3>, MSE> {};
 /// Angles of rotations keep their bits.
 struct Rotated : Model<Tokens<11, 6>, Embedding<8>, Residual<RMSNorm, Attention<2, RoPE<>>>, Linear<11>, CrossEntropy> {
 };
@@ -88,6 +124,11 @@ TEST_CASE("outputs, losses and gradients are the host's in every precision", "[c
   agrees_with_the_host<Pipeline<Regression, on_host::Device, TF32, Stages<2>, MicroBatchSize<6>>>(4e-3);
   agrees_with_the_host<Pipeline<Regression, on_host::Device, BF16, Stages<2>, MicroBatchSize<6>>>(4e-2);
   agrees_with_the_host<Pipeline<Rotated, on_host::Device, BF16, MicroBatchSize<4>>>(4e-2);
+}
+
+TEST_CASE("layers of a user's own run on streams", "[cuda]") {
+  agrees_with_the_host<Pipeline<WithOwn, on_host::Device, FP32, Stages<3>, MicroBatches<3>, MicroBatchSize<2>>>(1e-5);
+  agrees_with_the_host<Pipeline<WithOwn, on_host::Device, BF16, Stages<2>, MicroBatches<3>, MicroBatchSize<2>>>(3e-2);
 }
 
 TEST_CASE("gradients of a scaled loss are those of the loss", "[cuda]") {

@@ -56,6 +56,12 @@ void run(pp::host::arguments<typename P::element> const& a) {
   }
 }
 
+/// A user's own layer has functions for the host.
+template <class P, int G>
+void replace(pp::host::kernels<P>& k) {
+  if constexpr (!pp::is_custom(P::group_at(G).anchor)) k.groups[G] = &run<P, G>;
+}
+
 /// The option that takes the place of Host.
 struct Kernels : pp::PortableHost {
   static constexpr char const* name = "cuda on the host";
@@ -65,10 +71,7 @@ struct Kernels : pp::PortableHost {
   static pp::host::kernels<P> kernels() {
     auto k = pp::host::kernels_for<P, pp::host::isa::portable>();
     [&]<int... G>(std::integer_sequence<int, G...>) {
-      ((std::is_same_v<pp::cuda::lowered<pp::cuda::source_of<P>, G>, pp::cuda::bodies<>>
-            ? void()
-            : void(k.groups[G] = &run<P, G>)),
-       ...);
+      (replace<P, G>(k), ...);
     }(std::make_integer_sequence<int, P::groups>{});
     return k;
   }

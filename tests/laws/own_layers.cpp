@@ -17,11 +17,11 @@ namespace {
 /// x / (1 + |x|)
 struct Softsign {
   template <class T>
-  static T forward(T x) {
+  PIPE_HD static T forward(T x) {
     return x / (T(1) + (x < T(0) ? -x : x));
   }
   template <class T>
-  static T derivative(T x) {
+  PIPE_HD static T derivative(T x) {
     T const d = T(1) + (x < T(0) ? -x : x);
     return T(1) / (d * d);
   }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What the functions of a user's own layer are called with: see nn/custom.hpp. All memory is the stage's, at planned places.
+// What the functions of a user's own layer are called with: see nn/custom.hpp. All memory is the stage's, at planned places; on a GPU it is
+// the device's, and T the type of values in memory: float, bf16 or fp16.
 #pragma once
+
+#include <type_traits>
 
 #include <pipe/base/shape.hpp>
 
@@ -9,6 +12,10 @@ namespace pp {
 
 /// A layer may have so many parameters.
 inline constexpr int most_custom_parameters = 3;
+
+/// The type of a gradient of a parameter, where values are T.
+template <class T>
+using accumulated = std::conditional_t<(sizeof(T) < sizeof(float)), float, T>;
 
 /// y = f(x). One micro-batch: `samples` samples, one after the other in x and y.
 template <class T>
@@ -37,7 +44,7 @@ struct custom_weight_gradient {
   int samples = 0;
   shape in{};  ///< of one sample of x
   T const *dy = nullptr, *x = nullptr, *saved = nullptr;
-  T* gradient[most_custom_parameters]{};  ///< null for one that is frozen
+  accumulated<T>* gradient[most_custom_parameters]{};  ///< null for one that is frozen
 };
 
 }  // namespace pp

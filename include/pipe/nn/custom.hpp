@@ -59,6 +59,10 @@ constexpr member missing_of_custom() {
 ///     static constexpr long saved_per_sample(shape in);            // numbers
 ///     static constexpr long flops(shape in);                       // of forward; backward counts twice as much
 ///
+/// and, to run on a GPU, the same three functions with a stream, on which they launch kernels:
+///
+///     template <class T> static void forward(custom_forward<T> const&, cudaStream_t);
+///
 /// law: the functions depend on what they are called with and nothing else; they run in any thread, one call at a time per
 ///      micro-batch; check_gradients<Custom<L>, Input<...>>() tells whether the gradients are right
 template <class L>

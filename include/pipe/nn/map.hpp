@@ -45,6 +45,10 @@ struct Map {
     else if (b.needs_numbers())
       b.set(b.map(b.current(), derivative_reads_output));
   }
+#ifdef __CUDACC__  // functions for the host alone would do nothing on a GPU, and nvcc only warns of that
+#pragma nv_diagnostic push
+#pragma nv_diag_error 20011, 20013, 20014, 20015
+#endif
   template <class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {
     if constexpr (takes_every<T>)
@@ -59,6 +63,9 @@ struct Map {
     else
       return T(F::derivative(float(x)));
   }
+#ifdef __CUDACC__
+#pragma nv_diagnostic pop
+#endif
 };
 
 }  // namespace pp

@@ -234,7 +234,7 @@ struct backend_has_no_such_precision;
 template <class... What>
 struct cuda_updates_single_elements;
 template <class... What>
-struct cuda_has_no_kernels_of_custom_layers;
+struct custom_layer_has_no_functions_for_cuda;
 template <class... What>
 struct memory_limit_is_exceeded;
 
@@ -408,20 +408,36 @@ constexpr auto diagnose_parameters() {
     return diagnosis_of<wrong::no_parameters_to_train, M>();
 }
 
+/// The first of a model's layers that a device cannot run: a user's own without functions for one; or -1.
+template <class Backend, class T, class... L>
+constexpr int first_without_kernels(layers<L...>) {
+  constexpr auto lacks = []<class Layer>(Layer const*) {
+    if constexpr (requires { typename Layer::kernels; })
+      return !Backend::template can_call<Layer, T>;
+    else
+      return false;
+  };
+  bool const found[] = {lacks(static_cast<L const*>(nullptr))...};
+  for (int i = 0; i < int(sizeof...(L)); ++i)
+    if (found[i]) return i;
+  return -1;
+}
+
 /// What is wrong with running model M on the backend of options O.
 template <class M, class O>
 constexpr auto diagnose_backend() {
   using backend = typename O::template get<option_family::backend>;
-  constexpr int custom = [] {
-    for (int i = 0; i < M::graph.size.ops; ++i)
-      if (is_custom(M::graph.ops[i].kind)) return int(M::graph.ops[i].leaf);
-    return -1;
-  }();
-  if constexpr (custom >= 0 && requires { backend::is_device; })
-    return diagnosis_of<wrong::cuda_has_no_kernels_of_custom_layers, backend,
-                        leaf_at<(custom < 0 ? 0 : custom), typename M::leaves>>();
-  else
+  using leaves = typename M::leaves;
+  if constexpr (requires { backend::is_device; }) {
+    constexpr int lacking =
+        first_without_kernels<backend, typename O::template get<option_family::precision>::value>(leaves{});
+    if constexpr (lacking >= 0)
+      return diagnosis_of<wrong::custom_layer_has_no_functions_for_cuda, leaf_at<lacking, leaves>>();
+    else
+      return std::type_identity<nothing_wrong>{};
+  } else {
     return std::type_identity<nothing_wrong>{};
+  }
 }
 
 /// Whether a partition policy has times of a model of so many layers, or needs none.

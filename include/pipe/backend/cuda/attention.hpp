@@ -12,12 +12,6 @@
 
 namespace pp::cuda {
 
-/// `Body`, if wanted, before others.
-template <bool IsWanted, class Body, class... Others>
-constexpr auto maybe_before(bodies<Others...>) {
-  return std::conditional_t<IsWanted, bodies<Body, Others...>, bodies<Others...>>{};
-}
-
 /// Group G of P is an attention or its gradient. Gradients that nobody asks for are not computed.
 template <class P, int G>
 constexpr auto attention_bodies() {

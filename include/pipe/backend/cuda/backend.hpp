@@ -6,14 +6,17 @@
 
 #include <type_traits>
 
+#include <pipe/base/custom.hpp>
 #include <pipe/passes/group.hpp>
 
 namespace pp {
 
 #ifdef __CUDACC__
 inline constexpr bool is_nvcc = true;
+using device_stream = cudaStream_t;
 #else
 inline constexpr bool is_nvcc = false;
+using device_stream = struct no_stream*;
 #endif
 
 template <class P>
@@ -28,6 +31,15 @@ struct Cuda {
 
   template <class Precision>
   static constexpr bool computes_in = std::is_same_v<typename Precision::element, float>;
+
+  /// Whether a Custom layer of values of type T has functions for a device.
+  template <class Layer, class T>
+  static constexpr bool can_call =
+      requires(custom_forward<T> const& f, custom_input_gradient<T> const& b, device_stream on) {
+        Layer::kernels::forward(f, on);
+        Layer::kernels::input_gradient(b, on);
+      } && (Layer::parameters == 0 ||
+            requires(custom_weight_gradient<T> const& w, device_stream on) { Layer::kernels::weight_gradient(w, on); });
 
   /// A kernel is not shared out among threads of the host.
   static constexpr int parts_for(group const&, int, int) { return 1; }

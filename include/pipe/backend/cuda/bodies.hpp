@@ -3,10 +3,18 @@
 // Kernels that run one after the other: what a group is lowered to.
 #pragma once
 
+#include <type_traits>
+
 namespace pp::cuda {
 
 template <class... Body>
 struct bodies {};
+
+/// `Body`, if wanted, before others.
+template <bool IsWanted, class Body, class... Others>
+constexpr auto maybe_before(bodies<Others...>) {
+  return std::conditional_t<IsWanted, bodies<Body, Others...>, bodies<Others...>>{};
+}
 
 /// Bytes of workspace that they need.
 template <class... Body>

@@ -38,6 +38,14 @@ void launch_body(arguments const& a, cudaStream_t stream) {
   check(cudaGetLastError(), "launch of a kernel");
 }
 
+/// What the user launches.
+template <class Body>
+  requires requires { typename Body::kernels; }
+void launch_body(arguments const& a, cudaStream_t stream) {
+  Body::launch(a, stream);
+  check(cudaGetLastError(), "launch of a kernel of a Custom layer");
+}
+
 /// A kernel with arguments of its own, which decide how many blocks it has: none is no launch.
 template <class Body>
 static __global__ void __launch_bounds__(Body::threads) run_body_of(typename Body::arguments const a) {
@@ -60,7 +68,9 @@ void launch_body(typename Body::arguments const& a, cudaStream_t stream) {
 /// Before the first launch: a kernel that shares more than the usual amount must say so.
 template <class Body>
 void prepare_body() {
-  if constexpr (sizeof(typename Body::shared) > usual_shared_bytes)
+  if constexpr (requires { typename Body::kernels; })
+    return;
+  else if constexpr (sizeof(typename Body::shared) > usual_shared_bytes)
     check(cudaFuncSetAttribute(run_body<Body>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                int(sizeof(typename Body::shared))),
           "shared memory of a kernel");

@@ -15,6 +15,11 @@ void launch_body(arguments const& a, cudaStream_t stream) {
   stream->tasks.push_back({[a] { run_on_host<Body>(a); }});
 }
 template <class Body>
+  requires requires { typename Body::kernels; }
+void launch_body(arguments const& a, cudaStream_t stream) {
+  Body::launch(a, stream);
+}
+template <class Body>
   requires requires { typename Body::arguments; }
 void launch_body(typename Body::arguments const& a, cudaStream_t stream) {
   stream->tasks.push_back({[a] { run_on_host<Body>(a); }});

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A layer with CUDA kernels of a user's own. Compiled wherever nvcc is; run wherever a GPU is.
+#include <catch2/catch.hpp>
+
+#include "laws/data.hpp"
+
+using namespace pp;
+
+namespace {
+
+// [kernels]
+/// y = x + factor[c] * x^3, in any precision: values are T, sums are float.
+struct Cubic {
+  static constexpr shape result(shape in) { return in; }
+  static constexpr int parameters = 1;
+  static constexpr custom_parameter parameter(int, shape in) {
+    return {1, in.columns(), "factor", {distribution::constant, 0.1f}, false};
+  }
+
+  // for the host
+
+  template <class T>
+  static void forward(custom_forward<T> const& a) {
+    for (long i = 0; i < a.samples * a.in.elements(); ++i)
+      a.y[i] = a.x[i] + a.parameter[0][i % a.in.columns()] * a.x[i] * a.x[i] * a.x[i];
+  }
+  template <class T>
+  static void input_gradient(custom_input_gradient<T> const& a) {
+    for (long i = 0; i < a.samples * a.in.elements(); ++i)
+      a.dx[i] = a.dy[i] * (T(1) + T(3) * a.parameter[0][i % a.in.columns()] * a.x[i] * a.x[i]);
+  }
+  template <class T>
+  static void weight_gradient(custom_weight_gradient<T> const& a) {
+    for (long i = 0; i < a.samples * a.in.elements(); ++i)
+      a.gradient[0][i % a.in.columns()] += a.dy[i] * a.x[i] * a.x[i] * a.x[i];
+  }
+
+  // for a GPU: the same with a stream. Kernels get a copy of what the functions get.
+
+  template <class T>
+  static void forward(custom_forward<T> const& a, cudaStream_t stream);
+  template <class T>
+  static void input_gradient(custom_input_gradient<T> const& a, cudaStream_t stream);
+  template <class T>
+  static void weight_gradient(custom_weight_gradient<T> const& a, cudaStream_t stream);
+};
+
+template <class T>
+__global__ void cubic_forward(custom_forward<T> a, int count, int columns) {
+  int const i = int(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i >= count) return;
+  float const x = float(a.x[i]);
+  a.y[i] = T(x + float(a.parameter[0][i % columns]) * x * x * x);
+}
+template <class T>
+__global__ void cubic_input_gradient(custom_input_gradient<T> a, int count, int columns) {
+  int const i = int(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i >= count) return;
+  float const x = float(a.x[i]);
+  a.dx[i] = T(float(a.dy[i]) * (1 + 3 * float(a.parameter[0][i % columns]) * x * x));
+}
+/// A thread for each column: the order of additions is always the same.
+template <class T>
+__global__ void cubic_weight_gradient(custom_weight_gradient<T> a, int count, int columns) {
+  int const c = int(blockIdx.x * blockDim.x + threadIdx.x);
+  if (c >= columns) return;
+  float sum = a.gradient[0][c];
+  for (int i = c; i < count; i += columns) {
+    float const x = float(a.x[i]);
+    sum += float(a.dy[i]) * x * x * x;
+  }
+  a.gradient[0][c] = sum;
+}
+
+template <class T>
+void Cubic::forward(custom_forward<T> const& a, cudaStream_t stream) {
+  int const count = int(a.samples * a.in.elements());
+  cubic_forward<<<unsigned((count + 255) / 256), 256, 0, stream>>>(a, count, a.in.columns());
+}
+template <class T>
+void Cubic::input_gradient(custom_input_gradient<T> const& a, cudaStream_t stream) {
+  int const count = int(a.samples * a.in.elements());
+  cubic_input_gradient<<<unsigned((count + 255) / 256), 256, 0, stream>>>(a, count, a.in.columns());
+}
+template <class T>
+void Cubic::weight_gradient(custom_weight_gradient<T> const& a, cudaStream_t stream) {
+  int const columns = a.in.columns();
+  cubic_weight_gradient<<<unsigned((columns + 255) / 256), 256, 0, stream>>>(a, int(a.samples * a.in.elements()),
+                                                                             columns);
+}
+// [/kernels]
+
+struct Net : Model<Input<6>, Linear<20>, Custom<Cubic>, Linear<4>, MSE> {};
+
+template <class Precision>
+void agrees_with_the_host(double tolerance) {
+  using host = Pipeline<Net, PortableHost, AdamW, MicroBatches<3>, MicroBatchSize<4>>;
+  using device = Pipeline<Net, Cuda, Precision, AdamW, MicroBatches<3>, MicroBatchSize<4>, Stages<3>>;
+  host expected({.seed = 2});
+  device found({.seed = 2});
+  for (int step = 0; step < 3; ++step) {
+    laws::sample_batch<host> const data(std::uint64_t(step) + 1);
+    laws::copy_parameters(expected, found);
+    auto const a = expected.gradients(data.view()), b = found.gradients(data.template view<device>());
+    CHECK(b.loss == Approx(a.loss).epsilon(tolerance));
+    CHECK(b.gradient_norm == Approx(a.gradient_norm).epsilon(tolerance));
+    expected.step(data.view());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a layer with kernels of its own trains on the device as on the host", "[gpu]") {
+  agrees_with_the_host<FP32>(1e-5);
+  agrees_with_the_host<BF16>(3e-2);
+  agrees_with_the_host<FP16>(1e-2);
+}
