@@ -56,9 +56,12 @@ class host_block {
     }
   }
 
-  /// For atoms: the state of any thread.
+  /// For atoms: f(first thread) for every warp, and the state of any thread.
+  template <class F>
+  void together(F f) {
+    for (int first = 0; first < Body::threads; first += warp_size) f(first);
+  }
   state& of(int thread) { return states_[std::size_t(thread)]; }
-  static constexpr int threads = Body::threads;
 
   // ---- asynchronous copies: see copy.hpp. They happen when somebody waits for them, not before. ----
 

@@ -33,7 +33,7 @@ PIPE_HD PIPE_INLINE void load_matrices(Block& block, Place place, Access access)
                  : "r"(at)
                  : "memory");
 #else
-  for (int first = 0; first < Block::threads; first += warp_size)
+  block.together([&](int first) {
     for (int matrix = 0; matrix < 4; ++matrix) {
       std::uint16_t element[8][8];
       for (int row = 0; row < 8; ++row) std::memcpy(element[row], place(first + 8 * matrix + row), sizeof element[row]);
@@ -44,6 +44,7 @@ PIPE_HD PIPE_INLINE void load_matrices(Block& block, Place place, Access access)
         access(block.of(first + lane))[matrix] = low | high << 16;
       }
     }
+  });
 #endif
 }
 

@@ -67,7 +67,7 @@ PIPE_HD PIPE_INLINE void multiply_add(Block& block, Access access) {
         : "r"(t.a[0]), "r"(t.a[1]), "r"(t.a[2]), "r"(t.a[3]), "r"(t.b[0]), "r"(t.b[1]));
 #else
   using shape = tile<F>;
-  for (int first = 0; first < Block::threads; first += warp_size) {
+  block.together([&](int first) {
     float a[shape::rows][shape::inner], b[shape::inner][shape::columns];
     for (int lane = 0; lane < warp_size; ++lane) {
       tile_operands const t = access(block.of(first + lane));
@@ -91,7 +91,7 @@ PIPE_HD PIPE_INLINE void multiply_add(Block& block, Access access) {
         t.c[i] += sum;
       }
     }
-  }
+  });
 #endif
 }
 

@@ -20,12 +20,14 @@ PIPE_HD PIPE_INLINE void match_lanes(Block& block, Access access, Into into) {
 #ifdef __CUDA_ARCH__
   into(block.mine()) = __match_any_sync(all_lanes, access(block.mine()));
 #else
-  for (int thread = 0; thread < Block::threads; ++thread) {
-    unsigned same = 0;
-    for (int lane = 0; lane < warp_size; ++lane)
-      if (access(block.of(thread - thread % warp_size + lane)) == access(block.of(thread))) same |= 1u << lane;
-    into(block.of(thread)) = same;
-  }
+  block.together([&](int first) {
+    for (int thread = first; thread < first + warp_size; ++thread) {
+      unsigned same = 0;
+      for (int lane = 0; lane < warp_size; ++lane)
+        if (access(block.of(first + lane)) == access(block.of(thread))) same |= 1u << lane;
+      into(block.of(thread)) = same;
+    }
+  });
 #endif
 }
 

@@ -32,13 +32,15 @@ PIPE_HD PIPE_INLINE void exchange(Block& block, int lanes, Access access, Op op)
   auto& x = access(block.mine());
   x = op(x, __shfl_xor_sync(all_lanes, x, lanes));
 #else
-  for (int thread = 0; thread < Block::threads; ++thread) {
-    if (thread & lanes & -lanes) continue;  // each pair once: from the thread without the lowest of the bits
-    auto &a = access(block.of(thread)), &b = access(block.of(thread ^ lanes));
-    auto const x = a, y = b;
-    a = op(x, y);
-    b = op(y, x);
-  }
+  block.together([&](int first) {
+    for (int thread = first; thread < first + warp_size; ++thread) {
+      if (thread & lanes & -lanes) continue;  // each pair once: from the thread without the lowest of the bits
+      auto &a = access(block.of(thread)), &b = access(block.of(thread ^ lanes));
+      auto const x = a, y = b;
+      a = op(x, y);
+      b = op(y, x);
+    }
+  });
 #endif
 }
 

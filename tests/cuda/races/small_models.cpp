@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Every kernel of small models, threads being threads, under ThreadSanitizer: a barrier that is missing is a race. And the bits are those
+// of one thread after the other.
+#include "cuda/device.hpp"
+#include "laws/data.hpp"
+
+using namespace pp;
+
+namespace {
+
+/// As one thread after the other, twice: with copies that happen as soon, and as late, as they may.
+template <class Trainer>
+void has_no_races() {
+  laws::sample_batch<Trainer> const data(1);
+  typename Trainer::settings const s{.seed = 3, .clip_value = 0.5, .clip_norm = 1};
+  fake_gpu::uses_threads = false;
+  Trainer expected(s);
+  auto const a = expected.step(data.view());
+  for (on_host::copies_happen when : {on_host::copies_happen::at_once, on_host::copies_happen::when_awaited}) {
+    on_host::when_threads_copy = when;
+    fake_gpu::uses_threads = true;
+    Trainer found(s);
+    auto const b = found.step(data.view());
+    CHECK(laws::same_bits(a.loss, b.loss));
+    CHECK(laws::same_bits(a.gradient_norm, b.gradient_norm));
+    CHECK(laws::same_numbers(laws::snapshot(expected).values, laws::snapshot(found).values));
+  }
+}
+
+struct Transformer
+    : Model<Tokens<37, 6>, Named<"table", Embedding<24>>, Positions, Dropout<1, 10>, Residual<LayerNorm, Attention<2>>,
+            Residual<RMSNorm, Linear<40>, GELU, Linear<24>>, LayerNorm, Tied<"table">, CrossEntropy> {};
+struct Turned : Model<Tokens<37, 9>, Embedding<32>, Residual<RMSNorm, Attention<4, RoPE<>, KeyValueHeads<2>>>,
+                      Linear<37>, CrossEntropy> {};
+struct Rows : Model<Input<5, 20>, Linear<36>, SwiGLU, Stash<"x">, Softmax, Linear<18>, Tanh, Pop<"x">, Linear<7>, MSE> {
+};
+/// Rows that a whole block works on, and a weight's gradient that is cut into splits.
+struct Large : Model<Input<3, 700>, LayerNorm, Linear<12>, ReLU, Linear<300>, RMSNorm, Softmax, MSE> {};
+
+}  // namespace
+
+TEST_CASE("kernels of a transformer have no races", "[races]") {
+  has_no_races<Pipeline<Transformer, on_host::Device, FP32, AdamW, MicroBatchSize<2>>>();
+  has_no_races<Pipeline<Turned, on_host::Device, BF16, SGD, MicroBatchSize<2>>>();
+}
+TEST_CASE("kernels of rows have no races", "[races]") {
+  has_no_races<Pipeline<Rows, on_host::Device, FP32, SGD, MicroBatchSize<3>>>();
+  has_no_races<Pipeline<Large, on_host::Device, BF16, SGD, MicroBatchSize<5>>>();
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A block whose threads are threads: for ThreadSanitizer, which sees what one thread at a time cannot show, a barrier that is missing. A
+// warp meets in every atom, and one of its threads does what the warp does together.
+#pragma once
+
+#include <barrier>
+#include <cstring>
+#include <memory>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+#include <pipe/backend/cuda/block.hpp>
+
+namespace on_host {
+
+/// When an asynchronous copy happens: as soon, or as late, as it may.
+enum class copies_happen : unsigned char { at_once, when_awaited };
+
+/// What the threads of a block share.
+template <class Body>
+struct gathering {
+  std::unique_ptr<typename Body::shared> shared = std::make_unique<typename Body::shared>();
+  std::vector<typename Body::state> states = std::vector<typename Body::state>(Body::threads);
+  std::barrier<> all{Body::threads};
+  std::vector<std::unique_ptr<std::barrier<>>> warps;
+
+  gathering() {
+    for (int first = 0; first < Body::threads; first += pp::cuda::warp_size)
+      warps.push_back(std::make_unique<std::barrier<>>(pp::cuda::warp_size));
+  }
+};
+
+/// A thread's view of its block.
+template <class Body>
+class threaded_block {
+ public:
+  using state = typename Body::state;
+  using shared_type = typename Body::shared;
+
+  threaded_block(gathering<Body>& of, int thread, copies_happen when) : of_(of), thread_(thread), when_(when) {}
+
+  void begin(pp::cuda::extent index) {
+    index_ = index;
+    std::memset(static_cast<void*>(&of_.states[std::size_t(thread_)]), 0xff, sizeof(state));
+    if (thread_ == 0) std::memset(static_cast<void*>(of_.shared.get()), 0xff, sizeof(shared_type));
+    copies_.clear();
+    committed_ = 0;
+    of_.all.arrive_and_wait();
+  }
+  void end() { of_.all.arrive_and_wait(); }
+
+  pp::cuda::extent index() const { return index_; }
+  shared_type& shared() const { return *of_.shared; }
+
+  template <class F>
+  void phase(F f) {
+    f(thread_, of_.states[std::size_t(thread_)]);
+    of_.all.arrive_and_wait();
+  }
+  template <class F>
+  void part(F f) {
+    f(thread_, of_.states[std::size_t(thread_)]);
+  }
+
+  template <class F>
+  void together(F f) {
+    int const lane = thread_ % pp::cuda::warp_size;
+    std::barrier<>& warp = *of_.warps[std::size_t(thread_ / pp::cuda::warp_size)];
+    warp.arrive_and_wait();
+    if (lane == 0) f(thread_);
+    warp.arrive_and_wait();
+  }
+  state& of(int thread) { return of_.states[std::size_t(thread)]; }
+
+  void copy_later(void* to, void const* from, int bytes) {
+    copies_.push_back({to, from, bytes, committed_});
+    if (when_ == copies_happen::at_once) copy(copies_.back());
+  }
+  void commit() { ++committed_; }
+  void await(int pending) {
+    std::size_t kept = 0;
+    for (later const& c : copies_)
+      if (c.group >= committed_ - pending)
+        copies_[kept++] = c;
+      else if (when_ == copies_happen::when_awaited)
+        copy(c);
+    copies_.resize(kept);
+    of_.all.arrive_and_wait();
+  }
+
+ private:
+  struct later {
+    void* to;
+    void const* from;  // null: zeros
+    int bytes, group;
+  };
+  static void copy(later const& c) {
+    if (c.from == nullptr)
+      std::memset(c.to, 0, std::size_t(c.bytes));
+    else
+      std::memcpy(c.to, c.from, std::size_t(c.bytes));
+  }
+
+  gathering<Body>& of_;
+  int thread_;
+  copies_happen when_;
+  pp::cuda::extent index_ = 0;
+  std::vector<later> copies_;
+  int committed_ = 0;
+};
+
+inline copies_happen when_threads_copy = copies_happen::at_once;
+
+/// All blocks of a kernel, one after the other.
+template <class Body, class Arguments>
+void run_on_threads(Arguments const& a, pp::cuda::extent blocks) {
+  gathering<Body> together;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < Body::threads; ++t)
+    threads.emplace_back([&, t] {
+      threaded_block<Body> block(together, t, when_threads_copy);
+      for (pp::cuda::extent i = 0; i < blocks; ++i) {
+        block.begin(i);
+        Body::run(block, a);
+        block.end();
+      }
+    });
+  for (std::thread& t : threads) t.join();
+}
+
+}  // namespace on_host
