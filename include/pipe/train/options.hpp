@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include <pipe/backend/cuda/backend.hpp>
+#include <pipe/backend/cuda/products.hpp>
 #include <pipe/backend/host/backend.hpp>
 #include <pipe/base/bytes.hpp>
 #include <pipe/graph/diagnostics.hpp>
@@ -36,9 +37,10 @@ enum class option_family : unsigned char {
   memory_limit,
   recompute,
   averaging,
-  threads
+  threads,
+  products
 };
-inline constexpr int option_families = 13;
+inline constexpr int option_families = 14;
 
 /// The model is cut into N stages (default 1).
 template <int N>
@@ -217,6 +219,8 @@ constexpr option_family option_family_of() {
     return option_family::optimizer;
   else if constexpr (compute_backend<O>)
     return option_family::backend;
+  else if constexpr (product_option<O>)
+    return option_family::products;
   else
     return option_family::unknown;
 }
@@ -261,6 +265,8 @@ struct cuda_updates_single_elements;
 template <class... What>
 struct cuda_has_no_kernels_of_custom_layers;
 template <class... What>
+struct host_has_no_cublaslt;
+template <class... What>
 struct memory_limit_is_exceeded;
 
 /// Words of their messages.
@@ -280,7 +286,7 @@ struct Layers;
 template <class... O>
 struct option_set {
   using all = layers<O..., Stages<1>, MicroBatches<1>, MicroBatchSize<1>, OneFOneB, FP32, SGD, Host, ByCost,
-                     MemoryLimit<0>, RecomputeNothing, NoAveraging, HostThreads<1>>;
+                     MemoryLimit<0>, RecomputeNothing, NoAveraging, HostThreads<1>, PlannedProducts>;
   static constexpr int given = sizeof...(O);
 
   static constexpr int first_of(option_family f, int from) {
@@ -289,7 +295,7 @@ struct option_set {
         option_family::micro_batch_size, option_family::schedule,  option_family::precision,
         option_family::optimizer,        option_family::backend,   option_family::partition,
         option_family::memory_limit,     option_family::recompute, option_family::averaging,
-        option_family::threads};
+        option_family::threads,          option_family::products};
     for (int i = from; i < given + option_families - 1; ++i)
       if (families[i] == f) return i;
     return -1;
@@ -377,6 +383,7 @@ constexpr auto diagnose_options() {
   using backend = typename O::template get<option_family::backend>;
   using precision = typename O::template get<option_family::precision>;
   using optimizer = typename O::template get<option_family::optimizer>;
+  using products = typename O::template get<option_family::products>;
   constexpr int unknown = O::first_of(option_family::unknown, 0), twice = O::doubled();
   if constexpr (unknown >= 0) {
     return diagnose_unknown<leaf_at<(unknown < 0 ? 0 : unknown), all>>();
@@ -414,6 +421,8 @@ constexpr auto diagnose_options() {
     return diagnosis_of<wrong::cuda_computes_in_fp32, backend, precision>();
   } else if constexpr (requires { backend::is_device; } && tensor_optimizer<optimizer>) {
     return diagnosis_of<wrong::cuda_updates_single_elements, backend, optimizer>();
+  } else if constexpr (!requires { backend::is_device; } && needs_cublaslt(products::products)) {
+    return diagnosis_of<wrong::host_has_no_cublaslt, backend, products>();
   } else {
     return std::type_identity<nothing_wrong>{};
   }
