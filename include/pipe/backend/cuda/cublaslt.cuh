@@ -7,8 +7,11 @@
 // run of one version of the library on one kind of GPU, and so are the bits.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <pipe/backend/cuda/blas_lowering.hpp>
 #include <pipe/backend/cuda/check.cuh>
@@ -48,6 +51,7 @@ class cublaslt {
   decltype(cublasLtMatmulPreferenceDestroy)* destroy_preference = nullptr;
   decltype(cublasLtMatmulPreferenceSetAttribute)* set_preference = nullptr;
   decltype(cublasLtMatmulAlgoGetHeuristic)* choose = nullptr;
+  decltype(cublasLtMatmulAlgoCheck)* check_algorithm = nullptr;
   decltype(cublasLtMatmul)* multiply = nullptr;
 
  private:
@@ -76,6 +80,7 @@ class cublaslt {
     find(destroy_preference, "cublasLtMatmulPreferenceDestroy");
     find(set_preference, "cublasLtMatmulPreferenceSetAttribute");
     find(choose, "cublasLtMatmulAlgoGetHeuristic");
+    find(check_algorithm, "cublasLtMatmulAlgoCheck");
     find(multiply, "cublasLtMatmul");
   }
   std::string missing_;
@@ -135,13 +140,14 @@ class cublaslt_product {
         "the description of a product");
     operation_.reset(made);
     if (p.transposes_b) set(CUBLASLT_MATMUL_DESC_TRANSB, CUBLAS_OP_T, "a transposed operand");
-    set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue(), "an epilogue");
+    set_epilogue(p.bias >= 0 ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT);
     // Nobody reads it until there is one: the library looks at how it is aligned.
     if (p.bias >= 0)
       set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<void const*>(std::size_t(alignment)), "a bias");
   }
 
-  /// The library's first choice within the workspace. Splits are added up in fp32, in an order of their own, whatever D is.
+  /// The library's first choice within the workspace. Splits are added up in fp32, in an order of their own, whatever D is. It is chosen
+  /// for the product without its ReLU, so that a cut of the model between the two changes no bit.
   bool finds_algorithm() {
     cublasLtMatmulPreference_t made = nullptr;
     lt_.check(lt_.create_preference(&made), "preferences");
@@ -163,8 +169,18 @@ class cublaslt_product {
                                              layout_d_.get(), layout_d_.get(), made, 1, &found, &count);
     if (status == CUBLAS_STATUS_NOT_SUPPORTED) return false;
     lt_.check(status, "the choice of an algorithm");
+    if (count == 0 || found.state != CUBLAS_STATUS_SUCCESS) return false;
     algorithm_ = found.algo;
-    return count > 0 && found.state == CUBLAS_STATUS_SUCCESS;
+    return !has_relu() || does_relu();
+  }
+  bool has_relu() const { return p_.epilogue == blas_epilogue::relu || p_.epilogue == blas_epilogue::bias_relu; }
+  /// From now on the product has its ReLU. Whether the algorithm can do it, in no more workspace.
+  bool does_relu() {
+    set_epilogue(p_.bias >= 0 ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU);
+    cublasLtMatmulHeuristicResult_t found{};
+    return lt_.check_algorithm(handle_, operation_.get(), layout_a_.get(), layout_b_.get(), layout_d_.get(),
+                               layout_d_.get(), &algorithm_, &found) == CUBLAS_STATUS_SUCCESS &&
+           found.workspaceSize <= std::size_t(blas_bytes);
   }
   /// What our own kernels need of operands, too: a row is whole accesses.
   static std::uint32_t row_alignment(extent elements, int bytes) {
@@ -178,12 +194,7 @@ class cublaslt_product {
            : p_.format == product_format::fp16 ? CUDA_R_16F
                                                : CUDA_R_32F;
   }
-  cublasLtEpilogue_t epilogue() const {
-    return p_.epilogue == blas_epilogue::bias        ? CUBLASLT_EPILOGUE_BIAS
-           : p_.epilogue == blas_epilogue::relu      ? CUBLASLT_EPILOGUE_RELU
-           : p_.epilogue == blas_epilogue::bias_relu ? CUBLASLT_EPILOGUE_RELU_BIAS
-                                                     : CUBLASLT_EPILOGUE_DEFAULT;
-  }
+  void set_epilogue(cublasLtEpilogue_t e) const { set(CUBLASLT_MATMUL_DESC_EPILOGUE, e, "an epilogue"); }
   layout layout_of(cudaDataType_t type, extent rows, extent columns, extent leading) const {
     cublasLtMatrixLayout_t made = nullptr;
     lt_.check(lt_.create_layout(&made, type, std::uint64_t(rows), std::uint64_t(columns), leading), "a layout");
