@@ -18,9 +18,11 @@ namespace pp::cuda {
 
 /// About how many clocks cuBLASLt takes on an H200, to be compared with `clocks` of our own plans. It is taken to choose among tiles and
 /// splits as we do. Half of a pass over c is counted: about one product in two is followed by steps that a call cannot take.
+///
+/// needs: the format is not fp32
 constexpr extent blas_clocks(product_shape const& s, product_format format, bool makes_weight) {
   constexpr extent multiprocessors = 132, fill = 2500, launch = 3500, bytes_per_clock = 2000;
-  extent const multiplied = format == product_format::fp32 ? 110 : format == product_format::tf32 ? 750 : 1500;
+  extent const multiplied = format == product_format::tf32 ? 750 : 1500;
   struct tile {
     extent rows, columns, efficiency;
   };
