@@ -28,7 +28,8 @@ failed=()
 compile small "$root/bench/gpu/small.cu" & small=$!
 compile gpt2 "$root/bench/gpu/gpt2.cu" & gpt2=$!
 compile laws "$root/tests/cuda/on_device.cu" "$root/tests/main.cpp" & laws=$!
-for name in small gpt2 laws; do wait "${!name}" || failed+=("build of $name"); done
+compile products "$root/tests/cuda/products_on_device.cu" "$root/tests/main.cpp" & products=$!
+for name in small gpt2 laws products; do wait "${!name}" || failed+=("build of $name"); done
 if [[ $build_only ]]; then
   ((${#failed[@]} == 0)) && echo "everything is built in build/gpu"
   exit $((${#failed[@]} > 0))
@@ -57,6 +58,7 @@ check() {  # check WHAT LIMIT COMMAND...: runs it, and notes whether it succeede
   fi
 }
 check "laws: the bits of one stage under every schedule, the host's losses, a rejected step" 180 "$folder/laws"
+check "laws of products by cuBLASLt" 180 "$folder/products"
 if command -v compute-sanitizer >/dev/null; then
   for tool in memcheck racecheck; do
     check "compute-sanitizer $tool" 120 compute-sanitizer --tool "$tool" --error-exitcode 3 "$folder/small"

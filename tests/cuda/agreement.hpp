@@ -28,11 +28,11 @@ double difference(std::vector<T> const& a, std::vector<T> const& b) {
   return finite ? most / scale : HUGE_VAL;
 }
 
-/// `M` with these options: loss, every parameter's gradient, the model's output and the parameters after three steps.
-template <class M, class... Options>
-void agrees_with_the_host(double tolerance = 1e-5, std::uint64_t seed = 3) {
+/// `M` with these options on `Backend`: loss, every parameter's gradient, the model's output and the parameters after three steps.
+template <class Backend, class M, class... Options>
+void agrees_with_the_host_on(double tolerance = 1e-5, std::uint64_t seed = 3) {
   using host = pp::Pipeline<M, pp::PortableHost, Options...>;
-  using device = pp::Pipeline<M, Kernels, Options...>;
+  using device = pp::Pipeline<M, Backend, Options...>;
   typename host::settings s{.seed = seed};
   typename device::settings d{.seed = seed};
   host expected(s);
@@ -63,6 +63,12 @@ void agrees_with_the_host(double tolerance = 1e-5, std::uint64_t seed = 3) {
     found.step(same);
     again.step(same);
   }
+}
+
+/// The same on the kernel bodies of all families.
+template <class M, class... Options>
+void agrees_with_the_host(double tolerance = 1e-5, std::uint64_t seed = 3) {
+  agrees_with_the_host_on<Kernels, M, Options...>(tolerance, seed);
 }
 
 }  // namespace on_host

@@ -9,12 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include <pipe/backend/cuda/launch.cuh>
-#include <pipe/backend/cuda/lowering.hpp>
 #include <pipe/base/libm.hpp>
-#include <pipe/base/list.hpp>
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/runtime/cuda_device.cuh>
+#include <pipe/runtime/cuda_launches.cuh>
 #include <pipe/runtime/cuda_machine.cuh>
 #include <pipe/runtime/cuda_parameters.cuh>
 #include <pipe/schedule/dynamic_table.hpp>
@@ -23,19 +21,6 @@
 namespace pp {
 
 namespace cuda {
-
-template <class... Body>
-void launch_bodies(bodies<Body...>, arguments const& a, cudaStream_t stream) {
-  (launch_body<Body>(a, stream), ...);
-}
-template <class... Body>
-void prepare_bodies(bodies<Body...>) {
-  (prepare_body<Body>(), ...);
-}
-template <class P, int G>
-void launch_group(arguments const& a, cudaStream_t stream) {
-  launch_bodies(lowered<P, G>{}, a, stream);
-}
 
 /// Which rank takes its next action, so that everything comes after what it needs: rows of a table, walked as the ranks of a
 /// machine would.
@@ -57,7 +42,7 @@ class cuda_engine {
   using optimizer = typename P::optimizer;
 
   cuda_engine(optimizer const& o, machine_settings const&)
-      : device_(prepared(cuda::use_device(0))), groups_(groups()), machine_(P::description(), groups_.items, order()),
+      : device_(cuda::use_device(0)), machine_(P::description(), launches_.groups(), order()),
         parameters_(machine_, o) {
     settle();
   }
@@ -97,24 +82,10 @@ class cuda_engine {
   executed_action const* executed(int rank) const { return machine_.executed(rank); }
   int executed_count(int rank) const { return machine_.executed_count(rank); }
 
-  /// The device's name.
-  std::string runs_on() const { return device_.name; }
+  /// The device's name, and for how many products it has cuBLASLt.
+  std::string runs_on() const { return device_.name + launches_.text(); }
 
  private:
-  static list<cuda_group, P::groups> groups() {
-    list<cuda_group, P::groups> all;
-    [&]<int... G>(std::integer_sequence<int, G...>) {
-      ((all[G] = &cuda::launch_group<cuda::source_of<P>, G>), ...);
-    }(std::make_integer_sequence<int, P::groups>{});
-    return all;
-  }
-  static cudaDeviceProp prepared(cudaDeviceProp const& device) {
-    []<int... G>(std::integer_sequence<int, G...>) {
-      (cuda::prepare_bodies(cuda::lowered<cuda::source_of<P>, G>{}), ...);
-    }(std::make_integer_sequence<int, P::groups>{});
-    return device;
-  }
-
   static cuda_order order() {
     std::vector<slot_count> slots;
     auto const& map = P::memory();
@@ -168,7 +139,7 @@ class cuda_engine {
   }
 
   cudaDeviceProp device_;
-  list<cuda_group, P::groups> groups_;
+  cuda_launches<P> launches_;
   mutable cuda_machine machine_;
   cuda_parameters<P> parameters_;
   std::vector<std::vector<char>> mirror_;  // by chunk, at the offsets of its rank's arena

@@ -24,8 +24,12 @@
 
 namespace pp {
 
-/// Launches the kernels of a group.
-using cuda_group = void (*)(cuda::arguments const&, cudaStream_t);
+/// Launches the kernels of a group, with what was made for it at construction.
+struct cuda_group {
+  void (*launch)(void const* made, cuda::arguments const&, cudaStream_t) = nullptr;
+  void const* made = nullptr;
+  void operator()(cuda::arguments const& a, cudaStream_t on) const { launch(made, a, on); }
+};
 
 /// Which rank takes its next action: a list for training and one for evaluation.
 struct cuda_order {

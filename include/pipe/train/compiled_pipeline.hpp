@@ -27,6 +27,7 @@ struct compiled_pipeline {
   using schedule = option<option_family::schedule>;
   using backend = option<option_family::backend>;
   using averaging = option<option_family::averaging>;
+  static constexpr product_policy products = option<option_family::products>::products;
   using leaves = typename M::leaves;
   using context = update_context;
   using tensor = tensor_update<element>;

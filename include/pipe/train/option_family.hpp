@@ -18,8 +18,9 @@ enum class option_family : unsigned char {
   memory_limit,
   recompute,
   averaging,
-  threads
+  threads,
+  products
 };
-inline constexpr int option_families = 13;
+inline constexpr int option_families = 14;
 
 }  // namespace pp

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include <pipe/backend/cuda/backend.hpp>
+#include <pipe/backend/cuda/products.hpp>
 #include <pipe/backend/host/backend.hpp>
 #include <pipe/base/bytes.hpp>
 #include <pipe/graph/diagnostics.hpp>
@@ -192,6 +193,8 @@ constexpr option_family option_family_of() {
     return option_family::optimizer;
   else if constexpr (compute_backend<O>)
     return option_family::backend;
+  else if constexpr (product_option<O>)
+    return option_family::products;
   else
     return option_family::unknown;
 }
@@ -236,6 +239,8 @@ struct cuda_updates_single_elements;
 template <class... What>
 struct custom_layer_has_no_functions_for_cuda;
 template <class... What>
+struct host_has_no_cublaslt;
+template <class... What>
 struct memory_limit_is_exceeded;
 
 /// Words of their messages.
@@ -255,7 +260,7 @@ struct Layers;
 template <class... O>
 struct option_set {
   using all = layers<O..., Stages<1>, MicroBatches<1>, MicroBatchSize<1>, OneFOneB, FP32, SGD, Host, ByCost,
-                     MemoryLimit<0>, RecomputeNothing, NoAveraging, HostThreads<1>>;
+                     MemoryLimit<0>, RecomputeNothing, NoAveraging, HostThreads<1>, PlannedProducts>;
   static constexpr int given = sizeof...(O);
 
   static constexpr int first_of(option_family f, int from) {
@@ -264,7 +269,7 @@ struct option_set {
         option_family::micro_batch_size, option_family::schedule,  option_family::precision,
         option_family::optimizer,        option_family::backend,   option_family::partition,
         option_family::memory_limit,     option_family::recompute, option_family::averaging,
-        option_family::threads};
+        option_family::threads,          option_family::products};
     for (int i = from; i < given + option_families - 1; ++i)
       if (families[i] == f) return i;
     return -1;
@@ -352,6 +357,7 @@ constexpr auto diagnose_options() {
   using backend = typename O::template get<option_family::backend>;
   using precision = typename O::template get<option_family::precision>;
   using optimizer = typename O::template get<option_family::optimizer>;
+  using products = typename O::template get<option_family::products>;
   constexpr int unknown = O::first_of(option_family::unknown, 0), twice = O::doubled();
   if constexpr (unknown >= 0) {
     return diagnose_unknown<leaf_at<(unknown < 0 ? 0 : unknown), all>>();
@@ -389,6 +395,8 @@ constexpr auto diagnose_options() {
     return diagnosis_of<wrong::backend_has_no_such_precision, backend, precision>();
   } else if constexpr (requires { backend::is_device; } && tensor_optimizer<optimizer>) {
     return diagnosis_of<wrong::cuda_updates_single_elements, backend, optimizer>();
+  } else if constexpr (!requires { backend::is_device; } && needs_cublaslt(products::products)) {
+    return diagnosis_of<wrong::host_has_no_cublaslt, backend, products>();
   } else {
     return std::type_identity<nothing_wrong>{};
   }

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <pipe/backend/cuda/block.hpp>
+#include <pipe/backend/cuda/bodies.hpp>
 #include <pipe/backend/cuda/vectors.hpp>
 
 namespace pp::cuda {
@@ -168,6 +169,15 @@ struct chunk_source {
 };
 template <class Source>
 using chunk_sums_kernel = column_sums_kernel<chunk_source<Source>, true>;
+
+/// Sums over the rows of a source, with a second kernel if there are several chunks.
+template <class Source>
+constexpr auto column_sums() {
+  if constexpr (column_sums_kernel<Source>::finishes)
+    return bodies<column_sums_kernel<Source>>{};
+  else
+    return bodies<column_sums_kernel<Source>, chunk_sums_kernel<Source>>{};
+}
 
 /// Elements of one matrix: slot In, to slot Out.
 template <class Element, extent Rows, extent Columns, int In, int Out>

@@ -8,6 +8,7 @@
 
 #include <pipe/backend/cuda/attention.hpp>
 #include <pipe/backend/cuda/backend.hpp>
+#include <pipe/backend/cuda/blas_lowering.hpp>
 #include <pipe/backend/cuda/bodies.hpp>
 #include <pipe/backend/cuda/column_sums.hpp>
 #include <pipe/backend/cuda/concat.hpp>
@@ -17,19 +18,11 @@
 #include <pipe/backend/cuda/lookup.hpp>
 #include <pipe/backend/cuda/losses.hpp>
 #include <pipe/backend/cuda/pointwise.hpp>
+#include <pipe/backend/cuda/product_plan.hpp>
 #include <pipe/backend/cuda/rowwise.hpp>
 #include <pipe/base/bytes.hpp>
 
 namespace pp::cuda {
-
-/// Sums over the rows of a source, with a second kernel if there are several chunks.
-template <class Source>
-constexpr auto column_sums() {
-  if constexpr (column_sums_kernel<Source>::finishes)
-    return bodies<column_sums_kernel<Source>>{};
-  else
-    return bodies<column_sums_kernel<Source>, chunk_sums_kernel<Source>>{};
-}
 
 template <class P, int G, int... I>
 constexpr auto lower_lookup_gradient(std::integer_sequence<int, I...>) {
@@ -86,6 +79,15 @@ constexpr auto lower_group() {
 template <class P, int G>
 using lowered = decltype(lower_group<P, G>());
 
+/// Bytes of workspace of group G. Our own kernels must find enough where cuBLASLt is not.
+template <class P, int G, product_policy Policy>
+constexpr long workspace_of() {
+  long needed = workspace_of(lowered<P, G>{});
+  if constexpr (policy_of<P, G, Policy>() != product_policy::own)
+    if (blas_lowering<P, G>::workspace_bytes > needed) needed = blas_lowering<P, G>::workspace_bytes;
+  return needed;
+}
+
 }  // namespace pp::cuda
 
 namespace pp {
@@ -94,7 +96,7 @@ template <class P>
 constexpr long Cuda::workspace_bytes() {
   return []<int... G>(std::integer_sequence<int, G...>) {
     long most = 0;
-    for (long const needed : {0L, cuda::workspace_of(cuda::lowered<cuda::source_of<P>, G>{})...})
+    for (long const needed : {0L, cuda::workspace_of<cuda::source_of<P>, G, P::products>()...})
       if (needed > most) most = needed;
     return align_up(most);
   }(std::make_integer_sequence<int, P::groups>{});

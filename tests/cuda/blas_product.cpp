@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Matrix products as calls of a library: what is described is executed literally, in columns, and with our own kernels before and after it
+// gives what fp64 gives, and what our own tiles give; in every number format, at odd sizes, for every kind of prologue and epilogue.
+#include "cuda/agreement.hpp"
+#include "cuda/blas_on_host.hpp"
+#include "cuda/one_group.hpp"
+#include "laws/bit_law.hpp"
+#include "laws/everything.hpp"
+
+using namespace pp;
+using cuda::blas_epilogue;
+using on_host::buffer;
+
+namespace {
+
+constexpr int samples = 2;
+using DropQuarter = Dropout<1, 4>;
+
+/// c[samples * Rows, Columns] of a product over Inner; slots are given out in the order of what follows.
+template <int Rows, int Columns, int Inner>
+struct builder {
+  group g;
+  constexpr explicit builder(op_kind anchor) {
+    bool const weight = anchor == op_kind::matmul_weight_gradient;
+    g.anchor = anchor;
+    g.rows = Rows, g.columns = Columns, g.inner = Inner;
+    g.in[0] = take(), g.in[1] = take();
+    if (weight) g.out[0] = take();
+  }
+  constexpr signed char take() { return static_cast<signed char>(g.slots++); }
+  constexpr builder& before(op_kind kind, int leaf = 0, bool stored = false) {
+    g.prologue.push_back(make(kind, leaf, stored));
+    return *this;
+  }
+  constexpr builder& after(op_kind kind, int leaf = 0, bool stored = false) {
+    g.epilogue.push_back(make(kind, leaf, stored));
+    return *this;
+  }
+  constexpr builder& bias_gradient() {
+    g.prologue.push_back(step{op_kind::bias_gradient, 0, -1, take()});
+    return *this;
+  }
+  constexpr builder& store() {
+    g.out[0] = take();
+    return *this;
+  }
+  constexpr step make(op_kind kind, int leaf, bool stored) {
+    step s{kind, short(leaf), -1, -1};
+    if (kind != op_kind::map) s.slot = take();
+    if (stored) s.store = take();
+    return s;
+  }
+};
+
+/// Formulas of the chains below: ReLU, GELU, Tanh, DropQuarter.
+enum leaf : int { relu, gelu, hyperbolic, drops };
+
+#define PIPE_TEST_GROUP(name, ...)                            \
+  struct name {                                               \
+    static constexpr group make() { return (__VA_ARGS__).g; } \
+  }
+using forward = builder<9, 21, 35>;
+using even = builder<8, 24, 40>;
+PIPE_TEST_GROUP(plain, forward(op_kind::matmul).store());
+PIPE_TEST_GROUP(with_bias, forward(op_kind::matmul).after(op_kind::bias, 0, true));
+PIPE_TEST_GROUP(with_relu, even(op_kind::matmul).after(op_kind::map, relu, true));
+PIPE_TEST_GROUP(bias_and_relu, forward(op_kind::matmul).after(op_kind::bias).after(op_kind::map, relu, true));
+PIPE_TEST_GROUP(bias_read_and_relu,
+                even(op_kind::matmul).after(op_kind::bias, 0, true).after(op_kind::map, relu, true));
+PIPE_TEST_GROUP(product_read, forward(op_kind::matmul).store().after(op_kind::bias, 0, true));
+PIPE_TEST_GROUP(bias_and_gelu, even(op_kind::matmul).after(op_kind::bias, 0, true).after(op_kind::map, gelu, true));
+PIPE_TEST_GROUP(bias_gelu_unread, forward(op_kind::matmul).after(op_kind::bias).after(op_kind::map, gelu, true));
+PIPE_TEST_GROUP(residual, even(op_kind::matmul).after(op_kind::bias).after(op_kind::add, 0, true));
+PIPE_TEST_GROUP(long_chain, forward(op_kind::matmul)
+                                .after(op_kind::bias)
+                                .after(op_kind::map, relu)
+                                .after(op_kind::dropout, drops)
+                                .after(op_kind::row_bias, 0, true)
+                                .after(op_kind::bias)
+                                .after(op_kind::map, hyperbolic, true));
+PIPE_TEST_GROUP(
+    with_prologue,
+    forward(op_kind::matmul).before(op_kind::row_bias).before(op_kind::map, gelu).after(op_kind::bias, 0, true));
+PIPE_TEST_GROUP(prologue_read, even(op_kind::matmul)
+                                   .before(op_kind::bias)
+                                   .before(op_kind::dropout, drops, true)
+                                   .after(op_kind::bias)
+                                   .after(op_kind::map, relu)
+                                   .after(op_kind::add, 0, true));
+PIPE_TEST_GROUP(input_gradient, forward(op_kind::matmul_input_gradient).store());
+PIPE_TEST_GROUP(
+    input_gradient_of_map,
+    even(op_kind::matmul_input_gradient).after(op_kind::map_gradient, gelu, true).after(op_kind::add, 0, true));
+PIPE_TEST_GROUP(weight_gradient, forward(op_kind::matmul_weight_gradient));
+PIPE_TEST_GROUP(weight_and_bias, even(op_kind::matmul_weight_gradient).bias_gradient());
+PIPE_TEST_GROUP(weight_of_many_rows, builder<700, 12, 20>(op_kind::matmul_weight_gradient).bias_gradient());
+#undef PIPE_TEST_GROUP
+
+template <class T, class Described>
+using alone = on_host::one_group<T, Described, samples, ReLU, GELU, Tanh, DropQuarter>;
+template <class Described>
+constexpr cuda::blas_product described = cuda::describe_blas_product<alone<float, Described>, 0>();
+
+/// The operands of a group, each of exactly its size: what is read are numbers, what is written is `before`.
+template <class T, class P>
+class operands {
+ public:
+  static constexpr group g = P::group_at(0);
+  static constexpr bool is_weight = g.anchor == op_kind::matmul_weight_gradient;
+  using result_type = std::conditional_t<is_weight, float, T>;
+
+  explicit operands(float before) {
+    constexpr auto bytes = cuda::operand_bytes<P, 0>();
+    for (int i = 0; i < g.slots; ++i) {
+      std::size_t const size = std::size_t(bytes[i]);
+      memory_.emplace_back(size);
+      auto const numbers = buffer<T>::random(size / sizeof(T), i + 1);
+      std::memcpy(memory_.back().data(), &numbers[0], size);
+      a.slot[i] = memory_.back().data();
+    }
+    for_each_written(g, [&](int slot) {
+      for (std::size_t k = 0; slot >= 0 && k < count(slot); ++k) a.at<result_type>(slot)[k] = result_type(before);
+    });
+    for (auto const* chain : {&g.prologue, &g.epilogue})
+      for (step const& s : *chain)
+        if (s.kind == op_kind::dropout) *a.at<int>(s.slot) = 3;
+    a.training = true;
+    a.seed = 7, a.step = 2;
+  }
+  std::size_t count(int slot) const { return memory_[std::size_t(slot)].size() / sizeof(result_type); }
+  std::vector<double> result(int slot) const {
+    std::vector<double> all;
+    for (std::size_t k = 0; k < count(slot); ++k) all.push_back(double(float(a.at<result_type>(slot)[k])));
+    return all;
+  }
+  cuda::arguments a;
+
+ private:
+  std::vector<buffer<char>> memory_;
+};
+
+/// A group in double precision, from the numbers in its operands. What is accumulated was `before`.
+template <class T, class P>
+class reference {
+ public:
+  static constexpr group g = P::group_at(0);
+  static constexpr int rows = g.rows * P::samples;
+  std::vector<double> of[group::max_slots];
+
+  reference(operands<T, P> const& from, double before) : a_(from.a) {
+    for_each_written(g, [&](int slot) {
+      if (slot >= 0) of[slot].resize(from.count(slot));
+    });
+    if (operands<T, P>::is_weight)
+      make_weight(before);
+    else
+      make_rows();
+  }
+
+ private:
+  double number(int slot, long at) const { return double(float(a_.at<T const>(slot)[at])); }
+
+  void make_weight(double before) {
+    for (int k = 0; k < g.inner; ++k)
+      for (int c = 0; c < g.columns; ++c) {
+        double& sum = of[g.out[0]][std::size_t(k * g.columns + c)];
+        sum = before;
+        for (int r = 0; r < rows; ++r) sum += number(g.in[0], r * g.inner + k) * number(g.in[1], r * g.columns + c);
+      }
+    for (step const& s : g.prologue)
+      for (int c = 0; c < g.columns; ++c) {
+        double& sum = of[s.store][std::size_t(c)];
+        sum = before;
+        for (int r = 0; r < rows; ++r) sum += number(g.in[1], r * g.columns + c);
+      }
+  }
+  void make_rows() {
+    for (int r = 0; r < rows; ++r) {
+      std::vector<double> left;
+      for (int k = 0; k < g.inner; ++k) {
+        double v = number(g.in[0], r * g.inner + k);
+        run(g.prologue, g.inner, r, k, v);
+        left.push_back(double(float(T(float(v)))));
+      }
+      for (int c = 0; c < g.columns; ++c) {
+        double v = 0;
+        for (int k = 0; k < g.inner; ++k) v += left[std::size_t(k)] * number(g.in[1], k * g.columns + c);
+        if (g.out[0] >= 0) of[g.out[0]][std::size_t(r * g.columns + c)] = v;
+        run(g.epilogue, g.columns, r, c, v);
+      }
+    }
+  }
+  void run(static_vector<step, group::max_steps> const& chain, int width, int r, int c, double& v) {
+    for (step const& s : chain) {
+      long const at = long(r) * width + c;
+      switch (s.kind) {
+        case op_kind::bias: v += number(s.slot, c); break;
+        case op_kind::row_bias: v += number(s.slot, long(r % g.rows) * width + c); break;
+        case op_kind::add: v += number(s.slot, at); break;
+        case op_kind::dropout: v *= kept(*a_.ids(s.slot), width, r, c); break;
+        case op_kind::map:
+          v = s.leaf == relu ? ReLU::forward(v) : s.leaf == gelu ? GELU::forward(v) : Tanh::forward(v);
+          break;
+        default: v *= GELU::derivative(number(s.slot, at));
+      }
+      if (s.store >= 0) of[s.store][std::size_t(at)] = v;
+    }
+  }
+  double kept(int stream, int width, int r, int c) const {
+    philox_block const bits = philox(philox_block{{unsigned(r % g.rows * ((width + 3) / 4) + c / 4),
+                                                   unsigned(r / g.rows), unsigned(stream), unsigned(a_.step)}},
+                                     unsigned(a_.seed), 0);
+    return bits.word[c % 4] < DropQuarter::drops_below ? 0 : 4.0 / 3;
+  }
+
+  cuda::arguments a_;
+};
+
+template <class P>
+constexpr double close_to_fp64 = std::is_same_v<typename P::element, float>                 ? 2e-6
+                                 : P::group_at(0).anchor == op_kind::matmul_weight_gradient ? 1e-5
+                                 : std::is_same_v<typename P::element, fp16>                ? 2e-3
+                                                                                            : 2e-2;
+
+/// By description and by our own tiles, against fp64: everything that the group writes, whatever was there before.
+template <class T, class Described>
+void agrees(bool accumulate = false) {
+  using P = alone<T, Described>;
+  using lowering = cuda::blas_lowering<P, 0>;
+  constexpr group g = P::group_at(0);
+  float const before = accumulate ? 0.5f : NAN;
+  std::vector<std::vector<double>> first;
+  for (auto order : {cuda::thread_order::ascending, cuda::thread_order::descending}) {
+    operands<T, P> ours(before), theirs(before);
+    ours.a.accumulate = theirs.a.accumulate = accumulate;
+    reference<T, P> const expected(ours, accumulate ? 0.5 : 0);
+    on_host::run_alone<P>(ours.a, order);
+    buffer<char> workspace(std::size_t(lowering::first_byte + lowering::after_bytes) + 1);
+    theirs.a.workspace = workspace.data();
+    on_host::order = order;
+    on_host::run_blas_lowering<P, 0>(theirs.a);
+    on_host::order = cuda::thread_order::ascending;
+    int written = 0;
+    for_each_written(g, [&](int slot) {
+      if (slot < 0) return;
+      auto const found = theirs.result(slot);
+      CHECK(on_host::difference(expected.of[slot], found) < close_to_fp64<P>);
+      CHECK(on_host::difference(ours.result(slot), found) < close_to_fp64<P>);
+      if (order == cuda::thread_order::ascending) first.push_back(found);
+      CHECK(first[std::size_t(written++)] == found);
+    });
+    CHECK(written > 0);
+  }
+}
+template <class... Described>
+void all_agree() {
+  (agrees<float, Described>(), ...);
+  (agrees<bf16, Described>(), ...);
+  (agrees<fp16, Described>(), ...);
+}
+
+}  // namespace
+
+TEST_CASE("a product in rows is one in columns with its operands exchanged", "[cuda]") {
+  constexpr auto p = described<plain>;
+  STATIC_REQUIRE((p.m == 21 && p.n == 9 * samples && p.k == 35));
+  STATIC_REQUIRE((p.lda == 21 && p.ldb == 35 && p.ldd == 21 && !p.transposes_b && !p.accumulates && !p.makes_fp32));
+  STATIC_REQUIRE((p.a == 1 && p.b == 0 && p.d == 2 && p.bias == -1));
+  constexpr auto w = described<weight_gradient>;
+  STATIC_REQUIRE((w.m == 21 && w.n == 35 && w.k == 9 * samples));
+  STATIC_REQUIRE((w.lda == 21 && w.ldb == 35 && w.ldd == 21 && w.transposes_b && w.accumulates && w.makes_fp32));
+  STATIC_REQUIRE((described<with_prologue>.b == -1));
+  STATIC_REQUIRE((described<prologue_read>.b == prologue_read::make().prologue[1].store));
+}
+
+TEST_CASE("a call takes a bias and a ReLU that nobody reads before, and no more", "[cuda]") {
+  constexpr auto is = [](cuda::blas_product const& p, blas_epilogue e, int steps) {
+    return p.epilogue == e && p.steps == steps;
+  };
+  STATIC_REQUIRE(is(described<plain>, blas_epilogue::none, 0));
+  STATIC_REQUIRE(is(described<with_bias>, blas_epilogue::bias, 1));
+  STATIC_REQUIRE(is(described<with_relu>, blas_epilogue::relu, 1));
+  STATIC_REQUIRE(is(described<bias_and_relu>, blas_epilogue::bias_relu, 2));
+  STATIC_REQUIRE(is(described<bias_read_and_relu>, blas_epilogue::bias, 1));
+  STATIC_REQUIRE(is(described<product_read>, blas_epilogue::none, 0));
+  STATIC_REQUIRE(is(described<bias_and_gelu>, blas_epilogue::bias, 1));
+  STATIC_REQUIRE(is(described<bias_gelu_unread>, blas_epilogue::bias, 1));
+  STATIC_REQUIRE(is(described<residual>, blas_epilogue::bias, 1));
+  STATIC_REQUIRE(is(described<long_chain>, blas_epilogue::bias_relu, 2));
+  STATIC_REQUIRE(is(described<input_gradient_of_map>, blas_epilogue::none, 0));
+  STATIC_REQUIRE(described<bias_read_and_relu>.d == bias_read_and_relu::make().epilogue[0].store);
+  STATIC_REQUIRE(described<bias_gelu_unread>.d == bias_gelu_unread::make().epilogue[1].store);
+}
+
+TEST_CASE("calls of a library agree with fp64 and with our own tiles", "[cuda]") {
+  all_agree<plain, with_bias, with_relu, bias_and_relu, bias_read_and_relu, product_read>();
+}
+TEST_CASE("what a call leaves of a chain is done after it", "[cuda]") {
+  all_agree<bias_and_gelu, bias_gelu_unread, residual, long_chain>();
+}
+TEST_CASE("prologues run before a call", "[cuda]") { all_agree<with_prologue, prologue_read>(); }
+TEST_CASE("gradients of inputs and weights are calls, too", "[cuda]") {
+  all_agree<input_gradient, input_gradient_of_map, weight_gradient, weight_and_bias, weight_of_many_rows>();
+  agrees<float, weight_and_bias>(true);
+  agrees<bf16, weight_and_bias>(true);
+  agrees<fp16, weight_of_many_rows>(true);
+}
+
+TEST_CASE("models whose products are calls agree with the host", "[cuda]") {
+  struct Plain
+      : Model<Input<24>, Linear<40>, ReLU, Linear<24>, Stash<"x">, Linear<33>, GELU, Linear<24>, Pop<"x">, MSE> {};
+  on_host::agrees_with_the_host_on<on_host::BlasKernels, Plain, MicroBatches<2>, MicroBatchSize<3>>();
+  struct Odd
+      : Model<Input<7>, Dropout<1, 3>, Linear<5>, Sigmoid, Dropout<1, 4>, Linear<19>, ReLU, Linear<3, NoBias>, MSE> {};
+  on_host::agrees_with_the_host_on<on_host::BlasKernels, Odd, MicroBatches<3>, MicroBatchSize<5>, Stages<2>>();
+}
+
+TEST_CASE("cuts and recomputation change no bit where products are calls", "[cuda]") {
+  using one = Pipeline<laws::Everything, on_host::BlasKernels, AdamW, MicroBatches<3>, MicroBatchSize<2>>;
+  laws::train_alike_from_the_start<one, Pipeline<laws::Everything, on_host::BlasKernels, AdamW, MicroBatches<3>,
+                                                 MicroBatchSize<2>, Stages<8>, VHalf, RecomputeAllButLast>>(7, 2, 3);
+}
