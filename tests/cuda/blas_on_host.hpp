@@ -12,15 +12,12 @@
 
 namespace on_host {
 
-/// D = epilogue(A op(B) + beta D)
+/// D = A op(B) + beta D + bias
 template <class T, class Result>
 void execute_as(pp::cuda::blas_product const& p, pp::cuda::arguments const& a) {
-  using pp::cuda::blas_epilogue;
   T const* const left = a.at<T const>(p.a);
   T const* const right = p.b >= 0 ? a.at<T const>(p.b) : static_cast<T const*>(a.workspace);
   Result* const d = a.at<Result>(p.d);
-  bool const has_bias = p.epilogue == blas_epilogue::bias || p.epilogue == blas_epilogue::bias_relu;
-  bool const has_relu = p.epilogue == blas_epilogue::relu || p.epilogue == blas_epilogue::bias_relu;
   for (long j = 0; j < p.n; ++j)
     for (long i = 0; i < p.m; ++i) {
       float sum = 0;
@@ -28,8 +25,8 @@ void execute_as(pp::cuda::blas_product const& p, pp::cuda::arguments const& a) {
         sum += float(left[i + k * p.lda]) * float(right[p.transposes_b ? j + k * p.ldb : k + j * p.ldb]);
       Result& to = d[i + j * p.ldd];
       if (p.accumulates && a.accumulate) sum += float(to);
-      if (has_bias) sum += float(a.at<Result const>(p.bias)[i]);
-      to = Result(has_relu && sum < 0 ? 0.0f : sum);
+      if (p.bias >= 0) sum += float(a.at<Result const>(p.bias)[i]);
+      to = Result(sum);
     }
 }
 

@@ -6,24 +6,19 @@
 // Libraries count elements down columns. A matrix c[M, N] in rows is c^T[N, M] in columns, and c^T = b^T a^T: so the library's A is our b,
 // its B is our a, and neither is transposed but the a of a weight's gradient, which we read transposed too.
 //
-// law: what is fused into the call rounds as what is not: a bias is added to the sum before both are rounded, once, as our own kernels do;
-//      ReLU and rounding commute. So it changes no bit whether somebody reads a value inside the group, which then must be stored.
+// law: what is fused into the call rounds as what is not: a bias is added to the sum before both are rounded, once, as our own kernels do.
+//      So it changes no bit whether somebody reads a value inside the group, which then must be stored.
+// note: a library's ReLU would round alike, but whether it keeps a NaN is not documented; ours does, so that a step can be rejected.
 #pragma once
 
 #include <cstddef>
-#include <type_traits>
-#include <utility>
 
 #include <pipe/backend/cuda/contraction_group.hpp>
 #include <pipe/base/list.hpp>
-#include <pipe/nn/activation.hpp>
 
 namespace pp::cuda {
 
-/// What happens to a sum before it is rounded and written.
-enum class blas_epilogue : unsigned char { none, bias, relu, bias_relu };
-
-/// D[m, n] = epilogue(A[m, k] op(B)[k, n] + beta D), all in columns. Extents and leading dimensions count elements.
+/// D[m, n] = A[m, k] op(B)[k, n] + beta D + bias[m], all in columns. Extents and leading dimensions count elements.
 struct blas_product {
   extent m = 0, n = 0, k = 0;
   extent lda = 0, ldb = 0, ldd = 0;
@@ -31,19 +26,14 @@ struct blas_product {
   product_format format = product_format::fp32;
   bool makes_fp32 = false;   ///< D is fp32 whatever A and B are
   bool accumulates = false;  ///< beta is 1 where a launch accumulates; else 0, and D is not read
-  blas_epilogue epilogue = blas_epilogue::none;
   int a = -1, d = -1;  ///< slots of the group
   int b = -1;          ///< the same; -1: the rows that a prologue left at the start of the workspace
   int bias = -1;       ///< of m numbers, of the type of D; -1: none
   int steps = 0;       ///< steps of the group's epilogue that the call takes
 };
 
-/// Which of a group's steps are ReLUs: a group itself only has numbers of formulas.
-using relu_flags = list<bool, group::max_steps>;
-
 /// law: D is where somebody outside the group reads it; else where the next result is stored, by a pass that reads D first
-constexpr blas_product blas_product_of(group const& g, product_shape const& s, product_format format, int left,
-                                       relu_flags const& is_relu) {
+constexpr blas_product blas_product_of(group const& g, product_shape const& s, product_format format, int left) {
   bool const weight = g.anchor == op_kind::matmul_weight_gradient;
   blas_product p;
   p.m = s.columns, p.n = s.rows, p.k = s.inner;
@@ -56,15 +46,9 @@ constexpr blas_product blas_product_of(group const& g, product_shape const& s, p
   if (weight) return p;
   int const length = int(g.epilogue.size());
   auto const stored_before = [&](int i) { return int(i == 0 ? g.out[0] : g.epilogue.items[i - 1].store); };
-  auto const takes = [&](int i) { return i < length && stored_before(i) < 0; };
-  if (takes(0) && g.epilogue.items[0].kind == op_kind::bias) {
+  if (length > 0 && stored_before(0) < 0 && g.epilogue.items[0].kind == op_kind::bias) {
     p.bias = g.epilogue.items[0].slot;
-    p.epilogue = blas_epilogue::bias;
     p.steps = 1;
-  }
-  if (takes(p.steps) && is_relu[p.steps]) {
-    p.epilogue = p.bias >= 0 ? blas_epilogue::bias_relu : blas_epilogue::relu;
-    ++p.steps;
   }
   p.d = stored_before(p.steps);
   for (int i = p.steps; p.d < 0 && i < length; ++i) p.d = g.epilogue.items[i].store;
@@ -84,29 +68,12 @@ constexpr group rest_of(group const& g, blas_product const& p) {
   return rest;
 }
 
-template <class P, int G, int I>
-constexpr bool is_relu_step() {
-  constexpr step s = chain<P, G, true>::template step_at<I>::value;
-  if constexpr (s.kind == op_kind::map)
-    return std::is_same_v<leaf_at<s.leaf, typename P::leaves>, ReLU>;
-  else
-    return false;
-}
-template <class P, int G, std::size_t... I>
-constexpr relu_flags relu_steps(std::index_sequence<I...>) {
-  relu_flags flags;
-  ((flags[int(I)] = is_relu_step<P, G, int(I)>()), ...);
-  return flags;
-}
-
 /// Of group G, which is a product.
 template <class P, int G>
 constexpr blas_product describe_blas_product() {
   using product = contraction<P, G>;
   constexpr group g = group_of<P, G>::value;
-  constexpr std::size_t steps = g.epilogue.size();
-  return blas_product_of(g, product::shape, product::format, product::makes_left ? product::stored : int(g.in[0]),
-                         relu_steps<P, G>(std::make_index_sequence<steps>{}));
+  return blas_product_of(g, product::shape, product::format, product::makes_left ? product::stored : int(g.in[0]));
 }
 
 /// Bytes of each operand of a product's group, by slot.

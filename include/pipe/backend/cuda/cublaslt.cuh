@@ -16,7 +16,7 @@
 #include <pipe/backend/cuda/blas_lowering.hpp>
 #include <pipe/backend/cuda/check.cuh>
 
-#if __has_include(<cublasLt.h>)
+#if defined(__CUDACC__) && __has_include(<cublasLt.h>)
 
 #include <cublasLt.h>
 #include <dlfcn.h>
@@ -146,8 +146,7 @@ class cublaslt_product {
       set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<void const*>(std::size_t(alignment)), "a bias");
   }
 
-  /// The library's first choice within the workspace. Splits are added up in fp32, in an order of their own, whatever D is. It is chosen
-  /// for the product without its ReLU, so that a cut of the model between the two changes no bit.
+  /// The library's first choice within the workspace. Splits are added up in fp32, in an order of their own, whatever D is.
   bool finds_algorithm() {
     cublasLtMatmulPreference_t made = nullptr;
     lt_.check(lt_.create_preference(&made), "preferences");
@@ -171,16 +170,7 @@ class cublaslt_product {
     lt_.check(status, "the choice of an algorithm");
     if (count == 0 || found.state != CUBLAS_STATUS_SUCCESS) return false;
     algorithm_ = found.algo;
-    return !has_relu() || does_relu();
-  }
-  bool has_relu() const { return p_.epilogue == blas_epilogue::relu || p_.epilogue == blas_epilogue::bias_relu; }
-  /// From now on the product has its ReLU. Whether the algorithm can do it, in no more workspace.
-  bool does_relu() {
-    set_epilogue(p_.bias >= 0 ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU);
-    cublasLtMatmulHeuristicResult_t found{};
-    return lt_.check_algorithm(handle_, operation_.get(), layout_a_.get(), layout_b_.get(), layout_d_.get(),
-                               layout_d_.get(), &algorithm_, &found) == CUBLAS_STATUS_SUCCESS &&
-           found.workspaceSize <= std::size_t(blas_bytes);
+    return true;
   }
   /// What our own kernels need of operands, too: a row is whole accesses.
   static std::uint32_t row_alignment(extent elements, int bytes) {
