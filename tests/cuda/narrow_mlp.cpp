@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Chains of narrow layers as one kernel give the bits of their launches, in every number format.
+// Chains of narrow layers as one kernel give the bits of their launches: in every number format, at odd sizes, of every kind of program.
 #include "cuda/narrow_runs.hpp"
 
 using namespace pp;
@@ -10,22 +10,86 @@ namespace {
 
 struct Even : Model<Input<24>, Linear<40>, ReLU, Linear<64>, GELU, Linear<10>, MSE> {};
 struct Odd : Model<Input<7>, Linear<5>, Tanh, Linear<33, NoBias>, SiLU, Linear<1>, MSE> {};
+struct Wide : Model<Input<128>, Linear<128>, ReLU, Linear<128>, MSE> {};
+struct Five : Model<Input<64>, Linear<64>, ReLU, Linear<64>, ReLU, Linear<64>, ReLU, Linear<64>, ReLU, Linear<64>, MSE> {
+};
+/// Positions, a residual, dropout after a layer.
+struct Rich : Model<Input<3, 20>, Linear<48>, Dropout<1, 4>, Linear<32>, GELU, Residual<Linear<32>>, Linear<6>, MSE> {};
 
 template <class M, int Samples, class... More>
 using Trained = Pipeline<M, PortableHost, MicroBatches<2>, MicroBatchSize<Samples>, More...>;
 
-template <class M, int Samples, class T, product_format F>
-void both_ways(bool accumulate) {
+template <class M, int Samples, class T, product_format F, int Forward = 1, int Backward = 1>
+void both_ways(bool accumulate = false) {
   using trainer = Trained<M, Samples>;
   using P = narrow::source<trainer, T, F>;
   using programs = narrow::programs_of<trainer, 0>;
-  narrow::are_their_launches<P, programs, program::forward, 1>();
-  narrow::are_their_launches<P, programs, program::backward, 1>(accumulate);
+  narrow::are_their_launches<P, programs, program::forward, Forward>();
+  narrow::are_their_launches<P, programs, program::backward, Backward>(accumulate);
+}
+
+constexpr auto fp32 = product_format::fp32, tf32 = product_format::tf32, bf = product_format::bf16,
+               half = product_format::fp16;
+
+/// The runs of a program of a model with so many samples, stage S of it.
+template <class T, product_format F, class Trainer, program Which, int S = 0>
+constexpr auto runs =
+    cuda::narrow_runs_of<narrow::source<Trainer, T, F>, narrow::programs_of<Trainer, S>, Which>::runs;
+
+template <class Runs>
+constexpr bool is_one_run(Runs const& r, cuda::narrow_run const& run) {
+  return r.size() == 1 && r[0] == run;
 }
 
 }  // namespace
 
+TEST_CASE("which launches run as one kernel", "[cuda]") {
+  using five = Trained<Five, 1000>;
+  STATIC_REQUIRE(is_one_run(runs<float, fp32, five, program::forward>, {0, 5, 64, false}));
+  STATIC_REQUIRE(is_one_run(runs<bf16, bf, five, program::forward>, {0, 5, 128, false}));
+  STATIC_REQUIRE(is_one_run(runs<bf16, bf, five, program::backward>, {0, 9, 128, true}));
+  STATIC_REQUIRE(is_one_run(runs<float, fp32, five, program::backward>, {0, 9, 64, true}));
+
+  // one weight of 128 x 128 in fp32 leaves no room for another
+  STATIC_REQUIRE(runs<float, fp32, Trained<Wide, 1000>, program::forward>.size() == 0);
+  STATIC_REQUIRE(is_one_run(runs<bf16, bf, Trained<Wide, 1000>, program::forward>, {0, 2, 128, false}));
+  struct Wider : Model<Input<64>, Linear<129>, ReLU, Linear<129>, ReLU, Linear<64>, MSE> {};
+  STATIC_REQUIRE(runs<bf16, bf, Trained<Wider, 1000>, program::forward>.size() == 0);
+  STATIC_REQUIRE(runs<bf16, bf, Trained<Wider, 1000>, program::backward>.size() == 0);
+  struct One : Model<Input<64>, Linear<64>, MSE> {};
+  STATIC_REQUIRE(runs<bf16, bf, Trained<One, 1000>, program::forward>.size() == 0);
+  STATIC_REQUIRE(runs<bf16, bf, Trained<One, 1000>, program::backward>.size() == 0);
+
+  // B and W apart: gradients of inputs are a chain, those of weights are none
+  using apart = Trained<Five, 1000, Stages<2>, ZeroBubbleH1>;
+  STATIC_REQUIRE(runs<bf16, bf, apart, program::backward_input, 1>.size() == 1);
+  STATIC_REQUIRE(runs<bf16, bf, apart, program::backward_weight, 1>.size() == 0);
+
+  // forward that keeps nothing writes ten columns where others were 64 wide: not row on row
+  struct Narrower : Model<Input<64>, Linear<64>, ReLU, Linear<64>, ReLU, Linear<64>, GELU, Linear<10>, MSE> {};
+  STATIC_REQUIRE(is_one_run(runs<float, fp32, Trained<Narrower, 1000, RecomputeAll>, program::forward>, {0, 3, 64, false}));
+}
+
 TEST_CASE("narrow layers in fp32", "[cuda]") {
-  both_ways<Even, 150, float, product_format::fp32>(true);
-  both_ways<Odd, 70, float, product_format::fp32>(false);
+  both_ways<Even, 150, float, fp32>(true);
+  both_ways<Odd, 70, float, fp32>();
+  both_ways<Five, 600, float, fp32>();
+}
+TEST_CASE("narrow layers in tf32", "[cuda]") {
+  both_ways<Even, 513, float, tf32>(true);
+  both_ways<Odd, 129, float, tf32>();
+}
+TEST_CASE("narrow layers in bf16", "[cuda]") {
+  both_ways<Even, 150, bf16, bf>(true);
+  both_ways<Odd, 70, bf16, bf>();
+  both_ways<Five, 1100, bf16, bf>();
+  both_ways<Wide, 1030, bf16, bf, 1, 1>();
+}
+TEST_CASE("narrow layers in fp16", "[cuda]") {
+  both_ways<Even, 600, fp16, half>();
+  both_ways<Odd, 129, fp16, half>(true);
+}
+TEST_CASE("residuals, dropout and positions in narrow layers", "[cuda]") {
+  both_ways<Rich, 50, float, fp32, 1, 1>(true);
+  both_ways<Rich, 97, bf16, bf, 1, 1>();
 }

@@ -36,6 +36,19 @@ void launch_group(arguments const& a, cudaStream_t stream) {
   launch_bodies(lowered<P, G>{}, a, stream);
 }
 
+/// The launches of a run, from their arguments. Kernels: a narrow_mlp.
+template <class Kernels>
+void launch_run(arguments const* each, cudaStream_t stream) {
+  auto const launch = [&]<class... Body>(bodies<Body...>, auto const& a) { (launch_body<Body>(a, stream), ...); };
+  launch(Kernels::kernels(), Kernels::pack(each, each[0].workspace));
+}
+template <class... Body>
+constexpr long shared_bytes_of(bodies<Body...>) {
+  long most = 0;
+  for (long const bytes : {long(sizeof(typename Body::shared))...}) most = bytes > most ? bytes : most;
+  return most;
+}
+
 /// Which rank takes its next action, so that everything comes after what it needs: rows of a table, walked as the ranks of a
 /// machine would.
 template <class Problem, class Rows>
@@ -56,8 +69,8 @@ class cuda_engine {
   using optimizer = typename P::optimizer;
 
   cuda_engine(optimizer const& o, machine_settings const&)
-      : device_(prepared(cuda::use_device(0))), groups_(groups()), machine_(P::description(), groups_.items, order()),
-        parameters_(machine_, o) {
+      : device_(prepared(cuda::use_device(0))), groups_(groups()),
+        machine_(P::description(), groups_.items, runs(device_), order()), parameters_(machine_, o) {
     settle();
   }
 
@@ -106,6 +119,17 @@ class cuda_engine {
       (cuda::prepare_bodies(cuda::lowered<cuda::source_of<P>, G>{}), ...);
     }(std::make_integer_sequence<int, P::groups>{});
     return device;
+  }
+
+  /// What runs as one kernel on this device: a block of some of those shares more than every device has.
+  static std::vector<cuda_run> runs(cudaDeviceProp const& device) {
+    std::vector<cuda_run> all;
+    cuda::for_each_narrow_run<P>([&]<class Kernels>(Kernels, launch const* first, int count) {
+      if (cuda::shared_bytes_of(Kernels::kernels()) > long(device.sharedMemPerBlockOptin)) return;
+      cuda::prepare_bodies(Kernels::kernels());
+      all.push_back({first, count, &cuda::launch_run<Kernels>});
+    });
+    return all;
   }
 
   static cuda_order order() {

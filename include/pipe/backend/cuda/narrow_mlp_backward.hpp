@@ -27,6 +27,7 @@ struct narrow_weight_sums {
     using state = typename Block::state;
     constexpr operand_format operands = operands_in<whole::format>;
     constexpr int step = cuda::tile<operands>::inner, deep = 64 / int(sizeof(T));
+    PIPE_ROLLED
     for (int first = 0; first < Rows && first < left; first += deep) {
       PIPE_UNROLL
       for (int k = 0; k < deep; k += step)
@@ -99,8 +100,9 @@ struct narrow_level {
 };
 template <class P, int... G>
 struct narrow_levels {
-  static constexpr bool is_input[] = {group_of<P, G>::value.anchor == op_kind::matmul_input_gradient...};
   static constexpr int launches = sizeof...(G);
+  static constexpr auto is_input =
+      list<bool, launches>{{(group_of<P, G>::value.anchor == op_kind::matmul_input_gradient)...}};
   static constexpr int count = [] {
     int n = 0;
     for (bool const b : is_input) n += b;
@@ -211,7 +213,7 @@ struct narrow_backward_kernel {
   }
   static constexpr extent rows_each = rows_each_of();
   static constexpr extent blocks_in_all = (rows + rows_each - 1) / rows_each;
-  static constexpr int threads = narrow_threads;
+  static constexpr int threads = narrow_threads, resident = 1;
   PIPE_HD static extent blocks(arguments const&) { return blocks_in_all; }
 
   template <class Block>
@@ -358,6 +360,11 @@ struct narrow_sums_kernel {
       return (extent(0) + ... + blocks_of<launch_at<K, G...>>());
     }(std::make_integer_sequence<int, I>{});
   }
+  template <int I>
+  static constexpr extent first_block = blocks_before<I>();
+  template <int H>
+  static constexpr extent block_count = blocks_of<H>();
+
   template <class Block, int... I>
   PIPE_HD PIPE_INLINE static void run_all(Block& block, arguments const& a, std::integer_sequence<int, I...>) {
     (run_one<I>(block, a), ...);
@@ -365,7 +372,7 @@ struct narrow_sums_kernel {
   template <int I, class Block>
   PIPE_HD PIPE_INLINE static void run_one([[maybe_unused]] Block& block, [[maybe_unused]] arguments const& a) {
     constexpr int g = launch_at<I, G...>;
-    constexpr extent first = blocks_before<I>(), count = blocks_of<g>();
+    constexpr extent first = first_block<I>, count = block_count<g>;
     if constexpr (count > 0)
       if (block.index() >= first && block.index() < first + count) {
         part_of_grid<Block> mine{block, first};

@@ -49,7 +49,7 @@ struct narrow_forward_kernel {
 
   static constexpr extent rows = contraction<P, launch_at<0, G...>>::shape.rows;
   static constexpr extent tiles = (rows + Rows - 1) / Rows, tiles_each = (tiles + narrow_blocks - 1) / narrow_blocks;
-  static constexpr int threads = narrow_threads;
+  static constexpr int threads = narrow_threads, resident = 2 * sizeof(shared) <= 220 * 1024 ? 2 : 1;
   static constexpr extent blocks_in_all = (tiles + tiles_each - 1) / tiles_each;
   PIPE_HD static extent blocks(arguments const&) { return blocks_in_all; }
 

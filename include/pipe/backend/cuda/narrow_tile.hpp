@@ -131,10 +131,13 @@ PIPE_HD PIPE_INLINE void copy_weights(Block& block, narrow_weights<T, Inner, Col
   });
 }
 
+template <class T, int Columns>
+inline constexpr int copied_together = access_width<T>(Columns);
+
 /// Starts to copy rows [row, end) of a matrix of `Columns`, as many as a tile has; where they end there are zeros.
 template <int Columns, class Slab, class T, class Block>
 PIPE_HD PIPE_INLINE void copy_rows(Block& block, Slab& to, T const* from, extent row, extent end) {
-  constexpr int each = access_width<T>(Columns), pieces = narrow_columns(Columns, sizeof(T)) / each;
+  constexpr int each = copied_together<T, Columns>, pieces = narrow_rows<T, 1, Columns>::columns / each;
   block.part([&](int thread, typename Block::state&) {
     for (int i = thread; i < Slab::rows * pieces; i += narrow_threads) {
       int const r = i / pieces, c = i % pieces * each;
@@ -162,18 +165,23 @@ struct narrow_layer {
     constexpr operand_format operands = operands_in<format>;
     constexpr int step = cuda::tile<operands>::inner;
     product::clear(block, [](state& mine) { return mine.sums; });
-    PIPE_UNROLL
-    for (int k = 0; k < weights::rows; k += step)
-      multiply_step<format, product::down, product::across>(
-          block, [](state& mine) -> auto& { return mine.operands; },
-          [](state& mine, int i, int j) { return mine.sums[i * product::across + j]; },
-          [&](int i, auto access) {
-            tile.load_rows(block, k, [&](int thread) { return product::row(thread, i); }, access);
-          },
-          [&](int j, auto access) {
-            w.template load_right<operands>(block, k, [&](int thread) { return product::column(thread, j); }, access);
-          },
-          [] {});
+    constexpr int deep = 64 / int(sizeof(T));
+    PIPE_ROLLED
+    for (int first = 0; first < weights::rows; first += deep) {
+      PIPE_UNROLL
+      for (int k = 0; k < deep; k += step)
+        multiply_step<format, product::down, product::across>(
+            block, [](state& mine) -> auto& { return mine.operands; },
+            [](state& mine, int i, int j) { return mine.sums[i * product::across + j]; },
+            [&](int i, auto access) {
+              tile.load_rows(block, first + k, [&](int thread) { return product::row(thread, i); }, access);
+            },
+            [&](int j, auto access) {
+              w.template load_right<operands>(
+                  block, first + k, [&](int thread) { return product::column(thread, j); }, access);
+            },
+            [] {});
+    }
   }
 
   /// A thread's finished rows [row, end), as many as a tile has, through the group's epilogue; Keeps: they become the tile `next`.
