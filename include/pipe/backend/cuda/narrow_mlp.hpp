@@ -8,6 +8,8 @@
 #include <pipe/backend/cuda/narrow_mlp_backward.hpp>
 #include <pipe/backend/cuda/narrow_mlp_forward.hpp>
 #include <pipe/backend/cuda/narrow_runs.hpp>
+#include <pipe/base/bytes.hpp>
+#include <pipe/passes/stage_programs.hpp>
 
 namespace pp::cuda {
 

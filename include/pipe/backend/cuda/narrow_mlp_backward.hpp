@@ -7,6 +7,7 @@
 
 #include <pipe/backend/cuda/contraction.hpp>
 #include <pipe/backend/cuda/narrow_tile.hpp>
+#include <pipe/base/list.hpp>
 
 namespace pp::cuda {
 

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include <pipe/backend/cuda/narrow_mlp.hpp>
-#include <pipe/passes/stage_programs.hpp>
 
 namespace pp::cuda {
 

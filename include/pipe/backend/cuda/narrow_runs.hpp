@@ -7,6 +7,7 @@
 
 #include <pipe/backend/cuda/narrow_tile.hpp>
 #include <pipe/base/static_vector.hpp>
+#include <pipe/passes/group.hpp>
 #include <pipe/passes/address.hpp>
 
 namespace pp::cuda {
