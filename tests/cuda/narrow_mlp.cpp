@@ -11,8 +11,8 @@ namespace {
 struct Even : Model<Input<24>, Linear<40>, ReLU, Linear<64>, GELU, Linear<10>, MSE> {};
 struct Odd : Model<Input<7>, Linear<5>, Tanh, Linear<33, NoBias>, SiLU, Linear<1>, MSE> {};
 struct Wide : Model<Input<128>, Linear<128>, ReLU, Linear<128>, MSE> {};
-struct Five : Model<Input<64>, Linear<64>, ReLU, Linear<64>, ReLU, Linear<64>, ReLU, Linear<64>, ReLU, Linear<64>, MSE> {
-};
+struct Five
+    : Model<Input<64>, Linear<64>, ReLU, Linear<64>, ReLU, Linear<64>, ReLU, Linear<64>, ReLU, Linear<64>, MSE> {};
 /// Positions, a residual, dropout after a layer.
 struct Rich : Model<Input<3, 20>, Linear<48>, Dropout<1, 4>, Linear<32>, GELU, Residual<Linear<32>>, Linear<6>, MSE> {};
 
@@ -33,8 +33,7 @@ constexpr auto fp32 = product_format::fp32, tf32 = product_format::tf32, bf = pr
 
 /// The runs of a program of a model with so many samples, stage S of it.
 template <class T, product_format F, class Trainer, program Which, int S = 0>
-constexpr auto runs =
-    cuda::narrow_runs_of<narrow::source<Trainer, T, F>, narrow::programs_of<Trainer, S>, Which>::runs;
+constexpr auto runs = cuda::narrow_runs_of<narrow::source<Trainer, T, F>, narrow::programs_of<Trainer, S>, Which>::runs;
 
 template <class Runs>
 constexpr bool is_one_run(Runs const& r, cuda::narrow_run const& run) {
@@ -67,7 +66,18 @@ TEST_CASE("which launches run as one kernel", "[cuda]") {
 
   // forward that keeps nothing writes ten columns where others were 64 wide: not row on row
   struct Narrower : Model<Input<64>, Linear<64>, ReLU, Linear<64>, ReLU, Linear<64>, GELU, Linear<10>, MSE> {};
-  STATIC_REQUIRE(is_one_run(runs<float, fp32, Trained<Narrower, 1000, RecomputeAll>, program::forward>, {0, 3, 64, false}));
+  STATIC_REQUIRE(
+      is_one_run(runs<float, fp32, Trained<Narrower, 1000, RecomputeAll>, program::forward>, {0, 3, 64, false}));
+}
+
+TEST_CASE("narrow layers of a stage between others, with B and W apart, and made again", "[cuda]") {
+  using apart = Trained<Five, 300, Stages<2>, ZeroBubbleH1>;
+  using P = narrow::source<apart, bf16, bf>;
+  narrow::are_their_launches<P, narrow::programs_of<apart, 0>, program::forward, 1>();
+  narrow::are_their_launches<P, narrow::programs_of<apart, 0>, program::backward_input, 1>();
+  narrow::are_their_launches<P, narrow::programs_of<apart, 1>, program::backward_input, 1>();
+  using again = Trained<Even, 150, RecomputeAll>;
+  narrow::are_their_launches<narrow::source<again, float, fp32>, narrow::programs_of<again, 0>, program::backward, 3>();
 }
 
 TEST_CASE("narrow layers in fp32", "[cuda]") {

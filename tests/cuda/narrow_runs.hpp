@@ -54,9 +54,7 @@ class memory {
       ++stream;
     }
   }
-  void* find(pp::address const& a) {
-    return a.where == pp::region::none ? nullptr : at_.at(a.where).data() + a.offset;
-  }
+  void* find(pp::address const& a) { return a.where == pp::region::none ? nullptr : at_.at(a.where).data() + a.offset; }
   friend bool operator==(memory const& a, memory const& b) {
     for (auto const& [where, bytes] : a.bytes_)
       if (std::memcmp(&a.at_.at(where)[0], &b.at_.at(where)[0], bytes) != 0) return false;

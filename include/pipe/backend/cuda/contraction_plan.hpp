@@ -94,6 +94,9 @@ constexpr extent clocks(product_shape const& s, tile_plan const& plan, product_f
   return (compute > latency ? compute : latency) + adding;
 }
 
+/// The most columns and channels of a narrow layer.
+inline constexpr int narrow_width = 128;
+
 /// In how many splits a product of at most 128 x 128 sums is computed, mostly the gradient of a narrow layer's weight: it depends on the
 /// extent of the sum only, so that one kernel may add up the gradients of several layers while it goes through their rows once.
 constexpr int narrow_splits(extent inner, int depth) {
@@ -103,7 +106,7 @@ constexpr int narrow_splits(extent inner, int depth) {
   while ((splits - 1) * ((slabs + splits - 1) / splits) >= slabs) --splits;  // the last would have none
   return int(splits);
 }
-constexpr bool is_narrow(product_shape const& s) { return s.rows <= 128 && s.columns <= 128; }
+constexpr bool is_narrow(product_shape const& s) { return s.rows <= narrow_width && s.columns <= narrow_width; }
 
 /// The plan of the fewest clocks, or nearly: splits need workspace, and are there only for what they gain.
 constexpr tile_plan plan_for(product_shape const& s, product_format format) {

@@ -213,6 +213,13 @@ struct narrow_backward_kernel {
       return (tiles + narrow_blocks - 1) / narrow_blocks * Rows;
   }
   static constexpr extent rows_each = rows_each_of();
+  template <int H>
+  static constexpr bool is_split_alike() {
+    if constexpr (group_of<P, H>::value.anchor == op_kind::matmul_weight_gradient)
+      return narrow_weight_sums<P, H>::tiles::slabs_each * narrow_weight_sums<P, H>::plan.depth == rows_each;
+    return true;
+  }
+  static_assert((... && is_split_alike<G>()), "weights whose sums are split differently are in no run");
   static constexpr extent blocks_in_all = (rows + rows_each - 1) / rows_each;
   static constexpr int threads = narrow_threads, resident = 1;
   PIPE_HD static extent blocks(arguments const&) { return blocks_in_all; }

@@ -13,9 +13,9 @@
 
 namespace pp::cuda {
 
-/// The widest layer that is narrow, and the most shared memory that a block has on every device from sm_80 on, 99 KB ones aside.
-inline constexpr int narrow_width = 128, narrow_shared_bytes = 163 * 1024;
-/// Threads of a block, and how many of its multiprocessors' blocks there are to fill.
+/// Shared memory that a block may have from sm_80 on; some devices have less.
+inline constexpr int narrow_shared_bytes = 163 * 1024;
+/// Threads of a block, and how many blocks fill a device.
 inline constexpr int narrow_threads = 256, narrow_blocks = 2 * 132;
 
 /// Columns are filled up with zeros to what contraction_tiles multiplies at once.
