@@ -70,6 +70,58 @@ TEST_CASE("which launches run as one kernel", "[cuda]") {
       is_one_run(runs<float, fp32, Trained<Narrower, 1000, RecomputeAll>, program::forward>, {0, 3, 64, false}));
 }
 
+namespace {
+
+/// Three layers forward from numbers in memory of type T, y = tanh(tanh(x A) B) C, against fp64.
+template <class T, product_format F>
+double error_of_three_layers() {
+  struct Three : Model<Input<24>, Linear<40, NoBias>, Tanh, Linear<64, NoBias>, Tanh, Linear<10, NoBias>, MSE> {};
+  using trainer = Trained<Three, 140>;
+  using P = narrow::source<trainer, T, F>;
+  using programs = narrow::programs_of<trainer, 0>;
+  using mlp = typename cuda::narrow_runs_of<P, programs, program::forward>::template kernels<0>;
+  constexpr std::size_t rows = 140, width[] = {24, 40, 64, 10};
+  std::vector<on_host::buffer<T>> values, weights;
+  values.push_back(on_host::buffer<T>::random(rows * width[0], 1));
+  std::vector<cuda::arguments> each(3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    weights.push_back(on_host::buffer<T>::random(width[i] * width[i + 1], int(i) + 2, 0.3));
+    values.emplace_back(rows * width[i + 1]);
+  }
+  for (std::size_t i = 0; i < 3; ++i) {
+    group const g = P::group_at(programs::template launches<program::forward>.items[int(i)].group);
+    each[i].slot[g.in[0]] = values[i].data(), each[i].slot[g.in[1]] = weights[i].data();
+    each[i].slot[i < 2 ? g.epilogue.back().store : g.out[0]] = values[i + 1].data();
+  }
+  [&]<class... Body>(cuda::bodies<Body...>) {
+    (cuda::run_on_host<Body>(mlp::pack(each.data(), nullptr)), ...);
+  }(mlp::kernels());
+  double most = 0;
+  for (std::size_t r = 0; r < rows; ++r) {
+    std::vector<double> x(width[0]);
+    for (std::size_t k = 0; k < width[0]; ++k) x[k] = values[0].value(r * width[0] + k);
+    for (std::size_t i = 0; i < 3; ++i) {
+      std::vector<double> y(width[i + 1]);
+      for (std::size_t n = 0; n < width[i + 1]; ++n) {
+        for (std::size_t k = 0; k < width[i]; ++k) y[n] += x[k] * weights[i].value(k * width[i + 1] + n);
+        if (i < 2) y[n] = std::tanh(y[n]);
+        most = std::fmax(most, std::fabs(y[n] - values[i + 1].value(r * width[i + 1] + n)));
+      }
+      x = y;
+    }
+  }
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("narrow layers are those of fp64", "[cuda]") {
+  CHECK(error_of_three_layers<float, fp32>() < 2e-6);
+  CHECK(error_of_three_layers<float, tf32>() < 3e-3);
+  CHECK(error_of_three_layers<bf16, bf>() < 3e-2);
+  CHECK(error_of_three_layers<fp16, half>() < 3e-3);
+}
+
 TEST_CASE("narrow layers of a stage between others, with B and W apart, and made again", "[cuda]") {
   using apart = Trained<Five, 300, Stages<2>, ZeroBubbleH1>;
   using P = narrow::source<apart, bf16, bf>;

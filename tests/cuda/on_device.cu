@@ -17,6 +17,8 @@ namespace {
 template <class Backend, class... More>
 using Trained = Pipeline<laws::Everything, Backend, AdamW, MicroBatches<5>, MicroBatchSize<2>, More...>;
 
+struct Narrow : Model<Input<24>, Linear<64>, ReLU, Linear<64>, GELU, Linear<40>, Tanh, Linear<10>, MSE> {};
+
 /// Under four stages, so that all of them share their kernels.
 template <class Schedule, class... More>
 void gives_the_bits_of_one_stage() {
@@ -49,7 +51,6 @@ TEST_CASE("recomputation changes no bit on the device", "[gpu]") {
 }
 
 TEST_CASE("narrow layers as one kernel give the bits of their launches on the device", "[gpu]") {
-  struct Narrow : Model<Input<24>, Linear<64>, ReLU, Linear<64>, GELU, Linear<40>, Tanh, Linear<10>, MSE> {};
   using trainer = Pipeline<Narrow, Cuda, MicroBatches<3>, MicroBatchSize<1300>>;
   trainer fused, apart;
   laws::sample_batch<trainer> const data(1);

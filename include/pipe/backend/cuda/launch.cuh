@@ -40,7 +40,8 @@ void launch_body(arguments const& a, cudaStream_t stream) {
 
 /// A kernel with arguments of its own, which decide how many blocks it has: none is no launch.
 template <class Body>
-static __global__ void __launch_bounds__(Body::threads, resident_of<Body>()) run_body_of(typename Body::arguments const a) {
+static __global__ void __launch_bounds__(Body::threads, resident_of<Body>())
+    run_body_of(typename Body::arguments const a) {
   extern __shared__ __align__(16) unsigned char memory[];
   device_block<Body> block(*reinterpret_cast<typename Body::shared*>(memory));
   Body::run(block, a);
