@@ -27,10 +27,13 @@
 #endif
 
 /// The loop that follows is unrolled in device code: its index is then a constant, and arrays that it indexes are registers.
+/// PIPE_ROLLED: it is not, so that fewer numbers are under way at once.
 #ifdef __CUDA_ARCH__
 #define PIPE_UNROLL _Pragma("unroll")
+#define PIPE_ROLLED _Pragma("unroll 1")
 #else
 #define PIPE_UNROLL
+#define PIPE_ROLLED
 #endif
 
 /// Compiled once, never inlined or specialised: its scalar loops may be vectorised or not, contracted or not, but always alike.

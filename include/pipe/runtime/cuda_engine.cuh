@@ -15,6 +15,7 @@
 #include <pipe/runtime/cuda_launches.cuh>
 #include <pipe/runtime/cuda_machine.cuh>
 #include <pipe/runtime/cuda_parameters.cuh>
+#include <pipe/runtime/cuda_runs.cuh>
 #include <pipe/schedule/dynamic_table.hpp>
 #include <pipe/schedule/execution.hpp>
 
@@ -42,7 +43,7 @@ class cuda_engine {
   using optimizer = typename P::optimizer;
 
   cuda_engine(optimizer const& o, machine_settings const&)
-      : device_(cuda::use_device(0)), machine_(P::description(), launches_.groups(), order()),
+      : device_(cuda::use_device(0)), machine_(P::description(), launches_.groups(), cuda_runs<P>(device_), order()),
         parameters_(machine_, o) {
     settle();
   }

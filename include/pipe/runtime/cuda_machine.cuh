@@ -13,6 +13,7 @@
 
 #include <pipe/backend/cuda/arguments.hpp>
 #include <pipe/backend/cuda/launch.cuh>
+#include <pipe/backend/cuda/narrow_tile.hpp>
 #include <pipe/backend/cuda/pieces.hpp>
 #include <pipe/backend/cuda/verdict.hpp>
 #include <pipe/base/bytes.hpp>
@@ -31,6 +32,13 @@ struct cuda_group {
   void operator()(cuda::arguments const& a, cudaStream_t on) const { launch(made, a, on); }
 };
 
+/// Launches of a program that run as one kernel, from `first` on.
+struct cuda_run {
+  launch const* first = nullptr;
+  int count = 0;
+  void (*run)(cuda::arguments const* each, cudaStream_t) = nullptr;
+};
+
 /// Which rank takes its next action: a list for training and one for evaluation.
 struct cuda_order {
   std::vector<int> training, evaluation;
@@ -39,8 +47,8 @@ struct cuda_order {
 /// The part of a machine that does not depend on the optimizer.
 class cuda_machine {
  public:
-  cuda_machine(pipeline_description const& d, cuda_group const* groups, cuda_order order)
-      : d_(d), groups_(groups), order_(std::move(order)), streams_(std::size_t(d.ranks)),
+  cuda_machine(pipeline_description const& d, cuda_group const* groups, std::vector<cuda_run> runs, cuda_order order)
+      : d_(d), groups_(groups), runs_(std::move(runs)), order_(std::move(order)), streams_(std::size_t(d.ranks)),
         row_losses_(long(sizeof(double)) * d.loss_rows), losses_(long(sizeof(double)) * d.micro_batches),
         position_(std::size_t(d.ranks)), done_(std::size_t(d.ranks)), run_of_(std::size_t(d.ranks)) {
     for (int r = 0; r < d.ranks; ++r) {
@@ -240,16 +248,37 @@ class cuda_machine {
     a.first_sample = job_.first_sample + long(mb) * d_.samples;
     bool const is_last = &chunk == &d_.chunk[d_.chunks - 1];
     int const count = view.count - (job_.what == job::kind::infer && is_last ? 1 : 0);  // the loss is the last launch
+    auto const place = [&](launch const& l) {
+      for (int k = 0; k < l.count; ++k) a.slot[k] = at.at(view.operands[l.first + k].at);
+    };
     for (int i = 0; i < count; ++i) {
+      if (cuda_run const* const run = run_from(view.launches + i); run != nullptr) {
+        cuda::arguments each[cuda::most_in_run];
+        for (int k = 0; k < run->count; ++k) {
+          place(view.launches[i + k]);
+          each[k] = a;
+        }
+        run->run(each, stream_of(r));
+        i += run->count - 1;
+        continue;
+      }
       launch const& l = view.launches[i];
       placed_operand const* const from = view.operands + l.first;
-      for (int k = 0; k < l.count; ++k) a.slot[k] = at.at(from[k].at);
+      place(l);
       if (job_.watch != nullptr) cuda::check(cudaEventRecord(watched_from_, stream_of(r)), "an event");
       groups_[l.group](a, stream_of(r));
       if (job_.watch != nullptr)
         show(l, from, a, {r, int(&chunk - d_.chunk), mb, p, i, 0, &l, from, nullptr}, stream_of(r));
     }
     if (p == program::forward && is_last && job_.what != job::kind::infer) sum_row_losses(mb, stream_of(r));
+  }
+
+  /// The run that begins with a launch, or null. A watcher sees every launch on its own.
+  cuda_run const* run_from(launch const* first) const {
+    if (job_.watch != nullptr) return nullptr;
+    for (cuda_run const& run : runs_)
+      if (run.first == first) return &run;
+    return nullptr;
   }
 
   /// A watcher sees what a launch has written in the host's memory, as floats; meanwhile everybody waits.
@@ -300,6 +329,7 @@ class cuda_machine {
 
   pipeline_description d_;
   cuda_group const* groups_;
+  std::vector<cuda_run> runs_;
   cuda_order order_;
   std::vector<cuda::stream> streams_;
   std::vector<cuda::device_buffer> arenas_;

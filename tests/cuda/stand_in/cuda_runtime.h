@@ -19,6 +19,7 @@ inline constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaE
 struct cudaDeviceProp {
   char name[64];
   int major, minor;
+  std::size_t sharedMemPerBlockOptin;
 };
 
 namespace fake_gpu {
@@ -77,7 +78,7 @@ inline cudaError_t cudaGetDeviceCount(int* count) {
   return *count > 0 ? cudaSuccess : cudaErrorNoDevice;
 }
 inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int) {
-  *p = {"a CPU", 9, 0};
+  *p = {"a CPU", 9, 0, 227 * 1024};
   return cudaSuccess;
 }
 inline cudaError_t cudaSetDevice(int) { return cudaSuccess; }

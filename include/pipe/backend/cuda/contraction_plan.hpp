@@ -93,19 +93,35 @@ constexpr extent clocks(product_shape const& s, tile_plan const& plan, product_f
   return (compute > latency ? compute : latency) + adding;
 }
 
+/// The most columns and channels of a narrow layer.
+inline constexpr int narrow_width = 128;
+
+/// In how many splits a product of at most 128 x 128 sums is computed, mostly the gradient of a narrow layer's weight: it depends on the
+/// extent of the sum only, so that one kernel may add up the gradients of several layers while it goes through their rows once.
+constexpr int narrow_splits(extent inner, int depth) {
+  constexpr extent most_splits = 128, least_rows = 256;
+  extent const slabs = (inner + depth - 1) / depth, wanted = slabs * depth / least_rows;
+  extent splits = wanted < 1 ? 1 : wanted < most_splits ? wanted : most_splits;
+  while ((splits - 1) * ((slabs + splits - 1) / splits) >= slabs) --splits;  // the last would have none
+  return int(splits);
+}
+constexpr bool is_narrow(product_shape const& s) { return s.rows <= narrow_width && s.columns <= narrow_width; }
+
 /// The plan of the fewest clocks, or nearly: splits need workspace, and are there only for what they gain.
 constexpr tile_plan plan_for(product_shape const& s, product_format format) {
   constexpr extent most_splits = 128, most_sums = 16 << 20;
-  tile_plan best = large_tiles(format);
+  int const narrow = is_narrow(s) ? narrow_splits(s.inner, large_tiles(format).depth) : 0;
+  tile_plan best = large_tiles(format, narrow > 0 ? narrow : 1);
   extent least = clocks(s, best, format);
   for (tile_plan plan : {large_tiles(format), middle_tiles(format), small_tiles(format)}) {
     extent const slabs = plan.slabs(s);
     for (int splits = 1; splits <= most_splits && splits <= slabs; ++splits) {
       plan.splits = splits;
+      if (narrow > 0 && splits != narrow) continue;
       if (splits > 1 && splits * s.rows * s.columns > most_sums) break;
       if ((splits - 1) * plan.slabs_each(s) >= slabs) continue;  // the last would have none
       extent const needed = clocks(s, plan, format);
-      if (needed < least - (splits > 1 ? least / 32 : 0)) least = needed, best = plan;
+      if (needed < least - (splits > 1 && narrow == 0 ? least / 32 : 0)) least = needed, best = plan;
     }
   }
   return best;

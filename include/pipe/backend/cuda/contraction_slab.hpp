@@ -53,13 +53,7 @@ struct alignas(16) operand_slab {
   template <operand_format F, class Block, class Row, class Access>
   PIPE_HD PIPE_INLINE void load_left(Block& block, int depth, Row row, Access access) const {
     if constexpr (!Turned)
-      load_matrices<false>(
-          block,
-          [&](int thread) {
-            int const lane = thread % warp_size;
-            return element + (row(thread) + lane % 16) * stride + depth + lane / 16 * sixteenth;
-          },
-          access);
+      load_rows(block, depth, row, access);
     else if constexpr (sizeof(T) == 2)
       load_matrices<true>(
           block,
@@ -77,6 +71,18 @@ struct alignas(16) operand_slab {
           to[i] = math::bits(element[(depth + p.column) * stride + row(thread) + p.row]);
         }
       });
+  }
+
+  /// The same of a left operand whose rows these rows are.
+  template <class Block, class Row, class Access>
+  PIPE_HD PIPE_INLINE void load_rows(Block& block, int depth, Row row, Access access) const {
+    load_matrices<false>(
+        block,
+        [&](int thread) {
+          int const lane = thread % warp_size;
+          return element + (row(thread) + lane % 16) * stride + depth + lane / 16 * sixteenth;
+        },
+        access);
   }
 
   /// Two registers of the right operand for each of two neighbouring tiles: 16 columns from column(thread) on.

@@ -7,6 +7,7 @@
 
 #include <pipe/backend/cuda/contraction_group.hpp>
 #include <pipe/backend/cuda/contraction_slab.hpp>
+#include <pipe/backend/cuda/contraction_warp.hpp>
 #include <pipe/backend/cuda/warp.hpp>
 
 namespace pp::cuda {
@@ -37,10 +38,8 @@ struct contraction_tiles {
 
   struct state {
     float sums[down][across][4];
-    unsigned a[down][4], b[across][2];
-    unsigned a_rest[down][4], b_rest[across][2];  // fp32: what tf32 numbers leave out
-    float step[4][4];                             // fp32: the sums of one multiplication
-    float columns[across];                        // of b, over the k that this thread holds
+    warp_operands<across> operands;
+    float columns[across];  // of b, over the k that this thread holds
   };
   struct stage {
     operand_slab<T, Plan.rows, Plan.depth, product::makes_weight> left;
@@ -135,91 +134,23 @@ struct contraction_tiles {
   template <class Block>
   PIPE_HD PIPE_INLINE static void multiply(Block& block, stage const& s, [[maybe_unused]] bool with_columns) {
     PIPE_UNROLL
-    for (int k = 0; k < Plan.depth; k += inner) {
-      PIPE_UNROLL
-      for (int j = 0; j < across; j += 2)
-        s.right.template load_right<operands>(
-            block, k, [&](int thread) { return warp_column(thread) + 8 * j; }, [&](state& mine) { return mine.b[j]; });
-      if constexpr (sums_bias)
-        if (with_columns) block.part([&](int, state& mine) { add_columns(mine); });
-      if constexpr (operands == operand_format::tf32)
-        block.part([&](int, state& mine) {
-          PIPE_UNROLL
-          for (int j = 0; j < across; ++j) round(mine.b[j], mine.b_rest[j]);
-        });
-      PIPE_UNROLL
-      for (int i = 0; i < down; ++i) {
-        s.left.template load_left<operands>(
-            block, k, [&](int thread) { return warp_row(thread) + 16 * i; }, [&](state& mine) { return mine.a[i]; });
-        if constexpr (operands == operand_format::tf32)
-          block.part([&](int, state& mine) { round(mine.a[i], mine.a_rest[i]); });
-        if constexpr (format == product_format::fp32) {
-          multiply_exactly(block, i);
-        } else {
-          PIPE_UNROLL
-          for (int j = 0; j < across; ++j)
-            multiply_add<operands>(block,
-                                   [&](state& mine) { return tile_operands{mine.sums[i][j], mine.a[i], mine.b[j]}; });
-        }
-      }
-    }
-  }
-  PIPE_HD PIPE_INLINE static void add_columns(state& mine) {
-    PIPE_UNROLL
-    for (int j = 0; j < across; ++j) {
-      PIPE_UNROLL
-      for (int i = 0; i < 2; ++i)
-        if constexpr (sizeof(T) == 4)
-          mine.columns[j] += math::from_bits(mine.b[j][i]);
-        else
-          mine.columns[j] += operand_value<operands>(mine.b[j][i], 0),
-              mine.columns[j] += operand_value<operands>(mine.b[j][i], 1);
-    }
-  }
-  /// To tf32 numbers, and what they leave out to tf32 numbers of its own.
-  template <int Count>
-  PIPE_HD PIPE_INLINE static void round(unsigned (&x)[Count], unsigned (&rest)[Count]) {
-    PIPE_UNROLL
-    for (int i = 0; i < Count; ++i) {
-      float const exact = math::from_bits(x[i]);
-      x[i] = to_tf32(exact);
-      if constexpr (format == product_format::fp32) rest[i] = to_tf32(exact - math::from_bits(x[i]));
-    }
-  }
-  /// Row i of small tiles in fp32. Tensor cores add by cutting digits off, which over thousands of k is a bias; so each multiplication
-  /// starts from zero, and its sums are added with rounding.
-  ///
-  /// source: Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak
-  ///         performance", 2022
-  template <class Block>
-  PIPE_HD PIPE_INLINE static void multiply_exactly(Block& block, int i) {
-    constexpr int some = across < 4 ? across : 4;  // so many hide how long one takes
-    PIPE_UNROLL
-    for (int first = 0; first < across; first += some) {
-      auto const each_product = [&](auto left, auto right) {
-        PIPE_UNROLL
-        for (int j = 0; j < some; ++j)
-          multiply_add<operands>(
-              block, [&](state& mine) { return tile_operands{mine.step[j], left(mine), right(mine)[first + j]}; });
-      };
-      block.part([&](int, state& mine) {
-        PIPE_UNROLL
-        for (int j = 0; j < some; ++j) {
-          PIPE_UNROLL
-          for (int c = 0; c < 4; ++c) mine.step[j][c] = 0;
-        }
-      });
-      each_product([&](state& mine) { return mine.a_rest[i]; }, [](state& mine) { return mine.b; });
-      each_product([&](state& mine) { return mine.a[i]; }, [](state& mine) { return mine.b_rest; });
-      each_product([&](state& mine) { return mine.a[i]; }, [](state& mine) { return mine.b; });
-      block.part([&](int, state& mine) {
-        PIPE_UNROLL
-        for (int j = 0; j < some; ++j) {
-          PIPE_UNROLL
-          for (int c = 0; c < 4; ++c) mine.sums[i][first + j][c] += mine.step[j][c];
-        }
-      });
-    }
+    for (int k = 0; k < Plan.depth; k += inner)
+      multiply_step<format, down, across>(
+          block, [](state& mine) -> auto& { return mine.operands; },
+          [](state& mine, int i, int j) { return mine.sums[i][j]; },
+          [&](int i, auto access) {
+            s.left.template load_left<operands>(
+                block, k, [&](int thread) { return warp_row(thread) + 16 * i; }, access);
+          },
+          [&](int j, auto access) {
+            s.right.template load_right<operands>(
+                block, k, [&](int thread) { return warp_column(thread) + 8 * j; }, access);
+          },
+          [&] {
+            if constexpr (sums_bias)
+              if (with_columns)
+                block.part([&](int, state& mine) { add_columns<format, T, across>(mine.columns, mine.operands); });
+          });
   }
 
   /// Elements of a row of c, or of the bias's gradient, are complete, or those of a split are.

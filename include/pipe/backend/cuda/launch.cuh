@@ -48,7 +48,8 @@ void launch_body(arguments const& a, cudaStream_t stream) {
 
 /// A kernel with arguments of its own, which decide how many blocks it has: none is no launch.
 template <class Body>
-static __global__ void __launch_bounds__(Body::threads) run_body_of(typename Body::arguments const a) {
+static __global__ void __launch_bounds__(Body::threads, resident_of<Body>())
+    run_body_of(typename Body::arguments const a) {
   extern __shared__ __align__(16) unsigned char memory[];
   device_block<Body> block(*reinterpret_cast<typename Body::shared*>(memory));
   Body::run(block, a);
@@ -58,7 +59,6 @@ template <class Body>
   requires requires { typename Body::arguments; }
 void launch_body(typename Body::arguments const& a, cudaStream_t stream) {
   constexpr int shared_bytes = std::is_empty_v<typename Body::shared> ? 0 : int(sizeof(typename Body::shared));
-  static_assert(shared_bytes <= usual_shared_bytes);
   extent const blocks = Body::blocks(a);
   if (blocks == 0) return;
   run_body_of<Body><<<unsigned(blocks), unsigned(Body::threads), shared_bytes, stream>>>(a);
@@ -68,12 +68,19 @@ void launch_body(typename Body::arguments const& a, cudaStream_t stream) {
 /// Before the first launch: a kernel that shares more than the usual amount must say so.
 template <class Body>
 void prepare_body() {
-  if constexpr (requires { typename Body::kernels; })
+  if constexpr (requires { typename Body::kernels; }) {
     return;
-  else if constexpr (sizeof(typename Body::shared) > usual_shared_bytes)
-    check(cudaFuncSetAttribute(run_body<Body>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               int(sizeof(typename Body::shared))),
-          "shared memory of a kernel");
+  } else if constexpr (sizeof(typename Body::shared) > usual_shared_bytes) {
+    auto const prepare = [](auto* kernel) {
+      check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 int(sizeof(typename Body::shared))),
+            "shared memory of a kernel");
+    };
+    if constexpr (requires { typename Body::arguments; })
+      prepare(run_body_of<Body>);
+    else
+      prepare(run_body<Body>);
+  }
 }
 
 }  // namespace pp::cuda

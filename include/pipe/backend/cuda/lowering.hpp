@@ -17,6 +17,7 @@
 #include <pipe/backend/cuda/gate.hpp>
 #include <pipe/backend/cuda/lookup.hpp>
 #include <pipe/backend/cuda/losses.hpp>
+#include <pipe/backend/cuda/narrow_programs.hpp>
 #include <pipe/backend/cuda/pointwise.hpp>
 #include <pipe/backend/cuda/product_plan.hpp>
 #include <pipe/backend/cuda/rowwise.hpp>
@@ -98,6 +99,9 @@ constexpr long Cuda::workspace_bytes() {
     long most = 0;
     for (long const needed : {0L, cuda::workspace_of<cuda::source_of<P>, G, P::products>()...})
       if (needed > most) most = needed;
+    cuda::for_each_narrow_run<P>([&]<class Kernels>(Kernels, launch const*, int) {
+      if (Kernels::workspace_bytes > most) most = Kernels::workspace_bytes;
+    });
     return align_up(most);
   }(std::make_integer_sequence<int, P::groups>{});
 }

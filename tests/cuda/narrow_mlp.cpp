@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Chains of narrow layers as one kernel give the bits of their launches: in every number format, at odd sizes, of every kind of program.
+#include "cuda/narrow_runs.hpp"
+
+using namespace pp;
+using cuda::product_format;
+
+namespace {
+
+struct Even : Model<Input<24>, Linear<40>, ReLU, Linear<64>, GELU, Linear<10>, MSE> {};
+struct Odd : Model<Input<7>, Linear<5>, Tanh, Linear<33, NoBias>, SiLU, Linear<1>, MSE> {};
+struct Wide : Model<Input<128>, Linear<128>, ReLU, Linear<128>, MSE> {};
+struct Five
+    : Model<Input<64>, Linear<64>, ReLU, Linear<64>, ReLU, Linear<64>, ReLU, Linear<64>, ReLU, Linear<64>, MSE> {};
+/// Positions, a residual, dropout after a layer.
+struct Rich : Model<Input<3, 20>, Linear<48>, Dropout<1, 4>, Linear<32>, GELU, Residual<Linear<32>>, Linear<6>, MSE> {};
+
+template <class M, int Samples, class... More>
+using Trained = Pipeline<M, PortableHost, MicroBatches<2>, MicroBatchSize<Samples>, More...>;
+
+template <class M, int Samples, class T, product_format F, int Forward = 1, int Backward = 1>
+void both_ways(bool accumulate = false) {
+  using trainer = Trained<M, Samples>;
+  using P = narrow::source<trainer, T, F>;
+  using programs = narrow::programs_of<trainer, 0>;
+  narrow::are_their_launches<P, programs, program::forward, Forward>();
+  narrow::are_their_launches<P, programs, program::backward, Backward>(accumulate);
+}
+
+constexpr auto fp32 = product_format::fp32, tf32 = product_format::tf32, bf = product_format::bf16,
+               half = product_format::fp16;
+
+/// The runs of a program of a model with so many samples, stage S of it.
+template <class T, product_format F, class Trainer, program Which, int S = 0>
+constexpr auto runs = cuda::narrow_runs_of<narrow::source<Trainer, T, F>, narrow::programs_of<Trainer, S>, Which>::runs;
+
+template <class Runs>
+constexpr bool is_one_run(Runs const& r, cuda::narrow_run const& run) {
+  return r.size() == 1 && r[0] == run;
+}
+
+}  // namespace
+
+TEST_CASE("which launches run as one kernel", "[cuda]") {
+  using five = Trained<Five, 1000>;
+  STATIC_REQUIRE(is_one_run(runs<float, fp32, five, program::forward>, {0, 5, 64, false}));
+  STATIC_REQUIRE(is_one_run(runs<bf16, bf, five, program::forward>, {0, 5, 128, false}));
+  STATIC_REQUIRE(is_one_run(runs<bf16, bf, five, program::backward>, {0, 9, 128, true}));
+  STATIC_REQUIRE(is_one_run(runs<float, fp32, five, program::backward>, {0, 9, 64, true}));
+
+  // one weight of 128 x 128 in fp32 leaves no room for another
+  STATIC_REQUIRE(runs<float, fp32, Trained<Wide, 1000>, program::forward>.size() == 0);
+  STATIC_REQUIRE(is_one_run(runs<bf16, bf, Trained<Wide, 1000>, program::forward>, {0, 2, 128, false}));
+  struct Wider : Model<Input<64>, Linear<129>, ReLU, Linear<129>, ReLU, Linear<64>, MSE> {};
+  STATIC_REQUIRE(runs<bf16, bf, Trained<Wider, 1000>, program::forward>.size() == 0);
+  STATIC_REQUIRE(runs<bf16, bf, Trained<Wider, 1000>, program::backward>.size() == 0);
+  struct One : Model<Input<64>, Linear<64>, MSE> {};
+  STATIC_REQUIRE(runs<bf16, bf, Trained<One, 1000>, program::forward>.size() == 0);
+  STATIC_REQUIRE(runs<bf16, bf, Trained<One, 1000>, program::backward>.size() == 0);
+
+  // B and W apart: gradients of inputs are a chain, those of weights are none
+  using apart = Trained<Five, 1000, Stages<2>, ZeroBubbleH1>;
+  STATIC_REQUIRE(runs<bf16, bf, apart, program::backward_input, 1>.size() == 1);
+  STATIC_REQUIRE(runs<bf16, bf, apart, program::backward_weight, 1>.size() == 0);
+
+  // forward that keeps nothing writes ten columns where others were 64 wide: not row on row
+  struct Narrower : Model<Input<64>, Linear<64>, ReLU, Linear<64>, ReLU, Linear<64>, GELU, Linear<10>, MSE> {};
+  STATIC_REQUIRE(
+      is_one_run(runs<float, fp32, Trained<Narrower, 1000, RecomputeAll>, program::forward>, {0, 3, 64, false}));
+}
+
+namespace {
+
+/// Three layers forward from numbers in memory of type T, y = tanh(tanh(x A) B) C, against fp64.
+template <class T, product_format F>
+double error_of_three_layers() {
+  struct Three : Model<Input<24>, Linear<40, NoBias>, Tanh, Linear<64, NoBias>, Tanh, Linear<10, NoBias>, MSE> {};
+  using trainer = Trained<Three, 140>;
+  using P = narrow::source<trainer, T, F>;
+  using programs = narrow::programs_of<trainer, 0>;
+  using mlp = typename cuda::narrow_runs_of<P, programs, program::forward>::template kernels<0>;
+  constexpr std::size_t rows = 140, width[] = {24, 40, 64, 10};
+  std::vector<on_host::buffer<T>> values, weights;
+  values.push_back(on_host::buffer<T>::random(rows * width[0], 1));
+  std::vector<cuda::arguments> each(3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    weights.push_back(on_host::buffer<T>::random(width[i] * width[i + 1], int(i) + 2, 0.3));
+    values.emplace_back(rows * width[i + 1]);
+  }
+  for (std::size_t i = 0; i < 3; ++i) {
+    group const g = P::group_at(programs::template launches<program::forward>.items[int(i)].group);
+    each[i].slot[g.in[0]] = values[i].data(), each[i].slot[g.in[1]] = weights[i].data();
+    each[i].slot[i < 2 ? g.epilogue.back().store : g.out[0]] = values[i + 1].data();
+  }
+  [&]<class... Body>(cuda::bodies<Body...>) {
+    (cuda::run_on_host<Body>(mlp::pack(each.data(), nullptr)), ...);
+  }(mlp::kernels());
+  double most = 0;
+  for (std::size_t r = 0; r < rows; ++r) {
+    std::vector<double> x(width[0]);
+    for (std::size_t k = 0; k < width[0]; ++k) x[k] = values[0].value(r * width[0] + k);
+    for (std::size_t i = 0; i < 3; ++i) {
+      std::vector<double> y(width[i + 1]);
+      for (std::size_t n = 0; n < width[i + 1]; ++n) {
+        for (std::size_t k = 0; k < width[i]; ++k) y[n] += x[k] * weights[i].value(k * width[i + 1] + n);
+        if (i < 2) y[n] = std::tanh(y[n]);
+        most = std::fmax(most, std::fabs(y[n] - values[i + 1].value(r * width[i + 1] + n)));
+      }
+      x = y;
+    }
+  }
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("narrow layers are those of fp64", "[cuda]") {
+  CHECK(error_of_three_layers<float, fp32>() < 2e-6);
+  CHECK(error_of_three_layers<float, tf32>() < 3e-3);
+  CHECK(error_of_three_layers<bf16, bf>() < 3e-2);
+  CHECK(error_of_three_layers<fp16, half>() < 3e-3);
+}
+
+TEST_CASE("narrow layers of a stage between others, with B and W apart, and made again", "[cuda]") {
+  using apart = Trained<Five, 300, Stages<2>, ZeroBubbleH1>;
+  using P = narrow::source<apart, bf16, bf>;
+  narrow::are_their_launches<P, narrow::programs_of<apart, 0>, program::forward, 1>();
+  narrow::are_their_launches<P, narrow::programs_of<apart, 0>, program::backward_input, 1>();
+  narrow::are_their_launches<P, narrow::programs_of<apart, 1>, program::backward_input, 1>();
+  using again = Trained<Even, 150, RecomputeAll>;
+  narrow::are_their_launches<narrow::source<again, float, fp32>, narrow::programs_of<again, 0>, program::backward, 3>();
+}
+
+TEST_CASE("narrow layers in fp32", "[cuda]") {
+  both_ways<Even, 150, float, fp32>(true);
+  both_ways<Odd, 70, float, fp32>();
+  both_ways<Five, 600, float, fp32>();
+}
+TEST_CASE("narrow layers in tf32", "[cuda]") {
+  both_ways<Even, 513, float, tf32>(true);
+  both_ways<Odd, 129, float, tf32>();
+}
+TEST_CASE("narrow layers in bf16", "[cuda]") {
+  both_ways<Even, 150, bf16, bf>(true);
+  both_ways<Odd, 70, bf16, bf>();
+  both_ways<Five, 1100, bf16, bf>();
+  both_ways<Wide, 1030, bf16, bf, 1, 1>();
+}
+TEST_CASE("narrow layers in fp16", "[cuda]") {
+  both_ways<Even, 600, fp16, half>();
+  both_ways<Odd, 129, fp16, half>(true);
+}
+TEST_CASE("residuals, dropout and positions in narrow layers", "[cuda]") {
+  both_ways<Rich, 50, float, fp32, 1, 1>(true);
+  both_ways<Rich, 97, bf16, bf, 1, 1>();
+}
