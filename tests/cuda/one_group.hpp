@@ -12,7 +12,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "cuda/on_host.hpp"
+#include <pipe/backend/cuda/lowering.hpp>
+
+#include "cuda/run_bodies.hpp"
 #include "laws/data.hpp"
 
 namespace on_host {
@@ -67,6 +69,18 @@ double difference(buffer<T> const& found, std::vector<double> const& expected) {
   for (std::size_t i = 0; i < expected.size(); ++i) {
     if (!std::isfinite(found.value(i))) return HUGE_VAL;
     most = std::fmax(most, std::fabs(found.value(i) - expected[i]));
+    scale = std::fmax(scale, std::fabs(expected[i]));
+  }
+  return most / scale;
+}
+
+/// The same for lists.
+inline double difference(std::vector<double> const& expected, std::vector<double> const& found) {
+  double most = 0, scale = 1e-30;
+  if (found.size() != expected.size()) return HUGE_VAL;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (!std::isfinite(found[i])) return HUGE_VAL;
+    most = std::fmax(most, std::fabs(found[i] - expected[i]));
     scale = std::fmax(scale, std::fabs(expected[i]));
   }
   return most / scale;
