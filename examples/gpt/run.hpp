@@ -108,5 +108,7 @@ void run(options const& o) {
 /// Compiles a schedule in.
 template <class Schedule, class Backend = pp::Host>
 struct compiled_in {
-  compiled_in() { programs(std::is_same_v<Backend, pp::Cuda> ? "cuda" : "cpu")[Schedule::name] = run<Trainer<Schedule, Backend>>; }
+  compiled_in() {
+    programs(std::is_same_v<Backend, pp::Cuda> ? "cuda" : "cpu")[Schedule::name] = run<Trainer<Schedule, Backend>>;
+  }
 };

@@ -20,14 +20,14 @@ inline pp::cuda::thread_order order = pp::cuda::thread_order::ascending;
 inline void await_kernels() { pp::cuda::check(cudaDeviceSynchronize(), "run of a kernel"); }
 
 template <class Body>
-void run_body(pp::cuda::arguments const& a, pp::cuda::thread_order = order) {
+void run_kernel(pp::cuda::arguments const& a, pp::cuda::thread_order = order) {
   pp::cuda::prepare_body<Body>();
   pp::cuda::launch_body<Body>(a, nullptr);
   await_kernels();
 }
 template <class Body>
   requires requires { typename Body::arguments; }
-void run_body(typename Body::arguments const& a, pp::cuda::thread_order = order) {
+void run_kernel(typename Body::arguments const& a, pp::cuda::thread_order = order) {
   pp::cuda::launch_body<Body>(a, nullptr);
   await_kernels();
 }
@@ -35,12 +35,12 @@ void run_body(typename Body::arguments const& a, pp::cuda::thread_order = order)
 #else
 
 template <class Body>
-void run_body(pp::cuda::arguments const& a, pp::cuda::thread_order in = order) {
+void run_kernel(pp::cuda::arguments const& a, pp::cuda::thread_order in = order) {
   pp::cuda::run_on_host<Body>(a, in);
 }
 template <class Body>
   requires requires { typename Body::arguments; }
-void run_body(typename Body::arguments const& a, pp::cuda::thread_order in = order) {
+void run_kernel(typename Body::arguments const& a, pp::cuda::thread_order in = order) {
   pp::cuda::run_on_host<Body>(a, in);
 }
 
@@ -48,7 +48,7 @@ void run_body(typename Body::arguments const& a, pp::cuda::thread_order in = ord
 
 template <class... Body>
 void run_bodies(pp::cuda::bodies<Body...>, pp::cuda::arguments const& a) {
-  (run_body<Body>(a), ...);
+  (run_kernel<Body>(a), ...);
 }
 
 }  // namespace on_host

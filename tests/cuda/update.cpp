@@ -89,7 +89,7 @@ void steps_are_the_formula(Optimizer const& o) {
       for (int k = 0; k < 2; ++k) f.of_group[k] = o.template prepare<float>(contexts[k]);
       f.weights = w.data(), f.gradients = g.data(), f.first = m.data(), f.second = v.data(), f.copy = copy.data();
       f.judged = judged.get();
-      on_host::run_body<cuda::pieces_kernel<decltype(f)>>({{list.data(), 4, 0}, f}, order);
+      on_host::run_kernel<cuda::pieces_kernel<decltype(f)>>({{list.data(), 4, 0}, f}, order);
       for (cuda::piece const& p : list)
         for (std::size_t i = std::size_t(p.begin); i < std::size_t(p.begin + p.count); ++i) {
           update_context c = contexts[p.group];
@@ -117,7 +117,7 @@ void steps_are_the_formula(Optimizer const& o) {
 
 template <class F>
 void over(cuda::extent elements, F const& f, cuda::thread_order order = cuda::thread_order::ascending) {
-  on_host::run_body<cuda::pieces_kernel<F>>({cuda::pieces::of_range(elements), f}, order);
+  on_host::run_kernel<cuda::pieces_kernel<F>>({cuda::pieces::of_range(elements), f}, order);
 }
 
 }  // namespace
@@ -140,12 +140,12 @@ TEST_CASE("sums of squares of parameters do not depend on where these lie", "[cu
       std::vector<cuda::piece> list;
       cuda::cut_into_pieces(place * 48, 12345, 0, [&](cuda::piece p) { list.push_back(p); });
       std::vector<double> sums(list.size(), double(none)), of_parameter(2, double(none));
-      on_host::run_body<cuda::square_pieces_kernel>(
+      on_host::run_kernel<cuda::square_pieces_kernel>(
           {{list.data(), cuda::extent(list.size()), 0}, memory.data(), sums.data()}, order);
       std::vector<cuda::extent> const first = {0, 1, 4};
-      on_host::run_body<cuda::add_up_kernel>({sums.data(), 0, first.data(), 2, of_parameter.data()}, order);
+      on_host::run_kernel<cuda::add_up_kernel>({sums.data(), 0, first.data(), 2, of_parameter.data()}, order);
       CHECK(of_parameter[0] == sums[0]);
-      on_host::run_body<cuda::add_up_kernel>({sums.data(), 4, nullptr, 1, together.data()}, order);
+      on_host::run_kernel<cuda::add_up_kernel>({sums.data(), 4, nullptr, 1, together.data()}, order);
       long double exact = 0;
       for (float const e : x) exact += static_cast<long double>(e) * e;
       CHECK(together[0] == Approx(double(exact)).epsilon(1e-14));
@@ -164,7 +164,7 @@ TEST_CASE("the verdict on a step", "[cuda]") {
   cuda::loss_scaling& scaling = *scale;
   cuda::judge_kernel::arguments a{
       .squares = squares.data(), .parameters = 301, .losses = losses.data(), .rows = 777, .loss_terms = 777, .out = &v};
-  auto const judge = [&] { on_host::run_body<cuda::judge_kernel>(a, cuda::thread_order::interleaved); };
+  auto const judge = [&] { on_host::run_kernel<cuda::judge_kernel>(a, cuda::thread_order::interleaved); };
   double const norm = std::sqrt(301 * 0.25);
 
   SECTION("without clipping") {
@@ -307,8 +307,8 @@ void transposes() {
     }
     std::vector<T> from(total), to(total + 7, T(none));
     for (std::size_t i = 0; i < total; ++i) from[i] = T(float(laws::uniform(1, 1, i)));
-    on_host::run_body<cuda::transpose_kernel<T>>({from.data(), to.data(), list.data(), cuda::extent(list.size())},
-                                                 order);
+    on_host::run_kernel<cuda::transpose_kernel<T>>({from.data(), to.data(), list.data(), cuda::extent(list.size())},
+                                                   order);
     long wrong = 0;
     std::size_t begin = 0;
     for (auto const& s : sizes) {
