@@ -7,5 +7,5 @@ template <class... Schedule>
 struct compiled_in_for_cuda : compiled_in<Schedule, pp::Cuda>... {};
 
 static compiled_in_for_cuda<pp::OneFOneB, pp::EagerOneFOneB, pp::GPipe, pp::Interleaved<2>, pp::GroupedInterleaved<2>,
-                            pp::LoopedBFS<2>, pp::Hanayo<1>, pp::ZeroBubbleH1, pp::ZeroBubbleH2, pp::ZeroBubbleV,
+                            pp::LoopedBFS<2>, pp::Hanayo<>, pp::ZeroBubbleH1, pp::ZeroBubbleH2, pp::ZeroBubbleV,
                             pp::VHalf, pp::VMin> const schedules;
