@@ -48,7 +48,7 @@ int main() {}
 COMPILERS = {
     "g++": ["g++", "-O2", "-std=c++20"],
     "clang++": ["clang++", "-O2", "-std=c++20"],
-    "nvcc": ["nvcc", "-O2", "-std=c++20", "-arch=sm_90a", "-x", "cu"],
+    "nvcc": ["nvcc", "-O2", "-std=c++20", "-gencode", "arch=compute_90a,code=sm_90a", "-x", "cu"],
 }
 
 

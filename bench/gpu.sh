@@ -18,15 +18,15 @@ while (($#)); do
   esac
 done
 
-folder=$root/build/gpu arch=native
-[[ $build_only ]] && arch=sm_90a
+folder=$root/build/gpu arch=(-arch=native)
+[[ $build_only ]] && arch=(-gencode arch=compute_90a,code=sm_90a)
 rm -rf "$folder"
 mkdir -p "$folder"
 
 # What each program is made of. Kernel bodies are tested on the device from the sources that test them on the CPU.
 declare -A sources=(
   [laws]="tests/main.cpp tests/cuda/on_device.cu tests/cuda/models_on_device.cu"
-  [bodies]="tests/main.cpp bench/gpu/managed_memory.cu tests/cuda/row_bodies.cpp tests/cuda/contraction.cpp tests/cuda/attention.cpp
+  [bodies]="tests/main.cpp bench/gpu/managed_memory.cpp tests/cuda/row_bodies.cpp tests/cuda/contraction.cpp tests/cuda/attention.cpp
             tests/cuda/attention_types.cpp tests/cuda/lookup.cpp tests/cuda/update.cpp"
   [small]=bench/gpu/small.cu [gpt2]=bench/gpu/gpt2.cu [rows]=bench/gpu/rows.cu [products]=bench/gpu/products.cu
   [attention]=bench/gpu/attention.cu [narrow_mlp]=bench/gpu/narrow_mlp.cu)
@@ -35,9 +35,10 @@ declare -A libraries=([products]=-lcublasLt [narrow_mlp]=-lcublasLt)
 object() { echo "$folder/${1//\//.}.o"; }
 compile() {  # compile SOURCE
   local options=()
+  [[ $1 == tests/cuda/* ]] && options=(-x cu)
   # Optimizers are compared to the bit with formulas that nobody fuses.
-  [[ $1 == */update.cpp ]] && options=(-fmad=false)
-  nvcc -std=c++20 -O2 -arch="$arch" "${options[@]}" -I"$root/include" -I"$root/tests" "${headers[@]}" -x cu -c "$root/$1" \
+  [[ $1 == */update.cpp ]] && options+=(-fmad=false)
+  nvcc -std=c++20 -O2 "${arch[@]}" "${options[@]}" -I"$root/include" -I"$root/tests" "${headers[@]}" -c "$root/$1" \
     -o "$(object "$1")" >"$(object "$1").log" 2>&1 || {
     echo "cannot compile $1:"
     grep -m 5 -E "error|fatal" "$(object "$1").log"
@@ -46,7 +47,7 @@ compile() {  # compile SOURCE
 link() {  # link PROGRAM
   local objects=() source
   for source in ${sources[$1]}; do objects+=("$(object "$source")"); done
-  nvcc -arch="$arch" -o "$folder/$1" "${objects[@]}" ${libraries[$1]:-} -lpthread >"$folder/$1.log" 2>&1 || {
+  nvcc "${arch[@]}" -o "$folder/$1" "${objects[@]}" ${libraries[$1]:-} -lpthread >"$folder/$1.log" 2>&1 || {
     echo "cannot link $1"
     return 1
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Runs kernel bodies: on the CPU, or on the device if nvcc compiles the test. So the same tests hold for both. On the device whatever
-// arguments point to comes from operator new, which such a program takes from memory that both can reach: bench/gpu/managed_memory.cu.
+// arguments point to comes from operator new, which such a program takes from memory that both can reach: bench/gpu/managed_memory.cpp.
 #pragma once
 
 #include <pipe/backend/cuda/bodies.hpp>
