@@ -8,6 +8,7 @@
 set -uo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 PATH=$PATH:/usr/local/cuda/bin
+export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}:/usr/local/cuda/lib64  # of cuBLASLt
 headers=() out=$root/gpu-report.md build_only=
 while (($#)); do
   case $1 in
