@@ -47,8 +47,7 @@ void measure() {
   cuda::device_buffer y(rows * width * long(sizeof(T))), lse(rows * heads * 4),
       gradient(rows * 3 * width * long(sizeof(T)));
   std::initializer_list<void*> const slots = {qkv.data(), y.data(), lse.data(), dy.data(), gradient.data()};
-  double const products =
-      2e-6 * double(rows) * positions * width;  // of one product over half of the scores, by microseconds
+  double const products = 2e-6 * double(rows) * positions * width;  // both, over half of the scores
   double const ahead = bench::microseconds_of_group<of_samples<T, forward<heads>>>(slots);
   double const back = bench::microseconds_of_group<of_samples<T, backward<heads>>>(slots);
   std::string const name = "d" + std::to_string(HeadSize) + "_" + bench::name_of<T>();
