@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSL-1.0
 #
-# examples/run.sh [NAME] [--ARGUMENT...]: sets up, builds and runs an example (gpt, when none is named).
+# examples/run.sh [NAME] [--ARGUMENT...]: sets up, builds and runs an example (gpt, when none is named). With `--device cuda` among the
+# arguments it is the one that nvcc compiles, where there is nvcc.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../cmake/setup.sh"
 
@@ -24,7 +25,11 @@ if ! grep -qxF -e "$name" <<<"$known"; then
   exit 2
 fi
 
+if [[ " $* " =~ " --device"[\ =]"cuda " && -e $root/examples/$name/cuda.cu ]] && command -v nvcc >/dev/null; then
+  name=$name.cuda
+fi
+
 need g++ cmake ninja-build libboost-dev libcli11-dev
-echo "building examples/$name in build/examples" >&2
+echo "building examples/${name%.cuda} in build/examples" >&2
 build examples "example.$name"
 exec "$root/build/examples/examples/$name" "$@"

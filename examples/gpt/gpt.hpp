@@ -32,10 +32,10 @@ using Partition = pp::ByCost;
 #endif
 // [/partition]
 
-/// A whole step learns from 8 x 2 windows.
-template <class Schedule>
+/// A whole step learns from 8 x 2 windows. The backend is what --device chooses.
+template <class Schedule, class Backend = pp::Host>
 using Trainer = pp::Pipeline<GPT, pp::Stages<4>, Partition, pp::MicroBatches<8>, pp::MicroBatchSize<2>, Schedule,
-                             pp::AdamW, pp::Host>;
+                             pp::AdamW, Backend>;
 
 /// As many steps as two cores do in two or three minutes.
 inline constexpr long default_steps = 3000;
@@ -46,6 +46,7 @@ struct options {
   double learning_rate = 3e-3;  ///< the highest
   std::uint64_t seed = 1;
   std::string schedule = "1f1b";
+  std::string device = "cpu";
   long generate = 400;  ///< bytes
   std::string prompt;
   std::string load, save;  ///< files of weights; empty: none
@@ -58,9 +59,9 @@ struct options {
 };
 
 /// The program for every schedule that is compiled in, by name: a source file each in the folder schedules, so that they
-/// compile side by side. CMake's PIPE_GPT_SCHEDULES says which, or `all`.
+/// compile side by side. CMake's PIPE_GPT_SCHEDULES says which, or `all`. Those of the device "cuda" are in cuda.cu.
 using program = void (*)(options const&);
-std::map<std::string, program>& programs();
+std::map<std::string, program>& programs(std::string const& device = "cpu");
 
 /// Measures the layers for the next build.
 void measure(options const&);

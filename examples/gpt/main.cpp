@@ -8,6 +8,7 @@
 //     gpt --schedule zb-v --timeline     trains under another schedule, draws what the ranks did
 //     gpt --save a.safetensors           keeps what it learned
 //     gpt --load a.safetensors --steps 0 only writes
+//     gpt.cuda --device cuda             trains on a GPU
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -42,9 +43,9 @@ std::string above_0(std::string const& text) {
 
 }  // namespace
 
-std::map<std::string, program>& programs() {
-  static std::map<std::string, program> all;
-  return all;
+std::map<std::string, program>& programs(std::string const& device) {
+  static std::map<std::string, std::map<std::string, program>> all;
+  return all[device];
 }
 
 int main(int count, char** arguments) {
@@ -57,19 +58,23 @@ int main(int count, char** arguments) {
   app.add_option("--schedule", o.schedule, "one of those that are compiled in")
       ->check(CLI::IsMember(&programs()))
       ->capture_default_str();
+  app.add_option("--device", o.device, "what trains")->check(CLI::IsMember({"cpu", "cuda"}))->capture_default_str();
   app.add_option("--generate", o.generate, "bytes to write after training")->check(at_least(0))->capture_default_str();
   app.add_option("--prompt", o.prompt, "the text to continue");
   app.add_option("--load", o.load, "the file of weights to begin with");
   app.add_option("--save", o.save, "the file for the weights at the end");
   app.add_option("--metrics", o.metrics, "the file that logs every step")->capture_default_str();
   app.add_option("--tensorboard", o.tensorboard, "the folder for TensorBoard's log of every step");
-  app.add_option("--profile", o.profile, "measure the layers, write a header that cuts the next build by it, and stop");
+  app.add_option("--profile", o.profile, "measure the layers, write a header that cuts the next build by it, and stop")
+      ->excludes("--device");
   app.add_flag("--plan", o.plan, "print the plan and stop");
   app.add_flag("--timeline", o.timeline, "draw the last step, as it was predicted and as it went");
   app.add_option("--page", o.page, "the file for the same drawings as a page to look into");
   try {
     app.parse(count, arguments);
-    (!o.profile.empty() ? measure : programs().at(o.schedule))(o);
+    if (programs(o.device).empty())
+      throw pp::error("this program was compiled without CUDA: `examples/run.sh --device cuda` compiles one by nvcc");
+    (!o.profile.empty() ? measure : programs(o.device).at(o.schedule))(o);
     return 0;
   } catch (CLI::Success const& e) {
     return app.exit(e);

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <numbers>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <pipe/report/explain.hpp>
@@ -105,7 +106,9 @@ void run(options const& o) {
 }
 
 /// Compiles a schedule in.
-template <class Schedule>
+template <class Schedule, class Backend = pp::Host>
 struct compiled_in {
-  compiled_in() { programs()[Schedule::name] = run<Trainer<Schedule>>; }
+  compiled_in() {
+    programs(std::is_same_v<Backend, pp::Cuda> ? "cuda" : "cpu")[Schedule::name] = run<Trainer<Schedule, Backend>>;
+  }
 };

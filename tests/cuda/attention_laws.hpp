@@ -3,10 +3,16 @@
 // The CUDA kernel bodies of attention and its gradient on the CPU, without a model around them: against the definition in double.
 #pragma once
 
-#include <algorithm>
-#include <cstring>
+#include <catch2/catch.hpp>
 
-#include "cuda/agreement.hpp"
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include <pipe/backend/cuda/lowering.hpp>
+
+#include "cuda/run_bodies.hpp"
 
 namespace attention_laws {
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Matrix products through their CUDA kernel bodies: every number format and way to cut them into tiles against fp64, and models.
-#include "cuda/agreement.hpp"
+// Matrix products through their CUDA kernel bodies: every number format and way to cut them into tiles against fp64.
+#include <catch2/catch.hpp>
 
 #include <random>
+
+#include "cuda/one_group.hpp"
 
 using namespace pp;
 using cuda::product_format;
@@ -36,6 +38,9 @@ std::vector<T> numbers(long count, unsigned seed) {
   for (long i = 0; i < count; ++i) x.push_back(T(normal(random) + 0.25f));
   return x;
 }
+
+/// Tensor cores cut off bits where they add up; on the CPU every sum is rounded.
+constexpr double fp32_products = is_nvcc ? 1e-5 : 2e-6;
 
 template <class P, cuda::tile_plan Plan>
 void is_exact(double tolerance, bool accumulate = false) {
@@ -105,11 +110,11 @@ TEST_CASE("a product is cut into tiles that fill the machine", "[cuda]") {
 TEST_CASE("matrix products are those of fp64, in every number format and shape", "[cuda]") {
   using cuda::small_tiles, cuda::middle_tiles, cuda::large_tiles;
   constexpr auto fp32 = product_format::fp32, tf32 = product_format::tf32;
-  is_exact<forward<float, fp32, 37, 91, 45>, small_tiles(fp32)>(2e-6);
-  is_exact<forward<float, fp32, 64, 128, 96>, middle_tiles(fp32, 2)>(2e-6);
-  is_exact<weight<float, fp32, 91, 37, 45>, middle_tiles(fp32)>(2e-6, true);
-  is_exact<weight<float, fp32, 128, 64, 96>, small_tiles(fp32, 3)>(2e-6);
-  is_exact<weight<float, fp32, 41, 140, 132>, large_tiles(fp32, 2)>(2e-6, true);
+  is_exact<forward<float, fp32, 37, 91, 45>, small_tiles(fp32)>(fp32_products);
+  is_exact<forward<float, fp32, 64, 128, 96>, middle_tiles(fp32, 2)>(fp32_products);
+  is_exact<weight<float, fp32, 91, 37, 45>, middle_tiles(fp32)>(fp32_products, true);
+  is_exact<weight<float, fp32, 128, 64, 96>, small_tiles(fp32, 3)>(fp32_products);
+  is_exact<weight<float, fp32, 41, 140, 132>, large_tiles(fp32, 2)>(fp32_products, true);
   is_exact<one_product<float, tf32, op_kind::matmul_input_gradient, 135, 60, 260>, large_tiles(tf32)>(1e-3);
   is_exact<weight<float, tf32, 52, 70, 34>, small_tiles(tf32, 2)>(1e-3);
 }
@@ -185,21 +190,8 @@ void chains_are_exact(double tolerance) {
 
 TEST_CASE("chains before and after a product", "[cuda]") {
   constexpr auto fp32 = product_format::fp32, half = product_format::fp16;
-  chains_are_exact<float, fp32, true, 35, 44, 50, cuda::small_tiles(fp32)>(2e-6);
-  chains_are_exact<float, fp32, false, 35, 43, 51, cuda::small_tiles(fp32, 2)>(2e-6);
+  chains_are_exact<float, fp32, true, 35, 44, 50, cuda::small_tiles(fp32)>(fp32_products);
+  chains_are_exact<float, fp32, false, 35, 43, 51, cuda::small_tiles(fp32, 2)>(fp32_products);
   chains_are_exact<fp16, half, true, 35, 71, 50, cuda::middle_tiles(half, 2)>(1e-3);
   chains_are_exact<fp16, half, false, 35, 72, 48, cuda::small_tiles(half, 3)>(1e-3);
-}
-
-TEST_CASE("models of matrix products agree with the host", "[cuda]") {
-  struct Plain
-      : Model<Input<24>, Linear<40>, GELU, Linear<24>, Stash<"x">, Linear<33>, Tanh, Linear<24>, Pop<"x">, MSE> {};
-  on_host::agrees_with_the_host<Plain, MicroBatches<2>, MicroBatchSize<3>>();
-  struct Wide : Model<Input<40, 8>, Linear<48, NoBias>, SiLU, Dropout<1, 4>, Linear<72>, GELU, Linear<8>, MSE> {};
-  on_host::agrees_with_the_host<Wide, MicroBatches<2>, MicroBatchSize<2>>();
-  struct Shared : Model<Tokens<13, 5>, Named<"tokens", Embedding<16>>, Linear<24>, GELU, Linear<16>, Tied<"tokens">,
-                        CrossEntropy> {};
-  on_host::agrees_with_the_host<Shared, MicroBatches<2>, MicroBatchSize<3>>();
-  struct Odd : Model<Input<7>, Dropout<1, 3>, Linear<5>, Sigmoid, Dropout<1, 4>, Linear<19>, Tanh, Linear<3>, MSE> {};
-  on_host::agrees_with_the_host<Odd, MicroBatches<3>, MicroBatchSize<5>, Stages<2>>();
 }

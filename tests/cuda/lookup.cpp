@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Rows of a table and the table's gradient through their CUDA kernel bodies.
+// The gradient of a table through its CUDA kernel bodies.
+#include <catch2/catch.hpp>
+
 #include <pipe/base/half.hpp>
 
-#include "cuda/agreement.hpp"
+#include "cuda/one_group.hpp"
 
 using namespace pp;
 
@@ -74,19 +76,9 @@ void sums_are_right(IdOf id_of, double tolerance) {
   CHECK(most < tolerance);
 }
 
-struct Words : Model<Tokens<11, 5>, Embedding<7>, Positions, Tanh, Dropout<1, 5>, Linear<5>, CrossEntropy> {
-  static constexpr bool pads = true;
-};
-
 int any_of(int r, int bound) { return int(random_block(9, 1, std::uint64_t(r)).word[0] % unsigned(bound)); }
 
 }  // namespace
-
-TEST_CASE("lookups agree with the host", "[cuda]") {
-  on_host::agrees_with_the_host<Words, MicroBatches<3>, MicroBatchSize<2>>();
-  struct Wide : Model<Tokens<300, 9>, Embedding<24>, GELU, Linear<8>, CrossEntropy> {};
-  on_host::agrees_with_the_host<Wide, MicroBatches<2>, MicroBatchSize<5>>();
-}
 
 TEST_CASE("the gradient of a table", "[cuda]") {
   SECTION("frequent and rare ids, some absent") {

@@ -2,27 +2,21 @@
 //
 // Laws of training on a GPU: the same bits under every schedule as in one stage, the same from run to run, and losses that agree with the
 // host's from the same weights. Compiled wherever nvcc is; run wherever a GPU is.
-#include <catch2/catch.hpp>
-
 #include <cmath>
-#include <string>
 
-#include "laws/bit_law.hpp"
+#include "cuda/device_laws.hpp"
 #include "laws/everything.hpp"
 
 using namespace pp;
 
 namespace {
 
-template <class Backend, class... More>
-using Trained = Pipeline<laws::Everything, Backend, AdamW, MicroBatches<5>, MicroBatchSize<2>, More...>;
-
 struct Narrow : Model<Input<24>, Linear<64>, ReLU, Linear<64>, GELU, Linear<40>, Tanh, Linear<10>, MSE> {};
 
 /// Under four stages, so that all of them share their kernels.
 template <class Schedule, class... More>
 void gives_the_bits_of_one_stage() {
-  laws::train_alike_from_the_start<Trained<Cuda>, Trained<Cuda, Schedule, Stages<4>, More...>>(7, 3, 3);
+  on_device::gives_the_bits_of_one_stage<laws::Everything, Schedule, Stages<4>, More...>();
 }
 
 }  // namespace
@@ -65,26 +59,11 @@ TEST_CASE("narrow layers as one kernel give the bits of their launches on the de
 }
 
 TEST_CASE("twenty losses equal the host's from the same weights", "[gpu]") {
-  using host = Trained<Host>;
-  using device = Trained<Cuda, Stages<4>>;
-  host::settings a{.seed = 5, .clip_norm = 1};
-  device::settings b{.seed = 5, .clip_norm = 1};
-  a.optimizer.learning_rate = b.optimizer.learning_rate = 0.01;
-  host expected(a);
-  device found(b), again(b);
-  for (int step = 0; step < 20; ++step) {
-    laws::sample_batch<host> const data(std::uint64_t(step) + 1);
-    auto const x = expected.step(data.view());
-    auto const y = found.step(data.view<device>()), z = again.step(data.view<device>());
-    INFO("step " << step << " on " << found.runs_on());
-    CHECK(y.loss == Approx(x.loss).epsilon(1e-4));
-    CHECK(y.gradient_norm == Approx(x.gradient_norm).epsilon(1e-3));
-    CHECK(laws::same_bits(y.loss, z.loss));
-  }
+  on_device::losses_equal_the_hosts<laws::Everything, Stages<4>>();
 }
 
 TEST_CASE("a step that is not finite is rejected on the device, and nothing has changed", "[gpu]") {
-  using trainer = Trained<Cuda, Stages<4>>;
+  using trainer = on_device::trainer<laws::Everything, Cuda, Stages<4>>;
   trainer t;
   laws::sample_batch<trainer> const data(1);
   t.step(data.view());

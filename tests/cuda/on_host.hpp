@@ -10,13 +10,12 @@
 #include <type_traits>
 #include <utility>
 
-#include <pipe/backend/cuda/host_block.hpp>
 #include <pipe/backend/cuda/lowering.hpp>
 #include <pipe/pipe.hpp>
 
-namespace on_host {
+#include "cuda/run_bodies.hpp"
 
-inline pp::cuda::thread_order order = pp::cuda::thread_order::ascending;
+namespace on_host {
 
 template <class T>
 pp::cuda::arguments translated(pp::host::arguments<T> const& a) {
@@ -32,11 +31,6 @@ pp::cuda::arguments translated(pp::host::arguments<T> const& a) {
   b.training = a.training;
   b.wants_gradient = a.wants_gradient;
   return b;
-}
-
-template <class... Body>
-void run_bodies(pp::cuda::bodies<Body...>, pp::cuda::arguments const& a) {
-  (pp::cuda::run_on_host<Body>(a, order), ...);
 }
 
 /// Group G of P, with a workspace of exactly the size it asks for, full of NaN.

@@ -4,6 +4,8 @@
 // poisoned by NaN, to be compared with fp64.
 #pragma once
 
+#include <catch2/catch.hpp>
+
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -12,7 +14,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "cuda/on_host.hpp"
+#include <pipe/backend/cuda/lowering.hpp>
+
+#include "cuda/run_bodies.hpp"
 #include "laws/data.hpp"
 
 namespace on_host {
@@ -59,14 +63,32 @@ class buffer {
   std::unique_ptr<T, release> data_;
 };
 
+/// A number made of the bits of everything that `difference` has looked at.
+inline std::uint64_t bits_seen = 0;
+
 /// The largest difference, relative to the largest expected number; infinite if something is no number.
 template <class T>
 double difference(buffer<T> const& found, std::vector<double> const& expected) {
+  auto const* const bytes = reinterpret_cast<unsigned char const*>(&found[0]);
+  for (std::size_t i = 0; i < found.size() * sizeof(T); ++i)
+    bits_seen = (bits_seen ^ bytes[i]) * 0x100000001b3u;  // FNV-1a
   double most = 0, scale = 1e-30;
   if (found.size() != expected.size()) return HUGE_VAL;
   for (std::size_t i = 0; i < expected.size(); ++i) {
     if (!std::isfinite(found.value(i))) return HUGE_VAL;
     most = std::fmax(most, std::fabs(found.value(i) - expected[i]));
+    scale = std::fmax(scale, std::fabs(expected[i]));
+  }
+  return most / scale;
+}
+
+/// The same for lists.
+inline double difference(std::vector<double> const& expected, std::vector<double> const& found) {
+  double most = 0, scale = 1e-30;
+  if (found.size() != expected.size()) return HUGE_VAL;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (!std::isfinite(found[i])) return HUGE_VAL;
+    most = std::fmax(most, std::fabs(found[i] - expected[i]));
     scale = std::fmax(scale, std::fabs(expected[i]));
   }
   return most / scale;
@@ -84,6 +106,19 @@ void run_alone(pp::cuda::arguments a, pp::cuda::thread_order in) {
   order = in;
   run_bodies(kernels{}, a);
   order = pp::cuda::thread_order::ascending;
+}
+
+/// What a device computes, it computes again to the bit. (On the CPU orders of threads are what changes.)
+template <class Checks>
+void again_to_the_bit(Checks checks) {
+  bits_seen = 0;
+  checks();
+  if constexpr (pp::is_nvcc) {
+    std::uint64_t const first = bits_seen;
+    bits_seen = 0;
+    checks();
+    CHECK(bits_seen == first);
+  }
 }
 
 }  // namespace on_host

@@ -283,22 +283,22 @@ void check_copies() {
 }  // namespace
 
 TEST_CASE("kernels along rows agree with fp64", "[cuda]") {
-  check_widths<float, op_kind::norm>();
-  check_widths<float, op_kind::norm_gradient>();
-  check_widths<float, op_kind::softmax>();
-  check_widths<float, op_kind::softmax_gradient>();
-  check_widths<bf16, op_kind::norm>();
-  check_widths<bf16, op_kind::norm_gradient>();
-  check_widths<bf16, op_kind::softmax>();
-  check_widths<bf16, op_kind::softmax_gradient>();
+  on_host::again_to_the_bit(check_widths<float, op_kind::norm>);
+  on_host::again_to_the_bit(check_widths<float, op_kind::norm_gradient>);
+  on_host::again_to_the_bit(check_widths<float, op_kind::softmax>);
+  on_host::again_to_the_bit(check_widths<float, op_kind::softmax_gradient>);
+  on_host::again_to_the_bit(check_widths<bf16, op_kind::norm>);
+  on_host::again_to_the_bit(check_widths<bf16, op_kind::norm_gradient>);
+  on_host::again_to_the_bit(check_widths<bf16, op_kind::softmax>);
+  on_host::again_to_the_bit(check_widths<bf16, op_kind::softmax_gradient>);
 }
 TEST_CASE("cross-entropy agrees with fp64", "[cuda]") {
-  check_classes<float>();
-  check_classes<bf16>();
+  on_host::again_to_the_bit(check_classes<float>);
+  on_host::again_to_the_bit(check_classes<bf16>);
 }
 TEST_CASE("sums over rows agree with fp64", "[cuda]") {
-  check_sums<float>();
-  check_sums<bf16>();
+  on_host::again_to_the_bit(check_sums<float>);
+  on_host::again_to_the_bit(check_sums<bf16>);
 }
 TEST_CASE("rows side by side and apart again are the same bits", "[cuda]") {
   check_copies<float, 8, 12>();

@@ -6,13 +6,14 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <vector>
 
-#include <pipe/backend/cuda/host_block.hpp>
 #include <pipe/backend/cuda/transpose.hpp>
 #include <pipe/backend/cuda/update.hpp>
 #include <pipe/base/half.hpp>
 
+#include "cuda/run_bodies.hpp"
 #include "laws/data.hpp"
 
 using namespace pp;
@@ -23,6 +24,12 @@ constexpr cuda::thread_order orders[] = {cuda::thread_order::ascending, cuda::th
                                          cuda::thread_order::interleaved};
 constexpr float none = std::numeric_limits<float>::quiet_NaN();
 constexpr float infinite = std::numeric_limits<float>::infinity();
+
+/// Where a kernel can reach it.
+template <class T>
+std::unique_ptr<T> kept(T const& x) {
+  return std::make_unique<T>(x);
+}
 
 std::vector<float> numbers(std::uint64_t stream, cuda::extent count, double size = 1) {
   std::vector<float> x(static_cast<std::size_t>(count));
@@ -76,17 +83,17 @@ void steps_are_the_formula(Optimizer const& o) {
     std::vector<double> exact_w(w.begin(), w.end()), exact_m(m.begin(), m.end()), exact_v(v.begin(), v.end());
     for (long step = 1; step <= 3; ++step) {
       auto const g = numbers(10 + std::uint64_t(step), size);
-      cuda::verdict const judged{.factor = 0.375f * float(step)};
+      auto const judged = kept(cuda::verdict{.factor = 0.375f * float(step)});
       update_context const contexts[2] = {{step, 0.01, 1, 0}, {step, 0.02, 1, 0.5}};
       cuda::optimizer_step<Optimizer, Copy> f;
       for (int k = 0; k < 2; ++k) f.of_group[k] = o.template prepare<float>(contexts[k]);
       f.weights = w.data(), f.gradients = g.data(), f.first = m.data(), f.second = v.data(), f.copy = copy.data();
-      f.judged = &judged;
-      cuda::run_on_host<cuda::pieces_kernel<decltype(f)>>({{list.data(), 4, 0}, f}, order);
+      f.judged = judged.get();
+      on_host::run_kernel<cuda::pieces_kernel<decltype(f)>>({{list.data(), 4, 0}, f}, order);
       for (cuda::piece const& p : list)
         for (std::size_t i = std::size_t(p.begin); i < std::size_t(p.begin + p.count); ++i) {
           update_context c = contexts[p.group];
-          c.gradient_scale = double(judged.factor);
+          c.gradient_scale = double(judged->factor);
           expected_step<Optimizer, float>(o.template prepare<float>(c), expected_w[i], g[i], expected_m[i],
                                           expected_v[i]);
           expected_step<Optimizer, double>(o.template prepare<double>(c), exact_w[i], double(g[i]), exact_m[i],
@@ -110,7 +117,7 @@ void steps_are_the_formula(Optimizer const& o) {
 
 template <class F>
 void over(cuda::extent elements, F const& f, cuda::thread_order order = cuda::thread_order::ascending) {
-  cuda::run_on_host<cuda::pieces_kernel<F>>({cuda::pieces::of_range(elements), f}, order);
+  on_host::run_kernel<cuda::pieces_kernel<F>>({cuda::pieces::of_range(elements), f}, order);
 }
 
 }  // namespace
@@ -133,12 +140,12 @@ TEST_CASE("sums of squares of parameters do not depend on where these lie", "[cu
       std::vector<cuda::piece> list;
       cuda::cut_into_pieces(place * 48, 12345, 0, [&](cuda::piece p) { list.push_back(p); });
       std::vector<double> sums(list.size(), double(none)), of_parameter(2, double(none));
-      cuda::run_on_host<cuda::square_pieces_kernel>(
+      on_host::run_kernel<cuda::square_pieces_kernel>(
           {{list.data(), cuda::extent(list.size()), 0}, memory.data(), sums.data()}, order);
-      cuda::extent const first[] = {0, 1, 4};
-      cuda::run_on_host<cuda::add_up_kernel>({sums.data(), 0, first, 2, of_parameter.data()}, order);
+      std::vector<cuda::extent> const first = {0, 1, 4};
+      on_host::run_kernel<cuda::add_up_kernel>({sums.data(), 0, first.data(), 2, of_parameter.data()}, order);
       CHECK(of_parameter[0] == sums[0]);
-      cuda::run_on_host<cuda::add_up_kernel>({sums.data(), 4, nullptr, 1, together.data()}, order);
+      on_host::run_kernel<cuda::add_up_kernel>({sums.data(), 4, nullptr, 1, together.data()}, order);
       long double exact = 0;
       for (float const e : x) exact += static_cast<long double>(e) * e;
       CHECK(together[0] == Approx(double(exact)).epsilon(1e-14));
@@ -151,11 +158,13 @@ TEST_CASE("sums of squares of parameters do not depend on where these lie", "[cu
 TEST_CASE("the verdict on a step", "[cuda]") {
   auto squares = std::vector<double>(301, 0.25), clamped = std::vector<double>(301, 0.04);
   auto losses = std::vector<double>(777, 2.0);
-  cuda::verdict v;
-  cuda::loss_scaling scaling;
+  auto const outcome = kept(cuda::verdict{});
+  auto const scale = kept(cuda::loss_scaling{});
+  cuda::verdict& v = *outcome;
+  cuda::loss_scaling& scaling = *scale;
   cuda::judge_kernel::arguments a{
       .squares = squares.data(), .parameters = 301, .losses = losses.data(), .rows = 777, .loss_terms = 777, .out = &v};
-  auto const judge = [&] { cuda::run_on_host<cuda::judge_kernel>(a, cuda::thread_order::interleaved); };
+  auto const judge = [&] { on_host::run_kernel<cuda::judge_kernel>(a, cuda::thread_order::interleaved); };
   double const norm = std::sqrt(301 * 0.25);
 
   SECTION("without clipping") {
@@ -230,7 +239,8 @@ TEST_CASE("an unsound step changes nothing", "[cuda]") {
   auto w = numbers(1, 100), m = numbers(2, 100), v = numbers(3, 100), average = numbers(4, 100);
   auto const g = numbers(5, 100), w_before = w, m_before = m, v_before = v, average_before = average;
   std::vector<bf16> copy(100, bf16(3.0f));
-  cuda::verdict judged;
+  auto const outcome = kept(cuda::verdict{});
+  cuda::verdict& judged = *outcome;
   judged.sound = 0;
   cuda::optimizer_step<AdamW, bf16> f;
   f.of_group[0] = AdamW{}.prepare<float>({1, 0.1, 1, 1});
@@ -252,15 +262,15 @@ TEST_CASE("element by element", "[cuda]") {
   constexpr cuda::extent size = 8195;
   auto const x = numbers(1, size, 3), y = numbers(2, size);
   for (auto const order : orders) {
-    cuda::verdict judged;
-    judged.factor = 0.3f;
-    cuda::loss_scaling const scaling{4, 0};
+    auto const outcome = kept(cuda::verdict{});
+    outcome->factor = 0.3f;
+    auto const scaling = kept(cuda::loss_scaling{4, 0});
     auto clamped = x, scaled_clamp = x, scaled = x, average = x, sum = x;
     clamped[5] = scaled_clamp[5] = none;
     std::vector<bf16> copy(std::size_t{size}, bf16(none));
     over(size, cuda::clamp_elements{clamped.data(), 0.5f, nullptr}, order);
-    over(size, cuda::clamp_elements{scaled_clamp.data(), 0.5f, &scaling}, order);
-    over(size, cuda::scale_elements{scaled.data(), &judged}, order);
+    over(size, cuda::clamp_elements{scaled_clamp.data(), 0.5f, scaling.get()}, order);
+    over(size, cuda::scale_elements{scaled.data(), outcome.get()}, order);
     over(size, cuda::approach_elements{average.data(), y.data(), 0.25f, nullptr}, order);
     over(size, cuda::add_elements{sum.data(), y.data()}, order);
     over(size, cuda::convert_elements<bf16>{copy.data(), x.data()}, order);
@@ -297,8 +307,8 @@ void transposes() {
     }
     std::vector<T> from(total), to(total + 7, T(none));
     for (std::size_t i = 0; i < total; ++i) from[i] = T(float(laws::uniform(1, 1, i)));
-    cuda::run_on_host<cuda::transpose_kernel<T>>({from.data(), to.data(), list.data(), cuda::extent(list.size())},
-                                                 order);
+    on_host::run_kernel<cuda::transpose_kernel<T>>({from.data(), to.data(), list.data(), cuda::extent(list.size())},
+                                                   order);
     long wrong = 0;
     std::size_t begin = 0;
     for (auto const& s : sizes) {

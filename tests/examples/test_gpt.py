@@ -191,6 +191,8 @@ class Gpt(unittest.TestCase):
         self.refused("--seed", "--seed", "-3")
         self.refused("--generate", "--generate", "-3")
         self.refused("--schedule.*zigzag", "--schedule", "zigzag")
+        self.refused("--device.*tpu", "--device", "tpu")
+        self.refused("compiled without CUDA.*examples/run.sh --device cuda", "--device", "cuda")
 
     def test_a_loss_that_is_no_number_stops_the_run(self):
         result = self.refused("step [0-9]+ rejected: a number that is not finite first appears in forward.*--lr",
@@ -202,7 +204,7 @@ class Gpt(unittest.TestCase):
     def test_it_says_how_it_is_used(self):
         result = self.run_gpt("--help")
         self.assertEqual(0, result.returncode)
-        for flag in ("data", "steps", "lr", "seed", "schedule", "generate", "prompt", "plan", "metrics", "load", "save",
+        for flag in ("data", "steps", "lr", "seed", "schedule", "device", "generate", "prompt", "plan", "metrics", "load", "save",
                      "tensorboard", "profile", "timeline", "page"):
             self.assertIn(f"--{flag} ", result.stdout)
 

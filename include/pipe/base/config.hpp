@@ -10,6 +10,9 @@
 #if !defined(_MSVC_LANG) && __cplusplus < 202002L
 #error "pipe needs C++20: compile with -std=c++20"
 #endif
+#if defined(__CUDACC_VER_MAJOR__) && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ < 1204
+#error "pipe needs CUDA 12.4 or newer"
+#endif
 
 /// Marks a function that CUDA device code may call as well as the host.
 #ifdef __CUDACC__

@@ -3,47 +3,53 @@
 // Whether there is a GPU, and whether the program has code for it.
 #pragma once
 
-#include <string>
-
 #include <pipe/backend/cuda/check.cuh>
+#include <pipe/runtime/cuda_capability.hpp>
 
 namespace pp::cuda {
 
-/// A compute capability, 10 * major + minor: 80 for sm_80.
-struct capability {
-  int number = 0;
-};
-
-/// The least that this file was compiled for.
-inline capability least_compiled() {
+/// The least compute capability that this file was compiled for.
+inline int least_compiled() {
 #ifdef __CUDA_ARCH_LIST__
   int least = 1 << 30;
   for (int arch : {__CUDA_ARCH_LIST__}) least = arch < least ? arch : least;
-  return {least / 10};
+  return least / 10;
 #else
-  return {0};
+  return 0;
 #endif
+}
+
+/// Does nothing: asked for, it shows whether the current device runs what this file was compiled to.
+static __global__ void any_kernel() {}
+
+inline bool has_code_for_current_device() {
+  cudaFuncAttributes unused{};
+  cudaError_t const status = cudaFuncGetAttributes(&unused, any_kernel);
+  if (status == cudaErrorNoKernelImageForDevice || status == cudaErrorInvalidDeviceFunction) {
+    cudaGetLastError();  // so that nobody finds it later
+    return false;
+  }
+  check(status, "code for the device");
+  return true;
 }
 
 /// Makes device `index` current.
 ///
-/// throws: pp::error "no CUDA device", or that the device is older than the code, naming both
+/// throws: pp::error "no CUDA device", or that the program has no code for the device, naming both
 inline cudaDeviceProp use_device(int index) {
   int count = 0;
   cudaError_t const status = cudaGetDeviceCount(&count);
-  if (status != cudaSuccess || count == 0) {
-    cudaGetLastError();  // so that nobody finds it later
-    complain<error>({"no CUDA device", status == cudaSuccess || status == cudaErrorNoDevice ? "" : ": ",
-                     status == cudaSuccess || status == cudaErrorNoDevice ? "" : cudaGetErrorString(status)});
-  }
-  if (index < 0 || index >= count) complain<error>({"no CUDA device ", index, ": there are ", count});
+  if (status != cudaSuccess) cudaGetLastError();
+  if (status == cudaErrorNoDevice) count = 0;
+  bool const is_answer = status == cudaSuccess || status == cudaErrorNoDevice;
+  check_there_is_device(index, count, is_answer ? nullptr : cudaGetErrorString(status));
   cudaDeviceProp of{};
   check(cudaGetDeviceProperties(&of, index), "properties of the device");
-  int const found = 10 * of.major + of.minor, needed = least_compiled().number;
-  if (found < needed)
-    complain<error>({"CUDA device ", index, " (", of.name, ") is sm_", found, ", and this program has code for sm_",
-                     needed, " and newer"});
+  device_and_code d{index, of.name, 10 * of.major + of.minor, least_compiled()};
+  check_there_is_code(d);
   check(cudaSetDevice(index), "choice of the device");
+  d.has_code = has_code_for_current_device();
+  check_there_is_code(d);
   return of;
 }
 

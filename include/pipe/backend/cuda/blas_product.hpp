@@ -26,10 +26,10 @@ struct blas_product {
   product_format format = product_format::fp32;
   bool makes_fp32 = false;   ///< D is fp32 whatever A and B are
   bool accumulates = false;  ///< beta is 1 where a launch accumulates; else 0, and D is not read
-  int a = -1, d = -1;  ///< slots of the group
-  int b = -1;          ///< the same; -1: the rows that a prologue left at the start of the workspace
-  int bias = -1;       ///< of m numbers, of the type of D; -1: none
-  int steps = 0;       ///< steps of the group's epilogue that the call takes
+  int a = -1, d = -1;        ///< slots of the group
+  int b = -1;                ///< the same; -1: the rows that a prologue left at the start of the workspace
+  int bias = -1;             ///< of m numbers, of the type of D; -1: none
+  int steps = 0;             ///< steps of the group's epilogue that the call takes
 };
 
 /// law: D is where somebody outside the group reads it; else where the next result is stored, by a pass that reads D first

@@ -8,11 +8,6 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
 
-#if defined(__CUDACC_VER_MAJOR__) && \
-    (__CUDACC_VER_MAJOR__ < 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ < 4))
-#error "pipe needs CUDA 12.4 or newer"
-#endif
-
 namespace pp::cuda {
 
 /// Throws pp::error, "`what`: reason", if a call failed.

@@ -72,9 +72,9 @@ void prepare_body() {
     return;
   } else if constexpr (sizeof(typename Body::shared) > usual_shared_bytes) {
     auto const prepare = [](auto* kernel) {
-      check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 int(sizeof(typename Body::shared))),
-            "shared memory of a kernel");
+      check(
+          cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(sizeof(typename Body::shared))),
+          "shared memory of a kernel");
     };
     if constexpr (requires { typename Body::arguments; })
       prepare(run_body_of<Body>);

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Causal attention over 2048 positions, forward and backward: TFLOP/s of the products below the diagonal, as the papers count them.
+#include "measure.cuh"
+
+using namespace pp;
+
+namespace {
+
+constexpr int positions = 2048, width = 2048, samples = 8;
+
+/// slots: 0 q, k and v side by side, 1 y, 2 logarithms of the sums, 3 dy, 4 their gradients
+template <int Heads>
+struct forward {
+  using leaves = layers<>;
+  static constexpr group make() {
+    group g;
+    g.anchor = op_kind::attention;
+    g.rows = positions, g.columns = width, g.inner = g.groups = Heads, g.flag = true;
+    g.in[0] = 0, g.out[0] = 1, g.out[1] = 2;
+    g.slots = 5;
+    return g;
+  }
+};
+template <int Heads>
+struct backward {
+  using leaves = layers<>;
+  static constexpr group make() {
+    group g = forward<Heads>::make();
+    g.anchor = op_kind::attention_gradient;
+    g.in[0] = 3, g.in[1] = 0, g.in[2] = 1, g.in[3] = 2;
+    g.out[0] = 4, g.out[1] = -1;
+    return g;
+  }
+};
+
+template <class T, class Described>
+struct of_samples : bench::alone<T, Described> {
+  static constexpr int samples = ::samples;
+};
+
+template <class T, int HeadSize>
+void measure() {
+  constexpr int heads = width / HeadSize;
+  constexpr long rows = long(samples) * positions;
+  auto qkv = bench::random_numbers<T>(rows * 3 * width, 1), dy = bench::random_numbers<T>(rows * width, 2);
+  cuda::device_buffer y(rows * width * long(sizeof(T))), lse(rows * heads * 4),
+      gradient(rows * 3 * width * long(sizeof(T)));
+  std::initializer_list<void*> const slots = {qkv.data(), y.data(), lse.data(), dy.data(), gradient.data()};
+  double const products = 2e-6 * double(rows) * positions * width;  // both, over half of the scores
+  double const ahead = bench::microseconds_of_group<of_samples<T, forward<heads>>>(slots);
+  double const back = bench::microseconds_of_group<of_samples<T, backward<heads>>>(slots);
+  std::string const name = "d" + std::to_string(HeadSize) + "_" + bench::name_of<T>();
+  bench::figure("attention_forward_tflops_" + name, products / ahead, 0);
+  bench::figure("attention_backward_tflops_" + name, 2.5 * products / back, 0);
+}
+
+}  // namespace
+
+int main() {
+  return bench::run("attention", [] {
+    measure<float, 64>();
+    measure<float, 128>();
+    measure<bf16, 64>();
+    measure<bf16, 128>();
+  });
+}

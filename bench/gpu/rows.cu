@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Kernels that memory limits, as a share of what a copy reaches in the same run: bytes that must be read and written, over the time.
+#include "measure.cuh"
+
+using namespace pp;
+
+namespace {
+
+struct plain {
+  using leaves = layers<>;
+};
+
+/// LayerNorm, or its gradient with a residual's added.
+template <op_kind Kind, int Rows, int Columns>
+struct norm : plain {
+  static constexpr group make() {
+    group g;
+    g.anchor = Kind;
+    g.rows = Rows, g.columns = Columns, g.flag = true, g.epsilon = 1e-5f;
+    for (signed char i = 0; i < 3; ++i) g.in[i] = i;
+    g.out[0] = 3;
+    (Kind == op_kind::norm ? g.out[1] : g.in[3]) = 4;
+    g.slots = 5;
+    return g;
+  }
+};
+
+template <int Rows, int Columns>
+struct classes : plain {
+  static constexpr group make() {
+    group g;
+    g.anchor = op_kind::cross_entropy;
+    g.rows = Rows, g.columns = Columns;
+    g.in[0] = 0, g.in[1] = 1, g.out[0] = 2;
+    g.slots = 3;
+    return g;
+  }
+};
+
+/// Gigabytes per second of a copy, read and written.
+double copy_speed() {
+  constexpr long elements = 1L << 29;
+  auto from = bench::random_numbers<float>(elements, 1);
+  cuda::device_buffer to(elements * 4);
+  using kernel = cuda::pieces_kernel<cuda::convert_elements<float>>;
+  kernel::arguments const a{cuda::pieces::of_range(elements), {to.as<float>(), from.as<float>()}};
+  double const ours = bench::microseconds([&] { cuda::launch_body<kernel>(a, nullptr); });
+  double const driver = bench::microseconds([&] {
+    cuda::check(cudaMemcpyAsync(to.data(), from.data(), std::size_t(elements) * 4, cudaMemcpyDeviceToDevice, nullptr),
+                "a copy");
+  });
+  return 8e-3 * double(elements) / std::min(ours, driver);
+}
+
+template <class T>
+void measure_norms(double copy) {
+  constexpr int rows = 16384, columns = 4096;
+  constexpr long n = long(rows) * columns;
+  auto x = bench::random_numbers<T>(n, 1), dy = bench::random_numbers<T>(n, 2),
+       gamma = bench::random_numbers<T>(columns, 3), beta = bench::random_numbers<T>(columns, 4);
+  cuda::device_buffer y(n * long(sizeof(T))), statistics(2L * rows * long(sizeof(float)));
+  double const forward = bench::microseconds_of_group<bench::alone<T, norm<op_kind::norm, rows, columns>>>(
+      {x.data(), gamma.data(), beta.data(), y.data(), statistics.data()});
+  double const backward = bench::microseconds_of_group<bench::alone<T, norm<op_kind::norm_gradient, rows, columns>>>(
+      {dy.data(), x.data(), gamma.data(), y.data(), statistics.data()});
+  double const bytes = double(n) * double(sizeof(T));
+  bench::figure(std::string("rows_norm_forward_of_copy_") + bench::name_of<T>(), 2e-3 * bytes / forward / copy);
+  bench::figure(std::string("rows_norm_backward_of_copy_") + bench::name_of<T>(), 3e-3 * bytes / backward / copy);
+}
+
+template <class T>
+void measure_classes(double copy) {
+  constexpr int rows = 8192, columns = 50304;
+  constexpr long n = long(rows) * columns;
+  auto x = bench::random_numbers<T>(n, 1, 4);
+  std::vector<int> const all(std::size_t(rows), 17);
+  cuda::device_buffer labels(rows * 4L), loss(rows * 8L), gradient(n * long(sizeof(T)));
+  cuda::check(cudaMemcpy(labels.data(), all.data(), all.size() * 4, cudaMemcpyHostToDevice), "labels");
+  cuda::arguments a;
+  a.loss = loss.as<double>();
+  a.loss_scale = 1.0 / rows;
+  double const us = bench::microseconds_of_group<bench::alone<T, classes<rows, columns>>>(
+      {x.data(), labels.data(), gradient.data()}, a);
+  bench::figure(std::string("rows_cross_entropy_of_copy_") + bench::name_of<T>(),
+                2e-3 * double(n) * double(sizeof(T)) / us / copy);
+}
+
+/// AdamW on the parameters of GPT-2 124M; Copy: the type of the weights' copies, or void.
+template <class Copy>
+void measure_update(char const* name, double copy) {
+  constexpr long elements = 124475904;
+  using step = cuda::optimizer_step<AdamW, Copy>;
+  auto w = bench::random_numbers<float>(elements, 1), g = bench::random_numbers<float>(elements, 2);
+  constexpr long copied = std::is_void_v<Copy> ? 0 : 2;
+  cuda::device_buffer m(elements * 4), v(elements * 4), copies(elements * copied), judged(sizeof(cuda::verdict));
+  cuda::verdict const sound{1, 1, 1, 1, 0, 0};
+  cuda::check(cudaMemcpy(judged.data(), &sound, sizeof sound, cudaMemcpyHostToDevice), "a verdict");
+  step f;
+  f.of_group[0] = AdamW{}.prepare<float>(update_context{1, 1e-4, 1, 1});
+  f.weights = w.as<float>(), f.gradients = g.as<float>(), f.first = m.as<float>(), f.second = v.as<float>();
+  f.judged = judged.as<cuda::verdict>();
+  if constexpr (copied > 0) f.copy = copies.as<Copy>();
+  double const us = bench::microseconds(
+      [&] { cuda::launch_body<cuda::pieces_kernel<step>>({cuda::pieces::of_range(elements), f}, nullptr); });
+  bench::figure(std::string("update_of_copy_") + name, 1e-3 * double(elements) * double(28 + copied) / us / copy);
+}
+
+}  // namespace
+
+int main() {
+  return bench::run("rows", [] {
+    double const copy = copy_speed();
+    bench::figure("copy_GB_per_s", copy, 0);
+    measure_norms<float>(copy);
+    measure_norms<bf16>(copy);
+    measure_classes<float>(copy);
+    measure_classes<bf16>(copy);
+    measure_update<void>("fp32", copy);
+    measure_update<bf16>("bf16", copy);
+    bench::figure("copy_GB_per_s_at_the_end", copy_speed(), 0);
+  });
+}

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""Reads what nvcc makes of a program's kernels: the instructions that each family is meant to have are there, and nothing is spilled.
+
+    device_code.py SOURCE --compiler NVCC --include FOLDER... --architectures 80 90a
+
+A kernel of FAMILIES that the source does not have at all is an error too: nothing would have been looked at.
+"""
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SKIPPED = 77
+
+MULTIPLIES = ("mma.sync", re.compile(r"\bmma\.sync\."))
+COPIES = ("cp.async of 16 bytes", re.compile(r"\bcp\.async\.cg\.shared\.global \[[^]]+\], \[[^]]+\], 16\b"))
+LOADS = ("loads of 16 bytes", re.compile(r"\bld\.global(?:\.nc)?\.v4\.[bfu]32\b"))
+STORES = ("stores of 16 bytes", re.compile(r"\bst(?:\.global)?\.v4\.[bfu]32\b"))
+
+FAMILIES = {
+    "contraction_tiles": [MULTIPLIES, COPIES, STORES],
+    "split_sums_kernel": [LOADS, STORES],
+    "attention_forward": [MULTIPLIES, COPIES],
+    "attention_slopes": [LOADS],
+    "attention_key_gradients": [MULTIPLIES, COPIES],
+    "attention_query_gradients": [MULTIPLIES, COPIES],
+    "norm_kernel": [LOADS, STORES],
+    "norm_gradient_kernel": [LOADS, STORES],
+    "cross_entropy_kernel": [LOADS, STORES],
+    "column_sums_kernel": [LOADS, STORES],
+    "lookup_kernel": [LOADS, STORES],
+    "pieces_kernel": [LOADS, STORES],
+}
+
+ENTRY = re.compile(r"^(?:\.\w+ )*\.entry (\w+)\(", re.M)
+SPILLS = re.compile(r"Function properties for (\w+)\n.*?(\d+) bytes spill stores, (\d+) bytes spill loads")
+
+
+def family_of(kernel):
+    """contraction_tiles, of the mangled name of run_body<pp::cuda::contraction_tiles<...>>; nothing if it is of no family."""
+    name = re.match(r"_ZN2pp4cuda\d+run_body(?:_of)?INS0_(\d+)(\w+)", kernel)
+    return name[2][:int(name[1])] if name else ""
+
+
+def problems(ptx, report):
+    """What is wrong with the kernels of a PTX file, and with what `ptxas -v` reports of them, a line each."""
+    parts = ENTRY.split(ptx)
+    kernels = dict(zip(parts[1::2], parts[2::2]))
+    seen = set()
+    for name, text in kernels.items():
+        family = family_of(name)
+        seen.add(family)
+        for what, pattern in FAMILIES.get(family, []):
+            if not pattern.search(text):
+                yield f"{name}: no {what}"
+    yield from (f"there is no {family}" for family in FAMILIES if family not in seen)
+    spills = {name: (int(stored), int(loaded)) for name, stored, loaded in SPILLS.findall(report)}
+    yield from (f"{name}: nothing is reported of it" for name in kernels if name not in spills)
+    for name, (stored, loaded) in spills.items():
+        if stored or loaded:
+            yield f"{name}: spills {stored} bytes, loads {loaded}"
+
+
+def compiled(arguments, architecture, folder):
+    """The PTX of the source, and what ptxas reports of it."""
+    ptx = folder / "program.ptx"
+    subprocess.run([arguments.compiler, "-std=c++20", "-O2", "-ptx", f"-arch=compute_{architecture}",
+                    *(f"-I{include}" for include in arguments.include), "-o", ptx, arguments.source], check=True)
+    ptxas = Path(arguments.compiler).with_name("ptxas")
+    result = subprocess.run([ptxas, "-v", f"-arch=sm_{architecture}", "-o", folder / "program.cubin", ptx], check=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return ptx.read_text(), result.stdout
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("source", type=Path)
+    parser.add_argument("--compiler", default="")
+    parser.add_argument("--include", nargs="*", default=[])
+    parser.add_argument("--architectures", nargs="+", default=["80", "90a"])
+    arguments = parser.parse_args()
+    if not Path(arguments.compiler).is_file():
+        print("skipped: there is no nvcc")
+        return SKIPPED
+    failed = False
+    for architecture in arguments.architectures:
+        with tempfile.TemporaryDirectory() as folder:
+            ptx, report = compiled(arguments, architecture, Path(folder))
+        found = list(problems(ptx, report))
+        print(f"sm_{architecture}: {len(ENTRY.findall(ptx))} kernels,", "as they are meant" if not found else "but")
+        print(*(f"  {problem}\n" for problem in found), sep="", end="")
+        failed = failed or bool(found)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Models that have, together, every layer and every loss of the library, but layers of a user's own with kernels (Custom).
+#pragma once
+
+#include <pipe/pipe.hpp>
+
+namespace laws {
+
+/// A formula of a user's own.
+struct Softsign {
+  template <class T>
+  PIPE_HD static PIPE_INLINE T forward(T x) {
+    return x / (T(1) + (x < T(0) ? -x : x));
+  }
+  template <class T>
+  PIPE_HD static PIPE_INLINE T derivative(T x) {
+    T const s = T(1) + (x < T(0) ? -x : x);
+    return T(1) / (s * s);
+  }
+};
+
+/// And a loss.
+struct LogCosh : pp::element_loss<LogCosh> {
+  template <class T>
+  PIPE_HD static PIPE_INLINE T value(T x, T target) {
+    T const d = x - target, size = d < T(0) ? -d : d;
+    return size + pp::math::log1p(pp::math::exp(T(-2) * size)) - T(0.6931471805599453);
+  }
+  template <class T>
+  PIPE_HD static PIPE_INLINE T slope(T x, T target) {
+    return pp::math::tanh(x - target);
+  }
+};
+
+/// An encoder and a decoder, with one layer of each kind along the way.
+struct EveryLayer
+    : pp::Model<
+          pp::Tokens<11, 6>, pp::Embedding<12, pp::Init<pp::Normal<1, 10>>>, pp::SinusoidalPositions,
+          pp::Residual<pp::RMSNorm, pp::Attention<2, pp::KeyValueHeads<1>, pp::RoPE<>, pp::NotCausal, pp::NoBias>>,
+          pp::Group<pp::LearningRate<1, 2>, pp::Linear<24>, pp::SwiGLU>, pp::Frozen<pp::Linear<24>>, pp::GEGLU,
+          pp::Stash<"memory">,  //
+          pp::Named<"target", pp::Tokens<13, 5>>, pp::Named<"table", pp::Embedding<12>>, pp::Positions,
+          pp::Dropout<1, 10>, pp::Stash<"skip">, pp::Residual<pp::LayerNorm, pp::Attention<3>>,
+          pp::Residual<pp::LayerNorm, pp::CrossAttention<2, "memory">>,
+          pp::Repeat<2, pp::Residual<pp::Linear<8>, pp::ReLU, pp::Linear<12>>>, pp::Tanh, pp::Linear<16>, pp::GLU,
+          pp::Sigmoid, pp::Linear<9>, pp::SiLU, pp::GELU, pp::Linear<12>, pp::GELUErf, pp::Map<Softsign>,
+          pp::Pop<"skip", pp::Concat>, pp::Softmax, pp::Linear<12>, pp::LayerNorm, pp::Tied<"table">,
+          pp::CrossEntropyWith<pp::LabelSmoothing<1, 10>, pp::ZLoss<1, 100>>> {
+  static constexpr bool pads = true;
+};
+
+/// One net for each of the other losses.
+template <class Loss>
+struct EveryLoss : pp::Model<pp::Input<3, 5>, pp::Linear<12>, pp::Tanh, pp::Flatten, pp::Linear<7>, Loss> {};
+
+}  // namespace laws
