@@ -63,6 +63,8 @@ struct Scaled {
   }
 };
 struct WithOwn : Model<Input<5>, Linear<12>, Custom<Scaled>, Linear<3>, MSE> {};
+/// A chain that runs as one kernel, and as its launches where somebody watches.
+struct Narrow : Model<Input<24>, Linear<40>, ReLU, Linear<40>, GELU, Linear<10>, MSE> {};
 /// Angles of rotations keep their bits.
 struct Rotated : Model<Tokens<11, 6>, Embedding<8>, Residual<RMSNorm, Attention<2, RoPE<>>>, Linear<11>, CrossEntropy> {
 };
@@ -129,6 +131,16 @@ TEST_CASE("outputs, losses and gradients are the host's in every precision", "[c
 TEST_CASE("layers of a user's own run on streams", "[cuda]") {
   agrees_with_the_host<Pipeline<WithOwn, on_host::Device, FP32, Stages<3>, MicroBatches<3>, MicroBatchSize<2>>>(1e-5);
   agrees_with_the_host<Pipeline<WithOwn, on_host::Device, BF16, Stages<2>, MicroBatches<3>, MicroBatchSize<2>>>(3e-2);
+}
+
+TEST_CASE("narrow layers as one kernel give the bits of their launches", "[cuda]") {
+  using trainer = Pipeline<Narrow, on_host::Device, BF16, MicroBatches<2>, MicroBatchSize<70>>;
+  trainer together({.seed = 3}), apart({.seed = 3});
+  laws::sample_batch<trainer> const data(1);
+  CHECK(cuda_runs<trainer::compiled>({"", 9, 0, 227 * 1024}).size() == 2);
+  auto const a = together.gradients(data.view()), b = apart.watch(data.view(), [](launch_seen const&) {});
+  CHECK(laws::same_bits(a.loss, b.loss));
+  CHECK(laws::same_numbers(laws::snapshot(together).gradients, laws::snapshot(apart).gradients));
 }
 
 TEST_CASE("gradients of a scaled loss are those of the loss", "[cuda]") {
