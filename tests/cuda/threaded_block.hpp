@@ -5,8 +5,11 @@
 #pragma once
 
 #include <barrier>
+#include <condition_variable>
 #include <cstring>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -113,21 +116,69 @@ class threaded_block {
 
 inline copies_happen when_threads_copy = copies_happen::at_once;
 
+/// Threads that stay: starting some hundred for every kernel would take longer than running it.
+class crew {
+ public:
+  static crew& all() {
+    static crew one;
+    return one;
+  }
+  /// work(thread) in `count` threads at once; returns when all are done.
+  void run(int count, std::function<void(int)> const& work) {
+    while (int(threads_.size()) < count) threads_.emplace_back([this, t = int(threads_.size())] { wait_for_work(t); });
+    std::unique_lock lock(guard_);
+    work_ = &work;
+    wanted_ = left_ = count;
+    ++round_;
+    starts_.notify_all();
+    ends_.wait(lock, [&] { return left_ == 0; });
+  }
+  ~crew() {
+    {
+      std::lock_guard const lock(guard_);
+      over_ = true;
+    }
+    starts_.notify_all();
+    for (std::thread& t : threads_) t.join();
+  }
+
+ private:
+  void wait_for_work(int me) {
+    long done = 0;
+    std::unique_lock lock(guard_);
+    for (;;) {
+      starts_.wait(lock, [&] { return over_ || (round_ > done && me < wanted_); });
+      if (over_) return;
+      done = round_;
+      auto const* const work = work_;
+      lock.unlock();
+      (*work)(me);
+      lock.lock();
+      if (--left_ == 0) ends_.notify_one();
+    }
+  }
+
+  std::mutex guard_;
+  std::condition_variable starts_, ends_;
+  std::function<void(int)> const* work_ = nullptr;
+  int wanted_ = 0, left_ = 0;
+  long round_ = 0;
+  bool over_ = false;
+  std::vector<std::thread> threads_;
+};
+
 /// All blocks of a kernel, one after the other.
 template <class Body, class Arguments>
 void run_on_threads(Arguments const& a, pp::cuda::extent blocks) {
   gathering<Body> together;
-  std::vector<std::thread> threads;
-  for (int t = 0; t < Body::threads; ++t)
-    threads.emplace_back([&, t] {
-      threaded_block<Body> block(together, t, when_threads_copy);
-      for (pp::cuda::extent i = 0; i < blocks; ++i) {
-        block.begin(i);
-        Body::run(block, a);
-        block.end();
-      }
-    });
-  for (std::thread& t : threads) t.join();
+  crew::all().run(Body::threads, [&](int thread) {
+    threaded_block<Body> block(together, thread, when_threads_copy);
+    for (pp::cuda::extent i = 0; i < blocks; ++i) {
+      block.begin(i);
+      Body::run(block, a);
+      block.end();
+    }
+  });
 }
 
 }  // namespace on_host

@@ -12,7 +12,15 @@
 #include <new>
 #include <vector>
 
-enum cudaError_t { cudaSuccess, cudaErrorInvalidValue, cudaErrorNoDevice };
+#define __global__
+
+enum cudaError_t {
+  cudaSuccess,
+  cudaErrorInvalidValue,
+  cudaErrorNoDevice,
+  cudaErrorNoKernelImageForDevice,
+  cudaErrorInvalidDeviceFunction
+};
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 inline constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2;
 
@@ -82,6 +90,8 @@ inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int) {
   return cudaSuccess;
 }
 inline cudaError_t cudaSetDevice(int) { return cudaSuccess; }
+struct cudaFuncAttributes {};
+inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, void (*)()) { return cudaSuccess; }
 
 inline cudaError_t cudaMalloc(void** p, std::size_t bytes) {
   *p = ::operator new(bytes, std::align_val_t(256));
