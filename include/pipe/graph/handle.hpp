@@ -35,12 +35,19 @@ struct no_observer {
   constexpr void parameter(int, file_name const&) {}
 };
 
-/// How a parameter begins, from the widths that it reads and makes.
-using initial_rule = initializer (*)(int inputs, int outputs);
+/// How a parameter begins, from the widths that it reads and makes; or, without a rule, as the layer has it by itself. Whether there is one is
+/// a bool: g++ with -fsanitize=undefined takes no comparison with the address of a function for a constant.
+struct initial_rule {
+  initializer (*rule)(int inputs, int outputs) = nullptr;
+  bool is_given = false;
+  constexpr initializer of(int inputs, int outputs, initializer usual) const {
+    return is_given ? rule(inputs, outputs) : usual;
+  }
+};
 
-/// Rules for weights and for biases; a null one leaves it to the layer.
+/// Rules for weights and for biases.
 struct initial_rules {
-  initial_rule weights = nullptr, biases = nullptr;
+  initial_rule weights{}, biases{};
 };
 
 /// What the layers around the present one say about the parameters inside them.

@@ -10,7 +10,7 @@ namespace pp {
 
 /// A table begins as `start` says, its width being what torch.nn.init calls its inputs; or else normal with deviation 0.02.
 constexpr initializer initial_table(initial_rules start, int rows, int width) {
-  return start.weights != nullptr ? start.weights(width, rows) : initializer{distribution::normal, 0.02f};
+  return start.weights.of(width, rows, initializer{distribution::normal, 0.02f});
 }
 
 /// y[t] = table[id[t]]; the vocabulary is the input's.

@@ -81,8 +81,8 @@ struct Zeros {
 /// The rules of one recipe, for weights, or of two, for weights and biases.
 template <class Weights, class... Biases>
 constexpr initial_rules rules_of() {
-  initial_rules r{&Weights::of, nullptr};
-  ((r.biases = &Biases::of), ...);
+  initial_rules r{{&Weights::of, true}, {}};
+  ((r.biases = initial_rule{&Biases::of, true}), ...);
   return r;
 }
 /// The first number of theirs that is out of range, or any.

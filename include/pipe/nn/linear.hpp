@@ -27,7 +27,7 @@ constexpr handle affine(Builder& b, handle x, int outputs, bool has_bias, initia
                         affine_names const& names = affine_names{}) {
   int const inputs = x.form.columns();
   initializer const usual{distribution::uniform, 1.0f / constexpr_sqrt(float(inputs))};
-  auto const initial = [&](initial_rule rule) { return rule != nullptr ? rule(inputs, outputs) : usual; };
+  auto const initial = [&](initial_rule const& rule) { return rule.of(inputs, outputs, usual); };
   handle y = b.matmul(x, b.parameter(inputs, outputs, initial(start.weights), true, {names.weight, true}), outputs);
   if (has_bias) y = b.bias(y, b.parameter(1, outputs, initial(start.biases), false, {names.bias}));
   return y;

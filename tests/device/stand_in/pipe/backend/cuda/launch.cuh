@@ -9,7 +9,7 @@
 #include <pipe/backend/cuda/check.cuh>
 #include <pipe/backend/cuda/host_block.hpp>
 
-#include "cuda/threaded_block.hpp"
+#include "device/threaded_block.hpp"
 
 namespace fake_gpu {
 

@@ -2,7 +2,7 @@
 //
 // The engine for a GPU on the CPU: cuts, schedules, precisions and the order in which a device takes its streams change no bit; losses
 // are the host's; a loss scale that is too large costs steps and nothing else.
-#include "cuda/device.hpp"
+#include "device/device.hpp"
 #include "laws/bit_law.hpp"
 #include "laws/everything.hpp"
 
