@@ -4,14 +4,14 @@
 // and for tables that are not trained.
 #include <catch2/catch.hpp>
 
+#include "laws/attention_models.hpp"
 #include "laws/layer_laws.hpp"
 
 using namespace pp;
+using namespace laws::attention;
 
 namespace {
 
-struct Grouped : Model<Tokens<11, 5>, Embedding<8>, Residual<LayerNorm, Attention<4, KeyValueHeads<2>>>, Linear<6>,
-                       Attention<3, KeyValueHeads<1>, NotCausal, NoBias>, Linear<11>, CrossEntropy> {};
 struct Turned : Model<Tokens<11, 5>, Embedding<8>, Residual<RMSNorm, Attention<2, RoPE<>, NoBias>>,
                       Attention<4, RoPE<100>, KeyValueHeads<2>, NotCausal>, Linear<11>, CrossEntropy> {};
 struct Waves : Model<Input<4, 7>, SinusoidalPositions, Tanh, Linear<6>, SinusoidalPositions, Attention<2>, Linear<3>,
@@ -35,31 +35,6 @@ struct AttendsToHalf {
 };
 struct Crosses : Model<Input<6, 4>, Linear<8>, Tanh, Residual<AttendsToHalf<4, 2>>, Linear<6>, AttendsToHalf<2, 2>,
                        LayerNorm, MSE> {};
-
-/// Keys and values are the stashed value itself, or the input itself; queries need no gradient where they are an input.
-template <text Key, int Heads>
-struct AttendsTo {
-  template <class Builder>
-  static constexpr void describe(Builder& b) {
-    b.set(b.cross_attention(b.current(), b.recall(Key.view()), Heads, Heads));
-  }
-};
-struct Translates : Model<Tokens<9, 4>, Embedding<6>, Residual<Attention<2, NotCausal>>, LayerNorm, Linear<12>,
-                          Stash<"memory">, Named<"target", Tokens<8, 3>>, Embedding<6>,
-                          Residual<LayerNorm, Attention<3, RoPE<>>>, LayerNorm, Residual<AttendsTo<"memory", 2>>, Tanh,
-                          Linear<6>, Residual<AttendsTo<"memory", 1>>, Linear<8>, CrossEntropy> {
-  static constexpr bool pads = true;
-};
-/// Only one of the two operands needs a gradient.
-struct FixedKeys : Model<Named<"keys", Input<5, 8>>, Stash<"keys">, Named<"x", Input<3, 2>>, Linear<4>,
-                         AttendsTo<"keys", 2>, Linear<2>, MSE> {};
-struct FixedQueries : Model<Named<"x", Input<5, 2>>, Linear<8>, Stash<"keys">, Named<"queries", Input<3, 4>>,
-                            AttendsTo<"keys", 2>, Linear<2>, MSE> {};
-
-struct Padded : Model<Tokens<11, 6>, Embedding<6>, Residual<LayerNorm, Attention<2, NotCausal>>,
-                      Attention<3, RoPE<>, KeyValueHeads<1>>, Linear<11>, CrossEntropy> {
-  static constexpr bool pads = true;
-};
 
 }  // namespace
 
