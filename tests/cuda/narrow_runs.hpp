@@ -17,9 +17,9 @@ namespace narrow {
 
 /// The numbers of a pipeline's kernels, whatever its own are; Format: what products are computed in.
 template <class Trainer, class T, pp::cuda::product_format Format>
-struct source : pp::cuda::kernel_source<typename Trainer::compiled::passes, T,
-                                        Format == pp::cuda::product_format::tf32 ? pp::dtype::tf32
-                                                                                 : pp::dtype_of<T>::value> {};
+struct source
+    : pp::cuda::kernel_source<typename Trainer::compiled::passes, T,
+                              Format == pp::cuda::product_format::tf32 ? pp::dtype::tf32 : pp::dtype_of<T>::value> {};
 
 /// The programs of stage S as the last micro-batch runs them, or the first, which may recompute.
 template <class Trainer, int S>
