@@ -71,7 +71,7 @@ double microseconds_of_group(std::initializer_list<void*> slots, pp::cuda::argum
   device_buffer const workspace(pp::cuda::workspace_of(kernels{}));
   std::copy(slots.begin(), slots.end(), a.slot);
   a.workspace = workspace.data();
-  return microseconds([&] { pp::cuda::launch_group<P, 0>(a, nullptr); });
+  return microseconds([&] { pp::cuda::launch_bodies(kernels{}, a, nullptr); });
 }
 
 inline void figure(std::string const& name, double value, int digits = 3) {

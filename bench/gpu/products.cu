@@ -33,7 +33,7 @@ struct product {
 
 template <class T, class Described, product_format Format>
 struct in_format : bench::alone<T, Described> {
-  static constexpr product_format product = Format;
+  static constexpr dtype product = Format == product_format::tf32 ? dtype::tf32 : dtype_of<T>::value;
 };
 
 template <class T, product_format Format, op_kind Kind, int Rows, int Columns, int Inner, after After>
