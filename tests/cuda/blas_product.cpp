@@ -148,7 +148,7 @@ class reference {
     for_each_written(g, [&](int slot) {
       if (slot >= 0) of[slot].resize(from.count(slot));
     });
-    if (operands<T, P>::is_weight)
+    if constexpr (operands<T, P>::is_weight)
       make_weight(before);
     else
       make_rows();
