@@ -8,6 +8,7 @@ The source begins with its expectations, each on a line of its own:
     // error(nvcc): REGEX   optional: what one compiler says instead
     // errors: N            optional: how many errors there are (1 when not said)
     // compilers: g++ nvcc  optional: the others skip the test
+    // flags: FLAG...       optional: more of them
 
 With PIPE_EXPECT_OK defined the same source must compile.
 """
@@ -27,12 +28,13 @@ def expectations(text, kind):
     for line in text.splitlines():
         if not line.startswith("//"):
             break
-        if match := re.match(r"// (error(?:\([^)]*\))?|errors|compilers): (.+)$", line):
+        if match := re.match(r"// (error(?:\([^)]*\))?|errors|compilers|flags): (.+)$", line):
             found[match[1]] = match[2].strip()
     pattern = found.get(f"error({kind})", found.get("error"))
     if pattern is None or not text.startswith("// error"):
         raise SystemExit("the first line must be: // error: REGEX")
-    return pattern, int(found.get("errors", "1")), found.get("compilers", kind).split()
+    compilers, usual = found.get("compilers", kind).split(), "-arch=compute_80" if kind == "nvcc" else ""
+    return pattern, int(found.get("errors", "1")), compilers, found.get("flags", usual).split()
 
 
 def compile_source(arguments, flags):
@@ -49,7 +51,7 @@ def compile_source(arguments, flags):
 def check(arguments):
     with open(arguments.source, encoding="utf-8") as file:
         text = file.read()
-    pattern, count, kinds = expectations(text, arguments.kind)
+    pattern, count, kinds, flags = expectations(text, arguments.kind)
     if arguments.kind not in kinds:
         print(f"not for {arguments.kind}")
         return SKIPPED
@@ -57,12 +59,12 @@ def check(arguments):
         print("there is no positive twin: no PIPE_EXPECT_OK in the source")
         return 1
 
-    code, output = compile_source(arguments, ["-DPIPE_EXPECT_OK"])
+    code, output = compile_source(arguments, [*flags, "-DPIPE_EXPECT_OK"])
     if code != 0:
         print(f"the positive twin does not compile:\n{output}")
         return 1
 
-    code, output = compile_source(arguments, [])
+    code, output = compile_source(arguments, flags)
     errors = ERROR.findall(output)
     problems = []
     if code == 0:

@@ -233,6 +233,8 @@ struct no_parameters_to_train;
 template <class... What>
 struct cuda_is_compiled_by_nvcc;
 template <class... What>
+struct cuda_needs_a_target_from_sm_80;
+template <class... What>
 struct backend_has_no_such_precision;
 template <class... What>
 struct cuda_updates_single_elements;
@@ -391,6 +393,8 @@ constexpr auto diagnose_options() {
     return diagnosis_of<wrong::schedule_refuses_these_numbers, schedule, stages, micro_batches>();
   } else if constexpr (requires { backend::is_device; } && !is_nvcc) {
     return diagnosis_of<wrong::cuda_is_compiled_by_nvcc, backend>();
+  } else if constexpr (requires { backend::is_device; } && !has_target_for_kernels) {
+    return diagnosis_of<wrong::cuda_needs_a_target_from_sm_80, backend>();
   } else if constexpr (!backend::template computes_in<precision>) {
     return diagnosis_of<wrong::backend_has_no_such_precision, backend, precision>();
   } else if constexpr (requires { backend::is_device; } && tensor_optimizer<optimizer>) {

@@ -11,6 +11,13 @@
 
 namespace pp {
 
+/// Whether kernels can be compiled for what nvcc compiles for at the moment: not without `cp.async` and the tensor cores of sm_80.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+inline constexpr bool has_target_for_kernels = false;
+#else
+inline constexpr bool has_target_for_kernels = true;
+#endif
+
 #ifdef __CUDACC__
 inline constexpr bool is_nvcc = true;
 using device_stream = cudaStream_t;
