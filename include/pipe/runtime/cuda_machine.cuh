@@ -112,6 +112,7 @@ class cuda_machine {
   /// Waits for an inference, and gives the user its outputs.
   void deliver() {
     wait_for_all();
+    if (d_.value_type == dtype::f32) return;  // they were downloaded to where the user wants them
     long const count = d_.output_bytes / size_of(d_.value_type) / d_.samples * job_.samples;
     convert_to_float(d_.value_type, job_.output, outputs_.data(), count);
   }
@@ -164,6 +165,13 @@ class cuda_machine {
 
   long batch_bytes(int which) const { return which < d_.inputs ? d_.input_bytes[which] : d_.label_bytes; }
 
+  /// Where the outputs of an inference go: to the user, or, where they are no floats yet, to memory of their own.
+  char* downloaded_outputs() {
+    if (d_.value_type == dtype::f32) return static_cast<char*>(job_.output);
+    outputs_.resize(std::size_t(d_.output_bytes * d_.micro_batches));
+    return outputs_.data();
+  }
+
   /// What the user's numbers become: labels and ids stay as they are.
   dtype type_of(int which) const { return which < d_.inputs && !d_.input_is_ids[which] ? d_.value_type : dtype::f32; }
   /// Everything that the user gave, in pinned memory, filled up with zeros, and from there to the device.
@@ -214,8 +222,7 @@ class cuda_machine {
                         "copy of a value that is handed on");
         },
         [&](address const& output) {
-          outputs_.resize(std::size_t(d_.output_bytes * d_.micro_batches));
-          cuda::check(cudaMemcpyAsync(outputs_.data() + mb * d_.output_bytes, at.at(output),
+          cuda::check(cudaMemcpyAsync(downloaded_outputs() + mb * d_.output_bytes, at.at(output),
                                       std::size_t(d_.output_bytes / d_.samples * samples_in(d_, job_, mb)),
                                       cudaMemcpyDeviceToHost, stream_of(r)),
                       "download of outputs");

@@ -245,10 +245,6 @@ struct narrow_backward_kernel {
   }
 
  private:
-  template <int I, class Block>
-  PIPE_HD PIPE_INLINE static auto& weights_of(Block& block) {
-    return static_cast<numbered_slab<I, typename layer<I>::weights>&>(block.shared().weights).slab;
-  }
   template <class Block, int... I>
   PIPE_HD PIPE_INLINE static void start_weights(Block& block, arguments const& a, std::integer_sequence<int, I...>) {
     (start_weight<I>(block, a), ...);
@@ -256,7 +252,7 @@ struct narrow_backward_kernel {
   template <int I, class Block>
   PIPE_HD PIPE_INLINE static void start_weight([[maybe_unused]] Block& block, [[maybe_unused]] arguments const& a) {
     if constexpr (!makes_weight<I>)
-      copy_weights<layer<I>::inner, layer<I>::columns>(block, weights_of<I>(block),
+      copy_weights<layer<I>::inner, layer<I>::columns>(block, slab_of<I>(block.shared().weights),
                                                        contraction<P, launch_at<I, G...>>::right(a.of[I]));
   }
 
@@ -304,7 +300,7 @@ struct narrow_backward_kernel {
           [](state& mine) { return mine.weights + first_sum<w>; },
           [](state& mine) { return mine.columns + first_column<w>; });
     if constexpr (b >= 0) {
-      layer<b>::multiply(block, dy, weights_of<b>(block));
+      layer<b>::multiply(block, dy, slab_of<b>(block.shared().weights));
       if constexpr (L > 0 && !is_last) block.phase([](int, state&) {});  // the tile has been read
       block.part([&](int thread, state& mine) {
         layer<b>::template finish_rows<!is_last>(a.of[b], thread, mine, row, end, block.shared().tile);

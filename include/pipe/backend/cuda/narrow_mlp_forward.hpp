@@ -67,13 +67,9 @@ struct narrow_forward_kernel {
   }
 
  private:
-  template <int I, class Block>
-  PIPE_HD PIPE_INLINE static auto& weights_of(Block& block) {
-    return static_cast<numbered_slab<I, typename layer<I>::weights>&>(block.shared().weights).slab;
-  }
   template <class Block, int... I>
   PIPE_HD PIPE_INLINE static void start_weights(Block& block, arguments const& a, std::integer_sequence<int, I...>) {
-    (copy_weights<layer<I>::inner, layer<I>::columns>(block, weights_of<I>(block),
+    (copy_weights<layer<I>::inner, layer<I>::columns>(block, slab_of<I>(block.shared().weights),
                                                       contraction<P, launch_at<I, G...>>::right(a.of[I])),
      ...);
   }
@@ -91,9 +87,9 @@ struct narrow_forward_kernel {
   template <int I, class Block>
   PIPE_HD PIPE_INLINE static void run_layer(Block& block, arguments const& a, extent row, extent end) {
     if constexpr (I == 0)
-      layer<I>::multiply(block, block.shared().input, weights_of<I>(block));
+      layer<I>::multiply(block, block.shared().input, slab_of<I>(block.shared().weights));
     else
-      layer<I>::multiply(block, block.shared().tile, weights_of<I>(block));
+      layer<I>::multiply(block, block.shared().tile, slab_of<I>(block.shared().weights));
     auto const finish_it = [&](int thread, state& mine) {
       layer<I>::template finish_rows<I + 1 < layers>(a.of[I], thread, mine, row, end, block.shared().tile);
     };

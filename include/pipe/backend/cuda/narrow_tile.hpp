@@ -223,6 +223,11 @@ template <int I, class Slab>
 struct numbered_slab {
   Slab slab;
 };
+/// That of layer I, of a struct with such bases.
+template <int I, class Slab>
+PIPE_HD PIPE_INLINE Slab& slab_of(numbered_slab<I, Slab>& layers) {
+  return layers.slab;
+}
 
 /// The launches of a run, each with its own operands.
 template <int Count>
