@@ -54,6 +54,11 @@ class Rules(unittest.TestCase):
         problems = self.headers({"base/a.hpp": "int x;\n" * 499})
         self.assertEqual(["include/pipe/base/a.hpp:501: 501 lines; a header has at most 500"], problems)
 
+    def test_no_consteval(self):
+        problems = self.headers({"base/a.hpp": "// consteval\nconsteval int f() { return 1; }\n"})
+        self.assertEqual(["include/pipe/base/a.hpp:4: write constexpr, clang++ 14 cannot always call it: "
+                          "consteval int f() { return 1; }"], problems)
+
     def test_licence_and_paths(self):
         self.assertIn("no licence line", self.problems({"tests/base/a.cpp": "int x;\n"})[0])
         path = "/" + "home/somebody/data"

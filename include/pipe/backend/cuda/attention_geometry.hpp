@@ -19,7 +19,7 @@ struct head_rows {
 };
 
 /// 1 / sqrt(n)
-consteval float score_scale(int n) {
+constexpr float score_scale(int n) {
   double root = n;
   for (int i = 0; i < 64; ++i) root = 0.5 * (root + n / root);
   return float(1 / root);

@@ -15,7 +15,7 @@ inline constexpr int usual_shared_bytes = 48 * 1024;
 
 /// How many blocks of a body a multiprocessor must have registers for, if the body says so: Body::resident; 0 leaves it to the compiler.
 template <class Body>
-consteval int resident_of() {
+constexpr int resident_of() {
   if constexpr (requires { Body::resident; })
     return Body::resident;
   else
