@@ -21,7 +21,8 @@ enum class option_kind : unsigned char {
   z,
   join,
   learning_rate,
-  weight_decay
+  weight_decay,
+  epsilon
 };
 
 /// A set of kinds; `none` is in no set.

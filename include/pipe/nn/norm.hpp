@@ -4,29 +4,55 @@
 #pragma once
 
 #include <pipe/graph/builder.hpp>
+#include <pipe/graph/layer_option.hpp>
 
 namespace pp {
 
-/// y = (x - mean) / sqrt(variance + 1e-5) * gamma + beta over the last extent, as PyTorch's LayerNorm.
-struct LayerNorm {
+/// What a norm adds to the variance: Numerator / Denominator > 0, rounded to float. `Epsilon<1, 1'000'000'000'000>` is BERT's.
+template <long long Numerator, long long Denominator = 1>
+struct Epsilon {
+  static constexpr auto option = option_kind::epsilon;
+  static constexpr option_number number{Numerator > 0 && Denominator > 0, int(Numerator), int(Denominator)};
+  static constexpr void join(float& epsilon) { epsilon = float(double(Numerator) / double(Denominator)); }
+};
+
+/// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta over the last extent, as PyTorch's LayerNorm.
+///
+/// options: Epsilon, 1e-5 without it
+template <class... Options>
+struct LayerNormWith {
+  using options = layers<Options...>;
+  static constexpr unsigned takes = option_kinds(option_kind::epsilon);
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (!b.needs_numbers()) return;
+    float epsilon = 1e-5f;
+    (Options::join(epsilon), ...);
     int const width = b.current().form.columns();
     operand const gamma = b.parameter(1, width, {distribution::constant, 1}, false, {"weight"});
     operand const beta = b.parameter(1, width, {distribution::constant, 0}, false, {"bias"});
-    b.set(b.norm(b.current(), gamma, beta, true, 1e-5f));
+    b.set(b.norm(b.current(), gamma, beta, true, epsilon));
   }
 };
+/// Without options: the name that models write.
+struct LayerNorm : LayerNormWith<> {};
 
-/// y = x / sqrt(mean(x^2) + epsilon) * gamma, as PyTorch's RMSNorm: epsilon is the distance from 1 to the next float.
-struct RMSNorm {
+/// y = x / sqrt(mean(x^2) + epsilon) * gamma, as PyTorch's RMSNorm.
+///
+/// options: Epsilon; without it 2^-23, the distance from 1 to the next float
+template <class... Options>
+struct RMSNormWith {
+  using options = layers<Options...>;
+  static constexpr unsigned takes = option_kinds(option_kind::epsilon);
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (!b.needs_numbers()) return;
+    float epsilon = 1.1920929e-7f;
+    (Options::join(epsilon), ...);
     operand const gamma = b.parameter(1, b.current().form.columns(), {distribution::constant, 1}, false, {"weight"});
-    b.set(b.norm(b.current(), gamma, operand{}, false, 1.1920929e-7f));
+    b.set(b.norm(b.current(), gamma, operand{}, false, epsilon));
   }
 };
+struct RMSNorm : RMSNormWith<> {};
 
 }  // namespace pp
