@@ -21,7 +21,6 @@ using std::exp2;
 using std::fabs;
 using std::fmax;
 using std::fmin;
-using std::isfinite;
 using std::log;
 using std::log1p;
 using std::pow;
@@ -32,12 +31,10 @@ using std::tanh;
 PIPE_INLINE float sqrt(float x) { return __builtin_sqrtf(x); }
 PIPE_INLINE float fabs(float x) { return __builtin_fabsf(x); }
 PIPE_INLINE float copysign(float size, float sign) { return __builtin_copysignf(size, sign); }
-PIPE_INLINE bool isfinite(float x) { return __builtin_isfinite(x); }
 
 PIPE_INLINE double sqrt(double x) { return __builtin_sqrt(x); }
 PIPE_INLINE double fabs(double x) { return __builtin_fabs(x); }
 PIPE_INLINE double copysign(double size, double sign) { return __builtin_copysign(size, sign); }
-PIPE_INLINE bool isfinite(double x) { return __builtin_isfinite(x); }
 
 PIPE_INLINE double cos(double x) { return __builtin_cos(x); }
 PIPE_INLINE double erf(double x) { return __builtin_erf(x); }
@@ -51,5 +48,13 @@ PIPE_INLINE double pow(double x, double y) { return __builtin_pow(x, y); }
 PIPE_INLINE double sin(double x) { return __builtin_sin(x); }
 PIPE_INLINE double tanh(double x) { return __builtin_tanh(x); }
 #endif
+
+/// Whether the exponent is not all ones. A test of bits, which no flag of a compiler takes to be always true.
+PIPE_HD PIPE_INLINE bool isfinite(float x) {
+  return (__builtin_bit_cast(unsigned, x) & 0x7f800000u) != 0x7f800000u;
+}
+PIPE_HD PIPE_INLINE bool isfinite(double x) {
+  return (__builtin_bit_cast(unsigned long long, x) & 0x7ff0000000000000u) != 0x7ff0000000000000u;
+}
 
 }  // namespace pp::libm

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include <pipe/base/ieee_arithmetic.hpp>
 #include <pipe/base/libm.hpp>
 #include <pipe/base/philox.hpp>
 #include <pipe/base/sentence.hpp>
@@ -262,6 +263,7 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
 
  private:
   static settings checked(settings s) {
+    require_ieee_arithmetic();
     compiled::check_at_construction();
     return s;
   }

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <bit>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -15,6 +14,7 @@
 #include <type_traits>
 
 #include <pipe/base/half.hpp>
+#include <pipe/base/libm.hpp>
 
 namespace pp {
 
@@ -136,7 +136,7 @@ long first_too_large(stored_type t, std::span<std::byte const> bytes) {
   if (t != stored_type::f64 || std::is_same_v<T, double>) return -1;
   for (std::size_t at = 0; at < bytes.size(); at += 8) {
     double const value = std::bit_cast<double>(little_endian<std::uint64_t>(bytes.data() + at));
-    if (std::isfinite(value) && !std::isfinite(T(value))) return long(at / 8);
+    if (libm::isfinite(value) && !libm::isfinite(T(value))) return long(at / 8);
   }
   return -1;
 }

@@ -4,7 +4,6 @@
 // Loading is all or nothing: what does not fit is found, and all of it is told, before the first parameter changes.
 #pragma once
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <set>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include <pipe/base/error.hpp>
+#include <pipe/base/libm.hpp>
 #include <pipe/train/atomic_file.hpp>
 #include <pipe/train/safetensors.hpp>
 
@@ -108,7 +108,7 @@ void copy_out(named_parameter<T> const& from, stored_type type, std::vector<std:
     encode(type, std::span<T const>(run), bytes.data() + at * size);
     decode(type, bytes.data() + at * size, std::span<T>(stored));
     for (std::size_t i = 0; i < length; ++i)
-      if (std::isfinite(run[i]) && !std::isfinite(stored[i]))
+      if (libm::isfinite(run[i]) && !libm::isfinite(stored[i]))
         throw data_error("parameter " + in_quotes(from.name) + ": number " + std::to_string(at + i) + ", " +
                          std::to_string(run[i]) + ", is too large for " + name_of(type));
   });
