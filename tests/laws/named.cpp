@@ -81,6 +81,63 @@ TEST_CASE("shared weights give the bits of one stage", "[laws]") {
   check<Shared, 4, Stages<Shared::graph.size.units>>();
   check<Shared, 4, Stages<4>>();
 }
+namespace {
+
+/// Words with a table of its own in every place; the head's is transposed.
+struct Apart : Model<Tokens<11, 4>, Embedding<6>, Positions, Residual<LayerNorm, Attention<2>>, Stash<"left">,
+                     Named<"right", Tokens<11, 4>>, Embedding<6>, Pop<"left">,
+                     Residual<LayerNorm, Linear<9>, GELU, Linear<6>>, LayerNorm, Linear<11, NoBias>, CrossEntropy> {};
+
+/// see(parameter of one, that of the other, transposed): all of `one`, the shared table with each of its places in `other`.
+template <class One, class Other, class See>
+void for_each_place_apart(One& one, Other& other, See see) {
+  auto const ours = one.parameters();
+  auto theirs = other.parameters();
+  std::size_t next = 1;
+  for (auto& p : theirs) {
+    bool const is_head = &p == &theirs.back(), is_table = p.rows == 11 || is_head;
+    see(ours[is_table ? 0 : next++], p, is_head);
+  }
+  CHECK(next == ours.size());
+}
+
+}  // namespace
+
+TEST_CASE("shared weights compute what equal weights in each place compute, after every step", "[laws]") {
+  using shared = Exact<Words, Stages<5>>;
+  shared one({.seed = 3});
+  Exact<Apart> many({.seed = 4});
+  laws::disturb(one, 3, 0.3);
+  laws::sample_batch<shared> const data(5);
+  for (int step = 0; step < 4; ++step) {
+    INFO("after " << step << " steps");
+    for_each_place_apart(one, many, [](auto const& from, auto& to, bool transposed) {
+      long const rows = from.rows, columns = from.columns;
+      for (long i = 0; i < rows * columns; ++i)
+        to.values[std::size_t(transposed ? i % columns * rows + i / columns : i)] = from.values[std::size_t(i)];
+    });
+    many.parameters_changed();
+    CHECK(one.evaluate(data.view()) == Approx(many.evaluate(data.view<Exact<Apart>>())).epsilon(1e-12));
+    one.gradients(data.view());
+    many.gradients(data.view<Exact<Apart>>());
+    std::vector<double> sum[2];  // of the shared table: by place, and its own
+    for_each_place_apart(one, many, [&](auto const& ours, auto const& theirs, bool transposed) {
+      long const rows = ours.rows, columns = ours.columns;
+      bool const is_table = rows == 11;
+      sum[0].resize(11 * 6);
+      for (long i = 0; i < rows * columns; ++i) {
+        double const part = theirs.gradients[std::size_t(transposed ? i % columns * rows + i / columns : i)];
+        if (is_table)
+          sum[0][std::size_t(i)] += part;
+        else
+          CHECK(ours.gradients[std::size_t(i)] == Approx(part).epsilon(1e-9).margin(1e-12));
+      }
+      if (is_table) sum[1].assign(ours.gradients.begin(), ours.gradients.end());
+    });
+    for (std::size_t i = 0; i < sum[1].size(); ++i) CHECK(sum[1][i] == Approx(sum[0][i]).epsilon(1e-9).margin(1e-12));
+    one.step(data.view(), 0.05);
+  }
+}
 TEST_CASE("shared weights are counted, listed and drawn once", "[laws]") {
   using trainer = Small<Words, Stages<3>>;
   static_assert(trainer::plan.parameters == 11 * 6 + 4 * 6 + 12 + 6 * 18 + 18 + 36 + 6 + 12 + 54 + 9 + 54 + 6 + 12);

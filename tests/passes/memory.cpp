@@ -144,6 +144,8 @@ void random_model() {
 }
 
 struct EndsInPositions : Model<Input<3>, Linear<5>, Tanh, Linear<4>, Positions, Positions, MSE> {};
+/// Backward reads the statistics of a norm, not its result: where a stage ends with one, that result is made again for nobody.
+struct EndsInNorms : Model<Input<3>, Linear<5>, LayerNorm, Linear<4>, RMSNorm, Linear<2>, MSE> {};
 struct Skips : Model<Input<3>, Linear<5>, Stash<"a">, Tanh, Linear<5>, Stash<"b">, GELU, Pop<"a">, Linear<5>, Pop<"b">,
                      Linear<2>, Pop<"a", Concat>, MSE> {};
 /// Each kind of training in turn, and what is not trained at the start, in the middle and at the end.
@@ -181,6 +183,7 @@ TEST_CASE("every launch finds its operands where values are made again", "[passe
   check<compiled<Gpt, Stages<3>, Recompute<op_kind::matmul, op_kind::bias>, laws::LastWeights>>();
   check<compiled<Skips, Stages<5>, RecomputeAllButLast, laws::LateWeights>>();
   check<compiled<EndsInPositions, Stages<5>, RecomputeAll, laws::LastWeights>>();
+  check<compiled<EndsInNorms, Stages<3>, Cut<2, 4>, RecomputeAll, laws::LastWeights>>();
 }
 
 TEST_CASE("values share scratch where their lifetimes allow it", "[passes]") {

@@ -75,6 +75,19 @@ struct call {
   address at(int k) const { return resolved[k].at; }
 };
 
+/// Each datum has one writer: what other programs or stages read of a stage is written by one program alone, once in a micro-batch.
+inline bool may_write(program p, region to) {
+  switch (to) {
+    case region::scratch: return true;
+    case region::record:
+    case region::boundary_out: return p == program::forward;
+    case region::gradient_out:
+    case region::pending: return p == program::backward_input || p == program::backward;
+    case region::parameter_gradients: return p == program::backward_weight || p == program::backward;
+    default: return false;
+  }
+}
+
 /// Reads first, then writes. A kernel writes rows while it still reads others: no operand may lie where a result goes. (A loss
 /// may: it reads a row before it writes it.)
 inline void execute(findings& f, contents& memory, int stage, call const& c) {
@@ -202,6 +215,7 @@ class run : public findings {
       for (int k = 0; k < l.count; ++k) {
         c.bytes[k] = bytes_of(with[std::size_t(k)]);
         c.room[k] = room<S>(c.at(k).where);
+        must(!writes(g, k) || may_write(P, c.at(k).where), "is written by another program", S, with[std::size_t(k)], c.at(k));
       }
       execute(*this, memory_, S, c);
     }

@@ -30,6 +30,8 @@ struct recompute_plan {
 
 /// law: every value that backward reads is kept, or dropped and made again; what is made again reads only what is kept, what
 ///      other stages handed on, and what was made again before it
+/// law: what forward has written is never written again: an op that runs again drops all of its results, read or not, so that it
+///      has other places for them. The next stage may still be reading the first ones.
 template <class Policy, graph_size Forward, class Backward, class StageOf>
 constexpr recompute_plan<Forward.ops, Forward.values> plan_recompute(graph<Forward> const& g, Backward const& backward,
                                                                      StageOf const& stage_of) {
@@ -47,14 +49,13 @@ constexpr recompute_plan<Forward.ops, Forward.values> plan_recompute(graph<Forwa
   read[g.loss().out[0].index] = true;  // the gradient of the loss, which forward makes
   for (int i = Forward.ops - 1; i >= 0; --i) {
     op const& o = g.ops[i];
-    for (operand const& out : o.out) {
-      if (out.where != space::value) continue;
-      bool& drop = plan.dropped[out.index];
-      drop = drop || (read[out.index] && Policy::drops(o.kind));
-      plan.runs[i] = plan.runs[i] || drop;
-    }
+    for (operand const& out : o.out)
+      if (out.where == space::value)
+        plan.runs[i] = plan.runs[i] || plan.dropped[out.index] || (read[out.index] && Policy::drops(o.kind));
     if (!plan.runs[i]) continue;
     ++plan.ops;
+    for (operand const& out : o.out)
+      if (out.where == space::value) plan.dropped[out.index] = true;
     for (operand const& x : o.in)  // what it reads must be there, or be made again too
       if (x.where == space::value && stage_of(g.values[x.index].unit) == stage_of(o.unit) && !read[x.index])
         plan.dropped[x.index] = true;
