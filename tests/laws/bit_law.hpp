@@ -21,8 +21,8 @@ void train_alike(One& one, Many& many, std::uint64_t seed, int steps, long fewer
     long const samples = One::samples - step * fewer;
     auto const ours = data.view(samples);
     auto const theirs = data.template view<Many>(samples);
-    INFO("step " << step << " of " << Many::plan.schedule << ", " << Many::plan.stage_count << " stages on "
-                 << Many::plan.rank_count << " ranks, " << Many::plan.micro_batches << " micro-batches, " << samples
+    INFO("step " << step << " of " << Many::plan().schedule << ", " << Many::plan().stage_count << " stages on "
+                 << Many::plan().rank_count << " ranks, " << Many::plan().micro_batches << " micro-batches, " << samples
                  << " samples");
     auto const a = one.gradients(ours), b = many.gradients(theirs);
     CHECK(same_bits(a.loss, b.loss));
@@ -55,7 +55,7 @@ void train_alike_from_the_start(std::uint64_t seed, int steps, long fewer = 0) {
 
 template <class One, class Many>
 void same_as_one_stage(std::uint64_t seed = 1, int steps = 3, long fewer = 0) {
-  static_assert(One::plan.stage_count == 1);
+  static_assert(One::plan().stage_count == 1);
   train_alike_from_the_start<One, Many>(seed, steps, fewer);
 }
 

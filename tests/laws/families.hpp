@@ -38,7 +38,7 @@ void gives_the_bits_of_one_stage() {
   using many = Trained<Schedule, pp::Stages<StageCount>, More...>;
   same_as_one_stage<Trained<>, many>(7, 3, 3);
   many trainer;
-  for (int r = 0; r < many::plan.rank_count; ++r) CHECK(trainer.allocated_bytes(r) == many::plan.rank_bytes[r]);
+  for (int r = 0; r < many::plan().rank_count; ++r) CHECK(trainer.allocated_bytes(r) == many::plan().rank_bytes[r]);
   sample_batch<many> const data(9);
   trainer.gradients(data.view());
   auto const expected = snapshot(trainer).gradients;

@@ -36,7 +36,7 @@ void same_plan_as_by_the_compiler() {
   using one = laws::Trained<Early, Stages<4>>;
   using other = laws::Trained<Late<Early>, Stages<4>>;
   static_assert(one::compiled::by_compiler && !other::compiled::by_compiler);
-  auto const &a = one::plan, &b = other::plan;
+  auto const &a = one::plan(), &b = other::plan();
   CHECK(a.bubble == b.bubble);
   CHECK(a.bubble_stage_local == b.bubble_stage_local);
   CHECK(a.peak_in_flight == b.peak_in_flight);

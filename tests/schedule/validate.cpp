@@ -3,6 +3,11 @@
 // Every way to spoil a right table is noticed, and named by rank, position and reason.
 #include <catch2/catch.hpp>
 
+#include <climits>
+
+#include <pipe/schedule/gpipe.hpp>
+#include <pipe/schedule/torch_csv.hpp>
+
 #include "reference.hpp"
 
 namespace {
@@ -172,6 +177,49 @@ TEST_CASE("an action reads weights that exist, and a backward those of its forwa
   auto rows = std::vector{two(0), two(1)};
   rows[1][2].version = 1;
   require_fault(validate(equal_times(2, 2), lists(rows)), fault::wrong_version, 1, 2, rows[1][2]);
+}
+
+TEST_CASE("numbers beyond an int are counted, in memory for the actions there are", "[validate]") {
+  auto const judged = [](std::string_view text, fault what, action const& which) {
+    read_schedule const read = read_torch_csv(text);
+    auto const problem =
+        equal_times(read.table.ranks(), read.micro_batches, {}, 0, read.chunks / read.table.ranks());
+    require_fault(validate(problem, read.table), what, 0, read.table.size(0), which);
+  };
+  judged("65535F65535", fault::missing, {forward, 0, 0});
+  judged("1048575F0,0F16777215", fault::missing, {forward, 0, 0});
+  judged("0F0,0B0,0F16777215,1048575F16777215", fault::missing, {forward, 0, 1});
+
+  auto const huge = problem<>{1, 1 << 20, 1 << 24, 0, {}};
+  REQUIRE_THROWS_WITH(make_dynamic_table<GPipe>(problem<>{1 << 20, 1 << 20, 1 << 24, 0, {}}),
+                      "schedule gpipe: a table of 1048576 ranks with 33554432 actions each is larger than the limit "
+                      "of 268435456 actions");
+  require_fault(validate(huge, lists({two(0)}, placement::loop)), fault::missing, 0, 4, {forward, 0, 2});
+}
+
+TEST_CASE("an action for a rank that does not exist is named, also at run time", "[validate]") {
+  for (int const rank : {-1, 2, 1 << 30}) {
+    auto table = lists({two(0), two(1)});
+    table.push(rank, {forward, 1, 1});
+    table.push(-7, {forward, 0, 0});
+    require_fault(validate(equal_times(2, 2), table), fault::no_such_rank, rank, -1, {forward, 1, 1});
+  }
+}
+
+TEST_CASE("a channel without slots hands nothing on", "[validate]") {
+  std::vector<slot_count> slots(1);
+  for (int const count : {0, -1, INT_MIN}) {
+    slots[0] = slot_count{count, 1};
+    require_fault(check_progress(equal_times(2, 2), lists({two(0), two(1)}), slots), fault::deadlock, 0, 0,
+                  {forward, 0, 0});
+  }
+}
+
+TEST_CASE("a trainer runs neither recomputations nor updates of a table", "[validate]") {
+  REQUIRE(check_runs(lists({two(0), two(1)})).ok());
+  require_fault(check_runs(lists({two(0), {{forward, 1, 0}, {recompute, 1, 0}}})), fault::not_run, 1, 1,
+                {recompute, 1, 0});
+  require_fault(check_runs(lists({{{update, 0, 1}}})), fault::not_run, 0, 0, {update, 0, 1});
 }
 
 TEST_CASE("every fault has a sentence of its own", "[validate]") {

@@ -43,7 +43,7 @@ constexpr family family_of(bool any_chunks_per_rank = false) {
                 [](run_time_problem const& problem, dynamic_table& table) { Policy::fill(problem, table); }};
 }
 
-/// Every published family, each under its name.
+/// The families of this folder, each under its name.
 inline constexpr family catalog[] = {
     family_of<GPipe>(),
     family_of<OneFOneB>(),

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <vector>
 
+#include <pipe/base/error.hpp>
+#include <pipe/base/sentence.hpp>
 #include <pipe/schedule/policy.hpp>
 
 namespace pp {
@@ -37,17 +39,32 @@ struct dynamic_table : dynamic_rows<action> {
   placement where = placement::straight;
   bool trains = true;
   int mini_batch = 0;
+  unplaced_action unplaced{};
 
   explicit dynamic_table(int count, placement placed = placement::straight, bool is_training = true)
       : dynamic_rows<action>(count), where(placed), trains(is_training) {}
+
+  /// An action of a rank that does not exist makes the table invalid: see check_complete.
+  void push(int rank, action const& item) {
+    if (rank >= 0 && rank < ranks())
+      dynamic_rows<action>::push(rank, item);
+    else if (!unplaced.any)
+      unplaced = unplaced_action{true, false, rank, item};
+  }
 };
 
 /// The table of a policy for a problem known only at run time.
+///
+/// throws: pp::error where it would have more than most_actions
 template <schedule_policy Policy, pipeline_problem Problem>
 dynamic_table make_dynamic_table(Problem const& problem) {
+  long const expected = actions_per_rank<Policy>(problem.micro_batches);
+  if (problem.ranks > most_actions / (expected > 0 ? expected : 1))
+    complain<error>({"schedule ", Policy::name, ": a table of ", problem.ranks, " ranks with ", expected,
+                     " actions each is larger than the limit of ", most_actions, " actions"});
   auto table = dynamic_table(problem.ranks, Policy::where, Policy::trains);
   for (int rank = 0; rank < problem.ranks; ++rank)
-    table.row(rank).reserve(static_cast<std::size_t>(actions_per_rank<Policy>(problem.micro_batches)));
+    table.row(rank).reserve(static_cast<std::size_t>(expected));
   Policy::fill(problem, table);
   return table;
 }

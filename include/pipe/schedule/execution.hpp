@@ -24,8 +24,8 @@ template <pipeline_problem Problem, action_table Table, class Slots = unbounded_
 class execution {
  public:
   constexpr execution(Problem const& problem, Table const& table, Slots const& slots)
-      : problem_(problem), table_(table), slots_(slots), end_(1 + results * problem.chunks * problem.micro_batches),
-        waiting_(1 + results * problem.chunks * problem.micro_batches), also_waiting_(problem.ranks),
+      : problem_(problem), table_(table), slots_(slots), end_(1 + results * long(problem.chunks) * problem.micro_batches),
+        waiting_(1 + results * long(problem.chunks) * problem.micro_batches), also_waiting_(problem.ranks),
         position_(problem.ranks), clock_(problem.ranks, 1) {
     end_.item[nothing] = 1;
   }
@@ -38,7 +38,7 @@ class execution {
     int count = 0, unfinished = problem_.ranks;
     for (int rank = problem_.ranks - 1; rank >= 0; --rank) awake.item[count++] = rank;
 
-    auto const record = [&](int result, long end) {
+    auto const record = [&](long result, long end) {
       end_.item[result] = end;
       for (int next = waiting_.item[result]; next > 0; next = also_waiting_.item[next - 1])
         awake.item[count++] = next - 1;
@@ -46,7 +46,7 @@ class execution {
     while (count > 0) {
       int const rank = awake.item[--count];
       int& position = position_.item[rank];
-      int missing = nothing;
+      long missing = nothing;
       for (int const size = table_.size(rank); position < size; ++position) {
         action const a = table_.at(rank, position);
         needs const need = needs_of(a, rank);
@@ -76,7 +76,7 @@ class execution {
   /// Whether a stuck rank misses something that only itself, later in its own list, could make.
   constexpr bool waits_for_itself(int rank) const {
     needs const need = needs_of(table_.at(rank, position(rank)), rank);
-    int const missing = first_missing(need);
+    long const missing = first_missing(need);
     return missing == need.own || (missing == need.handed_over && need.source_rank == rank);
   }
 
@@ -85,15 +85,15 @@ class execution {
   enum : int { output, input_gradient, weight_gradient, results };
   static constexpr int nothing = 0;
 
-  constexpr int result_of(int chunk, int micro_batch, int which) const {
-    return 1 + which + results * (chunk * problem_.micro_batches + micro_batch);
+  constexpr long result_of(int chunk, int micro_batch, int which) const {
+    return 1 + which + results * (long(chunk) * problem_.micro_batches + micro_batch);
   }
 
   /// The results that an action waits for, and the time the second takes to come from its rank.
   struct needs {
-    int own;          ///< of its own chunk: B and R wait for F, W for B, U for W
-    int handed_over;  ///< of the neighbouring chunk: F reads the output before, B the gradient after
-    int slot;         ///< of the last reader of the value that lies in the slot to be written
+    long own;          ///< of its own chunk: B and R wait for F, W for B, U for W
+    long handed_over;  ///< of the neighbouring chunk: F reads the output before, B the gradient after
+    long slot;         ///< of the last reader of the value that lies in the slot to be written
     int source_rank;
     long hop;
   };
@@ -108,20 +108,21 @@ class execution {
     int const source_rank = reads ? rank_of(table_.where, problem_.ranks, source, mb) : rank;
 
     int const own_result = a.kind == backward_weight ? input_gradient : a.kind == update ? weight_gradient : output;
-    int const own = is_forward ? nothing : result_of(chunk, mb, own_result);
-    int const handed_over = reads ? result_of(source, mb, is_forward ? output : input_gradient) : nothing;
-    int slot = nothing;
+    long const own = is_forward ? nothing : result_of(chunk, mb, own_result);
+    long const handed_over = reads ? result_of(source, mb, is_forward ? output : input_gradient) : nothing;
+    long slot = nothing;
     if constexpr (!std::is_same_v<Slots, unbounded_slots>)
       if (writes) {
         slot_count const ring = slots_[static_cast<std::size_t>(is_forward ? chunk : reader)];
-        int const before = mb - (is_forward ? ring.activation : ring.gradient) * replicas(table_.where);
-        if (before >= 0) slot = result_of(reader, before, table_.trains ? weight_gradient : output);
+        long const length = is_forward ? ring.activation : ring.gradient;
+        long const before = mb - (length > 0 ? length : 0) * replicas(table_.where);
+        if (before >= 0) slot = result_of(reader, int(before), table_.trains ? weight_gradient : output);
       }
     return needs{own, handed_over, slot, source_rank,
                  problem_.hop_time(source_rank, rank, is_forward ? source : chunk)};
   }
 
-  constexpr int first_missing(needs const& need) const {
+  constexpr long first_missing(needs const& need) const {
     return end_.item[need.own] == 0           ? need.own
            : end_.item[need.handed_over] == 0 ? need.handed_over
            : end_.item[need.slot] == 0        ? need.slot

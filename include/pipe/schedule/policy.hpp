@@ -67,10 +67,10 @@ constexpr bool is_unflushed() {
 /// The length of a rank's list, at most: F, and BW or B and W, of every chunk it holds and every micro-batch that passes there, and
 /// an update after each where there is no flush.
 template <schedule_policy Policy>
-constexpr int actions_per_rank(int micro_batches) {
-  constexpr int kinds = (!Policy::trains ? 1 : Policy::splits_backward ? 3 : 2) + is_unflushed<Policy>();
+constexpr long actions_per_rank(int micro_batches) {
+  constexpr long kinds = (!Policy::trains ? 1 : Policy::splits_backward ? 3 : 2) + is_unflushed<Policy>();
   constexpr int copies = replicas(Policy::where);
-  return kinds * Policy::chunks_per_rank * ((micro_batches + copies - 1) / copies);
+  return kinds * Policy::chunks_per_rank * ((long(micro_batches) + copies - 1) / copies);
 }
 
 /// Whether every compiler can make and prove the policy's table within its default limits: up to 16 ranks of two chunks and 128
@@ -80,7 +80,7 @@ constexpr bool fits_a_constant(int ranks, int micro_batches) {
   if constexpr (requires { Policy::fits_a_constant(ranks, micro_batches); })
     return Policy::fits_a_constant(ranks, micro_batches);
   else
-    return long(ranks) * actions_per_rank<Policy>(micro_batches) <= 3 * 16 * 2 * 128;
+    return ranks * actions_per_rank<Policy>(micro_batches) <= 3 * 16 * 2 * 128;
 }
 
 namespace wrong {
@@ -104,7 +104,7 @@ constexpr auto make_table(Problem const& problem) {
       accepted<std::conditional_t<exists, nothing_wrong,
                                   wrong::schedule_refuses_these_numbers<Policy, wrong::ForRanks<Ranks>,
                                                                         wrong::ForMicroBatches<MicroBatches>>>>::value);
-  auto table = static_table<Ranks, actions_per_rank<Policy>(MicroBatches)>{};
+  auto table = static_table<Ranks, int(actions_per_rank<Policy>(MicroBatches))>{};
   table.where = Policy::where;
   table.trains = Policy::trains;
   Policy::fill(problem, table);

@@ -14,9 +14,9 @@ template <class T>
 struct scratch {
   T* const item;
 
-  constexpr explicit scratch(int size) : item(new T[static_cast<std::size_t>(size)]{}) {}
-  constexpr scratch(int size, T initial) : scratch(size) {
-    for (int i = 0; i < size; ++i) item[i] = initial;
+  constexpr explicit scratch(long size) : item(new T[static_cast<std::size_t>(size)]{}) {}
+  constexpr scratch(long size, T initial) : scratch(size) {
+    for (long i = 0; i < size; ++i) item[i] = initial;
   }
   constexpr ~scratch() { delete[] item; }
   scratch(scratch const&) = delete;

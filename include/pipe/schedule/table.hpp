@@ -60,6 +60,9 @@ struct static_table : static_rows<action, Ranks, Capacity> {
   }
 };
 
+/// The most actions that a table may have: all counts of them then fit an int.
+inline constexpr long most_actions = 1L << 28;
+
 /// What the algorithms of this folder ask of a table.
 template <class T>
 concept action_table = requires(T& table, T const& fixed, int i, action a) {
@@ -72,6 +75,14 @@ concept action_table = requires(T& table, T const& fixed, int i, action a) {
   table.push(i, a);
   fixed.template like<int>();
 };
+
+/// The actions of all ranks.
+template <action_table Table>
+constexpr long count_actions(Table const& table) {
+  long count = 0;
+  for (int rank = 0; rank < table.ranks(); ++rank) count += table.size(rank);
+  return count;
+}
 
 /// Calls `use(rank, position, action)` for every action of a chunk, rank by rank, in each rank's order.
 template <action_table Table, class Use>

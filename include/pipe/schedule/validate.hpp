@@ -14,11 +14,13 @@ namespace pp {
 enum class fault : unsigned char {
   none,
   wrong_shape,
+  too_large,
   out_of_range,
   no_such_rank,
   too_many,
   wrong_rank,
   needless,
+  not_run,
   repeated,
   missing,
   recompute_too_late,
@@ -35,11 +37,13 @@ constexpr char const* describe(fault what) {
   constexpr char const* sentences[] = {
       "the schedule is complete, ordered and free of deadlock",
       "the numbers of ranks, chunks and micro-batches do not fit the table and its placement",
+      "the table has more actions than can be counted",
       "its chunk, its micro-batch or its kind does not exist",
       "its rank does not exist",
       "there is no room for it: the rank's list is as long as a step needs",
       "its chunk is held by another rank",
       "a forward-only schedule has nothing but forwards",
+      "no trainer runs it: recomputation is part of the backward, and the update follows the last action",
       "it has been done before",
       "it is never done",
       "its backward has already been done",
@@ -66,14 +70,15 @@ struct verdict {
   constexpr char const* text() const { return describe(what); }
 };
 
-/// Whether table, placement and problem are of one size.
+/// Whether table, placement and problem are of one size, and that size one that can be counted.
 template <pipeline_problem Problem, action_table Table>
 constexpr verdict check_shape(Problem const& problem, Table const& table) {
   bool const one_chunk = table.where == placement::straight || table.where == placement::bidirectional;
   bool const fits = table.ranks() == problem.ranks && problem.ranks > 0 && problem.chunks > 0 &&
                     problem.micro_batches > 0 &&
                     (one_chunk ? problem.chunks == problem.ranks : problem.chunks % problem.ranks == 0);
-  return fits ? verdict{} : verdict{fault::wrong_shape, -1, -1, action{}};
+  if (!fits) return verdict{fault::wrong_shape, -1, -1, action{}};
+  return count_actions(table) <= most_actions ? verdict{} : verdict{fault::too_large, -1, -1, action{}};
 }
 
 /// Whether an update may follow the last gradient of a micro-batch: it ends a mini-batch, or everything.
@@ -101,7 +106,10 @@ constexpr verdict check_complete(Problem const& problem, Table const& table) {
       bit(update),                               // U
   };
   int const micro_batches = problem.micro_batches;
-  auto seen = scratch<unsigned>(problem.chunks * micro_batches);
+  // A table with fewer actions than cells misses one among the first cells: those beyond need no room.
+  long const cells = long(problem.chunks) * micro_batches, enough = count_actions(table) + 1;
+  long const looked_at = cells < enough ? cells : enough;
+  auto seen = scratch<unsigned>(looked_at);
 
   for (int rank = 0; rank < problem.ranks; ++rank)
     for (int i = 0; i < table.size(rank); ++i) {
@@ -112,7 +120,9 @@ constexpr verdict check_complete(Problem const& problem, Table const& table) {
       if (!chunk_exists || !micro_batch_exists || a.kind > update) return wrong(fault::out_of_range);
       if (rank_of(table.where, problem.ranks, a.chunk, a.micro_batch) != rank) return wrong(fault::wrong_rank);
       if (!table.trains && a.kind != forward) return wrong(fault::needless);
-      unsigned& cell = seen.item[a.chunk * micro_batches + a.micro_batch];
+      long const place = long(a.chunk) * micro_batches + a.micro_batch;
+      if (place >= looked_at) continue;
+      unsigned& cell = seen.item[place];
       if (cell & excluded_by[static_cast<int>(a.kind)]) return wrong(fault::repeated);
       if (a.kind == recompute && (cell & any_input_gradient)) return wrong(fault::recompute_too_late);
       if (a.kind == update && !may_update(table, a.micro_batch, micro_batches)) return wrong(fault::update_too_early);
@@ -125,7 +135,7 @@ constexpr verdict check_complete(Problem const& problem, Table const& table) {
 
   for (int chunk = 0; chunk < problem.chunks; ++chunk)
     for (int mb = 0; mb < micro_batches; ++mb) {
-      unsigned const cell = seen.item[chunk * micro_batches + mb];
+      unsigned const cell = seen.item[long(chunk) * micro_batches + mb];
       bool const has_forward = cell & bit(forward);
       bool const has_input_gradient = !table.trains || (cell & any_input_gradient);
       bool const has_weight_gradient = !table.trains || (cell & any_weight_gradient);
@@ -178,14 +188,14 @@ constexpr verdict check_order(Problem const& problem, Table const& table) {
 template <pipeline_problem Problem, action_table Table>
 constexpr verdict check_resources(Problem const& problem, Table const& table) {
   auto updates = scratch<int>(problem.chunks * replicas(table.where));
-  auto read = scratch<int>(problem.chunks * problem.micro_batches, -1);
+  auto read = scratch<int>(long(problem.chunks) * problem.micro_batches, -1);
   verdict found;
   for (int rank = 0; rank < problem.ranks; ++rank)
     for_each_memory(problem, table, rank, [&](int i, long live) {
       if (!found.ok()) return;
       action const a = table.at(rank, i);
       int& now = updates.item[a.chunk * replicas(table.where) + replica_of(table.where, a.micro_batch)];
-      int& by_forward = read.item[a.chunk * problem.micro_batches + a.micro_batch];
+      int& by_forward = read.item[long(a.chunk) * problem.micro_batches + a.micro_batch];
       bool const is_update = a.kind == action_kind::update, in_table = table.mini_batch > 0;
       bool const right = is_update        ? a.version == (in_table ? now + 1 : 0)
                          : by_forward < 0 ? a.version >= 0 && a.version <= now
@@ -222,6 +232,17 @@ constexpr verdict check_progress(Problem const& problem, Table const& table, Slo
   int const position = paper.position(culprit);
   return verdict{paper.waits_for_itself(culprit) ? fault::before_its_input : fault::deadlock, culprit, position,
                  table.at(culprit, position)};
+}
+
+/// Whether a trainer runs every action of a table with a flush: F, B, W and BW. Recomputation is part of a trainer's B and BW, and its
+/// update follows the last action.
+template <action_table Table>
+constexpr verdict check_runs(Table const& table) {
+  for (int rank = 0; rank < table.ranks(); ++rank)
+    for (int i = 0; i < table.size(rank); ++i)
+      if (action const a = table.at(rank, i); a.kind == action_kind::recompute || a.kind == action_kind::update)
+        return verdict{fault::not_run, rank, i, a};
+  return verdict{};
 }
 
 /// All of it: the first fault found, or none.

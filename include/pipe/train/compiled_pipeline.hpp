@@ -428,10 +428,7 @@ struct compiled_pipeline {
   /// What the compiler has left to the program. Throws pp::error if the schedule is not valid or a rank needs too much memory.
   static void check_at_construction() {
     if constexpr (!by_compiler) {
-      if (verdict const& v = work::judgement(); !v.ok())
-        complain<error>({"schedule ", schedule::name, " is not valid for ", ranks, " ranks and ", micro_batches,
-                         " micro-batches: ", short_name(v.which.kind), " of chunk ", v.which.chunk, ", micro-batch ",
-                         v.which.micro_batch, " on rank ", v.rank, ", position ", v.position, ": ", v.text()});
+      work::table();
       if (int const rank = over(); rank >= 0)
         complain<error>({"rank ", rank, " needs ", memory().rank[rank].bytes, " bytes of memory, ",
                          memory().rank[rank].bytes - limit, " more than the limit of ", limit});

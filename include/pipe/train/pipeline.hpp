@@ -75,14 +75,15 @@ using compiled_from =
     checked_pipeline<std::conditional_t<model_type<Given>, Given, no_model<Given>>, option_set<Options...>,
                      is_accepted<typename decltype(diagnose_pipeline<Given, Options...>())::type>>;
 
-/// Everything that was decided: a constant, where the compiler has made the schedule.
+/// Everything that was decided: `Trainer::plan` is a constant where the compiler has made the schedule; elsewhere a function, which makes
+/// the plan at its first call and throws pp::error where the schedule is not valid. `Trainer::plan()` reads both.
 template <class Compiled, bool ByCompiler = Compiled::by_compiler>
 struct with_plan {
   static constexpr auto plan = Compiled::plan();
 };
 template <class Compiled>
 struct with_plan<Compiled, false> {
-  static inline auto const& plan = Compiled::plan();
+  static auto const& plan() { return Compiled::plan(); }
 };
 
 /// A pipeline that trains a model. Options, in any order: Stages, MicroBatches, MicroBatchSize, a schedule (GPipe,

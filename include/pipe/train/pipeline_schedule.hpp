@@ -2,13 +2,15 @@
 //
 // The first half of a compiled pipeline: what its stages cost, and the schedule with its proof. Nothing of the second half is asked
 // for before the proof has succeeded, so a wrong schedule is one error. A schedule that is too large for the compiler is made, and judged
-// by the same functions, when a trainer is constructed.
+// by the same functions, when the program first asks for the plan or constructs a trainer: never before main.
 #pragma once
 
 #include <iterator>
 #include <type_traits>
 
+#include <pipe/base/error.hpp>
 #include <pipe/base/once.hpp>
+#include <pipe/base/sentence.hpp>
 #include <pipe/passes/compilation.hpp>
 #include <pipe/schedule/boundary_slots.hpp>
 #include <pipe/schedule/dynamic_table.hpp>
@@ -89,25 +91,36 @@ struct pipeline_schedule {
         return make_dynamic_table<schedule>(problem);
     }
   };
-  static constexpr auto const& table() { return once<by_compiler, make_schedule>::get(); }
+  /// As the policy fills it.
+  static constexpr auto const& filled() { return once<by_compiler, make_schedule>::get(); }
 
   /// validate(), each question in a constant with an evaluation budget of its own: together they fit only half as many actions.
   struct proof {
-    static constexpr verdict has_shape = check_shape(problem, table());
-    static constexpr verdict is_complete = has_shape.ok() ? check_complete(problem, table()) : has_shape;
-    static constexpr verdict is_ordered = is_complete.ok() ? check_order(problem, table()) : is_complete;
-    static constexpr verdict has_resources = is_ordered.ok() ? check_resources(problem, table()) : is_ordered;
-    static constexpr verdict found = has_resources.ok() ? check_progress(problem, table()) : has_resources;
+    static constexpr verdict has_shape = check_shape(problem, filled());
+    static constexpr verdict is_complete = has_shape.ok() ? check_complete(problem, filled()) : has_shape;
+    static constexpr verdict is_run = is_complete.ok() ? check_runs(filled()) : is_complete;
+    static constexpr verdict is_ordered = is_run.ok() ? check_order(problem, filled()) : is_run;
+    static constexpr verdict has_resources = is_ordered.ok() ? check_resources(problem, filled()) : is_ordered;
+    static constexpr verdict found = has_resources.ok() ? check_progress(problem, filled()) : has_resources;
   };
   struct judge {
     static constexpr verdict make() {
-      if constexpr (by_compiler)
-        return proof::found;
-      else
-        return validate(problem, table());
+      if constexpr (by_compiler) return proof::found;
+      verdict const found = validate(problem, filled());
+      return found.ok() ? check_runs(filled()) : found;
     }
   };
   static constexpr verdict const& judgement() { return once<by_compiler, judge>::get(); }
+
+  /// The proved table: all that follows is made of it. Where the program makes it, throws pp::error if it is not valid.
+  static constexpr auto const& table() {
+    if constexpr (!by_compiler)
+      if (verdict const& v = judgement(); !v.ok())
+        complain<error>({"schedule ", schedule::name, " is not valid for ", ranks, " ranks and ", micro_batches,
+                         " micro-batches: ", short_name(v.which.kind), " of chunk ", v.which.chunk, ", micro-batch ",
+                         v.which.micro_batch, " on rank ", v.rank, ", position ", v.position, ": ", v.text()});
+    return filled();
+  }
 
   static constexpr auto diagnose() {
     if constexpr (!by_compiler) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The plan of a pipeline: everything the compiler decided, as one value to print, to assert on and to compare with what was
-// measured. All of it is known before the program runs.
+// measured.
 #pragma once
 
 #include <pipe/base/list.hpp>
@@ -65,6 +65,9 @@ struct plan_of {
   long bytes = 0;  ///< of all ranks
 
   static constexpr int stage_count = Stages, rank_count = Ranks;
+
+  /// Itself, so that `Trainer::plan()` reads both a plan that is a constant and one that the program makes.
+  constexpr plan_of const& operator()() const { return *this; }
 
   /// What takes the memory of a rank, the largest first. law: the sum is rank_bytes[rank]
   constexpr list<memory_share, memory_uses> memory_of(int rank) const {
