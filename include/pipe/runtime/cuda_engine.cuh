@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <pipe/base/libm.hpp>
+#include <pipe/base/sentence.hpp>
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/runtime/cuda_device.cuh>
 #include <pipe/runtime/cuda_launches.cuh>
@@ -43,10 +44,19 @@ class cuda_engine {
   using optimizer = typename P::optimizer;
 
   cuda_engine(optimizer const& o, machine_settings const&)
-      : device_(cuda::use_device(0)), machine_(P::description(), launches_.groups(), cuda_runs<P>(device_), order()),
-        parameters_(machine_, o) {
+      : optimizer_(o), device_(cuda::use_device(0)), machine_(P::description(), launches_.groups(), cuda_runs<P>(device_), order()),
+        parameters_(machine_, optimizer_) {
     settle();
   }
+
+  /// Throws if a run has left the parameters half updated.
+  void check() const {
+    if (torn_ != 0)
+      complain<error>({"this trainer is broken: the update of step ", torn_,
+                       " failed, and some parameters are updated, others are not"});
+  }
+  /// Runs are on the caller's thread.
+  bool is_own_thread() const { return false; }
 
   step_result run(job const& j) {
     if (mirror_is_newer_) upload();
@@ -57,7 +67,10 @@ class cuda_engine {
       result.seconds = machine_.seconds();
       return result;
     }
+    bool const updates = j.what == job::kind::train && j.updates;
+    if (updates) torn_ = j.step;  // unless it comes to its end
     cuda::verdict const outcome = parameters_.finish(j);
+    torn_ = 0;
     mirror_is_current_ = mirror_is_current_ && j.what != job::kind::train;
     result.seconds = machine_.seconds();
     result.loss = outcome.loss;
@@ -139,6 +152,7 @@ class cuda_engine {
     mirror_is_newer_ = false;
   }
 
+  optimizer const optimizer_;
   cudaDeviceProp device_;
   cuda_launches<P> launches_;
   mutable cuda_machine machine_;
@@ -146,6 +160,7 @@ class cuda_engine {
   std::vector<std::vector<char>> mirror_;  // by chunk, at the offsets of its rank's arena
   bool mirror_is_current_ = false, mirror_is_newer_ = false;
   float loss_scale_ = 1;  // that is in the gradients
+  long torn_ = 0;         // the step whose update did not come to its end; 0: none
 };
 
 }  // namespace pp

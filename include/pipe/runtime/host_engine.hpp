@@ -17,11 +17,13 @@ class host_engine {
   using element = typename P::element;
   using optimizer = typename P::optimizer;
 
-  /// The optimizer is read at every step.
   host_engine(optimizer const& o, machine_settings const& settings)
       : optimizer_(o), kernels_(P::backend::template kernels<P>()), machine_(P::description(), calls(), settings) {}
 
   step_result run(job const& j) { return machine_.run(j); }
+  void check() const { machine_.check(); }
+  bool is_own_thread() const { return machine_.is_own_thread(); }
+
   /// Where the memory of a chunk begins; of its parameters, gradients and averages what is there is read and may be written.
   char* memory(int chunk) { return machine_.memory(chunk); }
   /// Somebody has written parameters there.
@@ -49,7 +51,7 @@ class host_engine {
         tensor_update<element>{range.shape, r.values, r.gradients, r.state, r.workspace}, range.whole, r.own);
   }
 
-  optimizer const& optimizer_;
+  optimizer const optimizer_;
   host::kernels<P> kernels_;
   machine<element> machine_;
 };

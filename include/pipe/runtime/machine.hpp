@@ -5,6 +5,7 @@
 // ranks meet once, agree on the gradient norm and on whether the step is sound, and update their own parameters.
 #pragma once
 
+#include <atomic>
 #include <cstring>
 #include <exception>
 #include <mutex>
@@ -53,8 +54,21 @@ class machine {
   machine& operator=(machine const&) = delete;
   ~machine() { stop(); }
 
+  /// Throws if a run has left the parameters half updated.
+  void check() const {
+    if (long const step = torn_.load())
+      complain<error>({"this trainer is broken: its optimizer threw in the update of step ", step,
+                       ", and some parameters are updated, others are not"});
+  }
+  /// Whether the calling thread is one of the ranks' or their helpers'.
+  PIPE_COLD bool is_own_thread() const {
+    for (worker const& r : ranks_)
+      if (r.thread.get_id() == std::this_thread::get_id() || r.threads.is_own_thread()) return true;
+    return false;
+  }
+
   /// Runs a job on all ranks and returns when they are done. A failure of any rank is thrown here, after all have stopped;
-  /// parameters are then as before.
+  /// parameters are then as before, or, if it was the optimizer that threw, check() does from now on.
   step_result run(job const& j) {
     board_.reset();
     arrived_.reset();
@@ -336,8 +350,13 @@ class machine {
   }
 
   void update(int r, worker& me) {
-    if (job_.updates && libm::isfinite(parameters_.norm(job_)) && libm::isfinite(loss()))
+    if (!job_.updates || !libm::isfinite(parameters_.norm(job_)) || !libm::isfinite(loss())) return;
+    try {
       parameters_.update(r, me.threads, job_);
+    } catch (...) {
+      torn_.store(job_.step);
+      throw;
+    }
   }
 
   pipeline_description d_;
@@ -350,6 +369,7 @@ class machine {
   heap_array<worker> ranks_;
   progress start_, finished_, arrived_;
   failure_flag failed_{false};
+  std::atomic<long> torn_{0};  // the step whose update a rank did not finish; 0: none
   std::mutex failure_mutex_;
   std::exception_ptr failure_;
   job job_;

@@ -47,6 +47,13 @@ class team {
 
   int size() const { return size_; }
 
+  /// Whether the calling thread is one of the helpers.
+  bool is_own_thread() const {
+    for (std::thread const& t : helpers_)
+      if (t.get_id() == std::this_thread::get_id()) return true;
+    return false;
+  }
+
   /// work(part) for every part in [0, size()), each on a thread of its own, part 0 on this one; returns when all are done. The
   /// first exception of any of them is thrown here.
   template <class Work>

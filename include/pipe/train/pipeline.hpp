@@ -8,6 +8,7 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <pipe/base/ieee_arithmetic.hpp>
@@ -17,6 +18,7 @@
 #include <pipe/base/type_name.hpp>
 #include <pipe/graph/tables.hpp>
 #include <pipe/optim/learning_rate.hpp>
+#include <pipe/runtime/exclusive.hpp>
 #include <pipe/runtime/host_engine.hpp>
 #include <pipe/train/compiled_pipeline.hpp>
 #include <pipe/train/first_fault.hpp>
@@ -92,6 +94,13 @@ struct with_plan<Compiled, false> {
 ///
 /// law: loss, gradients and updated parameters do not depend on stages, schedule, partition or threads, bit for bit
 /// law: each rank's memory is one allocation of plan.rank_bytes[rank] bytes; a step allocates nothing
+/// law: after an exception of any call a trainer is as it was before it, except that a failed run of `step` or `accumulate`
+///      forgets what was accumulated; or, if the optimizer itself threw, every later call throws pp::error
+///
+/// A trainer takes one call at a time, in the process that made it. A call by another thread meanwhile, from one of its own callbacks,
+/// in a child of fork() or after a move throws pp::error and changes nothing. Callbacks may call steps(), accumulated(),
+/// learning_rate() and allocated_bytes(). The destructor waits for a run of another thread to end. Views of parameters stay
+/// valid when the trainer is moved.
 template <class Given, class... Options>
 class Pipeline : public with_plan<compiled_from<Given, Options...>> {
   using M = std::conditional_t<model_type<Given>, Given, no_model<Given>>;
@@ -158,31 +167,32 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
     machine_settings runtime{};
   };
 
-  explicit Pipeline(settings const& s = settings{}) : settings_(checked(s)), engine_(settings_.optimizer, s.runtime) {
+  explicit Pipeline(settings const& s = settings{}) : settings_(checked(s)), engine_(s.optimizer, s.runtime) {
     initialize();
   }
+  Pipeline(Pipeline&&) noexcept = default;
+  Pipeline& operator=(Pipeline&&) noexcept = default;
+  Pipeline(Pipeline const&) = delete;
+  Pipeline& operator=(Pipeline const&) = delete;
 
   /// One training step. Throws data_error for a batch that does not fit, not_finite if the loss or a gradient is not a
   /// number; parameters and optimizer state are then as before. So they are after a step that was skipped (FP16).
-  step_result step(batch const& b) { return step(b, learning_rate()); }
+  step_result step(batch const& b) {
+    auto const access = engine_.enter();
+    return step_by(b, learning_rate());
+  }
   step_result step(batch const& b, double learning_rate) {
-    if (averages_are_in_)
-      complain<error>({"step ", steps_ + 1, ": averages stand in for the parameters; swap them out first"});
-    job j = prepare(b, job::kind::train);
-    j.learning_rate = learning_rate;
-    j.clip_value = settings_.clip_value;
-    j.clip_norm = settings_.clip_norm;
-    step_result const r = add_up(j);
-    accumulated_ = accumulation{};
-    if (!r.skipped) ++steps_;
-    return r;
+    auto const access = engine_.enter();
+    return step_by(b, learning_rate);
   }
 
   /// Keeps the gradients of a mini-batch for the next step, which then trains on all of them as on one large mini-batch: its
-  /// loss is the mean over all their labels. Throws as step does, and then, or if it is skipped, what was kept is forgotten.
+  /// loss is the mean over all their labels. Throws as step does. What was kept stays when a batch is refused (data_error), and
+  /// is forgotten when a run fails or is skipped, here and in step.
   ///
   /// law: n calls and a step are one step on a mini-batch of all n + 1, but for rounding
   step_result accumulate(batch const& b) {
+    auto const access = engine_.enter();
     job j = prepare(b, job::kind::train);
     j.updates = false;
     j.is_continued = true;
@@ -192,19 +202,26 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
   int accumulated() const { return accumulated_.count; }
 
   /// Loss and gradients of a mini-batch, without an update.
-  step_result gradients(batch const& b) { return engine_.run(prepare_gradients(b)); }
+  step_result gradients(batch const& b) {
+    auto const access = engine_.enter();
+    return engine_->run(prepare_gradients(b));
+  }
   /// The same; see(launch_seen) is called after every launch, on the thread of the rank that ran it: ranks call at the same
-  /// time.
+  /// time. What it throws is thrown here, after all ranks have stopped.
   template <std::invocable<launch_seen const&> See>
   step_result watch(batch const& b, See see) {
+    auto const access = engine_.enter();
     job j = prepare_gradients(b);
     j.watch = [](void* self, launch_seen const& seen) { (*static_cast<See*>(self))(seen); };
     j.watcher = &see;
-    return engine_.run(j);
+    return engine_->run(j);
   }
 
   /// The loss of a mini-batch. Changes nothing.
-  double evaluate(batch const& b) { return engine_.run(prepare(b, job::kind::evaluate)).loss; }
+  double evaluate(batch const& b) {
+    auto const access = engine_.enter();
+    return engine_->run(prepare(b, job::kind::evaluate)).loss;
+  }
 
   /// The model's output (logits, before the loss) for n <= samples samples.
   ///
@@ -212,36 +229,45 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
   void forward(input_values<0> inputs, output_values outputs) { forward(batch{inputs, {}}, outputs); }
   /// The same for a model with further inputs; labels are not read.
   void forward(batch const& b, output_values outputs) {
+    auto const access = engine_.enter();
     job j;
     take_inputs(b, j);
     j.what = job::kind::infer;
     check_size("outputs", outputs.size(), std::size_t(j.samples * outputs_per_sample));
     j.output = outputs.data();
-    engine_.run(j);
+    engine_->run(j);
   }
 
   /// All parameters in model order, shared ones once, constant tables not at all. After writing to them call
   /// parameters_changed().
-  std::vector<parameter_view<element>> parameters() { return views(&chunk_description::values); }
-  void parameters_changed() { engine_.parameters_changed(); }
+  std::vector<parameter_view<element>> parameters() {
+    auto const access = engine_.enter();
+    return views(&chunk_description::values);
+  }
+  void parameters_changed() {
+    auto const access = engine_.enter();
+    engine_->parameters_changed();
+  }
 
   /// The average of each parameter, in place, in the same order; of one that is not trained the parameter.
   std::vector<parameter_view<element>> averaged() {
     static_assert(accepted<typename decltype(diagnose_averages())::type>::value);
+    auto const access = engine_.enter();
     return views(&chunk_description::average);
   }
   /// Puts the averages where the parameters are, and the other way round, so that evaluate and forward work with them. Called
   /// again, swaps back; until then step throws pp::error.
   void swap_averages() {
     static_assert(accepted<typename decltype(diagnose_averages())::type>::value);
+    auto const access = engine_.enter();
     for (int c = 0; c < compiled::stages; ++c) {
       chunk_description const& chunk = compiled::memory().chunks[c];
-      char* const values = engine_.memory(c) + chunk.values;
-      char* const averages = engine_.memory(c) + chunk.average;
+      char* const values = engine_->memory(c) + chunk.values;
+      char* const averages = engine_->memory(c) + chunk.average;
       for (long i = 0; i < chunk.trained_bytes; ++i) std::swap(values[i], averages[i]);
     }
     averages_are_in_ = !averages_are_in_;
-    parameters_changed();
+    engine_->parameters_changed();
   }
 
   /// What the next step takes as its learning rate unless it is given one.
@@ -252,15 +278,16 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
   /// Training steps done.
   long steps() const { return steps_; }
   /// Bytes allocated for a rank.
-  long allocated_bytes(int rank) const { return engine_.bytes(rank); }
+  long allocated_bytes(int rank) const { return engine_->bytes(rank); }
   /// The actions that a rank executed in the last run, in order, with their times.
   std::span<executed_action const> executed(int rank) const {
-    return {engine_.executed(rank), std::size_t(engine_.executed_count(rank))};
+    auto const access = engine_.enter();
+    return {engine_->executed(rank), std::size_t(engine_->executed_count(rank))};
   }
   /// The type of a top-level layer (from 0), as `explain` prints it.
   static std::string layer_name(int layer) { return std::string(spelled_layer(layer)); }
   /// What the kernels run on: an instruction set, or a device.
-  auto runs_on() const { return engine_.runs_on(); }
+  auto runs_on() const { return engine_->runs_on(); }
 
  private:
   static settings checked(settings s) {
@@ -312,7 +339,7 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
     for (int c = 0; c < compiled::stages; ++c) {
       chunk_description const& chunk = compiled::memory().chunks[c];
       for (int i = 0; i < chunk.parameter_count; ++i)
-        if (!chunk.parameters[i].shared) use(engine_.memory(c), chunk, chunk.parameters[i]);
+        if (!chunk.parameters[i].shared) use(engine_->memory(c), chunk, chunk.parameters[i]);
     }
   }
 
@@ -371,6 +398,19 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
     return j;
   }
 
+  step_result step_by(batch const& b, double learning_rate) {
+    if (averages_are_in_)
+      complain<error>({"step ", steps_ + 1, ": averages stand in for the parameters; swap them out first"});
+    job j = prepare(b, job::kind::train);
+    j.learning_rate = learning_rate;
+    j.clip_value = settings_.clip_value;
+    j.clip_norm = settings_.clip_norm;
+    step_result const r = add_up(j);
+    accumulated_ = accumulation{};
+    if (!r.skipped) ++steps_;
+    return r;
+  }
+
   job prepare_gradients(batch const& b) {
     if (accumulated_.count > 0) throw error("gradients: those of accumulated mini-batches wait for a step");
     job j = prepare(b, job::kind::train);
@@ -387,22 +427,17 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
 
   /// Runs a mini-batch on top of what was accumulated. The loss and the norm are of all of it.
   step_result add_up(job& j) {
-    accumulation all = accumulated_;
+    accumulation all = std::exchange(accumulated_, accumulation{});  // forgotten, unless the run goes well
     if (all.count == 0) all.first_terms = j.loss_terms;
     j.continues = all.count > 0;
     j.first_sample = all.samples;
     all.terms += j.loss_terms;
     j.gradient_terms = all.first_terms;
     j.gradient_scale = all.first_terms / all.terms;
-    step_result r = engine_.run(j);
-    if (r.skipped) {
-      accumulated_ = accumulation{};
-      return r;
-    }
-    if (!libm::isfinite(r.loss) || !libm::isfinite(r.gradient_norm)) {
-      accumulated_ = accumulation{};
+    step_result r = engine_->run(j);
+    if (r.skipped) return r;
+    if (!libm::isfinite(r.loss) || !libm::isfinite(r.gradient_norm))
       reject(j, all.count == 0 ? "" : ", with what was accumulated");
-    }
     all.loss += r.loss * j.loss_terms;
     ++all.count;
     all.samples += j.samples;
@@ -417,7 +452,7 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
     j.updates = false;
     j.watch = &first_fault<element>::watch;
     j.watcher = &search;
-    engine_.run(j);
+    engine_->run(j);
     if (fault_place const* const p = search.found())
       complain<not_finite>({"step ", steps_ + 1, " rejected", with, ": a number that is not finite first appears in ",
                             p->forward ? "forward" : "backward", " of micro-batch ", p->micro_batch, ", stage ",
@@ -434,7 +469,7 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
       if (compiled::averaging::averages && p.trained)
         std::memcpy(memory + chunk.average + p.offset, values, sizeof(element) * std::size_t(p.elements()));
     });
-    parameters_changed();
+    engine_->parameters_changed();
   }
   /// law: a function of (seed, parameter, element) only
   element draw(initializer how, parameter_place const& p, long e) const {
@@ -448,10 +483,10 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
   }
 
   settings settings_;
-  engine engine_;
   long steps_ = 0;
   accumulation accumulated_;
   bool averages_are_in_ = false;
+  exclusive<engine> engine_;  // last: whoever destroys a trainer waits here for a run that needs the others
 };
 
 }  // namespace pp
