@@ -93,8 +93,7 @@ std::vector<int> decode(Trainer& trainer, std::vector<int> const& digits) {
     trainer.forward(Trainer::batch{digits, {}}.set<"words">(heard), scores);
     for (std::size_t at = i; at < heard.size(); at += most_words) {
       if (heard[at] == no_token) continue;  // it has said its full stop
-      std::span const score = std::span(scores).subspan(at * std::size(words), std::size(words));
-      said[at] = int(std::ranges::max_element(score) - score.begin());
+      said[at] = argmax(std::span(scores).subspan(at * std::size(words), std::size(words)));
       if (said[at] != full_stop && i + 1 < most_words) heard[at + 1] = said[at];
     }
   }

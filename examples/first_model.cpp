@@ -30,10 +30,7 @@ int main() {
     double const loss = trainer.step({seen.where, seen.arm}).loss;
     if (step % 50 == 0) std::printf("step %3d: loss %.4f\n", step, loss);
   }
-  std::vector<float> score(2 * Trainer::samples);
-  trainer.forward(unseen.where, score);
-  int right = 0;
-  for (std::size_t i = 0; i < Trainer::samples; ++i) right += unseen.arm[i] == (score[2 * i + 1] > score[2 * i]);
-  std::printf("%d of %d unseen points are on the right arm\n", right, Trainer::samples);
+  double const right = accuracy(predict(trainer, unseen.where), unseen.arm);
+  std::printf("%.1f %% of unseen points are on the right arm\n", 100 * right);
 }
 // [/first_model]

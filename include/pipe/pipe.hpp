@@ -33,7 +33,10 @@
 #include <pipe/report/kernels.hpp>
 #include <pipe/report/timeline.hpp>
 #include <pipe/schedule/families.hpp>
+#include <pipe/train/accuracy.hpp>
+#include <pipe/train/evaluate_all.hpp>
 #include <pipe/train/pipeline.hpp>
+#include <pipe/train/predict.hpp>
 #ifdef __CUDACC__
 #include <pipe/runtime/cuda_engine.cuh>
 #endif

@@ -217,6 +217,13 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
     return engine_->run(j);
   }
 
+  /// What the loss of a mini-batch is a mean over: its labels, less those that are -1.
+  static double loss_terms(batch const& b) {
+    long terms = long(b.labels.size());
+    if constexpr (M::labels_are_ids)
+      for (int label : b.labels) terms -= label < 0;
+    return double(terms);
+  }
   /// The loss of a mini-batch. Changes nothing.
   double evaluate(batch const& b) {
     auto const access = engine_.enter();
@@ -387,12 +394,9 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
     check_size("labels", b.labels.size(), std::size_t(j.samples * labels_per_sample));
     j.what = what;
     j.label = b.labels.data();
-    long terms = long(b.labels.size());
-    if constexpr (M::labels_are_ids) {
-      check_ids("label", b.labels, -1, M::graph.output.columns());
-      for (int label : b.labels) terms -= label < 0;
-    }
-    j.loss_terms = j.gradient_terms = terms > 0 ? double(terms) : 1;
+    if constexpr (M::labels_are_ids) check_ids("label", b.labels, -1, M::graph.output.columns());
+    double const terms = loss_terms(b);
+    j.loss_terms = j.gradient_terms = terms > 0 ? terms : 1;
     j.seed = settings_.seed;
     j.step = steps_ + 1;
     return j;

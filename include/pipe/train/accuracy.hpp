@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The share of labels that a classifier predicts.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include <pipe/train/confusion.hpp>
+
+namespace pp {
+
+template <class T>
+double accuracy_of(std::span<T const> outputs, std::span<int const> labels) {
+  long total = 0, right = 0;
+  for_each_prediction(outputs, labels, labels.empty() ? 0 : outputs.size() / labels.size(),
+                      [&](int label, int predicted) { ++total, right += label == predicted; });
+  if (total == 0) complain<data_error>({"accuracy: none of ", labels.size(), " labels counts"});
+  return double(right) / double(total);
+}
+
+/// Of the labels that are not -1 the share whose row of scores is largest at the label; of equal scores the first is.
+///
+/// shape:  outputs[n * classes], labels[n] -> a number in [0, 1]
+/// throws: data_error as confusion does, and if no label counts
+inline double accuracy(std::span<float const> outputs, std::span<int const> labels) {
+  return accuracy_of(outputs, labels);
+}
+inline double accuracy(std::span<double const> outputs, std::span<int const> labels) {
+  return accuracy_of(outputs, labels);
+}
+
+}  // namespace pp

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The class that a row of scores stands for.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include <pipe/base/error.hpp>
+#include <pipe/base/sentence.hpp>
+
+namespace pp {
+
+template <class T>
+int argmax_of(std::span<T const> scores) {
+  if (scores.empty()) complain<data_error>({"argmax: no scores"});
+  std::size_t best = 0;
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    if (scores[i] != scores[i]) complain<data_error>({"argmax: score ", i, " is not a number"});
+    if (scores[i] > scores[best]) best = i;
+  }
+  return int(best);
+}
+
+/// The index of the largest score; of equal ones the first.
+///
+/// throws: data_error without scores, or if one is not a number
+inline int argmax(std::span<float const> scores) { return argmax_of(scores); }
+inline int argmax(std::span<double const> scores) { return argmax_of(scores); }
+
+}  // namespace pp

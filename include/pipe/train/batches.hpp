@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A data set as mini-batches, in its order or shuffled. What an epoch's order is depends on a seed and the number of the epoch alone, so
+// training goes on where it stopped: after n steps at epoch n / size(), mini-batch n % size().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <iterator>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <pipe/base/philox.hpp>
+#include <pipe/train/data_set.hpp>
+
+namespace pp {
+
+struct batch_settings {
+  bool shuffle = false;    ///< a random order, another one in each epoch
+  std::uint64_t seed = 0;  ///< of the orders
+  long epoch = 0;
+  long first = 0;          ///< the mini-batch to begin at, from 0
+  bool drop_last = false;  ///< leaves the last mini-batch out if it is short
+};
+
+/// 0 ... n - 1 in a random order: each order is equally likely.
+///
+/// law: a function of (n, seed, epoch) only
+/// source: Fisher and Yates, 1938; Durstenfeld, 1964
+inline std::vector<std::size_t> shuffled_order(std::size_t n, std::uint64_t seed, std::uint64_t epoch) {
+  constexpr std::uint64_t stream = std::uint64_t(3) << 62;  // apart from those of initial parameters and of texts
+  std::vector<std::size_t> order(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    philox_block const bits = random_block(seed, stream | epoch, i);
+    std::size_t const k = std::size_t((std::uint64_t(bits.word[1]) << 32 | bits.word[0]) % (i + 1));
+    order[i] = order[k];
+    order[k] = i;
+  }
+  return order;
+}
+
+/// The mini-batches of one epoch, `Trainer::samples` samples each, the last one with what is left. A data set is a batch of any
+/// number of samples, and stays where it is; one that is shuffled is copied from, one mini-batch at a time.
+///
+///     for (auto const& batch : batches<Trainer>({inputs, labels}, {.shuffle = true, .epoch = epoch})) trainer.step(batch);
+///
+/// law: every sample is in exactly one mini-batch, but for those that drop_last leaves out
+/// law: mini-batch i is the same whatever `first` is
+template <class Trainer>
+class batches {
+  using element = typename Trainer::element;
+
+ public:
+  using batch = typename Trainer::batch;
+
+  /// Throws data_error if lists are of different numbers of samples, there is no mini-batch, or a setting is out of range.
+  explicit batches(batch const& data, batch_settings const& s = batch_settings{})
+      : data_(data), count_(data_set::count<Trainer>(data, true)), first_(s.first) {
+    constexpr std::size_t whole = std::size_t(Trainer::samples);
+    size_ = long(s.drop_last ? count_ / whole : (count_ + whole - 1) / whole);
+    if (size_ == 0)
+      complain<data_error>({"a data set of ", count_, " samples has no ", s.drop_last ? "whole " : "",
+                            "mini-batch, which would take ", s.drop_last ? whole : 1});
+    if (s.first < 0 || s.first > size_)
+      complain<data_error>({"first: mini-batch ", s.first, " is not in [0, ", size_, "]"});
+    if (s.epoch < 0) complain<data_error>({"epoch: ", s.epoch, " is less than 0"});
+    if (s.shuffle) order_ = shuffled_order(count_, s.seed, std::uint64_t(s.epoch));
+  }
+  batches(batches const&) = delete;
+  batches& operator=(batches const&) = delete;
+
+  /// Mini-batches of an epoch, whichever is the first.
+  long size() const { return size_; }
+
+  class iterator {
+   public:
+    using value_type = batch;
+    using difference_type = std::ptrdiff_t;
+    /// Until the next increment.
+    batch const& operator*() const { return of_->current_; }
+    iterator& operator++() {
+      of_->make(++index_);
+      return *this;
+    }
+    void operator++(int) { ++*this; }
+    bool operator==(std::default_sentinel_t) const { return index_ == of_->size_; }
+
+   private:
+    friend batches;
+    iterator(batches* of, long index) : of_(of), index_(index) { of_->make(index_); }
+    batches* of_;
+    long index_;
+  };
+  /// Begins at mini-batch `first` again.
+  iterator begin() { return {this, first_}; }
+  std::default_sentinel_t end() const { return {}; }
+
+ private:
+  void make(long index) {
+    if (index == size_) return;
+    std::size_t const first = std::size_t(index) * std::size_t(Trainer::samples), left = count_ - first;
+    std::size_t const n = left < std::size_t(Trainer::samples) ? left : std::size_t(Trainer::samples);
+    current_ = order_.empty() ? data_set::slice<Trainer>(data_, first, n) : gather(std::span(order_).subspan(first, n));
+  }
+  /// Copies samples next to each other.
+  batch gather(std::span<std::size_t const> samples) {
+    ids_.clear();
+    numbers_.clear();
+    batch b = data_;
+    for (bool const copies : {true, false}) {  // where a list is copied to is known when all have been
+      std::size_t ids = 0, numbers = 0;
+      data_set::for_each_list<Trainer>(b, [&](auto& list, std::size_t per_sample, char const*, std::string_view) {
+        auto const take = [&](auto& buffer, std::size_t& at) {
+          if (copies)
+            for (std::size_t const s : samples)
+              buffer.insert(buffer.end(), list.data() + s * per_sample, list.data() + (s + 1) * per_sample);
+          else
+            list = std::span(std::as_const(buffer)).subspan(at, samples.size() * per_sample);
+          at += samples.size() * per_sample;
+        };
+        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(list[0])>, int>)
+          take(ids_, ids);
+        else
+          take(numbers_, numbers);
+      });
+    }
+    return b;
+  }
+
+  batch data_, current_;
+  std::size_t count_;
+  long first_, size_ = 0;
+  std::vector<std::size_t> order_;
+  std::vector<int> ids_;
+  std::vector<element> numbers_;
+};
+
+}  // namespace pp

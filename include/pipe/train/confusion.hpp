@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// How often which class was taken for which: what accuracy, precision and recall are made of.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include <pipe/base/error.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/train/argmax.hpp>
+
+namespace pp {
+
+/// Counts of labels by what was predicted for them.
+struct confusion_matrix {
+  int classes = 0;
+  std::vector<long> counts;  ///< [label][predicted]
+
+  long operator()(int label, int predicted) const {
+    return counts[std::size_t(label) * std::size_t(classes) + std::size_t(predicted)];
+  }
+  /// Labels that count.
+  long total() const {
+    long n = 0;
+    for (long c : counts) n += c;
+    return n;
+  }
+  /// Of these, those predicted right.
+  long right() const {
+    long n = 0;
+    for (int c = 0; c < classes; ++c) n += (*this)(c, c);
+    return n;
+  }
+};
+
+/// Calls use(label, predicted) for every label that is not -1, in order. See confusion for what is thrown.
+template <class T, class Use>
+void for_each_prediction(std::span<T const> outputs, std::span<int const> labels, std::size_t classes, Use const& use) {
+  if (classes < 2 || outputs.size() / classes != labels.size() || outputs.size() % classes != 0)
+    complain<data_error>({"outputs: expected ", classes < 2 ? "at least 2" : "as many", " scores per label, got ",
+                          outputs.size(), " scores for ", labels.size(), " labels"});
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    if (labels[i] < -1 || labels[i] >= int(classes))
+      complain<data_error>({"label ", labels[i], " at position ", i, " is not in [-1, ", classes, ")"});
+    if (labels[i] >= 0) use(labels[i], argmax(outputs.subspan(i * classes, classes)));
+  }
+}
+
+template <class T>
+confusion_matrix confusion_of(std::span<T const> outputs, std::span<int const> labels, int classes) {
+  std::size_t const n = classes < 0 ? 0 : std::size_t(classes);
+  confusion_matrix m{classes, std::vector<long>(n * n)};
+  for_each_prediction(outputs, labels, n,
+                      [&](int label, int predicted) { ++m.counts[std::size_t(label) * n + std::size_t(predicted)]; });
+  return m;
+}
+
+/// Every row of scores stands for its largest, the first of equal ones; labels of -1 are not counted.
+///
+/// shape:  outputs[n * classes], labels[n] -> counts[classes * classes]
+/// throws: data_error if sizes do not fit, a label is out of range, or a score that counts is not a number
+inline confusion_matrix confusion(std::span<float const> outputs, std::span<int const> labels, int classes) {
+  return confusion_of(outputs, labels, classes);
+}
+inline confusion_matrix confusion(std::span<double const> outputs, std::span<int const> labels, int classes) {
+  return confusion_of(outputs, labels, classes);
+}
+
+}  // namespace pp

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A data set is a batch of any number of samples: the same spans, longer. What is cut out of it is a mini-batch.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include <pipe/base/error.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/train/inputs.hpp>
+
+namespace pp::data_set {
+
+/// Calls use(list, per_sample, what, name) for every list of a trainer's batch: inputs, labels, further inputs by name. The list may
+/// be assigned a span; per_sample is how many of its numbers, or ids, belong to a sample.
+template <class Trainer, class Batch, class Use>
+constexpr void for_each_list(Batch& b, Use const& use) {
+  using M = typename Trainer::model;
+  auto const list = [&]<int I>(std::integral_constant<int, I>) {
+    constexpr std::size_t per_sample = std::size_t(M::graph.inputs[I].form.elements());
+    if constexpr (I == 0)
+      use(b.inputs, per_sample, "inputs", std::string_view());
+    else if constexpr (M::graph.inputs[I].is_ids)
+      use(b.named_ids[I], per_sample, "input ", input_name<M, I>());
+    else
+      use(b.named_numbers[I], per_sample, "input ", input_name<M, I>());
+  };
+  [&]<int... I>(std::integer_sequence<int, I...>) {
+    (list(std::integral_constant<int, I>{}), ...);
+  }(std::make_integer_sequence<int, M::graph.size.inputs>{});
+  use(b.labels, std::size_t(Trainer::labels_per_sample), "labels", std::string_view());
+}
+
+/// The samples of a data set; without labels if it has none.
+///
+/// throws: data_error if a list does not hold as many samples as the first
+template <class Trainer>
+std::size_t count(typename Trainer::batch const& data, bool needs_labels) {
+  std::size_t const per_sample = std::size_t(Trainer::inputs_per_sample), n = data.inputs.size() / per_sample;
+  if (data.inputs.size() % per_sample != 0)
+    complain<data_error>({"inputs: expected whole samples of ", per_sample, " numbers, got ", data.inputs.size()});
+  for_each_list<Trainer>(data, [&](auto const& list, std::size_t numbers, char const* what, std::string_view name) {
+    bool const may_miss = static_cast<void const*>(&list) == &data.labels && !needs_labels;
+    char const* const quote = name.empty() ? "" : "\"";
+    if (list.size() != n * numbers && !(may_miss && list.empty()))
+      complain<data_error>({what, quote, name, quote, ": expected ", n * numbers, " numbers for ", n, " samples, got ",
+                            list.size()});
+  });
+  return n;
+}
+
+/// Samples [first, first + samples) of a data set, read where they are.
+template <class Trainer>
+typename Trainer::batch slice(typename Trainer::batch const& data, std::size_t first, std::size_t samples) {
+  typename Trainer::batch part = data;
+  for_each_list<Trainer>(part, [&](auto& list, std::size_t numbers, char const*, std::string_view) {
+    if (!list.empty()) list = std::span(list).subspan(first * numbers, samples * numbers);
+  });
+  return part;
+}
+
+}  // namespace pp::data_set

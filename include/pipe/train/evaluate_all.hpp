@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The loss on a data set of any size.
+#pragma once
+
+#include <pipe/train/batches.hpp>
+
+namespace pp {
+
+/// The mean loss over all labels of a data set that count; 0 if none does. Changes nothing.
+///
+/// law: the loss of all samples as one mini-batch, but for rounding: a short last mini-batch weighs as much as its labels
+/// throws: data_error as batches and Trainer::evaluate do
+template <class Trainer>
+double evaluate_all(Trainer& trainer, typename Trainer::batch const& data) {
+  double sum = 0, terms = 0;
+  for (auto const& batch : batches<Trainer>(data)) {
+    double const n = Trainer::loss_terms(batch);
+    sum += trainer.evaluate(batch) * n;
+    terms += n;
+  }
+  return terms > 0 ? sum / terms : 0;
+}
+
+}  // namespace pp

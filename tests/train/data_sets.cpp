@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What works on a whole data set: mini-batches of it, the loss and the outputs on it, and what classifiers are judged by.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include <pipe/pipe.hpp>
+#include <pipe/train/batches.hpp>
+
+using namespace pp;
+
+namespace {
+
+/// Numbers, ids by name, and a class: every kind of list a batch has.
+struct Net : Model<Named<"numbers", Input<1, 2>>, Linear<3>, Stash<"of numbers">, Named<"ids", Tokens<50, 1>>,
+                   Embedding<3>, Pop<"of numbers">, Tanh, Linear<3>, CrossEntropy> {};
+using Trainer = Pipeline<Net, Stages<2>, MicroBatches<2>, MicroBatchSize<2>, PortableHost>;
+static_assert(Trainer::samples == 4);
+
+/// Sample i has the numbers i and -i, the id i, and a class; about every fourth class is -1.
+struct data {
+  std::vector<float> numbers;
+  std::vector<int> ids, classes;
+  explicit data(int n) {
+    for (int i = 0; i < n; ++i) {
+      numbers.insert(numbers.end(), {float(i), -float(i)});
+      ids.push_back(i);
+      classes.push_back(i * i % 7 % 4 - 1);
+    }
+  }
+  Trainer::batch view() const {
+    Trainer::batch b{numbers, classes};
+    return b.set<"ids">(ids);
+  }
+};
+
+/// Which samples a mini-batch holds; each of its lists has to say the same.
+std::vector<int> samples_of(Trainer::batch const& b) {
+  std::vector<int> samples(b.named_ids[1].begin(), b.named_ids[1].end());
+  REQUIRE(b.inputs.size() == 2 * samples.size());
+  REQUIRE(b.labels.size() == samples.size());
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    CHECK(b.inputs[2 * i] == float(samples[i]));
+    CHECK(b.inputs[2 * i + 1] == -float(samples[i]));
+    CHECK(b.labels[i] == samples[i] * samples[i] % 7 % 4 - 1);
+  }
+  return samples;
+}
+
+std::vector<std::vector<int>> all_of(data const& d, batch_settings const& s) {
+  std::vector<std::vector<int>> all;
+  for (auto const& b : batches<Trainer>(d.view(), s)) all.push_back(samples_of(b));
+  return all;
+}
+
+std::vector<int> in_a_row(std::vector<std::vector<int>> const& all) {
+  std::vector<int> one;
+  for (auto const& b : all) one.insert(one.end(), b.begin(), b.end());
+  return one;
+}
+
+std::vector<int> ascending(int n) {
+  std::vector<int> all(static_cast<std::size_t>(n));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+template <class Call>
+std::string message_of(Call call) {
+  try {
+    call();
+  } catch (data_error const& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+/// Two classes apart by a line.
+struct Line : Model<Input<2>, Linear<2>, CrossEntropy> {};
+struct points {
+  std::vector<float> where;
+  std::vector<int> side;
+  points(int n, std::uint64_t stream) {
+    for (int i = 0; i < n; ++i) {
+      philox_block const bits = random_block(1, stream, std::uint64_t(i));
+      where.insert(where.end(), {unit_uniform(bits.word[0]), unit_uniform(bits.word[1])});
+      side.push_back(where[2 * std::size_t(i)] > where[2 * std::size_t(i) + 1]);
+    }
+  }
+};
+
+/// Steps `done` + 1 to `end`, over as many epochs as that takes.
+template <class Trainer>
+void train_on(Trainer& trainer, typename Trainer::batch const& data, long done, long end) {
+  // [resume]
+  for (long const per_epoch = batches<Trainer>(data).size(); done < end;)
+    for (auto const& batch : batches<Trainer>(
+             data, {.shuffle = true, .seed = 1, .epoch = done / per_epoch, .first = done % per_epoch})) {
+      trainer.step(batch);
+      if (++done == end) break;
+    }
+  // [/resume]
+}
+
+}  // namespace
+
+TEST_CASE("every sample of a data set is in one mini-batch, with all that belongs to it") {
+  for (int n = 1; n <= 13; ++n)
+    for (bool const shuffle : {false, true}) {
+      auto const all = all_of(data(n), {.shuffle = shuffle, .seed = 3});
+      REQUIRE(all.size() == std::size_t(n + 3) / 4);
+      for (std::size_t i = 0; i + 1 < all.size(); ++i) CHECK(all[i].size() == 4);
+      auto samples = in_a_row(all);
+      if (shuffle) std::sort(samples.begin(), samples.end());
+      CHECK(samples == ascending(n));
+    }
+}
+
+TEST_CASE("without a shuffle mini-batches are read where they are") {
+  data const d(6);
+  auto view = d.view();
+  batches<Trainer> all(view);
+  auto at = all.begin();
+  CHECK((*at).inputs.data() == d.numbers.data());
+  CHECK((*++at).labels.data() == d.classes.data() + 4);
+  CHECK(all.size() == 2);
+  CHECK(++at == all.end());
+  CHECK((*all.begin()).labels.data() == d.classes.data());
+}
+
+TEST_CASE("the order of an epoch is a function of its number and the seed") {
+  data const d(40);
+  auto const order = all_of(d, {.shuffle = true, .seed = 1, .epoch = 2});
+  CHECK(all_of(d, {.shuffle = true, .seed = 1, .epoch = 2}) == order);
+  CHECK(all_of(d, {.shuffle = true, .seed = 1, .epoch = 3}) != order);
+  CHECK(all_of(d, {.shuffle = true, .seed = 2, .epoch = 2}) != order);
+  SECTION("and training goes on in the middle of it") {
+    for (long first = 0; first <= 10; ++first)
+      CHECK(all_of(d, {.shuffle = true, .seed = 1, .epoch = 2, .first = first}) ==
+            std::vector(order.begin() + first, order.end()));
+  }
+}
+
+TEST_CASE("every order is as likely as every other") {
+  std::map<std::vector<std::size_t>, int> times;
+  constexpr int draws = 24000;
+  for (int epoch = 0; epoch < draws; ++epoch) ++times[shuffled_order(4, 7, std::uint64_t(epoch))];
+  REQUIRE(times.size() == 24);
+  double square = 0;
+  for (auto const& [order, n] : times) square += (n - draws / 24.0) * (n - draws / 24.0) / (draws / 24.0);
+  CHECK(square < 49.7);  // chi-squared with 23 degrees of freedom: one in a thousand is larger
+}
+
+TEST_CASE("a short last mini-batch is left out on demand") {
+  CHECK(in_a_row(all_of(data(11), {.drop_last = true})) == ascending(8));
+  CHECK(in_a_row(all_of(data(12), {.drop_last = true})) == ascending(12));
+}
+
+TEST_CASE("data sets that are none are refused") {
+  data const d(6), short_one(5);
+  auto const refused = [](Trainer::batch const& b, batch_settings const& s = {}) {
+    return message_of([&] { batches<Trainer> all(b, s); });
+  };
+  CHECK(refused(d.view()) == "no error");
+  CHECK(refused(Trainer::batch{d.numbers, short_one.classes}.set<"ids">(d.ids)) ==
+        "labels: expected 6 numbers for 6 samples, got 5");
+  CHECK(refused(Trainer::batch{d.numbers, d.classes}) == "input \"ids\": expected 6 numbers for 6 samples, got 0");
+  CHECK(refused(Trainer::batch{std::span(d.numbers).first(11), d.classes}.set<"ids">(d.ids)) ==
+        "inputs: expected whole samples of 2 numbers, got 11");
+  CHECK(refused(data(0).view()) == "a data set of 0 samples has no mini-batch, which would take 1");
+  CHECK(refused(data(3).view(), {.drop_last = true}) ==
+        "a data set of 3 samples has no whole mini-batch, which would take 4");
+  CHECK(refused(d.view(), {.first = 3}) == "first: mini-batch 3 is not in [0, 2]");
+  CHECK(refused(d.view(), {.first = -1}) == "first: mini-batch -1 is not in [0, 2]");
+  CHECK(refused(d.view(), {.epoch = -1}) == "epoch: -1 is less than 0");
+}
+
+TEST_CASE("any number of samples is predicted as one by one, and the loss is the mean over the labels that count") {
+  Trainer trainer({.seed = 5});
+  for (int const n : {1, 4, 11}) {
+    data const d(n);
+    std::vector<float> const outputs = predict(trainer, d.view());
+    REQUIRE(outputs.size() == std::size_t(3 * n));
+    double loss = 0, terms = 0;
+    for (int i = 0; i < n; ++i) {
+      std::array<float, 3> alone;
+      std::size_t const at = std::size_t(i);
+      trainer.forward(Trainer::batch{std::span(d.numbers).subspan(2 * at, 2), {}}.set<"ids">(std::span(d.ids).subspan(at, 1)),
+                      alone);
+      CHECK(std::equal(alone.begin(), alone.end(), outputs.begin() + 3 * i));
+      if (d.classes[at] < 0) continue;
+      double sum = 0;
+      for (float const x : alone) sum += std::exp(double(x));
+      loss += std::log(sum) - double(alone[std::size_t(d.classes[at])]);
+      ++terms;
+    }
+    CHECK(evaluate_all(trainer, d.view()) == Approx(terms > 0 ? loss / terms : 0).epsilon(1e-6));
+  }
+  data const d(6);
+  std::vector<float> outputs(17);
+  CHECK(message_of([&] { predict(trainer, d.view(), outputs); }) == "outputs: expected 18 numbers, got 17");
+  CHECK(predict(trainer, data(0).view()).empty());
+  CHECK(message_of([&] { predict(trainer, d.numbers); }) == "input \"ids\": expected 6 numbers for 6 samples, got 0");
+}
+
+TEST_CASE("a row of scores stands for its largest, the first of equal ones") {
+  CHECK(argmax(std::vector{1.f, 3.f, 2.f, 3.f}) == 1);
+  CHECK(argmax(std::vector{-std::numeric_limits<double>::infinity(), -2.0}) == 1);
+  CHECK(argmax(std::vector{0.f, -0.f}) == 0);
+  CHECK(message_of([] { argmax(std::vector{1.f, std::nanf("")}); }) == "argmax: score 1 is not a number");
+  CHECK(message_of([] { argmax(std::vector{std::nan(""), 1.0}); }) == "argmax: score 0 is not a number");
+  CHECK(message_of([] { argmax(std::span<float const>()); }) == "argmax: no scores");
+}
+
+TEST_CASE("accuracy and confusion count labels that are not -1") {
+  std::vector<float> const outputs{0, 1, 2,  //
+                                   5, 5, 1,  //
+                                   1, 2, 0,  //
+                                   9, 0, 0,  //
+                                   0, 1, 0};
+  std::vector<int> const labels{2, 1, 1, -1, 0};
+  CHECK(accuracy(outputs, labels) == 0.5);
+  confusion_matrix const m = confusion(outputs, labels, 3);
+  CHECK(m.counts == std::vector<long>{0, 1, 0, 1, 1, 0, 0, 0, 1});
+  CHECK(m(1, 0) == 1);
+  CHECK(m.total() == 4);
+  CHECK(m.right() == 2);
+  CHECK(accuracy(std::vector{0.0, 1.0}, std::vector{1}) == 1);
+  CHECK(confusion(std::vector<double>(), std::vector<int>(), 2).total() == 0);
+}
+
+TEST_CASE("what accuracy cannot count it refuses") {
+  auto const refused = [](std::vector<float> const& outputs, std::vector<int> const& labels) {
+    std::string const of_accuracy = message_of([&] { accuracy(outputs, labels); });
+    if (of_accuracy.find("accuracy:") == std::string::npos)
+      CHECK(message_of([&] { confusion(outputs, labels, int(outputs.size() / labels.size())); }) == of_accuracy);
+    return of_accuracy;
+  };
+  CHECK(refused({1, 2, 3}, {0, 1}) == "outputs: expected at least 2 scores per label, got 3 scores for 2 labels");
+  CHECK(refused({1, 2, 3, 4, 5}, {0, 1}) == "outputs: expected as many scores per label, got 5 scores for 2 labels");
+  CHECK(refused({1, 2}, {0, 0}) == "outputs: expected at least 2 scores per label, got 2 scores for 2 labels");
+  CHECK(refused({1, 2}, {2}) == "label 2 at position 0 is not in [-1, 2)");
+  CHECK(refused({1, 2, 1, 2}, {0, -2}) == "label -2 at position 1 is not in [-1, 2)");
+  CHECK(refused({1, std::nanf("")}, {0}) == "argmax: score 1 is not a number");
+  CHECK(refused({1, 2}, {-1}) == "accuracy: none of 1 labels counts");
+  CHECK(message_of([] { accuracy(std::vector<float>(), std::vector<int>()); }) ==
+        "outputs: expected at least 2 scores per label, got 0 scores for 0 labels");
+  CHECK(message_of([] { confusion(std::vector{1.f, 2.f}, std::vector{0}, -3); }) ==
+        "outputs: expected at least 2 scores per label, got 2 scores for 1 labels");
+}
+
+TEST_CASE("the page about data sets does what it says") {
+  using Trainer = Pipeline<Line, MicroBatches<4>, MicroBatchSize<4>, Adam, PortableHost>;
+  points const train(1000, 1), held_out(101, 2);
+  Trainer::settings const settings{.seed = 1, .optimizer = {.learning_rate = 0.01}};
+  Trainer trainer(settings);
+  // [epochs]
+  for (long epoch = 0; epoch < 10; ++epoch)
+    for (auto const& batch : batches<Trainer>({train.where, train.side}, {.shuffle = true, .seed = 1, .epoch = epoch}))
+      trainer.step(batch);
+  double const loss = evaluate_all(trainer, {held_out.where, held_out.side});
+  // [/epochs]
+  // [judge]
+  std::vector<float> const scores = predict(trainer, held_out.where);
+  double const share = accuracy(scores, held_out.side);
+  confusion_matrix const of = confusion(scores, held_out.side, 2);
+  double const precision = double(of(1, 1)) / double(of(0, 1) + of(1, 1));
+  double const recall = double(of(1, 1)) / double(of(1, 0) + of(1, 1));
+  // [/judge]
+  CHECK(loss < 0.4);
+  CHECK(share > 0.9);
+  CHECK(share == double(of.right()) / 101);
+  CHECK(precision > 0.8);
+  CHECK(recall > 0.8);
+
+  Trainer resumed(settings);
+  train_on(resumed, {train.where, train.side}, 0, 100);
+  train_on(resumed, {train.where, train.side}, 100, 630);
+  CHECK(trainer.steps() == 630);
+  CHECK(evaluate_all(resumed, {held_out.where, held_out.side}) == loss);
+}
