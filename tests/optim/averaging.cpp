@@ -5,6 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <string>
+
+#include <unistd.h>
+
+#include <pipe/train/weights.hpp>
 
 #include "laws/bit_law.hpp"
 
@@ -71,6 +77,38 @@ TEST_CASE("averages take the place of the parameters and give it back", "[optim]
   CHECK(averages(t) == average);
   CHECK(laws::same_bits(t.evaluate(data.view()), loss));
   t.step(data.view());
+}
+
+TEST_CASE("weights that are loaded are the averages too", "[optim]") {
+  std::string const path =
+      (std::filesystem::temp_directory_path() / ("pipe_averages_" + std::to_string(::getpid()))).string();
+  Averaged t({.seed = 1}), target({.seed = 2});
+  laws::sample_batch<Averaged> const data(1);
+  for (int i = 0; i < 3; ++i) t.step(data.view()), target.step(data.view());
+  auto const values = laws::snapshot(t).values;
+  save_weights(t, path);
+  load_weights(target, path);
+  CHECK(laws::snapshot(target).values == values);
+  CHECK(averages(target) == values);
+
+  // Loaded while averages stand in for the parameters, and only in part: the others keep theirs.
+  target.step(data.view());
+  auto const before = averages(target), trained = laws::snapshot(target).values;
+  auto some = named_parameters(t);
+  some.resize(2);
+  save_weights(some, path);
+  target.swap_averages();
+  load_weights(target, path, load_policy::partial);
+  CHECK_THROWS_WITH(target.accumulate(data.view()), Catch::Contains("swap"));
+  target.swap_averages();
+  std::filesystem::remove(path);
+  std::size_t const loaded = some[0].values.size() + some[1].values.size();
+  auto const expected = [&](std::vector<double> rest) {
+    std::copy_n(values.begin(), loaded, rest.begin());
+    return rest;
+  };
+  CHECK(averages(target) == expected(before));
+  CHECK(laws::snapshot(target).values == expected(trained));
 }
 
 TEST_CASE("averages change nothing else, and no bit of them depends on the stages", "[optim]") {

@@ -197,12 +197,31 @@ TEST_CASE("a tensor needs its three fields, once, and no other") {
           std::string("'f': tensor 'a': ") + name + " stands there twice");
   CHECK(said_of_tensor(type + ",\"strides\":[1]") ==
         "'f': tensor 'a': expected dtype, shape and data_offsets, found 'strides'");
-  CHECK(said_of_tensor("\"dtype\":\"F31\"") == "'f': tensor 'a': the dtype 'F31' is not known");
-  CHECK(said_of_tensor("\"dtype\":\"f32\"") == "'f': tensor 'a': the dtype 'f32' is not known");
   CHECK(said_of_tensor("\"data_offsets\":[]") == "'f': tensor 'a': expected two data_offsets, found 0");
   CHECK(said_of_tensor("\"data_offsets\":[0]") == "'f': tensor 'a': expected two data_offsets, found 1");
   CHECK(said_of_tensor("\"data_offsets\":[0,4,8]") ==
         "'f': tensor 'a': byte 26 of the header: expected ']' after two offsets, found '8'");
+}
+
+TEST_CASE("a tensor of a type that is not known is kept under the type's name") {
+  for (std::string const type : {"F4", "F6_E2M3", "F31", "f32", ""}) {
+    std::string const fields = "\"dtype\":\"" + type + "\",\"shape\":[7,3],\"data_offsets\":[0,";
+    std::string const text = file_of("{\"a\":{" + fields + "8]}}", "12345678");
+    pp::safetensors_file const file(bytes_of(text), "f");
+    REQUIRE(file.tensors().size() == 1);
+    CHECK(file.tensors()[0].type == pp::stored_type::other);
+    CHECK(file.tensors()[0].other_type == type);
+    CHECK(!pp::is_real(file.tensors()[0].type));
+    CHECK(file.tensors()[0].bytes.size() == 8);
+    CHECK(said_of_tensor(fields + "9]") ==
+          "'f': tensor 'a': data_offsets [0, 9] reach beyond the data, which has 8 bytes");
+    CHECK(said_of_tensor(fields + "7]") == "'f': the tensors end at byte 7 of the data, which has 8 bytes");
+  }
+  temporary_folder const folder;
+  CHECK(sentence<pp::data_error>([&] {
+          pp::write_safetensors(folder.file("a"), {{"a", pp::stored_type::other, {}, {}, "F4"}});
+        }) == "tensor 'a': the type is not known");
+  CHECK(folder.names().empty());
 }
 
 TEST_CASE("names stand there once") {

@@ -3,6 +3,8 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <new>
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -41,7 +43,26 @@ int simple(Call call) {
   return -1;
 }
 
+thread_local bool allocations_are_counted = false;
+thread_local int allocations_left = 0;
+
 }  // namespace
+
+void failing_allocation::arm(int at) {
+  allocations_left = at;
+  allocations_are_counted = true;
+}
+bool failing_allocation::disarm() {
+  allocations_are_counted = false;
+  return allocations_left < 0;
+}
+void* operator new(std::size_t bytes) {
+  if (allocations_are_counted && allocations_left-- == 0) throw std::bad_alloc();
+  if (void* const at = std::malloc(bytes > 0 ? bytes : 1)) return at;
+  throw std::bad_alloc();
+}
+void operator delete(void* at) noexcept { std::free(at); }
+void operator delete(void* at, std::size_t) noexcept { std::free(at); }
 
 planned_mishap::planned_mishap(mishap what, int at, int error) {
   plan = {};

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Calls of the operating system that go wrong when a test wants it: in this program write, pread, fsync and rename are the
-// test's own (system_calls.cpp), and do what the system does unless a plan says otherwise.
+// test's own (system_calls.cpp), and so is operator new; they do what the system does unless a plan says otherwise.
 #pragma once
 
 #include <csignal>
+#include <new>
+#include <stdexcept>
 
 #include <sys/resource.h>
+
+#include <pipe/base/error.hpp>
 
 enum class mishap { fails, dies, interrupted, short_count };
 
@@ -25,22 +29,66 @@ class planned_mishap {
 /// What the program exits with when it dies by plan.
 inline constexpr int dead_by_plan = 86;
 
-/// While it lives, no file of this program grows beyond so many bytes: a disk that is full in the middle of a write.
-class file_size_limit {
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define PIPE_TESTS_SANITIZED 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define PIPE_TESTS_SANITIZED 1
+#endif
+
+/// Lets the call number `at` (from 0) of operator new fail while work() runs on this thread, which must then throw. False if there
+/// were fewer calls.
+class failing_allocation {
  public:
-  explicit file_size_limit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    getrlimit(RLIMIT_FSIZE, &before_);
-    rlimit const small{bytes, before_.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &small);
-  }
-  file_size_limit(file_size_limit const&) = delete;
-  file_size_limit& operator=(file_size_limit const&) = delete;
-  ~file_size_limit() {
-    setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
+  template <class Work>
+  static bool happened(int at, Work work) {
+    arm(at);
+    bool thrown = false;
+    try {
+      work();
+    } catch (std::bad_alloc const&) {
+      thrown = true;
+    } catch (pp::file_error const&) {  // which names the file
+      thrown = true;
+    }
+    bool const failed = disarm();
+    if (failed != thrown) throw std::logic_error("an allocation that failed was not told, or another was");
+    return failed;
   }
 
  private:
+  static void arm(int at);
+  static bool disarm();
+};
+
+/// While it lives, a resource of this program has another limit.
+class resource_limit {
+ public:
+  resource_limit(__rlimit_resource resource, rlim_t most) : resource_(resource) {
+    getrlimit(resource_, &before_);
+    rlimit const small{most, before_.rlim_max};
+    setrlimit(resource_, &small);
+  }
+  resource_limit(resource_limit const&) = delete;
+  resource_limit& operator=(resource_limit const&) = delete;
+  ~resource_limit() { setrlimit(resource_, &before_); }
+
+ private:
+  __rlimit_resource resource_;
   rlimit before_{};
+};
+
+/// While it lives, no file of this program grows beyond so many bytes: a disk that is full in the middle of a write.
+class file_size_limit {
+ public:
+  explicit file_size_limit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)), limit_(RLIMIT_FSIZE, bytes) {}
+  file_size_limit(file_size_limit const&) = delete;
+  file_size_limit& operator=(file_size_limit const&) = delete;
+  ~file_size_limit() { std::signal(SIGXFSZ, handler_); }
+
+ private:
   void (*handler_)(int);
+  resource_limit limit_;
 };

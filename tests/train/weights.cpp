@@ -7,9 +7,11 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <limits>
 #include <span>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -224,6 +226,101 @@ TEST_CASE("a partial load takes what both have and reports the rest") {
   CHECK(model.scale == parameters_of_two_layers<float>().scale);
 }
 
+TEST_CASE("a partial load that would load nothing is refused and names what there is") {
+  temporary_folder const folder;
+  parameters_of_two_layers<float> model;
+  std::vector<float> const three(3, -1);
+  std::vector<pp::safetensors_entry> tensors;
+  auto const said = [&] {
+    pp::write_safetensors(folder.file("a"), tensors);
+    std::string const text =
+        sentence<pp::data_error>([&] { pp::load_weights(model.all(), folder.file("a"), pp::load_policy::partial); });
+    CHECK(model == parameters_of_two_layers<float>());
+    return text;
+  };
+  std::string const start =
+      "the weights in '" + folder.file("a") + "' do not fit the model: no name in common: the file has ";
+  std::string const end = "; the model wants 'fc.weight', 'fc.bias', 'norm.weight'";
+  CHECK(said() == start + "none" + end);
+  for (char const* const name : {"0.fc.bias", "0.norm.weight", "0.fc.weight", "x", "y"})
+    tensors.push_back(entry(name, {3}, three));
+  CHECK(said() == start + "'0.fc.bias', '0.norm.weight', '0.fc.weight' and 2 more" + end);
+}
+
+TEST_CASE("tensors of a type that is not known matter only to who asks for them") {
+  temporary_folder const folder;
+  std::string const header =
+      R"({"scale":{"dtype":"F4","shape":[3],"data_offsets":[12,14]},"fc.bias":{"dtype":"F32","shape":[3],"data_offsets":[0,12]}})";
+  std::string bytes(8, '\0');
+  bytes[0] = char(header.size());
+  folder.write("a", bytes + header + std::string(14, '\0'));
+  parameters_of_two_layers<float> model;
+  pp::load_report const report = pp::load_weights(model.all(), folder.file("a"), pp::load_policy::partial);
+  CHECK(report.loaded == strings{"fc.bias"});
+  CHECK(report.unused == strings{"scale"});
+  CHECK(model.bias == std::vector<float>(3));
+  std::vector<float> values(3);
+  CHECK(sentence<pp::data_error>([&] {
+          pp::load_weights<float>({{"scale", {3}, false, 1, 3, values}}, folder.file("a"), pp::load_policy::partial);
+        }).ends_with("tensor 'scale': expected F64, F32, F16 or BF16, found 'F4'"));
+}
+
+TEST_CASE("no memory is taken for tensors that are not loaded") {
+  temporary_folder const folder;
+  std::string const path = folder.file("a"), terabyte = "1099511627776";
+  std::string const header = R"({"other":{"dtype":"U8","shape":[)" + terabyte + R"(],"data_offsets":[0,)" + terabyte +
+                             R"(]},"fc.bias":{"dtype":"F32","shape":[3],"data_offsets":[)" + terabyte +
+                             R"(,1099511627788]}})";
+  std::string bytes(8, '\0');
+  bytes[0] = char(header.size());
+  folder.write("a", bytes + header);
+  std::error_code refused;
+  std::filesystem::resize_file(path, 8 + header.size() + 1099511627788, refused);
+  if (refused) {
+    WARN("the file system has no sparse files of a terabyte");
+    return;
+  }
+  parameters_of_two_layers<float> model;
+  CHECK(pp::load_weights(model.all(), path, pp::load_policy::partial).loaded == strings{"fc.bias"});
+  CHECK(model.bias == std::vector<float>(3));
+  CHECK(sentence<pp::data_error>([&] { pp::load_weights(model.all(), path); }).find("'other': not in the model") !=
+        std::string::npos);
+#if !PIPE_TESTS_SANITIZED  // a sanitizer ends the program that asks for so much
+  resource_limit const limit(RLIMIT_AS, rlim_t(1) << 36);
+  CHECK(sentence<pp::file_error>([&] { pp::safetensors_file file(path); }) ==
+        "cannot read '" + path + "': no memory for the 1099511627788 bytes of its tensors");
+#endif
+}
+
+TEST_CASE("whichever allocation or read fails, parameters change all or not at all") {
+  temporary_folder const folder;
+  std::string const path = folder.file("a");
+  parameters_of_two_layers<float> const before;
+  parameters_of_two_layers<float> source{std::vector<float>(6, -1), std::vector<float>(3, -2),
+                                         std::vector<float>(3, -3)};
+  pp::save_weights(source.all(), path);
+  for (pp::load_policy const policy : {pp::load_policy::strict, pp::load_policy::partial}) {
+    int failures = 0;
+    for (bool failed = true; failed; ++failures) {
+      parameters_of_two_layers<float> model;
+      auto const parameters = model.all();
+      failed = failing_allocation::happened(failures, [&] { pp::load_weights(parameters, path, policy); });
+      CHECK(model == (failed ? before : source));
+    }
+    CHECK(failures > 20);
+    int reads = 0;
+    for (bool failed = true; failed; ++reads) {
+      parameters_of_two_layers<float> model;
+      planned_mishap const plan(mishap::fails, reads, EIO);
+      std::string const said = sentence<pp::file_error>([&] { pp::load_weights(model.all(), path, policy); });
+      failed = plan.happened();
+      CHECK(said == (failed ? "cannot read '" + path + "': Input/output error" : "no error"));
+      CHECK(model == (failed ? before : source));
+    }
+    CHECK(reads == 6);  // the length, the header, three tensors
+  }
+}
+
 TEST_CASE("weights that cannot be stored leave the file as it was") {
   temporary_folder const folder;
   std::string const path = folder.write("a", "as it was");
@@ -254,7 +351,7 @@ TEST_CASE("a parameter that contradicts itself is refused") {
   auto const said = [&](std::vector<long> const& shape, int rows, int columns) {
     std::vector<pp::named_parameter<float>> const one{{"a", shape, false, rows, columns, values}};
     std::string const saving = sentence<pp::error>([&] { pp::save_weights(one, folder.file("a")); });
-    pp::write_safetensors(folder.file("b"), {});
+    pp::write_safetensors(folder.file("b"), {entry("a", shape, std::vector<float>(shape[0] == 7 ? 7 : 6))});
     CHECK(sentence<pp::error>([&] { pp::load_weights(one, folder.file("b"), pp::load_policy::partial); }) == saving);
     return saving;
   };

@@ -124,6 +124,8 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
   static constexpr long inputs_per_sample = M::graph.inputs[0].form.elements();
   static constexpr long labels_per_sample = compiled::label_elements;
   static constexpr long outputs_per_sample = M::graph.output.elements();
+  /// Whether there are averages of the parameters: see Averaging.
+  static constexpr bool keeps_averages = compiled::averaging::averages;
 
   /// What a batch is made of, and forward takes: spans, made of whatever a span is made of.
   template <int I, bool Exists = true>
@@ -193,6 +195,7 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
   /// law: n calls and a step are one step on a mini-batch of all n + 1, but for rounding
   step_result accumulate(batch const& b) {
     auto const access = engine_.enter();
+    require_parameters_in_place();
     job j = prepare(b, job::kind::train);
     j.updates = false;
     j.is_continued = true;
@@ -263,7 +266,7 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
     return views(&chunk_description::average);
   }
   /// Puts the averages where the parameters are, and the other way round, so that evaluate and forward work with them. Called
-  /// again, swaps back; until then step throws pp::error.
+  /// again, swaps back; until then step and accumulate throw pp::error.
   void swap_averages() {
     static_assert(accepted<typename decltype(diagnose_averages())::type>::value);
     auto const access = engine_.enter();
@@ -403,8 +406,7 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
   }
 
   step_result step_by(batch const& b, double learning_rate) {
-    if (averages_are_in_)
-      complain<error>({"step ", steps_ + 1, ": averages stand in for the parameters; swap them out first"});
+    require_parameters_in_place();
     job j = prepare(b, job::kind::train);
     j.learning_rate = learning_rate;
     j.clip_value = settings_.clip_value;
@@ -413,6 +415,11 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
     accumulated_ = accumulation{};
     if (!r.skipped) ++steps_;
     return r;
+  }
+
+  void require_parameters_in_place() const {
+    if (averages_are_in_)
+      complain<error>({"step ", steps_ + 1, ": averages stand in for the parameters; swap them out first"});
   }
 
   job prepare_gradients(batch const& b) {

@@ -29,6 +29,7 @@ struct safetensors_place {
   stored_type type = stored_type::f32;
   std::vector<long> shape;
   std::uint64_t begin = 0, end = 0;
+  std::string other_type{};  ///< the name of a type that is not known; of its tensors only the place is
 };
 
 /// Text of the user's own, by name.
@@ -106,8 +107,8 @@ class safetensors_header_reader {
         once(has_type, field);
         std::string const type = json_.string("the name of a type in quotes");
         auto const known = stored_type_named(type);
-        if (!known) refuse(name, "the dtype " + in_quotes(type) + " is not known");
-        place.type = *known;
+        place.type = known.value_or(stored_type::other);
+        if (!known) place.other_type = type;
       } else if (field == "shape") {
         once(has_shape, field);
         json_.array("'[' before the extents of the shape", [&] {
@@ -146,6 +147,7 @@ class safetensors_header_reader {
     if (p.begin > p.end) refuse(p.name, offsets() + " end before they begin");
     if (p.end > data_bytes_)
       refuse(p.name, offsets() + " reach beyond the data, which has " + std::to_string(data_bytes_) + " bytes");
+    if (p.type == stored_type::other) return;  // its numbers have an unknown number of bits
     std::uint64_t needed = 0;
     if (!count_bytes(p.type, p.shape, needed)) refuse(p.name, shape() + " has more bytes than 63 bits can count");
     if (needed != p.end - p.begin)
@@ -200,7 +202,8 @@ class safetensors_header_reader {
 
 /// The header of a file whose tensors share `data_bytes` bytes. Needs no file: `file` is its name for messages.
 ///
-/// law: tensors are in the order of their bytes, tile [0, data_bytes) and each has the bytes of its shape; names are unique
+/// law: tensors are in the order of their bytes, tile [0, data_bytes) and each has the bytes of its shape, if its type is known;
+///      names are unique
 /// throws: data_error for everything else
 inline safetensors_header parse_safetensors_header(std::string_view text, std::uint64_t data_bytes,
                                                    std::string const& file) {

@@ -25,6 +25,7 @@ struct safetensors_entry {
   stored_type type = stored_type::f32;
   std::vector<long> shape;
   std::span<std::byte const> bytes;
+  std::string other_type{};  ///< the name of a type that is not known
 };
 
 /// `text` as JSON writes it, with its quotes.
@@ -58,6 +59,7 @@ inline void place_tensors(std::vector<safetensors_place>& tensors) {
     auto const refuse = [&](char const* why) { throw data_error("tensor " + in_quotes(p.name) + ": " + why); };
     if (valid_utf8_bytes(p.name) != p.name.size()) refuse("the name is not UTF-8");
     if (!names.insert(p.name).second) refuse("the name is taken");
+    if (p.type == stored_type::other) refuse("the type is not known");
     if (p.shape.size() > safetensors_header::most_extents) refuse("the shape has too many extents");
     for (long const extent : p.shape)
       if (extent < 0) refuse("the shape has a negative extent");

@@ -37,19 +37,20 @@ enum class stored_type : unsigned char {
   f8_e5m2,
   f8_e8m0,
   f8_e4m3fnuz,
-  f8_e5m2fnuz
+  f8_e5m2fnuz,
+  other  ///< one that is not among these: a file keeps its name
 };
-inline constexpr int stored_types = 19;
+inline constexpr int stored_types = 19;  ///< that are known
 
 struct stored_type_properties {
   char const* name;
   int bytes;  ///< of one number
 };
 
-inline constexpr stored_type_properties properties_of_types[stored_types] = {
-    {"F64", 8},     {"F32", 4},     {"F16", 2},     {"BF16", 2},        {"I64", 8},        {"I32", 4},  {"I16", 2},
-    {"I8", 1},      {"U64", 8},     {"U32", 4},     {"U16", 2},         {"U8", 1},         {"BOOL", 1}, {"C64", 8},
-    {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"F8_E8M0", 1}, {"F8_E4M3FNUZ", 1}, {"F8_E5M2FNUZ", 1}};
+inline constexpr stored_type_properties properties_of_types[stored_types + 1] = {
+    {"F64", 8},     {"F32", 4},     {"F16", 2},     {"BF16", 2},        {"I64", 8},         {"I32", 4},  {"I16", 2},
+    {"I8", 1},      {"U64", 8},     {"U32", 4},     {"U16", 2},         {"U8", 1},          {"BOOL", 1}, {"C64", 8},
+    {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"F8_E8M0", 1}, {"F8_E4M3FNUZ", 1}, {"F8_E5M2FNUZ", 1}, {"other", 1}};
 
 constexpr char const* name_of(stored_type t) { return properties_of_types[int(t)].name; }
 constexpr int size_of(stored_type t) { return properties_of_types[int(t)].bytes; }

@@ -4,9 +4,11 @@
 // Loading is all or nothing: what does not fit is found, and all of it is told, before the first parameter changes.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <set>
+#include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,7 +18,9 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/libm.hpp>
 #include <pipe/train/atomic_file.hpp>
+#include <pipe/train/name_map.hpp>
 #include <pipe/train/safetensors.hpp>
+#include <pipe/train/safetensors_reader.hpp>
 
 namespace pp {
 
@@ -35,10 +39,11 @@ struct named_parameter {
 
 enum class load_policy : unsigned char {
   strict,  ///< the file has every parameter and nothing else
-  partial  ///< what both have is loaded
+  partial  ///< what both have is loaded, which must be something
 };
 
-/// What loading did, by names: of parameters, in the model's order, and of tensors that no parameter took, in the file's.
+/// What loading did, by names: of parameters, in the model's order, and of tensors that no parameter took, in the file's. The same of
+/// copying from another model, whose parameters stand for the tensors.
 struct load_report {
   std::vector<std::string> loaded, missing, unused;
 };
@@ -85,14 +90,13 @@ void for_each_run(named_parameter<T> const& p, One one) {
     for (std::size_t r = 0; r < rows; ++r) one(r * columns, r * columns, std::size_t(1), columns);
 }
 
-/// Copies a tensor, which has the parameter's shape, to where the parameter is.
+/// Copies a tensor of a real type, which has the parameter's shape, to where the parameter is.
 template <class T>
-void copy_in(safetensors_entry const& from, named_parameter<T> const& to) {
-  std::vector<T> run;
-  for_each_run(to, [&](std::size_t at, std::size_t first, std::size_t stride, std::size_t length) {
-    run.resize(length);
-    decode(from.type, from.bytes.data() + at * std::size_t(size_of(from.type)), std::span<T>(run));
-    for (std::size_t i = 0; i < length; ++i) to.values[first + i * stride] = run[i];
+void copy_in(stored_type type, std::byte const* from, named_parameter<T> const& to) noexcept {
+  with_reader_of(type, [&, size = std::size_t(size_of(type))](auto number_at) {
+    for_each_run(to, [&](std::size_t at, std::size_t first, std::size_t stride, std::size_t length) {
+      for (std::size_t i = 0; i < length; ++i) to.values[first + i * stride] = T(number_at(from + (at + i) * size));
+    });
   });
 }
 
@@ -138,64 +142,163 @@ void save_weights(std::vector<named_parameter<T>> const& parameters, std::string
   file.commit();
 }
 
-/// What keeps a tensor from being a parameter; nothing if it can be.
-template <class T>
-std::string misfit(safetensors_entry const& tensor, named_parameter<T> const& parameter) {
-  if (tensor.shape != parameter.shape)
-    return "expected shape " + text_of_shape(parameter.shape) + ", found " + text_of_shape(tensor.shape);
-  if (!is_real(tensor.type)) return std::string("expected F64, F32, F16 or BF16, found ") + name_of(tensor.type);
-  if (long const at = first_too_large<T>(tensor.type, tensor.bytes); at >= 0)
-    return "number " + std::to_string(at) + " is too large for " + name_of(stored_type_of<T>());
-  return "";
+/// Where weights come from, for messages: "in 'a.safetensors'" and "the file".
+struct weights_source {
+  std::string where;
+  char const* what;
+};
+
+/// Throws data_error with the first eight problems, and how many more there are, if there are any.
+inline void require_fit(weights_source const& from, std::vector<std::string> const& problems) {
+  if (problems.empty()) return;
+  constexpr std::size_t shown = 8;
+  std::string text = "the weights " + from.where + " do not fit the model: ";
+  for (std::size_t i = 0; i < problems.size() && i < shown; ++i) text += (i > 0 ? "; " : "") + problems[i];
+  if (problems.size() > shown) text += "; and " + std::to_string(problems.size() - shown) + " more";
+  throw data_error(text);
 }
 
-/// Loads parameters, converting to their type.
-///
-/// law: nothing is written unless everything fits
-/// throws: data_error with all that does not fit (the first eight of it, and how much more): with either policy a tensor of
-///         another shape, of no real type, or with a number too large for T; with `strict` also what the report could name
-template <class T>
-load_report load_weights(std::vector<named_parameter<T>> const& parameters, safetensors_file const& file,
-                         load_policy policy = load_policy::strict) {
+/// "'a', 'b', 'c' and 9 more", or "none"
+inline std::string text_of_names(std::vector<std::string> const& names) {
+  constexpr std::size_t shown = 3;
+  std::string text;
+  for (std::size_t i = 0; i < names.size() && i < shown; ++i) text += (i > 0 ? ", " : "") + in_quotes(names[i]);
+  if (names.size() > shown) text += " and " + std::to_string(names.size() - shown) + " more";
+  return text.empty() ? "none" : text;
+}
+
+/// Which parameter takes which of the tensors, by their places in the lists, and what the report will say.
+struct weight_pairs {
+  std::vector<std::pair<std::size_t, std::size_t>> pairs;  // (parameter, tensor)
   load_report report;
-  std::vector<std::string> problems;
-  std::vector<std::pair<safetensors_entry const*, named_parameter<T> const*>> pairs;
-  std::set<std::string_view> used;
+};
+
+/// Finds each parameter's tensor. misfit(tensor, parameter) says what keeps the one from being the other; nothing if all is well.
+///
+/// throws: data_error with all that does not fit, see load_weights
+template <class T, class Tensor, class Misfit>
+weight_pairs pair_weights(std::vector<named_parameter<T>> const& parameters, std::vector<Tensor> const& tensors,
+                          load_policy policy, name_map const& map, weights_source const& from, Misfit misfit) {
+  std::map<std::string_view, std::size_t> by_name;
+  for (std::size_t i = 0; i < tensors.size(); ++i) by_name.emplace(tensors[i].name, i);
+  std::vector<std::string> names;
   for (named_parameter<T> const& p : parameters) {
     require_law(p);
-    safetensors_entry const* const tensor = file.find(p.name);
-    if (tensor == nullptr) {
-      report.missing.push_back(p.name);
-      if (policy == load_policy::strict) problems.push_back("parameter " + in_quotes(p.name) + ": not in the file");
+    names.push_back(p.name);
+  }
+  std::vector<std::string> const there = names_there(names, map);
+  weight_pairs found;
+  std::vector<std::string> problems;
+  std::vector<bool> is_used(tensors.size());
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    std::string const alias = there[i] == names[i] ? "" : " (" + in_quotes(there[i]) + " there)";
+    auto const at = by_name.find(there[i]);
+    if (at == by_name.end()) {
+      found.report.missing.push_back(names[i]);
+      if (policy == load_policy::strict)
+        problems.push_back("parameter " + in_quotes(names[i]) + alias + ": not in " + from.what);
       continue;
     }
-    used.insert(tensor->name);
-    if (std::string const why = misfit(*tensor, p); !why.empty())
-      problems.push_back("tensor " + in_quotes(p.name) + ": " + why);
-    pairs.push_back({tensor, &p});
-    report.loaded.push_back(p.name);
+    is_used[at->second] = true;
+    if (std::string const why = misfit(tensors[at->second], parameters[i]); !why.empty())
+      problems.push_back("tensor " + in_quotes(there[i]) + ": " + why);
+    found.pairs.push_back({i, at->second});
+    found.report.loaded.push_back(names[i]);
   }
-  for (safetensors_entry const& tensor : file.tensors())
-    if (!used.contains(tensor.name)) {
-      report.unused.push_back(tensor.name);
-      if (policy == load_policy::strict) problems.push_back("tensor " + in_quotes(tensor.name) + ": not in the model");
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    if (!is_used[i]) {
+      found.report.unused.push_back(tensors[i].name);
+      if (policy == load_policy::strict)
+        problems.push_back("tensor " + in_quotes(tensors[i].name) + ": not in the model");
     }
-
-  if (!problems.empty()) {
-    constexpr std::size_t shown = 8;
-    std::string text = "the weights in '" + file.name() + "' do not fit the model: ";
-    for (std::size_t i = 0; i < problems.size() && i < shown; ++i) text += (i > 0 ? "; " : "") + problems[i];
-    if (problems.size() > shown) text += "; and " + std::to_string(problems.size() - shown) + " more";
-    throw data_error(text);
-  }
-  for (auto const& [tensor, parameter] : pairs) copy_in(*tensor, *parameter);
-  return report;
+  if (policy == load_policy::partial && found.pairs.empty() && !parameters.empty())
+    problems.push_back("no name in common: " + std::string(from.what) + " has " + text_of_names(found.report.unused) +
+                       "; the model wants " + text_of_names(there));
+  require_fit(from, problems);
+  return found;
 }
 
+/// Of a tensor or its place.
+template <class Tensor>
+std::string text_of_type(Tensor const& tensor) {
+  return tensor.type == stored_type::other ? in_quotes(tensor.other_type) : name_of(tensor.type);
+}
+inline std::string misfit_of_shape(std::vector<long> const& expected, std::vector<long> const& found) {
+  return expected == found ? "" : "expected shape " + text_of_shape(expected) + ", found " + text_of_shape(found);
+}
+
+/// What loads from a file, once it is known where the bytes are: bytes_of(tensor's place in the list) -> span.
+template <class T, class Tensor, class Fetch>
+load_report load_pairs(std::vector<named_parameter<T>> const& parameters, std::vector<Tensor> const& tensors,
+                       std::string const& file, load_policy policy, name_map const& map, Fetch fetch) {
+  weights_source const from{"in '" + file + "'", "the file"};
+  weight_pairs found =
+      pair_weights(parameters, tensors, policy, map, from, [](Tensor const& t, named_parameter<T> const& p) {
+        if (std::string why = misfit_of_shape(p.shape, t.shape); !why.empty()) return why;
+        return is_real(t.type) ? "" : "expected F64, F32, F16 or BF16, found " + text_of_type(t);
+      });
+  auto const bytes_of = fetch(found.pairs);  // of each pair's tensor, in memory from here on
+  std::vector<std::string> problems;
+  for (std::size_t i = 0; i < found.pairs.size(); ++i) {
+    Tensor const& t = tensors[found.pairs[i].second];
+    if (long const at = first_too_large<T>(t.type, bytes_of(i)); at >= 0)
+      problems.push_back("tensor " + in_quotes(t.name) + ": number " + std::to_string(at) + " is too large for " +
+                         name_of(stored_type_of<T>()));
+  }
+  require_fit(from, problems);
+  for (std::size_t i = 0; i < found.pairs.size(); ++i)  // nothing from here on can fail
+    copy_in(tensors[found.pairs[i].second].type, bytes_of(i).data(), parameters[found.pairs[i].first]);
+  return std::move(found.report);
+}
+
+/// Loads parameters, converting to their type. `names` maps those that are called otherwise in the file.
+///
+/// law: nothing is written unless everything fits, whatever is thrown
+/// throws: data_error with all that does not fit (the first eight of it, and how much more): with either policy a tensor of
+///         another shape, of no real type, or with a number too large for T; with `strict` also what the report could name; with
+///         `partial` if nothing would be loaded. file_error if a tensor cannot be read, or there is no memory for those that
+///         are loaded
+template <class T>
+load_report load_weights(std::vector<named_parameter<T>> const& parameters, safetensors_reader const& file,
+                         load_policy policy = load_policy::strict, name_map const& names = {}) {
+  std::vector<safetensors_place> const& tensors = file.tensors();
+  std::unique_ptr<std::byte[]> data;
+  return load_pairs(parameters, tensors, file.name(), policy, names, [&](auto const& pairs) {
+    std::vector<std::uint64_t> begins{0};
+    for (auto const& [parameter, tensor] : pairs)
+      begins.push_back(begins.back() + (tensors[tensor].end - tensors[tensor].begin));
+    data = memory_for(begins.back(), "the tensors that are loaded", file.name());
+    auto const bytes_of = [at = data.get(), begins](std::size_t i) {
+      return std::span(at + begins[i], std::size_t(begins[i + 1] - begins[i]));
+    };
+    for (std::size_t i = 0; i < pairs.size(); ++i) file.read(tensors[pairs[i].second].begin, bytes_of(i));
+    return bytes_of;
+  });
+}
+template <class T>
+load_report load_weights(std::vector<named_parameter<T>> const& parameters, safetensors_file const& file,
+                         load_policy policy = load_policy::strict, name_map const& names = {}) {
+  return load_pairs(parameters, file.tensors(), file.name(), policy, names, [&](auto const& pairs) {
+    return [&](std::size_t i) { return file.tensors()[pairs[i].second].bytes; };
+  });
+}
 template <class T>
 load_report load_weights(std::vector<named_parameter<T>> const& parameters, std::string const& path,
-                         load_policy policy = load_policy::strict) {
-  return load_weights(parameters, safetensors_file(path), policy);
+                         load_policy policy = load_policy::strict, name_map const& names = {}) {
+  return load_weights(parameters, safetensors_reader(path), policy, names);
+}
+
+/// Whether a trainer keeps averages of its parameters: has averaged(), in the order of parameters().
+template <class Trainer>
+concept keeps_averages = bool(requires { requires Trainer::keeps_averages; });
+
+/// The averages of all parameters, or none if the trainer keeps none.
+template <has_named_parameters Trainer>
+auto averages_of(Trainer& trainer) {
+  std::vector<decltype(trainer.parameters().front().values)> all;
+  if constexpr (keeps_averages<Trainer>)
+    for (auto const& p : trainer.averaged()) all.push_back(p.values);
+  return all;
 }
 
 /// The same for all parameters of a trainer.
@@ -208,9 +311,18 @@ void save_weights(Trainer& trainer, std::string const& path, stored_type type,
                   safetensors_metadata const& metadata = {{"format", "pt"}}) {
   save_weights(named_parameters(trainer), path, type, metadata);
 }
+/// Averages (see Averaging) become what was loaded: a file has none.
 template <has_named_parameters Trainer>
-load_report load_weights(Trainer& trainer, std::string const& path, load_policy policy = load_policy::strict) {
-  load_report report = load_weights(named_parameters(trainer), path, policy);
+load_report load_weights(Trainer& trainer, std::string const& path, load_policy policy = load_policy::strict,
+                         name_map const& names = {}) {
+  auto const parameters = named_parameters(trainer);
+  auto const averages = averages_of(trainer);
+  load_report report = load_weights(parameters, path, policy, names);
+  for (std::size_t i = 0, next = 0; i < averages.size() && next < report.loaded.size(); ++i)
+    if (parameters[i].name == report.loaded[next]) {
+      std::copy(parameters[i].values.begin(), parameters[i].values.end(), averages[i].begin());
+      ++next;
+    }
   trainer.parameters_changed();
   return report;
 }

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Safetensors: named arrays in a file that other frameworks read and write, and that holds nothing but data. A file may
+// come from anybody, so its header is proven against the size of the file before a byte of data is read, and no memory is taken
+// for data that is not asked for.
+//
+//     8 bytes    length of the header, little-endian
+//     header     {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ..., "__metadata__": {"a": "b"}}
+//     the rest   the data; offsets count from its beginning
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <pipe/base/error.hpp>
+#include <pipe/train/file_descriptor.hpp>
+#include <pipe/train/safetensors_header.hpp>
+
+namespace pp {
+
+/// Uninitialised memory for `count` bytes `of` a file.
+///
+/// throws: file_error that names the file and the bytes, if there is not that much
+inline std::unique_ptr<std::byte[]> memory_for(std::uint64_t count, char const* of, std::string const& file) {
+  try {
+    if (count <= std::uint64_t(PTRDIFF_MAX)) return std::make_unique_for_overwrite<std::byte[]>(std::size_t(count));
+  } catch (std::bad_alloc const&) {
+  }
+  throw file_error("cannot read '" + file + "': no memory for the " + std::to_string(count) + " bytes of " + of);
+}
+
+/// An open file whose header has been proven. A tensor's bytes are read when they are asked for.
+///
+/// throws: file_error if the file cannot be read or there is no memory for it, data_error if it is not exactly what the format
+///         asks for
+class safetensors_reader {
+ public:
+  explicit safetensors_reader(std::string path) : name_(std::move(path)), file_(name_, O_RDONLY | O_NONBLOCK) {
+    struct stat about {};
+    if (!file_.is_open() || ::fstat(file_.number(), &about) != 0) throw_file_error("read", name_);
+    if (!S_ISREG(about.st_mode)) throw file_error("cannot read '" + name_ + "': it is not a file");
+    read_header(std::uint64_t(about.st_size));
+  }
+  /// The same of bytes in memory, which must outlive the reader; `name` is said in messages.
+  safetensors_reader(std::span<std::byte const> bytes, std::string name) : name_(std::move(name)), bytes_(bytes) {
+    read_header(bytes.size());
+  }
+
+  std::string const& name() const { return name_; }
+  /// In the order of their bytes.
+  std::vector<safetensors_place> const& tensors() const { return header_.tensors; }
+  safetensors_metadata const& metadata() const { return header_.metadata; }
+  /// Of all tensors.
+  std::uint64_t data_bytes() const { return data_bytes_; }
+
+  /// Fills `to` with the data from `begin` on, say a tensor's: [begin, end) of its place.
+  void read(std::uint64_t begin, std::span<std::byte> to) const { read_at(data_begin_ + begin, to); }
+
+ private:
+  [[noreturn]] void refuse(std::string const& what) const { throw data_error("'" + name_ + "': " + what); }
+
+  void read_at(std::uint64_t at, std::span<std::byte> to) const {
+    if (!file_.is_open()) {
+      std::copy_n(bytes_.begin() + std::ptrdiff_t(at), to.size(), to.begin());
+      return;
+    }
+    std::int64_t const count = file_.read(at, to);
+    if (count < 0) throw_file_error("read", name_);
+    if (std::size_t(count) < to.size()) refuse("it became shorter while it was read");
+  }
+
+  void read_header(std::uint64_t file_bytes) {
+    std::byte length[8];
+    if (file_bytes < sizeof length)
+      refuse("a safetensors file has at least 8 bytes, found " + std::to_string(file_bytes));
+    read_at(0, length);
+    std::uint64_t const header_bytes = little_endian<std::uint64_t>(length), rest = file_bytes - sizeof length;
+    if (header_bytes > safetensors_header::most_bytes)
+      refuse("a header has at most " + std::to_string(safetensors_header::most_bytes) + " bytes, this one claims " +
+             std::to_string(header_bytes));
+    if (header_bytes > rest)
+      refuse("the header claims " + std::to_string(header_bytes) + " bytes, but only " + std::to_string(rest) +
+             " are left in the file");
+    std::unique_ptr<std::byte[]> const text = memory_for(header_bytes, "its header", name_);
+    read_at(sizeof length, {text.get(), std::size_t(header_bytes)});
+    data_begin_ = sizeof length + header_bytes;
+    data_bytes_ = rest - header_bytes;
+    try {
+      header_ = parse_safetensors_header({reinterpret_cast<char const*>(text.get()), std::size_t(header_bytes)},
+                                         data_bytes_, name_);
+    } catch (std::bad_alloc const&) {
+      throw file_error("cannot read '" + name_ + "': no memory for what its header of " + std::to_string(header_bytes) +
+                       " bytes lists");
+    }
+  }
+
+  std::string name_;
+  file_descriptor file_;
+  std::span<std::byte const> bytes_;
+  std::uint64_t data_begin_ = 0, data_bytes_ = 0;
+  safetensors_header header_;
+};
+
+}  // namespace pp
