@@ -21,3 +21,6 @@
 
 /// Calls of malloc and its kin so far, by any thread.
 long allocations();
+
+/// From now on `good` calls succeed, then `bad` fail, then all succeed again. good < 0: all succeed.
+void fail_allocations(long good, long bad);

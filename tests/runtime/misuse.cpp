@@ -167,9 +167,11 @@ TEST_CASE("a trainer that is destroyed by its own callback finishes its run", "[
     auto t = std::make_unique<Trainer>();
     Trainer& same = *t;
     std::atomic<bool> first{true};
-    double const loss = same.watch(batch(), [&](launch_seen const&) {
-                              if (first.exchange(false)) t.reset();
-                            }).loss;
+    double const loss = same.watch(batch(),
+                                   [&](launch_seen const&) {
+                                     if (first.exchange(false)) t.reset();
+                                   })
+                            .loss;
     return laws::same_bits(loss, Trainer().gradients(batch()).loss);
   }));
 }

@@ -28,9 +28,10 @@ class occupancy {
                        ", and so do its threads: construct another one after fork()"});
     int found = idle;
     if (!state_.compare_exchange_strong(found, in_use))
-      complain<error>({found == closed ? "this trainer was destroyed"
-                                       : "a run is in progress: a trainer takes one call at a time, from one thread, and "
-                                         "none from its own callbacks"});
+      complain<error>({found == closed
+                           ? "this trainer was destroyed"
+                           : "a run is in progress: a trainer takes one call at a time, from one thread, and "
+                             "none from its own callbacks"});
     user_.store(std::this_thread::get_id());
   }
   void leave() noexcept {
