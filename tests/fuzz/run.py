@@ -59,9 +59,24 @@ def safetensors_seeds():
     yield b'{"a":' * 100
 
 
-SEEDS = {"safetensors": safetensors_seeds}
+def torch_csv_seeds():
+    """Right schedules of several placements, what PyTorch writes beside, and tables with numbers that are too large."""
+    yield b"0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n"
+    yield b"0F0,0F1,0I0,0W0,0I1,0W1\n1F0,1I0,1F1,1I1,1W0,1W1\n"
+    yield b"0F0,2F0,2B0,0B0\n1F0,3F0,3B0,1B0\n"
+    yield b"0F0,3F0,3B0,0B0\n1F0,2F0,2B0,1B0\n"
+    yield b"0F0,1F1,1B1,0B0\n1F0,0F1,1B0,0B1\n"
+    yield b"\xef\xbb\xbf0UNSHARD,0F0,0SEND_F0,,0RECV_B0,0B0,0REDUCE_GRAD\r\n1RECV_F0,(1F0;1B0)OVERLAP_F_B,1SEND_B0\r\n\n"
+    yield b"65535F65535"
+    yield b"1048575F0,0F16777215"
+    yield b"0F0,0B0,0F16777215,1048575F16777215"
+
+
+SEEDS = {"safetensors": safetensors_seeds, "torch_csv": torch_csv_seeds}
 WORDS = {"safetensors": ['"dtype"', '"shape"', '"data_offsets"', '"__metadata__"', '"F32"', '"BF16"', '"\\\\u00e9"',
-                         '"\\\\ud83d\\\\ude00"', '"9223372036854775807"', '"18446744073709551616"']}
+                         '"\\\\ud83d\\\\ude00"', '"9223372036854775807"', '"18446744073709551616"'],
+         "torch_csv": ['"SEND_F"', '"RECV_B"', '"UNSHARD"', '")OVERLAP_F_B"', '"0F0,"', '"1I1,"', '"0W1,"', '"\\x0a"', '"16777215"',
+                       '"1048575"']}
 
 
 def run(command):

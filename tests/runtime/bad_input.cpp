@@ -112,10 +112,17 @@ TEST_CASE("data that does not fit is refused by name and position", "[runtime]")
 }
 
 TEST_CASE("a mini-batch without a single label has loss 0 and changes nothing but the decay", "[runtime]") {
-  tiny::SevenRanks trainer;
+  tiny::SevenRanks trainer({.optimizer = {.learning_rate = 0.5, .weight_decay = 0.25}});
   laws::sample_batch<tiny::SevenRanks> data(1);
   for (int& label : data.labels) label = -1;
-  auto const result = trainer.gradients(data.view());
-  CHECK(result.loss == 0);
-  CHECK(result.gradient_norm == 0);
+  auto const before = laws::snapshot(trainer).values;
+  for (auto const& result : {trainer.gradients(data.view()), trainer.step(data.view())}) {
+    CHECK(result.loss == 0);
+    CHECK(result.gradient_norm == 0);
+  }
+  CHECK(trainer.steps() == 1);
+  auto const after = laws::snapshot(trainer).values;
+  for (std::size_t i = 0; i < before.size(); ++i)
+    CHECK((after[i] == before[i] || after[i] == Approx(before[i] * (1 - 0.5 * 0.25))));
+  CHECK(!laws::same_numbers(before, after));
 }

@@ -11,7 +11,7 @@ namespace gpipe {
 // [gpipe]
 using Trainer = Pipeline<Mlp, Stages<4>, MicroBatches<8>, GPipe, RecomputeAll>;  // RecomputeAll: as the paper does
 // [/gpipe]
-static_assert(Trainer::plan.rank_count == 4 && Trainer::plan.bubble < 1);
+static_assert(Trainer::plan.rank_count == 4 && Trainer::plan.peak_in_flight == 8);  // all micro-batches
 }  // namespace gpipe
 
 namespace one_f_one_b {
@@ -25,7 +25,7 @@ namespace eager {
 // [eager-1f1b]
 using Trainer = Pipeline<Mlp, Stages<4>, MicroBatches<8>, EagerOneFOneB>;
 // [/eager-1f1b]
-static_assert(Trainer::plan.rank_count == 4 && Trainer::plan.bubble < 1);
+static_assert(Trainer::plan.peak_in_flight == 2 * 4 - 1 && one_f_one_b::Trainer::plan.peak_in_flight == 4);
 }  // namespace eager
 
 namespace interleaved {
@@ -105,21 +105,21 @@ namespace v_half {
 // [v-half]
 using Trainer = Pipeline<Mlp, Stages<8>, MicroBatches<8>, VHalf>;  // 4 ranks
 // [/v-half]
-static_assert(Trainer::plan.rank_count == 4 && Trainer::plan.bubble < 1);
+static_assert(Trainer::plan.rank_count == 4 && Trainer::plan.peak_in_flight < zb_v::Trainer::plan.peak_in_flight);
 }  // namespace v_half
 
 namespace v_min {
 // [v-min]
 using Trainer = Pipeline<Mlp, Stages<8>, MicroBatches<8>, VMin>;  // 4 ranks
 // [/v-min]
-static_assert(Trainer::plan.rank_count == 4 && Trainer::plan.bubble < 1);
+static_assert(Trainer::plan.rank_count == 4 && Trainer::plan.peak_in_flight < v_half::Trainer::plan.peak_in_flight);
 }  // namespace v_min
 
 namespace hanayo {
 // [hanayo]
 using Trainer = Pipeline<Mlp, Stages<8>, MicroBatches<8>, Hanayo<1>>;  // 1 wave: 2 stages on each of 4 ranks
 // [/hanayo]
-static_assert(Trainer::plan.rank_count == 4 && Trainer::plan.bubble < 1);
+static_assert(Trainer::plan.rank_count == 4 && Trainer::plan.bubble < gpipe::Trainer::plan.bubble);
 }  // namespace hanayo
 
 namespace dualpipe_v {

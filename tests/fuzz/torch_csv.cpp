@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A fuzz target: schedules as text, read, judged, timed and written again. Whatever comes in is refused in printable characters, or is a
+// table that the judge calls wrong, or one that runs to its end with the slots that its timeline needs and comes back the same.
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+#include <vector>
+
+#include <pipe/schedule/boundary_slots.hpp>
+#include <pipe/schedule/simulate.hpp>
+#include <pipe/schedule/torch_csv.hpp>
+#include <pipe/schedule/validate.hpp>
+
+namespace {
+
+void law(bool holds) {
+  if (!holds) std::abort();
+}
+
+using run_time_problem = pp::problem<std::vector<pp::chunk_cost>>;
+
+void judge(pp::read_schedule const& read) {
+  int const chunks = read.chunks;
+  run_time_problem problem{read.table.ranks(), chunks, read.micro_batches, 1, {}};
+  problem.costs.assign(std::size_t(chunks), pp::chunk_cost{3, 2, 4});
+  pp::verdict const found = pp::validate(problem, read.table);
+  if (!found.ok()) return;
+  auto const when = pp::simulate(problem, read.table);
+  law(when.complete && when.makespan >= 3);
+  std::vector<pp::slot_count> slots;
+  for (int boundary = 0; boundary + 1 < chunks; ++boundary)
+    slots.push_back(pp::boundary_slots(problem, read.table, when, boundary));
+  law(pp::validate(problem, read.table, slots).ok());
+  law(pp::simulate(problem, read.table, slots).makespan == when.makespan);
+  std::string const text = pp::torch_csv(read.table);
+  law(pp::torch_csv(pp::read_torch_csv(text).table) == text);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
+  try {
+    judge(pp::read_torch_csv({reinterpret_cast<char const*>(data), size}));
+  } catch (pp::data_error const& e) {
+    for (char const c : std::string_view(e.what())) law(c >= 0x20 && c < 0x7F);
+  }
+  return 0;
+}
