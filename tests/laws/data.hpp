@@ -53,6 +53,8 @@ struct sample_batch {
       double const u = uniform(seed, 2, std::uint64_t(i));
       if constexpr (model::labels_are_ids)
         labels.push_back(i % 5 == 3 ? -1 : int((u + 1) / 2 * model::graph.output.columns()));
+      else if constexpr (requires { model::loss::least_target; })
+        labels.push_back(typename Trainer::label_type((u + 1) / 2));  // all such ranges are [0, 1]
       else
         labels.push_back(typename Trainer::label_type(u));
     }

@@ -15,26 +15,33 @@
 
 namespace pp {
 
-/// A piece of a sentence: a text that outlives the call, or an integer.
+/// A piece of a sentence: a text that outlives the call, or a number.
 class piece {
  public:
   piece(char const* text) : piece(std::string_view(text)) {}
   piece(std::string_view text) : text_(text.empty() ? "" : text.data()), number_(static_cast<long long>(text.size())) {}
   template <std::integral Number>
   piece(Number n) : number_(static_cast<long long>(n)) {}
+  piece(double x) : real_(x), is_real_(true) {}
 
   /// Its characters; room for the zero behind a number is needed too.
-  long size() const { return text_ != nullptr ? long(number_) : std::snprintf(nullptr, 0, "%lld", number_); }
+  long size() const { return text_ != nullptr ? long(number_) : print(nullptr, 0); }
   void write(char* to) const {
     if (text_ != nullptr)
       std::memcpy(to, text_, std::size_t(number_));
     else
-      std::snprintf(to, std::size_t(size()) + 1, "%lld", number_);
+      print(to, std::size_t(size()) + 1);
   }
 
  private:
+  int print(char* to, std::size_t room) const {
+    return is_real_ ? std::snprintf(to, room, "%.9g", real_) : std::snprintf(to, room, "%lld", number_);
+  }
+
   char const* text_ = nullptr;  // a number if null
   long long number_ = 0;        // or the length of the text
+  double real_ = 0;
+  bool is_real_ = false;
 };
 
 /// sentence({"rank ", 3, " stopped"}).begin() -> "rank 3 stopped"

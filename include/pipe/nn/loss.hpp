@@ -102,6 +102,8 @@ struct element_loss {
 
 /// -t log(sigmoid(x)) - (1 - t) log(1 - sigmoid(x)) for a target t in [0, 1]: PyTorch's BCEWithLogitsLoss.
 struct BCE : element_loss<BCE> {
+  static constexpr int least_target = 0, most_target = 1;
+
   template <class T>
   PIPE_HD static PIPE_INLINE T value(T x, T target) {
     T const size = libm::fabs(x);

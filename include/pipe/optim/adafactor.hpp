@@ -11,6 +11,7 @@
 #include <pipe/base/libm.hpp>
 #include <pipe/base/math.hpp>
 #include <pipe/optim/optimizer.hpp>
+#include <pipe/optim/setting_check.hpp>
 
 namespace pp {
 
@@ -27,6 +28,13 @@ struct Adafactor {
   double weight_decay = 0;
 
   static constexpr char const* name = "Adafactor";
+  void check(setting_check const& is) const {
+    if (!(beta2_decay <= 0 && beta2_decay >= -1e30)) is.refuse("beta2_decay", beta2_decay, "a number in [-1e30, 0]");
+    is.amount("epsilon1", epsilon1);
+    is.amount("epsilon2", epsilon2);
+    is.positive("threshold", threshold);
+    is.amount("weight_decay", weight_decay);
+  }
   static constexpr bool takes(tensor_kind) { return true; }
   static constexpr long state_elements(tensor_shape const& s) {
     return s.kind == tensor_kind::vector ? s.elements() : s.rows + s.columns;

@@ -7,6 +7,7 @@
 #include <pipe/base/libm.hpp>
 #include <pipe/base/math.hpp>
 #include <pipe/optim/optimizer.hpp>
+#include <pipe/optim/setting_check.hpp>
 
 namespace pp {
 
@@ -33,6 +34,13 @@ struct adam_formula {
             T(1 / libm::sqrt(1 - libm::pow(s.beta2, double(c.step)))),
             T(s.epsilon)};
   }
+  template <class Settings>
+  static void check(Settings const& s, setting_check const& is) {
+    is.fraction("beta1", s.beta1);
+    is.fraction("beta2", s.beta2);
+    is.positive("epsilon", s.epsilon);
+    is.amount("weight_decay", s.weight_decay);
+  }
   template <class T>
   PIPE_HD static PIPE_INLINE T apply(coefficients<T> const& c, T w, T g, T& m, T& v) {
     g = g * c.scale;
@@ -54,6 +62,7 @@ struct Adam {
 
   static constexpr char const* name = "Adam";
   static constexpr int states = 2;
+  void check(setting_check const& is) const { adam_formula<false>::check(*this, is); }
   template <class T>
   using coefficients = adam_formula<false>::coefficients<T>;
   template <class T>
@@ -74,6 +83,7 @@ struct AdamW {
 
   static constexpr char const* name = "AdamW";
   static constexpr int states = 2;
+  void check(setting_check const& is) const { adam_formula<true>::check(*this, is); }
   template <class T>
   using coefficients = adam_formula<true>::coefficients<T>;
   template <class T>

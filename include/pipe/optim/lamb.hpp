@@ -7,7 +7,9 @@
 #include <pipe/base/config.hpp>
 #include <pipe/base/libm.hpp>
 #include <pipe/base/math.hpp>
+#include <pipe/optim/adam.hpp>
 #include <pipe/optim/optimizer.hpp>
+#include <pipe/optim/setting_check.hpp>
 
 namespace pp {
 
@@ -20,6 +22,7 @@ struct LAMB {
   double weight_decay = 0.01;
 
   static constexpr char const* name = "LAMB";
+  void check(setting_check const& is) const { adam_formula<false>::check(*this, is); }
   static constexpr bool takes(tensor_kind) { return true; }
   static constexpr long state_elements(tensor_shape const& s) { return 2 * s.elements(); }
   template <class Backend, class T>

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <pipe/base/libm.hpp>
+#include <pipe/optim/setting_check.hpp>
 
 namespace pp {
 
@@ -24,12 +25,22 @@ enum class decay_shape {
 /// then follows `shape` until `steps`, where it is `floor` (constant: stays 1).
 ///
 /// law: 0 < result <= 1 for floor > 0; result == 1 from step == warm_up to step == warm_up + stable
+/// A trainer refuses numbers that cannot be meant: negative ones, a floor above 1, `steps` forgotten or over before the way down.
 struct learning_rate_schedule {
   decay_shape shape = decay_shape::cosine;
   long warm_up = 0;
   long stable = 0;
-  long steps = 1;
+  long steps = 0;  ///< of the whole run; a constant shape needs none
   double floor = 0.1;
+
+  void check(setting_check const& is) const {
+    is.count("warm_up", warm_up, 0);
+    is.count("stable", stable, 0);
+    if (!(floor >= 0 && floor <= 1)) is.refuse("floor", floor, "a number in [0, 1]");
+    if (shape == decay_shape::constant) return;
+    is.count("steps", steps, warm_up > 0 ? warm_up : 1);
+    is.count("steps - warm_up", steps - warm_up, stable);
+  }
 
   double operator()(long step) const {
     if (step <= warm_up && warm_up > 0) return double(step) / double(warm_up);
@@ -66,11 +77,17 @@ class learning_rate_function {
     if constexpr (may_be_empty<F>)
       if (!f) return;
     call_ = [](std::any& kept, long step) { return static_cast<double>((*std::any_cast<F>(&kept))(step)); };
+    if constexpr (checked_settings<F>)
+      check_ = [](std::any const& kept, setting_check const& is) { std::any_cast<F>(&kept)->check(is); };
     function_ = std::move(f);
   }
 
   explicit operator bool() const { return call_ != nullptr; }
   double operator()(long step) const { return call_(function_, step); }
+  /// Holds its settings to what it says of them, if it does.
+  void check(setting_check const& is) const {
+    if (check_ != nullptr) check_(function_, is);
+  }
 
  private:
   template <class F>
@@ -78,6 +95,7 @@ class learning_rate_function {
 
   mutable std::any function_;
   double (*call_)(std::any& function, long step) = nullptr;
+  void (*check_)(std::any const& function, setting_check const& is) = nullptr;
 };
 
 }  // namespace pp

@@ -7,6 +7,7 @@
 #include <pipe/base/config.hpp>
 #include <pipe/base/math.hpp>
 #include <pipe/optim/optimizer.hpp>
+#include <pipe/optim/setting_check.hpp>
 
 namespace pp {
 
@@ -19,6 +20,11 @@ struct Lion {
 
   static constexpr char const* name = "Lion";
   static constexpr int states = 1;
+  void check(setting_check const& is) const {
+    is.fraction("beta1", beta1);
+    is.fraction("beta2", beta2);
+    is.amount("weight_decay", weight_decay);
+  }
 
   template <class T>
   struct coefficients {

@@ -12,6 +12,7 @@
 #include <pipe/base/libm.hpp>
 #include <pipe/optim/adam.hpp>
 #include <pipe/optim/optimizer.hpp>
+#include <pipe/optim/setting_check.hpp>
 
 namespace pp {
 
@@ -39,6 +40,17 @@ struct Muon {
       others{};  ///< for all that is no matrix; when the learning rate changes from step to step, theirs does in proportion
 
   static constexpr char const* name = "Muon";
+  void check(setting_check const& is) const {
+    is.fraction("momentum", momentum);
+    is.amount("weight_decay", weight_decay);
+    is.number("a", a);
+    is.number("b", b);
+    is.number("c", c);
+    is.positive("epsilon", epsilon);
+    is.count("newton_schulz_steps", newton_schulz_steps, 0);
+    is.amount("others.learning_rate", others.learning_rate);
+    others.check(setting_check("Muon.others"));
+  }
 
   // ---- what is no matrix ----
 

@@ -5,6 +5,7 @@
 
 #include <pipe/base/config.hpp>
 #include <pipe/optim/optimizer.hpp>
+#include <pipe/optim/setting_check.hpp>
 
 namespace pp {
 
@@ -17,6 +18,10 @@ struct SGD {
 
   static constexpr char const* name = "SGD";
   static constexpr int states = 1;
+  void check(setting_check const& is) const {
+    is.fraction("momentum", momentum);
+    is.amount("weight_decay", weight_decay);
+  }
 
   template <class T>
   struct coefficients {

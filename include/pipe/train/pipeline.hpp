@@ -19,7 +19,9 @@
 #include <pipe/graph/tables.hpp>
 #include <pipe/optim/learning_rate.hpp>
 #include <pipe/runtime/exclusive.hpp>
+#include <pipe/optim/setting_check.hpp>
 #include <pipe/runtime/host_engine.hpp>
+#include <pipe/train/batch_check.hpp>
 #include <pipe/train/compiled_pipeline.hpp>
 #include <pipe/train/first_fault.hpp>
 #include <pipe/train/inputs.hpp>
@@ -169,6 +171,7 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
     machine_settings runtime{};
   };
 
+  /// Throws data_error for a setting that is out of its range: see setting_check.
   explicit Pipeline(settings const& s = settings{}) : settings_(checked(s)), engine_(s.optimizer, s.runtime) {
     initialize();
   }
@@ -177,8 +180,9 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
   Pipeline(Pipeline const&) = delete;
   Pipeline& operator=(Pipeline const&) = delete;
 
-  /// One training step. Throws data_error for a batch that does not fit, not_finite if the loss or a gradient is not a
-  /// number; parameters and optimizer state are then as before. So they are after a step that was skipped (FP16).
+  /// One training step. Throws data_error for a batch that does not fit or a learning rate that is none, not_finite if the loss
+  /// or a gradient is not a number; parameters and optimizer state are then as before. So they are after a step that was
+  /// skipped (FP16).
   step_result step(batch const& b) {
     auto const access = engine_.enter();
     return step_by(b, learning_rate());
@@ -227,7 +231,7 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
       for (int label : b.labels) terms -= label < 0;
     return double(terms);
   }
-  /// The loss of a mini-batch. Changes nothing.
+  /// The loss of a mini-batch. Changes nothing, and so returns what comes out: NaN if there is one in the batch that counts.
   double evaluate(batch const& b) {
     auto const access = engine_.enter();
     return engine_->run(prepare(b, job::kind::evaluate)).loss;
@@ -243,7 +247,7 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
     job j;
     take_inputs(b, j);
     j.what = job::kind::infer;
-    check_size("outputs", outputs.size(), std::size_t(j.samples * outputs_per_sample));
+    check_size({"outputs"}, outputs.size(), std::size_t(j.samples * outputs_per_sample));
     j.output = outputs.data();
     engine_->run(j);
   }
@@ -280,9 +284,12 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
     engine_->parameters_changed();
   }
 
-  /// What the next step takes as its learning rate unless it is given one.
+  /// What the next step takes as its learning rate unless it is given one. Throws data_error if learning_rate_factor gives none.
   double learning_rate() const {
-    double const factor = settings_.learning_rate_factor ? settings_.learning_rate_factor(steps_ + 1) : 1;
+    if (!settings_.learning_rate_factor) return settings_.optimizer.learning_rate;
+    double const factor = settings_.learning_rate_factor(steps_ + 1);
+    if (!setting_check::is_amount(factor))
+      complain<data_error>({"learning_rate_factor(", steps_ + 1, "): expected ", setting_check::amounts, ", got ", factor});
     return settings_.optimizer.learning_rate * factor;
   }
   /// Training steps done.
@@ -303,6 +310,12 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
   static settings checked(settings s) {
     require_ieee_arithmetic();
     compiled::check_at_construction();
+    setting_check const of_optimizer(optimizer_type::name), of_trainer;
+    of_optimizer.amount("learning_rate", s.optimizer.learning_rate);
+    if constexpr (checked_settings<optimizer_type>) s.optimizer.check(of_optimizer);
+    s.learning_rate_factor.check(setting_check("learning_rate_factor"));
+    of_trainer.amount("clip_value", s.clip_value);
+    of_trainer.amount("clip_norm", s.clip_norm);
     return s;
   }
   static std::string_view spelled_layer(int layer) {
@@ -353,16 +366,6 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
     }
   }
 
-  static void check_size(char const* what, std::size_t found, std::size_t expected, std::string_view name = {}) {
-    char const* const quote = name.empty() ? "" : "\"";
-    if (found != expected)
-      complain<data_error>({what, quote, name, quote, ": expected ", expected, " numbers, got ", found});
-  }
-  static void check_ids(char const* what, std::span<int const> ids, int least, int end) {
-    for (std::size_t i = 0; i < ids.size(); ++i)
-      if (ids[i] < least || ids[i] >= end)
-        complain<data_error>({what, " ", ids[i], " at position ", i, " is not in [", least, ", ", end, ")"});
-  }
   /// Counts the samples and takes every input. They must be as many in each.
   static void take_inputs(batch const& b, job& j) {
     std::size_t const per_sample = std::size_t(inputs_per_sample), n = b.inputs.size() / per_sample;
@@ -386,7 +389,7 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
         return b.named_numbers[I];
     }();
     std::size_t const expected = n * std::size_t(in.form.elements());
-    if constexpr (I > 0) check_size("input ", values.size(), expected, input_name<M, I>());
+    if constexpr (I > 0) check_size({"input ", input_name<M, I>()}, values.size(), expected);
     if constexpr (in.is_ids) check_ids("token", values, -1, in.vocabulary);
     j.input[I] = values.data();
   }
@@ -394,10 +397,13 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
   job prepare(batch const& b, job::kind what) {
     job j;
     take_inputs(b, j);
-    check_size("labels", b.labels.size(), std::size_t(j.samples * labels_per_sample));
+    check_size({"labels"}, b.labels.size(), std::size_t(j.samples * labels_per_sample));
     j.what = what;
     j.label = b.labels.data();
-    if constexpr (M::labels_are_ids) check_ids("label", b.labels, -1, M::graph.output.columns());
+    if constexpr (M::labels_are_ids)
+      check_ids("label", b.labels, -1, M::graph.output.columns());
+    else
+      check_targets<typename M::loss>(std::span<element const>(b.labels));
     double const terms = loss_terms(b);
     j.loss_terms = j.gradient_terms = terms > 0 ? terms : 1;
     j.seed = settings_.seed;
@@ -406,6 +412,7 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
   }
 
   step_result step_by(batch const& b, double learning_rate) {
+    setting_check().amount("learning_rate", learning_rate);
     require_parameters_in_place();
     job j = prepare(b, job::kind::train);
     j.learning_rate = learning_rate;
@@ -457,8 +464,22 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
     return r;
   }
 
-  /// Runs the mini-batch again and looks at every number that is made, to say where the first is that is not finite.
+  PIPE_COLD void reject_if_given(batch_part of, void const* values, long per_sample, job const& j, char const* with) const {
+    element const* const x = static_cast<element const*>(values);
+    long const count = j.samples * per_sample, i = first_not_finite(x, count);
+    if (i < count)
+      complain<not_finite>({"step ", steps_ + 1, " rejected", with, ": ", of.what, of.quote(), of.name, of.quote(), ": ",
+                            double(x[i]), " at position ", i, " (sample ", i / per_sample, ")"});
+  }
+  /// Says where the first number is that is not finite: among those given, or else, as the mini-batch runs again, among those made.
   [[noreturn]] PIPE_COLD void reject(job& j, char const* with) {
+    [&]<int... I>(std::integer_sequence<int, I...>) {
+      ((M::graph.inputs[I].is_ids ? void()
+                                  : reject_if_given({I == 0 ? "inputs" : "input ", I == 0 ? std::string_view() : input_name<M, I>()},
+                                                    j.input[I], M::graph.inputs[I].form.elements(), j, with)),
+       ...);
+    }(std::make_integer_sequence<int, M::graph.size.inputs>{});
+    if (!M::labels_are_ids) reject_if_given({"labels"}, j.label, labels_per_sample, j, with);
     first_fault<element> search(compiled::ranks);
     j.updates = false;
     j.watch = &first_fault<element>::watch;

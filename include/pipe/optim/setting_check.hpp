@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What settings are held to before anything is trained with them. Whoever owns the numbers (an optimizer, a schedule of learning
+// rates) says their ranges in one member:
+//
+//     void check(setting_check const& is) const { is.fraction("beta1", beta1); is.positive("epsilon", epsilon); }
+#pragma once
+
+#include <string_view>
+
+#include <pipe/base/config.hpp>
+#include <pipe/base/error.hpp>
+#include <pipe/base/sentence.hpp>
+
+namespace pp {
+
+/// Throws data_error for a number outside of its range: "AdamW.beta1: expected a number in [0, 1), got 2". NaN is in no range.
+/// Numbers end at 1e30, so that fp32 holds their products with ordinary ones.
+class setting_check {
+ public:
+  /// owner: the type whose settings follow; it outlives the check.
+  explicit constexpr setting_check(std::string_view owner = {}) : owner_(owner) {}
+
+  /// Learning rates, weight decay, clipping.
+  static constexpr char const* amounts = "a number in [0, 1e30]";
+  static constexpr bool is_amount(double value) { return value >= 0 && value <= 1e30; }
+  void amount(std::string_view name, double value) const {
+    if (!is_amount(value)) refuse(name, value, amounts);
+  }
+  /// What is divided by.
+  void positive(std::string_view name, double value) const {
+    if (!(value >= 1e-37 && value <= 1e30)) refuse(name, value, "a number in [1e-37, 1e30]");
+  }
+  /// Momentum, and betas.
+  void fraction(std::string_view name, double value) const {
+    if (!(value >= 0 && value < 1)) refuse(name, value, "a number in [0, 1)");
+  }
+  void number(std::string_view name, double value) const {
+    if (!(value >= -1e30 && value <= 1e30)) refuse(name, value, "a number in [-1e30, 1e30]");
+  }
+  /// At least `least`.
+  void count(std::string_view name, long value, long least) const {
+    if (value < least) complain<data_error>({owner_, dot(), name, ": expected ", least, " or more, got ", value});
+  }
+
+  /// Throws for a value that is not what was expected.
+  [[noreturn]] PIPE_COLD void refuse(std::string_view name, double value, char const* expected) const {
+    complain<data_error>({owner_, dot(), name, ": expected ", expected, ", got ", value});
+  }
+
+ private:
+  char const* dot() const { return owner_.empty() ? "" : "."; }
+
+  std::string_view owner_;
+};
+
+/// Settings that say their ranges.
+template <class S>
+concept checked_settings = requires(S const& s, setting_check const& is) { s.check(is); };
+
+}  // namespace pp

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What a batch is held to: sizes and ids before a run, numbers that are not finite after a step has failed. What a model makes of
+// such numbers is its own affair, so no step pays for a look at them.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include <pipe/base/error.hpp>
+#include <pipe/base/libm.hpp>
+#include <pipe/base/sentence.hpp>
+
+namespace pp {
+
+/// A part of a batch in words: `labels`, or `input "target"`.
+struct batch_part {
+  char const* what;
+  std::string_view name{};
+  char const* quote() const { return name.empty() ? "" : "\""; }
+};
+
+PIPE_COLD PIPE_ONE_COPY inline void check_size(batch_part of, std::size_t found, std::size_t expected) {
+  if (found != expected)
+    complain<data_error>({of.what, of.quote(), of.name, of.quote(), ": expected ", expected, " numbers, got ", found});
+}
+
+inline void check_ids(char const* what, std::span<int const> ids, int least, int end) {
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    if (ids[i] < least || ids[i] >= end)
+      complain<data_error>({what, " ", ids[i], " at position ", i, " is not in [", least, ", ", end, ")"});
+}
+
+/// Where a loss is for targets in a range, its least_target and most_target. NaN is in none.
+template <class Loss, class T>
+void check_targets(std::span<T const> targets) {
+  if constexpr (requires { Loss::least_target; })
+    for (std::size_t i = 0; i < targets.size(); ++i)
+      if (!(targets[i] >= T(Loss::least_target) && targets[i] <= T(Loss::most_target)))
+        complain<data_error>({"label ", double(targets[i]), " at position ", i, " is not in [", Loss::least_target, ", ",
+                              Loss::most_target, "]"});
+}
+
+/// The first number that is not finite; `count` if all are.
+template <class T>
+PIPE_COLD PIPE_ONE_COPY long first_not_finite(T const* values, long count) {
+  long i = 0;
+  while (i < count && libm::isfinite(values[i])) ++i;
+  return i;
+}
+
+}  // namespace pp
