@@ -19,6 +19,8 @@ TEST_CASE("words and numbers make a sentence", "[base]") {
   CHECK(text_of({"words and ", seen, empty, " ", 3, ", ", -7L, ", ", std::size_t(5)}) == "words and numbers 3, -7, 5");
   CHECK(text_of({std::numeric_limits<long>::min()}) == std::to_string(std::numeric_limits<long>::min()));
   CHECK(text_of({}).empty());
+  CHECK(text_of({0.1, " ", -2.0, " ", 1e300, " ", std::numeric_limits<double>::infinity(), " ",
+                 std::numeric_limits<double>::quiet_NaN()}) == "0.1 -2 1e+300 inf nan");
 }
 
 TEST_CASE("a complaint is thrown as what it is", "[base]") {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "backend/lone_kernel.hpp"
@@ -170,6 +171,22 @@ void check_mean(Term term, bool counts_elements) {
 
 }  // namespace
 
+TEST_CASE("targets of BCE are refused where they are no probabilities", "[nn]") {
+  using trainer = Pipeline<Ends<BCE>, PortableHost, MicroBatches<3>, MicroBatchSize<2>>;
+  trainer t({.seed = 4});
+  laws::sample_batch<trainer> data(4);
+  data.labels[0] = 0, data.labels[1] = 1;
+  t.step(data.view());
+  auto const before = laws::snapshot(t).values;
+  for (float const bad : {2.0f, -0.25f, std::nextafter(1.0f, 2.0f), std::numeric_limits<float>::infinity(),
+                          std::numeric_limits<float>::quiet_NaN()}) {
+    data.labels[5] = bad;
+    CHECK_THROWS_AS(t.step(data.view()), data_error);
+    CHECK_THROWS_AS(t.evaluate(data.view()), data_error);
+    CHECK_THROWS_WITH(t.gradients(data.view()), Catch::Contains(" at position 5 is not in [0, 1]"));
+  }
+  CHECK(laws::same_numbers(before, laws::snapshot(t).values));
+}
 TEST_CASE("the loss of a mini-batch is the mean over what counts", "[nn]") {
   check_mean<BCE>(
       [](auto const& x, std::size_t i, double t) { return std::log1p(std::exp(double(x[i]))) - t * double(x[i]); },

@@ -19,6 +19,7 @@ struct SoftSign {
 
   static constexpr char const* name = "SoftSign";
   static constexpr int states = 0;  // arrays of its own, as large as the parameters
+  void check(setting_check const& is) const { is.positive("softness", softness); }  // optional: refused otherwise
 
   template <class T>
   struct coefficients {
@@ -92,6 +93,8 @@ void moves_by(Formula const& formula) {
 }  // namespace
 
 TEST_CASE("a formula of one's own is an optimizer", "[optim]") {
+  CHECK_THROWS_WITH(Trainer<SoftSign>({.optimizer = {.softness = 0}}),
+                    "SoftSign.softness: expected a number in [1e-37, 1e30], got 0");
   moves_by<SoftSign>([](double g, double) { return g / (std::fabs(g) + 0.1); });
   static_assert(Trainer<SoftSign>::plan.stages[0].optimizer_bytes == 0);
   laws::same_as_one_stage<Trainer<SoftSign>, Trainer<SoftSign, Stages<4>>>();

@@ -24,7 +24,7 @@ struct file_error : error {
   using error::error;
 };
 
-/// A step whose loss or gradient is not a finite number. Parameters and optimizer state are as before the step.
+/// A step whose loss or gradient is not a finite number, perhaps because one in its batch is not. Parameters and optimizer state are as before the step.
 struct not_finite : error {
   using error::error;
 };
