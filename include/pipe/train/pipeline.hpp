@@ -13,10 +13,8 @@
 
 #include <pipe/base/ieee_arithmetic.hpp>
 #include <pipe/base/libm.hpp>
-#include <pipe/base/philox.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/base/type_name.hpp>
-#include <pipe/graph/tables.hpp>
 #include <pipe/optim/learning_rate.hpp>
 #include <pipe/runtime/exclusive.hpp>
 #include <pipe/optim/setting_check.hpp>
@@ -24,6 +22,7 @@
 #include <pipe/train/batch_check.hpp>
 #include <pipe/train/compiled_pipeline.hpp>
 #include <pipe/train/first_fault.hpp>
+#include <pipe/train/initial_value.hpp>
 #include <pipe/train/inputs.hpp>
 #include <pipe/train/names.hpp>
 #include <pipe/train/parameter_view.hpp>
@@ -485,21 +484,12 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
   void initialize() {
     for_each_place([&](char* memory, chunk_description const& chunk, parameter_place const& p) {
       element* const values = reinterpret_cast<element*>(memory + chunk.values + p.offset);
-      for (long e = 0; e < p.elements(); ++e) values[e] = draw(M::graph.parameters[p.index].initial, p, e);
+      initializer const how = M::graph.parameters[p.index].initial;
+      for (long e = 0; e < p.elements(); ++e) values[e] = initial_value<element>(how, settings_.seed, p, e);
       if (compiled::averaging::averages && p.trained)
         std::memcpy(memory + chunk.average + p.offset, values, sizeof(element) * std::size_t(p.elements()));
     });
     engine_->parameters_changed();
-  }
-  /// law: a function of (seed, parameter, element) only
-  element draw(initializer how, parameter_place const& p, long e) const {
-    if (how.kind == distribution::constant) return element(how.scale);
-    if (is_table(how.kind)) return element(table_entry(how, p.columns, e / p.columns, int(e % p.columns)));
-    philox_block const bits = random_block(settings_.seed, std::uint64_t(p.index), std::uint64_t(e));
-    float const u = unit_uniform(bits.word[0]);
-    if (how.kind == distribution::uniform) return element(how.scale * (2 * u - 1));
-    double const radius = libm::sqrt(-2 * libm::log(double(u)));  // Box and Muller, 1958
-    return element(how.scale * radius * libm::cos(6.283185307179586 * double(unit_uniform(bits.word[1]))));
   }
 
   settings settings_;
