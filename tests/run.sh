@@ -6,9 +6,21 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../cmake/setup.sh"
 
 need g++ cmake ninja-build libboost-dev catch2 libcli11-dev python3
-for tool in clang++ clang-format clang-tidy chromium nvcc; do
-  compgen -c "$tool" >/dev/null || echo "$tool not found: the checks with it are left out"
-done
+
+# optional TOOL FIRST LAST CHECKS NEEDED: names the checks that are left out where no TOOL or TOOL-N of these versions is installed.
+optional() {
+  local program version
+  for program in $(compgen -c "$1" | grep -xE "${1//+/[+]}(-[0-9]+)?" | sort -u); do
+    version=$("$program" --version 2>/dev/null | grep -oE '(version|release|Chromium) [0-9]+' | head -n 1 | cut -d' ' -f2)
+    ((${version:-0} >= $2 && ${version:-0} <= $3)) && return
+  done
+  echo "left out: $4: they need $5"
+}
+optional clang++ 14 99 "headers, diagnostics and sources under clang++, fuzzing" "clang++ 14 or newer (Debian's clang)"
+optional clang-format 19 99 "checks of the format" "clang-format 19 or newer (Debian's clang-format-19)"
+optional clang-tidy 19 19 "checks by clang-tidy" "clang-tidy 19 (Debian's clang-tidy-19)"
+optional chromium 0 999 "reports in a browser" "Debian's chromium"
+optional nvcc 12 99 "CUDA kernels and headers under nvcc" "CUDA Toolkit 12.4 or newer"
 
 echo "building the tests in build/tests"
 build tests

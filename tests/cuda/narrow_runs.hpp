@@ -36,7 +36,8 @@ class memory {
   }
   void fill() {
     int stream = 0;
-    for (auto const& [where, bytes] : bytes_) {
+    for (auto const& [where, size] : bytes_) {
+      std::size_t const bytes = size;  // clang++ before 16 captures no structured binding
       auto& b = at_.emplace(where, on_host::buffer<unsigned char>(bytes)).first->second;
       auto const numbers = [&]<class Number>(Number const*, auto make) {
         for (std::size_t i = 0; i + sizeof(Number) <= bytes; i += sizeof(Number)) {

@@ -73,7 +73,7 @@ def check_all(items, one):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("check", choices=["alone", "together", "sources"])
-    parser.add_argument("--root", type=Path, required=True)
+    parser.add_argument("--root", type=lambda text: Path(text).resolve(), required=True)
     parser.add_argument("--compiler", required=True)
     parser.add_argument("--warnings", default="")
     parser.add_argument("--system", action="append", default=[], help="an include folder of another library")

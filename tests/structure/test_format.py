@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSL-1.0
 """The format check names what differs and takes no clang-format that is too old; a script stands in for clang-format."""
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -9,6 +10,8 @@ import unittest
 from pathlib import Path
 
 from format import VERSIONS, check, files_of, find_program
+
+HERE = Path(__file__).resolve().parents[2]
 
 # Finds fault with every line that begins with a space.
 STAND_IN = f"""#!{sys.executable}
@@ -84,6 +87,13 @@ class Format(unittest.TestCase):
         self.assertIsNone(find_program("clang-format", VERSIONS, self.root))
         new = self.stand_in("clang-format-20", 20)
         self.assertEqual(new, find_program("clang-format", VERSIONS, self.root))
+
+    @unittest.skipUnless(shutil.which("clang-format"), "there is no clang-format")
+    def test_editors_read_the_file_with_any_version(self):
+        result = subprocess.run(["clang-format", f"--style=file:{HERE / '.clang-format'}", "--dump-config"],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual((0, ""), (result.returncode, result.stderr))
+        self.assertRegex(result.stdout, r"ColumnLimit: +120")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 """The check with clang-tidy names what is found, once; a script stands in for clang-tidy. Where there is a real one, it finds
 what .clang-tidy is for."""
 import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -86,6 +87,14 @@ class Tidy(unittest.TestCase):
                 self.write("include/pipe/a.hpp", f"#pragma once\n#include <vector>\n{text}\n")
                 found = check(self.root, find_program("clang-tidy", VERSIONS), [])
                 self.assertEqual([name] if name else [], [line[line.rindex("[") + 1:-1] for line in found], found)
+
+    @unittest.skipUnless(shutil.which("clang-tidy"), "there is no clang-tidy")
+    def test_editors_read_the_file_with_any_version(self):
+        result = subprocess.run(["clang-tidy", f"--config-file={HERE / '.clang-tidy'}", "--dump-config"],
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.assertEqual(0, result.returncode, result.stdout)
+        self.assertNotIn("error", result.stdout.splitlines()[0])
+        self.assertRegex(result.stdout, r"readability-identifier-naming.MacroDefinitionPrefix'?\n? *(value)?: +'?PIPE_")
 
 
 if __name__ == "__main__":

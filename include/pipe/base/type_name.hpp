@@ -43,9 +43,27 @@ constexpr std::size_t superfluous_at(std::string_view text) {
   return text[0] == '_' && text.substr(0, 11) == "_GLOBAL__N_" ? text.find("::") + 2 : 0;  // nvcc's nameless namespace
 }
 
+/// Whether this begins with a list of characters that ends in zero, which is how clang++ 14 spells a `text`:
+/// {{115, 107, 105, 112, 0}}. It does not say the type, so arrays of numbers are told apart by what is in them; and it leaves out
+/// what follows the tenth: {{97, 98, 99, 100, 101, 102, 103, 104, 105, 106, ...}}.
+constexpr bool lists_characters(std::string_view spelled) {
+  if (spelled.size() < 5 || spelled[0] != '{' || spelled[1] != '{') return false;
+  for (std::size_t i = 2; i + 2 < spelled.size(); i += 2) {
+    if (spelled.substr(i, 3) == "0}}" || spelled.substr(i, 5) == "...}}") return true;
+    bool const negative = spelled[i] == '-';
+    int code = 0;
+    for (i += negative; i < spelled.size() && spelled[i] >= '0' && spelled[i] <= '9' && code < 128; ++i)
+      code = 10 * code + spelled[i] - '0';
+    bool const is_character = negative ? code <= 128 : (code >= ' ' && code < 128) || (code >= '\a' && code <= '\r');
+    if (!is_character || spelled.substr(i, 2) != ", ") return false;
+  }
+  return false;
+}
+
 /// Where the characters begin of a `text` that is spelled at the beginning: text<5>{"skip"}; or as a list, when it is nvcc that
 /// spells or something in it cannot be printed: text<5UL>{{'s', 'k', 'i', 'p', 0}}. 0 if there is none.
 constexpr std::size_t characters_at(std::string_view spelled) {
+  if (lists_characters(spelled)) return 1;
   if (spelled[0] != 't' || spelled.substr(0, 5) != "text<") return 0;
   std::size_t const end = spelled.find_first_not_of("0123456789UL", 5);
   return end != spelled.npos && spelled.substr(end, 2) == ">{" ? end + 2 : 0;
@@ -86,6 +104,10 @@ constexpr std::size_t append_literal(std::string_view spelled, static_vector<cha
   bool const listed = spelled[i] == '{';
   name.push_back('"');
   for (++i; spelled[i] != (listed ? '}' : '"');) {
+    if (listed && spelled[i] == '.') {  // of a long one in clang++ 14
+      name.push_back(spelled[i++]);
+      continue;
+    }
     char const c = listed ? read_listed(spelled, i) : read_quoted(spelled, i);
     if (c == '"' || c == '\\') name.push_back('\\');
     if (c != '\0') name.push_back(c);
