@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSL-1.0
 #
 # bench/gpu.sh [--headers FOLDER] [--out FILE] [--build-only]: on a machine with a GPU, builds, tests and measures the CUDA backend, and
-# writes what came out as a table. It needs nvcc and the headers of Boost.Hana and Catch2 2: the system's, or those in FOLDER; with
+# writes what came out as a table. It needs nvcc and the headers of Catch2 2: the system's, or those in FOLDER; with
 # cuBLASLt and PyTorch it compares. It goes on after a failure, and ends with 1 if a law was broken. --build-only compiles for sm_90a and
 # runs nothing. With 16 cores it takes less than nine minutes.
 set -uo pipefail

@@ -28,7 +28,7 @@ for name in "${wanted[@]}"; do
 done
 ((${#wanted[@]})) || mapfile -t wanted <<<"$known"
 
-need g++ cmake ninja-build libboost-dev libcli11-dev libbenchmark-dev libdnnl-dev libopenblas-dev python3
+need g++ cmake ninja-build libcli11-dev libbenchmark-dev libdnnl-dev libopenblas-dev python3
 echo "building the benchmarks in build/bench" >&2
 build bench
 export PIPE_BUILD=$root/build/bench

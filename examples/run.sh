@@ -29,7 +29,7 @@ if [[ " $* " =~ " --device"[\ =]"cuda " && -e $root/examples/$name/cuda.cu ]] &&
   name=$name.cuda
 fi
 
-need g++ cmake ninja-build libboost-dev libcli11-dev
+need g++ cmake ninja-build libcli11-dev
 echo "building examples/${name%.cuda} in build/examples" >&2
 build examples "example.$name"
 exec "$root/build/examples/examples/$name" "$@"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Everything that needs no more than the standard library and Boost.Hana. What reads and writes files (train/text.hpp,
-// train/metrics.hpp) is left to be included by those who use it: <filesystem> and <fstream> cost a third of a second.
-// So are the tools for schedules without a model: <pipe/schedule.hpp>. Nor do the headers below bring <cmath>, <algorithm>, <memory>, <functional> or <chrono>, which cost about as much together.
+// Models, options, optimizers, schedules and reports. Needs the standard library only. Included separately: readers and writers of
+// files (train/text.hpp, train/metrics.hpp), because <filesystem> and <fstream> cost a third of a second to compile; schedules without
+// a model, <pipe/schedule.hpp>; models from lists of Boost.Hana, <pipe/hana.hpp>. For the same reason the headers below do not include
+// <cmath>, <algorithm>, <memory>, <functional> or <chrono>.
 #pragma once
 
 #include <pipe/nn/activation.hpp>

@@ -8,6 +8,7 @@ The source begins with its expectations, each on a line of its own:
     // error(nvcc): REGEX   optional: what one compiler says instead
     // errors: N            optional: how many errors there are (1 when not said)
     // compilers: g++ nvcc  optional: the others skip the test
+    // needs: HEADER        optional: skipped where the compiler does not find it
     // flags: FLAG...       optional: more of them
 
 With PIPE_EXPECT_OK defined the same source must compile.
@@ -17,6 +18,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 
 # `file.cpp:12:3: error: text`, or nvcc's `file.cpp(12): error #20: text`; an echoed source line is neither.
 ERROR = re.compile(r"^\S.*?(?::\d+(?::\d+)?|\(\d+\)): (?:fatal |catastrophic )?error(?: #[\w-]+)?: (.*)$", re.MULTILINE)
@@ -28,13 +30,21 @@ def expectations(text, kind):
     for line in text.splitlines():
         if not line.startswith("//"):
             break
-        if match := re.match(r"// (error(?:\([^)]*\))?|errors|compilers|flags): (.+)$", line):
+        if match := re.match(r"// (error(?:\([^)]*\))?|errors|compilers|flags|needs): (.+)$", line):
             found[match[1]] = match[2].strip()
     pattern = found.get(f"error({kind})", found.get("error"))
     if pattern is None or not text.startswith("// error"):
         raise SystemExit("the first line must be: // error: REGEX")
     compilers, usual = found.get("compilers", kind).split(), "-arch=compute_80" if kind == "nvcc" else ""
-    return pattern, int(found.get("errors", "1")), compilers, found.get("flags", usual).split()
+    return pattern, int(found.get("errors", "1")), compilers, found.get("flags", usual).split(), found.get("needs")
+
+
+def has_header(compiler, name):
+    command = [compiler, "-x", "cu" if "nvcc" in os.path.basename(compiler) else "c++", "-std=c++20", "-E", "-o", os.devnull]
+    with tempfile.NamedTemporaryFile("w", suffix=".cpp") as source:
+        source.write(f"#include <{name}>\n")
+        source.flush()
+        return subprocess.run([*command, source.name], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
 
 
 def compile_source(arguments, flags):
@@ -51,9 +61,12 @@ def compile_source(arguments, flags):
 def check(arguments):
     with open(arguments.source, encoding="utf-8") as file:
         text = file.read()
-    pattern, count, kinds, flags = expectations(text, arguments.kind)
+    pattern, count, kinds, flags, header = expectations(text, arguments.kind)
     if arguments.kind not in kinds:
         print(f"not for {arguments.kind}")
+        return SKIPPED
+    if header and not has_header(arguments.compiler, header):
+        print(f"there is no <{header}>")
         return SKIPPED
     if "PIPE_EXPECT_OK" not in text:
         print("there is no positive twin: no PIPE_EXPECT_OK in the source")

@@ -53,6 +53,10 @@ class Check(unittest.TestCase):
     def test_a_compiler_can_be_left_out(self):
         self.assertEqual(77, self.run_check(GOOD.replace("\n", "\n// compilers: another\n", 1))[0])
 
+    def test_a_library_may_be_missing(self):
+        self.assertEqual(77, self.run_check(GOOD.replace("\n", "\n// needs: no/such.hpp\n", 1))[0])
+        self.assertEqual(0, self.run_check(GOOD.replace("\n", "\n// needs: vector\n", 1))[0])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -3,6 +3,7 @@
 """Holds the source tree to its rules; prints every line that breaks one as `file:line: what is wrong`.
 
 * A folder of include/pipe includes itself and folders earlier in ORDER only, less the pairs in APART.
+* Only hana.hpp includes Boost.
 * Includes are spelled <pipe/...>, name a file that exists, and make no cycle.
 * Every source file has the licence line; a header has at most LONGEST lines and #pragma once.
 * No header declares a `consteval` function: clang++ 14 refuses to call one with a constant that depends on a template parameter.
@@ -75,6 +76,8 @@ def check_headers(root):
                 continue
             if match[1] == '"':
                 yield f"{where}:{number}: write <pipe/...>: {line.strip()}"
+            elif match[2].startswith("boost/") and name != "hana.hpp":
+                yield f"{where}:{number}: only pipe/hana.hpp needs Boost: {line.strip()}"
             elif match[2].startswith("pipe/"):
                 used = match[2].removeprefix("pipe/")
                 if not (include / used).exists():

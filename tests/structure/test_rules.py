@@ -54,6 +54,11 @@ class Rules(unittest.TestCase):
         problems = self.headers({"base/a.hpp": "int x;\n" * 499})
         self.assertEqual(["include/pipe/base/a.hpp:501: 501 lines; a header has at most 500"], problems)
 
+    def test_boost_is_optional(self):
+        boost = "#include <boost/hana/type.hpp>\n"
+        self.assertEqual(["include/pipe/base/a.hpp:3: only pipe/hana.hpp needs Boost: " + boost.strip()],
+                         self.headers({"base/a.hpp": boost, "hana.hpp": boost}))
+
     def test_no_consteval(self):
         problems = self.headers({"base/a.hpp": "// consteval\nconsteval int f() { return 1; }\n"})
         self.assertEqual(["include/pipe/base/a.hpp:4: write constexpr, clang++ 14 cannot always call it: "

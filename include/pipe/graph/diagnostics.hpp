@@ -167,7 +167,7 @@ struct custom_layer_has_too_many_parameters;
 /// A word of a message as a value. What a function deduces is the type itself and not the alias by which it was found, which
 /// nvcc would spell instead.
 template <class T>
-using word = boost::hana::basic_type<T>;
+using word = std::type_identity<T>;
 
 /// Expected or Found with the extents of S.
 template <template <int...> class Word, shape S>

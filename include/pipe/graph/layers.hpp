@@ -8,8 +8,6 @@
 #include <type_traits>
 #include <utility>
 
-#include <boost/hana/type.hpp>
-
 #include <pipe/base/text.hpp>
 
 namespace pp {
@@ -62,7 +60,7 @@ struct leaf_table;
 template <std::size_t... I, class... L>
 struct leaf_table<std::index_sequence<I...>, layers<L...>> : indexed_leaf<I, L>... {};
 template <std::size_t I, class L>
-boost::hana::basic_type<L> select_leaf(indexed_leaf<I, L> const&);
+std::type_identity<L> select_leaf(indexed_leaf<I, L> const&);
 
 template <int I, class List>
 struct leaf_at_index;
