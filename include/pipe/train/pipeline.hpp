@@ -21,6 +21,7 @@
 #include <pipe/runtime/host_engine.hpp>
 #include <pipe/train/batch_check.hpp>
 #include <pipe/train/compiled_pipeline.hpp>
+#include <pipe/train/diagnose_pipeline.hpp>
 #include <pipe/train/first_fault.hpp>
 #include <pipe/train/initial_value.hpp>
 #include <pipe/train/inputs.hpp>
@@ -28,43 +29,6 @@
 #include <pipe/train/parameter_view.hpp>
 
 namespace pp {
-
-/// What stands in for a model that is none, so that nothing else is reported.
-template <class Given>
-struct no_model : Model<Input<1>, Linear<1>, MSE> {};
-
-/// What is wrong with a pipeline but for its memory. A wrong model has been reported by itself.
-template <class M, class... Options>
-constexpr auto diagnose_pipeline() {
-  using options = option_set<Options...>;
-  if constexpr (!model_type<M>)
-    return diagnosis_of<wrong::first_argument_of_a_pipeline_must_be_a_model, M>();
-  else if constexpr (!M::valid)
-    return std::type_identity<nothing_wrong>{};
-  else if constexpr (!is_accepted<typename decltype(diagnose_options<options>())::type>)
-    return diagnose_options<options>();
-  else if constexpr (!is_accepted<typename decltype(diagnose_parameters<M>())::type>)
-    return diagnose_parameters<M>();
-  else if constexpr (!is_accepted<typename decltype(diagnose_backend<M, options>())::type>)
-    return diagnose_backend<M, options>();
-  else if constexpr (!is_accepted<typename decltype(diagnose_cut<M, options>())::type>)
-    return diagnose_cut<M, options>();
-  else
-    return pipeline_schedule<M, options>::diagnose();
-}
-
-/// After a mistake has been reported a pipeline of one stage stands in, so that nothing else is.
-template <class M, class Set, bool Fine>
-using checked_pipeline = compiled_pipeline<
-    M, std::conditional_t<Fine, Set,
-                          option_set<typename Set::template get<option_family::optimizer>,
-                                     typename Set::template get<option_family::precision>,
-                                     typename Set::template get<option_family::averaging>, PortableHost>>>;
-
-template <class Given, class... Options>
-using compiled_from =
-    checked_pipeline<std::conditional_t<model_type<Given>, Given, no_model<Given>>, option_set<Options...>,
-                     is_accepted<typename decltype(diagnose_pipeline<Given, Options...>())::type>>;
 
 /// Everything that was decided: `Trainer::plan` is a constant where the compiler has made the schedule; elsewhere a function, which makes
 /// the plan at its first call and throws pp::error where the schedule is not valid. `Trainer::plan()` reads both.

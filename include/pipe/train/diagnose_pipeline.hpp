@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What is wrong with a model and options, in the order in which it is said, and what stands in for them then.
+#pragma once
+
+#include <type_traits>
+
+#include <pipe/base/diagnosis.hpp>
+#include <pipe/nn/input.hpp>
+#include <pipe/nn/linear.hpp>
+#include <pipe/nn/loss.hpp>
+#include <pipe/nn/model.hpp>
+#include <pipe/train/compiled_pipeline.hpp>
+
+namespace pp {
+
+/// What stands in for a model that is none, so that nothing else is reported.
+template <class Given>
+struct no_model : Model<Input<1>, Linear<1>, MSE> {};
+
+/// What is wrong with a pipeline but for its memory. A wrong model has been reported by itself.
+template <class M, class... Options>
+constexpr auto diagnose_pipeline() {
+  using options = option_set<Options...>;
+  if constexpr (!model_type<M>)
+    return diagnosis_of<wrong::first_argument_of_a_pipeline_must_be_a_model, M>();
+  else if constexpr (!M::valid)
+    return std::type_identity<nothing_wrong>{};
+  else if constexpr (!is_accepted<typename decltype(diagnose_options<options>())::type>)
+    return diagnose_options<options>();
+  else if constexpr (!is_accepted<typename decltype(diagnose_parameters<M>())::type>)
+    return diagnose_parameters<M>();
+  else if constexpr (!is_accepted<typename decltype(diagnose_backend<M, options>())::type>)
+    return diagnose_backend<M, options>();
+  else if constexpr (!is_accepted<typename decltype(diagnose_cut<M, options>())::type>)
+    return diagnose_cut<M, options>();
+  else
+    return pipeline_schedule<M, options>::diagnose();
+}
+
+/// After a mistake has been reported a pipeline of one stage stands in, so that nothing else is.
+template <class M, class Set, bool Fine>
+using checked_pipeline = compiled_pipeline<
+    M, std::conditional_t<Fine, Set,
+                          option_set<typename Set::template get<option_family::optimizer>,
+                                     typename Set::template get<option_family::precision>,
+                                     typename Set::template get<option_family::averaging>, PortableHost>>>;
+
+template <class Given, class... Options>
+using compiled_from =
+    checked_pipeline<std::conditional_t<model_type<Given>, Given, no_model<Given>>, option_set<Options...>,
+                     is_accepted<typename decltype(diagnose_pipeline<Given, Options...>())::type>>;
+
+}  // namespace pp
