@@ -48,7 +48,45 @@ TEST_CASE("parameters are called as PyTorch calls those of a Sequential", "[trai
         "2.1.0.1.out_proj.weight 6 6\n2.1.0.1.out_proj.bias 6\n"
         "2.1.1.0.weight 6\n2.1.1.1.weight 9 6\n2.1.1.3.weight 6 9\n2.1.1.3.bias 6\n"
         "3.0.mix.weight 6 6\n3.0.mix.bias 6\n3.1.mix.weight 6 6\n3.1.mix.bias 6\n"
-        "4.1.weight 5 6\n4.1.bias 5\n5.0.weight 6 5\n5.0.bias 6\n");
+        "4.1.weight 5 6\n4.1.bias 5\n5.weight 6 5\n5.bias 6\n");
+}
+
+namespace {
+
+using Body = Seq<Linear<4>, Tanh, Named<"out", Linear<4>>>;
+template <class... Layers>
+struct Of : Model<Input<3>, Linear<4>, Layers..., Linear<2>, MSE> {};
+
+template <class M>
+std::string names() {
+  std::string all;
+  for (parameter_name const& p : parameter_names<M>()) all += p.name + " ";
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("what decorates a layer has no place in names", "[train]") {
+  using Slow = LearningRate<1, 10>;
+  CHECK(names<Of<Frozen<Body>>>() == names<Of<Body>>());
+  CHECK(names<Of<Group<Slow, Body>>>() == names<Of<Body>>());
+  CHECK(names<Of<Group<Init<Zeros>, Frozen<Group<Slow, Body>>>>>() == names<Of<Body>>());
+  CHECK(names<Of<Frozen<Linear<4>>>>() == "0.weight 0.bias 1.weight 1.bias 2.weight 2.bias ");
+  CHECK(names<Of<Frozen<Residual<Body>>>>() == names<Of<Residual<Body>>>());
+  CHECK(names<Of<Residual<Frozen<Body>>>>() == names<Of<Residual<Body>>>());
+
+  std::string const body = names<Of<Named<"body", Body>>>();
+  CHECK(body == "0.weight 0.bias body.0.weight body.0.bias body.out.weight body.out.bias 2.weight 2.bias ");
+  CHECK(names<Of<Frozen<Named<"body", Body>>>>() == body);
+  CHECK(names<Of<Named<"body", Frozen<Body>>>>() == body);
+  CHECK(names<Of<Group<Slow, Frozen<Named<"body", Group<Slow, Body>>>>>>() == body);
+  CHECK(names<Of<Named<"a", Frozen<Named<"b", Body>>>>>() == names<Of<Named<"a", Named<"b", Body>>>>());
+
+  CHECK(names<Of<Repeat<2, Frozen<Body>>>>() == names<Of<Repeat<2, Body>>>());
+  CHECK(names<Of<Frozen<Repeat<2, Body>>>>() == names<Of<Repeat<2, Body>>>());
+  CHECK(names<Of<Repeat<2, Frozen<Named<"mix", Body>>>>>() == names<Of<Repeat<2, Named<"mix", Body>>>>());
+  CHECK(names<Of<Frozen<Body, Body>>>() == names<Of<Seq<Body, Body>>>());
+  CHECK(names<Of<Group<Slow, Named<"a", Body>, Body>>>() == names<Of<Seq<Named<"a", Body>, Body>>>());
 }
 
 TEST_CASE("names do not depend on how a model is cut", "[train]") {

@@ -54,7 +54,7 @@ class builder : public complaints {
   template <class... L>
   constexpr void all(layers<L...>, bool alone_is_whole = false) {
     std::size_t const outer = siblings_.enter();
-    bool const numbered = !(alone_is_whole && sizeof...(L) == 1 && !(has_name<L> || ...));
+    bool const numbered = !(alone_is_whole && sizeof...(L) == 1 && !(brings_name<L>() || ...));
     int i = 0;
     (part<L>(i++, numbered), ...);
     siblings_.leave(outer);
@@ -305,7 +305,10 @@ class builder : public complaints {
       progress const before = here();
       if constexpr (L::times > 1) observer_.part(i);
       if constexpr (requires { L::enter(*this); }) L::enter(*this);
-      all(typename L::parts{}, L::times > 1 || has_name<L>);
+      if constexpr (decorates_one<L>)
+        [this]<class Part>(layers<Part>) { part<Part>(0, false); }(typename L::parts{});
+      else
+        all(typename L::parts{}, L::times > 1 || has_name<L>);
       if constexpr (requires { L::leave(*this); }) L::leave(*this);
       if constexpr (L::times > 1) observer_.end_part();
       scope_ = outer;

@@ -44,6 +44,11 @@ struct leaves_of<L> {
 template <class... L>
 using all_leaves = decltype((layers<>{} + ... + typename leaves_of<L>::type{}));
 
+template <class... L>
+constexpr int leaf_count(layers<L...>) {
+  return int(sizeof...(L));
+}
+
 /// Where L stands first among the leaves, so that equal layers have equal numbers.
 template <class L, class... Leaves>
 constexpr int leaf_index(layers<Leaves...>) {
@@ -82,10 +87,22 @@ inline constexpr bool is_input = requires { L::input; };
 template <class L>
 concept has_name = requires { L::name; };
 
-template <class... L>
-constexpr int leaf_count(layers<L...>) {
-  return int(sizeof...(L));
+/// Says something about the one layer inside it and is none itself (`Frozen`, `Group`): it has no place in names.
+template <class L>
+inline constexpr bool decorates_one = false;
+template <class L>
+  requires requires { L::decorates; }
+inline constexpr bool decorates_one<L> = leaf_count(typename L::parts{}) == 1;
+
+/// Whether a name stands where L stands in a list: L's own, or that of the layer which L decorates.
+template <class L>
+constexpr bool brings_name() {
+  if constexpr (decorates_one<L>)
+    return []<class Part>(layers<Part>) { return brings_name<Part>(); }(typename L::parts{});
+  else
+    return has_name<L>;
 }
+
 /// How many of the leaves share the parameters of a layer with a name.
 template <class... L>
 constexpr int count_tied(layers<L...>) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // How parameters are trained, said around layers: some not at all, some with another learning rate or weight decay. Both
-// wrappers are opened, so the model may be cut between the layers inside as if nothing were around them.
+// wrappers are opened, so the model may be cut between the layers inside as if nothing were around them. Around one layer they
+// leave the names of its parameters as they are.
 #pragma once
 
 #include <pipe/graph/builder.hpp>
@@ -15,6 +16,7 @@ namespace pp {
 template <class... L>
 struct Frozen {
   using parts = layers<L...>;
+  static constexpr bool decorates = true;
   static constexpr int times = 1;
   template <class Builder>
   static constexpr void enter(Builder& b) {
@@ -53,6 +55,7 @@ struct Group {
   using options = joined<std::conditional_t<group_option<Items>, layers<Items>, layers<>>...>;
   static constexpr unsigned takes =
       option_kinds(option_kind::learning_rate, option_kind::weight_decay, option_kind::initial);
+  static constexpr bool decorates = true;
   static constexpr int times = 1;
   template <class Builder>
   static constexpr void enter(Builder& b) {
