@@ -46,7 +46,8 @@ struct list_of_types {
     if constexpr (wrong_at == count)
       return std::type_identity<List<typename E::type...>>{};
     else
-      return diagnosis_of<wrong::element_is_not_a_hana_type, wrong::Element<wrong_at>, leaf_at<wrong_at, layers<E...>>>();
+      return diagnosis_of<wrong::element_is_not_a_hana_type, wrong::Element<wrong_at>,
+                          leaf_at<wrong_at, layers<E...>>>();
   }
   template <class... E>
   static constexpr int first_without_type() {

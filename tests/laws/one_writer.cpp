@@ -11,8 +11,8 @@ using namespace pp;
 namespace {
 
 /// Stages that end in results which backward does not read (norms), a skip over stages, a tied table: whatever neighbours share.
-struct Shared : Model<Tokens<5, 3>, Named<"table", Embedding<4>>, Stash<"a">, LayerNorm, Linear<4>, RMSNorm, Attention<2>,
-                      Pop<"a">, Tied<"table">, CrossEntropy> {};
+struct Shared : Model<Tokens<5, 3>, Named<"table", Embedding<4>>, Stash<"a">, LayerNorm, Linear<4>, RMSNorm,
+                      Attention<2>, Pop<"a">, Tied<"table">, CrossEntropy> {};
 
 template <class... More>
 using Trained = Pipeline<Shared, laws::Eager<PortableHost>, AdamW, MicroBatches<4>, MicroBatchSize<2>, More...>;

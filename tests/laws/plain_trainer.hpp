@@ -280,8 +280,13 @@ class trainer {
   trainer(Other& other, std::uint64_t seed) : seed_(seed) {
     for (auto const& p : other.parameters()) {
       std::vector<double> const values(p.values.begin(), p.values.end());
-      weights_.push_back({p.rows, p.columns, p.file_shape.size() > 1, values, std::vector<double>(values.size()),
-                          std::vector<double>(values.size()), {}});
+      weights_.push_back({p.rows,
+                          p.columns,
+                          p.file_shape.size() > 1,
+                          values,
+                          std::vector<double>(values.size()),
+                          std::vector<double>(values.size()),
+                          {}});
     }
   }
 

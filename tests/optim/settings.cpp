@@ -19,7 +19,8 @@ constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN(), inf = 
 
 /// Every value of `bad` in a copy of the settings is refused by that name, and none of `good`.
 template <class Settings, class Number>
-void holds(char const* name, Number Settings::* which, std::initializer_list<Number> bad, std::initializer_list<Number> good) {
+void holds(char const* name, Number Settings::* which, std::initializer_list<Number> bad,
+           std::initializer_list<Number> good) {
   INFO(name);
   for (Number value : bad) {
     Settings s;
@@ -123,7 +124,8 @@ TEST_CASE("no trainer is made with settings out of range", "[optim]") {
     CHECK_THROWS_AS(Trainer(s), data_error);
     CHECK_THROWS_WITH(Trainer(s), words);
   };
-  refused({.optimizer = {.learning_rate = not_a_number}}, "AdamW.learning_rate: expected a number in [0, 1e30], got nan");
+  refused({.optimizer = {.learning_rate = not_a_number}},
+          "AdamW.learning_rate: expected a number in [0, 1e30], got nan");
   refused({.optimizer = {.learning_rate = -1}}, "AdamW.learning_rate: expected a number in [0, 1e30], got -1");
   refused({.optimizer = {.learning_rate = 1e300}}, "AdamW.learning_rate: expected a number in [0, 1e30], got 1e+300");
   refused({.optimizer = {.beta1 = 2}}, "AdamW.beta1: expected a number in [0, 1), got 2");
@@ -145,7 +147,8 @@ TEST_CASE("a step with a learning rate that is none changes nothing", "[optim]")
   for (double const bad : {not_a_number, inf, -inf, -1.0, 1e300}) {
     refuses(trainer, [&] { trainer.step(data.view(), bad); }, "learning_rate: expected a number in [0, 1e30], got ");
     factor = bad;
-    refuses(trainer, [&] { trainer.step(data.view()); }, "learning_rate_factor(2): expected a number in [0, 1e30], got ");
+    refuses(
+        trainer, [&] { trainer.step(data.view()); }, "learning_rate_factor(2): expected a number in [0, 1e30], got ");
     factor = 1;
   }
   CHECK(trainer.accumulated() == 1);

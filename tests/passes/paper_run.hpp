@@ -215,7 +215,8 @@ class run : public findings {
       for (int k = 0; k < l.count; ++k) {
         c.bytes[k] = bytes_of(with[std::size_t(k)]);
         c.room[k] = room<S>(c.at(k).where);
-        must(!writes(g, k) || may_write(P, c.at(k).where), "is written by another program", S, with[std::size_t(k)], c.at(k));
+        must(!writes(g, k) || may_write(P, c.at(k).where), "is written by another program", S, with[std::size_t(k)],
+             c.at(k));
       }
       execute(*this, memory_, S, c);
     }

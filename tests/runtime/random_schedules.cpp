@@ -156,7 +156,8 @@ void try_many() {
 
     int const read = outcome_of<trainer>(expected, [&] {
       std::string text = torch_csv(table);
-      for (int i = below(d, 3); i >= 0; --i) text[std::size_t(below(d, int(text.size())))] = "0123456789FBIW,\n()"[below(d, 18)];
+      for (int i = below(d, 3); i >= 0; --i)
+        text[std::size_t(below(d, int(text.size())))] = "0123456789FBIW,\n()"[below(d, 18)];
       return read_torch_csv(text).table;
     });
     CHECK((read == same_bits || read == refused));

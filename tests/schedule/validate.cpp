@@ -182,8 +182,7 @@ TEST_CASE("an action reads weights that exist, and a backward those of its forwa
 TEST_CASE("numbers beyond an int are counted, in memory for the actions there are", "[validate]") {
   auto const judged = [](std::string_view text, fault what, action const& which) {
     read_schedule const read = read_torch_csv(text);
-    auto const problem =
-        equal_times(read.table.ranks(), read.micro_batches, {}, 0, read.chunks / read.table.ranks());
+    auto const problem = equal_times(read.table.ranks(), read.micro_batches, {}, 0, read.chunks / read.table.ranks());
     require_fault(validate(problem, read.table), what, 0, read.table.size(0), which);
   };
   judged("65535F65535", fault::missing, {forward, 0, 0});

@@ -102,8 +102,8 @@ template <class Trainer>
 void train_on(Trainer& trainer, typename Trainer::batch const& data, long done, long end) {
   // [resume]
   for (long const per_epoch = batches<Trainer>(data).size(); done < end;)
-    for (auto const& batch : batches<Trainer>(
-             data, {.shuffle = true, .seed = 1, .epoch = done / per_epoch, .first = done % per_epoch})) {
+    for (auto const& batch :
+         batches<Trainer>(data, {.shuffle = true, .seed = 1, .epoch = done / per_epoch, .first = done % per_epoch})) {
       trainer.step(batch);
       if (++done == end) break;
     }
@@ -193,8 +193,9 @@ TEST_CASE("any number of samples is predicted as one by one, and the loss is the
     for (int i = 0; i < n; ++i) {
       std::array<float, 3> alone;
       std::size_t const at = std::size_t(i);
-      trainer.forward(Trainer::batch{std::span(d.numbers).subspan(2 * at, 2), {}}.set<"ids">(std::span(d.ids).subspan(at, 1)),
-                      alone);
+      trainer.forward(
+          Trainer::batch{std::span(d.numbers).subspan(2 * at, 2), {}}.set<"ids">(std::span(d.ids).subspan(at, 1)),
+          alone);
       CHECK(std::equal(alone.begin(), alone.end(), outputs.begin() + 3 * i));
       if (d.classes[at] < 0) continue;
       double sum = 0;

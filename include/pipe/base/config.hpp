@@ -10,9 +10,10 @@
 #if !defined(_MSVC_LANG) && __cplusplus < 202002L
 #error "pipe needs C++20: compile with -std=c++20"
 #endif
-#if defined(__FAST_MATH__) || __FINITE_MATH_ONLY__ || defined(__ASSOCIATIVE_MATH__) || \
-    defined(__RECIPROCAL_MATH__) || defined(__NO_SIGNED_ZEROS__)
-#error "pipe needs IEEE arithmetic: compile without -ffast-math, -Ofast and their parts (-ffinite-math-only, -fassociative-math, -freciprocal-math, -fno-signed-zeros)"
+#if defined(__FAST_MATH__) || __FINITE_MATH_ONLY__ || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) || \
+    defined(__NO_SIGNED_ZEROS__)
+#error \
+    "pipe needs IEEE arithmetic: compile without -ffast-math, -Ofast and their parts (-ffinite-math-only, -fassociative-math, -freciprocal-math, -fno-signed-zeros)"
 #endif
 #if defined(__CUDACC_VER_MAJOR__) && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ < 1204
 #error "pipe needs CUDA 12.4 or newer"

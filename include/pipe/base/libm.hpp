@@ -50,9 +50,7 @@ PIPE_INLINE double tanh(double x) { return __builtin_tanh(x); }
 #endif
 
 /// Whether the exponent is not all ones. A test of bits, which no flag of a compiler takes to be always true.
-PIPE_HD PIPE_INLINE bool isfinite(float x) {
-  return (__builtin_bit_cast(unsigned, x) & 0x7f800000u) != 0x7f800000u;
-}
+PIPE_HD PIPE_INLINE bool isfinite(float x) { return (__builtin_bit_cast(unsigned, x) & 0x7f800000u) != 0x7f800000u; }
 PIPE_HD PIPE_INLINE bool isfinite(double x) {
   return (__builtin_bit_cast(unsigned long long, x) & 0x7ff0000000000000u) != 0x7ff0000000000000u;
 }

@@ -44,7 +44,8 @@ class cuda_engine {
   using optimizer = typename P::optimizer;
 
   cuda_engine(optimizer const& o, machine_settings const&)
-      : optimizer_(o), device_(cuda::use_device(0)), machine_(P::description(), launches_.groups(), cuda_runs<P>(device_), order()),
+      : optimizer_(o), device_(cuda::use_device(0)),
+        machine_(P::description(), launches_.groups(), cuda_runs<P>(device_), order()),
         parameters_(machine_, optimizer_) {
     settle();
   }

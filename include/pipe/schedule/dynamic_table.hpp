@@ -63,8 +63,7 @@ dynamic_table make_dynamic_table(Problem const& problem) {
     complain<error>({"schedule ", Policy::name, ": a table of ", problem.ranks, " ranks with ", expected,
                      " actions each is larger than the limit of ", most_actions, " actions"});
   auto table = dynamic_table(problem.ranks, Policy::where, Policy::trains);
-  for (int rank = 0; rank < problem.ranks; ++rank)
-    table.row(rank).reserve(static_cast<std::size_t>(expected));
+  for (int rank = 0; rank < problem.ranks; ++rank) table.row(rank).reserve(static_cast<std::size_t>(expected));
   Policy::fill(problem, table);
   return table;
 }

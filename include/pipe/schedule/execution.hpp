@@ -24,7 +24,8 @@ template <pipeline_problem Problem, action_table Table, class Slots = unbounded_
 class execution {
  public:
   constexpr execution(Problem const& problem, Table const& table, Slots const& slots)
-      : problem_(problem), table_(table), slots_(slots), end_(1 + results * long(problem.chunks) * problem.micro_batches),
+      : problem_(problem), table_(table), slots_(slots),
+        end_(1 + results * long(problem.chunks) * problem.micro_batches),
         waiting_(1 + results * long(problem.chunks) * problem.micro_batches), also_waiting_(problem.ranks),
         position_(problem.ranks), clock_(problem.ranks, 1) {
     end_.item[nothing] = 1;

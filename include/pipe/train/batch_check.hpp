@@ -38,8 +38,8 @@ void check_targets(std::span<T const> targets) {
   if constexpr (requires { Loss::least_target; })
     for (std::size_t i = 0; i < targets.size(); ++i)
       if (!(targets[i] >= T(Loss::least_target) && targets[i] <= T(Loss::most_target)))
-        complain<data_error>({"label ", double(targets[i]), " at position ", i, " is not in [", Loss::least_target, ", ",
-                              Loss::most_target, "]"});
+        complain<data_error>({"label ", double(targets[i]), " at position ", i, " is not in [", Loss::least_target,
+                              ", ", Loss::most_target, "]"});
 }
 
 /// The first number that is not finite; `count` if all are.

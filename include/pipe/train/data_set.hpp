@@ -46,8 +46,8 @@ std::size_t count(typename Trainer::batch const& data, bool needs_labels) {
     bool const may_miss = static_cast<void const*>(&list) == &data.labels && !needs_labels;
     char const* const quote = name.empty() ? "" : "\"";
     if (list.size() != n * numbers && !(may_miss && list.empty()))
-      complain<data_error>({what, quote, name, quote, ": expected ", n * numbers, " numbers for ", n, " samples, got ",
-                            list.size()});
+      complain<data_error>(
+          {what, quote, name, quote, ": expected ", n * numbers, " numbers for ", n, " samples, got ", list.size()});
   });
   return n;
 }

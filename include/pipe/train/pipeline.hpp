@@ -240,7 +240,8 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
     if (!settings_.learning_rate_factor) return settings_.optimizer.learning_rate;
     double const factor = settings_.learning_rate_factor(steps_ + 1);
     if (!setting_check::is_amount(factor))
-      complain<data_error>({"learning_rate_factor(", steps_ + 1, "): expected ", setting_check::amounts, ", got ", factor});
+      complain<data_error>(
+          {"learning_rate_factor(", steps_ + 1, "): expected ", setting_check::amounts, ", got ", factor});
     return settings_.optimizer.learning_rate * factor;
   }
   /// Training steps done.
@@ -415,19 +416,21 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
     return r;
   }
 
-  PIPE_COLD void reject_if_given(batch_part of, void const* values, long per_sample, job const& j, char const* with) const {
+  PIPE_COLD void reject_if_given(batch_part of, void const* values, long per_sample, job const& j,
+                                 char const* with) const {
     element const* const x = static_cast<element const*>(values);
     long const count = j.samples * per_sample, i = first_not_finite(x, count);
     if (i < count)
-      complain<not_finite>({"step ", steps_ + 1, " rejected", with, ": ", of.what, of.quote(), of.name, of.quote(), ": ",
-                            double(x[i]), " at position ", i, " (sample ", i / per_sample, ")"});
+      complain<not_finite>({"step ", steps_ + 1, " rejected", with, ": ", of.what, of.quote(), of.name, of.quote(),
+                            ": ", double(x[i]), " at position ", i, " (sample ", i / per_sample, ")"});
   }
   /// Says where the first number is that is not finite: among those given, or else, as the mini-batch runs again, among those made.
   [[noreturn]] PIPE_COLD void reject(job& j, char const* with) {
     [&]<int... I>(std::integer_sequence<int, I...>) {
-      ((M::graph.inputs[I].is_ids ? void()
-                                  : reject_if_given({I == 0 ? "inputs" : "input ", I == 0 ? std::string_view() : input_name<M, I>()},
-                                                    j.input[I], M::graph.inputs[I].form.elements(), j, with)),
+      ((M::graph.inputs[I].is_ids
+            ? void()
+            : reject_if_given({I == 0 ? "inputs" : "input ", I == 0 ? std::string_view() : input_name<M, I>()},
+                              j.input[I], M::graph.inputs[I].form.elements(), j, with)),
        ...);
     }(std::make_integer_sequence<int, M::graph.size.inputs>{});
     if (!M::labels_are_ids) reject_if_given({"labels"}, j.label, labels_per_sample, j, with);
