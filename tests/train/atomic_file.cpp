@@ -3,17 +3,20 @@
 // A file is there whole or not at all: whichever call of the system fails or is the program's last, its name leads to the old
 // contents or to the new.
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <set>
 #include <string>
 
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 
 #include <pipe/train/atomic_file.hpp>
+#include <pipe/train/utf8.hpp>
 
 #include "folder.hpp"
 #include "system_calls.hpp"
@@ -59,19 +62,130 @@ TEST_CASE("an atomic file that is not committed leaves nothing") {
   CHECK(folder.names() == names{"a"});
 }
 
-TEST_CASE("two atomic files of one name do not meet, nor does one meet the rest of a killed program") {
+TEST_CASE("two atomic files of one name do not meet") {
   temporary_folder const folder;
   std::string const path = folder.file("a");
-  std::string const rest = "a.tmp-" + std::to_string(getpid()) + "-0";
-  folder.write(rest, "of a program of the same number");
   pp::atomic_file first(path), second(path);
+  CHECK(folder.names().size() == 2);
   first.write("first");
   second.write("second");
   second.commit();
   CHECK(content(path) == "second");
   first.commit();
   CHECK(content(path) == "first");
-  CHECK(folder.names() == names{"a", rest});
+  CHECK(folder.names() == names{"a"});
+}
+
+TEST_CASE("what killed programs left is removed by the next one, and nothing else is") {
+  temporary_folder const folder;
+  std::string const path = folder.file("a");
+  pp::temporary_names const mine(path);
+  auto const name = [&](std::string const& host, std::string const& rest) { return "a.tmp-" + host + rest; };
+  names const stay{"a.tmp",
+                   "a.tmp-1-0",
+                   name(mine.host, ""),
+                   name(mine.host, "-1-"),
+                   name(mine.host, "-1-0.old"),
+                   name("0123456G", "-1-0"),
+                   "b.tmp-" + mine.host + "-1-0",
+                   name(mine.host, "-7-0")};
+  names all = stay;
+  for (std::string const& n : stay) folder.write(n, "of somebody");
+  // A lock is held by an open file: of this machine's, or of another's.
+  pp::file_descriptor const held(folder.file(name(mine.host, "-7-0")), O_RDWR);
+  REQUIRE(pp::lock_temporary(held));
+  folder.write(name(mine.host, "-1-0"), "of a program that is gone");
+  folder.write(name(mine.host, "-" + std::to_string(getpid()) + "-0"), "of one that had our number");
+  replace(path, new_text);
+  all.insert("a");
+  CHECK(folder.names() == all);
+
+  // Of other machines locks may not be seen: time decides.
+  std::string const other = mine.host == "01234567" ? "76543210" : "01234567";
+  folder.write(name(other, "-1-0"), "may be at work");
+  folder.write(name(other, "-2-0"), "not for a day");
+  std::filesystem::last_write_time(folder.file(name(other, "-2-0")),
+                                   std::filesystem::file_time_type::clock::now() - std::chrono::hours(25));
+  std::filesystem::create_symlink("b", folder.file(name(mine.host, "-3-0")));
+  std::filesystem::create_directory(folder.file(name(mine.host, "-4-0")));
+  replace(path, new_text);
+  all.insert({name(other, "-1-0"), name(mine.host, "-3-0"), name(mine.host, "-4-0")});
+  CHECK(folder.names() == all);
+}
+
+TEST_CASE("programs that write one file at the same time do not remove each other's") {
+  temporary_folder const folder;
+  std::string const path = folder.file("a");
+  constexpr int programs = 4, times = 200;
+  for (int p = 0; p < programs; ++p)
+    if (fork() == 0) {
+      int failures = 0;
+      for (int i = 0; i < times; ++i)
+        failures += sentence<pp::file_error>([&] { replace(path, new_text); }) != "no error";
+      _exit(failures > 0);
+    }
+  int failures = 0, status = 0;
+  while (wait(&status) > 0) failures += status != 0;
+  CHECK(failures == 0);
+  CHECK(content(path) == new_text);
+  CHECK(folder.names() == names{"a"});
+}
+
+TEST_CASE("a replaced file keeps its mode, and its owner where that is allowed") {
+  temporary_folder const folder;
+  std::string const path = folder.write("a", old_text);
+  for (mode_t const mode : {0600u, 0640u, 0666u, 0400u}) {
+    REQUIRE(chmod(path.c_str(), mode) == 0);
+    bool const is_root = geteuid() == 0;
+    if (is_root) REQUIRE(chown(path.c_str(), 12345, 54321) == 0);
+    replace(path, new_text);
+    struct stat now{};
+    REQUIRE(stat(path.c_str(), &now) == 0);
+    CHECK((now.st_mode & 07777) == mode);
+    if (is_root) CHECK((now.st_uid == 12345 && now.st_gid == 54321));
+    CHECK(content(path) == new_text);
+  }
+  mode_t const mask = umask(027);
+  replace(folder.file("b"), new_text);
+  umask(mask);
+  struct stat fresh{};
+  REQUIRE(stat(folder.file("b").c_str(), &fresh) == 0);
+  CHECK((fresh.st_mode & 07777) == 0640);
+}
+
+TEST_CASE("the temporary file of a private file is never readable by others") {
+  temporary_folder const folder;
+  std::string const path = folder.write("a", old_text);
+  REQUIRE(chmod(path.c_str(), 0600) == 0);
+  pp::atomic_file const file(path);
+  for (std::string const& name : folder.names()) {
+    struct stat about{};
+    REQUIRE(stat(folder.file(name).c_str(), &about) == 0);
+    CHECK((about.st_mode & 0777) == 0600);
+  }
+}
+
+TEST_CASE("every name that a file may have can be written") {
+  temporary_folder const folder;
+  std::string accents;
+  while (accents.size() < 254) accents += "\xC3\xA9";  // é
+  for (std::string const& name : {std::string(255, 'x'), std::string(91, 'x'), std::string(90, 'x'), accents}) {
+    std::string const path = folder.file(name);
+    replace(path, new_text);
+    CHECK(content(path) == new_text);
+    CHECK(folder.names() == names{name});
+    pp::temporary_names const temporary(path);
+    CHECK(temporary.path(999).size() - temporary.folder.size() <= 143);
+    CHECK(pp::valid_utf8_bytes(temporary.stem) == temporary.stem.size());
+    CHECK(temporary.stem != pp::temporary_names(folder.file("y" + name)).stem);
+    folder.write(temporary.path(0).substr(temporary.folder.size()), "of a program that is gone");
+    replace(path, "again");
+    CHECK(folder.names() == names{name});
+    std::filesystem::remove(path);
+  }
+  CHECK(sentence<pp::file_error>([&] {
+          pp::atomic_file file(folder.file(std::string(256, 'x')));
+        }).ends_with("': File name too long"));
 }
 
 TEST_CASE("a relative path without a folder works") {
@@ -125,6 +239,7 @@ TEST_CASE("whichever call is the program's last, the name leads to a whole file"
     CHECK(content(path) == (calls < 4 ? old_text : new_text));
     replace(path, "afterwards");
     CHECK(content(path) == "afterwards");
+    CHECK(folder.names() == names{"a"});
     ++calls;
   } while (WEXITSTATUS(status) == dead_by_plan);
   CHECK(calls == 6);

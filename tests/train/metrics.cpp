@@ -80,6 +80,44 @@ TEST_CASE("a file that cannot be written is named with the reason") {
     CHECK(message("/dev/full") == "cannot write metrics to '/dev/full': No space left on device");
 }
 
+TEST_CASE("a file of another run can be left alone") {
+  temporary_folder const folder;
+  std::string const rows = heading + "\n";
+  auto const begin = [&](std::string const& name) {
+    pp::metrics_file const metrics(folder.file(name), {}, pp::record_file::start::beside);
+    CHECK(content(metrics.path()) == rows);
+    return metrics.path();
+  };
+  CHECK(begin("m.csv") == folder.file("m.csv"));
+  CHECK(begin("m.csv") == folder.file("m-2.csv"));
+  CHECK(begin("m.csv") == folder.file("m-3.csv"));
+  folder.write("plain", "of another program");
+  CHECK(begin("plain") == folder.file("plain-2"));
+  folder.write(".hidden", "of another program");
+  CHECK(begin(".hidden") == folder.file(".hidden-2"));
+  std::filesystem::create_symlink("plain", folder.file("link.csv"));
+  CHECK(begin("link.csv") == folder.file("link-2.csv"));
+  std::filesystem::create_symlink("nowhere", folder.file("dangling"));
+  CHECK(begin("dangling") == folder.file("dangling-2"));
+  CHECK(content(folder.file("plain")) == "of another program");
+  CHECK(pp::metrics_file("/dev/null", {}, pp::record_file::start::beside).path() == "/dev/null");
+}
+
+TEST_CASE("a pipe takes records if somebody reads, and nobody waits for that") {
+  temporary_folder const folder;
+  std::string const path = folder.file("pipe");
+  REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+  CHECK(message(path) == "cannot write metrics to '" + path + "': it is a pipe that nobody reads");
+  pp::file_descriptor const reader(path, O_RDONLY | O_NONBLOCK);
+  {
+    pp::metrics_file metrics(path);
+    metrics.write(record(1));
+  }
+  std::string read(1000, ' ');
+  read.resize(std::size_t(::read(reader.number(), read.data(), read.size())));
+  CHECK(read == heading + "\n1,1.5,0.0003,0.5,20000,0.125,0.25\n");
+}
+
 TEST_CASE("a row that found no room leaves the rows before it, and the next one may find some") {
   temporary_folder const folder;
   std::string const path = folder.file("m.csv");

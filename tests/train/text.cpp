@@ -14,6 +14,8 @@
 
 #include <pipe/train/text.hpp>
 
+#include "system_calls.hpp"
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -152,6 +154,26 @@ TEST_CASE("a text that cannot be used is refused in one sentence") {
   CHECK(message(brief, 8) == "no error");
   CHECK(message("/dev/null", 8) == "the text at '/dev/null' is neither a file nor a directory");
 }
+
+#if !PIPE_TESTS_SANITIZED  // a sanitizer ends the program that asks for so much
+TEST_CASE("a text that memory has no room for is named with its bytes") {
+  temporary const folder;
+  fs::path const file = folder.write("a", "begins here");
+  std::error_code refused;
+  fs::resize_file(file, std::uintmax_t(1) << 40, refused);
+  if (refused) {
+    WARN("the file system has no sparse files of a terabyte");
+    return;
+  }
+  resource_limit const limit(RLIMIT_AS, rlim_t(1) << 36);
+  CHECK_THROWS_WITH(pp::text_data(file, 8),
+                    "cannot read '" + file.string() + "': no memory for its 1099511627776 bytes");
+  fs::path const before = folder.write("0", std::string(1000, 'x'));
+  CHECK_THROWS_WITH(
+      pp::text_data(folder.path, 8),
+      "cannot read '" + file.string() + "': no memory for its 1099511627776 bytes after 1001 of other files");
+}
+#endif
 
 TEST_CASE("a batch that is no whole number of windows is refused") {
   temporary const folder;

@@ -31,8 +31,8 @@ class file_descriptor {
  public:
   file_descriptor() = default;
   /// Holds no file if the file cannot be opened: errno says why.
-  file_descriptor(std::string const& path, int flags) {
-    do number_ = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+  file_descriptor(std::string const& path, int flags, mode_t mode = 0666) {
+    do number_ = ::open(path.c_str(), flags | O_CLOEXEC, mode);
     while (number_ < 0 && errno == EINTR);
   }
   file_descriptor(file_descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
@@ -77,8 +77,11 @@ class file_descriptor {
     return result == 0;
   }
 
-  /// Closing may be the first to tell that a write failed (on a network's file system).
-  bool close() { return ::close(std::exchange(number_, -1)) == 0; }
+  /// Closing may be the first to tell that a write failed (on a network's file system): closes a copy, so that locks stay.
+  bool flush() const {
+    int const copy = ::dup(number_);
+    return copy < 0 || ::close(copy) == 0;
+  }
 
  private:
   int number_ = -1;

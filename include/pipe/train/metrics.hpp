@@ -96,13 +96,16 @@ class metrics_log {
 class metrics_file {
  public:
   /// The user's own numbers that get a column each, after those of every record; a row without one leaves it empty.
-  explicit metrics_file(std::string path, std::vector<std::string> scalars = {})
-      : file_(std::move(path)), scalars_(std::move(scalars)) {
+  explicit metrics_file(std::string path, std::vector<std::string> scalars = {},
+                        record_file::start how = record_file::start::replace)
+      : file_(std::move(path), how), scalars_(std::move(scalars)) {
     std::string heading = "step";
     for_each_number({}, [&](char const* name, double, int) { (heading += ',') += name; });
     for (std::string const& name : scalars_) (heading += ',') += cell(name);
     file_.append(heading + '\n');
   }
+
+  std::string const& path() const { return file_.path(); }
 
   void write(step_metrics const& m) {
     std::string row = std::to_string(m.step);

@@ -16,15 +16,30 @@
 
 namespace pp {
 
+/// A pipe that nobody reads is an error: opening it does not wait.
+///
 /// throws: file_error, naming the file and the reason
 class record_file {
  public:
-  /// What a file of that name is to become of: `replace` it, or, for `fresh`, there must be none.
-  enum class start : unsigned char { replace, fresh };
+  /// What becomes of a file that has the name: `replace` empties it, `fresh` refuses, `beside` leaves it and takes the next name
+  /// that is free (metrics.csv, metrics-2.csv ...). Devices and pipes are written to.
+  enum class start : unsigned char { replace, fresh, beside };
 
-  explicit record_file(std::string path, start how = start::replace)
-      : path_(std::move(path)), file_(path_, O_WRONLY | O_CREAT | (how == start::fresh ? O_EXCL : O_TRUNC)) {
-    if (!file_.is_open()) throw_file_error("write metrics to", path_);
+  explicit record_file(std::string path, start how = start::replace) : path_(std::move(path)) {
+    std::string const asked = path_;
+    for (long number = 2;; ++number) {
+      open(how == start::replace ? O_TRUNC : O_EXCL);
+      if (how != start::beside || file_.is_open() || errno != EEXIST) break;
+      struct stat there{};
+      if (::stat(path_.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
+        open(0);
+        break;
+      }
+      path_ = numbered(asked, number);
+    }
+    if (!file_.is_open() && errno == ENXIO)
+      throw file_error("cannot write metrics to '" + path_ + "': it is a pipe that nobody reads");
+    if (!file_.is_open() || ::fcntl(file_.number(), F_SETFL, 0) != 0) throw_file_error("write metrics to", path_);
   }
 
   std::string const& path() const { return path_; }
@@ -42,6 +57,15 @@ class record_file {
   }
 
  private:
+  void open(int how) { file_ = file_descriptor(path_, O_WRONLY | O_NONBLOCK | O_CREAT | how); }
+  /// folder/name.end -> folder/name-2.end
+  static std::string numbered(std::string const& path, long number) {
+    std::size_t const dot = path.rfind('.');
+    bool const has_ending = dot != path.npos && path.find('/', dot) == path.npos && dot > 0 && path[dot - 1] != '/';
+    std::size_t const end = has_ending ? dot : path.size();
+    return path.substr(0, end) + "-" + std::to_string(number) + path.substr(end);
+  }
+
   std::string path_;
   file_descriptor file_;
   std::uint64_t bytes_ = 0;

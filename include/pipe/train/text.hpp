@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <new>
 #include <span>
 #include <string>
 #include <system_error>
@@ -99,9 +100,20 @@ class text_data {
     if (error || !in) throw data_error("cannot read '" + file.string() + "'");
     if (files_++ > 0) bytes_.push_back(0);
     std::size_t const before = bytes_.size();
-    bytes_.resize(before + std::size_t(size));
+    if (!make_room(size))
+      throw file_error("cannot read '" + file.string() + "': no memory for its " + std::to_string(size) + " bytes" +
+                       (before > 0 ? " after " + std::to_string(before) + " of other files" : ""));
     in.read(reinterpret_cast<char*>(bytes_.data() + before), std::streamsize(size));
     if (std::uintmax_t(in.gcount()) != size) throw data_error("cannot read all of '" + file.string() + "'");
+  }
+
+  /// False if there is no memory for so many bytes more.
+  bool make_room(std::uintmax_t more) try {
+    if (more > std::uintmax_t(PTRDIFF_MAX) - bytes_.size()) return false;
+    bytes_.resize(bytes_.size() + std::size_t(more));
+    return true;
+  } catch (std::bad_alloc const&) {
+    return false;
   }
 
   void check_size(std::span<int> tokens, std::span<int> labels) const {

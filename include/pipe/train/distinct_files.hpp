@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Which of a program's files are one and the same, under whatever names: asked before the first is opened, so that none is
+// written over that is still to be read.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <sys/stat.h>
+
+#include <pipe/base/error.hpp>
+
+namespace pp {
+
+/// Where a path leads: links are followed, also to what does not exist yet.
+inline std::filesystem::path where_it_leads(std::filesystem::path path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  for (int links = 0; links < 40 && fs::is_symlink(fs::symlink_status(path, error)); ++links) {
+    fs::path const to = fs::read_symlink(path, error);
+    if (error) break;
+    path = to.is_absolute() ? to : path.parent_path() / to;
+  }
+  fs::path const absolute = fs::absolute(path, error);
+  fs::path const canonical = fs::weakly_canonical(absolute, error);
+  fs::path const found = error ? absolute.lexically_normal() : canonical;
+  return found.has_filename() ? found : found.parent_path();
+}
+
+/// Whether two paths lead to the same file or folder: by device and inode (so under other names, through links, symbolic or hard),
+/// or, if there is none yet, by where it would be.
+inline bool same_file(std::filesystem::path const& a, std::filesystem::path const& b) {
+  struct stat first{}, second{};
+  bool const has_first = ::stat(a.c_str(), &first) == 0, has_second = ::stat(b.c_str(), &second) == 0;
+  if (has_first && has_second) return first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+  return !has_first && !has_second && where_it_leads(a) == where_it_leads(b);
+}
+
+/// Whether a file is one of those in a folder or below it, or would be, or has one of them as another name.
+inline bool is_in_folder(std::filesystem::path const& file, std::filesystem::path const& folder) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) return false;
+  for (fs::path at = where_it_leads(file).parent_path();; at = at.parent_path()) {
+    if (same_file(at, folder)) return true;
+    if (at == at.parent_path()) break;
+  }
+  struct stat wanted{}, found{};
+  if (::stat(file.c_str(), &wanted) != 0) return false;
+  auto const options = fs::directory_options::skip_permission_denied;
+  for (auto at = fs::recursive_directory_iterator(folder, options, error); !error && at != fs::end(at);
+       at.increment(error))
+    if (::stat(at->path().c_str(), &found) == 0 && found.st_dev == wanted.st_dev && found.st_ino == wanted.st_ino)
+      return true;
+  return false;
+}
+
+/// A file or folder that a program was given, by the option that names it. No path: there is none.
+struct file_use {
+  std::string option, path;
+  enum class way : unsigned char {
+    read,     ///< a file, or a folder with all that is in it
+    written,  ///< a file, from its beginning
+    added_to  ///< a folder: files are made in it, under names that are free
+  } how = way::read;
+};
+
+/// Throws data_error if two of them are the same file and one is written, or if one is written in a folder that another reads. Devices and
+/// pipes may be shared.
+inline void require_distinct(std::vector<file_use> const& uses) {
+  using way = file_use::way;
+  auto const is_shared = [](std::string const& path) {
+    struct stat about{};
+    return ::stat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode);
+  };
+  auto const text = [](file_use const& u) { return u.option + " '" + u.path + "'"; };
+  for (file_use const& a : uses)
+    for (file_use const& b : uses) {
+      if (&a == &b || a.how == way::read || a.path.empty() || b.path.empty() || is_shared(a.path)) continue;
+      if (same_file(a.path, b.path)) {
+        if (a.how == way::added_to && b.how == way::added_to) continue;
+        throw data_error(text(a) + " would write over " + text(b) + ": they are the same");
+      }
+      if (b.how == way::read && is_in_folder(a.path, b.path))
+        throw data_error(text(a) + " would write into the folder that is read, " + text(b));
+    }
+}
+
+}  // namespace pp
