@@ -7,6 +7,7 @@
 
 namespace pp {
 
+/// Types of numbers in memory and in products.
 enum class dtype : unsigned char {
   f32,
   f64,

@@ -80,6 +80,7 @@ struct bf16 {
   PIPE_HD constexpr explicit bf16(float value) : bits(bf16_from_float(value)) {}
   PIPE_HD constexpr explicit operator float() const { return float_from_bf16(bits); }
 };
+/// IEEE binary16.
 struct fp16 {
   std::uint16_t bits;
   fp16() = default;

@@ -38,6 +38,7 @@ struct XavierNormal {
     return {distribution::normal, constexpr_sqrt(2.0f / (float(inputs) + float(outputs)))};
   }
 };
+/// XavierUniform.
 using Xavier = XavierUniform;
 
 /// Uniform in +-sqrt(6 / inputs): keeps the size of what passes a ReLU. Source: He et al., 2015; kaiming_uniform_ with
@@ -53,6 +54,7 @@ struct KaimingNormal {
     return {distribution::normal, constexpr_sqrt(2.0f / float(inputs))};
   }
 };
+/// KaimingUniform.
 using Kaiming = KaimingUniform;
 
 /// Normal with deviation Numerator/Denominator >= 0.
@@ -74,6 +76,7 @@ struct ScaledNormal : ratio<Numerator, Denominator> {
     return {distribution::normal, float(quotient::template value<double>()) / constexpr_sqrt(2.0f * float(Depth))};
   }
 };
+/// All numbers 0.
 struct Zeros {
   static constexpr initializer of(int, int) { return {distribution::constant, 0}; }
 };

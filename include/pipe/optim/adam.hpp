@@ -54,6 +54,7 @@ struct adam_formula {
   }
 };
 
+/// Adam: weight decay joins the gradient, as in torch.optim.Adam.
 struct Adam {
   double learning_rate = 1e-3;
   double beta1 = 0.9, beta2 = 0.999;
@@ -75,6 +76,7 @@ struct Adam {
   }
 };
 
+/// Adam with decoupled weight decay, as in torch.optim.AdamW.
 struct AdamW {
   double learning_rate = 1e-3;
   double beta1 = 0.9, beta2 = 0.999;

@@ -14,6 +14,7 @@
 
 namespace pp {
 
+/// How a learning rate falls from 1 to the floor.
 enum class decay_shape {
   constant,
   linear,

@@ -67,6 +67,7 @@ struct drawing_words {
   std::string memory_unit{};  ///< "B", or any other
 };
 
+/// A schedule as spans of time on ranks, planned or measured, for every kind of picture.
 struct drawing {
   drawing_words words;
   bool complete = true;  ///< false: it came to a deadlock, and ends there

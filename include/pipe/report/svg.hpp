@@ -15,6 +15,7 @@
 
 namespace pp {
 
+/// Width and contents of a picture.
 struct svg_options {
   int width = 1000;        ///< pixels, at least 400
   bool critical = false;   ///< outline the critical path
@@ -266,6 +267,7 @@ class svg_picture {
   std::string text_;
 };
 
+/// One drawing as an SVG picture.
 inline std::string draw_svg(drawing const& d, svg_options const& options = {}) { return svg_picture(d, options).str(); }
 
 }  // namespace pp

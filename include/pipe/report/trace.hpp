@@ -88,6 +88,7 @@ class trace_writer {
   long arrows_ = 0, nanoseconds_ = 1;  // in a unit of the drawing's time
 };
 
+/// Drawings as a file for Perfetto or chrome://tracing, each a process of its own.
 inline std::string draw_trace(std::vector<drawing const*> const& drawings) {
   trace_writer writer;
   for (drawing const* d : drawings) writer.add(*d);

@@ -10,6 +10,8 @@
 
 namespace pp {
 
+/// Writes a file in one piece: see atomic_file.
+///
 /// throws: file_error, and what `path` led to is as before
 inline void write_file(std::string const& path, std::string_view text) {
   atomic_file file(path);

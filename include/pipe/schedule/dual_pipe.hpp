@@ -63,6 +63,8 @@ struct stream_progress {
   }
 };
 
+/// Two directions at once, forward and backward side by side, on two copies of the weights.
+///
 /// law:    TF = TB = TW without hops: every rank is idle for (P/2-1) TF; the peak is P+1; weights are there twice
 /// note:   the paper's (P/2-1)(F&B + B - 3W), B the full backward, is for an F and a B that run at once
 /// needs:  P even; M even, at least 2P
@@ -93,6 +95,8 @@ struct DualPipe {
   }
 };
 
+/// DualPipe folded in the middle: two chunks on each rank and one copy of the weights.
+///
 /// law:    as DualPipe with twice the ranks; the peak is 2P+1 chunks
 /// needs:  M at least 2P
 struct DualPipeV {

@@ -35,6 +35,7 @@ struct dynamic_rows {
   std::vector<T>& row(int rank) { return items[static_cast<std::size_t>(rank)]; }
 };
 
+/// A table that lives at run time, of any size.
 struct dynamic_table : dynamic_rows<action> {
   placement where = placement::straight;
   bool trains = true;

@@ -8,6 +8,8 @@
 
 namespace pp {
 
+/// 1F1B with forwards further ahead, so that hand-offs have twice the time.
+///
 /// law:    equal times without hops: the bubble of 1F1B; the peak of rank i is min(M, 2(P-i)-1) micro-batches
 /// source: Zhuang et al., On Optimizing the Communication of Model Parallelism (Alpa), 2023: eager-1F1B
 struct EagerOneFOneB {

@@ -26,6 +26,7 @@ struct flush_floor {
   long stage_local_span = 0;
 };
 
+/// What no schedule with a flush can beat on a placement.
 template <pipeline_problem Problem>
 constexpr flush_floor floor_of(Problem const& problem, placement where = placement::straight) {
   int const p = problem.ranks, m = problem.micro_batches, copies = replicas(where);

@@ -8,6 +8,8 @@
 
 namespace pp {
 
+/// Inference: every micro-batch once through all chunks.
+///
 /// law: with equal times the makespan is (M+P-1) TF; nothing is kept for a backward
 struct ForwardOnly {
   static constexpr char const* name = "forward-only";

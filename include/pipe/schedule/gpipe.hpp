@@ -10,6 +10,8 @@
 
 namespace pp {
 
+/// All forwards, then all backwards.
+///
 /// law:    with equal times the bubble is (P-1)/(M+P-1); every rank's peak is M micro-batches
 /// note:   backwards run in micro-batch order, not in the paper's reversed one: gradients add up in that order everywhere
 /// source: Huang et al., GPipe, 2019

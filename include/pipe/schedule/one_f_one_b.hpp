@@ -20,6 +20,8 @@ constexpr void alternate(Problem const& problem, Table& table, int rank, int ahe
   }
 }
 
+/// One forward, one backward (default): 1F1B with a flush, also PipeDream-Flush and DAPPLE.
+///
 /// law:    with equal times the bubble is (P-1)/(M+P-1); the peak of rank i is min(M, P-i) micro-batches
 /// source: Narayanan et al., PipeDream-2BW (PipeDream-Flush), 2021; Fan et al., DAPPLE, 2021
 struct OneFOneB {

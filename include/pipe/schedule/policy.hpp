@@ -27,6 +27,7 @@
 
 namespace pp {
 
+/// A schedule family: its facts and a `fill` that writes each rank's list.
 template <class P>
 concept schedule_policy = requires(problem<> const& question, static_table<1, 8>& answer) {
   { P::name } -> std::convertible_to<char const*>;

@@ -44,6 +44,8 @@ struct certificate {
   }
 };
 
+/// Measures a table against what no table can beat.
+///
 /// needs: validate(problem, table)
 template <pipeline_problem Problem, action_table Table>
 constexpr certificate certify(Problem const& problem, Table const& table) {
@@ -346,10 +348,13 @@ struct SearchedWithin : Searched<> {
   }
 };
 
+/// Searched within the memory of 1F1B.
 struct ZeroBubble1P : SearchedWithin<1> {
   static constexpr char const* name = "zb-1p";
 };
 
+/// Searched within twice the memory of 1F1B.
+///
 /// law: TF = TB = TW without hops and M >= 2P: no bubble in the stage-local span
 struct ZeroBubble2P : SearchedWithin<2> {
   static constexpr char const* name = "zb-2p";

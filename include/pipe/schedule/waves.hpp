@@ -18,6 +18,8 @@ constexpr auto backward_first(Problem const& problem) {
   };
 }
 
+/// Two directions at once, each on its own copy of the weights.
+///
 /// law:    P even, M a multiple of P, equal times F = B (B the full backward) without hops: every rank is idle for P-2 forwards, a
 ///         share (P-2)/(2M+P-2); peaks are P/2+1 to P; weights are there twice
 /// needs:  P even

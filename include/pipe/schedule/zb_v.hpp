@@ -8,6 +8,8 @@
 
 namespace pp {
 
+/// Zero bubble on a V: two chunks on each rank, in the memory of 1F1B.
+///
 /// law:    equal times TF = TB = TW without hops, M >= 2P-1: no bubble in the stage-local span; the peak of every rank is 2P chunks
 /// note:   with fewer than 2P-1 micro-batches the order is that of 2P-1 with the missing ones left out
 /// source: Qi et al., Zero Bubble Pipeline Parallelism, 2024, section 6

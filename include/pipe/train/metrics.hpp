@@ -28,6 +28,7 @@ struct named_scalar {
   double value = 0;
 };
 
+/// What a step reports to the sinks of a metrics_log.
 struct step_metrics {
   long step = 0;
   double loss = 0;

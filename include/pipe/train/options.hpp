@@ -61,6 +61,7 @@ struct Averaging {
   static constexpr double decay = in_range ? double(Numerator) / Denominator : 0;
   using found = wrong::Found<Numerator, Denominator>;
 };
+/// No averages of parameters are kept (default).
 struct NoAveraging {
   static constexpr auto family = option_family::averaging;
   static constexpr bool averages = false, in_range = true;

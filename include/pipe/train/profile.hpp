@@ -102,6 +102,8 @@ inline std::string profile_header(std::string const& name, layer_times const& ti
          array("forward", times.forward) + array("backward", times.backward) + "};\n";
 }
 
+/// Writes measured times as a header for ByProfile.
+///
 /// throws: file_error, and what `path` led to is as before; error for a name that is none in C++
 inline void write_profile(std::string const& path, std::string const& name, layer_times const& times) {
   std::string const text = profile_header(name, times);

@@ -18,6 +18,7 @@
 
 namespace pp {
 
+/// Types of numbers in safetensors files.
 enum class stored_type : unsigned char {
   f64,
   f32,

@@ -37,6 +37,7 @@ struct named_parameter {
   std::span<T> values;
 };
 
+/// Which names may be on one side alone.
 enum class load_policy : unsigned char {
   strict,  ///< the file has every parameter and nothing else
   partial  ///< what both have is loaded, which must be something

@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""Holds docs/reference/names.md, the index of all names, to the headers and to the pages; with --write, makes it.
+
+    names.py ROOT [--write]
+
+A name of namespace pp is for users when a page mentions it: a type in CamelCase in any code, another name as `name`, `name(...)` or
+`name<...>`. A type in CamelCase that no page mentions is a fault, and so is a name without a sentence that says what it is.
+"""
+import argparse
+import os
+import re
+import sys
+from pathlib import Path
+
+PAGE = Path("docs/reference/names.md")
+HEAD = """# All names
+
+What a program may write of namespace `pp`, made from the headers and the pages by `tests/structure/names.py`. Everything else in the
+headers is for the library itself and may change in any release.
+
+| name | | header | read on |
+|---|---|---|---|
+"""
+FIRST = ["language", "options", "trainer", "optimizers", "files"]  # pages of the reference come before others, in this order
+SHOWN = 2  # pages per name
+NAMESPACE = re.compile(r"^(?:inline )?namespace ([\w:]+) \{")
+END = re.compile(r"^\}  // namespace")
+TYPE = re.compile(r"^(?:struct|class|enum class|concept|using)\s+(?:PIPE_\w+\s+|\[\[[^\]]*\]\]\s+)*(\w+)(?=[\s;:={]|$)")
+VALUE = re.compile(r"^(?:inline )?constexpr [\w:<> ]+?(\w+)(?: =|\{)")
+FUNCTION = re.compile(r"^(?!return|else|if|for|static_assert|template|requires)[A-Za-z_][\w:<>,&*\[\]() .]*?\b([a-z]\w*)\(")
+CODE = re.compile(r"```.*?```|`[^`\n]+`", re.S)
+ALONE = re.compile(r"`(?:pp::)?([a-z]\w*)(?:`|[(<])")
+QUALIFIED = re.compile(r"\bpp::([a-z]\w*)")
+FOLDERS = ("base", "schedule", "optim", "runtime", "train", "infer", "report")  # with names that are not in CamelCase
+# What pages mean by these words is something else, a member or a variable.
+FOR_ITSELF = {"SearchedWithin", "describe", "optimizer", "plan", "scratch", "step", "text"}
+LABELS = ("law:", "needs:", "throws:", "shape:", "cost:", "source:", "post:")
+
+
+def declarations(header):
+    """(name, first sentence of its docstring) of everything that a header declares in namespace pp itself."""
+    inside, doc, pending = [], [], []
+    for line in header.read_text(encoding="utf-8").splitlines():
+        if match := NAMESPACE.match(line):
+            inside.append(match[1])
+        elif END.match(line):
+            inside.pop()
+        elif line.startswith("///"):
+            doc.append(line[3:].strip())
+        elif inside == ["pp"] and line and not line[0].isspace():
+            match = TYPE.match(line) or VALUE.match(line) or FUNCTION.match(line)
+            if match:
+                yield match[1], first_sentence(doc or pending)
+                doc, pending = [], []
+            elif line.startswith(("template", "requires")):
+                pending, doc = doc or pending, []
+            else:
+                doc, pending = [], []
+        elif not line:
+            doc, pending = [], []
+
+
+def first_sentence(doc):
+    text = " ".join(doc).split("  ")[0]
+    if text.startswith(LABELS):
+        return ""
+    sentence = re.split(r"(?<=[a-z0-9)`\]])[.:;](?: |$)", text)[0].strip()
+    return sentence.replace("|", "\\|").rstrip(".")
+
+
+def names_in(page):
+    text = page.read_text(encoding="utf-8")
+    types = {word for code in CODE.findall(text) for word in re.findall(r"\b[A-Z]\w*", code)}
+    return types | set(ALONE.findall(text)) | set(QUALIFIED.findall(text))
+
+
+def order(page):
+    reference = page.parent.name == "reference"
+    place = FIRST.index(page.stem) if reference and page.stem in FIRST else len(FIRST)
+    return (place, ["reference", "howto", "tutorial", "schedules"].index(page.parent.name), page.stem)
+
+
+def make(root):
+    """The page, and what is wrong with the names."""
+    folders = ("reference", "howto", "tutorial", "schedules")
+    pages = [p for folder in folders for p in sorted((root / "docs" / folder).glob("*.md")) if p.name != PAGE.name]
+    mentioned = {page: names_in(page) for page in sorted(pages, key=order)}
+    found = {}
+    for header in sorted((root / "include" / "pipe").rglob("*")):
+        if header.suffix in (".hpp", ".cuh") and header.name != "page_script.hpp":
+            for name, sentence in declarations(header):
+                if not name[0].isupper() and header.relative_to(root / "include" / "pipe").parts[0] not in FOLDERS:
+                    continue
+                known = found.setdefault(name, [sentence, header.relative_to(root / "include").as_posix()])
+                known[0] = known[0] or sentence
+    rows, faults = [], []
+    for name, (sentence, header) in sorted(found.items(), key=lambda item: (item[0].lower(), item[0])):
+        if name in FOR_ITSELF:
+            continue
+        where = [page for page, names in mentioned.items() if name in names]
+        if name[0].isupper() and not name.isupper() and not where:
+            faults.append(f"{header}: no page mentions {name}")
+        if not where:
+            continue
+        if not sentence:
+            faults.append(f"{header}: no sentence says what {name} is")
+        links = ", ".join(f"[{p.stem}]({os.path.relpath(p, (root / PAGE).parent)})" for p in where[:SHOWN])
+        rows.append(f"| `{name}` | {sentence} | `{header}` | {links} |")
+    return HEAD + "\n".join(rows) + "\n", faults
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("root", type=Path)
+    parser.add_argument("--write", action="store_true")
+    arguments = parser.parse_args()
+    text, faults = make(arguments.root.resolve())
+    path = arguments.root / PAGE
+    if arguments.write:
+        path.write_text(text, encoding="utf-8")
+    elif not path.exists() or path.read_text(encoding="utf-8") != text:
+        faults.append(f"{PAGE}: not what the headers and pages say: run tests/structure/names.py . --write")
+    for fault in faults:
+        print(fault)
+    if not faults:
+        print("the index has every name")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

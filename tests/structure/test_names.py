@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""Tests of names.py: what it takes for a name, and which faults it sees."""
+import tempfile
+import unittest
+from pathlib import Path
+
+import names
+
+HEADER = """namespace pp {
+
+/// A layer of width N. More about it.
+///
+/// law: none
+template <int N>
+struct Layer {};
+
+namespace inner {
+/// Nobody's business.
+struct Hidden {};
+}  // namespace inner
+
+/// Trains, and says so.
+inline void train(int steps) { run(steps); }
+inline void helper() {}
+
+/// law: it has no sentence
+struct Mute {};
+
+}  // namespace pp
+"""
+
+
+class Names(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+        for path in ("include/pipe/train", "docs/reference", "docs/howto"):
+            (self.root / path).mkdir(parents=True)
+
+    def make(self, header, page):
+        (self.root / "include/pipe/train/x.hpp").write_text(header)
+        (self.root / "docs/howto/use.md").write_text(page)
+        return names.make(self.root)
+
+    def test_names_that_pages_mention_are_listed_with_their_sentence(self):
+        text, faults = self.make(HEADER, "`Layer<3>`, `train(2)`, `Mute`, and helper without code; `Hidden`")
+        self.assertIn("| `Layer` | A layer of width N | `pipe/train/x.hpp` | [use](../howto/use.md) |", text)
+        self.assertIn("| `train` | Trains, and says so |", text)
+        self.assertNotIn("helper", text)
+        self.assertNotIn("Hidden", text)
+        self.assertEqual(faults, ["pipe/train/x.hpp: no sentence says what Mute is"])
+
+    def test_a_type_that_no_page_mentions_is_a_fault(self):
+        _, faults = self.make(HEADER, "`train(2)`")
+        self.assertIn("pipe/train/x.hpp: no page mentions Layer", faults)
+        self.assertIn("pipe/train/x.hpp: no page mentions Mute", faults)
+
+    def test_other_names_count_only_as_code_of_their_own(self):
+        self.assertNotIn("`train`", self.make(HEADER, "`Layer Mute x.train(3)`")[0])
+        self.assertIn("`train`", self.make(HEADER, "```\nLayer Mute pp::train(3)\n```")[0])
+
+
+if __name__ == "__main__":
+    unittest.main()
