@@ -65,7 +65,7 @@ def first_sentence(doc):
     text = " ".join(doc).split("  ")[0]
     if text.startswith(LABELS):
         return ""
-    sentence = re.split(r"(?<=[a-z0-9)`\]])[.:;](?: |$)", text)[0].strip()
+    sentence = re.split(r"(?<=[\w)`\]])[.:;](?: |$)", text)[0].strip()
     return sentence.replace("|", "\\|").rstrip(".")
 
 
