@@ -12,7 +12,8 @@ struct GPT : Model<Tokens<256, 128>, Embedding<96>, Positions, Repeat<8, Block>,
 template <int Ranks, class... Options>
 auto with(std::string const& folder) {
   using Trainer = Pipeline<GPT, Stages<Ranks>, MicroBatches<8>, MicroBatchSize<2>, AdamW, Options...>;
-  return bench::entry<Trainer>(folder, {.seed = 1, .optimizer = {.learning_rate = 1e-3}, .clip_norm = 1});
+  return bench::entry<Trainer>(
+      folder, {.seed = 1, .optimizer = {.learning_rate = 1e-3}, .clip_norm = 1, .runtime = {.pin = true}});
 }
 
 int main(int count, char** arguments) {

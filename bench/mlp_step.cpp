@@ -10,7 +10,7 @@ struct MLP : Model<Input<784>, Linear<512>, ReLU, Linear<512>, ReLU, Linear<10>,
 template <int Ranks, class... Options>
 auto with(std::string const& folder) {
   using Trainer = Pipeline<MLP, Stages<Ranks>, MicroBatches<4>, MicroBatchSize<16>, AdamW, Options...>;
-  return bench::entry<Trainer>(folder, {.seed = 1, .optimizer = {.learning_rate = 1e-4}});
+  return bench::entry<Trainer>(folder, {.seed = 1, .optimizer = {.learning_rate = 1e-4}, .runtime = {.pin = true}});
 }
 
 int main(int count, char** arguments) {

@@ -65,8 +65,9 @@ std::array<double, sizeof...(Schedules)> compare(int rounds) {
   constexpr bool splits = (Schedules::splits_backward && ...);
   static_assert(splits || !(Schedules::splits_backward || ...));
   using serial = Trainer<Model, StageCount, InTurn<StageCount, splits>>;
-  serial in_turn;
-  std::tuple<Trainer<Model, StageCount, Schedules>...> pipelined;
+  serial in_turn({.runtime = {.pin = true}});
+  std::tuple<Trainer<Model, StageCount, Schedules>...> pipelined(
+      Trainer<Model, StageCount, Schedules>({.runtime = {.pin = true}})...);
   std::vector<float> const x(std::size_t(serial::samples * serial::inputs_per_sample), 0.1f);
 
   std::array<std::vector<double>, action_kinds> times[StageCount];

@@ -4,8 +4,13 @@
 // kernels of a pipeline are wrapped in ones that fail on demand.
 #include <catch2/catch.hpp>
 
+#include <csignal>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
@@ -20,7 +25,7 @@ constexpr int groups = compiled::groups;
 auto const real = compiled::backend::kernels<compiled>();
 
 std::atomic<int> bad_group{-1}, good_calls{0};  // so many calls of the group go well first
-enum class trouble { none, fails, stalls } how;
+enum class trouble { none, fails, stalls, is_slow } how;
 constexpr auto stall = std::chrono::milliseconds(200);
 
 template <int G>
@@ -28,6 +33,7 @@ void wrapped(host::arguments<float> const& a) {
   if (bad_group == G && good_calls-- <= 0) {
     if (how == trouble::fails) throw std::runtime_error("kernel " + std::to_string(G) + " broke");
     if (how == trouble::stalls) std::this_thread::sleep_for(stall);
+    if (how == trouble::is_slow) std::this_thread::sleep_for(stall * 3 / 4);
   }
   real.groups[G](a);
 }
@@ -46,9 +52,9 @@ struct wrapped_machine {
   machine<float> m;
   laws::sample_batch<tiny::Regression> data{1};
 
-  explicit wrapped_machine(std::chrono::milliseconds deadline)
+  explicit wrapped_machine(std::chrono::milliseconds deadline, void (*on_timeout)(std::string_view) = nullptr)
       : m(compiled::description(), {kernels.items, real.sum_of_squares, real.add, real.transpose, &descend, nullptr},
-          {.waiting = {.deadline = deadline}}) {
+          {.waiting = {.deadline = deadline}, .on_timeout = on_timeout}) {
     for (int c = 0; c < compiled::stages; ++c) {
       chunk_description const& chunk = compiled::memory().chunks[c];
       for (int i = 0; i < chunk.parameter_count; ++i)
@@ -130,18 +136,79 @@ TEST_CASE("a stalled rank is not waited for beyond the deadline", "[runtime]") {
   CHECK(laws::same_numbers(healthy.all(), troubled.all()));
 }
 
-TEST_CASE("the message says who waited for what", "[runtime]") {
+TEST_CASE("a rank may wait longer than the deadline for one that gets ahead", "[runtime]") {
   using namespace std::chrono_literals;
-  wrapped_machine troubled(30ms);
+  wrapped_machine slow(300ms);
+  in_trouble(trouble::is_slow, group_of(0, program::backward));
+  CHECK_NOTHROW(slow.train());
+  in_trouble(trouble::none, -1);
+  long const last = slow.m.executed(2)[slow.m.executed_count(2) - 1].end;
+  long const first = slow.m.executed(0)[slow.m.executed_count(0) - 1].end;
+  CHECK(first - last > 300'000'000);  // so long the last rank waited for the end of the step
+}
+
+namespace {
+int reports = 0;
+std::string last_report;
+void keep(std::string_view report) {
+  ++reports;
+  last_report = report;
+}
+}  // namespace
+
+TEST_CASE("the report says what every rank does, while the stuck one is waited for", "[runtime]") {
+  using namespace std::chrono_literals;
+  wrapped_machine troubled(30ms, keep);
+  reports = 0;
   in_trouble(trouble::stalls, group_of(1, program::forward));
   try {
     troubled.train();
     FAIL("no exception");
   } catch (rank_error const& e) {
     std::string const text = e.what();
-    CHECK((text.find("waited in vain for chunk 1") != std::string::npos ||
-           text.find("waited in vain for chunk 2") != std::string::npos));
-    CHECK(text.find("micro-batch") != std::string::npos);
+    CHECK(text == last_report);
+    CHECK_THAT(text,
+               Catch::StartsWith("timed out after 30 ms waiting for rank 1 (F of chunk 1, micro-batch 0, in layer "));
+    CHECK_THAT(text, Catch::Contains("\nrank 0: BW of chunk 0, micro-batch 0, waiting for chunk 1, for 0 s"));
+    CHECK_THAT(text, Catch::Contains("\nrank 1: F of chunk 1, micro-batch 0, in layer "));
+    CHECK_THAT(text, Catch::Contains("\nrank 2: F of chunk 2, micro-batch 0, waiting for chunk 1, for 0 s"));
   }
+  CHECK(reports == 1);
   in_trouble(trouble::none, -1);
+}
+
+TEST_CASE("what the report's callback throws comes out, and nothing has changed", "[runtime]") {
+  using namespace std::chrono_literals;
+  wrapped_machine troubled(30ms, [](std::string_view) { throw std::logic_error("enough"); });
+  auto const before = troubled.all();
+  in_trouble(trouble::stalls, group_of(1, program::forward));
+  CHECK_THROWS_WITH(troubled.train(), "enough");
+  in_trouble(trouble::none, -1);
+  CHECK(laws::same_numbers(before, troubled.all()));
+  CHECK_NOTHROW(troubled.train());
+}
+
+TEST_CASE("time in which the process was stopped does not count", "[runtime]") {
+  using namespace std::chrono_literals;
+  pid_t const child = fork();
+  if (child == 0) {
+    alarm(60);
+    wrapped_machine slow(400ms);
+    in_trouble(trouble::is_slow, group_of(0, program::forward));
+    try {
+      for (int i = 0; i < 3; ++i) slow.train();
+    } catch (...) {
+      _exit(1);
+    }
+    _exit(0);
+  }
+  for (int i = 0; i < 2; ++i) {
+    std::this_thread::sleep_for(200ms);
+    kill(child, SIGSTOP);
+    std::this_thread::sleep_for(800ms);
+    kill(child, SIGCONT);
+  }
+  int status = 1;
+  waitpid(child, &status, 0);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include <pipe/graph/graph.hpp>
 #include <pipe/passes/memory.hpp>
@@ -65,8 +66,16 @@ struct step_result {
 };
 
 struct machine_settings {
+  /// How ranks wait for each other. The deadline is for a run that does not get ahead: when no rank has finished a kernel or a
+  /// wait for so long, the run fails with a rank_error. It has to be longer than the longest kernel; 0 or less: none.
   patience waiting{};
-  bool pin = true;  ///< each rank's thread to a core of its own, if there are enough
+  /// Called once, on the thread that called the trainer, when the deadline of a run has passed, with a table of what each rank is doing.
+  /// The call returns (throws) only after a rank that is stuck in a kernel has come back, because that rank works in the
+  /// caller's memory; a program that does not want to wait for it ends itself here.
+  void (*on_timeout)(std::string_view report) = nullptr;
+  /// Binds each rank's thread to a core of its own, from the first one on, if there are enough. It is for a program that has
+  /// the machine to itself: two that bind share the first cores while others idle.
+  bool pin = false;
 };
 
 }  // namespace pp

@@ -19,6 +19,7 @@
 #include <pipe/base/libm.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/runtime/actions.hpp>
+#include <pipe/runtime/activity.hpp>
 #include <pipe/runtime/arena.hpp>
 #include <pipe/runtime/backend_calls.hpp>
 #include <pipe/runtime/job.hpp>
@@ -33,8 +34,9 @@ template <class T>
 class machine {
  public:
   PIPE_COLD machine(pipeline_description const& d, backend_calls<T> const& calls, machine_settings const& settings)
-      : d_(d), calls_(calls), settings_(adapt(settings, d.ranks * d.threads)), board_(d.chunks, settings_.waiting),
-        losses_(d.micro_batches), parameters_(d_, calls_), staging_(d.staging_bytes), ranks_(d.ranks) {
+      : d_(d), calls_(calls), settings_(adapt(settings, d.ranks * d.threads)),
+        board_(d.chunks, {settings_.waiting.spin, no_deadline}), losses_(d.micro_batches), parameters_(d_, calls_),
+        staging_(d.staging_bytes), ranks_(d.ranks) {
     try {
       for (int r = 0; r < d_.ranks; ++r) {
         rank_description const& plan = d_.rank[r];
@@ -42,9 +44,10 @@ class machine {
         worker& me = ranks_[r];
         me.done = heap_array<executed_action>(most_in_training ? plan.training_count : plan.evaluation_count);
         me.row_losses = heap_array<double>(d_.loss_rows);
-        me.thread = start_thread([](void* self, int rank) { static_cast<machine*>(self)->live(rank); }, this, r);
+        start(r);
       }
-      finish_run();
+      finished_.wait(d_.ranks, {{}, no_deadline});
+      conclude_failure();
     } catch (...) {
       stop();
       throw;
@@ -75,8 +78,9 @@ class machine {
     job_ = j;
     stage_partial();
     begin_ = std::chrono::steady_clock::now();
-    start_.publish(start_.now() + 1);
-    finish_run();
+    start_.advance();
+    oversee();
+    conclude_failure();
     stale_ = false;
     updated_ = j.what == job::kind::train && j.updates;
     return conclude();
@@ -100,6 +104,7 @@ class machine {
   struct alignas(64) worker {
     std::thread thread;
     team threads;  // that one and those it calls
+    activity doing;
     arena memory;
     heap_array<executed_action> done;
     heap_array<double> row_losses;  // of the micro-batch whose loss is computed here
@@ -107,9 +112,16 @@ class machine {
     long waited = 0;
   };
 
+  PIPE_COLD void start(int r) {
+    try {
+      ranks_[r].thread = start_thread([](void* self, int rank) { static_cast<machine*>(self)->live(rank); }, this, r);
+    } catch (std::system_error const& e) {
+      complain<error>({"rank ", r, ": cannot start its thread: ", e.what()});
+    }
+  }
   PIPE_COLD void stop() {
     job_.what = job::kind::stop;
-    start_.publish(start_.now() + 1);
+    start_.advance();
     for (worker& r : ranks_)
       if (r.thread.joinable()) r.thread.join();
   }
@@ -123,16 +135,63 @@ class machine {
     return s;
   }
 
-  /// Between runs there is no deadline: a trainer may be idle, and a run may take as long as its work.
-  void finish_run() {
-    failure_flag never{false};
-    finished_.wait(d_.ranks, without_end(std::chrono::nanoseconds(0)), never);
-    finished_.reset();
-    if (failed_.load()) {
-      failed_.store(false);
-      std::exception_ptr const e = std::exchange(failure_, nullptr);
-      if (e) std::rethrow_exception(e);
+  /// Returns when all ranks are done. A run that does not get ahead for as long as the deadline fails; ranks that wait then
+  /// stop, one that is stuck in a kernel is waited for all the same.
+  void oversee() {
+    using std::chrono::milliseconds;
+    milliseconds const deadline = settings_.waiting.deadline, longest(1000), shortest(1);
+    if (deadline.count() <= 0) return void(finished_.wait(d_.ranks, {{}, no_deadline}));
+    milliseconds look = deadline / 16;
+    look = look < shortest ? shortest : look > longest ? longest : look;
+    long still = 0;
+    for (long seen = -1; finished_.wait(d_.ranks, {{}, look}) == waited::too_long;) {
+      long changes = 0;
+      for (worker const& r : ranks_) changes += r.doing.changes();
+      still = changes == seen ? still + 1 : 0;
+      seen = changes;
+      if (still == (deadline + look - shortest) / look) return time_out();
     }
+  }
+  /// Reports, once, and fails the run, unless all ranks have arrived at its end: then they are in the update, which is
+  /// not left half done. Returns when all ranks are done.
+  PIPE_COLD void time_out() {
+    std::exception_ptr why;
+    try {
+      std::string const text = report();
+      why = std::make_exception_ptr(rank_error(text));
+      if (settings_.on_timeout != nullptr) settings_.on_timeout(text);
+    } catch (...) {
+      why = std::current_exception();
+    }
+    if (arrived_.withdraw(last_meeting() * d_.ranks)) fail(std::move(why));
+    finished_.wait(d_.ranks, {{}, no_deadline});
+  }
+  PIPE_COLD std::string report() const {
+    long const at = now(), ms = settings_.waiting.deadline.count();
+    bool const whole = ms % 1000 == 0;
+    std::string text =
+        sentence({"timed out after ", whole ? ms / 1000 : ms, whole ? " s" : " ms", " waiting for "}).begin();
+    int stuck = 0;
+    while (stuck < d_.ranks && !ranks_[stuck].doing.is_running()) ++stuck;
+    if (stuck < d_.ranks)
+      text += sentence({"rank ", stuck, " (", std::string_view(ranks_[stuck].doing.text()), ")"}).begin();
+    else
+      text += "any rank to get ahead";
+    for (int r = 0; r < d_.ranks; ++r)
+      text += sentence({"\nrank ", r, ": ", std::string_view(ranks_[r].doing.text()), ", for ",
+                        ranks_[r].doing.seconds(at), " s"})
+                  .begin();
+    return text;
+  }
+  /// The meeting after which all ranks update.
+  int last_meeting() const { return d_.tie_count > 0 ? 2 : 1; }
+
+  /// All ranks are done: throws what any of them threw.
+  void conclude_failure() {
+    finished_.reset();
+    if (!failed_.load()) return;
+    failed_.store(false);
+    std::rethrow_exception(std::exchange(failure_, nullptr));
   }
 
   PIPE_COLD step_result conclude() {
@@ -157,9 +216,9 @@ class machine {
 
   PIPE_COLD void live(int r) {
     attempt(r, &machine::settle);
-    failure_flag never{false};
     for (int seen = 0;;) {
-      start_.wait(++seen, without_end(settings_.waiting.spin), never);
+      seen = progress::after(seen);
+      start_.wait(seen, {settings_.waiting.spin, no_deadline});
       if (job_.what == job::kind::stop) return;
       attempt(r, &machine::work);
     }
@@ -170,6 +229,7 @@ class machine {
     } catch (...) {
       fail(std::current_exception());
     }
+    ranks_[r].doing.change(activity::kind::nothing, 0, now());
     finished_.add();
   }
   /// Threads and memory.
@@ -212,7 +272,7 @@ class machine {
         if (!job_.is_continued) parameters_.add_tied_gradients(r, me.threads);
       }
       parameters_.measure(r, me.threads, job_);
-      meet(r, me, d_.tie_count > 0 ? 2 : 1);
+      meet(r, me, last_meeting());
       update(r, me);
     }
   }
@@ -223,22 +283,24 @@ class machine {
 
   void execute(int r, worker& me, action const& a) {
     long const arrived = now();
-    for_each_need(d_, a, [&](int chunk, milestone m, int mb) { need(r, a, chunk, m, mb); });
+    me.doing.begin(a);
+    for_each_need(d_, a, [&](int chunk, milestone m, int mb) {
+      me.doing.change(activity::kind::waits, chunk, arrived);
+      need(r, chunk, m, mb);
+    });
     long const start = now();
+    me.doing.change(activity::kind::runs, 0, start);
     run_action(r, me, a);
     long const end = now();
     me.waited += start - arrived;
     me.done[me.count++] = executed_action{a, start, end, start - arrived};
   }
 
-  void need(int r, action const& a, int chunk, milestone m, int micro_batch) {
-    switch (board_.wait(chunk, m, micro_batch, failed_)) {
-      case waited::done: return;
-      case waited::failed: complain<rank_error>({"rank ", r, " stopped because another rank failed"});
-      case waited::too_long: break;
-    }
-    complain<rank_error>({"rank ", r, ", ", short_name(a.kind), " of chunk ", a.chunk, ", micro-batch ", a.micro_batch,
-                          ": waited in vain for chunk ", chunk});
+  void need(int r, int chunk, milestone m, int micro_batch) {
+    if (board_.wait(chunk, m, micro_batch, failed_) != waited::done) stopped(r);
+  }
+  [[noreturn]] PIPE_COLD void stopped(int r) {
+    complain<rank_error>({"rank ", r, " stopped because another rank failed"});
   }
 
   void run_action(int r, worker& me, action const& a) {
@@ -305,6 +367,7 @@ class machine {
       launch const& l = view.launches[i];
       placed_operand const* const from = view.operands + l.first;
       for (int k = 0; k < l.count; ++k) a.slot[k] = at.at(from[k].at);
+      me.doing.run_layer(l.layer);
       if (job_.watch == nullptr)
         run_launch(l, a, me.threads);
       else
@@ -334,23 +397,21 @@ class machine {
     job_.watch(job_.watcher, seen);
   }
 
-  /// All ranks are here, for the first or second time in this run; or none of them goes on, for whoever gives up takes its
-  /// arrival back.
+  /// Barrier, for the first or second time in this run. Either all ranks pass or none: a rank that stops because the run
+  /// has failed withdraws its arrival.
   void meet(int r, worker& me, int meeting) {
     long const start = now();
+    me.doing.change(activity::kind::meets, 0, start);
     arrived_.add();
-    waited const how = arrived_.wait(meeting * d_.ranks, settings_.waiting, failed_);
-    if (how == waited::done || !arrived_.withdraw(meeting * d_.ranks)) {
-      me.waited += now() - start;
-      return;
-    }
-    complain<rank_error>(
-        {"rank ", r,
-         how == waited::failed ? " stopped because another rank failed" : " waited in vain for the end of the step"});
+    if (arrived_.wait(meeting * d_.ranks, {settings_.waiting.spin, no_deadline}, failed_) != waited::done &&
+        arrived_.withdraw(meeting * d_.ranks))
+      stopped(r);
+    me.waited += now() - start;
   }
 
   void update(int r, worker& me) {
     if (!job_.updates || !libm::isfinite(parameters_.norm(job_)) || !libm::isfinite(loss())) return;
+    me.doing.change(activity::kind::updates, 0, now());
     try {
       parameters_.update(r, me.threads, job_);
     } catch (...) {

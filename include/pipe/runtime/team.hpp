@@ -69,8 +69,7 @@ class team {
     done_.reset();
     begun_.advance();
     attempt(0);
-    failure_flag never{false};
-    done_.wait(size_ - 1, without_end(spin_), never);
+    done_.wait(size_ - 1, {spin_, no_deadline});
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   }
 
@@ -78,10 +77,9 @@ class team {
 
   PIPE_COLD void help(int part) {
     if (first_core_ >= 0) pin_this_thread(first_core_ + part);
-    failure_flag never{false};
     for (int seen = 0;;) {
       seen = progress::after(seen);
-      begun_.wait(seen, without_end(spin_), never);
+      begun_.wait(seen, {spin_, no_deadline});
       if (part_of_ == nullptr) return;
       attempt(part);
       done_.add();

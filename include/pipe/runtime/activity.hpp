@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What a rank is doing, for the report of a run that does not get ahead: written by the rank's thread, read by another.
+#pragma once
+
+#include <atomic>
+#include <string>
+
+#include <pipe/base/config.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/schedule/action.hpp>
+
+namespace pp {
+
+/// law: any thread may read at any time; each change adds 1 to changes()
+class activity {
+ public:
+  enum class kind : int { nothing, waits, runs, meets, updates };
+
+  // ---- the rank's thread; times in nanoseconds from the start of the run ----
+
+  void begin(action const& a) {
+    set(action_, int(a.kind));
+    set(chunk_, a.chunk);
+    set(micro_batch_, a.micro_batch);
+  }
+  /// waits: for a chunk; runs: a layer.
+  void change(kind k, int of, long now) {
+    set(kind_, int(k));
+    set(of_, of);
+    since_.store(now, std::memory_order_relaxed);
+    moved();
+  }
+  void run_layer(int layer) {
+    set(of_, layer);
+    moved();
+  }
+
+  // ---- any thread ----
+
+  long changes() const { return changes_.load(std::memory_order_relaxed); }
+  bool is_running() const { return get(kind_) == int(kind::runs); }
+
+  /// "F of chunk 2, micro-batch 3, in layer 4"
+  PIPE_COLD std::string text() const {
+    auto const what = [this](char const* how, int number) {
+      return std::string(sentence({short_name(action_kind(get(action_))), " of chunk ", get(chunk_), ", micro-batch ",
+                                   get(micro_batch_), how, number})
+                             .begin());
+    };
+    switch (kind(get(kind_))) {
+      case kind::nothing: return "idle";
+      case kind::waits: return what(", waiting for chunk ", get(of_));
+      case kind::runs: return what(", in layer ", get(of_));
+      case kind::meets: return "waiting for the other ranks to finish";
+      case kind::updates: return "in the optimizer's update";
+    }
+    return {};
+  }
+  /// Seconds of what text() says, up to `now`.
+  long seconds(long now) const { return (now - since_.load(std::memory_order_relaxed)) / 1'000'000'000; }
+
+ private:
+  static void set(std::atomic<int>& to, int value) { to.store(value, std::memory_order_relaxed); }
+  static int get(std::atomic<int> const& from) { return from.load(std::memory_order_relaxed); }
+  void moved() { changes_.store(changes() + 1, std::memory_order_relaxed); }
+
+  std::atomic<int> kind_{0}, action_{0}, chunk_{0}, micro_batch_{0}, of_{0};
+  std::atomic<long> since_{0}, changes_{0};
+};
+
+}  // namespace pp
