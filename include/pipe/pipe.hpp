@@ -6,6 +6,9 @@
 // <cmath>, <algorithm>, <memory>, <functional> or <chrono>.
 #pragma once
 
+#include <pipe/base/config.hpp>  // first: what the compiler lacks is said before it meets anything else
+#include <pipe/base/diagnosis.hpp>
+
 #include <pipe/nn/activation.hpp>
 #include <pipe/nn/attention.hpp>
 #include <pipe/nn/compose.hpp>

@@ -4,6 +4,9 @@
 // Needs no layers and no device.
 #pragma once
 
+#include <pipe/base/config.hpp>  // first, as in pipe.hpp
+#include <pipe/base/diagnosis.hpp>
+
 #include <pipe/schedule/boundary_slots.hpp>
 #include <pipe/schedule/catalog.hpp>
 #include <pipe/schedule/communication.hpp>

@@ -10,6 +10,7 @@ The source begins with its expectations, each on a line of its own:
     // compilers: g++ nvcc  optional: the others skip the test
     // needs: HEADER        optional: skipped where the compiler does not find it
     // flags: FLAG...       optional: more of them
+    // refused: FLAG...     optional: more for what must be refused, which its twin does without
 
 With PIPE_EXPECT_OK defined the same source must compile.
 """
@@ -23,6 +24,7 @@ import tempfile
 # `file.cpp:12:3: error: text`, or nvcc's `file.cpp(12): error #20: text`; an echoed source line is neither.
 ERROR = re.compile(r"^\S.*?(?::\d+(?::\d+)?|\(\d+\)): (?:fatal |catastrophic )?error(?: #[\w-]+)?: (.*)$", re.MULTILINE)
 SKIPPED = 77
+MOST_LINES = {"g++": 15, "clang++": 20, "nvcc": 20}  # of all that a compiler says, with notes and echoed sources
 
 
 def expectations(text, kind):
@@ -30,13 +32,15 @@ def expectations(text, kind):
     for line in text.splitlines():
         if not line.startswith("//"):
             break
-        if match := re.match(r"// (error(?:\([^)]*\))?|errors|compilers|flags|needs): (.+)$", line):
+        if match := re.match(r"// (error(?:\([^)]*\))?|errors|compilers|flags|refused|needs): (.+)$", line):
             found[match[1]] = match[2].strip()
     pattern = found.get(f"error({kind})", found.get("error"))
     if pattern is None or not text.startswith("// error"):
         raise SystemExit("the first line must be: // error: REGEX")
     compilers, usual = found.get("compilers", kind).split(), "-arch=compute_80" if kind == "nvcc" else ""
-    return pattern, int(found.get("errors", "1")), compilers, found.get("flags", usual).split(), found.get("needs")
+    flags = found.get("flags", usual).split()
+    refused = [*flags, *found.get("refused", "").split()]
+    return pattern, int(found.get("errors", "1")), compilers, flags, refused, found.get("needs")
 
 
 def has_header(compiler, name):
@@ -52,7 +56,9 @@ def compile_source(arguments, flags):
         command = [arguments.compiler, "-x", "cu", "-ptx", "-o", os.devnull]
     else:
         command = [arguments.compiler, "-fsyntax-only"]
-    command += ["-std=c++20", *flags, *(f"-I{folder}" for folder in arguments.include), arguments.source]
+    if not any(flag.startswith("-std=") for flag in flags):
+        command.append("-std=c++20")
+    command += [*flags, *(f"-I{folder}" for folder in arguments.include), arguments.source]
     result = subprocess.run(command, text=True, errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                             env={**os.environ, "LC_ALL": "C"})
     return result.returncode, result.stdout
@@ -61,7 +67,7 @@ def compile_source(arguments, flags):
 def check(arguments):
     with open(arguments.source, encoding="utf-8") as file:
         text = file.read()
-    pattern, count, kinds, flags, header = expectations(text, arguments.kind)
+    pattern, count, kinds, flags, refused, header = expectations(text, arguments.kind)
     if arguments.kind not in kinds:
         print(f"not for {arguments.kind}")
         return SKIPPED
@@ -77,7 +83,7 @@ def check(arguments):
         print(f"the positive twin does not compile:\n{output}")
         return 1
 
-    code, output = compile_source(arguments, flags)
+    code, output = compile_source(arguments, refused)
     errors = ERROR.findall(output)
     problems = []
     if code == 0:
@@ -89,6 +95,8 @@ def check(arguments):
             problems.append(f"the first error is not the expected one\n  expected: {pattern}\n  found:    {errors[0]}")
         if len(errors) != count:
             problems.append(f"{len(errors)} errors, expected {count}")
+        if (lines := len(output.splitlines())) > MOST_LINES[arguments.kind]:
+            problems.append(f"{lines} lines, at most {MOST_LINES[arguments.kind]} are allowed")
     if problems:
         print("\n".join(problems) + f"\n--- the compiler's words:\n{output}")
         return 1

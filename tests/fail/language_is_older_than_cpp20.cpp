@@ -1,11 +1,13 @@
 // error: (#error )?"?pipe needs C\+\+20: compile with -std=c\+\+20"?
-// compilers: g++ clang++
 // SPDX-License-Identifier: BSL-1.0
+// errors: 2
+// compilers: g++ clang++
+// flags: -Wall
+// refused: -std=c++17
 //
-// A compiler that was not asked for C++20 says so in a macro.
-#ifndef PIPE_EXPECT_OK
-#undef __cplusplus
-#define __cplusplus 201703L
-#endif
+// An older language is refused once, and nothing after that is compiled; PIPE_EXPECT_OK: the language of all tests.
+#include <pipe/pipe.hpp>
 
-#include <pipe/base/config.hpp>
+using namespace pp;
+
+struct Net : Model<Input<3>, Linear<4>, Linear<2>, MSE> {};

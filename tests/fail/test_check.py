@@ -50,6 +50,15 @@ class Check(unittest.TestCase):
         code, output = self.run_check(cascade.replace("\n", "\n// errors: 2\n", 1))
         self.assertEqual(0, code, output)
 
+    def test_a_wall_fails(self):
+        self.refused_because(GOOD + "#warning once more\n" * 8, "lines, at most")
+
+    def test_a_flag_can_be_what_is_refused(self):
+        source = GOOD.replace("\n", "\n// flags: -DSIZE=5\n// refused: -USIZE -DSIZE=3\n", 1).replace("n = 3", "n = SIZE")
+        self.refused_because(source.replace("n = SIZE", "n = 7"), "it compiles, and must not")
+        code, output = self.run_check(source)
+        self.assertEqual(0, code, output)
+
     def test_a_compiler_can_be_left_out(self):
         self.assertEqual(77, self.run_check(GOOD.replace("\n", "\n// compilers: another\n", 1))[0])
 

@@ -9,6 +9,11 @@
 
 #if !defined(_MSVC_LANG) && __cplusplus < 202002L
 #error "pipe needs C++20: compile with -std=c++20"
+#include <nothing after the error above is compiled>  // a file that is missing ends the compilation
+#endif
+#if !defined(__cpp_exceptions)
+#error "pipe needs exceptions: compile without -fno-exceptions"
+#include <nothing after the error above is compiled>
 #endif
 #if defined(__FAST_MATH__) || __FINITE_MATH_ONLY__ || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) || \
     defined(__NO_SIGNED_ZEROS__)

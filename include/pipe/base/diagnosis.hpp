@@ -19,7 +19,7 @@ struct accepted {
 };
 template <template <class...> class Wrong, class... What>
 struct accepted<Wrong<What...>> {
-  static_assert(sizeof(Wrong<What...>) > 0);
+  static_assert(sizeof(Wrong<What...>) > 0);  // its name is a heading in docs/reference/errors.md
   static constexpr bool value = true;
 };
 template <class Diagnosis>

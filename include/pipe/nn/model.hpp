@@ -98,13 +98,16 @@ constexpr bool ends_in_ids() {
   return false;
 }
 
+/// What every model is derived from.
+struct any_model {};
+
 /// A model is a type: name it by deriving a struct from it.
 ///
 ///     struct Digits : Model<Input<784>, Linear<128>, ReLU, Linear<10>, CrossEntropy> {};
 ///
 /// law: every shape is checked here; a wrong model is one error whose line says which layer, what it needs and what it gets.
 template <class... Items>
-struct Model {
+struct Model : any_model {
   using items = lowering<Items...>;
   static constexpr bool valid = items::measured.fault.ok();
   using diagnosis = typename decltype(diagnose<items::measured.fault, typename items::leaves>())::type;

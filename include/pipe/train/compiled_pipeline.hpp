@@ -10,7 +10,7 @@
 #include <pipe/base/sentence.hpp>
 #include <pipe/passes/compilation.hpp>
 #include <pipe/runtime/description.hpp>
-#include <pipe/train/options.hpp>
+#include <pipe/train/diagnose_options.hpp>
 #include <pipe/train/pipeline_schedule.hpp>
 #include <pipe/train/plan.hpp>
 

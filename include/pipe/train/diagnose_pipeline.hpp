@@ -11,6 +11,7 @@
 #include <pipe/nn/loss.hpp>
 #include <pipe/nn/model.hpp>
 #include <pipe/train/compiled_pipeline.hpp>
+#include <pipe/train/diagnose_options.hpp>
 
 namespace pp {
 
@@ -18,12 +19,23 @@ namespace pp {
 template <class Given>
 struct no_model : Model<Input<1>, Linear<1>, MSE> {};
 
+/// What is wrong with a type that is given as a model and is none.
+template <class Given>
+constexpr auto diagnose_no_model() {
+  if constexpr (!requires { sizeof(Given); })
+    return diagnosis_of<wrong::model_must_be_complete_before_it_is_trained, Given>();
+  else if constexpr (std::is_base_of_v<any_model, Given>)
+    return diagnosis_of<wrong::model_must_be_derived_from_publicly, Given>();
+  else
+    return diagnosis_of<wrong::first_argument_of_a_pipeline_must_be_a_model, Given>();
+}
+
 /// What is wrong with a pipeline but for its memory. A wrong model has been reported by itself.
 template <class M, class... Options>
 constexpr auto diagnose_pipeline() {
   using options = option_set<Options...>;
   if constexpr (!model_type<M>)
-    return diagnosis_of<wrong::first_argument_of_a_pipeline_must_be_a_model, M>();
+    return diagnose_no_model<M>();
   else if constexpr (!M::valid)
     return std::type_identity<nothing_wrong>{};
   else if constexpr (!is_accepted<typename decltype(diagnose_options<options>())::type>)
@@ -32,6 +44,8 @@ constexpr auto diagnose_pipeline() {
     return diagnose_parameters<M>();
   else if constexpr (!is_accepted<typename decltype(diagnose_backend<M, options>())::type>)
     return diagnose_backend<M, options>();
+  else if constexpr (!is_accepted<typename decltype(diagnose_size<M, options>())::type>)
+    return diagnose_size<M, options>();
   else if constexpr (!is_accepted<typename decltype(diagnose_cut<M, options>())::type>)
     return diagnose_cut<M, options>();
   else
@@ -46,9 +60,17 @@ using checked_pipeline = compiled_pipeline<
                                      typename Set::template get<option_family::precision>,
                                      typename Set::template get<option_family::averaging>, PortableHost>>>;
 
+template <class Given>
+constexpr bool is_valid_model() {
+  if constexpr (model_type<Given>) return Given::valid;
+  return false;
+}
 template <class Given, class... Options>
-using compiled_from =
-    checked_pipeline<std::conditional_t<model_type<Given>, Given, no_model<Given>>, option_set<Options...>,
-                     is_accepted<typename decltype(diagnose_pipeline<Given, Options...>())::type>>;
+inline constexpr bool is_fine =
+    is_valid_model<Given>() && is_accepted<typename decltype(diagnose_pipeline<Given, Options...>())::type>;
+
+template <class Given, class... Options>
+using compiled_from = checked_pipeline<std::conditional_t<model_type<Given>, Given, no_model<Given>>,
+                                       option_set<Options...>, is_fine<Given, Options...>>;
 
 }  // namespace pp
