@@ -83,6 +83,17 @@ void parts_do_not_overlap() {
     }(std::make_integer_sequence<int, C::stages>{});
     add(rank.scratch, most_scratch);
     add(rank.workspace, C::workspace);
+    auto const numbers = [](long count) { return align_up(count * long(sizeof(double))); };
+    for (int i = 0; i <= C::description().inputs; ++i)
+      if (rank.staging[i] >= 0) add(rank.staging[i], align_up(C::batch_bytes(i)));
+    if (C::memory().chunks[C::stages - 1].rank == r) {
+      add(rank.row_losses, numbers(C::loss_rows));
+      add(rank.losses, numbers(C::micro_batches));
+    }
+    add(rank.executed, align_up(long(sizeof(executed_action)) * std::max(rank.training_count, rank.evaluation_count)));
+    add(rank.blocks, align_up(rank.block_count * long(sizeof(gradient_block))));
+    for (int s = 0; s < C::stages; ++s)
+      if (chunk_description const& c = C::memory().chunks[s]; c.rank == r) add(c.norms, numbers(2L * c.parameter_count));
     std::sort(parts.begin(), parts.end());
     long end = 0;
     for (auto const& [begin, stop] : parts) {

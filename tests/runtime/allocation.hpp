@@ -24,3 +24,13 @@ long allocations();
 
 /// From now on `good` calls succeed, then `bad` fail, then all succeed again. good < 0: all succeed.
 void fail_allocations(long good, long bad);
+/// What was asked for since the last call of count_bytes(), by any thread: of malloc and its kin and of mmap, however soon it was given
+/// back.
+struct asked {
+  static constexpr long large = 8 * 1024;
+  long bytes = 0;    ///< of all requests
+  long count = 0;    ///< of large requests
+  long of_size[64];  ///< the large ones, in any order
+};
+void count_bytes();
+asked counted_bytes();

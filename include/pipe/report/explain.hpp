@@ -93,10 +93,22 @@ std::string explain_memory() {
       all.*amount += p.*amount;
   }
   row("all", all);
-  std::string ranks = "allocated per rank, with scratch: ";
-  for (int r = 0; r < plan.rank_count; ++r) ranks += (r > 0 ? ", " : "") + readable_bytes(plan.rank_bytes[r]);
-  ranks += "; " + readable_bytes(plan.bytes) + " in all";
-  return table.str() + wrapped(ranks, explain_width, 0) + "\n";
+  return table.str();
+}
+
+/// What the ranks allocate: their stages, inputs that have to be staged, losses and records, scratch of running kernels.
+template <class Trainer>
+std::string explain_ranks() {
+  auto const& plan = Trainer::compiled::plan();
+  text_table table({"rank", "stages", "inputs", "bookkeeping", "scratch", "allocated"});
+  for (int r = 0; r < plan.rank_count; ++r) {
+    long stages = 0;
+    for (stage_plan const& s : plan.stages) stages += s.rank == r ? s.bytes : 0;
+    long const scratch = plan.rank_bytes[r] - stages - plan.staging_bytes[r] - plan.bookkeeping_bytes[r];
+    table.add({std::to_string(r), readable_bytes(stages), readable_bytes(plan.staging_bytes[r]),
+               readable_bytes(plan.bookkeeping_bytes[r]), readable_bytes(scratch), readable_bytes(plan.rank_bytes[r])});
+  }
+  return table.str() + "one allocation per rank, " + readable_bytes(plan.bytes) + " in all\n";
 }
 
 /// Balance, bubble and the schedule, drawn with the times of the plan.
@@ -119,7 +131,7 @@ template <class Trainer>
 std::string explain() {
   if constexpr (requires { Trainer::compiled::plan(); }) {
     return explain_options<Trainer>() + "\n" + explain_layers<Trainer>() + "\n" + explain_work<Trainer>() + "\n" +
-           explain_memory<Trainer>() + "\n" + explain_schedule<Trainer>();
+           explain_memory<Trainer>() + "\n" + explain_ranks<Trainer>() + "\n" + explain_schedule<Trainer>();
   } else {
     static_assert(accepted<wrong::only_a_pipeline_can_be_explained<Trainer>>::value);
     return {};

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -21,10 +22,16 @@ namespace pp {
 class arena {
  public:
   arena() = default;
-  explicit arena(long bytes)
-      : bytes_(bytes), data_(static_cast<char*>(::operator new(std::size_t(bytes), begins_at()))) {
+  /// Throws std::bad_alloc.
+  explicit arena(long bytes) : bytes_(bytes) {
+    // Not operator new, which rounds the size up to a multiple of the alignment.
+    void* p = nullptr;
+    if (posix_memalign(&p, std::size_t(bytes >= huge_page ? huge_page : alignment), std::size_t(bytes)) != 0)
+      throw std::bad_alloc();
+    data_ = static_cast<char*>(p);
 #if defined(__linux__)
-    if (bytes >= huge_page) madvise(data_, std::size_t(bytes), MADV_HUGEPAGE);  // may be refused, which changes nothing
+    // May be refused, which changes nothing. The last page is small: a huge one would be more than was asked for.
+    if (bytes >= huge_page) madvise(data_, std::size_t(bytes / huge_page * huge_page), MADV_HUGEPAGE);
 #endif
     std::memset(data_, 0, std::size_t(bytes));
   }
@@ -37,16 +44,13 @@ class arena {
     std::swap(data_, other.data_);
     return *this;
   }
-  ~arena() {
-    if (data_ != nullptr) ::operator delete(data_, begins_at());
-  }
+  ~arena() { std::free(data_); }
 
   char* data() const { return data_; }
   long bytes() const { return bytes_; }
 
  private:
   static constexpr long huge_page = 2L << 20;
-  std::align_val_t begins_at() const { return std::align_val_t(bytes_ >= huge_page ? huge_page : alignment); }
 
   long bytes_ = 0;
   char* data_ = nullptr;

@@ -94,7 +94,7 @@ class cuda_machine {
     for (int const r : trains ? order_.training : order_.evaluation) {
       rank_description const& plan = d_.rank[r];
       action const a = (trains ? plan.training : plan.evaluation)[position_[std::size_t(r)]++];
-      if (j.what != job::kind::infer || a.micro_batch * d_.samples < j.samples) execute(r, a);
+      if (samples_in(d_, j, a.micro_batch) > 0) execute(r, a);
     }
   }
 

@@ -52,6 +52,8 @@ struct tie {
   parameter_place place, owner;
 };
 
+struct chunk_description;
+
 /// A run of a chunk's parameters that one call of the optimizer updates. Numbers are counted, not bytes.
 struct update_range {
   long begin = 0, end = 0;                 ///< in the parameters, and in their gradients
@@ -60,6 +62,20 @@ struct update_range {
   tensor_shape shape{};                    ///< of that parameter; of a run of single elements a vector of them all
   double rate_scale = 1, decay_scale = 1;  ///< of the learning rate and the weight decay
 };
+
+/// Some of a parameter's gradient, and its squared norm, before and after clipping by value.
+struct gradient_block {
+  static constexpr long most_elements = 1L << 15;
+  chunk_description const* chunk = nullptr;
+  parameter_place const* of = nullptr;
+  long begin = 0;
+  double square = 0, clamped_square = 0;
+};
+/// How many blocks a parameter's gradient has; what is not trained here has none.
+constexpr long blocks_of(parameter_place const& p) {
+  constexpr long most = gradient_block::most_elements;
+  return !p.trained || p.shared ? 0 : (p.elements() + most - 1) / most;
+}
 
 /// One stage: its programs, and where its memory is in its rank's arena (bytes).
 struct chunk_description {
@@ -80,6 +96,7 @@ struct chunk_description {
   copied const* passed_values = nullptr;  ///< that leave without being made on the way
   int passed_value_count = 0;
   long bytes = 0;  ///< of all of the above
+  long norms = 0;  ///< two doubles for each parameter, in the rank's bookkeeping: its gradient's squared norm, and when clamped
 };
 
 struct rank_description {
@@ -88,8 +105,16 @@ struct rank_description {
   action const* evaluation = nullptr;
   int evaluation_count = 0;
   long scratch = 0, workspace = 0;  ///< offsets, shared by the rank's chunks; every thread has a workspace
-  long bytes = 0;                   ///< of the arena
+  /// Where an input lies (the last: the labels) that chunks of this rank read and that cannot be read where the caller has it:
+  /// on the host one micro-batch, of which only some samples are there; on a device the whole mini-batch. -1: not here.
+  long staging[max_inputs + 1]{-1, -1, -1, -1, -1};
+  long row_losses = -1, losses = -1;  ///< doubles: by row of a micro-batch, by micro-batch; where the last chunk is
+  long executed = 0;                  ///< the actions of the last run, with their times
+  long blocks = 0, block_count = 0;   ///< of the gradients of its chunks
+  long staging_bytes = 0, bookkeeping_bytes = 0;  ///< from `staging` on; from `row_losses` on
+  long bytes = 0;                                 ///< of the arena: of all of this and the chunks
 };
+static_assert(max_inputs == 4, "as many -1 in `staging`, and one");
 
 struct pipeline_description {
   int ranks = 1, chunks = 1, micro_batches = 1, samples = 1;
@@ -110,8 +135,12 @@ struct pipeline_description {
   bool input_is_ids[max_inputs]{};
   dtype value_type = dtype::f32;
   bool scales_loss = false;  ///< gradients are of a scaled loss until they are used
-  /// Offsets in a memory of its own: a filled-up micro-batch of each input and of the labels, and zeros for any of them.
-  long staging[max_inputs + 1]{}, blank = 0, staging_bytes = 0;
+  constexpr long bytes_of(int input) const { return input < inputs ? input_bytes[input] : label_bytes; }
+  constexpr long bytes() const {
+    long sum = 0;
+    for (int r = 0; r < ranks; ++r) sum += rank[r].bytes;
+    return sum;
+  }
   bool averages = false;  ///< of the trained parameters are kept, with this decay
   double average_decay = 0;
 };

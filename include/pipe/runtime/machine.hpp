@@ -35,17 +35,9 @@ class machine {
  public:
   PIPE_COLD machine(pipeline_description const& d, backend_calls<T> const& calls, machine_settings const& settings)
       : d_(d), calls_(calls), settings_(adapt(settings, d.ranks * d.threads)),
-        board_(d.chunks, {settings_.waiting.spin, no_deadline}), losses_(d.micro_batches), parameters_(d_, calls_),
-        staging_(d.staging_bytes), ranks_(d.ranks) {
+        board_(d.chunks, {settings_.waiting.spin, no_deadline}), parameters_(d_, calls_), ranks_(d.ranks) {
     try {
-      for (int r = 0; r < d_.ranks; ++r) {
-        rank_description const& plan = d_.rank[r];
-        bool const most_in_training = plan.training_count > plan.evaluation_count;
-        worker& me = ranks_[r];
-        me.done = heap_array<executed_action>(most_in_training ? plan.training_count : plan.evaluation_count);
-        me.row_losses = heap_array<double>(d_.loss_rows);
-        start(r);
-      }
+      for (int r = 0; r < d_.ranks; ++r) start(r);
       finished_.wait(d_.ranks, {{}, no_deadline});
       conclude_failure();
     } catch (...) {
@@ -76,7 +68,6 @@ class machine {
     board_.reset();
     arrived_.reset();
     job_ = j;
-    stage_partial();
     begin_ = std::chrono::steady_clock::now();
     start_.advance();
     oversee();
@@ -92,12 +83,8 @@ class machine {
   char* memory(int chunk) const { return ranks_[d_.chunk[chunk].rank].memory.data(); }
   long bytes(int rank) const { return ranks_[rank].memory.bytes(); }
 
-  /// Of the last run: the loss summed over a micro-batch, and the squared norm of a parameter's gradient.
-  double loss_of(int micro_batch) const { return losses_[micro_batch]; }
-  double gradient_square(int parameter) const { return parameters_.square(parameter); }
-
   /// What rank r did in the last run, in order.
-  executed_action const* executed(int rank) const { return ranks_[rank].done.begin(); }
+  executed_action const* executed(int rank) const { return planned<executed_action>(rank, d_.rank[rank].executed); }
   int executed_count(int rank) const { return ranks_[rank].count; }
 
  private:
@@ -106,11 +93,17 @@ class machine {
     team threads;  // that one and those it calls
     activity doing;
     arena memory;
-    heap_array<executed_action> done;
-    heap_array<double> row_losses;  // of the micro-batch whose loss is computed here
-    int count = 0;
+    int count = 0;  // of actions executed in this run
     long waited = 0;
   };
+
+  /// What the plan has put at an offset of a rank's arena.
+  template <class Item>
+  Item* planned(int rank, long offset) const {
+    return reinterpret_cast<Item*>(ranks_[rank].memory.data() + offset);
+  }
+  int last_rank() const { return d_.chunk[d_.chunks - 1].rank; }
+  double* losses() const { return planned<double>(last_rank(), d_.rank[last_rank()].losses); }  // by micro-batch
 
   PIPE_COLD void start(int r) {
     try {
@@ -119,6 +112,7 @@ class machine {
       complain<error>({"rank ", r, ": cannot start its thread: ", e.what()});
     }
   }
+
   PIPE_COLD void stop() {
     job_.what = job::kind::stop;
     start_.advance();
@@ -208,7 +202,7 @@ class machine {
   /// law: sums in micro-batch order: the same bits for every partition
   double loss() const {
     double sum = 0;
-    for (double l : losses_) sum += l;
+    for (int mb = 0; samples_in(d_, job_, mb) > 0; ++mb) sum += losses()[mb];
     return sum / job_.loss_terms;
   }
 
@@ -241,7 +235,8 @@ class machine {
     } catch (std::system_error const& e) {
       complain<error>({"rank ", r, ": cannot start ", d_.threads - 1, " threads: ", e.what()});
     } catch (...) {
-      complain<error>({"rank ", r, ": no memory for an arena of ", d_.rank[r].bytes, " bytes"});
+      complain<error>({"rank ", r, ": no memory for an arena of ", d_.rank[r].bytes, " bytes, of ", d_.bytes(),
+                       " that the plan needs in all"});
     }
   }
   PIPE_COLD void fail(std::exception_ptr e) {
@@ -261,11 +256,11 @@ class machine {
     if (stale_) parameters_.renew_transposed(r, me.threads);
     bool const trains = job_.what == job::kind::train;
     rank_description const& plan = d_.rank[r];
+    stage_partial(r);
     action const* const actions = trains ? plan.training : plan.evaluation;
     int const count = trains ? plan.training_count : plan.evaluation_count;
     for (int i = 0; i < count; ++i)
-      if (job_.what != job::kind::infer || actions[i].micro_batch * d_.samples < job_.samples)
-        execute(r, me, actions[i]);
+      if (samples_in(d_, job_, actions[i].micro_batch) > 0) execute(r, me, actions[i]);
     if (trains) {
       if (d_.tie_count > 0) {
         meet(r, me, 1);
@@ -293,7 +288,7 @@ class machine {
     run_action(r, me, a);
     long const end = now();
     me.waited += start - arrived;
-    me.done[me.count++] = executed_action{a, start, end, start - arrived};
+    planned<executed_action>(r, d_.rank[r].executed)[me.count++] = executed_action{a, start, end, start - arrived};
   }
 
   void need(int r, int chunk, milestone m, int micro_batch) {
@@ -322,29 +317,29 @@ class machine {
   region_bases bases_for(int c, int mb) const {
     region_bases b = bases_in_arenas(d_, c, mb, [this](int chunk) { return memory(chunk); });
     b.set(region::random, reinterpret_cast<char*>(const_cast<int*>(d_.streams)));
-    for (int i = 0; i < d_.inputs; ++i) b.set(input_region(i), batch_at(job_.input[i], i, d_.input_bytes[i], mb));
-    if (job_.label != nullptr) b.set(region::label, batch_at(job_.label, d_.inputs, d_.label_bytes, mb));
+    for (int i = 0; i < d_.inputs; ++i) b.set(input_region(i), batch_at(d_.chunk[c].rank, i, mb));
+    b.set(region::label, batch_at(d_.chunk[c].rank, d_.inputs, mb));
     return b;
   }
 
-  /// Where micro-batch mb of an input (or of the labels, the last) lies: in the user's memory; or filled up; or all zeros.
-  char* batch_at(void const* users, int which, long bytes, int mb) const {
-    int const real = samples_in(d_, job_, mb);
-    if (real == d_.samples) return const_cast<char*>(static_cast<char const*>(users)) + mb * bytes;
-    return staging_.data() + (real > 0 ? d_.staging[which] : d_.blank);
+  void const* given(int input) const { return input < d_.inputs ? job_.input[input] : job_.label; }
+  /// Where a rank finds micro-batch mb of an input (or of the labels, the last): in the caller's memory, or, if some of its samples
+  /// are missing, filled up in its own. Null: it does not read that, or nothing was given.
+  char* batch_at(int rank, int input, int mb) const {
+    if (d_.rank[rank].staging[input] < 0 || given(input) == nullptr) return nullptr;
+    if (samples_in(d_, job_, mb) < d_.samples) return planned<char>(rank, d_.rank[rank].staging[input]);
+    return const_cast<char*>(static_cast<char const*>(given(input))) + mb * d_.bytes_of(input);
   }
-  /// Fills the one micro-batch up that has real samples and others.
-  PIPE_COLD void stage_partial() {
+  /// Fills the one micro-batch up that has real samples and others, with zeros.
+  PIPE_COLD void stage_partial(int rank) {
     int const mb = job_.samples / d_.samples, real = job_.samples % d_.samples;
-    if (real == 0) return;
-    auto const fill = [&](void const* users, int which, long bytes) {
-      char* const to = staging_.data() + d_.staging[which];
-      std::size_t const taken = std::size_t(bytes / d_.samples * real);
-      std::memcpy(to, static_cast<char const*>(users) + mb * bytes, taken);
-      std::memset(to + taken, 0, std::size_t(bytes) - taken);
-    };
-    for (int i = 0; i < d_.inputs; ++i) fill(job_.input[i], i, d_.input_bytes[i]);
-    if (job_.label != nullptr) fill(job_.label, d_.inputs, d_.label_bytes);
+    for (int i = 0; i <= d_.inputs && real > 0; ++i) {
+      char* const to = batch_at(rank, i, mb);
+      if (to == nullptr) continue;
+      long const bytes = d_.bytes_of(i), taken = bytes / d_.samples * real;
+      std::memcpy(to, static_cast<char const*>(given(i)) + mb * bytes, std::size_t(taken));
+      std::memset(to + taken, 0, std::size_t(bytes - taken));
+    }
   }
 
   void run_program(chunk_description const& chunk, program_set const& set, program p, region_bases const& at, int r,
@@ -352,7 +347,7 @@ class machine {
     program_view const& view = set.programs[int(p)];
     host::arguments<T> a;
     a.workspace = me.memory.data() + d_.rank[r].workspace;
-    a.loss = me.row_losses.begin();
+    a.loss = planned<double>(last_rank(), d_.rank[last_rank()].row_losses);  // written by the loss, which is there
     a.loss_scale = T(1 / job_.gradient_terms);
     a.accumulate = mb > 0 || job_.continues;
     a.wants_gradient = job_.what == job::kind::train;
@@ -375,8 +370,8 @@ class machine {
     }
     if (p == program::forward && is_last && job_.what != job::kind::infer) {
       double sum = 0;
-      for (double l : me.row_losses) sum += l;
-      losses_[mb] = sum;
+      for (double const* l = a.loss; l < a.loss + d_.loss_rows; ++l) sum += *l;
+      losses()[mb] = sum;
     }
   }
   void run_launch(launch const& l, host::arguments<T> const& a, team& threads) const {
@@ -424,9 +419,7 @@ class machine {
   backend_calls<T> calls_;
   machine_settings settings_;
   in_process board_;
-  heap_array<double> losses_;  // by micro-batch
   parameter_work<T> parameters_;
-  arena staging_;  // a partial micro-batch of every input, and zeros
   heap_array<worker> ranks_;
   progress start_, finished_, arrived_;
   failure_flag failed_{false};

@@ -19,34 +19,35 @@ template <class T>
 class parameter_work {
  public:
   PIPE_COLD parameter_work(pipeline_description const& d, backend_calls<T> const& calls)
-      : d_(d), calls_(calls), memory_(d.ranks), squares_(d.parameter_count), clamped_squares_(d.parameter_count),
-        blocks_(d.ranks) {
-    for (int r = 0; r < d.ranks; ++r) {
-      blocks_[r] = heap_array<block>(blocks_of(r, nullptr));
-      blocks_of(r, blocks_[r].begin());
-    }
-  }
+      : d_(d), calls_(calls), memory_(d.ranks) {}
 
   /// A rank's arena, once it is there.
-  void set_memory(int rank, char* memory) { memory_[rank] = memory; }
-
-  /// The squared norm of a parameter's gradient, before clipping.
-  double square(int parameter) const { return squares_[parameter]; }
+  PIPE_COLD void set_memory(int rank, char* memory) {
+    memory_[rank] = memory;
+    gradient_block* to = blocks_of_rank(rank);
+    for_chunks_of(rank, [&](chunk_description const& c) {
+      for (int i = 0; i < c.parameter_count; ++i)
+        for (long k = 0; k < blocks_of(c.parameters[i]); ++k)
+          *to++ = gradient_block{&c, &c.parameters[i], k * gradient_block::most_elements};
+    });
+  }
 
   /// The norm of all gradients before clipping.
   /// law: sums in parameter order: the same bits for every partition
-  double norm(job const& j) const { return norm_of(squares_) * j.gradient_scale; }
+  double norm(job const& j) const { return norm_of(unclamped) * j.gradient_scale; }
 
   /// Squared norms of the gradients of rank r, which are then clipped by value if the job says so.
-  /// law: sums over blocks of block_elements elements, then over a parameter's blocks in order
+  /// law: sums over blocks of gradient_block::most_elements elements, then over a parameter's blocks in order
   void measure(int r, team& all, job const& j) {
-    heap_array<block>& blocks = blocks_[r];
+    gradient_block* const blocks = blocks_of_rank(r);
+    long const count = d_.rank[r].block_count;
     bool const clips = j.updates && j.clip_value > 0;
     all.run([&](int part) {
-      host::share const own = host::share_of(blocks.size(), 1, part, all.size());
+      host::share const own = host::share_of(count, 1, part, all.size());
       for (long i = own.begin; i < own.end; ++i) {
-        block& b = blocks[i];
-        long const left = b.of->elements() - b.begin, n = left < block_elements ? left : block_elements;
+        gradient_block& b = blocks[i];
+        long const left = b.of->elements() - b.begin;
+        long const n = left < gradient_block::most_elements ? left : gradient_block::most_elements;
         T* const g = at(*b.chunk, b.chunk->gradients, *b.of) + b.begin;
         b.square = calls_.sum_of_squares(n, g);
         if (!clips) continue;
@@ -54,17 +55,17 @@ class parameter_work {
         b.clamped_square = calls_.sum_of_squares(n, g);
       }
     });
-    for (block const& b : blocks)
-      if (b.begin == 0) squares_[b.of->index] = clamped_squares_[b.of->index] = 0;
-    for (block const& b : blocks) {
-      squares_[b.of->index] += b.square;
-      if (clips) clamped_squares_[b.of->index] += b.clamped_square;
+    for (gradient_block const* b = blocks; b < blocks + count; ++b) {
+      double* const square = squares(*b->chunk) + 2 * (b->of - b->chunk->parameters);
+      if (b->begin == 0) square[unclamped] = square[clamped] = 0;
+      square[unclamped] += b->square;
+      if (clips) square[clamped] += b->clamped_square;
     }
   }
 
   /// One step of the optimizer on the parameters of rank r, all ranks having measured.
   void update(int r, team& all, job const& j) {
-    double const whole = norm(j), left = j.clip_value > 0 ? norm_of(clamped_squares_) * j.gradient_scale : whole;
+    double const whole = norm(j), left = j.clip_value > 0 ? norm_of(clamped) * j.gradient_scale : whole;
     double const clip = j.clip_norm > 0 && left > j.clip_norm ? j.clip_norm / (left + 1e-6) : 1;
     double const scale = clip * j.gradient_scale;
     all.run([&](int part) {
@@ -120,37 +121,23 @@ class parameter_work {
   }
 
  private:
-  /// Some of a parameter's gradient, and its squared norm.
-  struct block {
-    chunk_description const* chunk = nullptr;
-    parameter_place const* of = nullptr;
-    long begin = 0;
-    double square = 0, clamped_square = 0;
-  };
-  static constexpr long block_elements = 1L << 15;
   static constexpr long line = host::columns_step<T>;
+  enum which : int { unclamped, clamped };
 
-  /// The blocks of rank r, and how many they are.
-  PIPE_COLD long blocks_of(int r, block* to) {
-    long count = 0;
-    for_chunks_of(r, [&](chunk_description const& c) {
-      for (int i = 0; i < c.parameter_count; ++i) {
-        parameter_place const& p = c.parameters[i];
-        if (!p.trained || p.shared) continue;
-        for (long begin = 0; begin < p.elements(); begin += block_elements, ++count)
-          if (to != nullptr) to[count] = block{&c, &p, begin};
-      }
-    });
-    return count;
+  gradient_block* blocks_of_rank(int r) const {
+    return reinterpret_cast<gradient_block*>(memory_[r] + d_.rank[r].blocks);
   }
+  /// Two for each of the chunk's parameters: its gradient's squared norm, and the same after clipping by value.
+  double* squares(chunk_description const& c) const { return reinterpret_cast<double*>(memory_[c.rank] + c.norms); }
 
   static host::share elements_of(long n, int part, int parts) { return host::share_of(n, line, part, parts); }
   static host::share rows_of(parameter_place const& p, int part, int parts) {
     return host::share_of(p.rows, line, part, parts);
   }
-  static double norm_of(heap_array<double> const& squares) {
+  double norm_of(which squared) const {
     double sum = 0;
-    for (double s : squares) sum += s;
+    for (int c = 0; c < d_.chunks; ++c)
+      for (int i = 0; i < d_.chunk[c].parameter_count; ++i) sum += squares(d_.chunk[c])[2 * i + squared];
     return libm::sqrt(sum);
   }
 
@@ -196,10 +183,7 @@ class parameter_work {
 
   pipeline_description const& d_;
   backend_calls<T> const& calls_;
-  heap_array<char*> memory_;              // by rank
-  heap_array<double> squares_;            // by parameter: squared norm of its gradient
-  heap_array<double> clamped_squares_;    // the same after clipping by value
-  heap_array<heap_array<block>> blocks_;  // by rank
+  heap_array<char*> memory_;  // by rank
 };
 
 }  // namespace pp

@@ -10,6 +10,7 @@
 #include <pipe/base/sentence.hpp>
 #include <pipe/passes/compilation.hpp>
 #include <pipe/runtime/description.hpp>
+#include <pipe/runtime/job.hpp>
 #include <pipe/train/diagnose_options.hpp>
 #include <pipe/train/pipeline_schedule.hpp>
 #include <pipe/train/plan.hpp>
@@ -221,6 +222,32 @@ struct compiled_pipeline {
     return most > of_groups ? most : of_groups;
   }();
 
+  /// Of a micro-batch: bytes of an input and, after the last, of the labels; terms of the loss.
+  static constexpr long label_elements = M::labels_are_ids ? M::graph.output.rows() : M::graph.output.elements();
+  static constexpr long loss_rows = samples * long(M::graph.output.rows());
+  static constexpr long batch_bytes(int input) {
+    if (input == M::graph.size.inputs)
+      return samples * label_elements * long(M::labels_are_ids ? sizeof(int) : sizeof(element));
+    input_record const& in = M::graph.inputs[input];
+    return samples * in.form.elements() * long(in.is_ids ? sizeof(int) : sizeof(value));
+  }
+  /// Bit i is set: a chunk of rank r reads input i, or, the last, the labels.
+  static constexpr auto inputs_read = [](auto...) {
+    list<unsigned, ranks> read;
+    auto const note = [&](op const* ops, int n) {
+      for (int i = 0; i < n; ++i)
+        for (operand const& x : ops[i].in)
+          if (x.where == space::input || x.where == space::label)
+            read[rank_of(schedule::where, ranks, passes::stage_of_unit[ops[i].unit])] |=
+                1u << (x.where == space::input ? x.index : M::graph.size.inputs);
+    };
+    note(M::graph.ops, M::graph.size.ops);
+    note(passes::backward.input_ops, passes::gradient_sizes.input_ops);
+    note(passes::backward.weight_ops, passes::gradient_sizes.weight_ops);
+    return read;
+  }();
+  static constexpr bool on_device = requires { backend::is_device; };
+
   struct memory_map {
     list<chunk_description, stages> chunks;
     list<rank_description, ranks> rank;
@@ -249,8 +276,40 @@ struct compiled_pipeline {
       rank.scratch = rank.bytes;
       rank.workspace = rank.scratch + align_up(most);
       rank.bytes = rank.workspace + threads * workspace;
+      map_step(m, r);
     }
     return m;
+  }
+  /// What a rank keeps beside values of the model: inputs that are not read where the caller has them, and its books.
+  static constexpr void map_step(memory_map& m, int r) {
+    rank_description& rank = m.rank[r];
+    long from = rank.bytes;
+    auto const take = [&](long bytes) {
+      long const at = rank.bytes;
+      rank.bytes += align_up(bytes);
+      return at;
+    };
+    long const staged = on_device ? micro_batches : samples > 1 ? 1 : 0;  // of one sample, a micro-batch is there or not
+    for (int i = 0; i <= M::graph.size.inputs; ++i)
+      if (inputs_read[r] >> i & 1) rank.staging[i] = take(staged * batch_bytes(i));
+    rank.staging_bytes = rank.bytes - from;
+    from = rank.bytes;
+    if (m.chunks[stages - 1].rank == r) {
+      rank.row_losses = take(loss_rows * long(sizeof(double)));
+      rank.losses = take(micro_batches * long(sizeof(double)));
+    }
+    if (!on_device) {
+      int const most = rank.training_count > rank.evaluation_count ? rank.training_count : rank.evaluation_count;
+      rank.executed = take(most * long(sizeof(executed_action)));
+      for (int s = 0; s < stages; ++s) {
+        chunk_description& c = m.chunks[s];
+        if (c.rank != r) continue;
+        c.norms = take(2 * c.parameter_count * long(sizeof(double)));
+        for (int i = 0; i < c.parameter_count; ++i) rank.block_count += blocks_of(c.parameters[i]);
+      }
+      rank.blocks = take(rank.block_count * long(sizeof(gradient_block)));
+    }
+    rank.bookkeeping_bytes = rank.bytes - from;
   }
   struct make_memory {
     static constexpr memory_map make() { return map_memory(std::make_integer_sequence<int, stages>{}); }
@@ -283,7 +342,6 @@ struct compiled_pipeline {
     return t;
   }();
 
-  static constexpr long label_elements = M::labels_are_ids ? M::graph.output.rows() : M::graph.output.elements();
   static constexpr pipeline_description description() {
     memory_map const& map = memory();
     pipeline_description d;
@@ -294,7 +352,7 @@ struct compiled_pipeline {
     d.threads = threads;
     d.parts = parts.items;
     d.workspace_bytes = workspace;
-    d.loss_rows = int(samples * M::graph.output.rows());
+    d.loss_rows = int(loss_rows);
     d.chunk = map.chunks.items;
     d.rank = map.rank.items;
     d.parameter_count = M::graph.size.parameters;
@@ -304,20 +362,10 @@ struct compiled_pipeline {
     d.tie_count = tie_count;
     d.inputs = M::graph.size.inputs;
     for (int i = 0; i < d.inputs; ++i) {
-      input_record const& in = M::graph.inputs[i];
-      d.input_is_ids[i] = in.is_ids;
-      d.input_bytes[i] = samples * in.form.elements() * long(in.is_ids ? sizeof(int) : sizeof(value));
+      d.input_is_ids[i] = M::graph.inputs[i].is_ids;
+      d.input_bytes[i] = batch_bytes(i);
     }
-    d.label_bytes = samples * label_elements * long(M::labels_are_ids ? sizeof(int) : sizeof(element));
-    long most = d.label_bytes;
-    for (int i = 0; i <= d.inputs; ++i) {
-      long const bytes = i < d.inputs ? d.input_bytes[i] : d.label_bytes;
-      d.staging[i] = d.staging_bytes;
-      d.staging_bytes += align_up(bytes);
-      if (bytes > most) most = bytes;
-    }
-    d.blank = d.staging_bytes;
-    d.staging_bytes += align_up(most);
+    d.label_bytes = batch_bytes(d.inputs);
     d.output_bytes = samples * M::graph.output.elements() * long(sizeof(value));
     d.value_type = dtype_of<value>::value;
     d.scales_loss = precision::scales_loss;
@@ -386,6 +434,8 @@ struct compiled_pipeline {
     }
     for (int r = 0; r < ranks; ++r) {
       p.rank_bytes[r] = map.rank[r].bytes;
+      p.staging_bytes[r] = map.rank[r].staging_bytes;
+      p.bookkeeping_bytes[r] = map.rank[r].bookkeeping_bytes;
       p.bytes += map.rank[r].bytes;
     }
     return p;

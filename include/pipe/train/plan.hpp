@@ -38,9 +38,11 @@ enum class memory_use : unsigned char {
   transposed_weights,
   saved_activations,
   boundary_slots,
-  scratch  ///< with the kernels' workspace
+  input_staging,  ///< on the host a micro-batch that is filled up, on a device the mini-batch
+  bookkeeping,    ///< losses, norms of gradients, records of executed actions
+  scratch         ///< with the kernels' workspace
 };
-inline constexpr int memory_uses = 7;
+inline constexpr int memory_uses = 9;
 struct memory_share {
   memory_use what = memory_use::parameters;
   long bytes = 0;
@@ -49,7 +51,9 @@ struct memory_share {
 template <int Stages, int Ranks>
 struct plan_of {
   list<stage_plan, Stages> stages;
-  list<long, Ranks> rank_bytes;  ///< with scratch and workspace: exactly what is allocated
+  list<long, Ranks> rank_bytes;  ///< of a rank's arena, the one allocation that it makes
+  /// Of them: of inputs that are not read where the caller has them; of losses, norms and records of actions.
+  list<long, Ranks> staging_bytes, bookkeeping_bytes;
   int micro_batches = 0, micro_batch_size = 0;
   int threads = 1;  ///< of each rank
   char const* schedule = "";
@@ -74,12 +78,14 @@ struct plan_of {
     list<memory_share, memory_uses> shares;
     for (int k = 0; k < memory_uses; ++k) shares[k].what = memory_use(k);
     long& scratch = shares[int(memory_use::scratch)].bytes;
-    scratch = rank_bytes[rank];
+    shares[int(memory_use::input_staging)].bytes = staging_bytes[rank];
+    shares[int(memory_use::bookkeeping)].bytes = bookkeeping_bytes[rank];
+    scratch = rank_bytes[rank] - staging_bytes[rank] - bookkeeping_bytes[rank];
     for (stage_plan const& s : stages) {
       if (s.rank != rank) continue;
       long const of_stage[] = {s.parameter_bytes,  s.gradient_bytes, s.optimizer_bytes,
                                s.transposed_bytes, s.saved_bytes,    s.boundary_bytes};
-      for (int k = 0; k < int(memory_use::scratch); ++k) {
+      for (int k = 0; k < int(memory_use::input_staging); ++k) {
         shares[k].bytes += of_stage[k];
         scratch -= of_stage[k];
       }
