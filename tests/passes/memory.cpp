@@ -93,7 +93,8 @@ void parts_do_not_overlap() {
     add(rank.executed, align_up(long(sizeof(executed_action)) * std::max(rank.training_count, rank.evaluation_count)));
     add(rank.blocks, align_up(rank.block_count * long(sizeof(gradient_block))));
     for (int s = 0; s < C::stages; ++s)
-      if (chunk_description const& c = C::memory().chunks[s]; c.rank == r) add(c.norms, numbers(2L * c.parameter_count));
+      if (chunk_description const& c = C::memory().chunks[s]; c.rank == r)
+        add(c.norms, numbers(2L * c.parameter_count));
     std::sort(parts.begin(), parts.end());
     long end = 0;
     for (auto const& [begin, stop] : parts) {

@@ -48,7 +48,9 @@ void* __libc_realloc(void*, std::size_t);
 void* __libc_memalign(std::size_t, std::size_t);
 
 void* malloc(std::size_t bytes) { return fails(bytes) ? nullptr : __libc_malloc(bytes); }
-void* calloc(std::size_t count, std::size_t bytes) { return fails(count * bytes) ? nullptr : __libc_calloc(count, bytes); }
+void* calloc(std::size_t count, std::size_t bytes) {
+  return fails(count * bytes) ? nullptr : __libc_calloc(count, bytes);
+}
 void* realloc(void* old, std::size_t bytes) { return fails(bytes) ? nullptr : __libc_realloc(old, bytes); }
 void* memalign(std::size_t alignment, std::size_t bytes) {
   return fails(bytes) ? nullptr : __libc_memalign(alignment, bytes);

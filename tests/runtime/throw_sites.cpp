@@ -229,7 +229,7 @@ TEST_CASE("no allocation that fails makes construction hang", "[runtime]") {
   for (long bad : {1L, 1000L}) {
     long n = 0;
     while (starves(n, bad, [] { TwoTimesTwo{}; })) ++n;
-    CHECK(n > 20);
+    CHECK(n > 8);
   }
 }
 

@@ -96,7 +96,8 @@ struct chunk_description {
   copied const* passed_values = nullptr;  ///< that leave without being made on the way
   int passed_value_count = 0;
   long bytes = 0;  ///< of all of the above
-  long norms = 0;  ///< two doubles for each parameter, in the rank's bookkeeping: its gradient's squared norm, and when clamped
+  long norms =
+      0;  ///< two doubles for each parameter, in the rank's bookkeeping: its gradient's squared norm, and when clamped
 };
 
 struct rank_description {

@@ -289,7 +289,9 @@ struct compiled_pipeline {
       rank.bytes += align_up(bytes);
       return at;
     };
-    long const staged = on_device ? micro_batches : samples > 1 ? 1 : 0;  // of one sample, a micro-batch is there or not
+    long const staged = on_device     ? micro_batches
+                        : samples > 1 ? 1
+                                      : 0;  // of one sample, a micro-batch is there or not
     for (int i = 0; i <= M::graph.size.inputs; ++i)
       if (inputs_read[r] >> i & 1) rank.staging[i] = take(staged * batch_bytes(i));
     rank.staging_bytes = rank.bytes - from;
