@@ -22,6 +22,8 @@ optional clang-tidy 19 19 "checks by clang-tidy" "clang-tidy 19 (Debian's clang-
 optional chromium 0 999 "reports in a browser" "Debian's chromium"
 optional nvcc 12 99 "CUDA kernels and headers under nvcc" "CUDA Toolkit 12.4 or newer"
 
+"$root/cmake/python.sh" numpy safetensors >/dev/null 2>&1 || echo "left out: files of the safetensors package: it cannot be installed"
+
 echo "building the tests in build/tests"
 build tests
 ctest --test-dir "$root/build/tests" --output-on-failure --no-label-summary --parallel "$jobs" "$@"

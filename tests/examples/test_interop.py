@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Weights that the interop example writes and reads; both ways through PyTorch where a Python has it.
+"""Weights that the interop example writes and reads.
 
-test_interop.py PROGRAM: PyTorch is looked for in $PIPE_PYTHON, in build/python, and in the Python that runs this.
+test_interop.py PROGRAM [--torch]: with --torch both ways through PyTorch, skipped where no Python has it.
 """
 import json
-import os
 import re
 import subprocess
 import sys
@@ -13,8 +12,9 @@ import tempfile
 import unittest
 from pathlib import Path
 
+from python import ROOT, python_with
+
 PROGRAM = Path(sys.argv[1]).resolve()
-ROOT = Path(__file__).resolve().parents[2]
 CHECK = ROOT / "examples/interop/check.py"
 NAMES = ["tokens.weight", "1.weight",
          *(f"2.{block}.{name}" for block in (0, 1) for name in
@@ -23,20 +23,11 @@ NAMES = ["tokens.weight", "1.weight",
          "3.weight", "3.bias"]
 
 
-def python_with_torch():
-    for python in (os.environ.get("PIPE_PYTHON"), ROOT / "build/python/bin/python", sys.executable):
-        try:
-            if python and subprocess.run([python, "-c", "import torch"], stderr=subprocess.DEVNULL).returncode == 0:
-                return python
-        except OSError:
-            pass
-    return None
+HAS_TORCH = "--torch" in sys.argv
+TORCH = python_with("torch") if HAS_TORCH else None
 
 
-TORCH = python_with_torch()
-
-
-class Interop(unittest.TestCase):
+class Files(unittest.TestCase):
     def setUp(self):
         self.temporary = tempfile.TemporaryDirectory()
         self.folder = Path(self.temporary.name) / "nets"
@@ -55,6 +46,8 @@ class Interop(unittest.TestCase):
         self.assertLessEqual(max(differences), 1e-5)
         return differences
 
+
+class Interop(Files):
     def test_what_is_written_is_read_again_bit_for_bit(self):
         code, output, errors = self.run_it(PROGRAM)
         self.assertEqual((0, ""), (code, errors))
@@ -90,7 +83,8 @@ class Interop(unittest.TestCase):
         (self.folder / "mlp_run.safetensors").write_bytes((self.folder / "gpt_run.safetensors").read_bytes())
         refused("mlp_run.safetensors': expected a tensor 'inputs' of 256 F32", "check")
 
-    @unittest.skipUnless(TORCH, "no Python with torch: set PIPE_PYTHON to one, or run cmake/python.sh")
+
+class Torch(Files):
     def test_pytorch_and_back(self):
         self.run_it(PROGRAM, "make")
         ours = (self.folder / "gpt.safetensors").read_bytes()
@@ -102,7 +96,6 @@ class Interop(unittest.TestCase):
         self.assertEqual((0, ""), (code, errors))
         self.assertGreater(max(self.agree(output)), 0)  # another's numbers
 
-    @unittest.skipUnless(TORCH, "no Python with torch: set PIPE_PYTHON to one, or run cmake/python.sh")
     def test_pytorch_tells_a_difference(self):
         self.run_it(PROGRAM, "make")
         path = self.folder / "gpt.safetensors"
@@ -115,4 +108,4 @@ class Interop(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    unittest.main(argv=[sys.argv[0], "Torch" if HAS_TORCH else "Interop"], verbosity=2)
