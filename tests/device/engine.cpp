@@ -176,6 +176,30 @@ TEST_CASE("a step whose gradients overflow is skipped, and the next has a smalle
   CHECK_FALSE(laws::same_numbers(laws::snapshot(t).values, before));
 }
 
+TEST_CASE("a callback that throws leaves nothing under way and nothing changed", "[cuda]") {
+  using trainer = Pipeline<Regression, on_host::Device, FP16, AdamW, Stages<2>, MicroBatches<2>>;
+  trainer plain({.seed = 3}), troubled({.seed = 3});
+  laws::sample_batch<trainer> const data(1), other(2);
+  fake_gpu::gpu.prefers = fake_gpu::preference::last;
+  long thrown = 0;
+  for (bool throws = true; throws; thrown += throws) {
+    long left = thrown;
+    throws = false;
+    try {
+      troubled.watch(other.view(), [&](launch_seen const&) {
+        if (left-- == 0) throw 1;
+      });
+    } catch (int) {
+      throws = true;
+      for (fake_gpu::stream const* stream : fake_gpu::gpu.streams) CHECK(stream->tasks.empty());
+    }
+    CHECK(laws::same_bits(plain.step(data.view()).loss, troubled.step(data.view()).loss));
+  }
+  fake_gpu::gpu.prefers = fake_gpu::preference::awaited;
+  CHECK(thrown > 4);
+  CHECK(laws::same_numbers(laws::snapshot(plain).values, laws::snapshot(troubled).values));
+}
+
 TEST_CASE("a step is rejected if no scale could help", "[cuda]") {
   using trainer = Pipeline<Regression, on_host::Device, FP16, AdamW, Stages<2>, MicroBatches<2>>;
   trainer t({.seed = 3});

@@ -26,14 +26,14 @@ auto const real = compiled::backend::kernels<compiled>();
 
 std::atomic<int> bad_group{-1}, good_calls{0};  // so many calls of the group go well first
 enum class trouble { none, fails, stalls, is_slow } how;
-constexpr auto stall = std::chrono::milliseconds(200);
+constexpr auto stall = std::chrono::milliseconds(500);
 
 template <int G>
 void wrapped(host::arguments<float> const& a) {
   if (bad_group == G && good_calls-- <= 0) {
     if (how == trouble::fails) throw std::runtime_error("kernel " + std::to_string(G) + " broke");
     if (how == trouble::stalls) std::this_thread::sleep_for(stall);
-    if (how == trouble::is_slow) std::this_thread::sleep_for(stall * 3 / 4);
+    if (how == trouble::is_slow) std::this_thread::sleep_for(stall * 3 / 10);
   }
   real.groups[G](a);
 }
@@ -43,8 +43,10 @@ list<host::kernel<float>, groups> wrap(std::integer_sequence<int, G...>) {
 }
 auto const kernels = wrap(std::make_integer_sequence<int, groups>{});
 
-/// Plain gradient descent.
+/// Plain gradient descent, slow on demand.
+std::atomic<bool> update_is_slow{false};
 void descend(void const*, update_request<float> const& r) {
+  if (update_is_slow) std::this_thread::sleep_for(stall);
   for (long i = 0; i < r.range.shape.elements(); ++i) r.values[i] -= float(r.learning_rate) * r.gradients[i];
 }
 
@@ -116,7 +118,7 @@ TEST_CASE("a failing kernel stops every rank and changes nothing", "[runtime]") 
 
 TEST_CASE("a stalled rank is not waited for beyond the deadline", "[runtime]") {
   using namespace std::chrono_literals;
-  wrapped_machine healthy(300s), troubled(60ms);
+  wrapped_machine healthy(300s), troubled(200ms);
   healthy.train();
   troubled.train();
   auto const before = troubled.all();
@@ -158,7 +160,7 @@ void keep(std::string_view report) {
 
 TEST_CASE("the report says what every rank does, while the stuck one is waited for", "[runtime]") {
   using namespace std::chrono_literals;
-  wrapped_machine troubled(30ms, keep);
+  wrapped_machine troubled(200ms, keep);
   reports = 0;
   in_trouble(trouble::stalls, group_of(1, program::forward));
   try {
@@ -168,7 +170,7 @@ TEST_CASE("the report says what every rank does, while the stuck one is waited f
     std::string const text = e.what();
     CHECK(text == last_report);
     CHECK_THAT(text,
-               Catch::StartsWith("timed out after 30 ms waiting for rank 1 (F of chunk 1, micro-batch 0, in layer "));
+               Catch::StartsWith("timed out after 200 ms waiting for rank 1 (F of chunk 1, micro-batch 0, in layer "));
     CHECK_THAT(text, Catch::Contains("\nrank 0: BW of chunk 0, micro-batch 0, waiting for chunk 1, for 0 s"));
     CHECK_THAT(text, Catch::Contains("\nrank 1: F of chunk 1, micro-batch 0, in layer "));
     CHECK_THAT(text, Catch::Contains("\nrank 2: F of chunk 2, micro-batch 0, waiting for chunk 1, for 0 s"));
@@ -177,9 +179,22 @@ TEST_CASE("the report says what every rank does, while the stuck one is waited f
   in_trouble(trouble::none, -1);
 }
 
+TEST_CASE("an update is reported after the deadline, and never left half done", "[runtime]") {
+  using namespace std::chrono_literals;
+  wrapped_machine healthy(300s), slow(200ms, keep);
+  reports = 0;
+  update_is_slow = true;
+  CHECK_NOTHROW(slow.train());
+  update_is_slow = false;
+  CHECK(reports == 1);
+  CHECK_THAT(last_report, Catch::Contains("\nrank 0: in the optimizer's update, for 0 s"));
+  healthy.train();
+  CHECK(laws::same_numbers(healthy.all(), slow.all()));
+}
+
 TEST_CASE("what the report's callback throws comes out, and nothing has changed", "[runtime]") {
   using namespace std::chrono_literals;
-  wrapped_machine troubled(30ms, [](std::string_view) { throw std::logic_error("enough"); });
+  wrapped_machine troubled(200ms, [](std::string_view) { throw std::logic_error("enough"); });
   auto const before = troubled.all();
   in_trouble(trouble::stalls, group_of(1, program::forward));
   CHECK_THROWS_WITH(troubled.train(), "enough");

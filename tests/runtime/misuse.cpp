@@ -3,16 +3,20 @@
 // A trainer that is called at the wrong moment says so in one sentence and is as before; no call hangs. And it moves.
 #include <catch2/catch.hpp>
 
+#include <pthread.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <thread>
 #include <type_traits>
 
+#include "runtime/allocation.hpp"
 #include "runtime/trainers.hpp"
 
 using namespace pp;
@@ -205,3 +209,26 @@ TEST_CASE("a trainer moves, with what it has learned", "[runtime]") {
   std::swap(all[0], all[1]);
   both(all[1]);
 }
+
+#if PIPE_TESTS_COUNT_ALLOCATIONS  // a sanitizer needs address space of its own
+TEST_CASE("a thread that cannot be started is named", "[runtime]") {
+  CHECK(in_a_child([] {
+    // Address space for the stack of one thread more, not for two.
+    std::size_t const stack = std::size_t(256) << 20;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, stack);
+    pthread_setattr_default_np(&attributes);
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    rlimit const limit{pages * std::size_t(getpagesize()) + stack * 3 / 2, RLIM_INFINITY};
+    setrlimit(RLIMIT_AS, &limit);
+    try {
+      Trainer t;
+    } catch (error const& e) {
+      return std::string(e.what()).starts_with("rank 1: cannot start its thread: ");
+    }
+    return false;
+  }));
+}
+#endif

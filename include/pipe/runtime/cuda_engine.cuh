@@ -61,7 +61,12 @@ class cuda_engine {
 
   step_result run(job const& j) {
     if (mirror_is_newer_) upload();
-    machine_.enqueue(j);
+    try {
+      machine_.enqueue(j);
+    } catch (...) {
+      machine_.drain();
+      throw;
+    }
     step_result result;
     if (j.what == job::kind::infer) {
       machine_.deliver();

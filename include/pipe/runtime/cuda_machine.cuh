@@ -122,6 +122,10 @@ class cuda_machine {
   void wait_for_all() const {
     for (int r = 0; r < d_.ranks; ++r) wait_for(r);
   }
+  /// After a failure: returns when nothing is under way on the device that reads or writes the caller's or the host's memory.
+  void drain() const noexcept {
+    for (int r = 0; r < d_.ranks; ++r) (void)cudaStreamSynchronize(stream_of(r));
+  }
   /// Rank `waiting` goes on when `other` has done what it was given so far.
   void meet(int waiting, int other, cuda::event const& at) const {
     if (waiting == other) return;
