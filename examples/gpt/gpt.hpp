@@ -63,5 +63,8 @@ struct options {
 using program = void (*)(options const&);
 std::map<std::string, program>& programs(std::string const& device = "cpu");
 
+/// Prints what went wrong though the run goes on, and lets the program end with 1.
+void warn(std::string const& what);
+
 /// Measures the layers for the next build.
 void measure(options const&);

@@ -9,13 +9,20 @@
 //     gpt --save a.safetensors           keeps what it learned
 //     gpt --load a.safetensors --steps 0 only writes
 //     gpt.cuda --device cuda             trains on a GPU
+#include <cerrno>
+#include <charconv>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
+#include <limits>
 #include <string>
 
 #include <CLI/CLI.hpp>
+
+#include <pipe/train/distinct_files.hpp>
 
 #include "gpt.hpp"
 
@@ -28,12 +35,15 @@ double number(std::string const& text) {
   return !text.empty() && *end == 0 ? x : NAN;
 }
 
-auto at_least(long least) {
-  return [least](std::string const& text) {
-    double const x = number(text);
-    bool const good = x >= double(least) && x < 1e18 && x == std::floor(x);
-    return good ? "" : "needs a whole number of at least " + std::to_string(least) + ", got '" + text + "'";
-  };
+/// What keeps a text from being a whole number that a T holds, and no negative one; nothing if all is well.
+template <class T>
+std::string not_negative(std::string const& text) {
+  T value = 0;
+  auto const [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
+  bool const good = fault == std::errc{} && end == text.data() + text.size() && value >= 0;
+  return good ? ""
+              : "needs a whole number of at least 0 and at most " + std::to_string(std::numeric_limits<T>::max()) +
+                    ", got '" + text + "'";
 }
 
 std::string above_0(std::string const& text) {
@@ -41,7 +51,38 @@ std::string above_0(std::string const& text) {
   return x > 0 && std::isfinite(x) ? "" : "needs a number above 0, got '" + text + "'";
 }
 
+bool warned = false;
+
+/// What the program ends with. Output that did not get to where it should, say to a disk that is full, is a failure.
+int ended(int code) {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  std::string const reason = errno != 0 ? std::string(": ") + std::strerror(errno) : "";
+  std::fprintf(stderr, "gpt: cannot write all of the output%s\n", reason.c_str());
+  return code != 0 ? code : 1;
+}
+
+/// Throws if one of the files that are written is another of them, or one that is read, under whatever name.
+void check_files(options const& o) {
+  // [distinct]
+  using way = pp::file_use::way;
+  pp::require_distinct({{"--data", o.data, way::read},
+                        {"--load", o.load, way::read},
+                        {"--save", o.save, way::written},
+                        {"--metrics", o.metrics, way::written},
+                        {"--tensorboard", o.tensorboard, way::added_to},
+                        {"--profile", o.profile, way::written},
+                        {"--page", o.page, way::written}});
+  // [/distinct]
+}
+
 }  // namespace
+
+void warn(std::string const& what) {
+  warned = true;
+  std::fflush(stdout);
+  std::fprintf(stderr, "gpt: %s\n", what.c_str());
+}
 
 std::map<std::string, program>& programs(std::string const& device) {
   static std::map<std::string, std::map<std::string, program>> all;
@@ -49,21 +90,27 @@ std::map<std::string, program>& programs(std::string const& device) {
 }
 
 int main(int count, char** arguments) {
+  std::signal(SIGPIPE, SIG_IGN);  // who stops reading the output or the metrics does not end the training
   options o;
   CLI::App app("Trains a byte-level GPT with pipeline parallelism and lets it write.", "gpt");
   app.add_option("--data", o.data, "a file or a directory of text (default: the C++ standard library's headers)");
-  app.add_option("--steps", o.steps, "training steps of 2048 bytes each")->check(at_least(0))->capture_default_str();
+  app.add_option("--steps", o.steps, "training steps of 2048 bytes each")
+      ->check(not_negative<long>)
+      ->capture_default_str();
   app.add_option("--lr", o.learning_rate, "the highest learning rate")->check(above_0)->capture_default_str();
-  app.add_option("--seed", o.seed, "of all random numbers")->check(at_least(0))->capture_default_str();
+  app.add_option("--seed", o.seed, "of all random numbers")->check(not_negative<std::uint64_t>)->capture_default_str();
   app.add_option("--schedule", o.schedule, "one of those that are compiled in")
       ->check(CLI::IsMember(&programs()))
       ->capture_default_str();
   app.add_option("--device", o.device, "what trains")->check(CLI::IsMember({"cpu", "cuda"}))->capture_default_str();
-  app.add_option("--generate", o.generate, "bytes to write after training")->check(at_least(0))->capture_default_str();
+  app.add_option("--generate", o.generate, "bytes to write after training")
+      ->check(not_negative<long>)
+      ->capture_default_str();
   app.add_option("--prompt", o.prompt, "the text to continue");
   app.add_option("--load", o.load, "the file of weights to begin with");
   app.add_option("--save", o.save, "the file for the weights at the end");
-  app.add_option("--metrics", o.metrics, "the file that logs every step")->capture_default_str();
+  app.add_option("--metrics", o.metrics, "the file that logs every step; one that exists is left alone")
+      ->capture_default_str();
   app.add_option("--tensorboard", o.tensorboard, "the folder for TensorBoard's log of every step");
   app.add_option("--profile", o.profile, "measure the layers, write a header that cuts the next build by it, and stop")
       ->excludes("--device");
@@ -72,12 +119,13 @@ int main(int count, char** arguments) {
   app.add_option("--page", o.page, "the file for the same drawings as a page to look into");
   try {
     app.parse(count, arguments);
+    check_files(o);
     if (programs(o.device).empty())
       throw pp::error("this program was compiled without CUDA: `examples/run.sh --device cuda` compiles one by nvcc");
     (!o.profile.empty() ? measure : programs(o.device).at(o.schedule))(o);
-    return 0;
+    return ended(warned ? 1 : 0);
   } catch (CLI::Success const& e) {
-    return app.exit(e);
+    return ended(app.exit(e));
   } catch (CLI::ParseError const& e) {
     std::fprintf(stderr, "gpt: %s (gpt --help lists the options)\n", e.what());
     return 2;

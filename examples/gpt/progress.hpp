@@ -19,7 +19,7 @@ class progress {
  public:
   progress(long steps, int tokens_per_sample)
       : steps_(steps), every_(std::max(1L, steps / 100)), tokens_per_sample_(tokens_per_sample) {
-    bits_.reserve(std::size_t(steps));
+    bits_.reserve(std::size_t(std::min(steps, 1'000'000L)));
   }
 
   void show(pp::step_metrics const& m) {

@@ -9,6 +9,7 @@
 #include <numbers>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <pipe/report/explain.hpp>
@@ -20,6 +21,7 @@
 #include <pipe/train/weights.hpp>
 
 #include "gpt.hpp"
+#include "keep.hpp"
 #include "progress.hpp"
 #include "sample.hpp"
 #include "show.hpp"
@@ -55,13 +57,18 @@ void run(options const& o) {
   constexpr int context = Trainer::inputs_per_sample, tokens_per_step = Trainer::samples * context;
   auto const source = o.data.empty() ? standard_library_headers() : std::filesystem::path(o.data);
   pp::text_data const text(source, context);
-  pp::metrics_log metrics;
-  metrics.add(pp::metrics_file(o.metrics, {"bits_per_byte", "tokens_per_second"}));
-  if (!o.tensorboard.empty()) metrics.add(pp::tensorboard_file(o.tensorboard));
+  pp::metrics_log log;
+  pp::metrics_file table(o.metrics, {"bits_per_byte", "tokens_per_second"}, pp::record_file::start::beside);
+  std::string const table_path = table.path();
+  log.add(std::move(table));
+  if (!o.tensorboard.empty()) log.add(pp::tensorboard_file(o.tensorboard));
+  patient_log metrics(std::move(log));
   for (std::string const& file : {o.save, o.page})
     if (!file.empty()) pp::atomic_file{file};  // says now what keeps it from being written later
   std::printf("%stext: %s, %s in %s\n", plan.c_str(), source.string().c_str(), pp::readable_bytes(text.bytes()).c_str(),
               pp::counted(text.files(), "file").c_str());
+  if (table_path != o.metrics)
+    std::printf("metrics: %s ('%s' is of another run)\n", table_path.c_str(), o.metrics.c_str());
 
   // [train]
   Trainer trainer({.seed = o.seed,
@@ -88,9 +95,9 @@ void run(options const& o) {
     metrics.write(m);
     shown.show(m);
   }
-  if (!o.save.empty()) pp::save_weights(trainer, o.save);
+  if (!o.save.empty()) save_somewhere(trainer, o.save);
   // [/train]
-  double const speed = double(o.steps * tokens_per_step) / seconds_since(begin);
+  double const speed = double(o.steps) * tokens_per_step / seconds_since(begin);
   if (o.steps > 0) show(o, pp::drawing_of_plan<Trainer>(), pp::drawing_of_last_run(trainer));
 
   double const validation = validate_on(trainer, text, 64);

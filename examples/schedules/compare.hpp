@@ -220,14 +220,7 @@ inline pp::drawing drawing_of(entry const& e) {
   return pp::drawing_of(e.problem, e.table, e.when, {.title = title});
 }
 
-inline std::string answer(request r) {
-  r.read_name = pp::terminal_escaped(r.read_name);
-  std::optional<pp::read_schedule> file = read_file(r);
-  r.ranks = r.asked_ranks.value_or(r.ranks);
-  r.micro_batches = r.asked_micro_batches.value_or(r.micro_batches);
-  int const chunks = file ? 2 * (file->chunks / r.ranks) : 2;  // of a rank, replicas counted
-  check(r, std::max(chunks, r.chunks));
-  std::vector<entry> const entries = entries_of(r, std::move(file));
+inline std::string text_of(request const& r, std::vector<entry> const& entries) {
   std::string text;
   if (r.format == "csv") {
     auto const line = [&](auto const& words) {
@@ -262,6 +255,25 @@ inline std::string answer(request r) {
   if (r.format == "svg") return pp::draw_svg(d, {.critical = true});
   if (r.format == "html") return pp::draw_html(d);
   return pp::draw_trace(d);
+}
+
+struct reply {
+  std::string text;
+  std::string complaint;  ///< why what was read from a file is no schedule; nothing if it is one
+};
+
+inline reply answer(request r) {
+  r.read_name = pp::terminal_escaped(r.read_name);
+  std::optional<pp::read_schedule> file = read_file(r);
+  r.ranks = r.asked_ranks.value_or(r.ranks);
+  r.micro_batches = r.asked_micro_batches.value_or(r.micro_batches);
+  int const chunks = file ? 2 * (file->chunks / r.ranks) : 2;  // of a rank, replicas counted
+  check(r, std::max(chunks, r.chunks));
+  std::vector<entry> const entries = entries_of(r, std::move(file));
+  reply found{text_of(r, entries), ""};
+  for (entry const& e : entries)
+    if (e.is_from_a_file && !e.exists()) found.complaint = e.name + ": " + e.verdict;
+  return found;
 }
 
 }  // namespace schedules

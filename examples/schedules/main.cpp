@@ -16,6 +16,7 @@
 #include <pipe/base/error.hpp>
 #include <pipe/report/escape.hpp>
 #include <pipe/report/write_file.hpp>
+#include <pipe/train/distinct_files.hpp>
 
 #include "compare.hpp"
 
@@ -61,9 +62,12 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (CLI::Success const& help) {
-    return app.exit(help);
+    int const code = app.exit(help);
+    if (!std::cout.flush()) throw pp::file_error("cannot write all of the output");
+    return code;
   }
 
+  pp::require_distinct({{"--read", read, pp::file_use::way::read}, {"--out", out, pp::file_use::way::written}});
   if (!read.empty()) {
     std::ifstream file(read, std::ios::binary);
     if (!file) throw pp::file_error("'" + read + "' cannot be read");
@@ -71,12 +75,10 @@ int run(int argc, char** argv) {
     r.read_text.assign(std::istreambuf_iterator<char>(file), {});
   }
   r.colours = out.empty() && pp::wants_colour(stdout);
-  std::string const text = schedules::answer(r);
-  if (out.empty()) {
-    std::cout << text;
-  } else {
-    pp::write_file(out, text);
-  }
+  schedules::reply const found = schedules::answer(r);
+  if (!out.empty()) pp::write_file(out, found.text);
+  if (out.empty() && !(std::cout << found.text << std::flush)) throw pp::file_error("cannot write all of the output");
+  if (!found.complaint.empty()) throw pp::data_error(found.complaint);
   return 0;
 }
 

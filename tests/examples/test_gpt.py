@@ -71,10 +71,9 @@ class Gpt(unittest.TestCase):
         self.assertNotEqual(trained, result("--steps", "0"))
         self.assertEqual(trained, result("--steps", "0", "--load", "a.safetensors", "--save", "b.safetensors"))
         self.assertEqual((self.path / "a.safetensors").read_bytes(), (self.path / "b.safetensors").read_bytes())
-        self.good("--steps", "1", "--generate", "0")
-        fresh = float(self.losses()[0][1])
-        self.good("--steps", "1", "--generate", "0", "--load", "a.safetensors", "--schedule", "gpipe")
-        self.assertLess(float(self.losses()[0][1]), fresh)
+        self.good("--steps", "1", "--generate", "0", "--metrics", "fresh")
+        self.good("--steps", "1", "--generate", "0", "--metrics", "on", "--load", "a.safetensors", "--schedule", "gpipe")
+        self.assertLess(float(self.losses("on")[0][1]), float(self.losses("fresh")[0][1]))
 
     def test_weights_that_cannot_be_loaded_or_saved_are_one_sentence(self):
         (self.path / "short").write_bytes(b"\x10\0\0\0\0\0\0\0{}")
@@ -85,7 +84,7 @@ class Gpt(unittest.TestCase):
                      "--load", "other")
         result = self.refused("cannot write 'no/where': No such file or directory", "--data", "text", "--save", "no/where")
         self.assertNotIn("step ", result.stdout)  # it is told before the training, not after
-        self.refused("cannot make the folder 'text': ", "--data", "text", "--tensorboard", "text")
+        self.refused("cannot make the folder 'short': ", "--data", "text", "--tensorboard", "short")
 
     def test_a_run_is_logged_for_tensorboard(self):
         self.good("--steps", "2", "--generate", "0", "--tensorboard", "runs/1")
@@ -131,8 +130,10 @@ class Gpt(unittest.TestCase):
 
     def test_every_schedule_and_a_second_run_give_the_same_bits(self):
         def run(schedule):
-            output = self.good("--steps", "3", "--generate", "30", "--schedule", schedule, "--metrics", schedule)
-            return output[output.rindex(" %\n"):output.index("done:")], self.losses(schedule)
+            number = len(list(self.path.glob("metrics*.csv"))) + 1  # a file of the run before is left alone
+            output = self.good("--steps", "3", "--generate", "30", "--schedule", schedule)
+            return (output[output.rindex(" %\n"):output.index("done:")],
+                    self.losses(f"metrics-{number}.csv" if number > 1 else "metrics.csv"))
 
         schedules = re.search(r"--schedule TEXT:\{(\S+)\}=1f1b", self.run_gpt("--help").stdout)[1].split(",")
         self.assertLessEqual({"1f1b", "gpipe"}, set(schedules))
@@ -152,7 +153,7 @@ class Gpt(unittest.TestCase):
 
     def test_another_seed_is_another_run(self):
         self.good("--steps", "1", "--generate", "0")
-        self.good("--steps", "1", "--generate", "0", "--seed", "2", "--metrics", "other")
+        self.good("--steps", "1", "--generate", "0", "--seed", "18446744073709551615", "--metrics", "other")
         self.assertNotEqual(self.losses(), self.losses("other"))
 
     def test_without_data_it_reads_the_standard_library(self):
@@ -188,6 +189,7 @@ class Gpt(unittest.TestCase):
         self.refused("--steps", "--steps", "2.5")
         self.refused("--lr.*above 0", "--lr", "-1")
         self.refused("--lr", "--lr", "nan")
+        self.refused("--seed.*at most 18446744073709551615, got '18446744073709551616'", "--seed", "18446744073709551616")
         self.refused("--seed", "--seed", "-3")
         self.refused("--generate", "--generate", "-3")
         self.refused("--schedule.*zigzag", "--schedule", "zigzag")
@@ -212,6 +214,80 @@ class Gpt(unittest.TestCase):
     def test_a_full_disk_is_told(self):
         self.refused("cannot write metrics to '/dev/full': No space left on device", "--data", "text", "--metrics",
                      "/dev/full")
+        for arguments in (["--plan"], ["--help"], ["--data", "text", "--steps", "1", "--save", "a"]):
+            with open("/dev/full", "w") as full:
+                result = subprocess.run([PROGRAM, *arguments], cwd=self.path, stdout=full, stderr=subprocess.PIPE,
+                                        encoding="utf-8")
+            self.assertEqual(1, result.returncode)
+            self.assertRegex(result.stderr, r"\Agpt: cannot write all of the output[^\n]*\n\Z")
+        self.assertTrue((self.path / "a").exists())
+
+    def test_no_file_is_written_over_that_is_read_or_written_twice(self):
+        (self.path / "texts").mkdir()
+        (self.path / "texts/a").write_text(TEXT)
+        (self.path / "weights").write_bytes(b"\x02\0\0\0\0\0\0\0{}")
+        os.link(self.path / "text", self.path / "hard")
+        os.link(self.path / "texts/a", self.path / "part")
+        os.symlink("weights", self.path / "soft")
+        files = ("text", "texts/a", "weights")
+        before = [(self.path / name).read_bytes() for name in files]
+        writes = "--metrics", "--save", "--page", "--profile", "--tensorboard"
+        for write in writes:
+            for names in (("--data", "text", write, "text"), ("--data", "text", write, "hard"),
+                          ("--data", "text", "--load", "weights", write, "soft"), ("--data", "texts", write, "part"),
+                          ("--data", "texts", write, "texts/new")):
+                self.refused(rf"{write} '[^']*' would write (over|into)", *names)
+        for i, write in enumerate(writes):
+            for other in writes[:i]:
+                self.refused("would write over", "--data", "text", write, "new", other, "./new")
+        self.refused("--metrics 'metrics.csv' would write into the folder that is read, --data '.'", "--data", ".")
+        self.assertEqual(before, [(self.path / name).read_bytes() for name in files])
+        self.assertEqual({"text", "texts", "weights", "hard", "part", "soft"}, {p.name for p in self.path.iterdir()})
+
+    def started(self, *arguments):
+        return subprocess.Popen([PROGRAM, "--data", "text", "--generate", "0", *arguments], cwd=self.path,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
+
+    def test_weights_find_another_place(self):
+        (self.path / "folder").mkdir()
+        run = self.started("--steps", "20", "--save", "folder/a.safetensors")
+        for line in run.stdout:
+            if line.startswith("step"):
+                (self.path / "folder").rmdir()
+                break
+        output, complaint = run.communicate()
+        self.assertEqual(1, run.returncode)
+        self.assertRegex(output, DONE)
+        place = re.fullmatch(r"gpt: cannot write 'folder/a.safetensors': [^\n]*; the weights are in '([^']*)'\n", complaint)
+        self.assertIsNotNone(place, complaint)
+        self.assertEqual(self.path.resolve() / "a.safetensors", Path(place[1]).resolve())
+        self.good("--steps", "0", "--load", place[1])
+
+    def test_metrics_that_cannot_be_written_do_not_end_the_training(self):
+        os.mkfifo(self.path / "pipe")
+        self.refused("cannot write metrics to 'pipe': it is a pipe that nobody reads", "--data", "text", "--metrics", "pipe")
+        reader = os.open(self.path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+        run = self.started("--steps", "30", "--metrics", "pipe", "--save", "a")
+        for line in run.stdout:
+            if line.startswith("step"):
+                os.close(reader)
+                break
+        output, complaint = run.communicate()
+        self.assertEqual(1, run.returncode)
+        self.assertRegex(output, DONE)
+        self.assertRegex(complaint, r"\Agpt: cannot write metrics to 'pipe': Broken pipe \(step \d+; the training goes on\)\n\Z")
+        self.good("--steps", "0", "--load", "a", "--metrics", "m")
+
+    def test_any_number_of_steps_can_begin(self):
+        run = self.started("--steps", "9223372036854775807")
+        lines = []
+        for line in run.stdout:
+            lines.append(line)
+            if line.startswith("step"):
+                break
+        run.kill()
+        run.communicate()
+        self.assertRegex(lines[-1], r"\Astep +1/9223372036854775807 ")
 
 
 if __name__ == "__main__":

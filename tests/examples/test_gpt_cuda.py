@@ -37,9 +37,10 @@ class GptOnCuda(unittest.TestCase):
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
 
     def losses(self, *arguments):
-        result = self.run_gpt(*arguments)
+        name = f"metrics of run {len(list(self.path.iterdir()))}"
+        result = self.run_gpt("--metrics", name, *arguments)
         self.assertEqual((0, ""), (result.returncode, result.stderr))
-        with open(self.path / "metrics.csv") as file:
+        with open(self.path / name) as file:
             return [float(row["loss"]) for row in csv.DictReader(file)]
 
     def test_the_plan_needs_no_device(self):

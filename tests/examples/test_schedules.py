@@ -232,6 +232,21 @@ class BadInput(unittest.TestCase):
         self.refused(f"no schedule is called 'a\ufffd[31m\ufffd'; there are: {' '.join(NAMES)}", "--schedule", "a\x1b[31m\n")
         self.assertIn("--minimise", answer("--help"))
 
+    def test_a_file_that_is_read_is_not_written_over(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file, link = Path(folder) / "schedule.csv", Path(folder) / "link"
+            file.write_text("0F0,0B0\n")
+            link.hardlink_to(file) if hasattr(link, "hardlink_to") else link.symlink_to(file)
+            self.refused(f"--out '{link}' would write over --read '{file}': they are the same", "--read", file, "--out", link)
+            self.assertEqual(file.read_text(), "0F0,0B0\n")
+
+    @unittest.skipUnless(Path("/dev/full").exists(), "needs a device that is always full")
+    def test_output_that_finds_no_room_is_told(self):
+        for arguments in ([], ["--help"]):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True)
+            self.assertEqual((done.returncode, done.stderr), (1, "schedules: cannot write all of the output\n"))
+
     def test_malformed_files(self):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "schedule.csv"
@@ -257,12 +272,16 @@ class BadInput(unittest.TestCase):
                     ("0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n", (2, 2), "BW of chunk 0 and micro-batch 0 on rank 0, position 1: "
                      "it waits for another rank, which waits for this one")):
                 file.write_text(text)
-                row = rows("--read", file, "--limit", 1 / size[0])[str(file)]
+                done = run("--format", "csv", "--read", file, "--limit", 1 / size[0])
+                self.assertEqual((done.returncode, done.stderr), (1, f"schedules: {file}: {verdict}\n"))
+                row = next(csv.DictReader(io.StringIO(done.stdout)))
                 self.assertEqual((int(row["ranks"]), int(row["micro_batches"])), size)
                 self.assertEqual((row["makespan"], row["verdict"]), ("", verdict))
                 for form in ("svg", "html", "trace", "torch"):
                     self.refused(f"{file}: {verdict}", "--read", file, "--format", form)
-                self.assertEqual(answer("--read", file, "--format", "text"), f"{file}: {verdict}\n\n")
+                self.assertEqual(run("--read", file, "--format", "text").stdout, f"{file}: {verdict}\n\n")
+                done = run("--read", file, "--schedule", "gpipe,1f1b")
+                self.assertEqual((done.returncode, done.stdout.count("ok")), (1, 2))
             file.write_text("0F0,0F16000000\n1F0\n")
             self.refused("so many ranks, chunks and micro-batches make too many actions: at most 200 million", "--read", file)
 

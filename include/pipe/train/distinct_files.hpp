@@ -4,7 +4,6 @@
 // written over that is still to be read.
 #pragma once
 
-#include <cstddef>
 #include <filesystem>
 #include <string>
 #include <system_error>
