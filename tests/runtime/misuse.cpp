@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -126,6 +128,19 @@ TEST_CASE("a child of fork() is refused and can end", "[runtime]") {
     return all;
   }));
   trains_like_a_new_one(*t);
+}
+
+TEST_CASE("the reference's settings of a run that stands still", "[runtime]") {
+  // [timeout]
+  Trainer::settings settings;
+  settings.runtime.waiting.deadline = std::chrono::minutes(10);
+  settings.runtime.on_timeout = [](std::string_view report) {
+    std::fwrite(report.data(), 1, report.size(), stderr);
+    std::abort();  // or return, to wait for the kernel that hangs
+  };
+  Trainer trainer(settings);
+  // [/timeout]
+  trains_like_a_new_one(trainer);
 }
 
 TEST_CASE("the destructor waits for a run of another thread", "[runtime]") {

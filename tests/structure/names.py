@@ -34,7 +34,7 @@ ALONE = re.compile(r"`(?:pp::)?([a-z]\w*)(?:`|[(<])")
 QUALIFIED = re.compile(r"\bpp::([a-z]\w*)")
 FOLDERS = ("base", "schedule", "optim", "runtime", "train", "infer", "report")  # with names that are not in CamelCase
 # What pages mean by these words is something else, a member or a variable.
-FOR_ITSELF = {"SearchedWithin", "describe", "optimizer", "plan", "scratch", "step", "text"}
+FOR_ITSELF = {"SearchedWithin", "accumulated", "describe", "optimizer", "plan", "scratch", "step", "text"}
 LABELS = ("law:", "needs:", "throws:", "shape:", "cost:", "source:", "post:")
 
 

@@ -29,7 +29,7 @@ struct not_finite : error {
   using error::error;
 };
 
-/// A rank waited longer than the deadline, or another rank failed while it waited.
+/// A run in which no rank got ahead for as long as the deadline. The text says what each rank was doing.
 struct rank_error : error {
   using error::error;
 };
