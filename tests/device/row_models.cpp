@@ -2,6 +2,7 @@
 //
 // Models whose losses, gates, concatenations and parameter gradients run through CUDA kernel bodies.
 #include "cuda/agreement.hpp"
+#include "laws/every_layer.hpp"
 
 using namespace pp;
 
@@ -28,6 +29,11 @@ TEST_CASE("losses agree with the host", "[cuda]") {
   on_host::agrees_with_the_host<Ends<CrossEntropy>, MicroBatches<2>, MicroBatchSize<3>>();
   on_host::agrees_with_the_host<Wide<CrossEntropyWith<ZLoss<1, 10>, LabelSmoothing<3, 10>>>, MicroBatches<2>,
                                 MicroBatchSize<3>>();
+}
+TEST_CASE("losses with weights and further targets agree with the host", "[cuda]") {
+  on_host::agrees_with_the_host<laws::EveryLoss<laws::Everything>, MicroBatches<2>, MicroBatchSize<3>>();
+  on_host::agrees_with_the_host<laws::EveryLoss<laws::Spread>, MicroBatches<2>, MicroBatchSize<3>>();
+  on_host::agrees_with_the_host<laws::EveryLoss<laws::UnequalClasses>, MicroBatches<2>, MicroBatchSize<3>>();
 }
 TEST_CASE("gates agree with the host", "[cuda]") {
   on_host::agrees_with_the_host<Gates, MicroBatches<2>, MicroBatchSize<3>>();

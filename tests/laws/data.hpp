@@ -19,7 +19,7 @@ inline double uniform(std::uint64_t seed, std::uint64_t stream, std::uint64_t in
   return 2 * double(pp::unit_uniform(pp::random_block(seed, stream, index).word[0])) - 1;
 }
 
-/// A mini-batch that owns its numbers. About every fifth label of a classifier is -1: a position that does not count. Of a
+/// A mini-batch that owns its numbers. What only a loss reads is positive, as weights must be. About every fifth label of a classifier is -1: a position that does not count. Of a
 /// model with a member `pads` every second sample ends in some ids of -1, every sixth has nothing else.
 template <class Trainer>
 struct sample_batch {
@@ -43,7 +43,7 @@ struct sample_batch {
         if (model::graph.inputs[k].is_ids)
           ids[k].push_back(int((u + 1) / 2 * model::graph.inputs[k].vocabulary));
         else
-          numbers[k].push_back(typename Trainer::element(u));
+          numbers[k].push_back(typename Trainer::element(model::graph.inputs[k].of_loss ? (u + 1) / 2 : u));
       }
     if constexpr (requires { model::pads; }) {
       if constexpr (model::graph.inputs[0].is_ids) pad(inputs, Trainer::inputs_per_sample);

@@ -33,6 +33,32 @@ struct LogCosh : pp::element_loss<LogCosh> {
   }
 };
 
+/// A loss of everything that a row has: its log-probability, two further targets and a weight.
+struct Everything
+    : pp::label_loss<Everything, pp::Target<"old">, pp::Target<"gain">, pp::Weights<"weight">, pp::Reduction<pp::Sum>> {
+  template <class T>
+  PIPE_HD static PIPE_INLINE T value(T l, T old, T gain) {
+    return (l - old) * (l - old) * gain - l;
+  }
+  template <class T>
+  PIPE_HD static PIPE_INLINE T slope(T l, T old, T gain) {
+    return T(2) * (l - old) * gain - T(1);
+  }
+};
+/// The same of elements.
+struct Spread : pp::element_loss<Spread, pp::Weights<"weight">, pp::Target<"variance">> {
+  template <class T>
+  PIPE_HD static PIPE_INLINE T value(T x, T target, T variance) {
+    return (x - target) * (x - target) * variance;
+  }
+  template <class T>
+  PIPE_HD static PIPE_INLINE T slope(T x, T target, T variance) {
+    return T(2) * (x - target) * variance;
+  }
+};
+struct UnequalClasses
+    : pp::CrossEntropyWith<pp::ClassWeights<1, 2, 0, 4, 1, 2, 3>, pp::LabelSmoothing<1, 10>, pp::Weights<"weight">> {};
+
 /// An encoder and a decoder, with one layer of each kind along the way.
 struct EveryLayer
     : pp::Model<

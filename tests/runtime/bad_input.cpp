@@ -126,3 +126,32 @@ TEST_CASE("a mini-batch without a single label has loss 0 and changes nothing bu
     CHECK((after[i] == before[i] || after[i] == Approx(before[i] * (1 - 0.5 * 0.25))));
   CHECK(!laws::same_numbers(before, after));
 }
+
+namespace {
+
+struct Weighted : Model<Input<3>, Linear<2>, CrossEntropyWith<Weights<"weight">>> {};
+
+}  // namespace
+
+TEST_CASE("weights are finite and not negative, and as many as rows", "[runtime]") {
+  using trainer = Pipeline<Weighted, PortableHost, MicroBatches<2>, MicroBatchSize<2>>;
+  for (float const bad : {-1.0f, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()})
+    survives<trainer>([&](auto& t, auto data) {
+      data.numbers[1][2] = bad;
+      CHECK_THROWS_MATCHES(t.step(data.view()), data_error,
+                           says("weight ") && says(" at position 2 is not a finite number of 0 or more"));
+      CHECK_THROWS_AS(t.evaluate(data.view()), data_error);
+      std::vector<float> outputs(8);
+      t.forward({.inputs = data.inputs, .labels = {}}, outputs);  // reads no weights
+    });
+  survives<trainer>([&](auto& t, auto data) {
+    auto b = data.view();
+    b.template set<"weight">(std::span(data.numbers[1]).first(3));
+    CHECK_THROWS_MATCHES(t.step(b), data_error, says("input \"weight\": expected 4 numbers, got 3"));
+  });
+  survives<trainer>([&](auto& t, auto data) {  // nothing counts: a loss of 0, and no gradient
+    data.numbers[1].assign(4, 0);
+    CHECK(t.gradients(data.view()).gradient_norm == 0);
+    CHECK(t.evaluate(data.view()) == 0);
+  });
+}

@@ -26,7 +26,7 @@ class builder : public complaints {
 
   constexpr explicit builder(handle input, Observer observer = Observer{})
       : current_(input), observer_(std::move(observer)) {
-    list_tied_names(Leaves{});
+    tied_names_.list(Leaves{});
     further_input(input);
   }
 
@@ -133,41 +133,43 @@ class builder : public complaints {
     ++sizes_.inputs;
     current_ = input;
   }
+  /// An input of numbers that only the loss reads: the batch gives it under the name of option O.
+  template <class O>
+  constexpr operand loss_input(shape form) {
+    if (sizes_.inputs == max_inputs) complain(fault_kind::too_many_inputs, shape(max_inputs), shape{});
+    if (!ok()) return operand{};
+    int const outer = leaf_;
+    leaf_ = leaf_index<O>(Leaves{});
+    if constexpr (keeps) graph_.inputs[sizes_.inputs] = input_record{form, false, 0, short(leaf_), true};
+    ++sizes_.inputs;
+    name_input(O::name.view());
+    leaf_ = outer;
+    return operand{space::input, sizes_.inputs - 1};
+  }
 
   // ---- parameters with names ----
 
   constexpr void begin_name(std::string_view name) {
     observer_.name(name);
     if (!siblings_.add(name)) return complain(fault_kind::name_twice, shape{}, shape{});
-    if constexpr (shares)
-      for (wanted_name& p : tied_names_)
-        if (p.name == name) {
-          ++p.times;
-          p.first = sizes_.parameters;
-          ++open_names_;
-        }
+    if constexpr (shares) tied_names_.begin(name, sizes_.parameters);
   }
   constexpr void end_name(std::string_view name) {
-    if constexpr (shares)
-      for (wanted_name& p : tied_names_)
-        if (p.name == name) {
-          ++p.ended;
-          --open_names_;
-        }
+    if constexpr (shares) tied_names_.end(name);
   }
   /// True, or a fault: exactly one layer before this one has that name.
   constexpr bool needs_named(std::string_view name) {
-    wanted_name const& p = named(name);
+    wanted_name const& p = tied_names_.of(name);
     if (p.ended != 1 || p.times != 1) complain(fault_kind::tied_to_nothing, shape(1), shape(p.ended));
     return ok();
   }
   /// The first parameter of the layer with that name, shared.
-  constexpr operand tied(std::string_view name) { return share(named(name).first); }
+  constexpr operand tied(std::string_view name) { return share(tied_names_.of(name).first); }
   /// Describes the layer with that name once more, on the same parameters.
   template <class L>
   constexpr void again(std::string_view name) {
     int const outer = tying_;
-    tying_ = named(name).first;
+    tying_ = tied_names_.of(name).first;
     all(layers<L>{}, true);
     tying_ = outer;
   }
@@ -279,10 +281,12 @@ class builder : public complaints {
     if (with.saved_per_sample > 0) second_output(with.saved_per_sample);
     return y;
   }
-  /// A loss ends the model: its output is its own gradient with respect to x. `smoothing` and `z` are cross_entropy's.
-  constexpr void loss(op_kind kind, handle x, float smoothing = 0, float z = 0) {
+  /// A loss ends the model: its output is its own gradient with respect to x.
+  constexpr void loss(op_kind kind, handle x, loss_operands const& with = loss_operands{}) {
     if (depth_ > 0) return complain(fault_kind::loss_is_not_last, shape{}, shape{});
-    push(kind, x, x.form, {operand{space::label, 0}}, {.epsilon = z, .amount = smoothing});
+    push(kind, x, x.form, {operand{space::label, 0}},
+         {.flag = with.is_from_layer, .epsilon = with.z, .amount = with.smoothing});
+    if constexpr (keeps) with.put(graph_.ops[sizes_.ops - 1]);
   }
 
   constexpr graph_size sizes() const { return sizes_; }
@@ -353,17 +357,6 @@ class builder : public complaints {
     --depth_;
     if (depth_ == 0) end_unit();
   }
-  template <class... L>
-  constexpr void list_tied_names(layers<L...>) {
-    auto const take = [&]<class T>(std::type_identity<T>) {
-      if constexpr (requires { T::tied_name; }) {
-        for (wanted_name const& p : tied_names_)
-          if (p.name == T::tied_name.view()) return;
-        tied_names_.push_back(wanted_name{T::tied_name.view()});
-      }
-    };
-    (take(std::type_identity<L>{}), ...);
-  }
 
   /// Parameter p serves as that; a table stays one whatever else it serves as.
   constexpr void is_a(tensor_kind kind, operand p) {
@@ -374,11 +367,6 @@ class builder : public complaints {
     for (named_value const& v : named_)
       if (v.value.at == h.at) return true;
     return false;
-  }
-  constexpr wanted_name const& named(std::string_view name) const {
-    int i = 0;
-    while (tied_names_[i].name != name) ++i;
-    return tied_names_[i];
   }
   constexpr shared_extents shared(int parameter) const {
     for (shared_extents const& e : shared_)
@@ -400,7 +388,7 @@ class builder : public complaints {
     p.kind = p.rows > 1 ? tensor_kind::matrix : tensor_kind::vector;
     if constexpr (keeps) graph_.parameters[sizes_.parameters] = p;
     if constexpr (shares)
-      if (open_names_ > 0 || p.tied_to >= 0) {
+      if (tied_names_.open > 0 || p.tied_to >= 0) {
         if (shared_.size() == shared_.capacity())
           complain(fault_kind::too_many_tied, shape(int(shared_.capacity())), shape{});
         else
@@ -487,11 +475,11 @@ class builder : public complaints {
   parameter_scope scope_{};
   short unit_ = -1;
   int depth_ = 0, first_op_ = 0, tying_ = -1;
-  int open_names_ = 0, streams_ = 0;
+  int streams_ = 0;
   static_vector<named_value, std::size_t(leaf_count(Leaves{}))> named_;  // as many names as there are types, or fewer
   sibling_names<std::size_t(leaf_count(Leaves{}))> siblings_;
   std::string_view input_names_[max_inputs]{};
-  static_vector<wanted_name, std::size_t(tied_count)> tied_names_;
+  wanted_names<std::size_t(tied_count)> tied_names_;
   static_vector<shared_extents, std::size_t(shares ? 512 : 0)> shared_;
   graph<Room> graph_{};
 };

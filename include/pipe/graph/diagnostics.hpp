@@ -47,6 +47,7 @@ enum class fault_kind : unsigned char {
   option_twice,
   formula_is_incomplete,
   loss_is_incomplete,
+  class_weights_differ,
   custom_is_incomplete,
   too_many_custom_parameters,
 };
@@ -158,6 +159,8 @@ template <class... What>
 struct formula_needs_forward_and_derivative;
 template <class... What>
 struct loss_needs_value_and_slope;
+template <class... What>
+struct class_weights_must_be_one_for_each_class;
 template <class... What>
 struct custom_layer_needs_its_shapes_and_its_functions;
 template <class... What>
@@ -294,6 +297,8 @@ constexpr auto diagnose() {
       return say<wrong::formula_needs_forward_and_derivative>(at, type, missing);
     else if constexpr (F.what == loss_is_incomplete)
       return say<wrong::loss_needs_value_and_slope>(at, type, missing);
+    else if constexpr (F.what == class_weights_differ)
+      return say<wrong::class_weights_must_be_one_for_each_class>(at, type, expected, found);
     else if constexpr (F.what == custom_is_incomplete)
       return say<wrong::custom_layer_needs_its_shapes_and_its_functions>(at, type, missing);
     else if constexpr (F.what == too_many_custom_parameters)

@@ -17,8 +17,9 @@ struct graph_size {
 struct input_record {
   shape form{};
   bool is_ids = false;
-  int vocabulary = 0;  // of ids
-  short leaf = 0;      // the type that says so, and its name if it has one
+  int vocabulary = 0;    // of ids
+  short leaf = 0;        // the type that says so, and its name if it has one
+  bool of_loss = false;  // only the loss reads it
 };
 inline constexpr int max_inputs = 4;
 /// The largest tensors: a value of one sample, and a parameter. What they take, and the work on them, is counted in a long.

@@ -57,6 +57,21 @@ struct parameter_scope {
   initial_rules initial{};
 };
 
+/// What a loss has beside its input and the labels.
+struct loss_operands {
+  operand target[3]{}, weights{};
+  float smoothing = 0, z = 0;  // of cross_entropy
+  bool is_from_layer = false;  // cross_entropy: its terms come from its layer type
+  constexpr void put(op& o) const {
+    auto const read = [&](int at, operand const& x) {
+      o.in[at] = x;
+      if (x.where != space::none) o.ins = short(at + 1);
+    };
+    for (int i = 0; i < 3; ++i) read(op::first_target + i, target[i]);
+    read(op::loss_weights, weights);
+  }
+};
+
 /// What a user's own layer has beside its input.
 struct custom_operands {
   operand parameter[3]{};

@@ -8,7 +8,8 @@
 
 namespace pp {
 
-/// What an option speaks of, said by its member `option`. A layer takes at most one of each kind.
+/// What an option speaks of, said by its member `option`. A layer takes at most one of each kind, unless the option has a member
+/// `repeats`.
 enum class option_kind : unsigned char {
   none,  ///< no option at all
   bias,
@@ -22,7 +23,12 @@ enum class option_kind : unsigned char {
   join,
   learning_rate,
   weight_decay,
-  epsilon
+  epsilon,
+  reduction,
+  weights,
+  target,
+  class_weights,
+  positive_weight
 };
 
 /// A set of kinds; `none` is in no set.
@@ -62,14 +68,18 @@ struct refused_option {
 template <class L, class... O>
 constexpr refused_option find_refused(layers<O...>) {
   option_kind const kinds[] = {kind_of<O>()..., option_kind::none};
-  option_number const numbers[] = {number_of<O>()..., option_number{}};
-  for (int i = 0; i < int(sizeof...(O)); ++i) {
-    bool const taken = (L::takes & option_kinds(kinds[i])) != 0;
-    bool twice = false;
-    for (int k = 0; k < i; ++k) twice = twice || kinds[k] == kinds[i];
-    if (!taken || twice || !numbers[i].in_range) return refused_option{i, !taken, twice, numbers[i]};
-  }
-  return refused_option{};
+  bool const repeats[] = {requires {O::repeats;
+}
+..., false
+};  // namespace pp
+option_number const numbers[] = {number_of<O>()..., option_number{}};
+for (int i = 0; i < int(sizeof...(O)); ++i) {
+  bool const taken = (L::takes & option_kinds(kinds[i])) != 0;
+  bool twice = false;
+  for (int k = 0; k < i; ++k) twice = twice || (kinds[k] == kinds[i] && !repeats[i]);
+  if (!taken || twice || !numbers[i].in_range) return refused_option{i, !taken, twice, numbers[i]};
+}
+return refused_option{};
 }
 template <class L>
 constexpr refused_option refused_by() {

@@ -5,9 +5,11 @@
 
 #include <cstddef>
 #include <string_view>
+#include <type_traits>
 
 #include <pipe/base/static_vector.hpp>
 #include <pipe/graph/handle.hpp>
+#include <pipe/graph/layers.hpp>
 
 namespace pp {
 
@@ -23,6 +25,40 @@ struct named_value {
 struct wanted_name {
   std::string_view name{};
   int times = 0, ended = 0, first = 0;
+};
+/// All of them.
+template <std::size_t Capacity>
+struct wanted_names {
+  static_vector<wanted_name, Capacity> all;
+  int open = 0;  // layers around the present place that have one
+
+  /// Those that some of these layers ask for, each once.
+  template <class... L>
+  constexpr void list(layers<L...>) {
+    auto const take = [&]<class T>(std::type_identity<T>) {
+      if constexpr (requires { T::tied_name; }) {
+        for (wanted_name const& p : all)
+          if (p.name == T::tied_name.view()) return;
+        all.push_back(wanted_name{T::tied_name.view()});
+      }
+    };
+    (take(std::type_identity<L>{}), ...);
+  }
+  /// needs: the name is one of them
+  constexpr wanted_name const& of(std::string_view name) const {
+    int i = 0;
+    while (all[i].name != name) ++i;
+    return all[i];
+  }
+  /// A layer of that name begins, whose first parameter will be this one; and ends.
+  constexpr void begin(std::string_view name, int parameter) {
+    for (wanted_name& p : all)
+      if (p.name == name) ++p.times, ++open, p.first = parameter;
+  }
+  constexpr void end(std::string_view name) {
+    for (wanted_name& p : all)
+      if (p.name == name) ++p.ended, --open;
+  }
 };
 /// A parameter that may be shared, or is: its extents, the one it was first, and whether that is trained.
 struct shared_extents {

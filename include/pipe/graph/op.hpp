@@ -13,21 +13,22 @@ namespace pp {
 enum class op_kind : unsigned char {
   none,
   // forward
-  lookup,         // ids[R], table[V, C]            -> y[R, C]
-  matmul,         // x[R, K], w[K, N]               -> y[R, N]
-  bias,           // x[R, C], b[C]                  -> y          pointwise
-  row_bias,       // x[R, C], t[R, C]               -> y          pointwise: one row of t per position
-  map,            // x                              -> y          pointwise: a formula
-  add,            // x, z                           -> y          pointwise
-  dropout,        // x, stream                      -> y          pointwise; and its own gradient: dy, stream -> dx
-  concat,         // x[R, K], z[R, C - K]           -> y[R, C]
-  norm,           // x[R, C], gamma[C], beta[C]?    -> y, statistics[R, 2]
-  softmax,        // x[R, C]                        -> y          along each row
-  gate,           // x[R, 2C]                       -> y[R, C]    a formula of one half times the other half
-  attention,      // qkv[R, C + 2K], -, table?, ids? -> y[R, C], lse[R, H]; or q[R, C], kv[S, 2K], -, ids?
-  cross_entropy,  // logits[R, V], labels[R]        -> dlogits    and adds to the step's loss
-  squared_error,  // x[R, C], target[R, C]          -> dx         and adds to the step's loss
-  element_loss,   // x[R, C], target[R, C]          -> dx         and adds to the step's loss: a formula
+  lookup,     // ids[R], table[V, C]            -> y[R, C]
+  matmul,     // x[R, K], w[K, N]               -> y[R, N]
+  bias,       // x[R, C], b[C]                  -> y          pointwise
+  row_bias,   // x[R, C], t[R, C]               -> y          pointwise: one row of t per position
+  map,        // x                              -> y          pointwise: a formula
+  add,        // x, z                           -> y          pointwise
+  dropout,    // x, stream                      -> y          pointwise; and its own gradient: dy, stream -> dx
+  concat,     // x[R, K], z[R, C - K]           -> y[R, C]
+  norm,       // x[R, C], gamma[C], beta[C]?    -> y, statistics[R, 2]
+  softmax,    // x[R, C]                        -> y          along each row
+  gate,       // x[R, 2C]                       -> y[R, C]    a formula of one half times the other half
+  attention,  // qkv[R, C + 2K], -, table?, ids? -> y[R, C], lse[R, H]; or q[R, C], kv[S, 2K], -, ids?
+  // losses: further targets are in[2] to in[4], weights[R] in[5]; the result is their gradient, and they add to the step's loss
+  cross_entropy,  // logits[R, V], labels[R]        -> dlogits
+  squared_error,  // x[R, C], target[R, C]          -> dx
+  element_loss,   // x[R, C], target[R, C]          -> dx         a formula
   custom,         // x, p0?, p1?, p2?               -> y, saved?
   // backward, input gradients
   matmul_input_gradient,  // dy[R, N], w            -> dx[R, K]
@@ -117,6 +118,9 @@ constexpr bool has_formula(op_kind k) {
   return k == op_kind::element_loss || k == op_kind::gate || k == op_kind::gate_gradient || is_custom(k);
 }
 
+/// An op of this kind, with this flag, takes something from its layer type.
+constexpr bool reads_layer(op_kind k, bool flag) { return has_formula(k) || (k == op_kind::cross_entropy && flag); }
+
 /// Where an operand lives. Values are per micro-batch; parameters and their gradients belong to the stage.
 /// `random` is the number of a stream of random bits: it is memory too, lest kernels differ by it.
 /// law: `operand{}` is no operand.
@@ -144,6 +148,7 @@ constexpr operand value_operand(int index) { return operand{space::value, index}
 /// map takes its formula from it.
 struct op {
   static constexpr int max_in = 6, max_out = 3;
+  static constexpr int first_target = 2, loss_weights = 5;  // of a loss, in `in`
 
   op_kind kind = op_kind::none;
   short unit = 0;  // the top-level layer, counted from 0 in the opened list: where the model may be cut
@@ -156,7 +161,8 @@ struct op {
   int inner = 0;    // K of a contraction, H of an attention, V of a lookup
   int groups = 0;   // attention: heads of keys and values
   int keys = 0;     // attention: rows of keys and values, if they are another value; slice: the first column
-  // attention: causal; norm: has a mean (LayerNorm, not RMSNorm); map: derivative is a function of y
+  // attention: causal; norm: has a mean (LayerNorm, not RMSNorm); map: derivative is a function of y; cross_entropy: its layer type
+  // weighs classes, or is a formula
   bool flag = false;
   float epsilon = 0;  // norm: added to the variance; cross_entropy: factor of the squared log of the denominator
   float amount = 0;   // cross_entropy: label smoothing; custom: FLOPs

@@ -8,6 +8,7 @@
 #include <pipe/base/libm.hpp>
 #include <pipe/base/math.hpp>
 #include <pipe/graph/builder.hpp>
+#include <pipe/nn/loss_option.hpp>
 #include <pipe/nn/ratio.hpp>
 
 namespace pp {
@@ -19,11 +20,6 @@ concept loss_layer = requires {
   { L::labels_are_ids } -> std::convertible_to<bool>;
 } && !requires { L::graph; };
 
-/// What the options of a cross entropy come to.
-struct cross_entropy_terms {
-  float smoothing = 0, z = 0;
-};
-
 /// The target is 1 - e at the label plus e / V everywhere, e = Numerator / Denominator in [0, 1]: PyTorch's label_smoothing
 /// (Szegedy et al., 2016).
 template <int Numerator, int Denominator>
@@ -31,7 +27,7 @@ struct LabelSmoothing : ratio<Numerator, Denominator> {
   using quotient = ratio<Numerator, Denominator>;
   static constexpr auto option = option_kind::smoothing;
   static constexpr option_number number = quotient::in(quotient::at_most_one());
-  static constexpr void join(cross_entropy_terms& terms) { terms.smoothing = quotient::template value<float>(); }
+  static constexpr void join(loss_operands& in) { in.smoothing = quotient::template value<float>(); }
 };
 
 /// Adds z * log(sum exp(x))^2 per row, z = Numerator / Denominator >= 0: keeps logits from drifting (PaLM, 2022, section 5).
@@ -40,25 +36,37 @@ struct ZLoss : ratio<Numerator, Denominator> {
   using quotient = ratio<Numerator, Denominator>;
   static constexpr auto option = option_kind::z;
   static constexpr option_number number = quotient::in(quotient::at_least_zero());
-  static constexpr void join(cross_entropy_terms& terms) { terms.z = quotient::template value<float>(); }
+  static constexpr void join(loss_operands& in) { in.z = quotient::template value<float>(); }
 };
 
 /// -log softmax(x)[label], mean over the rows of the mini-batch whose label is not -1; softmax, loss and gradient are one
 /// kernel.
 ///
 /// shape:  logits (..., V), labels (...) in [-1, V)
-/// options: LabelSmoothing, ZLoss
+/// options: LabelSmoothing, ZLoss, ClassWeights, Weights, Reduction
 template <class... Options>
-struct CrossEntropyWith {
-  using options = layers<Options...>;
-  static constexpr unsigned takes = option_kinds(option_kind::smoothing, option_kind::z);
+struct CrossEntropyWith : loss_with<Options...> {
+  using with = loss_with<Options...>;
+  static constexpr unsigned takes = option_kinds(option_kind::smoothing, option_kind::z, option_kind::class_weights,
+                                                 option_kind::weights, option_kind::reduction);
   static constexpr bool labels_are_ids = true;
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (!b.needs_numbers()) return;
-    cross_entropy_terms terms;
-    (Options::join(terms), ...);
-    b.loss(op_kind::cross_entropy, b.current(), terms.smoothing, terms.z);
+    if constexpr (with::weighs_classes)
+      if (int const classes = b.current().form.columns(); with::class_weights::count != classes)
+        return b.complain(fault_kind::class_weights_differ, shape(classes), shape(with::class_weights::count));
+    loss_operands in = with::further_inputs(b, shape{});
+    (add<Options>(in), ...);
+    in.is_from_layer = with::weighs_classes;
+    b.loss(op_kind::cross_entropy, b.current(), in);
+  }
+
+ private:
+  template <class O>
+  static constexpr void add(loss_operands& in) {
+    if constexpr (requires { O::join(in); }) O::join(in);
+    (void)in;
   }
 };
 
@@ -66,63 +74,103 @@ struct CrossEntropyWith {
 struct CrossEntropy : CrossEntropyWith<> {};
 
 /// (x - target)^2, mean over all elements of the mini-batch.
-struct MSE {
+///
+/// options: Weights, Reduction
+template <class... Options>
+struct MSEWith : loss_with<Options...> {
+  static constexpr unsigned takes = option_kinds(option_kind::weights, option_kind::reduction);
   static constexpr bool labels_are_ids = false;
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    if (b.needs_numbers()) b.loss(op_kind::squared_error, b.current());
+    if (b.needs_numbers())
+      b.loss(op_kind::squared_error, b.current(), loss_with<Options...>::further_inputs(b, shape{}));
   }
 };
+struct MSE : MSEWith<> {};
 
-/// A loss that is a mean over all elements of the mini-batch, of value(x, target), and its slope by x. Mark both as the
-/// functions of a `formula`, PIPE_HD PIPE_INLINE.
-template <class F>
-concept loss_formula = requires(float x) {
-  { F::value(x, x) } -> std::same_as<float>;
-  { F::slope(x, x) } -> std::same_as<float>;
-};
-
-/// Makes a loss of a formula.
+/// Makes a loss of a formula of each element: F derives from it and has static functions value(x, target) and slope(x, target), the
+/// derivative of value by x, both marked PIPE_HD PIPE_INLINE. With Targets they take those, too, in their order. The loss is the mean
+/// over all elements of the mini-batch. docs/howto/own_losses.md shows how to write and check one.
 ///
 /// shape:  (...), targets: numbers of the same shape
-template <class F>
-struct element_loss {
+/// options: Target, Weights, Reduction
+template <class F, class... Options>
+struct element_loss : loss_with<Options...> {
+  using with = loss_with<Options...>;
+  static constexpr unsigned takes = option_kinds(option_kind::target, option_kind::weights, option_kind::reduction);
   static constexpr bool labels_are_ids = false;
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    constexpr bool has_value = requires(float x) {
-      { F::value(x, x) } -> std::same_as<float>;
-    };
-    if constexpr (!loss_formula<F>)
-      b.complain_of_missing(fault_kind::loss_is_incomplete, has_value ? member::slope : member::value);
-    else if (b.needs_numbers())
-      b.loss(op_kind::element_loss, b.current());
+    describe_formula<F, 2>(b, op_kind::element_loss, with{}, b.current().form);
   }
 };
 
-/// -t log(sigmoid(x)) - (1 - t) log(1 - sigmoid(x)) for a target t in [0, 1]: PyTorch's BCEWithLogitsLoss.
-struct BCE : element_loss<BCE> {
+/// Makes a loss of a formula of each row's log-probability l = log softmax(x)[label]: F derives from it and has static functions
+/// value(l) and slope(l), the derivative of value by l, both marked PIPE_HD PIPE_INLINE. With Targets they take those, too. The loss is
+/// the mean over the rows of the mini-batch whose label is not -1; value(l) = -l is CrossEntropy. So are written the losses of policy
+/// gradients, focal losses, and whatever else looks at the probability of what was right, or was done.
+///
+/// shape:  logits (..., V), labels (...) in [-1, V)
+/// options: Target, Weights, Reduction
+template <class F, class... Options>
+struct label_loss : loss_with<Options...> {
+  using with = loss_with<Options...>;
+  static constexpr unsigned takes = option_kinds(option_kind::target, option_kind::weights, option_kind::reduction);
+  static constexpr bool labels_are_ids = true, reads_log_probability = true;
+  template <class Builder>
+  static constexpr void describe(Builder& b) {
+    describe_formula<F, 1>(b, op_kind::cross_entropy, with{}, shape(b.current().form.rows()));
+  }
+};
+
+/// -w t log(sigmoid(x)) - (1 - t) log(1 - sigmoid(x)) for a target t in [0, 1], w = 1 without PosWeight: PyTorch's
+/// BCEWithLogitsLoss.
+///
+/// options: PosWeight, Weights, Reduction
+template <class... Options>
+struct BCEWith : element_loss<BCEWith<Options...>, Options...> {
+  static constexpr unsigned takes =
+      option_kinds(option_kind::positive_weight, option_kind::weights, option_kind::reduction);
+  using positive = option_of<option_kind::positive_weight, Options...>;
   static constexpr int least_target = 0, most_target = 1;
 
   template <class T>
   PIPE_HD static PIPE_INLINE T value(T x, T target) {
-    T const size = libm::fabs(x);
-    return T(0.5) * (x + size) - x * target + math::log1p(math::exp(-size));
+    T const size = libm::fabs(x), tail = math::log1p(math::exp(-size));
+    if constexpr (std::is_void_v<positive>)
+      return T(0.5) * (x + size) - x * target + tail;
+    else
+      return (x - x * target) + positives<T>(target) * (tail + T(0.5) * (size - x));
   }
   template <class T>
   PIPE_HD static PIPE_INLINE T slope(T x, T target) {
-    return math::sigmoid(x) - target;
+    if constexpr (std::is_void_v<positive>)
+      return math::sigmoid(x) - target;
+    else
+      return (T(1) - target) - positives<T>(target) * math::sigmoid(-x);
+  }
+
+ private:
+  /// The factor of -log(sigmoid(x)) beside x (1 - t): 1 + (w - 1) t.
+  template <class T>
+  PIPE_HD static PIPE_INLINE T positives(T target) {
+    return T(1) + (positive::template value<T>() - T(1)) * target;
   }
 };
+struct BCE : BCEWith<> {};
 
 /// d^2 / 2 for |d| <= delta, else delta (|d| - delta / 2), with d = x - target and delta = Numerator / Denominator > 0:
 /// PyTorch's HuberLoss.
-template <int Numerator = 1, int Denominator = 1>
-struct Huber : element_loss<Huber<Numerator, Denominator>> {
+///
+/// options: Weights, Reduction
+template <int Numerator = 1, int Denominator = 1, class... Options>
+struct Huber : element_loss<Huber<Numerator, Denominator, Options...>, Options...> {
+  static constexpr unsigned takes = option_kinds(option_kind::weights, option_kind::reduction);
   using delta = ratio<Numerator, Denominator>;
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    if (b.needs_ratio(delta::positive(), Numerator, Denominator)) element_loss<Huber>::describe(b);
+    if (b.needs_ratio(delta::positive(), Numerator, Denominator))
+      element_loss<Huber<Numerator, Denominator, Options...>, Options...>::describe(b);
   }
   template <class T>
   PIPE_HD static PIPE_INLINE T value(T x, T target) {

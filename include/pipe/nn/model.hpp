@@ -37,6 +37,7 @@ using last_of = typename decltype((std::type_identity<void>{}, ..., std::type_id
 template <class... Items>
 struct lowering {
   using leaves = all_leaves<Items...>;
+  using loss = last_of<Items...>;
   static constexpr int count = sizeof...(Items);
 
   template <class Builder>
@@ -120,7 +121,7 @@ struct Model : any_model {
       valid, items,
       stand_in<begins_with_ids<first_of<Items...>>(), std::conditional_t<labels_are_ids, CrossEntropy, MSE>>>;
   using leaves = typename described::leaves;
-  using loss = leaf_at<leaf_count(leaves{}) - 1, leaves>;
+  using loss = typename described::loss;
   static constexpr auto graph = described::lower();
 };
 

@@ -100,7 +100,7 @@ constexpr group describe_group(op const* ops, int begin, int end, Uses const& us
   g.rows = a.rows;
   g.columns = a.columns;
   if (!chain_only) {
-    if (has_formula(a.kind)) g.leaf = a.leaf;
+    if (reads_layer(a.kind, a.flag)) g.leaf = a.leaf;
     if (is_custom(a.kind)) g.form = a.form;
     g.inner = a.inner;
     g.groups = a.groups;

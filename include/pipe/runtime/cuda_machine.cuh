@@ -176,8 +176,10 @@ class cuda_machine {
     return outputs_.data();
   }
 
-  /// What the user's numbers become: labels and ids stay as they are.
-  dtype type_of(int which) const { return which < d_.inputs && !d_.input_is_ids[which] ? d_.value_type : dtype::f32; }
+  /// What the user's numbers become: labels, ids and what the loss reads stay as they are.
+  dtype type_of(int which) const {
+    return which < d_.inputs && d_.input_is_converted[which] ? d_.value_type : dtype::f32;
+  }
   /// Everything that the user gave, in pinned memory, filled up with zeros, and from there to the device.
   void upload() {
     long end = 0;

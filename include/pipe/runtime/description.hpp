@@ -133,7 +133,7 @@ struct pipeline_description {
   int inputs = 1;
   /// Of a micro-batch, as kernels read and write them: numbers of an input and of the output are of the type of values.
   long input_bytes[max_inputs]{}, label_bytes = 0, output_bytes = 0;
-  bool input_is_ids[max_inputs]{};
+  bool input_is_converted[max_inputs]{};  ///< to the type of values: real numbers, but not those of the loss
   dtype value_type = dtype::f32;
   bool scales_loss = false;  ///< gradients are of a scaled loss until they are used
   constexpr long bytes_of(int input) const { return input < inputs ? input_bytes[input] : label_bytes; }

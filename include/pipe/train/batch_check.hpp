@@ -42,6 +42,13 @@ void check_targets(std::span<T const> targets) {
                               ", ", Loss::most_target, "]"});
 }
 
+template <class T>
+void check_weights(std::span<T const> weights) {
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    if (!libm::isfinite(weights[i]) || weights[i] < 0)
+      complain<data_error>({"weight ", double(weights[i]), " at position ", i, " is not a finite number of 0 or more"});
+}
+
 /// The first number that is not finite; `count` if all are.
 template <class T>
 PIPE_COLD PIPE_ONE_COPY long first_not_finite(T const* values, long count) {

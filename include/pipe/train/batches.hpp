@@ -113,7 +113,7 @@ class batches {
     batch b = data_;
     for (bool const copies : {true, false}) {  // where a list is copied to is known when all have been
       std::size_t ids = 0, numbers = 0;
-      data_set::for_each_list<Trainer>(b, [&](auto& list, std::size_t per_sample, char const*, std::string_view) {
+      data_set::for_each_list<Trainer>(b, [&](auto& list, std::size_t per_sample, data_set::list_name const&) {
         auto const take = [&](auto& buffer, std::size_t& at) {
           if (copies)
             for (std::size_t const s : samples)

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include <pipe/nn/compose.hpp>
@@ -85,32 +86,60 @@ struct gradient_probe : Model<In, Linear<In::input.form.columns()>, L, MSE> {};
 template <class L, class In>
 struct gradient_probe<L, In, true> : Model<In, L, MSE> {};
 
-/// Checks layer L on an input of the given shape: `check_gradients<Custom<Cumulative>, Input<5, 7>>().ok()`.
-///
-/// needs: L is smooth near where the seed puts it
+/// A model that ends in loss L, which sees numbers of every sign.
 template <class L, class In>
-gradient_report check_gradients(std::uint64_t seed = 1, double step = 1e-5) {
-  using trainer = Pipeline<gradient_probe<L, In>, FP64, PortableHost, MicroBatches<2>, MicroBatchSize<3>>;
+struct loss_probe : Model<In, Linear<In::input.form.columns()>, L> {};
+
+/// Compares the gradients of a model on one mini-batch of random numbers.
+template <class M>
+gradient_report check_model(std::uint64_t seed, double step) {
+  using trainer = Pipeline<M, FP64, PortableHost, MicroBatches<2>, MicroBatchSize<3>>;
   typename trainer::settings with;
   with.seed = seed;
   trainer t(with);
-  std::vector<typename trainer::input_type> inputs(std::size_t(trainer::samples * trainer::inputs_per_sample));
-  std::vector<double> labels(std::size_t(trainer::samples * trainer::labels_per_sample));
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    double const u = check_number(seed, 1, i);
-    if constexpr (In::input.is_ids)
-      inputs[i] = int((u + 1) / 2 * In::input.vocabulary);
-    else
-      inputs[i] = u;
+  auto const fill = [seed](auto& list, long per_sample, std::uint64_t stream, int ids) {
+    using number = typename std::remove_reference_t<decltype(list)>::value_type;
+    for (std::size_t i = 0; i < std::size_t(trainer::samples * per_sample); ++i) {
+      double const u = check_number(seed, stream, i);
+      list.push_back(number(ids > 0 ? (u + 1) / 2 * ids : u));
+    }
+  };
+  std::vector<typename trainer::input_type> inputs;
+  std::vector<typename trainer::label_type> labels;
+  fill(inputs, trainer::inputs_per_sample, 1, M::graph.inputs[0].vocabulary);
+  fill(labels, trainer::labels_per_sample, 2, M::labels_are_ids ? M::graph.output.columns() : 0);
+  typename trainer::batch b{inputs, labels};
+  std::vector<double> named[max_inputs];
+  for (int i = 1; i < M::graph.size.inputs;
+       ++i) {  // what a loss reads: positive, so that it may be a weight or a variance
+    fill(named[i], M::graph.inputs[i].form.elements(), 2 + std::uint64_t(i), 0);
+    for (double& x : named[i]) x = 1.5 + x;
+    b.named_numbers[i] = named[i];
   }
-  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = check_number(seed, 2, i);
   std::uint64_t stream = 100;
   for (auto& p : t.parameters()) {  // away from zeros and ones
     for (std::size_t e = 0; e < p.values.size(); ++e) p.values[e] += 0.3 * check_number(seed, stream, e);
     ++stream;
   }
   t.parameters_changed();
-  return compare_gradients(t, {inputs, labels}, step);
+  return compare_gradients(t, b, step);
+}
+
+/// Checks layer L on an input of the given shape: `check_gradients<Custom<Cumulative>, Input<5, 7>>().ok()`.
+///
+/// needs: L is smooth near where the seed puts it
+template <class L, class In>
+gradient_report check_gradients(std::uint64_t seed = 1, double step = 1e-5) {
+  return check_model<gradient_probe<L, In>>(seed, step);
+}
+
+/// Checks loss L on an output of the given shape: `check_loss<Pinball, Input<5>>().ok()`. Targets are in (-1, 1), what the loss reads by
+/// name in (0.5, 2.5).
+///
+/// needs: L is smooth near where the seed puts it
+template <class L, class In>
+gradient_report check_loss(std::uint64_t seed = 1, double step = 1e-5) {
+  return check_model<loss_probe<L, In>>(seed, step);
 }
 
 }  // namespace pp

@@ -229,7 +229,7 @@ struct compiled_pipeline {
     if (input == M::graph.size.inputs)
       return samples * label_elements * long(M::labels_are_ids ? sizeof(int) : sizeof(element));
     input_record const& in = M::graph.inputs[input];
-    return samples * in.form.elements() * long(in.is_ids ? sizeof(int) : sizeof(value));
+    return samples * in.form.elements() * long(in.is_ids ? sizeof(int) : in.of_loss ? sizeof(element) : sizeof(value));
   }
   /// Bit i is set: a chunk of rank r reads input i, or, the last, the labels.
   static constexpr auto inputs_read = [](auto...) {
@@ -364,7 +364,7 @@ struct compiled_pipeline {
     d.tie_count = tie_count;
     d.inputs = M::graph.size.inputs;
     for (int i = 0; i < d.inputs; ++i) {
-      d.input_is_ids[i] = M::graph.inputs[i].is_ids;
+      d.input_is_converted[i] = !M::graph.inputs[i].is_ids && !M::graph.inputs[i].of_loss;
       d.input_bytes[i] = batch_bytes(i);
     }
     d.label_bytes = batch_bytes(d.inputs);

@@ -14,27 +14,35 @@
 
 namespace pp::data_set {
 
-/// Calls use(list, per_sample, what, name) for every list of a trainer's batch: inputs, labels, further inputs by name. The list may
+/// A list of a batch: what it is called, and whether only the loss reads it, as the labels.
+struct list_name {
+  char const* what;
+  std::string_view name{};
+  bool of_loss = false;
+};
+
+/// Calls use(list, per_sample, list_name) for every list of a trainer's batch: inputs, labels, further inputs by name. The list may
 /// be assigned a span; per_sample is how many of its numbers, or ids, belong to a sample.
 template <class Trainer, class Batch, class Use>
 constexpr void for_each_list(Batch& b, Use const& use) {
   using M = typename Trainer::model;
   auto const list = [&]<int I>(std::integral_constant<int, I>) {
     constexpr std::size_t per_sample = std::size_t(M::graph.inputs[I].form.elements());
+    list_name const further{"input ", input_name<M, I>(), M::graph.inputs[I].of_loss};
     if constexpr (I == 0)
-      use(b.inputs, per_sample, "inputs", std::string_view());
+      use(b.inputs, per_sample, list_name{"inputs"});
     else if constexpr (M::graph.inputs[I].is_ids)
-      use(b.named_ids[I], per_sample, "input ", input_name<M, I>());
+      use(b.named_ids[I], per_sample, further);
     else
-      use(b.named_numbers[I], per_sample, "input ", input_name<M, I>());
+      use(b.named_numbers[I], per_sample, further);
   };
   [&]<int... I>(std::integer_sequence<int, I...>) {
     (list(std::integral_constant<int, I>{}), ...);
   }(std::make_integer_sequence<int, M::graph.size.inputs>{});
-  use(b.labels, std::size_t(Trainer::labels_per_sample), "labels", std::string_view());
+  use(b.labels, std::size_t(Trainer::labels_per_sample), list_name{"labels", {}, true});
 }
 
-/// The samples of a data set; without labels if it has none.
+/// The samples of a data set; without labels, and what else only the loss reads, if they are not needed and it has none.
 ///
 /// throws: data_error if a list does not hold as many samples as the first
 template <class Trainer>
@@ -42,12 +50,11 @@ std::size_t count(typename Trainer::batch const& data, bool needs_labels) {
   std::size_t const per_sample = std::size_t(Trainer::inputs_per_sample), n = data.inputs.size() / per_sample;
   if (data.inputs.size() % per_sample != 0)
     complain<data_error>({"inputs: expected whole samples of ", per_sample, " numbers, got ", data.inputs.size()});
-  for_each_list<Trainer>(data, [&](auto const& list, std::size_t numbers, char const* what, std::string_view name) {
-    bool const may_miss = static_cast<void const*>(&list) == &data.labels && !needs_labels;
-    char const* const quote = name.empty() ? "" : "\"";
-    if (list.size() != n * numbers && !(may_miss && list.empty()))
-      complain<data_error>(
-          {what, quote, name, quote, ": expected ", n * numbers, " numbers for ", n, " samples, got ", list.size()});
+  for_each_list<Trainer>(data, [&](auto const& list, std::size_t numbers, list_name const& of) {
+    char const* const quote = of.name.empty() ? "" : "\"";
+    if (list.size() != n * numbers && !(of.of_loss && !needs_labels && list.empty()))
+      complain<data_error>({of.what, quote, of.name, quote, ": expected ", n * numbers, " numbers for ", n,
+                            " samples, got ", list.size()});
   });
   return n;
 }
@@ -56,7 +63,7 @@ std::size_t count(typename Trainer::batch const& data, bool needs_labels) {
 template <class Trainer>
 typename Trainer::batch slice(typename Trainer::batch const& data, std::size_t first, std::size_t samples) {
   typename Trainer::batch part = data;
-  for_each_list<Trainer>(part, [&](auto& list, std::size_t numbers, char const*, std::string_view) {
+  for_each_list<Trainer>(part, [&](auto& list, std::size_t numbers, list_name const&) {
     if (!list.empty()) list = std::span(list).subspan(first * numbers, samples * numbers);
   });
   return part;

@@ -7,7 +7,7 @@
 
 namespace pp {
 
-/// The mean loss over all labels of a data set that count; 0 if none does. Changes nothing.
+/// The loss over all labels of a data set that count, a mean unless the loss is a sum; 0 if none does. Changes nothing.
 ///
 /// law: the loss of all samples as one mini-batch, but for rounding: a short last mini-batch weighs as much as its labels
 /// throws: data_error as batches and Trainer::evaluate do
@@ -19,6 +19,7 @@ double evaluate_all(Trainer& trainer, typename Trainer::batch const& data) {
     sum += trainer.evaluate(batch) * n;
     terms += n;
   }
+  if (Trainer::model::loss::sums) return sum;
   return terms > 0 ? sum / terms : 0;
 }
 

@@ -25,6 +25,7 @@
 #include <pipe/train/first_fault.hpp>
 #include <pipe/train/initial_value.hpp>
 #include <pipe/train/inputs.hpp>
+#include <pipe/train/loss_terms.hpp>
 #include <pipe/train/names.hpp>
 #include <pipe/train/parameter_view.hpp>
 
@@ -175,29 +176,29 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
     return engine_->run(j);
   }
 
-  /// What the loss of a mini-batch is a mean over: its labels, less those that are -1.
-  static double loss_terms(batch const& b) {
-    long terms = long(b.labels.size());
-    if constexpr (M::labels_are_ids)
-      for (int label : b.labels) terms -= label < 0;
-    return double(terms);
-  }
   /// The loss of a mini-batch. Changes nothing, and so returns what comes out: NaN if there is one in the batch that counts.
   double evaluate(batch const& b) {
     auto const access = engine_.enter();
     return engine_->run(prepare(b, job::kind::evaluate)).loss;
   }
 
+  /// What the loss of a mini-batch is a mean over: the sum of the weights of the rows with a label of 0 or more, or of the elements; each
+  /// weighs 1 if the loss takes no weights. 0 if nothing counts; 1 for a sum. Losses of mini-batches are averaged with it.
+  static double loss_terms(batch const& b) {
+    return pp::loss_terms<typename M::loss>(std::span<label_type const>(b.labels), weights_of(b),
+                                            long(M::graph.output.columns()));
+  }
+
   /// The model's output (logits, before the loss) for n <= samples samples.
   ///
   /// shape: inputs[n * inputs_per_sample] -> outputs[n * outputs_per_sample]
   void forward(input_values<0> inputs, output_values outputs) { forward(batch{inputs, {}}, outputs); }
-  /// The same for a model with further inputs; labels are not read.
+  /// The same for a model with further inputs; labels and what only the loss reads are not read.
   void forward(batch const& b, output_values outputs) {
     auto const access = engine_.enter();
     job j;
-    take_inputs(b, j);
     j.what = job::kind::infer;
+    take_inputs(b, j);
     check_size({"outputs"}, outputs.size(), std::size_t(j.samples * outputs_per_sample));
     j.output = outputs.data();
     engine_->run(j);
@@ -330,34 +331,45 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
     }(std::make_integer_sequence<int, M::graph.size.inputs>{});
   }
   template <int I>
+  static auto input_of(batch const& b) {
+    if constexpr (I == 0)
+      return b.inputs;
+    else if constexpr (M::graph.inputs[I].is_ids)
+      return b.named_ids[I];
+    else
+      return b.named_numbers[I];
+  }
+  template <int I>
   static void take_input(batch const& b, std::size_t n, job& j) {
     constexpr input_record in = M::graph.inputs[I];
-    auto const values = [&] {
-      if constexpr (I == 0)
-        return b.inputs;
-      else if constexpr (M::graph.inputs[I].is_ids)
-        return b.named_ids[I];
-      else
-        return b.named_numbers[I];
-    }();
+    if (in.of_loss && j.what == job::kind::infer) return;
+    auto const values = input_of<I>(b);
     std::size_t const expected = n * std::size_t(in.form.elements());
     if constexpr (I > 0) check_size({"input ", input_name<M, I>()}, values.size(), expected);
     if constexpr (in.is_ids) check_ids("token", values, -1, in.vocabulary);
     j.input[I] = values.data();
   }
 
+  /// The weights of a batch's rows; none if the loss takes none.
+  static std::span<element const> weights_of(batch const& b) {
+    if constexpr (M::loss::is_weighted) return input_of<input_named<M::loss::weights::name>>(b);
+    (void)b;
+    return {};
+  }
+
   job prepare(batch const& b, job::kind what) {
     job j;
+    j.what = what;
     take_inputs(b, j);
     check_size({"labels"}, b.labels.size(), std::size_t(j.samples * labels_per_sample));
-    j.what = what;
     j.label = b.labels.data();
     if constexpr (M::labels_are_ids)
       check_ids("label", b.labels, -1, M::graph.output.columns());
     else
       check_targets<typename M::loss>(std::span<element const>(b.labels));
-    double const terms = loss_terms(b);
-    j.loss_terms = j.gradient_terms = terms > 0 ? terms : 1;
+    check_weights(weights_of(b));
+    j.counted = loss_terms(b);
+    j.loss_terms = j.gradient_terms = j.counted > 0 ? j.counted : 1;
     j.seed = settings_.seed;
     j.step = steps_ + 1;
     return j;
@@ -391,7 +403,7 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
   /// Mini-batches whose gradients wait for a step. Gradients are made as if the first were alone, and scaled at the end.
   struct accumulation {
     int count = 0;
-    double first_terms = 0, terms = 0, loss = 0;  // the loss summed over all terms
+    double first_terms = 0, counted = 0, loss = 0;  // the loss summed over all terms
     long samples = 0;
   };
 
@@ -401,9 +413,10 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
     if (all.count == 0) all.first_terms = j.loss_terms;
     j.continues = all.count > 0;
     j.first_sample = all.samples;
-    all.terms += j.loss_terms;
+    all.counted = M::loss::sums ? 1 : all.counted + j.counted;
+    double const terms = all.counted > 0 ? all.counted : 1;
     j.gradient_terms = all.first_terms;
-    j.gradient_scale = all.first_terms / all.terms;
+    j.gradient_scale = all.first_terms / terms;
     step_result r = engine_->run(j);
     if (r.skipped) return r;
     if (!libm::isfinite(r.loss) || !libm::isfinite(r.gradient_norm))
@@ -412,7 +425,7 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
     ++all.count;
     all.samples += j.samples;
     accumulated_ = all;
-    if (all.count > 1) r.loss = all.loss / all.terms;
+    if (all.count > 1) r.loss = all.loss / terms;
     return r;
   }
 

@@ -27,9 +27,36 @@ struct loss_rows {
   static constexpr int logits = group_of<P, G>::value.in[0], labels = group_of<P, G>::value.in[1],
                        gradient = group_of<P, G>::value.out[0];
 
-  /// What every gradient is multiplied by.
-  PIPE_HD PIPE_INLINE static float scale(arguments const& a) {
-    return float(a.loss_scale) * (a.scaling != nullptr ? *a.scaling : 1.0f);
+  static constexpr bool is_weighted = group_of<P, G>::value.in[op::loss_weights] >= 0;
+  /// What a row counts for.
+  PIPE_HD PIPE_INLINE static float weight(arguments const& a, extent row) {
+    constexpr int weights = group_of<P, G>::value.in[op::loss_weights];
+    if constexpr (is_weighted) return a.at<float const>(weights)[row];
+    return 1;
+  }
+  /// What every gradient of a row is multiplied by.
+  PIPE_HD PIPE_INLINE static float scale(arguments const& a, extent row) {
+    float const all = float(a.loss_scale) * (a.scaling != nullptr ? *a.scaling : 1.0f);
+    return is_weighted ? all * weight(a, row) : all;
+  }
+  /// A row's loss, from that of a row that counts for one.
+  PIPE_HD PIPE_INLINE static void put_loss(arguments const& a, extent row, double loss) {
+    a.loss[row] = is_weighted ? double(weight(a, row)) * loss : loss;
+  }
+  /// f(further targets, as pointers to the first number of each)
+  template <class F>
+  PIPE_HD PIPE_INLINE static auto with_targets(arguments const& a, F f) {
+    constexpr int first = group_of<P, G>::value.in[op::first_target];
+    constexpr int second = group_of<P, G>::value.in[op::first_target + 1];
+    constexpr int third = group_of<P, G>::value.in[op::first_target + 2];
+    if constexpr (third >= 0)
+      return f(a.at<float const>(first), a.at<float const>(second), a.at<float const>(third));
+    else if constexpr (second >= 0)
+      return f(a.at<float const>(first), a.at<float const>(second));
+    else if constexpr (first >= 0)
+      return f(a.at<float const>(first));
+    else
+      return f();
   }
   /// Rows of absent samples are no part of a loss.
   PIPE_HD PIPE_INLINE static bool counts(arguments const& a, extent row) {
@@ -61,6 +88,29 @@ PIPE_HD PIPE_INLINE void forget([[maybe_unused]] X& x) {
 #endif
 }
 
+/// What the layer type says of a cross entropy, where the group asks it: weights of classes, or a formula of the row's log-probability.
+template <class P, int G, bool Asks = group_of<P, G>::value.flag>
+struct cross_entropy_terms {
+  static constexpr bool is_formula = false, weighs_classes = false;
+  static constexpr double sum = 0;
+  PIPE_HD PIPE_INLINE static float weight(int) { return 1; }
+};
+template <class P, int G>
+struct cross_entropy_terms<P, G, true> {
+  using layer = leaf_at<group_of<P, G>::value.leaf, typename P::leaves>;
+  static constexpr bool is_formula = requires { layer::reads_log_probability; }, weighs_classes = !is_formula;
+  static constexpr double sum = [] {
+    if constexpr (weighs_classes)
+      return double(layer::class_weights::sum);
+    else
+      return 0.0;
+  }();
+  PIPE_HD PIPE_INLINE static float weight(int label) {
+    if constexpr (weighs_classes) return layer::class_weights::template of<float>(label);
+    return 1;
+  }
+};
+
 /// The sum over j of -t_j log softmax(x)_j, and z (log sum exp(x))^2 besides, where the target t is 1 - smoothing at the label, and
 /// smoothing / V everywhere. label -1: loss 0 and gradient 0.
 ///
@@ -72,16 +122,18 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
   using typename base::T, typename base::team;
   using piece = packed<T, each>;
   static constexpr float smoothing = group_of<P, G>::value.amount, z = group_of<P, G>::value.epsilon;
+  using terms = cross_entropy_terms<P, G>;
 
   struct state {
     piece x[team::slots];
     int label;       // -1: the row does not count, or is none
     float at_label;  // in the thread that has the label
     float top, least_top;
-    float sum[2];  // of exponentials, of elements
+    float sum
+        [2];  // of exponentials; of elements times what their classes weigh, or for a formula the element at the label
   };
   struct shared {
-    float tops[1][team::warps], sums[smoothing != 0 ? 2 : 1][team::warps];
+    float tops[1][team::warps], sums[smoothing != 0 || terms::is_formula ? 2 : 1][team::warps];
   };
 
   PIPE_HD PIPE_INLINE static void read(arguments const& a, extent row, int column, piece& x) {
@@ -119,12 +171,13 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
         PIPE_UNROLL
         for (int i = 0; i < each; ++i) {
           mine.sum[0] += math::exp(v[i] - top);
-          if constexpr (smoothing != 0) mine.sum[1] += v[i];
+          if constexpr (smoothing != 0) mine.sum[1] += terms::weighs_classes ? terms::weight(column + i) * v[i] : v[i];
         }
         if (column <= mine.label && mine.label < column + each) {
           PIPE_UNROLL
           for (int i = 0; i < each; ++i)
             if (column + i == mine.label) mine.at_label = v[i];
+          if constexpr (terms::is_formula) mine.sum[1] = mine.at_label;
         }
       });
       mine.least_top = mine.top;
@@ -139,28 +192,58 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
       if (row >= rows) return;
       if (mine.label < 0) return base::skip(a, row, thread);
       if (a.wants_gradient) write_gradient(a, row, thread, mine);
-      if (mine.label / each % team::size == thread % team::size) a.loss[row] = loss_of(mine);
+      if (mine.label / each % team::size == thread % team::size) base::put_loss(a, row, loss_of(a, row, mine));
     });
   }
 
  private:
-  PIPE_HD static double loss_of(state const& mine) {
+  PIPE_HD static double loss_of([[maybe_unused]] arguments const& a, [[maybe_unused]] extent row, state const& mine) {
     double const whole = libm::log(double(mine.sum[0])) + double(mine.top);  // the logarithm of the sum of exp(x)
-    double loss = whole - double(mine.at_label) + double(z) * whole * whole;
-    if constexpr (smoothing != 0) loss += double(smoothing) * (double(mine.at_label) - double(mine.sum[1]) / columns);
-    return loss;
+    if constexpr (terms::is_formula) {
+      float const l = float(double(mine.at_label) - whole);
+      return base::with_targets(a, [&](auto const*... more) { return double(terms::layer::value(l, more[row]...)); });
+    } else if constexpr (terms::weighs_classes) {
+      double const own = terms::weight(mine.label);
+      double loss = own * (1 - double(smoothing)) * (whole - double(mine.at_label)) + own * double(z) * whole * whole;
+      if constexpr (smoothing != 0) loss += double(smoothing) / columns * (terms::sum * whole - double(mine.sum[1]));
+      return loss;
+    } else {
+      double loss = whole - double(mine.at_label) + double(z) * whole * whole;
+      if constexpr (smoothing != 0) loss += double(smoothing) * (double(mine.at_label) - double(mine.sum[1]) / columns);
+      return loss;
+    }
+  }
+  /// What the gradient of the logarithm of the sum of exp(x) is multiplied by, and that of the element at the label.
+  struct factors {
+    float whole, label;
+  };
+  PIPE_HD PIPE_INLINE static factors factors_of([[maybe_unused]] arguments const& a, extent row, state const& mine) {
+    float const scale = base::scale(a, row);
+    float const log_of_all = z != 0 || terms::is_formula ? math::log(mine.sum[0]) + mine.top : 0;
+    if constexpr (terms::is_formula) {
+      float const slope = base::with_targets(
+          a, [&](auto const*... more) { return terms::layer::slope(mine.sum[1] - log_of_all, more[row]...); });
+      return {-(scale * slope), -(scale * slope)};
+    } else if constexpr (terms::weighs_classes) {
+      float const own = terms::weight(mine.label), kept = own * (1.0f - smoothing);
+      return {scale * (kept + smoothing / float(columns) * float(terms::sum) + 2.0f * z * own * log_of_all),
+              scale * kept};
+    } else {
+      return {z != 0 ? scale * (1.0f + 2.0f * z * log_of_all) : scale, scale * (1.0f - smoothing)};
+    }
   }
   PIPE_HD PIPE_INLINE static void write_gradient(arguments const& a, extent row, int thread, state& mine) {
     team::for_kept(thread, [&](int slot, int) { forget(mine.x[slot]); });
-    float const scale = base::scale(a), everywhere = scale * smoothing / float(columns);
-    float factor = scale / mine.sum[0];
-    if constexpr (z != 0) factor *= 1.0f + 2.0f * z * (math::log(mine.sum[0]) + mine.top);
+    factors const by = factors_of(a, row, mine);
+    float const everywhere = base::scale(a, row) * smoothing / float(columns), factor = by.whole / mine.sum[0];
     for_logits(a, row, thread, mine, [&](int column, float(&v)[each]) {
       PIPE_UNROLL
-      for (int i = 0; i < each; ++i) v[i] = math::exp(v[i] - mine.top) * factor - everywhere;
+      for (int i = 0; i < each; ++i)
+        v[i] = math::exp(v[i] - mine.top) * factor -
+               (terms::weighs_classes && smoothing != 0 ? everywhere * terms::weight(column + i) : everywhere);
       if (column <= mine.label && mine.label < column + each) {
         PIPE_UNROLL
-        for (int i = 0; i < each; ++i) v[i] -= column + i == mine.label ? scale * (1.0f - smoothing) : 0.0f;
+        for (int i = 0; i < each; ++i) v[i] -= column + i == mine.label ? by.label : 0.0f;
       }
       save<each>(base::gradient_at(a, row, column), v);
     });
@@ -196,15 +279,18 @@ struct element_loss_kernel : loss_rows<P, G, int(sizeof(float))> {
       extent const row = team::row(block, thread);
       mine.sum = 0;
       if (row >= rows || !base::counts(a, row)) return;
-      float const scale = base::scale(a);
+      float const scale = base::scale(a, row);
       team::for_pieces(thread, [&](int, int column) {
         float x[each], target[each];
         load<each>(a.at<T const>(base::logits) + row * columns + column, x);
         load<each>(a.at<float const>(base::labels) + row * columns + column, target);
         PIPE_UNROLL
         for (int i = 0; i < each; ++i) {
-          mine.sum += double(Formula::value(x[i], target[i]));
-          x[i] = Formula::slope(x[i], target[i]) * scale;
+          base::with_targets(a, [&](auto const*... more) {
+            [[maybe_unused]] extent const at = row * columns + column + i;
+            mine.sum += double(Formula::value(x[i], target[i], more[at]...));
+            x[i] = Formula::slope(x[i], target[i], more[at]...) * scale;
+          });
         }
         if (a.wants_gradient) save<each>(base::gradient_at(a, row, column), x);
       });
@@ -214,7 +300,7 @@ struct element_loss_kernel : loss_rows<P, G, int(sizeof(float))> {
       extent const row = team::row(block, thread);
       if (row >= rows) return;
       if (!base::counts(a, row)) return base::skip(a, row, thread);
-      if (thread % team::size == 0) a.loss[row] = mine.sum;
+      if (thread % team::size == 0) base::put_loss(a, row, mine.sum);
     });
   }
 };

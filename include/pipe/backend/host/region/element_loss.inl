@@ -19,28 +19,30 @@ double sum_in_double(int n, T const* x) {
   return total;
 }
 
-template <class Formula, int N, class T>
-void loss_terms(T const* x, T const* target, T* terms) {
+template <class Formula, int N, class T, class... More>
+void loss_terms(T* terms, T const* x, T const* target, More const*... more) {
   PIPE_INDEPENDENT
-  for (int i = 0; i < N; ++i) terms[i] = Formula::value(x[i], target[i]);
+  for (int i = 0; i < N; ++i) terms[i] = Formula::value(x[i], target[i], more[i]...);
 }
-template <class Formula, int N, class T>
-void loss_slopes(T const* x, T const* target, T scale, T* slopes) {
+template <class Formula, int N, class T, class... More>
+void loss_slopes(T scale, T* slopes, T const* x, T const* target, More const*... more) {
   PIPE_INDEPENDENT
-  for (int i = 0; i < N; ++i) slopes[i] = Formula::slope(x[i], target[i]) * scale;
+  for (int i = 0; i < N; ++i) slopes[i] = Formula::slope(x[i], target[i], more[i]...) * scale;
 }
 
 /// One row: returns the sum of the formula's values, and writes its slopes times `scale`, which may overwrite x. `terms`
-/// has room for N elements.
-template <class Formula, int N, class T>
+/// has room for N elements; `more` are rows of further targets.
+template <class Formula, int N, class T, class... More>
 [[gnu::flatten]] PIPE_ONE_COPY double element_loss_row(T const* x, T const* target, T scale, bool wants_gradient,
-                                                       T* terms, T* gradient) {
+                                                       T* terms, T* gradient, More const*... more) {
   constexpr int block = 4 * lanes<T>, whole = N / block * block, rest = N - whole;
-  for (int i = 0; i < whole; i += block) loss_terms<Formula, block>(x + i, target + i, terms + i);
-  if constexpr (rest > 0) loss_terms<Formula, rest>(x + whole, target + whole, terms + whole);
+  for (int i = 0; i < whole; i += block) loss_terms<Formula, block>(terms + i, x + i, target + i, more + i...);
+  if constexpr (rest > 0) loss_terms<Formula, rest>(terms + whole, x + whole, target + whole, more + whole...);
   if (wants_gradient) {
-    for (int i = 0; i < whole; i += block) loss_slopes<Formula, block>(x + i, target + i, scale, gradient + i);
-    if constexpr (rest > 0) loss_slopes<Formula, rest>(x + whole, target + whole, scale, gradient + whole);
+    for (int i = 0; i < whole; i += block)
+      loss_slopes<Formula, block>(scale, gradient + i, x + i, target + i, more + i...);
+    if constexpr (rest > 0)
+      loss_slopes<Formula, rest>(scale, gradient + whole, x + whole, target + whole, more + whole...);
   }
   return sum_in_double(N, terms);
 }

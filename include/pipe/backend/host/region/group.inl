@@ -186,36 +186,72 @@ struct group_kernel {
                           d.k, d.v, a.workspace, extras(a, fused ? g.in[4] : -1, g.in[5]), own_heads(a, shape));
   }
 
-  /// a.loss[r] = loss_of(r, where the row's gradient goes). Rows of absent samples are no part of a loss: 0, and gradient 0.
+  /// a.loss[r] = loss_of(r, what its gradient is multiplied by, where that goes), times the row's weight. Rows of absent samples are no
+  /// part of a loss: 0, and gradient 0.
   template <class Loss>
   static void each_loss(args const& a, Loss const& loss_of) {
     extent const valid = a.valid_samples < P::samples ? extent(a.valid_samples) * g.rows : rows;
     share const own = own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
       T* const gradient = a.at(g.out[0]) + r * g.columns;
-      a.loss[r] = r < valid ? loss_of(r, gradient) : 0;
+      if (r < valid) {
+        T const weight = is_weighted ? a.at(is_weighted ? g.in[op::loss_weights] : 0)[r] : T(1);
+        double const loss = loss_of(r, is_weighted ? a.loss_scale * weight : a.loss_scale, gradient);
+        a.loss[r] = is_weighted ? double(weight) * loss : loss;
+      } else {
+        a.loss[r] = 0;
+      }
       if (r >= valid && a.wants_gradient) std::memset(gradient, 0, sizeof(T) * std::size_t(g.columns));
     }
   }
+  static constexpr bool is_weighted = g.in[op::loss_weights] >= 0;
+  /// row(further targets, as pointers to what they have from element `at` on)
+  template <class Row>
+  static double with_targets(args const& a, extent at, Row const& row) {
+    constexpr int first = op::first_target;
+    if constexpr (g.in[first + 2] >= 0)
+      return row(a.at(g.in[first]) + at, a.at(g.in[first + 1]) + at, a.at(g.in[first + 2]) + at);
+    else if constexpr (g.in[first + 1] >= 0)
+      return row(a.at(g.in[first]) + at, a.at(g.in[first + 1]) + at);
+    else if constexpr (g.in[first] >= 0)
+      return row(a.at(g.in[first]) + at);
+    else
+      return row();
+  }
   static void cross_entropy(args const& a) {
-    each_loss(a, [&a](extent r, T* gradient) {
-      return cross_entropy_row<g.columns, T>(a.at(g.in[0]) + r * g.columns, a.ids(g.in[1])[r], T(g.amount),
-                                             T(g.epsilon), a.loss_scale, a.wants_gradient, static_cast<T*>(a.workspace),
-                                             gradient);
+    each_loss(a, [&a](extent r, T scale, T* gradient) {
+      T const* const x = a.at(g.in[0]) + r * g.columns;
+      T* const e = static_cast<T*>(a.workspace);
+      int const label = a.ids(g.in[1])[r];
+      if constexpr (g.flag) {
+        using layer = leaf_at<g.leaf, typename P::leaves>;
+        if constexpr (requires { layer::reads_log_probability; })
+          return with_targets(a, r, [&](auto const*... more) {
+            return label_loss_row<layer, g.columns, T>(x, label, scale, a.wants_gradient, e, gradient, *more...);
+          });
+        else
+          return weighted_cross_entropy_row<typename layer::class_weights, g.columns, T>(
+              x, label, T(g.amount), T(g.epsilon), scale, a.wants_gradient, e, gradient);
+      } else {
+        return cross_entropy_row<g.columns, T>(x, label, T(g.amount), T(g.epsilon), scale, a.wants_gradient, e,
+                                               gradient);
+      }
     });
   }
   static void squared_error(args const& a) {
-    each_loss(a, [&a](extent r, T* gradient) {
-      return squared_error_row<T>(g.columns, a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns, a.loss_scale,
+    each_loss(a, [&a](extent r, T scale, T* gradient) {
+      return squared_error_row<T>(g.columns, a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns, scale,
                                   a.wants_gradient, gradient);
     });
   }
   static void element_loss(args const& a) {
     using formula = leaf_at<g.leaf, typename P::leaves>;
-    each_loss(a, [&a](extent r, T* gradient) {
-      return element_loss_row<formula, g.columns, T>(a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns,
-                                                     a.loss_scale, a.wants_gradient, static_cast<T*>(a.workspace),
-                                                     gradient);
+    each_loss(a, [&a](extent r, T scale, T* gradient) {
+      return with_targets(a, r * g.columns, [&](auto const*... more) {
+        return element_loss_row<formula, g.columns, T>(a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns,
+                                                       scale, a.wants_gradient, static_cast<T*>(a.workspace), gradient,
+                                                       more...);
+      });
     });
   }
 

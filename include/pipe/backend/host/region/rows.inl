@@ -120,6 +120,23 @@ void shifted_exp(T const* x, T top, T* out) {
   for (int i = 0; i < N; ++i) out[i] = math::exp(x[i] - top);
 }
 
+/// A row's exponentials, over that of the largest element; their sum; and the logarithm of the sum of exp(x).
+template <class T>
+struct row_exponentials {
+  T sum = 0;
+  double log_of_all = 0;
+};
+template <int N, class T>
+row_exponentials<T> exponentials_of(T const* x, T* e) {
+  constexpr int L = lanes<T>, whole = N / L * L, rest = N - whole;
+  T top = x[0];
+  for (int i = 1; i < N; ++i) top = x[i] > top ? x[i] : top;
+  for (int i = 0; i < whole; i += L) shifted_exp<L>(x + i, top, e + i);
+  if constexpr (rest > 0) shifted_exp<rest>(x + whole, top, e + whole);
+  T const sum = row_sum<T, (rest == 0)>(N, plain_term<T>{e});
+  return {sum, libm::log(double(sum)) + double(top)};
+}
+
 /// One row of logits[V]: returns the sum over j of -t_j log softmax(x)_j, and z (log sum exp(x))^2 besides, where the target
 /// t is 1 - smoothing at the label, and smoothing / V everywhere. Writes the gradient times `scale`, which may overwrite
 /// the logits. `e` has room for V elements. label -1: loss 0 and gradient 0.
@@ -131,12 +148,7 @@ PIPE_ONE_COPY double cross_entropy_row(T const* x, int label, T smoothing, T z, 
     return 0;
   }
   constexpr int L = lanes<T>, whole = N / L * L, rest = N - whole;
-  T top = x[0];
-  for (int i = 1; i < N; ++i) top = x[i] > top ? x[i] : top;
-  for (int i = 0; i < whole; i += L) shifted_exp<L>(x + i, top, e + i);
-  if constexpr (rest > 0) shifted_exp<rest>(x + whole, top, e + whole);
-  T const sum = row_sum<T, (rest == 0)>(N, plain_term<T>{e});
-  double const whole_log = libm::log(double(sum)) + double(top);  // of the sum of exp(x)
+  auto const [sum, whole_log] = exponentials_of<N>(x, e);
   double loss = whole_log - double(x[label]) + double(z) * whole_log * whole_log;
   if (smoothing != T(0))
     loss += double(smoothing) * (double(x[label]) - double(row_sum<T, (rest == 0)>(N, plain_term<T>{x})) / N);
@@ -147,6 +159,50 @@ PIPE_ONE_COPY double cross_entropy_row(T const* x, int label, T smoothing, T z, 
     gradient[label] -= scale * (T(1) - smoothing);
   }
   return loss;
+}
+
+/// The same where classes weigh w, as PyTorch has it: w_label times the loss without smoothing, and then the sum over j of
+/// -(smoothing / V) w_j log softmax(x)_j instead of that without weights.
+template <class Classes, int N, class T>
+PIPE_ONE_COPY double weighted_cross_entropy_row(T const* x, int label, T smoothing, T z, T scale, bool wants_gradient,
+                                                T* e, T* gradient) {
+  if (label < 0) {
+    if (wants_gradient) std::memset(gradient, 0, sizeof(T) * N);
+    return 0;
+  }
+  T const own = Classes::template of<T>(label), kept = own * (T(1) - smoothing), each = smoothing / T(N);
+  auto const [sum, whole_log] = exponentials_of<N>(x, e);
+  double loss = double(kept) * (whole_log - double(x[label])) + double(own) * double(z) * whole_log * whole_log;
+  if (smoothing != T(0))
+    for (int i = 0; i < N; ++i) loss += double(each * Classes::template of<T>(i)) * (whole_log - double(x[i]));
+  if (wants_gradient) {
+    T const mass = kept + each * T(Classes::sum);  // of the targets: what the gradient of whole_log is multiplied by
+    T const factor = scale * (mass + T(2) * z * own * T(whole_log)) / sum;
+    for (int i = 0; i < N; ++i) gradient[i] = e[i] * factor - scale * (each * Classes::template of<T>(i));
+    gradient[label] -= scale * kept;
+  }
+  return loss;
+}
+
+/// One row of a formula of the log-probability l of its label, and of further numbers: returns its value and writes its slope by the
+/// logits times `scale`.
+template <class Formula, int N, class T, class... More>
+[[gnu::flatten]] PIPE_ONE_COPY double label_loss_row(T const* x, int label, T scale, bool wants_gradient, T* e,
+                                                     T* gradient, More... more) {
+  if (label < 0) {
+    if (wants_gradient) std::memset(gradient, 0, sizeof(T) * N);
+    return 0;
+  }
+  constexpr int L = lanes<T>, whole = N / L * L;
+  auto const [sum, whole_log] = exponentials_of<N>(x, e);
+  T const l = T(double(x[label]) - whole_log);
+  if (wants_gradient) {
+    T const slope = Formula::slope(l, more...) * scale, factor = slope / sum;
+    for (int i = 0; i < whole; i += L) save(gradient + i, -(load(e + i) * factor));
+    for (int i = whole; i < N; ++i) gradient[i] = -(e[i] * factor);
+    gradient[label] += slope;
+  }
+  return double(Formula::value(l, more...));
 }
 
 /// One row of (x - target)^2: returns the sum and writes 2 (x - target) * scale.

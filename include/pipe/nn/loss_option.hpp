@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The options of losses: what a batch gives them besides the labels, what a row weighs, and what a mini-batch's loss is. Everything that
+// a loss reads by name is a further input of the model, which only the loss sees: `batch.set<"weight">(numbers)`.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+#include <pipe/base/text.hpp>
+#include <pipe/graph/builder.hpp>
+#include <pipe/nn/ratio.hpp>
+
+namespace pp {
+
+/// What Reduction makes of the terms of a mini-batch.
+struct Mean;
+struct Sum;
+
+/// The loss of a mini-batch is the mean of its terms, which is the default, or their sum. With weights the mean is the sum of weight
+/// times term over the sum of the weights, as PyTorch's cross_entropy.
+template <class How>
+struct Reduction {
+  static constexpr bool sums = std::is_same_v<How, Sum>;
+  static constexpr auto option = sums || std::is_same_v<How, Mean> ? option_kind::reduction : option_kind::none;
+};
+
+/// A weight for each row of the model's output (for each sample, if the output is one row), in the batch under this name: finite and 0
+/// or more. Numbers that may be negative, such as advantages, are no weights but a Target.
+///
+/// shape: numbers [rows of the output]
+template <text Name>
+struct Weights {
+  static constexpr auto option = option_kind::weights;
+  static constexpr text name = Name;
+};
+
+/// Further numbers that a formula reads, in the batch under this name. A loss may have several, which its functions take in this order.
+///
+/// shape: that of the output for an element_loss, [rows of the output] for a label_loss
+template <text Name>
+struct Target {
+  static constexpr auto option = option_kind::target;
+  static constexpr bool repeats = true;
+  static constexpr text name = Name;
+};
+
+/// What the rows of each class weigh, by label: PyTorch's weight=. Integers of 0 or more, one for each class; under a mean only their
+/// ratios matter.
+template <int... Each>
+struct ClassWeights {
+  static constexpr auto option = option_kind::class_weights;
+  static constexpr int count = sizeof...(Each);
+  static constexpr long sum = (0L + ... + Each);
+  static constexpr option_number number{((Each >= 0) && ...) && sum > 0, int((0 + ... + (Each < 0 ? Each : 0))), 1};
+
+  template <class T>
+  PIPE_HD static PIPE_INLINE constexpr T of(int label) {
+    constexpr T each[] = {T(Each)..., T(0)};
+    return each[label];
+  }
+};
+
+/// The positive part of a BCE counts Numerator / Denominator > 0 times: PyTorch's pos_weight, the same for every element.
+template <int Numerator, int Denominator = 1>
+struct PosWeight : ratio<Numerator, Denominator> {
+  using quotient = ratio<Numerator, Denominator>;
+  static constexpr auto option = option_kind::positive_weight;
+  static constexpr option_number number = quotient::in(quotient::positive());
+};
+
+/// The option of that kind among some; void if there is none.
+template <option_kind Kind, class... Options>
+constexpr auto find_option() {
+  std::type_identity<void> none;
+  if constexpr ((... || (kind_of<Options>() == Kind)))
+    return spell_leaf<[] {
+      bool const is[] = {kind_of<Options>() == Kind..., true};
+      int i = 0;
+      while (!is[i]) ++i;
+      return i;
+    }()>(layers<Options...>{});
+  else
+    return none;
+}
+template <option_kind Kind, class... Options>
+using option_of = typename decltype(find_option<Kind, Options...>())::type;
+
+/// What its options make of a loss: a base of every loss.
+template <class... Options>
+struct loss_with {
+  using options = layers<Options...>;
+  using parts = options;  // so that an input finds its name among the leaves of the model
+  using weights = option_of<option_kind::weights, Options...>;
+  using class_weights = option_of<option_kind::class_weights, Options...>;
+  static constexpr bool is_weighted = !std::is_void_v<weights>;
+  static constexpr bool weighs_classes = !std::is_void_v<class_weights>;
+  static constexpr int targets = (0 + ... + int(kind_of<Options>() == option_kind::target));
+  static constexpr bool sums = [] {
+    using reduction = option_of<option_kind::reduction, Options...>;
+    if constexpr (std::is_void_v<reduction>)
+      return false;
+    else
+      return reduction::sums;
+  }();
+
+  /// The further inputs of the loss, whose targets have this shape.
+  template <class Builder>
+  static constexpr loss_operands further_inputs(Builder& b, shape target) {
+    loss_operands in;
+    int target_count = 0;
+    (further_input<Options>(b, target, in, target_count), ...);
+    (void)b, (void)target, (void)target_count;
+    return in;
+  }
+
+ private:
+  template <class O, class Builder>
+  static constexpr void further_input(Builder& b, shape target, loss_operands& in, int& target_count) {
+    if constexpr (kind_of<O>() == option_kind::weights)
+      in.weights = b.template loss_input<O>(shape(b.current().form.rows()));
+    else if constexpr (kind_of<O>() == option_kind::target)
+      if (operand const at = b.template loss_input<O>(target); b.ok()) in.target[target_count++] = at;
+    (void)b, (void)target, (void)in, (void)target_count;
+  }
+};
+
+/// F::value and F::slope, of as many numbers as there are Ts.
+template <class F, class... T>
+concept has_value = requires(T... x) {
+  { F::value(x...) } -> std::same_as<float>;
+};
+template <class F, class... T>
+concept has_slope = requires(T... x) {
+  { F::slope(x...) } -> std::same_as<float>;
+};
+/// What F lacks of a formula of so many numbers.
+template <class F, int Numbers>
+constexpr member missing_of_loss() {
+  return []<std::size_t... I>(std::index_sequence<I...>) {
+    if constexpr (!has_value<F, decltype(float(I))...>)
+      return member::value;
+    else
+      return has_slope<F, decltype(float(I))...> ? member::none : member::slope;
+  }(std::make_index_sequence<std::size_t(Numbers)>{});
+}
+
+/// The description of a loss with options With that is a formula of `Numbers` numbers and of its targets, which have this shape.
+template <class F, int Numbers, class Builder, class... Options>
+constexpr void describe_formula(Builder& b, op_kind kind, loss_with<Options...>, shape target) {
+  constexpr member missing = missing_of_loss<F, Numbers + loss_with<Options...>::targets>();
+  if constexpr (missing != member::none) {
+    b.complain_of_missing(fault_kind::loss_is_incomplete, missing);
+  } else if (b.needs_numbers()) {
+    loss_operands in = loss_with<Options...>::further_inputs(b, target);
+    in.is_from_layer = kind == op_kind::cross_entropy;
+    b.loss(kind, b.current(), in);
+  }
+}
+
+}  // namespace pp

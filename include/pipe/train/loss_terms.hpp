@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What the loss of a mini-batch is divided by.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace pp {
+
+/// The sum of the weights of a mini-batch's terms, each of which is 1 without weights: a mean is over so much. A term is a row whose
+/// label is not -1, or else an element. 0 if nothing counts; 1 under Reduction<Sum>.
+///
+/// shape: labels [n rows], or [n rows * columns] of numbers; weights [n rows], or none if the loss takes none
+template <class Loss, class Label, class Weight>
+double loss_terms(std::span<Label const> labels, std::span<Weight const> weights, long columns) {
+  if (Loss::sums) return 1;
+  auto const weight = [&](std::size_t row) { return weights.empty() ? 1.0 : double(weights[row]); };
+  double count = 0;
+  if constexpr (Loss::labels_are_ids) {
+    for (std::size_t row = 0; row < labels.size(); ++row) {
+      int const label = labels[row];
+      if (label < 0) continue;
+      if constexpr (Loss::weighs_classes)
+        count += weight(row) * Loss::class_weights::template of<double>(label);
+      else
+        count += weight(row);
+    }
+  } else if (weights.empty()) {
+    count = double(labels.size());
+  } else {
+    for (Weight const w : weights) count += double(w) * double(columns);
+  }
+  return count;
+}
+
+}  // namespace pp

@@ -1,0 +1,16 @@
+// error: wrong::layer_does_not_take_this_option<.*Layer<1>.*MSEWith<.*Reduction<int>.*Reduction<int>
+// SPDX-License-Identifier: BSL-1.0
+//
+// A reduction is Mean or Sum.
+#include <pipe/pipe.hpp>
+
+using namespace pp;
+
+#ifdef PIPE_EXPECT_OK
+struct Net : Model<Input<3>, Linear<4>, MSEWith<Reduction<Sum>, Weights<"weight">>> {};
+#else
+struct Net : Model<Input<3>, Linear<4>, MSEWith<Reduction<int>, Weights<"weight">>> {};
+#endif
+
+using Trainer = Pipeline<Net, MicroBatches<2>, PortableHost, AdamW>;
+#include "program.hpp"

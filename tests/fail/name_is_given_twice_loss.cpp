@@ -1,0 +1,16 @@
+// error: wrong::name_is_given_twice<.*Layer<1>.*Weights<.*Called<'a'>
+// SPDX-License-Identifier: BSL-1.0
+//
+// What a loss reads is an input, whose name no other has.
+#include <pipe/pipe.hpp>
+
+using namespace pp;
+
+#ifdef PIPE_EXPECT_OK
+struct Net : Model<Named<"a", Input<3>>, Linear<4>, MSEWith<Weights<"b">>> {};
+#else
+struct Net : Model<Named<"a", Input<3>>, Linear<4>, MSEWith<Weights<"a">>> {};
+#endif
+
+using Trainer = Pipeline<Net, MicroBatches<2>, PortableHost, AdamW>;
+#include "program.hpp"
