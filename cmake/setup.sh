@@ -20,7 +20,7 @@ quietly() {
 # What a package is for, found however it was installed.
 present() {
   case $1 in
-    g++ | cmake | python3) command -v "$1" ;;
+    g++ | cmake | git | mmdebstrap | python3) command -v "$1" ;;
     ninja-build) command -v ninja ;;
     libboost-dev) has_header boost/hana.hpp ;;
     catch2) has_header catch2/catch.hpp ;;

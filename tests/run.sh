@@ -1,9 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSL-1.0
 #
-# tests/run.sh [CTEST ARGUMENT...]: sets up, builds and runs every test, e.g. `tests/run.sh -L schedule`.
+# tests/run.sh [--target TARGET]... [CTEST ARGUMENT...]: sets up, builds everything or the targets named, and runs every test or those that
+# ctest is asked for: `tests/run.sh -L schedule`, `tests/run.sh --target tests.schedule -R '^schedule$'`.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../cmake/setup.sh"
+
+targets=()
+while [[ ${1:-} == --target ]]; do
+  targets+=("$2")
+  shift 2
+done
 
 need g++ cmake ninja-build libboost-dev catch2 libcli11-dev python3
 
@@ -25,5 +32,5 @@ optional nvcc 12 99 "CUDA kernels and headers under nvcc" "CUDA Toolkit 12.4 or 
 "$root/cmake/python.sh" numpy safetensors >/dev/null 2>&1 || echo "left out: files of the safetensors package: it cannot be installed"
 
 echo "building the tests in build/tests"
-build tests
+build tests "${targets[@]}"
 ctest --test-dir "$root/build/tests" --output-on-failure --no-label-summary --parallel "$jobs" "$@"

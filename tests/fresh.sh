@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSL-1.0
+#
+# tests/fresh.sh [--bare] [--clang] [--only examples|tests] [--keep] [TESTS ARGUMENT...]: README's two commands on a fresh machine. Makes an
+# empty Debian 12 in a folder, clones HEAD into it and runs `examples/run.sh --steps 30` and `tests/run.sh [TESTS ARGUMENT...]` there;
+# once as it is (--bare) and once with Debian's clang (--clang), both if neither is named. The rest goes to tests/run.sh. Takes as long
+# as the two commands and a minute; removes what it made, or with --keep says where it is. Needs root.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/../cmake/setup.sh"
+
+machines=() only= keep=
+while (($#)); do
+  case $1 in
+    --bare | --clang) machines+=("${1#--}"); shift ;;
+    --only) only=${2:-}; shift 2 ;;
+    --keep) keep=yes; shift ;;
+    -h | --help) sed -n '4,7s/^# //p' "${BASH_SOURCE[0]}"; exit ;;
+    *) break ;;
+  esac
+done
+if [[ ! $only =~ ^(|examples|tests)$ ]]; then
+  echo "--only takes examples or tests, not '$only'" >&2
+  exit 2
+fi
+if ((EUID)); then
+  echo "tests/fresh.sh needs root: it makes a Debian in a folder and runs in it" >&2
+  exit 1
+fi
+((${#machines[@]})) || machines=(bare clang)
+need mmdebstrap git
+[[ -z $(git -C "$root" status --porcelain) ]] || echo "what is not committed is left out"
+
+folder=$(mktemp -d "${TMPDIR:-/tmp}/pipe-fresh.XXXXXX")
+chmod 755 "$folder"
+finish() { [[ $keep ]] && echo "kept: $folder" || rm -rf --one-file-system "$folder"; }
+trap finish EXIT
+
+# Debian's packages come from where this machine gets them, by its settings of apt.
+sources=()
+for file in /etc/apt/sources.list /etc/apt/sources.list.d/debian.sources; do [[ ! -s $file ]] || sources+=("$file"); done
+settings=()
+while read -r line; do settings+=("--aptopt=$line"); done < <(apt-config dump | grep -iE '^Acquire::(http|https)::' || true)
+passed=()
+for name in http_proxy https_proxy no_proxy PIPE_JOBS; do [[ ! -v $name ]] || passed+=("$name=${!name}"); done
+
+# within MACHINE COMMAND...: in the clone on that machine, as root. What is mounted for it is gone when it ends.
+within() {
+  unshare --mount --pid --fork --kill-child bash -euc '
+    for name in dev sys; do mount --rbind "/$name" "$0/$name"; done
+    mount -t proc proc "$0/proc"
+    exec chroot "$0" env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 "${@}"
+  ' "$folder/$1" "${passed[@]}" bash -c 'cd /pipe && exec "$@"' bash "${@:2}"
+}
+
+failed=0
+for machine in "${machines[@]}"; do
+  echo "--- $machine: an empty Debian 12"
+  quietly "$root/build/fresh-$machine.log" \
+    mmdebstrap --quiet --variant=minbase "${settings[@]}" bookworm "$folder/$machine" "${sources[@]}"
+  cp -L /etc/resolv.conf /etc/hosts "$folder/$machine/etc/"
+  git clone --quiet --no-local --depth 1 "file://$root" "$folder/$machine/pipe"
+  if [[ $machine == clang ]]; then
+    quietly "$root/build/fresh-clang.log" within clang apt-get update
+    quietly "$root/build/fresh-clang.log" within clang env DEBIAN_FRONTEND=noninteractive apt-get install -y clang
+  fi
+  for command in "examples/run.sh --steps 30" "tests/run.sh $*"; do
+    [[ -z $only || $command == "$only"/* ]] || continue
+    echo "--- $machine: $command"
+    # shellcheck disable=SC2086
+    if within "$machine" $command; then echo "--- $machine: passed: $command"; else
+      failed=1
+      echo "--- $machine: FAILED: $command"
+    fi
+  done
+  [[ $keep ]] || rm -rf --one-file-system "${folder:?}/$machine"
+done
+exit $failed
