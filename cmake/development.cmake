@@ -19,6 +19,8 @@ target_compile_options(
   pipe.warnings INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${PIPE_WARNINGS}>"
                           "$<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings;-Xcompiler=-Wall,-Wextra>")
 
+target_compile_definitions(pipe.warnings INTERFACE PIPE_SHOWS_WARNINGS)
+
 add_library(pipe.native INTERFACE)
 if(PIPE_NATIVE)
   target_compile_options(pipe.native INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-march=native>"

@@ -2,6 +2,9 @@
 //
 // Models from computed lists: the layers are a sequence of Boost.Hana. The only header that needs Boost, and not part of <pipe/pipe.hpp>.
 #pragma once
+#ifndef PIPE_SHOWS_WARNINGS
+#pragma GCC system_header
+#endif
 
 #include <type_traits>
 #include <utility>

@@ -5,6 +5,9 @@
 // a model, <pipe/schedule.hpp>; models from lists of Boost.Hana, <pipe/hana.hpp>. For the same reason the headers below do not include
 // <cmath>, <algorithm>, <memory>, <functional> or <chrono>.
 #pragma once
+#ifndef PIPE_SHOWS_WARNINGS
+#pragma GCC system_header
+#endif
 
 #include <pipe/base/config.hpp>  // first: what the compiler lacks is said before it meets anything else
 #include <pipe/base/diagnosis.hpp>

@@ -3,6 +3,9 @@
 // Schedules, complete and on their own: build one, prove it, time it, search for a better one, take it to other programs and back.
 // Needs no layers and no device.
 #pragma once
+#ifndef PIPE_SHOWS_WARNINGS
+#pragma GCC system_header
+#endif
 
 #include <pipe/base/config.hpp>  // first, as in pipe.hpp
 #include <pipe/base/diagnosis.hpp>

@@ -37,7 +37,7 @@ class Compiler:
         warnings = arguments.warnings.split()
         if self.is_nvcc:
             warnings = ["-Werror=all-warnings", "-Xcompiler=-Wall,-Wextra"]
-        self.flags = ["-std=c++20", *warnings, *includes, *[f"-D{d}" for d in arguments.define]]
+        self.flags = ["-std=c++20", "-DPIPE_SHOWS_WARNINGS", *warnings, *includes, *[f"-D{d}" for d in arguments.define]]
         self.absent = [name for name in OTHERS if not self.has(name)]
 
     def has(self, header):

@@ -4,6 +4,7 @@
 
 * A folder of include/pipe includes itself and folders earlier in ORDER only, less the pairs in APART.
 * Only hana.hpp includes Boost.
+* A header that no other header includes, outside of backend/, is one for programs: it is a system header unless PIPE_SHOWS_WARNINGS.
 * Includes are spelled <pipe/...>, name a file that exists, and make no cycle.
 * Every source file has the licence line; a header has at most LONGEST lines and #pragma once.
 * No header declares a `consteval` function: clang++ 14 refuses to call one with a constant that depends on a template parameter.
@@ -27,6 +28,7 @@ HEADERS = {".hpp", ".cuh"}
 SOURCES = HEADERS | {".cpp", ".cu", ".py", ".sh", ".cmake"}
 FOLDERS = ["include", "tests", "examples", "bench", "docs", "cmake", ".ci"]
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+QUIET = "#pragma once\n#ifndef PIPE_SHOWS_WARNINGS\n#pragma GCC system_header\n#endif\n"
 IMMEDIATE = re.compile(r"^[^/]*\bconsteval\b")
 ABSOLUTE = re.compile(r'(?<![\w.:/~}$-])/(?:home|root|work|workspace|Users|mnt|opt|var/folders)/\w|#\s*include\s*[<"]/')
 
@@ -86,6 +88,11 @@ def check_headers(root):
                     uses[name].append((used, number))
                     if why := may_include(folder_of(name), folder_of(used)):
                         yield f"{where}:{number}: {why}: {line.strip()}"
+    included = {used for user in uses.values() for used, _ in user}
+    for name in uses:
+        if name not in included and not name.startswith("backend/") and name.endswith(".hpp"):
+            if QUIET not in (include / name).read_text():
+                yield f"include/pipe/{name}:1: a header for programs is without the pragma that keeps it quiet"
     yield from cycles(uses)
 
 

@@ -5,7 +5,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from rules import check
+from rules import QUIET, check
 
 LICENCE = "// SPDX-License-Identifier: BSL-1.0\n"
 
@@ -20,7 +20,9 @@ class Rules(unittest.TestCase):
             return check(Path(folder))
 
     def headers(self, headers):
-        return self.problems({f"include/pipe/{name}": f"{LICENCE}#pragma once\n{text}" for name, text in headers.items()})
+        """The problems of headers, except that those which no other one includes should be quiet."""
+        problems = self.problems({f"include/pipe/{name}": f"{LICENCE}#pragma once\n{text}" for name, text in headers.items()})
+        return [problem for problem in problems if "keeps it quiet" not in problem]
 
     def test_a_good_tree_passes(self):
         self.assertEqual([], self.headers({
@@ -41,6 +43,13 @@ class Rules(unittest.TestCase):
 
     def test_backend_may_share(self):
         self.assertEqual([], self.headers({"backend/host/a.hpp": "#include <pipe/backend/b.hpp>\n", "backend/b.hpp": ""}))
+
+    def test_headers_for_programs_are_quiet(self):
+        quiet, loud = (f"{LICENCE}{text}#include <pipe/base/b.hpp>\n" for text in (QUIET, "#pragma once\n"))
+        inner = {"include/pipe/base/b.hpp": f"{LICENCE}#pragma once\n", "include/pipe/backend/c.hpp": loud}
+        self.assertEqual([], self.problems({"include/pipe/base/a.hpp": quiet, **inner}))
+        self.assertEqual(["include/pipe/base/a.hpp:1: a header for programs is without the pragma that keeps it quiet"],
+                         self.problems({"include/pipe/base/a.hpp": loud, **inner}))
 
     def test_no_cycles(self):
         problems = self.headers({"base/a.hpp": "#include <pipe/base/b.hpp>\n", "base/b.hpp": "#include <pipe/base/a.hpp>\n"})

@@ -22,7 +22,7 @@ PLACE = re.compile(r"^(.+?):(\d+):\d+: (?:error|warning): (.*)$")
 def check_file(root, program, source):
     """What is found in one file and the headers it includes, as `file:line: what [check]`."""
     result = subprocess.run([program, "--quiet", f"--config-file={root / '.clang-tidy'}", str(source), "--", "-std=c++20",
-                             f"-I{root / 'include'}"], cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                             "-DPIPE_SHOWS_WARNINGS", f"-I{root / 'include'}"], cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                             text=True, errors="replace")
     found = []
     for line in result.stdout.splitlines():

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The one family of macros: what differs between compilers is named here and nowhere else. A user defines none of them.
+// The one family of macros: what differs between compilers is named here and nowhere else. A user defines none of them. The library's
+// own tests define PIPE_SHOWS_WARNINGS: without it the headers that programs include, and through them all others, are system headers,
+// so that a program may use any warnings and any global names.
 #pragma once
 
 #define PIPE_VERSION_MAJOR 0

@@ -3,6 +3,9 @@
 // A drawing, or a prediction above a measurement, as one HTML page to look into: zoom, times and bytes under the pointer, the
 // critical path, one micro-batch followed through the ranks. The page loads nothing, and its policy forbids it to.
 #pragma once
+#ifndef PIPE_SHOWS_WARNINGS
+#pragma GCC system_header
+#endif
 
 #include <algorithm>
 #include <cstddef>

@@ -3,6 +3,9 @@
 // A drawing as a picture, as in the papers: a row per rank, time from left to right, numbers of micro-batches in the boxes,
 // and below what every rank keeps. One file without scripts, for a page, a slide or a paper.
 #pragma once
+#ifndef PIPE_SHOWS_WARNINGS
+#pragma GCC system_header
+#endif
 
 #include <algorithm>
 #include <cmath>

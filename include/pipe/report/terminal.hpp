@@ -2,6 +2,9 @@
 //
 // A drawing as text with its title and its numbers, in colours where a terminal shows them.
 #pragma once
+#ifndef PIPE_SHOWS_WARNINGS
+#pragma GCC system_header
+#endif
 
 #include <cstddef>
 #include <cstdio>

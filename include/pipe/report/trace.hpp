@@ -4,6 +4,9 @@
 // what happens inside an action nested in it, arrows from sender to receiver, and a counter of each rank's memory.
 // Source: Trace Event Format, the events M, X, s, f and C.
 #pragma once
+#ifndef PIPE_SHOWS_WARNINGS
+#pragma GCC system_header
+#endif
 
 #include <algorithm>
 #include <cstddef>

@@ -2,6 +2,9 @@
 //
 // Drawings of a pipeline: its plan, which is known before the program runs, and its last run, which a clock has seen.
 #pragma once
+#ifndef PIPE_SHOWS_WARNINGS
+#pragma GCC system_header
+#endif
 
 #include <algorithm>
 #include <cstddef>

@@ -2,6 +2,9 @@
 //
 // A report as a file.
 #pragma once
+#ifndef PIPE_SHOWS_WARNINGS
+#pragma GCC system_header
+#endif
 
 #include <string>
 #include <string_view>

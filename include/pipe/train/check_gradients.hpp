@@ -3,6 +3,9 @@
 // The gradient law for a user's own layer: what backward says is the slope of what forward does. In double, every number
 // that goes in is moved a little up and down.
 #pragma once
+#ifndef PIPE_SHOWS_WARNINGS
+#pragma GCC system_header
+#endif
 
 #include <algorithm>
 #include <cmath>

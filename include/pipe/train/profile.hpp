@@ -3,6 +3,9 @@
 // How long the layers of a model really take, and a header that says so: the next build cuts the model by it (ByProfile).
 // Estimates know FLOPs and bytes; a clock knows this machine.
 #pragma once
+#ifndef PIPE_SHOWS_WARNINGS
+#pragma GCC system_header
+#endif
 
 #include <algorithm>
 #include <cstddef>

@@ -6,6 +6,9 @@
 //     Event   { double wall_time = 1; int64 step = 2; string file_version = 3; Summary summary = 5; }
 //     Summary { repeated Value value = 1; }      Value { string tag = 1; float simple_value = 2; }
 #pragma once
+#ifndef PIPE_SHOWS_WARNINGS
+#pragma GCC system_header
+#endif
 
 #include <bit>
 #include <chrono>

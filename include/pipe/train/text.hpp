@@ -3,6 +3,9 @@
 // Text as training data: the bytes of a file, or of all files below a directory, are the tokens. The text is read
 // once; a mini-batch is then a matter of copying windows out of it into buffers of the caller.
 #pragma once
+#ifndef PIPE_SHOWS_WARNINGS
+#pragma GCC system_header
+#endif
 
 #include <algorithm>
 #include <cstddef>

@@ -3,6 +3,9 @@
 // The parameters of a model in safetensors files, under the names and in the layout that the file's other readers expect.
 // Loading is all or nothing: what does not fit is found, and all of it is told, before the first parameter changes.
 #pragma once
+#ifndef PIPE_SHOWS_WARNINGS
+#pragma GCC system_header
+#endif
 
 #include <algorithm>
 #include <cstddef>

@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
+//
+// A program with names of its own that headers use for locals, too.
+#include <pipe/train/weights.hpp>
+
 #include <pipe/pipe.hpp>
+
 #include <vector>
+
+#include "names.hpp"
 
 struct Line : pp::Model<pp::Input<1>, pp::Linear<1>, pp::MSE> {};
 using Trainer = pp::Pipeline<Line, pp::MicroBatches<2>, pp::MicroBatchSize<4>, pp::PortableHost>;
@@ -12,5 +19,5 @@ int main() {
   Trainer trainer({.optimizer = {.learning_rate = 0.05}});
   double loss = 1;
   for (int step = 0; step < 100; ++step) loss = trainer.step({x, y}).loss;
-  return loss < 1e-6 ? 0 : 1;
+  return loss < 1e-6 && pp::explain<Trainer>().size() > count ? 0 : 1;
 }
