@@ -4,7 +4,7 @@
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
-set(package_folder ${CMAKE_INSTALL_DATADIR}/cmake/pipe)
+set(package_folder ${CMAKE_INSTALL_DATADIR}/pipe)
 install(TARGETS pipe EXPORT pipeTargets FILE_SET HEADERS)
 install(EXPORT pipeTargets NAMESPACE pipe:: DESTINATION ${package_folder})
 configure_package_config_file(

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Makes one header of many: `single_header.py include [-o pipe-all.hpp] [HEADER...]`, of pipe/pipe.hpp if none is named.
+"""Makes one header of many: `single_header.py include [HEADER...] -o pipe.hpp --check g++`, of pipe/pipe.hpp if none is named.
 
 Every <pipe/...> include is replaced by the file: a header where it is first included, an .inl wherever it is included. Includes of
-other libraries stay. A header that is included under a condition is guarded, for it may be needed again where that does not hold.
+other libraries stay. A header that is included under a condition is guarded, for it may be needed again where that does not hold. --check
+compiles the result with nothing beside it.
 """
 import argparse
 import re
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 INCLUDE = re.compile(r"^\s*#\s*include\s*<([^>]+)>")
@@ -77,14 +80,29 @@ def single_header(include, names):
     return one.text()
 
 
+def complaint(text, compiler):
+    """What the compiler says of the header alone, included twice; empty if nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "one.hpp").write_text(text, encoding="utf-8")
+        Path(folder, "main.cpp").write_text('#include "one.hpp"\n#include "one.hpp"\nint main() {}\n')
+        result = subprocess.run([compiler, "-std=c++20", "-fsyntax-only", str(Path(folder, "main.cpp"))], stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, text=True, errors="replace")
+        return result.stdout if result.returncode != 0 else ""
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("include", type=Path, help="the folder that holds pipe/")
     parser.add_argument("headers", nargs="*", default=["pipe/pipe.hpp"])
     parser.add_argument("-o", "--output", type=Path)
+    parser.add_argument("--check", metavar="COMPILER", help="compile it alone")
     arguments = parser.parse_args()
     text = single_header(arguments.include, arguments.headers)
+    if arguments.check and (why := complaint(text, arguments.check)):
+        raise SystemExit(f"it does not compile alone:\n{why[:3000]}")
     if arguments.output:
         arguments.output.write_text(text, encoding="utf-8")
+        checked = f", compiles alone with {arguments.check}" if arguments.check else ""
+        print(f"{arguments.output}: {text.count(chr(10))} lines{checked}")
     else:
         sys.stdout.write(text)

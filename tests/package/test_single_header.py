@@ -5,6 +5,7 @@
     test_single_header.py --root ROOT --compiler g++
 """
 import argparse
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -70,16 +71,32 @@ class SingleHeader(unittest.TestCase):
         with self.assertRaisesRegex(SystemExit, "pipe/x.inl -> pipe/x.inl: includes itself"):
             self.together({"pipe/a.hpp": "#include <pipe/x.inl>\n", "pipe/x.inl": "#include <pipe/x.inl>\n"})
 
+    def test_the_command_checks_what_it_makes(self):
+        command = [sys.executable, str(ARGUMENTS.root / "cmake/single_header.py"), str(self.path), "pipe/a.hpp",
+                   "-o", str(self.path / "one.hpp"), "--check", ARGUMENTS.compiler]
+        (self.path / "pipe/a.hpp").write_text("#pragma once\nint a();\n")
+        self.assertIn("one.hpp: ", self.run_command(*command))
+        self.assertIn("int a();", (self.path / "one.hpp").read_text())
+        (self.path / "pipe/a.hpp").write_text("#pragma once\nint b() { return none; }\n")
+        result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.assertEqual(1, result.returncode)
+        self.assertIn("it does not compile alone", result.stdout)
+        self.assertNotIn("int b()", (self.path / "one.hpp").read_text())
+
     def test_the_consumer_compiles_with_it_alone_and_runs(self):
-        text = single_header(ARGUMENTS.root / "include", ["pipe/pipe.hpp"])
+        text = single_header(ARGUMENTS.root / "include", ["pipe/pipe.hpp", "pipe/train/weights.hpp"])
         self.assertNotIn("#include <pipe/", text)
         self.assertEqual(1, text.count("SPDX-License-Identifier"))
         (self.path / "pipe-all.hpp").write_text(text)
-        (self.path / "pipe/pipe.hpp").write_text('#include "../pipe-all.hpp"\n')
+        for name in ("pipe.hpp", "train/weights.hpp"):
+            (self.path / "pipe" / name).parent.mkdir(exist_ok=True)
+            (self.path / "pipe" / name).write_text('#include "pipe-all.hpp"\n')
         (self.path / "other.cpp").write_text("#include <pipe/pipe.hpp>\n")
+        for name in ("main.cpp", "names.hpp"):
+            shutil.copy(ARGUMENTS.root / "tests/package/consumer" / name, self.path)
         consumer = str(self.path / "consumer")
         self.run_command(ARGUMENTS.compiler, "-std=c++20", "-O1", f"-I{self.path}", "-pthread",
-                         str(ARGUMENTS.root / "tests/package/consumer/main.cpp"), str(self.path / "other.cpp"), "-o", consumer)
+                         str(self.path / "main.cpp"), str(self.path / "other.cpp"), "-o", consumer)
         self.run_command(consumer)
 
 

@@ -8,6 +8,8 @@
 #define PIPE_VERSION_MAJOR 0
 #define PIPE_VERSION_MINOR 1
 #define PIPE_VERSION_PATCH 0
+/// One number to compare: `#if PIPE_VERSION >= 200` is 0.2.0 or newer. CHANGELOG.md says what a version promises.
+#define PIPE_VERSION (PIPE_VERSION_MAJOR * 10000 + PIPE_VERSION_MINOR * 100 + PIPE_VERSION_PATCH)
 
 #if !defined(_MSVC_LANG) && __cplusplus < 202002L
 #error "pipe needs C++20: compile with -std=c++20"

@@ -13,11 +13,11 @@ struct Line : pp::Model<pp::Input<1>, pp::Linear<1>, pp::MSE> {};
 using Trainer = pp::Pipeline<Line, pp::MicroBatches<2>, pp::MicroBatchSize<4>, pp::PortableHost>;
 
 int main() {
-  std::vector<float> const x{-4, -3, -2, -1, 1, 2, 3, 4};
-  std::vector<float> y;
-  for (float const value : x) y.push_back(2 * value + 1);
+  std::vector<float> const points{-4, -3, -2, -1, 1, 2, 3, 4};
+  std::vector<float> on_line;
+  for (float const point : points) on_line.push_back(2 * point + 1);
   Trainer trainer({.optimizer = {.learning_rate = 0.05}});
-  double loss = 1;
-  for (int step = 0; step < 100; ++step) loss = trainer.step({x, y}).loss;
-  return loss < 1e-6 && pp::explain<Trainer>().size() > count ? 0 : 1;
+  double remaining = 1;
+  for (int turn = 0; turn < 100; ++turn) remaining = trainer.step({points, on_line}).loss;
+  return remaining < 1e-6 && pp::explain<Trainer>().size() > count ? 0 : 1;
 }

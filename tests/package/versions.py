@@ -1,0 +1,30 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""One version: that of base/config.hpp is the newest of CHANGELOG.md, and that of the vcpkg port; the Conan recipe reads it there."""
+import json
+import re
+import sys
+from pathlib import Path
+
+
+def problems(root):
+    config = (root / "include/pipe/base/config.hpp").read_text()
+    numbers = re.findall(r"#define PIPE_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", config)
+    version = ".".join(numbers)
+    if len(numbers) != 3:
+        yield f"base/config.hpp: {len(numbers)} numbers of a version"
+    newest = re.search(r"^## (\S+)", (root / "CHANGELOG.md").read_text(), re.MULTILINE)
+    if not newest or newest[1] != version:
+        yield f"CHANGELOG.md: begins with {newest and newest[1]}, not with {version}"
+    port = json.loads((root / "packaging/vcpkg/pipe/vcpkg.json").read_text())
+    if port["version"] != version:
+        yield f"packaging/vcpkg/pipe/vcpkg.json: {port['version']} is not {version}"
+    for key in ("name", "description", "license", "dependencies"):
+        if not port.get(key):
+            yield f"packaging/vcpkg/pipe/vcpkg.json: no {key}"
+
+
+if __name__ == "__main__":
+    found = list(problems(Path(sys.argv[1])))
+    print("\n".join(found) or "one version")
+    sys.exit(1 if found else 0)
