@@ -40,7 +40,7 @@ using Cell = Residual<LayerNorm, Linear<Kernel * Width>, GELU, Linear<Width>>;
 
 constexpr auto cells = hana::transform(hana::tuple_c<int, 1, 2, 3, 4>, [](auto i) {
   constexpr int n = decltype(i)::value;
-  return hana::if_(hana::bool_c < n % 2 == 0 >, hana::type_c<Cell<32, 4>>, hana::type_c<Cell<32, 2>>);
+  return hana::if_(hana::bool_c<(n % 2 == 0)>, hana::type_c<Cell<32, 4>>, hana::type_c<Cell<32, 2>>);
 });
 using Tower = Unpack<Seq, decltype(cells)>;
 

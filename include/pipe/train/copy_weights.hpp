@@ -3,6 +3,9 @@
 // Parameters out of one trainer into another, in memory: the encoder of an autoencoder, a pretrained body, a teacher. Names find
 // what belongs together, as they do in files.
 #pragma once
+#ifndef PIPE_SHOWS_WARNINGS
+#pragma GCC system_header
+#endif
 
 #include <cstddef>
 #include <string>

@@ -3,6 +3,9 @@
 // Which of a program's files are one and the same, under whatever names: asked before the first is opened, so that none is
 // written over that is still to be read.
 #pragma once
+#ifndef PIPE_SHOWS_WARNINGS
+#pragma GCC system_header
+#endif
 
 #include <filesystem>
 #include <string>
