@@ -79,7 +79,7 @@ struct unpacked<List, List<T...>> {
   using type = List<T...>;
 };
 
-/// List<T...> for a Hana sequence of hana::type<T>...: `Model`, `Seq`, `Residual` or any other template over types.
+/// `List<T...>` for a Hana sequence of `hana::type<T>...`: `Model`, `Seq`, `Residual` or any other template over types.
 ///
 ///     constexpr auto hidden = hana::replicate<hana::tuple_tag>(hana::type_c<Linear<64>>, hana::size_c<3>);
 ///     using Hidden = Unpack<Seq, decltype(hidden)>;  // Seq<Linear<64>, Linear<64>, Linear<64>>
