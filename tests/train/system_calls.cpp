@@ -61,6 +61,7 @@ void* operator new(std::size_t bytes) {
   if (void* const at = std::malloc(bytes > 0 ? bytes : 1)) return at;
   throw std::bad_alloc();
 }
+void* operator new(std::size_t bytes, std::nothrow_t const&) noexcept { return std::malloc(bytes > 0 ? bytes : 1); }
 void operator delete(void* at) noexcept { std::free(at); }
 void operator delete(void* at, std::size_t) noexcept { std::free(at); }
 
