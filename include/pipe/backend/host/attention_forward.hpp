@@ -15,6 +15,40 @@
 
 namespace pp::host {
 
+/// Scores, their softmax and the sums of values for `rows` <= query_block queries of one head, from query t0 of the shape on;
+/// what region.finish then divides is in `state`. keys: as transpose_blocks makes them; values: [S][state.ldo].
+///
+/// law: what a row sums does not depend on the rows beside it
+template <class T>
+PIPE_ONE_COPY void attend(attention_set<T> const& region, attention_shape const& shape, extent present, extent t0,
+                          extent rows, T scale, T const* query, extent query_stride, T const* keys, T const* values,
+                          T* scores, softmax_rows<T> const& state) {
+  extent const d = shape.head_size, padded = state.ldo;
+  extent const seen = visible_keys(shape, present, t0 + rows - 1, 0);
+  for (extent s0 = 0; s0 < seen; s0 += key_block) {
+    extent const count = shape.keys - s0 < key_block ? shape.keys - s0 : key_block;
+    int high = 0;
+    for (extent i = 0; i < rows; i += high) {
+      high = region.tiles.next_rows(rows - i);
+      extent depth = visible_keys(shape, present, t0 + i + high - 1, s0);
+      if (depth > count) depth = count;
+      extent const columns = round_up(depth, region.column_step());
+      T* const score = scores + i * key_block;
+      if (depth > 0)
+        multiply_block<T>(region.tiles, high, columns, d, {query + i * query_stride, query_stride, 1}, keys + s0 * d,
+                          key_block, score, key_block, false);
+      for (extent r = i; depth > 0 && r < i + high; ++r) {
+        extent const visible = visible_keys(shape, present, t0 + r, s0);
+        region.softmax_row(scores + r * key_block, visible < count ? visible : count, columns, scale, s0 == 0, state,
+                           r);
+      }
+      if (depth > 0)
+        multiply_block<T>(region.tiles, high, padded, depth, {score, key_block, 1}, values + s0 * padded, padded,
+                          state.out + i * padded, padded, s0 != 0);
+    }
+  }
+}
+
 /// out = softmax(scale * Q K^T) V, head by head; lse = the log of each softmax's denominator, for the backward pass.
 ///
 /// shape:     q, out: [B * T, H * d]; k, v: [B * S, KV * d]; lse: [B * T, H], dense. scale > 0
@@ -63,29 +97,7 @@ PIPE_ONE_COPY void attention_forward(attention_set<T> const& region, attention_s
         query = turned;
         query_stride = padded;
       }
-      extent const seen = visible_keys(shape, present, t0 + rows - 1, 0);
-      for (extent s0 = 0; s0 < seen; s0 += key_block) {
-        extent const count = shape.keys - s0 < key_block ? shape.keys - s0 : key_block;
-        int high = 0;
-        for (extent i = 0; i < rows; i += high) {
-          high = region.tiles.next_rows(rows - i);
-          extent depth = visible_keys(shape, present, t0 + i + high - 1, s0);
-          if (depth > count) depth = count;
-          extent const columns = round_up(depth, region.column_step());
-          T* const score = scores + i * key_block;
-          if (depth > 0)
-            multiply_block<T>(region.tiles, high, columns, d, {query + i * query_stride, query_stride, 1},
-                              keys + s0 * d, key_block, score, key_block, false);
-          for (extent r = i; depth > 0 && r < i + high; ++r) {
-            extent const visible = visible_keys(shape, present, t0 + r, s0);
-            region.softmax_row(scores + r * key_block, visible < count ? visible : count, columns, scale, s0 == 0,
-                               state, r);
-          }
-          if (depth > 0)
-            multiply_block<T>(region.tiles, high, padded, depth, {score, key_block, 1}, values + s0 * padded, padded,
-                              sums + i * padded, padded, s0 != 0);
-        }
-      }
+      attend(region, shape, present, t0, rows, scale, query, query_stride, keys, values, scores, state);
       T* const result = out.data + first_row * out.stride + h * d;
       T* const logs = lse + first_row * shape.heads + h;
       if (present > 0)

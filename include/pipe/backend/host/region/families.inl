@@ -15,4 +15,5 @@
 #include <pipe/backend/host/region/softmax.inl>
 #include <pipe/backend/host/region/gate.inl>
 #include <pipe/backend/host/region/group.inl>
+#include <pipe/backend/host/region/new_rows.inl>
 #include <pipe/backend/host/region/update.inl>

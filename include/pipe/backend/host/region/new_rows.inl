@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The table of row_kernels.hpp. A product with one row is bound by reading the matrix: it is read in its order, a few rows side by side.
+
+namespace pp::host::PIPE_ISA {
+
+/// y[n] = x[k] w[k, n]
+///
+/// law: an element is one chain of fused multiply-adds over ascending k, as in a tile: the bits of contract()
+template <class T>
+void multiply_row(extent n, extent k, T const* x, T const* w, extent ldw, T* y) {
+  constexpr int Lanes = lanes<T>, Rows = 8;
+  constexpr extent block = 4096 / sizeof(T);  // of y, in L1 while the rows of w pass by
+  extent const whole = n / Lanes * Lanes;
+  for (extent j0 = 0; j0 < whole; j0 += block) {
+    extent const j1 = j0 + block < whole ? j0 + block : whole;
+    extent p = 0;
+    for (; p + Rows <= k; p += Rows)
+      for (extent j = j0; j < j1; j += Lanes) {
+        vec<T> sum = p == 0 ? vec<T>{} : load(y + j);
+#pragma GCC unroll 8
+        for (int r = 0; r < Rows; ++r) sum += x[p + r] * load(w + (p + r) * ldw + j);
+        save(y + j, sum);
+      }
+    for (; p < k; ++p)
+      for (extent j = j0; j < j1; j += Lanes) {
+        vec<T> sum = p == 0 ? vec<T>{} : load(y + j);
+        sum += x[p] * load(w + p * ldw + j);
+        save(y + j, sum);
+      }
+  }
+  if (whole == n) return;
+  std::size_t const rest = sizeof(T) * std::size_t(n - whole);
+  vec<T> sum{};
+  for (extent p = 0; p < k; ++p) {
+    vec<T> right{};
+    std::memcpy(&right, w + p * ldw + whole, rest);
+    sum += x[p] * right;
+  }
+  std::memcpy(y + whole, &sum, rest);
+}
+
+template <class T>
+PIPE_ONE_COPY void add_rows(extent n, T const* x, T const* z, T* y) {
+  PIPE_INDEPENDENT
+  for (extent i = 0; i < n; ++i) y[i] = x[i] + z[i];
+}
+
+template <class F, int N, class T>
+void map_piece(T const* x, T* y) {
+  PIPE_INDEPENDENT
+  for (int i = 0; i < N; ++i) y[i] = F::forward(x[i]);
+}
+/// y = F::forward(x) for a row of N
+template <class F, int N, class T>
+[[gnu::flatten]] PIPE_ONE_COPY void map_row(T const* x, T* y) {
+  constexpr int block = 4 * lanes<T>, whole = N / block * block, rest = N - whole;
+  for (int i = 0; i < whole; i += block) map_piece<F, block>(x + i, y + i);
+  if constexpr (rest > 0) map_piece<F, rest>(x + whole, y + whole);
+}
+
+/// The function of formula I of a program.
+template <class Program, int I>
+constexpr row_function<typename Program::element> function_of() {
+  using T = typename Program::element;
+  constexpr row_formula f = Program::formulas[I];
+  if constexpr (f.kind == op_kind::softmax)
+    return &softmax_forward_row<f.columns, T>;
+  else if constexpr (f.kind == op_kind::gate)
+    return &gate_row<leaf_at<f.leaf, typename Program::leaves>, f.columns, T>;
+  else
+    return &map_row<leaf_at<f.leaf, typename Program::leaves>, f.columns, T>;
+}
+
+/// The functions of this region that a program over new rows calls.
+template <class Program, class T, std::size_t... I>
+void fill_rows(row_kernels<T>& k, [[maybe_unused]] row_function<T>* functions, std::index_sequence<I...>) {
+  k.attention.tiles = tiles<T>;
+  k.attention.transpose = &transpose<T>;
+  k.attention.turn = &turn_rows<false, T>;
+  k.attention.softmax_row = &softmax_row<T>;
+  k.attention.finish = &finish_rows<T>;
+  k.multiply = &multiply_row<T>;
+  k.add = &add_rows<T>;
+  k.norm[0] = &norm_row<T, false, false>;
+  k.norm[1] = &norm_row<T, true, false>;
+  ((functions[I] = function_of<Program, int(I)>()), ...);
+}
+
+}  // namespace pp::host::PIPE_ISA

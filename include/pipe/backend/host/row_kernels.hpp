@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What a decoder calls: the ops of a forward pass on a few new rows, apart from each other. A region fills the table
+// (region/new_rows.inl) with the kernels that groups are made of, so that a row has the bits that a whole forward pass gives it.
+#pragma once
+
+#include <pipe/backend/host/attention_loops.hpp>
+#include <pipe/backend/host/isa.hpp>
+#include <pipe/graph/op.hpp>
+
+namespace pp::host {
+
+template <class T>
+struct row_kernels {
+  isa runs_on = isa::portable;
+  attention_set<T> attention;  ///< and register tiles, and transposition
+  /// y[n] = x[k] w[k, n]: the bits of a contraction, but the matrix is read as it lies in memory.
+  void (*multiply)(extent n, extent k, T const* x, T const* w, extent ldw, T* y) = nullptr;
+  void (*add)(extent n, T const* x, T const* z, T* y) = nullptr;
+  /// See norm_row. The second: the length is a multiple of the vectors'.
+  void (*norm[2])(int n, bool has_mean, T epsilon, T const* x, T const* gamma, T const* beta, T* statistics,
+                  T* y) = {};
+};
+
+/// An op that has code of its own for its layer type and width: maps, gates and softmax, along a row.
+struct row_formula {
+  op_kind kind = op_kind::none;
+  int leaf = 0, columns = 0;  // of the result
+  friend constexpr bool operator==(row_formula const&, row_formula const&) = default;
+};
+template <class T>
+using row_function = void (*)(T const* x, T* y);
+
+}  // namespace pp::host

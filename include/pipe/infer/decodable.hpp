@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Which models can be run position by position: those whose every op makes a row of its result from the same row of its operands, or,
+// as causal attention does, from rows before it. Everything else is refused where a decoder is named.
+#pragma once
+
+#include <type_traits>
+
+#include <pipe/backend/host/row_kernels.hpp>
+#include <pipe/graph/diagnostics.hpp>
+#include <pipe/nn/model.hpp>
+
+namespace pp {
+
+namespace wrong {
+template <class... What>
+struct decoder_needs_token_ids_as_the_only_input;
+template <class... What>
+struct decoder_needs_scores_of_the_vocabulary_at_every_position;
+template <class... What>
+struct layer_cannot_run_position_by_position;
+}  // namespace wrong
+
+/// Whether a row of what op o makes depends on no later row of its operands.
+constexpr bool runs_by_position(op const& o, int context) {
+  if (o.rows != context) return false;
+  switch (o.kind) {
+    case op_kind::lookup:
+    case op_kind::matmul:
+    case op_kind::bias:
+    case op_kind::row_bias:
+    case op_kind::map:
+    case op_kind::add:
+    case op_kind::dropout:
+    case op_kind::concat:
+    case op_kind::norm:
+    case op_kind::softmax:
+    case op_kind::gate: return true;
+    case op_kind::attention: return o.flag && o.keys == 0;
+    default: return false;
+  }
+}
+
+enum class decoding_fault : unsigned char { none, input, output, layer };
+
+/// The first thing that keeps model M from being decoded.
+struct decoding_check {
+  decoding_fault what = decoding_fault::none;
+  int unit = 0, leaf = -1;  // of a layer
+};
+template <class M>
+constexpr decoding_check check_decoding() {
+  auto const& g = M::graph;
+  if (g.size.inputs != 1 || !g.inputs[0].is_ids) return {decoding_fault::input};
+  int const context = int(g.inputs[0].form.elements());
+  for (int i = 0; i < g.size.ops - 1; ++i)
+    if (op const o = g.ops[i]; !runs_by_position(o, context)) return {decoding_fault::layer, o.unit, o.leaf};
+  if (!M::labels_are_ids || !(g.output == shape(context, g.inputs[0].vocabulary))) return {decoding_fault::output};
+  return {};
+}
+
+/// What is wrong with decoding M. A wrong model has been reported by itself.
+template <class M>
+constexpr auto diagnose_decoding(word<M> model) {
+  if constexpr (M::valid) {
+    constexpr decoding_check c = check_decoding<M>();
+    if constexpr (c.what == decoding_fault::input)
+      return say<wrong::decoder_needs_token_ids_as_the_only_input>(model);
+    else if constexpr (c.what == decoding_fault::output)
+      return say<wrong::decoder_needs_scores_of_the_vocabulary_at_every_position>(
+          model,
+          spell<wrong::Expected, shape(int(M::graph.inputs[0].form.elements()), M::graph.inputs[0].vocabulary)>(),
+          spell<wrong::Found, M::graph.output>());
+    else if constexpr (c.what == decoding_fault::layer)
+      return say<wrong::layer_cannot_run_position_by_position>(word<wrong::Layer<c.unit>>{},
+                                                               spell_leaf<c.leaf>(typename M::leaves{}));
+    else
+      return std::type_identity<nothing_wrong>{};
+  } else {
+    return std::type_identity<nothing_wrong>{};
+  }
+}
+
+/// After a mistake has been reported the smallest language model stands in, so that nothing else is.
+struct smallest_decodable : Model<Tokens<2, 1>, Embedding<2>, CrossEntropy> {};
+template <class M>
+constexpr bool is_decodable() {
+  return check_decoding<M>().what == decoding_fault::none;
+}
+
+/// What the kernels of a decoder of model M are instantiated on, in numbers of type T.
+template <class M, class T>
+struct row_program {
+  using element = T;
+  using leaves = typename M::leaves;
+
+  static constexpr host::row_formula formula_of(op const& o) {
+    bool const has = o.kind == op_kind::map || o.kind == op_kind::gate || o.kind == op_kind::softmax;
+    if (!has) return {};
+    return {o.kind, o.kind == op_kind::softmax ? -1 : o.leaf, o.columns};
+  }
+  /// The distinct ones; a constant with unused room, as its size is asked for first.
+  struct formula_list {
+    host::row_formula items[M::graph.size.ops + 1]{};
+    int count = 0;
+    constexpr int find(host::row_formula const& f) const {
+      int i = 0;
+      while (i < count && !(items[i] == f)) ++i;
+      return i;
+    }
+  };
+  static constexpr formula_list distinct = [] {
+    formula_list all;
+    for (int i = 0; i < M::graph.size.ops; ++i) {
+      host::row_formula const f = formula_of(M::graph.ops[i]);
+      if (f.kind == op_kind::none) continue;
+      int const at = all.find(f);
+      all.items[at] = f;
+      if (at == all.count) ++all.count;
+    }
+    return all;
+  }();
+  static constexpr auto const& formulas = distinct.items;
+};
+
+}  // namespace pp

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A language model that reads one token after the other. Trainer::forward runs the whole context for every token; a decoder keeps the
+// keys and values of the positions that it has read, and runs the new ones only.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <pipe/backend/host/backend.hpp>
+#include <pipe/base/error.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/graph/tables.hpp>
+#include <pipe/infer/decodable.hpp>
+#include <pipe/infer/new_rows.hpp>
+
+namespace pp {
+
+/// The kernels of a decoder for the instruction sets of a backend; those of `Host` where it has none.
+template <class Program, class T, host::isa Set>
+void choose_rows(host::row_kernels<T>& k, host::row_function<T>* functions) {
+  constexpr auto all = std::make_index_sequence<std::size_t(Program::distinct.count)>{};
+#if PIPE_HOST_HAS_AVX
+  if constexpr (Set == host::isa::avx512)
+    host::avx512::fill_rows<Program>(k, functions, all);
+  else if constexpr (Set == host::isa::avx2)
+    host::avx2::fill_rows<Program>(k, functions, all);
+  else
+#endif
+    host::portable::fill_rows<Program>(k, functions, all);
+  k.runs_on = Set;
+}
+template <class Program, class T, host::isa... Sets>
+void choose_rows(HostKernels<Sets...>, host::row_kernels<T>& k, host::row_function<T>* functions) {
+  choose_rows<Program, T, host::isa::portable>(k, functions);
+  host::isa const best = host::best_isa();
+  ((Sets <= best ? choose_rows<Program, T, Sets>(k, functions) : void()), ...);
+}
+template <class Program, class T, class Backend>
+void choose_rows(Backend, host::row_kernels<T>& k, host::row_function<T>* functions) {
+  choose_rows<Program, T>(Host{}, k, functions);
+}
+
+/// Reads tokens and gives the scores of what may follow. The parameters are read where the trainer has them, so the trainer must outlive
+/// the decoder; after a training step, or other parameters, begin again with rewind(0).
+///
+/// law: the logits after n tokens are those of the trainer's forward() on them, bit for bit on the host, however the tokens were
+///      handed over
+/// law: a token costs as much work as its position alone, and the attention to those before it
+template <class Trainer>
+class decoder {
+  using Given = typename Trainer::model;
+  static_assert(accepted<typename decltype(diagnose_decoding(word<Given>{}))::type>::value);
+  using M = std::conditional_t<is_decodable<Given>(), Given, smallest_decodable>;
+
+ public:
+  using element = typename Trainer::element;
+  static constexpr int context = int(M::graph.inputs[0].form.elements()), vocabulary = M::graph.inputs[0].vocabulary;
+
+  explicit decoder(Trainer& trainer) : rows_(model_of(trainer)) {}
+
+  /// Tokens read.
+  int position() const { return position_; }
+  /// Forgets all but the first `position` tokens.
+  void rewind(int position) {
+    if (position < 0 || position > position_)
+      complain<data_error>({"rewind: position ", position, " is not in [0, ", position_, "]"});
+    position_ = position;
+  }
+
+  /// Reads further tokens. Returns the logits of what may follow the last one, until the next call.
+  ///
+  /// shape:  tokens[n], n >= 1 -> logits[vocabulary]
+  /// throws: data_error if there are none, one is not in the vocabulary, or the context is too short; nothing is read then
+  std::span<element const> read(std::span<int const> tokens) {
+    if (tokens.empty()) complain<data_error>({"decoder: expected at least one token, got none"});
+    if (tokens.size() > std::size_t(context - position_))
+      complain<data_error>({"decoder: ", tokens.size(), " tokens after ", position_, " are more than the context of ",
+                            context});
+    for (std::size_t i = 0; i < tokens.size(); ++i)
+      if (tokens[i] < 0 || tokens[i] >= vocabulary)
+        complain<data_error>({"token ", tokens[i], " at position ", i, " is not in [0, ", vocabulary, ")"});
+    std::span<element const> logits;
+    while (!tokens.empty()) {
+      std::size_t const most = std::size_t(rows_.rows_at_once()), n = tokens.size() < most ? tokens.size() : most;
+      logits = rows_.run(tokens.first(n), position_);
+      position_ += int(n);
+      tokens = tokens.subspan(n);
+    }
+    return logits;
+  }
+  std::span<element const> read(int token) { return read(std::span(&token, 1)); }
+
+  /// The instruction set of the kernels.
+  host::isa runs_on() const { return rows_.runs_on(); }
+
+ private:
+  using program = row_program<M, element>;
+
+  new_rows_model<element> model_of(Trainer& trainer) {
+    auto const& g = M::graph;
+    new_rows_model<element> m;
+    m.ops = {g.ops, std::size_t(g.size.ops - 1)};
+    m.values = {g.values, std::size_t(g.size.values)};
+    m.output = g.loss().in[0];
+    m.context = context;
+    m.vocabulary = vocabulary;
+
+    heap_array<host::row_function<element>> distinct(program::distinct.count);
+    choose_rows<program, element>(typename Trainer::compiled::backend{}, m.kernels, distinct.begin());
+    m.functions = heap_array<host::row_function<element>>(long(m.ops.size()));
+    for (long i = 0; i < m.functions.size(); ++i)
+      if (host::row_formula const f = program::formula_of(g.ops[i]); f.kind != op_kind::none)
+        m.functions[i] = distinct[program::distinct.find(f)];
+
+    m.weights = heap_array<element const*>(g.size.parameters);
+    if constexpr (std::is_same_v<M, Given>) {
+      for (auto const& p : trainer.parameters()) m.weights[p.index] = p.values.data();
+      for (int i = 0; i < g.size.parameters; ++i) {
+        if (is_table(g.parameters[i].initial.kind)) m.weights[i] = table(i, m.weights);
+        if (g.parameters[i].tied_to >= 0) m.weights[i] = m.weights[g.parameters[i].tied_to];
+      }
+    }
+    return m;
+  }
+
+  /// Constant table i: an earlier one where they are equal.
+  element const* table(int i, heap_array<element const*> const& before) {
+    parameter const& mine = M::graph.parameters[i];
+    for (int k = 0; k < i; ++k) {
+      parameter const& p = M::graph.parameters[k];
+      if (p.initial.kind == mine.initial.kind && p.initial.scale == mine.initial.scale && p.rows == mine.rows &&
+          p.columns == mine.columns)
+        return before[k];
+    }
+    heap_array<element>& all = tables_.emplace_back(mine.elements());
+    for (long e = 0; e < all.size(); ++e)
+      all[e] = element(table_entry(mine.initial, mine.columns, e / mine.columns, int(e % mine.columns)));
+    return all.begin();
+  }
+
+  std::vector<heap_array<element>> tables_;
+  new_rows<element> rows_;
+  int position_ = 0;
+};
+template <class Trainer>
+decoder(Trainer&) -> decoder<Trainer>;
+
+}  // namespace pp

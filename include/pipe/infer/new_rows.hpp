@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The forward pass of a model on new positions only. What attention needs of earlier ones, rotated keys and values, is kept as its
+// kernels read it; everything else is made row by row. An interpreter over the model's ops: one copy for all models.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include <pipe/backend/host/attention_forward.hpp>
+#include <pipe/backend/host/contraction_loops.hpp>
+#include <pipe/backend/host/row_kernels.hpp>
+#include <pipe/base/bytes.hpp>
+#include <pipe/base/heap_array.hpp>
+#include <pipe/base/libm.hpp>
+#include <pipe/graph/op.hpp>
+
+namespace pp {
+
+/// A model as the interpreter sees it. The loss is not among its ops.
+template <class T>
+struct new_rows_model {
+  std::span<op const> ops;
+  std::span<value const> values;
+  operand output{};  ///< the logits
+  int context = 0, vocabulary = 0;
+  host::row_kernels<T> kernels;
+  heap_array<host::row_function<T>> functions;  ///< by op: its formula, where it has one
+  heap_array<T const*> weights;                 ///< by parameter: where it is
+};
+
+template <class T>
+class new_rows {
+  using extent = host::extent;
+
+ public:
+  /// As many positions at most are run side by side: then they share the reading of a matrix.
+  static constexpr int most_rows = 32;
+
+  explicit new_rows(new_rows_model<T>&& model)
+      : m_(static_cast<new_rows_model<T>&&>(model)), width_(long(m_.values.size())), at_(long(m_.values.size())),
+        caches_(long(m_.ops.size())) {
+    rows_ = m_.context < most_rows ? m_.context : most_rows;
+    long total = 0;
+    auto const room = [&](long elements) {
+      long const begin = total;
+      total += padded<T>(elements);
+      return begin;
+    };
+    for (long v = 0; v < width_.size(); ++v) {
+      width_[v] = m_.values[std::size_t(v)].elements / m_.context;
+      at_[v] = room(width_[v] * rows_);
+    }
+    long work = 0;
+    for (long i = 0; i < caches_.size(); ++i) {
+      op const& o = m_.ops[std::size_t(i)];
+      long const needed = workspace_of(o);
+      if (needed > work) work = needed;
+      if (o.kind != op_kind::attention) continue;
+      last_attention_ = int(i);
+      caches_[i] = {room(o.groups * keys_of(o)), room(o.groups * values_of(o))};
+    }
+    work_ = room(work);
+    memory_ = heap_array<T>(total + alignment / long(sizeof(T)));
+    std::uintptr_t const begin = reinterpret_cast<std::uintptr_t>(memory_.begin());
+    base_ = memory_.begin() + (std::uintptr_t(align_up(long(begin % alignment))) - begin % alignment) / sizeof(T);
+  }
+
+  int rows_at_once() const { return rows_; }
+  host::isa runs_on() const { return m_.kernels.runs_on; }
+
+  /// Runs tokens at positions from `position` on; all before it have been run. Returns the logits of the last one.
+  ///
+  /// needs: 1 to rows_at_once() tokens of the vocabulary, position + tokens.size() <= context
+  std::span<T const> run(std::span<int const> tokens, int position) {
+    int const n = int(tokens.size());
+    for (int i = 0; i < int(m_.ops.size()); ++i)  // after the last attention nothing else reads any but the last row
+      run(i, i > last_attention_ ? n - 1 : 0, n, tokens, position);
+    return {row(m_.output, n - 1), std::size_t(m_.vocabulary)};
+  }
+
+ private:
+  /// Where an attention keeps keys and values, head after head.
+  struct cache {
+    long keys = 0, values = 0;
+  };
+  static int head_size(op const& o) { return o.columns / o.inner; }
+  long keys_of(op const& o) const { return host::round_up(m_.context, host::key_block) * head_size(o); }
+  long values_of(op const& o) const { return m_.context * padded_head(o); }
+  extent padded_head(op const& o) const { return host::round_up(head_size(o), m_.kernels.attention.tiles.lanes); }
+
+  /// Columns of a table that are turned at a time.
+  static constexpr extent turned_columns = 64;
+  long workspace_of(op const& o) const {
+    extent const r = rows_;
+    if (o.kind == op_kind::norm) return 2;
+    if (o.kind == op_kind::attention)
+      return r * (2 * padded_head(o) + host::key_block) + 3 * host::query_block + o.columns;
+    if (o.kind != op_kind::matmul) return 0;
+    bool const turns = o.in[1].where == space::parameter_transposed;
+    long const product =
+        long(host::contraction_workspace<T>(r, turns ? turned_columns : o.columns, o.inner) / sizeof(T)) + 1;
+    return padded<T>(product) + (turns ? turned_columns * o.inner : 0);
+  }
+
+  long width(operand x) const { return width_[x.index]; }
+  T* row(operand x, int r) { return base_ + at_[x.index] + r * width(x); }
+  T const* weights(operand x) const { return x.where == space::none ? nullptr : m_.weights[x.index]; }
+
+  /// Op i on rows [first, end) of those that are new.
+  void run(int i, int first, int end, std::span<int const> tokens, int position) {
+    op const& o = m_.ops[std::size_t(i)];
+    extent const columns = o.columns, all = (end - first) * columns;
+    T* const y = row(o.out[0], first);
+    T const* const x = o.in[0].where == space::value ? row(o.in[0], first) : nullptr;
+    auto const each = [&](auto const& make) {
+      for (int r = first; r < end; ++r) make(r, x + (r - first) * width(o.in[0]), y + (r - first) * columns);
+    };
+    auto const add_to = [&](T const* table, extent stride) {
+      for (int r = 0; r < end - first; ++r)
+        m_.kernels.add(columns, x + r * columns, table + r * stride, y + r * columns);
+    };
+    switch (o.kind) {
+      case op_kind::lookup:
+        for (int r = first; r < end; ++r)
+          copy(weights(o.in[1]) + tokens[std::size_t(r)] * columns, columns, y + (r - first) * columns);
+        break;
+      case op_kind::matmul: multiply(o, end - first, x, y); break;
+      case op_kind::bias: add_to(weights(o.in[1]), 0); break;
+      case op_kind::row_bias: add_to(weights(o.in[1]) + (position + first) * columns, columns); break;
+      case op_kind::add: add_to(row(o.in[1], first), columns); break;
+      case op_kind::dropout: copy(x, all, y); break;
+      case op_kind::map:
+      case op_kind::gate:
+      case op_kind::softmax: each([&](int, T const* from, T* to) { m_.functions[i](from, to); }); break;
+      case op_kind::concat:
+        each([&](int r, T const* left, T* to) {
+          copy(left, o.inner, to);
+          copy(row(o.in[1], r), columns - o.inner, to + o.inner);
+        });
+        break;
+      case op_kind::norm:
+        each([&](int, T const* from, T* to) {
+          auto const norm = m_.kernels.norm[columns % m_.kernels.attention.tiles.lanes == 0];
+          norm(o.columns, o.flag, T(o.epsilon), from, weights(o.in[1]), weights(o.in[2]), base_ + work_, to);
+        });
+        break;
+      case op_kind::attention: attend(o, caches_[i], end - first, x, y, position + first); break;
+      default: break;  // refused: see runs_by_position
+    }
+  }
+
+  static void copy(T const* from, extent n, T* to) { std::memcpy(to, from, sizeof(T) * std::size_t(n)); }
+
+  /// y[rows, N] = x[rows, K] w[K, N], or of the transpose of w[N, K]
+  void multiply(op const& o, extent rows, T const* x, T* y) {
+    extent const n = o.columns, k = o.inner;
+    T const* const w = weights(o.in[1]);
+    if (o.in[1].where == space::parameter) return product(rows, n, k, x, w, n, y, n, base_ + work_);
+    T* const turned = base_ + work_;
+    for (extent j = 0; j < n; j += turned_columns) {
+      extent const count = n - j < turned_columns ? n - j : turned_columns;
+      m_.kernels.attention.transpose(w + j * k, count, k, k, turned, turned_columns);
+      product(rows, count, k, x, turned, turned_columns, y + j, n, turned + turned_columns * k);
+    }
+  }
+  void product(extent rows, extent n, extent k, T const* x, T const* w, extent ldw, T* y, extent ldy, T* workspace) {
+    if (rows == 1) return m_.kernels.multiply(n, k, x, w, ldw, y);
+    host::contraction_ends<T> to;
+    to.c = y;
+    to.ldc = ldy;
+    host::contract_tiles<T>(m_.kernels.attention.tiles, rows, n, k, {x, k, 1}, w, ldw, to, workspace);
+  }
+
+  /// Keeps the rows' keys and values, and lets their queries see these and all before.
+  void attend(op const& o, cache const& kept, extent rows, T const* x, T* y, extent position) {
+    host::attention_set<T> const& region = m_.kernels.attention;
+    extent const d = head_size(o), heads = o.inner, groups = o.groups, wide = padded_head(o), stride = width(o.in[0]);
+    T const* const rotation = o.in[2].where == space::none ? nullptr : weights(o.in[2]) + position * d;
+    host::attention_shape const shape{1, rows, position + rows, heads, groups, d, true};
+    host::carver<T> space{base_ + work_};
+    T* const turned = space.take(rows_ * wide);
+    T* const sums = space.take(rows_ * wide);
+    T* const scores = space.take(rows_ * host::key_block);
+    T* const largest = space.take(host::query_block);
+    T* const denominators = space.take(host::query_block);
+    T* const logs = space.take(host::query_block);
+    host::softmax_rows<T> const state{sums, wide, largest, denominators};
+    for (extent h = 0; h < heads; ++h) {
+      extent const group = h / (heads / groups);
+      T* const keys = base_ + kept.keys + group * keys_of(o);
+      T* const values = base_ + kept.values + group * values_of(o);
+      if (h % (heads / groups) == 0) {
+        T const* key = x + (heads + group) * d;
+        T const* const value = x + (heads + groups + group) * d;
+        extent key_stride = stride;
+        if (rotation != nullptr) {
+          region.turn(key, stride, rows, d, rotation, wide, turned, wide);
+          key = turned;
+          key_stride = wide;
+        }
+        for (extent r = 0; r < rows; ++r)
+          for (extent c = 0; c < d; ++c)
+            keys[(position + r) / host::key_block * d * host::key_block + c * host::key_block +
+                 (position + r) % host::key_block] = key[r * key_stride + c];
+        region.tiles.copy_rows(value, stride, rows, d, wide, values + position * wide, wide);
+      }
+      T const* query = x + h * d;
+      extent query_stride = stride;
+      if (rotation != nullptr) {
+        region.turn(query, stride, rows, d, rotation, wide, turned, wide);
+        query = turned;
+        query_stride = wide;
+      }
+      host::attend(region, shape, shape.keys, extent(0), rows, T(1) / libm::sqrt(T(d)), query, query_stride, keys,
+                   values, scores, state);
+      region.finish(state, rows, d, y + h * d, o.columns, logs, extent(1));
+    }
+  }
+
+  new_rows_model<T> m_;
+  heap_array<long> width_, at_;  // of values: numbers per row, and where they are
+  heap_array<cache> caches_;     // by op
+  heap_array<T> memory_;
+  T* base_ = nullptr;
+  long work_ = 0;
+  int rows_ = 0, last_attention_ = -1;
+};
+
+}  // namespace pp

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// From a model's scores to a token: small functions over spans, to be put together, and the usual way of doing so.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <pipe/base/error.hpp>
+#include <pipe/base/libm.hpp>
+#include <pipe/base/philox.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/train/argmax.hpp>
+
+namespace pp {
+
+/// The largest logit. Throws not_finite if one is not a number or +infinity, or all are -infinity, which stands for "never".
+template <class T>
+double largest_logit(std::span<T const> logits) {
+  double most = -__builtin_huge_val();
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    double const x = double(logits[i]);
+    if (!libm::isfinite(x) && !(x < 0)) complain<not_finite>({"logit ", i, " is not a finite number"});
+    if (x > most) most = x;
+  }
+  if (!libm::isfinite(most)) complain<not_finite>({"none of ", logits.size(), " logits is a finite number"});
+  return most;
+}
+
+template <class T>
+std::vector<double> probabilities_of(std::span<T const> logits, double temperature) {
+  if (!(temperature > 0) || !libm::isfinite(temperature)) complain<data_error>({"temperature: not a number above 0"});
+  double const most = largest_logit(logits);
+  std::vector<double> p(logits.size());
+  double sum = 0;
+  for (std::size_t i = 0; i < p.size(); ++i) sum += p[i] = libm::exp((double(logits[i]) - most) / temperature);
+  for (double& x : p) x /= sum;
+  return p;
+}
+/// Probabilities proportional to exp(logit / temperature), temperature > 0, in double.
+///
+/// throws: data_error for another temperature, not_finite as largest_logit does
+inline std::vector<double> probabilities(std::span<float const> logits, double temperature = 1) {
+  return probabilities_of(logits, temperature);
+}
+inline std::vector<double> probabilities(std::span<double const> logits, double temperature = 1) {
+  return probabilities_of(logits, temperature);
+}
+
+/// The largest probabilities stay and are scaled to a sum of 1, the others become 0: at most k of them, and no more than it takes for
+/// a sum of at least `mass`. Of equal ones the first stay.
+///
+/// law: what stays is the smallest such set; no probability outside of it is larger than one inside
+/// throws: data_error if one is less than 0 or not a number, or none is above 0
+/// source: Fan et al., 2018 (top-k); Holtzman et al., 2020 (top-p, nucleus sampling)
+inline void keep_largest(std::span<double> p, std::size_t k, double mass) {
+  std::vector<std::size_t> order(p.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (!(p[i] >= 0)) complain<data_error>({"probability ", i, " is not a number of at least 0"});
+    order[i] = i;
+  }
+  auto const later = [&](std::size_t a, std::size_t b) { return p[a] < p[b] || (p[a] == p[b] && a > b); };
+  std::make_heap(order.begin(), order.end(), later);
+  std::vector<double> kept(p.size());
+  double sum = 0;
+  for (auto end = order.end(); end != order.begin() && k > 0 && sum < mass; --k) {
+    std::pop_heap(order.begin(), end--, later);
+    kept[*end] = p[*end];
+    sum += p[*end];
+  }
+  if (!(sum > 0)) complain<data_error>({"none of ", p.size(), " probabilities is above 0"});
+  for (std::size_t i = 0; i < p.size(); ++i) p[i] = kept[i] / sum;
+}
+/// The k largest.
+inline void keep_top_k(std::span<double> p, int k) {
+  if (k < 1) complain<data_error>({"top-k: ", k, " is less than 1"});
+  keep_largest(p, std::size_t(k), 2);
+}
+/// The fewest that have at least this probability together.
+inline void keep_top_p(std::span<double> p, double mass) {
+  if (!(mass > 0) || !(mass <= 1)) complain<data_error>({"top-p: not a number above 0 and up to 1"});
+  keep_largest(p, p.size(), mass);
+}
+
+/// The index at which the sum of probabilities exceeds u in [0, 1); never one of probability 0. -1 if all are 0.
+inline int draw_index(std::span<double const> p, double u) {
+  double sum = 0;
+  int last = -1;
+  for (std::size_t i = 0; i < p.size(); ++i) {
+    if (!(p[i] > 0)) continue;
+    last = int(i);
+    if ((sum += p[i]) > u) break;
+  }
+  return last;
+}
+
+/// How a token is chosen. Without further settings it is drawn from the model's own distribution.
+struct sampling_settings {
+  double temperature = 1;  ///< divides the logits; 0: the largest logit always, the first of equal ones
+  int top_k = 0;           ///< only the k most likely; 0: all
+  double top_p = 1;        ///< then only the fewest that have this probability together
+  std::uint64_t seed = 0;
+};
+
+template <class T>
+int sample_of(std::span<T const> logits, sampling_settings const& s, std::uint64_t place) {
+  constexpr std::uint64_t stream = std::uint64_t(1) << 62;  // apart from those of parameters, of texts and of orders
+  if (s.top_k < 0) complain<data_error>({"top-k: ", s.top_k, " is less than 0"});
+  if (!(s.top_p > 0) || !(s.top_p <= 1)) complain<data_error>({"top-p: not a number above 0 and up to 1"});
+  if (s.temperature == 0) {
+    largest_logit(logits);
+    return argmax(logits);
+  }
+  std::vector<double> p = probabilities_of(logits, s.temperature);
+  if (s.top_k > 0) keep_top_k(p, s.top_k);
+  if (s.top_p < 1) keep_top_p(p, s.top_p);
+  philox_block const bits = random_block(s.seed, stream, place);
+  std::uint64_t const draw = std::uint64_t(bits.word[0]) << 20 | bits.word[1] >> 12;
+  return draw_index(p, (double(draw) + 0.5) / double(std::uint64_t(1) << 52));
+}
+/// The token that comes after these logits, at this place of a text.
+///
+/// law: a function of (logits, settings, place) only
+/// throws: data_error if a setting is out of range, not_finite as largest_logit does
+inline int sample(std::span<float const> logits, sampling_settings const& s, std::uint64_t place) {
+  return sample_of(logits, s, place);
+}
+inline int sample(std::span<double const> logits, sampling_settings const& s, std::uint64_t place) {
+  return sample_of(logits, s, place);
+}
+
+}  // namespace pp
