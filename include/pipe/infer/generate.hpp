@@ -21,7 +21,8 @@ struct generation_settings {
   int keep_at_end = 0;     ///< of a full context, how many tokens stay in sight; 0: half of it
 };
 
-/// Calls each(token) for every new token, as it comes; if that returns a bool, false ends the text. An end token is the last.
+/// Goes on with a text. Calls each(token) for every new token, as it comes; if that returns a bool, false ends the text. An end token is
+/// the last.
 ///
 /// A full context begins again with its last `keep_at_end` tokens: until then a token costs its own position only, and half of a
 /// context that is read again costs about one more per token. A prompt longer than the context counts with its end.
