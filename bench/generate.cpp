@@ -23,8 +23,9 @@ template <int Heads, int Width>
 using Block = Seq<Residual<LayerNorm, Attention<Heads>>, Residual<LayerNorm, Linear<4 * Width>, GELU, Linear<Width>>>;
 
 /// examples/gpt
-struct Small : Model<Tokens<256, 128>, Embedding<96>, Positions, Repeat<8, Block<3, 96>>, LayerNorm, Linear<256>,
-                     CrossEntropy> {};
+struct Small
+    : Model<Tokens<256, 128>, Embedding<96>, Positions, Repeat<8, Block<3, 96>>, LayerNorm, Linear<256>, CrossEntropy> {
+};
 /// Blocks as wide as GPT-2's, with its context: weights that no cache holds.
 struct Wide : Model<Tokens<256, 1024>, Embedding<768>, Positions, Repeat<4, Block<12, 768>>, LayerNorm, Linear<256>,
                     CrossEntropy> {};

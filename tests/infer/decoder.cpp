@@ -16,11 +16,10 @@ using namespace pp;
 namespace {
 
 /// All that GPT-2 has, and what else runs row by row; widths that fill no vector.
-struct Gpt
-    : Model<Tokens<13, 40>, Named<"tokens", Embedding<12>>, Positions, Dropout<1, 10>,
-            Repeat<2, Residual<LayerNorm, Attention<3>>, Residual<LayerNorm, Linear<19>, GELU, Linear<12>>>, Stash<"a">,
-            Linear<12>, Tanh, Stash<"b">, Softmax, Pop<"b", Concat>, Linear<12>, Pop<"a">, LayerNorm, Tied<"tokens">,
-            CrossEntropy> {};
+struct Gpt : Model<Tokens<13, 40>, Named<"tokens", Embedding<12>>, Positions, Dropout<1, 10>,
+                   Repeat<2, Residual<LayerNorm, Attention<3>>, Residual<LayerNorm, Linear<19>, GELU, Linear<12>>>,
+                   Stash<"a">, Linear<12>, Tanh, Stash<"b">, Softmax, Pop<"b", Concat>, Linear<12>, Pop<"a">, LayerNorm,
+                   Tied<"tokens">, CrossEntropy> {};
 
 /// Llama, with a context of more than one block of keys.
 struct Llama : Model<Tokens<11, 150>, Embedding<16>,
@@ -66,8 +65,8 @@ void same_as_forward(std::vector<std::vector<int>> const& sizes) {
 
 /// What generate() should say, by a forward pass over the whole window for every token.
 template <class Trainer>
-std::vector<int> said_without_cache(Trainer& trainer, std::vector<int> text, long tokens,
-                                    sampling_settings const& how, std::size_t keep) {
+std::vector<int> said_without_cache(Trainer& trainer, std::vector<int> text, long tokens, sampling_settings const& how,
+                                    std::size_t keep) {
   using T = typename Trainer::element;
   constexpr std::size_t context = Trainer::inputs_per_sample, width = Trainer::outputs_per_sample / context;
   std::size_t first = text.size() > context ? text.size() - context : 0;
@@ -123,8 +122,7 @@ TEST_CASE("text goes on as a forward pass for every token would let it, past the
   sampling_settings const random{.temperature = 1.5, .top_k = 9, .top_p = 0.95, .seed = 8}, greedy{.temperature = 0};
   for (auto const& how : {random, greedy})
     for (auto const& from : {prompt, long_prompt}) {
-      CHECK(generate(trainer, from, {.tokens = 70, .sampling = how}) ==
-            said_without_cache(trainer, from, 70, how, 20));
+      CHECK(generate(trainer, from, {.tokens = 70, .sampling = how}) == said_without_cache(trainer, from, 70, how, 20));
       CHECK(generate(trainer, from, {.tokens = 50, .sampling = how, .keep_at_end = 40}) ==
             said_without_cache(trainer, from, 50, how, 40));
     }
@@ -177,9 +175,8 @@ TEST_CASE("the page about generation does what it says") {
     logits = read.read(token);
   }
   // [/decoder]
-  CHECK(said ==
-        generate(trainer, prompt,
-                 {.tokens = 10, .sampling = {.temperature = 0.8, .top_k = 40, .top_p = 0.95, .seed = 1}}));
+  CHECK(said == generate(trainer, prompt,
+                         {.tokens = 10, .sampling = {.temperature = 0.8, .top_k = 40, .top_p = 0.95, .seed = 1}}));
   // [choose]
   std::vector<double> p = probabilities(logits, 0.8);
   keep_top_k(p, 40);
@@ -225,9 +222,11 @@ struct Scan {  // running sums: row by row, but a layer's own kernel says nothin
 struct Own : Model<Tokens<7, 3>, Embedding<4>, Custom<Scan>, Linear<7>, CrossEntropy> {};
 struct Numbers : Model<Input<3, 4>, Linear<7>, CrossEntropy> {};
 struct Regression : Model<Tokens<7, 3>, Embedding<4>, Linear<7>, MSE> {};
+struct Weighted : Model<Tokens<7, 3>, Embedding<4>, Linear<7>, CrossEntropyWith<Weights<"weight">>> {};
 struct OneToken : Model<Tokens<7, 1>, Embedding<4>, Flatten, Linear<7>, CrossEntropy> {};
 
 static_assert(check_decoding<Gpt>().what == decoding_fault::none);
+static_assert(check_decoding<Weighted>().what == decoding_fault::none);
 static_assert(check_decoding<Flat>().what == decoding_fault::layer && check_decoding<Flat>().unit == 1);
 static_assert(check_decoding<Own>().what == decoding_fault::layer);
 static_assert(check_decoding<Numbers>().what == decoding_fault::input);

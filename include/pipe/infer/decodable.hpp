@@ -51,7 +51,9 @@ struct decoding_check {
 template <class M>
 constexpr decoding_check check_decoding() {
   auto const& g = M::graph;
-  if (g.size.inputs != 1 || !g.inputs[0].is_ids) return {decoding_fault::input};
+  if (!g.inputs[0].is_ids) return {decoding_fault::input};
+  for (int i = 1; i < g.size.inputs; ++i)
+    if (!g.inputs[i].of_loss) return {decoding_fault::input};
   int const context = int(g.inputs[0].form.elements());
   for (int i = 0; i < g.size.ops - 1; ++i)
     if (op const o = g.ops[i]; !runs_by_position(o, context)) return {decoding_fault::layer, o.unit, o.leaf};

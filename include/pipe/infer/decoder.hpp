@@ -78,8 +78,8 @@ class decoder {
   std::span<element const> read(std::span<int const> tokens) {
     if (tokens.empty()) complain<data_error>({"decoder: expected at least one token, got none"});
     if (tokens.size() > std::size_t(context - position_))
-      complain<data_error>({"decoder: ", tokens.size(), " tokens after ", position_, " are more than the context of ",
-                            context});
+      complain<data_error>(
+          {"decoder: ", tokens.size(), " tokens after ", position_, " are more than the context of ", context});
     for (std::size_t i = 0; i < tokens.size(); ++i)
       if (tokens[i] < 0 || tokens[i] >= vocabulary)
         complain<data_error>({"token ", tokens[i], " at position ", i, " is not in [0, ", vocabulary, ")"});

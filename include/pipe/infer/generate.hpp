@@ -2,6 +2,9 @@
 //
 // A language model goes on with a text.
 #pragma once
+#ifndef PIPE_SHOWS_WARNINGS
+#pragma GCC system_header
+#endif
 
 #include <concepts>
 #include <span>
@@ -15,10 +18,10 @@
 namespace pp {
 
 struct generation_settings {
-  long tokens = 0;         ///< new ones, at most
+  long tokens = 0;  ///< new ones, at most
   sampling_settings sampling{};
-  int end = -1;            ///< a token that ends the text; -1: none does
-  int keep_at_end = 0;     ///< of a full context, how many tokens stay in sight; 0: half of it
+  int end = -1;         ///< a token that ends the text; -1: none does
+  int keep_at_end = 0;  ///< of a full context, how many tokens stay in sight; 0: half of it
 };
 
 /// Goes on with a text. Calls each(token) for every new token, as it comes; if that returns a bool, false ends the text. An end token is

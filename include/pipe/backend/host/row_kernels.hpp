@@ -18,8 +18,7 @@ struct row_kernels {
   void (*multiply)(extent n, extent k, T const* x, T const* w, extent ldw, T* y) = nullptr;
   void (*add)(extent n, T const* x, T const* z, T* y) = nullptr;
   /// See norm_row. The second: the length is a multiple of the vectors'.
-  void (*norm[2])(int n, bool has_mean, T epsilon, T const* x, T const* gamma, T const* beta, T* statistics,
-                  T* y) = {};
+  void (*norm[2])(int n, bool has_mean, T epsilon, T const* x, T const* gamma, T const* beta, T* statistics, T* y) = {};
 };
 
 /// An op that has code of its own for its layer type and width: maps, gates and softmax, along a row.
