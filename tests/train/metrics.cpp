@@ -101,6 +101,18 @@ TEST_CASE("a file of another run can be left alone") {
   CHECK(begin("dangling") == folder.file("dangling-2"));
   CHECK(content(folder.file("plain")) == "of another program");
   CHECK(pp::metrics_file("/dev/null", {}, pp::record_file::start::beside).path() == "/dev/null");
+
+  // Where the output goes to a file, /dev/stdout is that file: records go to its end.
+  std::fflush(stdout);
+  int const output = dup(STDOUT_FILENO);
+  folder.write("output", "said before\n");
+  pp::file_descriptor const file(folder.file("output"), O_WRONLY);
+  dup2(file.number(), STDOUT_FILENO);
+  std::string const path = pp::metrics_file("/dev/stdout", {}, pp::record_file::start::beside).path();
+  dup2(output, STDOUT_FILENO);
+  close(output);
+  CHECK(path == "/dev/stdout");
+  CHECK(content(folder.file("output")) == "said before\n" + rows);
 }
 
 TEST_CASE("a pipe takes records if somebody reads, and nobody waits for that") {

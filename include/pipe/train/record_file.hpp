@@ -22,7 +22,7 @@ namespace pp {
 class record_file {
  public:
   /// What becomes of a file that has the name: `replace` empties it, `fresh` refuses, `beside` leaves it and takes the next name
-  /// that is free (metrics.csv, metrics-2.csv ...). Devices and pipes are written to.
+  /// that is free (metrics.csv, metrics-2.csv ...). Devices and pipes are written to, and what /dev/stdout leads to.
   enum class start : unsigned char { replace, fresh, beside };
 
   explicit record_file(std::string path, start how = start::replace) : path_(std::move(path)) {
@@ -31,25 +31,27 @@ class record_file {
       open(how == start::replace ? O_TRUNC : O_EXCL);
       if (how != start::beside || file_.is_open() || errno != EEXIST) break;
       struct stat there{};
-      if (::stat(path_.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
-        open(0);
+      if (path_.starts_with("/dev/") || (::stat(path_.c_str(), &there) == 0 && !S_ISREG(there.st_mode))) {
+        open(O_APPEND);
+        is_alone_ = false;
         break;
       }
       path_ = numbered(asked, number);
     }
     if (!file_.is_open() && errno == ENXIO)
       throw file_error("cannot write metrics to '" + path_ + "': it is a pipe that nobody reads");
-    if (!file_.is_open() || ::fcntl(file_.number(), F_SETFL, 0) != 0) throw_file_error("write metrics to", path_);
+    if (!file_.is_open() || ::fcntl(file_.number(), F_SETFL, ::fcntl(file_.number(), F_GETFL) & ~O_NONBLOCK) != 0)
+      throw_file_error("write metrics to", path_);
   }
 
   std::string const& path() const { return path_; }
 
-  /// law: the file ends with this record, or, if that fails, with the one before
+  /// law: the file ends with this record, or, if that fails, with the one before (where nothing else is written to it)
   void append(std::string_view record) {
     if (!file_.write(std::as_bytes(std::span(record.data(), record.size())))) {
       int const reason = errno;
-      [[maybe_unused]] bool const restored =
-          ::ftruncate(file_.number(), off_t(bytes_)) == 0 && ::lseek(file_.number(), off_t(bytes_), SEEK_SET) >= 0;
+      [[maybe_unused]] bool const restored = is_alone_ && ::ftruncate(file_.number(), off_t(bytes_)) == 0 &&
+                                             ::lseek(file_.number(), off_t(bytes_), SEEK_SET) >= 0;
       errno = reason;
       throw_file_error("write metrics to", path_);
     }
@@ -69,6 +71,7 @@ class record_file {
   std::string path_;
   file_descriptor file_;
   std::uint64_t bytes_ = 0;
+  bool is_alone_ = true;  // nothing else writes to it
 };
 
 }  // namespace pp
