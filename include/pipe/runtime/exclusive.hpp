@@ -27,11 +27,7 @@ class occupancy {
       complain<error>({"this trainer belongs to process ", process_,
                        ", and so do its threads: construct another one after fork()"});
     int found = idle;
-    if (!state_.compare_exchange_strong(found, in_use))
-      complain<error>({found == closed
-                           ? "this trainer was destroyed"
-                           : "a run is in progress: a trainer takes one call at a time, from one thread, and "
-                             "none from its own callbacks"});
+    if (!state_.compare_exchange_strong(found, in_use)) refuse(found);
     user_.store(std::this_thread::get_id());
   }
   void leave() noexcept {
@@ -57,6 +53,16 @@ class occupancy {
 
  private:
   enum state : int { idle, in_use, awaited, closed };  // awaited: in use, and close() waits for the end
+
+  [[noreturn]] PIPE_COLD static void refuse(int found) {
+    if (found != closed)
+      complain<error>(
+          {"a run is in progress: a trainer takes one call at a time, from one thread, and none from its own "
+           "callbacks"});
+    // Most likely the program exits while this thread trains: give it the time to do so without an exception.
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    complain<error>({"this trainer was destroyed"});
+  }
 
   static long this_process() {
 #if defined(__unix__) || defined(__APPLE__)
