@@ -60,7 +60,7 @@ class occupancy {
           {"a run is in progress: a trainer takes one call at a time, from one thread, and none from its own "
            "callbacks"});
     // Most likely the program exits while this thread trains: give it the time to do so without an exception.
-    std::this_thread::sleep_for(std::chrono::seconds(1));
+    std::this_thread::sleep_for(std::chrono::seconds(5));
     complain<error>({"this trainer was destroyed"});
   }
 
