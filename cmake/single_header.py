@@ -15,6 +15,7 @@ from pathlib import Path
 
 INCLUDE = re.compile(r"^\s*#\s*include\s*<([^>]+)>")
 OPENS = re.compile(r"^\s*#\s*(if|ifdef|ifndef)\b")
+ELSE = re.compile(r"^\s*#\s*(else|elif)\b")
 CLOSES = re.compile(r"^\s*#\s*endif\b")
 LICENCE = "// SPDX-License-Identifier: BSL-1.0"
 
@@ -23,12 +24,15 @@ class SingleHeader:
     def __init__(self, include):
         self.include = include
         self.lines = []
-        self.done = set()     # what stands there already, under no condition
+        self.there = [set()]  # what stands there already: under no condition, and under each condition that is open
         self.guarded = set()  # headers that stand there under one
         self.open = []        # the files that are being inlined, the innermost last
 
-    def add(self, name, conditional=False):
-        if name in self.done:
+    def is_there(self, name):
+        return any(name in names for names in self.there)
+
+    def add(self, name):
+        if self.is_there(name):
             return
         path = self.include / name
         if not path.is_file():
@@ -36,34 +40,37 @@ class SingleHeader:
         if name in self.open:
             raise SystemExit(f"{' -> '.join([*self.open, name])}: includes itself")
         is_header = path.suffix != ".inl"
-        guard = is_header and (conditional or name in self.guarded)
+        guard = is_header and (len(self.there) > 1 or name in self.guarded)
         macro = "PIPE_SINGLE_" + re.sub(r"\W", "_", name).upper()
+        if is_header:
+            self.there[-1].add(name)
         if guard:
             self.guarded.add(name)
             self.lines += [f"#ifndef {macro}", f"#define {macro}"]
-        elif is_header:
-            self.done.add(name)
         self.open.append(name)
         self.lines += ["", f"// {name}"]
-        self.add_lines(path, conditional)
+        self.add_lines(path)
         self.open.pop()
         if guard:
             self.lines.append(f"#endif  // {macro}")
 
-    def add_lines(self, path, conditional):
-        depth = 0
+    def add_lines(self, path):
         for line in path.read_text(encoding="utf-8").splitlines():
             if line in (LICENCE, "#pragma once"):
                 continue
-            depth += bool(OPENS.match(line)) - bool(CLOSES.match(line))
+            if OPENS.match(line):
+                self.there.append(set())
+            elif ELSE.match(line):
+                self.there[-1] = set()
+            elif CLOSES.match(line):
+                self.there.pop()
             match = INCLUDE.match(line)
             if match and match[1].startswith("pipe/"):
-                self.add(match[1], conditional or depth > 0)
-            elif match and not conditional and depth == 0:
-                if match[1] not in self.done:
-                    self.done.add(match[1])
-                    self.lines.append(line)
-            else:
+                self.add(match[1])
+            elif match is None:
+                self.lines.append(line)
+            elif not self.is_there(match[1]):
+                self.there[-1].add(match[1])
                 self.lines.append(line)
 
     def text(self):

@@ -65,6 +65,14 @@ class SingleHeader(unittest.TestCase):
         self.assertEqual(["c", "a"], self.preprocessed(files))
         self.assertEqual(["c", "b", "a"], self.preprocessed(files, "-DWITH"))
 
+    def test_a_header_stands_there_once_under_a_condition(self):
+        text = self.together({"pipe/a.hpp": "#ifdef WITH\n#include <pipe/b.hpp>\n#include <pipe/c.hpp>\n#else\n#include <pipe/c.hpp>\n"
+                                            "#endif\na\n",
+                              "pipe/b.hpp": "#include <pipe/c.hpp>\nb\n", "pipe/c.hpp": "c\n"})
+        self.assertEqual(2, text.split().count("c"))
+        self.assertEqual(["c", "a"], self.preprocessed({}))
+        self.assertEqual(["c", "b", "a"], self.preprocessed({}, "-DWITH"))
+
     def test_what_cannot_be_put_together_is_named(self):
         with self.assertRaisesRegex(SystemExit, "pipe/a.hpp: there is no pipe/none.hpp"):
             self.together({"pipe/a.hpp": "#include <pipe/none.hpp>\n"})
