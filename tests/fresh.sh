@@ -35,13 +35,13 @@ chmod 755 "$folder"
 finish() { [[ $keep ]] && echo "kept: $folder" || rm -rf --one-file-system "$folder"; }
 trap finish EXIT
 
-# Debian's packages come from where this machine gets them, by its settings of apt.
+# Packages come from where this machine gets them, by its settings of apt and pip.
 sources=()
 for file in /etc/apt/sources.list /etc/apt/sources.list.d/debian.sources; do [[ ! -s $file ]] || sources+=("$file"); done
 settings=()
 while read -r line; do settings+=("--aptopt=$line"); done < <(apt-config dump | grep -iE '^Acquire::(http|https)::' || true)
 passed=()
-for name in http_proxy https_proxy no_proxy PIPE_JOBS; do [[ ! -v $name ]] || passed+=("$name=${!name}"); done
+for name in http_proxy https_proxy no_proxy PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_CERT PIPE_JOBS; do [[ ! -v $name ]] || passed+=("$name=${!name}"); done
 
 # within MACHINE COMMAND...: in the clone on that machine, as root. What is mounted for it is gone when it ends.
 within() {
@@ -57,7 +57,9 @@ for machine in "${machines[@]}"; do
   echo "--- $machine: an empty Debian 12"
   quietly "$root/build/fresh-$machine.log" \
     mmdebstrap --quiet --variant=minbase "${settings[@]}" bookworm "$folder/$machine" "${sources[@]}"
-  cp -L /etc/resolv.conf /etc/hosts "$folder/$machine/etc/"
+  for file in /etc/resolv.conf /etc/hosts /etc/pip.conf /etc/ssl/certs/ca-certificates.crt; do
+    [[ ! -e $file ]] || install -D -m 644 "$file" "$folder/$machine$file"
+  done
   git clone --quiet --no-local --depth 1 "file://$root" "$folder/$machine/pipe"
   if [[ $machine == clang ]]; then
     quietly "$root/build/fresh-clang.log" within clang apt-get update
