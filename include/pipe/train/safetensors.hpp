@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <pipe/train/safetensors_reader.hpp>
@@ -40,12 +41,18 @@ class safetensors_file {
   }
 
  private:
-  explicit safetensors_file(safetensors_reader const& from)
-      : name_(from.name()), data_(memory_for(from.data_bytes(), "its tensors", name_)), metadata_(from.metadata()) {
+  explicit safetensors_file(safetensors_reader from)
+      : name_(from.name()), data_(memory_for(from.data_bytes(), "its tensors", name_)) {
     from.read(0, {data_.get(), std::size_t(from.data_bytes())});
-    for (safetensors_place const& p : from.tensors())
-      tensors_.push_back(
-          {p.name, p.type, p.shape, {data_.get() + p.begin, std::size_t(p.end - p.begin)}, p.other_type});
+    safetensors_header header = from.take_header();
+    metadata_ = std::move(header.metadata);
+    tensors_.reserve(header.tensors.size());
+    for (safetensors_place& p : header.tensors)
+      tensors_.push_back({std::move(p.name),
+                          p.type,
+                          std::move(p.shape),
+                          {data_.get() + p.begin, std::size_t(p.end - p.begin)},
+                          std::move(p.other_type)});
     for (std::size_t i = 0; i < tensors_.size(); ++i) by_name_.push_back(i);
     std::sort(by_name_.begin(), by_name_.end(),
               [&](std::size_t a, std::size_t b) { return tensors_[a].name < tensors_[b].name; });

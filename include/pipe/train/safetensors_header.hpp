@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <numeric>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -165,15 +164,11 @@ class safetensors_header_reader {
 
   /// Tensors in the order of their bytes, and those without any as they stand in the header.
   void sort_by_place() {
-    std::vector<std::size_t> order(header.tensors.size());
-    std::iota(order.begin(), order.end(), std::size_t(0));
-    std::sort(order.begin(), order.end(), [&](std::size_t i, std::size_t j) {
-      safetensors_place const &a = header.tensors[i], &b = header.tensors[j];
-      return std::tie(a.begin, a.end, i) < std::tie(b.begin, b.end, j);
-    });
-    std::vector<safetensors_place> sorted;
-    for (std::size_t const i : order) sorted.push_back(std::move(header.tensors[i]));
-    header.tensors = std::move(sorted);
+    auto const is_before = [](safetensors_place const& a, safetensors_place const& b) {
+      return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
+    };
+    if (!std::is_sorted(header.tensors.begin(), header.tensors.end(), is_before))
+      std::stable_sort(header.tensors.begin(), header.tensors.end(), is_before);
   }
 
   /// Each tensor begins where the one before ends, and the last ends with the data.

@@ -58,6 +58,8 @@ class safetensors_reader {
   /// In the order of their bytes.
   std::vector<safetensors_place> const& tensors() const { return header_.tensors; }
   safetensors_metadata const& metadata() const { return header_.metadata; }
+  /// The header itself: the reader has none afterwards.
+  safetensors_header take_header() { return std::move(header_); }
   /// Of all tensors.
   std::uint64_t data_bytes() const { return data_bytes_; }
 
