@@ -23,6 +23,10 @@ struct Device {
   static constexpr long workspace_bytes() {
     return pp::Cuda::workspace_bytes<P>();
   }
+  template <class Chunk>
+  static constexpr long book_bytes(Chunk const* chunks, int chunk_count, int rank, int parameters, int streams) {
+    return pp::Cuda::book_bytes(chunks, chunk_count, rank, parameters, streams);
+  }
   template <class T>
   static constexpr long contraction_elements(long, long, long) {
     return 0;

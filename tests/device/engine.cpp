@@ -2,6 +2,10 @@
 //
 // The engine for a GPU on the CPU: cuts, schedules, precisions and the order in which a device takes its streams change no bit; losses
 // are the host's; a loss scale that is too large costs steps and nothing else.
+#include <algorithm>
+#include <map>
+#include <vector>
+
 #include "device/device.hpp"
 #include "laws/bit_law.hpp"
 #include "laws/everything.hpp"
@@ -245,6 +249,49 @@ TEST_CASE("a machine without a device says so", "[cuda]") {
   fake_gpu::gpu.devices = 0;
   CHECK_THROWS_WITH((Trained<FP32>()), "no CUDA device");
   fake_gpu::gpu.devices = 1;
+}
+
+namespace {
+
+long sum(std::map<void*, long> const& memory) {
+  long bytes = 0;
+  for (auto const& [at, size] : memory) bytes += size;
+  return bytes;
+}
+
+/// What a trainer has of the device, and of its host, when it has done all it can do.
+template <class Trainer>
+void asks_for_what_is_planned() {
+  REQUIRE(fake_gpu::gpu.memory.empty());
+  REQUIRE(fake_gpu::gpu.pinned.empty());
+  {
+    laws::sample_batch<Trainer> const data(1);
+    std::vector<float> outputs(std::size_t(Trainer::samples * Trainer::outputs_per_sample));
+    Trainer t;
+    t.step(data.view());
+    t.evaluate(data.view(1));
+    t.forward(data.view(), outputs);
+    t.parameters();
+    auto const& plan = Trainer::plan;
+    std::vector<long> sizes, planned(plan.rank_bytes.begin(), plan.rank_bytes.end());
+    for (auto const& [at, size] : fake_gpu::gpu.memory) sizes.push_back(size);
+    std::sort(sizes.begin(), sizes.end());
+    std::sort(planned.begin(), planned.end());
+    CHECK(sizes == planned);
+    long mini_batch = 0;
+    for (long const bytes : plan.staging_bytes) mini_batch += bytes;
+    CHECK(sum(fake_gpu::gpu.pinned) <= mini_batch / 2 + 512);
+  }
+  CHECK(fake_gpu::gpu.memory.empty());
+  CHECK(fake_gpu::gpu.pinned.empty());
+}
+
+}  // namespace
+
+TEST_CASE("a device is asked for one arena per rank, as large as planned, and nothing else", "[cuda]") {
+  asks_for_what_is_planned<Trained<BF16, Stages<8>, ZeroBubbleV, RecomputeAll>>();
+  asks_for_what_is_planned<Pipeline<Regression, on_host::Device, FP16, Stages<2>, MicroBatchSize<6>>>();
+  asks_for_what_is_planned<Pipeline<WithOwn, on_host::Device, FP32, Stages<3>, MicroBatches<3>, MicroBatchSize<2>>>();
 }
 
 TEST_CASE("16-bit values take half the memory", "[cuda]") {

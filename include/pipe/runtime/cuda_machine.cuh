@@ -17,6 +17,7 @@
 #include <pipe/backend/cuda/pieces.hpp>
 #include <pipe/backend/cuda/verdict.hpp>
 #include <pipe/base/bytes.hpp>
+#include <pipe/base/sentence.hpp>
 #include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/conversion.hpp>
 #include <pipe/runtime/cuda_resources.cuh>
@@ -49,34 +50,24 @@ class cuda_machine {
  public:
   cuda_machine(pipeline_description const& d, cuda_group const* groups, std::vector<cuda_run> runs, cuda_order order)
       : d_(d), groups_(groups), runs_(std::move(runs)), order_(std::move(order)), streams_(std::size_t(d.ranks)),
-        row_losses_(long(sizeof(double)) * d.loss_rows), losses_(long(sizeof(double)) * d.micro_batches),
         position_(std::size_t(d.ranks)), done_(std::size_t(d.ranks)), run_of_(std::size_t(d.ranks)) {
     for (int r = 0; r < d.ranks; ++r) {
-      arenas_.emplace_back(d.rank[r].bytes);
       rank_description const& plan = d.rank[r];
+      allocate(r);
+      rooms_.emplace_back(memory_of(r) + plan.books, plan.book_bytes);
       int const most = plan.training_count > plan.evaluation_count ? plan.training_count : plan.evaluation_count;
       run_of_[std::size_t(r)].resize(std::size_t(most));
       for (int i = 0; i < most; ++i) marks_.push_back(time_marks{cuda::event(true), cuda::event(true)});
       first_mark_.push_back(long(marks_.size()) - most);
     }
     for (int i = 0; i < milestones * d.chunks * d.micro_batches; ++i) reached_.emplace_back();
-    long at = 0;
-    for (int i = 0; i <= d.inputs; ++i) {
-      batch_at_.push_back(at);
-      at += align_up(batch_bytes(i) * d.micro_batches);
-    }
-    batch_ = cuda::device_buffer(at);
-    staging_ = cuda::pinned_buffer(at);
-    streams_of_bits_ = cuda::device_buffer(long(sizeof(int)) * (d.stream_count > 0 ? d.stream_count : 1));
-    if (d.stream_count > 0)
-      cuda::check(cudaMemcpy(streams_of_bits_.data(), d.streams, sizeof(int) * std::size_t(d.stream_count),
-                             cudaMemcpyHostToDevice),
-                  "copy of stream numbers");
-    if (d.scales_loss) {
-      scaling_ = cuda::device_buffer(long(sizeof(cuda::loss_scaling)));
-      cuda::loss_scaling const start{};
-      cuda::check(cudaMemcpy(scaling_.data(), &start, sizeof start, cudaMemcpyHostToDevice), "copy of the loss scale");
-    }
+    long uploaded = 0;
+    for (int i = 0; i <= d.inputs; ++i) uploaded += d.bytes_of(i) * d.micro_batches;
+    long const part = align_up(uploaded / 4);  // so that the device has work while the host converts the rest
+    pinned_ = cuda::pinned_buffer(2 * (part < upload_bytes ? part : upload_bytes));
+    streams_of_bits_ = kept<int>(0, d.streams, d.stream_count);
+    cuda::loss_scaling const start{};
+    scaling_ = kept(0, &start, 1);
   }
   cuda_machine(cuda_machine const&) = delete;
   cuda_machine& operator=(cuda_machine const&) = delete;
@@ -103,11 +94,19 @@ class cuda_machine {
   char* memory_of(int rank) const { return arenas_[std::size_t(rank)].data(); }
   char* memory(int chunk) const { return memory_of(d_.chunk[chunk].rank); }
   long bytes(int rank) const { return arenas_[std::size_t(rank)].bytes(); }
+  /// Memory of the rank's books for `count` items, zeros, or, if there are some, with these in it.
+  template <class T>
+  T* kept(int rank, T const* items, long count) {
+    T* const p = rooms_[std::size_t(rank)].template take<T>(count);
+    if (items != nullptr && count > 0)
+      cuda::check(cudaMemcpy(p, items, sizeof(T) * std::size_t(count), cudaMemcpyHostToDevice), "upload of a list");
+    return p;
+  }
   /// By micro-batch, on the device.
-  double* losses() const { return losses_.as<double>(); }
+  double* losses() const { return reinterpret_cast<double*>(memory_of(last_rank()) + d_.rank[last_rank()].losses); }
 
   /// On the device; null: the loss is not scaled.
-  cuda::loss_scaling* scaling() const { return scaling_.as<cuda::loss_scaling>(); }
+  cuda::loss_scaling* scaling() const { return d_.scales_loss ? scaling_ : nullptr; }
 
   /// Waits for an inference, and gives the user its outputs.
   void deliver() {
@@ -159,6 +158,7 @@ class cuda_machine {
 
  private:
   static constexpr int milestones = int(milestone::release) + 1;
+  static constexpr long upload_bytes = 1L << 20;  // at a time
   struct time_marks {
     cuda::event start, end;
   };
@@ -167,7 +167,17 @@ class cuda_machine {
     return reached_[std::size_t((chunk * milestones + int(m)) * d_.micro_batches + micro_batch)];
   }
 
-  long batch_bytes(int which) const { return which < d_.inputs ? d_.input_bytes[which] : d_.label_bytes; }
+  void allocate(int rank) {
+    try {
+      arenas_.emplace_back(d_.rank[rank].bytes);
+    } catch (error const& e) {
+      complain<error>({"rank ", rank, ": no memory for an arena of ", d_.rank[rank].bytes, " bytes, of ", d_.bytes(),
+                       " that the plan needs in all: ", e.what()});
+    }
+  }
+  int last_rank() const { return d_.chunk[d_.chunks - 1].rank; }
+  double* row_losses() const { return reinterpret_cast<double*>(memory_of(last_rank()) + d_.rank[last_rank()].row_losses); }
+  void const* given(int input) const { return input < d_.inputs ? job_.input[input] : job_.label; }
 
   /// Where the outputs of an inference go: to the user, or, where they are no floats yet, to memory of their own.
   char* downloaded_outputs() {
@@ -180,25 +190,35 @@ class cuda_machine {
   dtype type_of(int which) const {
     return which < d_.inputs && d_.input_is_converted[which] ? d_.value_type : dtype::f32;
   }
-  /// Everything that the user gave, in pinned memory, filled up with zeros, and from there to the device.
+  /// Each rank gets of what was given what its stages read; the one micro-batch that is partly filled is filled up with zeros.
   void upload() {
-    long end = 0;
-    for (int i = 0; i <= d_.inputs; ++i) {
-      void const* const users = i < d_.inputs ? job_.input[i] : job_.label;
-      long const all = batch_bytes(i) * d_.micro_batches, given = batch_bytes(i) / d_.samples * job_.samples;
-      if (users == nullptr) continue;
-      char* const to = staging_.data() + batch_at_[std::size_t(i)];
-      convert_from_float(type_of(i), to, users, given / size_of(type_of(i)));
-      std::memset(to + given, 0, std::size_t(all - given));
-      end = batch_at_[std::size_t(i)] + all;
-    }
-    cuda::check(cudaMemcpyAsync(batch_.data(), staging_.data(), std::size_t(end), cudaMemcpyHostToDevice, stream_of(0)),
-                "upload of the mini-batch");
-    cuda::check(cudaMemsetAsync(losses_.data(), 0, std::size_t(losses_.bytes()), stream_of(0)),
+    for (int r = 0; r < d_.ranks; ++r)
+      for (int i = 0; i <= d_.inputs; ++i)
+        if (d_.rank[r].staging[i] >= 0 && given(i) != nullptr) upload(r, i);
+    cuda::check(cudaMemsetAsync(losses(), 0, sizeof(double) * std::size_t(d_.micro_batches), stream_of(0)),
                 "clearing of the losses");
     cuda::check(cudaEventRecord(uploaded_, stream_of(0)), "an event");
     for (int r = 1; r < d_.ranks; ++r)
       cuda::check(cudaStreamWaitEvent(stream_of(r), uploaded_, 0), "a wait for an event");
+  }
+  /// Through pinned memory, half of which is filled while the other half is on its way.
+  void upload(int rank, int input) {
+    char* const to = memory_of(rank) + d_.rank[rank].staging[input];
+    long const bytes = d_.bytes_of(input), all = bytes / d_.samples * job_.samples, half = pinned_.bytes() / 2;
+    long const size = size_of(type_of(input));
+    for (long at = 0; at < all; at += half, ++sent_) {
+      cuda::event const& gone = gone_[sent_ % 2];
+      char* const from = pinned_.data() + sent_ % 2 * half;
+      long const now = all - at < half ? all - at : half;
+      gone.wait();
+      convert_from_float(type_of(input), from, static_cast<char const*>(given(input)) + at / size * long(sizeof(float)),
+                         now / size);
+      cuda::check(cudaMemcpyAsync(to + at, from, std::size_t(now), cudaMemcpyHostToDevice, stream_of(rank)),
+                  "upload of the mini-batch");
+      cuda::check(cudaEventRecord(gone, stream_of(rank)), "an event");
+    }
+    if (long const rest = (bytes - all % bytes) % bytes; rest > 0)
+      cuda::check(cudaMemsetAsync(to + all, 0, std::size_t(rest), stream_of(rank)), "filling up of a micro-batch");
   }
 
   void execute(int r, action const& a) {
@@ -238,10 +258,12 @@ class cuda_machine {
 
   region_bases bases_for(int c, int mb) const {
     region_bases b = bases_in_arenas(d_, c, mb, [this](int chunk) { return memory(chunk); });
-    b.set(region::random, streams_of_bits_.data());
-    for (int i = 0; i < d_.inputs; ++i)
-      b.set(input_region(i), batch_.data() + batch_at_[std::size_t(i)] + mb * d_.input_bytes[i]);
-    b.set(region::label, batch_.data() + batch_at_[std::size_t(d_.inputs)] + mb * d_.label_bytes);
+    b.set(region::random, reinterpret_cast<char*>(streams_of_bits_));
+    rank_description const& rank = d_.rank[d_.chunk[c].rank];
+    for (int i = 0; i <= d_.inputs; ++i)
+      if (rank.staging[i] >= 0)
+        b.set(i < d_.inputs ? input_region(i) : region::label,
+              memory_of(d_.chunk[c].rank) + rank.staging[i] + mb * d_.bytes_of(i));
     return b;
   }
 
@@ -250,7 +272,7 @@ class cuda_machine {
     program_view const& view = set.programs[int(p)];
     cuda::arguments a;
     a.workspace = memory_of(r) + d_.rank[r].workspace;
-    a.loss = row_losses_.as<double>();
+    a.loss = row_losses();
     a.loss_scale = 1 / job_.gradient_terms;
     a.scaling = scaling() != nullptr ? &scaling()->scale : nullptr;
     a.accumulate = mb > 0 || job_.continues;
@@ -320,7 +342,7 @@ class cuda_machine {
 
   /// losses[mb] = the sum of the micro-batch's row losses.
   void sum_row_losses(int mb, cudaStream_t on) {
-    cuda::launch_body<cuda::add_up_kernel>({row_losses_.as<double>(), d_.loss_rows, nullptr, 1, losses() + mb}, on);
+    cuda::launch_body<cuda::add_up_kernel>({row_losses(), d_.loss_rows, nullptr, 1, losses() + mb}, on);
   }
 
   void read_clock() {
@@ -346,10 +368,13 @@ class cuda_machine {
   cuda_order order_;
   std::vector<cuda::stream> streams_;
   std::vector<cuda::device_buffer> arenas_;
-  cuda::device_buffer batch_, streams_of_bits_, row_losses_, losses_, scaling_;
-  cuda::pinned_buffer staging_;
-  std::vector<char> outputs_;   // of an inference, of all micro-batches
-  std::vector<long> batch_at_;  // of each input and of the labels, in both
+  std::vector<cuda::room> rooms_;  // in them, of the books
+  int* streams_of_bits_ = nullptr;
+  cuda::loss_scaling* scaling_ = nullptr;
+  cuda::pinned_buffer pinned_;
+  cuda::event gone_[2];  // what was in a half of it
+  long sent_ = 0;        // halves
+  std::vector<char> outputs_;  // of an inference, of all micro-batches
   std::vector<cuda::event> reached_;
   cuda::event uploaded_{true}, watched_from_{true}, watched_until_{true};
   std::vector<time_marks> marks_;  // of each rank's actions, one after the other

@@ -26,8 +26,8 @@ class cuda_parameters {
   using value = typename P::value;
 
   cuda_parameters(cuda_machine& machine, optimizer const& o)
-      : machine_(machine), d_(machine.description()), optimizer_(o), squares_(doubles(d_.parameter_count)),
-        clamped_(doubles(d_.parameter_count)), verdict_(long(sizeof(cuda::verdict))),
+      : machine_(machine), d_(machine.description()), optimizer_(o), squares_(kept<double>(0, d_.parameter_count)),
+        clamped_(kept<double>(0, d_.parameter_count)), verdict_(kept<cuda::verdict>(0, 1)),
         read_(long(sizeof(cuda::verdict))) {
     for (int c = 0; c < d_.chunks; ++c) lists_.push_back(lists_of(d_.chunk[c]));
     for (int r = 0; r < d_.ranks; ++r) ready_.emplace_back();
@@ -45,9 +45,9 @@ class cuda_parameters {
     if (trains) measure(j, clamps);
     for (int r = 1; r < d_.ranks; ++r) machine_.meet(0, r, ready_[std::size_t(r)]);
     cuda::launch_body<cuda::judge_kernel>(
-        {squares_.as<double>(), clamps ? clamped_.as<double>() : nullptr, trains ? d_.parameter_count : 0,
+        {squares_, clamps ? clamped_ : nullptr, trains ? d_.parameter_count : 0,
          machine_.losses(), d_.micro_batches, j.loss_terms, j.gradient_scale, j.clip_norm,
-         trains ? machine_.scaling() : nullptr, j.updates, verdict_.as<cuda::verdict>()},
+         trains ? machine_.scaling() : nullptr, j.updates, verdict_},
         machine_.stream_of(0));
     if (trains && j.updates) {
       for (int r = 1; r < d_.ranks; ++r) machine_.meet(r, 0, ready_[0]);
@@ -58,7 +58,7 @@ class cuda_parameters {
         copy_tied();
       }
     }
-    cuda::check(cudaMemcpyAsync(read_.data(), verdict_.data(), sizeof(cuda::verdict), cudaMemcpyDeviceToHost,
+    cuda::check(cudaMemcpyAsync(read_.data(), verdict_, sizeof(cuda::verdict), cudaMemcpyDeviceToHost,
                                 machine_.stream_of(0)),
                 "download of the verdict");
     machine_.wait_for_all();
@@ -83,11 +83,17 @@ class cuda_parameters {
  private:
   /// What launches over a chunk's parameters go through, in the device's memory. Elements count from the start of the rank's arena.
   struct lists {
-    cuda::device_buffer pieces, first_pieces, sums, squares;
+    cuda::piece const* pieces = nullptr;
+    cuda::extent const* first_pieces = nullptr;
+    double* sums = nullptr;
+    cuda::transposed_square const* squares = nullptr;
     long piece_count = 0, square_count = 0;
   };
 
-  static long doubles(int n) { return long(sizeof(double)) * (n > 0 ? n : 1); }
+  template <class T>
+  T* kept(int rank, long count) {
+    return machine_.kept<T>(rank, nullptr, count);
+  }
   static long element(long bytes) { return bytes / long(sizeof(float)); }
   static bool is_measured(parameter_place const& p) { return p.trained && !p.shared; }
   float* floats(int rank) const { return reinterpret_cast<float*>(machine_.memory_of(rank)); }
@@ -98,15 +104,7 @@ class cuda_parameters {
   value* values(int rank) const { return reinterpret_cast<value*>(machine_.memory_of(rank)); }
   value* copies(chunk_description const& c) const { return values(c.rank) + read_at(c); }
 
-  template <class T>
-  static cuda::device_buffer uploaded(std::vector<T> const& list) {
-    cuda::device_buffer b(long(sizeof(T) * list.size()));
-    if (!list.empty())
-      cuda::check(cudaMemcpy(b.data(), list.data(), sizeof(T) * list.size(), cudaMemcpyHostToDevice),
-                  "upload of a list");
-    return b;
-  }
-  static lists lists_of(chunk_description const& c) {
+  lists lists_of(chunk_description const& c) {
     std::vector<cuda::piece> pieces;
     std::vector<cuda::extent> first;
     std::vector<cuda::transposed_square> squares;
@@ -122,10 +120,10 @@ class cuda_parameters {
     }
     first.push_back(cuda::extent(pieces.size()));
     lists l;
-    l.pieces = uploaded(pieces);
-    l.first_pieces = uploaded(first);
-    l.squares = uploaded(squares);
-    l.sums = cuda::device_buffer(doubles(int(pieces.size())));
+    l.pieces = machine_.kept(c.rank, pieces.data(), long(pieces.size()));
+    l.first_pieces = machine_.kept(c.rank, first.data(), long(first.size()));
+    l.squares = machine_.kept(c.rank, squares.data(), long(squares.size()));
+    l.sums = kept<double>(c.rank, long(pieces.size()));
     l.piece_count = long(pieces.size());
     l.square_count = long(squares.size());
     return l;
@@ -150,24 +148,24 @@ class cuda_parameters {
   }
   cuda::pieces where(int c) const {
     lists const& l = lists_[std::size_t(c)];
-    return {l.pieces.template as<cuda::piece>(), l.piece_count, 0};
+    return {l.pieces, l.piece_count, 0};
   }
   /// Of the gradient of every parameter of chunk c, in the order of the model.
-  void add_squares(int c, cuda::device_buffer const& to) {
+  void add_squares(int c, double* to) {
     chunk_description const& chunk = d_.chunk[c];
     if (chunk.parameter_count == 0) return;
     lists const& l = lists_[std::size_t(c)];
     cudaStream_t const on = machine_.stream_of(chunk.rank);
-    cuda::launch_body<cuda::square_pieces_kernel>({where(c), floats(chunk.rank), l.sums.template as<double>()}, on);
-    cuda::launch_body<cuda::add_up_kernel>({l.sums.template as<double>(), 0, l.first_pieces.template as<cuda::extent>(),
-                                            chunk.parameter_count, to.as<double>() + chunk.parameters[0].index},
+    cuda::launch_body<cuda::square_pieces_kernel>({where(c), floats(chunk.rank), l.sums}, on);
+    cuda::launch_body<cuda::add_up_kernel>({l.sums, 0, l.first_pieces,
+                                            chunk.parameter_count, to + chunk.parameters[0].index},
                                            on);
   }
 
   void update(chunk_description const& c, job const& j) {
     cudaStream_t const on = machine_.stream_of(c.rank);
     float* const memory = floats(c.rank);
-    auto const* const judged = verdict_.as<cuda::verdict>();
+    auto const* const judged = verdict_;
     for (int i = 0; i < c.update_count; ++i) {
       update_range const& u = c.updates[i];
       using step_type = cuda::optimizer_step<optimizer, std::conditional_t<P::passes::has_copies, value, void>>;
@@ -193,7 +191,7 @@ class cuda_parameters {
     chunk_description const& chunk = d_.chunk[c];
     lists const& l = lists_[std::size_t(c)];
     cuda::launch_body<cuda::transpose_kernel<value>>(
-        {values(chunk.rank), values(chunk.rank), l.squares.template as<cuda::transposed_square>(), l.square_count},
+        {values(chunk.rank), values(chunk.rank), l.squares, l.square_count},
         machine_.stream_of(chunk.rank));
   }
 
@@ -231,8 +229,8 @@ class cuda_parameters {
   pipeline_description const& d_;
   optimizer const& optimizer_;
   std::vector<lists> lists_;               // by chunk
-  cuda::device_buffer squares_, clamped_;  // by parameter
-  cuda::device_buffer verdict_;
+  double *squares_, *clamped_;  // by parameter, on the device
+  cuda::verdict* verdict_;      // there, too
   cuda::pinned_buffer read_;
   std::vector<cuda::event> ready_;  // by rank
 };

@@ -7,8 +7,28 @@
 #include <utility>
 
 #include <pipe/backend/cuda/check.cuh>
+#include <pipe/base/bytes.hpp>
+#include <pipe/base/error.hpp>
 
 namespace pp::cuda {
+
+/// Gives out a part of a rank's memory, in the order in which it is asked.
+class room {
+ public:
+  room() = default;
+  room(char* begin, long bytes) : next_(begin), end_(begin + bytes) {}
+  /// Of `count` items; aligned, as the plan counts them.
+  template <class T>
+  T* take(long count) {
+    char* const p = next_;
+    next_ += align_up(count * long(sizeof(T)));
+    if (next_ > end_) throw error("the device's books are larger than planned");
+    return reinterpret_cast<T*>(p);
+  }
+
+ private:
+  char *next_ = nullptr, *end_ = nullptr;
+};
 
 /// Memory of the device, or of the host that the device can reach (pinned).
 enum class memory_place : unsigned char { device, pinned };
@@ -84,6 +104,8 @@ class event {
     if (event_ != nullptr) cudaEventDestroy(event_);
   }
   operator cudaEvent_t() const { return event_; }
+  /// Until the host sees it reached; at once if it was never recorded.
+  void wait() const { check(cudaEventSynchronize(event_), "a wait for an event"); }
 
  private:
   cudaEvent_t event_ = nullptr;

@@ -112,6 +112,7 @@ struct rank_description {
   long row_losses = -1, losses = -1;  ///< doubles: by row of a micro-batch, by micro-batch; where the last chunk is
   long executed = 0;                  ///< the actions of the last run, with their times
   long blocks = 0, block_count = 0;   ///< of the gradients of its chunks
+  long books = 0, book_bytes = 0;     ///< on a device: its machine's
   long staging_bytes = 0, bookkeeping_bytes = 0;  ///< from `staging` on; from `row_losses` on
   long bytes = 0;                                 ///< of the arena: of all of this and the chunks
 };

@@ -246,7 +246,8 @@ struct compiled_pipeline {
     note(passes::backward.weight_ops, passes::gradient_sizes.weight_ops);
     return read;
   }();
-  static constexpr bool on_device = requires { backend::is_device; };
+  /// Whether inputs are uploaded, and the machine keeps its books on a device.
+  static constexpr bool on_device = requires(chunk_description const* c) { backend::book_bytes(c, 0, 0, 0, 0); };
 
   struct memory_map {
     list<chunk_description, stages> chunks;
@@ -300,7 +301,10 @@ struct compiled_pipeline {
       rank.row_losses = take(loss_rows * long(sizeof(double)));
       rank.losses = take(micro_batches * long(sizeof(double)));
     }
-    if (!on_device) {
+    if constexpr (on_device) {
+      rank.book_bytes = backend::book_bytes(m.chunks.items, stages, r, M::graph.size.parameters, passes::stream_count);
+      rank.books = take(rank.book_bytes);
+    } else {
       int const most = rank.training_count > rank.evaluation_count ? rank.training_count : rank.evaluation_count;
       rank.executed = take(most * long(sizeof(executed_action)));
       for (int s = 0; s < stages; ++s) {

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <map>
 #include <new>
 #include <vector>
 
@@ -52,7 +53,7 @@ struct machine {
   std::vector<stream*> streams;
   preference prefers = preference::awaited;
   int devices = 1;
-  bool is_stuck = false;
+  std::map<void*, long> memory, pinned;  // what programs have of each, by where it begins
 
   static bool can_go_on(stream const* s) { return !s->tasks.empty() && s->tasks.front().is_ready(); }
   stream* next(stream* awaited) const {
@@ -62,13 +63,23 @@ struct machine {
       if (can_go_on(s) && (found == nullptr || prefers == preference::last)) found = s;
     return found;
   }
+  void reach(event const* awaited) {
+    while (awaited->reached < awaited->promised) {
+      stream* const s = next(streams.front());
+      if (s == nullptr) std::abort();
+      run_first(s);
+    }
+  }
+  static void run_first(stream* s) {
+    task const t = std::move(s->tasks.front());
+    s->tasks.pop_front();
+    if (t.work) t.work();
+  }
   void finish(stream* awaited) {
     while (!awaited->tasks.empty()) {
       stream* const s = next(awaited);
       if (s == nullptr) std::abort();  // each waits for another
-      task const t = std::move(s->tasks.front());
-      s->tasks.pop_front();
-      if (t.work) t.work();
+      run_first(s);
     }
   }
 };
@@ -93,17 +104,27 @@ inline cudaError_t cudaSetDevice(int) { return cudaSuccess; }
 struct cudaFuncAttributes {};
 inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, void (*)()) { return cudaSuccess; }
 
-inline cudaError_t cudaMalloc(void** p, std::size_t bytes) {
-  *p = ::operator new(bytes, std::align_val_t(256));
-  std::memset(*p, 0xff, bytes);
-  return cudaSuccess;
+inline void* fake_memory(std::map<void*, long>& of, std::size_t bytes) {
+  void* const p = ::operator new(bytes, std::align_val_t(256));
+  std::memset(p, 0xff, bytes);
+  of[p] = long(bytes);
+  return p;
 }
-inline cudaError_t cudaMallocHost(void** p, std::size_t bytes) { return cudaMalloc(p, bytes); }
-inline cudaError_t cudaFree(void* p) {
+inline cudaError_t free_fake_memory(std::map<void*, long>& of, void* p) {
+  of.erase(p);
   ::operator delete(p, std::align_val_t(256));
   return cudaSuccess;
 }
-inline cudaError_t cudaFreeHost(void* p) { return cudaFree(p); }
+inline cudaError_t cudaMalloc(void** p, std::size_t bytes) {
+  *p = fake_memory(fake_gpu::gpu.memory, bytes);
+  return cudaSuccess;
+}
+inline cudaError_t cudaMallocHost(void** p, std::size_t bytes) {
+  *p = fake_memory(fake_gpu::gpu.pinned, bytes);
+  return cudaSuccess;
+}
+inline cudaError_t cudaFree(void* p) { return free_fake_memory(fake_gpu::gpu.memory, p); }
+inline cudaError_t cudaFreeHost(void* p) { return free_fake_memory(fake_gpu::gpu.pinned, p); }
 inline cudaError_t cudaMemset(void* p, int value, std::size_t bytes) {
   std::memset(p, value, bytes);
   return cudaSuccess;
@@ -152,6 +173,10 @@ inline cudaError_t cudaMemsetAsync(void* p, int value, std::size_t bytes, cudaSt
 }
 inline cudaError_t cudaStreamSynchronize(cudaStream_t s) {
   fake_gpu::gpu.finish(s);
+  return cudaSuccess;
+}
+inline cudaError_t cudaEventSynchronize(cudaEvent_t e) {
+  fake_gpu::gpu.reach(e);
   return cudaSuccess;
 }
 inline cudaError_t cudaDeviceSynchronize() {

@@ -52,6 +52,10 @@ struct Cuda {
   static constexpr int parts_for(group const&, int, int) { return 1; }
   template <class P>
   static constexpr long workspace_bytes();  // backend/cuda/lowering.hpp
+  /// Of what a rank keeps on the device for parameters and steps.
+  template <class Chunk>
+  static constexpr long book_bytes(Chunk const* chunks, int chunk_count, int rank, int parameters,
+                                   int streams);  // backend/cuda/books.hpp
   /// Numbers of workspace for an optimizer's product of matrices: there is none on the device.
   template <class T>
   static constexpr long contraction_elements(long, long, long) {

@@ -10,6 +10,7 @@
 #include <pipe/backend/cuda/backend.hpp>
 #include <pipe/backend/cuda/blas_lowering.hpp>
 #include <pipe/backend/cuda/bodies.hpp>
+#include <pipe/backend/cuda/books.hpp>
 #include <pipe/backend/cuda/column_sums.hpp>
 #include <pipe/backend/cuda/concat.hpp>
 #include <pipe/backend/cuda/contraction.hpp>
