@@ -21,6 +21,11 @@
 
 namespace pp {
 
+namespace wrong {
+template <class... What>
+struct step_is_too_large;
+}  // namespace wrong
+
 template <class M, class Options>
 struct pipeline_schedule {
   template <option_family F>
@@ -64,6 +69,16 @@ struct pipeline_schedule {
   static constexpr list<memory_change, stages> memory_of_all(std::integer_sequence<int, S...>) {
     return {{memory_of<S>()...}};
   }
+  /// Whether what a plan adds up is far from 2^63: a step's FLOPs and times, of which its bytes are a fraction.
+  static constexpr bool is_countable = [](auto...) {
+    double time = 0;
+    for (int u = 0; u < passes::units; ++u) {
+      for (int k = 0; k < 3; ++k) time += double(estimated_time(passes::costs[k][u]));
+      time += double(estimated_time(passes::again_costs[u]));
+    }
+    return time * samples * micro_batches < double(1L << 62);
+  }();
+
   /// Times of every stage and micro-batch, and the bytes it keeps.
   static constexpr auto problem = [](auto...) {
     chunk_cost cost[stages];
@@ -123,7 +138,10 @@ struct pipeline_schedule {
   }
 
   static constexpr auto diagnose() {
-    if constexpr (!by_compiler) {
+    if constexpr (!is_countable) {
+      return diagnosis_of<wrong::step_is_too_large, M, option<option_family::micro_batches>,
+                          option<option_family::micro_batch_size>>();
+    } else if constexpr (!by_compiler) {
       return std::type_identity<nothing_wrong>{};
     } else if constexpr (constexpr verdict v = proof::found; v.ok()) {
       return std::type_identity<nothing_wrong>{};
