@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "runtime/allocation.hpp"
@@ -107,6 +108,19 @@ TEST_CASE("the system is asked for one arena per rank, as large as planned, and 
   asks_for_what_is_planned<Large<MicroBatchSize<16>, Stages<4>, HostThreads<2>>>();
   asks_for_what_is_planned<Large<MicroBatchSize<16>, Stages<6>, ZeroBubbleV, RecomputeAllButLast>>();
   asks_for_what_is_planned<Large<Stages<2>, MicroBatchSize<4000>>>();
+}
+
+namespace {
+/// More than an address space has: 2^36 numbers in a value, 1024 times.
+struct Huge : Model<Input<8>, Linear<(1 << 28)>, Tanh, Linear<2>, MSE> {};
+using TooLarge = Pipeline<Huge, PortableHost, SGD, GPipe, MicroBatches<1024>, MicroBatchSize<256>>;
+}  // namespace
+
+TEST_CASE("a trainer that finds no memory says how much it needs", "[runtime]") {
+  CHECK(TooLarge::plan.bytes > 1L << 47);
+  CHECK_THROWS_WITH(TooLarge(), "rank 0: no memory for an arena of " + std::to_string(TooLarge::plan.rank_bytes[0]) +
+                                    " bytes, of " + std::to_string(TooLarge::plan.bytes) +
+                                    " that the plan needs in all");
 }
 #endif
 

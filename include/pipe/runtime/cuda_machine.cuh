@@ -176,7 +176,9 @@ class cuda_machine {
     }
   }
   int last_rank() const { return d_.chunk[d_.chunks - 1].rank; }
-  double* row_losses() const { return reinterpret_cast<double*>(memory_of(last_rank()) + d_.rank[last_rank()].row_losses); }
+  double* row_losses() const {
+    return reinterpret_cast<double*>(memory_of(last_rank()) + d_.rank[last_rank()].row_losses);
+  }
   void const* given(int input) const { return input < d_.inputs ? job_.input[input] : job_.label; }
 
   /// Where the outputs of an inference go: to the user, or, where they are no floats yet, to memory of their own.
@@ -372,8 +374,8 @@ class cuda_machine {
   int* streams_of_bits_ = nullptr;
   cuda::loss_scaling* scaling_ = nullptr;
   cuda::pinned_buffer pinned_;
-  cuda::event gone_[2];  // what was in a half of it
-  long sent_ = 0;        // halves
+  cuda::event gone_[2];        // what was in a half of it
+  long sent_ = 0;              // halves
   std::vector<char> outputs_;  // of an inference, of all micro-batches
   std::vector<cuda::event> reached_;
   cuda::event uploaded_{true}, watched_from_{true}, watched_until_{true};

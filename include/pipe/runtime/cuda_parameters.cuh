@@ -45,9 +45,8 @@ class cuda_parameters {
     if (trains) measure(j, clamps);
     for (int r = 1; r < d_.ranks; ++r) machine_.meet(0, r, ready_[std::size_t(r)]);
     cuda::launch_body<cuda::judge_kernel>(
-        {squares_, clamps ? clamped_ : nullptr, trains ? d_.parameter_count : 0,
-         machine_.losses(), d_.micro_batches, j.loss_terms, j.gradient_scale, j.clip_norm,
-         trains ? machine_.scaling() : nullptr, j.updates, verdict_},
+        {squares_, clamps ? clamped_ : nullptr, trains ? d_.parameter_count : 0, machine_.losses(), d_.micro_batches,
+         j.loss_terms, j.gradient_scale, j.clip_norm, trains ? machine_.scaling() : nullptr, j.updates, verdict_},
         machine_.stream_of(0));
     if (trains && j.updates) {
       for (int r = 1; r < d_.ranks; ++r) machine_.meet(r, 0, ready_[0]);
@@ -58,9 +57,9 @@ class cuda_parameters {
         copy_tied();
       }
     }
-    cuda::check(cudaMemcpyAsync(read_.data(), verdict_, sizeof(cuda::verdict), cudaMemcpyDeviceToHost,
-                                machine_.stream_of(0)),
-                "download of the verdict");
+    cuda::check(
+        cudaMemcpyAsync(read_.data(), verdict_, sizeof(cuda::verdict), cudaMemcpyDeviceToHost, machine_.stream_of(0)),
+        "download of the verdict");
     machine_.wait_for_all();
     return *read_.as<cuda::verdict>();
   }
@@ -157,9 +156,8 @@ class cuda_parameters {
     lists const& l = lists_[std::size_t(c)];
     cudaStream_t const on = machine_.stream_of(chunk.rank);
     cuda::launch_body<cuda::square_pieces_kernel>({where(c), floats(chunk.rank), l.sums}, on);
-    cuda::launch_body<cuda::add_up_kernel>({l.sums, 0, l.first_pieces,
-                                            chunk.parameter_count, to + chunk.parameters[0].index},
-                                           on);
+    cuda::launch_body<cuda::add_up_kernel>(
+        {l.sums, 0, l.first_pieces, chunk.parameter_count, to + chunk.parameters[0].index}, on);
   }
 
   void update(chunk_description const& c, job const& j) {
@@ -191,8 +189,7 @@ class cuda_parameters {
     chunk_description const& chunk = d_.chunk[c];
     lists const& l = lists_[std::size_t(c)];
     cuda::launch_body<cuda::transpose_kernel<value>>(
-        {values(chunk.rank), values(chunk.rank), l.squares, l.square_count},
-        machine_.stream_of(chunk.rank));
+        {values(chunk.rank), values(chunk.rank), l.squares, l.square_count}, machine_.stream_of(chunk.rank));
   }
 
   /// law: the gradient of a shared parameter is that of its first place, plus the others in the order of the model
@@ -228,7 +225,7 @@ class cuda_parameters {
   cuda_machine& machine_;
   pipeline_description const& d_;
   optimizer const& optimizer_;
-  std::vector<lists> lists_;               // by chunk
+  std::vector<lists> lists_;    // by chunk
   double *squares_, *clamped_;  // by parameter, on the device
   cuda::verdict* verdict_;      // there, too
   cuda::pinned_buffer read_;
