@@ -49,6 +49,11 @@ void same_as_forward(std::vector<std::vector<int>> const& sizes) {
   trainer.forward(tokens, logits);
   decoder read(trainer);
   CHECK(read.runs_on() == trainer.runs_on());
+  long kept = 0;  // keys and values
+  for (int i = 0; i < Trainer::model::graph.size.ops; ++i)
+    if (op const& o = Trainer::model::graph.ops[i]; o.kind == op_kind::attention)
+      kept += 2L * read.context * o.groups * (o.columns / o.inner) * long(sizeof(T));
+  CHECK(read.bytes() >= kept);
   std::size_t const width = std::size_t(read.vocabulary);
   for (auto const& groups : sizes) {
     read.rewind(0);

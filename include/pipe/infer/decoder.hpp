@@ -94,6 +94,12 @@ class decoder {
   }
   std::span<element const> read(int token) { return read(std::span(&token, 1)); }
 
+  /// What it has allocated: keys and values of a whole context above all, and no copy of a trained parameter.
+  long bytes() const {
+    long sum = rows_.bytes();
+    for (auto const& table : tables_) sum += table.size() * long(sizeof(element));
+    return sum;
+  }
   /// The instruction set of the kernels.
   host::isa runs_on() const { return rows_.runs_on(); }
 

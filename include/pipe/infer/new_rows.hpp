@@ -70,6 +70,7 @@ class new_rows {
 
   int rows_at_once() const { return rows_; }
   host::isa runs_on() const { return m_.kernels.runs_on; }
+  long bytes() const { return memory_.size() * long(sizeof(T)); }
 
   /// Runs tokens at positions from `position` on; all before it have been run. Returns the logits of the last one.
   ///
