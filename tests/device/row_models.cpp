@@ -35,6 +35,10 @@ TEST_CASE("losses with weights and further targets agree with the host", "[cuda]
   on_host::agrees_with_the_host<laws::EveryLoss<laws::Spread>, MicroBatches<2>, MicroBatchSize<3>>();
   on_host::agrees_with_the_host<laws::EveryLoss<laws::UnequalClasses>, MicroBatches<2>, MicroBatchSize<3>>();
 }
+TEST_CASE("pools agree with the host", "[cuda]") {
+  on_host::agrees_with_the_host<laws::EveryPool<MeanPool>, MicroBatches<2>, MicroBatchSize<3>>();
+  on_host::agrees_with_the_host<laws::EveryPool<LastPosition>, MicroBatches<2>, MicroBatchSize<3>>();
+}
 TEST_CASE("gates agree with the host", "[cuda]") {
   on_host::agrees_with_the_host<Gates, MicroBatches<2>, MicroBatchSize<3>>();
   on_host::agrees_with_the_host<GatesOnInput, MicroBatches<2>, MicroBatchSize<3>, Stages<2>>();

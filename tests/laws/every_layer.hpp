@@ -76,6 +76,13 @@ struct EveryLayer
   static constexpr bool pads = true;
 };
 
+/// A classifier of padded texts, with each pool.
+template <class Pool>
+struct EveryPool : pp::Model<pp::Tokens<11, 5>, pp::Embedding<12>, pp::Residual<pp::LayerNorm, pp::Attention<3>>, pp::GELU, Pool,
+                             pp::Linear<7>, pp::CrossEntropy> {
+  static constexpr bool pads = true;
+};
+
 /// One net for each of the other losses.
 template <class Loss>
 struct EveryLoss : pp::Model<pp::Input<3, 5>, pp::Linear<12>, pp::Tanh, pp::Flatten, pp::Linear<7>, Loss> {};

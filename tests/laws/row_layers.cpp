@@ -3,6 +3,7 @@
 // The laws for the layers that work along rows without parameters: Softmax, gated units.
 #include <catch2/catch.hpp>
 
+#include "laws/every_layer.hpp"
 #include "laws/layer_laws.hpp"
 
 using namespace pp;
@@ -44,4 +45,9 @@ TEST_CASE("gated units obey the laws", "[laws]") {
   laws::obeys<Gates>(1);
   laws::obeys<GatesOnInput>(2);
   laws::cuts_keep_the_bits_everywhere<GatesWide>(3);
+}
+TEST_CASE("pools obey the laws", "[laws]") {
+  laws::obeys<laws::EveryPool<MeanPool>>(4);
+  laws::gradients_are_differences<laws::EveryPool<FirstPosition>>(5);
+  laws::gradients_are_differences<laws::EveryPool<LastPosition>>(6);
 }

@@ -255,6 +255,10 @@ class builder : public complaints {
   }
   /// Softmax along each row.
   constexpr handle softmax(handle x) { return push(op_kind::softmax, x, x.form, {}); }
+  /// x[S, C] -> [C]
+  constexpr handle pool(handle x, pool_kind which) {
+    return push(op_kind::pool, x, shape(x.form.columns()), {x.padding}, {.groups = int(which), .keys = x.form.rows()});
+  }
   /// x[R, 2C] -> [R, C] by the formula of the layer being described; see gated.
   constexpr handle gate(handle x) { return push(op_kind::gate, x, x.form.with_columns(x.form.columns() / 2), {}); }
   /// qkv[R, C + 2K] -> [R, C]: `heads` heads, of which heads / kv_heads share keys and values. `rotation`: see RoPE.

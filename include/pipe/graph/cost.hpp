@@ -42,6 +42,8 @@ constexpr cost cost_of(op const& o) {
     case op_kind::add: return {results, 12 * results};
     case op_kind::concat:
     case op_kind::slice: return {0, 8 * results};
+    case op_kind::pool: return {long(o.keys) * o.columns, 4 * (o.keys + 1L) * o.columns};
+    case op_kind::pool_gradient: return {results, 4 * (results + o.columns)};
     case op_kind::custom: return {long(o.amount), 4 * (results + o.inner)};
     case op_kind::custom_input_gradient:
     case op_kind::custom_weight_gradient: return {long(o.amount), 8 * results};

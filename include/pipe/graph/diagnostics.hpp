@@ -28,6 +28,7 @@ enum class fault_kind : unsigned char {
   key_value_heads_do_not_divide,
   rotary_head_is_odd,
   gate_width_is_odd,
+  pool_of_one_row,
   size_not_positive,
   ratio_out_of_range,
   not_a_layer,
@@ -121,6 +122,8 @@ template <class... What>
 struct rotary_embedding_needs_an_even_head_size;
 template <class... What>
 struct gate_needs_an_even_width;
+template <class... What>
+struct pooling_needs_more_than_one_position;
 template <class... What>
 struct size_must_be_positive;
 template <class... What>
@@ -267,6 +270,8 @@ constexpr auto diagnose() {
       return say<wrong::rotary_embedding_needs_an_even_head_size>(at, type, found);
     else if constexpr (F.what == gate_width_is_odd)
       return say<wrong::gate_needs_an_even_width>(at, type, found);
+    else if constexpr (F.what == pool_of_one_row)
+      return say<wrong::pooling_needs_more_than_one_position>(at, type, found);
     else if constexpr (F.what == size_not_positive)
       return say<wrong::size_must_be_positive>(at, type, found);
     else if constexpr (F.what == ratio_out_of_range && F.option >= 0)

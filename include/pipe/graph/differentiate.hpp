@@ -117,6 +117,13 @@ class differentiator {
           input(d, x);
         }
         break;
+      case op_kind::pool:
+        if (needs(x)) {
+          op d = backward(op_kind::pool_gradient, o, {dy, o.in[1]});
+          d.rows = o.keys;
+          input(d, x);
+        }
+        break;
       case op_kind::attention: attention_rule(o, x, dy); break;
       case op_kind::lookup: weight(op_kind::lookup_gradient, o, {dy, x}, o.in[1]); break;
       default: break;

@@ -24,6 +24,7 @@ enum class op_kind : unsigned char {
   norm,       // x[R, C], gamma[C], beta[C]?    -> y, statistics[R, 2]
   softmax,    // x[R, C]                        -> y          along each row
   gate,       // x[R, 2C]                       -> y[R, C]    a formula of one half times the other half
+  pool,       // x[S, C], ids[S]?               -> y[1, C]    a mean of rows, or one of them
   attention,  // qkv[R, C + 2K], -, table?, ids? -> y[R, C], lse[R, H]; or q[R, C], kv[S, 2K], -, ids?
   // losses: further targets are in[2] to in[4], weights[R] in[5]; the result is their gradient, and they add to the step's loss
   cross_entropy,  // logits[R, V], labels[R]        -> dlogits
@@ -37,6 +38,7 @@ enum class op_kind : unsigned char {
   norm_gradient,          // dy, x, gamma, statistics -> dx
   softmax_gradient,       // dy, y                  -> dx
   gate_gradient,          // dy[R, C / 2], x[R, C]  -> dx[R, C]
+  pool_gradient,          // dy[1, C], ids[S]?      -> dx[S, C]
   attention_gradient,     // dy, qkv, y, lse, table?, ids? -> dqkv; or dy, q, y, lse, kv, ids? -> dq?, dkv?
   custom_input_gradient,  // dy, x, saved?, p0?, p1?, p2? -> dx
   // backward, weight gradients
@@ -65,6 +67,7 @@ constexpr char const* name_of(op_kind k) {
     case op_kind::norm: return "norm";
     case op_kind::softmax: return "softmax";
     case op_kind::gate: return "gate";
+    case op_kind::pool: return "pool";
     case op_kind::attention: return "attention";
     case op_kind::cross_entropy: return "cross_entropy";
     case op_kind::squared_error: return "squared_error";
@@ -74,6 +77,7 @@ constexpr char const* name_of(op_kind k) {
     case op_kind::norm_gradient: return "norm_gradient";
     case op_kind::softmax_gradient: return "softmax_gradient";
     case op_kind::gate_gradient: return "gate_gradient";
+    case op_kind::pool_gradient: return "pool_gradient";
     case op_kind::attention_gradient: return "attention_gradient";
     case op_kind::matmul_weight_gradient: return "matmul_weight_gradient";
     case op_kind::bias_gradient: return "bias_gradient";
@@ -121,6 +125,9 @@ constexpr bool has_formula(op_kind k) {
 /// An op of this kind, with this flag, takes something from its layer type.
 constexpr bool reads_layer(op_kind k, bool flag) { return has_formula(k) || (k == op_kind::cross_entropy && flag); }
 
+/// What a pool makes of a sample's rows. A row whose id is -1 is none.
+enum class pool_kind : unsigned char { mean, first, last };
+
 /// Where an operand lives. Values are per micro-batch; parameters and their gradients belong to the stage.
 /// `random` is the number of a stream of random bits: it is memory too, lest kernels differ by it.
 /// law: `operand{}` is no operand.
@@ -159,8 +166,8 @@ struct op {
   int rows = 0;     // R, per sample
   int columns = 0;  // width of the result
   int inner = 0;    // K of a contraction, H of an attention, V of a lookup
-  int groups = 0;   // attention: heads of keys and values
-  int keys = 0;     // attention: rows of keys and values, if they are another value; slice: the first column
+  int groups = 0;   // attention: heads of keys and values; pool: which pool_kind
+  int keys = 0;     // attention: rows of keys and values, if they are another value; slice: the first column; pool: S
   // attention: causal; norm: has a mean (LayerNorm, not RMSNorm); map: derivative is a function of y; cross_entropy: its layer type
   // weighs classes, or is a formula
   bool flag = false;

@@ -20,6 +20,7 @@
 #include <pipe/backend/cuda/losses.hpp>
 #include <pipe/backend/cuda/narrow_programs.hpp>
 #include <pipe/backend/cuda/pointwise.hpp>
+#include <pipe/backend/cuda/pool.hpp>
 #include <pipe/backend/cuda/product_plan.hpp>
 #include <pipe/backend/cuda/rowwise.hpp>
 #include <pipe/base/bytes.hpp>
@@ -60,6 +61,10 @@ constexpr auto lower_group() {
     return bodies<gate_kernel<P, G>>{};
   else if constexpr (anchor == op_kind::gate_gradient)
     return bodies<gate_gradient_kernel<P, G>>{};
+  else if constexpr (anchor == op_kind::pool)
+    return bodies<pool_kernel<P, G>>{};
+  else if constexpr (anchor == op_kind::pool_gradient)
+    return bodies<pool_gradient_kernel<P, G>>{};
   else if constexpr (anchor == op_kind::cross_entropy)
     return bodies<cross_entropy_kernel<P, G>>{};
   else if constexpr (anchor == op_kind::squared_error)

@@ -14,6 +14,7 @@
 #include <pipe/backend/host/region/element_loss.inl>
 #include <pipe/backend/host/region/softmax.inl>
 #include <pipe/backend/host/region/gate.inl>
+#include <pipe/backend/host/region/pool.inl>
 #include <pipe/backend/host/region/group.inl>
 #include <pipe/backend/host/region/new_rows.inl>
 #include <pipe/backend/host/region/update.inl>

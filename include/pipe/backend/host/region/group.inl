@@ -146,6 +146,26 @@ struct group_kernel {
     }
   }
 
+  /// each(ids of a sample, or null, sample) for the samples of this part.
+  template <class Each>
+  static void each_pooled(args const& a, Each const& each) {
+    share const own = part_of(P::samples, 1, a.part, a.parts);
+    for (extent s = own.begin; s < own.end; ++s)
+      each(g.in[1] < 0 ? nullptr : a.ids(g.in[1] < 0 ? 0 : g.in[1]) + s * g.keys, s);
+  }
+  static void pool(args const& a) {
+    each_pooled(a, [&a](int const* ids, extent s) {
+      pool_sample<T>(pool_kind(g.groups), g.keys, g.columns, ids, a.at(g.in[0]) + s * g.keys * g.columns,
+                     a.at(g.out[0]) + s * g.columns);
+    });
+  }
+  static void pool_gradient(args const& a) {
+    each_pooled(a, [&a](int const* ids, extent s) {
+      pool_gradient_sample<T>(pool_kind(g.groups), g.keys, g.columns, ids, a.at(g.in[0]) + s * g.columns,
+                              a.at(g.out[0]) + s * g.keys * g.columns);
+    });
+  }
+
   /// Queries, keys and values, or their gradients: slices of one matrix, or those of keys and values of another.
   template <class U>
   struct attention_slices {
@@ -343,6 +363,8 @@ void run(arguments<typename P::element> const& a) {
   if constexpr (anchor == op_kind::softmax_gradient) k::softmax_gradient(a);
   if constexpr (anchor == op_kind::gate) k::gate(a);
   if constexpr (anchor == op_kind::gate_gradient) k::gate_gradient(a);
+  if constexpr (anchor == op_kind::pool) k::pool(a);
+  if constexpr (anchor == op_kind::pool_gradient) k::pool_gradient(a);
   if constexpr (anchor == op_kind::attention) k::attention(a);
   if constexpr (anchor == op_kind::attention_gradient) k::attention_gradient(a);
   if constexpr (anchor == op_kind::cross_entropy) k::cross_entropy(a);
