@@ -33,6 +33,7 @@ CODE = re.compile(r"```.*?```|`[^`\n]+`", re.S)
 ALONE = re.compile(r"`(?:pp::)?([a-z]\w*)(?:`|[(<])")
 QUALIFIED = re.compile(r"\bpp::([a-z]\w*)")
 FOLDERS = ("base", "schedule", "optim", "runtime", "train", "infer", "report")  # with names that are not in CamelCase
+BASES = {"activation", "element_loss", "label_loss"}  # and types that programs derive from
 # What pages mean by these words is something else, a member or a variable.
 FOR_ITSELF = {"SearchedWithin", "accumulated", "describe", "optimizer", "plan", "scratch", "step", "text"}
 LABELS = ("law:", "needs:", "throws:", "shape:", "cost:", "source:", "post:")
@@ -90,7 +91,8 @@ def make(root):
     for header in sorted((root / "include" / "pipe").rglob("*")):
         if header.suffix in (".hpp", ".cuh") and header.name != "page_script.hpp":
             for name, sentence in declarations(header):
-                if not name[0].isupper() and header.relative_to(root / "include" / "pipe").parts[0] not in FOLDERS:
+                if not name[0].isupper() and header.relative_to(root / "include" / "pipe").parts[0] not in FOLDERS and \
+                        name not in BASES:
                     continue
                 known = found.setdefault(name, [sentence, header.relative_to(root / "include").as_posix()])
                 known[0] = known[0] or sentence

@@ -86,6 +86,7 @@ struct MSEWith : loss_with<Options...> {
       b.loss(op_kind::squared_error, b.current(), loss_with<Options...>::further_inputs(b, shape{}));
   }
 };
+/// (x - target)^2, mean over all elements of the mini-batch.
 struct MSE : MSEWith<> {};
 
 /// Makes a loss of a formula of each element: F derives from it and has static functions value(x, target) and slope(x, target), the
@@ -157,6 +158,7 @@ struct BCEWith : element_loss<BCEWith<Options...>, Options...> {
     return T(1) + (positive::template value<T>() - T(1)) * target;
   }
 };
+/// -t log(sigmoid(x)) - (1 - t) log(1 - sigmoid(x)) for a target t in [0, 1], mean over all elements of the mini-batch.
 struct BCE : BCEWith<> {};
 
 /// d^2 / 2 for |d| <= delta, else delta (|d| - delta / 2), with d = x - target and delta = Numerator / Denominator > 0:

@@ -15,8 +15,9 @@
 
 namespace pp {
 
-/// What Reduction makes of the terms of a mini-batch.
+/// The sum of weight times term over the sum of the weights: see Reduction.
 struct Mean;
+/// The sum of weight times term: see Reduction.
 struct Sum;
 
 /// The loss of a mini-batch is the mean of its terms, which is the default, or their sum. With weights the mean is the sum of weight
