@@ -78,8 +78,8 @@ struct EveryLayer
 
 /// A classifier of padded texts, with each pool.
 template <class Pool>
-struct EveryPool : pp::Model<pp::Tokens<11, 5>, pp::Embedding<12>, pp::Residual<pp::LayerNorm, pp::Attention<3>>, pp::GELU, Pool,
-                             pp::Linear<7>, pp::CrossEntropy> {
+struct EveryPool : pp::Model<pp::Tokens<11, 5>, pp::Embedding<12>, pp::Residual<pp::LayerNorm, pp::Attention<3>>,
+                             pp::GELU, Pool, pp::Linear<7>, pp::CrossEntropy> {
   static constexpr bool pads = true;
 };
 

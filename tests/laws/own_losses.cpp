@@ -82,6 +82,18 @@ struct Focal : label_loss<Focal, Weights<"weight">> {
   }
 };
 
+/// A formula that derives from nothing.
+struct Cubed {
+  template <class T>
+  PIPE_HD static PIPE_INLINE T value(T x, T target) {
+    return (x - target) * (x - target) * (x - target);
+  }
+  template <class T>
+  PIPE_HD static PIPE_INLINE T slope(T x, T target) {
+    return T(3) * (x - target) * (x - target);
+  }
+};
+
 }  // namespace
 
 TEST_CASE("the gradients of own losses are right", "[laws]") {
@@ -91,6 +103,7 @@ TEST_CASE("the gradients of own losses are right", "[laws]") {
   CHECK(check_loss<Clipped, Input<4, 5>>().ok());
   // [/check]
   CHECK(check_loss<Focal, Input<3, 4>>().ok());
+  CHECK(check_loss<element_loss<Cubed>, Input<5>>().ok());
 }
 
 TEST_CASE("Pinball finds a quantile", "[laws]") {

@@ -86,8 +86,8 @@ namespace {
 
 /// A sample of a model with a shorter context, and the same padded.
 template <int Context>
-struct Reader : Model<Tokens<9, Context>, Embedding<8>, Residual<LayerNorm, Attention<2, NotCausal>>, LayerNorm, MeanPool,
-                      Linear<3>, CrossEntropy> {};
+struct Reader : Model<Tokens<9, Context>, Embedding<8>, Residual<LayerNorm, Attention<2, NotCausal>>, LayerNorm,
+                      MeanPool, Linear<3>, CrossEntropy> {};
 
 }  // namespace
 

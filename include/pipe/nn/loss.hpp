@@ -91,12 +91,14 @@ struct MSE : MSEWith<> {};
 
 /// Makes a loss of a formula of each element: F derives from it and has static functions value(x, target) and slope(x, target), the
 /// derivative of value by x, both marked PIPE_HD PIPE_INLINE. With Targets they take those, too, in their order. The loss is the mean
-/// over all elements of the mini-batch. docs/howto/own_losses.md shows how to write and check one.
+/// over all elements of the mini-batch. docs/howto/own_losses.md shows how to write and check one. (An F that does not derive from it is
+/// written `element_loss<F>` in the model.)
 ///
 /// shape:  (...), targets: numbers of the same shape
 /// options: Target, Weights, Reduction
 template <class F, class... Options>
 struct element_loss : loss_with<Options...> {
+  using formula = F;
   using with = loss_with<Options...>;
   static constexpr unsigned takes = option_kinds(option_kind::target, option_kind::weights, option_kind::reduction);
   static constexpr bool labels_are_ids = false;
@@ -115,6 +117,7 @@ struct element_loss : loss_with<Options...> {
 /// options: Target, Weights, Reduction
 template <class F, class... Options>
 struct label_loss : loss_with<Options...> {
+  using formula = F;
   using with = loss_with<Options...>;
   static constexpr unsigned takes = option_kinds(option_kind::target, option_kind::weights, option_kind::reduction);
   static constexpr bool labels_are_ids = true, reads_log_probability = true;

@@ -201,7 +201,8 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
     double const whole = libm::log(double(mine.sum[0])) + double(mine.top);  // the logarithm of the sum of exp(x)
     if constexpr (terms::is_formula) {
       float const l = float(double(mine.at_label) - whole);
-      return base::with_targets(a, [&](auto const*... more) { return double(terms::layer::value(l, more[row]...)); });
+      return base::with_targets(
+          a, [&](auto const*... more) { return double(terms::layer::formula::value(l, more[row]...)); });
     } else if constexpr (terms::weighs_classes) {
       double const own = terms::weight(mine.label);
       double loss = own * (1 - double(smoothing)) * (whole - double(mine.at_label)) + own * double(z) * whole * whole;
@@ -222,7 +223,7 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
     float const log_of_all = z != 0 || terms::is_formula ? math::log(mine.sum[0]) + mine.top : 0;
     if constexpr (terms::is_formula) {
       float const slope = base::with_targets(
-          a, [&](auto const*... more) { return terms::layer::slope(mine.sum[1] - log_of_all, more[row]...); });
+          a, [&](auto const*... more) { return terms::layer::formula::slope(mine.sum[1] - log_of_all, more[row]...); });
       return {-(scale * slope), -(scale * slope)};
     } else if constexpr (terms::weighs_classes) {
       float const own = terms::weight(mine.label), kept = own * (1.0f - smoothing);

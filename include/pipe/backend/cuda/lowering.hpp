@@ -70,7 +70,8 @@ constexpr auto lower_group() {
   else if constexpr (anchor == op_kind::squared_error)
     return bodies<element_loss_kernel<P, G, squared_difference>>{};
   else if constexpr (anchor == op_kind::element_loss)
-    return bodies<element_loss_kernel<P, G, leaf_at<group_of<P, G>::value.leaf, typename P::leaves>>>{};
+    return bodies<
+        element_loss_kernel<P, G, typename leaf_at<group_of<P, G>::value.leaf, typename P::leaves>::formula>>{};
   else if constexpr (anchor == op_kind::lookup)
     return bodies<lookup_kernel<P, G>>{};
   else if constexpr (anchor == op_kind::lookup_gradient)

@@ -247,7 +247,8 @@ struct group_kernel {
         using layer = leaf_at<g.leaf, typename P::leaves>;
         if constexpr (requires { layer::reads_log_probability; })
           return with_targets(a, r, [&](auto const*... more) {
-            return label_loss_row<layer, g.columns, T>(x, label, scale, a.wants_gradient, e, gradient, *more...);
+            return label_loss_row<typename layer::formula, g.columns, T>(x, label, scale, a.wants_gradient, e, gradient,
+                                                                         *more...);
           });
         else
           return weighted_cross_entropy_row<typename layer::class_weights, g.columns, T>(
@@ -265,7 +266,7 @@ struct group_kernel {
     });
   }
   static void element_loss(args const& a) {
-    using formula = leaf_at<g.leaf, typename P::leaves>;
+    using formula = typename leaf_at<g.leaf, typename P::leaves>::formula;
     each_loss(a, [&a](extent r, T scale, T* gradient) {
       return with_targets(a, r * g.columns, [&](auto const*... more) {
         return element_loss_row<formula, g.columns, T>(a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns,
