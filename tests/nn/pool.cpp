@@ -84,6 +84,15 @@ TEST_CASE("without ids every position counts", "[nn]") {
 
 namespace {
 
+// [classifier]
+using Block = Seq<Residual<LayerNorm, Attention<4, NotCausal>>, Residual<LayerNorm, Linear<256>, GELU, Linear<64>>>;
+
+struct Reviews : Model<Tokens<20000, 200>, Embedding<64>, Positions, Repeat<2, Block>, LayerNorm,  // (200, 64)
+                       MeanPool,                                                                  // (64)
+                       Linear<2>, CrossEntropy> {};                                               // one label per review
+// [/classifier]
+static_assert(Reviews::graph.output == shape(2));
+
 /// A sample of a model with a shorter context, and the same padded.
 template <int Context>
 struct Reader : Model<Tokens<9, Context>, Embedding<8>, Residual<LayerNorm, Attention<2, NotCausal>>, LayerNorm,
