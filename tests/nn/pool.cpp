@@ -88,8 +88,8 @@ namespace {
 using Block = Seq<Residual<LayerNorm, Attention<4, NotCausal>>, Residual<LayerNorm, Linear<256>, GELU, Linear<64>>>;
 
 struct Reviews : Model<Tokens<20000, 200>, Embedding<64>, Positions, Repeat<2, Block>, LayerNorm,  // (200, 64)
-                       MeanPool,                                                                  // (64)
-                       Linear<2>, CrossEntropy> {};                                               // one label per review
+                       MeanPool,                                                                   // (64)
+                       Linear<2>, CrossEntropy> {};  // one label per review
 // [/classifier]
 static_assert(Reviews::graph.output == shape(2));
 
