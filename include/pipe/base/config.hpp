@@ -71,3 +71,14 @@
 #else
 #define PIPE_INDEPENDENT
 #endif
+
+/// What stands between these is optimised though the program is not (-O0, where g++ defines no __OPTIMIZE__): kernels, and what runs
+/// them. At other levels, under sanitizers and in other compilers, which have no such thing, they are nothing.
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__) && !defined(__OPTIMIZE__) && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define PIPE_OPTIMIZED_BEGIN _Pragma("GCC push_options") _Pragma("GCC optimize(\"O2\")")
+#define PIPE_OPTIMIZED_END _Pragma("GCC pop_options")
+#else
+#define PIPE_OPTIMIZED_BEGIN
+#define PIPE_OPTIMIZED_END
+#endif

@@ -84,7 +84,7 @@ struct Adafactor {
   };
 
   template <class Kernels, class T>
-  void update(Kernels k, update_context const& c, tensor_update<T> const& t) const {
+  PIPE_INLINE void update(Kernels k, update_context const& c, tensor_update<T> const& t) const {
     long const rows = t.shape.rows, columns = t.shape.columns, n = t.shape.elements();
     double const smallest = epsilon1 > 0 ? epsilon1 : double(std::numeric_limits<T>::epsilon());
     double const amount = libm::pow(double(c.step), beta2_decay), scale = c.gradient_scale;

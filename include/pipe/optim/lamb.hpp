@@ -51,7 +51,7 @@ struct LAMB {
   };
 
   template <class Kernels, class T>
-  void update(Kernels k, update_context const& c, tensor_update<T> const& t) const {
+  PIPE_INLINE void update(Kernels k, update_context const& c, tensor_update<T> const& t) const {
     long const n = t.shape.elements();
     double const step = double(c.step);
     k.each(n, make_direction<T>{t.values, t.gradients, t.state, t.state + n, t.workspace, T(c.gradient_scale), T(beta1),

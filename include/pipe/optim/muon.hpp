@@ -123,7 +123,7 @@ struct Muon {
   };
 
   template <class Kernels, class T>
-  void update(Kernels k, update_context const& context, tensor_update<T> const& t) const {
+  PIPE_INLINE void update(Kernels k, update_context const& context, tensor_update<T> const& t) const {
     long const n = t.shape.elements();
     extents const e(t.shape);
     bool const lies = t.shape.rows < t.shape.columns;

@@ -4,8 +4,10 @@
 // operands by adding the region's base for the present micro-batch.
 #pragma once
 
+#include <pipe/base/config.hpp>
 #include <pipe/graph/graph.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp {
 
 enum class region : unsigned char {
@@ -56,3 +58,4 @@ struct launch {
 };
 
 }  // namespace pp
+PIPE_OPTIMIZED_END

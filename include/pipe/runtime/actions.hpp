@@ -4,11 +4,13 @@
 // it announces. A machine says how: a thread that waits and calls kernels, or a stream that is given events and launches.
 #pragma once
 
+#include <pipe/base/config.hpp>
 #include <pipe/passes/address.hpp>
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/transport/in_process.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp {
 
 /// Real samples of a micro-batch: the last ones may be filled up, or empty.
@@ -88,3 +90,4 @@ void run_action(pipeline_description const& d, job const& j, action const& a, Ru
 }
 
 }  // namespace pp
+PIPE_OPTIMIZED_END

@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/heap_array.hpp>
 #include <pipe/base/libm.hpp>
@@ -28,6 +29,7 @@
 #include <pipe/runtime/team.hpp>
 #include <pipe/transport/in_process.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp {
 
 template <class T>
@@ -432,3 +434,4 @@ class machine {
 };
 
 }  // namespace pp
+PIPE_OPTIMIZED_END

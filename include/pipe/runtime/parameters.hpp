@@ -7,12 +7,14 @@
 
 #include <cstring>
 
+#include <pipe/base/config.hpp>
 #include <pipe/base/heap_array.hpp>
 #include <pipe/base/libm.hpp>
 #include <pipe/runtime/backend_calls.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/team.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp {
 
 template <class T>
@@ -187,3 +189,4 @@ class parameter_work {
 };
 
 }  // namespace pp
+PIPE_OPTIMIZED_END

@@ -14,6 +14,7 @@
 #include <pipe/runtime/pinning.hpp>
 #include <pipe/transport/waiting.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp {
 
 /// A thread that runs run(self, number): one kind of thread for all classes that have some.
@@ -113,3 +114,4 @@ class team {
 };
 
 }  // namespace pp
+PIPE_OPTIMIZED_END

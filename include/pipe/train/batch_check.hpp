@@ -8,10 +8,12 @@
 #include <span>
 #include <string_view>
 
+#include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/libm.hpp>
 #include <pipe/base/sentence.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp {
 
 /// A part of a batch in words: `labels`, or `input "target"`.
@@ -27,26 +29,33 @@ PIPE_COLD PIPE_ONE_COPY inline void check_size(batch_part of, std::size_t found,
 }
 
 inline void check_ids(char const* what, std::span<int const> ids, int least, int end) {
-  for (std::size_t i = 0; i < ids.size(); ++i)
-    if (ids[i] < least || ids[i] >= end)
-      complain<data_error>({what, " ", ids[i], " at position ", i, " is not in [", least, ", ", end, ")"});
+  int const* const id = ids.data();
+  for (long i = 0, n = long(ids.size()); i < n; ++i)
+    if (id[i] < least || id[i] >= end)
+      complain<data_error>({what, " ", id[i], " at position ", i, " is not in [", least, ", ", end, ")"});
 }
 
 /// Where a loss is for targets in a range, its least_target and most_target. NaN is in none.
 template <class Loss, class T>
 void check_targets(std::span<T const> targets) {
-  if constexpr (requires { Loss::least_target; })
-    for (std::size_t i = 0; i < targets.size(); ++i)
-      if (!(targets[i] >= T(Loss::least_target) && targets[i] <= T(Loss::most_target)))
-        complain<data_error>({"label ", double(targets[i]), " at position ", i, " is not in [", Loss::least_target,
-                              ", ", Loss::most_target, "]"});
+  if constexpr (requires { Loss::least_target; }) {
+    T const* const target = targets.data();
+    long const n = long(targets.size());
+    auto const fits = [&](long i) { return target[i] >= T(Loss::least_target) && target[i] <= T(Loss::most_target); };
+    long i = 0;
+    while (i < n && fits(i)) ++i;
+    if (i < n)
+      complain<data_error>({"label ", double(target[i]), " at position ", i, " is not in [", Loss::least_target, ", ",
+                            Loss::most_target, "]"});
+  }
 }
 
 template <class T>
 void check_weights(std::span<T const> weights) {
-  for (std::size_t i = 0; i < weights.size(); ++i)
-    if (!libm::isfinite(weights[i]) || weights[i] < 0)
-      complain<data_error>({"weight ", double(weights[i]), " at position ", i, " is not a finite number of 0 or more"});
+  T const* const weight = weights.data();
+  for (long i = 0, n = long(weights.size()); i < n; ++i)
+    if (!libm::isfinite(weight[i]) || weight[i] < 0)
+      complain<data_error>({"weight ", double(weight[i]), " at position ", i, " is not a finite number of 0 or more"});
 }
 
 /// The first number that is not finite; `count` if all are.
@@ -58,3 +67,4 @@ PIPE_COLD PIPE_ONE_COPY long first_not_finite(T const* values, long count) {
 }
 
 }  // namespace pp
+PIPE_OPTIMIZED_END

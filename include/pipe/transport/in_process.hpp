@@ -5,9 +5,11 @@
 // the reader publishes that it is done.
 #pragma once
 
+#include <pipe/base/config.hpp>
 #include <pipe/base/heap_array.hpp>
 #include <pipe/transport/waiting.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp {
 
 /// What a chunk has finished, counted in micro-batches, each in order.
@@ -44,3 +46,4 @@ class in_process {
 };
 
 }  // namespace pp
+PIPE_OPTIMIZED_END

@@ -19,6 +19,7 @@
 
 #include <pipe/base/config.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp {
 
 /// How long to spin before parking, and how long to wait at all: time that the process ran, so that a program that was stopped
@@ -136,3 +137,4 @@ class alignas(64) progress {
 };
 
 }  // namespace pp
+PIPE_OPTIMIZED_END

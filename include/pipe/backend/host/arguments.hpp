@@ -5,8 +5,10 @@
 
 #include <cstdint>
 
+#include <pipe/base/config.hpp>
 #include <pipe/passes/group.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
 
 /// One launch on one micro-batch, or a thread's part of it.
@@ -33,3 +35,4 @@ template <class T>
 using kernel = void (*)(arguments<T> const&);
 
 }  // namespace pp::host
+PIPE_OPTIMIZED_END

@@ -12,6 +12,7 @@
 #include <pipe/backend/host/parts.hpp>
 #include <pipe/base/config.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
 
 /// to[r, 0 .. d) = from[r, 0 .. d), turned back if there is a rotation.
@@ -131,3 +132,4 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& region, attention_
 }
 
 }  // namespace pp::host
+PIPE_OPTIMIZED_END

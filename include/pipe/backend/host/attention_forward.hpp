@@ -13,6 +13,7 @@
 #include <pipe/backend/host/parts.hpp>
 #include <pipe/base/config.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
 
 /// Scores, their softmax and the sums of values for `rows` <= query_block queries of one head, from query t0 of the shape on;
@@ -112,3 +113,4 @@ PIPE_ONE_COPY void attention_forward(attention_set<T> const& region, attention_s
 }
 
 }  // namespace pp::host
+PIPE_OPTIMIZED_END

@@ -10,6 +10,7 @@
 #include <pipe/backend/host/tiles.hpp>
 #include <pipe/base/config.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
 
 /// The state of a block of queries: output not yet divided, and per row the largest score and the sum of exponentials.
@@ -90,3 +91,4 @@ inline extent visible_keys(attention_shape const& shape, extent present, extent 
 }
 
 }  // namespace pp::host
+PIPE_OPTIMIZED_END

@@ -11,6 +11,7 @@
 #include <pipe/backend/host/tiles.hpp>
 #include <pipe/base/config.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
 
 /// A sink and a prologue without their types, so that the loops over tiles are compiled once, not for every kernel group: a
@@ -118,3 +119,4 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, extent m, extent n, 
 }
 
 }  // namespace pp::host
+PIPE_OPTIMIZED_END

@@ -46,6 +46,8 @@
 #pragma nv_diag_suppress 1675
 #endif
 
+PIPE_OPTIMIZED_BEGIN
+
 #define PIPE_ISA portable
 #define PIPE_VECTOR_BYTES 16
 #define PIPE_TILE_ROWS 4
@@ -102,6 +104,8 @@
 #endif
 
 #endif  // PIPE_HOST_HAS_AVX
+
+PIPE_OPTIMIZED_END
 
 #ifdef __CUDACC__
 #pragma nv_diag_default 1675

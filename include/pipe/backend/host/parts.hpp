@@ -10,6 +10,7 @@
 #include <pipe/base/config.hpp>
 #include <pipe/passes/group.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
 
 /// Of n things those from begin up to, but without, end.
@@ -66,3 +67,4 @@ constexpr int parts_for(group const& g, int samples, int threads) {
 }
 
 }  // namespace pp::host
+PIPE_OPTIMIZED_END

@@ -9,8 +9,10 @@
 
 #include <pipe/backend/host/isa.hpp>
 #include <pipe/backend/host/parts.hpp>
+#include <pipe/base/config.hpp>
 #include <pipe/passes/group.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
 
 /// Where a tile's sums start from and where they go.
@@ -73,3 +75,4 @@ constexpr int least_tile_rows() {
 }
 
 }  // namespace pp::host
+PIPE_OPTIMIZED_END

@@ -7,6 +7,7 @@
 #include <pipe/backend/host/isa.hpp>
 #include <pipe/base/config.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
 
 /// Transposes `lanes` x `lanes` elements.
@@ -37,3 +38,4 @@ PIPE_ONE_COPY void transpose_squares(square_transposer<T> square, extent lanes, 
 }
 
 }  // namespace pp::host
+PIPE_OPTIMIZED_END

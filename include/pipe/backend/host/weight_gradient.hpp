@@ -11,6 +11,7 @@
 #include <pipe/base/config.hpp>
 #include <pipe/passes/group.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
 
 /// Reads n elements of each row once, in order, so that a kernel which then reads them crosswise finds them in L2: the
@@ -40,3 +41,4 @@ PIPE_ONE_COPY void weight_gradient(tile_set<T> const& tiles, arguments<T> const&
 }
 
 }  // namespace pp::host
+PIPE_OPTIMIZED_END

@@ -60,8 +60,8 @@ template <class T>
 struct element_term {
   T const* in;
   extent stride;
-  void vector(vec<T>* sum, extent r, extent c) const { sum[0] += load(in + r * stride + c); }
-  void scalar(T* sum, extent r, extent c) const { sum[0] += in[r * stride + c]; }
+  [[gnu::always_inline]] void vector(vec<T>* sum, extent r, extent c) const { sum[0] += load(in + r * stride + c); }
+  [[gnu::always_inline]] void scalar(T* sum, extent r, extent c) const { sum[0] += in[r * stride + c]; }
 };
 
 /// out[c] (+)= sum over rows of in[r * stride + c]
@@ -75,12 +75,12 @@ template <class T>
 struct norm_parameter_term {
   T const *dy, *x, *statistics;
   extent stride;
-  void vector(vec<T>* sum, extent r, extent c) const {
+  [[gnu::always_inline]] void vector(vec<T>* sum, extent r, extent c) const {
     vec<T> const d = load(dy + r * stride + c);
     sum[0] += d * ((load(x + r * stride + c) - statistics[2 * r]) * statistics[2 * r + 1]);
     sum[1] += d;
   }
-  void scalar(T* sum, extent r, extent c) const {
+  [[gnu::always_inline]] void scalar(T* sum, extent r, extent c) const {
     T const d = dy[r * stride + c];
     sum[0] += d * ((x[r * stride + c] - statistics[2 * r]) * statistics[2 * r + 1]);
     sum[1] += d;

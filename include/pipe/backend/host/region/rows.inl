@@ -33,36 +33,36 @@ T row_sum(int n, Term const& term) {
 template <class T>
 struct plain_term {
   T const* x;
-  void vector(vec<T>* sum, int i) const { sum[0] += load(x + i); }
-  void scalar(T* sum, int i) const { sum[0] += x[i]; }
+  [[gnu::always_inline]] void vector(vec<T>* sum, int i) const { sum[0] += load(x + i); }
+  [[gnu::always_inline]] void scalar(T* sum, int i) const { sum[0] += x[i]; }
 };
 template <class T>
 struct square_term {
   T const* x;
   T mean;
-  void vector(vec<T>* sum, int i) const {
+  [[gnu::always_inline]] void vector(vec<T>* sum, int i) const {
     vec<T> const d = load(x + i) - mean;
     sum[0] += d * d;
   }
-  void scalar(T* sum, int i) const { sum[0] += (x[i] - mean) * (x[i] - mean); }
+  [[gnu::always_inline]] void scalar(T* sum, int i) const { sum[0] += (x[i] - mean) * (x[i] - mean); }
 };
 template <class T>
 struct product_term {
   T const *x, *y;
-  void vector(vec<T>* sum, int i) const { sum[0] += load(x + i) * load(y + i); }
-  void scalar(T* sum, int i) const { sum[0] += x[i] * y[i]; }
+  [[gnu::always_inline]] void vector(vec<T>* sum, int i) const { sum[0] += load(x + i) * load(y + i); }
+  [[gnu::always_inline]] void scalar(T* sum, int i) const { sum[0] += x[i] * y[i]; }
 };
 /// g and g * xhat, g = dy * gamma, xhat = (x - mean) * rstd
 template <class T>
 struct norm_gradient_term {
   T const *dy, *gamma, *x;
   T mean, rstd;
-  void vector(vec<T>* sum, int i) const {
+  [[gnu::always_inline]] void vector(vec<T>* sum, int i) const {
     vec<T> const g = load(dy + i) * load(gamma + i);
     sum[0] += g;
     sum[1] += g * ((load(x + i) - mean) * rstd);
   }
-  void scalar(T* sum, int i) const {
+  [[gnu::always_inline]] void scalar(T* sum, int i) const {
     T const g = dy[i] * gamma[i];
     sum[0] += g;
     sum[1] += g * ((x[i] - mean) * rstd);

@@ -64,14 +64,14 @@ template <class T>
 
 struct larger {
   template <class T>
-  static T of(T a, T b) {
+  [[gnu::always_inline]] static T of(T a, T b) {
     return a > b ? a : b;
   }
 };
 
 struct sum_of {
   template <class T>
-  static T of(T a, T b) {
+  [[gnu::always_inline]] static T of(T a, T b) {
     return a + b;
   }
 };
