@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A token by the decoder, which keeps keys and values, against a token by a forward pass over the whole context: what a program without
-// one does. Tokens are read one by one until the context is full. One thread.
+// A token by the decoder, which keeps keys and values, against a token by a forward pass over the whole context: what a
+// program without one does. Tokens are read one by one until the context is full. One thread.
 //
 // Argument: rounds (default 9).
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What works on a whole data set: mini-batches of it, the loss and the outputs on it, and what classifiers are judged by.
+// What works on a whole data set: mini-batches, the loss and the outputs on it; and what classifiers are judged by.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -22,8 +22,8 @@ namespace {
 /// Numbers, ids by name, and a class: every kind of list a batch has.
 struct Net : Model<Named<"numbers", Input<1, 2>>, Linear<3>, Stash<"of numbers">, Named<"ids", Tokens<50, 1>>,
                    Embedding<3>, Pop<"of numbers">, Tanh, Linear<3>, CrossEntropy> {};
-using Trainer = Pipeline<Net, Stages<2>, MicroBatches<2>, MicroBatchSize<2>, PortableHost>;
-static_assert(Trainer::samples == 4);
+using Classifier = Pipeline<Net, Stages<2>, MicroBatches<2>, MicroBatchSize<2>, PortableHost>;
+static_assert(Classifier::samples == 4);
 
 /// Sample i has the numbers i and -i, the id i, and a class; about every fourth class is -1.
 struct data {
@@ -36,14 +36,14 @@ struct data {
       classes.push_back(i * i % 7 % 4 - 1);
     }
   }
-  Trainer::batch view() const {
-    Trainer::batch b{numbers, classes};
+  Classifier::batch view() const {
+    Classifier::batch b{numbers, classes};
     return b.set<"ids">(ids);
   }
 };
 
 /// Which samples a mini-batch holds; each of its lists has to say the same.
-std::vector<int> samples_of(Trainer::batch const& b) {
+std::vector<int> samples_of(Classifier::batch const& b) {
   std::vector<int> samples(b.named_ids[1].begin(), b.named_ids[1].end());
   REQUIRE(b.inputs.size() == 2 * samples.size());
   REQUIRE(b.labels.size() == samples.size());
@@ -57,7 +57,7 @@ std::vector<int> samples_of(Trainer::batch const& b) {
 
 std::vector<std::vector<int>> all_of(data const& d, batch_settings const& s) {
   std::vector<std::vector<int>> all;
-  for (auto const& b : batches<Trainer>(d.view(), s)) all.push_back(samples_of(b));
+  for (auto const& b : batches<Classifier>(d.view(), s)) all.push_back(samples_of(b));
   return all;
 }
 
@@ -127,7 +127,7 @@ TEST_CASE("every sample of a data set is in one mini-batch, with all that belong
 TEST_CASE("without a shuffle mini-batches are read where they are") {
   data const d(6);
   auto view = d.view();
-  batches<Trainer> all(view);
+  batches<Classifier> all(view);
   auto at = all.begin();
   CHECK((*at).inputs.data() == d.numbers.data());
   CHECK((*++at).labels.data() == d.classes.data() + 4);
@@ -166,14 +166,14 @@ TEST_CASE("a short last mini-batch is left out on demand") {
 
 TEST_CASE("data sets that are none are refused") {
   data const d(6), short_one(5);
-  auto const refused = [](Trainer::batch const& b, batch_settings const& s = {}) {
-    return message_of([&] { batches<Trainer> all(b, s); });
+  auto const refused = [](Classifier::batch const& b, batch_settings const& s = {}) {
+    return message_of([&] { batches<Classifier> all(b, s); });
   };
   CHECK(refused(d.view()) == "no error");
-  CHECK(refused(Trainer::batch{d.numbers, short_one.classes}.set<"ids">(d.ids)) ==
+  CHECK(refused(Classifier::batch{d.numbers, short_one.classes}.set<"ids">(d.ids)) ==
         "labels: expected 6 numbers for 6 samples, got 5");
-  CHECK(refused(Trainer::batch{d.numbers, d.classes}) == "input \"ids\": expected 6 numbers for 6 samples, got 0");
-  CHECK(refused(Trainer::batch{std::span(d.numbers).first(11), d.classes}.set<"ids">(d.ids)) ==
+  CHECK(refused(Classifier::batch{d.numbers, d.classes}) == "input \"ids\": expected 6 numbers for 6 samples, got 0");
+  CHECK(refused(Classifier::batch{std::span(d.numbers).first(11), d.classes}.set<"ids">(d.ids)) ==
         "inputs: expected whole samples of 2 numbers, got 11");
   CHECK(refused(data(0).view()) == "a data set of 0 samples has no mini-batch, which would take 1");
   CHECK(refused(data(3).view(), {.drop_last = true}) ==
@@ -184,7 +184,7 @@ TEST_CASE("data sets that are none are refused") {
 }
 
 TEST_CASE("any number of samples is predicted as one by one, and the loss is the mean over the labels that count") {
-  Trainer trainer({.seed = 5});
+  Classifier trainer({.seed = 5});
   for (int const n : {1, 4, 11}) {
     data const d(n);
     std::vector<float> const outputs = predict(trainer, d.view());
@@ -194,7 +194,7 @@ TEST_CASE("any number of samples is predicted as one by one, and the loss is the
       std::array<float, 3> alone;
       std::size_t const at = std::size_t(i);
       trainer.forward(
-          Trainer::batch{std::span(d.numbers).subspan(2 * at, 2), {}}.set<"ids">(std::span(d.ids).subspan(at, 1)),
+          Classifier::batch{std::span(d.numbers).subspan(2 * at, 2), {}}.set<"ids">(std::span(d.ids).subspan(at, 1)),
           alone);
       CHECK(std::equal(alone.begin(), alone.end(), outputs.begin() + 3 * i));
       if (d.classes[at] < 0) continue;

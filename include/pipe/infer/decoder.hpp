@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A language model that reads one token after the other. Trainer::forward runs the whole context for every token; a decoder keeps the
-// keys and values of the positions that it has read, and runs the new ones only.
+// A language model that reads one token after the other. Trainer::forward runs the whole context for every token; a
+// decoder keeps the keys and values of the positions that it has read, and runs the new ones only.
 #pragma once
 
 #include <cstddef>
@@ -44,11 +44,11 @@ void choose_rows(Backend, host::row_kernels<T>& k, host::row_function<T>* functi
   choose_rows<Program, T>(Host{}, k, functions);
 }
 
-/// Reads tokens and gives the scores of what may follow. The parameters are read where the trainer has them, so the trainer must outlive
-/// the decoder; after a training step, or other parameters, begin again with rewind(0).
+/// Reads tokens and gives the scores of what may follow. The parameters are read where the trainer has them, so the
+/// trainer must outlive the decoder; after a training step, or other parameters, begin again with rewind(0).
 ///
-/// law: the logits after n tokens are those of the trainer's forward() on them, bit for bit on the host, however the tokens were
-///      handed over
+/// law: the logits after n tokens are those of the trainer's forward() on them, bit for bit on the host, however the
+///      tokens were handed over
 /// law: a token costs as much work as its position alone, and the attention to those before it
 template <class Trainer>
 class decoder {
@@ -74,7 +74,8 @@ class decoder {
   /// Reads further tokens. Returns the logits of what may follow the last one, until the next call.
   ///
   /// shape:  tokens[n], n >= 1 -> logits[vocabulary]
-  /// throws: data_error if there are none, one is not in the vocabulary, or the context is too short; nothing is read then
+  /// throws: data_error if there are none, one is not in the vocabulary, or the context is too short; nothing is read
+  ///         then
   std::span<element const> read(std::span<int const> tokens) {
     if (tokens.empty()) complain<data_error>({"decoder: expected at least one token, got none"});
     if (tokens.size() > std::size_t(context - position_))

@@ -24,11 +24,12 @@ struct generation_settings {
   int keep_at_end = 0;  ///< of a full context, how many tokens stay in sight; 0: half of it
 };
 
-/// Goes on with a text. Calls each(token) for every new token, as it comes; if that returns a bool, false ends the text. An end token is
-/// the last.
+/// Goes on with a text. Calls each(token) for every new token, as it comes; if that returns a bool, false ends the
+/// text. An end token is the last.
 ///
-/// A full context begins again with its last `keep_at_end` tokens: until then a token costs its own position only, and half of a
-/// context that is read again costs about one more per token. A prompt longer than the context counts with its end.
+/// A full context begins again with its last `keep_at_end` tokens: until then a token costs its own position only, and
+/// half of a context that is read again costs about one more per token. A prompt longer than the context counts with
+/// its end.
 ///
 /// law: a function of the trainer's parameters, the prompt and the settings only
 /// throws: data_error if the prompt is empty or a token or a setting is out of range, before the first token

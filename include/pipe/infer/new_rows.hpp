@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The forward pass of a model on new positions only. What attention needs of earlier ones, rotated keys and values, is kept as its
-// kernels read it; everything else is made row by row. An interpreter over the model's ops: one copy for all models.
+// The forward pass of a model on new positions only. What attention needs of earlier ones, rotated keys and values, is
+// kept as its kernels read it; everything else is made row by row. An interpreter over the model's ops: one copy for
+// all models.
 #pragma once
 
 #include <cstddef>

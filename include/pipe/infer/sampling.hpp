@@ -17,7 +17,8 @@
 
 namespace pp {
 
-/// The largest logit. Throws not_finite if one is not a number or +infinity, or all are -infinity, which stands for "never".
+/// The largest logit. Throws not_finite if one is not a number or +infinity, or all are -infinity, which stands for
+/// "never".
 template <class T>
 double largest_logit(std::span<T const> logits) {
   double most = -__builtin_huge_val();
@@ -50,8 +51,8 @@ inline std::vector<double> probabilities(std::span<double const> logits, double 
   return probabilities_of(logits, temperature);
 }
 
-/// The largest probabilities stay and are scaled to a sum of 1, the others become 0: at most k of them, and no more than it takes for
-/// a sum of at least `mass`. Of equal ones the first stay.
+/// The largest probabilities stay and are scaled to a sum of 1, the others become 0: at most k of them, and no more
+/// than it takes for a sum of at least `mass`. Of equal ones the first stay.
 ///
 /// law: what stays is the smallest such set; no probability outside of it is larger than one inside
 /// throws: data_error if one is less than 0 or not a number, or none is above 0

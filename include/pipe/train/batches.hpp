@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A data set as mini-batches, in its order or shuffled. What an epoch's order is depends on a seed and the number of the epoch alone, so
-// training goes on where it stopped: after n steps at epoch n / size(), mini-batch n % size().
+// A data set as mini-batches, in its order or shuffled. What an epoch's order is depends on a seed and the number of
+// the epoch alone, so training goes on where it stopped: after n steps at epoch n / size(), mini-batch n % size().
 #pragma once
 
 #include <cstddef>
@@ -43,8 +43,9 @@ inline std::vector<std::size_t> shuffled_order(std::size_t n, std::uint64_t seed
   return order;
 }
 
-/// The mini-batches of one epoch, `Trainer::samples` samples each, the last one with what is left. A data set is a batch of any
-/// number of samples, and stays where it is; one that is shuffled is copied from, one mini-batch at a time.
+/// The mini-batches of one epoch, `Trainer::samples` samples each, the last one with what is left. A data set is a
+/// batch of any number of samples, and stays where it is; one that is shuffled is copied from, one mini-batch at a
+/// time.
 ///
 ///     for (auto const& batch : batches<Trainer>({inputs, labels}, {.shuffle = true, .epoch = epoch})) trainer.step(batch);
 ///
@@ -57,7 +58,8 @@ class batches {
  public:
   using batch = typename Trainer::batch;
 
-  /// Throws data_error if lists are of different numbers of samples, there is no mini-batch, or a setting is out of range.
+  /// Throws data_error if lists are of different numbers of samples, there is no mini-batch, or a setting is out of
+  /// range.
   explicit batches(batch const& data, batch_settings const& s = batch_settings{})
       : data_(data), count_(data_set::count<Trainer>(data, true)), first_(s.first) {
     constexpr std::size_t whole = std::size_t(Trainer::samples);

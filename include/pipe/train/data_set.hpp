@@ -21,8 +21,8 @@ struct list_name {
   bool of_loss = false;
 };
 
-/// Calls use(list, per_sample, list_name) for every list of a trainer's batch: inputs, labels, further inputs by name. The list may
-/// be assigned a span; per_sample is how many of its numbers, or ids, belong to a sample.
+/// Calls use(list, per_sample, list_name) for every list of a trainer's batch: inputs, labels, further inputs by name.
+/// The list may be assigned a span; per_sample is how many of its numbers, or ids, belong to a sample.
 template <class Trainer, class Batch, class Use>
 constexpr void for_each_list(Batch& b, Use const& use) {
   using M = typename Trainer::model;
@@ -42,7 +42,8 @@ constexpr void for_each_list(Batch& b, Use const& use) {
   use(b.labels, std::size_t(Trainer::labels_per_sample), list_name{"labels", {}, true});
 }
 
-/// The samples of a data set; without labels, and what else only the loss reads, if they are not needed and it has none.
+/// The samples of a data set; without labels, and what else only the loss reads, if they are not needed and it has
+/// none.
 ///
 /// throws: data_error if a list does not hold as many samples as the first
 template <class Trainer>

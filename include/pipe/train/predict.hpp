@@ -11,8 +11,8 @@
 
 namespace pp {
 
-/// The model's outputs (before the loss) for all samples of a data set, which needs no labels; mini-batch by mini-batch, into memory
-/// of the caller or a vector. No samples: no outputs.
+/// The model's outputs (before the loss) for all samples of a data set, which needs no labels; mini-batch by
+/// mini-batch, into memory of the caller or a vector. No samples: no outputs.
 ///
 /// shape:  inputs[n * inputs_per_sample] -> outputs[n * outputs_per_sample]
 /// law:    a sample's outputs are those that Trainer::forward gives it, bit for bit, whichever samples are beside it

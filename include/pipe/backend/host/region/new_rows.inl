@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The table of row_kernels.hpp. A product with one row is bound by reading the matrix: it is read in its order, a few rows side by side.
+// The table of row_kernels.hpp. A product with one row is bound by reading the matrix: it is read in its order, a few
+// rows side by side.
 
 namespace pp::host::PIPE_ISA {
 
