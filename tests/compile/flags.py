@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSL-1.0
 """Flags under which a compiler may change what is computed must be refused, in one error that says which; others give the same bits.
 
-    flags.py SOURCE --kind KIND --compiler PROGRAM --include FOLDER...
+    flags.py SOURCE --kind KIND --compiler PROGRAM --include FOLDER...    (nvcc: looks at one kernel, without SOURCE)
 
 A flag that a macro tells of needs the headers alone; one that only the optimiser tells of needs SOURCE, a program. It prints the bits
 of what it trains: they are those of -O2 at -O0 as well, where g++ optimises kernels all the same.
@@ -21,6 +21,18 @@ REFUSAL = "pipe needs IEEE arithmetic"
 ASSOCIATIVE = "-fassociative-math -fno-signed-zeros -fno-trapping-math"  # either compiler ignores the first without the others
 
 HEADER = "#include <pipe/base/ieee_arithmetic.hpp>\nint main() { pp::require_ieee_arithmetic(); }\n"
+DEVICE = """#include <pipe/backend/cuda/arguments.hpp>
+#include <pipe/backend/cuda/launch.cuh>
+struct body {
+  static constexpr int threads = 32;
+  static constexpr long blocks = 1;
+  struct shared {};
+  struct state {};
+  template <class Block>
+  static __device__ void run(Block&, pp::cuda::arguments const& a) { *static_cast<float*>(a.slot[0]) = 1; }
+};
+void launch(pp::cuda::arguments const& a) { pp::cuda::launch_body<body>(a, nullptr); }
+"""
 REFUSED = ["-ffast-math", "-Ofast", "-ffinite-math-only", ASSOCIATIVE, "-funsafe-math-optimizations", "-freciprocal-math",
            "-fno-signed-zeros"]
 REFUSED_BY = {"g++": ["-fsingle-precision-constant"], "clang++": ["-fno-honor-nans", "-ffp-model=fast"]}
@@ -76,15 +88,31 @@ def problems(compiler, kind, source, folder):
             yield "at -O0 the innermost loop of a contraction has no 12 fused multiply-adds of vectors"
 
 
+def device_problems(compiler, folder):
+    source = folder / "kernel.cu"
+    source.write_text(DEVICE)
+    for flags in ("--use_fast_math", "-ftz=true", "-prec-div=false", "-prec-sqrt=false", "-G --use_fast_math", "", "-G",
+                  "-ftz=false", "-O1"):
+        status, output = compiler.run(source, f"-arch=sm_80 {flags}", "kernel.cubin", "-cubin")
+        lines = [line for line in output.splitlines() if "pipe_needs_ieee_arithmetic" in line]
+        is_refused = "fast_math" in flags or "ftz=true" in flags or "prec" in flags
+        if is_refused != (status != 0) or len(lines) != is_refused:
+            yield f"kernel {flags}: {'not refused in one line' if is_refused else 'refused'}:\n{output}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", type=Path)
-    parser.add_argument("--kind", choices=["g++", "clang++"], required=True)
+    parser.add_argument("--kind", choices=["g++", "clang++", "nvcc"], required=True)
     parser.add_argument("--compiler", required=True)
     parser.add_argument("--include", nargs="*", default=[])
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        found = list(problems(Compiler(arguments, Path(folder)), arguments.kind, arguments.source, Path(folder)))
+        compiler = Compiler(arguments, Path(folder))
+        if arguments.kind == "nvcc":
+            found = list(device_problems(compiler, Path(folder)))
+        else:
+            found = list(problems(compiler, arguments.kind, arguments.source, Path(folder)))
     print("\n".join(found) if found else "every flag that changes numbers is refused in one error; the others keep the bits")
     return 1 if found else 0
 

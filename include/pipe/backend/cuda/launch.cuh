@@ -7,6 +7,7 @@
 
 #include <pipe/backend/cuda/block.hpp>
 #include <pipe/backend/cuda/check.cuh>
+#include <pipe/backend/cuda/ieee_arithmetic.cuh>
 
 namespace pp::cuda {
 
@@ -25,6 +26,7 @@ constexpr int resident_of() {
 /// Internal linkage: two files of a program may instantiate the same kernel.
 template <class Body>
 static __global__ void __launch_bounds__(Body::threads, resident_of<Body>()) run_body(arguments const a) {
+  require_ieee_arithmetic();
   extern __shared__ __align__(16) unsigned char memory[];
   device_block<Body> block(*reinterpret_cast<typename Body::shared*>(memory));
   Body::run(block, a);
@@ -50,6 +52,7 @@ void launch_body(arguments const& a, cudaStream_t stream) {
 template <class Body>
 static __global__ void __launch_bounds__(Body::threads, resident_of<Body>())
     run_body_of(typename Body::arguments const a) {
+  require_ieee_arithmetic();
   extern __shared__ __align__(16) unsigned char memory[];
   device_block<Body> block(*reinterpret_cast<typename Body::shared*>(memory));
   Body::run(block, a);
