@@ -144,6 +144,66 @@ def CrossEntropy(smoothing=0.0, z=0.0, ignored=False):
     return make
 
 
+CLASS_WEIGHTS = [1, 5, 2, 0, 3, 1, 4, 2, 1, 6, 2]
+
+
+def Weighted(row_loss):
+    """A loss terms(output, weight) with a weight for each row, where row_loss(draw, output) is (label, terms)."""
+
+    def make(draw, output):
+        weight = draw.shares(*output.shape[:-1])
+        label, terms = row_loss(draw, output)
+        return label, lambda y: terms(y, weight), {"weight": weight}
+
+    return make
+
+
+def weighted_cross_entropy(draw, output):
+    label = draw.ids(output.shape[-1], *output.shape[:-1])
+    label.view(-1)[::3] = -1
+
+    def terms(y, weight):
+        each = functional.cross_entropy(y.flatten(0, -2), label.flatten(), ignore_index=-1, reduction="none")
+        return (each * weight.flatten()).sum() / weight.flatten()[label.flatten() >= 0].sum()
+
+    return label, terms
+
+
+def weighted_mse(draw, output):
+    label = draw.numbers(*output.shape)
+    return label, lambda y, weight: functional.mse_loss(y, label, weight=weight.unsqueeze(-1).expand_as(y))
+
+
+def WeightedClasses(smoothing=0.0, reduction="mean"):
+    def make(draw, output):
+        label = draw.ids(output.shape[-1], *output.shape[:-1])
+        label.view(-1)[::3] = -1
+        weight = torch.tensor(CLASS_WEIGHTS, dtype=output.dtype)
+        return label, lambda y: functional.cross_entropy(y.flatten(0, -2), label.flatten(), weight, ignore_index=-1,
+                                                         label_smoothing=smoothing, reduction=reduction)
+
+    return make
+
+
+def PositiveBCE(draw, output):
+    label = draw.shares(*output.shape)
+    return label, lambda y: functional.binary_cross_entropy_with_logits(y, label, pos_weight=torch.tensor(3.5),
+                                                                        reduction="sum")
+
+
+def Clipped(draw, output):
+    """Schulman et al., Proximal policy optimization algorithms, 2017, equation 7."""
+    label = draw.ids(output.shape[-1], *output.shape[:-1])
+    old, advantage = draw.numbers(*label.shape) - 2, draw.numbers(*label.shape)
+
+    def loss(y):
+        l = y.log_softmax(-1).gather(-1, label.unsqueeze(-1)).squeeze(-1)
+        ratio = (l - old).exp()
+        return -torch.minimum(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage).mean()
+
+    return label, loss, {"old": old, "advantage": advantage}
+
+
 # ---- cases: name, input, model, loss; further inputs by name ----
 
 Linear, LayerNorm = nn.Linear, nn.LayerNorm
@@ -234,6 +294,13 @@ def loss_cases():
         "bce": BCE,
         "huber": Huber(1.0),
         "huber_half": Huber(0.5),
+        "class_weights": WeightedClasses(),
+        "class_weights.smoothing": WeightedClasses(smoothing=0.25),
+        "class_weights.sum": WeightedClasses(smoothing=0.25, reduction="sum"),
+        "weights": Weighted(weighted_cross_entropy),
+        "weights.mse": Weighted(weighted_mse),
+        "positive_weight": PositiveBCE,
+        "clipped": Clipped,
     }
     for name, loss in losses.items():
         yield name, Input(3, 5), Model(Linear(5, 8), nn.Tanh(), Linear(8, 11)), loss
@@ -248,7 +315,9 @@ def run_case(name, first, model, make_loss, further=None):
     x = first(draw)
     inputs = {key: make(draw) for key, make in (further or {}).items()}
     output = model(x, inputs)
-    label, loss_of = make_loss(draw, output)
+    label, loss_of, *of_loss = make_loss(draw, output)
+    for more in of_loss:
+        inputs |= more
     loss = loss_of(output)
     loss.backward()
     yield "input", x
