@@ -32,8 +32,13 @@ need mmdebstrap git
 
 folder=$(mktemp -d "${TMPDIR:-/tmp}/pipe-fresh.XXXXXX")
 chmod 755 "$folder"
-finish() { [[ $keep ]] && echo "kept: $folder" || rm -rf --one-file-system "$folder"; }
+running=
+finish() {
+  [[ -z $running ]] || { kill -KILL "$running" && wait "$running"; } 2>/dev/null || true
+  if [[ $keep ]]; then echo "kept: $folder"; else rm -rf --one-file-system "$folder"; fi
+}
 trap finish EXIT
+trap 'exit 130' INT TERM
 
 # Packages come from where this machine gets them, by its settings of apt and pip.
 sources=()
@@ -43,13 +48,18 @@ while read -r line; do settings+=("--aptopt=$line"); done < <(apt-config dump | 
 passed=()
 for name in http_proxy https_proxy no_proxy PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_CERT PIPE_JOBS; do [[ ! -v $name ]] || passed+=("$name=${!name}"); done
 
-# within MACHINE COMMAND...: in the clone on that machine, as root. What is mounted for it is gone when it ends.
+# within MACHINE COMMAND...: in the clone on that machine, as root. What is mounted for it, and runs in it, is gone when it ends.
 within() {
   unshare --mount --pid --fork --kill-child bash -euc '
     for name in dev sys; do mount --rbind "/$name" "$0/$name"; done
     mount -t proc proc "$0/proc"
     exec chroot "$0" env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 "${@}"
-  ' "$folder/$1" "${passed[@]}" bash -c 'cd /pipe && exec "$@"' bash "${@:2}"
+  ' "$folder/$1" "${passed[@]}" bash -c 'cd /pipe && exec "$@"' bash "${@:2}" &
+  running=$!
+  local code=0
+  wait "$running" || code=$?
+  running=
+  return $code
 }
 
 failed=0
