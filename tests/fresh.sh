@@ -46,7 +46,9 @@ for file in /etc/apt/sources.list /etc/apt/sources.list.d/debian.sources; do [[ 
 settings=()
 while read -r line; do settings+=("--aptopt=$line"); done < <(apt-config dump | grep -iE '^Acquire::(http|https)::' || true)
 passed=()
-for name in http_proxy https_proxy no_proxy PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_CERT PIPE_JOBS; do [[ ! -v $name ]] || passed+=("$name=${!name}"); done
+for name in http_proxy https_proxy no_proxy PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIPE_JOBS; do [[ ! -v $name ]] || passed+=("$name=${!name}"); done
+certificates=${PIP_CERT:-/etc/ssl/certs/ca-certificates.crt}
+[[ ! -e $certificates ]] || passed+=(PIP_CERT=/etc/certificates.pem)
 
 # within MACHINE COMMAND...: in the clone on that machine, as root. What is mounted for it, and runs in it, is gone when it ends.
 within() {
@@ -67,9 +69,10 @@ for machine in "${machines[@]}"; do
   echo "--- $machine: an empty Debian 12"
   quietly "$root/build/fresh-$machine.log" \
     mmdebstrap --quiet --variant=minbase "${settings[@]}" bookworm "$folder/$machine" "${sources[@]}"
-  for file in /etc/resolv.conf /etc/hosts /etc/pip.conf /etc/ssl/certs/ca-certificates.crt; do
-    [[ ! -e $file ]] || install -D -m 644 "$file" "$folder/$machine$file"
+  for file in /etc/resolv.conf /etc/hosts /etc/pip.conf; do
+    [[ ! -e $file ]] || install -m 644 "$file" "$folder/$machine/etc/"
   done
+  [[ ! -e $certificates ]] || install -m 644 "$certificates" "$folder/$machine/etc/certificates.pem"
   git clone --quiet --no-local --depth 1 "file://$root" "$folder/$machine/pipe"
   if [[ $machine == clang ]]; then
     quietly "$root/build/fresh-clang.log" within clang apt-get update

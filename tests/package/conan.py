@@ -20,6 +20,7 @@ def main(root, folder):
     environment = {**os.environ, "CONAN_HOME": os.path.join(folder, "home")}
     for command in (["profile", "detect"],
                     ["create", os.path.join(root, "packaging/conan"), "-s", "compiler.cppstd=20", "--no-remote",
+                     "-c", "tools.cmake.cmaketoolchain:generator=Ninja",
                      "-c", f"tools.cmake.cmake_layout:test_folder={folder}/test"]):
         result = subprocess.run([conan, *command], cwd=folder, env=environment, text=True, errors="replace",
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

@@ -2,7 +2,7 @@
 #
 # Runs the portfile of packaging/vcpkg with stand-ins for the functions of vcpkg that it calls, and looks at the package:
 #
-#     cmake -DROOT=... -DFOLDER=... -P vcpkg.cmake
+#     cmake -DROOT=... -DFOLDER=... -DGENERATOR=... -P vcpkg.cmake
 #
 # A stand-in refuses arguments that vcpkg's function does not have.
 set(PORT pipe)
@@ -22,7 +22,7 @@ function(vcpkg_cmake_configure)
   if(arg_UNPARSED_ARGUMENTS OR NOT VCPKG_BUILD_TYPE STREQUAL "release")
     message(FATAL_ERROR "vcpkg_cmake_configure: ${arg_UNPARSED_ARGUMENTS}, build type ${VCPKG_BUILD_TYPE}")
   endif()
-  run(${CMAKE_COMMAND} -S ${arg_SOURCE_PATH} -B ${FOLDER}/build -DCMAKE_BUILD_TYPE=Release
+  run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${arg_SOURCE_PATH} -B ${FOLDER}/build -DCMAKE_BUILD_TYPE=Release
       -DCMAKE_INSTALL_PREFIX=${CURRENT_PACKAGES_DIR} ${arg_OPTIONS})
 endfunction()
 
@@ -53,4 +53,4 @@ file(GLOB folders RELATIVE ${CURRENT_PACKAGES_DIR} ${CURRENT_PACKAGES_DIR}/* ${C
 if(NOT folders STREQUAL "include;share;share/pipe")
   message(FATAL_ERROR "the package holds ${folders}")
 endif()
-run(${CMAKE_COMMAND} -S ${ROOT}/tests/package/consumer -B ${FOLDER}/consumer -DCMAKE_PREFIX_PATH=${CURRENT_PACKAGES_DIR})
+run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${ROOT}/tests/package/consumer -B ${FOLDER}/consumer -DCMAKE_PREFIX_PATH=${CURRENT_PACKAGES_DIR})

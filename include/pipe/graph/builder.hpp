@@ -314,7 +314,7 @@ class builder : public complaints {
       if constexpr (L::times > 1) observer_.part(i);
       if constexpr (requires { L::enter(*this); }) L::enter(*this);
       if constexpr (decorates_one<L>)
-        [this]<class Part>(layers<Part>) { part<Part>(0, false); }(typename L::parts{});
+        [this]<class Part>(layers<Part>) { this->template part<Part>(0, false); }(typename L::parts{});
       else
         all(typename L::parts{}, L::times > 1 || has_name<L>);
       if constexpr (requires { L::leave(*this); }) L::leave(*this);
