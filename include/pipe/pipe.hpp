@@ -18,6 +18,7 @@
 #include <pipe/nn/cross_attention.hpp>
 #include <pipe/nn/custom.hpp>
 #include <pipe/nn/dropout.hpp>
+#include <pipe/nn/elsewhere.hpp>
 #include <pipe/nn/embedding.hpp>
 #include <pipe/nn/gate.hpp>
 #include <pipe/nn/group.hpp>

@@ -28,6 +28,10 @@ constexpr std::string_view spelled_name() {
   return {whole.data() + before_name, whole.size() - around_name};
 }
 
+/// Whether a type is one of the library's.
+template <class T>
+inline constexpr bool is_of_this_library = spelled_name<T>().substr(0, 4) == "pp::";
+
 constexpr bool continues_a_name(char c) {
   return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' || c == ':';
 }

@@ -9,6 +9,7 @@
 
 #include <pipe/base/static_vector.hpp>
 #include <pipe/graph/complaints.hpp>
+#include <pipe/graph/description_state.hpp>
 #include <pipe/graph/diagnostics.hpp>
 #include <pipe/graph/graph.hpp>
 #include <pipe/graph/handle.hpp>
@@ -73,9 +74,9 @@ class builder : public complaints {
     for (named_value const& v : named_)
       if (!v.read) return complain_at(fault_kind::stash_is_never_popped, v.position, v.leaf, shape{}, v.value.form);
     leaf_ = leaf_index<L>(Leaves{});
-    if constexpr (refuses_an_option<L>)
-      complain_of(refused_by<L>());
-    else
+    if constexpr (is_refused<L>)
+      refuse<L>();
+    else if (needs_input_of_loss<L>(current_))
       L::describe(*this);
   }
 
@@ -151,6 +152,7 @@ class builder : public complaints {
 
   constexpr void begin_name(std::string_view name) {
     observer_.name(name);
+    if (name.empty()) return complain(fault_kind::name_is_empty, shape{}, shape{});
     if (!siblings_.add(name)) return complain(fault_kind::name_twice, shape{}, shape{});
     if constexpr (shares) tied_names_.begin(name, sizes_.parameters);
   }
@@ -307,10 +309,10 @@ class builder : public complaints {
   template <class L>
   constexpr void layers_in() {
     if (L::times < 1) complain(fault_kind::size_not_positive, shape{}, shape(L::times));
-    if constexpr (refuses_an_option<L>) complain_of(refused_by<L>());
+    if constexpr (is_refused<L>) refuse<L>();
     parameter_scope const outer = scope_;
     for (int i = 0; i < L::times && ok(); ++i) {
-      progress const before = here();
+      description_state const before = here();
       if constexpr (L::times > 1) observer_.part(i);
       if constexpr (requires { L::enter(*this); }) L::enter(*this);
       if constexpr (decorates_one<L>)
@@ -321,25 +323,14 @@ class builder : public complaints {
       if constexpr (L::times > 1) observer_.end_part();
       scope_ = outer;
       if constexpr (counts_only && L::times > 2)
-        if (ok() && named_.empty() && leads_on(before)) return repeat(before, L::times - 1 - i);
+        if (ok() && named_.empty() && here().leads_on_from(before)) return repeat(before, L::times - 1 - i);
     }
   }
-  /// Where a description is, as far as what comes next depends on it.
-  struct progress {
-    handle current{};
-    graph_size sizes{};
-    int position = 0, streams = 0;
-    short unit = 0;
-  };
-  constexpr progress here() const { return progress{current_, sizes_, position_, streams_, unit_}; }
-  /// Whether what comes next finds all that it may look at as it was then.
-  constexpr bool leads_on(progress const& from) const {
-    handle const &now = current_, &then = from.current;
-    return now.form == then.form && now.is_ids == then.is_ids && now.at.where == then.at.where &&
-           now.padding.where == then.padding.where && sizes_.inputs == from.sizes.inputs;
-  }
+  constexpr description_state here() const { return description_state{current_, sizes_, position_, streams_, unit_}; }
   /// A repetition that left what it found adds as much each time: what it has added since `before`, so many times more.
-  constexpr void repeat(progress const& before, int times) {
+  constexpr void repeat(description_state const& before, int times) {
+    if (long(times) * (sizes_.ops - before.sizes.ops) + sizes_.ops > most_ops)
+      return complain(fault_kind::too_many_layers, shape(most_ops), shape{});
     sizes_.ops += times * (sizes_.ops - before.sizes.ops);
     sizes_.values += times * (sizes_.values - before.sizes.values);
     sizes_.parameters += times * (sizes_.parameters - before.sizes.parameters);
@@ -352,12 +343,13 @@ class builder : public complaints {
   constexpr void closed_layer() {
     if (depth_ == 0) begin_unit(leaf_);
     ++depth_;
-    if constexpr (refuses_an_option<L>)
-      complain_of(refused_by<L>());
+    if constexpr (is_refused<L>)
+      refuse<L>();
     else if constexpr (requires { L::describe(*this); })
       L::describe(*this);
     else
       complain(is_input<L> ? fault_kind::input_is_not_first : fault_kind::not_a_layer, shape{}, shape{});
+    if constexpr (requires { L::makes_probabilities; }) probabilities_ = current_.at;
     --depth_;
     if (depth_ == 0) end_unit();
   }
@@ -433,7 +425,7 @@ class builder : public complaints {
   /// An op on x and further operands. If the result has as many rows as x, they stand for the same positions.
   constexpr handle push(op_kind kind, handle x, shape form, further in, details const& with = details{}) {
     if constexpr (!keeps)  // what is kept has been counted
-      if (!needs_room(form, most_numbers)) return x;
+      if (!needs_room(form, most_numbers) || !needs_fewer_ops(sizes_.ops)) return x;
     operand const out = new_value(form.elements());
     if constexpr (keeps) {
       op o{};

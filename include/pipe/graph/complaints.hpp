@@ -5,9 +5,28 @@
 #pragma once
 
 #include <pipe/graph/diagnostics.hpp>
+#include <pipe/graph/graph.hpp>
+#include <pipe/graph/handle.hpp>
 #include <pipe/graph/layer_option.hpp>
 
 namespace pp {
+
+/// What is wrong with layer type L by itself, whatever stands around it.
+template <class L>
+constexpr fault_kind fault_of_type() {
+  if constexpr (requires { typename L::use_instead; })
+    return fault_kind::no_such_layer;
+  else if constexpr (refuses_an_option<L>)
+    return fault_kind::option_not_taken;  // or another fault of an option: see complaints::refuse
+  else if constexpr (is_base_alone<L>)
+    return fault_kind::base_is_no_layer;
+  else if constexpr (has_no_parts<L>)
+    return fault_kind::no_layers_inside;
+  else
+    return fault_kind::none;
+}
+template <class L>
+inline constexpr bool is_refused = fault_of_type<L>() != fault_kind::none;
 
 class complaints {
  public:
@@ -30,11 +49,20 @@ class complaints {
     if (ok()) fault_ = model_fault{what, position_, leaf_, shape{}, shape{}, -1, missing};
   }
 
-  /// The layer being described cannot have one of its options.
+  /// The layer being described, L, cannot be in a model.
+  template <class L>
+  constexpr void refuse() {
+    if constexpr (fault_of_type<L>() == fault_kind::option_not_taken)
+      complain_of(refused_by<L>());
+    else
+      complain(fault_of_type<L>(), shape{}, shape{});
+  }
+  /// It cannot have one of its options.
   constexpr void complain_of(refused_option const& refused) {
-    fault_kind const what = refused.unknown ? fault_kind::option_not_taken
-                            : refused.twice ? fault_kind::option_twice
-                                            : fault_kind::ratio_out_of_range;
+    fault_kind const what = refused.unknown                 ? fault_kind::option_not_taken
+                            : refused.twice                 ? fault_kind::option_twice
+                            : !refused.number.of_integers ? fault_kind::ratio_of_real_numbers
+                                                            : fault_kind::ratio_out_of_range;
     shape const number(refused.number.numerator, refused.number.denominator);
     if (ok()) fault_ = model_fault{what, position_, leaf_, shape{}, number, refused.at};
   }
@@ -52,14 +80,32 @@ class complaints {
     if (numbers > double(most)) complain(fault_kind::size_too_large, shape{}, form);
     return ok();
   }
-  constexpr bool needs_ratio(bool in_range, int numerator, int denominator) {
-    if (ok() && !in_range) complain(fault_kind::ratio_out_of_range, shape{}, shape(numerator, denominator));
+  /// True, or a fault: the loss L gets what it is a loss of.
+  template <class L>
+  constexpr bool needs_input_of_loss(handle const& x) {
+    if constexpr (L::labels_are_ids || requires { L::reads_logits; })
+      if (probabilities_.where != space::none && x.at == probabilities_)
+        complain(fault_kind::probabilities_to_a_loss_of_logits, shape{}, shape{});
+    if constexpr (L::labels_are_ids)
+      if (!x.is_ids && x.form.columns() < 2) complain(fault_kind::one_class, shape{}, shape(x.form.columns()));
+    return ok();
+  }
+  constexpr bool needs_fewer_ops(int ops) {
+    if (ops >= most_ops) complain(fault_kind::too_many_layers, shape(most_ops), shape{});
+    return ok();
+  }
+  /// True, or a fault: the ratio of the layer being described is one.
+  constexpr bool needs_ratio(option_number const& n) {
+    if (!n.in_range)
+      complain(n.of_integers ? fault_kind::ratio_out_of_range : fault_kind::ratio_of_real_numbers, shape{},
+               shape(n.numerator, n.denominator));
     return ok();
   }
 
  protected:
   model_fault fault_{};
   int leaf_ = 0, position_ = 0;
+  operand probabilities_{};  // the latest
 };
 
 }  // namespace pp

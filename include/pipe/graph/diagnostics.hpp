@@ -51,6 +51,17 @@ enum class fault_kind : unsigned char {
   class_weights_differ,
   custom_is_incomplete,
   too_many_custom_parameters,
+  no_layers_inside,
+  base_is_no_layer,
+  ratio_of_real_numbers,
+  probabilities_to_a_loss_of_logits,
+  one_class,
+  one_position,
+  name_is_empty,
+  parameters_of_one_name,
+  too_many_layers,
+  function_not_constexpr,
+  no_such_layer,
 };
 
 /// What a type of a user's own has to bring.
@@ -72,7 +83,10 @@ enum class member : unsigned char {
   trains,
   fill,
   learning_rate,
-  states_and_prepare
+  states_and_prepare,
+  refuses,
+  saved_per_sample,
+  flops
 };
 
 /// The first thing wrong with a model, or nothing. `expected` and `found` are shapes or single numbers, as the kind says.
@@ -99,6 +113,10 @@ template <char... Letters>
 struct Called;
 template <member What>
 struct Missing;
+template <member What>
+struct Function;
+template <class... What>
+struct UseInstead;
 
 template <class... What>
 struct first_item_of_a_model_must_be_its_input;
@@ -168,6 +186,28 @@ template <class... What>
 struct custom_layer_needs_its_shapes_and_its_functions;
 template <class... What>
 struct custom_layer_has_too_many_parameters;
+template <class... What>
+struct layer_has_no_layers_inside;
+template <class... What>
+struct layer_is_derived_from_this_and_named_itself;
+template <class... What>
+struct ratio_is_written_as_two_integers;
+template <class... What>
+struct loss_takes_logits_but_gets_probabilities;
+template <class... What>
+struct loss_needs_two_classes;
+template <class... What>
+struct attention_needs_two_positions;
+template <class... What>
+struct name_must_not_be_empty;
+template <class... What>
+struct parameters_have_the_same_name_in_files;
+template <class... What>
+struct model_has_too_many_layers;
+template <class... What>
+struct function_must_be_constexpr;
+template <class... What>
+struct there_is_no_such_layer;
 }  // namespace wrong
 
 /// A word of a message as a value. What a function deduces is the type itself and not the alias by which it was found, which
@@ -234,8 +274,17 @@ constexpr auto diagnosis_of() {
   return say<Wrong>(word<Words>{}...);
 }
 
-/// The message of fault `F`, in a model with leaf layer types `Leaves`.
-template <model_fault F, class Leaves>
+/// What to use instead of a layer that there is not.
+template <class L>
+constexpr auto spell_instead(word<L>) {
+  if constexpr (requires { typename L::use_instead; })
+    return word<wrong::UseInstead<typename L::use_instead>>{};
+  else
+    return word<void>{};
+}
+
+/// The message of fault `F`, in a model with leaf layer types `Leaves`; `Name` is that of parameters.
+template <model_fault F, class Leaves, class Name = wrong::Called<>>
 constexpr auto diagnose() {
   if constexpr (F.ok()) {
     return std::type_identity<nothing_wrong>{};
@@ -314,6 +363,30 @@ constexpr auto diagnose() {
       return say<wrong::size_is_too_large>(at, type, found);
     else if constexpr (F.what == extents_of_input)
       return say<wrong::input_needs_one_to_four_extents>(at, type);
+    else if constexpr (F.what == no_layers_inside)
+      return say<wrong::layer_has_no_layers_inside>(at, type);
+    else if constexpr (F.what == base_is_no_layer)
+      return say<wrong::layer_is_derived_from_this_and_named_itself>(at, type);
+    else if constexpr (F.what == ratio_of_real_numbers && F.option >= 0)
+      return say<wrong::ratio_is_written_as_two_integers>(at, option);
+    else if constexpr (F.what == ratio_of_real_numbers)
+      return say<wrong::ratio_is_written_as_two_integers>(at, type);
+    else if constexpr (F.what == probabilities_to_a_loss_of_logits)
+      return say<wrong::loss_takes_logits_but_gets_probabilities>(at, type);
+    else if constexpr (F.what == one_class)
+      return say<wrong::loss_needs_two_classes>(at, type, found);
+    else if constexpr (F.what == one_position)
+      return say<wrong::attention_needs_two_positions>(at, type, found);
+    else if constexpr (F.what == name_is_empty)
+      return say<wrong::name_must_not_be_empty>(at, type);
+    else if constexpr (F.what == parameters_of_one_name)
+      return say<wrong::parameters_have_the_same_name_in_files>(at, type, word<Name>{});
+    else if constexpr (F.what == too_many_layers)
+      return say<wrong::model_has_too_many_layers>(at, type, expected);
+    else if constexpr (F.what == function_not_constexpr)
+      return say<wrong::function_must_be_constexpr>(type, word<wrong::Function<F.missing>>{});
+    else if constexpr (F.what == no_such_layer)
+      return say<wrong::there_is_no_such_layer>(type, spell_instead(type));
     else if constexpr (F.what == too_many_tied)
       return say<wrong::tied_layers_have_too_many_parameters>(at, type, expected);
     else

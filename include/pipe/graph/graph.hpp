@@ -25,6 +25,9 @@ inline constexpr int max_inputs = 4;
 /// The largest tensors: a value of one sample, and a parameter. What they take, and the work on them, is counted in a long.
 inline constexpr long most_numbers = (1L << 31) - 1, most_parameters = 1L << 36;
 
+/// The most ops of a model. Compilers reach their limits earlier.
+inline constexpr int most_ops = 32767;
+
 /// One top-level layer: which ops, values and parameters are its own, and the shape that leaves it.
 struct unit_record {
   int first_op = 0, first_value = 0, first_parameter = 0;

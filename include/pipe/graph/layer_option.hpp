@@ -41,6 +41,7 @@ constexpr unsigned option_kinds(Kinds... kinds) {
 struct option_number {
   bool in_range = true;
   int numerator = 0, denominator = 1;
+  bool of_integers = true;
 };
 
 template <class O>

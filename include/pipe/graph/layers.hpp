@@ -103,6 +103,26 @@ constexpr bool brings_name() {
     return has_name<L>;
 }
 
+/// Whether a layer has a name of the user's.
+template <class... L>
+constexpr bool some_have_names(layers<L...>) {
+  return (has_name<L> || ...);
+}
+
+/// The base from which a user derives a layer F, `activation<F>`, named in its place. Such a base calls F `derived`.
+template <class L>
+inline constexpr bool is_base_alone = false;
+template <class L>
+  requires requires { typename L::derived; }
+inline constexpr bool is_base_alone<L> = !std::is_base_of_v<typename L::derived, L>;
+
+/// Made of other layers, of which there is none: `Residual<>`.
+template <class L>
+inline constexpr bool has_no_parts = false;
+template <class L>
+  requires(requires { typename L::parts; } && !requires { L::labels_are_ids; })  // the parts of a loss are options
+inline constexpr bool has_no_parts<L> = leaf_count(typename L::parts{}) == 0;
+
 /// How many of the leaves share the parameters of a layer with a name.
 template <class... L>
 constexpr int count_tied(layers<L...>) {

@@ -41,6 +41,7 @@ constexpr member missing_of_formula() {
 /// Makes a layer of a formula: any shape -> the same shape.
 template <class F>
 struct activation {
+  using derived = F;
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if constexpr (formula<F>) {
@@ -79,6 +80,7 @@ struct Tanh : activation<Tanh> {
 
 /// 1 / (1 + exp(-x))
 struct Sigmoid : activation<Sigmoid> {
+  static constexpr bool makes_probabilities = true;
   static constexpr bool derivative_reads_output = true;
   template <class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {

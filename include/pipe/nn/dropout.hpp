@@ -14,21 +14,21 @@ namespace pp {
 /// In training y = 0 with probability p = Numerator / Denominator < 1, else x / (1 - p); otherwise y = x.
 ///
 /// law: what is dropped depends on (seed, step, sample of the mini-batch, which of the model's dropouts, element) only
-template <int Numerator, int Denominator>
+template <auto Numerator, int Denominator = 1>
 struct Dropout {
   using probability = ratio<Numerator, Denominator>;
   /// An element whose 32 random bits are below this number is dropped.
   static constexpr std::uint32_t drops_below =
-      static_cast<std::uint32_t>((std::uint64_t(Numerator) << 32) / Denominator);
+      static_cast<std::uint32_t>((std::uint64_t(probability::numerator) << 32) / Denominator);
   template <class T>
   PIPE_HD static constexpr T scale() {
-    return T(Denominator) / T(Denominator - Numerator);
+    return T(Denominator) / T(Denominator - probability::numerator);
   }
 
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    bool const in_range = probability::at_least_zero() && Numerator < Denominator;
-    if (b.needs_numbers() && b.needs_ratio(in_range, Numerator, Denominator)) b.set(b.dropout(b.current()));
+    bool const in_range = probability::at_least_zero() && probability::numerator < Denominator;
+    if (b.needs_numbers() && b.needs_ratio(probability::in(in_range))) b.set(b.dropout(b.current()));
   }
 };
 

@@ -25,7 +25,7 @@ struct Frozen {
 };
 
 /// Numerator/Denominator times the learning rate that the optimizer is given.
-template <int Numerator, int Denominator = 1>
+template <auto Numerator, int Denominator = 1>
 struct LearningRate : ratio<Numerator, Denominator> {
   using quotient = ratio<Numerator, Denominator>;
   static constexpr auto option = option_kind::learning_rate;
@@ -33,7 +33,7 @@ struct LearningRate : ratio<Numerator, Denominator> {
   static constexpr void set(parameter_scope& s) { s.rate_scale *= quotient::template value<double>(); }
 };
 /// Numerator/Denominator times the optimizer's weight decay. Biases and norms do not decay, whatever is said here.
-template <int Numerator, int Denominator = 1>
+template <auto Numerator, int Denominator = 1>
 struct WeightDecay : ratio<Numerator, Denominator> {
   using quotient = ratio<Numerator, Denominator>;
   static constexpr auto option = option_kind::weight_decay;

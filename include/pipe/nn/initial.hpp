@@ -58,7 +58,7 @@ struct KaimingNormal {
 using Kaiming = KaimingUniform;
 
 /// Normal with deviation Numerator/Denominator >= 0.
-template <int Numerator, int Denominator>
+template <auto Numerator, int Denominator = 1>
 struct Normal : ratio<Numerator, Denominator> {
   using quotient = ratio<Numerator, Denominator>;
   static constexpr option_number number = quotient::in(quotient::at_least_zero());

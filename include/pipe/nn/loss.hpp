@@ -22,7 +22,7 @@ concept loss_layer = requires {
 
 /// The target is 1 - e at the label plus e / V everywhere, e = Numerator / Denominator in [0, 1]: PyTorch's label_smoothing
 /// (Szegedy et al., 2016).
-template <int Numerator, int Denominator>
+template <auto Numerator, int Denominator = 1>
 struct LabelSmoothing : ratio<Numerator, Denominator> {
   using quotient = ratio<Numerator, Denominator>;
   static constexpr auto option = option_kind::smoothing;
@@ -31,7 +31,7 @@ struct LabelSmoothing : ratio<Numerator, Denominator> {
 };
 
 /// Adds z * log(sum exp(x))^2 per row, z = Numerator / Denominator >= 0: keeps logits from drifting (PaLM, 2022, section 5).
-template <int Numerator, int Denominator>
+template <auto Numerator, int Denominator = 1>
 struct ZLoss : ratio<Numerator, Denominator> {
   using quotient = ratio<Numerator, Denominator>;
   static constexpr auto option = option_kind::z;
@@ -133,6 +133,7 @@ struct label_loss : loss_with<Options...> {
 /// options: PosWeight, Weights, Reduction
 template <class... Options>
 struct BCEWith : element_loss<BCEWith<Options...>, Options...> {
+  static constexpr bool reads_logits = true;
   static constexpr unsigned takes =
       option_kinds(option_kind::positive_weight, option_kind::weights, option_kind::reduction);
   using positive = option_of<option_kind::positive_weight, Options...>;
@@ -168,13 +169,13 @@ struct BCE : BCEWith<> {};
 /// PyTorch's HuberLoss.
 ///
 /// options: Weights, Reduction
-template <int Numerator = 1, int Denominator = 1, class... Options>
+template <auto Numerator = 1, int Denominator = 1, class... Options>
 struct Huber : element_loss<Huber<Numerator, Denominator, Options...>, Options...> {
   static constexpr unsigned takes = option_kinds(option_kind::weights, option_kind::reduction);
   using delta = ratio<Numerator, Denominator>;
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    if (b.needs_ratio(delta::positive(), Numerator, Denominator))
+    if (b.needs_ratio(delta::in(delta::positive())))
       element_loss<Huber<Numerator, Denominator, Options...>, Options...>::describe(b);
   }
   template <class T>

@@ -65,7 +65,7 @@ struct ClassWeights {
 };
 
 /// The positive part of a BCE counts Numerator / Denominator > 0 times: PyTorch's pos_weight, the same for every element.
-template <int Numerator, int Denominator = 1>
+template <auto Numerator, int Denominator = 1>
 struct PosWeight : ratio<Numerator, Denominator> {
   using quotient = ratio<Numerator, Denominator>;
   static constexpr auto option = option_kind::positive_weight;

@@ -6,6 +6,8 @@
 #include <type_traits>
 
 #include <pipe/graph/builder.hpp>
+#include <pipe/graph/names_in_files.hpp>
+#include <pipe/nn/constant_functions.hpp>
 #include <pipe/nn/embedding.hpp>
 #include <pipe/nn/input.hpp>
 #include <pipe/nn/linear.hpp>
@@ -74,19 +76,61 @@ struct lowering {
       return lowered{b.sizes(), b.fault()};
     }
   }
-  static constexpr lowered measured = measure();
+  static constexpr lowered measured = [] {
+    if constexpr (constexpr model_fault f = fault_of_functions<lowering>(leaves{}); f.ok())
+      return measure();
+    else
+      return lowered{graph_size{}, f};
+  }();
 
   static constexpr auto lower() {
     builder<leaves, measured.size> b(first_of<Items...>::input);
     run(b);
     return b.finish();
   }
+
+  /// The names of parameters in files; of the wanted one in full.
+  static constexpr auto names(int wanted) {
+    using observer = names_in_files<measured.size.parameters>;
+    observer named;
+    named.wanted = wanted;
+    builder<leaves, graph_size{}, observer> b(first_of<Items...>::input, named);
+    run(b);
+    return b.observer();
+  }
+  /// The first parameter whose name another has, or -1. Without a name of the user's no two are equal.
+  static constexpr int repeated_name = [] {
+    if constexpr (measured.fault.ok() && some_have_names(leaves{}))
+      return names(-1).repeated();
+    else
+      return -1;
+  }();
+  static constexpr auto spell_repeated_name() {
+    if constexpr (repeated_name >= 0) {
+      constexpr auto found = names(repeated_name);
+      return [&]<std::size_t... I>(std::index_sequence<I...>) {
+        return std::type_identity<wrong::Called<found.way[I]...>>{};
+      }(std::make_index_sequence<std::size_t(found.length)>{});
+    } else {
+      return std::type_identity<wrong::Called<>>{};
+    }
+  }
+
+  /// The first thing wrong.
+  static constexpr model_fault fault = [] {
+    model_fault f = measured.fault;
+    if constexpr (repeated_name >= 0) {
+      parameter const second = lower().parameters[repeated_name];
+      f = model_fault{fault_kind::parameters_of_one_name, second.unit, second.leaf, shape{}, shape{}};
+    }
+    return f;
+  }();
 };
 
 /// The smallest models.
 template <bool Ids, class Loss>
 using stand_in =
-    std::conditional_t<Ids, lowering<Tokens<1, 1>, Embedding<1>, Loss>, lowering<Input<1>, Linear<1>, Loss>>;
+    std::conditional_t<Ids, lowering<Tokens<1, 1>, Embedding<2>, Loss>, lowering<Input<1>, Linear<2>, Loss>>;
 
 template <class First>
 constexpr bool begins_with_ids() {
@@ -110,8 +154,9 @@ struct any_model {};
 template <class... Items>
 struct Model : any_model {
   using items = lowering<Items...>;
-  static constexpr bool valid = items::measured.fault.ok();
-  using diagnosis = typename decltype(diagnose<items::measured.fault, typename items::leaves>())::type;
+  static constexpr bool valid = items::fault.ok();
+  using diagnosis = typename decltype(diagnose<items::fault, typename items::leaves,
+                                               typename decltype(items::spell_repeated_name())::type>())::type;
   static_assert(accepted<diagnosis>::value);
   static constexpr bool labels_are_ids = ends_in_ids<last_of<Items...>>();
 

@@ -9,6 +9,7 @@ namespace pp {
 
 /// y = e^x / sum e^x along the last extent.
 struct Softmax {
+  static constexpr bool makes_probabilities = true;
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (b.needs_numbers()) b.set(b.softmax(b.current()));

@@ -7,6 +7,7 @@
 #include <concepts>
 #include <type_traits>
 
+#include <pipe/base/constant.hpp>
 #include <pipe/base/diagnosis.hpp>
 #include <pipe/base/list.hpp>
 #include <pipe/graph/diagnostics.hpp>
@@ -28,6 +29,10 @@ template <class... What>
 struct schedule_is_incomplete;
 template <class... What>
 struct optimizer_is_incomplete;
+template <class... What>
+struct there_is_no_such_option;
+template <class... What>
+struct recompute_needs_kinds_of_op;
 template <class... What>
 struct option_is_given_twice;
 template <class... What>
@@ -125,7 +130,9 @@ constexpr member missing_of_optimizer() {
 template <class O>
 constexpr auto diagnose_unknown() {
   constexpr member of_schedule = missing_of_schedule<O>(), of_optimizer = missing_of_optimizer<O>();
-  if constexpr (of_schedule != member::none)
+  if constexpr (requires { typename O::use_instead; })
+    return diagnosis_of<wrong::there_is_no_such_option, O, wrong::UseInstead<typename O::use_instead>>();
+  else if constexpr (of_schedule != member::none)
     return diagnosis_of<wrong::schedule_is_incomplete, O, wrong::Missing<of_schedule>>();
   else if constexpr (of_optimizer != member::none)
     return diagnosis_of<wrong::optimizer_is_incomplete, O, wrong::Missing<of_optimizer>>();
@@ -143,6 +150,12 @@ constexpr bool can_place(placement where, int chunks_per_rank) {
   return where != placement::straight || chunks_per_rank == 1;
 }
 
+/// What a schedule says to these numbers.
+template <class S, int Ranks, int MicroBatches>
+struct refusal {
+  static constexpr auto call() { return why_refused<S>(Ranks, MicroBatches); }
+};
+
 /// What is wrong with a set of options by themselves.
 template <class O>
 constexpr auto diagnose_options() {
@@ -157,6 +170,7 @@ constexpr auto diagnose_options() {
   using backend = typename O::template get<option_family::backend>;
   using precision = typename O::template get<option_family::precision>;
   using optimizer = typename O::template get<option_family::optimizer>;
+  using recompute = typename O::template get<option_family::recompute>;
   using products = typename O::template get<option_family::products>;
   constexpr int unknown = O::first_of(option_family::unknown, 0), twice = O::doubled();
   if constexpr (unknown >= 0) {
@@ -164,6 +178,8 @@ constexpr auto diagnose_options() {
   } else if constexpr (twice >= 0) {
     using second = leaf_at<(twice < 0 ? 0 : twice), all>;
     return diagnosis_of<wrong::option_is_given_twice, typename O::template get<option_family_of<second>()>, second>();
+  } else if constexpr (std::is_same_v<recompute, Recompute<>>) {
+    return diagnosis_of<wrong::recompute_needs_kinds_of_op, recompute>();
   } else if constexpr (stages::value < 1) {
     return diagnosis_of<wrong::number_must_be_positive, stages>();
   } else if constexpr (micro_batches::value < 1) {
@@ -178,6 +194,8 @@ constexpr auto diagnose_options() {
     return diagnosis_of<wrong::number_must_be_positive, threads>();
   } else if constexpr (limit::value < 0) {
     return diagnosis_of<wrong::number_must_be_positive, limit>();
+  } else if constexpr (!averaging::of_integers) {
+    return diagnosis_of<wrong::ratio_is_written_as_two_integers, averaging>();
   } else if constexpr (!averaging::in_range) {
     return diagnosis_of<wrong::decay_of_averages_is_out_of_range, averaging, typename averaging::found>();
   } else if constexpr (schedule::chunks_per_rank < 1) {
@@ -190,6 +208,8 @@ constexpr auto diagnose_options() {
     return diagnosis_of<wrong::schedule_does_not_train, schedule>();
   } else if constexpr (stages::value % schedule::chunks_per_rank != 0) {
     return diagnosis_of<wrong::stages_are_no_multiple_of_the_chunks_per_rank, stages, schedule>();
+  } else if constexpr (!is_constant<refusal<schedule, stages::value / schedule::chunks_per_rank, micro_batches::value>>) {
+    return diagnosis_of<wrong::function_must_be_constexpr, schedule, wrong::Function<member::refuses>>();
   } else if constexpr (why_refused<schedule>(stages::value / schedule::chunks_per_rank, micro_batches::value) !=
                        nullptr) {
     return diagnosis_of<wrong::schedule_refuses_these_numbers, schedule, stages, micro_batches>();

@@ -12,6 +12,7 @@
 #include <pipe/base/bytes.hpp>
 #include <pipe/graph/diagnostics.hpp>
 #include <pipe/graph/layers.hpp>
+#include <pipe/nn/ratio.hpp>
 #include <pipe/optim/adam.hpp>
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/optim/sgd.hpp>
@@ -53,17 +54,19 @@ struct MemoryLimit {
 /// Beside every trained parameter its average is kept, decay * average + (1 - decay) * parameter after each step, where decay is
 /// Numerator/Denominator; after the first step it is the parameter (default: no averages). As torch.optim.swa_utils.AveragedModel
 /// with get_ema_multi_avg_fn(decay).
-template <int Numerator, int Denominator>
+template <auto Numerator, int Denominator = 1>
 struct Averaging {
+  using quotient = ratio<Numerator, Denominator>;
   static constexpr auto family = option_family::averaging;
-  static constexpr bool averages = true, in_range = 0 <= Numerator && Numerator < Denominator;
-  static constexpr double decay = in_range ? double(Numerator) / Denominator : 0;
-  using found = wrong::Found<Numerator, Denominator>;
+  static constexpr bool averages = true, of_integers = quotient::of_integers,
+                        in_range = quotient::at_least_zero() && quotient::numerator < Denominator;
+  static constexpr double decay = in_range ? quotient::template value<double>() : 0;
+  using found = wrong::Found<quotient::numerator, Denominator>;
 };
 /// No averages of parameters are kept (default).
 struct NoAveraging {
   static constexpr auto family = option_family::averaging;
-  static constexpr bool averages = false, in_range = true;
+  static constexpr bool averages = false, of_integers = true, in_range = true;
   static constexpr double decay = 0;
 };
 

@@ -27,6 +27,7 @@
 #include <pipe/train/inputs.hpp>
 #include <pipe/train/loss_terms.hpp>
 #include <pipe/train/names.hpp>
+#include <pipe/train/settings_elsewhere.hpp>
 #include <pipe/train/parameter_view.hpp>
 
 namespace pp {
@@ -127,6 +128,9 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
   explicit Pipeline(settings const& s = settings{}) : settings_(checked(s)), engine_(s.optimizer, s.runtime) {
     initialize();
   }
+  /// Not for settings by names that they do not have here, which are refused: see settings_elsewhere.
+  template <class = void>
+  explicit Pipeline(settings_elsewhere<Pipeline, settings> const&) : Pipeline() {}
   Pipeline(Pipeline&&) noexcept = default;
   Pipeline& operator=(Pipeline&&) noexcept = default;
   Pipeline(Pipeline const&) = delete;

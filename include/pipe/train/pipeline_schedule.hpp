@@ -9,7 +9,9 @@
 #include <type_traits>
 
 #include <pipe/base/error.hpp>
+#include <pipe/base/constant.hpp>
 #include <pipe/base/once.hpp>
+#include <pipe/base/type_name.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/passes/compilation.hpp>
 #include <pipe/schedule/boundary_slots.hpp>
@@ -137,12 +139,25 @@ struct pipeline_schedule {
     return filled();
   }
 
+  /// Whether the compiler can run the schedule's `fill`. The library's are known to be such.
+  static constexpr bool fills_in_a_constant() {
+    if constexpr (is_of_this_library<schedule>)
+      return true;
+    else
+      return is_constant<make_table_call>;
+  }
+  struct make_table_call {
+    static constexpr auto call() { return make_schedule::make(); }
+  };
+
   static constexpr auto diagnose() {
     if constexpr (!is_countable) {
       return diagnosis_of<wrong::step_is_too_large, M, option<option_family::micro_batches>,
                           option<option_family::micro_batch_size>>();
     } else if constexpr (!by_compiler) {
       return std::type_identity<nothing_wrong>{};
+    } else if constexpr (!fills_in_a_constant()) {
+      return diagnosis_of<wrong::function_must_be_constexpr, schedule, wrong::Function<member::fill>>();
     } else if constexpr (constexpr verdict v = proof::found; v.ok()) {
       return std::type_identity<nothing_wrong>{};
     } else {

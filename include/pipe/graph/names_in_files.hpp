@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Whether two parameters of a model would have the same name in weight files: asked of the names themselves, as a description gives
+// them to its observer, so that it holds whatever makes a name.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+#include <pipe/graph/handle.hpp>
+
+namespace pp {
+
+/// Follows a description and takes down the hash of each parameter's name; and the name of parameter `wanted` itself.
+template <int Parameters>
+struct names_in_files {
+  static constexpr int most_letters = 1024, most_parts = 256;
+  char way[most_letters]{};
+  int ends[most_parts + 1]{};  // of the way after so many parts
+  int depth = 0;
+  std::uint64_t hashes[Parameters + 1]{};  // 0: no name of its own
+  int wanted = -1, length = 0;  // once it is known how long the wanted name is, it stays in `way`
+
+  constexpr void part(int i) {
+    char digits[12]{};
+    int n = 0;
+    for (; i > 9; i /= 10) digits[n++] = char('0' + i % 10);
+    digits[n++] = char('0' + i);
+    for (int k = 0; k < n / 2; ++k) std::swap(digits[k], digits[n - 1 - k]);
+    if (depth < most_parts) ++depth;
+    name({digits, std::size_t(n)});
+  }
+  constexpr void end_part() { --depth; }
+  constexpr void name(std::string_view given) {
+    ends[depth] = ends[depth - 1];
+    for (char const c : given) put(ends[depth], c);
+    put(ends[depth], '.');
+  }
+  constexpr void parameter(int index, file_name const& file) {
+    if (length > 0) return;
+    int end = ends[depth];
+    for (char const c : std::string_view(file.name)) put(end, c);
+    std::uint64_t hash = 14695981039346656037u;  // Fowler, Noll and Vo, 1a
+    for (int i = 0; i < end; ++i) hash = (hash ^ static_cast<unsigned char>(way[i])) * 1099511628211u;
+    hashes[index] = hash;
+    if (index == wanted) length = end;
+  }
+
+  /// The first parameter whose name an earlier one has, or -1.
+  constexpr int repeated() const {
+    constexpr unsigned slots = 4u * (Parameters + 1);
+    std::uint64_t seen[slots]{};
+    for (int i = 0; i < Parameters; ++i) {
+      if (hashes[i] == 0) continue;
+      unsigned at = unsigned(hashes[i] % slots);
+      for (; seen[at] != 0; at = at + 1 == slots ? 0 : at + 1)
+        if (seen[at] == hashes[i]) return i;
+      seen[at] = hashes[i];
+    }
+    return -1;
+  }
+
+ private:
+  constexpr void put(int& end, char c) {
+    if (length == 0 && end < most_letters) way[end++] = c;
+  }
+};
+
+}  // namespace pp

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A user's own layer says its shapes and costs in functions that run while the model compiles. One that is not constexpr would make
+// the whole model no constant; here it is found first.
+#pragma once
+
+#include <type_traits>
+
+#include <pipe/base/constant.hpp>
+#include <pipe/graph/diagnostics.hpp>
+#include <pipe/graph/layers.hpp>
+
+namespace pp {
+
+/// Whether call(shape) is a constant expression for some shape.
+template <class F>
+inline constexpr bool is_constant_for_some_shape =
+    is_constant<typename F::template of<1>> || is_constant<typename F::template of<1, 1>> ||
+    is_constant<typename F::template of<1, 1, 1>> || is_constant<typename F::template of<1, 1, 1, 1>>;
+
+/// The functions of layer L that take a shape.
+template <class L, member Which>
+struct function_of_shape {
+  template <int... Extents>
+  struct of {
+    static constexpr auto call() {
+      constexpr shape in(Extents...);
+      if constexpr (Which == member::result) return L::result(in);
+      if constexpr (Which == member::parameter) return L::parameter(0, in);
+      if constexpr (Which == member::saved_per_sample) return L::saved_per_sample(in);
+      if constexpr (Which == member::flops) return L::flops(in);
+    }
+  };
+  static constexpr bool exists(shape in) {
+    if constexpr (Which == member::result) return requires { L::result(in); };
+    if constexpr (Which == member::parameter) return requires { L::parameter(0, in); };
+    if constexpr (Which == member::saved_per_sample) return requires { L::saved_per_sample(in); };
+    if constexpr (Which == member::flops) return requires { L::flops(in); };
+  }
+  static constexpr bool is_right = [] {
+    if constexpr (exists(shape(1)))
+      return is_constant_for_some_shape<function_of_shape>;
+    else
+      return true;
+  }();
+};
+
+/// The first function of Custom layer L that is not constexpr, or `none`.
+template <class L>
+constexpr member function_not_constexpr() {
+  using enum member;
+  if constexpr (!function_of_shape<L, result>::is_right)
+    return result;
+  else if constexpr (!function_of_shape<L, parameter>::is_right)
+    return parameter;
+  else if constexpr (!function_of_shape<L, saved_per_sample>::is_right)
+    return saved_per_sample;
+  else if constexpr (!function_of_shape<L, flops>::is_right)
+    return flops;
+  else
+    return none;
+}
+
+template <class Lowering>
+struct measuring {
+  static constexpr auto call() { return Lowering::measure(); }
+};
+
+template <class L>
+concept brings_functions = requires { typename L::kernels; };
+
+/// What is wrong with the functions of the layers of a model. `Lowering::measure` calls them all.
+template <class Lowering, class... L>
+constexpr model_fault fault_of_functions(layers<L...>) {
+  model_fault fault;
+  if constexpr ((brings_functions<L> || ...)) {
+    if constexpr (!is_constant<measuring<Lowering>>) {
+      int leaf = 0;
+      auto const look = [&]<class Layer>(std::type_identity<Layer>) {
+        if constexpr (brings_functions<Layer>) {
+          constexpr member found = function_not_constexpr<typename Layer::kernels>();
+          bool const is_first = fault.ok();
+          if (is_first || (fault.missing == member::none && found != member::none))
+            fault = model_fault{fault_kind::function_not_constexpr, 0, leaf, shape{}, shape{}, -1, found};
+        }
+        ++leaf;
+      };
+      (look(std::type_identity<L>{}), ...);
+      if (fault.missing == member::none) fault.missing = member::result;  // constexpr, but not for the shape it gets
+    }
+  }
+  return fault;
+}
+
+}  // namespace pp

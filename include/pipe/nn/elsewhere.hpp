@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Names that other libraries have and this one has not, or not yet: a model or a Pipeline that uses one is refused in a line that says
+// what to use instead. docs/reference/not_yet.md lists them; where a layer comes, it takes its name. A type of a user's own with one of
+// these names is told apart by its namespace, as it is from a layer that there is.
+#pragma once
+
+#include <pipe/graph/layers.hpp>
+
+namespace pp {
+
+/// What to use instead, where it is not a single type.
+namespace instead {
+struct Attention_of_the_number_of_heads;
+struct Custom_layer_of_your_own;
+struct HostThreads_and_Stages;
+struct Huber_of_its_delta;
+struct LayerNorm_or_RMSNorm;
+struct Linear_GELU_Linear;
+struct Map_of_your_own_formula;
+struct Residual_of_LayerNorm_and_Attention_then_of_LayerNorm_and_Linear;
+struct Seq_of_the_layers;
+struct element_loss_of_your_own;
+}  // namespace instead
+
+/// Marks a name that stands for nothing here.
+template <class Instead>
+struct no_such {
+  using use_instead = Instead;
+};
+
+template <auto...>
+struct Conv1d : no_such<instead::Custom_layer_of_your_own> {};
+template <auto...>
+struct Conv2d : no_such<instead::Custom_layer_of_your_own> {};
+template <auto...>
+struct Conv3d : no_such<instead::Custom_layer_of_your_own> {};
+template <auto...>
+struct ConvTranspose1d : no_such<instead::Custom_layer_of_your_own> {};
+template <auto...>
+struct ConvTranspose2d : no_such<instead::Custom_layer_of_your_own> {};
+template <auto...>
+struct MaxPool : no_such<instead::Custom_layer_of_your_own> {};
+template <auto...>
+struct MaxPool1d : no_such<instead::Custom_layer_of_your_own> {};
+template <auto...>
+struct MaxPool2d : no_such<instead::Custom_layer_of_your_own> {};
+template <auto...>
+struct AvgPool : no_such<instead::Custom_layer_of_your_own> {};
+template <auto...>
+struct AvgPool1d : no_such<instead::Custom_layer_of_your_own> {};
+template <auto...>
+struct AvgPool2d : no_such<instead::Custom_layer_of_your_own> {};
+template <auto...>
+struct AdaptiveAvgPool2d : no_such<instead::Custom_layer_of_your_own> {};
+
+struct BatchNorm : no_such<instead::LayerNorm_or_RMSNorm> {};
+template <auto...>
+struct BatchNorm1d : no_such<instead::LayerNorm_or_RMSNorm> {};
+template <auto...>
+struct BatchNorm2d : no_such<instead::LayerNorm_or_RMSNorm> {};
+template <auto...>
+struct GroupNorm : no_such<instead::LayerNorm_or_RMSNorm> {};
+struct InstanceNorm : no_such<instead::LayerNorm_or_RMSNorm> {};
+
+template <auto...>
+struct LSTM : no_such<instead::Attention_of_the_number_of_heads> {};
+template <auto...>
+struct GRU : no_such<instead::Attention_of_the_number_of_heads> {};
+template <auto...>
+struct RNN : no_such<instead::Attention_of_the_number_of_heads> {};
+template <auto...>
+struct MultiheadAttention : no_such<instead::Attention_of_the_number_of_heads> {};
+template <auto...>
+struct TransformerEncoderLayer
+    : no_such<instead::Residual_of_LayerNorm_and_Attention_then_of_LayerNorm_and_Linear> {};
+template <auto...>
+struct TransformerDecoderLayer
+    : no_such<instead::Residual_of_LayerNorm_and_Attention_then_of_LayerNorm_and_Linear> {};
+template <auto...>
+struct MoE : no_such<instead::Linear_GELU_Linear> {};
+template <class...>
+struct Sequential : no_such<instead::Seq_of_the_layers> {};
+
+struct SiLU;
+struct Swish : no_such<SiLU> {};
+struct LeakyReLU : no_such<instead::Map_of_your_own_formula> {};
+struct ELU : no_such<instead::Map_of_your_own_formula> {};
+struct Softplus : no_such<instead::Map_of_your_own_formula> {};
+
+struct CrossEntropy;
+struct MSE;
+struct BCE;
+struct CrossEntropyLoss : no_such<CrossEntropy> {};
+struct NLLLoss : no_such<CrossEntropy> {};
+struct LogSoftmax : no_such<CrossEntropy> {};
+struct MSELoss : no_such<MSE> {};
+struct BCELoss : no_such<BCE> {};
+struct BCEWithLogitsLoss : no_such<BCE> {};
+struct HuberLoss : no_such<instead::Huber_of_its_delta> {};
+struct SmoothL1Loss : no_such<instead::Huber_of_its_delta> {};
+struct L1Loss : no_such<instead::element_loss_of_your_own> {};
+
+struct Adam;
+struct RMSprop : no_such<Adam> {};
+struct Adagrad : no_such<Adam> {};
+template <auto...>
+struct DataParallel : no_such<instead::HostThreads_and_Stages> {};
+template <auto...>
+struct TensorParallel : no_such<instead::HostThreads_and_Stages> {};
+
+}  // namespace pp
