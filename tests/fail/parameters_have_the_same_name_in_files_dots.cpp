@@ -7,7 +7,9 @@
 using namespace pp;
 
 #ifdef PIPE_EXPECT_OK
-struct Net : Model<Input<3>, Named<"a.b", Linear<4>>, Named<"a", Seq<Named<"c", Linear<3>>, Tanh>>, Named<"b", Linear<2>>, MSE> {};
+struct Net : Model<Input<3>, Named<"a.b", Linear<4>>, Named<"a", Seq<Named<"c", Linear<3>>, Tanh>>,
+                   Named<"b", Linear<2>>, MSE> {};
 #else
-struct Net : Model<Input<3>, Named<"a.b", Linear<4>>, Named<"a", Seq<Named<"b", Linear<3>>, Tanh>>, Named<"b", Linear<2>>, MSE> {};
+struct Net : Model<Input<3>, Named<"a.b", Linear<4>>, Named<"a", Seq<Named<"b", Linear<3>>, Tanh>>,
+                   Named<"b", Linear<2>>, MSE> {};
 #endif

@@ -36,6 +36,7 @@ FOLDERS = ("base", "schedule", "optim", "runtime", "train", "infer", "report")  
 BASES = {"activation", "element_loss", "label_loss"}  # and types that programs derive from
 # What pages mean by these words is something else, a member or a variable.
 FOR_ITSELF = {"SearchedWithin", "accumulated", "describe", "optimizer", "plan", "scratch", "step", "text"}
+LEFT_OUT = ("page_script.hpp", "elsewhere.hpp")  # no C++; names of what there is not
 LABELS = ("law:", "needs:", "throws:", "shape:", "cost:", "source:", "post:")
 
 
@@ -89,7 +90,7 @@ def make(root):
     mentioned = {page: names_in(page) for page in sorted(pages, key=order)}
     found = {}
     for header in sorted((root / "include" / "pipe").rglob("*")):
-        if header.suffix in (".hpp", ".cuh") and header.name != "page_script.hpp":
+        if header.suffix in (".hpp", ".cuh") and header.name not in LEFT_OUT:
             for name, sentence in declarations(header):
                 if not name[0].isupper() and header.relative_to(root / "include" / "pipe").parts[0] not in FOLDERS and \
                         name not in BASES:

@@ -59,10 +59,10 @@ class complaints {
   }
   /// It cannot have one of its options.
   constexpr void complain_of(refused_option const& refused) {
-    fault_kind const what = refused.unknown                 ? fault_kind::option_not_taken
-                            : refused.twice                 ? fault_kind::option_twice
+    fault_kind const what = refused.unknown               ? fault_kind::option_not_taken
+                            : refused.twice               ? fault_kind::option_twice
                             : !refused.number.of_integers ? fault_kind::ratio_of_real_numbers
-                                                            : fault_kind::ratio_out_of_range;
+                                                          : fault_kind::ratio_out_of_range;
     shape const number(refused.number.numerator, refused.number.denominator);
     if (ok()) fault_ = model_fault{what, position_, leaf_, shape{}, number, refused.at};
   }

@@ -120,7 +120,8 @@ inline constexpr bool is_base_alone<L> = !std::is_base_of_v<typename L::derived,
 template <class L>
 inline constexpr bool has_no_parts = false;
 template <class L>
-  requires(requires { typename L::parts; } && !requires { L::labels_are_ids; })  // the parts of a loss are options
+  requires(
+              requires { typename L::parts; } && !requires { L::labels_are_ids; })  // the parts of a loss are options
 inline constexpr bool has_no_parts<L> = leaf_count(typename L::parts{}) == 0;
 
 /// How many of the leaves share the parameters of a layer with a name.

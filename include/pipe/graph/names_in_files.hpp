@@ -21,7 +21,7 @@ struct names_in_files {
   int ends[most_parts + 1]{};  // of the way after so many parts
   int depth = 0;
   std::uint64_t hashes[Parameters + 1]{};  // 0: no name of its own
-  int wanted = -1, length = 0;  // once it is known how long the wanted name is, it stays in `way`
+  int wanted = -1, length = 0;             // once it is known how long the wanted name is, it stays in `way`
 
   constexpr void part(int i) {
     char digits[12]{};

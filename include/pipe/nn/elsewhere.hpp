@@ -72,11 +72,9 @@ struct RNN : no_such<instead::Attention_of_the_number_of_heads> {};
 template <auto...>
 struct MultiheadAttention : no_such<instead::Attention_of_the_number_of_heads> {};
 template <auto...>
-struct TransformerEncoderLayer
-    : no_such<instead::Residual_of_LayerNorm_and_Attention_then_of_LayerNorm_and_Linear> {};
+struct TransformerEncoderLayer : no_such<instead::Residual_of_LayerNorm_and_Attention_then_of_LayerNorm_and_Linear> {};
 template <auto...>
-struct TransformerDecoderLayer
-    : no_such<instead::Residual_of_LayerNorm_and_Attention_then_of_LayerNorm_and_Linear> {};
+struct TransformerDecoderLayer : no_such<instead::Residual_of_LayerNorm_and_Attention_then_of_LayerNorm_and_Linear> {};
 template <auto...>
 struct MoE : no_such<instead::Linear_GELU_Linear> {};
 template <class...>

@@ -208,7 +208,8 @@ constexpr auto diagnose_options() {
     return diagnosis_of<wrong::schedule_does_not_train, schedule>();
   } else if constexpr (stages::value % schedule::chunks_per_rank != 0) {
     return diagnosis_of<wrong::stages_are_no_multiple_of_the_chunks_per_rank, stages, schedule>();
-  } else if constexpr (!is_constant<refusal<schedule, stages::value / schedule::chunks_per_rank, micro_batches::value>>) {
+  } else if constexpr (!is_constant<
+                           refusal<schedule, stages::value / schedule::chunks_per_rank, micro_batches::value>>) {
     return diagnosis_of<wrong::function_must_be_constexpr, schedule, wrong::Function<member::refuses>>();
   } else if constexpr (why_refused<schedule>(stages::value / schedule::chunks_per_rank, micro_batches::value) !=
                        nullptr) {
