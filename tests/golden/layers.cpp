@@ -38,6 +38,11 @@ struct TiedTable
 struct TiedBlock : Model<Input<3, 6>, Named<"block", Seq<Residual<LayerNorm, Attention<2>>, Linear<6>>>, Tanh,
                          Repeat<2, Tied<"block">>, Linear<4>, MSE> {};
 
+template <class Pool>
+struct Pooled : Model<Tokens<11, 6>, Embedding<5>, Tanh, Pool, Linear<3>, CrossEntropy> {};
+struct Epsilons : Model<Input<3, 5>, Linear<9>, LayerNormWith<Epsilon<1, 2>>, Linear<9>, RMSNormWith<Epsilon<1, 1000>>,
+                        Linear<2>, MSE> {};
+
 }  // namespace
 
 TEST_CASE("Linear is PyTorch's", "[golden]") { check<Linears>("linear"); }
@@ -53,6 +58,12 @@ TEST_CASE("layers that work on rows are PyTorch's", "[golden]") {
   check<OfRows<LayerNorm>>("layer_norm");
   check<OfRows<RMSNorm>>("rms_norm");
   check<OfRows<Softmax>>("softmax");
+}
+TEST_CASE("another epsilon is PyTorch's", "[golden]") { check<Epsilons>("epsilon"); }
+TEST_CASE("pools are PyTorch's over the positions that are tokens", "[golden]") {
+  check<Pooled<MeanPool>>("pool.mean");
+  check<Pooled<FirstPosition>>("pool.first");
+  check<Pooled<LastPosition>>("pool.last");
 }
 TEST_CASE("gated units are PyTorch's", "[golden]") {
   check<Gated<SwiGLU>>("swiglu");

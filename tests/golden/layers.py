@@ -18,6 +18,7 @@ class Around:
         self.inputs = inputs
         self.stashed = {}
         self.padding = None  # bool (B, T): trailing positions that are no tokens
+        self.tokens = None  # bool (B, T): positions that are tokens
 
 
 class Layer(nn.Module):
@@ -64,8 +65,25 @@ class Embedding(Layer):
     def forward(self, x, around):
         if x.is_floating_point():  # Tied: the output projection
             return functional.linear(x, self.weight)
+        around.tokens = x >= 0
         around.padding = (x >= 0).flip(1).cumsum(1).flip(1) == 0
         return functional.embedding(x.clamp(min=0), self.weight) * (x >= 0).unsqueeze(-1)
+
+
+class Pool(Layer):
+    """The mean of the positions that are tokens, or the first or the last of them."""
+
+    def __init__(self, which):
+        super().__init__()
+        self.which = which
+
+    def forward(self, x, around):
+        at = around.tokens.double()
+        if self.which == "first":
+            at = at * (at.cumsum(1) == 1)
+        if self.which == "last":
+            at = at * (at.flip(1).cumsum(1).flip(1) == 1)
+        return (x * at.unsqueeze(-1)).sum(1) / at.sum(1, keepdim=True)
 
 
 class Positions(nn.Module):

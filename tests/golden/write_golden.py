@@ -36,8 +36,8 @@ from torch import nn, optim
 from torch.nn import functional
 
 import optimizers
-from layers import (Attention, CrossAttention, Embedding, FurtherInput, Gate, GroupedAttention, Model, Pop, Positions,
-                    Repeat, Residual, Seq, SinusoidalPositions, Stash, Tied)
+from layers import (Attention, CrossAttention, Embedding, FurtherInput, Gate, GroupedAttention, Model, Pool, Pop,
+                    Positions, Repeat, Residual, Seq, SinusoidalPositions, Stash, Tied)
 
 HERE = Path(__file__).parent
 SAMPLES = 4  # of a mini-batch
@@ -218,7 +218,7 @@ def GELU():
 
 
 def frozen(layer):
-    return Seq(layer.requires_grad_(False))
+    return layer.requires_grad_(False)
 
 
 def layer_cases():
@@ -232,6 +232,10 @@ def layer_cases():
     for name, gate in {"swiglu": Gate(functional.silu), "geglu": Gate(GELU()), "glu": nn.GLU()}.items():
         yield name, Input(3, 5), Model(Linear(5, 14), gate, Linear(7, 2)), MSE
     yield "embedding", Padded(11, 6), Model(Embedding(11, 5), Linear(5, 3)), MSE
+    for which in "mean", "first", "last":
+        yield f"pool.{which}", Padded(11, 6), Model(Embedding(11, 5), nn.Tanh(), Pool(which), Linear(5, 3)), CrossEntropy()
+    epsilon = LayerNorm(9, eps=0.5), nn.RMSNorm(9, eps=1e-3)
+    yield "epsilon", Input(3, 5), Model(Linear(5, 9), epsilon[0], Linear(9, 9), epsilon[1], Linear(9, 2)), MSE
     yield "positions", Tokens(11, 6), Model(Embedding(11, 5), Positions(6, 5), Linear(5, 3)), MSE
     yield "sinusoidal", Tokens(11, 6), Model(Embedding(11, 5), SinusoidalPositions(), Linear(5, 3)), MSE
     yield "residual", Input(3, 5), Model(
