@@ -111,7 +111,7 @@ TEST_CASE("Pinball finds a quantile", "[laws]") {
   trainer t({.seed = 1, .optimizer = {.learning_rate = 0.01}});
   std::mt19937 bits(1);
   std::uniform_real_distribution<float> draw(0, 1);
-  std::vector<float> x(std::size_t(8 * trainer::samples), 1.0f), y(std::size_t(trainer::samples));
+  std::vector<float> x(std::size_t(8 * trainer::samples), 1.0f), y(static_cast<std::size_t>(trainer::samples));
   for (int step = 0; step < 400; ++step) {
     for (float& target : y) target = draw(bits);
     t.step({x, y});
