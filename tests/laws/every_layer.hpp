@@ -33,9 +33,9 @@ struct LogCosh : pp::element_loss<LogCosh> {
   }
 };
 
-/// A loss of everything that a row has: its log-probability, two further targets and a weight.
-struct Everything
-    : pp::label_loss<Everything, pp::Target<"old">, pp::Target<"gain">, pp::Weights<"weight">, pp::Reduction<pp::Sum>> {
+/// A loss that reads all that a row can have: its log-probability, two further targets and a weight.
+struct Surprise
+    : pp::label_loss<Surprise, pp::Target<"old">, pp::Target<"gain">, pp::Weights<"weight">, pp::Reduction<pp::Sum>> {
   template <class T>
   PIPE_HD static PIPE_INLINE T value(T l, T old, T gain) {
     return (l - old) * (l - old) * gain - l;

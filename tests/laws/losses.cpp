@@ -24,7 +24,7 @@ TEST_CASE("losses obey the laws", "[laws]") {
 }
 
 TEST_CASE("losses with weights and further targets obey the laws", "[laws]") {
-  laws::obeys<laws::EveryLoss<laws::Everything>>(6);
+  laws::obeys<laws::EveryLoss<laws::Surprise>>(6);
   laws::gradients_are_differences<laws::EveryLoss<laws::Spread>>(7);
   laws::gradients_are_differences<laws::EveryLoss<laws::UnequalClasses>>(8);
   laws::gradients_are_differences<laws::EveryLoss<BCEWith<PosWeight<5, 2>, Reduction<Sum>>>>(9);
@@ -70,5 +70,5 @@ void accumulates(bool with_an_empty_one) {
 TEST_CASE("accumulated mini-batches are one large one, whatever a loss counts", "[laws]") {
   accumulates<laws::UnequalClasses>(false);
   accumulates<laws::UnequalClasses>(true);
-  accumulates<laws::Everything>(false);
+  accumulates<laws::Surprise>(false);
 }

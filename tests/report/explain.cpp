@@ -51,6 +51,17 @@ TEST_CASE("a model of one layer in one stage reads well, too") {
   CHECK(has(explain<ThreeThreads>(), "1 stage on 1 rank of 3 threads, schedule 1f1b, "));
 }
 
+TEST_CASE("layers without work are listed where they stand") {
+  struct Skips : Model<Input<2, 4>, Linear<4>, Stash<"a">, Pop<"a">, Repeat<2, Linear<4>, Stash<"b">, Tanh, Pop<"b">>,
+                       Flatten, Linear<8>, Stash<"c">, Linear<8>, Pop<"c">, MSE> {};
+  std::string const text = explain<Pipeline<Skips, Stages<2>, Cut<8>, PortableHost>>();
+  INFO(text);
+  CHECK(has(text, R"(stage 0  Linear<4>, Stash<"a">, Pop<"a">, (Linear<4>, Stash<"b">, Tanh, Pop<"b">) x2)"
+                  "\n"));
+  CHECK(has(text, R"(stage 1  Flatten, Linear<8>, Stash<"c">, Linear<8>, Pop<"c">, MSE)"
+                  "\n"));
+}
+
 TEST_CASE("no line is wider than a hundred characters, and none ends in a space") {
   std::istringstream lines(explain<Trainer>() + explain_kernels<Trainer>());
   for (std::string line; std::getline(lines, line);) {

@@ -9,6 +9,7 @@
 
 #include <pipe/base/type_name.hpp>
 #include <pipe/graph/layers.hpp>
+#include <pipe/nn/model.hpp>
 
 namespace pp {
 
@@ -46,13 +47,36 @@ inline std::string list_with_repetitions(std::vector<std::string_view> const& na
   return text;
 }
 
-/// Layers [first, end) of model M, and its loss if they are the last.
+/// Appends the leaf of every layer of L that is not opened, in the order in which they run.
+template <class Leaves, class L>
+void append_leaves(std::vector<int>& list) {
+  if constexpr (opened<L>)
+    for (int i = 0; i < L::times; ++i)
+      [&]<class... P>(layers<P...>) { (append_leaves<Leaves, P>(list), ...); }(typename L::parts{});
+  else
+    list.push_back(leaf_index<L>(Leaves{}));
+}
+template <class Leaves, class... Items>
+std::vector<int> leaves_in_order(lowering<Items...>) {
+  std::vector<int> list;
+  (append_leaves<Leaves, Items>(list), ...);
+  return list;
+}
+
+/// Layers [first, end) of model M, and its loss if they are the last. A layer without work (Stash, Flatten, a further input) stands
+/// before the next one that has some.
 template <class M>
 std::string list_layers(int first, int end) {
   std::vector<std::string_view> const leaf = leaf_names(typename M::leaves{});
+  std::vector<int> const order = leaves_in_order<typename M::leaves>(typename M::described{});
+  int const units = M::graph.size.units;
   std::vector<std::string_view> names;
-  for (int u = first; u < end; ++u) names.push_back(leaf[std::size_t(M::graph.units[u].leaf)]);
-  if (end == M::graph.size.units) names.push_back(leaf[std::size_t(M::graph.loss().leaf)]);
+  for (std::size_t i = 1, u = 0; i < order.size(); ++i) {  // the first is the input
+    bool const works = int(u) < units && M::graph.units[u].leaf == order[i];
+    if (int const of = int(u) < units ? int(u) : units - 1; of >= first && of < end)
+      names.push_back(leaf[std::size_t(order[i])]);
+    u += works;
+  }
   return list_with_repetitions(names);
 }
 
