@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // One call at a time. An engine has threads that know its address, so it lives on the heap behind a handle that can move, and
-// whoever calls it at the wrong moment gets an error instead of a data race or a wait without end.
+// a call at the wrong moment gets an error instead of a data race or a wait without end.
 #pragma once
 
 #include <atomic>

@@ -480,7 +480,7 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
   long steps_ = 0;
   accumulation accumulated_;
   bool averages_are_in_ = false;
-  exclusive<engine> engine_;  // last: whoever destroys a trainer waits here for a run that needs the others
+  exclusive<engine> engine_;  // last: its destructor waits for a run, which needs the others
 };
 
 }  // namespace pp

@@ -16,7 +16,7 @@
 
 namespace pp {
 
-/// A pipe that nobody reads is an error: opening it does not wait.
+/// A pipe that no program reads is an error: opening it does not wait.
 ///
 /// throws: file_error, naming the file and the reason
 class record_file {

@@ -72,7 +72,7 @@ inline bool lock_temporary(file_descriptor const& file) {
   return ::fstat(file.number(), &about) == 0 && about.st_nlink > 0;
 }
 
-/// Removes temporary files of that name that nobody holds the lock of: at once if they are from this machine, otherwise when
+/// Removes temporary files of that name whose lock is free: at once if they are from this machine, otherwise when
 /// nothing was written to them for a day (some network file systems keep locks to each machine). Where the file system has no
 /// locks nothing is removed. Fails silently: what stays is only space.
 inline void remove_stale_files(temporary_names const& names) noexcept {
