@@ -3,6 +3,7 @@
 // Every loss and its options against PyTorch: the loss, and the gradients of a small network before it. The cases are those
 // of loss_cases() in write_golden.py.
 #include "golden/record.hpp"
+#include "laws/clipped_loss.hpp"
 
 using namespace pp;
 
@@ -40,25 +41,6 @@ TEST_CASE("losses of real numbers are PyTorch's", "[golden]") {
 namespace {
 
 using Classes = ClassWeights<1, 5, 2, 0, 3, 1, 4, 2, 1, 6, 2>;
-
-struct Clipped : label_loss<Clipped, Target<"old">, Target<"advantage">> {
-  template <class T>
-  PIPE_HD static PIPE_INLINE T value(T l, T old, T advantage) {
-    T const ratio = math::exp(l - old), limit = advantage > T(0) ? T(1.2) : T(0.8);
-    return -advantage * (is_outside(ratio, advantage) ? limit : ratio);
-  }
-  template <class T>
-  PIPE_HD static PIPE_INLINE T slope(T l, T old, T advantage) {
-    T const ratio = math::exp(l - old);
-    return is_outside(ratio, advantage) ? T(0) : -advantage * ratio;
-  }
-
- private:
-  template <class T>
-  PIPE_HD static PIPE_INLINE bool is_outside(T ratio, T advantage) {
-    return advantage > T(0) ? ratio > T(1.2) : ratio < T(0.8);
-  }
-};
 
 }  // namespace
 

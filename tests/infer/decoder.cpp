@@ -10,6 +10,7 @@
 #include <pipe/infer/generate.hpp>
 
 #include "laws/data.hpp"
+#include "message_of.hpp"
 
 using namespace pp;
 
@@ -87,16 +88,6 @@ std::vector<int> said_without_cache(Trainer& trainer, std::vector<int> text, lon
     said.push_back(text.back());
   }
   return said;
-}
-
-template <class Call>
-std::string message_of(Call call) {
-  try {
-    call();
-  } catch (data_error const& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 }  // namespace

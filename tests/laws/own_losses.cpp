@@ -9,6 +9,7 @@
 
 #include <pipe/train/check_gradients.hpp>
 
+#include "laws/clipped_loss.hpp"
 #include "laws/layer_laws.hpp"
 
 using namespace pp;
@@ -44,29 +45,6 @@ struct Measured : element_loss<Measured, Target<"variance">> {
   }
 };
 // [/targets]
-
-// [label]
-/// Proximal policy optimization (Schulman et al., 2017, equation 7): labels are the actions that were taken, `old` the
-/// log-probabilities that they were taken with.
-struct Clipped : label_loss<Clipped, Target<"old">, Target<"advantage">> {
-  template <class T>
-  PIPE_HD static PIPE_INLINE T value(T l, T old, T advantage) {
-    T const ratio = math::exp(l - old), limit = advantage > T(0) ? T(1.2) : T(0.8);
-    return -advantage * (is_outside(ratio, advantage) ? limit : ratio);
-  }
-  template <class T>
-  PIPE_HD static PIPE_INLINE T slope(T l, T old, T advantage) {
-    T const ratio = math::exp(l - old);
-    return is_outside(ratio, advantage) ? T(0) : -advantage * ratio;
-  }
-
- private:
-  template <class T>
-  PIPE_HD static PIPE_INLINE bool is_outside(T ratio, T advantage) {
-    return advantage > T(0) ? ratio > T(1.2) : ratio < T(0.8);
-  }
-};
-// [/label]
 
 /// -(1 - p)^2 log p (Lin et al., 2017).
 struct Focal : label_loss<Focal, Weights<"weight">> {

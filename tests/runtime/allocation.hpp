@@ -3,14 +3,7 @@
 // Counts allocations of the whole process, operator new included, by standing in front of the C library's malloc.
 #pragma once
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define PIPE_TESTS_SANITIZED 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define PIPE_TESTS_SANITIZED 1
-#endif
+#include "sanitized.hpp"
 
 /// 1 where allocations can be counted; a sanitizer has taken malloc for itself.
 #if defined(__GLIBC__) && !defined(PIPE_TESTS_SANITIZED)

@@ -15,6 +15,8 @@
 #include <pipe/pipe.hpp>
 #include <pipe/train/batches.hpp>
 
+#include "message_of.hpp"
+
 using namespace pp;
 
 namespace {
@@ -71,16 +73,6 @@ std::vector<int> ascending(int n) {
   std::vector<int> all(static_cast<std::size_t>(n));
   std::iota(all.begin(), all.end(), 0);
   return all;
-}
-
-template <class Call>
-std::string message_of(Call call) {
-  try {
-    call();
-  } catch (data_error const& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 /// Two classes apart by a line.

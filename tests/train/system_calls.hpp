@@ -12,6 +12,8 @@
 
 #include <pipe/base/error.hpp>
 
+#include "sanitized.hpp"
+
 enum class mishap { fails, dies, interrupted, short_count };
 
 /// While it lives, the call number `at` (from 0, of those named above) goes wrong. One at a time.
@@ -28,15 +30,6 @@ class planned_mishap {
 
 /// What the program exits with when it dies by plan.
 inline constexpr int dead_by_plan = 86;
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define PIPE_TESTS_SANITIZED 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define PIPE_TESTS_SANITIZED 1
-#endif
 
 /// Lets the call number `at` (from 0) of operator new fail while work() runs on this thread, which must then throw. False if there
 /// were fewer calls.

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What a call says when it refuses its data.
+#pragma once
+
+#include <string>
+
+#include <pipe/base/error.hpp>
+
+/// The text of the data_error that call() throws, or "no error".
+template <class Call>
+std::string message_of(Call call) {
+  try {
+    call();
+  } catch (pp::data_error const& e) {
+    return e.what();
+  }
+  return "no error";
+}
