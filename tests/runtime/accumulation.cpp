@@ -5,7 +5,10 @@
 
 #include <limits>
 
+#include <pipe/train/copy_weights.hpp>
+
 #include "runtime/trainers.hpp"
+#include "train/folder.hpp"
 
 using namespace pp;
 
@@ -88,4 +91,45 @@ TEST_CASE("a mini-batch that is not finite throws away what was accumulated, and
   clean.step(data.view());
   troubled.step(data.view());
   CHECK(laws::same_numbers(laws::snapshot(clean).values, laws::snapshot(troubled).values));
+}
+
+TEST_CASE("weights from outside throw away what was accumulated", "[runtime]") {
+  using Trainer = tiny::Regression;
+  temporary_folder const folder;
+  laws::sample_batch<Trainer> const data(3), more(4);
+  Trainer source({.seed = 9});
+  save_weights(source, folder.file("a"));
+
+  auto const trains_as_if_alone = [&](auto replace_weights) {
+    Trainer fresh, waiting;
+    waiting.accumulate(more.view());
+    replace_weights(fresh);
+    replace_weights(waiting);
+    CHECK(waiting.accumulated() == 0);
+    auto const expected = fresh.step(data.view()), found = waiting.step(data.view());
+    CHECK(laws::same_bits(found.loss, expected.loss));
+    CHECK(laws::same_bits(found.gradient_norm, expected.gradient_norm));
+    CHECK(laws::same_numbers(laws::snapshot(fresh).values, laws::snapshot(waiting).values));
+  };
+  trains_as_if_alone([&](Trainer& t) { load_weights(t, folder.file("a")); });
+  trains_as_if_alone([&](Trainer& t) { copy_weights(source, t); });
+  trains_as_if_alone([](Trainer& t) {
+    t.parameters()[0].values[0] = 0.5f;
+    t.parameters_changed();
+  });
+}
+
+TEST_CASE("a load that is refused keeps what was accumulated", "[runtime]") {
+  using Trainer = tiny::Regression;
+  temporary_folder const folder;
+  laws::sample_batch<Trainer> const data(3), more(4);
+  Trainer untouched, refused;
+  untouched.accumulate(more.view());
+  refused.accumulate(more.view());
+  CHECK_THROWS_AS(load_weights(refused, folder.file("none")), file_error);
+  CHECK_THROWS_AS(copy_weights(refused, refused), error);
+  CHECK(refused.accumulated() == 1);
+  untouched.step(data.view());
+  refused.step(data.view());
+  CHECK(laws::same_numbers(laws::snapshot(untouched).values, laws::snapshot(refused).values));
 }

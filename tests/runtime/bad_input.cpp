@@ -77,6 +77,32 @@ TEST_CASE("a gradient that is not finite under a finite loss rejects the step", 
   CHECK(laws::same_numbers(before, laws::snapshot(trainer).values));
 }
 
+TEST_CASE("a parameter that an update has made infinite is named by the next step", "[runtime]") {
+  tiny::Regression trainer({.optimizer = {.learning_rate = 1e30}});  // allowed, but not times a gradient of 1e10
+  laws::sample_batch<tiny::Regression> data(1);
+  for (float& label : data.labels) label = 1e10f;
+  trainer.step(data.view());
+  std::string expected;
+  for (auto const& p : trainer.parameters())
+    for (std::size_t i = 0; i < p.values.size() && expected.empty(); ++i)
+      if (!std::isfinite(p.values[i])) expected = "parameter '" + p.name + "': ";
+  REQUIRE_FALSE(expected.empty());
+  auto const before = laws::snapshot(trainer).values;
+  CHECK_THROWS_MATCHES(trainer.step(data.view()), not_finite,
+                       says("step 2 rejected: " + expected) && says("was its learning rate too large?"));
+  CHECK(laws::same_numbers(before, laws::snapshot(trainer).values));
+  CHECK(trainer.steps() == 1);
+
+  data.inputs[13] = std::numeric_limits<float>::quiet_NaN();  // what is given comes first
+  CHECK_THROWS_MATCHES(trainer.step(data.view()), not_finite, says("step 2 rejected: inputs: nan at position 13"));
+
+  tiny::Regression written;
+  written.parameters()[3].values[1] = std::numeric_limits<float>::quiet_NaN();
+  written.parameters_changed();
+  CHECK_THROWS_MATCHES(written.step(laws::sample_batch<tiny::Regression>(1).view()), not_finite,
+                       says("step 1 rejected: parameter '2.bias': nan at position 1"));
+}
+
 TEST_CASE("data that does not fit is refused by name and position", "[runtime]") {
   survives<tiny::SevenRanks>([](auto& trainer, auto data) {
     auto const with = [&](auto& numbers, std::size_t at, int value) {

@@ -36,7 +36,8 @@ void copy_parameter(named_parameter<From> const& from, named_parameter<To> const
 ///     copy_weights(autoencoder, encoder, load_policy::partial);
 ///     copy_weights(classifier, detector, load_policy::partial, {{"body.", "encoder."}});
 ///
-/// Averages (see Averaging) become those of `from`, or its parameters where it keeps none.
+/// Averages (see Averaging) become those of `from`, or its parameters where it keeps none. Gradients that `to` has accumulated are
+/// forgotten.
 ///
 /// law: nothing is written unless everything fits, whatever is thrown
 /// throws: as load_weights, with `from` for the file; error if the two are one trainer

@@ -150,7 +150,7 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
 
   /// Keeps the gradients of a mini-batch for the next step, which then trains on all of them as on one large mini-batch: its
   /// loss is the mean over all their labels. Throws as step does. What was kept stays when a batch is refused (data_error), and
-  /// is forgotten when a run fails or is skipped, here and in step.
+  /// is forgotten when a run fails or is skipped, here and in step, and by parameters_changed.
   ///
   /// law: n calls and a step are one step on a mini-batch of all n + 1, but for rounding
   step_result accumulate(batch const& b) {
@@ -214,8 +214,11 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
     auto const access = engine_.enter();
     return views(&chunk_description::values);
   }
+  /// To be called after values were written through a view, as load_weights and copy_weights do. Forgets what was accumulated:
+  /// those are gradients at other parameters.
   void parameters_changed() {
     auto const access = engine_.enter();
+    accumulated_ = accumulation{};
     engine_->parameters_changed();
   }
 
@@ -226,7 +229,7 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
     return views(&chunk_description::average);
   }
   /// Puts the averages where the parameters are, and the other way round, so that evaluate and forward work with them. Called
-  /// again, swaps back; until then step and accumulate throw pp::error.
+  /// again, swaps back; until then step and accumulate throw pp::error. What was accumulated stays.
   void swap_averages() {
     static_assert(accepted<typename decltype(diagnose_averages())::type>::value);
     auto const access = engine_.enter();
@@ -441,7 +444,17 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
       complain<not_finite>({"step ", steps_ + 1, " rejected", with, ": ", of.what, of.quote(), of.name, of.quote(),
                             ": ", double(x[i]), " at position ", i, " (sample ", i / per_sample, ")"});
   }
-  /// Says where the first number is that is not finite: among those given, or else, as the mini-batch runs again, among those made.
+  PIPE_COLD void reject_if_of_parameters(char const* with) {
+    for (auto const& p : views(&chunk_description::values)) {
+      long const count = long(p.values.size()), i = first_not_finite(p.values.data(), count);
+      if (i < count)
+        complain<not_finite>({"step ", steps_ + 1, " rejected", with, ": parameter '", std::string_view(p.name),
+                              "': ", double(p.values[std::size_t(i)]), " at position ", i,
+                              ", written or made by an update of an earlier step: was its learning rate too large?"});
+    }
+  }
+  /// Says where the first number is that is not finite: among those given, the parameters, or else, as the mini-batch runs again,
+  /// among those made.
   [[noreturn]] PIPE_COLD void reject(job& j, char const* with) {
     [&]<int... I>(std::integer_sequence<int, I...>) {
       ((M::graph.inputs[I].is_ids
@@ -451,6 +464,7 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
        ...);
     }(std::make_integer_sequence<int, M::graph.size.inputs>{});
     if (!M::labels_are_ids) reject_if_given({"labels"}, j.label, labels_per_sample, j, with);
+    reject_if_of_parameters(with);
     first_fault<element> search(compiled::ranks);
     j.updates = false;
     j.watch = &first_fault<element>::watch;

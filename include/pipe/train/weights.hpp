@@ -315,7 +315,7 @@ void save_weights(Trainer& trainer, std::string const& path, stored_type type,
                   safetensors_metadata const& metadata = {{"format", "pt"}}) {
   save_weights(named_parameters(trainer), path, type, metadata);
 }
-/// Averages (see Averaging) become what was loaded: a file has none.
+/// Averages (see Averaging) become what was loaded: a file has none. Gradients that were accumulated are forgotten.
 template <has_named_parameters Trainer>
 load_report load_weights(Trainer& trainer, std::string const& path, load_policy policy = load_policy::strict,
                          name_map const& names = {}) {
