@@ -90,6 +90,26 @@ TEST_CASE("what decorates a layer has no place in names", "[train]") {
   CHECK(names<Of<Group<Slow, Named<"a", Body>, Body>>>() == names<Of<Seq<Named<"a", Body>, Body>>>());
 }
 
+TEST_CASE("copies count from 0, also a single one", "[train]") {
+  using A = Linear<4>;
+  CHECK(names<Of<Repeat<1, A, Tanh, A>>>() ==
+        "0.weight 0.bias 1.0.0.weight 1.0.0.bias 1.0.2.weight 1.0.2.bias 2.weight 2.bias ");
+  CHECK(names<Of<Repeat<1, A>>>() == "0.weight 0.bias 1.0.weight 1.0.bias 2.weight 2.bias ");
+  CHECK(names<Of<Repeat<1, Named<"mix", A>>>>() == "0.weight 0.bias 1.0.mix.weight 1.0.mix.bias 2.weight 2.bias ");
+
+  auto const first_copy_is_the_only_one = []<class... L>(layers<L...>) {  // a deeper model takes up a shallow one
+    std::string const one = names<Of<Repeat<1, L...>>>(), two = names<Of<Repeat<2, L...>>>();
+    std::size_t const rest = one.find("2.weight");
+    CHECK(one.substr(0, rest) == two.substr(0, rest));
+    if (sizeof...(L) > 1) CHECK(one == names<Of<Repeat<1, Seq<L...>>>>());
+  };
+  first_copy_is_the_only_one(layers<A, Tanh, A>{});
+  first_copy_is_the_only_one(layers<Body>{});
+  first_copy_is_the_only_one(layers<Named<"mix", A>, A>{});
+  first_copy_is_the_only_one(layers<Frozen<A>, Residual<A>>{});
+  static_assert(Of<Repeat<1, Named<"mix", A>>, Named<"mix", A>>::valid);
+}
+
 TEST_CASE("names do not depend on how a model is cut", "[train]") {
   Small<> one;
   Small<Stages<5>> five;

@@ -313,14 +313,14 @@ class builder : public complaints {
     parameter_scope const outer = scope_;
     for (int i = 0; i < L::times && ok(); ++i) {
       description_state const before = here();
-      if constexpr (L::times > 1) observer_.part(i);
+      if constexpr (makes_copies<L>) observer_.part(i);
       if constexpr (requires { L::enter(*this); }) L::enter(*this);
       if constexpr (decorates_one<L>)
         [this]<class Part>(layers<Part>) { this->template part<Part>(0, false); }(typename L::parts{});
       else
-        all(typename L::parts{}, L::times > 1 || has_name<L>);
+        all(typename L::parts{}, makes_copies<L> || has_name<L>);
       if constexpr (requires { L::leave(*this); }) L::leave(*this);
-      if constexpr (L::times > 1) observer_.end_part();
+      if constexpr (makes_copies<L>) observer_.end_part();
       scope_ = outer;
       if constexpr (counts_only && L::times > 2)
         if (ok() && named_.empty() && here().leads_on_from(before)) return repeat(before, L::times - 1 - i);

@@ -87,6 +87,10 @@ inline constexpr bool is_input = requires { L::input; };
 template <class L>
 concept has_name = requires { L::name; };
 
+/// Makes copies of what is inside it (`Repeat`), which count from 0 in names, also a single one.
+template <class L>
+inline constexpr bool makes_copies = requires { L::makes_copies; };
+
 /// Says something about the one layer inside it and is none itself (`Frozen`, `Group`): it has no place in names.
 template <class L>
 inline constexpr bool decorates_one = false;

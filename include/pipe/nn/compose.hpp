@@ -20,6 +20,7 @@ template <int N, class... L>
 struct Repeat {
   using parts = layers<L...>;
   static constexpr int times = N;
+  static constexpr bool makes_copies = true;
 };
 
 /// x + f(x): the layers must keep the shape. Closed: a stage holds all of it.
