@@ -61,10 +61,13 @@ class complaints {
   constexpr void complain_of(refused_option const& refused) {
     fault_kind const what = refused.unknown               ? fault_kind::option_not_taken
                             : refused.twice               ? fault_kind::option_twice
+                            : refused.varying             ? fault_kind::function_not_constexpr
                             : !refused.number.of_integers ? fault_kind::ratio_of_real_numbers
                                                           : fault_kind::ratio_out_of_range;
     shape const number(refused.number.numerator, refused.number.denominator);
-    if (ok()) fault_ = model_fault{what, position_, leaf_, shape{}, number, refused.at};
+    if (ok())
+      fault_ =
+          model_fault{what, position_, leaf_, shape{}, number, refused.at, refused.varying ? member::of : member::none};
   }
 
   constexpr bool needs_positive(int n) { return needs_positive(shape(n)); }

@@ -61,6 +61,7 @@ enum class fault_kind : unsigned char {
   parameters_of_one_name,
   too_many_layers,
   function_not_constexpr,
+  value_not_constexpr,
   no_such_layer,
 };
 
@@ -86,7 +87,15 @@ enum class member : unsigned char {
   states_and_prepare,
   refuses,
   saved_per_sample,
-  flops
+  flops,
+  parameters,
+  of,
+  fits_a_constant,
+  updates,
+  states,
+  takes,
+  state_elements,
+  workspace_elements
 };
 
 /// The first thing wrong with a model, or nothing. `expected` and `found` are shapes or single numbers, as the kind says.
@@ -115,6 +124,8 @@ template <member What>
 struct Missing;
 template <member What>
 struct Function;
+template <member What>
+struct Value;
 template <class... What>
 struct UseInstead;
 
@@ -206,6 +217,8 @@ template <class... What>
 struct model_has_too_many_layers;
 template <class... What>
 struct function_must_be_constexpr;
+template <class... What>
+struct value_must_be_constexpr;
 template <class... What>
 struct there_is_no_such_layer;
 }  // namespace wrong
@@ -383,6 +396,10 @@ constexpr auto diagnose() {
       return say<wrong::parameters_have_the_same_name_in_files>(at, type, word<Name>{});
     else if constexpr (F.what == too_many_layers)
       return say<wrong::model_has_too_many_layers>(at, type, expected);
+    else if constexpr (F.what == function_not_constexpr && F.option >= 0)
+      return say<wrong::function_must_be_constexpr>(option, word<wrong::Function<F.missing>>{});
+    else if constexpr (F.what == value_not_constexpr)
+      return say<wrong::value_must_be_constexpr>(type, word<wrong::Value<F.missing>>{});
     else if constexpr (F.what == function_not_constexpr)
       return say<wrong::function_must_be_constexpr>(type, word<wrong::Function<F.missing>>{});
     else if constexpr (F.what == no_such_layer)

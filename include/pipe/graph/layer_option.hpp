@@ -59,28 +59,39 @@ constexpr option_number number_of() {
     return option_number{};
 }
 
+template <class O>
+constexpr bool can_be_repeated() {
+  return requires { O::repeats; };
+}
+/// Whether the compiler can run the functions of option O. One with functions of a user says so in `is_constexpr`.
+template <class O>
+constexpr bool runs_while_compiling() {
+  if constexpr (requires { O::is_constexpr; })
+    return O::is_constexpr;
+  else
+    return true;
+}
+
 /// The first option that a layer cannot have, and why; `at` is -1 if there is none.
 struct refused_option {
   int at = -1;
-  bool unknown = false, twice = false;
+  bool unknown = false, twice = false, varying = false;
   option_number number{};
 };
 
 template <class L, class... O>
 constexpr refused_option find_refused(layers<O...>) {
   option_kind const kinds[] = {kind_of<O>()..., option_kind::none};
-  bool const repeats[] = {requires {O::repeats;
-}
-..., false
-};  // namespace pp
-option_number const numbers[] = {number_of<O>()..., option_number{}};
-for (int i = 0; i < int(sizeof...(O)); ++i) {
-  bool const taken = (L::takes & option_kinds(kinds[i])) != 0;
-  bool twice = false;
-  for (int k = 0; k < i; ++k) twice = twice || (kinds[k] == kinds[i] && !repeats[i]);
-  if (!taken || twice || !numbers[i].in_range) return refused_option{i, !taken, twice, numbers[i]};
-}
-return refused_option{};
+  bool const repeats[] = {can_be_repeated<O>()..., false}, runs[] = {runs_while_compiling<O>()..., true};
+  option_number const numbers[] = {number_of<O>()..., option_number{}};
+  for (int i = 0; i < int(sizeof...(O)); ++i) {
+    bool const taken = (L::takes & option_kinds(kinds[i])) != 0;
+    bool twice = false;
+    for (int k = 0; k < i; ++k) twice = twice || (kinds[k] == kinds[i] && !repeats[i]);
+    if (!taken || twice || !runs[i] || !numbers[i].in_range)
+      return refused_option{i, !taken, twice, !runs[i], numbers[i]};
+  }
+  return refused_option{};
 }
 template <class L>
 constexpr refused_option refused_by() {

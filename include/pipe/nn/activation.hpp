@@ -7,6 +7,7 @@
 #include <concepts>
 
 #include <pipe/base/config.hpp>
+#include <pipe/base/constant.hpp>
 #include <pipe/base/math.hpp>
 #include <pipe/graph/diagnostics.hpp>
 
@@ -21,6 +22,7 @@ concept formula = requires(float x) {
   { F::forward(x) } -> std::same_as<float>;
   { F::derivative(x) } -> std::same_as<float>;
   { F::derivative_reads_output } -> std::convertible_to<bool>;
+  typename constants<is_read(F::derivative_reads_output)>;
 };
 
 /// What F, which is no formula, lacks first.
@@ -37,6 +39,13 @@ constexpr member missing_of_formula() {
   else
     return member::derivative_reads_output;
 }
+template <class F, class Builder>
+constexpr void complain_of_formula(Builder& b) {
+  constexpr member missing = missing_of_formula<F>();
+  constexpr bool is_there =
+      missing == member::derivative_reads_output && requires { bool(F::derivative_reads_output); };
+  b.complain_of_missing(is_there ? fault_kind::value_not_constexpr : fault_kind::formula_is_incomplete, missing);
+}
 
 /// Makes a layer of a formula: any shape -> the same shape.
 template <class F>
@@ -47,7 +56,7 @@ struct activation {
     if constexpr (formula<F>) {
       if (b.needs_numbers()) b.set(b.map(b.current(), F::derivative_reads_output));
     } else {
-      b.complain_of_missing(fault_kind::formula_is_incomplete, missing_of_formula<F>());
+      complain_of_formula<F>(b);
     }
   }
 };

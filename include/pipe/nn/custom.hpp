@@ -7,6 +7,7 @@
 
 #include <concepts>
 
+#include <pipe/base/constant.hpp>
 #include <pipe/base/custom.hpp>
 #include <pipe/graph/builder.hpp>
 
@@ -19,6 +20,10 @@ struct custom_parameter {
   initializer initial{distribution::constant, 0};
   bool decays = false;  ///< weight decay applies
 };
+
+/// Whether L says how many parameters it has, in a constant.
+template <class L>
+concept says_parameters = requires { typename constants<is_read(L::parameters)>; };
 
 /// What L lacks of a Custom layer with so many parameters, or `none`.
 template <class L, int Parameters>
@@ -69,7 +74,7 @@ template <class L>
 struct Custom {
   using kernels = L;
   static constexpr int parameters = [] {
-    if constexpr (requires { L::parameters; })
+    if constexpr (says_parameters<L>)
       return int(L::parameters);
     else
       return 0;
@@ -81,7 +86,9 @@ struct Custom {
   template <class Builder>
   static constexpr void describe(Builder& b) {
     constexpr member missing = missing_of_custom<L, parameters>();
-    if constexpr (missing != member::none) {
+    if constexpr (requires { L::parameters; } && !says_parameters<L>) {
+      b.complain_of_missing(fault_kind::value_not_constexpr, member::parameters);
+    } else if constexpr (missing != member::none) {
       b.complain_of_missing(fault_kind::custom_is_incomplete, missing);
     } else if constexpr (parameters > most_custom_parameters) {
       b.complain(fault_kind::too_many_custom_parameters, shape(most_custom_parameters), shape(parameters));

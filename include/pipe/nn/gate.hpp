@@ -19,7 +19,7 @@ struct gated {
 
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    if constexpr (!pp::formula<F>) b.complain_of_missing(fault_kind::formula_is_incomplete, missing_of_formula<F>());
+    if constexpr (!pp::formula<F>) complain_of_formula<F>(b);
     if (!b.needs_numbers()) return;
     int const width = b.current().form.columns();
     if (width % 2 != 0) return b.complain(fault_kind::gate_width_is_odd, shape{}, shape(width));

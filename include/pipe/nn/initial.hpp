@@ -6,6 +6,7 @@
 
 #include <concepts>
 
+#include <pipe/base/constant.hpp>
 #include <pipe/graph/builder.hpp>
 #include <pipe/nn/ratio.hpp>
 
@@ -25,6 +26,15 @@ template <class R>
 concept initial_recipe = requires {
   { R::of(1, 1) } -> std::same_as<initializer>;
 };
+
+/// Whether the compiler can run the recipe, for some widths; also of what is no recipe.
+template <class R, int Inputs, int Outputs>
+struct recipe_call {
+  static constexpr auto call() { return R::of(Inputs, Outputs); }
+};
+template <class R>
+concept constant_recipe = !initial_recipe<R> || is_constant<recipe_call<R, 64, 64>> ||
+                          is_constant<recipe_call<R, 2, 3>> || is_constant<recipe_call<R, 1, 1>>;
 
 /// Uniform in +-sqrt(6 / (inputs + outputs)). Source: Glorot and Bengio, 2010; xavier_uniform_.
 struct XavierUniform {
@@ -104,6 +114,7 @@ struct Init {
       (sizeof...(Recipes) == 1 || sizeof...(Recipes) == 2) && (initial_recipe<Recipes> && ...);
   static constexpr auto option = complete ? option_kind::initial : option_kind::none;
   static constexpr option_number number = first_out_of_range<Recipes...>();
+  static constexpr bool is_constexpr = (constant_recipe<Recipes> && ...);
   static constexpr initial_rules rules = [] {
     if constexpr (complete)
       return rules_of<Recipes...>();
@@ -117,6 +128,7 @@ template <class... Recipes>
 struct OutputInit {
   static constexpr auto option = Init<Recipes...>::complete ? option_kind::output_initial : option_kind::none;
   static constexpr option_number number = Init<Recipes...>::number;
+  static constexpr bool is_constexpr = Init<Recipes...>::is_constexpr;
   static constexpr initial_rules output_rules = Init<Recipes...>::rules;
 };
 

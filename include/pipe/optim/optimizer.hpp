@@ -7,6 +7,7 @@
 
 #include <concepts>
 
+#include <pipe/base/constant.hpp>
 #include <pipe/graph/op.hpp>
 
 namespace pp {
@@ -34,6 +35,8 @@ struct tensor_shape {
   constexpr long elements() const { return rows * columns; }
 };
 
+inline constexpr tensor_shape smallest_tensor{tensor_kind::matrix, 1, 1};
+
 /// One parameter, row-major. Each array begins at a multiple of `alignment` bytes.
 template <class T>
 struct tensor_update {
@@ -58,11 +61,19 @@ concept tensor_optimizer = requires(tensor_shape const& shape) {
   { O::state_elements(shape) } -> std::same_as<long>;
 };
 
+/// All that an optimizer has, known to the compiler or not.
 template <class O>
-concept optimizer = (element_optimizer<O> || tensor_optimizer<O>) && requires(O const& o) {
+concept has_parts_of_optimizer = (element_optimizer<O> || tensor_optimizer<O>) && requires(O const& o) {
   { O::name } -> std::convertible_to<char const*>;
   { o.learning_rate } -> std::convertible_to<double>;
 };
+/// How much it keeps, and of what, is known to the compiler.
+template <class O>
+concept optimizer =
+    has_parts_of_optimizer<O> && requires { typename constants<is_read(O::name)>; } &&
+    (!element_optimizer<O> || requires { typename constants<is_read(O::states)>; }) &&
+    (!tensor_optimizer<O> || requires { typename constants<is_read(O::takes(tensor_kind::matrix))>; }) &&
+    (!tensor_optimizer<O> || requires { typename constants<is_read(O::state_elements(smallest_tensor))>; });
 
 /// Whether O updates parameters of this kind one by one.
 template <class O>
@@ -87,5 +98,9 @@ constexpr long workspace_elements(bool whole, tensor_shape const& shape) {
     if (whole) return O::template workspace_elements<Backend, T>(shape);
   return 0;
 }
+template <class O, class Backend, class T>
+struct workspace_call {
+  static constexpr auto call() { return workspace_elements<O, Backend, T>(true, smallest_tensor); }
+};
 
 }  // namespace pp

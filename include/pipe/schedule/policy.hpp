@@ -21,15 +21,16 @@
 #include <concepts>
 #include <type_traits>
 
+#include <pipe/base/constant.hpp>
 #include <pipe/base/diagnosis.hpp>
 #include <pipe/schedule/problem.hpp>
 #include <pipe/schedule/table.hpp>
 
 namespace pp {
 
-/// A schedule family: its facts and a `fill` that writes each rank's list.
+/// All that a schedule family has, known to the compiler or not.
 template <class P>
-concept schedule_policy = requires(problem<> const& question, static_table<1, 8>& answer) {
+concept has_facts_of_schedule = requires(problem<> const& question, static_table<1, 8>& answer) {
   { P::name } -> std::convertible_to<char const*>;
   { P::where } -> std::convertible_to<placement>;
   { P::chunks_per_rank } -> std::convertible_to<int>;
@@ -37,6 +38,12 @@ concept schedule_policy = requires(problem<> const& question, static_table<1, 8>
   { P::trains } -> std::convertible_to<bool>;
   P::fill(question, answer);
 };
+/// A schedule family: its facts, which are constants, and a `fill` that writes each rank's list.
+template <class P>
+concept schedule_policy = has_facts_of_schedule<P> && requires {
+  typename constants<is_read(P::name), is_read(P::where), is_read(P::chunks_per_rank), is_read(P::splits_backward),
+                     is_read(P::trains)>;
+} && (!requires { P::updates; } || requires { typename constants<is_read(P::updates)>; });
 
 /// Why there is no table of that family for so many ranks and micro-batches, in words that follow its name; null: there is one.
 template <schedule_policy Policy>

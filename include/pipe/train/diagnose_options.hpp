@@ -126,6 +126,49 @@ constexpr member missing_of_optimizer() {
   else
     return none;
 }
+/// A static member of O, as a function.
+template <class O, member Which>
+struct fact_of {
+  static constexpr auto call() {
+    using enum member;
+    if constexpr (Which == name) return O::name;
+    if constexpr (Which == where) return O::where;
+    if constexpr (Which == chunks_per_rank) return O::chunks_per_rank;
+    if constexpr (Which == splits_backward) return O::splits_backward;
+    if constexpr (Which == trains) return O::trains;
+    if constexpr (Which == updates) return O::updates;
+    if constexpr (Which == states) return O::states;
+    if constexpr (Which == takes) return O::takes(tensor_kind::matrix);
+    if constexpr (Which == state_elements) return O::state_elements(smallest_tensor);
+  }
+};
+/// The first of these members that is not constexpr. Needs: O has them, and one is not.
+template <class O, member First, member... Rest>
+constexpr member first_not_constexpr() {
+  if constexpr (sizeof...(Rest) == 0 || !is_constant<fact_of<O, First>>)
+    return First;
+  else
+    return first_not_constexpr<O, Rest...>();
+}
+/// What is wrong with a schedule, or an optimizer, that has everything.
+template <class O>
+constexpr auto diagnose_constants() {
+  using enum member;
+  constexpr member found = [] {
+    if constexpr (has_facts_of_schedule<O>)
+      return first_not_constexpr<O, name, where, chunks_per_rank, splits_backward, trains, updates>();
+    else if constexpr (!tensor_optimizer<O>)
+      return first_not_constexpr<O, name, states>();
+    else if constexpr (!element_optimizer<O>)
+      return first_not_constexpr<O, name, takes, state_elements>();
+    else
+      return first_not_constexpr<O, name, takes, state_elements, states>();
+  }();
+  if constexpr (found == takes || found == state_elements)
+    return diagnosis_of<wrong::function_must_be_constexpr, O, wrong::Function<found>>();
+  else
+    return diagnosis_of<wrong::value_must_be_constexpr, O, wrong::Value<found>>();
+}
 /// What is wrong with type O among the options.
 template <class O>
 constexpr auto diagnose_unknown() {
@@ -136,6 +179,8 @@ constexpr auto diagnose_unknown() {
     return diagnosis_of<wrong::schedule_is_incomplete, O, wrong::Missing<of_schedule>>();
   else if constexpr (of_optimizer != member::none)
     return diagnosis_of<wrong::optimizer_is_incomplete, O, wrong::Missing<of_optimizer>>();
+  else if constexpr (has_facts_of_schedule<O> || has_parts_of_optimizer<O>)
+    return diagnose_constants<O>();
   else
     return diagnosis_of<wrong::option_is_unknown, O>();
 }
@@ -154,6 +199,11 @@ constexpr bool can_place(placement where, int chunks_per_rank) {
 template <class S, int Ranks, int MicroBatches>
 struct refusal {
   static constexpr auto call() { return why_refused<S>(Ranks, MicroBatches); }
+};
+/// Whether the compiler makes its table for them.
+template <class S, int Ranks, int MicroBatches>
+struct maker {
+  static constexpr auto call() { return fits_a_constant<S>(Ranks, MicroBatches); }
 };
 
 /// What is wrong with a set of options by themselves.
@@ -211,6 +261,8 @@ constexpr auto diagnose_options() {
   } else if constexpr (!is_constant<
                            refusal<schedule, stages::value / schedule::chunks_per_rank, micro_batches::value>>) {
     return diagnosis_of<wrong::function_must_be_constexpr, schedule, wrong::Function<member::refuses>>();
+  } else if constexpr (!is_constant<maker<schedule, stages::value / schedule::chunks_per_rank, micro_batches::value>>) {
+    return diagnosis_of<wrong::function_must_be_constexpr, schedule, wrong::Function<member::fits_a_constant>>();
   } else if constexpr (why_refused<schedule>(stages::value / schedule::chunks_per_rank, micro_batches::value) !=
                        nullptr) {
     return diagnosis_of<wrong::schedule_refuses_these_numbers, schedule, stages, micro_batches>();
@@ -224,6 +276,8 @@ constexpr auto diagnose_options() {
     return diagnosis_of<wrong::cuda_updates_single_elements, backend, optimizer>();
   } else if constexpr (!requires { backend::is_device; } && needs_cublaslt(products::products)) {
     return diagnosis_of<wrong::host_has_no_cublaslt, backend, products>();
+  } else if constexpr (!is_constant<workspace_call<optimizer, backend, typename precision::element>>) {
+    return diagnosis_of<wrong::function_must_be_constexpr, optimizer, wrong::Function<member::workspace_elements>>();
   } else {
     return std::type_identity<nothing_wrong>{};
   }

@@ -52,11 +52,16 @@ constexpr auto diagnose_pipeline() {
     return pipeline_schedule<M, options>::diagnose();
 }
 
+/// An optimizer that the compiler can ask how much memory it needs: O, if it can.
+template <class O, class T>
+using countable_optimizer = std::conditional_t<is_constant<workspace_call<O, PortableHost, T>>, O, SGD>;
+
 /// After a mistake has been reported a pipeline of one stage stands in, so that nothing else is.
 template <class M, class Set, bool Fine>
 using checked_pipeline = compiled_pipeline<
     M, std::conditional_t<Fine, Set,
-                          option_set<typename Set::template get<option_family::optimizer>,
+                          option_set<countable_optimizer<typename Set::template get<option_family::optimizer>,
+                                                         typename Set::template get<option_family::precision>::element>,
                                      typename Set::template get<option_family::precision>,
                                      typename Set::template get<option_family::averaging>, PortableHost>>>;
 

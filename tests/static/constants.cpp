@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What a user's types say while the program compiles, and one of it is not constexpr: that one is named. Compiling is passing.
+#include <pipe/pipe.hpp>
+
+using namespace pp;
+
+namespace {
+
+template <class Found, class O, member Which>
+constexpr bool names_function = std::is_same_v<Found, wrong::function_must_be_constexpr<O, wrong::Function<Which>>>;
+template <class Found, class O, member Which>
+constexpr bool names_value = std::is_same_v<Found, wrong::value_must_be_constexpr<O, wrong::Value<Which>>>;
+
+// ---- layers ----
+
+template <class L, class Model = lowering<Input<3>, Linear<4>, L, Linear<2>, MSE>>
+using said_of_layer = typename decltype(diagnose<Model::fault, typename Model::leaves>())::type;
+
+struct Scale {
+  static constexpr int parameters = 1;
+  static constexpr shape result(shape in) { return in; }
+  static constexpr custom_parameter parameter(int, shape in) { return {1, in.columns()}; }
+  static constexpr long saved_per_sample(shape in) { return in.elements(); }
+  static constexpr long flops(shape in) { return in.elements(); }
+  template <class T>
+  static void forward(custom_forward<T> const&);
+  template <class T>
+  static void input_gradient(custom_input_gradient<T> const&);
+  template <class T>
+  static void weight_gradient(custom_weight_gradient<T> const&);
+};
+struct late_result : Scale {
+  static shape result(shape in) { return in; }
+};
+struct late_parameter : Scale {
+  static custom_parameter parameter(int, shape in) { return {1, in.columns()}; }
+};
+struct late_saved : Scale {
+  static long saved_per_sample(shape in) { return in.elements(); }
+};
+struct late_flops : Scale {
+  static long flops(shape in) { return in.elements(); }
+};
+struct late_parameters : Scale {
+  static inline int parameters = 1;
+};
+struct fails : Scale {  // for the shape that it gets
+  static constexpr custom_parameter parameter(int, shape in) {
+    return in.columns() == 4 ? throw "no" : custom_parameter{1, in.columns()};
+  }
+};
+static_assert(std::is_same_v<said_of_layer<Custom<Scale>>, nothing_wrong>);
+static_assert(names_function<said_of_layer<Custom<late_result>>, Custom<late_result>, member::result>);
+static_assert(names_function<said_of_layer<Custom<late_parameter>>, Custom<late_parameter>, member::parameter>);
+static_assert(names_function<said_of_layer<Custom<late_saved>>, Custom<late_saved>, member::saved_per_sample>);
+static_assert(names_function<said_of_layer<Custom<late_flops>>, Custom<late_flops>, member::flops>);
+static_assert(names_value<said_of_layer<Custom<late_parameters>>, Custom<late_parameters>, member::parameters>);
+static_assert(names_function<said_of_layer<Custom<fails>>, Custom<fails>, member::result>);
+
+struct late_formula : activation<late_formula> {
+  static inline bool derivative_reads_output = false;
+  template <class T>
+  static T forward(T x);
+  template <class T>
+  static T derivative(T x);
+};
+static_assert(names_value<said_of_layer<late_formula>, late_formula, member::derivative_reads_output>);
+
+struct Small {
+  static constexpr initializer of(int inputs, int) { return {distribution::normal, 1.0f / float(inputs)}; }
+};
+struct late_recipe {
+  static initializer of(int, int) { return {distribution::normal, 1}; }
+};
+struct of_many {  // not for few
+  static constexpr initializer of(int inputs, int) {
+    return inputs < 3 ? throw "no" : initializer{distribution::normal, 1};
+  }
+};
+static_assert(std::is_same_v<said_of_layer<Linear<4, Init<Small>>>, nothing_wrong>);
+static_assert(std::is_same_v<said_of_layer<Linear<4, Init<of_many>>>, nothing_wrong>);
+static_assert(names_function<said_of_layer<Linear<4, Init<late_recipe>>>, Init<late_recipe>, member::of>);
+static_assert(
+    names_function<said_of_layer<Group<Init<Small, late_recipe>, Linear<4>>>, Init<Small, late_recipe>, member::of>);
+
+// ---- schedules ----
+
+template <class... O>
+using said = typename decltype(diagnose_options<option_set<O...>>())::type;
+
+struct Order : OneFOneB {
+  static constexpr char const* refuses(int, int) { return nullptr; }
+  static constexpr bool fits_a_constant(int, int) { return true; }
+  static constexpr bool updates = false;
+};
+struct late_name : Order {
+  static inline char const* name = "late";
+};
+struct late_where : Order {
+  static inline placement where = placement::straight;
+};
+struct late_chunks : Order {
+  static inline int chunks_per_rank = 1;
+};
+struct late_splits : Order {
+  static inline bool splits_backward = false;
+};
+struct late_trains : Order {
+  static inline bool trains = true;
+};
+struct late_updates : Order {
+  static inline bool updates = false;
+};
+struct late_refuses : Order {
+  static char const* refuses(int, int) { return nullptr; }
+};
+struct late_fits : Order {
+  static bool fits_a_constant(int, int) { return true; }
+};
+static_assert(std::is_same_v<said<Order>, nothing_wrong>);
+static_assert(names_value<said<late_name>, late_name, member::name>);
+static_assert(names_value<said<late_where>, late_where, member::where>);
+static_assert(names_value<said<late_chunks>, late_chunks, member::chunks_per_rank>);
+static_assert(names_value<said<late_splits>, late_splits, member::splits_backward>);
+static_assert(names_value<said<late_trains>, late_trains, member::trains>);
+static_assert(names_value<said<late_updates>, late_updates, member::updates>);
+static_assert(names_function<said<late_refuses>, late_refuses, member::refuses>);
+static_assert(names_function<said<late_fits>, late_fits, member::fits_a_constant>);
+
+// ---- optimizers ----
+
+struct late_states : SGD {
+  static inline int states = 1;
+};
+struct late_title : SGD {
+  static inline char const* name = "late";
+};
+struct late_takes : Muon {
+  static bool takes(tensor_kind) { return true; }
+};
+struct late_state_elements : Muon {
+  static long state_elements(tensor_shape const&) { return 0; }
+};
+struct late_workspace : Muon {
+  template <class Backend, class T>
+  static long workspace_elements(tensor_shape const&) {
+    return 0;
+  }
+};
+static_assert((optimizer<SGD> && optimizer<Adam> && optimizer<AdamW> && optimizer<Lion> && optimizer<LAMB> &&
+               optimizer<Adafactor> && optimizer<Muon>));
+static_assert(std::is_same_v<said<Muon>, nothing_wrong> && std::is_same_v<said<LAMB, FP64>, nothing_wrong> &&
+              std::is_same_v<said<Adafactor>, nothing_wrong>);
+static_assert(names_value<said<late_states>, late_states, member::states>);
+static_assert(names_value<said<late_title>, late_title, member::name>);
+static_assert(names_function<said<late_takes>, late_takes, member::takes>);
+static_assert(names_function<said<late_state_elements>, late_state_elements, member::state_elements>);
+static_assert(names_function<said<late_workspace>, late_workspace, member::workspace_elements>);
+
+}  // namespace
