@@ -61,6 +61,11 @@ static_assert(pp::type_name<pp::Sized<pp::array<2>{-300, 0}>>().find('"') == std
 static_assert(pp::type_name<pp::Sized<pp::array<2>{64, 65}>>().find('"') == std::string_view::npos);
 static_assert(pp::type_name<pp::Sized<pp::array<2>{1, 0}>>().find('"') == std::string_view::npos);
 
+// Whose a type is: only the outermost namespace counts.
+static_assert(pp::is_of_this_library<pp::Norm> && pp::is_of_this_library<pp::Chain<app::pp_like>>);
+static_assert(!pp::is_of_this_library<app::pp_like> && !pp::is_of_this_library<app::pp::Inner>);
+static_assert(!pp::is_of_this_library<Hidden> && !pp::is_of_this_library<double>);
+
 TEST_CASE("a type's name is text that stays") {
   CHECK(pp::type_name<pp::Norm>().data() == pp::type_name<pp::Norm>().data());
   CHECK(std::string(pp::type_name<pp::Chain<double>>()) == "Chain<double>");

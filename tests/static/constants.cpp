@@ -58,6 +58,25 @@ static_assert(names_function<said_of_layer<Custom<late_flops>>, Custom<late_flop
 static_assert(names_value<said_of_layer<Custom<late_parameters>>, Custom<late_parameters>, member::parameters>);
 static_assert(names_function<said_of_layer<Custom<fails>>, Custom<fails>, member::result>);
 
+struct described {
+  template <class Builder>
+  static constexpr void describe(Builder& b) {
+    b.set(b.current());
+  }
+};
+struct late_description {
+  template <class Builder>
+  static void describe(Builder& b) {
+    b.set(b.current());
+  }
+};
+static_assert(std::is_same_v<said_of_layer<described>, nothing_wrong>);
+static_assert(names_function<said_of_layer<late_description>, late_description, member::describe>);
+static_assert(
+    names_function<said_of_layer<Seq<described, Residual<late_description>>>, late_description, member::describe>);
+static_assert(names_function<said_of_layer<Seq<described, Custom<late_flops>>>, Custom<late_flops>, member::flops>);
+static_assert(names_function<said_of_layer<Seq<Custom<Scale>, late_description>>, late_description, member::describe>);
+
 struct late_formula : activation<late_formula> {
   static inline bool derivative_reads_output = false;
   template <class T>

@@ -9,6 +9,15 @@
 
 #include <pipe/base/static_vector.hpp>
 
+/// Outside `pp`, since g++ leaves out the namespace in which it spells.
+namespace pipe_spelling {
+template <class T>
+constexpr std::string_view in_full() {
+  return {__PRETTY_FUNCTION__, sizeof(__PRETTY_FUNCTION__) - 1};
+}
+inline constexpr std::size_t before_name = in_full<double>().find("double");
+}  // namespace pipe_spelling
+
 namespace pp {
 
 /// The type's name as the compiler spells it, between some text that is the same for every type. nvcc spells a `text` with the
@@ -30,7 +39,7 @@ constexpr std::string_view spelled_name() {
 
 /// Whether a type is one of the library's.
 template <class T>
-inline constexpr bool is_of_this_library = spelled_name<T>().substr(0, 4) == "pp::";
+inline constexpr bool is_of_this_library = pipe_spelling::in_full<T>().substr(pipe_spelling::before_name, 4) == "pp::";
 
 constexpr bool continues_a_name(char c) {
   return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' || c == ':';

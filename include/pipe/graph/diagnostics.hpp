@@ -95,7 +95,8 @@ enum class member : unsigned char {
   states,
   takes,
   state_elements,
-  workspace_elements
+  workspace_elements,
+  describe
 };
 
 /// The first thing wrong with a model, or nothing. `expected` and `found` are shapes or single numbers, as the kind says.

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A user's own layer says its shapes and costs in functions that run while the model compiles. One that is not constexpr would make
-// the whole model no constant; here it is found first.
+// A user's own layer says its shapes and costs in functions that run while the model compiles, or describes itself in one. What is
+// not constexpr would make the whole model no constant; here it is found first.
 #pragma once
 
 #include <type_traits>
 
 #include <pipe/base/constant.hpp>
+#include <pipe/base/type_name.hpp>
+#include <pipe/graph/builder.hpp>
 #include <pipe/graph/diagnostics.hpp>
 #include <pipe/graph/layers.hpp>
 
@@ -61,6 +63,16 @@ constexpr member function_not_constexpr() {
     return none;
 }
 
+/// Layer L described alone, after an input of four numbers.
+template <class L>
+struct description_alone {
+  static constexpr auto call() {
+    builder<all_leaves<L>> b(handle{operand{space::input, 0}, shape(4)});
+    L::describe(b);
+    return b.ok();
+  }
+};
+
 template <class Lowering>
 struct measuring {
   static constexpr auto call() { return Lowering::measure(); }
@@ -68,25 +80,40 @@ struct measuring {
 
 template <class L>
 concept brings_functions = requires { typename L::kernels; };
+/// A layer that is described neither by this library nor by a base of it.
+template <class L>
+concept describes_itself = !is_of_this_library<L> && !requires { typename L::derived; } &&
+                           requires(builder<all_leaves<L>>& b) { L::describe(b); };
+
+/// What of layer L, which is a user's, is not constexpr, or `none`.
+template <class L>
+constexpr member part_not_constexpr() {
+  if constexpr (brings_functions<L>)
+    return function_not_constexpr<typename L::kernels>();
+  else
+    return is_constant<description_alone<L>> ? member::none : member::describe;
+}
 
 /// What is wrong with the functions of the layers of a model. `Lowering::measure` calls them all.
 template <class Lowering, class... L>
 constexpr model_fault fault_of_functions(layers<L...>) {
   model_fault fault;
-  if constexpr ((brings_functions<L> || ...)) {
+  if constexpr (((brings_functions<L> || describes_itself<L>) || ...)) {
     if constexpr (!is_constant<measuring<Lowering>>) {
       int leaf = 0;
+      bool is_found = false;
       auto const look = [&]<class Layer>(std::type_identity<Layer>) {
-        if constexpr (brings_functions<Layer>) {
-          constexpr member found = function_not_constexpr<typename Layer::kernels>();
-          bool const is_first = fault.ok();
-          if (is_first || (fault.missing == member::none && found != member::none))
-            fault = model_fault{fault_kind::function_not_constexpr, 0, leaf, shape{}, shape{}, -1, found};
+        if constexpr (brings_functions<Layer> || describes_itself<Layer>) {
+          constexpr member found = part_not_constexpr<Layer>(),
+                           usual = brings_functions<Layer> ? member::result : member::describe;
+          if (fault.ok() || (!is_found && found != member::none))  // none: constexpr, but not for the shape it gets
+            fault = model_fault{fault_kind::function_not_constexpr,   0, leaf, shape{}, shape{}, -1,
+                                found != member::none ? found : usual};
+          is_found = is_found || found != member::none;
         }
         ++leaf;
       };
       (look(std::type_identity<L>{}), ...);
-      if (fault.missing == member::none) fault.missing = member::result;  // constexpr, but not for the shape it gets
     }
   }
   return fault;
