@@ -7,6 +7,7 @@ The source begins with its expectations, each on a line of its own:
     // error: REGEX         the first error of every compiler matches this
     // error(nvcc): REGEX   optional: what one compiler says instead
     // errors: N            optional: how many errors there are (1 when not said)
+    // errors(nvcc): N      optional: of one compiler
     // compilers: g++ nvcc  optional: the others skip the test
     // needs: HEADER        optional: skipped where the compiler does not find it
     // flags: FLAG...       optional: more of them
@@ -32,7 +33,7 @@ def expectations(text, kind):
     for line in text.splitlines():
         if not line.startswith("//"):
             break
-        if match := re.match(r"// (error(?:\([^)]*\))?|errors|compilers|flags|refused|needs): (.+)$", line):
+        if match := re.match(r"// (errors?(?:\([^)]*\))?|compilers|flags|refused|needs): (.+)$", line):
             found[match[1]] = match[2].strip()
     pattern = found.get(f"error({kind})", found.get("error"))
     if pattern is None or not text.startswith("// error"):
@@ -40,7 +41,7 @@ def expectations(text, kind):
     compilers, usual = found.get("compilers", kind).split(), "-arch=compute_80" if kind == "nvcc" else ""
     flags = found.get("flags", usual).split()
     refused = [*flags, *found.get("refused", "").split()]
-    return pattern, int(found.get("errors", "1")), compilers, flags, refused, found.get("needs")
+    return pattern, int(found.get(f"errors({kind})", found.get("errors", "1"))), compilers, flags, refused, found.get("needs")
 
 
 def has_header(compiler, name):

@@ -125,7 +125,7 @@ def check_texts(root):
             continue
         where = path.relative_to(root)
         if path.suffix in SOURCES or path.name == "CMakeLists.txt":
-            if not any(LICENCE in line for line in lines[:4]):
+            if not any(LICENCE in line for line in lines[:6]):
                 yield f"{where}:1: no licence line: {LICENCE}"
         for number, line in enumerate(lines, 1):
             if ABSOLUTE.search(line):

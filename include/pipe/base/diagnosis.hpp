@@ -11,18 +11,29 @@ namespace pp {
 /// The diagnosis of what is right.
 struct nothing_wrong {};
 
-/// Asks for the size of a diagnosis. It is taken apart and put together again first, because then every compiler names the
-/// diagnosis itself and not the alias by which it was found.
+/// What a function has found, which returns std::type_identity<Diagnosis>. Only the size of the result is asked for:
+///
+///     static_assert(sizeof(pp::diagnosed(diagnose<M>())) > 0);
+///
+/// A result has a type of no other name, so every compiler spells the diagnosis itself and not an alias by which it was found.
 template <class Diagnosis>
+Diagnosis& diagnosed(std::type_identity<Diagnosis>);
+
+/// The same question for functions and variables: an error in a class of its own leaves them as they are, and is reported once.
+///
+///     static_assert(accepted<decltype(diagnose<M>())>::value);
+template <class Found>
 struct accepted {
+  static_assert(sizeof(pp::diagnosed(Found{})) > 0);  // its name is a heading in docs/reference/errors.md
   static constexpr bool value = true;
 };
-template <template <class...> class Wrong, class... What>
-struct accepted<Wrong<What...>> {
-  static_assert(sizeof(Wrong<What...>) > 0);  // its name is a heading in docs/reference/errors.md
-  static constexpr bool value = true;
-};
+
 template <class Diagnosis>
 inline constexpr bool is_accepted = std::is_same_v<Diagnosis, nothing_wrong>;
+
+/// All of them are types: true, unless the compiler has reported that one is none, a bare `Linear` say. nvcc then goes on with something
+/// in its place of which nothing can be asked without one more report.
+template <class... T>
+concept all_are_types = (... && (sizeof(std::type_identity<T>) > 0));
 
 }  // namespace pp

@@ -53,7 +53,7 @@ void choose_rows(Backend, host::row_kernels<T>& k, host::row_function<T>* functi
 template <class Trainer>
 class decoder {
   using Given = typename Trainer::model;
-  static_assert(accepted<typename decltype(diagnose_decoding(word<Given>{}))::type>::value);
+  static_assert(sizeof(pp::diagnosed(diagnose_decoding(word<Given>{}))) > 0);
   using M = std::conditional_t<is_decodable<Given>(), Given, smallest_decodable>;
 
  public:

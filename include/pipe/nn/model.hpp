@@ -5,6 +5,7 @@
 
 #include <type_traits>
 
+#include <pipe/base/diagnosis.hpp>
 #include <pipe/graph/builder.hpp>
 #include <pipe/graph/names_in_files.hpp>
 #include <pipe/nn/constant_functions.hpp>
@@ -37,7 +38,10 @@ using last_of = typename decltype((std::type_identity<void>{}, ..., std::type_id
 
 /// Runs the descriptions of a model's items on a builder.
 template <class... Items>
-struct lowering {
+struct lowering;
+template <class... Items>
+  requires all_are_types<Items...>
+struct lowering<Items...> {
   using leaves = all_leaves<Items...>;
   using loss = last_of<Items...>;
   static constexpr int count = sizeof...(Items);
@@ -126,6 +130,9 @@ struct lowering {
     return f;
   }();
 };
+/// The smallest model stands in for a list with something else than types.
+template <class... Items>
+struct lowering : lowering<Input<1>, Linear<1>, MSE> {};
 
 /// The smallest models.
 template <bool Ids, class Loss>
@@ -155,10 +162,10 @@ template <class... Items>
 struct Model : any_model {
   using items = lowering<Items...>;
   static constexpr bool valid = items::fault.ok();
-  using diagnosis = typename decltype(diagnose<items::fault, typename items::leaves,
-                                               typename decltype(items::spell_repeated_name())::type>())::type;
-  static_assert(accepted<diagnosis>::value);
-  static constexpr bool labels_are_ids = ends_in_ids<last_of<Items...>>();
+  using diagnosis =
+      decltype(diagnose<items::fault, typename items::leaves, typename decltype(items::spell_repeated_name())::type>());
+  static_assert(sizeof(pp::diagnosed(diagnosis{})) > 0);  // its name is a heading in docs/reference/errors.md
+  static constexpr bool labels_are_ids = ends_in_ids<typename items::loss>();
 
   /// After a mistake has been reported, the smallest model with the same kinds of input and label stands in, so that nothing
   /// else is.

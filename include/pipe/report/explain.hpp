@@ -133,7 +133,7 @@ std::string explain() {
     return explain_options<Trainer>() + "\n" + explain_layers<Trainer>() + "\n" + explain_work<Trainer>() + "\n" +
            explain_memory<Trainer>() + "\n" + explain_ranks<Trainer>() + "\n" + explain_schedule<Trainer>();
   } else {
-    static_assert(accepted<wrong::only_a_pipeline_can_be_explained<Trainer>>::value);
+    static_assert(accepted<std::type_identity<wrong::only_a_pipeline_can_be_explained<Trainer>>>::value);
     return {};
   }
 }

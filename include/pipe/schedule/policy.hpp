@@ -108,10 +108,10 @@ struct ForMicroBatches;
 template <schedule_policy Policy, int Ranks, int MicroBatches, pipeline_problem Problem>
 constexpr auto make_table(Problem const& problem) {
   constexpr bool exists = why_refused<Policy>(Ranks, MicroBatches) == nullptr;
-  static_assert(
-      accepted<std::conditional_t<exists, nothing_wrong,
-                                  wrong::schedule_refuses_these_numbers<Policy, wrong::ForRanks<Ranks>,
-                                                                        wrong::ForMicroBatches<MicroBatches>>>>::value);
+  using diagnosis = std::conditional_t<
+      exists, nothing_wrong,
+      wrong::schedule_refuses_these_numbers<Policy, wrong::ForRanks<Ranks>, wrong::ForMicroBatches<MicroBatches>>>;
+  static_assert(accepted<std::type_identity<diagnosis>>::value);
   auto table = static_table<Ranks, int(actions_per_rank<Policy>(MicroBatches))>{};
   table.where = Policy::where;
   table.trains = Policy::trains;

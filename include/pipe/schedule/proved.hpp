@@ -35,6 +35,6 @@ constexpr auto diagnose_schedule() {
 }
 /// True, or the compiler's error names reason, rank, position and action.
 template <verdict V>
-inline constexpr bool proved = accepted<typename decltype(diagnose_schedule<V>())::type>::value;
+inline constexpr bool proved = accepted<decltype(diagnose_schedule<V>())>::value;
 
 }  // namespace pp

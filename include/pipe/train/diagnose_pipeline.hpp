@@ -31,25 +31,24 @@ constexpr auto diagnose_no_model() {
 }
 
 /// What is wrong with a pipeline but for its memory. A wrong model has been reported by itself.
-template <class M, class... Options>
+template <class M, class Set>
 constexpr auto diagnose_pipeline() {
-  using options = option_set<Options...>;
   if constexpr (!model_type<M>)
     return diagnose_no_model<M>();
   else if constexpr (!M::valid)
     return std::type_identity<nothing_wrong>{};
-  else if constexpr (!is_accepted<typename decltype(diagnose_options<options>())::type>)
-    return diagnose_options<options>();
+  else if constexpr (!is_accepted<typename decltype(diagnose_options<Set>())::type>)
+    return diagnose_options<Set>();
   else if constexpr (!is_accepted<typename decltype(diagnose_parameters<M>())::type>)
     return diagnose_parameters<M>();
-  else if constexpr (!is_accepted<typename decltype(diagnose_backend<M, options>())::type>)
-    return diagnose_backend<M, options>();
-  else if constexpr (!is_accepted<typename decltype(diagnose_size<M, options>())::type>)
-    return diagnose_size<M, options>();
-  else if constexpr (!is_accepted<typename decltype(diagnose_cut<M, options>())::type>)
-    return diagnose_cut<M, options>();
+  else if constexpr (!is_accepted<typename decltype(diagnose_backend<M, Set>())::type>)
+    return diagnose_backend<M, Set>();
+  else if constexpr (!is_accepted<typename decltype(diagnose_size<M, Set>())::type>)
+    return diagnose_size<M, Set>();
+  else if constexpr (!is_accepted<typename decltype(diagnose_cut<M, Set>())::type>)
+    return diagnose_cut<M, Set>();
   else
-    return pipeline_schedule<M, options>::diagnose();
+    return pipeline_schedule<M, Set>::diagnose();
 }
 
 /// An optimizer that the compiler can ask how much memory it needs: O, if it can.
@@ -70,12 +69,32 @@ constexpr bool is_valid_model() {
   if constexpr (model_type<Given>) return Given::valid;
   return false;
 }
-template <class Given, class... Options>
-inline constexpr bool is_fine =
-    is_valid_model<Given>() && is_accepted<typename decltype(diagnose_pipeline<Given, Options...>())::type>;
 
+/// What is made of a model and options, with what stands in for them.
 template <class Given, class... Options>
-using compiled_from = checked_pipeline<std::conditional_t<model_type<Given>, Given, no_model<Given>>,
-                                       option_set<Options...>, is_fine<Given, Options...>>;
+struct made_from;
+template <class Given, class... Options>
+  requires all_are_types<Options...>
+struct made_from<Given, Options...> {
+  using options = option_set<Options...>;
+  using model = std::conditional_t<model_type<Given>, Given, no_model<Given>>;
+  using diagnosis = decltype(diagnose_pipeline<Given, options>());
+  static constexpr bool fine = is_valid_model<Given>() && is_accepted<typename diagnosis::type>;
+  using compiled = checked_pipeline<model, options, fine>;
+};
+/// The defaults stand in for a list with something else than types.
+template <class Given, class... Options>
+struct made_from : made_from<Given> {};
+
+/// Everything that was decided: `Trainer::plan` is a constant where the compiler has made the schedule; elsewhere a function, which makes
+/// the plan at its first call and throws pp::error where the schedule is not valid. `Trainer::plan()` reads both.
+template <class Compiled, bool ByCompiler = Compiled::by_compiler>
+struct with_plan {
+  static constexpr auto plan = Compiled::plan();
+};
+template <class Compiled>
+struct with_plan<Compiled, false> {
+  static auto const& plan() { return Compiled::plan(); }
+};
 
 }  // namespace pp

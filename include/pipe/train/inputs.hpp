@@ -69,7 +69,7 @@ struct values_for : std::span<T> {
     if constexpr (Reports) {
       using diagnosis =
           decltype(say<Wrong>(word<Item>{}, spell_expected<std::remove_const_t<T>>(), spell_found(std::data(list))));
-      static_assert(accepted<typename diagnosis::type>::value);
+      static_assert(accepted<diagnosis>::value);
     }
   }
 };
@@ -81,7 +81,7 @@ struct further_values : std::span<T const> {
   template <class List>
   constexpr further_values([[maybe_unused]] List const& list) {
     using diagnosis = decltype(say<wrong::further_inputs_are_given_by_name>(spell_found(std::data(list))));
-    static_assert(accepted<typename diagnosis::type>::value);
+    static_assert(accepted<diagnosis>::value);
   }
   template <class List>
   constexpr further_values& operator=(List const& list) {

@@ -32,17 +32,6 @@
 
 namespace pp {
 
-/// Everything that was decided: `Trainer::plan` is a constant where the compiler has made the schedule; elsewhere a function, which makes
-/// the plan at its first call and throws pp::error where the schedule is not valid. `Trainer::plan()` reads both.
-template <class Compiled, bool ByCompiler = Compiled::by_compiler>
-struct with_plan {
-  static constexpr auto plan = Compiled::plan();
-};
-template <class Compiled>
-struct with_plan<Compiled, false> {
-  static auto const& plan() { return Compiled::plan(); }
-};
-
 /// A pipeline that trains a model. Options, in any order: Stages, MicroBatches, MicroBatchSize, a schedule (GPipe,
 /// OneFOneB ...), a precision, an optimizer, a backend, a partition (ByCost, ByCount, ByProfile, Cut),
 /// HostThreads, MemoryLimit.
@@ -57,15 +46,16 @@ struct with_plan<Compiled, false> {
 /// learning_rate() and allocated_bytes(). The destructor waits for a run of another thread to end. Views of parameters stay
 /// valid when the trainer is moved.
 template <class Given, class... Options>
-class Pipeline : public with_plan<compiled_from<Given, Options...>> {
-  using M = std::conditional_t<model_type<Given>, Given, no_model<Given>>;
-  using diagnosis = typename decltype(diagnose_pipeline<Given, Options...>())::type;
-  static_assert(accepted<diagnosis>::value);
+class Pipeline : public with_plan<typename made_from<Given, Options...>::compiled> {
+  using made = made_from<Given, Options...>;
+  using M = typename made::model;
+  using diagnosis = typename made::diagnosis;
+  static_assert(sizeof(pp::diagnosed(diagnosis{})) > 0);          // its name is a heading in docs/reference/errors.md
   static constexpr bool reports = model_type<Given> && M::valid;  // what is given to its functions: see values_for
 
  public:
-  using compiled = compiled_from<Given, Options...>;
-  static_assert(accepted<typename decltype(compiled::diagnose_memory())::type>::value);
+  using compiled = typename made::compiled;
+  static_assert(sizeof(pp::diagnosed(compiled::diagnose_memory())) > 0);
 
   using engine = typename compiled::backend::template engine<compiled>;
   using model = M;
@@ -102,7 +92,7 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
 
     template <text Name>
     batch& set(input_values<input_named<Name>, (find_input<M, Name>() >= 0)> values) {
-      static_assert(accepted<typename decltype(diagnose_name<M, Name>())::type>::value);
+      static_assert(accepted<decltype(diagnose_name<M, Name>())>::value);
       constexpr int input = input_named<Name>;
       if constexpr (input == 0)
         inputs = values;
@@ -224,14 +214,14 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
 
   /// The average of each parameter, in place, in the same order; of one that is not trained the parameter.
   std::vector<parameter_view<element>> averaged() {
-    static_assert(accepted<typename decltype(diagnose_averages())::type>::value);
+    static_assert(accepted<decltype(diagnose_averages())>::value);
     auto const access = engine_.enter();
     return views(&chunk_description::average);
   }
   /// Puts the averages where the parameters are, and the other way round, so that evaluate and forward work with them. Called
   /// again, swaps back; until then step and accumulate throw pp::error. What was accumulated stays.
   void swap_averages() {
-    static_assert(accepted<typename decltype(diagnose_averages())::type>::value);
+    static_assert(accepted<decltype(diagnose_averages())>::value);
     auto const access = engine_.enter();
     for (int c = 0; c < compiled::stages; ++c) {
       chunk_description const& chunk = compiled::memory().chunks[c];
@@ -286,7 +276,7 @@ class Pipeline : public with_plan<compiled_from<Given, Options...>> {
   }
   /// What is wrong with asking for averages.
   static constexpr auto diagnose_averages() {
-    if constexpr (compiled::averaging::averages || !reports || !is_accepted<diagnosis>)
+    if constexpr (compiled::averaging::averages || !made::fine)
       return std::type_identity<nothing_wrong>{};
     else
       return diagnosis_of<wrong::pipeline_keeps_no_averages, typename compiled::averaging>();

@@ -36,8 +36,9 @@ struct no_such_setting {
     requires(sizeof...(Values) > 0)
   constexpr no_such_setting(Values const&...) {
     using name = typename decltype(spell_text<Name>())::type;
-    static_assert(accepted<typename decltype(diagnosis_of<wrong::there_is_no_such_setting, Owner, name,
-                                                          wrong::UseInstead<Instead>>())::type>::value);
+    static_assert(
+        accepted<
+            decltype(diagnosis_of<wrong::there_is_no_such_setting, Owner, name, wrong::UseInstead<Instead>>())>::value);
   }
 };
 /// One that it has.
