@@ -57,6 +57,9 @@ struct chosen<C> {
 };
 inline constexpr int kinds = 16;
 
+/// Whether a layer of that kind needs a width of two or more.
+constexpr bool normalises(int kind) { return kind == 3 || kind == 11 || kind == 12; }
+
 /// `Count` layers from a seed, the first of a given width.
 template <unsigned Seed, int Count>
 constexpr auto choose(int width) {
@@ -65,6 +68,7 @@ constexpr auto choose(int width) {
   for (int i = 0; i < Count; ++i) {
     pp::philox_block const r = pp::random_block(Seed, 7, std::uint64_t(i));
     choice c{int(r.word[0] % kinds), width, 0};
+    if (width == 1 && normalises(c.kind)) c.kind = 8;
     if (c.kind <= 1) c.width = width = widths[r.word[1] % 6];
     c.inner = c.kind == 3 ? widths[r.word[2] % 6] : width % 3 == 0 && r.word[2] % 2 ? 3 : width % 2 == 0 ? 2 : 1;
     layers[i] = c;

@@ -243,7 +243,9 @@ class builder : public complaints {
   }
   constexpr handle add(handle x, handle z) { return push(op_kind::add, x, x.form, {z.at}); }
   /// Drops elements of x at random, as the layer being described says; see Dropout.
-  constexpr handle dropout(handle x) { return push(op_kind::dropout, x, x.form, {operand{space::random, streams_++}}); }
+  constexpr handle dropout(handle x) {
+    return as_probable(x, push(op_kind::dropout, x, x.form, {operand{space::random, streams_++}}));
+  }
   /// x[R, C] and z[R, S] -> [R, C + S]
   constexpr handle concat(handle x, handle z) {
     return push(op_kind::concat, x, x.form.with_columns(x.form.columns() + z.form.columns()), {z.at},
@@ -259,7 +261,8 @@ class builder : public complaints {
   constexpr handle softmax(handle x) { return push(op_kind::softmax, x, x.form, {}); }
   /// x[S, C] -> [C]
   constexpr handle pool(handle x, pool_kind which) {
-    return push(op_kind::pool, x, shape(x.form.columns()), {x.padding}, {.groups = int(which), .keys = x.form.rows()});
+    return as_probable(
+        x, push(op_kind::pool, x, shape(x.form.columns()), {x.padding}, {.groups = int(which), .keys = x.form.rows()}));
   }
   /// x[R, 2C] -> [R, C] by the formula of the layer being described; see gated.
   constexpr handle gate(handle x) { return push(op_kind::gate, x, x.form.with_columns(x.form.columns() / 2), {}); }

@@ -83,6 +83,16 @@ class complaints {
     if (numbers > double(most)) complain(fault_kind::size_too_large, shape{}, form);
     return ok();
   }
+  /// True, or a fault: a row of one number has nothing to compare it with.
+  constexpr bool needs_two_channels(handle const& x) {
+    if (x.form.columns() < 2) complain(fault_kind::one_channel, shape{}, x.form);
+    return ok();
+  }
+  /// True, or a fault: attention to one position has nothing to choose from.
+  constexpr bool needs_two_positions(handle const& x) {
+    if (x.form.rows() < 2) complain(fault_kind::one_position, shape{}, x.form);
+    return ok();
+  }
   /// True, or a fault: the loss L gets what it is a loss of.
   template <class L>
   constexpr bool needs_input_of_loss(handle const& x) {
@@ -103,6 +113,12 @@ class complaints {
       complain(n.of_integers ? fault_kind::ratio_out_of_range : fault_kind::ratio_of_real_numbers, shape{},
                shape(n.numerator, n.denominator));
     return ok();
+  }
+
+  /// Returns y, which is a probability where x is one: numbers of x, some of them left out, or their mean.
+  constexpr handle as_probable(handle const& x, handle const& y) {
+    if (x.at == probabilities_) probabilities_ = y.at;
+    return y;
   }
 
  protected:

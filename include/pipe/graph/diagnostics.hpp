@@ -57,6 +57,7 @@ enum class fault_kind : unsigned char {
   probabilities_to_a_loss_of_logits,
   one_class,
   one_position,
+  one_channel,
   name_is_empty,
   parameters_of_one_name,
   too_many_layers,
@@ -210,6 +211,8 @@ template <class... What>
 struct loss_needs_two_classes;
 template <class... What>
 struct attention_needs_two_positions;
+template <class... What>
+struct layer_needs_two_channels;
 template <class... What>
 struct name_must_not_be_empty;
 template <class... What>
@@ -391,6 +394,8 @@ constexpr auto diagnose() {
       return say<wrong::loss_needs_two_classes>(at, type, found);
     else if constexpr (F.what == one_position)
       return say<wrong::attention_needs_two_positions>(at, type, found);
+    else if constexpr (F.what == one_channel)
+      return say<wrong::layer_needs_two_channels>(at, type, found);
     else if constexpr (F.what == name_is_empty)
       return say<wrong::name_must_not_be_empty>(at, type);
     else if constexpr (F.what == parameters_of_one_name)

@@ -97,9 +97,7 @@ struct Attention {
       b.complain(fault_kind::key_value_heads_do_not_divide, shape(Heads), shape(settings.kv_heads));
     else if (settings.says_rotary && width / Heads % 2 != 0)
       b.complain(fault_kind::rotary_head_is_odd, shape{}, shape(width / Heads));
-    else if (b.current().form.rows() < 2)
-      b.complain(fault_kind::one_position, shape{}, b.current().form);
-    return b.ok();
+    return b.needs_two_positions(b.current());
   }
 };
 

@@ -31,6 +31,7 @@ struct CrossAttention {
     if (width % Heads != 0) return b.complain(fault_kind::heads_do_not_divide, shape(Heads), shape(width));
     if (Heads % settings.kv_heads != 0)
       return b.complain(fault_kind::key_value_heads_do_not_divide, shape(Heads), shape(settings.kv_heads));
+    if (!b.needs_two_positions(memory)) return;
     initial_rules const start = initial_of<Options...>(b.scope().initial);
     handle const q = affine(b, x, width, settings.has_bias, start, {"q_proj_weight", "q_proj_bias"});
     handle const kv = affine(b, memory, 2 * settings.kv_heads * (width / Heads), settings.has_bias, start,

@@ -25,7 +25,7 @@ struct LayerNormWith {
   static constexpr unsigned takes = option_kinds(option_kind::epsilon);
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    if (!b.needs_numbers()) return;
+    if (!b.needs_numbers() || !b.needs_two_channels(b.current())) return;
     float epsilon = 1e-5f;
     (Options::join(epsilon), ...);
     int const width = b.current().form.columns();
@@ -46,7 +46,7 @@ struct RMSNormWith {
   static constexpr unsigned takes = option_kinds(option_kind::epsilon);
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    if (!b.needs_numbers()) return;
+    if (!b.needs_numbers() || !b.needs_two_channels(b.current())) return;
     float epsilon = 1.1920929e-7f;
     (Options::join(epsilon), ...);
     operand const gamma = b.parameter(1, b.current().form.columns(), {distribution::constant, 1}, false, {"weight"});

@@ -12,7 +12,7 @@ struct Softmax {
   static constexpr bool makes_probabilities = true;
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    if (b.needs_numbers()) b.set(b.softmax(b.current()));
+    if (b.needs_numbers() && b.needs_two_channels(b.current())) b.set(b.softmax(b.current()));
   }
 };
 
