@@ -1,20 +1,22 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSL-1.0
 #
-# tests/fresh.sh [--bare] [--clang] [--only examples|tests] [--keep] [TESTS ARGUMENT...]: README's two commands on a fresh machine. Makes an
-# empty Debian 12 in a folder, clones HEAD into it and runs `examples/run.sh --steps 30` and `tests/run.sh [TESTS ARGUMENT...]` there;
-# once as it is (--bare) and once with Debian's clang (--clang), both if neither is named. The rest goes to tests/run.sh. Takes as long
-# as the two commands and a minute; removes what it made, or with --keep says where it is. Needs root.
+# tests/fresh.sh [--bare] [--clang] [--only examples|tests] [--cache FOLDER] [--keep] [TESTS ARGUMENT...]: README's two commands on a fresh
+# machine. Makes an empty Debian 12 in a folder, clones HEAD into it and runs `examples/run.sh --steps 30` and
+# `tests/run.sh [TESTS ARGUMENT...]` there; once as it is (--bare) and once with Debian's clang (--clang), both if neither is named. The
+# rest goes to tests/run.sh. With --cache a machine has Debian's ccache too, and finds in FOLDER what another has compiled. Takes as
+# long as the two commands and a minute; removes what it made, or with --keep says where it is. Needs root.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../cmake/setup.sh"
 
-machines=() only= keep=
+machines=() only= keep= cache=
 while (($#)); do
   case $1 in
     --bare | --clang) machines+=("${1#--}"); shift ;;
     --only) only=${2:-}; shift 2 ;;
+    --cache) cache=$(realpath -m "${2:?--cache takes a folder}"); shift 2 ;;
     --keep) keep=yes; shift ;;
-    -h | --help) sed -n '4,7s/^# //p' "${BASH_SOURCE[0]}"; exit ;;
+    -h | --help) sed -n '4,8s/^# //p' "${BASH_SOURCE[0]}"; exit ;;
     *) break ;;
   esac
 done
@@ -47,14 +49,16 @@ settings=()
 while read -r line; do settings+=("--aptopt=$line"); done < <(apt-config dump | grep -iE '^Acquire::(http|https)::' || true)
 passed=()
 for name in http_proxy https_proxy no_proxy PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIPE_JOBS; do [[ ! -v $name ]] || passed+=("$name=${!name}"); done
+[[ ! $cache ]] || passed+=(CCACHE_DIR=/cache)
 certificates=${PIP_CERT:-/etc/ssl/certs/ca-certificates.crt}
 [[ ! -e $certificates ]] || passed+=(PIP_CERT=/etc/certificates.pem)
 
 # within MACHINE COMMAND...: in the clone on that machine, as root. What is mounted for it, and runs in it, is gone when it ends.
 within() {
-  unshare --mount --pid --fork --kill-child bash -euc '
+  CACHE=$cache unshare --mount --pid --fork --kill-child bash -euc '
     for name in dev sys; do mount --rbind "/$name" "$0/$name"; done
     mount -t proc proc "$0/proc"
+    [[ ! -d $0/cache ]] || mount --bind "$CACHE" "$0/cache"
     exec chroot "$0" env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 "${@}"
   ' "$folder/$1" "${passed[@]}" bash -c 'cd /pipe && exec "$@"' bash "${@:2}" &
   running=$!
@@ -74,9 +78,15 @@ for machine in "${machines[@]}"; do
   done
   [[ ! -e $certificates ]] || install -m 644 "$certificates" "$folder/$machine/etc/certificates.pem"
   git clone --quiet --no-local --depth 1 "file://$root" "$folder/$machine/pipe"
-  if [[ $machine == clang ]]; then
-    quietly "$root/build/fresh-clang.log" within clang apt-get update
-    quietly "$root/build/fresh-clang.log" within clang env DEBIAN_FRONTEND=noninteractive apt-get install -y clang
+  more=()
+  [[ $machine != clang ]] || more+=(clang)
+  if [[ $cache ]]; then
+    mkdir -p "$cache" "$folder/$machine/cache"
+    more+=(ccache)
+  fi
+  if ((${#more[@]})); then
+    quietly "$root/build/fresh-$machine.log" within "$machine" apt-get update
+    quietly "$root/build/fresh-$machine.log" within "$machine" env DEBIAN_FRONTEND=noninteractive apt-get install -y "${more[@]}"
   fi
   for command in "examples/run.sh --steps 30" "tests/run.sh $*"; do
     [[ -z $only || $command == "$only"/* ]] || continue
