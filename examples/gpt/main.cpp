@@ -6,7 +6,7 @@
 //     gpt --data book.txt --steps 5000   learns a book
 //     gpt --plan                         shows what the compiler decided
 //     gpt --schedule zb-v --timeline     trains under another schedule, draws what the ranks did
-//     gpt --save a.safetensors           keeps what it learned
+//     gpt --save a.safetensors           keeps what it learned, also after Ctrl-C
 //     gpt --load a.safetensors --steps 0 only writes
 //     gpt.cuda --device cuda             trains on a GPU
 #include <cerrno>
@@ -108,7 +108,7 @@ int main(int count, char** arguments) {
       ->capture_default_str();
   app.add_option("--prompt", o.prompt, "the text to continue");
   app.add_option("--load", o.load, "the file of weights to begin with");
-  app.add_option("--save", o.save, "the file for the weights at the end");
+  app.add_option("--save", o.save, "the file for the weights at the end, which Ctrl-C brings on");
   app.add_option("--metrics", o.metrics, "the file that logs every step; one that exists is left alone")
       ->capture_default_str();
   app.add_option("--tensorboard", o.tensorboard, "the folder for TensorBoard's log of every step");

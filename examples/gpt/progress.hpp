@@ -32,6 +32,11 @@ class progress {
     std::fflush(stdout);
   }
 
+  /// No more steps follow: what is printed next begins on a line of its own.
+  void stop() {
+    if (terminal_ && !bits_.empty()) std::printf("\n");
+  }
+
   /// Mean bits per byte of the last `steps` steps.
   double recent(long steps) const {
     long const n = std::min(steps, long(bits_.size()));

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <numbers>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -26,6 +27,7 @@
 #include "sample.hpp"
 #include "show.hpp"
 #include "standard_library.hpp"
+#include "stop.hpp"
 
 inline double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -79,7 +81,10 @@ void run(options const& o) {
   std::vector<int> tokens(tokens_per_step), labels(tokens_per_step);
   progress shown(o.steps, context);
   auto const begin = std::chrono::steady_clock::now();
-  for (long step = 1; step <= o.steps; ++step) {
+  std::optional<stop_request> stop(std::in_place);
+  long done = 0;
+  while (done < o.steps && !*stop) {
+    long const step = done + 1;
     text.draw(o.seed, std::uint64_t(step), tokens, labels);
     double const rate = o.learning_rate * schedule(step);
     pp::step_result const r = trainer.step({tokens, labels}, rate);
@@ -94,22 +99,29 @@ void run(options const& o) {
         .scalars = {{"bits_per_byte", r.loss / std::numbers::ln2}, {"tokens_per_second", tokens_per_step / r.seconds}}};
     metrics.write(m);
     shown.show(m);
+    done = step;
+  }
+  double const speed = double(done) * tokens_per_step / seconds_since(begin);
+  if (done < o.steps) {
+    shown.stop();
+    warn(std::string("stopped by ") + stop->name() + " after step " + std::to_string(done) + " of " +
+         std::to_string(o.steps));
   }
   if (!o.save.empty()) save_somewhere(trainer, o.save);
+  stop.reset();  // what follows may be interrupted
   // [/train]
-  double const speed = double(o.steps) * tokens_per_step / seconds_since(begin);
-  if (o.steps > 0) show(o, pp::drawing_of_plan<Trainer>(), pp::drawing_of_last_run(trainer));
+  if (done > 0) show(o, pp::drawing_of_plan<Trainer>(), pp::drawing_of_last_run(trainer));
 
   double const validation = validate_on(trainer, text, 64);
   if (o.generate > 0) {
     std::printf("\n");
     write_on(trainer, o.prompt.empty() && o.data.empty() ? "template<typename _Tp" : o.prompt, o.generate, 0.8, o.seed);
   }
-  if (o.steps == 0)
+  if (done == 0)
     std::printf("\ndone: 0 steps, validation %.3f bits/byte\n", validation);
   else
-    std::printf("\ndone: %ld steps, train %.3f bits/byte, validation %.3f bits/byte, %.0f tokens/s\n", o.steps,
-                shown.recent(std::max(1L, o.steps / 20)), validation, speed);
+    std::printf("\ndone: %ld steps, train %.3f bits/byte, validation %.3f bits/byte, %.0f tokens/s\n", done,
+                shown.recent(std::max(1L, done / 20)), validation, speed);
 }
 
 /// Compiles a schedule in.

@@ -7,6 +7,7 @@ test_gpt.py PROGRAM COMPILER INCLUDE...: the compiler reads the header that --pr
 import csv
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -244,8 +245,8 @@ class Gpt(unittest.TestCase):
         self.assertEqual(before, [(self.path / name).read_bytes() for name in files])
         self.assertEqual({"text", "texts", "weights", "hard", "part", "soft"}, {p.name for p in self.path.iterdir()})
 
-    def started(self, *arguments):
-        return subprocess.Popen([PROGRAM, "--data", "text", "--generate", "0", *arguments], cwd=self.path,
+    def started(self, *arguments, generate=0):
+        return subprocess.Popen([PROGRAM, "--data", "text", "--generate", str(generate), *arguments], cwd=self.path,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
 
     def test_weights_find_another_place(self):
@@ -263,9 +264,45 @@ class Gpt(unittest.TestCase):
         self.assertEqual(self.path.resolve() / "a.safetensors", Path(place[1]).resolve())
         self.good("--steps", "0", "--load", place[1])
 
+    def test_the_first_signal_ends_the_training_and_saves(self):
+        for name in "SIGINT", "SIGTERM", "SIGHUP":
+            run = self.started("--steps", "1000000", "--save", name, "--metrics", f"{name}.csv")
+            for line in run.stdout:
+                if line.startswith("step"):
+                    run.send_signal(signal.Signals[name])
+                    break
+            output, complaint = run.communicate(timeout=120)
+            self.assertEqual(1, run.returncode)
+            done = int(re.search(DONE, output)[1])
+            self.assertLess(done, 10_000)
+            self.assertEqual(f"gpt: stopped by {name} after step {done} of 1000000\n", complaint)
+            self.assertEqual(done, len(self.losses(f"{name}.csv")))
+        self.good("--steps", "0", "--load", "SIGINT", "--generate", "0")
+
+    def test_the_second_signal_ends_the_program(self):
+        run = self.started("--steps", "1000000", "--save", "a", generate=100_000_000)
+        for line in run.stdout:
+            if line.startswith("step"):
+                run.send_signal(signal.SIGINT)
+                break
+        self.assertIn("stopped by SIGINT", run.stderr.readline())
+        run.send_signal(signal.SIGTERM)
+        run.communicate(timeout=120)
+        self.assertEqual(-signal.SIGTERM, run.returncode)
+
+    def test_an_ignored_signal_stays_ignored(self):
+        run = subprocess.Popen(["nohup", PROGRAM, "--data", "text", "--generate", "0", "--steps", "20"], cwd=self.path,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, encoding="utf-8")
+        for line in run.stdout:
+            if line.startswith("step"):
+                run.send_signal(signal.SIGHUP)
+                break
+        output, _ = run.communicate(timeout=120)
+        self.assertEqual((0, "20"), (run.returncode, re.search(DONE, output)[1]))
+
     def test_metrics_that_cannot_be_written_do_not_end_the_training(self):
         os.mkfifo(self.path / "pipe")
-        self.refused("cannot write metrics to 'pipe': it is a pipe that nobody reads", "--data", "text", "--metrics", "pipe")
+        self.refused("cannot write metrics to 'pipe': it is a pipe without a reader", "--data", "text", "--metrics", "pipe")
         reader = os.open(self.path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
         run = self.started("--steps", "30", "--metrics", "pipe", "--save", "a")
         for line in run.stdout:
