@@ -115,11 +115,11 @@ TEST_CASE("a file of another run can be left alone") {
   CHECK(content(folder.file("output")) == "said before\n" + rows);
 }
 
-TEST_CASE("a pipe takes records if somebody reads, and nobody waits for that") {
+TEST_CASE("a pipe takes records if it has a reader, and no step waits for one") {
   temporary_folder const folder;
   std::string const path = folder.file("pipe");
   REQUIRE(mkfifo(path.c_str(), 0600) == 0);
-  CHECK(message(path) == "cannot write metrics to '" + path + "': it is a pipe that nobody reads");
+  CHECK(message(path) == "cannot write metrics to '" + path + "': it is a pipe without a reader");
   pp::file_descriptor const reader(path, O_RDONLY | O_NONBLOCK);
   {
     pp::metrics_file metrics(path);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // How what is wrong becomes one readable line: a type in namespace `wrong`, which is never defined. Asking for the size of an undefined
-// type is one error in every compiler, and its line spells the whole type. docs/reference/errors.md has a paragraph and the mend for each.
+// type is one error in every compiler, and its line spells the whole type. docs/reference/errors.md has a paragraph and the fix for each.
 #pragma once
 
 #include <type_traits>

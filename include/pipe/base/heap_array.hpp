@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// As many items as are known when they are made. A std::vector that nobody lets grow would do, but the code for what it can do
-// beyond that is a good part of what a small program takes to compile.
+// A heap array of fixed size. A std::vector would do, but the code for its growth is a good part of what a small program takes to
+// compile.
 #pragma once
 
 #include <cstddef>

@@ -5,7 +5,7 @@
 // its sqrt sets errno. For double, which serves gradient checks, and on the device they are the platform's. The
 // polynomials were fitted for this file (weighted minimax by reweighted least squares).
 //
-// Whoever edits: g++ 12 gives up on a loop in which two float comparisons follow each other directly, so every function
+// When editing: g++ 12 gives up on a loop in which two float comparisons follow each other directly, so every function
 // has one symmetric clamp at most.
 #pragma once
 

@@ -267,7 +267,7 @@ class builder : public complaints {
   /// x[R, 2C] -> [R, C] by the formula of the layer being described; see gated.
   constexpr handle gate(handle x) { return push(op_kind::gate, x, x.form.with_columns(x.form.columns() / 2), {}); }
   /// qkv[R, C + 2K] -> [R, C]: `heads` heads, of which heads / kv_heads share keys and values. `rotation`: see RoPE.
-  /// Nobody attends to padding.
+  /// Padding is not attended to.
   constexpr handle attention(handle qkv, int heads, int kv_heads, bool causal, operand rotation = operand{}) {
     int const width = qkv.form.columns() / (heads + 2 * kv_heads) * heads;
     handle const y = push(op_kind::attention, qkv, qkv.form.with_columns(width), {operand{}, rotation, qkv.padding},

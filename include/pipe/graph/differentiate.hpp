@@ -175,7 +175,7 @@ class differentiator {
     input(d, x);
   }
 
-  /// One op makes the gradients of both operands, but only those that somebody asks for.
+  /// One op makes the gradients of both operands, but only those that are asked for.
   constexpr void attention_rule(op const& o, operand x, operand dy) {
     operand const kv = o.in[1], rotation = o.in[2];
     if (!needs(x) && !needs(kv)) return;

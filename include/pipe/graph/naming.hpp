@@ -13,7 +13,7 @@
 
 namespace pp {
 
-/// A value that was stashed, where, and whether somebody has read it.
+/// A value that was stashed, where, and whether it has been read.
 struct named_value {
   std::string_view name;
   handle value;

@@ -60,7 +60,7 @@ constexpr attention_settings attention_of(int heads) {
 /// shape:  (T, C) -> (T, C); w_qkv[C, C + 2 K d], w_o[C, C]; the T x T scores are never in memory
 /// options: Causal (default) or NotCausal; NoBias; KeyValueHeads<K> (default: K = Heads); RoPE<>; Init<...>,
 ///         OutputInit<...>
-/// law:    trailing positions whose token id is -1 are seen by nobody
+/// law:    trailing positions whose token id is -1 are not attended to
 template <int Heads, class... Options>
 struct Attention {
   using options = layers<Options...>;

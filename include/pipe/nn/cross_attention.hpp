@@ -12,7 +12,7 @@ namespace pp {
 ///
 /// shape:  (T, C) and stashed (S, D) -> (T, C); w_q[C, C], w_kv[D, 2 K d], w_o[C, C], d = C / Heads
 /// options: NoBias; KeyValueHeads<K> (default: K = Heads); Init<...>, OutputInit<...>
-/// law:    trailing positions of the stashed sequence whose token id is -1 are seen by nobody
+/// law:    trailing positions of the stashed sequence whose token id is -1 are not attended to
 template <int Heads, text Memory, class... Options>
 struct CrossAttention {
   static constexpr text key = Memory;

@@ -6,7 +6,7 @@
 //   2. A matmul, a norm or a softmax takes a chain of pointwise ops before it as its prologue, if the chain makes its main operand.
 //   3. A bias gradient joins the weight gradient of the matmul that shares its operand.
 //
-// A group never crosses a cut of the model. A value inside a group is written only if somebody outside the group reads it.
+// A group never crosses a cut of the model. A value inside a group is written only if it is read outside the group.
 #pragma once
 
 #include <pipe/base/list.hpp>

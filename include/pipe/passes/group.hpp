@@ -16,7 +16,7 @@ struct step {
   op_kind kind;
   short leaf;         // of a map: where its formula is found
   signed char slot;   // second operand, or -1
-  signed char store;  // where v goes after this step, or -1: nobody else reads it
+  signed char store;  // where v goes after this step, or -1: nothing else reads it
   friend constexpr bool operator==(step const&, step const&) = default;
 };
 

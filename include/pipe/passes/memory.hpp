@@ -175,7 +175,7 @@ struct memory_pass {
       }
   }
 
-  /// The gradient of the loss overwrites the logits where nobody else reads them: both have one place.
+  /// The gradient of the loss overwrites the logits where nothing else reads them: both have one place.
   static constexpr int overwritten_logits(int list) {
     op const& loss = g.loss();
     bool const alone = S == C::stages - 1 && C::uses(list).of[loss.in[0].index] == 1;

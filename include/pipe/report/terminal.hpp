@@ -29,7 +29,7 @@ inline bool wants_colour(std::FILE* file) {
   return !refused && ::isatty(::fileno(file)) == 1;
 }
 
-/// Of a stream that is not one of the program's own, nobody knows whether it leads to a terminal.
+/// No for streams other than std::cout and std::cerr: whether they lead to a terminal cannot be known.
 inline bool wants_colour(std::ostream const& stream) {
   if (stream.rdbuf() == std::cout.rdbuf()) return wants_colour(stdout);
   return stream.rdbuf() == std::cerr.rdbuf() && wants_colour(stderr);

@@ -26,7 +26,7 @@ inline bool has_code_for_current_device() {
   cudaFuncAttributes unused{};
   cudaError_t const status = cudaFuncGetAttributes(&unused, any_kernel);
   if (status == cudaErrorNoKernelImageForDevice || status == cudaErrorInvalidDeviceFunction) {
-    cudaGetLastError();  // so that nobody finds it later
+    cudaGetLastError();  // clears it, so that no later check reports it
     return false;
   }
   check(status, "code for the device");

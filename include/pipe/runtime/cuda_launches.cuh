@@ -55,7 +55,7 @@ class cuda_launches {
   }
   cuda_group const* groups() const { return groups_.items; }
 
-  /// What a reader wants to know of it: ", cuBLASLt for 5 of 9 products", or why there is none; nothing if nobody asked for it.
+  /// What a reader wants to know of it: ", cuBLASLt for 5 of 9 products", or why there is none; nothing if it was not asked for.
   std::string text() const {
     if (handle_ == nullptr) return "";
     if (!cuda::cublaslt_handle::missing().empty()) return ", without cuBLASLt: " + cuda::cublaslt_handle::missing();

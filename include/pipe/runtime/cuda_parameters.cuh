@@ -64,7 +64,7 @@ class cuda_parameters {
     return *read_.as<cuda::verdict>();
   }
 
-  /// Somebody has written to the parameters: their copies follow. Waits for them.
+  /// Makes the copies again after the parameters were written. Waits for them.
   void renew_copies() {
     if constexpr (P::passes::has_copies)
       for (chunk_description const& c : std::span(d_.chunk, std::size_t(d_.chunks))) {

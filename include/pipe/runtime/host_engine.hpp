@@ -26,7 +26,7 @@ class host_engine {
 
   /// Where the memory of a chunk begins; of its parameters, gradients and averages what is there is read and may be written.
   char* memory(int chunk) { return machine_.memory(chunk); }
-  /// Somebody has written parameters there.
+  /// To be called after parameters were written there.
   void parameters_changed() { machine_.parameters_changed(); }
   long bytes(int rank) const { return machine_.bytes(rank); }
 

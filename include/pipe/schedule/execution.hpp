@@ -31,7 +31,7 @@ class execution {
     end_.item[nothing] = 1;
   }
 
-  /// Runs until nobody can go on, calling `done(rank, start, end)` for each action, in an order in which everything
+  /// Runs until no rank can go on, calling `done(rank, start, end)` for each action, in an order in which everything
   /// comes after what it needs. Returns whether every rank reached its end.
   template <class Done>
   constexpr bool run(Done done) {

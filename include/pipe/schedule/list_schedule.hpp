@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // List scheduling in slots: time goes by in steps of one action, and in every slot each rank takes, of the actions that could run, the
-// one that a rule prefers. For families that are defined by such a rule, and for placements for which nobody has written an order
-// down.
+// one that a rule prefers. For families that are defined by such a rule, and for placements without a published
+// order.
 #pragma once
 
 #include <climits>

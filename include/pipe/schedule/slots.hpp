@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The channel between two neighbouring chunks is a ring of slots: the value of a micro-batch lies in slot
-// `turn_of(micro_batch) % k`, and whoever writes it waits until the value k turns before has been read for the last
+// `turn_of(micro_batch) % k`, and its writer waits until the value k turns before has been read for the last
 // time. That is the strictest transport there is: bounded, in order, and nothing is buffered elsewhere.
 #pragma once
 

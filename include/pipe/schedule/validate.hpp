@@ -211,10 +211,10 @@ constexpr verdict check_resources(Problem const& problem, Table const& table) {
 }
 
 /// Whether every rank gets to the end of its list, when what it needs comes through channels of `slots[boundary]` slots.
-/// Every hand-off is a rendezvous: a value lies in its slot until it has been read for the last time, and whoever has no
-/// free slot to write to waits. How long actions take does not matter.
+/// Every hand-off is a rendezvous: a value lies in its slot until it has been read for the last time, and a writer without a
+/// free slot waits. How long actions take does not matter.
 ///
-/// With no `slots` given, channels never make anyone wait. For a schedule of F and BW that is also the proof for channels
+/// With no `slots` given, channels never make a rank wait. For a schedule of F and BW that is also the proof for channels
 /// of peak_in_flight(table, rank of c, c) slots between c and c + 1: the writer's own list puts a slot's last reading before
 /// its next writing. `boundary_slots` finds fewer.
 ///

@@ -39,7 +39,7 @@ class record_file {
       path_ = numbered(asked, number);
     }
     if (!file_.is_open() && errno == ENXIO)
-      throw file_error("cannot write metrics to '" + path_ + "': it is a pipe that nobody reads");
+      throw file_error("cannot write metrics to '" + path_ + "': it is a pipe without a reader");
     if (!file_.is_open() || ::fcntl(file_.number(), F_SETFL, ::fcntl(file_.number(), F_GETFL) & ~O_NONBLOCK) != 0)
       throw_file_error("write metrics to", path_);
   }

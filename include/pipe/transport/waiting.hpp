@@ -40,13 +40,13 @@ using failure_flag = std::atomic<bool>;
 /// A number that only grows during a run, published by one thread and awaited by others. Beyond the largest int it goes on
 /// with the least.
 ///
-/// law: what the publisher wrote before `publish(n)` is visible to whoever sees n
+/// law: what the publisher wrote before `publish(n)` is visible to every thread that sees n
 class alignas(64) progress {
  public:
   static int after(int n) { return static_cast<int>(static_cast<unsigned>(n) + 1u); }
 
   int now() const { return value_.load(std::memory_order_acquire); }
-  /// Only while nobody waits.
+  /// Only while no thread waits.
   void reset(int n = 0) { value_.store(n, std::memory_order_relaxed); }
 
   void publish(int n) {
@@ -59,7 +59,7 @@ class alignas(64) progress {
     value_.fetch_add(1, std::memory_order_seq_cst);
     if (parked_.load(std::memory_order_seq_cst) > 0) wake();
   }
-  /// Takes one arrival back, unless all `n` are there: either everybody sees n, or nobody ever does.
+  /// Takes one arrival back, unless all `n` are there: either all threads see n, or none ever does.
   bool withdraw(int n) {
     int seen = value_.load(std::memory_order_seq_cst);
     while (!reached(seen, n))

@@ -12,7 +12,7 @@
 
 namespace pp::cuda {
 
-/// Group G of P is an attention or its gradient. Gradients that nobody asks for are not computed.
+/// Group G of P is an attention or its gradient. Gradients that are not asked for are not computed.
 template <class P, int G>
 constexpr auto attention_bodies() {
   using shape = attention_geometry<P, G>;

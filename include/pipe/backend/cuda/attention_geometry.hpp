@@ -243,7 +243,7 @@ struct attention_geometry {
 
 /// copy(i, i % Stages) and then use(i, i % Stages) for every i < count, copies one ahead if there is room for two tiles.
 ///
-/// needs: copies that were started before and not committed belong to the first tile; use reads it in parts, between which nobody writes
+/// needs: copies that were started before and not committed belong to the first tile; use reads it in parts, between which no thread writes
 template <int Stages, class Block, class Copy, class Use>
 PIPE_HD PIPE_INLINE void stream_tiles(Block& block, int count, Copy copy, Use use) {
   using state = typename Block::state;

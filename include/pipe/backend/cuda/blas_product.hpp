@@ -7,7 +7,7 @@
 // its B is our a, and neither is transposed but the a of a weight's gradient, which we read transposed too.
 //
 // law: what is fused into the call rounds as what is not: a bias is added to the sum before both are rounded, once, as our own kernels do.
-//      So it changes no bit whether somebody reads a value inside the group, which then must be stored.
+//      So it changes no bit whether a value inside the group is read elsewhere, and must be stored.
 // note: a library's ReLU would round alike, but whether it keeps a NaN is not documented; ours does, so that a step can be rejected.
 #pragma once
 
@@ -32,7 +32,7 @@ struct blas_product {
   int steps = 0;             ///< steps of the group's epilogue that the call takes
 };
 
-/// law: D is where somebody outside the group reads it; else where the next result is stored, by a pass that reads D first
+/// law: D is where readers outside the group find it, if there are any; else where the next result is stored, by a pass that reads D first
 constexpr blas_product blas_product_of(group const& g, product_shape const& s, product_format format, int left) {
   bool const weight = g.anchor == op_kind::matmul_weight_gradient;
   blas_product p;

@@ -71,7 +71,7 @@ struct chain {
   template <int I>
   static constexpr bool is_rounded = rounds<I>();
 
-  /// v[Count] are elements [column, column + Count) of a row: through all steps, each of which is stored where somebody reads it.
+  /// v[Count] are elements [column, column + Count) of a row: through all steps, each of which is stored if it is read outside the group.
   ///
   /// needs: column and width are multiples of Count; `row` counts the rows of all samples
   template <int Count>
@@ -154,7 +154,7 @@ struct chain {
   }
 };
 
-/// A finished piece of a row of the anchor: stores it if somebody reads it, then runs the epilogue on it.
+/// A finished piece of a row of the anchor: stores it if it is read outside the group, then runs the epilogue on it.
 template <class P, int G, int Count>
 PIPE_HD PIPE_INLINE void finish(arguments const& a, extent row, int column, float (&v)[Count]) {
   constexpr group g = group_of<P, G>::value;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Matrix products by cuBLASLt. The library is opened when a program asks for it, so that nobody has to link it; where it is not, or where
+// Matrix products by cuBLASLt. The library is opened when a program asks for it, so that no program has to link it; where it is not, or where
 // <cublasLt.h> was not when the program was compiled, everything runs by our own kernels.
 //
 // A product's descriptors and its algorithm are made once. The algorithm is the library's first choice for the shape: the same on every
@@ -141,7 +141,7 @@ class cublaslt_product {
     operation_.reset(made);
     if (p.transposes_b) set(CUBLASLT_MATMUL_DESC_TRANSB, CUBLAS_OP_T, "a transposed operand");
     set_epilogue(p.bias >= 0 ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT);
-    // Nobody reads it until there is one: the library looks at how it is aligned.
+    // Not read before a product runs: here the library looks at its alignment only.
     if (p.bias >= 0)
       set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<void const*>(std::size_t(alignment)), "a bias");
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A block of threads on the CPU, to run kernel bodies without a GPU: see block.hpp. Whatever a correct body does not depend on can be
-// chosen: the order of the threads in a phase, and what memory holds that nobody has written.
+// A block of threads on the CPU, to run kernel bodies without a GPU: see block.hpp. What a correct body does not depend on can be
+// chosen: the order of the threads in a phase, and the contents of uninitialised memory.
 #pragma once
 
 #include <cstddef>
@@ -63,7 +63,7 @@ class host_block {
   }
   state& of(int thread) { return states_[std::size_t(thread)]; }
 
-  // ---- asynchronous copies: see copy.hpp. They happen when somebody waits for them, not before. ----
+  // ---- asynchronous copies: see copy.hpp. They happen when a thread waits for them, not before. ----
 
   void copy_later(void* to, void const* from, int bytes) { copies_.push_back({to, from, bytes, committed_}); }
   void commit() { ++committed_; }

@@ -2,7 +2,7 @@
 //
 // Tensor cores: a warp multiplies two small matrices whose elements are spread over its threads. c[16, 8] += a[16, K] b[K, 8], where K is
 // 8 for tf32 and 16 for bf16 and fp16, and c is fp32. Which thread has which element is the PTX ISA's definition of mma.m16n8k8 and
-// mma.m16n8k16; the functions below say the same to whoever loads and stores, and to the atom's twin on the CPU.
+// mma.m16n8k16; the functions below say the same for loads, for stores and for the atom's twin on the CPU.
 #pragma once
 
 #include <cstdint>

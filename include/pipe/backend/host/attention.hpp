@@ -43,7 +43,7 @@ template <class T>
 struct attention_extras {
   T const* rotation =
       nullptr;               ///< [S, d]: cosines and sines that turn queries and keys by their positions; see turn_rows
-  int const* ids = nullptr;  ///< [B, S]: a sample's trailing ids of -1 are no tokens, so nobody attends to them
+  int const* ids = nullptr;  ///< [B, S]: a sample's trailing ids of -1 are padding, which is not attended to
 };
 
 /// How many of a sample's keys are there.

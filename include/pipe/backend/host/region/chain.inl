@@ -2,11 +2,11 @@
 //
 // The pointwise steps of a kernel group, on a piece of a row while it is in the L1 cache. Loops have constant trip counts
 // wherever they can, so that scalar formulas become vector code. What a product may have made is sealed before the next step
-// reads it, lest a compiler contract the two into one rounding: a fused chain gives the bits of its steps run apart.
+// reads it, so that no compiler contracts the two into one rounding: a fused chain gives the bits of its steps run apart.
 
 namespace pp::host::PIPE_ISA {
 
-/// Whether what a launch of group G writes, row by row, is so much that whoever reads it finds it in no cache. Then it is
+/// Whether what a launch of group G writes, row by row, is too large to be in a cache when it is read. Then it is
 /// written past them: a store to memory that is not in a cache first reads it.
 template <class P, int G>
 constexpr bool streams() {
@@ -160,7 +160,7 @@ struct chain {
   }
 };
 
-/// A finished row of the anchor: stores it if somebody reads it, then runs the epilogue on it.
+/// A finished row of the anchor: stores it if it is read outside the group, then runs the epilogue on it.
 template <class P, int G>
 void finish_row(arguments<typename P::element> const& a, extent row, typename P::element const* x) {
   using epilogue = chain<P, G, true>;
