@@ -14,7 +14,7 @@ class stop_request {
  public:
   stop_request() {
     received_ = 0;
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_handler = note;
     action.sa_flags = SA_RESTART;  // no write to a file is cut short
     for (std::size_t i = 0; i < signals.size(); ++i) {
@@ -39,11 +39,11 @@ class stop_request {
   static void note(int number) {
     received_ = number;
     for (int const s : signals) {
-      struct sigaction now {};
+      struct sigaction now{};
       if (sigaction(s, nullptr, &now) == 0 && now.sa_handler == note) signal(s, SIG_DFL);
     }
   }
 
-  static inline volatile sig_atomic_t received_ = 0;
+  static inline sig_atomic_t volatile received_ = 0;
   std::array<struct sigaction, signals.size()> before_{};
 };

@@ -67,8 +67,9 @@ def first_sentence(doc):
     text = " ".join(doc).split("  ")[0]
     if text.startswith(LABELS):
         return ""
-    sentence = re.split(r"(?<=[\w)`\]])[.:;](?: |$)", text)[0].strip()
-    return sentence.replace("|", "\\|").rstrip(".")
+    ends = (m.start() for m in re.finditer(r"(?<=[\w)`\]])[.:;](?: |$)", text))
+    outside = (end for end in ends if text.count("(", 0, end) <= text.count(")", 0, end))
+    return text[:next(outside, len(text))].strip().replace("|", "\\|").rstrip(".")
 
 
 def names_in(page):

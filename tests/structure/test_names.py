@@ -16,7 +16,7 @@ template <int N>
 struct Layer {};
 
 namespace inner {
-/// Nobody's business.
+/// Not for users.
 struct Hidden {};
 }  // namespace inner
 
@@ -51,6 +51,13 @@ class Names(unittest.TestCase):
         self.assertNotIn("helper", text)
         self.assertNotIn("Hidden", text)
         self.assertEqual(faults, ["pipe/train/x.hpp: no sentence says what Mute is"])
+
+    def test_a_sentence_ends_outside_parentheses(self):
+        for doc, sentence in (("At most N (default: none). More.", "At most N (default: none)"),
+                              ("In [0, N), all: more.", "In [0, N), all"),
+                              ("Halves (see a.b: and c; d): more.", "Halves (see a.b: and c; d)"),
+                              ("Open (never: closed.", "Open (never: closed")):
+            self.assertEqual(sentence, names.first_sentence([doc]))
 
     def test_a_type_that_no_page_mentions_is_a_fault(self):
         _, faults = self.make(HEADER, "`train(2)`")

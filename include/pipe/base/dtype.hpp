@@ -7,7 +7,7 @@
 
 namespace pp {
 
-/// Types of numbers in memory and in products.
+/// Types in which numbers are stored and multiplied.
 enum class dtype : unsigned char {
   f32,
   f64,

@@ -73,7 +73,7 @@ PIPE_HD constexpr std::uint16_t f16_from_float(float value) {
   return std::uint16_t(sign | (magnitude - 0x38000000 + 0xFFF + (magnitude >> 13 & 1)) >> 13);
 }
 
-/// Numbers in memory: arithmetic is done in float.
+/// bfloat16 numbers as they are stored; arithmetic on them is done in float.
 struct bf16 {
   std::uint16_t bits;
   bf16() = default;

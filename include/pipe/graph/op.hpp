@@ -129,7 +129,8 @@ constexpr bool reads_layer(op_kind k, bool flag) { return has_formula(k) || (k =
 enum class pool_kind : unsigned char { mean, first, last };
 
 /// Where an operand lives. Values are per micro-batch; parameters and their gradients belong to the stage.
-/// `random` is the number of a stream of random bits: it is read from memory, so that ops that differ only in their stream share one kernel.
+/// `random` is the number of a stream of random bits: it is read from memory, so that ops that differ only in their stream share one
+/// kernel.
 /// law: `operand{}` is no operand.
 enum class space : unsigned char {
   none,

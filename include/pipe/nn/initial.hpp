@@ -86,7 +86,7 @@ struct ScaledNormal : ratio<Numerator, Denominator> {
     return {distribution::normal, float(quotient::template value<double>()) / constexpr_sqrt(2.0f * float(Depth))};
   }
 };
-/// All numbers 0.
+/// Initial values of 0.
 struct Zeros {
   static constexpr initializer of(int, int) { return {distribution::constant, 0}; }
 };

@@ -13,7 +13,7 @@ struct Tokens {
   static constexpr handle input{operand{space::input, 0}, shape(Context), true, Vocabulary};
 };
 
-/// Real numbers: Input<784>, Input<128, 64> (T, C), Input<32, 32, 3> (H, W, C).
+/// Samples of real numbers, of one shape: Input<784>, Input<128, 64> (T, C), Input<32, 32, 3> (H, W, C).
 template <int... Extents>
 struct Input {
   static constexpr shape form = [] {

@@ -70,7 +70,7 @@ struct CrossEntropyWith : loss_with<Options...> {
   }
 };
 
-/// Without options: the name that models write.
+/// CrossEntropyWith without options: the name that models write.
 struct CrossEntropy : CrossEntropyWith<> {};
 
 /// (x - target)^2, mean over all elements of the mini-batch.

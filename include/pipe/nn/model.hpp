@@ -153,7 +153,7 @@ constexpr bool ends_in_ids() {
 /// What every model is derived from.
 struct any_model {};
 
-/// A model is a type: name it by deriving a struct from it.
+/// A model as a type, made of an input, layers and a loss: name it by deriving a struct from it.
 ///
 ///     struct Digits : Model<Input<784>, Linear<128>, ReLU, Linear<10>, CrossEntropy> {};
 ///

@@ -34,7 +34,7 @@ struct LayerNormWith {
     b.set(b.norm(b.current(), gamma, beta, true, epsilon));
   }
 };
-/// Without options: the name that models write.
+/// LayerNormWith without options: the name that models write.
 struct LayerNorm : LayerNormWith<> {};
 
 /// y = x / sqrt(mean(x^2) + epsilon) * gamma, as PyTorch's RMSNorm.

@@ -126,7 +126,7 @@ template <class... What>
 struct only_a_pipeline_can_be_explained;
 }  // namespace wrong
 
-/// The whole plan.
+/// The whole plan as text: options, layers, work, memory, ranks and schedule.
 template <class Trainer>
 std::string explain() {
   if constexpr (requires { Trainer::compiled::plan(); }) {

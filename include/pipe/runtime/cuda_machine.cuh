@@ -318,7 +318,7 @@ class cuda_machine {
     return nullptr;
   }
 
-  /// A watcher sees what a launch has written in the host's memory, as floats; meanwhile everybody waits.
+  /// A watcher sees what a launch has written in the host's memory, as floats; meanwhile all ranks wait.
   void show(launch const& l, placed_operand const* from, cuda::arguments const& a, launch_seen seen, cudaStream_t on) {
     cuda::check(cudaEventRecord(watched_until_, on), "an event");
     cuda::check(cudaStreamSynchronize(on), "run of a kernel");

@@ -35,7 +35,7 @@ constexpr action_place source_of(Problem const& problem, Table const& table, act
 ///
 /// law:   if simulate has made the timeline: the first action called ends at the makespan, the last one starts at 0; between an action
 ///        and the one called after it there is no time but a hop's
-/// needs: channels that never make anyone wait
+/// needs: channels that never make a rank wait
 template <pipeline_problem Problem, action_table Table, class Rows, class Use, class Source>
 constexpr void for_each_critical(Problem const& problem, Table const& table, timeline<Rows> const& when, Use use,
                                  Source source) {

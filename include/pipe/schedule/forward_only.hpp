@@ -8,7 +8,7 @@
 
 namespace pp {
 
-/// Inference: every micro-batch once through all chunks.
+/// The schedule of inference: every micro-batch once through all chunks.
 ///
 /// law: with equal times the makespan is (M+P-1) TF; nothing is kept for a backward
 struct ForwardOnly {

@@ -86,8 +86,8 @@ struct GroupedInterleaved {
   }
 };
 
-/// Breadth first: all micro-batches through the first chunk, then all through the next, and back. The interleaved bubble with the
-/// fewest changes of chunk, and with all activations alive at once.
+/// Looped breadth-first pipelining: all micro-batches through the first chunk, then all through the next, and back. The
+/// interleaved bubble with the fewest changes of chunk, and with all activations alive at once.
 ///
 /// law:    equal times without hops, M >= P: the bubble of every rank is (P-1)T/V; the peak is M V chunks
 /// source: Lamy-Poirier, Breadth-First Pipeline Parallelism, 2023

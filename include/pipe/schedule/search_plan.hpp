@@ -98,7 +98,7 @@ struct planner {
 
   /// Plays a plan and calls run(rank, action, start, end) for every action, in order of `start`.
   ///
-  /// law:  a rank's memory stays within `limit`, and everybody gets to the end: the oldest micro-batch always finds room
+  /// law:  a rank's memory stays within `limit`, and every rank gets to the end: the oldest micro-batch always finds room
   /// needs: possible()
   /// cost: n log p for n actions, times the chunks of a rank
   template <class Run>

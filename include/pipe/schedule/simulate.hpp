@@ -64,7 +64,7 @@ struct timeline {
   }
 };
 
-/// The timeline of a table, with channels of `slots[boundary]` slots (none given: they never make anyone wait).
+/// The timeline of a table, with channels of `slots[boundary]` slots (none given: no rank waits for one).
 ///
 /// needs: validate(problem, table), at least check_shape and check_complete
 template <pipeline_problem Problem, action_table Table, class Slots = unbounded_slots>

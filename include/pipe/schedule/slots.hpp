@@ -20,7 +20,7 @@ struct slot_count {
   friend constexpr bool operator==(slot_count const&, slot_count const&) = default;
 };
 
-/// Channels that never make anyone wait.
+/// Channels that never make a rank wait.
 struct unbounded_slots {
   constexpr slot_count operator[](std::size_t) const { return slot_count{INT_MAX, INT_MAX}; }
 };

@@ -245,7 +245,7 @@ constexpr verdict check_runs(Table const& table) {
   return verdict{};
 }
 
-/// All of it: the first fault found, or none.
+/// The first fault that any check finds in a schedule, or none.
 ///
 /// cost: linear in the number of actions. One constant evaluation, without compiler flags, has room for some 7,000 of
 ///       them; larger tables ask each question in a constant of its own, check_progress up to 11,000.

@@ -71,7 +71,8 @@ class atomic_file {
   }
 
  private:
-  /// Mode, group and owner of the file that is replaced. Where it cannot be the same group, the new one may do no more than anybody.
+  /// Mode, group and owner of the file that is replaced. Where it cannot be the same group, the new file's group may do no more than
+  /// others.
   void take_over(struct stat const& old) const {
     struct stat mine{};
     mode_t mode = old.st_mode & 0777;

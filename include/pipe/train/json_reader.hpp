@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A reader of JSON for headers of files that anybody may have written. The caller asks for what must come next, so a value
+// A reader of JSON for headers of untrusted files. The caller asks for what must come next, so a value
 // of the wrong kind is refused where it stands, whatever is inside: nothing recurses, however deep a hostile text nests,
 // and no more memory is used than for the strings that are handed out.
 #pragma once

@@ -9,7 +9,7 @@
 
 namespace pp {
 
-/// One stage. Amounts of memory are bytes and add up to `bytes`; FLOPs are of one micro-batch.
+/// What the plan says of one stage. Amounts of memory are bytes and add up to `bytes`; FLOPs are of one micro-batch.
 struct stage_plan {
   int rank = 0;
   int first_layer = 0, end_layer = 0;  ///< layers [first, end) of the opened list

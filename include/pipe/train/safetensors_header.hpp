@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The header of a safetensors file. What a header promises is checked to the last byte here,
-// before anybody allocates or reads for it: names once, shapes that can be counted, and bytes that the tensors share out
+// before memory is allocated or a tensor read: names once, shapes that can be counted, and bytes that the tensors share out
 // among themselves without gap or overlap.
 #pragma once
 

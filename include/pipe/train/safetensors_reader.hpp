@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Safetensors: named arrays in a file that other frameworks read and write, and that holds nothing but data. A file may
-// come from anybody, so its header is proven against the size of the file before a byte of data is read, and no memory is taken
+// come from anywhere, so its header is proven against the size of the file before a byte of data is read, and no memory is taken
 // for data that is not asked for.
 //
 //     8 bytes    length of the header, little-endian

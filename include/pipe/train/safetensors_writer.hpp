@@ -19,7 +19,7 @@
 
 namespace pp {
 
-/// A tensor: row-major, little-endian. Of a file it is a view, and of what is to be one as well.
+/// A named tensor of a safetensors file: row-major, little-endian. Of a file it is a view, and of what is to be one as well.
 struct safetensors_entry {
   std::string name;
   stored_type type = stored_type::f32;

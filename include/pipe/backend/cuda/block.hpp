@@ -52,7 +52,7 @@ class device_block {
     f(int(threadIdx.x), mine_);
     __syncthreads();
   }
-  /// The same without the barrier: what other threads do in this phase has not been seen by anyone.
+  /// The same without the barrier: what other threads do in this phase has not been seen by any thread.
   template <class F>
   __device__ __forceinline__ void part(F f) {
     f(int(threadIdx.x), mine_);

@@ -86,7 +86,8 @@ constexpr extent clocks(product_shape const& s, tile_plan const& plan, product_f
                slabs = plan.slabs_each(s);
   extent const sums = extent(plan.rows) * plan.columns;
   extent const slab = sums * plan.depth * 100 / (multiplied * efficiency);
-  extent const alone = slab * 3 / 2 > least_slab ? slab * 3 / 2 : least_slab;  // with no other block to hide the latency
+  extent const alone =
+      slab * 3 / 2 > least_slab ? slab * 3 / 2 : least_slab;  // with no other block to hide the latency
   extent const compute = busiest * slabs * slab;
   extent const latency = (busiest + plan.resident() - 1) / plan.resident() * (fill + slabs * alone + sums / 16);
   extent const adding = plan.splits > 1 ? launch + plan.splits * s.rows * s.columns * 8 / bytes_per_clock : 0;

@@ -10,19 +10,20 @@ namespace pp {
 
 enum class product_policy : unsigned char { planned, own, cublaslt, timed };
 
-/// As the plan estimates it, by each product's shape and format (default).
+/// Each product runs by cuBLASLt or by our kernels as the plan estimates it from shape and format (default).
 struct PlannedProducts {
   static constexpr auto products = product_policy::planned;
 };
-/// None: the bits do not depend on a library's version.
+/// No product runs by cuBLASLt: the bits do not depend on a library's version.
 struct OwnProducts {
   static constexpr auto products = product_policy::own;
 };
-/// All that it can do.
+/// Every product that cuBLASLt can do runs by it.
 struct CublasLtProducts {
   static constexpr auto products = product_policy::cublaslt;
 };
-/// Each as is faster, measured when a trainer is made: bits may differ from machine to machine, and from one trainer to the next.
+/// Each product runs by what is faster, measured when a trainer is made: bits may differ from machine to machine, and
+/// from one trainer to the next.
 struct TimedProducts {
   static constexpr auto products = product_policy::timed;
 };
