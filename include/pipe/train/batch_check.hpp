@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <span>
 #include <string_view>
 
@@ -28,34 +29,47 @@ PIPE_COLD PIPE_ONE_COPY inline void check_size(batch_part of, std::size_t found,
     complain<data_error>({of.what, of.quote(), of.name, of.quote(), ": expected ", expected, " numbers, got ", found});
 }
 
+/// The first of n values that does not fit; n if all do. Blocks of which all fit are looked at without a branch, in vectors.
+template <class T, class Fits>
+long first_that_does_not_fit(T const* values, long n, Fits fits) {
+  constexpr long block = 64;
+  long i = 0;
+  for (int unfit = 0; i + block <= n; i += block) {
+    for (int k = 0; k < block; ++k) unfit |= fits(values[i + k]) ? 0 : 1;
+    if (unfit) break;
+  }
+  while (i < n && fits(values[i])) ++i;
+  return i;
+}
+
 inline void check_ids(char const* what, std::span<int const> ids, int least, int end) {
-  int const* const id = ids.data();
-  for (long i = 0, n = long(ids.size()); i < n; ++i)
-    if (id[i] < least || id[i] >= end)
-      complain<data_error>({what, " ", id[i], " at position ", i, " is not in [", least, ", ", end, ")"});
+  long const n = long(ids.size()),
+             i = first_that_does_not_fit(ids.data(), n, [=](int id) { return (id >= least) & (id < end); });
+  if (i < n)
+    complain<data_error>({what, " ", ids.data()[i], " at position ", i, " is not in [", least, ", ", end, ")"});
 }
 
 /// Where a loss is for targets in a range, its least_target and most_target. NaN is in none.
 template <class Loss, class T>
 void check_targets(std::span<T const> targets) {
   if constexpr (requires { Loss::least_target; }) {
-    T const* const target = targets.data();
-    long const n = long(targets.size());
-    auto const fits = [&](long i) { return target[i] >= T(Loss::least_target) && target[i] <= T(Loss::most_target); };
-    long i = 0;
-    while (i < n && fits(i)) ++i;
+    long const n = long(targets.size()), i = first_that_does_not_fit(targets.data(), n, [](T target) {
+                                           return (target >= T(Loss::least_target)) & (target <= T(Loss::most_target));
+                                         });
     if (i < n)
-      complain<data_error>({"label ", double(target[i]), " at position ", i, " is not in [", Loss::least_target, ", ",
-                            Loss::most_target, "]"});
+      complain<data_error>({"label ", double(targets.data()[i]), " at position ", i, " is not in [", Loss::least_target,
+                            ", ", Loss::most_target, "]"});
   }
 }
 
 template <class T>
 void check_weights(std::span<T const> weights) {
-  T const* const weight = weights.data();
-  for (long i = 0, n = long(weights.size()); i < n; ++i)
-    if (!libm::isfinite(weight[i]) || weight[i] < 0)
-      complain<data_error>({"weight ", double(weight[i]), " at position ", i, " is not a finite number of 0 or more"});
+  long const n = long(weights.size()), i = first_that_does_not_fit(weights.data(), n, [](T weight) {
+                                         return (weight >= 0) & (weight <= std::numeric_limits<T>::max());
+                                       });
+  if (i < n)
+    complain<data_error>(
+        {"weight ", double(weights.data()[i]), " at position ", i, " is not a finite number of 0 or more"});
 }
 
 /// The first number that is not finite; `count` if all are.
