@@ -55,7 +55,7 @@ namespace zb_h1 {
 using Trainer = Pipeline<Mlp, Stages<4>, MicroBatches<8>, ZeroBubbleH1>;
 static_assert(Trainer::plan.bubble < Pipeline<Mlp, Stages<4>, MicroBatches<8>, OneFOneB>::plan.bubble);
 // [/zb-h1]
-static_assert(Trainer::plan.rank_count == 4);
+static_assert(Trainer::plan.peak_in_flight == one_f_one_b::Trainer::plan.peak_in_flight);
 }  // namespace zb_h1
 
 namespace zb_h2 {
@@ -63,7 +63,7 @@ namespace zb_h2 {
 using Trainer = Pipeline<Mlp, Stages<4>, MicroBatches<8>, ZeroBubbleH2>;
 static_assert(Trainer::plan.bubble_stage_local < Trainer::plan.bubble);
 // [/zb-h2]
-static_assert(Trainer::plan.rank_count == 4);
+static_assert(Trainer::plan.peak_in_flight == 2 * 4 - 1);
 }  // namespace zb_h2
 
 namespace zb_v {
