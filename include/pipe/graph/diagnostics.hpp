@@ -291,11 +291,15 @@ constexpr auto diagnosis_of() {
   return say<Wrong>(word<Words>{}...);
 }
 
-/// What to use instead of a layer that there is not.
+/// What to use instead of a layer that there is not: L is derived from no_such<Instead>.
+template <template <class> class NoSuch, class Instead>
+constexpr auto spell_base(NoSuch<Instead> const*) {
+  return word<wrong::UseInstead<Instead>>{};
+}
 template <class L>
 constexpr auto spell_instead(word<L>) {
   if constexpr (requires { typename L::use_instead; })
-    return word<wrong::UseInstead<typename L::use_instead>>{};
+    return spell_base(static_cast<L const*>(nullptr));
   else
     return word<void>{};
 }

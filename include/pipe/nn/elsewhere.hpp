@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Names that other libraries have and this one has not, or not yet: a model or a Pipeline that uses one is refused in a line that says
-// what to use instead. docs/reference/not_yet.md lists them; where a layer comes, it takes its name. A type of a user's own with one of
-// these names is told apart by its namespace, as it is from a layer that there is.
+// Names of layers, losses and optimizers that other libraries have and this one has not, or not yet: a model or a Pipeline that uses
+// one is refused in a line that says what to use instead. docs/reference/not_yet.md lists them; where a layer comes, it takes its name.
+//
+// A name is a template where its numbers can neither be inferred nor have a default, `Conv2d<16, 3>` but `BatchNorm2d`: one name cannot be
+// both. Under `using namespace pp` at global scope each of them collides with a type of the program of that name, so common words
+// (Identity, Dense, Reshape, BatchSize) are in the list of the page alone.
 #pragma once
 
 #include <pipe/graph/layers.hpp>
@@ -13,6 +16,7 @@ namespace pp {
 namespace instead {
 struct Attention_of_the_number_of_heads;
 struct Custom_layer_of_your_own;
+struct Dropout;
 struct HostThreads_and_Stages;
 struct Huber_of_its_delta;
 struct LayerNorm_or_RMSNorm;
@@ -20,7 +24,9 @@ struct Linear_GELU_Linear;
 struct Map_of_your_own_formula;
 struct Residual_of_LayerNorm_and_Attention_then_of_LayerNorm_and_Linear;
 struct Seq_of_the_layers;
+struct class_numbers_and_CrossEntropy;
 struct element_loss_of_your_own;
+struct label_loss_of_your_own;
 }  // namespace instead
 
 /// Marks a name that stands for nothing here.
@@ -54,14 +60,20 @@ struct AvgPool2d : no_such<instead::Custom_layer_of_your_own> {};
 template <auto...>
 struct AdaptiveAvgPool2d : no_such<instead::Custom_layer_of_your_own> {};
 
+template <auto...>
+struct Upsample : no_such<instead::Custom_layer_of_your_own> {};
+template <auto...>
+struct Dropout2d : no_such<instead::Dropout> {};
+
+struct SinusoidalPositions;
+struct PositionalEncoding : no_such<SinusoidalPositions> {};
+
 struct BatchNorm : no_such<instead::LayerNorm_or_RMSNorm> {};
-template <auto...>
 struct BatchNorm1d : no_such<instead::LayerNorm_or_RMSNorm> {};
-template <auto...>
 struct BatchNorm2d : no_such<instead::LayerNorm_or_RMSNorm> {};
+struct InstanceNorm : no_such<instead::LayerNorm_or_RMSNorm> {};
 template <auto...>
 struct GroupNorm : no_such<instead::LayerNorm_or_RMSNorm> {};
-struct InstanceNorm : no_such<instead::LayerNorm_or_RMSNorm> {};
 
 template <auto...>
 struct LSTM : no_such<instead::Attention_of_the_number_of_heads> {};
@@ -85,6 +97,9 @@ struct Swish : no_such<SiLU> {};
 struct LeakyReLU : no_such<instead::Map_of_your_own_formula> {};
 struct ELU : no_such<instead::Map_of_your_own_formula> {};
 struct Softplus : no_such<instead::Map_of_your_own_formula> {};
+struct Mish : no_such<instead::Map_of_your_own_formula> {};
+struct ReLU6 : no_such<instead::Map_of_your_own_formula> {};
+struct PReLU : no_such<instead::Custom_layer_of_your_own> {};
 
 struct CrossEntropy;
 struct MSE;
@@ -98,10 +113,16 @@ struct BCEWithLogitsLoss : no_such<BCE> {};
 struct HuberLoss : no_such<instead::Huber_of_its_delta> {};
 struct SmoothL1Loss : no_such<instead::Huber_of_its_delta> {};
 struct L1Loss : no_such<instead::element_loss_of_your_own> {};
+struct MAE : no_such<instead::element_loss_of_your_own> {};
+struct KLDivLoss : no_such<instead::element_loss_of_your_own> {};
+struct FocalLoss : no_such<instead::label_loss_of_your_own> {};
+struct CTCLoss : no_such<instead::class_numbers_and_CrossEntropy> {};
 
 struct Adam;
 struct RMSprop : no_such<Adam> {};
 struct Adagrad : no_such<Adam> {};
+struct Adamax : no_such<Adam> {};
+struct NAdam : no_such<Adam> {};
 template <auto...>
 struct DataParallel : no_such<instead::HostThreads_and_Stages> {};
 template <auto...>

@@ -174,7 +174,7 @@ template <class O>
 constexpr auto diagnose_unknown() {
   constexpr member of_schedule = missing_of_schedule<O>(), of_optimizer = missing_of_optimizer<O>();
   if constexpr (requires { typename O::use_instead; })
-    return diagnosis_of<wrong::there_is_no_such_option, O, wrong::UseInstead<typename O::use_instead>>();
+    return say<wrong::there_is_no_such_option>(word<O>{}, spell_instead(word<O>{}));
   else if constexpr (of_schedule != member::none)
     return diagnosis_of<wrong::schedule_is_incomplete, O, wrong::Missing<of_schedule>>();
   else if constexpr (of_optimizer != member::none)
