@@ -12,12 +12,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <type_traits>
 
+#include "message_of.hpp"
 #include "runtime/allocation.hpp"
 #include "runtime/trainers.hpp"
 
@@ -83,6 +86,24 @@ TEST_CASE("calls from a callback are refused", "[runtime]") {
   CHECK(calls > 0);
   CHECK(refused == calls * members);
   trains_like_a_new_one(t);
+}
+
+TEST_CASE("a rank or a layer that does not exist is refused", "[runtime]") {
+  Trainer t;
+  t.step(batch());
+  for (int const none : {-1, 3, 1000, 1000000, std::numeric_limits<int>::max(), std::numeric_limits<int>::min()}) {
+    std::string const rank = "rank " + std::to_string(none) + " is not in [0, 3)";
+    CHECK(message_of([&] { t.executed(none); }) == rank);
+    CHECK(message_of([&] { t.allocated_bytes(none); }) == rank);
+    CHECK(message_of([&] { Trainer::plan.memory_of(none); }) == rank);
+  }
+  for (int const none : {-1, 4, 1000000})
+    CHECK(message_of([&] { Trainer::layer_name(none); }) == "layer " + std::to_string(none) + " is not in [0, 4)");
+  for (int rank = 0; rank < 3; ++rank) {
+    CHECK(t.executed(rank).size() == 8);
+    CHECK(t.allocated_bytes(rank) == Trainer::plan.rank_bytes[rank]);
+  }
+  CHECK(Trainer::layer_name(3) == "Linear<2>");
 }
 
 TEST_CASE("calls from the learning-rate function are refused", "[runtime]") {

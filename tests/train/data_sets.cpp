@@ -75,6 +75,9 @@ std::vector<int> ascending(int n) {
   return all;
 }
 
+/// Rows and classes weigh.
+struct WeighsBoth : Model<Input<2>, Linear<2>, CrossEntropyWith<Weights<"weight">, ClassWeights<3, 5>>> {};
+
 /// Two classes apart by a line.
 struct Line : Model<Input<2>, Linear<2>, CrossEntropy> {};
 struct points {
@@ -228,6 +231,46 @@ TEST_CASE("accuracy and confusion count labels that are not -1") {
   CHECK(m.right() == 2);
   CHECK(accuracy(std::vector{0.0, 1.0}, std::vector{1}) == 1);
   CHECK(confusion(std::vector<double>(), std::vector<int>(), 2).total() == 0);
+}
+
+TEST_CASE("a class that does not exist is refused") {
+  confusion_matrix const m = confusion(std::vector<double>{0, 1}, std::vector{1}, 2);
+  for (int const none : {-1, 2, std::numeric_limits<int>::max()}) {
+    std::string const why = "class " + std::to_string(none) + " is not in [0, 2)";
+    CHECK(message_of([&] { m(none, 0); }) == why);
+    CHECK(message_of([&] { m(0, none); }) == why);
+  }
+  std::vector<float> const outputs(6);
+  CHECK(message_of([&] { confusion(outputs, std::vector{0, 1}, std::numeric_limits<int>::max()); }) ==
+        "outputs: expected as many scores per label, got 6 scores for 2 labels");
+}
+
+TEST_CASE("labels and weights that a loss does not count are refused by whatever counts them") {
+  using trainer_type = Pipeline<WeighsBoth, MicroBatchSize<4>, PortableHost>;
+  trainer_type trainer;
+  std::vector<float> const inputs(12), weights{1, 2, 3, 4, 5, 6};
+  std::vector<int> labels{0, 1, -1, 1, 0, 1};
+  auto const data = [&](std::size_t count) {
+    return trainer_type::batch{inputs, labels}.set<"weight">(std::span(weights).first(count));
+  };
+  CHECK(trainer_type::loss_terms(data(6)) == 3 * (1 + 5) + 5 * (2 + 4 + 6));
+  CHECK(message_of([&] { trainer_type::loss_terms(data(5)); }) == "input \"weight\": expected 6 numbers, got 5");
+  CHECK(message_of([&] { trainer_type::loss_terms(trainer_type::batch{inputs, labels}); }) ==
+        "input \"weight\": expected 6 numbers, got 0");
+  for (int const none : {-2, 2, 1000000000}) {
+    labels[5] = none;
+    std::string const why = "label " + std::to_string(none) + " at position ";
+    CHECK(message_of([&] { trainer_type::loss_terms(data(6)); }) == why + "5 is not in [-1, 2)");
+    CHECK(message_of([&] { evaluate_all(trainer, data(6)); }) == why + "1 is not in [-1, 2)");
+  }
+}
+
+TEST_CASE("an iterator that is moved beyond the end stays there") {
+  data const d(6);
+  batches<Classifier> all(d.view());
+  auto it = all.begin();
+  for (int i = 0; i < 5; ++i) ++it;
+  CHECK(it == all.end());
 }
 
 TEST_CASE("what accuracy cannot count it refuses") {

@@ -126,6 +126,7 @@ TEST_CASE("the median is in the middle", "[train]") {
   CHECK(median({3}) == 3);
   CHECK(median({9, 1, 5}) == 5);
   CHECK(median({4, 1, 9, 2}) == 4);
+  CHECK(sentence<error>([] { median({}); }) == "median: expected at least 1 number, got none");
 }
 
 TEST_CASE("what watches a run sees every launch, and its exception comes out of it", "[train]") {
@@ -173,6 +174,8 @@ TEST_CASE("a profile that cannot be a header is refused", "[train]") {
   for (char const* const name : {"", "2nd", "a b", "a::b", "a;"})
     CHECK(sentence<error>([&] { write_profile(folder.file("a"), name, layer_times{}); }) ==
           "write_profile: '" + std::string(name) + "' cannot be the name of a struct");
+  CHECK(sentence<error>([&] { write_profile(folder.file("a"), "a", layer_times{{1, 2}, {3}, {"ReLU", "Tanh"}, ""}); }) ==
+        "write_profile: 2 forward times, 1 backward times and 2 names of layers: expected as many of each");
   CHECK(folder.names().empty());
   CHECK(sentence<file_error>([&] { write_profile(folder.file("none/a"), "a", layer_times{}); }) ==
         "cannot write '" + folder.file("none/a") + "': No such file or directory");

@@ -152,6 +152,10 @@ TEST_CASE("a text that cannot be used is refused in one sentence") {
         "the text in '" + brief.string() + "' is too short: windows of 8 bytes need at least 180 bytes, found 179");
   folder.write("brief", std::string(180, 'x'));
   CHECK(message(brief, 8) == "no error");
+  for (int const none : {0, -1, std::numeric_limits<int>::min()})
+    CHECK(message(brief, none) ==
+          "a window of text has at least 1 byte: " + std::to_string(none) + " is less than that");
+  CHECK_THAT(message(brief, std::numeric_limits<int>::max()), Catch::EndsWith("at least 42949672960 bytes, found 180"));
   CHECK(message("/dev/null", 8) == "the text at '/dev/null' is neither a file nor a directory");
 }
 
@@ -182,4 +186,17 @@ TEST_CASE("a batch that is no whole number of windows is refused") {
   std::vector<int> more(24);
   CHECK_THROWS_AS(text.draw(1, 1, b.tokens, more), pp::data_error);
   CHECK_THROWS_AS(text.held_out(0, more, more), pp::data_error);
+}
+
+TEST_CASE("held-out windows begin at the first, and beyond the last they are empty") {
+  temporary const folder;
+  pp::text_data const text(folder.write("a.txt", counting(400)), 16);
+  buffers b(16);
+  for (long const none : {-1L, -1000000L, std::numeric_limits<long>::min()})
+    CHECK_THROWS_WITH(text.held_out(none, b.tokens, b.labels),
+                      "held-out window " + std::to_string(none) + " is less than 0");
+  for (long const far : {text.held_out_windows(), 1000000000L, std::numeric_limits<long>::max()}) {
+    CHECK(text.held_out(far, b.tokens, b.labels) == 0);
+    CHECK(b.labels == std::vector<int>(b.labels.size(), -1));
+  }
 }

@@ -89,7 +89,7 @@ class batches {
       return *this;
     }
     void operator++(int) { ++*this; }
-    bool operator==(std::default_sentinel_t) const { return index_ == of_->size_; }
+    bool operator==(std::default_sentinel_t) const { return index_ >= of_->size_; }
 
    private:
     friend batches;
@@ -103,7 +103,7 @@ class batches {
 
  private:
   void make(long index) {
-    if (index == size_) return;
+    if (index >= size_) return;
     std::size_t const first = std::size_t(index) * std::size_t(Trainer::samples), left = count_ - first;
     std::size_t const n = left < std::size_t(Trainer::samples) ? left : std::size_t(Trainer::samples);
     current_ = order_.empty() ? data_set::slice<Trainer>(data_, first, n) : gather(std::span(order_).subspan(first, n));

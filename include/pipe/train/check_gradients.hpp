@@ -47,6 +47,7 @@ template <class Trainer>
 gradient_report compare_gradients(Trainer& trainer, typename Trainer::batch const& b, double step = 1e-5,
                                   std::size_t most = 60) {
   static_assert(sizeof(typename Trainer::element) == 8, "gradients are compared in double: use FP64");
+  if (most < 1) throw error("compare_gradients: expected at least 1 element of each parameter, got 0");
   trainer.gradients(b);
   std::vector<std::vector<double>> found;  // copied: a training run makes them anew
   for (auto const& p : trainer.parameters()) found.emplace_back(p.gradients.begin(), p.gradients.end());

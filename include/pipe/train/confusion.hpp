@@ -18,7 +18,10 @@ struct confusion_matrix {
   int classes = 0;
   std::vector<long> counts;  ///< [label][predicted]
 
+  /// Throws data_error if there is no such class.
   long operator()(int label, int predicted) const {
+    for (int const c : {label, predicted})
+      if (c < 0 || c >= classes) complain<data_error>({"class ", c, " is not in [0, ", classes, ")"});
     return counts[std::size_t(label) * std::size_t(classes) + std::size_t(predicted)];
   }
   /// Labels that count.
@@ -35,12 +38,17 @@ struct confusion_matrix {
   }
 };
 
-/// Calls use(label, predicted) for every label that is not -1, in order. See confusion for what is thrown.
-template <class T, class Use>
-void for_each_prediction(std::span<T const> outputs, std::span<int const> labels, std::size_t classes, Use const& use) {
+template <class T>
+void check_scores(std::span<T const> outputs, std::span<int const> labels, std::size_t classes) {
   if (classes < 2 || outputs.size() / classes != labels.size() || outputs.size() % classes != 0)
     complain<data_error>({"outputs: expected ", classes < 2 ? "at least 2" : "as many", " scores per label, got ",
                           outputs.size(), " scores for ", labels.size(), " labels"});
+}
+
+/// Calls use(label, predicted) for every label that is not -1, in order. See confusion for what is thrown.
+template <class T, class Use>
+void for_each_prediction(std::span<T const> outputs, std::span<int const> labels, std::size_t classes, Use const& use) {
+  check_scores(outputs, labels, classes);
   for (std::size_t i = 0; i < labels.size(); ++i) {
     if (labels[i] < -1 || labels[i] >= int(classes))
       complain<data_error>({"label ", labels[i], " at position ", i, " is not in [-1, ", classes, ")"});
@@ -51,6 +59,7 @@ void for_each_prediction(std::span<T const> outputs, std::span<int const> labels
 template <class T>
 confusion_matrix confusion_of(std::span<T const> outputs, std::span<int const> labels, int classes) {
   std::size_t const n = classes < 0 ? 0 : std::size_t(classes);
+  check_scores(outputs, labels, n);
   confusion_matrix m{classes, std::vector<long>(n * n)};
   for_each_prediction(outputs, labels, n,
                       [&](int label, int predicted) { ++m.counts[std::size_t(label) * n + std::size_t(predicted)]; });

@@ -178,6 +178,7 @@ class Pipeline : public with_plan<typename made_from<Given, Options...>::compile
 
   /// What the loss of a mini-batch is a mean over: the sum of the weights of the rows with a label of 0 or more, or of the elements; each
   /// weighs 1 if the loss takes no weights. 0 if nothing counts; 1 for a sum. Losses of mini-batches are averaged with it.
+  /// Throws data_error for labels and weights that evaluate refuses, of which there may be any number.
   static double loss_terms(batch const& b) {
     return pp::loss_terms<typename M::loss>(std::span<label_type const>(b.labels), weights_of(b),
                                             long(M::graph.output.columns()));
@@ -244,15 +245,18 @@ class Pipeline : public with_plan<typename made_from<Given, Options...>::compile
   }
   /// Training steps done.
   long steps() const { return steps_; }
-  /// Bytes allocated for a rank.
-  long allocated_bytes(int rank) const { return engine_->bytes(rank); }
-  /// The actions that a rank executed in the last run, in order, with their times.
+  /// Bytes allocated for a rank. Throws data_error if there is no such rank.
+  long allocated_bytes(int rank) const { return engine_->bytes(checked_index("rank", rank, compiled::ranks)); }
+  /// The actions that a rank executed in the last run, in order, with their times. Throws data_error if there is no such rank.
   std::span<executed_action const> executed(int rank) const {
     auto const access = engine_.enter();
-    return {engine_->executed(rank), std::size_t(engine_->executed_count(rank))};
+    int const r = checked_index("rank", rank, compiled::ranks);
+    return {engine_->executed(r), std::size_t(engine_->executed_count(r))};
   }
-  /// The type of a top-level layer (from 0), as `explain` prints it.
-  static std::string layer_name(int layer) { return std::string(spelled_layer(layer)); }
+  /// The type of a top-level layer (from 0), as `explain` prints it. Throws data_error if there is no such layer.
+  static std::string layer_name(int layer) {
+    return std::string(spelled_layer(checked_index("layer", layer, M::graph.size.units)));
+  }
   /// What the kernels run on: an instruction set, or a device.
   auto runs_on() const { return engine_->runs_on(); }
 
@@ -360,11 +364,6 @@ class Pipeline : public with_plan<typename made_from<Given, Options...>::compile
     take_inputs(b, j);
     check_size({"labels"}, b.labels.size(), std::size_t(j.samples * labels_per_sample));
     j.label = b.labels.data();
-    if constexpr (M::labels_are_ids)
-      check_ids("label", b.labels, -1, M::graph.output.columns());
-    else
-      check_targets<typename M::loss>(std::span<element const>(b.labels));
-    check_weights(weights_of(b));
     j.counted = loss_terms(b);
     j.loss_terms = j.gradient_terms = j.counted > 0 ? j.counted : 1;
     j.seed = settings_.seed;

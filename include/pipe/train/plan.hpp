@@ -4,7 +4,9 @@
 // measured.
 #pragma once
 
+#include <pipe/base/error.hpp>
 #include <pipe/base/list.hpp>
+#include <pipe/base/sentence.hpp>
 #include <pipe/base/shape.hpp>
 
 namespace pp {
@@ -73,8 +75,9 @@ struct plan_of {
   /// Itself, so that `Trainer::plan()` reads both a plan that is a constant and one that the program makes.
   constexpr plan_of const& operator()() const { return *this; }
 
-  /// What takes the memory of a rank, the largest first. law: the sum is rank_bytes[rank]
+  /// What takes the memory of a rank, the largest first. law: the sum is rank_bytes[rank]. Throws data_error if there is no such rank.
   constexpr list<memory_share, memory_uses> memory_of(int rank) const {
+    if (rank < 0 || rank >= Ranks) complain<data_error>({"rank ", rank, " is not in [0, ", Ranks, ")"});
     list<memory_share, memory_uses> shares;
     for (int k = 0; k < memory_uses; ++k) shares[k].what = memory_use(k);
     long& scratch = shares[int(memory_use::scratch)].bytes;

@@ -30,7 +30,10 @@ struct layer_times {
 };
 
 /// The middle of the numbers; of two in the middle the greater.
+///
+/// throws: error if there are none
 inline long median(std::vector<long> numbers) {
+  if (numbers.empty()) throw error("median: expected at least 1 number, got none");
   auto const middle = numbers.begin() + std::ptrdiff_t(numbers.size() / 2);
   std::nth_element(numbers.begin(), middle, numbers.end());
   return *middle;
@@ -87,9 +90,13 @@ inline bool is_identifier(std::string_view name) {
 
 /// The header of a profile: a struct of that name, for ByProfile. It includes nothing.
 ///
-/// throws: error for a name that is none in C++
+/// throws: error for a name that is none in C++, or other numbers of backward times or names than of forward times
 inline std::string profile_header(std::string const& name, layer_times const& times) {
   if (!is_identifier(name)) throw error("write_profile: '" + name + "' cannot be the name of a struct");
+  if (times.backward.size() != times.forward.size() || times.layers.size() != times.forward.size())
+    throw error("write_profile: " + std::to_string(times.forward.size()) + " forward times, " +
+                std::to_string(times.backward.size()) + " backward times and " + std::to_string(times.layers.size()) +
+                " names of layers: expected as many of each");
   auto const array = [&](char const* of, std::vector<long> const& nanoseconds) {
     std::string text = std::string("  static constexpr long ") + of + "_nanoseconds[] = {\n";
     for (std::size_t l = 0; l < nanoseconds.size(); ++l) {
@@ -107,7 +114,7 @@ inline std::string profile_header(std::string const& name, layer_times const& ti
 
 /// Writes measured times as a header for ByProfile.
 ///
-/// throws: file_error, and what `path` led to is as before; error for a name that is none in C++
+/// throws: file_error, and what `path` led to is as before; error as profile_header does
 inline void write_profile(std::string const& path, std::string const& name, layer_times const& times) {
   std::string const text = profile_header(name, times);
   atomic_file file(path);

@@ -33,10 +33,12 @@ class text_data {
   static constexpr long held_out_share = 20;  ///< one byte of so many
 
   /// Throws data_error if there is no such file or directory, it cannot be read, or it is too short for one window in
-  /// training and one held out.
+  /// training and one held out; or if a window has no bytes.
   text_data(std::filesystem::path const& path, int context) : context_(context) {
+    if (context < 1)
+      throw data_error("a window of text has at least 1 byte: " + std::to_string(context) + " is less than that");
     for (std::filesystem::path const& file : files_of(path)) append(file);
-    long const needed = held_out_share * (context + 1);
+    long const needed = held_out_share * (long(context) + 1);
     if (bytes_.empty()) throw data_error("the text in '" + path.string() + "' is empty");
     if (bytes() < needed)
       throw data_error("the text in '" + path.string() + "' is too short: windows of " + std::to_string(context) +
@@ -64,9 +66,12 @@ class text_data {
   long held_out_windows() const { return (bytes() - training_bytes() - 1 + context_ - 1) / context_; }
 
   /// Fills a mini-batch with held-out windows first, first + 1, ... . What lies beyond the end is token 0 with label
-  /// -1, which no loss counts. Returns the number of labels that count. Allocates nothing.
+  /// -1, which no loss counts. Returns the number of labels that count. Allocates nothing. Throws data_error for
+  /// first < 0.
   long held_out(long first, std::span<int> tokens, std::span<int> labels) const {
     check_size(tokens, labels);
+    if (first < 0) throw data_error("held-out window " + std::to_string(first) + " is less than 0");
+    first = std::min(first, held_out_windows());  // all windows from there on are empty
     long counted = 0;
     for (long i = 0; i < long(tokens.size()) / context_; ++i) {
       long const start = training_bytes() + (first + i) * context_;
