@@ -9,7 +9,9 @@ using namespace pp;
 template <int Count>
 struct Scales {
   static constexpr int parameters = Count;
-  static constexpr custom_parameter parameter(int, shape in) { return {1, in.columns()}; }
+  static constexpr custom_parameter parameter(int i, shape in) {
+    return {1, in.columns(), i == 0 ? "a" : i == 1 ? "b" : "c"};
+  }
   static constexpr shape result(shape in) { return in; }
   template <class T>
   static void forward(custom_forward<T> const&) {}

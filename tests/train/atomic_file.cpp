@@ -16,7 +16,7 @@
 #include <catch2/catch.hpp>
 
 #include <pipe/train/atomic_file.hpp>
-#include <pipe/train/utf8.hpp>
+#include <pipe/base/utf8.hpp>
 
 #include "folder.hpp"
 #include "system_calls.hpp"

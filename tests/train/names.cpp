@@ -110,6 +110,30 @@ TEST_CASE("copies count from 0, also a single one", "[train]") {
   static_assert(Of<Repeat<1, Named<"mix", A>>, Named<"mix", A>>::valid);
 }
 
+namespace {
+
+/// y = scale * x + shift, as far as names are concerned.
+struct Affine {
+  static constexpr int parameters = 2;
+  static constexpr custom_parameter parameter(int i, shape in) {
+    return {1, in.columns(), i == 0 ? "scale" : "größe.2"};
+  }
+  static constexpr shape result(shape in) { return in; }
+  template <class T>
+  static void forward(custom_forward<T> const&) {}
+  template <class T>
+  static void input_gradient(custom_input_gradient<T> const&) {}
+  template <class T>
+  static void weight_gradient(custom_weight_gradient<T> const&) {}
+};
+
+}  // namespace
+
+TEST_CASE("parameters of a Custom have the names that it gives them", "[train]") {
+  CHECK(names<Of<Custom<Affine>, Repeat<2, Custom<Affine>>>>() ==
+        "0.weight 0.bias 1.scale 1.größe.2 2.0.scale 2.0.größe.2 2.1.scale 2.1.größe.2 3.weight 3.bias ");
+}
+
 TEST_CASE("names do not depend on how a model is cut", "[train]") {
   Small<> one;
   Small<Stages<5>> five;

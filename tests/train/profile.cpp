@@ -174,8 +174,9 @@ TEST_CASE("a profile that cannot be a header is refused", "[train]") {
   for (char const* const name : {"", "2nd", "a b", "a::b", "a;"})
     CHECK(sentence<error>([&] { write_profile(folder.file("a"), name, layer_times{}); }) ==
           "write_profile: '" + std::string(name) + "' cannot be the name of a struct");
-  CHECK(sentence<error>([&] { write_profile(folder.file("a"), "a", layer_times{{1, 2}, {3}, {"ReLU", "Tanh"}, ""}); }) ==
-        "write_profile: 2 forward times, 1 backward times and 2 names of layers: expected as many of each");
+  CHECK(sentence<error>([&] {
+          write_profile(folder.file("a"), "a", layer_times{{1, 2}, {3}, {"ReLU", "Tanh"}, ""});
+        }) == "write_profile: 2 forward times, 1 backward times and 2 names of layers: expected as many of each");
   CHECK(folder.names().empty());
   CHECK(sentence<file_error>([&] { write_profile(folder.file("none/a"), "a", layer_times{}); }) ==
         "cannot write '" + folder.file("none/a") + "': No such file or directory");

@@ -152,7 +152,7 @@ class builder : public complaints {
 
   constexpr void begin_name(std::string_view name) {
     observer_.name(name);
-    if (name.empty()) return complain(fault_kind::name_is_empty, shape{}, shape{});
+    if (!needs_name(name)) return;
     if (!siblings_.add(name)) return complain(fault_kind::name_twice, shape{}, shape{});
     if constexpr (shares) tied_names_.begin(name, sizes_.parameters);
   }

@@ -4,6 +4,9 @@
 // true, or a fault has been noted and the layer is to return.
 #pragma once
 
+#include <string_view>
+
+#include <pipe/base/utf8.hpp>
 #include <pipe/graph/diagnostics.hpp>
 #include <pipe/graph/graph.hpp>
 #include <pipe/graph/handle.hpp>
@@ -81,6 +84,12 @@ class complaints {
     double numbers = 1;  // no product of four ints is too large for a double
     for (int i = 0; i < form.rank; ++i) numbers *= form.extent[i];
     if (numbers > double(most)) complain(fault_kind::size_too_large, shape{}, form);
+    return ok();
+  }
+  /// True, or a fault: weight files can hold that name.
+  constexpr bool needs_name(std::string_view name) {
+    if (name.empty()) complain(fault_kind::name_is_empty, shape{}, shape{});
+    if (valid_utf8_bytes(name) < name.size()) complain(fault_kind::name_is_no_text, shape{}, shape{});
     return ok();
   }
   /// True, or a fault: a row of one number has nothing to compare it with.

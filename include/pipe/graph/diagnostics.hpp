@@ -59,6 +59,7 @@ enum class fault_kind : unsigned char {
   one_position,
   one_channel,
   name_is_empty,
+  name_is_no_text,
   parameters_of_one_name,
   too_many_layers,
   function_not_constexpr,
@@ -215,6 +216,8 @@ template <class... What>
 struct layer_needs_two_channels;
 template <class... What>
 struct name_must_not_be_empty;
+template <class... What>
+struct name_must_be_utf8;
 template <class... What>
 struct parameters_have_the_same_name_in_files;
 template <class... What>
@@ -402,6 +405,8 @@ constexpr auto diagnose() {
       return say<wrong::layer_needs_two_channels>(at, type, found);
     else if constexpr (F.what == name_is_empty)
       return say<wrong::name_must_not_be_empty>(at, type);
+    else if constexpr (F.what == name_is_no_text)
+      return say<wrong::name_must_be_utf8>(at, type);
     else if constexpr (F.what == parameters_of_one_name)
       return say<wrong::parameters_have_the_same_name_in_files>(at, type, word<Name>{});
     else if constexpr (F.what == too_many_layers)

@@ -107,10 +107,17 @@ constexpr bool brings_name() {
     return has_name<L>;
 }
 
-/// Whether a layer has a name of the user's.
+/// A layer whose several parameters a user gave their names.
+template <class L>
+inline constexpr bool names_parameters = false;
+template <class L>
+  requires requires { L::names_parameters; }
+inline constexpr bool names_parameters<L> = L::names_parameters;
+
+/// Whether a layer, or a parameter beside others of its layer, has a name of the user's.
 template <class... L>
 constexpr bool some_have_names(layers<L...>) {
-  return (has_name<L> || ...);
+  return ((has_name<L> || names_parameters<L>) || ...);
 }
 
 /// The base from which a user derives a layer F, `activation<F>`, named in its place. Such a base calls F `derived`.

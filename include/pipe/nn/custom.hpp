@@ -16,7 +16,7 @@ namespace pp {
 /// One parameter of a Custom layer: a matrix, or a vector, which has one row.
 struct custom_parameter {
   int rows = 1, columns = 1;
-  char const* name = "weight";  ///< in weight files
+  char const* name = "weight";  ///< in weight files: not empty, UTF-8, another one for each parameter of a layer
   initializer initial{distribution::constant, 0};
   bool decays = false;  ///< weight decay applies
 };
@@ -80,6 +80,8 @@ struct Custom {
       return 0;
   }();
 
+  static constexpr bool names_parameters = parameters > 1;
+
   /// Numbers in parameter i.
   static constexpr long elements(int i, shape in) { return long(parameter(i, in).rows) * parameter(i, in).columns; }
 
@@ -100,6 +102,7 @@ struct Custom {
       for (int i = 0; i < parameters; ++i) {
         custom_parameter const p = parameter(i, in);
         if (!b.needs_positive(p.rows) || !b.needs_positive(p.columns)) return;
+        if (!b.needs_name(p.name != nullptr ? p.name : "")) return;
         with.parameter[i] = b.parameter(p.rows, p.columns, p.initial, p.decays, {p.name});
       }
       if constexpr (requires { L::saved_per_sample(in); }) with.saved_per_sample = L::saved_per_sample(in);

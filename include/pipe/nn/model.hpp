@@ -102,7 +102,8 @@ struct lowering<Items...> {
     run(b);
     return b.observer();
   }
-  /// The first parameter whose name another has, or -1. Without a name of the user's no two are equal.
+  /// The first parameter whose name another has, or -1. No two are equal where neither a layer nor one of several parameters of a
+  /// Custom has a name of the user's.
   static constexpr int repeated_name = [] {
     if constexpr (measured.fault.ok() && some_have_names(leaves{}))
       return names(-1).repeated();

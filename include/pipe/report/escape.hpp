@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include <pipe/train/utf8.hpp>
+#include <pipe/base/utf8.hpp>
 
 namespace pp {
 

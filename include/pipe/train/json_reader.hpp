@@ -13,7 +13,7 @@
 #include <utility>
 
 #include <pipe/base/error.hpp>
-#include <pipe/train/utf8.hpp>
+#include <pipe/base/utf8.hpp>
 
 namespace pp {
 

@@ -18,7 +18,7 @@
 
 #include <pipe/base/error.hpp>
 #include <pipe/train/record_file.hpp>
-#include <pipe/train/utf8.hpp>
+#include <pipe/base/utf8.hpp>
 
 namespace pp {
 

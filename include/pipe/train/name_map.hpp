@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <pipe/base/error.hpp>
-#include <pipe/train/utf8.hpp>
+#include <pipe/base/utf8.hpp>
 
 namespace pp {
 

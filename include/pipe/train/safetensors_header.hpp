@@ -18,7 +18,7 @@
 #include <pipe/base/error.hpp>
 #include <pipe/train/json_reader.hpp>
 #include <pipe/train/stored_type.hpp>
-#include <pipe/train/utf8.hpp>
+#include <pipe/base/utf8.hpp>
 
 namespace pp {
 

@@ -25,7 +25,7 @@
 #include <pipe/train/crc32c.hpp>
 #include <pipe/train/metrics.hpp>
 #include <pipe/train/record_file.hpp>
-#include <pipe/train/utf8.hpp>
+#include <pipe/base/utf8.hpp>
 
 namespace pp {
 

@@ -1,0 +1,26 @@
+// error: wrong::name_must_be_utf8<.*Layer<1>.*Custom<Affine ?>
+// SPDX-License-Identifier: BSL-1.0
+//
+// The name of a parameter in Latin-1 is none in UTF-8.
+#include <pipe/pipe.hpp>
+
+using namespace pp;
+
+struct Affine {
+#ifdef PIPE_EXPECT_OK
+  static constexpr char const* names[] = {"gr\xc3\xb6sse"};
+#else
+  static constexpr char const* names[] = {"gr\xf6sse"};
+#endif
+  static constexpr int parameters = 1;
+  static constexpr custom_parameter parameter(int i, shape in) { return {1, in.columns(), names[i]}; }
+  static constexpr shape result(shape in) { return in; }
+  template <class T>
+  static void forward(custom_forward<T> const&) {}
+  template <class T>
+  static void input_gradient(custom_input_gradient<T> const&) {}
+  template <class T>
+  static void weight_gradient(custom_weight_gradient<T> const&) {}
+};
+
+struct Net : Model<Input<3>, Linear<4>, Custom<Affine>, Linear<2>, MSE> {};

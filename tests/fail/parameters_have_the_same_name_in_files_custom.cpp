@@ -1,0 +1,29 @@
+// error: wrong::parameters_have_the_same_name_in_files<.*Layer<1>.*Custom<Affine ?>.*Called<'1', '\.', 'f'>
+// SPDX-License-Identifier: BSL-1.0
+//
+// Parameters of one layer have names of their own.
+#include <pipe/pipe.hpp>
+
+using namespace pp;
+
+struct Affine {
+#ifdef PIPE_EXPECT_OK
+  static constexpr char const* names[] = {"f", "g"};
+#else
+  static constexpr char const* names[] = {"f", "f"};
+#endif
+  static constexpr int parameters = 2;
+  static constexpr custom_parameter parameter(int i, shape in) { return {1, in.columns(), names[i]}; }
+  static constexpr shape result(shape in) { return in; }
+  template <class T>
+  static void forward(custom_forward<T> const&) {}
+  template <class T>
+  static void input_gradient(custom_input_gradient<T> const&) {}
+  template <class T>
+  static void weight_gradient(custom_weight_gradient<T> const&) {}
+};
+
+struct Net : Model<Input<3>, Linear<4>, Custom<Affine>, Linear<2>, MSE> {};
+
+using Trainer = Pipeline<Net, Stages<2>, MicroBatches<2>, PortableHost, AdamW>;
+#include "program.hpp"
