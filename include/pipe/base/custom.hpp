@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What the functions of a user's own layer are called with: see nn/custom.hpp. All memory is the stage's, at planned places; on a GPU it is
+// What the functions of a user-defined layer are called with: see nn/custom.hpp. All memory is the stage's, at planned places; on a GPU it is
 // the device's, and T the type of values in memory: float, bf16 or fp16.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace pp {
 
-/// A layer may have so many parameters.
+/// The most parameters of a layer.
 inline constexpr int most_custom_parameters = 3;
 
 /// The type of a gradient of a parameter, where values are T.

@@ -282,7 +282,7 @@ class builder : public complaints {
     second_output(long(heads) * q.form.rows());
     return y;
   }
-  /// A user's own layer, which brings its functions: x -> a value of shape `form`.
+  /// A user-defined layer, which brings its functions: x -> a value of shape `form`.
   constexpr handle custom(handle x, shape form, custom_operands const& with) {
     handle const y = push(op_kind::custom, x, form, {with.parameter[0], with.parameter[1], with.parameter[2]},
                           {.inner = int(x.form.elements()), .amount = float(with.flops)});
@@ -330,7 +330,7 @@ class builder : public complaints {
     }
   }
   constexpr description_state here() const { return description_state{current_, sizes_, position_, streams_, unit_}; }
-  /// A repetition that left what it found adds as much each time: what it has added since `before`, so many times more.
+  /// A repetition that left what it found adds as much each time: what it has added since `before`, `times` times more.
   constexpr void repeat(description_state const& before, int times) {
     if (long(times) * (sizes_.ops - before.sizes.ops) + sizes_.ops > most_ops)
       return complain(fault_kind::too_many_layers, shape(most_ops), shape{});

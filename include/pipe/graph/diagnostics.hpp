@@ -67,7 +67,7 @@ enum class fault_kind : unsigned char {
   no_such_layer,
 };
 
-/// What a type of a user's own has to bring.
+/// What a user-defined type has to bring.
 enum class member : unsigned char {
   none,
   forward,

@@ -18,7 +18,7 @@ template <int Parameters>
 struct names_in_files {
   static constexpr int most_letters = 1024, most_parts = 256;
   char way[most_letters]{};
-  int ends[most_parts + 1]{};  // of the way after so many parts
+  int ends[most_parts + 1]{};  // of the way after each number of parts
   int depth = 0;
   std::uint64_t hashes[Parameters + 1]{};  // 0: no name of its own
   int wanted = -1, length = 0;             // once it is known how long the wanted name is, it stays in `way`

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Activations. Each is a formula, written once for every backend, and a layer that maps it over the current value. A
-// user's own formula meets the same concept and joins the same kernels.
+// user-defined formula meets the same concept and joins the same kernels.
 #pragma once
 
 #include <concepts>

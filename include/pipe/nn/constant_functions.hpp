@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A user's own layer says its shapes and costs in functions that run while the model compiles, or describes itself in one. What is
+// A user-defined layer says its shapes and costs in functions that run while the model compiles, or describes itself in one. What is
 // not constexpr would make the whole model no constant; here it is found first.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A user's own layer with its own kernels: it says its shapes, parameters, saved values and costs, and brings three functions.
+// A user-defined layer with its own kernels: it says its shapes, parameters, saved values and costs, and brings three functions.
 // The compiler treats it as one of the library's: it is cut, scheduled, recomputed and planned like any other.
 // docs/howto/own_layers.md shows how to write and check one.
 #pragma once
@@ -25,7 +25,7 @@ struct custom_parameter {
 template <class L>
 concept says_parameters = requires { typename constants<is_read(L::parameters)>; };
 
-/// What L lacks of a Custom layer with so many parameters, or `none`.
+/// What L lacks of a Custom layer with this number of parameters, or `none`.
 template <class L, int Parameters>
 constexpr member missing_of_custom() {
   using enum member;

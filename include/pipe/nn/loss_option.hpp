@@ -137,7 +137,7 @@ template <class F, class... T>
 concept has_slope = requires(T... x) {
   { F::slope(x...) } -> std::same_as<float>;
 };
-/// What F lacks of a formula of so many numbers.
+/// What F lacks of a formula of this number of arguments.
 template <class F, int Numbers>
 constexpr member missing_of_loss() {
   return []<std::size_t... I>(std::index_sequence<I...>) {

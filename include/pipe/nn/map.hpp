@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A user's own formula as a layer: it joins the same fused kernels as the library's activations.
+// A user-defined formula as a layer: it joins the same fused kernels as the library's activations.
 // docs/howto/own_layers.md shows how to write and check one.
 #pragma once
 

@@ -16,7 +16,7 @@
 
 namespace pp {
 
-/// How the learning rate depends on a matrix of so many outputs and inputs; the names are PyTorch's.
+/// How the learning rate depends on the outputs and inputs of a matrix; the names are PyTorch's.
 enum class muon_rate : unsigned char {
   original,            // * sqrt(max(1, outputs / inputs)): Jordan's
   match_rms_adamw,     // * 0.2 sqrt(max(outputs, inputs)): as large as AdamW's. Source: Liu et al., 2025

@@ -123,7 +123,7 @@ struct pipeline_description {
   int threads = 1;               ///< of each rank
   short const* parts = nullptr;  ///< by kernel group: in how many parts its launches run
   long workspace_bytes = 0;      ///< of a thread
-  int loss_rows = 0;             ///< of a micro-batch: so many terms make its loss
+  int loss_rows = 0;             ///< of a micro-batch: the terms of its loss
   chunk_description const* chunk = nullptr;
   rank_description const* rank = nullptr;
   int parameter_count = 0;       ///< of the model

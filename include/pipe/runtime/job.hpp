@@ -38,7 +38,7 @@ struct job {
   void const* label = nullptr;
   void* output = nullptr;     ///< infer: the model's output before the loss
   int samples = 0;            ///< of the mini-batch: as many as planned, or fewer
-  double loss_terms = 1;      ///< the loss is a mean over so many
+  double loss_terms = 1;      ///< the loss is a mean over this number of terms
   double counted = 1;         ///< the same, but 0 where nothing counts
   double gradient_terms = 1;  ///< what gradients are divided by as they are made
   double gradient_scale = 1;  ///< train: and multiplied by when they are complete

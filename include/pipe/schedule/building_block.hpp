@@ -14,7 +14,7 @@ struct building_block {
   int forward_down, forward_up, backward_up, backward_down;
 };
 
-/// The Fs and Bs of all ranks in slots, so many micro-batches of a block; Ws run in free slots, as soon as they can.
+/// The Fs and Bs of all ranks in slots, for the micro-batches of a block; Ws run in free slots, as soon as they can.
 class block_slots {
  public:
   static constexpr int period = 6, kinds = 4;  ///< F down, F up, B up, B down

@@ -14,7 +14,7 @@ namespace pp {
 
 /// Fills `table` with F and BW of all chunks as if each took one slot and hops took none; with other times the order stays. Of the
 /// actions whose inputs are there a rank takes the one with the least order(action).
-/// may(action, in_flight): whether an F may begin while so many micro-batches are in flight in its chunk (and replica).
+/// may(action, in_flight): whether an F may begin while `in_flight` micro-batches are in flight in its chunk (and replica).
 ///
 /// needs: may is true for in_flight 0
 /// cost:  slots times ranks times chunks per rank

@@ -45,7 +45,7 @@ concept schedule_policy = has_facts_of_schedule<P> && requires {
                      is_read(P::trains)>;
 } && (!requires { P::updates; } || requires { typename constants<is_read(P::updates)>; });
 
-/// Why there is no table of that family for so many ranks and micro-batches, in words that follow its name; null: there is one.
+/// Why there is no table of that family for these numbers of ranks and micro-batches, in words that follow its name; null: there is one.
 template <schedule_policy Policy>
 constexpr char const* why_refused(int ranks, int micro_batches) {
   if constexpr (requires { Policy::refuses(ranks, micro_batches); })

@@ -88,7 +88,7 @@ class schedule_search {
 
  private:
   static constexpr int plans_tried = 1000;  ///< at most,
-  static constexpr int plans_share = 2;     ///< and for one part in so many of the effort
+  static constexpr int plans_share = 2;     ///< one part in this number of the effort goes to it
   static constexpr int looking_share = 4;   ///< of the effort for a shorter run, for repeating what it finds
   static constexpr int rounds = 4;          ///< of annealing, each from the best order so far
   static constexpr int change_price = 100;  ///< what a change costs beside playing its order, in actions played
@@ -180,7 +180,8 @@ class schedule_search {
   /// (d) The same question of few micro-batches, and the periods of its better orders repeated. Two to four times as many as ranks are
   /// enough to begin and to end; those left must be periods in full, so numbers with different rests are tried.
   constexpr void repeat_shorter() {
-    constexpr int runs[][2] = {{2, 4}, {2, 6}, {3, 4}, {3, 6}};  // at least so many times P, and a divisor of the rest
+    constexpr int runs[][2] = {
+        {2, 4}, {2, 6}, {3, 4}, {3, 6}};  // at least this many times P, and a divisor of the rest
     long const share = effort_ / 16 * 3;
     for (auto const& [times, divisor] : runs) {
       int const least = times * problem_.ranks, rest = problem_.micro_batches - least;
@@ -310,7 +311,7 @@ struct Searched {
     return search_options{Want, limit, Effort};
   }
 
-  /// Up to so many a constant holds the few plans that are tried there; beyond, a program searches.
+  /// Up to this product a constant holds the few plans that are tried there; beyond, a program searches.
   static constexpr bool fits_a_constant(int ranks, int micro_batches) { return ranks * micro_batches <= 8 * 32; }
 
   /// Why a problem has no answer, or null.

@@ -134,7 +134,7 @@ class search_order {
     return unfinished == 0 ? times_.total(p_, want_) : score{};
   }
 
-  /// Tries so many changes, until no rank takes longer than `good_enough`. Returns what the order takes then, never more than
+  /// Tries this number of changes, until no rank takes longer than `good_enough`. Returns what the order takes then, never more than
   /// before.
   ///
   /// needs: fits(), and it plays to the end
@@ -185,7 +185,7 @@ class search_order {
 
  private:
   static constexpr int kinds = 3;
-  static constexpr int mean_share = 5;  ///< of the ranks' mean time in the energy: one part in so many
+  static constexpr int mean_share = 5;  ///< of the ranks' mean time in the energy: one part in this number
   static constexpr long heat = 51;  ///< what the energy may grow by in the mean, at first, in 1/256 of the mean action
   static constexpr int pause = 20;  ///< tries from one look at an order to the next
   static constexpr int reach = 5;   ///< how far an action moves, or how far beyond its stretch of the path

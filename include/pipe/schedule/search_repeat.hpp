@@ -57,7 +57,7 @@ class order_periods {
     return true;
   }
 
-  /// Fills `longer` with the order in which the period comes so many times more.
+  /// Fills `longer` with the order in which the period comes `times` times more.
   ///
   /// needs: begin_at; `longer` is of the same problem with `times * length` more micro-batches
   /// law:   of a kind and chunk, the micro-batches are in order; if what a micro-batch adds to memory it gives back, no rank's peak

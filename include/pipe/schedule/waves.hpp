@@ -42,7 +42,7 @@ struct Chimera {
   }
 };
 
-/// Waves: so many times a micro-batch runs down the ranks and back up, on placement::vee with twice as many chunks per rank.
+/// Waves: how often a micro-batch runs down the ranks and back up, on placement::vee with twice as many chunks per rank.
 ///
 /// law:    M a multiple of P, equal times F = B without hops: every rank is idle for (P-1) 2F of a chunk's forward time F, 2 Waves times
 ///         less than 1F1B; the peak is at most 2 Waves P chunks

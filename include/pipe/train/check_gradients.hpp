@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The gradient law for a user's own layer: what backward says is the slope of what forward does. In double, every number
+// The gradient law for a user-defined layer: what backward says is the slope of what forward does. In double, every number
 // that goes in is moved a little up and down.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS

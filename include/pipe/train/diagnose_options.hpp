@@ -93,7 +93,7 @@ struct AtMost;
 inline constexpr long most_samples = (1L << 31) - 1, most_numbers_of_value = 1L << 36;
 inline constexpr int most_threads = 256;
 
-/// What a type of a user's own lacks of a schedule, or of an optimizer; `none` if it does not look like one.
+/// What a user-defined type lacks of a schedule, or of an optimizer; `none` if it does not look like one.
 template <class O>
 constexpr member missing_of_schedule() {
   using enum member;
@@ -190,7 +190,7 @@ template <schedule_policy S>
 constexpr bool reads_one_copy() {
   return replicas(S::where) == 1 && !is_unflushed<S>();
 }
-/// Whether so many chunks can lie on each rank.
+/// Whether this number of chunks can lie on each rank.
 constexpr bool can_place(placement where, int chunks_per_rank) {
   return where != placement::straight || chunks_per_rank == 1;
 }
@@ -297,7 +297,7 @@ constexpr auto diagnose_parameters() {
     return diagnosis_of<wrong::no_parameters_to_train, M>();
 }
 
-/// The first of a model's layers that a device cannot run: a user's own without functions for one; or -1.
+/// The first of a model's layers that a device cannot run: a user-defined without functions for one; or -1.
 template <class Backend, class T, class... L>
 constexpr int first_without_kernels(layers<L...>) {
   constexpr auto lacks = []<class Layer>(Layer const*) {
@@ -329,7 +329,7 @@ constexpr auto diagnose_backend() {
   }
 }
 
-/// Whether a partition policy has times of a model of so many layers, or needs none.
+/// Whether a partition policy has times of a model with this number of layers, or needs none.
 template <class Cutter>
 constexpr bool has_times_of([[maybe_unused]] int layers) {
   if constexpr (requires { typename Cutter::profile; })

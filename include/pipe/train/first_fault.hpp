@@ -24,7 +24,7 @@ struct fault_place {
   }
 };
 
-/// Watches a run of a pipeline whose elements are T, on so many ranks.
+/// Watches a run of a pipeline whose elements are T, on this number of ranks.
 template <class T>
 class first_fault {
  public:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // What a training run measured, step by step. A record of a step goes to as many places as the user likes: a file of
-// comma-separated values that any tool plots, TensorBoard (train/tensorboard.hpp), functions of the user's own.
+// comma-separated values that any tool plots, TensorBoard (train/tensorboard.hpp), user-defined functions.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@
 
 namespace pp {
 
-/// A number of the user's own.
+/// A user-defined number.
 struct named_scalar {
   std::string name;
   double value = 0;
@@ -93,10 +93,10 @@ class metrics_log {
 
 /// Comma-separated values: a heading, then a row per step that is in the file before the next step.
 ///
-/// throws: file_error as soon as it cannot write; data_error for a number of the user's own that has no column
+/// throws: file_error as soon as it cannot write; data_error for a user-defined number that has no column
 class metrics_file {
  public:
-  /// The user's own numbers that get a column each, after those of every record; a row without one leaves it empty.
+  /// User-defined numbers that get a column each, after those of every record; a row without one leaves it empty.
   explicit metrics_file(std::string path, std::vector<std::string> scalars = {},
                         record_file::start how = record_file::start::replace)
       : file_(std::move(path), how), scalars_(std::move(scalars)) {

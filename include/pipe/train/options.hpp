@@ -133,7 +133,7 @@ struct ByProfile {
     return chunk_cost{forward, backward - weight + in_proportion(forward, again, estimate.forward), weight};
   }
 };
-/// The user's own cuts: the layers (from 0, as `explain` counts them) with which the second, third ... stage begins.
+/// User-defined cuts: the layers (from 0, as `explain` counts them) with which the second, third ... stage begins.
 template <int... At>
 struct Cut {
   static constexpr auto family = option_family::partition;

@@ -31,7 +31,7 @@ struct safetensors_place {
   std::string other_type{};  ///< the name of a type that is not known; of its tensors only the place is
 };
 
-/// Text of the user's own, by name.
+/// User-defined text, by name.
 using safetensors_metadata = std::map<std::string, std::string>;
 
 struct safetensors_header {

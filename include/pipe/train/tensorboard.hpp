@@ -78,7 +78,7 @@ inline std::string framed_record(std::string_view data) {
 }
 
 /// Takes records into FOLDER/events.out.tfevents.SECONDS.HOST (with a number behind it if that is taken); `tensorboard --logdir`
-/// is given the folder or one above it. The user's own numbers keep their names as tags: "valid/loss" is in the group "valid".
+/// is given the folder or one above it. User-defined numbers keep their names as tags: "valid/loss" is in the group "valid".
 ///
 /// throws: file_error if the folder or the file cannot be written; data_error for a name that is not UTF-8
 class tensorboard_file {

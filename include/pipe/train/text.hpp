@@ -30,7 +30,7 @@ namespace pp {
 class text_data {
  public:
   static constexpr int vocabulary = 256;
-  static constexpr long held_out_share = 20;  ///< one byte of so many
+  static constexpr long held_out_share = 20;  ///< one byte in this number is held out
 
   /// Throws data_error if there is no such file or directory, it cannot be read, or it is too short for one window in
   /// training and one held out; or if a window has no bytes.
@@ -115,7 +115,7 @@ class text_data {
     if (std::uintmax_t(in.gcount()) != size) throw data_error("cannot read all of '" + file.string() + "'");
   }
 
-  /// False if there is no memory for so many bytes more.
+  /// False if there is no memory for this number of bytes more.
   bool make_room(std::uintmax_t more) try {
     if (more > std::uintmax_t(PTRDIFF_MAX) - bytes_.size()) return false;
     bytes_.resize(bytes_.size() + std::size_t(more));

@@ -66,7 +66,7 @@ struct attention_geometry {
   static constexpr int depth = (head_size + 15) / 16 * 16, pitch = pitch_of<T>(depth);
   static constexpr int each = access_width<T>(head_size);  // elements of an access
 
-  /// Threads of a block whose warps have 16 * tall rows each, of so many.
+  /// Threads of a block of `rows` rows whose warps have 16 * tall of them each.
   static constexpr int threads_for(int rows, int tall) {
     int const warps = (rows + 16 * tall - 1) / (16 * tall);
     return warp_size * (warps < 4 ? warps : 4);
@@ -141,7 +141,7 @@ struct attention_geometry {
     return {keys_too.data + key_width, keys_too.stride};
   }
 
-  /// How many keys a query sees where the first `present` of a sample are there: 0 to so many.
+  /// How many keys a query sees where the first `present` of a sample are there: from the first on.
   PIPE_HD PIPE_INLINE static int visible(int query, int present) {
     int const all = is_causal ? query + ahead + 1 : keys;
     return all < present ? all : present;

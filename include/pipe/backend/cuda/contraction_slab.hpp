@@ -19,7 +19,7 @@ struct alignas(16) operand_slab {
   static constexpr int sixteenth = 16 / int(sizeof(T)), stride = columns + (Turned ? 8 : sixteenth);
   T element[rows * stride];
 
-  /// Elements that are copied together from rows of so many: a constant, for device code.
+  /// Elements that are copied together from rows of this width: a constant, for device code.
   template <int Columns>
   static constexpr int each_of = access_width<T>(Columns);
 

@@ -40,7 +40,7 @@ PIPE_HD PIPE_INLINE void round_operand(unsigned (&x)[Count], unsigned (&rest)[Co
 template <int Across, class Block, class Operands, class Sums>
 PIPE_HD PIPE_INLINE void multiply_exactly(Block& block, Operands of, Sums sums) {
   using state = typename Block::state;
-  constexpr int some = Across % 4 == 0 ? 4 : 2;  // so many hide how long one takes
+  constexpr int some = Across % 4 == 0 ? 4 : 2;  // enough to hide the latency of one
   PIPE_UNROLL
   for (int first = 0; first < Across; first += some) {
     auto const each_product = [&](auto left, auto right) {

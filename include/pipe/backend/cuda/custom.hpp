@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A user's own layer on a GPU: its functions are called with a stream, on which they launch what they like.
+// A user-defined layer on a GPU: its functions are called with a stream, on which they launch what they like.
 #pragma once
 
 #include <pipe/backend/cuda/block.hpp>

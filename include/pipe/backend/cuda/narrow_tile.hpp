@@ -23,10 +23,10 @@ constexpr int narrow_columns(int columns, int bytes) {
   int const some = 64 / bytes;
   return (columns + some - 1) / some * some;
 }
-/// From a row to the next, of a matrix of so many columns in shared memory: operand_slab's.
+/// From a row to the next, of a matrix with this number of columns in shared memory: operand_slab's.
 constexpr int narrow_stride(int columns, int bytes) { return narrow_columns(columns, bytes) + 8; }
 
-/// Warps over a product of so many units: `rows` x `columns` warps, each with `down` x `across` units.
+/// Warps over the units of a product: `rows` x `columns` warps, each with `down` x `across` units.
 struct warp_grid {
   int rows, columns, down, across;
 };
@@ -103,7 +103,7 @@ PIPE_HD PIPE_INLINE int place_of_column(int n) {
 /// Weights [Inner, Columns] in shared memory.
 template <class T, int Inner, int Columns>
 using narrow_weights = operand_slab<T, narrow_columns(Columns, sizeof(T)), narrow_columns(Inner, sizeof(T)), true>;
-/// Rows of a batch there, of up to so many columns.
+/// Rows of a batch there, of up to this number of columns.
 template <class T, int Rows, int Columns>
 using narrow_rows = operand_slab<T, narrow_columns(Columns, sizeof(T)), Rows, true>;
 

@@ -28,7 +28,7 @@ PIPE_HD PIPE_INLINE float as_stored(float v) {
   return float(T(v));
 }
 
-/// *to = p in one access, in so many words: nvcc takes a structure apart, and does not always put its stores together again.
+/// *to = p in one access, spelled out: nvcc takes a structure apart, and does not always put its stores together again.
 template <class T, int Count>
 PIPE_HD PIPE_INLINE void store(packed<T, Count>* to, packed<T, Count> const& p) {
 #ifdef __CUDA_ARCH__
@@ -47,7 +47,7 @@ PIPE_HD PIPE_INLINE void store(packed<T, Count>* to, packed<T, Count> const& p) 
     *to = p;
 }
 
-/// needs: from is aligned to an access: Count is a power of two, and so many elements from an aligned place
+/// needs: from is aligned to an access: Count is a power of two, and from lies a multiple of Count elements behind an aligned place
 template <int Count, class T>
 PIPE_HD PIPE_INLINE void load(T const* from, float (&to)[Count]) {
   constexpr int most = 16 / int(sizeof(T)), each = Count < most ? Count : most;

@@ -54,7 +54,7 @@ struct judge_kernel {
     extent parameters = 0;
     double const* losses = nullptr;  ///< of every row
     extent rows = 0;
-    double loss_terms = 1;            ///< the loss is the mean over so many
+    double loss_terms = 1;            ///< the loss is the mean over this number of terms
     double gradient_scale = 1;        ///< what gradients are multiplied by besides
     double clip_norm = 0;             ///< 0: no clipping
     loss_scaling* scaling = nullptr;  ///< null: the loss is not scaled

@@ -25,7 +25,7 @@ struct arguments {
   long first_sample = 0;           ///< of the micro-batch, in the mini-batch
   bool training = false;           ///< else nothing is dropped
   bool wants_gradient = true;      ///< a loss kernel: training, not evaluation
-  int part = 0, parts = 1;         ///< which of so many parts to do
+  int part = 0, parts = 1;         ///< which of how many parts to do
 
   T* at(int i) const { return static_cast<T*>(slot[i]); }
   int const* ids(int i) const { return static_cast<int const*>(slot[i]); }

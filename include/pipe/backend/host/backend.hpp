@@ -65,7 +65,7 @@ struct HostKernels {
   static constexpr bool computes_in = std::is_same_v<typename Precision::element, typename Precision::value> &&
                                       Precision::product == dtype_of<typename Precision::element>::value;
 
-  /// In how many parts a group runs where a rank has so many threads; and below, how many bytes of workspace each part needs.
+  /// In how many parts a group runs where a rank has this number of threads; and below, how many bytes of workspace each part needs.
   static constexpr int parts_for(group const& g, int samples, int threads) {
     return host::parts_for(g, samples, threads);
   }

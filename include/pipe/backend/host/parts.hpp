@@ -53,8 +53,8 @@ constexpr bool is_contraction(op_kind kind) {
 }
 constexpr bool is_attention(op_kind kind) { return kind == op_kind::attention || kind == op_kind::attention_gradient; }
 
-/// In how many parts a group runs where a rank has so many threads: in one if it takes only some microseconds, as to call the
-/// others takes one and to fetch what they made takes more; or if it is a user's own.
+/// In how many parts a group runs where a rank has this number of threads: in one if it takes only some microseconds, as to call the
+/// others takes one and to fetch what they made takes more; or if it is user-defined.
 constexpr int parts_for(group const& g, int samples, int threads) {
   constexpr double worth_sharing = 32768;   // elements that a norm works on in about six microseconds
   constexpr double per_product = 1.0 / 16;  // of an element's time, in a contraction

@@ -42,7 +42,7 @@ struct tile_set {
 
   /// Columns of the widest tile.
   constexpr int columns() const { return vectors * lanes; }
-  /// Vectors that so many columns take. A shift, as this is asked for every few tiles and a division takes as long as a call.
+  /// Vectors that a number of columns takes. A shift, as this is asked for every few tiles and a division takes as long as a call.
   constexpr extent vectors_in(extent columns) const {
     return (columns + lanes - 1) >> std::countr_zero(unsigned(lanes));
   }

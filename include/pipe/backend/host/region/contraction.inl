@@ -4,7 +4,7 @@
 
 namespace pp::host::PIPE_ISA {
 
-/// Whether every row of a sink's matrix, if it says how wide that is, is made of whole pieces of so many columns. Then nothing
+/// Whether every row of a sink's matrix, if it says how wide that is, is made of whole pieces of this number of columns. Then nothing
 /// is compiled for what would be left.
 template <class Sink>
 constexpr bool is_whole(int columns) {

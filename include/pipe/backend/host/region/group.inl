@@ -292,7 +292,7 @@ struct group_kernel {
                   sizeof(T) * std::size_t(g.columns));
   }
 
-  /// A user's own layer, all of it at once. Its functions are compiled for this region where the compiler can inline them.
+  /// A user-defined layer, all of it at once. Its functions are compiled for this region where the compiler can inline them.
   template <class L>
   [[gnu::flatten]] static void custom(args const& a) {
     custom_forward<T> with{P::samples, g.form, a.at(g.in[0]), {}, a.at(g.out[0]), maybe(a, g.out[1])};

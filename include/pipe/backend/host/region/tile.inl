@@ -76,7 +76,7 @@ inline constexpr int tile_vectors = PIPE_TILE_VECTORS;
 template <class T>
 inline constexpr int tile_columns = tile_vectors * lanes<T>;
 
-/// The tile of so many rows and vectors; Least: least_tile_rows().
+/// The tile of this number of rows and vectors; Least: least_tile_rows().
 template <int Least, int Vectors, class T>
 void tile_of(int rows, extent k, T const* a, extent row, extent column, T const* b, extent ldb,
              tile_ends<T> const& ends) {
