@@ -28,6 +28,15 @@
 
 namespace pp {
 
+/// Whether `refuses`, where P has it, answers with words or null, and not with a bool.
+template <class P>
+concept refuses_in_words =
+    (!requires(int n) { P::refuses(n, n); } || requires(int n) {
+      { P::refuses(n, n) } -> std::convertible_to<char const*>;
+    }) && (!requires(problem<> const& question) { P::refuses(question); } || requires(problem<> const& question) {
+      { P::refuses(question) } -> std::convertible_to<char const*>;
+    });
+
 /// All that a schedule family has, known to the compiler or not.
 template <class P>
 concept has_facts_of_schedule = requires(problem<> const& question, static_table<1, 8>& answer) {
@@ -37,7 +46,7 @@ concept has_facts_of_schedule = requires(problem<> const& question, static_table
   { P::splits_backward } -> std::convertible_to<bool>;
   { P::trains } -> std::convertible_to<bool>;
   P::fill(question, answer);
-};
+} && refuses_in_words<P>;
 /// A schedule family: its facts, which are constants, and a `fill` that writes each rank's list.
 template <class P>
 concept schedule_policy = has_facts_of_schedule<P> && requires {

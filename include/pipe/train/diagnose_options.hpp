@@ -109,6 +109,8 @@ constexpr member missing_of_schedule() {
     return splits_backward;
   else if constexpr (!requires { O::trains; })
     return trains;
+  else if constexpr (!refuses_in_words<O>)
+    return refuses;
   else
     return none;
 }

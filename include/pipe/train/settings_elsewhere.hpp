@@ -21,8 +21,17 @@ namespace instead {
 struct optimizer_and_in_it_learning_rate;
 struct optimizer_and_in_it_weight_decay;
 struct optimizer_and_in_it_momentum;
+struct optimizer_and_in_it_beta1_and_beta2;
+struct optimizer_and_in_it_epsilon;
 struct MicroBatchSize_and_MicroBatches;
+struct HostThreads_among_the_options;
+struct Host_or_Cuda_among_the_options;
+struct a_loop_around_step;
+struct clip_norm;
 struct learning_rate;
+struct learning_rate_factor;
+struct beta1;
+struct beta2;
 struct beta1_and_beta2;
 struct epsilon;
 struct another_optimizer;
@@ -58,6 +67,8 @@ struct optimizer_elsewhere {
   setting_if<O, requires(O o) { o.dampening; }, "dampening"> dampening{};
   setting_if<O, requires(O o) { o.beta1; }, "beta1"> beta1{};
   setting_if<O, requires(O o) { o.beta2; }, "beta2"> beta2{};
+  no_such_setting<O, "beta_1", instead::beta1> beta_1{};
+  no_such_setting<O, "beta_2", instead::beta2> beta_2{};
   no_such_setting<O, "betas", instead::beta1_and_beta2> betas{};
   setting_if<O, requires(O o) { o.epsilon; }, "epsilon"> epsilon{};
   no_such_setting<O, "eps", instead::epsilon> eps{};
@@ -72,13 +83,22 @@ struct settings_elsewhere {
   std::uint64_t seed = 0;
   no_such_setting<Trainer, "lr", instead::optimizer_and_in_it_learning_rate> lr{};
   no_such_setting<Trainer, "learning_rate", instead::optimizer_and_in_it_learning_rate> learning_rate{};
+  no_such_setting<Trainer, "betas", instead::optimizer_and_in_it_beta1_and_beta2> betas{};
+  no_such_setting<Trainer, "eps", instead::optimizer_and_in_it_epsilon> eps{};
   no_such_setting<Trainer, "momentum", instead::optimizer_and_in_it_momentum> momentum{};
   no_such_setting<Trainer, "weight_decay", instead::optimizer_and_in_it_weight_decay> weight_decay{};
   no_such_setting<Trainer, "batch_size", instead::MicroBatchSize_and_MicroBatches> batch_size{};
+  no_such_setting<Trainer, "epochs", instead::a_loop_around_step> epochs{};
   optimizer_elsewhere<decltype(Settings::optimizer)> optimizer{};
   decltype(Settings::learning_rate_factor) learning_rate_factor{};
+  no_such_setting<Trainer, "learning_rate_scheduler", instead::learning_rate_factor> learning_rate_scheduler{};
   double clip_value = 0, clip_norm = 0;
+  no_such_setting<Trainer, "clip_grad_norm", instead::clip_norm> clip_grad_norm{};
+  no_such_setting<Trainer, "max_norm", instead::clip_norm> max_norm{};
+  no_such_setting<Trainer, "grad_clip", instead::clip_norm> grad_clip{};
   decltype(Settings::runtime) runtime{};
+  no_such_setting<Trainer, "threads", instead::HostThreads_among_the_options> threads{};
+  no_such_setting<Trainer, "device", instead::Host_or_Cuda_among_the_options> device{};
 };
 
 }  // namespace pp
