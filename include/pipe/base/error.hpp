@@ -29,7 +29,7 @@ struct not_finite : error {
   using error::error;
 };
 
-/// A run in which no rank got ahead for as long as the deadline. The text says what each rank was doing.
+/// A run in which no rank made progress for as long as the deadline. The text says what each rank was doing.
 struct rank_error : error {
   using error::error;
 };

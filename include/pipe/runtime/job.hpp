@@ -67,7 +67,7 @@ struct step_result {
 };
 
 struct machine_settings {
-  /// How ranks wait for each other. The deadline is for a run that does not get ahead: when no rank has finished a kernel or a
+  /// How ranks wait for each other. The deadline is for a run that makes no progress: when no rank has finished a kernel or a
   /// wait for so long, the run fails with a rank_error. It has to be longer than the longest kernel; 0 or less: none.
   patience waiting{};
   /// Called once, on the thread that called the trainer, when the deadline of a run has passed, with a table of what each rank is doing.

@@ -131,7 +131,7 @@ class machine {
     return s;
   }
 
-  /// Returns when all ranks are done. A run that does not get ahead for as long as the deadline fails; ranks that wait then
+  /// Returns when all ranks are done. A run that makes no progress for as long as the deadline fails; ranks that wait then
   /// stop, one that is stuck in a kernel is waited for all the same.
   void oversee() {
     using std::chrono::milliseconds;
@@ -172,7 +172,7 @@ class machine {
     if (stuck < d_.ranks)
       text += sentence({"rank ", stuck, " (", std::string_view(ranks_[stuck].doing.text()), ")"}).begin();
     else
-      text += "any rank to get ahead";
+      text += "any rank to make progress";
     for (int r = 0; r < d_.ranks; ++r)
       text += sentence({"\nrank ", r, ": ", std::string_view(ranks_[r].doing.text()), ", for ",
                         ranks_[r].doing.seconds(at), " s"})
