@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSL-1.0
 #
-# tests/fresh.sh [--bare] [--clang] [--only examples|tests] [--cache FOLDER] [--keep] [TESTS ARGUMENT...]: README's two commands on a fresh
-# machine. Makes an empty Debian 12 in a folder, clones HEAD into it and runs `examples/run.sh --steps 30` and
-# `tests/run.sh [TESTS ARGUMENT...]` there; once as it is (--bare) and once with Debian's clang (--clang), both if neither is named. The
-# rest goes to tests/run.sh. With --cache a machine has Debian's ccache too, and finds in FOLDER what another has compiled. Takes as
-# long as the two commands and a minute; removes what it made, or with --keep says where it is. Needs root.
+# tests/fresh.sh [--bare] [--clang] [--cuda] [--only examples|tests] [--cache FOLDER] [--keep] [TESTS ARGUMENT...]: README's two commands on
+# a fresh machine. Makes an empty Debian 12 in a folder, clones HEAD into it and runs `examples/run.sh --steps 30` and
+# `tests/run.sh [TESTS ARGUMENT...]` there: as it is (--bare), with Debian's clang (--clang), with that and this machine's CUDA Toolkit
+# (--cuda); the first two if none is named. With --cache a machine has Debian's ccache too, and finds in FOLDER what another has
+# compiled. Takes as long as the two commands and a minute; removes what it made, or with --keep says where it is. Needs root.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../cmake/setup.sh"
 
 machines=() only= keep= cache=
 while (($#)); do
   case $1 in
-    --bare | --clang) machines+=("${1#--}"); shift ;;
+    --bare | --clang | --cuda) machines+=("${1#--}"); shift ;;
     --only) only=${2:-}; shift 2 ;;
     --cache) cache=$(realpath -m "${2:?--cache takes a folder}"); shift 2 ;;
     --keep) keep=yes; shift ;;
@@ -59,6 +59,7 @@ within() {
     for name in dev sys; do mount --rbind "/$name" "$0/$name"; done
     mount -t proc proc "$0/proc"
     [[ ! -d $0/cache ]] || mount --bind "$CACHE" "$0/cache"
+    [[ ! -d $0/usr/local/cuda ]] || mount --bind /usr/local/cuda "$0/usr/local/cuda"
     exec chroot "$0" env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 "${@}"
   ' "$folder/$1" "${passed[@]}" bash -c 'cd /pipe && exec "$@"' bash "${@:2}" &
   running=$!
@@ -79,7 +80,8 @@ for machine in "${machines[@]}"; do
   [[ ! -e $certificates ]] || install -m 644 "$certificates" "$folder/$machine/etc/certificates.pem"
   git clone --quiet --no-local --depth 1 "file://$root" "$folder/$machine/pipe"
   more=()
-  [[ $machine != clang ]] || more+=(clang)
+  [[ $machine == bare ]] || more+=(clang)
+  [[ $machine != cuda ]] || mkdir "$folder/$machine/usr/local/cuda"
   if [[ $cache ]]; then
     mkdir -p "$cache" "$folder/$machine/cache"
     more+=(ccache)
