@@ -151,3 +151,17 @@ TEST_CASE("a summary names both bubbles") {
   CHECK(pp::summary_of(pp::drawing_of(question, table, pp::simulate(question, table))) ==
         "makespan 33, bubble 27.3 % of the makespan, 27.3 % of the stage-local span, peak memory 4");
 }
+
+TEST_CASE("what is no drawing of a table is refused") {
+  auto const question = pp::equal_times(2, 2), wider = pp::equal_times(3, 2);
+  auto const table = pp::make_dynamic_table<pp::GPipe>(question);
+  auto const when = pp::simulate(question, table);
+  auto const other = pp::simulate(wider, pp::make_dynamic_table<pp::GPipe>(wider));
+  CHECK_THROWS_AS(pp::drawing_of(question, table, other), pp::error);
+  CHECK_THROWS_AS(pp::drawing_of(pp::equal_times(2, 1), table, when), pp::error);
+  pp::drawing const d = pp::drawing_of(question, table, when);
+  CHECK(d.at(1, 3).what == table.at(1, 3));
+  for (auto const& [rank, position] : {std::pair(-1, 0), std::pair(2, 0), std::pair(0, 4), std::pair(0, -1)})
+    CHECK_THROWS_WITH(d.at(rank, position),
+                      "the drawing has no action " + std::to_string(position) + " of rank " + std::to_string(rank));
+}

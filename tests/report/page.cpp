@@ -52,6 +52,11 @@ TEST_CASE("a page is one file that loads nothing") {
     CHECK(page.find(loads) == page.npos);
 }
 
+TEST_CASE("a page without a drawing is refused") {
+  CHECK_THROWS_WITH(pp::draw_html(std::vector<pp::drawing const*>()),
+                    "draw_html: expected at least 1 drawing, got none");
+}
+
 TEST_CASE("no name ends the script or becomes markup") {
   pp::drawing_words const words{"</script><script>alert(1)</script><!--", "<i>", "&amp;"};
   std::string const page = pp::draw_html(tables::draw(pp::placement::loop, words));

@@ -72,3 +72,20 @@ TEST_CASE("numbers of ranks are aligned") {
   CHECK(drawing.str().substr(0, 11) == "rank  0  .\n");
   CHECK(drawing.str().substr(110) == "rank 10  .\n");
 }
+
+TEST_CASE("what cannot be drawn is refused") {
+  auto const question = pp::equal_times(2, 2), longer = pp::equal_times(2, 3), wider = pp::equal_times(3, 2);
+  auto const table = pp::make_dynamic_table<pp::GPipe>(question);
+  auto const when = pp::simulate(question, table);
+  CHECK_THROWS_WITH(pp::draw(table, when, -1), "a drawing has at least 0 lines of at least 0 characters: got 2 of -1");
+  CHECK_THROWS_WITH(pp::timeline_drawing(-1, 1, 1),
+                    "a drawing has at least 0 lines of at least 0 characters: got -1 of 1");
+  char const* const other = "the timeline is not one of this table: it has other ranks, or more actions";
+  CHECK_THROWS_WITH(pp::draw(table, pp::simulate(longer, pp::make_dynamic_table<pp::GPipe>(longer))), other);
+  CHECK_THROWS_WITH(pp::draw(table, pp::simulate(wider, pp::make_dynamic_table<pp::GPipe>(wider))), other);
+  pp::timeline_drawing lines(2, 10, 10);
+  for (int const none : {-1, 2, 1000000})
+    CHECK_THROWS_WITH(lines.add(none, {}, 0, 1), "rank " + std::to_string(none) + " is not in [0, 2)");
+  lines.add(0, {}, -100, 100);  // times beyond the drawing are not in it
+  CHECK(lines.str() == "rank 0  0000000000\nrank 1  ..........\n");
+}

@@ -4,6 +4,9 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <climits>
+#include <string>
+#include <vector>
 
 #include "reference.hpp"
 
@@ -80,6 +83,53 @@ TEST_CASE("an empty rank and an empty time are no trouble", "[simulate]") {
   REQUIRE(when.makespan == 0);
   REQUIRE(when.bubble_by_makespan() == 0);
   REQUIRE(simulate(nothing, dynamic_table(2)).stage_local_span() == 0);
+}
+
+TEST_CASE("what does not exist is refused at run time", "[simulate]") {
+  using enum action_kind;
+  auto const problem = equal_times(2, 2);
+  auto const table = make_dynamic_table<OneFOneB>(problem);
+  auto const constant = make_table<OneFOneB, 2, 2>();
+  auto const when = simulate(problem, table);
+  for (int const none : {-1, 2, 1000000, INT_MAX, INT_MIN}) {
+    std::string const why = "rank " + std::to_string(none) + " is not in [0, 2)";
+    CHECK_THROWS_WITH(when.busy(none), why);
+    CHECK_THROWS_WITH(when.idle(none), why);
+    CHECK_THROWS_WITH(peak_in_flight(table, none), why);
+    CHECK_THROWS_WITH(peak_in_flight(constant, none, 0), why);
+    CHECK_THROWS_WITH(peak_versions(table, none), why);
+    CHECK_THROWS_WITH(peak_memory(problem, constant, none), why);
+  }
+  for (action const& none : {action{forward, 2, 0}, action{forward, -1, 0}, action{backward, 0, 2},
+                             action{backward, 0, -1}, action{forward, INT_MAX, INT_MAX}}) {
+    auto wrong = dynamic_table(2);
+    wrong.push(0, {forward, 0, 0});
+    wrong.push(0, none);
+    CHECK_THROWS_WITH(simulate(problem, wrong), "action 1 of rank 0 is of chunk " + std::to_string(none.chunk) +
+                                                    " and micro-batch " + std::to_string(none.micro_batch) +
+                                                    ": there are 2 chunks and 2 micro-batches");
+    CHECK_THROWS_AS(communicate(problem, wrong), error);
+  }
+  CHECK_THROWS_WITH(simulate(equal_times(3, 2), table), "a schedule's table of 2 ranks is not for a problem of 3");
+  CHECK_THROWS_WITH(simulate(problem, table, std::vector<slot_count>()),
+                    "a schedule of 2 chunks needs slots for each boundary between two of them");
+  CHECK_THROWS_WITH(dynamic_table(-1), "a schedule's table has at least 0 ranks: -1 is less than that");
+
+  run_time_problem cheap{2, 2, 2, 0, std::vector<chunk_cost>(1)};  // a cost is missing
+  CHECK(validate(cheap, table).what == fault::wrong_shape);
+  for (run_time_problem const& none :
+       {cheap, run_time_problem{0, 0, 2, 0, {}}, run_time_problem{-2, -2, 2, 0, {}}, run_time_problem{2, 2, 0, 0, {}},
+        run_time_problem{2, 3, 2, 0, std::vector<chunk_cost>(3)}})
+    for (family const& f : catalog) {
+      CHECK_THROWS_AS(make_dynamic_table(f, none), error);
+      CHECK(f.refuses(none) != nullptr);
+      CHECK_THROWS_AS(floor_of(none, f.where), error);
+      CHECK_THROWS_AS(certify(none, table), error);
+    }
+  CHECK_THROWS_WITH(make_dynamic_table<VHalf>(equal_times(4, 8, {}, 0, 3)),
+                    "a schedule of 2 chunks per rank has 8 chunks on 4 ranks; the problem has 12");
+  CHECK_THROWS_WITH(make_dynamic_table<Chimera>(equal_times(3, 4)),
+                    std::string("schedule chimera: ") + why_refused<Chimera>(3, 4));
 }
 
 TEST_CASE("peaks in flight are those of the timeline", "[in_flight]") {

@@ -76,7 +76,11 @@ struct drawing {
   std::vector<drawn_rank> ranks;
   std::vector<drawn_transfer> transfers;
 
+  /// Throws pp::error if there is no such action.
   drawn_action const& at(int rank, int position) const {
+    if (rank < 0 || std::size_t(rank) >= ranks.size() || position < 0 ||
+        std::size_t(position) >= ranks[std::size_t(rank)].actions.size())
+      complain<error>({"the drawing has no action ", position, " of rank ", rank});
     return ranks[static_cast<std::size_t>(rank)].actions[static_cast<std::size_t>(position)];
   }
   long peak_memory() const {
@@ -156,8 +160,11 @@ class sources {
 ///
 /// law:   the critical actions are those that for_each_critical calls
 /// needs: check_shape and check_complete (missing actions are allowed); hop times are in the timeline's unit
+/// throws: pp::error for an action that does not exist, or a timeline of another table
 template <pipeline_problem Problem, action_table Table, class Rows>
 drawing drawing_of(Problem const& problem, Table const& table, timeline<Rows> const& when, drawing_words words = {}) {
+  require_actions(problem, table, unbounded_slots{});
+  require_spans(table, when);
   drawing d;
   d.words = std::move(words);
   d.complete = when.complete;

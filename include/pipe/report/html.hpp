@@ -109,13 +109,14 @@ std::string page_colours(One one) {
 /// One page of several drawings, one below the other on one axis: the time of the last. A drawing in another unit is stretched
 /// until its ranks compute as long in all as those of the last: what differs then is order and waiting.
 ///
-/// needs: at least one drawing
+/// throws: pp::error without a drawing
 inline std::string draw_html(std::vector<drawing const*> const& drawings) {
   auto const busy = [](drawing const& d) {
     long sum = 0;
     for (drawn_rank const& r : d.ranks) sum += r.busy();
     return double(std::max(1L, sum));
   };
+  if (drawings.empty()) complain<error>({"draw_html: expected at least 1 drawing, got none"});
   drawing const& last = *drawings.back();
   std::string const title = xml_escaped(last.words.title);
   auto const scale_of = [&](drawing const& d) {

@@ -50,11 +50,17 @@ inline std::string terminal_colours(colour text, colour background) {
 /// middle.
 class timeline_drawing {
  public:
-  timeline_drawing(int ranks, long end, int width)
-      : end_(end > 0 ? end : 1), width_(width), lines_(std::size_t(ranks), std::vector<cell>(std::size_t(width))) {}
+  /// Throws pp::error for less than 0 ranks or characters.
+  timeline_drawing(int ranks, long end, int width) : end_(end > 0 ? end : 1), width_(width) {
+    if (ranks < 0 || width < 0)
+      complain<error>({"a drawing has at least 0 lines of at least 0 characters: got ", ranks, " of ", width});
+    lines_.assign(std::size_t(ranks), std::vector<cell>(std::size_t(width)));
+  }
 
-  /// `shade`: as in fill_of.
+  /// `shade`: as in fill_of. Throws pp::error if there is no such rank.
   void add(int rank, action const& a, long start, long end, int shade = 0) {
+    if (rank < 0 || std::size_t(rank) >= lines_.size())
+      complain<error>({"rank ", rank, " is not in [0, ", lines_.size(), ")"});
     long const first = first_column(start), after = first_column(end), last = after < width_ ? after : width_;
     for (long column = first; column < last; ++column) {
       bool const weights = a.kind == action_kind::backward && 2 * column >= first + last;  // BW: B to the left, then W
@@ -98,9 +104,10 @@ class timeline_drawing {
   std::vector<std::vector<cell>> lines_;
 };
 
-/// A schedule as it was simulated.
+/// A schedule as it was simulated. Throws pp::error if the timeline is one of another table, or the width is less than 0.
 template <action_table Table, class Rows>
 std::string draw(Table const& table, timeline<Rows> const& when, int width = 88) {
+  require_spans(table, when);
   timeline_drawing drawing(table.ranks(), when.makespan, width);
   for (int rank = 0; rank < table.ranks(); ++rank)
     for (int i = 0; i < when.spans.size(rank); ++i)

@@ -75,9 +75,11 @@ constexpr family const* find_family(std::string_view name) {
   return nullptr;
 }
 
-/// law: the same table as make_dynamic_table of the policy
-/// needs: f.refuses(problem) gives no reason
+/// law:    the same table as make_dynamic_table of the policy
+/// throws: pp::error if f.refuses(problem) gives a reason, or the problem has not as many chunks and costs as the family is for
 inline dynamic_table make_dynamic_table(family const& f, run_time_problem const& problem) {
+  require_chunks(problem, f.where, f.chunks_per_rank);
+  if (char const* const why = f.refuses(problem); why != nullptr) complain<error>({"schedule ", f.name, ": ", why});
   auto table = dynamic_table(problem.ranks, f.where, f.trains);
   f.fill(problem, table);
   return table;

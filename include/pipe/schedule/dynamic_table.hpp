@@ -10,6 +10,7 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/schedule/policy.hpp>
+#include <pipe/schedule/required.hpp>
 
 namespace pp {
 
@@ -18,7 +19,10 @@ template <class T>
 struct dynamic_rows {
   std::vector<std::vector<T>> items;
 
-  explicit dynamic_rows(int count) : items(static_cast<std::size_t>(count)) {}
+  /// Throws pp::error for count < 0.
+  explicit dynamic_rows(int count) : items(static_cast<std::size_t>(count < 0 ? 0 : count)) {
+    if (count < 0) complain<error>({"a schedule's table has at least 0 ranks: ", count, " is less than that"});
+  }
 
   template <class Other, int = 1>
   auto like() const {
@@ -56,13 +60,17 @@ struct dynamic_table : dynamic_rows<action> {
 
 /// The table of a policy for a problem known only at run time.
 ///
-/// throws: pp::error where it would have more than most_actions
+/// throws: pp::error where it would have more than most_actions, the policy refuses the numbers of ranks and micro-batches, or the problem
+///         has not as many chunks and costs as the policy is for
 template <schedule_policy Policy, pipeline_problem Problem>
 dynamic_table make_dynamic_table(Problem const& problem) {
   long const expected = actions_per_rank<Policy>(problem.micro_batches);
   if (problem.ranks > most_actions / (expected > 0 ? expected : 1))
     complain<error>({"schedule ", Policy::name, ": a table of ", problem.ranks, " ranks with ", expected,
                      " actions each is larger than the limit of ", most_actions, " actions"});
+  require_chunks(problem, Policy::where, Policy::chunks_per_rank);
+  if (char const* const why = why_refused<Policy>(problem.ranks, problem.micro_batches); why != nullptr)
+    complain<error>({"schedule ", Policy::name, ": ", why});
   auto table = dynamic_table(problem.ranks, Policy::where, Policy::trains);
   for (int rank = 0; rank < problem.ranks; ++rank) table.row(rank).reserve(static_cast<std::size_t>(expected));
   Policy::fill(problem, table);

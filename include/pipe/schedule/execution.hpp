@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include <pipe/schedule/problem.hpp>
+#include <pipe/schedule/required.hpp>
 #include <pipe/schedule/scratch.hpp>
 #include <pipe/schedule/slots.hpp>
 #include <pipe/schedule/table.hpp>
@@ -19,12 +20,13 @@ namespace pp {
 
 /// `Slots` is indexed by boundary (between chunk c and c + 1) and gives a `slot_count`.
 ///
-/// needs: check_shape and check_complete (missing actions are allowed, they are waited for in vain)
+/// needs:  check_shape and check_complete (missing actions are allowed, they are waited for in vain)
+/// throws: pp::error as require_actions does
 template <pipeline_problem Problem, action_table Table, class Slots = unbounded_slots>
 class execution {
  public:
   constexpr execution(Problem const& problem, Table const& table, Slots const& slots)
-      : problem_(problem), table_(table), slots_(slots),
+      : problem_(required(problem, table, slots)), table_(table), slots_(slots),
         end_(1 + results * long(problem.chunks) * problem.micro_batches),
         waiting_(1 + results * long(problem.chunks) * problem.micro_batches), also_waiting_(problem.ranks),
         position_(problem.ranks), clock_(problem.ranks, 1) {
@@ -82,6 +84,11 @@ class execution {
   }
 
  private:
+  static constexpr Problem const& required(Problem const& problem, Table const& table, Slots const& slots) {
+    require_actions(problem, table, slots);
+    return problem;
+  }
+
   /// The three results that a chunk has for a micro-batch; `nothing` stands for a result that needs not be waited for.
   enum : int { output, input_gradient, weight_gradient, results };
   static constexpr int nothing = 0;

@@ -8,6 +8,7 @@
 
 #include <pipe/schedule/placement.hpp>
 #include <pipe/schedule/problem.hpp>
+#include <pipe/schedule/required.hpp>
 #include <pipe/schedule/scratch.hpp>
 
 namespace pp {
@@ -27,8 +28,11 @@ struct flush_floor {
 };
 
 /// What no schedule with a flush can beat on a placement.
+///
+/// throws: pp::error if the problem does not fit the placement
 template <pipeline_problem Problem>
 constexpr flush_floor floor_of(Problem const& problem, placement where = placement::straight) {
+  require_placement(problem, where);
   int const p = problem.ranks, m = problem.micro_batches, copies = replicas(where);
   auto work = scratch<long>(p), both_ways = scratch<long>(p);  // of a rank, for all micro-batches
   auto down = scratch<long>(p, LONG_MAX);      // from the first chunk to the rank's first one: F and hops

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <pipe/schedule/problem.hpp>
+#include <pipe/schedule/required.hpp>
 #include <pipe/schedule/scratch.hpp>
 #include <pipe/schedule/table.hpp>
 
@@ -15,8 +16,11 @@ inline constexpr int all_chunks = -1;
 /// The most micro-batches in flight at once in one chunk of a rank: the chunk needs as many stash records, micro-batch
 /// mb in record turn_of(mb) % peak. For `all_chunks`: the most in all of the rank's chunks together, each counted as one.
 /// Forward-only: 1.
+///
+/// throws: pp::error if there is no such rank
 template <action_table Table>
 constexpr int peak_in_flight(Table const& table, int rank, int chunk = all_chunks) {
+  require_rank(table, rank);
   int live = 0, peak = 0;
   for (int i = 0; i < table.size(rank); ++i) {
     action const a = table.at(rank, i);
@@ -28,8 +32,11 @@ constexpr int peak_in_flight(Table const& table, int rank, int chunk = all_chunk
 }
 
 /// How many versions of its weights a rank with one chunk has to keep at once: the newest one, and older ones until their last reader.
+///
+/// throws: pp::error if there is no such rank
 template <action_table Table>
 constexpr int peak_versions(Table const& table, int rank) {
+  require_rank(table, rank);
   int const size = table.size(rank);
   auto last_read = scratch<int>(size + 2, -1);  // by version
   int newest = 0, most = 1;
@@ -44,8 +51,12 @@ constexpr int peak_versions(Table const& table, int rank) {
 
 /// Calls use(position, live) for every action of a rank: the memory that is in use while it runs, in the unit of the
 /// problem's memory_change. Forward only: what an action adds is given back at its end.
+///
+/// needs:  check_complete, but for missing actions
+/// throws: pp::error if there is no such rank
 template <pipeline_problem Problem, action_table Table, class Use>
 constexpr void for_each_memory(Problem const& problem, Table const& table, int rank, Use use) {
+  require_rank(table, rank);
   long live = 0;
   for (int i = 0; i < table.size(rank); ++i) {
     action const a = table.at(rank, i);

@@ -24,6 +24,7 @@
 #include <pipe/base/constant.hpp>
 #include <pipe/base/diagnosis.hpp>
 #include <pipe/schedule/problem.hpp>
+#include <pipe/schedule/required.hpp>
 #include <pipe/schedule/table.hpp>
 
 namespace pp {
@@ -66,6 +67,8 @@ constexpr char const* why_refused(int ranks, int micro_batches) {
 /// The same for a family whose answer depends on more of the problem, such as its memory limit.
 template <schedule_policy Policy, pipeline_problem Problem>
 constexpr char const* why_refused(Problem const& problem) {
+  if (!fits_placement(problem, Policy::where))
+    return "needs a number of chunks that fits its placement, and a cost for each of them";
   if constexpr (requires { Policy::refuses(problem); })
     return Policy::refuses(problem);
   else

@@ -274,6 +274,7 @@ constexpr void search(Problem const& problem, Table& table, search_options const
 /// P times what one micro-batch adds to the memory of the rank where it adds the most: what 1F1B needs, where all ranks are alike.
 template <pipeline_problem Problem>
 constexpr long memory_of_1f1b(Problem const& problem, placement where) {
+  require_placement(problem, where);
   int const p = problem.ranks;
   long most = 0;
   for (int rank = 0; rank < p; ++rank) {

@@ -24,8 +24,9 @@ struct timeline {
 
   constexpr int ranks() const { return spans.ranks(); }
 
-  /// Time that a rank computes.
+  /// Time that a rank computes. Throws pp::error if there is no such rank.
   constexpr long busy(int rank) const {
+    require_rank(spans, rank);
     long sum = 0;
     for (int i = 0; i < spans.size(rank); ++i) sum += spans.at(rank, i).end - spans.at(rank, i).start;
     return sum;
@@ -64,9 +65,19 @@ struct timeline {
   }
 };
 
+/// throws: pp::error if a timeline has other ranks than a table, or more spans than its actions
+template <action_table Table, class Rows>
+constexpr void require_spans(Table const& table, timeline<Rows> const& when) {
+  if (std::is_constant_evaluated()) return;
+  bool fits = when.ranks() == table.ranks();
+  for (int rank = 0; fits && rank < table.ranks(); ++rank) fits = when.spans.size(rank) <= table.size(rank);
+  if (!fits) complain<error>({"the timeline is not one of this table: it has other ranks, or more actions"});
+}
+
 /// The timeline of a table, with channels of `slots[boundary]` slots (none given: no rank waits for one).
 ///
-/// needs: validate(problem, table), at least check_shape and check_complete
+/// needs:  validate(problem, table), at least check_shape and check_complete
+/// throws: pp::error for an action, a chunk's cost or a boundary's slots that do not exist
 template <pipeline_problem Problem, action_table Table, class Slots = unbounded_slots>
 constexpr auto simulate(Problem const& problem, Table const& table, Slots const& slots = Slots{}) {
   auto result = timeline<decltype(table.template like<time_span>())>{table.template like<time_span>()};

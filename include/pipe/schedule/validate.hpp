@@ -36,7 +36,7 @@ enum class fault : unsigned char {
 constexpr char const* describe(fault what) {
   constexpr char const* sentences[] = {
       "the schedule is complete, ordered and free of deadlock",
-      "the numbers of ranks, chunks and micro-batches do not fit the table and its placement",
+      "the numbers of ranks, chunks, costs and micro-batches do not fit the table and its placement",
       "the table has more actions than can be counted",
       "its chunk, its micro-batch or its kind does not exist",
       "its rank does not exist",
@@ -70,14 +70,11 @@ struct verdict {
   constexpr char const* text() const { return describe(what); }
 };
 
-/// Whether table, placement and problem are of one size, and that size one that can be counted.
+/// Whether table, placement, problem and its costs are of one size, and that size one that can be counted.
 template <pipeline_problem Problem, action_table Table>
 constexpr verdict check_shape(Problem const& problem, Table const& table) {
-  bool const one_chunk = table.where == placement::straight || table.where == placement::bidirectional;
-  bool const fits = table.ranks() == problem.ranks && problem.ranks > 0 && problem.chunks > 0 &&
-                    problem.micro_batches > 0 &&
-                    (one_chunk ? problem.chunks == problem.ranks : problem.chunks % problem.ranks == 0);
-  if (!fits) return verdict{fault::wrong_shape, -1, -1, action{}};
+  if (table.ranks() != problem.ranks || !fits_placement(problem, table.where))
+    return verdict{fault::wrong_shape, -1, -1, action{}};
   return count_actions(table) <= most_actions ? verdict{} : verdict{fault::too_large, -1, -1, action{}};
 }
 

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What the algorithms of this folder rely on before they index anything by it. In a constant evaluation an index that is out of range is no
+// constant, and the compiler says where; at run time it is a pp::error instead of a read beyond the end.
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+
+#include <pipe/base/error.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/schedule/placement.hpp>
+#include <pipe/schedule/problem.hpp>
+#include <pipe/schedule/table.hpp>
+
+namespace pp {
+
+/// Whether what can be counted has at least so many items.
+template <class Items>
+constexpr bool has_items(Items const& items, long count) {
+  if constexpr (requires { items.size(); })
+    return static_cast<long>(items.size()) >= count;
+  else
+    return true;
+}
+
+/// Whether a placement has room for a problem's chunks, each of which has its costs.
+template <pipeline_problem Problem>
+constexpr bool fits_placement(Problem const& problem, placement where) {
+  bool const one_chunk = where == placement::straight || where == placement::bidirectional;
+  if (problem.ranks < 1 || problem.chunks < 1 || problem.micro_batches < 1) return false;
+  if constexpr (requires { problem.costs; })
+    if (!has_items(problem.costs, problem.chunks)) return false;
+  return one_chunk ? problem.chunks == problem.ranks : problem.chunks % problem.ranks == 0;
+}
+
+/// throws: pp::error unless fits_placement
+template <pipeline_problem Problem>
+constexpr void require_placement(Problem const& problem, placement where) {
+  if (fits_placement(problem, where)) return;
+  complain<error>({"the schedule's problem does not fit its placement: ", problem.ranks, " ranks, ", problem.chunks,
+                   " chunks with a cost each, ", problem.micro_batches, " micro-batches"});
+}
+
+/// The same for a family of so many chunks per rank; 0: any number.
+template <pipeline_problem Problem>
+constexpr void require_chunks(Problem const& problem, placement where, int chunks_per_rank) {
+  require_placement(problem, where);
+  int const expected = chunks_for(where, problem.ranks, chunks_per_rank);
+  if (chunks_per_rank > 0 && problem.chunks != expected)
+    complain<error>({"a schedule of ", chunks_per_rank, " chunks per rank has ", expected, " chunks on ", problem.ranks,
+                     " ranks; the problem has ", problem.chunks});
+}
+
+/// throws: pp::error unless a list of ranks (a table, spans) has this one
+template <class Rows>
+constexpr void require_rank(Rows const& rows, int rank) {
+  if (rank >= 0 && rank < rows.ranks()) return;
+  complain<error>({"rank ", rank, " is not in [0, ", rows.ranks(), ")"});
+}
+
+/// throws: pp::error unless table, placement and problem are of one size, every action exists, and every boundary has its slots. A constant
+///         evaluation, whose steps compilers count, does without this walk through the table.
+template <pipeline_problem Problem, action_table Table, class Slots>
+constexpr void require_actions(Problem const& problem, Table const& table, Slots const& slots) {
+  if (std::is_constant_evaluated()) return;
+  require_placement(problem, table.where);
+  if (table.ranks() != problem.ranks)
+    complain<error>({"a schedule's table of ", table.ranks(), " ranks is not for a problem of ", problem.ranks});
+  if (long(problem.chunks) * problem.micro_batches > most_actions)
+    complain<error>({"a schedule of ", problem.chunks, " chunks and ", problem.micro_batches,
+                     " micro-batches is larger than the limit of ", most_actions, " actions"});
+  if (!has_items(slots, problem.chunks - 1L))
+    complain<error>({"a schedule of ", problem.chunks, " chunks needs slots for each boundary between two of them"});
+  for (int rank = 0; rank < problem.ranks; ++rank)
+    for (int i = 0; i < table.size(rank); ++i) {
+      action const a = table.at(rank, i);
+      if (a.chunk < 0 || a.chunk >= problem.chunks || a.micro_batch < 0 || a.micro_batch >= problem.micro_batches ||
+          a.kind > action_kind::update)
+        complain<error>({"action ", i, " of rank ", rank, " is of chunk ", a.chunk, " and micro-batch ", a.micro_batch,
+                         ": there are ", problem.chunks, " chunks and ", problem.micro_batches, " micro-batches"});
+    }
+}
+
+}  // namespace pp
