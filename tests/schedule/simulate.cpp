@@ -110,6 +110,16 @@ TEST_CASE("what does not exist is refused at run time", "[simulate]") {
                                                     ": there are 2 chunks and 2 micro-batches");
     CHECK_THROWS_AS(communicate(problem, wrong), error);
   }
+  for (int const none : {-1, 1, INT_MAX, INT_MIN})
+    CHECK_THROWS_WITH(boundary_slots(problem, table, when, none),
+                      "boundary " + std::to_string(none) + " is none between 2 chunks on 2 ranks");
+  auto const other = simulate(equal_times(2, 3), make_dynamic_table<OneFOneB>(equal_times(2, 3)));
+  CHECK_THROWS_AS(boundary_slots(problem, table, other, 0), error);
+  CHECK_THROWS_AS(for_each_critical(problem, table, other, [](int, int) {}), error);
+  CHECK_THROWS_WITH(table.at(2, 0), "rank 2 is not in [0, 2)");
+  CHECK_THROWS_WITH(table.at(0, 4), "position 4 is not in [0, 4)");
+  CHECK_THROWS_WITH(table.at(0, -1), "position -1 is not in [0, 4)");
+  CHECK_THROWS_WITH(table.size(-1), "rank -1 is not in [0, 2)");
   CHECK_THROWS_WITH(simulate(equal_times(3, 2), table), "a schedule's table of 2 ranks is not for a problem of 3");
   CHECK_THROWS_WITH(simulate(problem, table, std::vector<slot_count>()),
                     "a schedule of 2 chunks needs slots for each boundary between two of them");

@@ -30,9 +30,15 @@ constexpr int ring_length(placement where, int micro_batches, scratch<long> cons
 ///
 /// law:   with these slots at every boundary, or more, the table still validates, and its timeline is the same
 /// needs: validate(problem, table); `when` is its timeline
+/// throws: pp::error if there is no such boundary, or the timeline is one of another table
 template <pipeline_problem Problem, action_table Table, class Rows>
 constexpr slot_count boundary_slots(Problem const& problem, Table const& table, timeline<Rows> const& when,
                                     int boundary) {
+  require_placement(problem, table.where);
+  require_spans(table, when);
+  if (boundary < 0 || boundary >= problem.chunks - 1 || table.ranks() != problem.ranks)
+    complain<error>(
+        {"boundary ", boundary, " is none between ", problem.chunks, " chunks on ", table.ranks(), " ranks"});
   auto const is_last_reader = [&](action const& a) {
     return table.trains ? makes_weight_gradient(a.kind) : a.kind == action_kind::forward;
   };

@@ -36,9 +36,11 @@ constexpr action_place source_of(Problem const& problem, Table const& table, act
 /// law:   if simulate has made the timeline: the first action called ends at the makespan, the last one starts at 0; between an action
 ///        and the one called after it there is no time but a hop's
 /// needs: channels that never make a rank wait
+/// throws: pp::error if the timeline is one of another table
 template <pipeline_problem Problem, action_table Table, class Rows, class Use, class Source>
 constexpr void for_each_critical(Problem const& problem, Table const& table, timeline<Rows> const& when, Use use,
                                  Source source) {
+  require_spans(table, when);
   action_place at;
   for (int r = 0; r < table.ranks() && at.rank < 0; ++r)
     if (int const n = when.spans.size(r); n > 0 && when.spans.at(r, n - 1).end == when.makespan) at = {r, n - 1};

@@ -14,7 +14,7 @@
 
 namespace pp {
 
-/// One list of `T` per rank, each as long as it grows.
+/// One list of `T` per rank, each as long as it grows. A rank or a position that does not exist is a pp::error.
 template <class T>
 struct dynamic_rows {
   std::vector<std::vector<T>> items;
@@ -31,12 +31,18 @@ struct dynamic_rows {
 
   int ranks() const { return static_cast<int>(items.size()); }
   int size(int rank) const { return static_cast<int>(row(rank).size()); }
-  T const& at(int rank, int position) const { return row(rank)[static_cast<std::size_t>(position)]; }
-  T& at(int rank, int position) { return row(rank)[static_cast<std::size_t>(position)]; }
+  T const& at(int rank, int position) const { return row(rank)[checked("position", position, size(rank))]; }
+  T& at(int rank, int position) { return row(rank)[checked("position", position, size(rank))]; }
   void push(int rank, T const& item) { row(rank).push_back(item); }
 
-  std::vector<T> const& row(int rank) const { return items[static_cast<std::size_t>(rank)]; }
-  std::vector<T>& row(int rank) { return items[static_cast<std::size_t>(rank)]; }
+  std::vector<T> const& row(int rank) const { return items[checked("rank", rank, ranks())]; }
+  std::vector<T>& row(int rank) { return items[checked("rank", rank, ranks())]; }
+
+ private:
+  static std::size_t checked(char const* what, int index, int end) {
+    if (index < 0 || index >= end) complain<error>({what, " ", index, " is not in [0, ", end, ")"});
+    return static_cast<std::size_t>(index);
+  }
 };
 
 /// A table that lives at run time, of any size.
