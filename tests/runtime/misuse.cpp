@@ -212,6 +212,14 @@ TEST_CASE("a trainer that is destroyed by its own callback finishes its run", "[
   }));
 }
 
+TEST_CASE("a trainer that was moved from calls no learning-rate function", "[runtime]") {
+  Trainer from({.learning_rate_factor = [factor = std::vector<double>{0.5}](long) { return factor.at(0); }});
+  double const rate = from.learning_rate();
+  Trainer const to = std::move(from);
+  CHECK(to.learning_rate() == rate);
+  CHECK_THROWS_WITH(from.learning_rate(), "this trainer was moved from");
+}
+
 TEST_CASE("a trainer moves, with what it has learned", "[runtime]") {
   STATIC_REQUIRE((std::is_nothrow_move_constructible_v<Trainer> && std::is_nothrow_move_assignable_v<Trainer>));
   STATIC_REQUIRE_FALSE((std::is_copy_constructible_v<Trainer> || std::is_copy_assignable_v<Trainer>));
@@ -236,6 +244,9 @@ TEST_CASE("a trainer moves, with what it has learned", "[runtime]") {
   both(taken);
   CHECK(refusals(all[0], "this trainer was moved from") == members);
   CHECK_THROWS_WITH(all[0].allocated_bytes(0), "this trainer was moved from");
+  CHECK_THROWS_WITH(all[0].steps(), "this trainer was moved from");
+  CHECK_THROWS_WITH(all[0].accumulated(), "this trainer was moved from");
+  CHECK_THROWS_WITH(all[0].learning_rate(), "this trainer was moved from");
   all[0] = std::move(taken);
   both(all[0]);
   std::swap(all[0], all[1]);

@@ -122,6 +122,8 @@ class exclusive {
 
   access enter() const { return access(checked()); }
   T* operator->() const { return &checked().value; }
+  /// Throws pp::error after a move.
+  void require() const { checked(); }
 
  private:
   item& checked() const {

@@ -152,7 +152,7 @@ class Pipeline : public with_plan<typename made_from<Given, Options...>::compile
     return add_up(j);
   }
   /// Mini-batches that wait for the next step.
-  int accumulated() const { return accumulated_.count; }
+  int accumulated() const { return engine_.require(), accumulated_.count; }
 
   /// Loss and gradients of a mini-batch, without an update.
   step_result gradients(batch const& b) {
@@ -236,6 +236,7 @@ class Pipeline : public with_plan<typename made_from<Given, Options...>::compile
 
   /// What the next step takes as its learning rate unless it is given one. Throws data_error if learning_rate_factor gives none.
   double learning_rate() const {
+    engine_.require();
     if (!settings_.learning_rate_factor) return settings_.optimizer.learning_rate;
     double const factor = settings_.learning_rate_factor(steps_ + 1);
     if (!setting_check::is_amount(factor))
@@ -244,7 +245,7 @@ class Pipeline : public with_plan<typename made_from<Given, Options...>::compile
     return settings_.optimizer.learning_rate * factor;
   }
   /// Training steps done.
-  long steps() const { return steps_; }
+  long steps() const { return engine_.require(), steps_; }
   /// Bytes allocated for a rank. Throws data_error if there is no such rank.
   long allocated_bytes(int rank) const { return engine_->bytes(checked_index("rank", rank, compiled::ranks)); }
   /// The actions that a rank executed in the last run, in order, with their times. Throws data_error if there is no such rank.
