@@ -18,6 +18,7 @@ enum class action_kind : unsigned char {
 
 inline constexpr int action_kinds = 6;
 
+/// An entry of a schedule: a kind of work, for one chunk of the model and one micro-batch.
 struct action {
   action_kind kind = action_kind::forward;
   int chunk = 0;
