@@ -73,8 +73,8 @@ constexpr void require_actions(Problem const& problem, Table const& table, Slots
   if (!has_items(slots, problem.chunks - 1L))
     complain<error>({"a schedule of ", problem.chunks, " chunks needs slots for each boundary between two of them"});
   for (int rank = 0; rank < problem.ranks; ++rank)
-    for (int i = 0; i < table.size(rank); ++i) {
-      action const a = table.at(rank, i);
+    for (int i = 0, n = table.size(rank); i < n; ++i) {
+      action const& a = table.at(rank, i);
       if (a.chunk < 0 || a.chunk >= problem.chunks || a.micro_batch < 0 || a.micro_batch >= problem.micro_batches ||
           a.kind > action_kind::update)
         complain<error>({"action ", i, " of rank ", rank, " is of chunk ", a.chunk, " and micro-batch ", a.micro_batch,

@@ -435,13 +435,16 @@ class Pipeline : public with_plan<typename made_from<Given, Options...>::compile
                             ": ", double(x[i]), " at position ", i, " (sample ", i / per_sample, ")"});
   }
   PIPE_COLD void reject_if_of_parameters(char const* with) {
-    for (auto const& p : views(&chunk_description::values)) {
-      long const count = long(p.values.size()), i = first_not_finite(p.values.data(), count);
-      if (i < count)
-        complain<not_finite>({"step ", steps_ + 1, " rejected", with, ": parameter '", std::string_view(p.name),
-                              "': ", double(p.values[std::size_t(i)]), " at position ", i,
+    for_each_place([&](char* memory, chunk_description const& chunk, parameter_place const& p) {
+      element const* const values = reinterpret_cast<element*>(memory + chunk.values + p.offset);
+      long const i = first_not_finite(values, p.elements());
+      int const layer = M::graph.parameters[p.index].unit;
+      if (i < p.elements())
+        complain<not_finite>({"step ", steps_ + 1, " rejected", with, ": a parameter of layer ", layer, " (",
+                              spelled_layer(layer), "), ", p.rows, " x ", p.columns, ": ", double(values[i]),
+                              " at position ", i,
                               ", written or made by an update of an earlier step: was its learning rate too large?"});
-    }
+    });
   }
   /// Says where the first number is that is not finite: among those given, the parameters, or else, as the mini-batch runs again,
   /// among those made.
