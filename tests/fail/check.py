@@ -13,7 +13,7 @@ The source begins with its expectations, each on a line of its own:
     // flags: FLAG...       optional: more of them
     // refused: FLAG...     optional: more for what must be refused, which its twin does without
 
-With PIPE_EXPECT_OK defined the same source must compile.
+With PIPE_EXPECT_OK defined the same source must compile; nvcc, which takes the longest, is not asked for what the others compile.
 """
 import argparse
 import os
@@ -38,7 +38,7 @@ def expectations(text, kind):
     pattern = found.get(f"error({kind})", found.get("error"))
     if pattern is None or not text.startswith("// error"):
         raise SystemExit("the first line must be: // error: REGEX")
-    compilers, usual = found.get("compilers", kind).split(), "-arch=compute_80" if kind == "nvcc" else ""
+    compilers, usual = found.get("compilers", " ".join(MOST_LINES)).split(), "-arch=compute_80" if kind == "nvcc" else ""
     flags = found.get("flags", usual).split()
     refused = [*flags, *found.get("refused", "").split()]
     return pattern, int(found.get(f"errors({kind})", found.get("errors", "1"))), compilers, flags, refused, found.get("needs")
@@ -79,10 +79,11 @@ def check(arguments):
         print("there is no positive twin: no PIPE_EXPECT_OK in the source")
         return 1
 
-    code, output = compile_source(arguments, [*flags, "-DPIPE_EXPECT_OK"])
-    if code != 0:
-        print(f"the positive twin does not compile:\n{output}")
-        return 1
+    if arguments.kind != "nvcc" or kinds == ["nvcc"]:
+        code, output = compile_source(arguments, [*flags, "-DPIPE_EXPECT_OK"])
+        if code != 0:
+            print(f"the positive twin does not compile:\n{output}")
+            return 1
 
     code, output = compile_source(arguments, refused)
     errors = ERROR.findall(output)
