@@ -11,7 +11,7 @@ namespace pp {
 /// The diagnosis of what is right.
 struct nothing_wrong {};
 
-/// What a function has found, which returns std::type_identity<Diagnosis>. Only the size of the result is asked for:
+/// Spells the diagnosis that a function returns as std::type_identity<Diagnosis>, by a question for its size:
 ///
 ///     static_assert(sizeof(pp::diagnosed(diagnose<M>())) > 0);
 ///

@@ -67,7 +67,7 @@ enum class fault_kind : unsigned char {
   no_such_layer,
 };
 
-/// What a user-defined type has to bring.
+/// Members that a user-defined type must have.
 enum class member : unsigned char {
   none,
   forward,

@@ -72,7 +72,7 @@ struct loss_operands {
   }
 };
 
-/// What a user-defined layer has beside its input.
+/// Operands of a user-defined layer besides its input.
 struct custom_operands {
   operand parameter[3]{};
   long saved_per_sample = 0, flops = 0;

@@ -85,7 +85,7 @@ template <class L>
 concept describes_itself = !is_of_this_library<L> && !requires { typename L::derived; } &&
                            requires(builder<all_leaves<L>>& b) { L::describe(b); };
 
-/// What of layer L, which is a user's, is not constexpr, or `none`.
+/// The first member of the user-defined layer L that is not constexpr, or `none`.
 template <class L>
 constexpr member part_not_constexpr() {
   if constexpr (brings_functions<L>)

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <pipe/base/checked_index.hpp>
 #include <pipe/report/palette.hpp>
 #include <pipe/runtime/machine.hpp>
 #include <pipe/schedule/simulate.hpp>
@@ -59,8 +60,7 @@ class timeline_drawing {
 
   /// `shade`: as in fill_of. Throws pp::error if there is no such rank.
   void add(int rank, action const& a, long start, long end, int shade = 0) {
-    if (rank < 0 || std::size_t(rank) >= lines_.size())
-      complain<error>({"rank ", rank, " is not in [0, ", lines_.size(), ")"});
+    checked_index<error>("rank", rank, int(lines_.size()));
     long const first = first_column(start), after = first_column(end), last = after < width_ ? after : width_;
     for (long column = first; column < last; ++column) {
       bool const weights = a.kind == action_kind::backward && 2 * column >= first + last;  // BW: B to the left, then W

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a rank is doing, for the report of a run that makes no progress: written by the rank's thread, read by another.
+// The activity of a rank, for the report of a run that makes no progress: written by the rank's thread, read by another.
 #pragma once
 
 #include <atomic>

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <vector>
 
-#include <pipe/base/config.hpp>
+#include <pipe/base/checked_index.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/schedule/policy.hpp>
@@ -41,11 +41,7 @@ struct dynamic_rows {
 
  private:
   static std::size_t checked(char const* what, int index, int end) {
-    if (static_cast<unsigned>(index) >= static_cast<unsigned>(end)) refuse(what, index, end);
-    return static_cast<std::size_t>(index);
-  }
-  [[noreturn]] PIPE_COLD PIPE_ONE_COPY static void refuse(char const* what, int index, int end) {
-    complain<error>({what, " ", index, " is not in [0, ", end, ")"});
+    return static_cast<std::size_t>(checked_index<error>(what, index, end));
   }
 };
 

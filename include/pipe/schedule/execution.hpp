@@ -20,7 +20,7 @@ namespace pp {
 
 /// `Slots` is indexed by boundary (between chunk c and c + 1) and gives a `slot_count`.
 ///
-/// needs:  check_shape and check_complete (missing actions are allowed, they are waited for in vain)
+/// needs:  check_shape and check_complete (missing actions are allowed: what needs them never starts)
 /// throws: pp::error as require_actions does
 template <pipeline_problem Problem, action_table Table, class Slots = unbounded_slots>
 class execution {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <type_traits>
 
+#include <pipe/base/checked_index.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/schedule/placement.hpp>
@@ -55,8 +56,7 @@ constexpr void require_chunks(Problem const& problem, placement where, int chunk
 /// throws: pp::error unless a list of ranks (a table, spans) has this one
 template <class Rows>
 constexpr void require_rank(Rows const& rows, int rank) {
-  if (rank >= 0 && rank < rows.ranks()) return;
-  complain<error>({"rank ", rank, " is not in [0, ", rows.ranks(), ")"});
+  checked_index<error>("rank", rank, rows.ranks());
 }
 
 /// throws: pp::error unless table, placement and problem are of one size, every action exists, and every boundary has its slots. A constant

@@ -29,12 +29,6 @@ PIPE_COLD PIPE_ONE_COPY inline void check_size(batch_part of, std::size_t found,
     complain<data_error>({of.what, of.quote(), of.name, of.quote(), ": expected ", expected, " numbers, got ", found});
 }
 
-/// The index, which counts from 0 to below `end`.
-PIPE_COLD PIPE_ONE_COPY inline int checked_index(char const* what, int index, int end) {
-  if (index < 0 || index >= end) complain<data_error>({what, " ", index, " is not in [0, ", end, ")"});
-  return index;
-}
-
 /// The first of n values that does not fit; n if all do. Blocks of which all fit are looked at without a branch, in vectors.
 template <class T, class Fits>
 long first_that_does_not_fit(T const* values, long n, Fits fits) {

@@ -7,9 +7,11 @@
 #include <span>
 #include <vector>
 
+#include <pipe/base/checked_index.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/train/argmax.hpp>
+#include <pipe/train/batch_check.hpp>
 
 namespace pp {
 
@@ -20,8 +22,7 @@ struct confusion_matrix {
 
   /// Throws data_error if there is no such class.
   long operator()(int label, int predicted) const {
-    for (int const c : {label, predicted})
-      if (c < 0 || c >= classes) complain<data_error>({"class ", c, " is not in [0, ", classes, ")"});
+    for (int const c : {label, predicted}) checked_index<data_error>("class", c, classes);
     return counts[std::size_t(label) * std::size_t(classes) + std::size_t(predicted)];
   }
   /// Labels that count.
@@ -49,11 +50,9 @@ void check_scores(std::span<T const> outputs, std::span<int const> labels, std::
 template <class T, class Use>
 void for_each_prediction(std::span<T const> outputs, std::span<int const> labels, std::size_t classes, Use const& use) {
   check_scores(outputs, labels, classes);
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    if (labels[i] < -1 || labels[i] >= int(classes))
-      complain<data_error>({"label ", labels[i], " at position ", i, " is not in [-1, ", classes, ")"});
+  check_ids("label", labels, -1, int(classes));
+  for (std::size_t i = 0; i < labels.size(); ++i)
     if (labels[i] >= 0) use(labels[i], argmax(outputs.subspan(i * classes, classes)));
-  }
 }
 
 template <class T>

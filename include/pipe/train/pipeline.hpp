@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <pipe/base/checked_index.hpp>
 #include <pipe/base/ieee_arithmetic.hpp>
 #include <pipe/base/libm.hpp>
 #include <pipe/base/sentence.hpp>
@@ -247,16 +248,18 @@ class Pipeline : public with_plan<typename made_from<Given, Options...>::compile
   /// Training steps done.
   long steps() const { return engine_.require(), steps_; }
   /// Bytes allocated for a rank. Throws data_error if there is no such rank.
-  long allocated_bytes(int rank) const { return engine_->bytes(checked_index("rank", rank, compiled::ranks)); }
+  long allocated_bytes(int rank) const {
+    return engine_->bytes(checked_index<data_error>("rank", rank, compiled::ranks));
+  }
   /// The actions that a rank executed in the last run, in order, with their times. Throws data_error if there is no such rank.
   std::span<executed_action const> executed(int rank) const {
     auto const access = engine_.enter();
-    int const r = checked_index("rank", rank, compiled::ranks);
+    int const r = checked_index<data_error>("rank", rank, compiled::ranks);
     return {engine_->executed(r), std::size_t(engine_->executed_count(r))};
   }
   /// The type of a top-level layer (from 0), as `explain` prints it. Throws data_error if there is no such layer.
   static std::string layer_name(int layer) {
-    return std::string(spelled_layer(checked_index("layer", layer, M::graph.size.units)));
+    return std::string(spelled_layer(checked_index<data_error>("layer", layer, M::graph.size.units)));
   }
   /// What the kernels run on: an instruction set, or a device.
   auto runs_on() const { return engine_->runs_on(); }

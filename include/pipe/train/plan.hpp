@@ -4,9 +4,9 @@
 // measured.
 #pragma once
 
+#include <pipe/base/checked_index.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/list.hpp>
-#include <pipe/base/sentence.hpp>
 #include <pipe/base/shape.hpp>
 
 namespace pp {
@@ -77,7 +77,7 @@ struct plan_of {
 
   /// What takes the memory of a rank, the largest first. law: the sum is rank_bytes[rank]. Throws data_error if there is no such rank.
   constexpr list<memory_share, memory_uses> memory_of(int rank) const {
-    if (rank < 0 || rank >= Ranks) complain<data_error>({"rank ", rank, " is not in [0, ", Ranks, ")"});
+    checked_index<data_error>("rank", rank, Ranks);
     list<memory_share, memory_uses> shares;
     for (int k = 0; k < memory_uses; ++k) shares[k].what = memory_use(k);
     long& scratch = shares[int(memory_use::scratch)].bytes;
