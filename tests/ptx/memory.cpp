@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "memory.hpp"
+
+#include <cstring>
+#include <new>
+
+namespace ptx {
+
+void* global_memory::allocate(std::size_t bytes) {
+  void* const p = ::operator new(bytes > 0 ? bytes : 1, std::align_val_t(256));
+  std::memset(p, 0xff, bytes);  // numbers that nobody has written are NaN
+  allocations_[reinterpret_cast<std::uint64_t>(p)] = bytes;
+  return p;
+}
+
+bool global_memory::release(void* p) {
+  if (p == nullptr) return true;
+  if (allocations_.erase(reinterpret_cast<std::uint64_t>(p)) == 0) return false;
+  ::operator delete(p, std::align_val_t(256));
+  first_ = end_ = 0;
+  return true;
+}
+
+bool global_memory::look_up(std::uint64_t at, std::size_t bytes) const {
+  auto const next = allocations_.upper_bound(at);
+  if (next == allocations_.begin()) return false;
+  auto const& [first, size] = *std::prev(next);
+  if (at + bytes > first + size) return false;
+  first_ = first, end_ = first + size;
+  return true;
+}
+
+void shared_memory::require(std::size_t at, std::size_t bytes) const {
+  if (at > bytes_.size() || bytes > bytes_.size() - at)
+    throw error("shared bytes " + std::to_string(at) + " to " + std::to_string(at + bytes) + " of " +
+                std::to_string(bytes_.size()));
+}
+
+/// Whether two accesses of one byte, of which one writes, have no order: threads of a warp have one when the warp came together between.
+bool shared_memory::clashes(int one, moment then, int thread, moment when) {
+  if (one == nobody || one == thread || then.barriers != when.barriers) return false;
+  bool const one_warp = one != several && one / warp_size == thread / warp_size;
+  return !one_warp || then.meetings == when.meetings;
+}
+
+unsigned char const* shared_memory::read(std::size_t at, std::size_t bytes, int thread, moment when) {
+  require(at, bytes);
+  for (std::size_t i = at; i < at + bytes; ++i) {
+    knowledge& k = known_[i];
+    if (k.under_way) throw error("shared byte " + std::to_string(i) + " is read before its copy was waited for");
+    if (k.writer == nobody) throw error("shared byte " + std::to_string(i) + " is read, and nobody wrote it");
+    if (clashes(k.writer, k.written, thread, when))
+      throw error("shared byte " + std::to_string(i) + " is read by thread " + std::to_string(thread) +
+                  " without a barrier after thread " + std::to_string(k.writer) + " wrote it");
+    bool const fresh = k.reader == nobody || k.read.barriers != when.barriers;
+    k.reader = fresh || k.reader == thread ? std::int16_t(thread) : std::int16_t(several);
+    k.read = when;
+  }
+  return bytes_.data() + at;
+}
+
+unsigned char* shared_memory::write(std::size_t at, std::size_t bytes, int thread, moment when) {
+  require(at, bytes);
+  for (std::size_t i = at; i < at + bytes; ++i) {
+    knowledge& k = known_[i];
+    if (k.under_way) throw error("shared byte " + std::to_string(i) + " is written while a copy to it is under way");
+    if (clashes(k.writer, k.written, thread, when) || clashes(k.reader, k.read, thread, when))
+      throw error("shared byte " + std::to_string(i) + " is written by thread " + std::to_string(thread) +
+                  " without a barrier after another read or wrote it");
+    k.writer = std::int16_t(thread);
+    k.written = when;
+    k.reader = nobody;
+  }
+  return bytes_.data() + at;
+}
+
+void shared_memory::begin_copy(std::size_t at, std::size_t bytes, int thread, moment when) {
+  write(at, bytes, thread, when);
+  for (std::size_t i = at; i < at + bytes; ++i) known_[i].under_way = true;
+}
+
+unsigned char* shared_memory::end_copy(std::size_t at, std::size_t bytes, int thread, moment when) {
+  for (std::size_t i = at; i < at + bytes; ++i) {
+    known_[i].under_way = false;
+    known_[i].writer = std::int16_t(thread);
+    known_[i].written = when;
+  }
+  return bytes_.data() + at;
+}
+
+}  // namespace ptx

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What a device remembers. Global memory is the host's own, in allocations that an access must lie within; the shared memory of a block
+// knows of each byte who wrote and who read it since the last barrier.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "program.hpp"
+
+namespace ptx {
+
+/// Generic addresses of a block's shared memory and of a thread's local memory begin here; all others are global.
+inline constexpr std::uint64_t shared_window = std::uint64_t(1) << 60, local_window = std::uint64_t(1) << 61;
+
+class global_memory {
+ public:
+  void* allocate(std::size_t bytes);
+  /// False if nothing begins there.
+  bool release(void* p);
+  /// Whether [at, at + bytes) lies in one allocation.
+  bool holds(std::uint64_t at, std::size_t bytes) const {
+    if (at >= first_ && at + bytes <= end_) return true;
+    return look_up(at, bytes);
+  }
+
+ private:
+  bool look_up(std::uint64_t at, std::size_t bytes) const;
+  std::map<std::uint64_t, std::size_t> allocations_;
+  mutable std::uint64_t first_ = 0, end_ = 0;  // the allocation that was asked for last
+};
+
+/// The threads of a block at one moment: barriers that it passed, and points at which the thread's warp came together.
+struct moment {
+  std::uint32_t barriers = 0, meetings = 0;
+};
+
+/// Shared memory. Of each byte: whether it was ever written, whether a copy to it is under way, its last writer and its last readers.
+class shared_memory {
+ public:
+  explicit shared_memory(std::size_t bytes) : bytes_(bytes, 0xff), known_(bytes) {}
+
+  std::size_t size() const { return bytes_.size(); }
+  /// Throws error for a byte outside, never written, written by another thread since the last barrier, or under way.
+  unsigned char const* read(std::size_t at, std::size_t bytes, int thread, moment when);
+  /// Throws error for a byte outside, read or written by another thread since the last barrier, or under way.
+  unsigned char* write(std::size_t at, std::size_t bytes, int thread, moment when);
+  /// The bytes belong to a copy until it lands.
+  void begin_copy(std::size_t at, std::size_t bytes, int thread, moment when);
+  unsigned char* end_copy(std::size_t at, std::size_t bytes, int thread, moment when);
+
+ private:
+  static constexpr int nobody = -1, several = -2;
+  struct knowledge {
+    std::int16_t writer = nobody, reader = nobody;
+    bool under_way = false;
+    moment written, read;
+  };
+  void require(std::size_t at, std::size_t bytes) const;
+  static bool clashes(int one, moment then, int thread, moment when);
+  std::vector<unsigned char> bytes_;
+  std::vector<knowledge> known_;
+};
+
+}  // namespace ptx

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A kernel in PTX as it is executed: registers have places, labels are positions, and each instruction has a function that runs it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace ptx {
+
+/// A program that cannot be executed, or does what no program may do.
+struct error : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// One bit for each lane of a warp.
+using lanes = std::uint32_t;
+inline constexpr int warp_size = 32;
+inline constexpr lanes all_lanes = 0xffffffff;
+
+/// Where the 32 values of an operand are: a register, or a constant (`index` -1).
+struct operand {
+  int index = -1;           ///< of the register, for what is known of it
+  std::uint32_t at = 0;     ///< bytes from the start of the warp's registers, or of the kernel's constants
+  std::uint8_t width = 0;   ///< bytes of a lane's value; 0: a predicate, one bit for each lane
+};
+
+struct warp;
+struct instruction;
+using function = void (*)(warp&, instruction const&, lanes);
+
+struct instruction {
+  function run = nullptr;
+  operand guard;                ///< `@%p`: a predicate, or none (index -1)
+  bool guard_is_negated = false;
+  int count = 0;                ///< operands in use
+  std::array<operand, 20> of{};
+  std::int64_t number = 0;      ///< target of a branch, or offset of an address; of the first of two
+  std::int64_t number_2 = 0;    ///< of the second address
+  int opcode = 0;               ///< index into opcode_names()
+  int line = 0;
+};
+
+struct parameter {
+  std::size_t offset = 0, bytes = 0;
+};
+
+struct kernel {
+  std::string name;
+  std::map<std::string, parameter> parameters;
+  std::vector<parameter> in_order;
+  std::size_t parameter_bytes = 0;
+  std::vector<operand> registers;
+  std::vector<std::string> register_names;
+  std::size_t register_bytes = 0;
+  std::vector<unsigned char> constants;      ///< 32 equal values each
+  std::size_t shared_bytes = 0, local_bytes = 0;
+  int most_threads = 1024;
+  std::vector<instruction> code;
+  std::vector<std::string> text;             ///< of each instruction, for messages
+};
+
+/// Reads the kernels of a PTX file. Throws error with the line for what it does not know.
+std::map<std::string, kernel> read(char const* text);
+
+/// Names of the opcodes that were read, by instruction::opcode.
+std::vector<std::string> const& opcode_names();
+
+}  // namespace ptx

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Stands in for CUDA's runtime library under a program that nvcc compiled for PTX alone: kernels are read from the program's own fat binary
+// and executed on the CPU. What is put on a stream is done when it is waited for: see device/tasks.hpp. An access that no program may make
+// is printed and ends the launch; every later call returns cudaErrorLaunchFailure.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+#include <functional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+
+#include "device/tasks.hpp"
+#include "warp.hpp"
+
+namespace {
+
+struct fat_header {
+  std::uint32_t magic;
+  std::uint16_t version, header_bytes;
+  std::uint64_t bytes;
+};
+struct fat_entry {
+  std::uint16_t kind, flags_of_kind;
+  std::uint32_t header_bytes;
+  std::uint64_t bytes;
+  std::uint32_t compressed_bytes;
+};
+struct fat_wrapper {
+  std::int32_t magic, version;
+  unsigned char const* data;
+  void* file;
+};
+constexpr std::uint16_t ptx_kind = 1;
+
+struct runtime {
+  ptx::global_memory memory;
+  std::map<std::string, ptx::kernel> kernels;
+  std::map<void const*, ptx::kernel const*> of_function;
+  std::vector<std::string> texts;  // not read yet
+  fake_gpu::machine tasks;
+  cudaError_t last = cudaSuccess;
+  bool broken = false;
+  int order = 0;
+
+  struct call {
+    dim3 grid, threads;
+    std::size_t shared = 0;
+    cudaStream_t stream = nullptr;
+  };
+  std::vector<call> calls;
+
+  runtime() {
+    if (char const* o = std::getenv("PIPE_PTX_ORDER"); o != nullptr) order = std::atoi(o);
+  }
+  cudaError_t fail(cudaError_t e) { return last = e; }
+};
+runtime& here() {
+  static runtime r;
+  return r;
+}
+fake_gpu::stream* stream_of(cudaStream_t s) { return reinterpret_cast<fake_gpu::stream*>(s); }
+fake_gpu::event* event_of(cudaEvent_t e) { return reinterpret_cast<fake_gpu::event*>(e); }
+
+void put(cudaStream_t s, std::function<void()> work) {
+  if (s == nullptr)
+    work();
+  else
+    stream_of(s)->tasks.push_back({std::move(work)});
+}
+
+/// The kernels of the texts that came since, read when one is asked for.
+void read_texts() {
+  for (std::string const& text : here().texts) try {
+      here().kernels.merge(ptx::read(text.c_str()));
+    } catch (ptx::error const& e) {
+      std::fprintf(stderr, "%s\n", e.what());
+      std::abort();
+    }
+  here().texts.clear();
+}
+
+}  // namespace
+
+extern "C" {
+
+void** __cudaRegisterFatBinary(void* p) {
+  auto const* const wrapper = static_cast<fat_wrapper const*>(p);
+  fat_header header;
+  std::memcpy(&header, wrapper->data, sizeof header);
+  unsigned char const *at = wrapper->data + header.header_bytes, *const end = at + header.bytes;
+  while (at < end) {
+    fat_entry entry;
+    std::memcpy(&entry, at, sizeof entry);
+    if (entry.kind == ptx_kind) {
+      if (entry.compressed_bytes != 0) {
+        std::fprintf(stderr, "PTX is compressed: compile with --no-compress\n");
+        std::abort();
+      }
+      here().texts.emplace_back(reinterpret_cast<char const*>(at) + entry.header_bytes, entry.bytes);
+    }
+    at += entry.header_bytes + entry.bytes;
+  }
+  static void* handle = nullptr;
+  return &handle;
+}
+void __cudaRegisterFatBinaryEnd(void**) {}
+void __cudaUnregisterFatBinary(void**) {}
+char __cudaInitModule(void**) { return 1; }
+void __cudaRegisterVar(void**, char*, char*, char const* name, int, std::size_t, int, int) {
+  std::fprintf(stderr, "device variables are not executed: %s\n", name);
+  std::abort();
+}
+
+static std::map<void const*, std::string>& names_of_functions() {
+  static std::map<void const*, std::string> all;
+  return all;
+}
+void __cudaRegisterFunction(void**, char const* function, char*, char const* name, int, uint3*, uint3*, dim3*, dim3*, int*) {
+  names_of_functions()[function] = name;
+}
+
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 threads, std::size_t shared, cudaStream_t stream) {
+  here().calls.push_back({grid, threads, shared, stream});
+  return 0;
+}
+cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* threads, std::size_t* shared, void* stream) {
+  runtime::call const c = here().calls.back();
+  here().calls.pop_back();
+  *grid = c.grid, *threads = c.threads, *shared = c.shared;
+  *static_cast<cudaStream_t*>(stream) = c.stream;
+  return cudaSuccess;
+}
+
+cudaError_t __cudaGetKernel(cudaKernel_t* kernel, void const* function) {
+  *kernel = reinterpret_cast<cudaKernel_t>(const_cast<void*>(function));
+  return cudaSuccess;
+}
+
+cudaError_t cudaLaunchKernel(void const* function, dim3 grid, dim3 threads, void** arguments, std::size_t shared, cudaStream_t stream) {
+  runtime& r = here();
+  read_texts();
+  auto const name = names_of_functions().find(function);
+  auto const k = name == names_of_functions().end() ? r.kernels.end() : r.kernels.find(name->second);
+  if (k == r.kernels.end()) return r.fail(cudaErrorInvalidDeviceFunction);
+  std::vector<unsigned char> parameters(k->second.parameter_bytes);
+  for (std::size_t i = 0; i < k->second.in_order.size(); ++i)
+    std::memcpy(parameters.data() + k->second.in_order[i].offset, arguments[i], k->second.in_order[i].bytes);
+  put(stream, [&r, &kernel = k->second, grid, threads, shared, parameters = std::move(parameters)] {
+    if (r.broken) return;
+    try {
+      ptx::launch(kernel, r.memory, {grid.x, grid.y, grid.z}, {threads.x, threads.y, threads.z}, shared,
+                  parameters.data(), r.order);
+    } catch (ptx::error const& e) {
+      std::fprintf(stderr, "%s\n", e.what());
+      r.broken = true;
+    }
+  });
+  return cudaSuccess;
+}
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 threads, void** arguments, std::size_t shared, cudaStream_t stream) {
+  return cudaLaunchKernel(kernel, grid, threads, arguments, shared, stream);
+}
+
+cudaError_t cudaGetLastError() {
+  if (here().broken) return cudaErrorLaunchFailure;
+  return std::exchange(here().last, cudaSuccess);
+}
+char const* cudaGetErrorString(cudaError_t e) {
+  return e == cudaErrorLaunchFailure ? "a kernel did what no program may do" : "an error of CUDA";
+}
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = 1;
+  return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int) { return cudaSuccess; }
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int) {
+  *p = cudaDeviceProp{};
+  std::strcpy(p->name, "PTX on a CPU");
+  p->major = 9;
+  p->sharedMemPerBlockOptin = 227 * 1024;
+  p->multiProcessorCount = 132;
+  return cudaSuccess;
+}
+cudaError_t cudaFuncSetAttribute(void const*, cudaFuncAttribute, int) { return cudaSuccess; }
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* a, void const*) {
+  *a = cudaFuncAttributes{};
+  a->binaryVersion = 90;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void** p, std::size_t bytes) {
+  *p = here().memory.allocate(bytes);
+  return cudaSuccess;
+}
+cudaError_t cudaFree(void* p) { return here().memory.release(p) ? cudaSuccess : here().fail(cudaErrorInvalidValue); }
+cudaError_t cudaMallocHost(void** p, std::size_t bytes) { return cudaMalloc(p, bytes); }
+cudaError_t cudaFreeHost(void* p) { return cudaFree(p); }
+cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t s) {
+  put(s, [=] { std::memcpy(to, from, bytes); });
+  return cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void* p, int value, std::size_t bytes, cudaStream_t s) {
+  put(s, [=] { std::memset(p, value, bytes); });
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpy(void* to, void const* from, std::size_t bytes, cudaMemcpyKind kind) {
+  return cudaMemcpyAsync(to, from, bytes, kind, nullptr);
+}
+cudaError_t cudaMemset(void* p, int value, std::size_t bytes) { return cudaMemsetAsync(p, value, bytes, nullptr); }
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned) {
+  auto* const made = new fake_gpu::stream;
+  here().tasks.streams.push_back(made);
+  *s = reinterpret_cast<cudaStream_t>(made);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t s) {
+  std::erase(here().tasks.streams, stream_of(s));
+  delete stream_of(s);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t s) {
+  if (s != nullptr) here().tasks.finish(stream_of(s));
+  return here().broken ? cudaErrorLaunchFailure : cudaSuccess;
+}
+cudaError_t cudaDeviceSynchronize() {
+  for (fake_gpu::stream* s : here().tasks.streams) here().tasks.finish(s);
+  return here().broken ? cudaErrorLaunchFailure : cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
+  stream_of(s)->tasks.push_back({{}, event_of(e), event_of(e)->promised});
+  return cudaSuccess;
+}
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, unsigned) {
+  *e = reinterpret_cast<cudaEvent_t>(new fake_gpu::event);
+  return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t e) {
+  delete event_of(e);
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
+  fake_gpu::event* const v = event_of(e);
+  put(s, [v, n = ++v->promised] { v->reached = n; });
+  return cudaSuccess;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t e) {
+  here().tasks.reach(event_of(e));
+  return here().broken ? cudaErrorLaunchFailure : cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t, cudaEvent_t) {
+  *ms = 1;
+  return cudaSuccess;
+}
+
+}  // extern "C"

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "warp.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+namespace ptx {
+
+warp::warp(block& b, int first)
+    : in(&b),
+      first_thread(first),
+      registers(b.of.register_bytes),
+      known(b.of.registers.size()),
+      local(b.of.local_bytes * warp_size, 0xff),
+      begun(warp_size),
+      groups(warp_size) {
+  int const threads = int(b.threads.x * b.threads.y * b.threads.z), here = std::min(warp_size, threads - first);
+  alive = here == warp_size ? all_lanes : (lanes(1) << here) - 1;
+  paths.push_back({0, alive});
+  auto const give = [&](int index, auto value_of) {
+    auto* const values = write<std::uint32_t>(b.of.registers[std::size_t(index)], all_lanes);
+    for (int l = 0; l < warp_size; ++l) values[l] = std::uint32_t(value_of(unsigned(first + l)));
+  };
+  for (std::size_t i = 0; i < b.of.registers.size(); ++i) {
+    std::string const& name = b.of.register_names[i];
+    if (name == "%tid.x") give(int(i), [&](unsigned t) { return t % b.threads.x; });
+    if (name == "%tid.y") give(int(i), [&](unsigned t) { return t / b.threads.x % b.threads.y; });
+    if (name == "%tid.z") give(int(i), [&](unsigned t) { return t / b.threads.x / b.threads.y; });
+    if (name == "%ntid.x") give(int(i), [&](unsigned) { return b.threads.x; });
+    if (name == "%ntid.y") give(int(i), [&](unsigned) { return b.threads.y; });
+    if (name == "%ntid.z") give(int(i), [&](unsigned) { return b.threads.z; });
+    if (name == "%ctaid.x") give(int(i), [&](unsigned) { return b.index.x; });
+    if (name == "%ctaid.y") give(int(i), [&](unsigned) { return b.index.y; });
+    if (name == "%ctaid.z") give(int(i), [&](unsigned) { return b.index.z; });
+    if (name == "%nctaid.x") give(int(i), [&](unsigned) { return b.grid.x; });
+    if (name == "%nctaid.y") give(int(i), [&](unsigned) { return b.grid.y; });
+    if (name == "%nctaid.z") give(int(i), [&](unsigned) { return b.grid.z; });
+    if (name == "%laneid") give(int(i), [&](unsigned t) { return t % warp_size; });
+    if (name == "%warpid") give(int(i), [&](unsigned t) { return t / warp_size; });
+  }
+}
+
+void warp::fail_unknown(operand const& o) const {
+  throw error("register " + in->of.register_names[std::size_t(o.index)] + " is read, and nothing wrote it");
+}
+
+void warp::require_all(lanes active, char const* what) {
+  if (active != alive) throw error(std::string(what) + " by some lanes of a warp only");
+  ++meetings;
+}
+
+void warp::jump(std::int64_t target, lanes active) {
+  path& p = paths.back();
+  if (active == p.active)
+    p.at = int(target);
+  else {
+    p.active &= ~active;
+    paths.push_back({int(target), active});
+  }
+}
+
+void warp::leave(lanes active) {
+  alive &= ~active;
+  paths.back().active &= ~active;
+}
+
+/// Puts the path that is furthest behind last, and paths at one place together.
+void warp::choose_path() {
+  for (std::size_t i = 0; i < paths.size();) {
+    bool merged = paths[i].active == 0;
+    for (std::size_t k = 0; !merged && k < i; ++k)
+      if (paths[k].at == paths[i].at) {
+        paths[k].active |= paths[i].active;
+        merged = true;
+      }
+    if (merged)
+      paths.erase(paths.begin() + long(i));
+    else
+      ++i;
+  }
+  auto const behind =
+      std::min_element(paths.begin(), paths.end(), [](path const& a, path const& b) { return a.at < b.at; });
+  if (behind != paths.end()) std::swap(*behind, paths.back());
+}
+
+void warp::run() {
+  kernel const& k = in->of;
+  waits = false;
+  while (alive != 0 && !waits) {
+    if (paths.size() > 1 || paths.back().active == 0) choose_path();
+    path& p = paths.back();
+    if (p.at >= int(k.code.size())) throw error(k.name + ": its end is reached without ret");
+    instruction const& i = k.code[std::size_t(p.at++)];
+    lanes active = p.active;
+    try {
+      if (i.guard.index >= 0) {
+        lanes const taken = holds(i.guard, active);
+        active = i.guard_is_negated ? active & ~taken : taken;
+      }
+      if (active != 0) i.run(*this, i, active);
+    } catch (error const& e) {
+      throw error(std::string(e.what()) + "\n  at line " + std::to_string(i.line) + ": " +
+                  k.text[std::size_t(&i - k.code.data())] + "\n  in block " + std::to_string(in->index.x) + ", warp " +
+                  std::to_string(first_thread / warp_size) + " of " + k.name);
+    }
+  }
+}
+
+void launch(kernel const& k, global_memory const& global, dimensions grid, dimensions threads, std::size_t shared_bytes,
+            unsigned char const* parameters, int order) {
+  int const count = int(threads.x * threads.y * threads.z), warps = (count + warp_size - 1) / warp_size;
+  if (count > k.most_threads) throw error(k.name + ": more threads than its .maxntid");
+  std::mt19937 random{unsigned(order)};
+  for (unsigned z = 0; z < grid.z; ++z)
+    for (unsigned y = 0; y < grid.y; ++y)
+      for (unsigned x = 0; x < grid.x; ++x) {
+        block b{k, global, parameters, grid, threads, {x, y, z}, shared_memory(k.shared_bytes + shared_bytes)};
+        std::vector<warp> all;
+        for (int w = 0; w < warps; ++w) all.emplace_back(b, w * warp_size);
+        std::vector<int> turn(static_cast<std::size_t>(warps));
+        for (int w = 0; w < warps; ++w) turn[std::size_t(w)] = order == 1 ? warps - 1 - w : w;
+        for (bool some = true; some;) {
+          if (order > 1) std::shuffle(turn.begin(), turn.end(), random);
+          some = false;
+          for (int const w : turn)
+            if (all[std::size_t(w)].alive != 0) all[std::size_t(w)].run();
+          for (warp const& w : all) some = some || w.alive != 0;
+          ++b.barriers;
+        }
+      }
+}
+
+}  // namespace ptx

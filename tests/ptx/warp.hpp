@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A warp that executes a kernel in lockstep: lanes that branch apart go on one path after the other, the one that is behind first, and come
+// together where they meet.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "memory.hpp"
+#include "program.hpp"
+
+namespace ptx {
+
+struct dimensions {
+  unsigned x = 1, y = 1, z = 1;
+};
+
+struct block {
+  kernel const& of;
+  global_memory const& global;
+  unsigned char const* parameters;
+  dimensions grid, threads, index;
+  shared_memory shared;
+  std::uint32_t barriers = 0;  // that all threads have passed
+};
+
+/// A copy from global to shared memory that was asked for.
+struct copy {
+  std::size_t to = 0;
+  std::uint64_t from = 0;
+  int bytes = 0, from_memory = 0;  // the rest is zeros
+};
+
+struct warp {
+  struct path {
+    int at = 0;
+    lanes active = 0;
+  };
+
+  block* in = nullptr;
+  int first_thread = 0;
+  lanes alive = 0;
+  std::vector<path> paths;                    // the one that runs is the last; no two are at one place
+  bool waits = false;                         // at a barrier of the block
+  std::uint32_t meetings = 0;                 // how often all of it came together in a warp instruction
+  std::vector<unsigned char> registers;       // as the kernel places them
+  std::vector<lanes> known;                   // of each register: lanes that wrote it
+  std::vector<unsigned char> local;           // 32 lanes' local memory
+  std::vector<std::vector<copy>> begun;       // of each lane: since its last commit
+  std::vector<std::vector<std::vector<copy>>> groups;  // of each lane: committed, not waited for
+
+  warp(block& b, int first);
+
+  /// Executes until all lanes have left or the warp waits at a barrier.
+  void run();
+
+  // What functions of instructions do.
+  template <class T>
+  T const* read(operand const& o, lanes active) {
+    if (o.index < 0) return reinterpret_cast<T const*>(in->of.constants.data() + o.at);
+    require_known(o, active);
+    return reinterpret_cast<T const*>(registers.data() + o.at);
+  }
+  template <class T>
+  T* write(operand const& o, lanes active) {
+    known[std::size_t(o.index)] |= active;
+    return reinterpret_cast<T*>(registers.data() + o.at);
+  }
+  /// The lanes of `active` for which a predicate holds.
+  lanes holds(operand const& o, lanes active) { return *read<lanes>(o, active) & active; }
+  void set(operand const& o, lanes which, lanes active) {
+    lanes& p = *write<lanes>(o, active);
+    p = (p & ~active) | (which & active);
+  }
+  void jump(std::int64_t target, lanes active);
+  void leave(lanes active);
+  /// Throws error unless all lanes that are left are here: `what` needs them.
+  void require_all(lanes active, char const* what);
+  moment now() const { return {in->barriers, meetings}; }
+
+ private:
+  void require_known(operand const& o, lanes active) const {
+    if ((active & ~known[std::size_t(o.index)]) != 0) fail_unknown(o);
+  }
+  [[noreturn]] void fail_unknown(operand const& o) const;
+  void choose_path();
+};
+
+/// Runs a grid, block by block; warps of a block in the order of `order`: up, down, or as a seed says.
+void launch(kernel const& k, global_memory const& global, dimensions grid, dimensions threads, std::size_t shared_bytes,
+            unsigned char const* parameters, int order);
+
+}  // namespace ptx
