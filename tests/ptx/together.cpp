@@ -151,22 +151,22 @@ void multiply(warp& w, instruction const& i, lanes active) {
     float const* const x = w.read<float>(i.of[k++], active);
     for (int l = 0; l < warp_size; ++l) c[l / 4 + 8 * (r / 2)][2 * (l % 4) + r % 2] = x[l];
   }
-  add_product<depth>(c, a, b);
+  add_product<depth, Format::least>(c, a, b);
   for (int r = 0; r < 4; ++r) {
     float* const x = w.write<float>(i.of[std::size_t(r)], active);
     for (int l = 0; l < warp_size; ++l) x[l] = c[l / 4 + 8 * (r / 2)][2 * (l % 4) + r % 2];
   }
 }
 struct tf32 {
-  static constexpr int depth = 8, per_register = 1;
+  static constexpr int depth = 8, per_register = 1, least = -126;
   static float number(std::uint32_t x, int) { return std::bit_cast<float>(x & ~0x1fffu); }
 };
 struct bf16 {
-  static constexpr int depth = 16, per_register = 2;
+  static constexpr int depth = 16, per_register = 2, least = -126;
   static float number(std::uint32_t x, int half) { return float_of_bf16(std::uint16_t(x >> (16 * half))); }
 };
 struct half {
-  static constexpr int depth = 16, per_register = 2;
+  static constexpr int depth = 16, per_register = 2, least = -14;
   static float number(std::uint32_t x, int h) { return float_of_half(std::uint16_t(x >> (16 * h))); }
 };
 
