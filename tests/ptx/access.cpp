@@ -26,9 +26,8 @@ struct addresses {
   addresses(warp& w, operand const& o, std::int64_t number, lanes active)
       : from(w.read<unsigned char>(o, active)), width(o.width), more(number) {}
   std::uint64_t operator[](int l) const {
-    std::uint64_t at = 0;
-    std::memcpy(&at, from + l * width, std::size_t(width));
-    return at + std::uint64_t(more);
+    std::uint32_t const narrow = reinterpret_cast<std::uint32_t const*>(from)[width == 8 ? 0 : l];
+    return (width == 8 ? reinterpret_cast<std::uint64_t const*>(from)[l] : narrow) + std::uint64_t(more);
   }
 };
 
@@ -41,8 +40,9 @@ unsigned char* global_bytes(warp& w, std::uint64_t at, std::size_t bytes) {
   if (!w.in->global.holds(at, bytes)) throw error("global address " + hexadecimal(at) + " is in no allocation");
   return reinterpret_cast<unsigned char*>(at);
 }
-void require_aligned(std::uint64_t at, std::size_t bytes) {
-  if (at % bytes != 0) throw error("address " + hexadecimal(at) + " is not aligned to " + std::to_string(bytes));
+inline void require_aligned(std::uint64_t at, std::size_t bytes) {
+  if ((at & (bytes - 1)) != 0)
+    throw error("address " + hexadecimal(at) + " is not aligned to " + std::to_string(bytes));
 }
 
 /// Where a space's byte is, to be read.
@@ -78,17 +78,27 @@ unsigned char* to_write(warp& w, std::uint64_t at, std::size_t bytes, int l) {
   }
 }
 
+/// Whether somebody wrote what is read there. Of global and local memory it is not known.
+template <space S>
+bool is_known(warp& w, std::uint64_t at, std::size_t bytes) {
+  if constexpr (S == space::shared) return w.in->shared.is_written(at, bytes);
+  if constexpr (S == space::generic)
+    return at < shared_window || at >= local_window || w.in->shared.is_written(at - shared_window, bytes);
+  return true;
+}
 /// ld: the values, then the address.
 template <space S, class T, int N>
 void load(warp& w, instruction const& i, lanes active) {
   addresses const at(w, i.of[N], i.number, active);
   each(active, [&](int l) {
-    require_aligned(at[l], N * sizeof(T));
-    unsigned char const* const from = to_read<S>(w, at[l], N * sizeof(T), l);
-    for (int k = 0; k < N; ++k) {
+    std::uint64_t const from = at[l];  // the register may be one of those that are loaded
+    require_aligned(from, N * sizeof(T));
+    unsigned char const* const bytes = to_read<S>(w, from, N * sizeof(T), l);
+    for (std::size_t k = 0; k < N; ++k) {
+      lanes const known = is_known<S>(w, from + k * sizeof(T), sizeof(T)) ? all_lanes : 0;
       T value;
-      std::memcpy(&value, from + std::size_t(k) * sizeof(T), sizeof(T));
-      wide_writer<T>(w, i.of[std::size_t(k)], lanes(1) << l)(l, value);
+      std::memcpy(&value, bytes + k * sizeof(T), sizeof(T));
+      wide_writer<T>(w, i.of[k], lanes(1) << l, known)(l, value);
     }
   });
 }
@@ -96,11 +106,12 @@ void load(warp& w, instruction const& i, lanes active) {
 template <space S, class T, int N>
 void store(warp& w, instruction const& i, lanes active) {
   addresses const at(w, i.of[0], i.number, active);
+  for (int k = 1; k <= N; ++k) w.read<unsigned char>(i.of[std::size_t(k)], active);
   each(active, [&](int l) {
     require_aligned(at[l], N * sizeof(T));
     unsigned char* const to = to_write<S>(w, at[l], N * sizeof(T), l);
     for (int k = 0; k < N; ++k) {
-      T const value = wide_reader<T>(w, i.of[std::size_t(k + 1)], lanes(1) << l)[l];
+      T const value = wide_reader<T>(w, i.of[std::size_t(k + 1)])[l];
       std::memcpy(to + std::size_t(k) * sizeof(T), &value, sizeof(T));
     }
   });
@@ -137,7 +148,8 @@ void land(warp& w, lanes active, std::size_t left) {
       for (copy const& c : groups.front()) {
         unsigned char* const to = w.in->shared.end_copy(c.to, std::size_t(c.bytes), w.first_thread + l, w.now());
         std::memset(to, 0, std::size_t(c.bytes));
-        if (c.from_memory > 0) std::memcpy(to, global_bytes(w, c.from, std::size_t(c.from_memory)), std::size_t(c.from_memory));
+        if (c.from_memory > 0)
+          std::memcpy(to, global_bytes(w, c.from, std::size_t(c.from_memory)), std::size_t(c.from_memory));
       }
       groups.erase(groups.begin());
     }

@@ -40,6 +40,10 @@ template <double (*Round)(double)>
 struct rounded {
   static float of(float a) { return float(Round(double(a))); }
 };
+/// .sat: into [0, 1]; NaN is 0.
+struct saturated {
+  static float of(float a) { return a > 0 ? std::fmin(a, 1.0f) : 0.0f; }
+};
 struct half_to_float {
   static float of(std::uint16_t a) { return float_of_half(a); }
 };
@@ -65,8 +69,8 @@ struct to_bf16_pair {
 
 template <class F, class To, class From>
 void convert(warp& w, instruction const& i, lanes active) {
-  wide_reader<From> const a(w, i.of[1], active);
-  wide_writer<To> const d(w, i.of[0], active);
+  wide_reader<From> const a(w, i.of[1]);
+  wide_writer<To> const d(w, i.of[0], active, w.known_of(i.of[1]));
   each(active, [&](int l) { d(l, F::of(a[l])); });
 }
 
@@ -124,6 +128,7 @@ void add_conversions(opcode_table& t) {
   t["cvt.rzi.f32.f32"] = {apply<rounded<to_zero>, float, float>, "44"};
   t["cvt.rmi.f32.f32"] = {apply<rounded<down>, float, float>, "44"};
   t["cvt.rpi.f32.f32"] = {apply<rounded<up>, float, float>, "44"};
+  t["cvt.sat.f32.f32"] = {apply<saturated, float, float>, "44"};
   t["cvt.f32.f16"] = {convert<half_to_float, float, std::uint16_t>, "42"};
   t["cvt.f32.bf16"] = {convert<bf16_to_float, float, std::uint16_t>, "42"};
   t["cvt.rn.f16.f32"] = {convert<float_to_half, std::uint16_t, float>, "24"};

@@ -2,6 +2,8 @@
 //
 // Numbers in floating point. What PTX calls .rn is IEEE's and the host's, with its subnormals. What it calls .approx has an error that the
 // ISA bounds: here it is rounded correctly, or nearly, so results may differ from a GPU's in the last bits.
+#include <bit>
+#include <cfenv>
 #include <cmath>
 #include <cstdint>
 
@@ -44,6 +46,10 @@ struct reciprocal_root {
   static T of(T a) { return T(1 / std::sqrt(double(a))); }
 };
 template <class T>
+struct same {
+  static T of(T a) { return a; }
+};
+template <class T>
 struct negative {
   static T of(T a) { return -a; }
 };
@@ -65,9 +71,11 @@ template <class T>
 struct with_sign {
   static T of(T sign, T a) { return std::copysign(a, sign); }
 };
-template <class T>
-struct same {
-  static T of(T a) { return a; }
+/// rcp.approx.ftz.f64 looks at the upper half of a double and gives one; the lower half is 0.
+struct coarse_reciprocal {
+  static double upper(double a) { return std::bit_cast<double>(std::bit_cast<std::uint64_t>(a) & 0xffffffff00000000u); }
+  static double flushed(double a) { return std::fpclassify(a) == FP_SUBNORMAL ? std::copysign(0.0, a) : a; }
+  static double of(double a) { return upper(flushed(1 / flushed(upper(a)))); }
 };
 struct power_of_two {
   static float of(float a) { return float(std::exp2(double(a))); }
@@ -94,20 +102,22 @@ struct flushing {
   }
 };
 
-template <class F, class T>
-void compare(warp& w, instruction const& i, lanes active) {
-  T const *const a = w.read<T>(i.of[1], active), *const b = w.read<T>(i.of[2], active);
-  lanes found = 0;
-  each(active, [&](int l) { found |= lanes(F::of(a[l], b[l])) << l; });
-  w.set(i.of[0], found, active);
+/// In another direction than to nearest.
+template <int Direction, class F, class... T>
+void apply_rounded(warp& w, instruction const& i, lanes active) {
+  int const before = std::fegetround();
+  std::fesetround(Direction);
+  apply<F, T...>(w, i, active);
+  std::fesetround(before);
 }
+
 // Ordered comparisons are false where one is NaN, the others (equ, neu ...) true.
-#define PTX_COMPARISON(name, sign, unordered)                   \
-  struct name {                                                 \
-    template <class T>                                          \
-    static bool of(T a, T b) {                                  \
-      return std::isunordered(a, b) ? unordered : (a sign b);   \
-    }                                                           \
+#define PTX_COMPARISON(name, sign, unordered)                 \
+  struct name {                                               \
+    template <class T>                                        \
+    static bool of(T a, T b) {                                \
+      return std::isunordered(a, b) ? unordered : (a sign b); \
+    }                                                         \
   };
 PTX_COMPARISON(equal, ==, false)
 PTX_COMPARISON(unequal, !=, false)
@@ -135,18 +145,17 @@ struct one_is_none {
 };
 
 template <class T>
-void select(warp& w, instruction const& i, lanes active) {
-  T const *const a = w.read<T>(i.of[1], active), *const b = w.read<T>(i.of[2], active);
-  lanes const first = w.holds(i.of[3], active);
-  T* const d = w.write<T>(i.of[0], active);
-  each(active, [=](int l) { d[l] = (first >> l & 1) != 0 ? a[l] : b[l]; });
-}
-
-template <class T>
 std::string s(int n) {
   return std::string(std::size_t(n), letter<T>());
 }
 
+template <int Direction, class T>
+void add_rounded(opcode_table& t, std::string const& end) {
+  t["add" + end] = {apply_rounded<Direction, add<T>, T, T, T>, s<T>(3)};
+  t["sub" + end] = {apply_rounded<Direction, sub<T>, T, T, T>, s<T>(3)};
+  t["mul" + end] = {apply_rounded<Direction, mul<T>, T, T, T>, s<T>(3)};
+  t["fma" + end] = {apply_rounded<Direction, fma_of<T>, T, T, T, T>, s<T>(4)};
+}
 template <class T>
 void add_numbers(opcode_table& t, std::string const& type) {
   for (std::string const rounded : {".", ".rn."}) {
@@ -154,6 +163,9 @@ void add_numbers(opcode_table& t, std::string const& type) {
     t["sub" + rounded + type] = {apply<sub<T>, T, T, T>, s<T>(3)};
     t["mul" + rounded + type] = {apply<mul<T>, T, T, T>, s<T>(3)};
   }
+  add_rounded<FE_DOWNWARD, T>(t, ".rm." + type);
+  add_rounded<FE_UPWARD, T>(t, ".rp." + type);
+  add_rounded<FE_TOWARDZERO, T>(t, ".rz." + type);
   t["fma.rn." + type] = {apply<fma_of<T>, T, T, T, T>, s<T>(4)};
   t["div.rn." + type] = {apply<divide<T>, T, T, T>, s<T>(3)};
   t["rcp.rn." + type] = {apply<reciprocal<T>, T, T>, s<T>(2)};
@@ -200,6 +212,7 @@ void add_floats(opcode_table& t) {
   add_approximate<reciprocal<float>>(t, "rcp");
   add_approximate<reciprocal_root<float>>(t, "rsqrt");
   add_approximate<root<float>>(t, "sqrt");
+  t["rcp.approx.ftz.f64"] = {apply<coarse_reciprocal, double, double>, "88"};
   t["tanh.approx.f32"] = {apply<tangent, float, float>, "44"};
   t["div.approx.f32"] = {apply<divide<float>, float, float, float>, "444"};
   t["div.full.f32"] = t["div.approx.f32"];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "lanes.hpp"
 #include "opcodes.hpp"
@@ -43,13 +44,18 @@ template <class T, class Wide>
 struct mad_wide {
   static Wide of(T a, T b, Wide c) { return add<Wide>::of(Wide(Wide(a) * Wide(b)), c); }
 };
+/// Their quotient is none of the type's; it wraps around.
+template <class T>
+bool is_least_by_minus_one(T a, T b) {
+  return std::is_signed_v<T> && b == T(-1) && a == std::numeric_limits<T>::min();
+}
 template <class T>
 struct divide {
-  static T of(T a, T b) { return b == 0 ? T(-1) : T(a / b); }
+  static T of(T a, T b) { return b == 0 ? T(-1) : is_least_by_minus_one(a, b) ? a : T(a / b); }
 };
 template <class T>
 struct rest {
-  static T of(T a, T b) { return b == 0 ? a : T(a % b); }
+  static T of(T a, T b) { return b == 0 ? a : is_least_by_minus_one(a, b) ? T(0) : T(a % b); }
 };
 template <class T>
 struct smaller {
@@ -58,6 +64,10 @@ struct smaller {
 template <class T>
 struct larger {
   static T of(T a, T b) { return std::max(a, b); }
+};
+template <class T>
+struct same {
+  static T of(T a) { return a; }
 };
 template <class T>
 struct negative {
@@ -83,10 +93,6 @@ template <class T>
 struct inverse {
   static T of(T a) { return T(~a); }
 };
-template <class T>
-struct same {
-  static T of(T a) { return a; }
-};
 // Shifts by as many bits as there are, or more, leave nothing but copies of the sign.
 template <class T>
 struct shift_left {
@@ -94,7 +100,9 @@ struct shift_left {
 };
 template <class T>
 struct shift_right {
-  static T of(T a, std::uint32_t n) { return T(a >> std::min<std::uint32_t>(n, 8 * sizeof(T) - 1) >> (n >= 8 * sizeof(T))); }
+  static T of(T a, std::uint32_t n) {
+    return T(a >> std::min<std::uint32_t>(n, 8 * sizeof(T) - 1) >> (n >= 8 * sizeof(T)));
+  }
 };
 struct count_ones {
   static std::uint32_t of(std::uint32_t a) { return std::uint32_t(__builtin_popcount(a)); }
@@ -103,20 +111,59 @@ struct count_zeros {
   static std::uint32_t of(std::uint32_t a) { return a == 0 ? 32 : std::uint32_t(__builtin_clz(a)); }
 };
 
-/// setp: a predicate of two values.
-template <class F, class T>
-void compare(warp& w, instruction const& i, lanes active) {
-  T const *const a = w.read<T>(i.of[1], active), *const b = w.read<T>(i.of[2], active);
-  lanes found = 0;
-  each(active, [&](int l) { found |= lanes(F::of(a[l], b[l])) << l; });
-  w.set(i.of[0], found, active);
-}
-#define PTX_COMPARISON(name, sign)          \
-  struct name {                             \
-    template <class T>                      \
-    static bool of(T a, T b) {              \
-      return a sign b;                      \
-    }                                       \
+/// bfi: `n` bits of a into b from bit `at` on; bfe.u: `n` bits of a from there.
+struct insert_bits {
+  static std::uint32_t of(std::uint32_t a, std::uint32_t b, std::uint32_t at, std::uint32_t n) {
+    std::uint32_t const from = at & 255, many = n & 255;
+    std::uint64_t const mask =
+        from >= 32 ? 0 : ((many >= 32 ? ~std::uint64_t(0) : (std::uint64_t(1) << many) - 1) << from);
+    return std::uint32_t((b & ~mask) | ((std::uint64_t(a) << (from & 31)) & mask));
+  }
+};
+struct extract_bits {
+  static std::uint32_t of(std::uint32_t a, std::uint32_t at, std::uint32_t n) {
+    std::uint32_t const from = at & 255, many = n & 255;
+    std::uint64_t const mask = many >= 32 ? ~std::uint64_t(0) : (std::uint64_t(1) << many) - 1;
+    return from >= 32 ? 0 : std::uint32_t((a >> from) & mask);
+  }
+};
+/// prmt: each byte of the result is one of the eight of b:a, or copies of its sign, as the selector's four bits say.
+struct permute_bytes {
+  static std::uint32_t of(std::uint32_t a, std::uint32_t b, std::uint32_t selector) {
+    std::uint64_t const all = std::uint64_t(b) << 32 | a;
+    std::uint32_t result = 0;
+    for (int k = 0; k < 4; ++k) {
+      std::uint32_t const s = selector >> (4 * k), byte = std::uint32_t(all >> (8 * (s & 7))) & 0xff;
+      result |= ((s & 8) == 0 ? byte : (byte & 0x80) != 0 ? 0xffu : 0u) << (8 * k);
+    }
+    return result;
+  }
+};
+/// lop3: bit by bit, the function of three whose table is a number.
+struct any_of_three {
+  static std::uint32_t of(std::uint32_t a, std::uint32_t b, std::uint32_t c, std::uint32_t table) {
+    std::uint32_t result = 0;
+    for (int k = 0; k < 8; ++k)
+      if ((table >> k & 1) != 0) result |= (k & 4 ? a : ~a) & (k & 2 ? b : ~b) & (k & 1 ? c : ~c);
+    return result;
+  }
+};
+/// shf: 32 of the 64 bits of high:low, shifted by n mod 32 or by at most 32.
+template <bool Left, bool Wraps>
+struct funnel {
+  static std::uint32_t of(std::uint32_t low, std::uint32_t high, std::uint32_t n) {
+    std::uint64_t const both = std::uint64_t(high) << 32 | low;
+    std::uint32_t const by = Wraps ? n & 31 : std::min(n, 32u);
+    return Left ? std::uint32_t((both << by) >> 32) : std::uint32_t(both >> by);
+  }
+};
+
+#define PTX_COMPARISON(name, sign) \
+  struct name {                    \
+    template <class T>             \
+    static bool of(T a, T b) {     \
+      return a sign b;             \
+    }                              \
   };
 PTX_COMPARISON(equal, ==)
 PTX_COMPARISON(unequal, !=)
@@ -125,19 +172,10 @@ PTX_COMPARISON(at_most, <=)
 PTX_COMPARISON(more, >)
 PTX_COMPARISON(at_least, >=)
 
-/// selp: the first of two values where a predicate holds.
-template <class T>
-void select(warp& w, instruction const& i, lanes active) {
-  T const *const a = w.read<T>(i.of[1], active), *const b = w.read<T>(i.of[2], active);
-  lanes const first = w.holds(i.of[3], active);
-  T* const d = w.write<T>(i.of[0], active);
-  each(active, [=](int l) { d[l] = (first >> l & 1) != 0 ? a[l] : b[l]; });
-}
-
 template <class F>
 void of_predicates(warp& w, instruction const& i, lanes active) {
-  lanes const a = *w.read<lanes>(i.of[1], active), b = i.count > 2 ? *w.read<lanes>(i.of[2], active) : 0;
-  w.set(i.of[0], F::of(a, b), active);
+  operand const &x = i.of[1], &y = i.of[std::size_t(i.count - 1)];
+  w.set(i.of[0], F::of(*w.look<lanes>(x), *w.look<lanes>(y)), active, w.known_of(x) & w.known_of(y));
 }
 struct inverse_predicate {
   static lanes of(lanes a, lanes) { return ~a; }
@@ -212,6 +250,15 @@ void add_integers(opcode_table& t) {
   add_bits<std::uint64_t>(t, "b64");
   t["popc.b32"] = {apply<count_ones, std::uint32_t, std::uint32_t>, "44"};
   t["clz.b32"] = {apply<count_zeros, std::uint32_t, std::uint32_t>, "44"};
+  using u32 = std::uint32_t;
+  t["bfi.b32"] = {apply<insert_bits, u32, u32, u32, u32, u32>, "44444"};
+  t["bfe.u32"] = {apply<extract_bits, u32, u32, u32, u32>, "4444"};
+  t["prmt.b32"] = {apply<permute_bytes, u32, u32, u32, u32>, "4444"};
+  t["lop3.b32"] = {apply<any_of_three, u32, u32, u32, u32, u32>, "44444"};
+  t["shf.l.wrap.b32"] = {apply<funnel<true, true>, u32, u32, u32, u32>, "4444"};
+  t["shf.l.clamp.b32"] = {apply<funnel<true, false>, u32, u32, u32, u32>, "4444"};
+  t["shf.r.wrap.b32"] = {apply<funnel<false, true>, u32, u32, u32, u32>, "4444"};
+  t["shf.r.clamp.b32"] = {apply<funnel<false, false>, u32, u32, u32, u32>, "4444"};
   t["and.pred"] = {of_predicates<both<lanes>>, "ppp"};
   t["or.pred"] = {of_predicates<either<lanes>>, "ppp"};
   t["xor.pred"] = {of_predicates<differs<lanes>>, "ppp"};

@@ -43,12 +43,17 @@ bool shared_memory::clashes(int one, moment then, int thread, moment when) {
   return !one_warp || then.meetings == when.meetings;
 }
 
+bool shared_memory::is_written(std::size_t at, std::size_t bytes) const {
+  for (std::size_t i = at; i < at + bytes; ++i)
+    if (known_[i].writer == nobody) return false;
+  return true;
+}
+
 unsigned char const* shared_memory::read(std::size_t at, std::size_t bytes, int thread, moment when) {
   require(at, bytes);
   for (std::size_t i = at; i < at + bytes; ++i) {
     knowledge& k = known_[i];
     if (k.under_way) throw error("shared byte " + std::to_string(i) + " is read before its copy was waited for");
-    if (k.writer == nobody) throw error("shared byte " + std::to_string(i) + " is read, and nobody wrote it");
     if (clashes(k.writer, k.written, thread, when))
       throw error("shared byte " + std::to_string(i) + " is read by thread " + std::to_string(thread) +
                   " without a barrier after thread " + std::to_string(k.writer) + " wrote it");

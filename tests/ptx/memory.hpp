@@ -43,7 +43,9 @@ class shared_memory {
   explicit shared_memory(std::size_t bytes) : bytes_(bytes, 0xff), known_(bytes) {}
 
   std::size_t size() const { return bytes_.size(); }
-  /// Throws error for a byte outside, never written, written by another thread since the last barrier, or under way.
+  /// Whether all of them were ever written.
+  bool is_written(std::size_t at, std::size_t bytes) const;
+  /// Throws error for a byte outside, written by another thread since the last barrier, or under way.
   unsigned char const* read(std::size_t at, std::size_t bytes, int thread, moment when);
   /// Throws error for a byte outside, read or written by another thread since the last barrier, or under way.
   unsigned char* write(std::size_t at, std::size_t bytes, int thread, moment when);

@@ -15,7 +15,8 @@ inline float float_of_half(std::uint16_t a) {
   int const exponent = a >> 10 & 31, fraction = a & 1023;
   float const sign = (a & 0x8000) != 0 ? -1.0f : 1.0f;
   if (exponent == 31) return fraction != 0 ? std::bit_cast<float>(0x7fc00000u) : sign * HUGE_VALF;
-  return exponent == 0 ? sign * std::ldexp(float(fraction), -24) : sign * std::ldexp(float(1024 + fraction), exponent - 25);
+  return exponent == 0 ? sign * std::ldexp(float(fraction), -24)
+                       : sign * std::ldexp(float(1024 + fraction), exponent - 25);
 }
 
 /// The bits of a float above the lowest `drop`, rounded to nearest, ties to even.

@@ -7,23 +7,32 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 
 namespace ptx {
 
-/// The exponent of the number's format, whose smallest is `least`; that of 0 is no matter.
-inline int exponent_of(float x, int least) {
-  int const e = int(std::bit_cast<std::uint32_t>(x) >> 23 & 0xff) - 127;
-  return std::max(e, least);
+/// Some numbers at once.
+inline constexpr int together = 4;
+using doubles = double __attribute__((vector_size(8 * together)));
+using longs = std::int64_t __attribute__((vector_size(8 * together)));
+using ints = std::int32_t __attribute__((vector_size(4 * together)));
+using floats = float __attribute__((vector_size(4 * together)));
+
+/// The exponents of numbers in a format whose smallest is `least`; 0 has none that could be the largest.
+inline ints exponents_of(floats x, int least) {
+  ints const e = (std::bit_cast<ints>(x) >> 23 & 0xff) - 127;
+  return x == 0 ? ints{} - 2000 : e < least ? ints{} + least : e;
+}
+inline floats load_floats(float const* x) {
+  floats all;
+  std::memcpy(&all, x, sizeof all);
+  return all;
 }
 
-/// 2^n for -1022 <= n <= 1023.
-inline double power_of_two(int n) { return std::bit_cast<double>(std::uint64_t(n + 1023) << 52); }
-
-/// The float next to x towards zero, or x; beyond the largest, infinity.
+/// The float next to x towards zero, or x; from 2^128 on infinity.
 inline float towards_zero(double x) {
-  float const f = float(x);
-  if (std::fabs(x) >= 0x1p128) return f;
-  return std::fabs(double(f)) > std::fabs(x) ? std::nextafter(f, 0.0f) : f;
+  if (std::fabs(x) < 0x1p-126) return float(std::trunc(x * 0x1p149) * 0x1p-149);
+  return float(std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) & ~((std::uint64_t(1) << 29) - 1)));
 }
 
 /// c[16, 8] += a[16, Depth] b[Depth, 8] for factors whose smallest exponent is Least.
@@ -35,37 +44,46 @@ inline float towards_zero(double x) {
 template <int Depth, int Least>
 void add_product(float (&c)[16][8], float const (&a)[16][Depth], float const (&b)[Depth][8]) {
   constexpr int places = 25;
-  int of_a[16][Depth], of_b[Depth][8];
+  int of_a[16][Depth];
   for (int m = 0; m < 16; ++m)
-    for (int k = 0; k < Depth; ++k) of_a[m][k] = exponent_of(a[m][k], Least);
-  for (int k = 0; k < Depth; ++k)
-    for (int n = 0; n < 8; ++n) of_b[k][n] = exponent_of(b[k][n], Least);
-  for (int m = 0; m < 16; ++m)
-    for (int n = 0; n < 8; ++n) {
-      double product[Depth + 1];
-      int largest = -1000;
-      double plain = 0;  // tells what is not finite
-      for (int k = 0; k < Depth; ++k) {
-        product[k] = double(a[m][k]) * double(b[k][n]);
-        plain += product[k];
-        if (product[k] != 0) largest = std::max(largest, of_a[m][k] + of_b[k][n]);
-      }
-      product[Depth] = double(c[m][n]);
-      plain += product[Depth];
-      if (product[Depth] != 0) largest = std::max(largest, exponent_of(c[m][n], -126));
-      if (!std::isfinite(plain)) {
-        c[m][n] = std::isnan(plain) ? std::bit_cast<float>(0x7fffffffu) : float(plain);
-        continue;
-      }
-      if (largest == -1000) {
-        c[m][n] = 0;
-        continue;
-      }
-      double const up = power_of_two(places - largest), down = power_of_two(largest - places);
-      std::int64_t sum = 0;
-      for (double const p : product) sum += std::int64_t(p * up);  // a conversion cuts
-      c[m][n] = towards_zero(double(sum) * down);
+    for (int k = 0; k < Depth; ++k) {
+      int const e = int(std::bit_cast<std::uint32_t>(a[m][k]) >> 23 & 0xff) - 127;
+      of_a[m][k] = a[m][k] == 0 ? -2000 : std::max(e, Least);
     }
+  for (int n = 0; n < 8; n += together) {
+    doubles of_b[Depth];
+    ints exponents_of_b[Depth];
+    for (int k = 0; k < Depth; ++k) {
+      floats const row = load_floats(&b[k][n]);
+      of_b[k] = __builtin_convertvector(row, doubles);
+      exponents_of_b[k] = exponents_of(row, Least);
+    }
+    for (int m = 0; m < 16; ++m) {
+      floats const before = load_floats(&c[m][n]);
+      doubles terms[Depth + 1];
+      terms[Depth] = __builtin_convertvector(before, doubles);
+      doubles plain = terms[Depth];  // tells what is not finite
+      ints largest = exponents_of(before, -126);
+      for (int k = 0; k < Depth; ++k) {
+        terms[k] = double(a[m][k]) * of_b[k];
+        plain += terms[k];
+        ints const e = of_a[m][k] + exponents_of_b[k];
+        largest = e > largest ? e : largest;
+      }
+      largest = largest > -900 ? largest : ints{} - 900;  // of zeros alone
+      auto const up = reinterpret_cast<doubles>(__builtin_convertvector(places + 1023 - largest, longs) << 52);
+      doubles sum{};
+      for (doubles const& t : terms)  // below 2^27 if all are finite; the conversion cuts
+        sum += __builtin_convertvector(__builtin_convertvector(t * up, ints), doubles);
+      sum /= up;
+      for (int k = 0; k < together; ++k) {
+        if (std::isfinite(plain[k]))
+          c[m][n + k] = towards_zero(sum[k]);
+        else
+          c[m][n + k] = std::isnan(plain[k]) ? std::bit_cast<float>(0x7fffffffu) : float(plain[k]);
+      }
+    }
+  }
 }
 
 }  // namespace ptx

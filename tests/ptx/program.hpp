@@ -9,6 +9,7 @@
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ptx {
@@ -25,9 +26,9 @@ inline constexpr lanes all_lanes = 0xffffffff;
 
 /// Where the 32 values of an operand are: a register, or a constant (`index` -1).
 struct operand {
-  int index = -1;           ///< of the register, for what is known of it
-  std::uint32_t at = 0;     ///< bytes from the start of the warp's registers, or of the kernel's constants
-  std::uint8_t width = 0;   ///< bytes of a lane's value; 0: a predicate, one bit for each lane
+  int index = -1;          ///< of the register, for what is known of it
+  std::uint32_t at = 0;    ///< bytes from the start of the warp's registers, or of the kernel's constants
+  std::uint8_t width = 0;  ///< bytes of a lane's value; 0: a predicate, one bit for each lane
 };
 
 struct warp;
@@ -36,14 +37,32 @@ using function = void (*)(warp&, instruction const&, lanes);
 
 struct instruction {
   function run = nullptr;
-  operand guard;                ///< `@%p`: a predicate, or none (index -1)
+  operand guard;  ///< `@%p`: a predicate, or none (index -1)
   bool guard_is_negated = false;
-  int count = 0;                ///< operands in use
+  int count = 0;  ///< operands in use
   std::array<operand, 20> of{};
-  std::int64_t number = 0;      ///< target of a branch, or offset of an address; of the first of two
-  std::int64_t number_2 = 0;    ///< of the second address
-  int opcode = 0;               ///< index into opcode_names()
+  std::int64_t number = 0;    ///< target of a branch, or offset of an address; of the first of two
+  std::int64_t number_2 = 0;  ///< of the second address
+  int opcode = 0;             ///< index into opcode_names()
   int line = 0;
+};
+
+/// Registers that say where a thread is.
+enum class special {
+  tid_x,
+  tid_y,
+  tid_z,
+  ntid_x,
+  ntid_y,
+  ntid_z,
+  ctaid_x,
+  ctaid_y,
+  ctaid_z,
+  nctaid_x,
+  nctaid_y,
+  nctaid_z,
+  laneid,
+  warpid
 };
 
 struct parameter {
@@ -57,12 +76,13 @@ struct kernel {
   std::size_t parameter_bytes = 0;
   std::vector<operand> registers;
   std::vector<std::string> register_names;
+  std::vector<std::pair<special, operand>> specials;  ///< those that are in use
   std::size_t register_bytes = 0;
-  std::vector<unsigned char> constants;      ///< 32 equal values each
+  std::vector<unsigned char> constants;  ///< 32 equal values each
   std::size_t shared_bytes = 0, local_bytes = 0;
   int most_threads = 1024;
   std::vector<instruction> code;
-  std::vector<std::string> text;             ///< of each instruction, for messages
+  std::vector<std::string> text;  ///< of each instruction, for messages
 };
 
 /// Reads the kernels of a PTX file. Throws error with the line for what it does not know.

@@ -192,10 +192,12 @@ class reader {
     if (open == std::string::npos) return;
     for (std::string const& p : split_operands(s.substr(open + 1, s.rfind(')') - open - 1))) {
       std::size_t const align = after(p, ".align ", 0), bracket = p.find('[');
-      std::string const name = p.substr(p.rfind(' ') + 1, bracket == std::string::npos ? bracket : bracket - p.rfind(' ') - 1);
+      std::string const name =
+          p.substr(p.rfind(' ') + 1, bracket == std::string::npos ? bracket : bracket - p.rfind(' ') - 1);
       std::size_t width = 0;
       for (std::size_t at = p.find(" .", 1); at != std::string::npos; at = p.find(" .", at + 1))
-        if (!p.substr(at + 1).starts_with(".align") && !p.substr(at + 1).starts_with(".ptr")) width = width_of(p.substr(at + 1, p.find(' ', at + 1) - at - 1));
+        if (!p.substr(at + 1).starts_with(".align") && !p.substr(at + 1).starts_with(".ptr"))
+          width = width_of(p.substr(at + 1, p.find(' ', at + 1) - at - 1));
       std::size_t const bytes = bracket == std::string::npos ? width : width * after(p, "[", 1);
       std::size_t const to = align > 0 ? align : width;
       std::size_t const at = (k_->parameter_bytes + to - 1) / to * to;
@@ -302,7 +304,8 @@ class reader {
       o = address(text, second ? i.number_2 : i.number);
     } else if (std::isalpha(static_cast<unsigned char>(text[0])) || text[0] == '%' || text[0] == '_') {
       auto const symbol = symbols_.find(text);
-      o = symbol != symbols_.end() ? constant(std::uint64_t(symbol->second), std::size_t(letter - '0')) : register_of(text);
+      o = symbol != symbols_.end() ? constant(std::uint64_t(symbol->second), std::size_t(letter - '0'))
+                                   : register_of(text);
     } else {
       o = constant(bits_of(text), letter == 'p' ? 8 : std::size_t(letter - '0'));
     }
@@ -316,17 +319,24 @@ class reader {
       more = std::stoll(inside.substr(plus + 1), nullptr, 0);
       inside = trimmed(inside.substr(0, plus));
     }
-    if (auto const symbol = symbols_.find(inside); symbol != symbols_.end()) return constant(std::uint64_t(symbol->second), 8);
+    if (auto const symbol = symbols_.find(inside); symbol != symbols_.end())
+      return constant(std::uint64_t(symbol->second), 8);
     return register_of(inside);
   }
   operand register_of(std::string const& name) {
     for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope)
       if (auto const found = scope->find(name); found != scope->end()) return found->second;
-    static char const* const special[] = {"%tid.",  "%ntid.", "%ctaid.", "%nctaid.", "%laneid", "%warpid"};
-    if (std::any_of(std::begin(special), std::end(special), [&](char const* p) { return name.starts_with(p); })) {
+    static std::map<std::string, special> const specials{
+        {"%tid.x", special::tid_x},       {"%tid.y", special::tid_y},       {"%tid.z", special::tid_z},
+        {"%ntid.x", special::ntid_x},     {"%ntid.y", special::ntid_y},     {"%ntid.z", special::ntid_z},
+        {"%ctaid.x", special::ctaid_x},   {"%ctaid.y", special::ctaid_y},   {"%ctaid.z", special::ctaid_z},
+        {"%nctaid.x", special::nctaid_x}, {"%nctaid.y", special::nctaid_y}, {"%nctaid.z", special::nctaid_z},
+        {"%laneid", special::laneid},     {"%warpid", special::warpid}};
+    if (auto const found = specials.find(name); found != specials.end()) {
       std::swap(scopes_.front(), scopes_.back());
       operand const o = add_register(name, 4);
       std::swap(scopes_.front(), scopes_.back());
+      k_->specials.push_back({found->second, o});
       return o;
     }
     throw error("no register " + name);

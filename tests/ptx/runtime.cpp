@@ -121,7 +121,8 @@ static std::map<void const*, std::string>& names_of_functions() {
   static std::map<void const*, std::string> all;
   return all;
 }
-void __cudaRegisterFunction(void**, char const* function, char*, char const* name, int, uint3*, uint3*, dim3*, dim3*, int*) {
+void __cudaRegisterFunction(void**, char const* function, char*, char const* name, int, uint3*, uint3*, dim3*, dim3*,
+                            int*) {
   names_of_functions()[function] = name;
 }
 
@@ -142,7 +143,8 @@ cudaError_t __cudaGetKernel(cudaKernel_t* kernel, void const* function) {
   return cudaSuccess;
 }
 
-cudaError_t cudaLaunchKernel(void const* function, dim3 grid, dim3 threads, void** arguments, std::size_t shared, cudaStream_t stream) {
+cudaError_t cudaLaunchKernel(void const* function, dim3 grid, dim3 threads, void** arguments, std::size_t shared,
+                             cudaStream_t stream) {
   runtime& r = here();
   read_texts();
   auto const name = names_of_functions().find(function);
@@ -163,7 +165,8 @@ cudaError_t cudaLaunchKernel(void const* function, dim3 grid, dim3 threads, void
   });
   return cudaSuccess;
 }
-cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 threads, void** arguments, std::size_t shared, cudaStream_t stream) {
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 threads, void** arguments, std::size_t shared,
+                               cudaStream_t stream) {
   return cudaLaunchKernel(kernel, grid, threads, arguments, shared, stream);
 }
 

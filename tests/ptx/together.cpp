@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // What lanes of a warp do together: branches, barriers, exchanges and matrix products.
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 
@@ -15,7 +16,8 @@ namespace {
 void branch(warp& w, instruction const& i, lanes active) { w.jump(i.number, active); }
 void leave(warp& w, instruction const&, lanes active) { w.leave(active); }
 void barrier(warp& w, instruction const& i, lanes active) {
-  if (w.read<std::uint32_t>(i.of[0], active)[__builtin_ctz(active)] != 0) throw error("bar.sync of another barrier than 0");
+  if (w.read<std::uint32_t>(i.of[0], active)[__builtin_ctz(active)] != 0)
+    throw error("bar.sync of another barrier than 0");
   w.require_all(active, "a barrier");
   w.waits = true;
 }
@@ -37,12 +39,12 @@ void exchange(warp& w, instruction const& i, lanes active) {
   std::size_t const k = says ? 2 : 1;
   require_members(w, i.of[k + 3], active);
   std::uint32_t a[warp_size];
-  std::uint32_t const* const from = w.read<std::uint32_t>(i.of[k], active);
-  for (int l = 0; l < warp_size; ++l) a[l] = from[l];
+  std::copy_n(w.look<std::uint32_t>(i.of[k]), warp_size, a);
+  lanes const known_sources = w.known_of(i.of[k]);
   std::uint32_t const* const b = w.read<std::uint32_t>(i.of[k + 1], active);
   std::uint32_t const* const c = w.read<std::uint32_t>(i.of[k + 2], active);
-  std::uint32_t* const d = w.write<std::uint32_t>(i.of[0], active);
-  lanes inside = 0;
+  std::uint32_t d[warp_size];
+  lanes inside = 0, known = 0;
   each(active, [&](int l) {
     int const by = int(b[l] & 31), clamp = int(c[l] & 31), segment = int(c[l] >> 8 & 31);
     int const first = l & segment, last = first | (clamp & ~segment);
@@ -56,7 +58,10 @@ void exchange(warp& w, instruction const& i, lanes active) {
     if ((active >> source & 1) == 0) throw error("shfl.sync reads a lane that is not here");
     d[l] = a[source];
     inside |= lanes(fits) << l;
+    known |= (known_sources >> source & 1) << l;
   });
+  std::uint32_t* const to = w.write<std::uint32_t>(i.of[0], active, known);
+  each(active, [&](int l) { to[l] = d[l]; });
   if (says) w.set(i.of[1], inside, active);
 }
 void match(warp& w, instruction const& i, lanes active) {
@@ -78,14 +83,16 @@ void ballot(warp& w, instruction const& i, lanes active) {
 
 /// mov between a register and its equal parts, the lowest first.
 void pack(warp& w, instruction const& i, lanes active) {
-  wide_writer<std::uint64_t> const d(w, i.of[0], active);
+  lanes known = all_lanes;
+  for (int k = 1; k < i.count; ++k) known &= w.known_of(i.of[std::size_t(k)]);
+  wide_writer<std::uint64_t> const d(w, i.of[0], active, known);
   int const bits = 8 * d.width / (i.count - 1);
   each(active, [&](int l) {
     std::uint64_t all = 0;
     for (int k = 1; k < i.count; ++k) {
       std::uint64_t part = 0;
       operand const& o = i.of[std::size_t(k)];
-      std::memcpy(&part, w.read<unsigned char>(o, active) + l * o.width, o.width);
+      std::memcpy(&part, w.look<unsigned char>(o) + l * o.width, o.width);
       all |= part << ((k - 1) * bits);
     }
     std::memcpy(d.to + l * d.width, &all, std::size_t(d.width));
@@ -93,10 +100,10 @@ void pack(warp& w, instruction const& i, lanes active) {
 }
 void unpack(warp& w, instruction const& i, lanes active) {
   operand const& whole = i.of[std::size_t(i.count - 1)];
-  unsigned char const* const from = w.read<unsigned char>(whole, active);
+  unsigned char const* const from = w.look<unsigned char>(whole);
   for (int k = 0; k + 1 < i.count; ++k) {
     operand const& o = i.of[std::size_t(k)];
-    unsigned char* const to = w.write<unsigned char>(o, active);
+    unsigned char* const to = w.write<unsigned char>(o, active, w.known_of(whole));
     each(active, [&](int l) { std::memcpy(to + l * o.width, from + l * whole.width + k * o.width, o.width); });
   }
 }
@@ -115,6 +122,8 @@ void load_matrices(warp& w, instruction const& i, lanes active) {
       std::memcpy(&at, from + (8 * m + r) * o.width, o.width);
       at += std::uint64_t(i.number);
       if (at % 16 != 0) throw error("a row of a matrix is not aligned to 16 bytes");
+      if (!w.in->shared.is_written(at, 16))
+        throw error("a row of a matrix at " + std::to_string(at) + " that nobody wrote");
       for (int part = 0; part < 4; ++part)  // each lane of the row's four is a reader
         std::memcpy(&rows[r][2 * part],
                     w.in->shared.read(at + std::uint64_t(4 * part), 4, w.first_thread + 4 * r + part, w.now()), 4);
@@ -133,7 +142,8 @@ template <class Format>
 void multiply(warp& w, instruction const& i, lanes active) {
   if (active != all_lanes) throw error("mma needs a whole warp");
   w.require_all(active, "mma");
-  constexpr int depth = Format::depth, per = Format::per_register, of_a = 16 * depth / 32 / per, of_b = 8 * depth / 32 / per;
+  constexpr int depth = Format::depth, per = Format::per_register, of_a = 16 * depth / 32 / per,
+                of_b = 8 * depth / 32 / per;
   float a[16][depth], b[depth][8], c[16][8];
   std::size_t k = 4;
   for (int r = 0; r < of_a; ++r) {

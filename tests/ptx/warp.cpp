@@ -6,38 +6,39 @@
 #include <random>
 
 namespace ptx {
+namespace {
+
+unsigned value_of(special s, block const& b, unsigned thread) {
+  switch (s) {
+    case special::tid_x: return thread % b.threads.x;
+    case special::tid_y: return thread / b.threads.x % b.threads.y;
+    case special::tid_z: return thread / b.threads.x / b.threads.y;
+    case special::ntid_x: return b.threads.x;
+    case special::ntid_y: return b.threads.y;
+    case special::ntid_z: return b.threads.z;
+    case special::ctaid_x: return b.index.x;
+    case special::ctaid_y: return b.index.y;
+    case special::ctaid_z: return b.index.z;
+    case special::nctaid_x: return b.grid.x;
+    case special::nctaid_y: return b.grid.y;
+    case special::nctaid_z: return b.grid.z;
+    case special::laneid: return thread % warp_size;
+    case special::warpid: return thread / warp_size;
+  }
+  return 0;
+}
+
+}  // namespace
 
 warp::warp(block& b, int first)
-    : in(&b),
-      first_thread(first),
-      registers(b.of.register_bytes),
-      known(b.of.registers.size()),
-      local(b.of.local_bytes * warp_size, 0xff),
-      begun(warp_size),
-      groups(warp_size) {
+    : in(&b), first_thread(first), registers(b.of.register_bytes), known(b.of.registers.size()),
+      local(b.of.local_bytes * warp_size, 0xff), begun(warp_size), groups(warp_size) {
   int const threads = int(b.threads.x * b.threads.y * b.threads.z), here = std::min(warp_size, threads - first);
   alive = here == warp_size ? all_lanes : (lanes(1) << here) - 1;
   paths.push_back({0, alive});
-  auto const give = [&](int index, auto value_of) {
-    auto* const values = write<std::uint32_t>(b.of.registers[std::size_t(index)], all_lanes);
-    for (int l = 0; l < warp_size; ++l) values[l] = std::uint32_t(value_of(unsigned(first + l)));
-  };
-  for (std::size_t i = 0; i < b.of.registers.size(); ++i) {
-    std::string const& name = b.of.register_names[i];
-    if (name == "%tid.x") give(int(i), [&](unsigned t) { return t % b.threads.x; });
-    if (name == "%tid.y") give(int(i), [&](unsigned t) { return t / b.threads.x % b.threads.y; });
-    if (name == "%tid.z") give(int(i), [&](unsigned t) { return t / b.threads.x / b.threads.y; });
-    if (name == "%ntid.x") give(int(i), [&](unsigned) { return b.threads.x; });
-    if (name == "%ntid.y") give(int(i), [&](unsigned) { return b.threads.y; });
-    if (name == "%ntid.z") give(int(i), [&](unsigned) { return b.threads.z; });
-    if (name == "%ctaid.x") give(int(i), [&](unsigned) { return b.index.x; });
-    if (name == "%ctaid.y") give(int(i), [&](unsigned) { return b.index.y; });
-    if (name == "%ctaid.z") give(int(i), [&](unsigned) { return b.index.z; });
-    if (name == "%nctaid.x") give(int(i), [&](unsigned) { return b.grid.x; });
-    if (name == "%nctaid.y") give(int(i), [&](unsigned) { return b.grid.y; });
-    if (name == "%nctaid.z") give(int(i), [&](unsigned) { return b.grid.z; });
-    if (name == "%laneid") give(int(i), [&](unsigned t) { return t % warp_size; });
-    if (name == "%warpid") give(int(i), [&](unsigned t) { return t / warp_size; });
+  for (auto const& [which, o] : b.of.specials) {
+    auto* const values = write<std::uint32_t>(o, all_lanes);
+    for (int l = 0; l < warp_size; ++l) values[l] = value_of(which, b, unsigned(first + l));
   }
 }
 

@@ -41,13 +41,13 @@ struct warp {
   block* in = nullptr;
   int first_thread = 0;
   lanes alive = 0;
-  std::vector<path> paths;                    // the one that runs is the last; no two are at one place
-  bool waits = false;                         // at a barrier of the block
-  std::uint32_t meetings = 0;                 // how often all of it came together in a warp instruction
-  std::vector<unsigned char> registers;       // as the kernel places them
-  std::vector<lanes> known;                   // of each register: lanes that wrote it
-  std::vector<unsigned char> local;           // 32 lanes' local memory
-  std::vector<std::vector<copy>> begun;       // of each lane: since its last commit
+  std::vector<path> paths;                             // the one that runs is the last; no two are at one place
+  bool waits = false;                                  // at a barrier of the block
+  std::uint32_t meetings = 0;                          // how often all of it came together in a warp instruction
+  std::vector<unsigned char> registers;                // as the kernel places them
+  std::vector<lanes> known;                            // of each register: lanes that wrote it
+  std::vector<unsigned char> local;                    // 32 lanes' local memory
+  std::vector<std::vector<copy>> begun;                // of each lane: since its last commit
   std::vector<std::vector<std::vector<copy>>> groups;  // of each lane: committed, not waited for
 
   warp(block& b, int first);
@@ -55,22 +55,34 @@ struct warp {
   /// Executes until all lanes have left or the warp waits at a barrier.
   void run();
 
-  // What functions of instructions do.
+  // What functions of instructions do. A value that nobody wrote may be moved and computed with, as compilers do with one that they then do
+  // not select: what comes of it is as little known. Nothing may depend on it: no address, no path, no memory, no other lane.
+
+  /// The lanes whose value of an operand is known.
+  lanes known_of(operand const& o) const { return o.index < 0 ? all_lanes : known[std::size_t(o.index)]; }
+  /// An operand's values, known or not.
   template <class T>
-  T const* read(operand const& o, lanes active) {
-    if (o.index < 0) return reinterpret_cast<T const*>(in->of.constants.data() + o.at);
-    require_known(o, active);
-    return reinterpret_cast<T const*>(registers.data() + o.at);
+  T const* look(operand const& o) const {
+    unsigned char const* const from = o.index < 0 ? in->of.constants.data() : registers.data();
+    return reinterpret_cast<T const*>(from + o.at);
   }
+  /// An operand's values, all of them known.
   template <class T>
-  T* write(operand const& o, lanes active) {
-    known[std::size_t(o.index)] |= active;
+  T const* read(operand const& o, lanes active) const {
+    if ((active & ~known_of(o)) != 0) fail_unknown(o);
+    return look<T>(o);
+  }
+  /// Where active lanes write; `of` are those whose new value is known.
+  template <class T>
+  T* write(operand const& o, lanes active, lanes of = all_lanes) {
+    lanes& k = known[std::size_t(o.index)];
+    k = (k & ~active) | (of & active);
     return reinterpret_cast<T*>(registers.data() + o.at);
   }
   /// The lanes of `active` for which a predicate holds.
-  lanes holds(operand const& o, lanes active) { return *read<lanes>(o, active) & active; }
-  void set(operand const& o, lanes which, lanes active) {
-    lanes& p = *write<lanes>(o, active);
+  lanes holds(operand const& o, lanes active) const { return *read<lanes>(o, active) & active; }
+  void set(operand const& o, lanes which, lanes active, lanes of = all_lanes) {
+    lanes& p = *write<lanes>(o, active, of);
     p = (p & ~active) | (which & active);
   }
   void jump(std::int64_t target, lanes active);
@@ -80,9 +92,6 @@ struct warp {
   moment now() const { return {in->barriers, meetings}; }
 
  private:
-  void require_known(operand const& o, lanes active) const {
-    if ((active & ~known[std::size_t(o.index)]) != 0) fail_unknown(o);
-  }
   [[noreturn]] void fail_unknown(operand const& o) const;
   void choose_path();
 };
