@@ -23,6 +23,10 @@ TEST_CASE("attention on CUDA to other values, of other lengths", "[cuda]") {
   check<float, apart(not_causal(sizes{2, 100, 20, 4, 2, 8}))>();
   check<float, apart(sizes{1, 3, 70, 1, 1, 32})>();
 }
+TEST_CASE("queries that see no key give 0 on CUDA", "[cuda]") {
+  check<float, apart(sizes{2, 70, 20, 2, 1, 8})>();
+  check<float, padded(3, apart(sizes{2, 40, 35, 1, 1, 16}))>();
+}
 TEST_CASE("nobody attends to padding on CUDA", "[cuda]") {
   check<float, padded(3, turned(sizes{3, 9, 9, 2, 1, 6}))>();
   check<float, padded(21, not_causal(sizes{3, 100, 100, 1, 1, 16}))>();

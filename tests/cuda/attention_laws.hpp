@@ -163,7 +163,7 @@ answers defined(run<T, Sizes> const& r) {
       for (int t = 0; t < s.keys; ++t) turn([&](int c) { return r.key(b, t, kh, c); }, t, &keys[std::size_t(t * d)], 1);
       for (int t = 0; t < s.queries; ++t) {
         int const seen = std::min(s.causal ? t + s.keys - s.queries + 1 : s.keys, present);
-        if (seen == 0) continue;
+        if (seen <= 0) continue;
         long const row = long(b) * s.queries + t;
         std::vector<double> q = z(d), dq = q, y = q, p = z(seen), dp = p;
         turn([&](int c) { return r.q[row * R::q_stride + h * d + c]; }, t, q.data(), 1);

@@ -60,17 +60,29 @@ struct attention_tiles {
   using shape = attention_geometry<P, G>;
   using T = typename P::element;
   static constexpr int depth = shape::depth, threads = shape::threads_for(Rows, Tall), own = threads / 2 * Tall;
-  static constexpr int all_others = (Others + 15) / 16 * 16, step = all_others < 32 ? all_others : 32;
+  static constexpr int all_others = (Others + 15) / 16 * 16;
   static constexpr int row_blocks = (Rows + own - 1) / own;
-  /// Two stages where two blocks of them fit into a multiprocessor's shared memory.
-  static constexpr int stages = 2 * (own + 2 * step) * shape::pitch * int(sizeof(T)) <= 112 * 1024 ? 2 : 1;
 
-  struct shared {
+  template <int Stages, int Step>
+  struct memory {
+    static constexpr int stages = Stages, step = Step;
     alignas(16) T own_tile[2][own * shape::pitch];
     alignas(16) T other[stages][2][step * shape::pitch];
     float logarithms[stages][step], slopes[stages][step];
     int counts[threads / warp_size];
   };
+  /// Tiles of 32 others, two on their way at a time; smaller ones, or one at a time, where a block would share more than every device has.
+  static constexpr auto choose() {
+    constexpr int widest = all_others < 32 ? all_others : 32;
+    if constexpr (sizeof(memory<2, widest>) <= least_shared_bytes)
+      return memory<2, widest>{};
+    else if constexpr (sizeof(memory<2, 16>) <= least_shared_bytes)
+      return memory<2, 16>{};
+    else
+      return memory<1, 16>{};
+  }
+  using shared = decltype(choose());
+  static constexpr int stages = shared::stages, step = shared::step;
   static constexpr float to_base_2 = shape::scale * log2_of_e;
 };
 

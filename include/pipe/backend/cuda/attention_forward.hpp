@@ -10,7 +10,7 @@ namespace pp::cuda {
 
 /// y = softmax(scale * q k') v, head by head; lse = the log of each softmax's denominator.
 ///
-/// law:    a sample's and head's result does not depend on the others. A NaN score makes its row NaN. A sample without keys gives 0, lse 0
+/// law:    a sample's and head's result does not depend on the others. A NaN score makes its row NaN. A query that sees no key gives 0, lse 0
 /// source: Milakov and Gimelshein, 2018; Dao, FlashAttention-2, 2023
 /// Tall:   see tile_products.hpp; which bits come out does not depend on it
 template <class P, int G, int Tall = attention_geometry<P, G>::tall_enough>
@@ -121,10 +121,12 @@ struct attention_forward {
     PIPE_UNROLL
     for (int r = 0; r < 2 * Tall; ++r)
       reduce_lanes<4>(block, [&](state& mine) -> float& { return mine.newest[r]; }, larger{});
-    block.part([&](int, state& mine) {
+    block.part([&]([[maybe_unused]] int thread, state& mine) {
       PIPE_UNROLL
       for (int r = 0; r < 2 * Tall; ++r) {
-        float const largest = larger{}(mine.newest[r] * to_base_2, mine.largest[r]);
+        float largest = larger{}(mine.newest[r] * to_base_2, mine.largest[r]);
+        if constexpr (shape::some_see_none)  // or infinity minus infinity would be NaN
+          if (shape::visible(first + row_of_sums<Tall>(thread, r), present) <= 0) largest = 0;
         float const rescale = power_of_2(mine.largest[r] - largest);
         mine.largest[r] = largest;
         float sum = 0;

@@ -22,6 +22,8 @@
 // (warp.hpp, matrix.hpp, copy.hpp), called between phases too.
 #pragma once
 
+#include <type_traits>
+
 #include <pipe/backend/cuda/arguments.hpp>
 
 namespace pp::cuda {
@@ -31,6 +33,13 @@ inline constexpr int warp_size = 32;
 
 /// For bodies whose threads keep or share nothing.
 struct nothing {};
+
+/// The shared memory that a block may have on every GPU from sm_80 on: sm_86, sm_89 and sm_120 have no more.
+inline constexpr long least_shared_bytes = 99 * 1024;
+
+/// Bytes of shared memory of a block of a kernel.
+template <class Body>
+inline constexpr long shared_bytes = std::is_empty_v<typename Body::shared> ? 0 : long(sizeof(typename Body::shared));
 
 #ifdef __CUDACC__
 

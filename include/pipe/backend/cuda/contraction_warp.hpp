@@ -13,17 +13,18 @@ namespace pp::cuda {
 template <product_format F>
 inline constexpr operand_format operands_in = operands_of(F);
 
-/// A thread's part of the operands of a step: of 16 rows of the left one, and of `Across` tiles of 8 columns of the right one.
+/// A thread's part of the operands of a step: of 16 rows of the left one, and of `Across` tiles of 8 columns of the right one, two
+/// registers each, side by side, because two tiles are loaded at once.
 template <int Across>
 struct warp_operands {
-  unsigned left[4], right[Across][2];
-  unsigned left_rest[4], right_rest[Across][2];  // fp32: what tf32 numbers leave out
+  unsigned left[4], right[2 * Across];
+  unsigned left_rest[4], right_rest[2 * Across];  // fp32: what tf32 numbers leave out
   float step[4][4];                              // fp32: the sums of one multiplication
 };
 
-/// To tf32 numbers, and what they leave out to tf32 numbers of its own.
+/// `Count` registers to tf32 numbers, and what they leave out to tf32 numbers of its own.
 template <product_format F, int Count>
-PIPE_HD PIPE_INLINE void round_operand(unsigned (&x)[Count], unsigned (&rest)[Count]) {
+PIPE_HD PIPE_INLINE void round_operand(unsigned* x, unsigned* rest) {
   PIPE_UNROLL
   for (int i = 0; i < Count; ++i) {
     float const exact = math::from_bits(x[i]);
@@ -47,7 +48,7 @@ PIPE_HD PIPE_INLINE void multiply_exactly(Block& block, Operands of, Sums sums) 
       PIPE_UNROLL
       for (int j = 0; j < some; ++j)
         multiply_add<operand_format::tf32>(
-            block, [&](state& mine) { return tile_operands{of(mine).step[j], left(mine), right(mine)[first + j]}; });
+            block, [&](state& mine) { return tile_operands{of(mine).step[j], left(mine), right(mine) + 2 * (first + j)}; });
     };
     block.part([&](int, state& mine) {
       PIPE_UNROLL
@@ -81,24 +82,22 @@ PIPE_HD PIPE_INLINE void multiply_step(Block& block, Operands of, Sums sums, Lef
   constexpr bool rounds = operands_in<F> == operand_format::tf32;
   static_assert(Across % 2 == 0);
   PIPE_UNROLL
-  for (int j = 0; j < Across; j += 2) load_right(j, [&](state& mine) { return of(mine).right[j]; });
+  for (int j = 0; j < Across; j += 2) load_right(j, [&](state& mine) { return of(mine).right + 2 * j; });
   seen();
   if constexpr (rounds)
-    block.part([&](int, state& mine) {
-      PIPE_UNROLL
-      for (int j = 0; j < Across; ++j) round_operand<F>(of(mine).right[j], of(mine).right_rest[j]);
-    });
+    block.part([&](int, state& mine) { round_operand<F, 2 * Across>(of(mine).right, of(mine).right_rest); });
   PIPE_UNROLL
   for (int i = 0; i < Down; ++i) {
     load_left(i, [&](state& mine) { return of(mine).left; });
-    if constexpr (rounds) block.part([&](int, state& mine) { round_operand<F>(of(mine).left, of(mine).left_rest); });
+    if constexpr (rounds)
+      block.part([&](int, state& mine) { round_operand<F, 4>(of(mine).left, of(mine).left_rest); });
     if constexpr (F == product_format::fp32) {
       multiply_exactly<Across>(block, of, [&](state& mine, int j) { return sums(mine, i, j); });
     } else {
       PIPE_UNROLL
       for (int j = 0; j < Across; ++j)
         multiply_add<operands_in<F>>(
-            block, [&](state& mine) { return tile_operands{sums(mine, i, j), of(mine).left, of(mine).right[j]}; });
+            block, [&](state& mine) { return tile_operands{sums(mine, i, j), of(mine).left, of(mine).right + 2 * j}; });
     }
   }
 }
@@ -111,10 +110,10 @@ PIPE_HD PIPE_INLINE void add_columns(float* columns, warp_operands<Most> const& 
     PIPE_UNROLL
     for (int i = 0; i < 2; ++i)
       if constexpr (sizeof(T) == 4)
-        columns[j] += math::from_bits(of.right[j][i]);
+        columns[j] += math::from_bits(of.right[2 * j + i]);
       else
-        columns[j] += operand_value<operands_in<F>>(of.right[j][i], 0),
-            columns[j] += operand_value<operands_in<F>>(of.right[j][i], 1);
+        columns[j] += operand_value<operands_in<F>>(of.right[2 * j + i], 0),
+            columns[j] += operand_value<operands_in<F>>(of.right[2 * j + i], 1);
   }
 }
 

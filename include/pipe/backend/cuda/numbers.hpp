@@ -15,15 +15,17 @@ namespace pp::cuda {
 enum class operand_format : unsigned char { tf32, bf16, fp16 };
 
 /// To the nearest tf32 (8 bits of exponent, 10 of mantissa, in the high bits of a register), ties away from zero, as cvt.rna.tf32.f32.
+///
+/// law: the low 13 bits are 0, which the instruction leaves open; a quiet NaN stays NaN
 PIPE_HD PIPE_INLINE unsigned to_tf32(float x) {
 #ifdef __CUDA_ARCH__
   unsigned y;
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(x));
-  return y;
+  return y & 0xffffe000u;
 #else
   unsigned const bits = math::bits(x);
-  if ((bits & 0x7f800000u) == 0x7f800000u) return bits;  // infinite, or no number
-  return (bits + 0x1000u) & 0xffffe000u;
+  bool const is_finite = (bits & 0x7f800000u) != 0x7f800000u;
+  return (is_finite ? bits + 0x1000u : bits) & 0xffffe000u;
 #endif
 }
 
