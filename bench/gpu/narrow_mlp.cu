@@ -20,7 +20,7 @@ struct Mlp : Model<Input<width>, Linear<width>, ReLU, Linear<width>, ReLU, Linea
 template <class Precision>
 double ours() {
   using trainer = Pipeline<Mlp, MicroBatches<1>, MicroBatchSize<int(samples)>, AdamW, Precision, Cuda>;
-  trainer t;
+  trainer t({.runtime = {.timeline = true}});
   std::vector<float> x(std::size_t(samples * width)), y(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) {
     x[i] = 2 * unit_uniform(random_block(1, 1, i).word[0]) - 1;

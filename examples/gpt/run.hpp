@@ -75,7 +75,8 @@ void run(options const& o) {
   // [train]
   Trainer trainer({.seed = o.seed,
                    .optimizer = {.learning_rate = o.learning_rate, .beta2 = 0.99, .weight_decay = 0.1},
-                   .clip_norm = 1});
+                   .clip_norm = 1,
+                   .runtime = {.timeline = true}});
   if (!o.load.empty()) pp::load_weights(trainer, o.load);
   pp::learning_rate_schedule const schedule{.warm_up = std::min(100L, o.steps / 10), .steps = o.steps, .floor = 0.1};
   std::vector<int> tokens(tokens_per_step), labels(tokens_per_step);

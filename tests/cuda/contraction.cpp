@@ -195,3 +195,16 @@ TEST_CASE("chains before and after a product", "[cuda]") {
   chains_are_exact<fp16, half, true, 35, 71, 50, cuda::middle_tiles(half, 2)>(1e-3);
   chains_are_exact<fp16, half, false, 35, 72, 48, cuda::small_tiles(half, 3)>(1e-3);
 }
+
+TEST_CASE("tf32 numbers have zeros in the bits that tensor cores do not read", "[cuda]") {
+  for (unsigned high = 0; high < 1u << 16; ++high) {
+    unsigned const bits = high << 16 | 0x1001u, rounded = cuda::to_tf32(math::from_bits(bits));
+    bool const is_finite = (bits & 0x7f800000u) != 0x7f800000u;
+    if (rounded != ((is_finite ? bits + 0x1000u : bits) & ~0x1fffu)) FAIL("of " << bits << ": " << rounded);
+  }
+  for (unsigned nan : {0x7fc00000u, 0xffc00000u, 0x7fffffffu, 0xffc01fffu}) {
+    float const x = math::from_bits(cuda::to_tf32(math::from_bits(nan)));
+    CHECK(x != x);
+    CHECK((math::bits(x) & 0x1fffu) == 0);
+  }
+}

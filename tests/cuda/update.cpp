@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include <pipe/backend/cuda/not_finite.hpp>
 #include <pipe/backend/cuda/transpose.hpp>
 #include <pipe/backend/cuda/update.hpp>
 #include <pipe/base/half.hpp>
@@ -329,4 +330,41 @@ TEST_CASE("transposed copies", "[cuda]") {
   transposes<float>();
   transposes<bf16>();
   transposes<fp16>();
+}
+
+namespace {
+
+/// Whether a search in `before` zeros, one number of these bits and `after` zeros says that it is not finite; in the second of two operands.
+template <class Bits>
+bool is_found(dtype type, Bits number, long before, long after) {
+  std::vector<Bits> x(std::size_t(before + 1 + after));
+  x[std::size_t(before)] = number;
+  std::vector<float> const one(1, 1.0f);
+  std::vector<int> found(cuda::find_not_finite_kernel::search_blocks, -1);
+  cuda::find_not_finite_kernel::arguments const a{
+      {{one.data(), 1, dtype::f32}, {x.data(), cuda::extent(x.size()), type}}, 2, found.data()};
+  on_host::run_kernel<cuda::find_not_finite_kernel>(a);
+  long sum = 0;
+  for (int const flag : found) {
+    CHECK((flag == 0 || flag == 1));
+    sum += flag;
+  }
+  CHECK(sum <= 1);
+  return sum == 1;
+}
+
+}  // namespace
+
+TEST_CASE("numbers that are not finite are found, wherever they are, in every type", "[cuda]") {
+  using half_bits = unsigned short;
+  for (auto const& [before, after] : {std::pair{0L, 0L}, std::pair{7L, 300L}, std::pair{70000L, 0L}}) {
+    for (unsigned bits : {0x7f800000u, 0xff800000u, 0x7f800001u, 0xffffffffu})
+      CHECK(is_found(dtype::f32, bits, before, after));
+    for (unsigned bits : {0x7f7fffffu, 0xff7fffffu, 1u, 0x80000000u})
+      CHECK_FALSE(is_found(dtype::f32, bits, before, after));
+    for (int bits : {0x7f80, 0xff80, 0x7f81}) CHECK(is_found(dtype::bf16, half_bits(bits), before, after));
+    for (int bits : {0x7f7f, 0xff7f, 0x7c00}) CHECK_FALSE(is_found(dtype::bf16, half_bits(bits), before, after));
+    for (int bits : {0x7c00, 0xfc00, 0x7c01}) CHECK(is_found(dtype::f16, half_bits(bits), before, after));
+    for (int bits : {0x7bff, 0xfbff, 0x7800}) CHECK_FALSE(is_found(dtype::f16, half_bits(bits), before, after));
+  }
 }

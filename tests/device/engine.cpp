@@ -33,6 +33,7 @@ void gives_the_bits_of_one_stage() {
 struct Regression : Model<Input<5>, Linear<12>, ReLU, Linear<12>, RMSNorm, SiLU, Linear<3>, MSE> {};
 /// A user's layer, whose functions put on a stream what runs on it: y = x + factor[c] * x.
 struct Scaled {
+  static inline long launches_left = -1;  // before one throws
   static constexpr shape result(shape in) { return in; }
   static constexpr int parameters = 1;
   static constexpr custom_parameter parameter(int, shape in) {
@@ -55,6 +56,7 @@ struct Scaled {
   }
   template <class T>
   static void forward(custom_forward<T> const& a, cudaStream_t on) {
+    if (launches_left-- == 0) throw 1;
     on->tasks.push_back({[a] { forward(a); }});
   }
   template <class T>
@@ -143,6 +145,14 @@ TEST_CASE("narrow layers as one kernel give the bits of their launches", "[cuda]
   auto const a = together.gradients(data.view()), b = apart.watch(data.view(), [](launch_seen const&) {});
   CHECK(laws::same_bits(a.loss, b.loss));
   CHECK(laws::same_numbers(laws::snapshot(together).gradients, laws::snapshot(apart).gradients));
+
+  // where a block has too little shared memory they stay apart
+  std::size_t const small = fake_gpu::gpu.shared_bytes = 16 * 1024;
+  CHECK(cuda_runs<trainer::compiled>({"", 8, 6, small}).empty());
+  trainer never({.seed = 3});
+  CHECK(laws::same_bits(never.gradients(data.view()).loss, a.loss));
+  CHECK(laws::same_numbers(laws::snapshot(never).gradients, laws::snapshot(apart).gradients));
+  fake_gpu::gpu.shared_bytes = 227 * 1024;
 }
 
 TEST_CASE("gradients of a scaled loss are those of the loss", "[cuda]") {
@@ -195,13 +205,168 @@ TEST_CASE("a callback that throws leaves nothing under way and nothing changed",
       });
     } catch (int) {
       throws = true;
-      for (fake_gpu::stream const* stream : fake_gpu::gpu.streams) CHECK(stream->tasks.empty());
+      CHECK(fake_gpu::gpu.is_idle());
     }
     CHECK(laws::same_bits(plain.step(data.view()).loss, troubled.step(data.view()).loss));
   }
   fake_gpu::gpu.prefers = fake_gpu::preference::awaited;
   CHECK(thrown > 4);
   CHECK(laws::same_numbers(laws::snapshot(plain).values, laws::snapshot(troubled).values));
+}
+
+TEST_CASE("a launch of a user's own that throws leaves nothing under way and nothing changed", "[cuda]") {
+  using trainer = Pipeline<WithOwn, on_host::Device, FP32, Stages<3>, MicroBatches<3>, MicroBatchSize<2>>;
+  trainer plain({.seed = 3}), troubled({.seed = 3});
+  laws::sample_batch<trainer> const data(1), other(2);
+  for (long launches = 0; launches < 3; ++launches) {
+    Scaled::launches_left = launches;
+    CHECK_THROWS_AS(troubled.step(other.view()), int);
+    CHECK(fake_gpu::gpu.is_idle());
+    Scaled::launches_left = -1;
+    CHECK(laws::same_bits(plain.step(data.view()).loss, troubled.step(data.view()).loss));
+  }
+  CHECK(laws::same_numbers(laws::snapshot(plain).values, laws::snapshot(troubled).values));
+}
+
+TEST_CASE(
+    "whichever call of CUDA fails, a step is done as a whole, or not at all, or the trainer says that it is broken",
+    "[cuda]") {
+  using trainer = Pipeline<Regression, on_host::Device, FP16, AdamW, Stages<2>, MicroBatches<2>>;
+  laws::sample_batch<trainer> const data(1), other(2);
+  std::vector<float> outputs(std::size_t(trainer::samples * trainer::outputs_per_sample)), expected(outputs.size());
+  trainer plain({.seed = 3});
+  plain.step(data.view());
+  double const loss = plain.step(data.view()).loss;
+  plain.forward(data.view(), expected);
+  trainer troubled({.seed = 3});
+  long rejected = 0, broken = 0;
+  auto const fails = [&](long call, auto const& f) {
+    fake_gpu::gpu.failing = fake_gpu::gpu.calls + call;
+    bool failed = false;
+    try {
+      f();
+    } catch (error const&) {
+      failed = true;
+      CHECK(fake_gpu::gpu.is_idle());
+    }
+    fake_gpu::gpu.failing = -1;
+    return failed;
+  };
+  for (long call = 0; fails(call, [&] { troubled.step(other.view()); }); ++call) {
+    try {
+      troubled.evaluate(data.view());
+      ++rejected;
+    } catch (error const& e) {
+      CHECK(std::string(e.what()).find("broken") != std::string::npos);
+      ++broken;
+      troubled = trainer({.seed = 3});
+    }
+    CHECK(troubled.steps() == 0);
+  }
+  CHECK(rejected > 40);
+  CHECK(broken > 2);
+  CHECK(broken < rejected);
+  troubled = trainer({.seed = 3});
+  for (long call = 0; call < rejected / 2; call += 7) CHECK(fails(call, [&] { troubled.step(other.view()); }));
+  troubled.step(data.view());
+  CHECK(laws::same_bits(troubled.step(data.view()).loss, loss));
+  long call = 0;
+  while (fails(call, [&] { troubled.forward(data.view(), outputs); })) ++call;
+  CHECK(call > 10);
+  CHECK(laws::same_numbers(outputs, expected));
+}
+
+TEST_CASE("a run of which nobody asks for times has none", "[cuda]") {
+  using trainer = Pipeline<Regression, on_host::Device, FP16, AdamW, Stages<2>, MicroBatches<2>>;
+  laws::sample_batch<trainer> const data(1);
+  std::vector<float> outputs(std::size_t(trainer::samples * trainer::outputs_per_sample));
+  trainer silent({.seed = 3}), timed({.seed = 3, .runtime = {.timeline = true}});
+  auto& count = fake_gpu::gpu.count;
+  CHECK(silent.executed(0).empty());
+  count = {};
+  CHECK(std::isnan(silent.step(data.view()).bubble));
+  silent.evaluate(data.view());
+  silent.forward(data.view(), outputs);
+  CHECK(count.timings == 0);
+  CHECK(count.timed_records == 0);
+  CHECK_THROWS_WITH(silent.executed(0), Catch::Contains("settings.runtime.timeline"));
+  silent.watch(data.view(), [](launch_seen const&) {});
+  CHECK(silent.executed(0).size() == 4);  // two micro-batches forward and backward
+  CHECK(timed.step(data.view()).bubble <= 1);
+  CHECK(timed.executed(1).size() == 4);
+}
+
+TEST_CASE("a watcher of times downloads nothing, a search for what is not finite some flags", "[cuda]") {
+  using trainer = Pipeline<Regression, on_host::Device, FP16, AdamW, Stages<2>, MicroBatches<2>>;
+  laws::sample_batch<trainer> const data(1);
+  trainer t({.seed = 3});
+  auto& count = fake_gpu::gpu.count;
+  count = {};
+  t.gradients(data.view());
+  auto const without = count;
+  long launches = 0, nanoseconds = 0;
+  count = {};
+  t.watch(data.view(), [&](launch_seen const& seen) { ++launches, nanoseconds += seen.nanoseconds; });
+  CHECK(count.downloads == without.downloads);
+  CHECK(count.downloaded == without.downloaded);
+  CHECK(nanoseconds > 0);
+  count = {};
+  t.watch(data.view(), [](launch_seen const& seen) { CHECK(seen.all_finite()); });
+  CHECK(count.downloads == without.downloads + launches);
+  count = {};
+  t.watch(data.view(), [](launch_seen const& seen) {
+    for (int k = 0; k < seen.what->count; ++k) seen.values(k), seen.values(k);
+  });
+  CHECK(count.downloads > without.downloads);
+  CHECK(count.downloads <= without.downloads + 4 * launches);
+}
+
+namespace {
+
+/// What a trainer says of a step with huge weights in layer `layer`, but for the stage.
+template <class Trainer>
+std::string fault_of(int layer) {
+  Trainer t({.seed = 3});
+  for (auto& p : t.parameters())
+    if (p.layer == layer)
+      for (float& x : p.values) x = 3e38f;
+  t.parameters_changed();
+  laws::sample_batch<Trainer> const data(1);
+  try {
+    t.step(data.view());
+  } catch (not_finite const& e) {
+    std::string text = e.what();
+    if (std::size_t const at = text.find("stage "); at != std::string::npos) text.erase(at, 7);
+    return text;
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("what is not finite is found where the host finds it", "[cuda]") {
+  using device = Pipeline<Regression, on_host::Device, TF32, Stages<2>, MicroBatchSize<6>>;
+  using host = Pipeline<Regression, PortableHost, AdamW, MicroBatches<device::plan.micro_batches>, MicroBatchSize<6>>;
+  for (int layer : {0, 2, 3, 5}) {
+    std::string const expected = fault_of<host>(layer);
+    CHECK(expected.find("first appears in") != std::string::npos);
+    CHECK(fault_of<device>(layer) == expected);
+  }
+}
+
+TEST_CASE("outputs are downloaded into pinned memory, by calls that do not wait", "[cuda]") {
+  using trainer = Pipeline<WithOwn, on_host::Device, FP32, Stages<3>, MicroBatches<3>, MicroBatchSize<2>>;
+  using half = Pipeline<Regression, on_host::Device, FP16, AdamW, Stages<2>, MicroBatches<2>>;
+  auto const check = []<class Trainer>(Trainer t) {
+    laws::sample_batch<Trainer> const data(1);
+    std::vector<float> outputs(std::size_t(Trainer::samples * Trainer::outputs_per_sample));
+    fake_gpu::gpu.count = {};
+    t.forward(data.view(), outputs);
+    CHECK(fake_gpu::gpu.count.downloads == Trainer::plan.micro_batches);
+    CHECK(fake_gpu::gpu.count.pageable == 0);
+  };
+  check(trainer{});
+  check(half{});
 }
 
 TEST_CASE("a step is rejected if no scale could help", "[cuda]") {
@@ -239,7 +404,7 @@ TEST_CASE("a watcher sees floats, of values and of statistics", "[cuda]") {
   t.watch(data.view(), [&](launch_seen const& l) {
     for (int k = 0; k < l.what->count; ++k)
       for (long i = 0; i < l.operands[k].elements; ++i, ++seen)
-        finite = finite && std::isfinite(static_cast<float const*>(l.slots[k])[i]);
+        finite = finite && std::isfinite(static_cast<float const*>(l.values(k))[i]);
   });
   CHECK(finite);
   CHECK(seen > 100);
@@ -280,7 +445,7 @@ void asks_for_what_is_planned() {
     CHECK(sizes == planned);
     long mini_batch = 0;
     for (long const bytes : plan.staging_bytes) mini_batch += bytes;
-    CHECK(sum(fake_gpu::gpu.pinned) <= mini_batch / 2 + 512);
+    CHECK(sum(fake_gpu::gpu.pinned) <= mini_batch / 2 + 512 + long(outputs.size() * sizeof(float)));
   }
   CHECK(fake_gpu::gpu.memory.empty());
   CHECK(fake_gpu::gpu.pinned.empty());

@@ -35,7 +35,7 @@ constexpr bool attention_fits = fit_every_device(attention_bodies<attention_alon
                                 fit_every_device(attention_bodies<attention_alone<T, HeadSize, Many>, 1>());
 template <class T, int... Sixteenths>
 constexpr bool all_attentions_fit(std::integer_sequence<int, Sixteenths...>) {
-  return ((attention_fits<T, 16 * (Sixteenths + 1), false> && attention_fits<T, 16 * (Sixteenths + 1), true>)&&...);
+  return ((attention_fits<T, 16 * (Sixteenths + 1), false> && attention_fits<T, 16 * (Sixteenths + 1), true>) && ...);
 }
 static_assert(all_attentions_fit<float>(std::make_integer_sequence<int, 8>{}));
 static_assert(all_attentions_fit<bf16>(std::make_integer_sequence<int, 8>{}));

@@ -43,9 +43,9 @@ class cuda_engine {
   using element = typename P::element;
   using optimizer = typename P::optimizer;
 
-  cuda_engine(optimizer const& o, machine_settings const&)
+  cuda_engine(optimizer const& o, machine_settings const& settings)
       : optimizer_(o), device_(cuda::use_device(0)),
-        machine_(P::description(), launches_.groups(), cuda_runs<P>(device_), order()),
+        machine_(P::description(), launches_.groups(), cuda_runs<P>(device_), order(), settings.timeline),
         parameters_(machine_, optimizer_) {
     settle();
   }
@@ -59,36 +59,14 @@ class cuda_engine {
   /// Runs are on the caller's thread.
   bool is_own_thread() const { return false; }
 
+  /// What is thrown on the way, by a launch of a user-defined layer, a watcher or the runtime, comes out when nothing is under way.
   step_result run(job const& j) {
-    if (mirror_is_newer_) upload();
     try {
-      machine_.enqueue(j);
+      return complete(j);
     } catch (...) {
       machine_.drain();
       throw;
     }
-    step_result result;
-    if (j.what == job::kind::infer) {
-      machine_.deliver();
-      result.seconds = machine_.seconds();
-      return result;
-    }
-    bool const updates = j.what == job::kind::train && j.updates;
-    if (updates) torn_ = j.step;  // unless it comes to its end
-    cuda::verdict const outcome = parameters_.finish(j);
-    torn_ = 0;
-    mirror_is_current_ = mirror_is_current_ && j.what != job::kind::train;
-    result.seconds = machine_.seconds();
-    result.loss = outcome.loss;
-    if (j.what == job::kind::train) {
-      result.gradient_norm = outcome.norm;
-      result.loss_scale = outcome.loss_scale;
-      bool const overflows = libm::isfinite(outcome.loss) && !libm::isfinite(outcome.norm);
-      result.skipped = P::precision::scales_loss && overflows && outcome.loss_scale > 1;
-      loss_scale_ = outcome.loss_scale;
-    }
-    result.bubble = machine_.bubble();
-    return result;
   }
 
   /// A copy of the memory of a chunk: of its parameters, gradients, state and averages. It is there until the next run.
@@ -106,6 +84,31 @@ class cuda_engine {
   std::string runs_on() const { return device_.name + launches_.text(); }
 
  private:
+  step_result complete(job const& j) {
+    if (mirror_is_newer_) upload();
+    machine_.enqueue(j);
+    step_result result;
+    if (j.what == job::kind::infer) {
+      machine_.deliver();
+      result.seconds = machine_.seconds();
+      return result;
+    }
+    cuda::verdict const outcome = parameters_.finish(j, torn_);
+    mirror_is_current_ = mirror_is_current_ && j.what != job::kind::train;
+    result.seconds = machine_.seconds();
+    result.loss = outcome.loss;
+    if (j.what == job::kind::train) {
+      result.gradient_norm = outcome.norm;
+      result.loss_scale = outcome.loss_scale;
+      bool const overflows = libm::isfinite(outcome.loss) && !libm::isfinite(outcome.norm);
+      result.skipped = P::precision::scales_loss && overflows && outcome.loss_scale > 1;
+      loss_scale_ = outcome.loss_scale;
+    }
+    result.bubble = machine_.bubble();
+    torn_ = 0;
+    return result;
+  }
+
   static cuda_order order() {
     std::vector<slot_count> slots;
     auto const& map = P::memory();

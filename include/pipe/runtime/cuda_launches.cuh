@@ -10,24 +10,15 @@
 #include <vector>
 
 #include <pipe/backend/cuda/cublaslt.cuh>
-#include <pipe/backend/cuda/launch.cuh>
 #include <pipe/backend/cuda/lowering.hpp>
 #include <pipe/base/list.hpp>
+#include <pipe/runtime/cuda_bodies.cuh>
 #include <pipe/runtime/cuda_machine.cuh>
 #include <pipe/runtime/cuda_race.cuh>
 
 namespace pp {
 
 namespace cuda {
-
-template <class... Body>
-void launch_bodies(bodies<Body...>, [[maybe_unused]] arguments const& a, [[maybe_unused]] cudaStream_t stream) {
-  (launch_body<Body>(a, stream), ...);
-}
-template <class... Body>
-void prepare_bodies(bodies<Body...>) {
-  (prepare_body<Body>(), ...);
-}
 
 template <class P, int G>
 void launch_group(void const*, arguments const& a, cudaStream_t stream) {
@@ -68,11 +59,14 @@ class cuda_launches {
   template <int G>
   void decide() {
     constexpr product_policy policy = cuda::policy_of<source, G, P::products>();
+    static_assert(cuda::fit_every_device(cuda::lowered<source, G>{}));
     cuda::prepare_bodies(cuda::lowered<source, G>{});
     groups_[G] = {&cuda::launch_group<source, G>, nullptr};
     products_ += cuda::is_product(cuda::group_of<source, G>::value.anchor);
     if constexpr (policy != product_policy::own) {
       using lowering = cuda::blas_lowering<source, G>;
+      static_assert(cuda::fit_every_device(typename lowering::before{}));
+      static_assert(cuda::fit_every_device(typename lowering::after{}));
       if (handle_ == nullptr) handle_ = std::make_unique<cuda::cublaslt_handle>();
       auto made = cuda::cublaslt_product::make(*handle_, lowering::product, lowering::first_byte);
       if (made == nullptr) return;

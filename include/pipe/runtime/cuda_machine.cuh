@@ -8,18 +8,20 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <limits>
 #include <utility>
 #include <vector>
 
 #include <pipe/backend/cuda/arguments.hpp>
-#include <pipe/backend/cuda/launch.cuh>
 #include <pipe/backend/cuda/narrow_tile.hpp>
+#include <pipe/backend/cuda/not_finite.hpp>
 #include <pipe/backend/cuda/pieces.hpp>
 #include <pipe/backend/cuda/verdict.hpp>
 #include <pipe/base/bytes.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/conversion.hpp>
+#include <pipe/runtime/cuda_bodies.cuh>
 #include <pipe/runtime/cuda_resources.cuh>
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/job.hpp>
@@ -48,17 +50,18 @@ struct cuda_order {
 /// The part of a machine that does not depend on the optimizer.
 class cuda_machine {
  public:
-  cuda_machine(pipeline_description const& d, cuda_group const* groups, std::vector<cuda_run> runs, cuda_order order)
-      : d_(d), groups_(groups), runs_(std::move(runs)), order_(std::move(order)), streams_(std::size_t(d.ranks)),
-        position_(std::size_t(d.ranks)), done_(std::size_t(d.ranks)), run_of_(std::size_t(d.ranks)) {
+  cuda_machine(pipeline_description const& d, cuda_group const* groups, std::vector<cuda_run> runs, cuda_order order,
+               bool wants_timeline)
+      : d_(d), groups_(groups), runs_(std::move(runs)), order_(std::move(order)), wants_timeline_(wants_timeline),
+        streams_(std::size_t(d.ranks)), position_(std::size_t(d.ranks)), timelines_(std::size_t(d.ranks)) {
+    cuda::prepare_bodies(kernels{});
     for (int r = 0; r < d.ranks; ++r) {
       rank_description const& plan = d.rank[r];
       allocate(r);
       rooms_.emplace_back(memory_of(r) + plan.books, plan.book_bytes);
       int const most = plan.training_count > plan.evaluation_count ? plan.training_count : plan.evaluation_count;
-      run_of_[std::size_t(r)].resize(std::size_t(most));
-      for (int i = 0; i < most; ++i) marks_.push_back(time_marks{cuda::event(true), cuda::event(true)});
-      first_mark_.push_back(long(marks_.size()) - most);
+      if (wants_timeline) timelines_[std::size_t(r)].marks.resize(std::size_t(most));
+      timelines_[std::size_t(r)].actions.reserve(std::size_t(most));
     }
     for (int i = 0; i < milestones * d.chunks * d.micro_batches; ++i) reached_.emplace_back();
     long uploaded = 0;
@@ -68,6 +71,7 @@ class cuda_machine {
     streams_of_bits_ = kept<int>(0, d.streams, d.stream_count);
     cuda::loss_scaling const start{};
     scaling_ = kept(0, &start, 1);
+    found_ = kept<int>(0, nullptr, search_blocks);
   }
   cuda_machine(cuda_machine const&) = delete;
   cuda_machine& operator=(cuda_machine const&) = delete;
@@ -78,9 +82,9 @@ class cuda_machine {
   void enqueue(job const& j) {
     job_ = j;
     begin_ = std::chrono::steady_clock::now();
+    start_timelines();
     upload();
     std::fill(position_.begin(), position_.end(), 0);
-    std::fill(done_.begin(), done_.end(), 0);
     bool const trains = j.what == job::kind::train;
     for (int const r : trains ? order_.training : order_.evaluation) {
       rank_description const& plan = d_.rank[r];
@@ -108,12 +112,15 @@ class cuda_machine {
   /// On the device; null: the loss is not scaled.
   cuda::loss_scaling* scaling() const { return d_.scales_loss ? scaling_ : nullptr; }
 
-  /// Waits for an inference, and gives the user its outputs.
+  /// Gives the user the outputs of an inference, each micro-batch's when it is there, and waits for the end.
   void deliver() {
+    long const each = d_.output_bytes / size_of(d_.value_type);
+    for (int mb = 0; samples_in(d_, job_, mb) > 0; ++mb) {
+      reached(d_.chunks - 1, milestone::forward, mb).wait();
+      convert_to_float(d_.value_type, static_cast<float*>(job_.output) + mb * each,
+                       outputs_.data() + mb * d_.output_bytes, each / d_.samples * samples_in(d_, job_, mb));
+    }
     wait_for_all();
-    if (d_.value_type == dtype::f32) return;  // they were downloaded to where the user wants them
-    long const count = d_.output_bytes / size_of(d_.value_type) / d_.samples * job_.samples;
-    convert_to_float(d_.value_type, job_.output, outputs_.data(), count);
   }
 
   /// Waits for a stream: what it was given has been done, and had no error.
@@ -121,9 +128,11 @@ class cuda_machine {
   void wait_for_all() const {
     for (int r = 0; r < d_.ranks; ++r) wait_for(r);
   }
-  /// After a failure: returns when nothing is under way on the device that reads or writes the caller's or the host's memory.
+  /// After a failure: returns when nothing is under way on the device that reads or writes the caller's or the host's memory. The runtime
+  /// forgets the failure, which else the next check of a launch would find.
   void drain() const noexcept {
     for (int r = 0; r < d_.ranks; ++r) (void)cudaStreamSynchronize(stream_of(r));
+    (void)cudaGetLastError();
   }
   /// Rank `waiting` goes on when `other` has done what it was given so far.
   void meet(int waiting, int other, cuda::event const& at) const {
@@ -136,20 +145,22 @@ class cuda_machine {
 
   double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
 
-  /// What rank r did in the last run, by the device's clock.
+  /// What rank r did in the last run, by the device's clock. Throws error if nobody asked for a timeline before.
   executed_action const* executed(int r) {
     read_clock();
-    return run_of_[std::size_t(r)].data();
+    if (!has_timeline_)
+      throw error("no times were recorded of the last run: on a GPU settings.runtime.timeline asks for them");
+    return timelines_[std::size_t(r)].actions.data();
   }
-  int executed_count(int r) const { return done_[std::size_t(r)]; }
+  int executed_count(int r) const { return int(timelines_[std::size_t(r)].actions.size()); }
 
-  /// Share of the ranks' time, from the first action to the end of the last, in which they had nothing to do.
+  /// Share of the ranks' time, from the first action to the end of the last, in which they had nothing to do; NaN without a timeline.
   double bubble() {
+    if (!has_timeline_) return std::numeric_limits<double>::quiet_NaN();
     read_clock();
     long busy = 0, last = 0;
-    for (int r = 0; r < d_.ranks; ++r)
-      for (int i = 0; i < executed_count(r); ++i) {
-        executed_action const& e = run_of_[std::size_t(r)][std::size_t(i)];
+    for (rank_timeline const& of_rank : timelines_)
+      for (executed_action const& e : of_rank.actions) {
         busy += e.end - e.start;
         last = e.end > last ? e.end : last;
       }
@@ -159,8 +170,16 @@ class cuda_machine {
  private:
   static constexpr int milestones = int(milestone::release) + 1;
   static constexpr long upload_bytes = 1L << 20;  // at a time
+  static constexpr int search_blocks = cuda::find_not_finite_kernel::search_blocks;
+  using kernels = cuda::bodies<cuda::add_up_kernel, cuda::find_not_finite_kernel>;
+  static_assert(cuda::fit_every_device(kernels{}));
   struct time_marks {
-    cuda::event start, end;
+    cuda::event start{true}, end{true};
+  };
+  /// Of a rank: what it did in this run, and events around each action, as many as there were in any run.
+  struct rank_timeline {
+    std::vector<executed_action> actions;
+    std::vector<time_marks> marks;
   };
 
   cuda::event const& reached(int chunk, milestone m, int micro_batch) const {
@@ -181,10 +200,9 @@ class cuda_machine {
   }
   void const* given(int input) const { return input < d_.inputs ? job_.input[input] : job_.label; }
 
-  /// Where the outputs of an inference go: to the user, or, where they are no floats yet, to memory of their own.
+  /// Where the outputs of an inference go first. Pinned: a copy to the user's memory would keep the host from enqueueing what follows.
   char* downloaded_outputs() {
-    if (d_.value_type == dtype::f32) return static_cast<char*>(job_.output);
-    outputs_.resize(std::size_t(d_.output_bytes * d_.micro_batches));
+    if (outputs_.data() == nullptr) outputs_ = cuda::pinned_buffer(d_.output_bytes * d_.micro_batches);
     return outputs_.data();
   }
 
@@ -200,6 +218,7 @@ class cuda_machine {
     cuda::check(cudaMemsetAsync(losses(), 0, sizeof(double) * std::size_t(d_.micro_batches), stream_of(0)),
                 "clearing of the losses");
     cuda::check(cudaEventRecord(uploaded_, stream_of(0)), "an event");
+    if (has_timeline_) cuda::check(cudaEventRecord(start_, stream_of(0)), "an event");
     for (int r = 1; r < d_.ranks; ++r)
       cuda::check(cudaStreamWaitEvent(stream_of(r), uploaded_, 0), "a wait for an event");
   }
@@ -225,12 +244,20 @@ class cuda_machine {
 
   void execute(int r, action const& a) {
     for_each_need(d_, a, [&](int chunk, milestone m, int mb) { need(r, chunk, m, mb); });
-    std::size_t const mark = std::size_t(first_mark_[std::size_t(r)] + done_[std::size_t(r)]);
-    cuda::check(cudaEventRecord(marks_[mark].start, stream_of(r)), "an event");
+    if (!has_timeline_) return run_action(r, a);
+    rank_timeline& mine = timelines_[std::size_t(r)];
+    std::size_t const at = mine.actions.size();
+    if (at == mine.marks.size()) mine.marks.emplace_back();
+    cuda::check(cudaEventRecord(mine.marks[at].start, stream_of(r)), "an event");
     run_action(r, a);
-    cuda::check(cudaEventRecord(marks_[mark].end, stream_of(r)), "an event");
-    run_of_[std::size_t(r)][std::size_t(done_[std::size_t(r)]++)] = executed_action{a, 0, 0, 0};
+    cuda::check(cudaEventRecord(mine.marks[at].end, stream_of(r)), "an event");
+    mine.actions.push_back({a, 0, 0, 0});
     clock_is_read_ = false;
+  }
+  void start_timelines() {
+    has_timeline_ = wants_timeline_ || job_.watch != nullptr;
+    clock_is_read_ = true;
+    for (rank_timeline& of_rank : timelines_) of_rank.actions.clear();
   }
 
   void need(int r, int chunk, milestone m, int micro_batch) {
@@ -304,8 +331,7 @@ class cuda_machine {
       place(l);
       if (job_.watch != nullptr) cuda::check(cudaEventRecord(watched_from_, stream_of(r)), "an event");
       groups_[l.group](a, stream_of(r));
-      if (job_.watch != nullptr)
-        show(l, from, a, {r, int(&chunk - d_.chunk), mb, p, i, 0, &l, from, nullptr}, stream_of(r));
+      if (job_.watch != nullptr) show(a, {r, int(&chunk - d_.chunk), mb, p, i, 0, &l, from}, stream_of(r));
     }
     if (p == program::forward && is_last && job_.what != job::kind::infer) sum_row_losses(mb, stream_of(r));
   }
@@ -318,27 +344,51 @@ class cuda_machine {
     return nullptr;
   }
 
-  /// A watcher sees what a launch has written in the host's memory, as floats; meanwhile all ranks wait.
-  void show(launch const& l, placed_operand const* from, cuda::arguments const& a, launch_seen seen, cudaStream_t on) {
+  /// What a watched launch has written: in the device's memory, and, of the operands that the watcher has asked for, in the host's, as floats.
+  struct written {
+    cuda_machine const& machine;
+    cuda::arguments const& a;
+    launch_seen const& by;
+    cudaStream_t on;
+    std::vector<std::vector<float>> numbers{};  // by operand
+
+    dtype type_of(int k) const { return by.operands[k].is_wide ? dtype::f32 : machine.d_.value_type; }
+    void const* values(int k) {
+      numbers.resize(std::size_t(by.what->count));
+      std::vector<float>& to = numbers[std::size_t(k)];
+      long const count = by.operands[k].elements;
+      if (count == 0 || !to.empty()) return to.data();
+      std::vector<char> copy(std::size_t(count * size_of(type_of(k))));
+      cuda::check(cudaMemcpy(copy.data(), a.slot[k], copy.size(), cudaMemcpyDeviceToHost), "download for a watcher");
+      to.resize(std::size_t(count));
+      convert_to_float(type_of(k), to.data(), copy.data(), count);
+      return to.data();
+    }
+    bool all_finite() const {
+      cuda::find_not_finite_kernel::arguments search;
+      for (int k = 0; k < by.what->count; ++k)
+        if (by.operands[k].elements > 0)
+          search.of[search.operands++] = {a.slot[k], by.operands[k].elements, type_of(k)};
+      search.found = machine.found_;
+      cuda::launch_body<cuda::find_not_finite_kernel>(search, on);
+      int found[search_blocks];
+      cuda::check(cudaMemcpyAsync(found, search.found, sizeof found, cudaMemcpyDeviceToHost, on),
+                  "download of a search");
+      cuda::check(cudaStreamSynchronize(on), "a search for numbers that are not finite");
+      return std::find(found, found + search_blocks, 1) == found + search_blocks;
+    }
+  };
+
+  /// To the watcher; meanwhile all ranks wait.
+  void show(cuda::arguments const& a, launch_seen seen, cudaStream_t on) {
     cuda::check(cudaEventRecord(watched_until_, on), "an event");
     cuda::check(cudaStreamSynchronize(on), "run of a kernel");
     float ms = 0;
     cuda::check(cudaEventElapsedTime(&ms, watched_from_, watched_until_), "time between events");
     seen.nanoseconds = long(double(ms) * 1e6);
-    std::vector<std::vector<float>> numbers(std::size_t(l.count));
-    std::vector<void*> slots(std::size_t(l.count));
-    std::vector<char> copy;
-    for (int k = 0; k < l.count; ++k) {
-      long const count = from[k].elements;
-      dtype const type = from[k].is_wide ? dtype::f32 : d_.value_type;
-      copy.resize(std::size_t(count * size_of(type)));
-      numbers[std::size_t(k)].resize(std::size_t(count));
-      slots[std::size_t(k)] = numbers[std::size_t(k)].data();
-      if (count == 0) continue;
-      cuda::check(cudaMemcpy(copy.data(), a.slot[k], copy.size(), cudaMemcpyDeviceToHost), "download for a watcher");
-      convert_to_float(type, slots[std::size_t(k)], copy.data(), count);
-    }
-    seen.slots = slots.data();
+    written w{*this, a, seen, on};
+    seen.reader = {&w, [](void* of, int k) { return static_cast<written*>(of)->values(k); },
+                   [](void* of) { return static_cast<written*>(of)->all_finite(); }};
     job_.watch(job_.watcher, seen);
   }
 
@@ -352,15 +402,13 @@ class cuda_machine {
     clock_is_read_ = true;
     auto const since = [&](cuda::event const& e) {
       float ms = 0;
-      cuda::check(cudaEventElapsedTime(&ms, uploaded_, e), "time between events");
+      cuda::check(cudaEventElapsedTime(&ms, start_, e), "time between events");
       return long(double(ms) * 1e6);
     };
-    for (int r = 0; r < d_.ranks; ++r)
-      for (int i = 0; i < executed_count(r); ++i) {
-        time_marks const& m = marks_[std::size_t(first_mark_[std::size_t(r)] + i)];
-        executed_action& e = run_of_[std::size_t(r)][std::size_t(i)];
-        e.start = since(m.start);
-        e.end = since(m.end);
+    for (rank_timeline& of_rank : timelines_)
+      for (std::size_t i = 0; i < of_rank.actions.size(); ++i) {
+        of_rank.actions[i].start = since(of_rank.marks[i].start);
+        of_rank.actions[i].end = since(of_rank.marks[i].end);
       }
   }
 
@@ -368,22 +416,22 @@ class cuda_machine {
   cuda_group const* groups_;
   std::vector<cuda_run> runs_;
   cuda_order order_;
+  bool wants_timeline_;
   std::vector<cuda::stream> streams_;
   std::vector<cuda::device_buffer> arenas_;
   std::vector<cuda::room> rooms_;  // in them, of the books
   int* streams_of_bits_ = nullptr;
   cuda::loss_scaling* scaling_ = nullptr;
   cuda::pinned_buffer pinned_;
-  cuda::event gone_[2];        // what was in a half of it
-  long sent_ = 0;              // halves
-  std::vector<char> outputs_;  // of an inference, of all micro-batches
+  cuda::event gone_[2];          // what was in a half of it
+  long sent_ = 0;                // halves
+  cuda::pinned_buffer outputs_;  // of an inference, of all micro-batches
   std::vector<cuda::event> reached_;
-  cuda::event uploaded_{true}, watched_from_{true}, watched_until_{true};
-  std::vector<time_marks> marks_;  // of each rank's actions, one after the other
-  std::vector<long> first_mark_;
-  std::vector<int> position_, done_;
-  std::vector<std::vector<executed_action>> run_of_;
-  bool clock_is_read_ = true;
+  cuda::event uploaded_, start_{true}, watched_from_{true}, watched_until_{true};
+  int* found_ = nullptr;  // of a search, on the device
+  std::vector<int> position_;
+  std::vector<rank_timeline> timelines_;             // by rank
+  bool has_timeline_ = true, clock_is_read_ = true;  // of the last run
   job job_;
   std::chrono::steady_clock::time_point begin_;
 };

@@ -9,11 +9,11 @@
 #include <type_traits>
 #include <vector>
 
-#include <pipe/backend/cuda/launch.cuh>
 #include <pipe/backend/cuda/transpose.hpp>
 #include <pipe/backend/cuda/update.hpp>
 #include <pipe/backend/cuda/verdict.hpp>
 #include <pipe/optim/optimizer.hpp>
+#include <pipe/runtime/cuda_bodies.cuh>
 #include <pipe/runtime/cuda_machine.cuh>
 
 namespace pp {
@@ -29,13 +29,14 @@ class cuda_parameters {
       : machine_(machine), d_(machine.description()), optimizer_(o), squares_(kept<double>(0, d_.parameter_count)),
         clamped_(kept<double>(0, d_.parameter_count)), verdict_(kept<cuda::verdict>(0, 1)),
         read_(long(sizeof(cuda::verdict))) {
+    cuda::prepare_bodies(kernels{});
     for (int c = 0; c < d_.chunks; ++c) lists_.push_back(lists_of(d_.chunk[c]));
     for (int r = 0; r < d_.ranks; ++r) ready_.emplace_back();
   }
 
   /// After everything of job j was enqueued: enqueues the rest of a training step, waits, and returns the verdict. An update that is not
-  /// sound has not been done.
-  cuda::verdict finish(job const& j) {
+  /// sound has not been done. Sets `torn` to the step before the first launch that changes what the next step reads.
+  cuda::verdict finish(job const& j, long& torn) {
     bool const trains = j.what == job::kind::train;
     if (trains && d_.tie_count > 0) {
       everybody_meets();
@@ -44,6 +45,7 @@ class cuda_parameters {
     bool const clamps = trains && j.updates && j.clip_value > 0;
     if (trains) measure(j, clamps);
     for (int r = 1; r < d_.ranks; ++r) machine_.meet(0, r, ready_[std::size_t(r)]);
+    if (trains && j.updates) torn = j.step;
     cuda::launch_body<cuda::judge_kernel>(
         {squares_, clamps ? clamped_ : nullptr, trains ? d_.parameter_count : 0, machine_.losses(), d_.micro_batches,
          j.loss_terms, j.gradient_scale, j.clip_norm, trains ? machine_.scaling() : nullptr, j.updates, verdict_},
@@ -80,6 +82,20 @@ class cuda_parameters {
   }
 
  private:
+  using step_type = cuda::optimizer_step<optimizer, std::conditional_t<P::passes::has_copies, value, void>>;
+  template <class F>
+  using over_pieces = cuda::pieces_kernel<F>;
+  /// All that are launched here, but one that is there only if kernels read copies of the parameters.
+  using always =
+      cuda::bodies<cuda::judge_kernel, cuda::square_pieces_kernel, cuda::add_up_kernel, cuda::transpose_kernel<value>,
+                   over_pieces<cuda::clamp_elements>, over_pieces<cuda::add_elements>,
+                   over_pieces<cuda::approach_elements>, over_pieces<step_type>>;
+  static constexpr auto all_kernels() {
+    return cuda::maybe_before<P::passes::has_copies, over_pieces<cuda::convert_elements<value>>>(always{});
+  }
+  using kernels = decltype(all_kernels());
+  static_assert(cuda::fit_every_device(kernels{}));
+
   /// What launches over a chunk's parameters go through, in the device's memory. Elements count from the start of the rank's arena.
   struct lists {
     cuda::piece const* pieces = nullptr;
@@ -166,7 +182,6 @@ class cuda_parameters {
     auto const* const judged = verdict_;
     for (int i = 0; i < c.update_count; ++i) {
       update_range const& u = c.updates[i];
-      using step_type = cuda::optimizer_step<optimizer, std::conditional_t<P::passes::has_copies, value, void>>;
       step_type step;
       step.of_group[0] =
           optimizer_.template prepare<float>(update_context{j.step, j.learning_rate * u.rate_scale, 1, u.decay_scale});

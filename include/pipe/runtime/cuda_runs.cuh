@@ -5,9 +5,9 @@
 
 #include <vector>
 
-#include <pipe/backend/cuda/launch.cuh>
 #include <pipe/backend/cuda/narrow_programs.hpp>
 #include <pipe/backend/cuda/products.hpp>
+#include <pipe/runtime/cuda_bodies.cuh>
 #include <pipe/runtime/cuda_machine.cuh>
 
 namespace pp {
@@ -23,7 +23,7 @@ void launch_run(arguments const* each, cudaStream_t stream) {
 template <class... Body>
 constexpr long shared_bytes_of(bodies<Body...>) {
   long most = 0;
-  for (long const bytes : {long(sizeof(typename Body::shared))...}) most = bytes > most ? bytes : most;
+  for (long const bytes : {shared_bytes<Body>...}) most = bytes > most ? bytes : most;
   return most;
 }
 

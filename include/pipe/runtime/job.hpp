@@ -19,7 +19,14 @@ struct executed_action {
   long start = 0, end = 0, waited = 0;
 };
 
-/// A launch that has just run. Ranks call at the same time, each for its own.
+/// What a launch has left in its operands, for a watcher that asks.
+struct operand_reader {
+  void* of = nullptr;
+  void const* (*values)(void* of, int operand) = nullptr;
+  bool (*all_finite)(void* of) = nullptr;
+};
+
+/// A launch that has just run. Ranks call at the same time, each for its own. What is not asked for costs nothing.
 struct launch_seen {
   int rank = 0, chunk = 0, micro_batch = 0;
   program which = program::forward;
@@ -27,7 +34,12 @@ struct launch_seen {
   long nanoseconds = 0;
   pp::launch const* what = nullptr;
   placed_operand const* operands = nullptr;  ///< what->count of them
-  void* const* slots = nullptr;              ///< where they are
+  operand_reader reader{};
+
+  /// Numbers of operand k: operands[k].elements of the trainer's element type. Valid during the call. On a GPU they are downloaded.
+  void const* values(int k) const { return reader.values(reader.of, k); }
+  /// Whether all numbers of all operands are finite. On a GPU they are looked at there.
+  bool all_finite() const { return reader.all_finite(reader.of); }
 };
 
 /// One run over a mini-batch.
@@ -60,7 +72,8 @@ struct step_result {
   double loss = 0;           ///< mean over the mini-batch, before the update
   double gradient_norm = 0;  ///< global, before clipping
   double seconds = 0;
-  double bubble = 0;  ///< share of the ranks' time spent waiting for each other
+  double bubble =
+      0;  ///< share of the ranks' time spent waiting for each other; on a GPU without machine_settings::timeline NaN
   /// FP16: what the loss was multiplied by; gradients that overflowed by it have changed nothing but the factor, which is now smaller.
   double loss_scale = 1;
   bool skipped = false;
@@ -77,6 +90,9 @@ struct machine_settings {
   /// Binds each rank's thread to a core of its own, from the first one on, if there are enough. It is for a program that has
   /// the machine to itself: two that bind share the first cores while others idle.
   bool pin = false;
+  /// On a GPU: events around every action, for step_result::bubble, executed() and drawings of what ran. A watched run has them anyway; on
+  /// the CPU every run has.
+  bool timeline = false;
 };
 
 }  // namespace pp

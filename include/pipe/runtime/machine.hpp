@@ -368,7 +368,7 @@ class machine {
       if (job_.watch == nullptr)
         run_launch(l, a, me.threads);
       else
-        run_watched(l, a, me.threads, {r, int(&chunk - d_.chunk), mb, p, i, 0, &l, from, a.slot});
+        run_watched(l, a, me.threads, {r, int(&chunk - d_.chunk), mb, p, i, 0, &l, from});
     }
     if (p == program::forward && is_last && job_.what != job::kind::infer) {
       double sum = 0;
@@ -391,6 +391,19 @@ class machine {
     long const start = now();
     run_launch(l, a, threads);
     seen.nanoseconds = now() - start;
+    struct written {
+      void* const* slots;
+      launch_seen const& by;
+    } w{a.slot, seen};
+    seen.reader = {&w, [](void* of, int k) -> void const* { return static_cast<written*>(of)->slots[k]; },
+                   [](void* of) {
+                     written const& all = *static_cast<written*>(of);
+                     for (int k = 0; k < all.by.what->count; ++k)
+                       for (T const *x = static_cast<T const*>(all.slots[k]), *end = x + all.by.operands[k].elements;
+                            x != end; ++x)
+                         if (!libm::isfinite(*x)) return false;
+                     return true;
+                   }};
     job_.watch(job_.watcher, seen);
   }
 

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <pipe/base/heap_array.hpp>
-#include <pipe/base/libm.hpp>
 #include <pipe/runtime/machine.hpp>
 
 namespace pp {
@@ -24,8 +23,7 @@ struct fault_place {
   }
 };
 
-/// Watches a run of a pipeline whose elements are T, on this number of ranks.
-template <class T>
+/// Watches a run of a pipeline on this number of ranks.
 class first_fault {
  public:
   PIPE_COLD explicit first_fault(int ranks) : by_rank_(ranks) {}
@@ -40,18 +38,11 @@ class first_fault {
   }
 
  private:
-  void look(launch_seen const& seen) {
-    for (int k = 0; k < seen.what->count; ++k) {
-      T const* const values = static_cast<T const*>(seen.slots[k]);
-      for (long i = 0; i < seen.operands[k].elements; ++i)
-        if (!libm::isfinite(values[i])) return note(seen);
-    }
-  }
-  PIPE_COLD void note(launch_seen const& seen) {
+  PIPE_COLD void look(launch_seen const& seen) {
     fault_place const p{
         seen.micro_batch, seen.chunk, seen.launch, seen.what->layer, seen.which == program::forward, true};
     fault_place& mine = by_rank_[seen.rank];
-    if (!mine.is_one || p.is_before(mine)) mine = p;
+    if ((!mine.is_one || p.is_before(mine)) && !seen.all_finite()) mine = p;
   }
 
   heap_array<fault_place> by_rank_;  // the first that each saw

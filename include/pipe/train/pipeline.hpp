@@ -461,9 +461,9 @@ class Pipeline : public with_plan<typename made_from<Given, Options...>::compile
     }(std::make_integer_sequence<int, M::graph.size.inputs>{});
     if (!M::labels_are_ids) reject_if_given({"labels"}, j.label, labels_per_sample, j, with);
     reject_if_of_parameters(with);
-    first_fault<element> search(compiled::ranks);
+    first_fault search(compiled::ranks);
     j.updates = false;
-    j.watch = &first_fault<element>::watch;
+    j.watch = &first_fault::watch;
     j.watcher = &search;
     engine_->run(j);
     if (fault_place const* const p = search.found())

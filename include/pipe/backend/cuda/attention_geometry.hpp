@@ -51,7 +51,7 @@ struct attention_geometry {
   static constexpr int heads = group_of<P, G>::value.inner, key_heads = group_of<P, G>::value.groups;
   static constexpr int head_size = group_of<P, G>::value.columns / heads, sharing = heads / key_heads;
   static constexpr int width = heads * head_size, key_width = key_heads * head_size, fused = width + 2 * key_width;
-  static constexpr int ahead = keys - queries;  // if causal, query t sees this many keys beside 0 .. t
+  static constexpr int ahead = keys - queries;                   // if causal, query t sees this many keys beside 0 .. t
   static constexpr bool some_see_none = is_causal && ahead < 0;  // the first queries
   static constexpr float scale = score_scale(head_size);
   static_assert(head_size <= 128, "pipe: on CUDA the heads of an attention have at most 128 elements");

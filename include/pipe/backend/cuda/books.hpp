@@ -5,6 +5,7 @@
 #pragma once
 
 #include <pipe/backend/cuda/backend.hpp>
+#include <pipe/backend/cuda/not_finite.hpp>
 #include <pipe/backend/cuda/pieces.hpp>
 #include <pipe/backend/cuda/transpose.hpp>
 #include <pipe/backend/cuda/verdict.hpp>
@@ -40,10 +41,11 @@ constexpr long chunk_book_bytes(Chunk const& c) {
   return bytes_for<piece>(pieces) + bytes_for<extent>(c.parameter_count + 1) + bytes_for<double>(pieces) +
          bytes_for<transposed_square>(squares);
 }
-/// Of what all ranks share, on the first: two sums of squares per parameter, the verdict, the loss scale, numbers of streams of bits.
+/// Of what all ranks share, on the first: two sums of squares per parameter, the verdict, the loss scale, numbers of streams of bits, and
+/// what a search for numbers that are not finite has found.
 constexpr long shared_book_bytes(int parameters, int streams) {
   return 2 * bytes_for<double>(parameters) + bytes_for<verdict>(1) + bytes_for<loss_scaling>(1) +
-         bytes_for<int>(streams);
+         bytes_for<int>(streams) + bytes_for<int>(find_not_finite_kernel::search_blocks);
 }
 
 }  // namespace pp::cuda

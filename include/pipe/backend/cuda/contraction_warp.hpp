@@ -19,7 +19,7 @@ template <int Across>
 struct warp_operands {
   unsigned left[4], right[2 * Across];
   unsigned left_rest[4], right_rest[2 * Across];  // fp32: what tf32 numbers leave out
-  float step[4][4];                              // fp32: the sums of one multiplication
+  float step[4][4];                               // fp32: the sums of one multiplication
 };
 
 /// `Count` registers to tf32 numbers, and what they leave out to tf32 numbers of its own.
@@ -47,8 +47,9 @@ PIPE_HD PIPE_INLINE void multiply_exactly(Block& block, Operands of, Sums sums) 
     auto const each_product = [&](auto left, auto right) {
       PIPE_UNROLL
       for (int j = 0; j < some; ++j)
-        multiply_add<operand_format::tf32>(
-            block, [&](state& mine) { return tile_operands{of(mine).step[j], left(mine), right(mine) + 2 * (first + j)}; });
+        multiply_add<operand_format::tf32>(block, [&](state& mine) {
+          return tile_operands{of(mine).step[j], left(mine), right(mine) + 2 * (first + j)};
+        });
     };
     block.part([&](int, state& mine) {
       PIPE_UNROLL
@@ -89,8 +90,7 @@ PIPE_HD PIPE_INLINE void multiply_step(Block& block, Operands of, Sums sums, Lef
   PIPE_UNROLL
   for (int i = 0; i < Down; ++i) {
     load_left(i, [&](state& mine) { return of(mine).left; });
-    if constexpr (rounds)
-      block.part([&](int, state& mine) { round_operand<F, 4>(of(mine).left, of(mine).left_rest); });
+    if constexpr (rounds) block.part([&](int, state& mine) { round_operand<F, 4>(of(mine).left, of(mine).left_rest); });
     if constexpr (F == product_format::fp32) {
       multiply_exactly<Across>(block, of, [&](state& mine, int j) { return sums(mine, i, j); });
     } else {

@@ -34,9 +34,8 @@ static __global__ void __launch_bounds__(Body::threads, resident_of<Body>()) run
 
 template <class Body>
 void launch_body(arguments const& a, cudaStream_t stream) {
-  constexpr int shared_bytes = std::is_empty_v<typename Body::shared> ? 0 : int(sizeof(typename Body::shared));
   static_assert(Body::blocks > 0 && Body::blocks <= 0x7fffffff);
-  run_body<Body><<<unsigned(Body::blocks), unsigned(Body::threads), shared_bytes, stream>>>(a);
+  run_body<Body><<<unsigned(Body::blocks), unsigned(Body::threads), shared_bytes<Body>, stream>>>(a);
   check(cudaGetLastError(), "launch of a kernel");
 }
 
@@ -61,23 +60,23 @@ static __global__ void __launch_bounds__(Body::threads, resident_of<Body>())
 template <class Body>
   requires requires { typename Body::arguments; }
 void launch_body(typename Body::arguments const& a, cudaStream_t stream) {
-  constexpr int shared_bytes = std::is_empty_v<typename Body::shared> ? 0 : int(sizeof(typename Body::shared));
   extent const blocks = Body::blocks(a);
   if (blocks == 0) return;
-  run_body_of<Body><<<unsigned(blocks), unsigned(Body::threads), shared_bytes, stream>>>(a);
+  run_body_of<Body><<<unsigned(blocks), unsigned(Body::threads), shared_bytes<Body>, stream>>>(a);
   check(cudaGetLastError(), "launch of a kernel");
 }
 
-/// Before the first launch: a kernel that shares more than the usual amount must say so.
+/// Before the first launch: loads the kernel, which its first launch would do else, in the middle of a run; and asks for its shared memory
+/// if that is more than usual. The kernels of a user-defined layer are its own business.
 template <class Body>
 void prepare_body() {
-  if constexpr (requires { typename Body::kernels; }) {
-    return;
-  } else if constexpr (sizeof(typename Body::shared) > usual_shared_bytes) {
+  if constexpr (!requires { typename Body::kernels; }) {
     auto const prepare = [](auto* kernel) {
-      check(
-          cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(sizeof(typename Body::shared))),
-          "shared memory of a kernel");
+      cudaFuncAttributes unused{};
+      check(cudaFuncGetAttributes(&unused, kernel), "code of a kernel");
+      if constexpr (shared_bytes<Body> > usual_shared_bytes)
+        check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(shared_bytes<Body>)),
+              "shared memory of a kernel");
     };
     if constexpr (requires { typename Body::arguments; })
       prepare(run_body_of<Body>);

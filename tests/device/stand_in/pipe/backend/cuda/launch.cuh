@@ -15,35 +15,45 @@ namespace fake_gpu {
 
 inline bool uses_threads = false;
 
+/// Whether a kernel's code is on the device.
+template <class Body>
+inline bool is_loaded = false;
+
+template <class Body, class Arguments>
+void launch(Arguments const& a, pp::cuda::extent blocks, cudaStream_t stream) {
+  if (!is_loaded<Body>) throw pp::error("a launch has to load its kernel");
+  pp::cuda::check(gpu.answer(), "launch of a kernel");
+  pp::cuda::check(cudaGetLastError(), "launch of a kernel");
+  stream->tasks.push_back({[a, blocks] {
+    if (uses_threads)
+      on_host::run_on_threads<Body>(a, blocks);
+    else
+      pp::cuda::run_on_host<Body>(a);
+  }});
+}
+
 }  // namespace fake_gpu
 
 namespace pp::cuda {
 
 template <class Body>
 void launch_body(arguments const& a, cudaStream_t stream) {
-  stream->tasks.push_back({[a] {
-    if (fake_gpu::uses_threads)
-      on_host::run_on_threads<Body>(a, Body::blocks);
-    else
-      run_on_host<Body>(a);
-  }});
+  fake_gpu::launch<Body>(a, Body::blocks, stream);
 }
 template <class Body>
   requires requires { typename Body::kernels; }
 void launch_body(arguments const& a, cudaStream_t stream) {
   Body::launch(a, stream);
+  check(cudaGetLastError(), "launch of a kernel of a Custom layer");
 }
 template <class Body>
   requires requires { typename Body::arguments; }
 void launch_body(typename Body::arguments const& a, cudaStream_t stream) {
-  stream->tasks.push_back({[a] {
-    if (fake_gpu::uses_threads)
-      on_host::run_on_threads<Body>(a, Body::blocks(a));
-    else
-      run_on_host<Body>(a);
-  }});
+  fake_gpu::launch<Body>(a, Body::blocks(a), stream);
 }
 template <class Body>
-void prepare_body() {}
+void prepare_body() {
+  fake_gpu::is_loaded<Body> = true;
+}
 
 }  // namespace pp::cuda
