@@ -1,41 +1,162 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSL-1.0
 #
-# bench/gpu.sh [--headers FOLDER] [--out FILE] [--build-only]: on a machine with a GPU, builds, tests and measures the CUDA backend, and
-# writes what came out as a table. It needs nvcc and the headers of Catch2 2: the system's, or those in FOLDER; with
-# cuBLASLt and PyTorch it compares. It goes on after a failure, and ends with 1 if a law was broken. --build-only compiles for sm_90a and
-# runs nothing. With 16 cores it takes less than nine minutes.
+# bench/gpu.sh [OPTION...] [PROGRAM...]: builds, tests and measures the CUDA backend on a machine with a GPU, in less than nine minutes on
+# 16 cores, and writes a report. Parts run in order of what they tell per second, and the report is complete after each: a part that fails,
+# hangs or cannot run is a row of its own with the figures that it printed, and stops no other. Needs nvcc and the headers of Catch2 2;
+# compares with cuBLASLt and PyTorch where they are.
+#
+#   PROGRAM...         only these (device atoms gpt2 gpt2_4x32 gpt2_fp32 products attention rows narrow_mlp bodies laws small peer)
+#   --out FILE         the report: gpu-report.md
+#   --headers FOLDER   Catch2's headers, where they are not installed
+#   --build-only       builds for sm_90a and runs nothing: build/gpu/programs can be taken to another machine
+#   --prebuilt FOLDER  runs such programs, and builds only those that cannot start here
+#
+# $PIPE_GPU_SECONDS (540) limits the run, $PIPE_GPU_PART_SECONDS each part, $PIPE_JOBS (all cores) the compilers at a time; $CUDA_HOME
+# (/usr/local/cuda) is the toolkit.
+# exit code: 0; 1 if a law is broken, or a program is missing; 2 for wrong arguments
 set -uo pipefail
+begin=$SECONDS
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-PATH=$PATH:/usr/local/cuda/bin
-export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}:/usr/local/cuda/lib64  # of cuBLASLt
-headers=() out=$root/gpu-report.md build_only=
-while (($#)); do
-  case $1 in
-    --headers) headers=(-I"$2"); shift 2 ;;
-    --out) out=$2; shift 2 ;;
-    --build-only) build_only=yes; shift ;;
-    *) echo "bench/gpu.sh does not know $1" >&2; exit 2 ;;
-  esac
-done
-
-folder=$root/build/gpu arch=(-arch=native)
-[[ $build_only ]] && arch=(-gencode arch=compute_90a,code=sm_90a)
-rm -rf "$folder"
-mkdir -p "$folder"
+toolkit=${CUDA_HOME:-/usr/local/cuda}
+PATH=$PATH:$toolkit/bin
+total=${PIPE_GPU_SECONDS:-540} longest_part=${PIPE_GPU_PART_SECONDS:-$total}
 
 # What each program is made of. Kernel bodies are tested on the device from the sources that test them on the CPU.
 declare -A sources=(
-  [laws]="tests/main.cpp tests/cuda/on_device.cu tests/cuda/models_on_device.cu tests/cuda/products_on_device.cu
-          tests/cuda/own_layers.cu tests/cuda/precision_on_device.cu"
-  [bodies]="tests/main.cpp bench/gpu/managed_memory.cpp tests/cuda/row_bodies.cpp tests/cuda/contraction.cpp tests/cuda/attention.cpp
+  [device]=bench/gpu/device.cu
+  [gpt2]=bench/gpu/gpt2.cu
+  [gpt2_4x32]=bench/gpu/gpt2_4x32.cu
+  [gpt2_fp32]=bench/gpu/gpt2_fp32.cu
+  [products]=bench/gpu/products.cu
+  [attention]=bench/gpu/attention.cu
+  [rows]=bench/gpu/rows.cu
+  [narrow_mlp]=bench/gpu/narrow_mlp.cu
+  [bodies]="bench/gpu/main.cpp bench/gpu/managed_memory.cpp tests/cuda/row_bodies.cpp tests/cuda/contraction.cpp tests/cuda/attention.cpp
             tests/cuda/attention_types.cpp tests/cuda/lookup.cpp tests/cuda/update.cpp"
-  [small]=bench/gpu/small.cu [gpt2]=bench/gpu/gpt2.cu [rows]=bench/gpu/rows.cu [products]=bench/gpu/products.cu
-  [attention]=bench/gpu/attention.cu [narrow_mlp]=bench/gpu/narrow_mlp.cu)
-[[ $build_only ]] && unset 'sources[laws]'  # tests/run.sh builds these for two architectures
-declare -A libraries=([products]=-lcublasLt [narrow_mlp]=-lcublasLt)
+  [laws]="bench/gpu/main.cpp tests/cuda/on_device.cu tests/cuda/narrow_on_device.cu tests/cuda/models_on_device.cu
+          tests/cuda/losses_on_device.cu tests/cuda/gpt_on_device.cu tests/cuda/products_on_device.cu tests/cuda/own_layers.cu
+          tests/cuda/precision_on_device.cu"
+  [small]=bench/gpu/small.cu)
+[[ -e $root/tests/cuda/atoms.cpp ]] && sources[atoms]="bench/gpu/main.cpp bench/gpu/managed_memory.cpp tests/cuda/atoms.cpp"
+# Compiled first, as they take longest.
+slow=(tests/cuda/on_device.cu tests/cuda/gpt_on_device.cu tests/cuda/models_on_device.cu tests/cuda/losses_on_device.cu
+  tests/cuda/products_on_device.cu tests/cuda/precision_on_device.cu tests/cuda/attention.cpp tests/cuda/row_bodies.cpp)
 
-object() { echo "$folder/${1//\//.}.o"; }
+headers=() out=$root/gpu-report.md build_only='' prebuilt='' asked=()
+while (($#)); do
+  case $1 in
+    --headers | --out | --prebuilt)
+      (($# > 1)) || { echo "bench/gpu.sh: $1 needs a name" >&2; exit 2; }
+      case $1 in
+        --headers) headers=(-I"$2") ;;
+        --out) out=$2 ;;
+        --prebuilt) prebuilt=$2 ;;
+      esac
+      shift 2 ;;
+    --build-only) build_only=yes; shift ;;
+    *)
+      [[ $1 == peer || ${sources[$1]:-} ]] || { echo "bench/gpu.sh does not know $1" >&2; exit 2; }
+      asked+=("$1"); shift ;;
+  esac
+done
+((${#asked[@]})) || asked=("${!sources[@]}" peer)
+is_asked() { [[ " ${asked[*]} " == *" $1 "* ]]; }
+
+work=$root/build/gpu programs=$work/programs
+rm -rf "$work"
+mkdir -p "$programs"
+
+# The report: a head, rows of a table, and what failing parts printed.
+declare -A expected=() value_of=()
+while read -r name value _; do
+  [[ $name && $name != \#* ]] && expected[$name]=$value
+done < <(cat "$root/bench/gpu/expected.txt" 2>/dev/null)
+write_report() {
+  [[ $build_only ]] && return
+  {
+    cat "$work/head"
+    printf '\n| what | outcome | expected | outcome / expected |\n|---|---|---|---|\n'
+    cat "$work/rows" "$work/notes"
+  } >"$out.part" && mv "$out.part" "$out"
+}
+row() { printf '| %s | %s |  |  |\n' "$1" "${2//|/\\|}" >>"$work/rows"; }
+# figure NAME VALUE: a row with what was predicted; a quotient more than a quarter away from 1 stands out.
+figure() {
+  local wanted=${expected[$1]:-} quotient=''
+  value_of[$1]=$2
+  [[ $wanted ]] && quotient=$(awk -v a="$2" -v b="$wanted" 'BEGIN {
+    if (b == 0) exit
+    q = a / b
+    printf(q > 0.75 && q < 1.25 ? "%.2f" : "**%.2f**", q)
+  }')
+  printf '| %s | %s | %s | %s |\n' "$1" "$2" "$wanted" "$quotient" >>"$work/rows"
+}
+# note TITLE: standard input, in the report below the table.
+note() { { printf '\n## %s\n\n```text\n' "$1"; cat; printf '```\n'; } >>"$work/notes"; }
+touch "$work/rows" "$work/notes"
+
+# Facts of the machine.
+facts() { nvidia-smi --query-gpu="$1" --format=csv,noheader 2>/dev/null | head -n 1; }
+capability=9.0
+[[ $build_only ]] || capability=$(facts compute_cap)
+arch=(-arch=native) arch_name=native-$capability
+[[ $capability == 9.0 ]] && arch=(-gencode "arch=compute_90a,code=sm_90a") arch_name=sm_90a
+{
+  echo "# bench/gpu.sh"
+  echo
+  echo "$(date -u +%F), commit $(git -C "$root" rev-parse --short HEAD 2>/dev/null || echo unknown), $(nvcc --version 2>/dev/null |
+    grep -o 'release [0-9.]*' || echo "no nvcc")"
+} >"$work/head"
+[[ $build_only ]] || row "GPU, driver, memory, power limit, highest clocks of multiprocessors and memory" \
+  "$(facts name,driver_version,memory.total,power.limit,clocks.max.sm,clocks.max.mem || true)"
+
+# cuBLASLt and its header are the toolkit's, or Python's packages'.
+of_packages() {
+  python3 -c 'import glob, importlib.util, sys
+spec = importlib.util.find_spec("nvidia")
+for folder in (spec.submodule_search_locations or []) if spec else []:
+    print(*sorted(glob.glob(folder + "/*/" + sys.argv[1]), reverse=True), sep="\n")' "$1" 2>/dev/null
+}
+first_file() {
+  local path
+  while read -r path; do [[ -f $path ]] && { echo "$path"; return; }; done
+}
+cublaslt=$({ compgen -G "$toolkit/lib64/libcublasLt.so.*"; of_packages 'lib/libcublasLt.so.*'; } | first_file)
+[[ $cublaslt ]] && export LD_LIBRARY_PATH=${cublaslt%/*}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+[[ $build_only ]] || row "cuBLASLt" "${cublaslt:-in no folder that is searched here}"
+if ! echo '#include <cublasLt.h>' | nvcc -x cu -E - >/dev/null 2>&1; then
+  header=$(of_packages 'include/cublasLt.h' | first_file)
+  if [[ $header ]]; then  # nothing else of that folder, whose CUDA may be another one than nvcc's
+    mkdir -p "$work/include"
+    ln -sf "${header%/*}"/cublas*.h "$work/include"
+    headers+=(-I"$work/include")
+  fi
+fi
+
+# The peer is compiled beside everything that is not measured; its caches stay for the next run.
+peer=(env TORCHINDUCTOR_CACHE_DIR="$root/build/torch" TRITON_CACHE_DIR="$root/build/torch/triton" PYTHONUNBUFFERED=1
+  python3 "$root/bench/gpu/torch_peer.py")
+compiling='' peer_seconds=0  # its process group, and what is kept for its measurement
+signal_peer() { [[ $compiling ]] && kill "$1" -- "-$compiling" 2>/dev/null; }
+end_peer() { signal_peer -KILL && wait "$compiling" 2>/dev/null; compiling=''; }
+trap end_peer EXIT
+trap 'exit 143' TERM INT
+if is_asked peer && [[ ! $build_only ]]; then
+  nice setsid "${peer[@]}" --compile-only >"$work/peer.log" 2>&1 &
+  compiling=$! peer_seconds=$((total / 6))
+  until kill -0 -- "-$compiling" 2>/dev/null || ! kill -0 "$compiling" 2>/dev/null; do sleep 0.05; done
+fi
+# Without PyTorch there is nothing to keep time for.
+look_after_peer() {
+  [[ $compiling ]] && ! kill -0 "$compiling" 2>/dev/null || return
+  wait "$compiling"
+  (($? == 77)) && peer_seconds=0
+  compiling=''
+}
+
+# Programs.
+object() { echo "$work/${1//\//.}.o"; }
 compile() {  # compile SOURCE
   local options=()
   [[ $1 == tests/cuda/* ]] && options=(-x cu)
@@ -47,91 +168,170 @@ compile() {  # compile SOURCE
     grep -m 5 -E "error|fatal" "$(object "$1").log"
   }
 }
-link() {  # link PROGRAM
+link() {  # link PROGRAM: stripped, and with its own C++ library
   local objects=() source
   for source in ${sources[$1]}; do objects+=("$(object "$source")"); done
-  nvcc "${arch[@]}" -o "$folder/$1" "${objects[@]}" ${libraries[$1]:-} -lpthread >"$folder/$1.log" 2>&1 || {
-    echo "cannot link $1"
-    return 1
-  }
+  nvcc "${arch[@]}" -Xcompiler -static-libstdc++,-static-libgcc -Xlinker -s -o "$programs/$1" "${objects[@]}" -lpthread -ldl \
+    >"$work/$1.log" 2>&1 || echo "cannot link $1"
 }
-failed=()
-begin=$SECONDS
-for source in $(printf '%s\n' ${sources[@]} | sort -u); do
-  while (($(jobs -rp | wc -l) >= ${PIPE_JOBS:-$(nproc)})); do wait -n; done
-  compile "$source" &
+starts() {  # starts PROGRAM: whether a prebuilt one is for this GPU and this system
+  [[ -x $prebuilt/$1 && $(cat "$prebuilt/arch" 2>/dev/null) == "$arch_name" ]] && ! ldd "$prebuilt/$1" 2>&1 | grep -q 'not found'
+}
+missing=() failed=()
+for name in "${asked[@]}"; do
+  [[ $name == peer ]] && continue
+  if [[ $prebuilt ]] && starts "$name"; then
+    cp "$prebuilt/$name" "$programs"
+  else
+    missing+=("$name")
+  fi
 done
-wait
-for name in "${!sources[@]}"; do link "$name" || failed+=("build of $name"); done
+if ((${#missing[@]})); then
+  write_report
+  needed=$(for name in "${missing[@]}"; do printf '%s\n' ${sources[$name]}; done | sort -u)
+  (  # a shell that has no other children
+    for source in $(printf '%s\n' "${slow[@]}" | grep -xF "$needed") $(grep -vxF "$(printf '%s\n' "${slow[@]}")" <<<"$needed"); do
+      while (($(jobs -rp | wc -l) >= ${PIPE_JOBS:-$(nproc)})); do wait -n; done
+      compile "$source" &
+    done
+    wait
+    for name in "${missing[@]}"; do link "$name" & done
+    wait
+  )
+  for name in "${missing[@]}"; do
+    [[ -x $programs/$name ]] && continue
+    failed+=("build of $name")
+    row "build of $name" "**failed**"
+    for source in ${sources[$name]}; do
+      [[ -e $(object "$source") ]] || tail -n 20 "$(object "$source").log" | note "Compilation of $source"
+    done
+  done
+  row "build of ${missing[*]}" "$((SECONDS - begin)) s"
+fi
+echo "$arch_name" >"$programs/arch"
 if [[ $build_only ]]; then
-  ((${#failed[@]} == 0)) && echo "everything is built in build/gpu"
+  ((${#failed[@]} == 0)) && echo "built in build/gpu/programs: ${missing[*]}"
   exit $((${#failed[@]} > 0))
 fi
 
-declare -A value_of=()
-total=500  # seconds, of the nine minutes that a machine is ours
-over() {  # over NAME A B: the quotient of two figures, if there are both
-  local a=${value_of[$2]:-} b=${value_of[$3]:-}
-  [[ $a && $b ]] && row "$1" "$(awk "BEGIN { printf \"%.3f\", $a / $b }")"
-}
-row() { printf '| %s | %s |\n' "$1" "$2" >>"$out"; }
-{
-  echo "# bench/gpu.sh"
-  echo
-  echo "$(date -u +%F), commit $(git -C "$root" rev-parse --short HEAD 2>/dev/null || echo unknown), $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -1), $(nvcc --version | grep -o 'release [0-9.]*')"
-  echo
-  echo "| what | outcome |"
-  echo "|---|---|"
-} >"$out"
-row "build" "$((SECONDS - begin)) s"
-for name in "${failed[@]}"; do row "$name" "**failed**"; done
-
-# attempt WHAT LIMIT COMMAND...: runs it for LIMIT seconds, or until all time is over, and notes how it ended, and its figures.
+# attempt WHAT LIMIT COMMAND...: runs a command for LIMIT seconds at most, and reports how it ended, its figures, and the end of its output
+# if it failed. Status 77, or output that matches $cannot_run, says that it cannot run here. Fails if the command did.
+cannot_run=''
 attempt() {
-  local name=$1 limit=$2 left=$((begin + total - SECONDS)) status figure value
+  look_after_peer
+  local name=$1 limit=$2 left=$((begin + total - peer_seconds - SECONDS)) status sampler='' during='' start=$SECONDS
+  local output=$work/output reason what value is_cut=''
+  : >"$output"
   shift 2
-  timeout $((left < 1 ? 1 : left < limit ? left : limit)) "$@" >"$folder/output" 2>&1
+  ((limit > longest_part)) && limit=$longest_part
+  ((left < limit)) && limit=$left is_cut=yes
+  if [[ $1 == "$programs"/* && ! -x $1 ]]; then
+    [[ " ${missing[*]} " == *" ${1##*/} "* ]] && row "$name" "left out: not built"
+    return 0
+  elif ((limit < 1)); then
+    row "$name" "left out: no time is left"
+    write_report
+    return 0
+  fi
+  if command -v nvidia-smi >/dev/null; then
+    nvidia-smi --query-gpu=clocks.sm,power.draw --format=csv,noheader,nounits -lms 500 >"$work/samples" 2>/dev/null &
+    sampler=$!
+  fi
+  timeout --kill-after=3 "$limit" "$@" >"$output" 2>&1 </dev/null
   status=$?
+  if [[ $sampler ]]; then
+    { kill -KILL "$sampler"; wait "$sampler"; } 2>/dev/null  # no trap of ours can run in its place
+    during=$(awk -F, '$1 + 0 > clock { clock = $1 + 0 } $2 + 0 > power { power = $2 + 0 }
+                      END { if (clock) printf ", up to %d MHz, %d W", clock, power }' "$work/samples")
+  fi
   if ((status == 0)); then
-    row "$name" ok
+    row "$name" "ok, $((SECONDS - start)) s$during"
   elif ((status == 77)); then
-    row "$name" "left out: $(tail -n 1 "$folder/output")"
+    row "$name" "left out: $(tail -n 1 "$output")"
+    status=0
+  elif [[ $cannot_run ]] && reason=$(grep -m 1 -E "$cannot_run" "$output"); then
+    row "$name" "left out: $reason"
+    status=0
+  elif ((status == 124 || status == 137)) && [[ $is_cut ]]; then
+    row "$name" "left out: no time was left after $limit s"
     status=0
   else
-    row "$name" "**failed** ($status): $(grep -v '^ *$' "$folder/output" | tail -n 1 | cut -c1-160)"
-    echo "--- $name"
-    tail -n 40 "$folder/output"
+    if ((status == 124 || status == 137)); then
+      row "$name" "**stopped** after $limit s"
+    else
+      row "$name" "**failed** ($status): $(grep -v '^[ =]*$' "$output" | tail -n 1 | cut -c1-160)"
+    fi
+    tail -n 60 "$output" | note "$name"
   fi
-  while read -r _ figure value; do
-    row "$figure" "$value"
-    value_of[$figure]=$value
-  done < <(grep '^figure ' "$folder/output")
+  while read -r _ what value _; do figure "$what" "$value"; done < <(grep '^figure ' "$output")
+  write_report
   return $status
 }
 law() { attempt "$@" || failed+=("$1"); }
+program() { attempt "$1" "$2" "$programs/$3" "${@:4}"; }  # program WHAT LIMIT PROGRAM ARGUMENT...
+# over NAME A B: the quotient of two figures, if there are both.
+over() {
+  local a=${value_of[$2]:-} b=${value_of[$3]:-}
+  [[ $a && $b ]] && figure "$1" "$(awk -v a="$a" -v b="$b" 'BEGIN { printf "%.3f", b ? a / b : 0 }')"
+}
+write_report
 
-law "laws: every kernel family against fp64" 120 "$folder/bodies"
-law "laws: the bits of one stage under every schedule, the host's losses, a rejected step" 150 "$folder/laws"
-attempt "GPT-2 124M trains" 60 "$folder/gpt2"
-grep ' launches ' "$folder/output" | head -n 30 >"$folder/kernels"
-attempt "rows and updates over a copy" 30 "$folder/rows"
-attempt "products over cuBLASLt" 30 "$folder/products"
-attempt "attention" 30 "$folder/attention"
-attempt "a narrow MLP over cuBLASLt" 30 "$folder/narrow_mlp"
+signal_peer -STOP
+program "the device: a copy, a product by cuBLASLt" 30 device
+[[ -x $programs/atoms ]] && law "laws: instructions, lane by lane" 30 "$programs/atoms"
+program "GPT-2 124M, bf16, 2 x 8 samples" 60 gpt2
+program "GPT-2 124M, bf16, 4 x 32 samples" 60 gpt2_4x32
+for batch in "" _4x32; do over "gpt2_of_cublaslt_bf16$batch" "gpt2_tflops_bf16$batch" cublaslt_tflops_bf16; done
+program "kernels of GPT-2 124M, bf16" 60 gpt2 --kernels
+kernels=$(grep ' launches ' "$work/output" | head -n 40) && note "Kernels of GPT-2 124M, bf16, 2 x 8 samples" <<<"$kernels"
+program "products over cuBLASLt" 45 products
+program "attention" 45 attention
+program "rows and updates over a copy" 45 rows
+program "a narrow MLP over cuBLASLt" 45 narrow_mlp
+program "GPT-2 124M, fp32, 2 x 8 samples" 60 gpt2_fp32
+signal_peer -CONT
+
+is_asked bodies && law "laws: every kernel family against fp64" 120 "$programs/bodies"
+is_asked laws && law "laws: the bits of one stage under every schedule, the host's losses, a rejected step" 150 "$programs/laws"
 if command -v compute-sanitizer >/dev/null; then
-  for tool in memcheck racecheck; do
-    law "compute-sanitizer $tool" 60 compute-sanitizer --tool "$tool" --error-exitcode 3 "$folder/small"
+  cannot_run='Device not supported|not supported on this|Failed to initialize|Unable to (find|initialize)|No such file or directory'
+  for tool in memcheck racecheck synccheck; do
+    sanitizer=(compute-sanitizer --tool "$tool" --error-exitcode 3)
+    [[ -x $programs/small ]] && law "$tool of two small models" 60 "${sanitizer[@]}" "$programs/small"
+    [[ -x $programs/bodies ]] && law "$tool of small kernels" 45 "${sanitizer[@]}" "$programs/bodies" "[small]"
   done
 else
-  row "compute-sanitizer" "not found"
+  is_asked small && row "compute-sanitizer" "left out: not found"
 fi
-attempt "the peer: torch.compile" 180 python3 "$root/bench/gpu/torch_peer.py"
-for precision in fp32 bf16; do  # ours over theirs; of microseconds the other way round
-  over "gpt2_over_torch_compile_$precision" "gpt2_tokens_per_second_$precision" "torch_gpt2_tokens_per_second_$precision"
-  over "narrow_mlp_over_torch_compile_$precision" "torch_narrow_mlp_us_$precision" "narrow_mlp_us_$precision"
-done
-if [[ -s $folder/kernels ]]; then
-  { echo; echo "The kernels of GPT-2:"; echo; echo '```text'; cat "$folder/kernels"; echo '```'; } >>"$out"
+if command -v ncu >/dev/null && [[ -x $programs/gpt2 ]]; then
+  signal_peer -STOP
+  cannot_run='==ERROR==|Failed to|not supported'
+  attempt "profile of kernels: ${out%.md}.ncu-rep" 60 ncu --set full --clock-control none --filter-mode per-launch-config --launch-count 1 \
+    --kernel-name-base demangled --kernel-name 'regex:contraction|attention|cross_entropy|norm|narrow' --force-overwrite \
+    --export "${out%.md}.ncu-rep" "$programs/gpt2" 1
+  signal_peer -CONT
 fi
+cannot_run=''
+
+if is_asked peer; then
+  while kill -0 "${compiling:-none}" 2>/dev/null && ((SECONDS < begin + total - peer_seconds)); do sleep 0.2; done
+  end_peer
+  peer_seconds=0
+  attempt "the peer: torch.compile" 300 "${peer[@]}"
+  # best NAME FIRST: of all ways that the peer was compiled, the first in this order of sort
+  best() {
+    local figure found=()
+    for figure in "${!value_of[@]}"; do [[ $figure == "$1"_by_* ]] && found+=("${value_of[$figure]}"); done
+    ((${#found[@]})) && figure "$1" "$(printf '%s\n' "${found[@]}" | sort "$2" | head -n 1)"
+  }
+  for format in bf16 bf16_4x32 fp32 tf32; do
+    best "torch_gpt2_tokens_per_second_$format" -gr
+    best "torch_narrow_mlp_us_$format" -g
+    over "gpt2_over_torch_compile_$format" "gpt2_tokens_per_second_$format" "torch_gpt2_tokens_per_second_$format"
+    over "narrow_mlp_over_torch_compile_$format" "torch_narrow_mlp_us_$format" "narrow_mlp_us_$format"
+  done
+fi
+row "all of it" "$((SECONDS - begin)) s"
+write_report
 cat "$out"
 ((${#failed[@]} == 0)) || { printf 'failed: %s\n' "${failed[@]}"; exit 1; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How a kernel is measured: on random numbers, by events, as the median of many runs; and a kernel group alone, without a model.
+// How work on a GPU is measured: on random numbers, by events, as the median of many replays of a graph.
 #pragma once
 
 #include <algorithm>
@@ -8,22 +8,16 @@
 #include <string>
 #include <vector>
 
+#include <pipe/backend/cuda/check.cuh>
 #include <pipe/base/half.hpp>
-#include <pipe/pipe.hpp>
+#include <pipe/base/philox.hpp>
+#include <pipe/runtime/cuda_device.cuh>
+#include <pipe/runtime/cuda_resources.cuh>
 
 namespace bench {
 
 using pp::cuda::check;
 using pp::cuda::device_buffer;
-
-/// A pipeline that has one kernel group, Described::make(), on numbers of type T in memory.
-template <class T, class Described>
-struct alone {
-  using element = T;
-  using leaves = typename Described::leaves;
-  static constexpr int samples = 1;
-  static constexpr pp::group group_at(int) { return Described::make(); }
-};
 
 template <class T>
 constexpr char const* name_of() {
@@ -45,42 +39,72 @@ device_buffer random_numbers(long count, std::uint64_t seed, float scale = 1) {
   return b;
 }
 
-/// Median microseconds of f(), which enqueues on `on`: each run is between two events.
+/// What a stream was given between two calls, as one launch.
+class graph {
+ public:
+  /// f(stream), `times` times.
+  template <class F>
+  graph(F const& f, int times, cudaStream_t on) {
+    cudaGraph_t captured = nullptr;
+    check(cudaStreamBeginCapture(on, cudaStreamCaptureModeThreadLocal), "a graph");
+    for (int i = 0; i < times; ++i) f(on);
+    check(cudaStreamEndCapture(on, &captured), "a graph");
+    cudaError_t const status = cudaGraphInstantiate(&program_, captured, 0);
+    cudaGraphDestroy(captured);
+    check(status, "a graph");
+  }
+  graph(graph const&) = delete;
+  graph& operator=(graph const&) = delete;
+  ~graph() { cudaGraphExecDestroy(program_); }
+  void launch(cudaStream_t on) const { check(cudaGraphLaunch(program_, on), "a graph"); }
+
+ private:
+  cudaGraphExec_t program_ = nullptr;
+};
+
+/// Microseconds between two events around f(stream).
 template <class F>
-double microseconds(F f, cudaStream_t on = nullptr, int runs = 31) {
-  pp::cuda::event begin(true), end(true);
-  std::vector<float> all;
-  for (int i = -3; i < runs; ++i) {  // the first ones load code
-    check(cudaEventRecord(begin, on), "an event");
-    f();
-    check(cudaEventRecord(end, on), "an event");
-    check(cudaEventSynchronize(end), "a measured kernel");
-    float ms = 0;
-    check(cudaEventElapsedTime(&ms, begin, end), "time between events");
-    if (i >= 0) all.push_back(ms);
+double microseconds_once(F const& f, cudaStream_t on) {
+  pp::cuda::event const begin(true), end(true);
+  check(cudaEventRecord(begin, on), "an event");
+  f(on);
+  check(cudaEventRecord(end, on), "an event");
+  end.wait();
+  float ms = 0;
+  check(cudaEventElapsedTime(&ms, begin, end), "time between events");
+  return 1e3 * double(ms);
+}
+
+/// Median microseconds of f(stream), which enqueues: of graphs of up to 20 calls, so that what an event and a launch cost is shared, in about
+/// a fifth of a second. Calls before the capture load code, and let libraries set up what they must not inside one.
+template <class F>
+double microseconds(F const& f) {
+  pp::cuda::stream const on;
+  f(on);
+  double const about = std::max(1.0, std::min(microseconds_once(f, on), microseconds_once(f, on)));
+  int const times = int(std::clamp(1e4 / about, 1.0, 20.0)), runs = int(std::clamp(2e5 / (about * times), 5.0, 31.0));
+  graph const calls(f, times, on);
+  std::vector<double> all;
+  for (int i = -2; i < runs; ++i) {
+    double const us = microseconds_once([&](cudaStream_t s) { calls.launch(s); }, on) / times;
+    if (i >= 0) all.push_back(us);
   }
   std::sort(all.begin(), all.end());
-  return 1e3 * double(all[all.size() / 2]);
+  return all[all.size() / 2];
 }
 
-/// Microseconds of the kernels of P's group, which read and write `slots`.
-template <class P>
-double microseconds_of_group(std::initializer_list<void*> slots, pp::cuda::arguments a = {}) {
-  using kernels = pp::cuda::lowered<P, 0>;
-  pp::cuda::prepare_bodies(kernels{});
-  device_buffer const workspace(pp::cuda::workspace_of(kernels{}));
-  std::copy(slots.begin(), slots.end(), a.slot);
-  a.workspace = workspace.data();
-  return microseconds([&] { pp::cuda::launch_bodies(kernels{}, a, nullptr); });
-}
-
+/// For bench/gpu.sh. It is out before anything else can go wrong.
 inline void figure(std::string const& name, double value, int digits = 3) {
   std::printf("figure %s %.*f\n", name.c_str(), digits, value);
 }
 
+/// What is printed is written line by line, to a file too: a program that is stopped has said all that it knew.
+inline void print_by_line() { std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ); }
+
 /// Runs a program; what is wrong is a sentence and a 2.
 template <class F>
 int run(char const* name, F f) {
+  print_by_line();
   try {
     cudaDeviceProp const device = pp::cuda::use_device(0);
     std::printf("%s on %s\n", name, device.name);

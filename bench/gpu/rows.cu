@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Kernels that memory limits, as a share of what a copy reaches in the same run: bytes that must be read and written, over the time.
-#include "measure.cuh"
+#include "copy_speed.cuh"
+#include "group.cuh"
 
 using namespace pp;
 
@@ -38,21 +39,6 @@ struct classes : plain {
   }
 };
 
-/// Gigabytes per second of a copy, read and written.
-double copy_speed() {
-  constexpr long elements = 1L << 29;
-  auto from = bench::random_numbers<float>(elements, 1);
-  cuda::device_buffer to(elements * 4);
-  using kernel = cuda::pieces_kernel<cuda::convert_elements<float>>;
-  kernel::arguments const a{cuda::pieces::of_range(elements), {to.as<float>(), from.as<float>()}};
-  double const ours = bench::microseconds([&] { cuda::launch_body<kernel>(a, nullptr); });
-  double const driver = bench::microseconds([&] {
-    cuda::check(cudaMemcpyAsync(to.data(), from.data(), std::size_t(elements) * 4, cudaMemcpyDeviceToDevice, nullptr),
-                "a copy");
-  });
-  return 8e-3 * double(elements) / std::min(ours, driver);
-}
-
 template <class T>
 void measure_norms(double copy) {
   constexpr int rows = 16384, columns = 4096;
@@ -62,10 +48,10 @@ void measure_norms(double copy) {
   cuda::device_buffer y(n * long(sizeof(T))), statistics(2L * rows * long(sizeof(float)));
   double const forward = bench::microseconds_of_group<bench::alone<T, norm<op_kind::norm, rows, columns>>>(
       {x.data(), gamma.data(), beta.data(), y.data(), statistics.data()});
-  double const backward = bench::microseconds_of_group<bench::alone<T, norm<op_kind::norm_gradient, rows, columns>>>(
-      {dy.data(), x.data(), gamma.data(), y.data(), statistics.data()});
   double const bytes = double(n) * double(sizeof(T));
   bench::figure(std::string("rows_norm_forward_of_copy_") + bench::name_of<T>(), 2e-3 * bytes / forward / copy);
+  double const backward = bench::microseconds_of_group<bench::alone<T, norm<op_kind::norm_gradient, rows, columns>>>(
+      {dy.data(), x.data(), gamma.data(), y.data(), statistics.data()});
   bench::figure(std::string("rows_norm_backward_of_copy_") + bench::name_of<T>(), 3e-3 * bytes / backward / copy);
 }
 
@@ -101,8 +87,9 @@ void measure_update(char const* name, double copy) {
   f.weights = w.as<float>(), f.gradients = g.as<float>(), f.first = m.as<float>(), f.second = v.as<float>();
   f.judged = judged.as<cuda::verdict>();
   if constexpr (copied > 0) f.copy = copies.as<Copy>();
-  double const us = bench::microseconds(
-      [&] { cuda::launch_body<cuda::pieces_kernel<step>>({cuda::pieces::of_range(elements), f}, nullptr); });
+  double const us = bench::microseconds([&](cudaStream_t on) {
+    cuda::launch_body<cuda::pieces_kernel<step>>({cuda::pieces::of_range(elements), f}, on);
+  });
   bench::figure(std::string("update_of_copy_") + name, 1e-3 * double(elements) * double(28 + copied) / us / copy);
 }
 
@@ -110,14 +97,14 @@ void measure_update(char const* name, double copy) {
 
 int main() {
   return bench::run("rows", [] {
-    double const copy = copy_speed();
-    bench::figure("copy_GB_per_s", copy, 0);
-    measure_norms<float>(copy);
+    double const copy = bench::copy_speed();
+    bench::figure("copy_GB_per_s_before_rows", copy, 0);
     measure_norms<bf16>(copy);
-    measure_classes<float>(copy);
     measure_classes<bf16>(copy);
-    measure_update<void>("fp32", copy);
     measure_update<bf16>("bf16", copy);
-    bench::figure("copy_GB_per_s_at_the_end", copy_speed(), 0);
+    measure_norms<float>(copy);
+    measure_classes<float>(copy);
+    measure_update<void>("fp32", copy);
+    bench::figure("copy_GB_per_s_after_rows", bench::copy_speed(), 0);
   });
 }

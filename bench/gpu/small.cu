@@ -2,10 +2,11 @@
 //
 // Two steps of a small model with everything and of a chain of narrow layers, for compute-sanitizer: it runs programs some hundred times
 // slower.
-#include <cstdio>
 #include <vector>
 
 #include <pipe/pipe.hpp>
+
+#include "measure.cuh"
 
 using namespace pp;
 
@@ -22,7 +23,7 @@ using NarrowTrainer = Pipeline<Narrow, MicroBatches<2>, MicroBatchSize<700>, Ada
 }  // namespace
 
 int main() {
-  try {
+  return bench::run("small", [] {
     Trainer trainer({.clip_norm = 1});
     std::vector<int> tokens(std::size_t(Trainer::samples * Trainer::inputs_per_sample));
     for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = int(i * 7 % 61);
@@ -32,9 +33,5 @@ int main() {
     std::vector<float> const x(std::size_t(NarrowTrainer::samples * NarrowTrainer::inputs_per_sample), 0.5f),
         y(std::size_t(NarrowTrainer::samples * NarrowTrainer::outputs_per_sample), 1.0f);
     for (int step = 0; step < 2; ++step) std::printf("loss %.6f\n", narrow.step({x, y}).loss);
-    return 0;
-  } catch (error const& e) {
-    std::fprintf(stderr, "small: %s\n", e.what());
-    return 2;
-  }
+  });
 }

@@ -2,20 +2,32 @@
 # SPDX-License-Identifier: BSL-1.0
 """What this machine's PyTorch takes for the same work, compiled by torch.compile: GPT-2 124M and the narrow MLP of narrow_mlp.cu.
 
-Prints `figure NAME VALUE` lines. Without PyTorch, or a GPU that it can use, it says so and ends with 77.
+Each is compiled in several ways (MODES), the likely best first, and prints `figure NAME_by_MODE VALUE` as soon as it is known; bench/gpu.sh
+takes the best. A way that fails is a line of output. With --compile-only nothing is measured, but the compiler's caches
+(TORCHINDUCTOR_CACHE_DIR, TRITON_CACHE_DIR) are filled. Without PyTorch, or a GPU that it can use, it says so and ends with 77.
 """
+import argparse
+import contextlib
+import gc
 import statistics
 import sys
 
 try:
     import torch
-    from torch.nn import functional
+    from torch.nn import attention, functional
 except ImportError:
     print("there is no PyTorch")
     sys.exit(77)
 
 VOCABULARY, CONTEXT, WIDTH, HEADS, BLOCKS = 50304, 1024, 768, 12, 12
-MICRO_BATCHES, SAMPLES = 2, 8
+# The mode of torch.compile, and whether attention is cuDNN's. reduce-overhead and max-autotune replay CUDA graphs.
+MODES = {
+    "default": ("default", False),
+    "default_cudnn": ("default", True),
+    "graphs": ("reduce-overhead", False),
+    "max_autotune": ("max-autotune", False),
+    "max_autotune_cudnn": ("max-autotune", True),
+}
 
 
 class Block(torch.nn.Module):
@@ -52,7 +64,7 @@ class Gpt2(torch.nn.Module):
 
 
 def seconds(step, warm_up, runs):
-    """Median of many, by events."""
+    """Median of many, by events; none of no runs."""
     for _ in range(warm_up):
         step()
     times = []
@@ -63,54 +75,83 @@ def seconds(step, warm_up, runs):
         end.record()
         end.synchronize()
         times.append(1e-3 * begin.elapsed_time(end))
-    return statistics.median(times)
+    return statistics.median(times) if times else None
 
 
-def gpt2(dtype):
+def gpt2(dtype, micro_batches, samples, mode, is_compiled_only):
+    """Tokens per second."""
     torch.manual_seed(1)
     model = Gpt2().cuda()
     optimizer = torch.optim.AdamW(model.parameters(), 3e-4, fused=True)
-    loss_of = torch.compile(model)
-    tokens = torch.randint(0, 50257, (MICRO_BATCHES, SAMPLES, CONTEXT), device="cuda")
+    loss_of = torch.compile(model, mode=mode)
+    tokens = torch.randint(0, 50257, (micro_batches, samples, CONTEXT), device="cuda")
     labels = tokens.roll(-1, 2)
 
     def step():
-        optimizer.zero_grad(set_to_none=True)
+        optimizer.zero_grad(set_to_none=mode == "default")  # graphs expect gradients where they were
         for x, y in zip(tokens, labels):
+            torch.compiler.cudagraph_mark_step_begin()
             with torch.autocast("cuda", dtype, enabled=dtype is not torch.float32):
-                loss = loss_of(x, y) / MICRO_BATCHES
+                loss = loss_of(x, y) / micro_batches
             loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1)
         optimizer.step()
 
-    return MICRO_BATCHES * SAMPLES * CONTEXT / seconds(step, 4, 10)
+    time = seconds(step, 2, 0) if is_compiled_only else seconds(step, 4, 10)
+    return time and micro_batches * samples * CONTEXT / time
 
 
-def narrow_mlp(dtype):
+def narrow_mlp(dtype, mode, is_compiled_only):
+    """Microseconds of a forward and backward."""
     layers = [layer for _ in range(5) for layer in (torch.nn.Linear(64, 64), torch.nn.ReLU())][:-1]
     model = torch.nn.Sequential(*layers).to("cuda", dtype)
-    loss_of = torch.compile(lambda x, y: functional.mse_loss(model(x), y), mode="max-autotune-no-cudagraphs")
+    loss_of = torch.compile(lambda x, y: functional.mse_loss(model(x), y), mode=mode)
     x, y = (torch.rand(1 << 17, 64, device="cuda", dtype=dtype) for _ in range(2))
 
     def step():
+        torch.compiler.cudagraph_mark_step_begin()
         for p in model.parameters():
             p.grad = None
         loss_of(x, y).backward()
 
-    return 1e6 * seconds(step, 10, 30)
+    time = seconds(step, 2, 0) if is_compiled_only else seconds(step, 10, 30)
+    return time and 1e6 * time
+
+
+def attempt(name, work, is_cudnn):
+    """Prints a figure, if there is one, or why there is none."""
+    torch._dynamo.reset()
+    try:
+        kernels = attention.sdpa_kernel(attention.SDPBackend.CUDNN_ATTENTION) if is_cudnn else contextlib.nullcontext()
+        with kernels:
+            value = work()
+        print(f"figure {name} {value:.0f}" if value else f"compiled {name}", flush=True)
+    except Exception as error:  # of whatever compiler is below: the next way may work
+        print(f"without {name}: {str(error).strip().splitlines()[:1]}", flush=True)
+    gc.collect()
+    torch.cuda.empty_cache()
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--compile-only", action="store_true")
+    compile_only = parser.parse_args().compile_only
     if not torch.cuda.is_available():
         print("PyTorch has no GPU here")
         return 77
-    print(f"PyTorch {torch.__version__} on {torch.cuda.get_device_name()}")
-    for name, dtype, matmul in (
-            ("bf16", torch.bfloat16, "high"), ("fp32", torch.float32, "highest"), ("tf32", torch.float32, "high")):
-        torch.set_float32_matmul_precision(matmul)
-        torch._dynamo.reset()
-        print(f"figure torch_gpt2_tokens_per_second_{name} {gpt2(dtype):.0f}", flush=True)
-        print(f"figure torch_narrow_mlp_us_{name} {narrow_mlp(dtype):.0f}", flush=True)
+    print(f"PyTorch {torch.__version__} on {torch.cuda.get_device_name()}", flush=True)
+    # By what they tell per second: a first figure of everything in bf16, better ways of it, the other formats.
+    figures = [(mode, "bf16", batch) for mode in MODES for batch in ("", "_4x32")] + \
+        [(mode, name, "") for name in ("fp32", "tf32") for mode in ("default", "graphs")]
+    for way, name, batch in figures:
+        mode, is_cudnn = MODES[way]
+        dtype = torch.bfloat16 if name == "bf16" else torch.float32
+        torch.set_float32_matmul_precision("highest" if name == "fp32" else "high")
+        micro_batches, samples = (4, 32) if batch else (2, 8)
+        attempt(f"torch_gpt2_tokens_per_second_{name}{batch}_by_{way}",
+                lambda: gpt2(dtype, micro_batches, samples, mode, compile_only), is_cudnn)
+        if not batch and not is_cudnn:
+            attempt(f"torch_narrow_mlp_us_{name}_by_{way}", lambda: narrow_mlp(dtype, mode, compile_only), False)
     return 0
 
 

@@ -80,7 +80,7 @@ int any_of(int r, int bound) { return int(random_block(9, 1, std::uint64_t(r)).w
 
 }  // namespace
 
-TEST_CASE("the gradient of a table", "[cuda]") {
+TEST_CASE("the gradient of a table", "[cuda][small]") {
   SECTION("frequent and rare ids, some absent") {
     sums_are_right<float, 3001, 1500, 12>(
         [](int r) { return r % 7 == 3   ? -1

@@ -11,8 +11,6 @@ using namespace pp;
 
 namespace {
 
-struct Narrow : Model<Input<24>, Linear<64>, ReLU, Linear<64>, GELU, Linear<40>, Tanh, Linear<10>, MSE> {};
-
 /// Under four stages, so that all of them share their kernels.
 template <class Schedule, class... More>
 void gives_the_bits_of_one_stage() {
@@ -42,20 +40,6 @@ TEST_CASE("schedules with B and W apart give the bits of one stage on the device
 }
 TEST_CASE("recomputation changes no bit on the device", "[gpu]") {
   gives_the_bits_of_one_stage<GPipe, RecomputeAllButLast>();
-}
-
-TEST_CASE("narrow layers as one kernel give the bits of their launches on the device", "[gpu]") {
-  using trainer = Pipeline<Narrow, Cuda, MicroBatches<3>, MicroBatchSize<1300>>;
-  trainer fused, apart;
-  laws::sample_batch<trainer> const data(1);
-  int launches = 0;
-  auto const x = fused.gradients(data.view());
-  auto const y = apart.watch(data.view(), [&](launch_seen const&) { ++launches; });  // a watcher sees each of them
-  CHECK(launches > 30);
-  CHECK(laws::same_bits(x.loss, y.loss));
-  CHECK(laws::same_numbers(laws::snapshot(fused).gradients, laws::snapshot(apart).gradients));
-  laws::train_alike_from_the_start<
-      trainer, Pipeline<Narrow, Cuda, MicroBatches<3>, MicroBatchSize<1300>, Stages<2>, ZeroBubbleH1>>(7, 2, 3);
 }
 
 TEST_CASE("twenty losses equal the host's from the same weights", "[gpu]") {

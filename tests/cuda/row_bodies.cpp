@@ -296,11 +296,11 @@ TEST_CASE("cross-entropy agrees with fp64", "[cuda]") {
   on_host::again_to_the_bit(check_classes<float>);
   on_host::again_to_the_bit(check_classes<bf16>);
 }
-TEST_CASE("sums over rows agree with fp64", "[cuda]") {
+TEST_CASE("sums over rows agree with fp64", "[cuda][small]") {
   on_host::again_to_the_bit(check_sums<float>);
   on_host::again_to_the_bit(check_sums<bf16>);
 }
-TEST_CASE("rows side by side and apart again are the same bits", "[cuda]") {
+TEST_CASE("rows side by side and apart again are the same bits", "[cuda][small]") {
   check_copies<float, 8, 12>();
   check_copies<float, 3, 6>();
   check_copies<bf16, 8, 24>();

@@ -326,7 +326,7 @@ void transposes() {
 
 }  // namespace
 
-TEST_CASE("transposed copies", "[cuda]") {
+TEST_CASE("transposed copies", "[cuda][small]") {
   transposes<float>();
   transposes<bf16>();
   transposes<fp16>();

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Narrow layers as one kernel on a GPU.
+#include "cuda/device_laws.hpp"
+
+using namespace pp;
+
+namespace {
+
+struct Narrow : Model<Input<24>, Linear<64>, ReLU, Linear<64>, GELU, Linear<40>, Tanh, Linear<10>, MSE> {};
+
+}  // namespace
+
+TEST_CASE("narrow layers as one kernel give the bits of their launches on the device", "[gpu]") {
+  using trainer = Pipeline<Narrow, Cuda, MicroBatches<3>, MicroBatchSize<1300>>;
+  trainer fused, apart;
+  laws::sample_batch<trainer> const data(1);
+  int launches = 0;
+  auto const x = fused.gradients(data.view());
+  auto const y = apart.watch(data.view(), [&](launch_seen const&) { ++launches; });  // a watcher sees each of them
+  CHECK(launches > 30);
+  CHECK(laws::same_bits(x.loss, y.loss));
+  CHECK(laws::same_numbers(laws::snapshot(fused).gradients, laws::snapshot(apart).gradients));
+  laws::train_alike_from_the_start<
+      trainer, Pipeline<Narrow, Cuda, MicroBatches<3>, MicroBatchSize<1300>, Stages<2>, ZeroBubbleH1>>(7, 2, 3);
+}
