@@ -16,6 +16,7 @@
 #include <cuda_runtime_api.h>
 
 #include "device/tasks.hpp"
+#include "runtime.hpp"
 #include "warp.hpp"
 
 namespace {
@@ -88,6 +89,10 @@ void read_texts() {
 }  // namespace
 
 extern "C" {
+
+bool pipe_ptx_holds(void const* p, std::size_t bytes) {
+  return here().memory.holds(reinterpret_cast<std::uint64_t>(p), bytes);
+}
 
 void** __cudaRegisterFatBinary(void* p) {
   auto const* const wrapper = static_cast<fat_wrapper const*>(p);
@@ -256,6 +261,10 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
 cudaError_t cudaEventSynchronize(cudaEvent_t e) {
   here().tasks.reach(event_of(e));
   return here().broken ? cudaErrorLaunchFailure : cudaSuccess;
+}
+cudaError_t cudaLaunchHostFunc(cudaStream_t s, cudaHostFn_t f, void* given) {
+  put(s, [=] { f(given); });
+  return cudaSuccess;
 }
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t, cudaEvent_t) {
   *ms = 1;
