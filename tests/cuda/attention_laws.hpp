@@ -73,12 +73,14 @@ struct numbers {
   double operator[](long i) const { return double(float(items[std::size_t(i)])); }
 };
 
+/// The largest difference, relative to the largest wanted number; infinite if something is no number.
 inline double distance(std::vector<double> const& wanted, auto const& found) {
   double most = 0, scale = 1e-3;
   REQUIRE(wanted.size() == found.items.size());
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     double const off = std::fabs(wanted[i] - found[long(i)]);
-    if (!(off <= most)) most = off;
+    if (!std::isfinite(off)) return HUGE_VAL;
+    most = std::fmax(most, off);
     scale = std::fmax(scale, std::fabs(wanted[i]));
   }
   return most / scale;

@@ -78,6 +78,7 @@ struct Rotated : Model<Tokens<11, 6>, Embedding<8>, Residual<RMSNorm, Attention<
 double distance(std::vector<float> const& a, std::vector<float> const& b) {
   double most = 0, scale = 1e-30;
   for (std::size_t i = 0; i < a.size(); ++i) {
+    if (!std::isfinite(a[i]) || !std::isfinite(b[i])) return HUGE_VAL;
     most = std::fmax(most, std::fabs(double(a[i]) - double(b[i])));
     scale = std::fmax(scale, std::fabs(double(a[i])));
   }
