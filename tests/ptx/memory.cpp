@@ -6,9 +6,9 @@
 
 namespace ptx {
 
-void* global_memory::allocate(std::size_t bytes) {
+void* global_memory::allocate(std::size_t bytes, bool fill) {
   void* const p = ::operator new(bytes > 0 ? bytes : 1, std::align_val_t(256));
-  std::memset(p, 0xff, bytes);  // numbers that nobody has written are NaN
+  if (fill) std::memset(p, 0xff, bytes);  // numbers that nobody has written are NaN
   allocations_[reinterpret_cast<std::uint64_t>(p)] = bytes;
   return p;
 }

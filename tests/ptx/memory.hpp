@@ -17,7 +17,8 @@ inline constexpr std::uint64_t shared_window = std::uint64_t(1) << 60, local_win
 
 class global_memory {
  public:
-  void* allocate(std::size_t bytes);
+  /// Numbers in it are NaN; or pages that were never touched, which cost no memory.
+  void* allocate(std::size_t bytes, bool fill = true);
   /// False if nothing begins there.
   bool release(void* p);
   /// Whether [at, at + bytes) lies in one allocation.

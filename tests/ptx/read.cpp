@@ -289,9 +289,9 @@ class reader {
     k_->text.push_back(whole);
   }
   static int number_of(std::string const& name) {
-    auto const at = std::find(names().begin(), names().end(), name);
-    if (at == names().end()) names().push_back(name);
-    return int(at - names().begin());
+    auto const at = std::find(names().begin(), names().end(), name) - names().begin();
+    if (at == long(names().size())) names().push_back(name);
+    return int(at);
   }
   void add_operand(instruction& i, std::string const& shape, std::string const& text) {
     if (i.count >= int(shape.size()) || i.count >= int(i.of.size())) throw error("more operands than expected");

@@ -15,6 +15,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "counts.hpp"
 #include "device/tasks.hpp"
 #include "runtime.hpp"
 #include "warp.hpp"
@@ -40,6 +41,7 @@ struct fat_wrapper {
 constexpr std::uint16_t ptx_kind = 1;
 
 struct runtime {
+  ptx::count_table counts;
   ptx::global_memory memory;
   std::map<std::string, ptx::kernel> kernels;
   std::map<void const*, ptx::kernel const*> of_function;
@@ -161,8 +163,9 @@ cudaError_t cudaLaunchKernel(void const* function, dim3 grid, dim3 threads, void
   put(stream, [&r, &kernel = k->second, grid, threads, shared, parameters = std::move(parameters)] {
     if (r.broken) return;
     try {
-      ptx::launch(kernel, r.memory, {grid.x, grid.y, grid.z}, {threads.x, threads.y, threads.z}, shared,
-                  parameters.data(), r.order);
+      ptx::dimensions const g{grid.x, grid.y, grid.z}, t{threads.x, threads.y, threads.z};
+      ptx::sample const s = r.counts.is_asked() ? r.counts.begin(kernel, g, t, shared) : ptx::sample{};
+      ptx::launch(kernel, r.memory, g, t, shared, parameters.data(), r.order, s);
     } catch (ptx::error const& e) {
       std::fprintf(stderr, "%s\n", e.what());
       r.broken = true;
@@ -203,7 +206,7 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* a, void const*) {
 }
 
 cudaError_t cudaMalloc(void** p, std::size_t bytes) {
-  *p = here().memory.allocate(bytes);
+  *p = here().memory.allocate(bytes, !here().counts.samples());
   return cudaSuccess;
 }
 cudaError_t cudaFree(void* p) { return here().memory.release(p) ? cudaSuccess : here().fail(cudaErrorInvalidValue); }
@@ -214,6 +217,7 @@ cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, cudaM
   return cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void* p, int value, std::size_t bytes, cudaStream_t s) {
+  if (here().counts.samples() && value == 0) return cudaSuccess;  // as it was allocated
   put(s, [=] { std::memset(p, value, bytes); });
   return cudaSuccess;
 }
@@ -263,7 +267,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t e) {
   return here().broken ? cudaErrorLaunchFailure : cudaSuccess;
 }
 cudaError_t cudaLaunchHostFunc(cudaStream_t s, cudaHostFn_t f, void* given) {
-  put(s, [=] { f(given); });
+  if (!here().counts.samples()) put(s, [=] { f(given); });
   return cudaSuccess;
 }
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t, cudaEvent_t) {

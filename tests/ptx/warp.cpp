@@ -2,8 +2,12 @@
 #include "warp.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <random>
+#include <set>
+
+#include "counts.hpp"
 
 namespace ptx {
 namespace {
@@ -99,7 +103,10 @@ void warp::run() {
         lanes const taken = holds(i.guard, active);
         active = i.guard_is_negated ? active & ~taken : taken;
       }
-      if (active != 0) i.run(*this, i, active);
+      if (active != 0) {
+        if (in->counted != nullptr) in->counted->add(*this, i, active);
+        i.run(*this, i, active);
+      }
     } catch (error const& e) {
       throw error(std::string(e.what()) + "\n  at line " + std::to_string(i.line) + ": " +
                   k.text[std::size_t(&i - k.code.data())] + "\n  in block " + std::to_string(in->index.x) + ", warp " +
@@ -108,28 +115,50 @@ void warp::run() {
   }
 }
 
+namespace {
+
+/// `many` of n blocks, all of them if that is 0 or more than n: multiples of the golden ratio fall evenly on any part and any period of a grid.
+std::set<std::uint64_t> blocks_of(std::uint64_t n, unsigned many) {
+  std::set<std::uint64_t> chosen;
+  double at = 0.5;
+  while (many != 0 && many < n && chosen.size() < many) {
+    chosen.insert(std::uint64_t(at * double(n)));
+    at += 0.6180339887498949;
+    at -= std::floor(at);
+  }
+  return chosen;
+}
+
+}  // namespace
+
 void launch(kernel const& k, global_memory const& global, dimensions grid, dimensions threads, std::size_t shared_bytes,
-            unsigned char const* parameters, int order) {
+            unsigned char const* parameters, int order, sample s) {
   int const count = int(threads.x * threads.y * threads.z), warps = (count + warp_size - 1) / warp_size;
   if (count > k.most_threads) throw error(k.name + ": more threads than its .maxntid");
+  if (s.skips) return;
   std::mt19937 random{unsigned(order)};
-  for (unsigned z = 0; z < grid.z; ++z)
-    for (unsigned y = 0; y < grid.y; ++y)
-      for (unsigned x = 0; x < grid.x; ++x) {
-        block b{k, global, parameters, grid, threads, {x, y, z}, shared_memory(k.shared_bytes + shared_bytes)};
-        std::vector<warp> all;
-        for (int w = 0; w < warps; ++w) all.emplace_back(b, w * warp_size);
-        std::vector<int> turn(static_cast<std::size_t>(warps));
-        for (int w = 0; w < warps; ++w) turn[std::size_t(w)] = order == 1 ? warps - 1 - w : w;
-        for (bool some = true; some;) {
-          if (order > 1) std::shuffle(turn.begin(), turn.end(), random);
-          some = false;
-          for (int const w : turn)
-            if (all[std::size_t(w)].alive != 0) all[std::size_t(w)].run();
-          for (warp const& w : all) some = some || w.alive != 0;
-          ++b.barriers;
-        }
-      }
+  auto const run_block = [&](std::uint64_t at) {
+    unsigned const x = unsigned(at % grid.x), y = unsigned(at / grid.x % grid.y), z = unsigned(at / grid.x / grid.y);
+    block b{k, global, parameters, grid, threads, {x, y, z}, shared_memory(k.shared_bytes + shared_bytes), s.into};
+    if (s.into != nullptr) ++s.into->counted_blocks;
+    std::vector<warp> all;
+    for (int w = 0; w < warps; ++w) all.emplace_back(b, w * warp_size);
+    std::vector<int> turn(static_cast<std::size_t>(warps));
+    for (int w = 0; w < warps; ++w) turn[std::size_t(w)] = order == 1 ? warps - 1 - w : w;
+    for (bool some = true; some;) {
+      if (order > 1) std::shuffle(turn.begin(), turn.end(), random);
+      some = false;
+      for (int const w : turn)
+        if (all[std::size_t(w)].alive != 0) all[std::size_t(w)].run();
+      for (warp const& w : all) some = some || w.alive != 0;
+      ++b.barriers;
+    }
+  };
+  std::uint64_t const blocks = std::uint64_t(grid.x) * grid.y * grid.z;
+  if (std::set<std::uint64_t> const chosen = blocks_of(blocks, s.blocks); !chosen.empty())
+    for (std::uint64_t const at : chosen) run_block(at);
+  else
+    for (std::uint64_t at = 0; at < blocks; ++at) run_block(at);
 }
 
 }  // namespace ptx

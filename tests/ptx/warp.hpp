@@ -16,12 +16,14 @@ struct dimensions {
   unsigned x = 1, y = 1, z = 1;
 };
 
+struct counts;
 struct block {
   kernel const& of;
   global_memory const& global;
   unsigned char const* parameters;
   dimensions grid, threads, index;
   shared_memory shared;
+  counts* counted = nullptr;   // where its work is counted
   std::uint32_t barriers = 0;  // that all threads have passed
 };
 
@@ -96,8 +98,15 @@ struct warp {
   void choose_path();
 };
 
+/// Which blocks of a launch run, and where their work is counted: see counts.hpp.
+struct sample {
+  counts* into = nullptr;
+  unsigned blocks = 0;  ///< spread over the grid; 0: all of them
+  bool skips = false;   ///< runs none
+};
+
 /// Runs a grid, block by block; warps of a block in the order of `order`: up, down, or as a seed says.
 void launch(kernel const& k, global_memory const& global, dimensions grid, dimensions threads, std::size_t shared_bytes,
-            unsigned char const* parameters, int order);
+            unsigned char const* parameters, int order, sample s = {});
 
 }  // namespace ptx
