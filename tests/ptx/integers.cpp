@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <limits>
 
@@ -104,27 +105,36 @@ struct shift_right {
     return T(a >> std::min<std::uint32_t>(n, 8 * sizeof(T) - 1) >> (n >= 8 * sizeof(T)));
   }
 };
+template <class T>
 struct count_ones {
-  static std::uint32_t of(std::uint32_t a) { return std::uint32_t(__builtin_popcount(a)); }
+  static std::uint32_t of(T a) { return std::uint32_t(std::popcount(a)); }
 };
+template <class T>
 struct count_zeros {
-  static std::uint32_t of(std::uint32_t a) { return a == 0 ? 32 : std::uint32_t(__builtin_clz(a)); }
+  static std::uint32_t of(T a) { return std::uint32_t(std::countl_zero(a)); }
 };
 
-/// bfi: `n` bits of a into b from bit `at` on; bfe.u: `n` bits of a from there.
+/// bfi: `n` bits of a into b from bit `at` on; bfe: `n` bits of a from there, above them zeros or copies of the last that there is.
+template <class T>
 struct insert_bits {
-  static std::uint32_t of(std::uint32_t a, std::uint32_t b, std::uint32_t at, std::uint32_t n) {
-    std::uint32_t const from = at & 255, many = n & 255;
-    std::uint64_t const mask =
-        from >= 32 ? 0 : ((many >= 32 ? ~std::uint64_t(0) : (std::uint64_t(1) << many) - 1) << from);
-    return std::uint32_t((b & ~mask) | ((std::uint64_t(a) << (from & 31)) & mask));
+  static T of(T a, T b, std::uint32_t at, std::uint32_t n) {
+    std::uint32_t const from = at & 255, many = n & 255, bits = 8 * sizeof(T);
+    if (from >= bits) return b;
+    T const mask = T((many >= bits ? ~T(0) : T((T(1) << many) - 1)) << from);
+    return T((b & ~mask) | (T(a << from) & mask));
   }
 };
+template <class T>
 struct extract_bits {
-  static std::uint32_t of(std::uint32_t a, std::uint32_t at, std::uint32_t n) {
-    std::uint32_t const from = at & 255, many = n & 255;
-    std::uint64_t const mask = many >= 32 ? ~std::uint64_t(0) : (std::uint64_t(1) << many) - 1;
-    return from >= 32 ? 0 : std::uint32_t((a >> from) & mask);
+  static T of(T a, std::uint32_t at, std::uint32_t n) {
+    std::uint32_t const from = at & 255, many = n & 255, bits = 8 * sizeof(T);
+    if (many == 0) return 0;
+    T const fill = std::is_signed_v<T> && (a >> std::min(from + many - 1, bits - 1) & 1) != 0 ? T(-1) : T(0);
+    if (from >= bits) return fill;
+    T const all = T(a >> from);
+    if (many >= bits) return all;
+    T const mask = T((unsigned_of<T>(1) << many) - 1);
+    return T((all & mask) | (fill & ~mask));
   }
 };
 /// prmt: each byte of the result is one of the eight of b:a, or copies of its sign, as the selector's four bits say.
@@ -248,11 +258,20 @@ void add_integers(opcode_table& t) {
   add_bits<std::uint16_t>(t, "b16");
   add_bits<std::uint32_t>(t, "b32");
   add_bits<std::uint64_t>(t, "b64");
-  t["popc.b32"] = {apply<count_ones, std::uint32_t, std::uint32_t>, "44"};
-  t["clz.b32"] = {apply<count_zeros, std::uint32_t, std::uint32_t>, "44"};
   using u32 = std::uint32_t;
-  t["bfi.b32"] = {apply<insert_bits, u32, u32, u32, u32, u32>, "44444"};
-  t["bfe.u32"] = {apply<extract_bits, u32, u32, u32, u32>, "4444"};
+  using u64 = std::uint64_t;
+  using s32 = std::int32_t;
+  using s64 = std::int64_t;
+  t["popc.b32"] = {apply<count_ones<u32>, u32, u32>, "44"};
+  t["popc.b64"] = {apply<count_ones<u64>, u32, u64>, "48"};
+  t["clz.b32"] = {apply<count_zeros<u32>, u32, u32>, "44"};
+  t["clz.b64"] = {apply<count_zeros<u64>, u32, u64>, "48"};
+  t["bfi.b32"] = {apply<insert_bits<u32>, u32, u32, u32, u32, u32>, "44444"};
+  t["bfi.b64"] = {apply<insert_bits<u64>, u64, u64, u64, u32, u32>, "88844"};
+  t["bfe.u32"] = {apply<extract_bits<u32>, u32, u32, u32, u32>, "4444"};
+  t["bfe.s32"] = {apply<extract_bits<s32>, s32, s32, u32, u32>, "4444"};
+  t["bfe.u64"] = {apply<extract_bits<u64>, u64, u64, u32, u32>, "8844"};
+  t["bfe.s64"] = {apply<extract_bits<s64>, s64, s64, u32, u32>, "8844"};
   t["prmt.b32"] = {apply<permute_bytes, u32, u32, u32, u32>, "4444"};
   t["lop3.b32"] = {apply<any_of_three, u32, u32, u32, u32, u32>, "44444"};
   t["shf.l.wrap.b32"] = {apply<funnel<true, true>, u32, u32, u32, u32>, "4444"};

@@ -38,12 +38,11 @@ inline std::uint16_t half_of(float a) {
   return std::uint16_t(sign | std::uint16_t(bits - (112u << 10)));
 }
 
-/// 10 bits of fraction, ties away from zero, in the upper bits of a float; the lower 13 are 0, as sm_90's own code leaves them.
+/// 10 bits of fraction, ties away from zero, in the upper bits of a float; the lower 13 are 0, and NaN loses what it has there, as in ptxas'
+/// code for sm_80 and sm_90: an addition of 0x1000 unless |a| >= infinity or unordered, then a mask.
 inline std::uint32_t tf32_of(float a) {
   std::uint32_t const bits = std::bit_cast<std::uint32_t>(a);
-  if (std::isnan(a)) return 0x7fffffff & ~0x1fffu;
-  if (std::isinf(a)) return bits;
-  return (bits + 0x1000) & ~0x1fffu;
+  return (std::isfinite(a) ? bits + 0x1000 : bits) & ~0x1fffu;
 }
 
 }  // namespace ptx
