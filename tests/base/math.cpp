@@ -10,6 +10,8 @@
 
 #include <pipe/base/math.hpp>
 
+#include "laws/worse.hpp"
+
 namespace {
 
 double units_off(float got, double wanted) {
@@ -24,8 +26,8 @@ double worst(F f, Reference reference, double low, double high, bool both_signs)
   double worst_units = 0;
   for (double x = low; x <= high; x *= 1.00007) {
     float const at = static_cast<float>(x);
-    worst_units = std::max(worst_units, units_off(f(at), reference(static_cast<double>(at))));
-    if (both_signs) worst_units = std::max(worst_units, units_off(f(-at), reference(static_cast<double>(-at))));
+    worst_units = laws::worse(worst_units, units_off(f(at), reference(static_cast<double>(at))));
+    if (both_signs) worst_units = laws::worse(worst_units, units_off(f(-at), reference(static_cast<double>(-at))));
   }
   return worst_units;
 }

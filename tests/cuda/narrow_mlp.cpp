@@ -2,6 +2,7 @@
 //
 // Chains of narrow layers as one kernel give the bits of their launches: in every number format, at odd sizes, of every kind of program.
 #include "cuda/narrow_runs.hpp"
+#include "laws/worse.hpp"
 
 using namespace pp;
 using cuda::product_format;
@@ -105,7 +106,7 @@ double error_of_three_layers() {
       for (std::size_t n = 0; n < width[i + 1]; ++n) {
         for (std::size_t k = 0; k < width[i]; ++k) y[n] += x[k] * weights[i].value(k * width[i + 1] + n);
         if (i < 2) y[n] = std::tanh(y[n]);
-        most = std::fmax(most, std::fabs(y[n] - values[i + 1].value(r * width[i + 1] + n)));
+        most = laws::worse(most, std::fabs(y[n] - values[i + 1].value(r * width[i + 1] + n)));
       }
       x = y;
     }

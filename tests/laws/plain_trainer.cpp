@@ -8,6 +8,7 @@
 
 #include "laws/data.hpp"
 #include "laws/random_model.hpp"
+#include "laws/worse.hpp"
 
 using namespace pp;
 
@@ -41,7 +42,7 @@ void trains_plainly(std::uint64_t seed, auto... options) {
     REQUIRE(values.size() == wanted.size());
     double worst = 0;
     for (std::size_t i = 0; i < values.size(); ++i) {
-      worst = std::max(worst, std::abs(values[i] - wanted[i]));
+      worst = laws::worse(worst, std::abs(values[i] - wanted[i]));
       moved = std::max(moved, std::abs(values[i] - before[i]));
     }
     CHECK(worst < 1e-8);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "laws/data.hpp"
+#include "laws/worse.hpp"
 
 using namespace pp;
 
@@ -112,7 +113,7 @@ void check(layer const& l, std::vector<int> const& ids) {
     std::vector<double> const wanted = attend(l, x, keys, p);
     double most = 0;
     for (std::size_t i = 0; i < wanted.size(); ++i)
-      most = std::max(most, std::fabs(wanted[i] - found[std::size_t(b) * wanted.size() + i]));
+      most = laws::worse(most, std::fabs(wanted[i] - found[std::size_t(b) * wanted.size() + i]));
     INFO("sample " << b << ", " << keys << " tokens");
     CHECK(most < 1e-12);
   }
@@ -165,10 +166,10 @@ TEST_CASE("tables of positions have the entries of their papers and are not trai
     for (int i = 0; i < 5; ++i) {
       double const angle = pos / std::pow(10000.0, 2.0 * i / 10);
       initializer const turned{distribution::rotary, 10000};
-      most = std::max(most, std::fabs(y[std::size_t(pos * 10 + 2 * i)] - std::sin(angle)));
-      most = std::max(most, std::fabs(y[std::size_t(pos * 10 + 2 * i + 1)] - std::cos(angle)));
-      most = std::max(most, std::fabs(table_entry(turned, 10, pos, i) - std::cos(angle)));
-      most = std::max(most, std::fabs(table_entry(turned, 10, pos, 5 + i) - std::sin(angle)));
+      most = laws::worse(most, std::fabs(y[std::size_t(pos * 10 + 2 * i)] - std::sin(angle)));
+      most = laws::worse(most, std::fabs(y[std::size_t(pos * 10 + 2 * i + 1)] - std::cos(angle)));
+      most = laws::worse(most, std::fabs(table_entry(turned, 10, pos, i) - std::cos(angle)));
+      most = laws::worse(most, std::fabs(table_entry(turned, 10, pos, 5 + i) - std::sin(angle)));
     }
   CHECK(most < 1e-14);
 }

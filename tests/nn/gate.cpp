@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "backend/lone_kernel.hpp"
+#include "laws/worse.hpp"
 
 using namespace pp;
 
@@ -45,11 +46,11 @@ void check(F y) {
       for (int c = 0; c < width; ++c) {
         double const a = double(x[r * 2 * width + c]), b = double(x[r * 2 * width + width + c]), eps = 1e-5;
         double const up = double(dy[r * width + c]);
-        most = std::max(most, std::fabs(double(found[r * width + c]) - y(a, b)));
+        most = laws::worse(most, std::fabs(double(found[r * width + c]) - y(a, b)));
         double const da = up * (y(a + eps, b) - y(a - eps, b)) / (2 * eps);
         double const db = up * (y(a, b + eps) - y(a, b - eps)) / (2 * eps);
-        most_slope = std::max(most_slope, std::fabs(double(dx[r * 2 * width + c]) - da));
-        most_slope = std::max(most_slope, std::fabs(double(dx[r * 2 * width + width + c]) - db));
+        most_slope = laws::worse(most_slope, std::fabs(double(dx[r * 2 * width + c]) - da));
+        most_slope = laws::worse(most_slope, std::fabs(double(dx[r * 2 * width + width + c]) - db));
       }
     CHECK(most < 4e-6);
     CHECK(most_slope < 4e-6);

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "backend/lone_kernel.hpp"
+#include "laws/worse.hpp"
 
 using namespace pp;
 
@@ -20,7 +21,7 @@ static_assert(Alone::graph.units[2].out == shape(37));
 double most_off(exact<float> const& found, exact<double> const& wanted) {
   double most = 0;
   for (std::size_t i = 0; i < wanted.count; ++i)
-    most = std::max(most, std::fabs(double(found.items[i]) - wanted.items[i]));
+    most = laws::worse(most, std::fabs(double(found.items[i]) - wanted.items[i]));
   return most;
 }
 

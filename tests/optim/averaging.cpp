@@ -13,6 +13,7 @@
 #include <pipe/train/weights.hpp>
 
 #include "laws/bit_law.hpp"
+#include "laws/worse.hpp"
 
 using namespace pp;
 
@@ -48,7 +49,7 @@ TEST_CASE("averages follow the parameters as PyTorch's do", "[optim]") {
     auto const found = averages(t);
     for (std::size_t i = 0; i < now.size(); ++i) {
       expected[i] = 0.9 * expected[i] + (1 - 0.9) * now[i];
-      worst = std::max(worst, std::fabs(found[i] - expected[i]));
+      worst = laws::worse(worst, std::fabs(found[i] - expected[i]));
     }
     CHECK(worst < 1e-15);
   }

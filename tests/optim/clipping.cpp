@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "laws/data.hpp"
+#include "laws/worse.hpp"
 
 using namespace pp;
 
@@ -37,7 +38,7 @@ void clipped_step(double clip_value, double clip_norm, std::vector<double> gradi
     for (std::size_t e = 0; e < after[i].gradients.size(); ++e, ++next) {
       CHECK(after[i].gradients[e] == gradients[next]);  // clipped by value in place, as PyTorch's
       double const expected = before[i][e] - rate * scale * gradients[next];
-      worst = std::max(worst, std::fabs(after[i].values[e] - expected));
+      worst = laws::worse(worst, std::fabs(after[i].values[e] - expected));
     }
   CHECK(next == gradients.size());
   CHECK(worst < 1e-14);

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "laws/data.hpp"
+#include "laws/worse.hpp"
 
 using namespace pp;
 
@@ -49,7 +50,7 @@ TEST_CASE("groups scale the learning rate and the decay", "[optim]") {
           w -= r * (m[i][e] / (1 - std::pow(0.9, step))) / (std::sqrt(v[i][e] / (1 - std::pow(0.999, step))) + 1e-8);
           CHECK(parameters[i].values[e] != before[i][e]);
         }
-        most = std::max(most, std::fabs(parameters[i].values[e] - w));
+        most = laws::worse(most, std::fabs(parameters[i].values[e] - w));
       }
     }
   }

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "laws/bit_law.hpp"
+#include "laws/worse.hpp"
 
 using namespace pp;
 
@@ -83,8 +84,8 @@ void moves_by(Formula const& formula) {
     double squares = 0;
     for (double g : p.gradients) squares += g * g;
     for (std::size_t e = 0; e < p.values.size(); ++e)
-      worst =
-          std::max(worst, std::fabs(before[i][e] - 0.01 * formula(p.gradients[e], std::sqrt(squares)) - p.values[e]));
+      worst = laws::worse(worst,
+                          std::fabs(before[i][e] - 0.01 * formula(p.gradients[e], std::sqrt(squares)) - p.values[e]));
     ++i;
   }
   CHECK(worst < 1e-15);

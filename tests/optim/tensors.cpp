@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "laws/data.hpp"
+#include "laws/worse.hpp"
 
 using namespace pp;
 
@@ -198,7 +199,7 @@ double ten_steps(typename Trainer::optimizer_type const& o, Reference const& fre
         moved += (w[e] - before[i][e]) * (w[e] - before[i][e]);
       }
       REQUIRE(moved > 0);
-      most = std::max(most, std::sqrt(apart / moved));
+      most = laws::worse(most, std::sqrt(apart / moved));
     }
   }
   return most;
