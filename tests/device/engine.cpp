@@ -236,6 +236,7 @@ TEST_CASE(
   laws::sample_batch<trainer> const data(1), other(2);
   std::vector<float> outputs(std::size_t(trainer::samples * trainer::outputs_per_sample)), expected(outputs.size());
   trainer plain({.seed = 3});
+  double const before = plain.evaluate(data.view());
   plain.step(data.view());
   double const loss = plain.step(data.view()).loss;
   plain.forward(data.view(), expected);
@@ -255,7 +256,8 @@ TEST_CASE(
   };
   for (long call = 0; fails(call, [&] { troubled.step(other.view()); }); ++call) {
     try {
-      troubled.evaluate(data.view());
+      double const now = troubled.evaluate(data.view());  // throws if broken
+      CHECK(laws::same_bits(now, before));
       ++rejected;
     } catch (error const& e) {
       CHECK(std::string(e.what()).find("broken") != std::string::npos);
