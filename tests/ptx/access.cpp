@@ -33,7 +33,8 @@ struct addresses {
 
 unsigned char* local_bytes(warp& w, std::uint64_t at, std::size_t bytes, int lane) {
   std::size_t const size = w.in->of.local_bytes;
-  if (at + bytes > size) throw error("local bytes from " + std::to_string(at) + " of " + std::to_string(size));
+  if (at > size || bytes > size - at)
+    throw error("local bytes from " + std::to_string(at) + " of " + std::to_string(size));
   return w.local.data() + std::size_t(lane) * size + at;
 }
 unsigned char* global_bytes(warp& w, std::uint64_t at, std::size_t bytes) {
@@ -49,7 +50,8 @@ inline void require_aligned(std::uint64_t at, std::size_t bytes) {
 template <space S>
 unsigned char const* to_read(warp& w, std::uint64_t at, std::size_t bytes, int l) {
   if constexpr (S == space::parameter) {
-    if (at + bytes > w.in->of.parameter_bytes) throw error("a parameter's bytes from " + std::to_string(at));
+    std::size_t const size = w.in->of.parameter_bytes;
+    if (at > size || bytes > size - at) throw error("a parameter's bytes from " + std::to_string(at));
     return w.in->parameters + at;
   } else if constexpr (S == space::global) {
     return global_bytes(w, at, bytes);
@@ -218,8 +220,8 @@ void add_memory(opcode_table& t) {
   add_space<space::shared>(t, ".shared");
   add_space<space::local>(t, ".local");
   add_space<space::generic>(t, "");
-  t["cp.async.ca.shared.global"] = {copy_later<0>, "aa44"};
-  t["cp.async.cg.shared.global"] = {copy_later<16>, "aa44"};
+  t["cp.async.ca.shared.global"] = {copy_later<0>, "aa44", 3};
+  t["cp.async.cg.shared.global"] = {copy_later<16>, "aa44", 3};
   t["cp.async.commit_group"] = {commit, ""};
   t["cp.async.wait_group"] = {wait_group, "4"};
   t["cp.async.wait_all"] = {wait_all, ""};

@@ -20,11 +20,12 @@ template <class To, class From>
 struct to_nearest {
   static To of(From a) { return static_cast<To>(a); }
 };
-/// A float as an integer: rounded as said, and moved into the range of To; NaN is 0.
+/// A float as an integer: rounded as said, and moved into the range of To. NaN is 0 from f32 to 32 bits or fewer, else the highest bit alone.
 template <class To, class From, double (*Round)(double)>
 struct to_integer {
   static To of(From a) {
-    if (std::isnan(a)) return 0;
+    if (std::isnan(a))
+      return sizeof(From) == 8 || sizeof(To) == 8 ? To(std::uint64_t(1) << (8 * sizeof(To) - 1)) : To(0);
     double const r = Round(double(a));
     if (r <= double(std::numeric_limits<To>::min())) return std::numeric_limits<To>::min();
     if (r >= double(std::numeric_limits<To>::max())) return std::numeric_limits<To>::max();

@@ -45,6 +45,19 @@ template <class T>
 struct reciprocal_root {
   static T of(T a) { return T(1 / std::sqrt(double(a))); }
 };
+/// What is computed of floats is the canonical NaN, if it is none; of doubles NaN keeps its bits.
+template <class F>
+struct canonical {
+  template <class... A>
+  static double of(double a, A... more) {
+    return F::of(a, more...);
+  }
+  template <class... A>
+  static float of(float a, A... more) {
+    float const x = F::of(a, more...);
+    return x == x ? x : std::bit_cast<float>(0x7fffffffu);
+  }
+};
 template <class T>
 struct same {
   static T of(T a) { return a; }
@@ -151,29 +164,29 @@ std::string s(int n) {
 
 template <int Direction, class T>
 void add_rounded(opcode_table& t, std::string const& end) {
-  t["add" + end] = {apply_rounded<Direction, add<T>, T, T, T>, s<T>(3)};
-  t["sub" + end] = {apply_rounded<Direction, sub<T>, T, T, T>, s<T>(3)};
-  t["mul" + end] = {apply_rounded<Direction, mul<T>, T, T, T>, s<T>(3)};
-  t["fma" + end] = {apply_rounded<Direction, fma_of<T>, T, T, T, T>, s<T>(4)};
+  t["add" + end] = {apply_rounded<Direction, canonical<add<T>>, T, T, T>, s<T>(3)};
+  t["sub" + end] = {apply_rounded<Direction, canonical<sub<T>>, T, T, T>, s<T>(3)};
+  t["mul" + end] = {apply_rounded<Direction, canonical<mul<T>>, T, T, T>, s<T>(3)};
+  t["fma" + end] = {apply_rounded<Direction, canonical<fma_of<T>>, T, T, T, T>, s<T>(4)};
 }
 template <class T>
 void add_numbers(opcode_table& t, std::string const& type) {
   for (std::string const rounded : {".", ".rn."}) {
-    t["add" + rounded + type] = {apply<add<T>, T, T, T>, s<T>(3)};
-    t["sub" + rounded + type] = {apply<sub<T>, T, T, T>, s<T>(3)};
-    t["mul" + rounded + type] = {apply<mul<T>, T, T, T>, s<T>(3)};
+    t["add" + rounded + type] = {apply<canonical<add<T>>, T, T, T>, s<T>(3)};
+    t["sub" + rounded + type] = {apply<canonical<sub<T>>, T, T, T>, s<T>(3)};
+    t["mul" + rounded + type] = {apply<canonical<mul<T>>, T, T, T>, s<T>(3)};
   }
   add_rounded<FE_DOWNWARD, T>(t, ".rm." + type);
   add_rounded<FE_UPWARD, T>(t, ".rp." + type);
   add_rounded<FE_TOWARDZERO, T>(t, ".rz." + type);
-  t["fma.rn." + type] = {apply<fma_of<T>, T, T, T, T>, s<T>(4)};
-  t["div.rn." + type] = {apply<divide<T>, T, T, T>, s<T>(3)};
-  t["rcp.rn." + type] = {apply<reciprocal<T>, T, T>, s<T>(2)};
-  t["sqrt.rn." + type] = {apply<root<T>, T, T>, s<T>(2)};
+  t["fma.rn." + type] = {apply<canonical<fma_of<T>>, T, T, T, T>, s<T>(4)};
+  t["div.rn." + type] = {apply<canonical<divide<T>>, T, T, T>, s<T>(3)};
+  t["rcp.rn." + type] = {apply<canonical<reciprocal<T>>, T, T>, s<T>(2)};
+  t["sqrt.rn." + type] = {apply<canonical<root<T>>, T, T>, s<T>(2)};
   t["neg." + type] = {apply<negative<T>, T, T>, s<T>(2)};
   t["abs." + type] = {apply<magnitude<T>, T, T>, s<T>(2)};
-  t["min." + type] = {apply<smaller<T>, T, T, T>, s<T>(3)};
-  t["max." + type] = {apply<larger<T>, T, T, T>, s<T>(3)};
+  t["min." + type] = {apply<canonical<smaller<T>>, T, T, T>, s<T>(3)};
+  t["max." + type] = {apply<canonical<larger<T>>, T, T, T>, s<T>(3)};
   t["copysign." + type] = {apply<with_sign<T>, T, T, T>, s<T>(3)};
   t["mov." + type] = {apply<same<T>, T, T>, s<T>(2)};
   t["selp." + type] = {select<T>, s<T>(3) + 'p'};
@@ -196,8 +209,8 @@ void add_numbers(opcode_table& t, std::string const& type) {
 
 template <class F>
 void add_approximate(opcode_table& t, std::string const& name) {
-  t[name + ".approx.f32"] = {apply<F, float, float>, "44"};
-  t[name + ".approx.ftz.f32"] = {apply<flushing<F>, float, float>, "44"};
+  t[name + ".approx.f32"] = {apply<canonical<F>, float, float>, "44"};
+  t[name + ".approx.ftz.f32"] = {apply<canonical<flushing<F>>, float, float>, "44"};
 }
 
 }  // namespace
@@ -213,8 +226,8 @@ void add_floats(opcode_table& t) {
   add_approximate<reciprocal_root<float>>(t, "rsqrt");
   add_approximate<root<float>>(t, "sqrt");
   t["rcp.approx.ftz.f64"] = {apply<coarse_reciprocal, double, double>, "88"};
-  t["tanh.approx.f32"] = {apply<tangent, float, float>, "44"};
-  t["div.approx.f32"] = {apply<divide<float>, float, float, float>, "444"};
+  t["tanh.approx.f32"] = {apply<canonical<tangent>, float, float>, "44"};
+  t["div.approx.f32"] = {apply<canonical<divide<float>>, float, float, float>, "444"};
   t["div.full.f32"] = t["div.approx.f32"];
 }
 

@@ -25,7 +25,7 @@ bool global_memory::look_up(std::uint64_t at, std::size_t bytes) const {
   auto const next = allocations_.upper_bound(at);
   if (next == allocations_.begin()) return false;
   auto const& [first, size] = *std::prev(next);
-  if (at + bytes > first + size) return false;
+  if (at - first > size || bytes > size - (at - first)) return false;
   first_ = first, end_ = first + size;
   return true;
 }
@@ -39,8 +39,7 @@ void shared_memory::require(std::size_t at, std::size_t bytes) const {
 /// Whether two accesses of one byte, of which one writes, have no order: threads of a warp have one when the warp came together between.
 bool shared_memory::clashes(int one, moment then, int thread, moment when) {
   if (one == nobody || one == thread || then.barriers != when.barriers) return false;
-  bool const one_warp = one != several && one / warp_size == thread / warp_size;
-  return !one_warp || then.meetings == when.meetings;
+  return warp_of(one) != thread / warp_size || then.meetings == when.meetings;
 }
 
 bool shared_memory::is_written(std::size_t at, std::size_t bytes) const {
@@ -58,7 +57,11 @@ unsigned char const* shared_memory::read(std::size_t at, std::size_t bytes, int 
       throw error("shared byte " + std::to_string(i) + " is read by thread " + std::to_string(thread) +
                   " without a barrier after thread " + std::to_string(k.writer) + " wrote it");
     bool const fresh = k.reader == nobody || k.read.barriers != when.barriers;
-    k.reader = fresh || k.reader == thread ? std::int16_t(thread) : std::int16_t(several);
+    int const warp = thread / warp_size;
+    if (fresh)
+      k.reader = std::int16_t(thread);
+    else if (k.reader != thread)
+      k.reader = std::int16_t(warp_of(k.reader) == warp ? of_warp - warp : several);
     k.read = when;
   }
   return bytes_.data() + at;

@@ -23,7 +23,7 @@ class global_memory {
   bool release(void* p);
   /// Whether [at, at + bytes) lies in one allocation.
   bool holds(std::uint64_t at, std::size_t bytes) const {
-    if (at >= first_ && at + bytes <= end_) return true;
+    if (at >= first_ && at <= end_ && bytes <= end_ - at) return true;
     return look_up(at, bytes);
   }
 
@@ -55,13 +55,14 @@ class shared_memory {
   unsigned char* end_copy(std::size_t at, std::size_t bytes, int thread, moment when);
 
  private:
-  static constexpr int nobody = -1, several = -2;
+  static constexpr int nobody = -1, several = -2, of_warp = -3;  // several threads of warp w: of_warp - w
   struct knowledge {
     std::int16_t writer = nobody, reader = nobody;
     bool under_way = false;
     moment written, read;
   };
   void require(std::size_t at, std::size_t bytes) const;
+  static int warp_of(int one) { return one >= 0 ? one / warp_size : one <= of_warp ? of_warp - one : -1; }
   static bool clashes(int one, moment then, int thread, moment when);
   std::vector<unsigned char> bytes_;
   std::vector<knowledge> known_;

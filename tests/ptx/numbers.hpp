@@ -14,7 +14,7 @@ inline float float_of_bf16(std::uint16_t a) { return std::bit_cast<float>(std::u
 inline float float_of_half(std::uint16_t a) {
   int const exponent = a >> 10 & 31, fraction = a & 1023;
   float const sign = (a & 0x8000) != 0 ? -1.0f : 1.0f;
-  if (exponent == 31) return fraction != 0 ? std::bit_cast<float>(0x7fc00000u) : sign * HUGE_VALF;
+  if (exponent == 31) return fraction != 0 ? std::bit_cast<float>(0x7fffffffu) : sign * HUGE_VALF;
   return exponent == 0 ? sign * std::ldexp(float(fraction), -24)
                        : sign * std::ldexp(float(1024 + fraction), exponent - 25);
 }

@@ -14,6 +14,7 @@ struct opcode {
   function run = nullptr;
   /// A letter for each operand, those in braces one by one: 2, 4, 8 bytes of a lane's value, p a predicate, a an address, l a label.
   std::string operands;
+  int least = 0;  ///< operands that are there, where some may be missing; 0: all
 };
 
 /// By full name, as it stands in the text: `add.s32`. `mov` between a register and its parts is `mov.b64.unpack` or `mov.b64.pack`.

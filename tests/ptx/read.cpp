@@ -69,7 +69,8 @@ std::vector<statement> split(char const* text) {
       ++line;
       std::string const s = trimmed(now);  // directives of a file and of a kernel end with their line
       if (s.starts_with(".version") || s.starts_with(".target") || s.starts_with(".address_size") ||
-          s.starts_with(".maxntid") || s.starts_with(".minnctapersm") || s.starts_with(".reqntid"))
+          s.starts_with(".maxntid") || s.starts_with(".minnctapersm") || s.starts_with(".reqntid") ||
+          s.starts_with(".maxnreg") || (s.find(".entry") != std::string::npos && s.back() == ')'))
         end();
     }
     if (trimmed(now).empty()) begun = line;
@@ -128,11 +129,16 @@ class reader {
       line_ = s.line;
       take(s.text);
     } catch (error const& e) {
-      throw error(std::string(e.what()) + "\n  in PTX, line " + std::to_string(s.line) + ": " + s.text);
+      fail(e.what(), s);
+    } catch (std::logic_error const&) {  // of std::stoi and its like
+      fail("not understood", s);
     }
   }
 
  private:
+  [[noreturn]] static void fail(std::string const& what, statement const& s) {
+    throw error(what + "\n  in PTX, line " + std::to_string(s.line) + ": " + s.text);
+  }
   void take(std::string const& s) {
     if (s == "{") return open();
     if (s == "}") return close();
@@ -156,6 +162,10 @@ class reader {
       if (found == labels_.end()) throw error("no label " + label);
       k_->code[at].number = found->second;
     }
+    std::size_t const fixed = (k_->shared_bytes + 15) / 16 * 16;
+    if (!of_launch_.empty()) k_->shared_bytes = fixed;
+    for (operand const& o : of_launch_) place(std::uint64_t(fixed), o);
+    of_launch_.clear();
     branches_.clear();
     labels_.clear();
     symbols_ = file_symbols_;
@@ -172,7 +182,7 @@ class reader {
   void directive(std::string const& s) {
     std::string const word = s.substr(0, s.find_first_of(" (\t"));
     if (word == ".version" || word == ".target" || word == ".address_size" || word == ".pragma" ||
-        word == ".minnctapersm" || word == ".loc" || word == ".file")
+        word == ".minnctapersm" || word == ".maxnreg" || word == ".loc" || word == ".file")
       return;
     if (word == ".maxntid" || word == ".reqntid") {
       k_->most_threads = 1;
@@ -232,7 +242,7 @@ class reader {
     scopes_.back()[name] = o;
     return o;
   }
-  /// `.shared .align 16 .b8 name[64]`; `[]` is what a launch adds.
+  /// `.shared .align 16 .b8 name[64]`; `[]` is what a launch adds, behind all others.
   void array(std::string const& s, std::size_t* in) {
     std::size_t const bracket = s.find('['), space = s.rfind(' ', bracket);
     std::string const name = s.substr(space + 1, bracket - space - 1);
@@ -285,6 +295,8 @@ class reader {
         add_operand(i, shape, g);
       }
     }
+    int const least = found->second.least;
+    if (i.count < (least > 0 ? least : int(shape.size()))) throw error("fewer operands than expected");
     k_->code.push_back(i);
     k_->text.push_back(whole);
   }
@@ -304,8 +316,7 @@ class reader {
       o = address(text, second ? i.number_2 : i.number);
     } else if (std::isalpha(static_cast<unsigned char>(text[0])) || text[0] == '%' || text[0] == '_') {
       auto const symbol = symbols_.find(text);
-      o = symbol != symbols_.end() ? constant(std::uint64_t(symbol->second), std::size_t(letter - '0'))
-                                   : register_of(text);
+      o = symbol != symbols_.end() ? address_of(*symbol, std::size_t(letter - '0')) : register_of(text);
     } else {
       o = constant(bits_of(text), letter == 'p' ? 8 : std::size_t(letter - '0'));
     }
@@ -319,8 +330,7 @@ class reader {
       more = std::stoll(inside.substr(plus + 1), nullptr, 0);
       inside = trimmed(inside.substr(0, plus));
     }
-    if (auto const symbol = symbols_.find(inside); symbol != symbols_.end())
-      return constant(std::uint64_t(symbol->second), 8);
+    if (auto const symbol = symbols_.find(inside); symbol != symbols_.end()) return address_of(*symbol, 8);
     return register_of(inside);
   }
   operand register_of(std::string const& name) {
@@ -346,7 +356,16 @@ class reader {
     o.at = std::uint32_t((k_->constants.size() + 7) / 8 * 8);
     o.width = std::uint8_t(width);
     k_->constants.resize(o.at + width * warp_size);
-    for (std::size_t l = 0; l < warp_size; ++l) std::memcpy(k_->constants.data() + o.at + l * width, &bits, width);
+    place(bits, o);
+    return o;
+  }
+  void place(std::uint64_t bits, operand const& o) {
+    for (std::size_t l = 0; l < warp_size; ++l) std::memcpy(k_->constants.data() + o.at + l * o.width, &bits, o.width);
+  }
+  /// Of memory of the launch it is known at the kernel's end.
+  operand address_of(std::pair<std::string const, std::int64_t> const& symbol, std::size_t width) {
+    operand const o = constant(std::uint64_t(symbol.second), width);
+    if (file_symbols_.contains(symbol.first)) of_launch_.push_back(o);
     return o;
   }
   static std::uint64_t bits_of(std::string const& s) {
@@ -359,6 +378,7 @@ class reader {
   std::unique_ptr<kernel> k_;
   int line_ = 0;
   std::map<std::string, std::int64_t> symbols_, file_symbols_;
+  std::vector<operand> of_launch_;  // constants that are addresses of a launch's shared memory
   std::vector<std::map<std::string, operand>> scopes_;
   std::map<std::string, int> labels_;
   std::vector<std::pair<std::size_t, std::string>> branches_;

@@ -114,7 +114,8 @@ void load_matrices(warp& w, instruction const& i, lanes active) {
   w.require_all(active, "ldmatrix");
   if (active != all_lanes) throw error("ldmatrix needs a whole warp");
   operand const& o = i.of[Matrices];
-  unsigned char const* const from = w.read<unsigned char>(o, active);
+  unsigned char from[warp_size * 8];  // the register may be one of those that are loaded
+  std::memcpy(from, w.read<unsigned char>(o, active), std::size_t(warp_size * o.width));
   for (int m = 0; m < Matrices; ++m) {
     std::uint16_t rows[8][8];
     for (int r = 0; r < 8; ++r) {
@@ -187,15 +188,15 @@ void add_warp(opcode_table& t) {
   t["ret"] = t["exit"] = {leave, ""};
   t["bar.sync"] = {barrier, "4"};
   t["bar.warp.sync"] = {meet, "4"};
-  t["shfl.sync.up.b32"] = {exchange<shuffle::up>, "444444"};
-  t["shfl.sync.down.b32"] = {exchange<shuffle::down>, "444444"};
-  t["shfl.sync.bfly.b32"] = {exchange<shuffle::butterfly>, "444444"};
-  t["shfl.sync.idx.b32"] = {exchange<shuffle::index>, "444444"};
+  t["shfl.sync.up.b32"] = {exchange<shuffle::up>, "444444", 5};
+  t["shfl.sync.down.b32"] = {exchange<shuffle::down>, "444444", 5};
+  t["shfl.sync.bfly.b32"] = {exchange<shuffle::butterfly>, "444444", 5};
+  t["shfl.sync.idx.b32"] = {exchange<shuffle::index>, "444444", 5};
   t["match.any.sync.b32"] = {match, "444"};
   t["vote.sync.ballot.b32"] = {ballot, "4p4"};
   for (char const* bits : {"b32", "b64"}) {
-    t[std::string("mov.") + bits + ".pack"] = {pack, "8888"};
-    t[std::string("mov.") + bits + ".unpack"] = {unpack, "8888"};
+    t[std::string("mov.") + bits + ".pack"] = {pack, "88888", 3};
+    t[std::string("mov.") + bits + ".unpack"] = {unpack, "88888", 3};
   }
   t["ldmatrix.sync.aligned.m8n8.x1.shared.b16"] = {load_matrices<1, false>, "4a"};
   t["ldmatrix.sync.aligned.m8n8.x2.shared.b16"] = {load_matrices<2, false>, "44a"};
