@@ -34,14 +34,14 @@ declare -A sources=(
   [narrow_mlp]=bench/gpu/narrow_mlp.cu
   [bodies]="bench/gpu/main.cpp bench/gpu/managed_memory.cpp tests/cuda/row_bodies.cpp tests/cuda/contraction.cpp tests/cuda/attention.cpp
             tests/cuda/attention_types.cpp tests/cuda/lookup.cpp tests/cuda/update.cpp"
-  [laws]="bench/gpu/main.cpp tests/cuda/on_device.cu tests/cuda/narrow_on_device.cu tests/cuda/models_on_device.cu
-          tests/cuda/losses_on_device.cu tests/cuda/gpt_on_device.cu tests/cuda/products_on_device.cu tests/cuda/own_layers.cu
-          tests/cuda/precision_on_device.cu"
+  [laws]="bench/gpu/main.cpp tests/cuda/on_device.cu tests/cuda/split_backward_on_device.cu
+          tests/cuda/narrow_on_device.cu tests/cuda/models_on_device.cu tests/cuda/losses_on_device.cu tests/cuda/gpt_on_device.cu
+          tests/cuda/products_on_device.cu tests/cuda/own_layers.cu tests/cuda/precision_on_device.cu"
   [small]=bench/gpu/small.cu)
 [[ -e $root/tests/cuda/atoms.cpp ]] && sources[atoms]="bench/gpu/main.cpp bench/gpu/managed_memory.cpp tests/cuda/atoms.cpp"
 # Compiled first, as they take longest.
-slow=(tests/cuda/on_device.cu tests/cuda/gpt_on_device.cu tests/cuda/models_on_device.cu tests/cuda/losses_on_device.cu
-  tests/cuda/products_on_device.cu tests/cuda/precision_on_device.cu tests/cuda/attention.cpp tests/cuda/row_bodies.cpp)
+slow=(tests/cuda/gpt_on_device.cu tests/cuda/on_device.cu tests/cuda/products_on_device.cu tests/cuda/attention.cpp tests/cuda/row_bodies.cpp
+  tests/cuda/models_on_device.cu tests/cuda/losses_on_device.cu tests/cuda/split_backward_on_device.cu tests/cuda/precision_on_device.cu)
 
 headers=() out=$root/gpu-report.md build_only='' prebuilt='' asked=()
 while (($#)); do
@@ -158,11 +158,11 @@ look_after_peer() {
 # Programs.
 object() { echo "$work/${1//\//.}.o"; }
 compile() {  # compile SOURCE
-  local options=()
-  [[ $1 == tests/cuda/* ]] && options=(-x cu)
+  local options=(-O2)
+  [[ $1 == tests/cuda/* ]] && options=(-x cu -O1)  # of the host's code
   # Optimizers are compared to the bit with formulas that nobody fuses.
   [[ $1 == */update.cpp ]] && options+=(-fmad=false)
-  nvcc -std=c++20 -O2 "${arch[@]}" "${options[@]}" -I"$root/include" -I"$root/tests" "${headers[@]}" -c "$root/$1" \
+  nvcc -std=c++20 "${arch[@]}" "${options[@]}" -I"$root/include" -I"$root/tests" "${headers[@]}" -c "$root/$1" \
     -o "$(object "$1")" >"$(object "$1").log" 2>&1 || {
     echo "cannot compile $1:"
     grep -m 5 -E "error|fatal" "$(object "$1").log"
