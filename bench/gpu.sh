@@ -25,6 +25,7 @@ total=${PIPE_GPU_SECONDS:-540} longest_part=${PIPE_GPU_PART_SECONDS:-$total}
 # What each program is made of. Kernel bodies are tested on the device from the sources that test them on the CPU.
 declare -A sources=(
   [device]=bench/gpu/device.cu
+  [atoms]="bench/gpu/main.cpp tests/cuda/atoms.cu"
   [gpt2]=bench/gpu/gpt2.cu
   [gpt2_4x32]=bench/gpu/gpt2_4x32.cu
   [gpt2_fp32]=bench/gpu/gpt2_fp32.cu
@@ -38,7 +39,6 @@ declare -A sources=(
           tests/cuda/narrow_on_device.cu tests/cuda/models_on_device.cu tests/cuda/losses_on_device.cu tests/cuda/gpt_on_device.cu
           tests/cuda/products_on_device.cu tests/cuda/own_layers.cu tests/cuda/precision_on_device.cu"
   [small]=bench/gpu/small.cu)
-[[ -e $root/tests/cuda/atoms.cpp ]] && sources[atoms]="bench/gpu/main.cpp bench/gpu/managed_memory.cpp tests/cuda/atoms.cpp"
 # Compiled first, as they take longest.
 slow=(tests/cuda/gpt_on_device.cu tests/cuda/on_device.cu tests/cuda/products_on_device.cu tests/cuda/attention.cpp tests/cuda/row_bodies.cpp
   tests/cuda/models_on_device.cu tests/cuda/losses_on_device.cu tests/cuda/split_backward_on_device.cu tests/cuda/precision_on_device.cu)
@@ -278,7 +278,7 @@ write_report
 
 signal_peer -STOP
 program "the device: a copy, a product by cuBLASLt" 30 device
-[[ -x $programs/atoms ]] && law "laws: instructions, lane by lane" 30 "$programs/atoms"
+is_asked atoms && law "laws: instructions, lane by lane" 30 "$programs/atoms"
 program "GPT-2 124M, bf16, 2 x 8 samples" 60 gpt2
 program "GPT-2 124M, bf16, 4 x 32 samples" 60 gpt2_4x32
 for batch in "" _4x32; do over "gpt2_of_cublaslt_bf16$batch" "gpt2_tflops_bf16$batch" cublaslt_tflops_bf16; done

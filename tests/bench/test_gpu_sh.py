@@ -94,7 +94,7 @@ class GpuSh(unittest.TestCase):
         (self.root / "bench/gpu/torch_peer.py").touch()
         for name, text in TOOLS.items():
             self.script(self.lab / "bin" / name, text)
-        for name in [*MEASURED, "bodies", "laws", "small"]:
+        for name in [*MEASURED, "atoms", "bodies", "laws", "small"]:
             self.program(name, PROGRAMS.get(name, f'echo "figure {name}_ran 1"'))
         (self.lab / "prebuilt/arch").write_text("sm_90a\n")
 
@@ -143,7 +143,7 @@ class GpuSh(unittest.TestCase):
         self.assertEqual(("150", "50", "**3.00**"), self.cells["narrow_mlp_us_bf16"])
         self.assertEqual(("4000", "", ""), self.cells["copy_GB_per_s"])
         order = [list(rows).index(name) for name in
-                 ("copy_GB_per_s", "gpt2_tokens_per_second_bf16", "gpt2_4x32_ran", "products_ran", "attention_ran", "rows_ran",
+                 ("copy_GB_per_s", "atoms_ran", "gpt2_tokens_per_second_bf16", "gpt2_4x32_ran", "products_ran", "attention_ran", "rows_ran",
                   "narrow_mlp_us_bf16", "gpt2_fp32_ran", "bodies_ran", "racecheck of two small models",
                   "torch_gpt2_tokens_per_second_bf16", "gpt2_over_torch_compile_bf16")]
         self.assertEqual(sorted(order), order)
