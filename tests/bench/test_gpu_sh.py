@@ -44,6 +44,7 @@ shift; tool=$1; shift 3
 echo "$tool $*" >>"$LAB/sanitizer.log"
 case $tool in
   memcheck) echo "========= Error: Device not supported"; exit 1 ;;
+  synccheck) [[ ! ${REAL_PROGRAM:-} ]] || exec "$@" ;;
   racecheck) echo "========= RACECHECK SUMMARY: ${HAZARDS:-0} hazards displayed"; exit $((${HAZARDS:-0} ? 3 : 0)) ;;
 esac""",
     "ncu": 'echo "==ERROR== ERR_NVGPUCTRPERM - no permission"; exit 1',
@@ -120,7 +121,7 @@ class GpuSh(unittest.TestCase):
         """Runs gpu.sh with the prebuilt programs, or with `arguments`. -> exit code, {row: outcome}, report"""
         arguments = arguments or ("--prebuilt", str(self.lab / "prebuilt"))
         result = subprocess.run(self.command(*arguments), env=self.environment(**more), stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=40)
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60 + int(more.get("PIPE_GPU_SECONDS", 0)))
         self.output = result.stdout
         report = self.lab / "report.md"
         text = report.read_text() if report.exists() else ""
@@ -284,6 +285,20 @@ class GpuSh(unittest.TestCase):
         (self.lab / "cuda/lib64/libcublasLt.so.13").touch()
         _, rows, _ = self.run_script("device", NO_TORCH="1")
         self.assertEqual(f"{self.lab}/cuda/lib64/libcublasLt.so.13", rows["cuBLASLt"])
+
+    @unittest.skipUnless(os.environ.get("PIPE_SMALL_PROGRAM"), "no program that runs without a GPU is named")
+    def test_a_real_program(self):
+        """bench/gpu/small.cu, whose PTX is executed on the CPU."""
+        shutil.copy(os.environ["PIPE_SMALL_PROGRAM"], self.lab / "prebuilt/small")
+        limits = {"PIPE_GPU_PART_SECONDS": "120", "PIPE_GPU_SECONDS": "200", "REAL_PROGRAM": "1"}
+        status, rows, _ = self.run_script("--prebuilt", str(self.lab / "prebuilt"), "small", **limits)
+        self.assertEqual(0, status, self.output)
+        self.assertRegex(rows["synccheck of two small models"], "^ok")
+        log = (self.root / "build/gpu/output").read_text()
+        losses = [float(x) for x in re.findall(r"^loss (\S+)$", log, re.M)]
+        self.assertEqual(5, len(losses), log)
+        self.assertLess(losses[1], losses[0])
+        self.assertLess(losses[4], losses[3])
 
     def test_wrong_arguments(self):
         for arguments in (["--nonsense"], ["gpt3"], ["--prebuilt"]):
