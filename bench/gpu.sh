@@ -35,13 +35,13 @@ declare -A sources=(
   [narrow_mlp]=bench/gpu/narrow_mlp.cu
   [bodies]="bench/gpu/main.cpp bench/gpu/managed_memory.cpp tests/cuda/row_bodies.cpp tests/cuda/contraction.cpp tests/cuda/attention.cpp
             tests/cuda/attention_types.cpp tests/cuda/lookup.cpp tests/cuda/update.cpp"
-  [laws]="bench/gpu/main.cpp tests/cuda/on_device.cu tests/cuda/split_backward_on_device.cu
-          tests/cuda/narrow_on_device.cu tests/cuda/models_on_device.cu tests/cuda/losses_on_device.cu tests/cuda/gpt_on_device.cu
-          tests/cuda/products_on_device.cu tests/cuda/own_layers.cu tests/cuda/precision_on_device.cu"
+  [laws]="bench/gpu/main.cpp tests/cuda/on_device.cu tests/cuda/models_on_device.cu
+          tests/cuda/losses_on_device.cu tests/cuda/gpt_on_device.cu tests/cuda/products_on_device.cu tests/cuda/own_layers.cu
+          tests/cuda/precision_on_device.cu"
   [small]=bench/gpu/small.cu)
 # Compiled first, as they take longest.
-slow=(tests/cuda/gpt_on_device.cu tests/cuda/on_device.cu tests/cuda/products_on_device.cu tests/cuda/attention.cpp tests/cuda/row_bodies.cpp
-  tests/cuda/models_on_device.cu tests/cuda/losses_on_device.cu tests/cuda/split_backward_on_device.cu tests/cuda/precision_on_device.cu)
+slow=(tests/cuda/on_device.cu tests/cuda/gpt_on_device.cu tests/cuda/models_on_device.cu tests/cuda/products_on_device.cu tests/cuda/attention.cpp
+  tests/cuda/row_bodies.cpp tests/cuda/losses_on_device.cu tests/cuda/precision_on_device.cu)
 
 headers=() out=$root/gpu-report.md build_only='' prebuilt='' asked=()
 while (($#)); do
@@ -64,6 +64,12 @@ done
 is_asked() { [[ " ${asked[*]} " == *" $1 "* ]]; }
 
 work=$root/build/gpu programs=$work/programs
+mkdir -p "$root/build"
+if [[ $prebuilt ]]; then  # which may be what an earlier run left in build/gpu
+  rm -rf "$work.prebuilt"
+  cp -r "$prebuilt" "$work.prebuilt" || exit 2
+  prebuilt=$work.prebuilt
+fi
 rm -rf "$work"
 mkdir -p "$programs"
 
@@ -102,11 +108,12 @@ capability=9.0
 [[ $build_only ]] || capability=$(facts compute_cap)
 arch=(-arch=native) arch_name=native-$capability
 [[ $capability == 9.0 ]] && arch=(-gencode "arch=compute_90a,code=sm_90a") arch_name=sm_90a
+commit=$(git -C "$root" rev-parse --short HEAD 2>/dev/null || echo unknown)
 {
   echo "# bench/gpu.sh"
   echo
-  echo "$(date -u +%F), commit $(git -C "$root" rev-parse --short HEAD 2>/dev/null || echo unknown), $(nvcc --version 2>/dev/null |
-    grep -o 'release [0-9.]*' || echo "no nvcc")"
+  echo "$(date -u +%F), commit $commit${prebuilt:+, programs of commit $(cat "$prebuilt/commit" 2>/dev/null)}," \
+    "$(nvcc --version 2>/dev/null | grep -o 'release [0-9.]*' || echo "no nvcc")"
 } >"$work/head"
 [[ $build_only ]] || row "GPU, driver, memory, power limit, highest clocks of multiprocessors and memory" \
   "$(facts name,driver_version,memory.total,power.limit,clocks.max.sm,clocks.max.mem || true)"
@@ -188,6 +195,7 @@ for name in "${asked[@]}"; do
 done
 if ((${#missing[@]})); then
   write_report
+  # shellcheck disable=SC2086  # a list of names without spaces
   needed=$(for name in "${missing[@]}"; do printf '%s\n' ${sources[$name]}; done | sort -u)
   (  # a shell that has no other children
     for source in $(printf '%s\n' "${slow[@]}" | grep -xF "$needed") $(grep -vxF "$(printf '%s\n' "${slow[@]}")" <<<"$needed"); do
@@ -209,6 +217,7 @@ if ((${#missing[@]})); then
   row "build of ${missing[*]}" "$((SECONDS - begin)) s"
 fi
 echo "$arch_name" >"$programs/arch"
+echo "$commit" >"$programs/commit"
 if [[ $build_only ]]; then
   ((${#failed[@]} == 0)) && echo "built in build/gpu/programs: ${missing[*]}"
   exit $((${#failed[@]} > 0))

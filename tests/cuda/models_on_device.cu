@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Every layer of the library and an MLP on a GPU.
+// Every layer of the library, an MLP, and narrow layers as one kernel on a GPU.
 #include "cuda/device_laws.hpp"
 #include "laws/every_layer.hpp"
 
@@ -9,6 +9,7 @@ using namespace pp;
 namespace {
 
 struct Mlp : Model<Input<20>, Linear<64>, GELU, Linear<64>, GELU, Linear<10>, CrossEntropy> {};
+struct Narrow : Model<Input<24>, Linear<64>, ReLU, Linear<64>, GELU, Linear<40>, Tanh, Linear<10>, MSE> {};
 
 }  // namespace
 
@@ -16,3 +17,16 @@ TEST_CASE("losses of every layer equal the host's", "[gpu]") {
   on_device::losses_equal_the_hosts<laws::EveryLayer, Stages<3>>();
 }
 TEST_CASE("twenty losses of an MLP equal the host's", "[gpu]") { on_device::losses_equal_the_hosts<Mlp, Stages<2>>(); }
+TEST_CASE("narrow layers as one kernel give the bits of their launches on the device", "[gpu]") {
+  using trainer = Pipeline<Narrow, Cuda, MicroBatches<3>, MicroBatchSize<1300>>;
+  trainer fused, apart;
+  laws::sample_batch<trainer> const data(1);
+  int launches = 0;
+  auto const x = fused.gradients(data.view());
+  auto const y = apart.watch(data.view(), [&](launch_seen const&) { ++launches; });  // a watcher sees each of them
+  CHECK(launches > 30);
+  CHECK(laws::same_bits(x.loss, y.loss));
+  CHECK(laws::same_numbers(laws::snapshot(fused).gradients, laws::snapshot(apart).gradients));
+  laws::train_alike_from_the_start<
+      trainer, Pipeline<Narrow, Cuda, MicroBatches<3>, MicroBatchSize<1300>, Stages<2>, ZeroBubbleH1>>(7, 2, 3);
+}

@@ -28,6 +28,16 @@ TEST_CASE("schedules give the bits of one stage on the device", "[gpu]") {
   gives_the_bits_of_one_stage<LoopedBFS<2>>();
   gives_the_bits_of_one_stage<Hanayo<1>>();
 }
+TEST_CASE("schedules with B and W apart give the bits of one stage on the device", "[gpu]") {
+  gives_the_bits_of_one_stage<ZeroBubbleH1>();
+  gives_the_bits_of_one_stage<ZeroBubbleH2>();
+  gives_the_bits_of_one_stage<ZeroBubble1P>();
+  gives_the_bits_of_one_stage<ZeroBubble2P>();
+  gives_the_bits_of_one_stage<ZeroBubbleV>();
+  gives_the_bits_of_one_stage<VHalf>();
+  gives_the_bits_of_one_stage<VMin>();
+  gives_the_bits_of_one_stage<DualPipeV>();
+}
 TEST_CASE("recomputation changes no bit on the device", "[gpu]") {
   gives_the_bits_of_one_stage<GPipe, RecomputeAllButLast>();
 }
