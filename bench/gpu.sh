@@ -303,7 +303,7 @@ signal_peer -CONT
 is_asked bodies && law "laws: every kernel family against fp64" 120 "$programs/bodies"
 is_asked laws && law "laws: the bits of one stage under every schedule, the host's losses, a rejected step" 150 "$programs/laws"
 if command -v compute-sanitizer >/dev/null; then
-  cannot_run='Device not supported|not supported on this|Failed to initialize|Unable to (find|initialize)|No such file or directory'
+  cannot_run='Device not supported|[Dd]river .*not supported|(Failed|Unable) to initialize|Internal Sanitizer Error'
   for tool in memcheck racecheck synccheck; do
     sanitizer=(compute-sanitizer --tool "$tool" --error-exitcode 3)
     [[ -x $programs/small ]] && law "$tool of two small models" 60 "${sanitizer[@]}" "$programs/small"

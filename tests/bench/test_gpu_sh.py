@@ -301,6 +301,31 @@ class GpuSh(unittest.TestCase):
         self.assertLess(losses[1], losses[0])
         self.assertLess(losses[4], losses[3])
 
+    @unittest.skipUnless(shutil.which("g++"), "there is no g++")
+    def test_managed_memory_has_a_limit(self):
+        (self.lab / "cuda_runtime.h").write_text("""#include <sys/mman.h>
+enum cudaError_t { cudaSuccess };
+inline cudaError_t cudaMallocManaged(void** to, unsigned long bytes) {
+  *to = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return cudaSuccess;
+}""")
+        (self.lab / "main.cpp").write_text("""#include <cstdio>
+#include <new>
+int main() {
+  for (;;) {
+    if (::operator new(std::size_t(1) << 30) == nullptr) return 1;
+    std::puts("a GiB");
+    std::fflush(stdout);
+  }
+}""")
+        program = self.lab / "program"
+        subprocess.run(["g++", "-std=c++20", f"-I{self.lab}", self.lab / "main.cpp", HERE / "bench/gpu/managed_memory.cpp", "-o", program],
+                       check=True)
+        result = subprocess.run([program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+        self.assertEqual(3, result.returncode)
+        self.assertIn(result.stdout.count("a GiB"), (15, 16))
+        self.assertIn("more than 16 GiB of managed memory", result.stderr)
+
     def test_wrong_arguments(self):
         for arguments in (["--nonsense"], ["gpt3"], ["--prebuilt"], ["--prebuilt", "/no/such/folder"]):
             with self.subTest(arguments=arguments):
