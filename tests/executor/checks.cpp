@@ -84,6 +84,8 @@ TEST_CASE("ptx: shared memory that nobody wrote") {
   CHECK_THAT(failure(rows + load), Contains("that nobody wrote"));
   std::string const full = "st.shared.v4.b32 [%r5], {%r0, %r0, %r0, %r0};\nbar.warp.sync -1;\n";
   CHECK(failure(rows + full + load).empty());
+  std::string unordered = full.substr(0, full.find("bar"));
+  CHECK_THAT(failure(rows + unordered + load), Contains("without a barrier"));
   CHECK_THAT(failure(rows + full + "add.u32 %r5, %r5, 8;\n" + load), Contains("not aligned to 16"));
 }
 
@@ -114,7 +116,8 @@ TEST_CASE("ptx: races between lanes of a warp") {
                     read = "ld.shared.b32 %r7, [%r6];\n";
   CHECK_THAT(failure(write + read), Contains("without a barrier"));
   CHECK(failure(write + "bar.warp.sync -1;\n" + read).empty());
-  CHECK(failure(write + "shfl.sync.bfly.b32 %r8, %r0, 1, 31, -1;\n" + read).empty());
+  CHECK_THAT(failure(write + "shfl.sync.bfly.b32 %r8, %r0, 1, 31, -1;\n" + read),
+             Contains("without a barrier"));                                        // orders no memory
   CHECK_THAT(failure("st.shared.b32 [fixed], 1;"), Contains("without a barrier"));  // all lanes to one place
   // All read, then one writes: in order only after they came together.
   std::string const begin = who + "@%p1 st.shared.b32 [fixed], 1;\nbar.warp.sync -1;\nld.shared.b32 %r7, [fixed];\n";

@@ -33,7 +33,7 @@ class global_memory {
   mutable std::uint64_t first_ = 0, end_ = 0;  // the allocation that was asked for last
 };
 
-/// The threads of a block at one moment: barriers that it passed, and points at which the thread's warp came together.
+/// The threads of a block at one moment: barriers that it passed, and bar.warp.sync that the thread's warp passed.
 struct moment {
   std::uint32_t barriers = 0, meetings = 0;
 };

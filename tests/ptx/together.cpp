@@ -27,9 +27,12 @@ void require_members(warp& w, operand const& mask, lanes active) {
   each(active, [&](int l) {
     if ((m[l] & w.alive) != active) throw error("the mask of lanes names others than those that are here");
   });
+}
+/// The only one of a warp's instructions that orders memory: shuffles, votes, ldmatrix and mma do not.
+void meet(warp& w, instruction const& i, lanes active) {
+  require_members(w, i.of[0], active);
   ++w.meetings;
 }
-void meet(warp& w, instruction const& i, lanes active) { require_members(w, i.of[0], active); }
 
 /// shfl.sync d|p, a, b, c, mask. c: the segment and the limit of what is read, as the ISA says.
 enum class shuffle { up, down, butterfly, index };

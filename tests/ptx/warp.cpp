@@ -52,7 +52,6 @@ void warp::fail_unknown(operand const& o) const {
 
 void warp::require_all(lanes active, char const* what) {
   if (active != alive) throw error(std::string(what) + " by some lanes of a warp only");
-  ++meetings;
 }
 
 void warp::jump(std::int64_t target, lanes active) {

@@ -45,7 +45,7 @@ struct warp {
   lanes alive = 0;
   std::vector<path> paths;                             // the one that runs is the last; no two are at one place
   bool waits = false;                                  // at a barrier of the block
-  std::uint32_t meetings = 0;                          // how often all of it came together in a warp instruction
+  std::uint32_t meetings = 0;                          // bar.warp.sync that it has passed
   std::vector<unsigned char> registers;                // as the kernel places them
   std::vector<lanes> known;                            // of each register: lanes that wrote it
   std::vector<unsigned char> local;                    // 32 lanes' local memory
