@@ -39,8 +39,8 @@ inline float towards_zero(double x) {
 ///
 /// The products are exact. They and the accumulator are aligned to the largest of their exponents, a product's being the sum of its factors',
 /// cut after 25 binary places, added exactly, and the sum is cut to a float. NaN is the canonical one. Source: Xie et al., "MMA-Sim:
-/// bit-accurate reference model of tensor cores and matrix cores", arXiv 2511.10909, 2025, for mma of Hopper; so Khattak and Mikaitis,
-/// "Accurate models of NVIDIA tensor cores", arXiv 2512.07004, 2025.
+/// bit-accurate reference model of tensor cores and matrix cores", arXiv 2511.10909, 2025, and its code (Hopper: F = 25, rho = RZ-FP32,
+/// 32 bytes of a row at once), where a zero has no exponent. Earlier GPUs: cuda/tensor_core.hpp.
 template <int Depth, int Least>
 void add_product(float (&c)[16][8], float const (&a)[16][Depth], float const (&b)[Depth][8]) {
   constexpr int places = 25;
