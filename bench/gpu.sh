@@ -219,7 +219,7 @@ fi
 echo "$arch_name" >"$programs/arch"
 echo "$commit" >"$programs/commit"
 if [[ $build_only ]]; then
-  ((${#failed[@]} == 0)) && echo "built in build/gpu/programs: ${missing[*]}"
+  ((${#failed[@]} == 0)) && echo "built in build/gpu/programs, $(du -sh "$programs" | cut -f1): ${missing[*]}"
   exit $((${#failed[@]} > 0))
 fi
 
