@@ -208,6 +208,7 @@ TEST_CASE("ptx: generic addresses are of the space that they were made from") {
 
 TEST_CASE("ptx: memory of a launch lies behind that of the kernel") {
   std::string const body =
+      ".shared .align 1 .b8 one[1];\n"
       "mov.u32 %r5, dynamic;\nshl.b32 %r6, %r0, 2;\nadd.u32 %r5, %r5, %r6;\nst.shared.b32 [%r5], %r0;\n"
       "mov.u32 %r7, fixed;\nadd.u32 %r7, %r7, %r6;\nst.shared.b32 [%r7], 100;\nld.shared.b32 %r8, [%r5];\ncvt.u64.u32 "
       "%rd5, %r8;\nst.global.b64 [%rd2], %rd5;";

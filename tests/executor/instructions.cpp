@@ -202,6 +202,8 @@ TEST_CASE("ptx: conversions round ties as they are told") {
   }
   CHECK(bits(compute<float>("cvt.rni.f32.f32", -0.5f)) == bits(-0.0f));
   CHECK(compute<s32>("cvt.rzi.s32.f32", 3e9f) == most);
+  CHECK(compute<s32>("cvt.rzi.s32.f32", 0x1p31f) == most);
+  CHECK(compute<s64>("cvt.rzi.s64.f64", 0x1p63) == std::numeric_limits<s64>::max());
   CHECK(compute<s32>("cvt.rzi.s32.f32", -infinite) == least);
   CHECK(compute<u32>("cvt.rzi.u32.f32", -1.0f) == 0);
   CHECK(compute<u32>("cvt.rzi.u32.f32", 3e9f) == 3000000000u);
