@@ -167,6 +167,7 @@ object() { echo "$work/${1//\//.}.o"; }
 compile() {  # compile SOURCE
   local options=(-O2)
   [[ $1 == tests/cuda/* ]] && options=(-x cu -O1)  # of the host's code
+  [[ $1 == */main.cpp ]] && options=(-O0)
   # Optimizers are compared to the bit with formulas that nobody fuses.
   [[ $1 == */update.cpp ]] && options+=(-fmad=false)
   nvcc -std=c++20 "${arch[@]}" "${options[@]}" -I"$root/include" -I"$root/tests" "${headers[@]}" -c "$root/$1" \
