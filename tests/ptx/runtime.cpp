@@ -17,6 +17,7 @@
 
 #include "counts.hpp"
 #include "device/tasks.hpp"
+#include "mutants.hpp"
 #include "runtime.hpp"
 #include "warp.hpp"
 
@@ -94,6 +95,11 @@ extern "C" {
 
 bool pipe_ptx_holds(void const* p, std::size_t bytes) {
   return here().memory.holds(reinterpret_cast<std::uint64_t>(p), bytes);
+}
+
+void pipe_ptx_run_mutants() {
+  read_texts();
+  ptx::run_mutants(here().kernels);
 }
 
 void** __cudaRegisterFatBinary(void* p) {
