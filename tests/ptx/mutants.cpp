@@ -121,7 +121,8 @@ void run_mutants(std::map<std::string, kernel>& kernels) {
   char const* const only = std::getenv("PIPE_PTX_MUTANT");
   for (std::size_t m = 0; m < all.size(); ++m) {
     all[m].reached = now.of[m];
-    bool const is_asked = only == nullptr || std::string(only) == std::string(all[m].kind) + ":" + std::to_string(all[m].number);
+    bool const is_asked =
+        only == nullptr || std::string(only) == std::string(all[m].kind) + ":" + std::to_string(all[m].number);
     if (all[m].reached && is_asked) chosen.push_back(m);
   }
   std::size_t const reached = chosen.size();
