@@ -182,8 +182,8 @@ link() {  # link PROGRAM: stripped, and with its own C++ library
   nvcc "${arch[@]}" -Xcompiler -static-libstdc++,-static-libgcc -Xlinker -s -o "$programs/$1" "${objects[@]}" -lpthread -ldl \
     >"$work/$1.log" 2>&1 || echo "cannot link $1"
 }
-starts() {  # starts PROGRAM: whether a prebuilt one is for this GPU and this system
-  [[ -x $prebuilt/$1 && $(cat "$prebuilt/arch" 2>/dev/null) == "$arch_name" ]] && ! ldd "$prebuilt/$1" 2>&1 | grep -q 'not found'
+starts() {  # starts PROGRAM: whether a prebuilt one is for this GPU, as far as that is known, and for this system
+  [[ -x $prebuilt/$1 && ($(cat "$prebuilt/arch" 2>/dev/null) == "$arch_name" || ! $capability) ]] && ! ldd "$prebuilt/$1" 2>&1 | grep -q 'not found'
 }
 missing=() failed=()
 for name in "${asked[@]}"; do

@@ -19,7 +19,7 @@ MEASURED = ["device", "gpt2", "gpt2_4x32", "products", "attention", "rows", "nar
 TOOLS = {
     "nvidia-smi": """
 case "$*" in
-  *compute_cap*) echo "${CAPABILITY:-9.0}" ;;
+  *compute_cap*) echo "${CAPABILITY-9.0}" ;;
   *-lms*) for ((i = 0; i < 300; ++i)); do echo "1980, 512.5"; sleep 0.05; done ;;
   *) echo "NVIDIA Fake, 580.1, 143771 MiB, 700.00 W, 1980 MHz, 3201 MHz" ;;
 esac""",
@@ -232,6 +232,11 @@ class GpuSh(unittest.TestCase):
         self.assertEqual("1", rows["built_gpt2"])
         self.assertIn("-arch=native", (self.lab / "nvcc.log").read_text())
         self.assertNotIn("sm_90a", (self.lab / "nvcc.log").read_text())
+
+    def test_prebuilt_for_an_unknown_gpu(self):
+        status, rows, _ = self.run_script(CAPABILITY="")
+        self.assertEqual(0, status, self.output)
+        self.assertNotIn("built_gpt2", rows)
 
     def test_a_source_that_does_not_compile(self):
         status, rows, text = self.run_script("gpt2", "products", BROKEN_SOURCE="products.cu")
