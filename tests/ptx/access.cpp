@@ -133,32 +133,26 @@ void copy_later(warp& w, instruction const& i, lanes active) {
     require_aligned(from[l], bytes[l]);
     if (given[l] > 0) global_bytes(w, from[l], given[l]);
     w.in->shared.begin_copy(to[l], bytes[l], w.first_thread + l, w.now());
-    w.begun[std::size_t(l)].push_back({to[l], from[l], int(bytes[l]), int(given[l])});
+    w.copies.push_back({to[l], from[l], int(bytes[l]), int(given[l]), l, w.groups[std::size_t(l)]});
   });
 }
 void commit(warp& w, instruction const&, lanes active) {
-  each(active, [&](int l) {
-    w.groups[std::size_t(l)].push_back(std::move(w.begun[std::size_t(l)]));
-    w.begun[std::size_t(l)].clear();
-  });
+  each(active, [&](int l) { ++w.groups[std::size_t(l)]; });
 }
-/// Lands all groups of a lane but the last `left`.
-void land(warp& w, lanes active, std::size_t left) {
-  each(active, [&](int l) {
-    auto& groups = w.groups[std::size_t(l)];
-    while (groups.size() > left) {
-      for (copy const& c : groups.front()) {
-        unsigned char* const to = w.in->shared.end_copy(c.to, std::size_t(c.bytes), w.first_thread + l, w.now());
-        std::memset(to, 0, std::size_t(c.bytes));
-        if (c.from_memory > 0)
-          std::memcpy(to, global_bytes(w, c.from, std::size_t(c.from_memory)), std::size_t(c.from_memory));
-      }
-      groups.erase(groups.begin());
-    }
-  });
+/// Lands the copies of active lanes but those of a lane's last `left` groups, and of none yet.
+void land(warp& w, lanes active, std::uint32_t left) {
+  auto const lands = [&](copy const& c) {
+    if ((active >> c.lane & 1) == 0 || c.group + left >= w.groups[std::size_t(c.lane)]) return false;
+    unsigned char* const to = w.in->shared.end_copy(c.to, std::size_t(c.bytes), w.first_thread + c.lane, w.now());
+    std::memset(to, 0, std::size_t(c.bytes));
+    if (c.from_memory > 0)
+      std::memcpy(to, global_bytes(w, c.from, std::size_t(c.from_memory)), std::size_t(c.from_memory));
+    return true;
+  };
+  std::erase_if(w.copies, lands);
 }
-void wait_group(warp& w, instruction const& i, lanes active) {
-  each(active, [&](int l) { land(w, lanes(1) << l, *(w.read<std::uint32_t>(i.of[0], active) + l)); });
+void wait_group(warp& w, instruction const& i, lanes active) {  // how many is a constant
+  land(w, active, w.read<std::uint32_t>(i.of[0], active)[__builtin_ctz(active)]);
 }
 void wait_all(warp& w, instruction const& i, lanes active) {
   commit(w, i, active);

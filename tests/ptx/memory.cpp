@@ -30,10 +30,19 @@ bool global_memory::look_up(std::uint64_t at, std::size_t bytes) const {
   return true;
 }
 
+void shared_memory::begin(std::size_t bytes, std::uint32_t barriers) {
+  size_ = bytes;
+  begun_ = barriers;
+  if (bytes > bytes_.size()) {
+    bytes_.resize(bytes);
+    known_.resize(bytes);
+  }
+  for (std::size_t i = 0; i < bytes; ++i) known_[i].under_way = false;
+}
+
 void shared_memory::require(std::size_t at, std::size_t bytes) const {
-  if (at > bytes_.size() || bytes > bytes_.size() - at)
-    throw error("shared bytes " + std::to_string(at) + " to " + std::to_string(at + bytes) + " of " +
-                std::to_string(bytes_.size()));
+  if (at > size_ || bytes > size_ - at)
+    throw error("shared bytes " + std::to_string(at) + " to " + std::to_string(at + bytes) + " of " + std::to_string(size_));
 }
 
 /// Whether two accesses of one byte, of which one writes, have no order: threads of a warp have one when the warp came together between.
@@ -44,7 +53,7 @@ bool shared_memory::clashes(int one, moment then, int thread, moment when) {
 
 bool shared_memory::is_written(std::size_t at, std::size_t bytes) const {
   for (std::size_t i = at; i < at + bytes; ++i)
-    if (known_[i].writer == nobody) return false;
+    if (known_[i].writer == nobody || known_[i].written.barriers < begun_) return false;
   return true;
 }
 

@@ -38,13 +38,14 @@ struct moment {
   std::uint32_t barriers = 0, meetings = 0;
 };
 
-/// Shared memory. Of each byte: whether it was ever written, whether a copy to it is under way, its last writer and its last readers.
+/// Shared memory, of one block after the other. Of each byte: whether the block ever wrote it, whether a copy to it is under way, its last
+/// writer and its last reader. Barriers are counted on from block to block, so that what an earlier one did is known as such.
 class shared_memory {
  public:
-  explicit shared_memory(std::size_t bytes) : bytes_(bytes, 0xff), known_(bytes) {}
+  /// For a block that begins after so many barriers.
+  void begin(std::size_t bytes, std::uint32_t barriers);
 
-  std::size_t size() const { return bytes_.size(); }
-  /// Whether all of them were ever written.
+  /// Whether the block wrote all of them.
   bool is_written(std::size_t at, std::size_t bytes) const;
   /// Throws error for a byte outside, written by another thread since the last barrier, or under way.
   unsigned char const* read(std::size_t at, std::size_t bytes, int thread, moment when);
@@ -64,6 +65,8 @@ class shared_memory {
   void require(std::size_t at, std::size_t bytes) const;
   static int warp_of(int one) { return one >= 0 ? one / warp_size : one <= of_warp ? of_warp - one : -1; }
   static bool clashes(int one, moment then, int thread, moment when);
+  std::size_t size_ = 0;
+  std::uint32_t begun_ = 0;
   std::vector<unsigned char> bytes_;
   std::vector<knowledge> known_;
 };

@@ -55,10 +55,12 @@ std::vector<statement> split(char const* text) {
   std::vector<statement> all;
   std::string now;
   int line = 1, begun = 1;
+  bool is_blank = true;  // what has been read of a statement
   auto const end = [&](bool with = false, char c = 0) {
     if (with) now += c;
     if (std::string const s = trimmed(now); !s.empty()) all.push_back({s, begun});
     now.clear();
+    is_blank = true;
   };
   for (char const* p = text; *p != 0; ++p) {
     if (p[0] == '/' && p[1] == '/') {
@@ -73,7 +75,7 @@ std::vector<statement> split(char const* text) {
           s.starts_with(".maxnreg") || (s.find(".entry") != std::string::npos && s.back() == ')'))
         end();
     }
-    if (trimmed(now).empty()) begun = line;
+    if (is_blank) begun = line;
     bool const is_scope = (*p == '{' || *p == '}') && [&] {  // and not a list of operands
       std::string const s = trimmed(now);
       return s.empty() || s.back() == ')' || s.starts_with(".entry") || s.starts_with(".visible");
@@ -89,6 +91,7 @@ std::vector<statement> split(char const* text) {
       end(true, ':');
     } else {
       now += *p;
+      is_blank = is_blank && std::isspace(static_cast<unsigned char>(*p));
     }
   }
   end();

@@ -34,9 +34,17 @@ unsigned value_of(special s, block const& b, unsigned thread) {
 
 }  // namespace
 
-warp::warp(block& b, int first)
-    : in(&b), first_thread(first), registers(b.of.register_bytes), known(b.of.registers.size()),
-      local(b.of.local_bytes * warp_size, 0xff), begun(warp_size), groups(warp_size) {
+void warp::begin(block& b, int first) {
+  in = &b;
+  first_thread = first;
+  paths.clear();
+  waits = false;
+  meetings = 0;
+  registers.resize(b.of.register_bytes);
+  known.assign(b.of.registers.size(), 0);
+  local.assign(b.of.local_bytes * warp_size, 0xff);
+  copies.clear();
+  groups.fill(0);
   int const threads = int(b.threads.x * b.threads.y * b.threads.z), here = std::min(warp_size, threads - first);
   alive = here == warp_size ? all_lanes : (lanes(1) << here) - 1;
   paths.push_back({0, alive});
@@ -128,6 +136,21 @@ std::set<std::uint64_t> blocks_of(std::uint64_t n, unsigned many) {
   return chosen;
 }
 
+/// Whether warps wait: then all of them do, at the same instruction.
+bool wait_at_one_barrier(std::vector<warp> const& all) {
+  warp const& first = all.front();
+  for (warp const& w : all) {
+    if ((w.alive != 0) != (first.alive != 0))
+      throw error(first.in->of.name + ": some warps of block " + std::to_string(first.in->index.x) +
+                  " wait at a barrier, and others have ended");
+    if (w.alive != 0 && w.paths.back().at != first.paths.back().at)
+      throw error(first.in->of.name + ": warps of block " + std::to_string(first.in->index.x) +
+                  " wait at different barriers, of lines " + std::to_string(w.line()) + " and " +
+                  std::to_string(first.line()));
+  }
+  return first.alive != 0;
+}
+
 }  // namespace
 
 void launch(kernel const& k, global_memory const& global, dimensions grid, dimensions threads, std::size_t shared_bytes,
@@ -136,21 +159,23 @@ void launch(kernel const& k, global_memory const& global, dimensions grid, dimen
   if (count > k.most_threads) throw error(k.name + ": more threads than its .maxntid");
   if (s.skips) return;
   std::mt19937 random{unsigned(order)};
+  static shared_memory shared;  // its time goes on, from launch to launch
+  static std::uint32_t barriers = 0;
+  std::vector<warp> all(static_cast<std::size_t>(warps));
+  std::vector<int> turn(static_cast<std::size_t>(warps));
+  for (int w = 0; w < warps; ++w) turn[std::size_t(w)] = order == 1 ? warps - 1 - w : w;
   auto const run_block = [&](std::uint64_t at) {
     unsigned const x = unsigned(at % grid.x), y = unsigned(at / grid.x % grid.y), z = unsigned(at / grid.x / grid.y);
-    block b{k, global, parameters, grid, threads, {x, y, z}, shared_memory(k.shared_bytes + shared_bytes), s.into};
+    block b{k, global, parameters, grid, threads, {x, y, z}, shared, s.into, ++barriers};
     if (s.into != nullptr) ++s.into->counted_blocks;
-    std::vector<warp> all;
-    for (int w = 0; w < warps; ++w) all.emplace_back(b, w * warp_size);
-    std::vector<int> turn(static_cast<std::size_t>(warps));
-    for (int w = 0; w < warps; ++w) turn[std::size_t(w)] = order == 1 ? warps - 1 - w : w;
+    shared.begin(k.shared_bytes + shared_bytes, b.barriers);
+    for (int w = 0; w < warps; ++w) all[std::size_t(w)].begin(b, w * warp_size);
     for (bool some = true; some;) {
       if (order > 1) std::shuffle(turn.begin(), turn.end(), random);
-      some = false;
       for (int const w : turn)
         if (all[std::size_t(w)].alive != 0) all[std::size_t(w)].run();
-      for (warp const& w : all) some = some || w.alive != 0;
-      ++b.barriers;
+      some = wait_at_one_barrier(all);
+      b.barriers = ++barriers;
     }
   };
   std::uint64_t const blocks = std::uint64_t(grid.x) * grid.y * grid.z;

@@ -4,6 +4,7 @@
 // together where they meet.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -22,16 +23,18 @@ struct block {
   global_memory const& global;
   unsigned char const* parameters;
   dimensions grid, threads, index;
-  shared_memory shared;
+  shared_memory& shared;
   counts* counted = nullptr;   // where its work is counted
-  std::uint32_t barriers = 0;  // that all threads have passed
+  std::uint32_t barriers = 0;  // that all threads have passed, of this block and those before it
 };
 
-/// A copy from global to shared memory that was asked for.
+/// A copy from global to shared memory that a lane asked for.
 struct copy {
   std::size_t to = 0;
   std::uint64_t from = 0;
   int bytes = 0, from_memory = 0;  // the rest is zeros
+  int lane = 0;
+  std::uint32_t group = 0;         // how many groups the lane had committed before
 };
 
 struct warp {
@@ -49,10 +52,11 @@ struct warp {
   std::vector<unsigned char> registers;                // as the kernel places them
   std::vector<lanes> known;                            // of each register: lanes that wrote it
   std::vector<unsigned char> local;                    // 32 lanes' local memory
-  std::vector<std::vector<copy>> begun;                // of each lane: since its last commit
-  std::vector<std::vector<std::vector<copy>>> groups;  // of each lane: committed, not waited for
+  std::vector<copy> copies;                            // not waited for
+  std::array<std::uint32_t, warp_size> groups{};       // that each lane committed
 
-  warp(block& b, int first);
+  /// At the start of a block: its threads from `first` on.
+  void begin(block& b, int first);
 
   /// Executes until all lanes have left or the warp waits at a barrier.
   void run();
@@ -91,6 +95,8 @@ struct warp {
   void leave(lanes active);
   /// Throws error unless all lanes that are left are here: `what` needs them.
   void require_all(lanes active, char const* what);
+  /// Of the instruction executed last.
+  int line() const { return in->of.code[std::size_t(paths.back().at - 1)].line; }
   moment now() const { return {in->barriers, meetings}; }
 
  private:
