@@ -25,7 +25,7 @@ bool global_memory::look_up(std::uint64_t at, std::size_t bytes) const {
   auto const next = allocations_.upper_bound(at);
   if (next == allocations_.begin()) return false;
   auto const& [first, size] = *std::prev(next);
-  if (at - first > size || bytes > size - (at - first)) return false;
+  if (at + bytes > first + size) return false;
   first_ = first, end_ = first + size;
   return true;
 }
@@ -35,73 +35,71 @@ void shared_memory::begin(std::size_t bytes, std::uint32_t barriers) {
   begun_ = barriers;
   if (bytes > bytes_.size()) {
     bytes_.resize(bytes);
-    known_.resize(bytes);
+    known_.resize(bytes / pair + 1);
   }
-  for (std::size_t i = 0; i < bytes; ++i) known_[i].under_way = false;
 }
 
 void shared_memory::require(std::size_t at, std::size_t bytes) const {
   if (at > size_ || bytes > size_ - at)
-    throw error("shared bytes " + std::to_string(at) + " to " + std::to_string(at + bytes) + " of " + std::to_string(size_));
+    throw error("shared bytes " + std::to_string(at) + " to " + std::to_string(at + bytes) + " of " +
+                std::to_string(size_));
 }
 
 /// Whether two accesses of one byte, of which one writes, have no order: threads of a warp have one when the warp came together between.
 bool shared_memory::clashes(int one, moment then, int thread, moment when) {
   if (one == nobody || one == thread || then.barriers != when.barriers) return false;
-  return warp_of(one) != thread / warp_size || then.meetings == when.meetings;
+  return warp_of(one) != warp_of(thread) || then.meetings == when.meetings;
 }
 
 bool shared_memory::is_written(std::size_t at, std::size_t bytes) const {
-  for (std::size_t i = at; i < at + bytes; ++i)
+  for (std::size_t i = at / pair; i * pair < at + bytes; ++i)
     if (known_[i].writer == nobody || known_[i].written.barriers < begun_) return false;
   return true;
 }
 
 unsigned char const* shared_memory::read(std::size_t at, std::size_t bytes, int thread, moment when) {
   require(at, bytes);
-  for (std::size_t i = at; i < at + bytes; ++i) {
-    knowledge& k = known_[i];
-    if (k.under_way) throw error("shared byte " + std::to_string(i) + " is read before its copy was waited for");
+  each_pair(at, bytes, [&](knowledge& k, std::size_t i) {
+    if (is_under_way(k)) throw error("shared byte " + std::to_string(i) + " is read before its copy was waited for");
     if (clashes(k.writer, k.written, thread, when))
       throw error("shared byte " + std::to_string(i) + " is read by thread " + std::to_string(thread) +
                   " without a barrier after thread " + std::to_string(k.writer) + " wrote it");
     bool const fresh = k.reader == nobody || k.read.barriers != when.barriers;
-    int const warp = thread / warp_size;
-    if (fresh)
-      k.reader = std::int16_t(thread);
-    else if (k.reader != thread)
-      k.reader = std::int16_t(warp_of(k.reader) == warp ? of_warp - warp : several);
+    k.reader = std::int16_t(fresh || k.reader == thread             ? thread
+                            : warp_of(k.reader) == warp_of(thread) ? several_of(warp_of(thread))
+                                                                   : several_warps);
     k.read = when;
-  }
+  });
   return bytes_.data() + at;
 }
 
 unsigned char* shared_memory::write(std::size_t at, std::size_t bytes, int thread, moment when) {
   require(at, bytes);
-  for (std::size_t i = at; i < at + bytes; ++i) {
-    knowledge& k = known_[i];
-    if (k.under_way) throw error("shared byte " + std::to_string(i) + " is written while a copy to it is under way");
+  each_pair(at, bytes, [&](knowledge& k, std::size_t i) {
+    if (is_under_way(k))
+      throw error("shared byte " + std::to_string(i) + " is written while a copy to it is under way");
     if (clashes(k.writer, k.written, thread, when) || clashes(k.reader, k.read, thread, when))
       throw error("shared byte " + std::to_string(i) + " is written by thread " + std::to_string(thread) +
                   " without a barrier after another read or wrote it");
     k.writer = std::int16_t(thread);
+    k.is_copy = false;
     k.written = when;
     k.reader = nobody;
-  }
+  });
   return bytes_.data() + at;
 }
 
 void shared_memory::begin_copy(std::size_t at, std::size_t bytes, int thread, moment when) {
   write(at, bytes, thread, when);
-  for (std::size_t i = at; i < at + bytes; ++i) known_[i].under_way = true;
+  each_pair(at, bytes, [](knowledge& k, std::size_t) { k.is_copy = true; });
 }
 
 unsigned char* shared_memory::end_copy(std::size_t at, std::size_t bytes, int thread, moment when) {
-  for (std::size_t i = at; i < at + bytes; ++i) {
-    known_[i].under_way = false;
-    known_[i].writer = std::int16_t(thread);
-    known_[i].written = when;
-  }
+  each_pair(at, bytes, [&](knowledge& k, std::size_t) {
+    k.is_copy = false;
+    k.writer = std::int16_t(thread);
+    k.written = when;
+  });
   return bytes_.data() + at;
 }
 

@@ -23,7 +23,7 @@ class global_memory {
   bool release(void* p);
   /// Whether [at, at + bytes) lies in one allocation.
   bool holds(std::uint64_t at, std::size_t bytes) const {
-    if (at >= first_ && at <= end_ && bytes <= end_ - at) return true;
+    if (at >= first_ && at + bytes <= end_) return true;
     return look_up(at, bytes);
   }
 
@@ -38,7 +38,7 @@ struct moment {
   std::uint32_t barriers = 0, meetings = 0;
 };
 
-/// Shared memory, of one block after the other. Of each byte: whether the block ever wrote it, whether a copy to it is under way, its last
+/// Shared memory, of one block after the other. Of each pair of bytes: whether the block ever wrote it, whether a copy to it is under way, its last
 /// writer and its last reader. Barriers are counted on from block to block, so that what an earlier one did is known as such.
 class shared_memory {
  public:
@@ -56,14 +56,23 @@ class shared_memory {
   unsigned char* end_copy(std::size_t at, std::size_t bytes, int thread, moment when);
 
  private:
-  static constexpr int nobody = -1, several = -2, of_warp = -3;  // several threads of warp w: of_warp - w
+  static constexpr int nobody = -1, several_warps = -1000;
+  /// Who read: a thread, several of one warp, or several warps.
+  static constexpr int several_of(int warp) { return -2 - warp; }
+  static constexpr int warp_of(int who) { return who >= 0 ? who / warp_size : -2 - who; }
+  static constexpr std::size_t pair = 2;
   struct knowledge {
     std::int16_t writer = nobody, reader = nobody;
-    bool under_way = false;
+    bool is_copy = false;  // under way, if this block began it
     moment written, read;
   };
+  bool is_under_way(knowledge const& k) const { return k.is_copy && k.written.barriers >= begun_; }
+  /// Calls f(knowledge, place) for each pair that has one of the bytes.
+  template <class F>
+  void each_pair(std::size_t at, std::size_t bytes, F f) {
+    for (std::size_t i = at / pair; i * pair < at + bytes; ++i) f(known_[i], i * pair);
+  }
   void require(std::size_t at, std::size_t bytes) const;
-  static int warp_of(int one) { return one >= 0 ? one / warp_size : one <= of_warp ? of_warp - one : -1; }
   static bool clashes(int one, moment then, int thread, moment when);
   std::size_t size_ = 0;
   std::uint32_t begun_ = 0;
