@@ -22,7 +22,7 @@ void gives_the_bits_of_one_stage() {
 
 /// From the same weights, the losses are the host's up to `tolerance`, and a second run's to the bit. A step that is skipped is done again.
 template <class M, class... Options>
-void losses_equal_the_hosts(double tolerance = 1e-4, int steps = 20) {
+void losses_equal_the_hosts(double tolerance = 1e-4, int steps = 8) {
   using host = trainer<M, pp::PortableHost>;
   using device = trainer<M, pp::Cuda, Options...>;
   typename host::settings a{.seed = 5, .clip_norm = 1};

@@ -13,7 +13,7 @@ struct Gpt : Model<Tokens<61, 33>, Embedding<24>, Positions, Repeat<3, Block>, L
 
 }  // namespace
 
-TEST_CASE("twenty losses of a GPT equal the host's", "[gpu]") { on_device::losses_equal_the_hosts<Gpt, Stages<4>>(); }
+TEST_CASE("losses of a GPT equal the host's", "[gpu]") { on_device::losses_equal_the_hosts<Gpt, Stages<4>>(); }
 
 TEST_CASE("a GPT on two and on four ranks has the bits of one", "[gpu]") {
   on_device::gives_the_bits_of_one_stage<Gpt, Stages<2>, GPipe>();

@@ -42,7 +42,7 @@ TEST_CASE("recomputation changes no bit on the device", "[gpu]") {
   gives_the_bits_of_one_stage<GPipe, RecomputeAllButLast>();
 }
 
-TEST_CASE("twenty losses equal the host's from the same weights", "[gpu]") {
+TEST_CASE("losses equal the host's from the same weights", "[gpu]") {
   on_device::losses_equal_the_hosts<laws::Everything, Stages<4>>();
 }
 

@@ -12,6 +12,7 @@
 namespace fake_gpu {
 
 struct event {
+  bool is_timed = false;
   long promised = 0, reached = 0;
 };
 struct task {

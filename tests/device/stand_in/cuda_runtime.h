@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Stands in for CUDA's own header, so that the engine for a GPU runs on the CPU. What is put on a stream is done when somebody waits, in an
-// order that events allow and nobody would wish for: a wait that is missing shows as wrong numbers.
+// Stands in for CUDA's own header, so that the engine for a GPU runs on the CPU. What is put on a stream is done when it is waited for: see
+// device/tasks.hpp.
 #pragma once
 
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
-#include <functional>
 #include <map>
 #include <new>
 #include <utility>
-#include <vector>
+
+#include "device/tasks.hpp"
 
 #define __global__
 
@@ -34,20 +33,6 @@ struct cudaDeviceProp {
 
 namespace fake_gpu {
 
-struct event {
-  bool is_timed = false;
-  long promised = 0, reached = 0;
-};
-struct task {
-  std::function<void()> work;
-  event* awaited = nullptr;
-  long until = 0;
-  bool is_ready() const { return awaited == nullptr || awaited->reached >= until; }
-};
-struct stream {
-  std::deque<task> tasks;
-};
-
 /// How often programs called what they are to call seldom or never.
 struct counters {
   long timings = 0;                    // cudaEventElapsedTime
@@ -56,12 +41,7 @@ struct counters {
   long pageable = 0;                   // of them asynchronous ones to memory that is not pinned: the caller waits for them
 };
 
-/// Which stream goes on when several can: the one that is waited for, and others only if they must; or the last created, or the first.
-enum class preference { awaited, last, first };
-
-struct machine {
-  std::vector<stream*> streams;
-  preference prefers = preference::awaited;
+struct device : machine {
   int devices = 1;
   std::size_t shared_bytes = 227 * 1024;  // of a block, at most
   std::map<void*, long> memory, pinned;  // what programs have of each, by where it begins
@@ -86,36 +66,8 @@ struct machine {
     ++count.downloads;
     count.downloaded += long(bytes);
   }
-
-  static bool can_go_on(stream const* s) { return !s->tasks.empty() && s->tasks.front().is_ready(); }
-  stream* next(stream* awaited) const {
-    if (prefers == preference::awaited && can_go_on(awaited)) return awaited;
-    stream* found = nullptr;
-    for (stream* s : streams)
-      if (can_go_on(s) && (found == nullptr || prefers == preference::last)) found = s;
-    return found;
-  }
-  void reach(event const* awaited) {
-    while (awaited->reached < awaited->promised) {
-      stream* const s = next(streams.front());
-      if (s == nullptr) std::abort();
-      run_first(s);
-    }
-  }
-  static void run_first(stream* s) {
-    task const t = std::move(s->tasks.front());
-    s->tasks.pop_front();
-    if (t.work) t.work();
-  }
-  void finish(stream* awaited) {
-    while (!awaited->tasks.empty()) {
-      stream* const s = next(awaited);
-      if (s == nullptr) std::abort();  // each waits for another
-      run_first(s);
-    }
-  }
 };
-inline machine gpu;
+inline device gpu;
 
 }  // namespace fake_gpu
 
