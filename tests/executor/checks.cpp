@@ -238,6 +238,15 @@ TEST_CASE("ptx: barriers and what a warp does together need all lanes") {
              Contains("mma needs a whole warp"));
 }
 
+TEST_CASE("ptx: warps of a block wait at one barrier") {
+  std::string const second = "setp.gt.u32 %p1, %r0, 31;\n";  // warp of two
+  CHECK(failure(second + "@%p1 bra there;\nthere:\nbar.sync 0;", {.threads = 64}).empty());
+  CHECK_THAT(failure(second + "@%p1 bra there;\nbar.sync 0;\nret;\nthere:\nbar.sync 0;", {.threads = 64}),
+             Contains("wait at different barriers, of lines"));
+  CHECK_THAT(failure(second + "@%p1 bra there;\nbar.sync 0;\nthere:", {.threads = 64}),
+             Contains("wait at a barrier, and others have ended"));
+}
+
 TEST_CASE("ptx: launches") {
   machine m;
   CHECK_THROWS_WITH(m.run(text_of("", ".maxntid 16, 2, 1\n"), {.threads = 64}),

@@ -25,7 +25,7 @@ bool global_memory::look_up(std::uint64_t at, std::size_t bytes) const {
   auto const next = allocations_.upper_bound(at);
   if (next == allocations_.begin()) return false;
   auto const& [first, size] = *std::prev(next);
-  if (at + bytes > first + size) return false;
+  if (at - first > size || bytes > size - (at - first)) return false;
   first_ = first, end_ = first + size;
   return true;
 }

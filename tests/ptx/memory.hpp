@@ -23,7 +23,7 @@ class global_memory {
   bool release(void* p);
   /// Whether [at, at + bytes) lies in one allocation.
   bool holds(std::uint64_t at, std::size_t bytes) const {
-    if (at >= first_ && at + bytes <= end_) return true;
+    if (at >= first_ && at <= end_ && bytes <= end_ - at) return true;
     return look_up(at, bytes);
   }
 
