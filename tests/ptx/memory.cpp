@@ -35,7 +35,7 @@ void shared_memory::begin(std::size_t bytes, std::uint32_t barriers) {
   begun_ = barriers;
   if (bytes > bytes_.size()) {
     bytes_.resize(bytes);
-    known_.resize(bytes / pair + 1);
+    known_.resize(bytes);
   }
 }
 
@@ -52,20 +52,20 @@ bool shared_memory::clashes(int one, moment then, int thread, moment when) {
 }
 
 bool shared_memory::is_written(std::size_t at, std::size_t bytes) const {
-  for (std::size_t i = at / pair; i * pair < at + bytes; ++i)
+  for (std::size_t i = at; i < at + bytes; ++i)
     if (known_[i].writer == nobody || known_[i].written.barriers < begun_) return false;
   return true;
 }
 
 unsigned char const* shared_memory::read(std::size_t at, std::size_t bytes, int thread, moment when) {
   require(at, bytes);
-  each_pair(at, bytes, [&](knowledge& k, std::size_t i) {
+  each_byte(at, bytes, [&](knowledge& k, std::size_t i) {
     if (is_under_way(k)) throw error("shared byte " + std::to_string(i) + " is read before its copy was waited for");
     if (clashes(k.writer, k.written, thread, when))
       throw error("shared byte " + std::to_string(i) + " is read by thread " + std::to_string(thread) +
                   " without a barrier after thread " + std::to_string(k.writer) + " wrote it");
     bool const fresh = k.reader == nobody || k.read.barriers != when.barriers;
-    k.reader = std::int16_t(fresh || k.reader == thread             ? thread
+    k.reader = std::int16_t(fresh || k.reader == thread            ? thread
                             : warp_of(k.reader) == warp_of(thread) ? several_of(warp_of(thread))
                                                                    : several_warps);
     k.read = when;
@@ -75,7 +75,7 @@ unsigned char const* shared_memory::read(std::size_t at, std::size_t bytes, int 
 
 unsigned char* shared_memory::write(std::size_t at, std::size_t bytes, int thread, moment when) {
   require(at, bytes);
-  each_pair(at, bytes, [&](knowledge& k, std::size_t i) {
+  each_byte(at, bytes, [&](knowledge& k, std::size_t i) {
     if (is_under_way(k))
       throw error("shared byte " + std::to_string(i) + " is written while a copy to it is under way");
     if (clashes(k.writer, k.written, thread, when) || clashes(k.reader, k.read, thread, when))
@@ -91,11 +91,11 @@ unsigned char* shared_memory::write(std::size_t at, std::size_t bytes, int threa
 
 void shared_memory::begin_copy(std::size_t at, std::size_t bytes, int thread, moment when) {
   write(at, bytes, thread, when);
-  each_pair(at, bytes, [](knowledge& k, std::size_t) { k.is_copy = true; });
+  each_byte(at, bytes, [](knowledge& k, std::size_t) { k.is_copy = true; });
 }
 
 unsigned char* shared_memory::end_copy(std::size_t at, std::size_t bytes, int thread, moment when) {
-  each_pair(at, bytes, [&](knowledge& k, std::size_t) {
+  each_byte(at, bytes, [&](knowledge& k, std::size_t) {
     k.is_copy = false;
     k.writer = std::int16_t(thread);
     k.written = when;

@@ -38,7 +38,7 @@ struct moment {
   std::uint32_t barriers = 0, meetings = 0;
 };
 
-/// Shared memory, of one block after the other. Of each pair of bytes: whether the block ever wrote it, whether a copy to it is under way, its last
+/// Shared memory, of one block after the other. Of each byte: whether the block ever wrote it, whether a copy to it is under way, its last
 /// writer and its last reader. Barriers are counted on from block to block, so that what an earlier one did is known as such.
 class shared_memory {
  public:
@@ -60,17 +60,15 @@ class shared_memory {
   /// Who read: a thread, several of one warp, or several warps.
   static constexpr int several_of(int warp) { return -2 - warp; }
   static constexpr int warp_of(int who) { return who >= 0 ? who / warp_size : -2 - who; }
-  static constexpr std::size_t pair = 2;
   struct knowledge {
     std::int16_t writer = nobody, reader = nobody;
     bool is_copy = false;  // under way, if this block began it
     moment written, read;
   };
   bool is_under_way(knowledge const& k) const { return k.is_copy && k.written.barriers >= begun_; }
-  /// Calls f(knowledge, place) for each pair that has one of the bytes.
   template <class F>
-  void each_pair(std::size_t at, std::size_t bytes, F f) {
-    for (std::size_t i = at / pair; i * pair < at + bytes; ++i) f(known_[i], i * pair);
+  void each_byte(std::size_t at, std::size_t bytes, F f) {
+    for (std::size_t i = at; i < at + bytes; ++i) f(known_[i], i);
   }
   void require(std::size_t at, std::size_t bytes) const;
   static bool clashes(int one, moment then, int thread, moment when);

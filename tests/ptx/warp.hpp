@@ -34,7 +34,7 @@ struct copy {
   std::uint64_t from = 0;
   int bytes = 0, from_memory = 0;  // the rest is zeros
   int lane = 0;
-  std::uint32_t group = 0;         // how many groups the lane had committed before
+  std::uint32_t group = 0;  // how many groups the lane had committed before
 };
 
 struct warp {
@@ -46,14 +46,14 @@ struct warp {
   block* in = nullptr;
   int first_thread = 0;
   lanes alive = 0;
-  std::vector<path> paths;                             // the one that runs is the last; no two are at one place
-  bool waits = false;                                  // at a barrier of the block
-  std::uint32_t meetings = 0;                          // bar.warp.sync that it has passed
-  std::vector<unsigned char> registers;                // as the kernel places them
-  std::vector<lanes> known;                            // of each register: lanes that wrote it
-  std::vector<unsigned char> local;                    // 32 lanes' local memory
-  std::vector<copy> copies;                            // not waited for
-  std::array<std::uint32_t, warp_size> groups{};       // that each lane committed
+  std::vector<path> paths;                        // the one that runs is the last; no two are at one place
+  bool waits = false;                             // at a barrier of the block
+  std::uint32_t meetings = 0;                     // bar.warp.sync that it has passed
+  std::vector<unsigned char> registers;           // as the kernel places them
+  std::vector<lanes> known;                       // of each register: lanes that wrote it
+  std::vector<unsigned char> local;               // 32 lanes' local memory
+  std::vector<copy> copies;                       // not waited for
+  std::array<std::uint32_t, warp_size> groups{};  // that each lane committed
 
   /// At the start of a block: its threads from `first` on.
   void begin(block& b, int first);
