@@ -65,9 +65,12 @@ is_asked() { [[ " ${asked[*]} " == *" $1 "* ]]; }
 
 work=$root/build/gpu programs=$work/programs
 mkdir -p "$root/build"
-if [[ $prebuilt ]]; then  # which may be what an earlier run left in build/gpu
-  rm -rf "$work.prebuilt"
-  cp -r "$prebuilt" "$work.prebuilt" || exit 2
+if [[ $prebuilt ]]; then  # which may be what an earlier run left in build/gpu, or a copy of it
+  [[ -d $prebuilt ]] || { echo "bench/gpu.sh: there is no folder $prebuilt" >&2; exit 2; }
+  if [[ ! $prebuilt -ef $work.prebuilt ]]; then
+    rm -rf "$work.prebuilt"
+    cp -r "$prebuilt" "$work.prebuilt" || exit 2
+  fi
   prebuilt=$work.prebuilt
 fi
 rm -rf "$work"

@@ -271,6 +271,10 @@ class GpuSh(unittest.TestCase):
         self.assertIn("programs of commit abcdef0", text)
         self.assertEqual("1", rows["built_gpt2"])
         self.assertNotIn(" -o ", (self.lab / "nvcc.log").read_text())
+        # and again from the script's own copy
+        status, rows, _ = self.run_script("--prebuilt", str(built.parent) + ".prebuilt")
+        self.assertEqual(0, status, self.output)
+        self.assertEqual("1", rows["built_gpt2"])
 
     def test_cublaslt_of_pythons_packages(self):
         cuda = self.lab / "site-packages/nvidia/cu13"
