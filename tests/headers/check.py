@@ -16,7 +16,8 @@ import tempfile
 from pathlib import Path
 
 # Of other libraries, used by some files: where one is missing, the rest is checked.
-OTHERS = ("mpi.h", "nccl.h", "CLI/CLI.hpp", "benchmark/benchmark.h", "boost/hana.hpp", "boost/hana/unpack.hpp")
+OTHERS = ("mpi.h", "nccl.h", "CLI/CLI.hpp", "benchmark/benchmark.h", "boost/hana.hpp", "boost/hana/unpack.hpp", "cuda_runtime_api.h",
+          "cublasLt.h")
 
 
 SHOWN = 12  # lines of a compiler's output worth reading
@@ -33,7 +34,8 @@ class Compiler:
     def __init__(self, arguments, root):
         self.is_nvcc = "nvcc" in Path(arguments.compiler).name
         self.path = arguments.compiler
-        includes = [f"-I{root / 'include'}"]
+        self.systems = [option for folder in arguments.system for option in ("-isystem", folder)]
+        includes = [f"-I{root / 'include'}", *self.systems]
         warnings = arguments.warnings.split()
         if self.is_nvcc:
             warnings = ["-Werror=all-warnings", "-Xcompiler=-Wall,-Wextra"]
@@ -45,7 +47,7 @@ class Compiler:
         with tempfile.TemporaryDirectory() as folder:
             source = Path(folder, "probe.cpp")
             source.write_text(f"#include <{header}>\n")
-            return run([self.path, *language, "-std=c++20", "-E", str(source), "-o", os.devnull])[0] == 0
+            return run([self.path, *language, *self.systems, "-std=c++20", "-E", str(source), "-o", os.devnull])[0] == 0
 
     def needs_absent(self, file):
         return any(f"#include <{name}>" in file.read_text() for name in self.absent)
@@ -78,6 +80,7 @@ def main():
     parser.add_argument("--compiler", required=True)
     parser.add_argument("--warnings", default="")
     parser.add_argument("--define", action="append", default=[])
+    parser.add_argument("--system", action="append", default=[], help="folder of another library's headers")
     arguments = parser.parse_args()
     root, include = arguments.root, arguments.root / "include"
 

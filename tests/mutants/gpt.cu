@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // A step of a small GPT on the executor of tests/ptx, whose kernels it mutates (tests/ptx/mutants.hpp): prints the bits of all that was computed.
+// Its sums are long enough for every warp and every stage of shared memory to have a part in them.
 #include <cstdio>
 #include <cstring>
 #include <vector>
@@ -13,9 +14,8 @@ using namespace pp;
 
 namespace {
 
-/// Sums are long enough for products and attention to use each stage of shared memory again.
-struct Gpt : Model<Tokens<64, 144>, Embedding<32>, Positions, Residual<LayerNorm, Attention<1>>,
-                   Residual<LayerNorm, Linear<192>, GELU, Linear<32>>, LayerNorm, Linear<64>, CrossEntropy> {};
+struct Gpt : Model<Tokens<160, 136>, Embedding<32>, Positions, Residual<LayerNorm, Attention<1>>,
+                   Residual<LayerNorm, Linear<160>, GELU, Linear<32>>, LayerNorm, Linear<160>, CrossEntropy> {};
 
 /// FNV-1a, of 64 bits.
 struct hash {
@@ -29,10 +29,10 @@ struct hash {
 
 template <class Precision>
 void train() {
-  using Trainer = Pipeline<Gpt, MicroBatchSize<1>, AdamW, Precision, OwnProducts, Cuda>;
+  using Trainer = Pipeline<Gpt, MicroBatchSize<4>, AdamW, Precision, OwnProducts, Cuda>;
   Trainer trainer({.seed = 1, .optimizer = {.learning_rate = 1e-3}, .clip_norm = 1});
   std::vector<int> tokens(std::size_t(Trainer::samples * Trainer::inputs_per_sample)), next(tokens.size());
-  for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = int(random_block(1, 1, i).word[0] % 64);
+  for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = int(random_block(1, 1, i).word[0] % 160);
   for (std::size_t i = 0; i < tokens.size(); ++i) next[i] = tokens[(i + 1) % tokens.size()];
   double const loss = trainer.step({tokens, next}).loss;
   hash all;
@@ -43,12 +43,39 @@ void train() {
   std::printf("%s loss %.17g bits %016llx\n", Precision::name, loss, all.value);
 }
 
+/// A verdict on more parameters than a small model has.
+void judge() {
+  constexpr int terms = 1000;
+  std::vector<double> numbers(3 * terms);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = double(random_block(2, 1, i).word[0] % 1024) / 1024;
+  double* terms_on_device = nullptr;
+  cuda::verdict *on_device = nullptr, found;
+  std::size_t const bytes = numbers.size() * sizeof(double);
+  cuda::check(cudaMalloc(&terms_on_device, bytes), "memory");
+  cuda::check(cudaMalloc(&on_device, sizeof found), "memory");
+  cuda::check(cudaMemcpy(terms_on_device, numbers.data(), bytes, cudaMemcpyHostToDevice), "upload");
+  cuda::check(cudaMemcpy(on_device, &found, sizeof found, cudaMemcpyHostToDevice), "upload");
+  cuda::launch_body<cuda::judge_kernel>({.squares = terms_on_device,
+                                         .clamped = terms_on_device + terms,
+                                         .parameters = terms,
+                                         .losses = terms_on_device + 2 * terms,
+                                         .rows = terms,
+                                         .clip_norm = 1,
+                                         .out = on_device},
+                                        nullptr);
+  cuda::check(cudaMemcpy(&found, on_device, sizeof found, cudaMemcpyDeviceToHost), "download");
+  std::printf("verdict %.17g %.17g %.9g\n", found.loss, found.norm, double(found.factor));
+  cudaFree(terms_on_device);
+  cudaFree(on_device);
+}
+
 }  // namespace
 
 int main() {
   pipe_ptx_run_mutants();
   try {
     train<BF16>();
+    judge();
     return 0;
   } catch (error const& e) {
     std::printf("%s\n", e.what());
