@@ -78,7 +78,7 @@ def build(nvcc):
 
 
 def execute(steps, blocks):
-    """Counts of so many steps, and what the program prints."""
+    """The counts of `steps` training steps, and the program's output."""
     file = BUILD / f"{steps}.tsv"
     printed = run(BUILD / "gpt2", "library", steps,
                   env=os.environ | {"PIPE_PTX_COUNTS": str(file), "PIPE_PTX_BLOCKS": str(blocks),

@@ -11,13 +11,9 @@
 namespace ptx {
 namespace {
 
-/// Between integers: the low bits, or with the sign of the argument.
+/// Between integers: the low bits, or with the sign of the argument; to a float: rounded to nearest.
 template <class To, class From>
-struct integer {
-  static To of(From a) { return static_cast<To>(a); }
-};
-template <class To, class From>
-struct to_nearest {
+struct cast {
   static To of(From a) { return static_cast<To>(a); }
 };
 /// A float as an integer: rounded as said, and moved into the range of To. NaN is 0 from f32 to 32 bits or fewer, else the highest bit alone.
@@ -77,7 +73,7 @@ void convert(warp& w, instruction const& i, lanes active) {
 
 template <class To, class From>
 void add_pair(opcode_table& t, std::string const& to, std::string const& from) {
-  t["cvt." + to + "." + from] = {convert<integer<To, From>, To, From>, {letter<To>(), letter<From>()}};
+  t["cvt." + to + "." + from] = {convert<cast<To, From>, To, From>, {letter<To>(), letter<From>()}};
 }
 template <class To>
 void add_integers_to(opcode_table& t, std::string const& to) {
@@ -93,7 +89,7 @@ void add_integers_to(opcode_table& t, std::string const& to) {
 template <class Float, class Integer>
 void add_float_and(opcode_table& t, std::string const& real, std::string const& whole) {
   std::string const of{letter<Integer>(), letter<Float>()};
-  t["cvt.rn." + real + "." + whole] = {convert<to_nearest<Float, Integer>, Float, Integer>,
+  t["cvt.rn." + real + "." + whole] = {convert<cast<Float, Integer>, Float, Integer>,
                                        {letter<Float>(), letter<Integer>()}};
   t["cvt.rni." + whole + "." + real] = {convert<to_integer<Integer, Float, to_even>, Integer, Float>, of};
   t["cvt.rzi." + whole + "." + real] = {convert<to_integer<Integer, Float, to_zero>, Integer, Float>, of};
@@ -123,8 +119,8 @@ void add_conversions(opcode_table& t) {
   add_integers_to<std::uint64_t>(t, "u64");
   add_float<float>(t, "f32");
   add_float<double>(t, "f64");
-  t["cvt.f64.f32"] = {convert<to_nearest<double, float>, double, float>, "84"};
-  t["cvt.rn.f32.f64"] = {convert<to_nearest<float, double>, float, double>, "48"};
+  t["cvt.f64.f32"] = {convert<cast<double, float>, double, float>, "84"};
+  t["cvt.rn.f32.f64"] = {convert<cast<float, double>, float, double>, "48"};
   t["cvt.rni.f32.f32"] = {apply<rounded<to_even>, float, float>, "44"};
   t["cvt.rzi.f32.f32"] = {apply<rounded<to_zero>, float, float>, "44"};
   t["cvt.rmi.f32.f32"] = {apply<rounded<down>, float, float>, "44"};

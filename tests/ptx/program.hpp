@@ -71,8 +71,7 @@ struct parameter {
 
 struct kernel {
   std::string name;
-  std::map<std::string, parameter> parameters;
-  std::vector<parameter> in_order;
+  std::vector<parameter> in_order;  ///< its parameters
   std::size_t parameter_bytes = 0;
   std::vector<operand> registers;
   std::vector<std::string> register_names;

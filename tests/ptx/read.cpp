@@ -214,7 +214,6 @@ class reader {
       std::size_t const bytes = bracket == std::string::npos ? width : width * after(p, "[", 1);
       std::size_t const to = align > 0 ? align : width;
       std::size_t const at = (k_->parameter_bytes + to - 1) / to * to;
-      k_->parameters[name] = {at, bytes};
       k_->in_order.push_back({at, bytes});
       k_->parameter_bytes = at + bytes;
       symbols_[name] = std::int64_t(at);

@@ -6,10 +6,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <string>
-#include <functional>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -45,7 +44,7 @@ struct runtime {
   ptx::count_table counts;
   ptx::global_memory memory;
   std::map<std::string, ptx::kernel> kernels;
-  std::map<void const*, ptx::kernel const*> of_function;
+  std::map<void const*, std::string> names;  // of kernels, by the host's function
   std::vector<std::string> texts;  // not read yet
   fake_gpu::machine tasks;
   cudaError_t last = cudaSuccess;
@@ -130,13 +129,9 @@ void __cudaRegisterVar(void**, char*, char*, char const* name, int, std::size_t,
   std::abort();
 }
 
-static std::map<void const*, std::string>& names_of_functions() {
-  static std::map<void const*, std::string> all;
-  return all;
-}
 void __cudaRegisterFunction(void**, char const* function, char*, char const* name, int, uint3*, uint3*, dim3*, dim3*,
                             int*) {
-  names_of_functions()[function] = name;
+  here().names[function] = name;
 }
 
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 threads, std::size_t shared, cudaStream_t stream) {
@@ -160,8 +155,8 @@ cudaError_t cudaLaunchKernel(void const* function, dim3 grid, dim3 threads, void
                              cudaStream_t stream) {
   runtime& r = here();
   read_texts();
-  auto const name = names_of_functions().find(function);
-  auto const k = name == names_of_functions().end() ? r.kernels.end() : r.kernels.find(name->second);
+  auto const name = r.names.find(function);
+  auto const k = name == r.names.end() ? r.kernels.end() : r.kernels.find(name->second);
   if (k == r.kernels.end()) return r.fail(cudaErrorInvalidDeviceFunction);
   std::vector<unsigned char> parameters(k->second.parameter_bytes);
   for (std::size_t i = 0; i < k->second.in_order.size(); ++i)
