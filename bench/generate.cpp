@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A token by the decoder, which keeps keys and values, against a token by a forward pass over the whole context: what a
-// program without one does. Tokens are read one by one until the context is full. One thread.
+// A token by the decoder, which keeps keys and values, against a token by a forward pass over the
+// whole context: what a program without one does. Tokens are read one by one until the context is
+// full. One thread.
 //
 // Argument: rounds (default 9).
 #include <algorithm>
@@ -20,15 +21,15 @@ using namespace pp;
 namespace {
 
 template <int Heads, int Width>
-using Block = Seq<Residual<LayerNorm, Attention<Heads>>, Residual<LayerNorm, Linear<4 * Width>, GELU, Linear<Width>>>;
+using Block = Seq<Residual<LayerNorm, Attention<Heads>>,
+                  Residual<LayerNorm, Linear<4 * Width>, GELU, Linear<Width>>>;
 
 /// examples/gpt
-struct Small
-    : Model<Tokens<256, 128>, Embedding<96>, Positions, Repeat<8, Block<3, 96>>, LayerNorm, Linear<256>, CrossEntropy> {
-};
+struct Small : Model<Tokens<256, 128>, Embedding<96>, Positions, Repeat<8, Block<3, 96>>, LayerNorm,
+                     Linear<256>, CrossEntropy> {};
 /// Blocks as wide as GPT-2's, with its context: weights that no cache holds.
-struct Wide : Model<Tokens<256, 1024>, Embedding<768>, Positions, Repeat<4, Block<12, 768>>, LayerNorm, Linear<256>,
-                    CrossEntropy> {};
+struct Wide : Model<Tokens<256, 1024>, Embedding<768>, Positions, Repeat<4, Block<12, 768>>,
+                    LayerNorm, Linear<256>, CrossEntropy> {};
 
 /// How many times as fast.
 template <class M>
@@ -50,8 +51,9 @@ double compare(char const* name, int rounds) {
                         }},
                        rounds);
   double const n = double(tokens.size());
-  std::printf("%-6s decoder %7.1f tokens/s, by forward passes %7.1f tokens/s, a prompt %7.0f tokens/s\n", name,
-              n / t.median(0), 1 / t.median(1), n / t.median(2));
+  std::printf(
+      "%-6s decoder %7.1f tokens/s, by forward passes %7.1f tokens/s, a prompt %7.0f tokens/s\n",
+      name, n / t.median(0), 1 / t.median(1), n / t.median(2));
   return t.ratio(1, 0) * n;
 }
 

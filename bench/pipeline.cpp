@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How long a pipelined step takes against what the simulator says, under every schedule, and how long a hand-off between two
-// ranks takes.
+// How long a pipelined step takes against what the simulator says, under every schedule, and how
+// long a hand-off between two ranks takes.
 //
-// The simulator is fed with the stages' times, medians of what they take one after the other on one rank. The step is timed from
-// its first action to its last; all take turns. On fewer cores than ranks no schedule can be faster than all work over all
-// cores, and that is taken instead where it is longer.
+// The simulator is fed with the stages' times, medians of what they take one after the other on one
+// rank. The step is timed from its first action to its last; all take turns. On fewer cores than
+// ranks no schedule can be faster than all work over all cores, and that is taken instead where it
+// is longer.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -57,7 +58,8 @@ double makespan(Trainer const& t) {
 
 constexpr int micro_batches = 8;
 template <class Model, int StageCount, class Schedule>
-using Trainer = Pipeline<Model, Stages<StageCount>, ByCount, MicroBatches<micro_batches>, MicroBatchSize<96>, Schedule>;
+using Trainer = Pipeline<Model, Stages<StageCount>, ByCount, MicroBatches<micro_batches>,
+                         MicroBatchSize<96>, Schedule>;
 
 /// Measured over simulated, for schedules that all have B and W apart, or none.
 template <class Model, int StageCount, class... Schedules>
@@ -89,15 +91,16 @@ std::array<double, sizeof...(Schedules)> compare(int rounds) {
 
   chunk_cost cost[StageCount];
   double work = 0;
-  std::printf("%d stages, %d micro-batches, %d rounds in turns; medians in microseconds\n", StageCount, micro_batches,
-              rounds);
+  std::printf("%d stages, %d micro-batches, %d rounds in turns; medians in microseconds\n",
+              StageCount, micro_batches, rounds);
   for (int s = 0; s < StageCount; ++s) {
     auto const time = [&](action_kind kind) {
       auto const& all = times[s][std::size_t(kind)];
       return all.empty() ? 0 : median(all);
     };
     using enum action_kind;
-    double const f = time(forward), b = time(splits ? backward_input : backward), w = time(backward_weight);
+    double const f = time(forward), b = time(splits ? backward_input : backward),
+                 w = time(backward_weight);
     std::printf("  stage %d: forward %.0f, backward %.0f", s, f / 1e3, b / 1e3);
     if (splits) std::printf(" + %.0f", w / 1e3);
     std::printf("\n");
@@ -112,9 +115,10 @@ std::array<double, sizeof...(Schedules)> compare(int rounds) {
     double const simulated = double(simulate(problem, T::compiled::table()).makespan);
     double const measured = median(steps[i]);
     ratios[i] = measured / std::max(simulated, by_cores);
-    std::printf("  %-20s %d rank%s simulated %6.0f, all work over all cores %6.0f, measured %6.0f: %.3f\n",
-                T::plan.schedule, ranks, ranks == 1 ? ", " : "s,", simulated / 1e3, by_cores / 1e3, measured / 1e3,
-                ratios[i]);
+    std::printf(
+        "  %-20s %d rank%s simulated %6.0f, all work over all cores %6.0f, measured %6.0f: %.3f\n",
+        T::plan.schedule, ranks, ranks == 1 ? ", " : "s,", simulated / 1e3, by_cores / 1e3,
+        measured / 1e3, ratios[i]);
   });
   std::fflush(stdout);
   return ratios;
@@ -125,12 +129,14 @@ template <int StageCount>
 void compare_families() {
   using model = Even<4, 512>;
   constexpr int rounds = 15;
-  compare<model, StageCount, GPipe, OneFOneB, EagerOneFOneB, Interleaved<2>, GroupedInterleaved<2>, LoopedBFS<2>,
-          Hanayo<>>(rounds);
-  compare<model, StageCount, ZeroBubbleH1, ZeroBubbleH2, ZeroBubbleV, VHalf, VMin, DualPipeV>(rounds);
+  compare<model, StageCount, GPipe, OneFOneB, EagerOneFOneB, Interleaved<2>, GroupedInterleaved<2>,
+          LoopedBFS<2>, Hanayo<>>(rounds);
+  compare<model, StageCount, ZeroBubbleH1, ZeroBubbleH2, ZeroBubbleV, VHalf, VMin, DualPipeV>(
+      rounds);
 }
 
-/// Nanoseconds from a publication on one core to its reader on another: half a round trip, both spinning.
+/// Nanoseconds from a publication on one core to its reader on another: half a round trip, both
+/// spinning.
 double hand_off() {
   constexpr int trips = 2000, runs = 101;
   in_process board(2, patience{});
@@ -154,7 +160,8 @@ double hand_off() {
         board.publish(0, milestone::forward, i);
         board.wait(1, milestone::forward, i, never);
       }
-      std::chrono::duration<double, std::nano> const took = std::chrono::steady_clock::now() - start;
+      std::chrono::duration<double, std::nano> const took =
+          std::chrono::steady_clock::now() - start;
       each.push_back(took.count() / (trips - 1) / 2);
     });
     one.join();

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Bias, GELU, residual and norm as the library's kernels run them, against a copy of as many bytes. The layers are a stage
-// of a pipeline, so their kernels are those that the planner makes of them:
+// Bias, GELU, residual and norm as the library's kernels run them, against a copy of as many bytes.
+// The layers are a stage of a pipeline, so their kernels are those that the planner makes of them:
 //
-//   forward   one kernel:     reads x and the residual; writes what GELU reads (x + bias), what the norm reads, and y
-//   backward  input gradient: reads dy, what the norm read, what GELU read; writes the gradients of the residual and of x
-//             two sums:       of the bias's gradient, which reads the gradient of x, and of those of the norm's scale and
-//                             shift, which read dy and what the norm read
+//   forward   one kernel:     reads x and the residual; writes what GELU reads (x + bias), what
+//                             the norm reads, and y
+//   backward  input gradient: reads dy, what the norm read, what GELU read; writes the gradients
+//                             of the residual and of x
+//             two sums:       of the bias's gradient, which reads the gradient of x, and of those
+//                             of the norm's scale and shift, which read dy and what the norm read
 //
-// Fewest bytes: every operand of a kernel once. (The sums are kernels of their own because a schedule may run them later.)
-// A copy reads half of the bytes and writes as many, by memcpy or by a loop over vectors, whichever is faster. A third one,
-// whose stores go past the caches, as those of the library's kernels do for the largest size, is printed beside them.
+// Fewest bytes: every operand of a kernel once. (The sums are kernels of their own because a
+// schedule may run them later.) A copy reads half of the bytes and writes as many, by memcpy or by
+// a loop over vectors, whichever is faster. A third one, whose stores go past the caches, as those
+// of the library's kernels do for the largest size, is printed beside them.
 //
 // Argument: rounds (default 31).
 #include <algorithm>
@@ -33,9 +36,11 @@ namespace {
 
 constexpr int width = 1024;
 
-/// The second of three stages is Positions, GELU, Pop and LayerNorm. With one position, Positions is a bias.
-struct Rows : Model<Input<1, width>, Linear<width, NoBias>, Stash<"residual">, Linear<width, NoBias>, Positions, GELU,
-                    Pop<"residual">, LayerNorm, Linear<width, NoBias>, MSE> {};
+/// The second of three stages is Positions, GELU, Pop and LayerNorm. With one position, Positions
+/// is a bias.
+struct Rows
+    : Model<Input<1, width>, Linear<width, NoBias>, Stash<"residual">, Linear<width, NoBias>,
+            Positions, GELU, Pop<"residual">, LayerNorm, Linear<width, NoBias>, MSE> {};
 constexpr int measured_stage = 1;
 
 template <int Samples>
@@ -58,7 +63,8 @@ template <class C>
 class stage {
   using passes = typename C::passes;
   static constexpr auto const& kernels_of = passes::ranges[measured_stage].segments;
-  static_assert(kernels_of[0][1] - kernels_of[0][0] == 1 && kernels_of[1][1] - kernels_of[1][0] == 1 &&
+  static_assert(kernels_of[0][1] - kernels_of[0][0] == 1 &&
+                kernels_of[1][1] - kernels_of[1][0] == 1 &&
                 kernels_of[2][1] - kernels_of[2][0] == 2);
 
  public:
@@ -92,7 +98,8 @@ class stage {
         l.with.slot[slot] = memory(d.operands[slot], count);
         l.bytes += count * long(sizeof(float));
       }
-      workspaces_.push_back(random_numbers(host::workspace_bytes<float>(d.shape, C::samples) / long(sizeof(float)), 1));
+      workspaces_.push_back(random_numbers(
+          host::workspace_bytes<float>(d.shape, C::samples) / long(sizeof(float)), 1));
       l.with.workspace = workspaces_.back().data();
       all.push_back(l);
     }
@@ -121,7 +128,9 @@ struct copies {
   explicit copies(long bytes)
       : count(bytes / 2 / 64 * 16), from(random_numbers(count, 1)), to(random_numbers(count, 2)) {}
 
-  void by_library() const { std::memcpy(numbers_in(to), numbers_in(from), sizeof(float) * std::size_t(count)); }
+  void by_library() const {
+    std::memcpy(numbers_in(to), numbers_in(from), sizeof(float) * std::size_t(count));
+  }
   void by_loop() const {
     typedef float line __attribute__((vector_size(64)));
     auto const* const in = reinterpret_cast<line const*>(numbers_in(from));
@@ -133,21 +142,24 @@ struct copies {
   }
   void past_caches() const {
     using namespace host::portable;
-    for (long i = 0; i < count; i += lanes<float>) stream(numbers_in(to) + i, load(numbers_in(from) + i));
+    for (long i = 0; i < count; i += lanes<float>)
+      stream(numbers_in(to) + i, load(numbers_in(from) + i));
     finish_streaming();
   }
 };
 
-/// Seconds of the faster copy over those of `work`, which must move `bytes`; prints a row of the table.
+/// Seconds of the faster copy over those of `work`, which must move `bytes`; prints a row of the
+/// table.
 template <class Work>
 double of_copy(char const* what, int samples, long bytes, int rounds, Work const& work) {
   copies const copy(bytes);
-  bench::turns const seconds({work, [&] { copy.by_library(); }, [&] { copy.by_loop(); }, [&] { copy.past_caches(); }},
-                             rounds);
+  bench::turns const seconds(
+      {work, [&] { copy.by_library(); }, [&] { copy.by_loop(); }, [&] { copy.past_caches(); }},
+      rounds);
   double const ratio = std::min(seconds.ratio(1, 0), seconds.ratio(2, 0));
   auto const speed = [&](std::size_t side) { return 1e-9 * double(bytes) / seconds.median(side); };
-  std::printf("%5d x %d  %-26s %8.2f %8.1f %8.1f %8.1f %8.1f %8.3f\n", samples, width, what, 1e-6 * double(bytes),
-              speed(0), speed(1), speed(2), speed(3), ratio);
+  std::printf("%5d x %d  %-26s %8.2f %8.1f %8.1f %8.1f %8.1f %8.3f\n", samples, width, what,
+              1e-6 * double(bytes), speed(0), speed(1), speed(2), speed(3), ratio);
   std::fflush(stdout);
   return ratio;
 }
@@ -163,8 +175,10 @@ figures measure(int rounds) {
   long const back = s.bytes(measured::input_gradients), sums = s.bytes(measured::sums);
   s.run(measured::forward);  // the statistics that backward reads
   figures f;
-  f.forward = of_copy("forward", Samples, s.bytes(measured::forward), rounds, [&] { s.run(measured::forward); });
-  of_copy("backward: input gradient", Samples, back, rounds, [&] { s.run(measured::input_gradients); });
+  f.forward = of_copy("forward", Samples, s.bytes(measured::forward), rounds,
+                      [&] { s.run(measured::forward); });
+  of_copy("backward: input gradient", Samples, back, rounds,
+          [&] { s.run(measured::input_gradients); });
   of_copy("backward: sums", Samples, sums, rounds, [&] { s.run(measured::sums); });
   f.backward = of_copy("backward", Samples, back + sums, rounds, [&] {
     s.run(measured::input_gradients);
@@ -177,9 +191,12 @@ figures measure(int rounds) {
 
 int main(int count, char** arguments) {
   int const rounds = count > 1 ? std::atoi(arguments[1]) : 31;
-  std::printf("bias, GELU, residual, LayerNorm in fp32 with %s, one thread; medians of %d rounds in turns\n",
-              bench::instruction_set(), rounds);
-  std::printf("%-39s %8s %8s %8s %8s %8s %8s\n", "rows, what", "MB", "GB/s", "memcpy", "loop", "streamed", "of copy");
+  std::printf(
+      "bias, GELU, residual, LayerNorm in fp32 with %s, one thread; medians of %d rounds in "
+      "turns\n",
+      bench::instruction_set(), rounds);
+  std::printf("%-39s %8s %8s %8s %8s %8s %8s\n", "rows, what", "MB", "GB/s", "memcpy", "loop",
+              "streamed", "of copy");
   measure<64>(rounds);   // in L2 or nearly
   measure<512>(rounds);  // in L3
   figures const f = measure<4096>(rounds);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// An encoder and a decoder learn to write out numbers: 4071 becomes "four thousand seventy one". The encoder reads digits, the
-// decoder writes words, and every word depends on all digits and the words before it.
+// An encoder and a decoder learn to write out numbers: 4071 becomes "four thousand seventy one".
+// The encoder reads digits, the decoder writes words, and every word depends on all digits and the
+// words before it.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -15,25 +16,30 @@
 using namespace pp;
 
 // [words]
-/// The words by their ids: 1 to 19 are the numbers themselves. The full stop stands before the first word and after the last.
+/// The words by their ids: 1 to 19 are the numbers themselves. The full stop stands before the
+/// first word and after the last.
 constexpr char const* words[] = {
-    ".",      "one",    "two",    "three",    "four",     "five",    "six",     "seven",     "eight",    "nine",
-    "ten",    "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
-    "twenty", "thirty", "forty",  "fifty",    "sixty",    "seventy", "eighty",  "ninety",    "hundred",  "thousand"};
+    ".",       "one",       "two",      "three",    "four",    "five",     "six",      "seven",
+    "eight",   "nine",      "ten",      "eleven",   "twelve",  "thirteen", "fourteen", "fifteen",
+    "sixteen", "seventeen", "eighteen", "nineteen", "twenty",  "thirty",   "forty",    "fifty",
+    "sixty",   "seventy",   "eighty",   "ninety",   "hundred", "thousand"};
 constexpr int full_stop = 0, twenty = 20, hundred = 28, thousand = 29, no_token = -1;
-constexpr int most_digits = 6, most_words = 9 + 1;  // "nine hundred ninety nine thousand nine hundred ninety nine ."
+constexpr int most_digits = 6,
+              most_words = 9 + 1;  // "nine hundred ninety nine thousand nine hundred ninety nine ."
 // [/words]
 
 // [model]
 using Think = Residual<LayerNorm, Linear<192>, GELU, Linear<64>>;
 
-struct Speller
-    : Model<Tokens<10, most_digits>, Embedding<64>, Positions,  // the encoder: all digits see each other
-            Repeat<2, Residual<LayerNorm, Attention<4, NotCausal>>, Think>, LayerNorm, Stash<"digits">,
-            Named<"words", Tokens<std::size(words), most_words>>,  // the decoder begins
-            Named<"meaning", Embedding<64>>, Positions,
-            Repeat<2, Residual<LayerNorm, Attention<4>>, Residual<LayerNorm, CrossAttention<4, "digits">>, Think>,
-            LayerNorm, Tied<"meaning">, CrossEntropy> {};
+struct Speller : Model<Tokens<10, most_digits>, Embedding<64>,
+                       Positions,  // the encoder: all digits see each other
+                       Repeat<2, Residual<LayerNorm, Attention<4, NotCausal>>, Think>, LayerNorm,
+                       Stash<"digits">,
+                       Named<"words", Tokens<std::size(words), most_words>>,  // the decoder begins
+                       Named<"meaning", Embedding<64>>, Positions,
+                       Repeat<2, Residual<LayerNorm, Attention<4>>,
+                              Residual<LayerNorm, CrossAttention<4, "digits">>, Think>,
+                       LayerNorm, Tied<"meaning">, CrossEntropy> {};
 
 using Trainer = Pipeline<Speller, Stages<4>, MicroBatches<8>, MicroBatchSize<16>, AdamW>;
 // [/model]
@@ -59,21 +65,25 @@ int draw(std::mt19937& random, bool kept_back) {
   for (;;) {
     unsigned long const end = below[random() % std::size(below)];
     std::uint32_t const number = std::uint32_t(random() % end);
-    bool const is_kept_back = number * 2654435761u >> 28 == 0;  // Knuth's multiplicative hash: no pattern in the digits
+    bool const is_kept_back =
+        number * 2654435761u >> 28 == 0;  // Knuth's multiplicative hash: no pattern in the digits
     if (number > 0 && is_kept_back == kept_back) return int(number);
   }
 }
 
 // [lesson]
-/// Numbers as the model reads them. All begin at the left; what is short ends in -1, which is no token and no label.
+/// Numbers as the model reads them. All begin at the left; what is short ends in -1, which is no
+/// token and no label.
 struct lesson {
-  std::vector<int> digits, heard, next;  // the decoder hears the words so far and learns what comes next
+  std::vector<int> digits, heard,
+      next;  // the decoder hears the words so far and learns what comes next
 
   explicit lesson(std::vector<int> const& numbers) {
     for (int const number : numbers) {
       std::string const text = std::to_string(number);
       std::vector<int> const said = say(number);
-      for (std::size_t i = 0; i < most_digits; ++i) digits.push_back(i < text.size() ? text[i] - '0' : no_token);
+      for (std::size_t i = 0; i < most_digits; ++i)
+        digits.push_back(i < text.size() ? text[i] - '0' : no_token);
       for (std::size_t i = 0; i < most_words; ++i) {
         heard.push_back(i == 0 ? full_stop : i <= said.size() ? said[i - 1] : no_token);
         next.push_back(i < said.size() ? said[i] : i == said.size() ? full_stop : no_token);
@@ -133,7 +143,8 @@ int main() {
   for (long step = 1; step <= steps; ++step) {
     for (int& number : numbers) number = draw(random, false);
     lesson const now(numbers);
-    double const loss = trainer.step(Trainer::batch{now.digits, now.next}.set<"words">(now.heard)).loss;
+    double const loss =
+        trainer.step(Trainer::batch{now.digits, now.next}.set<"words">(now.heard)).loss;
     if (step == 1 || step % 200 == 0) std::printf("step %4ld: loss %.4f\n", step, loss);
   }
   // [/train]

@@ -15,7 +15,8 @@ struct Points {  // two arms of a spiral, half a turn apart
   std::vector<int> arm = std::vector<int>(Trainer::samples);
   explicit Points(float offset) {
     for (std::size_t i = 0; i < arm.size(); ++i) {
-      float const t = (float(i) + offset) / Trainer::samples, angle = 9 * t + 3.1416f * float(i % 2);
+      float const t = (float(i) + offset) / Trainer::samples,
+                  angle = 9 * t + 3.1416f * float(i % 2);
       where[2 * i] = t * std::cos(angle);
       where[2 * i + 1] = t * std::sin(angle);
       arm[i] = int(i % 2);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A schedule of one's own: ten lines, proved by the compiler, drawn, compared with the library's and run.
+// A schedule of one's own: ten lines, proved by the compiler, drawn, compared with the library's
+// and run.
 #include <cstdio>
 
 #include <pipe/pipe.hpp>
@@ -25,33 +26,40 @@ struct OneMore {
 };
 // [/my_schedule]
 
-// The compiler checks it: complete, ordered, free of deadlock. Times are in any unit; a hop takes 2 of them.
+// The compiler checks it: complete, ordered, free of deadlock. Times are in any unit; a hop takes 2
+// of them.
+//
 // [proof]
 namespace paper {
-constexpr auto problem = pp::equal_times(4, 8, {.forward = 3, .backward_input = 3, .backward_weight = 3}, 2);
+constexpr auto problem =
+    pp::equal_times(4, 8, {.forward = 3, .backward_input = 3, .backward_weight = 3}, 2);
 constexpr auto table = pp::make_table<OneMore, 4, 8>(problem);
 static_assert(pp::validate(problem, table).ok());
 constexpr auto when = pp::simulate(problem, table);
-static_assert(when.makespan < pp::simulate(problem, pp::make_table<pp::OneFOneB, 4, 8>(problem)).makespan);
+static_assert(when.makespan <
+              pp::simulate(problem, pp::make_table<pp::OneFOneB, 4, 8>(problem)).makespan);
 static_assert(pp::peak_in_flight(table, 0) == 5);
 }  // namespace paper
 // [/proof]
 
 // And it trains: a pipeline takes it like any other.
-struct Mlp : pp::Model<pp::Input<16>, pp::Repeat<4, pp::Linear<32>, pp::GELU>, pp::Linear<4>, pp::MSE> {};
-using Trainer = pp::Pipeline<Mlp, pp::Stages<4>, pp::MicroBatches<8>, pp::MicroBatchSize<4>, OneMore, pp::AdamW>;
+struct Mlp
+    : pp::Model<pp::Input<16>, pp::Repeat<4, pp::Linear<32>, pp::GELU>, pp::Linear<4>, pp::MSE> {};
+using Trainer = pp::Pipeline<Mlp, pp::Stages<4>, pp::MicroBatches<8>, pp::MicroBatchSize<4>,
+                             OneMore, pp::AdamW>;
 
 int main() {
-  std::printf("%s, as the compiler has simulated it: %ld units of time, a bubble of %.1f %%\n\n%s\n", OneMore::name,
-              paper::when.makespan, 100 * paper::when.bubble_by_makespan(),
-              pp::draw(paper::table, paper::when).c_str());
+  std::printf(
+      "%s, as the compiler has simulated it: %ld units of time, a bubble of %.1f %%\n\n%s\n",
+      OneMore::name, paper::when.makespan, 100 * paper::when.bubble_by_makespan(),
+      pp::draw(paper::table, paper::when).c_str());
   Trainer trainer;
   std::vector<float> inputs(Trainer::samples * Trainer::inputs_per_sample, 0.5f);
   std::vector<float> labels(Trainer::samples * Trainer::labels_per_sample, 1.0f);
   double const first = trainer.step({inputs, labels}).loss;
   double last = first;
   for (int step = 0; step < 50; ++step) last = trainer.step({inputs, labels}).loss;
-  std::printf("and trained with it: loss %.4f, after 50 steps %.4f; the last step as it ran:\n\n%s", first, last,
-              pp::draw_last_run(trainer).c_str());
+  std::printf("and trained with it: loss %.4f, after 50 steps %.4f; the last step as it ran:\n\n%s",
+              first, last, pp::draw_last_run(trainer).c_str());
   return last < first ? 0 : 1;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Looks for the best schedule under several limits of memory, and prints the certificate of each: what it achieves, and what no schedule
-// can beat.
+// Looks for the best schedule under several limits of memory, and prints the certificate of each:
+// what it achieves, and what no schedule can beat.
 #include <cstdio>
 
 #include <pipe/schedule/dynamic_table.hpp>
@@ -10,7 +10,8 @@
 int main() {
   std::puts("memory  bubble of the span  span, us  no order is below  to gain at most");
   // [search]
-  // A GPT of 6.2 billion parameters on eight devices: microseconds of F, B and W, and what they add to the memory; of a hop.
+  // A GPT of 6.2 billion parameters on eight devices: microseconds of F, B and W, and what they add
+  // to the memory; of a hop.
   auto problem = pp::equal_times(8, 32, {29802, 29428, 19530, {303104, -172032, -131072}}, 577);
   long const of_1f1b = pp::memory_of_1f1b(problem, pp::placement::straight);
   for (double part : {1.0, 1.25, 1.5, 1.75, 2.0, 2.625, 2.75}) {
@@ -18,8 +19,8 @@ int main() {
     auto const table = pp::make_dynamic_table<pp::Searched<>>(problem);
     pp::certificate const found = pp::certify(problem, table);
     double const bubble = pp::simulate(problem, table).bubble_by_stage_local_span();
-    std::printf("%6.3f  %18.4f  %8ld  %17ld  %15ld\n", part, bubble, found.achieved.stage_local_span,
-                found.floor.stage_local_span, found.gap());
+    std::printf("%6.3f  %18.4f  %8ld  %17ld  %15ld\n", part, bubble,
+                found.achieved.stage_local_span, found.floor.stage_local_span, found.gap());
   }
   // [/search]
 }

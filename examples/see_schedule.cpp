@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Draws a schedule as text and as a picture, and a training step as a page and a trace, predicted and measured.
+// Draws a schedule as text and as a picture, and a training step as a page and a trace, predicted
+// and measured.
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -19,16 +20,20 @@
 
 namespace {
 
-struct Wide : pp::Model<pp::Input<64>, pp::Linear<256>, pp::GELU, pp::Linear<256>, pp::GELU, pp::Linear<256>, pp::GELU,
-                        pp::Linear<64>, pp::MSE> {};
-using Trainer = pp::Pipeline<Wide, pp::Stages<4>, pp::MicroBatches<8>, pp::MicroBatchSize<16>, pp::OneFOneB, pp::SGD>;
+struct Wide : pp::Model<pp::Input<64>, pp::Linear<256>, pp::GELU, pp::Linear<256>, pp::GELU,
+                        pp::Linear<256>, pp::GELU, pp::Linear<64>, pp::MSE> {};
+using Trainer = pp::Pipeline<Wide, pp::Stages<4>, pp::MicroBatches<8>, pp::MicroBatchSize<16>,
+                             pp::OneFOneB, pp::SGD>;
 
 void draw_schedule(std::string const& folder) {
   // [schedule]
-  auto const problem = pp::equal_times(4, 8);  // ranks and micro-batches; F, B and W take one unit each
+  auto const problem =
+      pp::equal_times(4, 8);  // ranks and micro-batches; F, B and W take one unit each
   auto const table = pp::make_table<pp::OneFOneB, 4, 8>(problem);
-  pp::drawing const paper = pp::drawing_of(problem, table, pp::simulate(problem, table), {"1F1B on four ranks"});
-  std::fputs(pp::draw_text(paper, {.width = 66, .colours = pp::wants_colour(stdout)}).c_str(), stdout);
+  pp::drawing const paper =
+      pp::drawing_of(problem, table, pp::simulate(problem, table), {"1F1B on four ranks"});
+  std::fputs(pp::draw_text(paper, {.width = 66, .colours = pp::wants_colour(stdout)}).c_str(),
+             stdout);
   pp::write_file(folder + "/schedule.svg", pp::draw_svg(paper, {.critical = true}));
   // [/schedule]
 }
@@ -39,7 +44,8 @@ void draw_step(std::string const& folder, std::string const& title) {
   // [step]
   trainer.step({values, values});  // the first step is slower than those that follow
   pp::seen_kernels<Trainer> kernels;
-  trainer.watch({values, values}, kernels.watcher());  // or trainer.step, when no kernels are to be seen
+  trainer.watch({values, values},
+                kernels.watcher());  // or trainer.step, when no kernels are to be seen
 
   pp::drawing const predicted = pp::drawing_of_plan<Trainer>();
   pp::drawing measured = pp::drawing_of_last_run(trainer, title);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// cpu NAME: ends with the code that ctest reads as "skipped" where this CPU has not the instruction set of that name, so that a run shows
-// which kernels it left out.
+// cpu NAME: ends with the code that ctest reads as "skipped" where this CPU has not the instruction
+// set of that name, so that a run shows which kernels it left out.
 #include <cstdio>
 #include <cstring>
 

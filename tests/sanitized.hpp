@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// PIPE_TESTS_SANITIZED is defined under AddressSanitizer and ThreadSanitizer, which take malloc for themselves.
+// PIPE_TESTS_SANITIZED is defined under AddressSanitizer and ThreadSanitizer, which take malloc for
+// themselves.
 #pragma once
 
 #if defined(__has_feature)

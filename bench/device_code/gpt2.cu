@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// GPT-2 124M in bf16 as bench/gpu/gpt2.cu trains it, for bench/device_code.py: prints the plan of its matrix products, and trains a few steps
-// on the executor of tests/ptx, which runs some blocks of each launch.
+// GPT-2 124M in bf16 as bench/gpu/gpt2.cu trains it, for bench/device_code.py: prints the plan of
+// its matrix products, and trains a few steps on the executor of tests/ptx, which runs some blocks
+// of each launch.
 #include <cstring>
 #include <utility>
 
@@ -9,14 +10,16 @@
 
 namespace {
 
-/// `product GROUP LAUNCHES ROWS COLUMNS INNER library|own CLOCKS`: launches of a micro-batch; clocks that the plan expects of cuBLASLt.
+/// `product GROUP LAUNCHES ROWS COLUMNS INNER library|own CLOCKS`: launches of a micro-batch;
+/// clocks that the plan expects of cuBLASLt.
 template <class Source, int G>
 void print_product(int launches) {
   if constexpr (pp::cuda::is_product(pp::cuda::group_of<Source, G>::value.anchor)) {
     using product = pp::cuda::contraction<Source, G>;
-    bool const library = pp::cuda::is_for_cublaslt(product::shape, product::format, product::makes_weight);
-    std::printf("product %d %d %td %td %td %s %td\n", G, launches, product::shape.rows, product::shape.columns,
-                product::shape.inner, library ? "library" : "own",
+    bool const library =
+        pp::cuda::is_for_cublaslt(product::shape, product::format, product::makes_weight);
+    std::printf("product %d %d %td %td %td %s %td\n", G, launches, product::shape.rows,
+                product::shape.columns, product::shape.inner, library ? "library" : "own",
                 pp::cuda::blas_clocks(product::shape, product::format, true));
   }
 }
@@ -24,22 +27,26 @@ void print_product(int launches) {
 /// Products: the option that says who multiplies.
 template <class Products>
 void train(int steps) {
-  using Trainer =
-      pp::Pipeline<bench::Gpt2, pp::MicroBatches<2>, pp::MicroBatchSize<8>, pp::AdamW, pp::BF16, Products, pp::Cuda>;
+  using Trainer = pp::Pipeline<bench::Gpt2, pp::MicroBatches<2>, pp::MicroBatchSize<8>, pp::AdamW,
+                               pp::BF16, Products, pp::Cuda>;
   using compiled = typename Trainer::compiled;
   std::vector<int> launches(compiled::groups);
   for (pp::program_view const& p : compiled::description().chunk[0].keeping.programs)
     for (int i = 0; i < p.count; ++i) ++launches[std::size_t(p.launches[i].group)];
   [&]<int... G>(std::integer_sequence<int, G...>) {
     (print_product<pp::cuda::source_of<compiled>, G>(launches[G]), ...);
-  }(std::make_integer_sequence<int, compiled::groups>{});
+  }
+  (std::make_integer_sequence<int, compiled::groups>{});
 
   Trainer trainer({.seed = 1, .optimizer = {.learning_rate = 3e-4}, .clip_norm = 1});
-  std::vector<int> tokens(std::size_t(Trainer::samples * Trainer::inputs_per_sample)), next(tokens.size());
-  for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = int(pp::random_block(1, 1, i).word[0] % 50257);
+  std::vector<int> tokens(std::size_t(Trainer::samples * Trainer::inputs_per_sample)),
+      next(tokens.size());
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    tokens[i] = int(pp::random_block(1, 1, i).word[0] % 50257);
   for (std::size_t i = 0; i < tokens.size(); ++i) next[i] = tokens[(i + 1) % tokens.size()];
   for (int step = 0; step < steps; ++step) trainer.step({tokens, next});
-  std::printf("tokens %zu\nmicro_batches %d\n", tokens.size(), compiled::description().micro_batches);
+  std::printf("tokens %zu\nmicro_batches %d\n", tokens.size(),
+              compiled::description().micro_batches);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Causal attention over 2048 positions, forward and backward: TFLOP/s of the products below the diagonal, as the papers count them.
+// Causal attention over 2048 positions, forward and backward: TFLOP/s of the products below the
+// diagonal, as the papers count them.
 #include "group.cuh"
 
 using namespace pp;
@@ -43,10 +44,12 @@ template <class T, int HeadSize>
 void measure() {
   constexpr int heads = width / HeadSize;
   constexpr long rows = long(samples) * positions;
-  auto qkv = bench::random_numbers<T>(rows * 3 * width, 1), dy = bench::random_numbers<T>(rows * width, 2);
+  auto qkv = bench::random_numbers<T>(rows * 3 * width, 1),
+       dy = bench::random_numbers<T>(rows * width, 2);
   cuda::device_buffer y(rows * width * long(sizeof(T))), lse(rows * heads * 4),
       gradient(rows * 3 * width * long(sizeof(T)));
-  std::initializer_list<void*> const slots = {qkv.data(), y.data(), lse.data(), dy.data(), gradient.data()};
+  std::initializer_list<void*> const slots = {qkv.data(), y.data(), lse.data(), dy.data(),
+                                              gradient.data()};
   double const products = 2e-6 * double(rows) * positions * width;  // both, over half of the scores
   double const ahead = bench::microseconds_of_group<of_samples<T, forward<heads>>>(slots);
   std::string const name = "d" + std::to_string(HeadSize) + "_" + bench::name_of<T>();

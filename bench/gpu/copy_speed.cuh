@@ -9,7 +9,8 @@ namespace bench {
 
 /// Sixteen bytes a thread and turn.
 static __global__ void copy_kernel(uint4* to, uint4 const* from, long count) {
-  for (long i = blockIdx.x * long(blockDim.x) + threadIdx.x; i < count; i += long(gridDim.x) * blockDim.x)
+  for (long i = blockIdx.x * long(blockDim.x) + threadIdx.x; i < count;
+       i += long(gridDim.x) * blockDim.x)
     to[i] = from[i];
 }
 
@@ -23,7 +24,8 @@ inline double copy_speed() {
     check(cudaGetLastError(), "a copy");
   });
   double const driver = microseconds([&](cudaStream_t on) {
-    check(cudaMemcpyAsync(to.data(), from.data(), std::size_t(bytes), cudaMemcpyDeviceToDevice, on), "a copy");
+    check(cudaMemcpyAsync(to.data(), from.data(), std::size_t(bytes), cudaMemcpyDeviceToDevice, on),
+          "a copy");
   });
   return 2e-3 * double(bytes) / std::min(ours, driver);
 }

@@ -4,5 +4,6 @@
 #include "gpt2.cuh"
 
 int main(int argc, char** argv) {
-  return bench::train_gpt2<pp::BF16, pp::MicroBatches<4>, pp::MicroBatchSize<32>>("bf16_4x32", argc, argv);
+  return bench::train_gpt2<pp::BF16, pp::MicroBatches<4>, pp::MicroBatchSize<32>>("bf16_4x32", argc,
+                                                                                  argv);
 }

@@ -4,5 +4,6 @@
 #include "gpt2.cuh"
 
 int main(int argc, char** argv) {
-  return bench::train_gpt2<pp::FP32, pp::MicroBatches<2>, pp::MicroBatchSize<8>>("fp32", argc, argv);
+  return bench::train_gpt2<pp::FP32, pp::MicroBatches<2>, pp::MicroBatchSize<8>>("fp32", argc,
+                                                                                 argv);
 }

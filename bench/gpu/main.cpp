@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The runner of tests on a GPU. It names each test before it starts, line by line, so that the output of one that hangs ends with its name; and
-// ends without destructors of statics, which may own memory of a context that is gone (managed_memory.cpp).
+// The runner of tests on a GPU. It names each test before it starts, line by line, so that the
+// output of one that hangs ends with its name; and ends without destructors of statics, which may
+// own memory of a context that is gone (managed_memory.cpp).
 #define CATCH_CONFIG_RUNNER
 #include <catch2/catch.hpp>
 
@@ -12,7 +13,9 @@ namespace {
 
 struct names : Catch::TestEventListenerBase {
   using TestEventListenerBase::TestEventListenerBase;
-  void testCaseStarting(Catch::TestCaseInfo const& test) override { std::printf("%s\n", test.name.c_str()); }
+  void testCaseStarting(Catch::TestCaseInfo const& test) override {
+    std::printf("%s\n", test.name.c_str());
+  }
 };
 CATCH_REGISTER_LISTENER(names)
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// All memory of a program is memory that the device can reach: tests of kernel bodies run on it as they are. Nothing is given back, as
-// such a program is soon over. It has a limit: managed memory beyond the device's own can hang it, and with it all that it runs.
+// All memory of a program is memory that the device can reach: tests of kernel bodies run on it as
+// they are. Nothing is given back, as such a program is soon over. It has a limit: managed memory
+// beyond the device's own can hang it, and with it all that it runs.
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -25,7 +26,8 @@ void* take(std::size_t bytes) {
     }
     total += left;
     void* memory = nullptr;
-    if (cudaMallocManaged(&memory, left) != cudaSuccess) memory = std::aligned_alloc(alignment, left);  // no device
+    if (cudaMallocManaged(&memory, left) != cudaSuccess)
+      memory = std::aligned_alloc(alignment, left);  // no device
     if (memory == nullptr) throw std::bad_alloc();
     next = static_cast<char*>(memory);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How work on a GPU is measured: on random numbers, by events, as the median of many replays of a graph.
+// How work on a GPU is measured: on random numbers, by events, as the median of many replays of a
+// graph.
 #pragma once
 
 #include <algorithm>
@@ -26,8 +27,10 @@ constexpr char const* name_of() {
 
 template <class T>
 static __global__ void fill_randomly(T* to, long count, std::uint64_t seed, float scale) {
-  for (long i = blockIdx.x * long(blockDim.x) + threadIdx.x; i < count; i += long(gridDim.x) * blockDim.x)
-    to[i] = T(scale * (2 * pp::unit_uniform(pp::random_block(seed, 1, std::uint64_t(i)).word[0]) - 1));
+  for (long i = blockIdx.x * long(blockDim.x) + threadIdx.x; i < count;
+       i += long(gridDim.x) * blockDim.x)
+    to[i] =
+        T(scale * (2 * pp::unit_uniform(pp::random_block(seed, 1, std::uint64_t(i)).word[0]) - 1));
 }
 
 /// Numbers in (-scale, scale).
@@ -75,14 +78,16 @@ double microseconds_once(F const& f, cudaStream_t on) {
   return 1e3 * double(ms);
 }
 
-/// Median microseconds of f(stream), which enqueues: of graphs of up to 20 calls, so that what an event and a launch cost is shared, in about
-/// a fifth of a second. Calls before the capture load code, and let libraries set up what they must not inside one.
+/// Median microseconds of f(stream), which enqueues: of graphs of up to 20 calls, so that what an
+/// event and a launch cost is shared, in about a fifth of a second. Calls before the capture load
+/// code, and let libraries set up what they must not inside one.
 template <class F>
 double microseconds(F const& f) {
   pp::cuda::stream const on;
   f(on);
   double const about = std::max(1.0, std::min(microseconds_once(f, on), microseconds_once(f, on)));
-  int const times = int(std::clamp(1e4 / about, 1.0, 20.0)), runs = int(std::clamp(2e5 / (about * times), 5.0, 31.0));
+  int const times = int(std::clamp(1e4 / about, 1.0, 20.0)),
+            runs = int(std::clamp(2e5 / (about * times), 5.0, 31.0));
   graph const calls(f, times, on);
   std::vector<double> all;
   for (int i = -2; i < runs; ++i) {
@@ -98,7 +103,8 @@ inline void figure(std::string const& name, double value, int digits = 3) {
   std::printf("figure %s %.*f\n", name.c_str(), digits, value);
 }
 
-/// What is printed is written line by line, to a file too: a program that is stopped has said all that it knew.
+/// What is printed is written line by line, to a file too: a program that is stopped has said all
+/// that it knew.
 inline void print_by_line() { std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ); }
 
 /// Runs a program; what is wrong is a sentence and a 2.

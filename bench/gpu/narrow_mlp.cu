@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Forward and backward of a narrow MLP (five layers of width 64, 2^17 samples at once) against the same products by cuBLASLt in a CUDA
+// Forward and backward of a narrow MLP (five layers of width 64, 2^17 samples at once) against the
+// same products by cuBLASLt in a CUDA
 // graph: with bias and ReLU as epilogues forward, and backward nothing but the products.
 #include <memory>
 
@@ -15,13 +16,14 @@ namespace {
 constexpr int width = 64, depth = 5;
 constexpr long samples = 1L << 17;
 
-struct Mlp : Model<Input<width>, Linear<width>, ReLU, Linear<width>, ReLU, Linear<width>, ReLU, Linear<width>, ReLU,
-                   Linear<width>, MSE> {};
+struct Mlp : Model<Input<width>, Linear<width>, ReLU, Linear<width>, ReLU, Linear<width>, ReLU,
+                   Linear<width>, ReLU, Linear<width>, MSE> {};
 
 /// Microseconds of the device, from the first action of a step to the end of the last.
 template <class Precision>
 double ours() {
-  using trainer = Pipeline<Mlp, MicroBatches<1>, MicroBatchSize<int(samples)>, AdamW, Precision, Cuda>;
+  using trainer =
+      Pipeline<Mlp, MicroBatches<1>, MicroBatchSize<int(samples)>, AdamW, Precision, Cuda>;
   trainer t({.runtime = {.timeline = true}});
   std::vector<float> x(std::size_t(samples * width)), y(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -46,15 +48,19 @@ double cublas() {
   using product = bench::cublas_product<T>;
   constexpr cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
   std::vector<cuda::device_buffer> values, weights;
-  for (int i = 0; i <= depth; ++i) values.push_back(bench::random_numbers<T>(samples * width, std::uint64_t(i)));
-  for (int i = 0; i < depth; ++i) weights.push_back(bench::random_numbers<T>(width * width, std::uint64_t(i), 0.2f));
+  for (int i = 0; i <= depth; ++i)
+    values.push_back(bench::random_numbers<T>(samples * width, std::uint64_t(i)));
+  for (int i = 0; i < depth; ++i)
+    weights.push_back(bench::random_numbers<T>(width * width, std::uint64_t(i), 0.2f));
   auto const bias = bench::random_numbers<T>(width, 1);
   cuda::device_buffer gradient(samples * width * long(sizeof(T))), weight(width * width * 4);
-  product const forward(samples, width, width, compute, false, false, CUBLASLT_EPILOGUE_RELU_BIAS, bias.data());
+  product const forward(samples, width, width, compute, false, false, CUBLASLT_EPILOGUE_RELU_BIAS,
+                        bias.data());
   product const back(samples, width, width, compute, false, true);
   bench::cublas_product<T, float> const of_weight(width, width, samples, compute, true);
   return bench::microseconds([&](cudaStream_t on) {
-    for (std::size_t i = 0; i < depth; ++i) forward.run(values[i].data(), weights[i].data(), values[i + 1].data(), on);
+    for (std::size_t i = 0; i < depth; ++i)
+      forward.run(values[i].data(), weights[i].data(), values[i + 1].data(), on);
     for (std::size_t i = depth; i-- > 0;) {
       of_weight.run(values[i].data(), values[i + 1].data(), weight.data(), on);
       if (i > 0) back.run(values[i + 1].data(), weights[i].data(), gradient.data(), on);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Matrix products of GPT-2 124M with everything that is fused into them, over what cuBLASLt takes for the product alone: seconds over
-// seconds, so that 1 is as good. And what share of the data sheet's peak the plain product of a format reaches.
+// Matrix products of GPT-2 124M with everything that is fused into them, over what cuBLASLt takes
+// for the product alone: seconds over seconds, so that 1 is as good. And what share of the data
+// sheet's peak the plain product of a format reaches.
 #include "cublas.cuh"
 #include "group.cuh"
 
@@ -26,7 +27,8 @@ struct product {
       g.out[0] = 2;
     } else {
       g.epilogue.push_back({op_kind::bias, 0, 3, -1});
-      g.epilogue.push_back(After == after::bias_and_gelu ? step{op_kind::map, 0, -1, 2} : step{op_kind::add, 0, 4, 2});
+      g.epilogue.push_back(After == after::bias_and_gelu ? step{op_kind::map, 0, -1, 2}
+                                                         : step{op_kind::add, 0, 4, 2});
     }
     return g;
   }
@@ -34,24 +36,28 @@ struct product {
 
 template <class T, class Described, product_format Format>
 struct in_format : bench::alone<T, Described> {
-  static constexpr dtype product = Format == product_format::tf32 ? dtype::tf32 : dtype_of<T>::value;
+  static constexpr dtype product =
+      Format == product_format::tf32 ? dtype::tf32 : dtype_of<T>::value;
 };
 
-template <class T, product_format Format, op_kind Kind, int Rows, int Columns, int Inner, after After>
+template <class T, product_format Format, op_kind Kind, int Rows, int Columns, int Inner,
+          after After>
 void measure(char const* what, char const* format) {
   constexpr bool is_weight = Kind == op_kind::matmul_weight_gradient;
   constexpr long m = is_weight ? Inner : Rows, k = is_weight ? Rows : Inner;
   using Out = std::conditional_t<is_weight, float, T>;
   auto x = bench::random_numbers<T>(m * k, 1), w = bench::random_numbers<T>(k * Columns, 2),
-       bias = bench::random_numbers<T>(Columns, 3), residual = bench::random_numbers<T>(m * Columns, 4);
+       bias = bench::random_numbers<T>(Columns, 3),
+       residual = bench::random_numbers<T>(m * Columns, 4);
   cuda::device_buffer y(m * Columns * long(sizeof(Out)));
   using P = in_format<T, product<Kind, Rows, Columns, Inner, After>, Format>;
-  double const ours = bench::microseconds_of_group<P>({x.data(), w.data(), y.data(), bias.data(), residual.data()});
+  double const ours =
+      bench::microseconds_of_group<P>({x.data(), w.data(), y.data(), bias.data(), residual.data()});
   std::string const name = std::string(what) + "_" + format;
   bench::figure("product_" + name + "_us", ours, 1);
   bench::figure("product_" + name + "_tflops", 2e-6 * double(m) * double(k) * Columns / ours, 0);
-  double const theirs = bench::microseconds_of_cublaslt<T, Out>(m, Columns, k, Format == product_format::tf32,
-                                                                is_weight, x.data(), w.data(), y.data());
+  double const theirs = bench::microseconds_of_cublaslt<T, Out>(
+      m, Columns, k, Format == product_format::tf32, is_weight, x.data(), w.data(), y.data());
   if (theirs > 0) bench::figure("product_" + name + "_over_cublaslt", ours / theirs);
 }
 
@@ -60,8 +66,10 @@ void measure_all(char const* format) {
   constexpr int tokens = 8192;
   measure<T, Format, op_kind::matmul, tokens, 3072, 768, after::nothing>("plain", format);
   measure<T, Format, op_kind::matmul, tokens, 3072, 768, after::bias_and_gelu>("bias_gelu", format);
-  measure<T, Format, op_kind::matmul, tokens, 768, 3072, after::bias_and_residual>("bias_residual", format);
-  measure<T, Format, op_kind::matmul_weight_gradient, tokens, 3072, 768, after::nothing>("weight_gradient", format);
+  measure<T, Format, op_kind::matmul, tokens, 768, 3072, after::bias_and_residual>("bias_residual",
+                                                                                   format);
+  measure<T, Format, op_kind::matmul_weight_gradient, tokens, 3072, 768, after::nothing>(
+      "weight_gradient", format);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Kernels that memory limits, as a share of what a copy reaches in the same run: bytes that must be read and written, over the time.
+// Kernels that memory limits, as a share of what a copy reaches in the same run: bytes that must be
+// read and written, over the time.
 #include "copy_speed.cuh"
 #include "group.cuh"
 
@@ -46,13 +47,17 @@ void measure_norms(double copy) {
   auto x = bench::random_numbers<T>(n, 1), dy = bench::random_numbers<T>(n, 2),
        gamma = bench::random_numbers<T>(columns, 3), beta = bench::random_numbers<T>(columns, 4);
   cuda::device_buffer y(n * long(sizeof(T))), statistics(2L * rows * long(sizeof(float)));
-  double const forward = bench::microseconds_of_group<bench::alone<T, norm<op_kind::norm, rows, columns>>>(
-      {x.data(), gamma.data(), beta.data(), y.data(), statistics.data()});
+  double const forward =
+      bench::microseconds_of_group<bench::alone<T, norm<op_kind::norm, rows, columns>>>(
+          {x.data(), gamma.data(), beta.data(), y.data(), statistics.data()});
   double const bytes = double(n) * double(sizeof(T));
-  bench::figure(std::string("rows_norm_forward_of_copy_") + bench::name_of<T>(), 2e-3 * bytes / forward / copy);
-  double const backward = bench::microseconds_of_group<bench::alone<T, norm<op_kind::norm_gradient, rows, columns>>>(
-      {dy.data(), x.data(), gamma.data(), y.data(), statistics.data()});
-  bench::figure(std::string("rows_norm_backward_of_copy_") + bench::name_of<T>(), 3e-3 * bytes / backward / copy);
+  bench::figure(std::string("rows_norm_forward_of_copy_") + bench::name_of<T>(),
+                2e-3 * bytes / forward / copy);
+  double const backward =
+      bench::microseconds_of_group<bench::alone<T, norm<op_kind::norm_gradient, rows, columns>>>(
+          {dy.data(), x.data(), gamma.data(), y.data(), statistics.data()});
+  bench::figure(std::string("rows_norm_backward_of_copy_") + bench::name_of<T>(),
+                3e-3 * bytes / backward / copy);
 }
 
 template <class T>
@@ -62,7 +67,8 @@ void measure_classes(double copy) {
   auto x = bench::random_numbers<T>(n, 1, 4);
   std::vector<int> const all(std::size_t(rows), 17);
   cuda::device_buffer labels(rows * 4L), loss(rows * 8L), gradient(n * long(sizeof(T)));
-  cuda::check(cudaMemcpy(labels.data(), all.data(), all.size() * 4, cudaMemcpyHostToDevice), "labels");
+  cuda::check(cudaMemcpy(labels.data(), all.data(), all.size() * 4, cudaMemcpyHostToDevice),
+              "labels");
   cuda::arguments a;
   a.loss = loss.as<double>();
   a.loss_scale = 1.0 / rows;
@@ -79,18 +85,21 @@ void measure_update(char const* name, double copy) {
   using step = cuda::optimizer_step<AdamW, Copy>;
   auto w = bench::random_numbers<float>(elements, 1), g = bench::random_numbers<float>(elements, 2);
   constexpr long copied = std::is_void_v<Copy> ? 0 : 2;
-  cuda::device_buffer m(elements * 4), v(elements * 4), copies(elements * copied), judged(sizeof(cuda::verdict));
+  cuda::device_buffer m(elements * 4), v(elements * 4), copies(elements * copied),
+      judged(sizeof(cuda::verdict));
   cuda::verdict const sound{1, 1, 1, 1, 0, 0};
   cuda::check(cudaMemcpy(judged.data(), &sound, sizeof sound, cudaMemcpyHostToDevice), "a verdict");
   step f;
   f.of_group[0] = AdamW{}.prepare<float>(update_context{1, 1e-4, 1, 1});
-  f.weights = w.as<float>(), f.gradients = g.as<float>(), f.first = m.as<float>(), f.second = v.as<float>();
+  f.weights = w.as<float>(), f.gradients = g.as<float>(), f.first = m.as<float>(),
+  f.second = v.as<float>();
   f.judged = judged.as<cuda::verdict>();
   if constexpr (copied > 0) f.copy = copies.as<Copy>();
   double const us = bench::microseconds([&](cudaStream_t on) {
     cuda::launch_body<cuda::pieces_kernel<step>>({cuda::pieces::of_range(elements), f}, on);
   });
-  bench::figure(std::string("update_of_copy_") + name, 1e-3 * double(elements) * double(28 + copied) / us / copy);
+  bench::figure(std::string("update_of_copy_") + name,
+                1e-3 * double(elements) * double(28 + copied) / us / copy);
 }
 
 }  // namespace

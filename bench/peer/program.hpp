@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A benchmark's own half of a comparison with another program: trainers by name, driven line by line through stdin, so
-// that the two can take turns in one run. While one works the other waits in a blocking read.
+// A benchmark's own half of a comparison with another program: trainers by name, driven line by
+// line through stdin, so that the two can take turns in one run. While one works the other waits in
+// a blocking read.
 //
 //   about            -> one line: compiler, instruction set, processor cores
-//   save NAME FILE   -> "saved"; FILE gets every parameter as rows, columns (int32) and its numbers (float32)
-//   run NAME STEPS   -> seconds of all steps together, loss and gradient norm of the last one, share of waiting
+//   save NAME FILE   -> "saved"; FILE gets every parameter: rows, columns (int32), numbers
+//   (float32) run NAME STEPS   -> seconds of all steps together, loss and gradient norm of the last
+//   one, share
+//                       of waiting
 #pragma once
 
 #include <chrono>
@@ -47,7 +50,8 @@ std::vector<T> read_all(std::string const& path) {
   return all;
 }
 
-/// Trains on the mini-batches in FOLDER/inputs and FOLDER/labels, one after the other, round and round.
+/// Trains on the mini-batches in FOLDER/inputs and FOLDER/labels, one after the other, round and
+/// round.
 template <class Trainer>
 class trained : public contender {
  public:
@@ -62,7 +66,8 @@ class trained : public contender {
     auto const start = std::chrono::steady_clock::now();
     for (int i = 0; i < steps; ++i) {
       std::size_t const b = next_++ % (inputs_.size() / in);
-      pp::step_result const r = trainer_.step({{inputs_.data() + b * in, in}, {labels_.data() + b * out, out}});
+      pp::step_result const r =
+          trainer_.step({{inputs_.data() + b * in, in}, {labels_.data() + b * out, out}});
       p = {0, r.loss, r.gradient_norm, r.bubble};
     }
     p.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -72,7 +77,8 @@ class trained : public contender {
     for (auto const& p : trainer_.parameters()) {
       int const extents[] = {p.rows, p.columns};
       file.write(reinterpret_cast<char const*>(extents), sizeof(extents));
-      file.write(reinterpret_cast<char const*>(p.values.data()), std::streamsize(p.values.size_bytes()));
+      file.write(reinterpret_cast<char const*>(p.values.data()),
+                 std::streamsize(p.values.size_bytes()));
     }
   }
 

@@ -14,8 +14,8 @@ using Block = pp::Seq<pp::Residual<pp::LayerNorm, pp::Attention<3>>,
                       pp::Residual<pp::LayerNorm, pp::Linear<384>, pp::GELU, pp::Linear<96>>>;
 
 struct GPT : pp::Model<pp::Tokens<256, 128>,  // every byte is a token; a window of 128
-                       pp::Embedding<96>, pp::Positions, pp::Repeat<8, Block>, pp::LayerNorm, pp::Linear<256>,
-                       pp::CrossEntropy> {};
+                       pp::Embedding<96>, pp::Positions, pp::Repeat<8, Block>, pp::LayerNorm,
+                       pp::Linear<256>, pp::CrossEntropy> {};
 // [/model]
 
 // [partition]
@@ -34,8 +34,8 @@ using Partition = pp::ByCost;
 
 /// A whole step learns from 8 x 2 windows. The backend is what --device chooses.
 template <class Schedule, class Backend = pp::Host>
-using Trainer = pp::Pipeline<GPT, pp::Stages<4>, Partition, pp::MicroBatches<8>, pp::MicroBatchSize<2>, Schedule,
-                             pp::AdamW, Backend>;
+using Trainer = pp::Pipeline<GPT, pp::Stages<4>, Partition, pp::MicroBatches<8>,
+                             pp::MicroBatchSize<2>, Schedule, pp::AdamW, Backend>;
 
 /// As many steps as two cores do in two or three minutes.
 inline constexpr long default_steps = 3000;
@@ -58,8 +58,9 @@ struct options {
   std::string page;         ///< the same as a page; empty: none
 };
 
-/// The program for every schedule that is compiled in, by name: a source file each in the folder schedules, so that they
-/// compile side by side. CMake's PIPE_GPT_SCHEDULES says which, or `all`. Those of the device "cuda" are in cuda.cu.
+/// The program for every schedule that is compiled in, by name: a source file each in the folder
+/// schedules, so that they compile side by side. CMake's PIPE_GPT_SCHEDULES says which, or `all`.
+/// Those of the device "cuda" are in cuda.cu.
 using program = void (*)(options const&);
 std::map<std::string, program>& programs(std::string const& device = "cpu");
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What was trained is kept: metrics that cannot be written do not end a run, and weights find another place.
+// What was trained is kept: metrics that cannot be written do not end a run, and weights find
+// another place.
 #pragma once
 
 #include <filesystem>
@@ -22,7 +23,9 @@ class patient_log {
     try {
       log_.write(m);
     } catch (pp::error const& e) {
-      if (!warned_) warn(std::string(e.what()) + " (step " + std::to_string(m.step) + "; the training goes on)");
+      if (!warned_)
+        warn(std::string(e.what()) + " (step " + std::to_string(m.step) +
+             "; the training goes on)");
       warned_ = true;
     }
   }
@@ -36,13 +39,15 @@ class patient_log {
 inline std::filesystem::path free_name(std::filesystem::path const& path) {
   std::filesystem::path name = path;
   std::error_code error;
-  for (long number = 2; std::filesystem::exists(std::filesystem::symlink_status(name, error)); ++number)
-    name = path.parent_path() / (path.stem().string() + "-" + std::to_string(number) + path.extension().string());
+  for (long number = 2; std::filesystem::exists(std::filesystem::symlink_status(name, error));
+       ++number)
+    name = path.parent_path() /
+           (path.stem().string() + "-" + std::to_string(number) + path.extension().string());
   return name;
 }
 
-/// Saves the weights; where that fails, under a free name beside the file, in the current folder or in that for temporary files, with a
-/// warning that says where they are.
+/// Saves the weights; where that fails, under a free name beside the file, in the current folder or
+/// in that for temporary files, with a warning that says where they are.
 ///
 /// throws: what the first try threw, if they cannot be saved anywhere
 template <class Trainer>
@@ -52,15 +57,16 @@ void save_somewhere(Trainer& trainer, std::filesystem::path const& path) {
     return;
   } catch (pp::error const& e) {
     std::error_code error;
-    for (std::filesystem::path const& folder :
-         {path.parent_path(), std::filesystem::path(), std::filesystem::temp_directory_path(error)}) {
+    for (std::filesystem::path const& folder : {path.parent_path(), std::filesystem::path(),
+                                                std::filesystem::temp_directory_path(error)}) {
       std::filesystem::path const other = free_name(folder / path.filename());
       try {
         pp::save_weights(trainer, other.string());
       } catch (pp::file_error const&) {
         continue;
       }
-      return warn(std::string(e.what()) + "; the weights are in '" + std::filesystem::absolute(other).string() + "'");
+      return warn(std::string(e.what()) + "; the weights are in '" +
+                  std::filesystem::absolute(other).string() + "'");
     }
     throw;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A byte-level GPT with a million parameters, trained on a pipeline of four stages in two or three minutes.
+// A byte-level GPT with a million parameters, trained on a pipeline of four stages in two or three
+// minutes.
 //
 //     gpt                                learns the C++ standard library's headers
 //     gpt --data book.txt --steps 5000   learns a book
@@ -35,15 +36,16 @@ double number(std::string const& text) {
   return !text.empty() && *end == 0 ? x : NAN;
 }
 
-/// What keeps a text from being a whole number that a T holds, and no negative one; nothing if all is well.
+/// What keeps a text from being a whole number that a T holds, and no negative one; nothing if all
+/// is well.
 template <class T>
 std::string not_negative(std::string const& text) {
   T value = 0;
   auto const [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
   bool const good = fault == std::errc{} && end == text.data() + text.size() && value >= 0;
   return good ? ""
-              : "needs a whole number of at least 0 and at most " + std::to_string(std::numeric_limits<T>::max()) +
-                    ", got '" + text + "'";
+              : "needs a whole number of at least 0 and at most " +
+                    std::to_string(std::numeric_limits<T>::max()) + ", got '" + text + "'";
 }
 
 std::string above_0(std::string const& text) {
@@ -53,7 +55,8 @@ std::string above_0(std::string const& text) {
 
 bool warned = false;
 
-/// What the program ends with. Output that did not get to where it should, say to a disk that is full, is a failure.
+/// What the program ends with. Output that did not get to where it should, say to a disk that is
+/// full, is a failure.
 int ended(int code) {
   errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
@@ -62,7 +65,8 @@ int ended(int code) {
   return code != 0 ? code : 1;
 }
 
-/// Throws if one of the files that are written is another of them, or one that is read, under whatever name.
+/// Throws if one of the files that are written is another of them, or one that is read, under
+/// whatever name.
 void check_files(options const& o) {
   // [distinct]
   using way = pp::file_use::way;
@@ -90,29 +94,39 @@ std::map<std::string, program>& programs(std::string const& device) {
 }
 
 int main(int count, char** arguments) {
-  std::signal(SIGPIPE, SIG_IGN);  // who stops reading the output or the metrics does not end the training
+  std::signal(SIGPIPE,
+              SIG_IGN);  // who stops reading the output or the metrics does not end the training
   options o;
   CLI::App app("Trains a byte-level GPT with pipeline parallelism and lets it write.", "gpt");
-  app.add_option("--data", o.data, "a file or a directory of text (default: the C++ standard library's headers)");
+  app.add_option("--data", o.data,
+                 "a file or a directory of text (default: the C++ standard library's headers)");
   app.add_option("--steps", o.steps, "training steps of 2048 bytes each")
       ->check(not_negative<long>)
       ->capture_default_str();
-  app.add_option("--lr", o.learning_rate, "the highest learning rate")->check(above_0)->capture_default_str();
-  app.add_option("--seed", o.seed, "of all random numbers")->check(not_negative<std::uint64_t>)->capture_default_str();
+  app.add_option("--lr", o.learning_rate, "the highest learning rate")
+      ->check(above_0)
+      ->capture_default_str();
+  app.add_option("--seed", o.seed, "of all random numbers")
+      ->check(not_negative<std::uint64_t>)
+      ->capture_default_str();
   app.add_option("--schedule", o.schedule, "one of those that are compiled in")
       ->check(CLI::IsMember(&programs()))
       ->capture_default_str();
-  app.add_option("--device", o.device, "what trains")->check(CLI::IsMember({"cpu", "cuda"}))->capture_default_str();
+  app.add_option("--device", o.device, "what trains")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->capture_default_str();
   app.add_option("--generate", o.generate, "bytes to write after training")
       ->check(not_negative<long>)
       ->capture_default_str();
   app.add_option("--prompt", o.prompt, "the text to continue");
   app.add_option("--load", o.load, "the file of weights to begin with");
   app.add_option("--save", o.save, "the file for the weights at the end, which Ctrl-C brings on");
-  app.add_option("--metrics", o.metrics, "the file that logs every step; one that exists is left alone")
+  app.add_option("--metrics", o.metrics,
+                 "the file that logs every step; one that exists is left alone")
       ->capture_default_str();
   app.add_option("--tensorboard", o.tensorboard, "the folder for TensorBoard's log of every step");
-  app.add_option("--profile", o.profile, "measure the layers, write a header that cuts the next build by it, and stop")
+  app.add_option("--profile", o.profile,
+                 "measure the layers, write a header that cuts the next build by it, and stop")
       ->excludes("--device");
   app.add_flag("--plan", o.plan, "print the plan and stop");
   app.add_flag("--timeline", o.timeline, "draw the last step, as it was predicted and as it went");
@@ -121,7 +135,9 @@ int main(int count, char** arguments) {
     app.parse(count, arguments);
     check_files(o);
     if (programs(o.device).empty())
-      throw pp::error("this program was compiled without CUDA: `examples/run.sh --device cuda` compiles one by nvcc");
+      throw pp::error(
+          "this program was compiled without CUDA: `examples/run.sh --device cuda` compiles one by "
+          "nvcc");
     (!o.profile.empty() ? measure : programs(o.device).at(o.schedule))(o);
     return ended(warned ? 1 : 0);
   } catch (CLI::Success const& e) {

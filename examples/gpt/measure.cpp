@@ -8,14 +8,17 @@
 
 void measure(options const& o) {
   // [measure]
-  using OneStage = pp::Pipeline<GPT, pp::MicroBatches<8>, pp::MicroBatchSize<2>, pp::AdamW, pp::Host>;
+  using OneStage =
+      pp::Pipeline<GPT, pp::MicroBatches<8>, pp::MicroBatchSize<2>, pp::AdamW, pp::Host>;
   OneStage trainer({.seed = o.seed});
   std::vector<int> tokens(OneStage::samples * OneStage::inputs_per_sample);
-  for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = int(i % 256);  // any text takes as long
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    tokens[i] = int(i % 256);  // any text takes as long
   pp::write_profile(o.profile, "gpt_profile", pp::measure_layers(trainer, {tokens, tokens}));
   // [/measure]
   std::printf(
-      "wrote the times of %d layers to '%s': build again with it as examples/gpt/gpt_profile.hpp, or with cmake "
+      "wrote the times of %d layers to '%s': build again with it as examples/gpt/gpt_profile.hpp, "
+      "or with cmake "
       "-DPIPE_GPT_PROFILE=FILE, and the stages are cut by them\n",
       GPT::graph.size.units, o.profile.c_str());
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Prints what a model writes, byte by byte as it comes: a model that has learned little writes bytes that are no text.
+// Prints what a model writes, byte by byte as it comes: a model that has learned little writes
+// bytes that are no text.
 #pragma once
 
 #include <cstdio>
 #include <string>
 
-/// Prints whole UTF-8 characters. What is none, or would upset a terminal, comes out as `?`; the end of a document, a
-/// zero, as a new line.
+/// Prints whole UTF-8 characters. What is none, or would upset a terminal, comes out as `?`; the
+/// end of a document, a zero, as a new line.
 ///
 /// law: the output is valid UTF-8
 class printer {
@@ -21,7 +22,8 @@ class printer {
     }
     end();
     missing_ = c < 0xC2 ? 0 : c < 0xE0 ? 1 : c < 0xF0 ? 2 : c < 0xF5 ? 3 : 0;
-    // What may follow the first byte: no longer spelling than needed, no surrogate, no control, nothing past U+10FFFF.
+    // What may follow the first byte: no longer spelling than needed, no surrogate, no control,
+    // nothing past U+10FFFF.
     least_ = c == 0xC2 || c == 0xE0 ? 0xA0 : c == 0xF0 ? 0x90 : 0x80;
     most_ = c == 0xED ? 0x9F : c == 0xF4 ? 0x8F : 0xBF;
     if (missing_ > 0)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How far the training is: one line that is written over again and again on a terminal, a line per hundredth elsewhere.
+// How far the training is: one line that is written over again and again on a terminal, a line per
+// hundredth elsewhere.
 #pragma once
 
 #include <sys/ioctl.h>
@@ -50,10 +51,11 @@ class progress {
 
   std::string text(pp::step_metrics const& m) const {
     char line[160];
-    std::snprintf(line, sizeof line,
-                  "step %*ld/%ld  %.3f bits/byte  rate %.1e  norm %5.2f  %6.0f tokens/s  bubble %2.0f %%",
-                  int(std::to_string(steps_).size()), m.step, steps_, recent(every_), m.learning_rate, m.gradient_norm,
-                  m.samples_per_second * tokens_per_sample_, 100 * m.bubble);
+    std::snprintf(
+        line, sizeof line,
+        "step %*ld/%ld  %.3f bits/byte  rate %.1e  norm %5.2f  %6.0f tokens/s  bubble %2.0f %%",
+        int(std::to_string(steps_).size()), m.step, steps_, recent(every_), m.learning_rate,
+        m.gradient_norm, m.samples_per_second * tokens_per_sample_, 100 * m.bubble);
     return line;
   }
 
@@ -68,7 +70,8 @@ class progress {
     std::fill_n(bar.begin(), 16 * m.step / steps_, '#');
     winsize window{};
     bool const known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1;
-    std::string const line = ("[" + bar + "] " + time + text(m)).substr(0, known ? window.ws_col - 1u : 79);
+    std::string const line =
+        ("[" + bar + "] " + time + text(m)).substr(0, known ? window.ws_col - 1u : 79);
     std::printf("\r%s\033[K%s", line.c_str(), m.step == steps_ ? "\n" : "");
   }
 

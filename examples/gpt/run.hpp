@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The program: plan, train, validate, write on. A template over the trainer, so that every schedule shares it.
+// The program: plan, train, validate, write on. A template over the trainer, so that every schedule
+// shares it.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +38,8 @@ inline double seconds_since(std::chrono::steady_clock::time_point begin) {
 template <class Trainer>
 double validate_on(Trainer& trainer, pp::text_data const& text, long most) {
   std::vector<int> tokens(Trainer::samples * Trainer::inputs_per_sample), labels(tokens.size());
-  long const all = (text.held_out_windows() + Trainer::samples - 1) / Trainer::samples, batches = std::min(all, most);
+  long const all = (text.held_out_windows() + Trainer::samples - 1) / Trainer::samples,
+             batches = std::min(all, most);
   double bits = 0;
   long counted = 0;
   for (long b = 0; b < batches; ++b) {
@@ -50,8 +52,8 @@ double validate_on(Trainer& trainer, pp::text_data const& text, long most) {
 
 template <class Trainer>
 void run(options const& o) {
-  std::string const plan =
-      pp::explain<Trainer>() + (profiled ? "times and cuts by the profile of the layers\n" : "") + "\n";
+  std::string const plan = pp::explain<Trainer>() +
+                           (profiled ? "times and cuts by the profile of the layers\n" : "") + "\n";
   if (o.plan) {
     std::printf("%s%s", plan.c_str(), pp::explain_kernels<Trainer>().c_str());
     return;
@@ -60,25 +62,28 @@ void run(options const& o) {
   auto const source = o.data.empty() ? standard_library_headers() : std::filesystem::path(o.data);
   pp::text_data const text(source, context);
   pp::metrics_log log;
-  pp::metrics_file table(o.metrics, {"bits_per_byte", "tokens_per_second"}, pp::record_file::start::beside);
+  pp::metrics_file table(o.metrics, {"bits_per_byte", "tokens_per_second"},
+                         pp::record_file::start::beside);
   std::string const table_path = table.path();
   log.add(std::move(table));
   if (!o.tensorboard.empty()) log.add(pp::tensorboard_file(o.tensorboard));
   patient_log metrics(std::move(log));
   for (std::string const& file : {o.save, o.page})
     if (!file.empty()) pp::atomic_file{file};  // says now what keeps it from being written later
-  std::printf("%stext: %s, %s in %s\n", plan.c_str(), source.string().c_str(), pp::readable_bytes(text.bytes()).c_str(),
-              pp::counted(text.files(), "file").c_str());
+  std::printf("%stext: %s, %s in %s\n", plan.c_str(), source.string().c_str(),
+              pp::readable_bytes(text.bytes()).c_str(), pp::counted(text.files(), "file").c_str());
   if (table_path != o.metrics)
     std::printf("metrics: %s ('%s' is of another run)\n", table_path.c_str(), o.metrics.c_str());
 
   // [train]
-  Trainer trainer({.seed = o.seed,
-                   .optimizer = {.learning_rate = o.learning_rate, .beta2 = 0.99, .weight_decay = 0.1},
-                   .clip_norm = 1,
-                   .runtime = {.timeline = true}});
+  Trainer trainer(
+      {.seed = o.seed,
+       .optimizer = {.learning_rate = o.learning_rate, .beta2 = 0.99, .weight_decay = 0.1},
+       .clip_norm = 1,
+       .runtime = {.timeline = true}});
   if (!o.load.empty()) pp::load_weights(trainer, o.load);
-  pp::learning_rate_schedule const schedule{.warm_up = std::min(100L, o.steps / 10), .steps = o.steps, .floor = 0.1};
+  pp::learning_rate_schedule const schedule{
+      .warm_up = std::min(100L, o.steps / 10), .steps = o.steps, .floor = 0.1};
   std::vector<int> tokens(tokens_per_step), labels(tokens_per_step);
   progress shown(o.steps, context);
   auto const begin = std::chrono::steady_clock::now();
@@ -89,15 +94,15 @@ void run(options const& o) {
     text.draw(o.seed, std::uint64_t(step), tokens, labels);
     double const rate = o.learning_rate * schedule(step);
     pp::step_result const r = trainer.step({tokens, labels}, rate);
-    pp::step_metrics const m{
-        .step = step,
-        .loss = r.loss,
-        .learning_rate = rate,
-        .gradient_norm = r.gradient_norm,
-        .samples_per_second = Trainer::samples / r.seconds,
-        .seconds = r.seconds,
-        .bubble = r.bubble,
-        .scalars = {{"bits_per_byte", r.loss / std::numbers::ln2}, {"tokens_per_second", tokens_per_step / r.seconds}}};
+    pp::step_metrics const m{.step = step,
+                             .loss = r.loss,
+                             .learning_rate = rate,
+                             .gradient_norm = r.gradient_norm,
+                             .samples_per_second = Trainer::samples / r.seconds,
+                             .seconds = r.seconds,
+                             .bubble = r.bubble,
+                             .scalars = {{"bits_per_byte", r.loss / std::numbers::ln2},
+                                         {"tokens_per_second", tokens_per_step / r.seconds}}};
     metrics.write(m);
     shown.show(m);
     done = step;
@@ -105,8 +110,8 @@ void run(options const& o) {
   double const speed = double(done) * tokens_per_step / seconds_since(begin);
   if (done < o.steps) {
     shown.stop();
-    warn(std::string("stopped by ") + stop->name() + " after step " + std::to_string(done) + " of " +
-         std::to_string(o.steps));
+    warn(std::string("stopped by ") + stop->name() + " after step " + std::to_string(done) +
+         " of " + std::to_string(o.steps));
   }
   if (!o.save.empty()) save_somewhere(trainer, o.save);
   stop.reset();  // what follows may be interrupted
@@ -116,19 +121,22 @@ void run(options const& o) {
   double const validation = validate_on(trainer, text, 64);
   if (o.generate > 0) {
     std::printf("\n");
-    write_on(trainer, o.prompt.empty() && o.data.empty() ? "template<typename _Tp" : o.prompt, o.generate, 0.8, o.seed);
+    write_on(trainer, o.prompt.empty() && o.data.empty() ? "template<typename _Tp" : o.prompt,
+             o.generate, 0.8, o.seed);
   }
   if (done == 0)
     std::printf("\ndone: 0 steps, validation %.3f bits/byte\n", validation);
   else
-    std::printf("\ndone: %ld steps, train %.3f bits/byte, validation %.3f bits/byte, %.0f tokens/s\n", done,
-                shown.recent(std::max(1L, done / 20)), validation, speed);
+    std::printf(
+        "\ndone: %ld steps, train %.3f bits/byte, validation %.3f bits/byte, %.0f tokens/s\n", done,
+        shown.recent(std::max(1L, done / 20)), validation, speed);
 }
 
 /// Compiles a schedule in.
 template <class Schedule, class Backend = pp::Host>
 struct compiled_in {
   compiled_in() {
-    programs(std::is_same_v<Backend, pp::Cuda> ? "cuda" : "cpu")[Schedule::name] = run<Trainer<Schedule, Backend>>;
+    programs(std::is_same_v<Backend, pp::Cuda> ? "cuda" : "cpu")[Schedule::name] =
+        run<Trainer<Schedule, Backend>>;
   }
 };

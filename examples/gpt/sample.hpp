@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Lets a trained model write: the next byte is drawn from the model's distribution, appended, and so on.
+// Lets a trained model write: the next byte is drawn from the model's distribution, appended, and
+// so on.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,8 @@
 ///
 /// law: a function of the trainer's parameters, the prompt and the seed only
 template <class Trainer>
-void write_on(Trainer& trainer, std::string const& prompt, long bytes, double temperature, std::uint64_t seed) {
+void write_on(Trainer& trainer, std::string const& prompt, long bytes, double temperature,
+              std::uint64_t seed) {
   printer out;
   std::vector<int> tokens;
   for (char const c : prompt) {
@@ -25,7 +27,8 @@ void write_on(Trainer& trainer, std::string const& prompt, long bytes, double te
   }
   if (tokens.empty()) tokens.push_back(0);
   // [generate]
-  pp::generate(trainer, tokens, {.tokens = bytes, .sampling = {.temperature = temperature, .seed = seed}},
+  pp::generate(trainer, tokens,
+               {.tokens = bytes, .sampling = {.temperature = temperature, .seed = seed}},
                [&](int token) { out.put(static_cast<unsigned char>(token)); });
   // [/generate]
   out.end();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Ctrl-C during a training of hours must not cost the weights: the first signal only asks for an end.
+// Ctrl-C during a training of hours must not cost the weights: the first signal only asks for an
+// end.
 #pragma once
 
 #include <signal.h>
@@ -8,13 +9,14 @@
 #include <array>
 #include <cstddef>
 
-/// While one lives, the first SIGINT, SIGTERM or SIGHUP is noted and has no other effect; the second has its default effect. What the
-/// program was started to ignore (nohup) stays ignored. At most one at a time.
+/// While one lives, the first SIGINT, SIGTERM or SIGHUP is noted and has no other effect; the
+/// second has its default effect. What the program was started to ignore (nohup) stays ignored. At
+/// most one at a time.
 class stop_request {
  public:
   stop_request() {
     received_ = 0;
-    struct sigaction action{};
+    struct sigaction action {};
     action.sa_handler = note;
     action.sa_flags = SA_RESTART;  // no write to a file is cut short
     for (std::size_t i = 0; i < signals.size(); ++i) {
@@ -31,7 +33,9 @@ class stop_request {
   explicit operator bool() const { return received_ != 0; }
 
   /// The signal's name, if there was one.
-  char const* name() const { return received_ == SIGINT ? "SIGINT" : received_ == SIGTERM ? "SIGTERM" : "SIGHUP"; }
+  char const* name() const {
+    return received_ == SIGINT ? "SIGINT" : received_ == SIGTERM ? "SIGTERM" : "SIGHUP";
+  }
 
  private:
   static constexpr std::array<int, 3> signals = {SIGINT, SIGTERM, SIGHUP};
@@ -39,7 +43,7 @@ class stop_request {
   static void note(int number) {
     received_ = number;
     for (int const s : signals) {
-      struct sigaction now{};
+      struct sigaction now {};
       if (sigaction(s, nullptr, &now) == 0 && now.sa_handler == note) signal(s, SIG_DFL);
     }
   }

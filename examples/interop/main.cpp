@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Weights that go to PyTorch and come back. Here and in check.py, `make` writes a net's weights, inputs and outputs, and `check`
-// computes the outputs again from the weights and inputs that it finds, whoever wrote them.
+// Weights that go to PyTorch and come back. Here and in check.py, `make` writes a net's weights,
+// inputs and outputs, and `check` computes the outputs again from the weights and inputs that it
+// finds, whoever wrote them.
 //
-//     interop                                    trains two nets, writes them to the folder `interop`, checks what it reads
-//     python3 examples/interop/check.py          checks these in PyTorch; then makes its own
-//     interop check                              and those are checked here
+//     interop                             trains two nets, writes them to the folder `interop`,
+//                                         checks what it reads
+//     python3 examples/interop/check.py   checks these in PyTorch; then makes its own
+//     interop check                       and those are checked here
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -36,14 +38,15 @@ std::vector<T> read(pp::safetensors_file const& file, char const* name, std::siz
   pp::stored_type const type = std::is_same_v<T, int> ? pp::stored_type::i32 : pp::stored_type::f32;
   pp::safetensors_entry const* const tensor = file.find(name);
   if (tensor == nullptr || tensor->type != type || tensor->bytes.size() != count * sizeof(T))
-    throw pp::data_error("'" + file.name() + "': expected a tensor '" + name + "' of " + std::to_string(count) + " " +
-                         pp::name_of(type));
+    throw pp::data_error("'" + file.name() + "': expected a tensor '" + name + "' of " +
+                         std::to_string(count) + " " + pp::name_of(type));
   std::vector<T> numbers(count);
   std::memcpy(numbers.data(), tensor->bytes.data(), tensor->bytes.size());
   return numbers;
 }
 
-/// Trains a net and writes FOLDER/NAME.safetensors, and to FOLDER/NAME_run.safetensors what it computes.
+/// Trains a net and writes FOLDER/NAME.safetensors, and to FOLDER/NAME_run.safetensors what it
+/// computes.
 template <class M>
 void make(std::string const& folder, std::string const& name, int steps) {
   Trainer<M> trainer({.seed = 1, .optimizer = {.learning_rate = 0.01}});
@@ -69,8 +72,10 @@ bool check(std::string const& folder, std::string const& name) {
   pp::load_weights(trainer, folder + "/" + name + ".safetensors");
   pp::safetensors_file const run(folder + "/" + name + "_run.safetensors");
   using input = typename Trainer<M>::input_type;
-  auto const inputs = read<input>(run, "inputs", Trainer<M>::samples * Trainer<M>::inputs_per_sample);
-  auto const expected = read<float>(run, "outputs", Trainer<M>::samples * Trainer<M>::outputs_per_sample);
+  auto const inputs =
+      read<input>(run, "inputs", Trainer<M>::samples * Trainer<M>::inputs_per_sample);
+  auto const expected =
+      read<float>(run, "outputs", Trainer<M>::samples * Trainer<M>::outputs_per_sample);
   std::vector<float> outputs(expected.size());
   trainer.forward(inputs, outputs);
   float difference = 0, largest = 1;
@@ -81,8 +86,8 @@ bool check(std::string const& folder, std::string const& name) {
     fine = fine && off <= 1e-5f;  // not if it is no number
     difference = std::fmax(difference, off);
   }
-  std::printf("checked %s: outputs of %d samples differ by %.1e of the largest%s\n", name.c_str(), Trainer<M>::samples,
-              double(difference), fine ? "" : ": too much");
+  std::printf("checked %s: outputs of %d samples differ by %.1e of the largest%s\n", name.c_str(),
+              Trainer<M>::samples, double(difference), fine ? "" : ": too much");
   return fine;
 }
 

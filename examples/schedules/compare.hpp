@@ -41,8 +41,8 @@ struct entry {
   bool exists() const { return table.ranks() > 0; }
 };
 
-/// Gives e its problem: a rank's times and memory in equal parts, one for each of its chunks. Times that do not divide are counted in
-/// parts of their unit.
+/// Gives e its problem: a rank's times and memory in equal parts, one for each of its chunks. Times
+/// that do not divide are counted in parts of their unit.
 inline void pose(entry& e, request const& r, pp::placement where) {
   int const parts = e.parts = e.chunks_per_rank / pp::replicas(where);
   for (auto const* times : {&r.forward, &r.backward, &r.weight})
@@ -69,8 +69,8 @@ inline void pose(entry& e, request const& r, pp::placement where) {
 inline std::string sentence_of(pp::verdict const& v) {
   if (v.rank < 0) return v.text();
   return std::string(pp::short_name(v.which.kind)) + " of chunk " + std::to_string(v.which.chunk) +
-         " and micro-batch " + std::to_string(v.which.micro_batch) + " on rank " + std::to_string(v.rank) +
-         ", position " + std::to_string(v.position) + ": " + v.text();
+         " and micro-batch " + std::to_string(v.which.micro_batch) + " on rank " +
+         std::to_string(v.rank) + ", position " + std::to_string(v.position) + ": " + v.text();
 }
 
 inline void judge(entry& e) {
@@ -98,8 +98,9 @@ inline pp::family family_for(request const& r, pp::family const& f) {
   if (f.name != Searched<>::name) return f;
   bool const minimises_makespan = r.minimised == "makespan";
   if (r.searched_placement == "straight")
-    return minimises_makespan ? pp::family_of<Searched<0, 1, placement::straight, objective::makespan>>()
-                              : pp::family_of<Searched<>>();
+    return minimises_makespan
+               ? pp::family_of<Searched<0, 1, placement::straight, objective::makespan>>()
+               : pp::family_of<Searched<>>();
   return minimises_makespan ? pp::family_of<Searched<0, 1, placement::vee, objective::makespan>>()
                             : pp::family_of<Searched<0, 1, placement::vee>>();
 }
@@ -128,10 +129,11 @@ inline std::optional<pp::read_schedule> read_file(request& r) {
   } catch (pp::data_error const& fault) {
     refuse(r.read_name + ": " + fault.what());
   }
-  auto const settle = [&](char const* option, std::optional<int>& asked, int there, char const* what) {
+  auto const settle = [&](char const* option, std::optional<int>& asked, int there,
+                          char const* what) {
     if (asked && *asked != there)
-      refuse(std::string(option) + " " + std::to_string(*asked) + " contradicts " + r.read_name + ", which has " +
-             std::to_string(there) + " " + what);
+      refuse(std::string(option) + " " + std::to_string(*asked) + " contradicts " + r.read_name +
+             ", which has " + std::to_string(there) + " " + what);
     asked = there;
   };
   settle("--ranks", r.asked_ranks, s.table.ranks(), "ranks");
@@ -161,7 +163,8 @@ inline std::vector<entry> entries_of(request const& r, std::optional<pp::read_sc
     pp::family const* const f = pp::find_family(name);
     if (f == nullptr) {
       std::string known;
-      for (pp::family const& k : pp::catalog) known += (known.empty() ? "" : " ") + std::string(k.name);
+      for (pp::family const& k : pp::catalog)
+        known += (known.empty() ? "" : " ") + std::string(k.name);
       refuse("no schedule is called '" + name + "'; there are: " + known);
     }
     entries.push_back(entry_of(r, *f));
@@ -176,8 +179,8 @@ inline std::string decimals(double value, int digits) {
   return text;
 }
 
-/// The columns of --format csv and table. Bubbles are idle shares of all ranks' time; their floors, what no schedule with a flush on
-/// the same placement can beat.
+/// The columns of --format csv and table. Bubbles are idle shares of all ranks' time; their floors,
+/// what no schedule with a flush on the same placement can beat.
 inline constexpr char const* columns[] = {
     "schedule",       "ranks",       "micro_batches", "chunks", "makespan", "bubble_makespan",
     "floor_makespan", "bubble_span", "floor_span",    "peak",   "limit",    "verdict"};
@@ -196,11 +199,12 @@ inline std::vector<std::string> row_of(request const& r, entry const& e) {
     return all > 0 ? std::max(0.0, 1 - double(e.when.total_busy()) / all) : 0.0;
   };
   double const unit = double(r.memory[0]) * double(e.parts);
-  row.insert(row.end(),
-             {std::to_string((e.when.makespan + e.scale / 2) / e.scale), decimals(e.when.bubble_by_makespan(), 4),
-              decimals(e.table.trains ? share(floor.makespan) : 0, 4), decimals(e.when.bubble_by_stage_local_span(), 4),
-              decimals(e.table.trains ? share(floor.stage_local_span) : 0, 4), decimals(double(e.peak) / unit, 2),
-              limit, e.verdict});
+  row.insert(row.end(), {std::to_string((e.when.makespan + e.scale / 2) / e.scale),
+                         decimals(e.when.bubble_by_makespan(), 4),
+                         decimals(e.table.trains ? share(floor.makespan) : 0, 4),
+                         decimals(e.when.bubble_by_stage_local_span(), 4),
+                         decimals(e.table.trains ? share(floor.stage_local_span) : 0, 4),
+                         decimals(double(e.peak) / unit, 2), limit, e.verdict});
   return row;
 }
 
@@ -213,8 +217,8 @@ inline std::string csv_word(std::string const& word) {
 
 /// Its title says how large it is and what its numbers count.
 inline pp::drawing drawing_of(entry const& e) {
-  std::string title =
-      e.name + ": P = " + std::to_string(e.problem.ranks) + ", M = " + std::to_string(e.problem.micro_batches);
+  std::string title = e.name + ": P = " + std::to_string(e.problem.ranks) +
+                      ", M = " + std::to_string(e.problem.micro_batches);
   if (e.parts > 1) title += ", " + std::to_string(e.parts) + " chunks per rank; memory in chunks";
   if (e.scale > 1) title += "; a unit of time is 1/" + std::to_string(e.scale);
   return pp::drawing_of(e.problem, e.table, e.when, {.title = title});
@@ -247,7 +251,8 @@ inline std::string text_of(request const& r, std::vector<entry> const& entries) 
     }
     return text;
   }
-  if (entries.size() != 1) refuse("--format " + r.format + " shows one schedule: say which with --schedule");
+  if (entries.size() != 1)
+    refuse("--format " + r.format + " shows one schedule: say which with --schedule");
   entry const& e = entries.front();
   if (!e.exists()) refuse(e.name + (e.is_from_a_file ? ": " : " ") + e.verdict);
   if (r.format == "torch") return pp::torch_csv(e.table);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Pipeline schedules side by side, with no model and no device: which is fastest on p ranks and m micro-batches with these times, which
-// fits the memory, and how far each is from what is possible.
+// Pipeline schedules side by side, with no model and no device: which is fastest on p ranks and m
+// micro-batches with these times, which fits the memory, and how far each is from what is possible.
 //
-//     examples/run.sh schedules --ranks 8 --micro-batches 32 --forward 18513 --backward 18086 --weight 9331 --hop 626 --limit 2
+//     examples/run.sh schedules --ranks 8 --micro-batches 32 --forward 18513 \
+//         --backward 18086 --weight 9331 --hop 626 --limit 2
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <exception>
@@ -22,7 +23,8 @@
 
 namespace {
 
-/// A whole number in digits that fits into T; CLI11 reads one that is too large as the largest there is.
+/// A whole number in digits that fits into T; CLI11 reads one that is too large as the largest
+/// there is.
 template <class T>
 std::string why_no_number(std::string const& text) {
   T value = 0;
@@ -36,27 +38,37 @@ int run(int argc, char** argv) {
   CLI::App app{"Computes, proves and compares pipeline schedules."};
   schedules::request r;
   std::string read, out;
-  app.add_option("--ranks", r.asked_ranks, "ranks of the pipeline [4, or the file's]")->check(why_no_number<int>);
-  app.add_option("--micro-batches", r.asked_micro_batches, "micro-batches of a step [8, or the file's]")
+  app.add_option("--ranks", r.asked_ranks, "ranks of the pipeline [4, or the file's]")
+      ->check(why_no_number<int>);
+  app.add_option("--micro-batches", r.asked_micro_batches,
+                 "micro-batches of a step [8, or the file's]")
       ->check(why_no_number<int>);
   auto const numbers = [&](char const* name, std::vector<long>& values, char const* what) {
     return app.add_option(name, values, what)->delimiter(',')->check(why_no_number<long>);
   };
-  numbers("--forward", r.forward, "time of F per rank and micro-batch, an integer; or one per rank, by commas");
+  numbers("--forward", r.forward,
+          "time of F per rank and micro-batch, an integer; or one per rank, by commas");
   numbers("--backward", r.backward, "time of B, the gradient of the input");
   numbers("--weight", r.weight, "time of W, the gradient of the weights");
-  app.add_option("--hop", r.hop, "time from one rank to another")->capture_default_str()->check(why_no_number<long>);
+  app.add_option("--hop", r.hop, "time from one rank to another")
+      ->capture_default_str()
+      ->check(why_no_number<long>);
   app.add_option("--chunks", r.chunks, "chunks per rank, for families that have several")
       ->capture_default_str()
       ->check(why_no_number<int>);
   numbers("--memory", r.memory, "what F, B and W add to a rank's memory")->expected(3);
-  app.add_option("--limit", r.limit, "most memory of a rank, in multiples of ranks times what F adds");
+  app.add_option("--limit", r.limit,
+                 "most memory of a rank, in multiples of ranks times what F adds");
   app.add_option("--schedule", r.names, "names, by commas; or all")->delimiter(',');
-  app.add_option("--placement", r.searched_placement, "of searched: straight, or vee with two chunks per rank")
+  app.add_option("--placement", r.searched_placement,
+                 "of searched: straight, or vee with two chunks per rank")
       ->capture_default_str();
-  app.add_option("--minimise", r.minimised, "what searched makes short: span or makespan")->capture_default_str();
-  app.add_option("--format", r.format, "table, csv, text, svg, html, trace or torch")->capture_default_str();
-  app.add_option("--read", read, "a schedule in PyTorch's form, judged like the others; alone without --schedule")
+  app.add_option("--minimise", r.minimised, "what searched makes short: span or makespan")
+      ->capture_default_str();
+  app.add_option("--format", r.format, "table, csv, text, svg, html, trace or torch")
+      ->capture_default_str();
+  app.add_option("--read", read,
+                 "a schedule in PyTorch's form, judged like the others; alone without --schedule")
       ->check(CLI::ExistingFile);
   app.add_option("--out", out, "file to write to; else the terminal");
   try {
@@ -67,7 +79,8 @@ int run(int argc, char** argv) {
     return code;
   }
 
-  pp::require_distinct({{"--read", read, pp::file_use::way::read}, {"--out", out, pp::file_use::way::written}});
+  pp::require_distinct(
+      {{"--read", read, pp::file_use::way::read}, {"--out", out, pp::file_use::way::written}});
   if (!read.empty()) {
     std::ifstream file(read, std::ios::binary);
     if (!file) throw pp::file_error("'" + read + "' cannot be read");
@@ -77,7 +90,8 @@ int run(int argc, char** argv) {
   r.colours = out.empty() && pp::wants_colour(stdout);
   schedules::reply const found = schedules::answer(r);
   if (!out.empty()) pp::write_file(out, found.text);
-  if (out.empty() && !(std::cout << found.text << std::flush)) throw pp::file_error("cannot write all of the output");
+  if (out.empty() && !(std::cout << found.text << std::flush))
+    throw pp::file_error("cannot write all of the output");
   if (!found.complaint.empty()) throw pp::data_error(found.complaint);
   return 0;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What the program `schedules` is asked, and what is refused before anything is computed: what is impossible, and what does not fit into
-// the numbers that a computer counts with.
+// What the program `schedules` is asked, and what is refused before anything is computed: what is
+// impossible, and what does not fit into the numbers that a computer counts with.
 #pragma once
 
 #include <algorithm>
@@ -35,16 +35,20 @@ inline constexpr double most_sum = 4e18;     // of times or memory, in 64 bits
 
 [[noreturn]] inline void refuse(std::string const& why) { throw pp::data_error(why); }
 
-inline void check_word(char const* option, std::string const& word, std::vector<std::string> const& known) {
+inline void check_word(char const* option, std::string const& word,
+                       std::vector<std::string> const& known) {
   if (std::find(known.begin(), known.end(), word) != known.end()) return;
   std::string list;
-  for (std::string const& k : known) list += (list.empty() ? "" : k == known.back() ? " or " : ", ") + k;
+  for (std::string const& k : known)
+    list += (list.empty() ? "" : k == known.back() ? " or " : ", ") + k;
   refuse(std::string(option) + " must be " + list + ", not '" + word + "'");
 }
 
-/// The most memory of a rank that holds so many parts, in the unit of --memory: a whole number where the product is one but for rounding.
+/// The most memory of a rank that holds so many parts, in the unit of --memory: a whole number
+/// where the product is one but for rounding.
 inline double memory_limit(request const& r, int parts) {
-  double const product = *r.limit * double(r.ranks) * double(r.memory[0]) * parts, nearest = std::round(product);
+  double const product = *r.limit * double(r.ranks) * double(r.memory[0]) * parts,
+               nearest = std::round(product);
   return std::abs(product - nearest) <= 1e-12 * product ? nearest : std::floor(product);
 }
 
@@ -56,13 +60,14 @@ inline void check(request const& r, int chunks) {
   if (r.hop < 0) refuse("--hop must not be negative");
   auto const times = [&](char const* option, std::vector<long> const& t) {
     if (t.size() != 1 && t.size() != std::size_t(r.ranks))
-      refuse(std::string(option) + " needs one time, or one per rank: " + std::to_string(r.ranks) + ", not " +
-             std::to_string(t.size()));
+      refuse(std::string(option) + " needs one time, or one per rank: " + std::to_string(r.ranks) +
+             ", not " + std::to_string(t.size()));
     for (long x : t)
       if (x < 0) refuse(std::string(option) + " must not be negative");
     return double(*std::max_element(t.begin(), t.end()));
   };
-  double const work = times("--forward", r.forward) + times("--backward", r.backward) + times("--weight", r.weight);
+  double const work =
+      times("--forward", r.forward) + times("--backward", r.backward) + times("--weight", r.weight);
   check_word("--format", r.format, {"table", "csv", "text", "svg", "html", "trace", "torch"});
   check_word("--placement", r.searched_placement, {"straight", "vee"});
   check_word("--minimise", r.minimised, {"span", "makespan"});
@@ -72,8 +77,9 @@ inline void check(request const& r, int chunks) {
     refuse("so many ranks, chunks and micro-batches make too many actions: at most 200 million");
   if (r.ranks > most_ranks) refuse("there can be at most " + std::to_string(most_ranks) + " ranks");
 
-  // Times are counted in parts of their unit, one for each chunk, where they do not divide. What grows the most: all actions one after
-  // the other, added up over the ranks; and what a search plans for a micro-batch alone, with room for its trials.
+  // Times are counted in parts of their unit, one for each chunk, where they do not divide. What
+  // grows the most: all actions one after the other, added up over the ranks; and what a search
+  // plans for a micro-batch alone, with room for its trials.
   if (r.memory[0] < 1) refuse("--memory: what F adds must be at least 1");
   constexpr double trials = 1e5;
   double const alone = work + 2 * double(r.hop) * chunks;
@@ -82,8 +88,10 @@ inline void check(request const& r, int chunks) {
   if (p * p * m * chunks * alone > most_sum || trials * p * chunks * alone > most_sum ||
       4 * (p + m) * chunks * added > most_sum || (r.limit && memory_limit(r, chunks) > most_sum))
     refuse("times, memory or limit are too large to be added up");
-  if (r.memory[0] + r.memory[1] + r.memory[2] != 0) refuse("--memory: what F adds must be given back by B and W");
-  if (r.limit && !(memory_limit(r, 1) >= double(r.memory[0]))) refuse("--limit has no room for one micro-batch");
+  if (r.memory[0] + r.memory[1] + r.memory[2] != 0)
+    refuse("--memory: what F adds must be given back by B and W");
+  if (r.limit && !(memory_limit(r, 1) >= double(r.memory[0])))
+    refuse("--limit has no room for one micro-batch");
 }
 
 }  // namespace schedules

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Models from computed lists: the layers are a sequence of Boost.Hana. The only header that needs Boost, and not part of <pipe/pipe.hpp>.
+// Models from computed lists: the layers are a sequence of Boost.Hana. The only header that needs
+// Boost, and not part of <pipe/pipe.hpp>.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -40,7 +41,8 @@ struct instead_of_list<Model> {
   using type = Model<Input<1>, Linear<1>, MSE>;
 };
 
-/// List<T...> from elements hana::type<T>...; otherwise the diagnosis of the first element that is something else.
+/// List<T...> from elements hana::type<T>...; otherwise the diagnosis of the first element that is
+/// something else.
 template <template <class...> class List>
 struct list_of_types {
   template <class... E>
@@ -79,14 +81,16 @@ struct unpacked<List, List<T...>> {
   using type = List<T...>;
 };
 
-/// `List<T...>` for a Hana sequence of `hana::type<T>...`: `Model`, `Seq`, `Residual` or any other template over types.
+/// `List<T...>` for a Hana sequence of `hana::type<T>...`: `Model`, `Seq`, `Residual` or any other
+/// template over types.
 ///
-///     constexpr auto hidden = hana::replicate<hana::tuple_tag>(hana::type_c<Linear<64>>, hana::size_c<3>);
+///     constexpr auto hidden =
+///         hana::replicate<hana::tuple_tag>(hana::type_c<Linear<64>>, hana::size_c<3>);
 ///     using Hidden = Unpack<Seq, decltype(hidden)>;  // Seq<Linear<64>, Linear<64>, Linear<64>>
 ///
 /// law: the type is the one written by hand; nothing downstream can tell them apart.
 template <template <class...> class List, class Sequence>
-using Unpack =
-    typename unpacked<List, typename decltype(unpack_types<List, std::remove_cvref_t<Sequence>>())::type>::type;
+using Unpack = typename unpacked<
+    List, typename decltype(unpack_types<List, std::remove_cvref_t<Sequence>>())::type>::type;
 
 }  // namespace pp

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The attention kernels on every instruction set against a naive softmax in double: the forward values, the gradients
-// (which in double agree with central differences too), odd shapes, slices of one fused matrix, shared key heads, turned
-// queries and keys, padding; and the law that a sample's bits do not depend on its micro-batch.
+// The attention kernels on every instruction set against a naive softmax in double: the forward
+// values, the gradients (which in double agree with central differences too), odd shapes, slices of
+// one fused matrix, shared key heads, turned queries and keys, padding; and the law that a sample's
+// bits do not depend on its micro-batch.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -15,8 +16,8 @@ namespace {
 
 using namespace pp::host;
 
-/// One run of both kernels. Queries, keys and values are slices of one matrix if the lengths allow, as after a fused
-/// linear layer, and so are their gradients; the output stands alone.
+/// One run of both kernels. Queries, keys and values are slices of one matrix if the lengths allow,
+/// as after a fused linear layer, and so are their gradients; the output stands alone.
 template <class T>
 struct run {
   attention_shape shape;
@@ -27,15 +28,18 @@ struct run {
   exact<int> ids;
   attention_extras<T> extras;
 
-  /// `turned`: queries and keys are, by angles that are not small. `padding`: so many ids at the end of sample b are -1,
-  /// times b.
+  /// `turned`: queries and keys are, by angles that are not small. `padding`: so many ids at the
+  /// end of sample b are -1, times b.
   explicit run(attention_shape const& s, bool turned = false, int padding = 0)
-      : shape(s), scale(T(1) / std::sqrt(static_cast<T>(s.head_size))), q_columns(s.heads * s.head_size),
-        k_columns(s.kv_heads * s.head_size), q_rows(s.samples * s.queries), k_rows(s.samples * s.keys),
-        q(q_rows * q_columns, 1), k(k_rows * k_columns, 2), v(k_rows * k_columns, 3), dout(q_rows * q_columns, 4),
-        out(q_rows * q_columns), lse(q_rows * s.heads), dq(q_rows * q_columns), dk(k_rows * k_columns),
-        dv(k_rows * k_columns), rotation(s.keys * s.head_size), ids(k_rows) {
-    for (extent i = 0; i < q_rows * q_columns; ++i) q[i] *= T(4);  // so that softmax is far from uniform
+      : shape(s), scale(T(1) / std::sqrt(static_cast<T>(s.head_size))),
+        q_columns(s.heads * s.head_size), k_columns(s.kv_heads * s.head_size),
+        q_rows(s.samples * s.queries), k_rows(s.samples * s.keys), q(q_rows * q_columns, 1),
+        k(k_rows * k_columns, 2), v(k_rows * k_columns, 3), dout(q_rows * q_columns, 4),
+        out(q_rows * q_columns), lse(q_rows * s.heads), dq(q_rows * q_columns),
+        dk(k_rows * k_columns), dv(k_rows * k_columns), rotation(s.keys * s.head_size),
+        ids(k_rows) {
+    for (extent i = 0; i < q_rows * q_columns; ++i)
+      q[i] *= T(4);  // so that softmax is far from uniform
     extent const half = s.head_size / 2;
     for (extent t = 0; t < s.keys; ++t)
       for (extent c = 0; c < half; ++c) {
@@ -50,7 +54,8 @@ struct run {
   }
   extent present(extent b) const {
     extent n = 0;
-    for (extent t = 0; t < shape.keys; ++t) n += extras.ids == nullptr || ids[b * shape.keys + t] >= 0;
+    for (extent t = 0; t < shape.keys; ++t)
+      n += extras.ids == nullptr || ids[b * shape.keys + t] >= 0;
     return n;
   }
 
@@ -58,16 +63,19 @@ struct run {
   void forward(Kernels) {
     workspace space(attention_forward_workspace<T>(shape));
     Kernels::template attention_forward<T>(
-        shape, scale, positions<T const>{q.data(), q_columns}, positions<T const>{k.data(), k_columns},
-        positions<T const>{v.data(), k_columns}, positions<T>{out.data(), q_columns}, lse.data(), space.at, extras);
+        shape, scale, positions<T const>{q.data(), q_columns},
+        positions<T const>{k.data(), k_columns}, positions<T const>{v.data(), k_columns},
+        positions<T>{out.data(), q_columns}, lse.data(), space.at, extras);
   }
   template <class Kernels>
   void backward(Kernels, bool queries_too = true, bool keys_too = true) {
     workspace space(attention_backward_workspace<T>(shape));
     Kernels::template attention_backward<T>(
-        shape, scale, positions<T const>{q.data(), q_columns}, positions<T const>{k.data(), k_columns},
-        positions<T const>{v.data(), k_columns}, positions<T const>{out.data(), q_columns}, lse.data(),
-        positions<T const>{dout.data(), q_columns}, positions<T>{queries_too ? dq.data() : nullptr, q_columns},
+        shape, scale, positions<T const>{q.data(), q_columns},
+        positions<T const>{k.data(), k_columns}, positions<T const>{v.data(), k_columns},
+        positions<T const>{out.data(), q_columns}, lse.data(),
+        positions<T const>{dout.data(), q_columns},
+        positions<T>{queries_too ? dq.data() : nullptr, q_columns},
         positions<T>{keys_too ? dk.data() : nullptr, k_columns},
         positions<T>{keys_too ? dv.data() : nullptr, k_columns}, space.at, extras);
   }
@@ -77,7 +85,8 @@ struct reference {
   std::vector<double> out, lse, dq, dk, dv;
 };
 
-/// Element c of one head's row, turned by the angle of position t: cosines and sines as the table has them.
+/// Element c of one head's row, turned by the angle of position t: cosines and sines as the table
+/// has them.
 template <class T>
 double turned_element(run<T> const& given, exact<T> const& x, extent row, extent t, extent c) {
   if (given.extras.rotation == nullptr) return static_cast<double>(x[row + c]);
@@ -90,7 +99,8 @@ double turned_element(run<T> const& given, exact<T> const& x, extent row, extent
 
 /// Adds `gradient` of that element to the gradients of what it was made of.
 template <class T>
-void turn_gradient(run<T> const& given, std::vector<double>& dx, extent row, extent t, extent c, double gradient) {
+void turn_gradient(run<T> const& given, std::vector<double>& dx, extent row, extent t, extent c,
+                   double gradient) {
   auto at = [&](extent i) -> double& { return dx[static_cast<std::size_t>(row + i)]; };
   if (given.extras.rotation == nullptr) {
     at(c) += gradient;
@@ -115,17 +125,21 @@ reference naive(run<T> const& given) {
   for (extent b = 0; b < s.samples; ++b)
     for (extent h = 0; h < s.heads; ++h)
       for (extent t = 0; t < s.queries; ++t) {
-        extent const all = s.causal ? t + s.keys - s.queries + 1 : s.keys, kv = h / (s.heads / s.kv_heads);
+        extent const all = s.causal ? t + s.keys - s.queries + 1 : s.keys,
+                     kv = h / (s.heads / s.kv_heads);
         extent const seen = std::min(all, given.present(b)), place = t + s.keys - s.queries;
         if (seen == 0) continue;
         extent const row = (b * s.queries + t) * given.q_columns + h * d;
-        auto key = [&](extent j, extent c) { return (b * s.keys + j) * given.k_columns + kv * d + c; };
+        auto key = [&](extent j, extent c) {
+          return (b * s.keys + j) * given.k_columns + kv * d + c;
+        };
         std::vector<double> p(size(seen)), dp(size(seen));
         double sum = 0, mean = 0;
         for (extent j = 0; j < seen; ++j) {
           double score = 0;
           for (extent c = 0; c < d; ++c)
-            score += turned_element(given, given.q, row, place, c) * turned_element(given, given.k, key(j, 0), j, c);
+            score += turned_element(given, given.q, row, place, c) *
+                     turned_element(given, given.k, key(j, 0), j, c);
           sum += p[size(j)] = std::exp(score * static_cast<double>(given.scale));
         }
         r.lse[size((b * s.queries + t) * s.heads + h)] = std::log(sum);
@@ -134,15 +148,18 @@ reference naive(run<T> const& given) {
           for (extent c = 0; c < d; ++c) {
             r.out[size(row + c)] += p[size(j)] * static_cast<double>(given.v[key(j, c)]);
             r.dv[size(key(j, c))] += p[size(j)] * static_cast<double>(given.dout[row + c]);
-            dp[size(j)] += static_cast<double>(given.dout[row + c]) * static_cast<double>(given.v[key(j, c)]);
+            dp[size(j)] +=
+                static_cast<double>(given.dout[row + c]) * static_cast<double>(given.v[key(j, c)]);
           }
           mean += p[size(j)] * dp[size(j)];
         }
         for (extent j = 0; j < seen; ++j) {
           double const ds = p[size(j)] * (dp[size(j)] - mean) * static_cast<double>(given.scale);
           for (extent c = 0; c < d; ++c) {
-            turn_gradient(given, r.dq, row, place, c, ds * turned_element(given, given.k, key(j, 0), j, c));
-            turn_gradient(given, r.dk, key(j, 0), j, c, ds * turned_element(given, given.q, row, place, c));
+            turn_gradient(given, r.dq, row, place, c,
+                          ds * turned_element(given, given.k, key(j, 0), j, c));
+            turn_gradient(given, r.dk, key(j, 0), j, c,
+                          ds * turned_element(given, given.q, row, place, c));
           }
         }
       }
@@ -165,8 +182,8 @@ void check_shape(attention_shape const& shape, bool turned = false, int padding 
   reference const wanted = naive(first);
   double const tolerance = sizeof(T) == 4 ? 2e-5 : 1e-12;
   on_every_isa([&](auto kernels) {
-    CAPTURE(kernels.name, shape.samples, shape.queries, shape.keys, shape.heads, shape.kv_heads, shape.head_size,
-            shape.causal, turned, padding);
+    CAPTURE(kernels.name, shape.samples, shape.queries, shape.keys, shape.heads, shape.kv_heads,
+            shape.head_size, shape.causal, turned, padding);
     run<T> got(shape, turned, padding);
     got.forward(kernels);
     CHECK(distance(got.out, wanted.out) < tolerance);
@@ -183,10 +200,12 @@ void check_shape(attention_shape const& shape, bool turned = false, int padding 
 TEMPLATE_TEST_CASE("attention agrees with its definition", "", float, double) {
   for (bool causal : {false, true}) {
     for (extent positions : {1, 2, 5, 16, 31, 33, 64, 127, 128, 129, 150, 300})
-      for (extent d : {1, 3, 16, 24, 32}) check_shape<TestType>({1, positions, positions, 1, 1, d, causal});
+      for (extent d : {1, 3, 16, 24, 32})
+        check_shape<TestType>({1, positions, positions, 1, 1, d, causal});
     for (extent d : {64, 100, 256}) check_shape<TestType>({1, 40, 40, 2, 2, d, causal});
-    check_shape<TestType>({3, 20, 20, 4, 2, 8, causal});   // two query heads share a key head
-    check_shape<TestType>({2, 35, 140, 3, 1, 5, causal});  // more keys than queries, one shared key head
+    check_shape<TestType>({3, 20, 20, 4, 2, 8, causal});  // two query heads share a key head
+    check_shape<TestType>(
+        {2, 35, 140, 3, 1, 5, causal});  // more keys than queries, one shared key head
     check_shape<TestType>({1, 3, 290, 2, 2, 16, causal});
   }
   check_shape<TestType>({2, 150, 20, 2, 1, 16, false});  // more queries than keys
@@ -195,7 +214,8 @@ TEMPLATE_TEST_CASE("attention agrees with its definition", "", float, double) {
 TEMPLATE_TEST_CASE("attention turns queries and keys by their positions", "", float, double) {
   for (bool causal : {false, true}) {
     for (extent positions : {1, 5, 33, 150})
-      for (extent d : {2, 6, 16, 34, 64}) check_shape<TestType>({2, positions, positions, 2, 1, d, causal}, true);
+      for (extent d : {2, 6, 16, 34, 64})
+        check_shape<TestType>({2, positions, positions, 2, 1, d, causal}, true);
     check_shape<TestType>({1, 20, 150, 2, 2, 8, causal}, true);
   }
 }
@@ -203,7 +223,8 @@ TEMPLATE_TEST_CASE("attention turns queries and keys by their positions", "", fl
 TEMPLATE_TEST_CASE("nobody attends to padding", "", float, double) {
   for (bool causal : {false, true})
     for (bool turned : {false, true}) {
-      check_shape<TestType>({4, 9, 9, 2, 1, 6, causal}, turned, 3);  // the last sample is all padding
+      check_shape<TestType>({4, 9, 9, 2, 1, 6, causal}, turned,
+                            3);  // the last sample is all padding
       check_shape<TestType>({3, 40, 40, 2, 2, 8, causal}, turned, 7);
       check_shape<TestType>({3, 300, 300, 1, 1, 16, causal}, turned, 100);
       check_shape<TestType>({2, 30, 270, 4, 2, 10, causal}, turned, 141);
@@ -245,10 +266,12 @@ TEST_CASE("attention gradients agree with central differences") {
     auto loss = [&] {
       run<double> moved(shape);
       for (extent i = 0; i < static_cast<extent>(at.q.count); ++i) moved.q[i] = at.q[i];
-      for (extent i = 0; i < static_cast<extent>(at.k.count); ++i) moved.k[i] = at.k[i], moved.v[i] = at.v[i];
+      for (extent i = 0; i < static_cast<extent>(at.k.count); ++i)
+        moved.k[i] = at.k[i], moved.v[i] = at.v[i];
       moved.forward(kernels);
       double sum = 0;
-      for (extent i = 0; i < static_cast<extent>(at.dout.count); ++i) sum += moved.out[i] * at.dout[i];
+      for (extent i = 0; i < static_cast<extent>(at.dout.count); ++i)
+        sum += moved.out[i] * at.dout[i];
       return sum;
     };
     auto check = [&](exact<double> const& x, exact<double> const& gradient) {
@@ -277,8 +300,10 @@ TEST_CASE("attention of a sample has the same bits in every micro-batch") {
     for (extent b = 0; b < 3; ++b) {
       run<float> alone(one);
       extent const q = 50 * alone.q_columns, k = 50 * alone.k_columns;
-      for (extent i = 0; i < q; ++i) alone.q[i] = batch.q[b * q + i], alone.dout[i] = batch.dout[b * q + i];
-      for (extent i = 0; i < k; ++i) alone.k[i] = batch.k[b * k + i], alone.v[i] = batch.v[b * k + i];
+      for (extent i = 0; i < q; ++i)
+        alone.q[i] = batch.q[b * q + i], alone.dout[i] = batch.dout[b * q + i];
+      for (extent i = 0; i < k; ++i)
+        alone.k[i] = batch.k[b * k + i], alone.v[i] = batch.v[b * k + i];
       alone.forward(kernels);
       alone.backward(kernels);
       bool same = true;
@@ -310,11 +335,11 @@ TEST_CASE("attention reads and writes slices of a fused matrix") {
     positions<float> const dq{gradient.data(), fused}, dk{gradient.data() + columns, fused},
         dv{gradient.data() + 2 * columns, fused};
     workspace space(attention_backward_workspace<float>(shape));
-    kernels.template attention_forward<float>(shape, apart.scale, q, k, v, positions<float>{out.data(), columns},
-                                              lse.data(), space.at);
-    kernels.template attention_backward<float>(shape, apart.scale, q, k, v, positions<float const>{out.data(), columns},
-                                               lse.data(), positions<float const>{apart.dout.data(), columns}, dq, dk,
-                                               dv, space.at);
+    kernels.template attention_forward<float>(
+        shape, apart.scale, q, k, v, positions<float>{out.data(), columns}, lse.data(), space.at);
+    kernels.template attention_backward<float>(
+        shape, apart.scale, q, k, v, positions<float const>{out.data(), columns}, lse.data(),
+        positions<float const>{apart.dout.data(), columns}, dq, dk, dv, space.at);
     bool same = out == apart.out && lse == apart.lse;
     for (extent r = 0; r < rows; ++r)
       for (extent c = 0; c < columns; ++c)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The contraction kernel on every instruction set: right for all small and odd shapes, inside its buffers, and its
-// laws: the bits of an element depend neither on the blocking nor on which rows are computed together.
+// The contraction kernel on every instruction set: right for all small and odd shapes, inside its
+// buffers, and its
+// laws: the bits of an element depend neither on the blocking nor on which rows are computed
+//       together.
 #include <cmath>
 #include <vector>
 
@@ -29,7 +31,8 @@ struct problem {
       for (extent p = 0; p < k; ++p)
         for (extent j = 0; j < n; ++j)
           c[static_cast<std::size_t>(i * n + j)] +=
-              static_cast<double>(a[transposed ? p * m + i : i * k + p]) * static_cast<double>(b[p * n + j]);
+              static_cast<double>(a[transposed ? p * m + i : i * k + p]) *
+              static_cast<double>(b[p * n + j]);
   }
   strided<T const> left() const {
     return transposed ? strided<T const>{a.data(), 1, m} : strided<T const>{a.data(), k, 1};
@@ -39,12 +42,14 @@ struct problem {
   double error(exact<T> const& got, double base) const {
     double largest = 0;
     for (extent i = 0; i < m * n; ++i)
-      largest = laws::worse(largest, std::fabs(static_cast<double>(got[i]) - base - c[static_cast<std::size_t>(i)]));
+      largest = laws::worse(
+          largest, std::fabs(static_cast<double>(got[i]) - base - c[static_cast<std::size_t>(i)]));
     return largest;
   }
 };
 
-/// A sink like generated epilogues: adds a bias and doubles, and notes that each element comes once.
+/// A sink like generated epilogues: adds a bias and doubles, and notes that each element comes
+/// once.
 template <class T>
 struct biased {
   T const* bias;
@@ -54,7 +59,8 @@ struct biased {
   template <int Columns>
   void full(extent i, extent j, int rows, T* sums, extent stride) {
     for (int r = 0; r < rows; ++r) {
-      for (int x = 0; x < Columns; ++x) sums[r * stride + x] = T(2) * (sums[r * stride + x] + bias[j + x]);
+      for (int x = 0; x < Columns; ++x)
+        sums[r * stride + x] = T(2) * (sums[r * stride + x] + bias[j + x]);
       for (int x = 0; x < Columns; ++x) c[(i + r) * n + j + x] = sums[r * stride + x];
       for (int x = 0; x < Columns; ++x) ++visits[(i + r) * n + j + x];
     }
@@ -99,8 +105,8 @@ TEMPLATE_TEST_CASE("contract agrees with three loops", "", float, double) {
             CAPTURE(kernels.name, m, n, k, transposed);
             workspace space(contraction_workspace<TestType>(m, n, k));
             exact<TestType> c(m * n);
-            kernels.template contract<TestType>(m, n, k, given.left(), given.b.data(), n, store<TestType>{c.data(), n},
-                                                space.at);
+            kernels.template contract<TestType>(m, n, k, given.left(), given.b.data(), n,
+                                                store<TestType>{c.data(), n}, space.at);
             CHECK(given.error(c, 0) < tolerance<TestType>());
             for (extent i = 0; i < m * n; ++i) c[i] = TestType(3);
             kernels.template contract<TestType>(m, n, k, given.left(), given.b.data(), n,
@@ -110,30 +116,35 @@ TEMPLATE_TEST_CASE("contract agrees with three loops", "", float, double) {
         }
 }
 
-TEMPLATE_TEST_CASE("contract gives the same bits for every blocking and every set of rows", "", float, double) {
+TEMPLATE_TEST_CASE("contract gives the same bits for every blocking and every set of rows", "",
+                   float, double) {
   for (extent n : {10, 64, 107}) {
     extent const m = 37, k = 150;
     problem<TestType> const given(m, n, k, false);
     on_every_isa([&](auto kernels) {
       exact<TestType> whole(m * n);
       workspace space(contraction_workspace<TestType>(m, n, k));
-      kernels.template contract<TestType>(m, n, k, given.left(), given.b.data(), n, store<TestType>{whole.data(), n},
-                                          space.at);
+      kernels.template contract<TestType>(m, n, k, given.left(), given.b.data(), n,
+                                          store<TestType>{whole.data(), n}, space.at);
       extent const tile =
-          3 * extent{widest_vector_bytes / sizeof(TestType)};  // a multiple of every set's tile... times two
-      for (blocking cut : {blocking{m, n, k, true}, blocking{8, n, 16, false}, blocking{16, 2 * tile, 40, true},
-                           blocking{5, 2 * tile, 7, false}, blocking{m, n, 1, true}, blocking{m, n, 1, false}}) {
+          3 * extent{widest_vector_bytes /
+                     sizeof(TestType)};  // a multiple of every set's tile... times two
+      for (blocking cut :
+           {blocking{m, n, k, true}, blocking{8, n, 16, false}, blocking{16, 2 * tile, 40, true},
+            blocking{5, 2 * tile, 7, false}, blocking{m, n, 1, true}, blocking{m, n, 1, false}}) {
         CAPTURE(kernels.name, n, cut.rows, cut.columns, cut.depth, cut.pack);
         workspace cut_space(contraction_workspace<TestType>(n, k, cut));
         exact<TestType> c(m * n);
-        kernels.template contract<TestType>(m, n, k, given.left(), given.b.data(), n, store<TestType>{c.data(), n},
-                                            no_prologue{}, cut_space.at, cut);
+        kernels.template contract<TestType>(m, n, k, given.left(), given.b.data(), n,
+                                            store<TestType>{c.data(), n}, no_prologue{},
+                                            cut_space.at, cut);
         CHECK(c == whole);
       }
       for (extent first : {0, 1, 5, 30}) {  // the rows from `first` on alone
         exact<TestType> c((m - first) * n);
-        kernels.template contract<TestType>(m - first, n, k, strided<TestType const>{given.a.data() + first * k, k, 1},
-                                            given.b.data(), n, store<TestType>{c.data(), n}, space.at);
+        kernels.template contract<TestType>(
+            m - first, n, k, strided<TestType const>{given.a.data() + first * k, k, 1},
+            given.b.data(), n, store<TestType>{c.data(), n}, space.at);
         bool same = true;
         for (extent i = 0; i < (m - first) * n; ++i) same = same && c[i] == whole[first * n + i];
         CHECK(same);
@@ -142,8 +153,9 @@ TEMPLATE_TEST_CASE("contract gives the same bits for every blocking and every se
   }
 }
 
-TEMPLATE_TEST_CASE("contract runs prologues before rows are read and gives each element to the sink once", "", float,
-                   double) {
+TEMPLATE_TEST_CASE(
+    "contract runs prologues before rows are read and gives each element to the sink once", "",
+    float, double) {
   for (extent m : {1, 13, 300})
     for (extent n : {5, 48, 70})
       for (extent k : {3, 290}) {
@@ -151,22 +163,25 @@ TEMPLATE_TEST_CASE("contract runs prologues before rows are read and gives each 
         exact<TestType> const bias(n, 3);
         on_every_isa([&](auto kernels) {
           CAPTURE(kernels.name, m, n, k);
-          for (blocking cut : {best_blocking(m, n, k, 48, sizeof(TestType)), blocking{24, n, 100, true}}) {
-            workspace space(contraction_workspace<TestType>(n, k, cut) + contraction_workspace<TestType>(m, n, k));
+          for (blocking cut :
+               {best_blocking(m, n, k, 48, sizeof(TestType)), blocking{24, n, 100, true}}) {
+            workspace space(contraction_workspace<TestType>(n, k, cut) +
+                            contraction_workspace<TestType>(m, n, k));
             exact<TestType> a(m * k), c(m * n);
             exact<int> visits(m * n);
             extent next = 0;
             biased<TestType> sink{bias.data(), c.data(), n, visits.data()};
-            kernels.template contract<TestType>(m, n, k, strided<TestType const>{a.data(), k, 1}, given.b.data(), n,
-                                                sink, filling<TestType>{given.a.data(), a.data(), k, &next}, space.at,
-                                                cut);
+            kernels.template contract<TestType>(
+                m, n, k, strided<TestType const>{a.data(), k, 1}, given.b.data(), n, sink,
+                filling<TestType>{given.a.data(), a.data(), k, &next}, space.at, cut);
             CHECK(next == m);
             bool once = true;
             double error = 0;
             for (extent i = 0; i < m; ++i)
               for (extent j = 0; j < n; ++j) {
                 once = once && visits[i * n + j] == 1;
-                double const wanted = 2 * (given.c[static_cast<std::size_t>(i * n + j)] + static_cast<double>(bias[j]));
+                double const wanted = 2 * (given.c[static_cast<std::size_t>(i * n + j)] +
+                                           static_cast<double>(bias[j]));
                 error = laws::worse(error, std::fabs(static_cast<double>(c[i * n + j]) - wanted));
               }
             CHECK(once);
@@ -180,8 +195,8 @@ TEMPLATE_TEST_CASE("contract through each blocking that large shapes choose", ""
   struct shape {
     extent m, n, k;
   };
-  for (shape s :
-       {shape{3, 700, 900}, shape{130, 1200, 1300}, shape{70, 40, 1100}, shape{261, 700, 900}, shape{261, 1000, 650}}) {
+  for (shape s : {shape{3, 700, 900}, shape{130, 1200, 1300}, shape{70, 40, 1100},
+                  shape{261, 700, 900}, shape{261, 1000, 650}}) {
     problem<TestType> const given(s.m, s.n, s.k, false);
     on_every_isa([&](auto kernels) {
       workspace space(contraction_workspace<TestType>(s.m, s.n, s.k));
@@ -201,9 +216,12 @@ TEMPLATE_TEST_CASE("transpose and column_sums", "", float, double) {
         CAPTURE(kernels.name, rows, columns);
         exact<TestType> out(rows * columns), sums(columns), twice(columns);
         kernels.template transpose<TestType>(in.data(), rows, columns, out.data());
-        kernels.template column_sums<TestType>(in.data(), rows, columns, columns, sums.data(), false);
-        kernels.template column_sums<TestType>(in.data(), rows, columns, columns, twice.data(), false);
-        kernels.template column_sums<TestType>(in.data(), rows, columns, columns, twice.data(), true);
+        kernels.template column_sums<TestType>(in.data(), rows, columns, columns, sums.data(),
+                                               false);
+        kernels.template column_sums<TestType>(in.data(), rows, columns, columns, twice.data(),
+                                               false);
+        kernels.template column_sums<TestType>(in.data(), rows, columns, columns, twice.data(),
+                                               true);
         bool transposed = true, summed = true;
         for (extent c = 0; c < columns; ++c) {
           TestType sum(0);

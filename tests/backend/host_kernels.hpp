@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// For the tests of host kernels: the functions of every instruction set as one struct each, a loop over those that this
-// machine can run, and buffers of exact size, so that AddressSanitizer sees every element read or written outside.
+// For the tests of host kernels: the functions of every instruction set as one struct each, a loop
+// over those that this machine can run, and buffers of exact size, so that AddressSanitizer sees
+// every element read or written outside.
 #pragma once
 
 #include <cstddef>
@@ -68,7 +69,8 @@ struct exact {
   std::unique_ptr<T[]> items;
   std::size_t count;
 
-  explicit exact(std::ptrdiff_t n) : items(new T[static_cast<std::size_t>(n)]{}), count(static_cast<std::size_t>(n)) {}
+  explicit exact(std::ptrdiff_t n)
+      : items(new T[static_cast<std::size_t>(n)]{}), count(static_cast<std::size_t>(n)) {}
   exact(std::ptrdiff_t n, unsigned seed) : exact(n) {
     unsigned state = seed * 2654435761u + 1u;
     for (std::size_t i = 0; i < count; ++i) {
@@ -86,11 +88,14 @@ struct exact {
   }
 };
 
-/// Exactly `bytes` of workspace, aligned as kernels ask, filled with NaN: nothing may rely on what it holds.
+/// Exactly `bytes` of workspace, aligned as kernels ask, filled with NaN: nothing may rely on what
+/// it holds.
 struct workspace {
   static constexpr std::align_val_t alignment{pp::host::widest_vector_bytes};
   void* at;
-  explicit workspace(std::size_t bytes) : at(::operator new(bytes, alignment)) { std::memset(at, 0xff, bytes); }
+  explicit workspace(std::size_t bytes) : at(::operator new(bytes, alignment)) {
+    std::memset(at, 0xff, bytes);
+  }
   ~workspace() { ::operator delete(at, alignment); }
   workspace(workspace const&) = delete;
   workspace& operator=(workspace const&) = delete;

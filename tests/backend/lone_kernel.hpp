@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// One kernel of a compiled model, called by a test itself: the first whose anchor is of a given kind, on every instruction
-// set of this machine, with operands that the test owns.
+// One kernel of a compiled model, called by a test itself: the first whose anchor is of a given
+// kind, on every instruction set of this machine, with operands that the test owns.
 #pragma once
 
 #include "backend/host_kernels.hpp"
@@ -21,7 +21,8 @@ constexpr int group_of(pp::op_kind anchor) {
   return g;
 }
 
-/// The arguments of the first kernel of C with anchor `Kind`: operand k of the anchor is in(k), result k out(k).
+/// The arguments of the first kernel of C with anchor `Kind`: operand k of the anchor is in(k),
+/// result k out(k).
 template <class C, pp::op_kind Kind>
 struct kernel {
   using T = typename C::element;

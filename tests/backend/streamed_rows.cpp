@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Row kernels that write more than caches hold write past them: the same bits as kernels that do not, wherever a row begins.
+// Row kernels that write more than caches hold write past them: the same bits as kernels that do
+// not, wherever a row begins.
 #include <algorithm>
 #include <cstdint>
 
@@ -14,10 +15,11 @@ namespace {
 
 constexpr int width = 64, few = 8, many = 49160;
 
-/// Cut before Positions and after LayerNorm: a bias, GELU and a residual are the prologue of the norm, and GELU's derivative
-/// the epilogue of the norm's gradient.
-struct Rows : Model<Input<1, width>, Linear<width, NoBias>, Stash<"residual">, Linear<width, NoBias>, Positions, GELU,
-                    Pop<"residual">, LayerNorm, Linear<2, NoBias>, MSE> {};
+/// Cut before Positions and after LayerNorm: a bias, GELU and a residual are the prologue of the
+/// norm, and GELU's derivative the epilogue of the norm's gradient.
+struct Rows
+    : Model<Input<1, width>, Linear<width, NoBias>, Stash<"residual">, Linear<width, NoBias>,
+            Positions, GELU, Pop<"residual">, LayerNorm, Linear<2, NoBias>, MSE> {};
 template <int Samples>
 using rows = lone::compiled<Rows, Stages<3>, Cut<2, 6>, MicroBatchSize<Samples>>;
 
@@ -36,8 +38,8 @@ struct operands_of_rows {
 
   operands_of_rows from(std::ptrdiff_t row) const {
     operands_of_rows r = *this;
-    for (float** p :
-         {&r.x, &r.residual, &r.dy, &r.before_gelu, &r.sum, &r.y, &r.residual_gradient, &r.before_gelu_gradient})
+    for (float** p : {&r.x, &r.residual, &r.dy, &r.before_gelu, &r.sum, &r.y, &r.residual_gradient,
+                      &r.before_gelu_gradient})
       *p += row * width;
     r.statistics += 2 * row;
     return r;
@@ -71,24 +73,29 @@ void run(Isa isa, operands_of_rows const& o) {
 
 struct inputs {
   static constexpr std::ptrdiff_t count = std::ptrdiff_t(many) * width;
-  exact<float> x{count, 1}, bias{width, 2}, residual{count, 3}, gamma{width, 4}, beta{width, 5}, dy{count, 6};
+  exact<float> x{count, 1}, bias{width, 2}, residual{count, 3}, gamma{width, 4}, beta{width, 5},
+      dy{count, 6};
 };
 
 /// What is written, from a multiple of a vector on, or from the element after it.
 struct outputs {
   static constexpr std::ptrdiff_t vector = host::widest_vector_bytes / sizeof(float);
-  exact<float> before_gelu{inputs::count + vector}, sum{inputs::count + vector}, y{inputs::count + vector},
-      residual_gradient{inputs::count + vector}, before_gelu_gradient{inputs::count + vector}, statistics{2 * many};
+  exact<float> before_gelu{inputs::count + vector}, sum{inputs::count + vector},
+      y{inputs::count + vector}, residual_gradient{inputs::count + vector},
+      before_gelu_gradient{inputs::count + vector}, statistics{2 * many};
 
   operands_of_rows with(inputs const& in, bool aligned) const {
     auto const place = [aligned](exact<float> const& e) {
       float* p = e.data();
-      while (reinterpret_cast<std::uintptr_t>(p) % host::widest_vector_bytes != (aligned ? 0 : sizeof(float))) ++p;
+      while (reinterpret_cast<std::uintptr_t>(p) % host::widest_vector_bytes !=
+             (aligned ? 0 : sizeof(float)))
+        ++p;
       return p;
     };
-    return {in.x.data(),    in.bias.data(),    in.residual.data(),       in.gamma.data(),
-            in.beta.data(), in.dy.data(),      place(before_gelu),       place(sum),
-            place(y),       statistics.data(), place(residual_gradient), place(before_gelu_gradient)};
+    return {
+        in.x.data(),    in.bias.data(),    in.residual.data(),       in.gamma.data(),
+        in.beta.data(), in.dy.data(),      place(before_gelu),       place(sum),
+        place(y),       statistics.data(), place(residual_gradient), place(before_gelu_gradient)};
   }
 };
 
@@ -103,7 +110,9 @@ TEST_CASE("what is streamed has the bits of what is stored", "[host]") {
       operands_of_rows const a = at_once.with(in, aligned), b = in_pieces.with(in, true);
       run<many>(isa, a);
       for (int row = 0; row < many; row += few) run<few>(isa, b.from(row));
-      auto const equal = [](float const* p, float const* q, std::ptrdiff_t n) { return std::equal(p, p + n, q); };
+      auto const equal = [](float const* p, float const* q, std::ptrdiff_t n) {
+        return std::equal(p, p + n, q);
+      };
       CHECK(equal(a.before_gelu, b.before_gelu, inputs::count));
       CHECK(equal(a.sum, b.sum, inputs::count));
       CHECK(equal(a.y, b.y, inputs::count));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Arrays of a size that is known when they are made: zeros at first, moved without moving an item, each item destroyed once.
+// Arrays of a size that is known when they are made: zeros at first, moved without moving an item,
+// each item destroyed once.
 #include <catch2/catch.hpp>
 
 #include <utility>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Accuracy of the kernels' elementary functions against the C library in double, in units of float's last place, over a
-// geometric sweep of their range; and what they do with NaN, zeros and infinities.
+// Accuracy of the kernels' elementary functions against the C library in double, in units of
+// float's last place, over a geometric sweep of their range; and what they do with NaN, zeros and
+// infinities.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -16,7 +17,8 @@ namespace {
 
 double units_off(float got, double wanted) {
   float const size = std::fabs(static_cast<float>(wanted));
-  double const unit = static_cast<double>(std::nextafter(size, std::numeric_limits<float>::infinity()) - size);
+  double const unit =
+      static_cast<double>(std::nextafter(size, std::numeric_limits<float>::infinity()) - size);
   return std::fabs(static_cast<double>(got) - wanted) / unit;
 }
 
@@ -27,7 +29,9 @@ double worst(F f, Reference reference, double low, double high, bool both_signs)
   for (double x = low; x <= high; x *= 1.00007) {
     float const at = static_cast<float>(x);
     worst_units = laws::worse(worst_units, units_off(f(at), reference(static_cast<double>(at))));
-    if (both_signs) worst_units = laws::worse(worst_units, units_off(f(-at), reference(static_cast<double>(-at))));
+    if (both_signs)
+      worst_units =
+          laws::worse(worst_units, units_off(f(-at), reference(static_cast<double>(-at))));
   }
   return worst_units;
 }
@@ -35,26 +39,32 @@ double worst(F f, Reference reference, double low, double high, bool both_signs)
 }  // namespace
 
 TEST_CASE("elementary functions are accurate to a few units in the last place") {
-  CHECK(worst([](float x) { return pp::math::exp(x); }, [](double x) { return std::exp(x); }, 1e-10, 87, true) < 1.5);
-  CHECK(worst([](float x) { return pp::math::exp2(x); }, [](double x) { return std::exp2(x); }, 1e-10, 126, true) <
-        1.5);
-  CHECK(worst([](float x) { return pp::math::tanh(x); }, [](double x) { return std::tanh(x); }, 1e-30, 30, true) < 3);
-  CHECK(worst([](float x) { return pp::math::erf(x); }, [](double x) { return std::erf(x); }, 1e-30, 8, true) < 3.5);
-  CHECK(worst([](float x) { return pp::math::log(x); }, [](double x) { return std::log(x); }, 1.2e-38, 3.4e38, false) <
-        1.5);
-  CHECK(worst([](float x) { return pp::math::log1p(x); }, [](double x) { return std::log1p(x); }, 1e-37, 1, false) < 2);
-  CHECK(worst([](float x) { return pp::math::sqrt(x); }, [](double x) { return std::sqrt(x); }, 1.2e-38, 3.4e38,
-              false) < 1);
-  CHECK(worst([](float x) { return pp::math::rsqrt(x); }, [](double x) { return 1 / std::sqrt(x); }, 1.2e-38, 3.4e38,
-              false) < 2);
-  CHECK(worst([](float x) { return pp::math::sigmoid(x); }, [](double x) { return 1 / (1 + std::exp(-x)); }, 1e-9, 87,
-              true) < 3);
+  CHECK(worst([](float x) { return pp::math::exp(x); }, [](double x) { return std::exp(x); }, 1e-10,
+              87, true) < 1.5);
+  CHECK(worst([](float x) { return pp::math::exp2(x); }, [](double x) { return std::exp2(x); },
+              1e-10, 126, true) < 1.5);
+  CHECK(worst([](float x) { return pp::math::tanh(x); }, [](double x) { return std::tanh(x); },
+              1e-30, 30, true) < 3);
+  CHECK(worst([](float x) { return pp::math::erf(x); }, [](double x) { return std::erf(x); }, 1e-30,
+              8, true) < 3.5);
+  CHECK(worst([](float x) { return pp::math::log(x); }, [](double x) { return std::log(x); },
+              1.2e-38, 3.4e38, false) < 1.5);
+  CHECK(worst([](float x) { return pp::math::log1p(x); }, [](double x) { return std::log1p(x); },
+              1e-37, 1, false) < 2);
+  CHECK(worst([](float x) { return pp::math::sqrt(x); }, [](double x) { return std::sqrt(x); },
+              1.2e-38, 3.4e38, false) < 1);
+  CHECK(worst([](float x) { return pp::math::rsqrt(x); }, [](double x) { return 1 / std::sqrt(x); },
+              1.2e-38, 3.4e38, false) < 2);
+  CHECK(worst([](float x) { return pp::math::sigmoid(x); },
+              [](double x) { return 1 / (1 + std::exp(-x)); }, 1e-9, 87, true) < 3);
 }
 
 TEST_CASE("elementary functions at the ends") {
-  float const nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
-  for (float y : {pp::math::exp(nan), pp::math::tanh(nan), pp::math::erf(nan), pp::math::log(nan), pp::math::sqrt(nan),
-                  pp::math::rsqrt(nan), pp::math::sigmoid(nan), pp::math::log1p(nan)})
+  float const nan = std::numeric_limits<float>::quiet_NaN(),
+              infinity = std::numeric_limits<float>::infinity();
+  for (float y :
+       {pp::math::exp(nan), pp::math::tanh(nan), pp::math::erf(nan), pp::math::log(nan),
+        pp::math::sqrt(nan), pp::math::rsqrt(nan), pp::math::sigmoid(nan), pp::math::log1p(nan)})
     CHECK(std::isnan(y));
   CHECK(std::isnan(pp::math::log(-1.0f)));
   CHECK(pp::math::log(0.0f) == -infinity);

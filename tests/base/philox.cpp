@@ -11,7 +11,8 @@ using namespace pp;
 
 namespace {
 
-constexpr bool gives(philox_block counter, std::uint32_t key0, std::uint32_t key1, philox_block expected) {
+constexpr bool gives(philox_block counter, std::uint32_t key0, std::uint32_t key1,
+                     philox_block expected) {
   philox_block const found = philox(counter, key0, key1);
   for (int i = 0; i < 4; ++i)
     if (found.word[i] != expected.word[i]) return false;
@@ -20,9 +21,10 @@ constexpr bool gives(philox_block counter, std::uint32_t key0, std::uint32_t key
 
 constexpr std::uint32_t ones = 0xffffffffu;
 static_assert(gives({{0, 0, 0, 0}}, 0, 0, {{0x6627e8d5u, 0xe169c58du, 0xbc57ac4cu, 0x9b00dbd8u}}));
-static_assert(gives({{ones, ones, ones, ones}}, ones, ones, {{0x408f276du, 0x41c83b0eu, 0xa20bc7c6u, 0x6d5451fdu}}));
-static_assert(gives({{0x243f6a88u, 0x85a308d3u, 0x13198a2eu, 0x03707344u}}, 0xa4093822u, 0x299f31d0u,
-                    {{0xd16cfe09u, 0x94fdccebu, 0x5001e420u, 0x24126ea1u}}));
+static_assert(gives({{ones, ones, ones, ones}}, ones, ones,
+                    {{0x408f276du, 0x41c83b0eu, 0xa20bc7c6u, 0x6d5451fdu}}));
+static_assert(gives({{0x243f6a88u, 0x85a308d3u, 0x13198a2eu, 0x03707344u}}, 0xa4093822u,
+                    0x299f31d0u, {{0xd16cfe09u, 0x94fdccebu, 0x5001e420u, 0x24126ea1u}}));
 
 }  // namespace
 

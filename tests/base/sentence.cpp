@@ -11,13 +11,17 @@
 #include <pipe/base/sentence.hpp>
 
 namespace {
-std::string text_of(std::initializer_list<pp::piece> pieces) { return pp::sentence(pieces).begin(); }
+std::string text_of(std::initializer_list<pp::piece> pieces) {
+  return pp::sentence(pieces).begin();
+}
 }  // namespace
 
 TEST_CASE("words and numbers make a sentence", "[base]") {
   std::string_view const seen = std::string_view("numbers, more").substr(0, 7), empty;
-  CHECK(text_of({"words and ", seen, empty, " ", 3, ", ", -7L, ", ", std::size_t(5)}) == "words and numbers 3, -7, 5");
-  CHECK(text_of({std::numeric_limits<long>::min()}) == std::to_string(std::numeric_limits<long>::min()));
+  CHECK(text_of({"words and ", seen, empty, " ", 3, ", ", -7L, ", ", std::size_t(5)}) ==
+        "words and numbers 3, -7, 5");
+  CHECK(text_of({std::numeric_limits<long>::min()}) ==
+        std::to_string(std::numeric_limits<long>::min()));
   CHECK(text_of({}).empty());
   CHECK(text_of({0.1, " ", -2.0, " ", 1e300, " ", std::numeric_limits<double>::infinity(), " ",
                  std::numeric_limits<double>::quiet_NaN()}) == "0.1 -2 1e+300 inf nan");

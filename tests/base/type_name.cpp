@@ -37,12 +37,14 @@ static_assert(pp::type_name<pp::Norm>() == "Norm");
 static_assert(pp::type_name<int>() == "int");
 static_assert(pp::type_name<pp::Wide<1, 22, 333>>() == "Wide<1, 22, 333>");
 static_assert(pp::type_name<pp::Wide<>>() == "Wide<>");
-static_assert(pp::type_name<pp::Chain<pp::Norm, pp::Chain<pp::Wide<3>>>>() == "Chain<Norm, Chain<Wide<3>>>");
+static_assert(pp::type_name<pp::Chain<pp::Norm, pp::Chain<pp::Wide<3>>>>() ==
+              "Chain<Norm, Chain<Wide<3>>>");
 static_assert(pp::type_name<pp::Chain<Hidden, app::pp_like>>() == "Chain<Hidden, app::pp_like>");
 static_assert(pp::type_name<app::pp::Inner>() == "app::pp::Inner");
 static_assert(pp::type_name<pp::Called<"skip">>() == R"(Called<"skip">)");
-static_assert(pp::type_name<pp::Chain<pp::Called<"">, pp::Called<"a, b", pp::Wide<2>>, pp::Norm>>() ==
-              R"(Chain<Called<"">, Called<"a, b", Wide<2>>, Norm>)");
+static_assert(
+    pp::type_name<pp::Chain<pp::Called<"">, pp::Called<"a, b", pp::Wide<2>>, pp::Norm>>() ==
+    R"(Chain<Called<"">, Called<"a, b", Wide<2>>, Norm>)");
 static_assert(pp::type_name<pp::Called<R"(")">>() == R"(Called<"\"">)");
 #if defined(__clang_major__) && __clang_major__ < 15  // it spells ten characters
 static_assert(pp::type_name<pp::Called<"encoder-output">>() == R"(Called<"encoder-ou...">)");
@@ -55,9 +57,11 @@ static_assert(pp::type_name<pp::Called<R"('"\ > }, pp::text<2>{"x"})">>() ==
 static_assert(pp::type_name<pp::Called<"caf\u00e9 5">>() == "Called<\"caf\u00e9 5\">");
 static_assert(pp::type_name<pp::Called<"\t5">>() == "Called<\"\t5\">");
 // An array of numbers is no text, however a compiler spells it.
-static_assert(pp::type_name<pp::Sized<pp::array<3>{64, 0, 0}>>().find('"') == std::string_view::npos);
+static_assert(pp::type_name<pp::Sized<pp::array<3>{64, 0, 0}>>().find('"') ==
+              std::string_view::npos);
 static_assert(pp::type_name<pp::Sized<pp::array<2>{999, 0}>>().find('"') == std::string_view::npos);
-static_assert(pp::type_name<pp::Sized<pp::array<2>{-300, 0}>>().find('"') == std::string_view::npos);
+static_assert(pp::type_name<pp::Sized<pp::array<2>{-300, 0}>>().find('"') ==
+              std::string_view::npos);
 static_assert(pp::type_name<pp::Sized<pp::array<2>{64, 65}>>().find('"') == std::string_view::npos);
 static_assert(pp::type_name<pp::Sized<pp::array<2>{1, 0}>>().find('"') == std::string_view::npos);
 

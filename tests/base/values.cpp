@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The plain values that the compiler inside is made of: shape, static_vector, list, amounts of memory, element types.
+// The plain values that the compiler inside is made of: shape, static_vector, list, amounts of
+// memory, element types.
 #include <catch2/catch.hpp>
 
 #include <pipe/base/bytes.hpp>

@@ -12,9 +12,10 @@ using namespace pp;
 #define PIPE_BLOCKS 96
 #endif
 
-using Block = Seq<Residual<LayerNorm, Attention<3>>, Residual<LayerNorm, Linear<384>, GELU, Linear<96>>>;
-struct GPT : Model<Tokens<256, 128>, Embedding<96>, Positions, Repeat<PIPE_BLOCKS, Block>, LayerNorm, Linear<256>,
-                   CrossEntropy> {};
+using Block =
+    Seq<Residual<LayerNorm, Attention<3>>, Residual<LayerNorm, Linear<384>, GELU, Linear<96>>>;
+struct GPT : Model<Tokens<256, 128>, Embedding<96>, Positions, Repeat<PIPE_BLOCKS, Block>,
+                   LayerNorm, Linear<256>, CrossEntropy> {};
 using Trainer = Pipeline<GPT, Stages<4>, MicroBatches<8>, MicroBatchSize<2>, AdamW>;
 
 static_assert(Trainer::plan.stages[3].end_layer == 2 * PIPE_BLOCKS + 4);

@@ -8,9 +8,10 @@
 
 using namespace pp;
 
-using Block = Seq<Residual<LayerNorm, Attention<3>>, Residual<LayerNorm, Linear<384>, GELU, Linear<96>>>;
-struct GPT
-    : Model<Tokens<256, 128>, Embedding<96>, Positions, Repeat<12, Block>, LayerNorm, Linear<256>, CrossEntropy> {};
+using Block =
+    Seq<Residual<LayerNorm, Attention<3>>, Residual<LayerNorm, Linear<384>, GELU, Linear<96>>>;
+struct GPT : Model<Tokens<256, 128>, Embedding<96>, Positions, Repeat<12, Block>, LayerNorm,
+                   Linear<256>, CrossEntropy> {};
 using Trainer = Pipeline<GPT, Stages<16>, MicroBatches<64>, MicroBatchSize<2>, AdamW>;
 
 static_assert(Trainer::plan.peak_in_flight == 16);

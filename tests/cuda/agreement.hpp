@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A model trained by CUDA kernel bodies agrees with the same model trained by the host's kernels, from the same weights; and whatever order
-// the threads of a phase run in, the bits are the same.
+// A model trained by CUDA kernel bodies agrees with the same model trained by the host's kernels,
+// from the same weights; and whatever order the threads of a phase run in, the bits are the same.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -28,7 +28,8 @@ double difference(std::vector<T> const& a, std::vector<T> const& b) {
   return finite ? most / scale : HUGE_VAL;
 }
 
-/// `M` with these options on `Backend`: loss, every parameter's gradient, the model's output and the parameters after three steps.
+/// `M` with these options on `Backend`: loss, every parameter's gradient, the model's output and
+/// the parameters after three steps.
 template <class Backend, class M, class... Options>
 void agrees_with_the_host_on(double tolerance = 1e-5, std::uint64_t seed = 3) {
   using host = pp::Pipeline<M, pp::PortableHost, Options...>;
@@ -50,7 +51,8 @@ void agrees_with_the_host_on(double tolerance = 1e-5, std::uint64_t seed = 3) {
     auto const ours = laws::snapshot(found);
     auto const theirs = laws::snapshot(expected);
     CHECK(difference(theirs.gradients, ours.gradients) < tolerance);
-    order = step % 2 == 0 ? pp::cuda::thread_order::descending : pp::cuda::thread_order::interleaved;
+    order =
+        step % 2 == 0 ? pp::cuda::thread_order::descending : pp::cuda::thread_order::interleaved;
     again.gradients(same);
     CHECK(laws::same_numbers(laws::snapshot(again).gradients, ours.gradients));
     order = pp::cuda::thread_order::ascending;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Every instruction that backend/cuda wraps, alone: a warp on the device against the wrapper's twin on the CPU, lane by lane and bit by bit.
-// Kernel bodies are tested on the CPU through the twins, so what holds there holds on a GPU if this does. Without a GPU nvcc's PTX is executed.
+// Every instruction that backend/cuda wraps, alone: a warp on the device against the wrapper's twin
+// on the CPU, lane by lane and bit by bit. Kernel bodies are tested on the CPU through the twins,
+// so what holds there holds on a GPU if this does. Without a GPU nvcc's PTX is executed.
 #include <catch2/catch.hpp>
 
 #include <cmath>
@@ -106,7 +107,8 @@ results run(words in) {
 
 /// The first words of each lane that `same(expected, found)` denies, by name.
 template <class Body, class Same>
-void compare(char const* name, char const* of, words const& expected, words const& found, Same same) {
+void compare(char const* name, char const* of, words const& expected, words const& found,
+             Same same) {
   REQUIRE(expected.size() == found.size());
   int shown = 0;
   for (std::size_t i = 0; i < found.size() && shown < 8; ++i) {
@@ -115,7 +117,8 @@ void compare(char const* name, char const* of, words const& expected, words cons
     std::size_t const word = i % Body::out_words, lane = i / Body::out_words % warp_size,
                       number = i / Body::out_words / warp_size;
     char text[200];
-    std::snprintf(text, sizeof text, "%s, case %zu, lane %zu, word %zu: expected 0x%08x (%s), found 0x%08x", name,
+    std::snprintf(text, sizeof text,
+                  "%s, case %zu, lane %zu, word %zu: expected 0x%08x (%s), found 0x%08x", name,
                   number, lane, word, expected[i], of, found[i]);
     UNSCOPED_INFO(text);
     CHECK(expected[i] == found[i]);
@@ -137,14 +140,15 @@ std::mt19937& random_bits() {
   static std::mt19937 bits{20};
   return bits;
 }
-constexpr unsigned edges[] = {0,          0x80000000, 1,          0x80000001, 0x007fffff, 0x00800000,
-                              0x80800000, 0x7f7fffff, 0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000,
-                              0xffc00001, 0x3f800000, 0xbf800000, 0x33800000, 0x387fc000, 0x38800000,
-                              0x477fefff, 0x477ff000, 0x7f7f7fff, 0x7f7f8000, 0x3f808000, 0x3f818000};
+constexpr unsigned edges[] = {
+    0,          0x80000000, 1,          0x80000001, 0x007fffff, 0x00800000, 0x80800000, 0x7f7fffff,
+    0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc00001, 0x3f800000, 0xbf800000, 0x33800000,
+    0x387fc000, 0x38800000, 0x477fefff, 0x477ff000, 0x7f7f7fff, 0x7f7f8000, 0x3f808000, 0x3f818000};
 /// Floats: all kinds of edges, then any bits.
 words floats_at_edges(std::size_t n) {
   words all(n);
-  for (std::size_t i = 0; i < n; ++i) all[i] = i < 2 * std::size(edges) ? edges[i % std::size(edges)] : random_bits()();
+  for (std::size_t i = 0; i < n; ++i)
+    all[i] = i < 2 * std::size(edges) ? edges[i % std::size(edges)] : random_bits()();
   return all;
 }
 /// Floats of ordinary size.
@@ -172,7 +176,8 @@ struct mma_atom : atom<10, 4> {
     block.part([&](int thread, state& mine) {
       for (int i = 0; i < 4; ++i) mine.a[i] = in(args, block.index(), thread, i);
       for (int i = 0; i < 2; ++i) mine.b[i] = in(args, block.index(), thread, 4 + i);
-      for (int i = 0; i < 4; ++i) mine.c[i] = math::from_bits(in(args, block.index(), thread, 6 + i));
+      for (int i = 0; i < 4; ++i)
+        mine.c[i] = math::from_bits(in(args, block.index(), thread, 6 + i));
     });
     multiply_add<F>(block, [](state& s) { return tile_operands{s.c, s.a, s.b}; });
     block.part([&](int thread, state& mine) {
@@ -206,7 +211,8 @@ unsigned element_of(float x) {
   return F == operand_format::bf16 ? bf16(x).bits : fp16(x).bits;
 }
 
-/// The matrices of a case, and what the model of this GPU says of an element of the result, and how large its terms are together.
+/// The matrices of a case, and what the model of this GPU says of an element of the result, and how
+/// large its terms are together.
 template <operand_format F>
 struct matrices {
   static constexpr int depth = tile<F>::inner;
@@ -237,7 +243,8 @@ struct matrices {
     return F == operand_format::bf16 ? ptx::float_of_bf16(h) : ptx::float_of_half(h);
   }
   float model(tensor_core::generation g, tile_place p) const {
-    return tensor_core::element(g, c[p.row][p.column], a[p.row], b[p.column], depth, bytes_of<F>, least_exponent<F>);
+    return tensor_core::element(g, c[p.row][p.column], a[p.row], b[p.column], depth, bytes_of<F>,
+                                least_exponent<F>);
   }
   double exact(tile_place p) const {
     double sum = c[p.row][p.column];
@@ -270,17 +277,20 @@ void mma_agrees(char const* name) {
   auto const integer = [] { return element_of<F>(float(int(random_bits()() % 33) - 16)); };
   auto const any_sum = [] { return ordinary_floats(1)[0]; };
   // Integers whose sum no order rounds: the twin's bits.
-  words in = mma_operands<F>(8, integer, [] { return math::bits(float(int(random_bits()() % 4097) - 2048)); });
+  words in = mma_operands<F>(8, integer,
+                             [] { return math::bits(float(int(random_bits()() % 4097) - 2048)); });
   results r = run<mma_atom<F>>(in);
   compare<mma_atom<F>>(name, "twin, exact sums", r.twin, r.device, equal);
   compare<mma_atom<F>>(name, "model, exact sums", modelled<F>(in), r.device, equal);
 
   // Numbers of some ten magnitudes: the model's bits, and the twin's up to what both round.
-  in = mma_operands<F>(32, [] { return element_of<F>(as_float(ordinary_floats(1)[0])); }, any_sum);
+  in = mma_operands<F>(
+      32, [] { return element_of<F>(as_float(ordinary_floats(1)[0])); }, any_sum);
   r = run<mma_atom<F>>(in);
   compare<mma_atom<F>>(name, "model", modelled<F>(in), r.device, equal);
   constexpr double unit =
-      (tile<F>::inner + 2) * 0x1p-23;  // of the terms' sizes: each may lose 2^-24 of the largest, and the sums as much
+      (tile<F>::inner + 2) *
+      0x1p-23;  // of the terms' sizes: each may lose 2^-24 of the largest, and the sums as much
   int far = 0;
   for (std::size_t number = 0; number < 32; ++number) {
     matrices<F> const m(in, number);
@@ -295,19 +305,25 @@ void mma_agrees(char const* name) {
   }
   CHECK(far == 0);
 
-  // Elements and sums with any bits: NaN, infinities, subnormals. Few of the sums are finite, so half of the cases have small elements.
+  // Elements and sums with any bits: NaN, infinities, subnormals. Few of the sums are finite, so
+  // half of the cases have small elements.
   in = mma_operands<F>(
       8, [] { return F == operand_format::tf32 ? random_bits()() : random_bits()() & 0xffff; },
       [] { return floats_at_edges(1 + random_bits()() % 60).back(); });
   words const subnormal = mma_operands<F>(
-      8, [] { return F == operand_format::tf32 ? random_bits()() & 0x80ffffffu : random_bits()() & 0x83ffu; },
+      8,
+      [] {
+        return F == operand_format::tf32 ? random_bits()() & 0x80ffffffu
+                                         : random_bits()() & 0x83ffu;
+      },
       [] { return random_bits()() % 2 == 0 ? edges[random_bits()() % 7] : ordinary_floats(1)[0]; });
   in.insert(in.end(), subnormal.begin(), subnormal.end());
   r = run<mma_atom<F>>(in);
-  compare<mma_atom<F>>(name, "model, edges", modelled<F>(in), r.device, [](unsigned expected, unsigned found) {
-    return equal_floats(expected, found) ||
-           ((expected | found) & 0x7fffffffu) == 0;  // of a zero no source says the sign
-  });
+  compare<mma_atom<F>>(
+      name, "model, edges", modelled<F>(in), r.device, [](unsigned expected, unsigned found) {
+        return equal_floats(expected, found) ||
+               ((expected | found) & 0x7fffffffu) == 0;  // of a zero no source says the sign
+      });
 }
 
 }  // namespace
@@ -337,12 +353,14 @@ struct ldmatrix_atom : atom<5, 4> {
   PIPE_HD static void run(Block& block, arguments const& args) {
     block.phase([&](int thread, state&) {
       unsigned const place = in(args, block.index(), thread, 4);
-      for (int i = 0; i < 4; ++i) block.shared().rows[place].of[i] = in(args, block.index(), thread, i);
+      for (int i = 0; i < 4; ++i)
+        block.shared().rows[place].of[i] = in(args, block.index(), thread, i);
       block.shared().place[thread] = place;
     });
     auto& s = block.shared();
     load_matrices<Turned>(
-        block, [&](int thread) { return &s.rows[s.place[thread]]; }, [](state& mine) { return mine.of; });
+        block, [&](int thread) { return &s.rows[s.place[thread]]; },
+        [](state& mine) { return mine.of; });
     block.part([&](int thread, state& mine) {
       for (int i = 0; i < 4; ++i) out(args, block.index(), thread, i) = mine.of[i];
     });
@@ -369,7 +387,8 @@ TEST_CASE("atoms: ldmatrix, transposed", "[gpu]") { ldmatrix_agrees<true>("ldmat
 
 namespace {
 
-/// Words 0 to 3 are copied in two groups, of which the second may be pending when the first is read; word 4: whether they are there.
+/// Words 0 to 3 are copied in two groups, of which the second may be pending when the first is
+/// read; word 4: whether they are there.
 template <int Bytes>
 struct copy_atom : atom<8, 8> {
   static constexpr int each = Bytes / 4;
@@ -388,7 +407,8 @@ struct copy_atom : atom<8, 8> {
         bool const present = (in(args, block.index(), thread, 4) >> which & 1) != 0;
         unsigned const* const from = &in(args, block.index(), thread);
         prefetch(from);
-        for (int i = 0; i < 4; i += each) copy_async<Bytes>(block, to[thread] + i, from + i, present);
+        for (int i = 0; i < 4; i += each)
+          copy_async<Bytes>(block, to[thread] + i, from + i, present);
       });
       commit_copies(block);
     };
@@ -396,11 +416,13 @@ struct copy_atom : atom<8, 8> {
     start(s.second, 1);
     await_copies<1>(block);
     block.part([&](int thread, state&) {  // another lane's
-      for (int i = 0; i < 4; ++i) out(args, block.index(), thread, i) = s.first[threads - 1 - thread][i];
+      for (int i = 0; i < 4; ++i)
+        out(args, block.index(), thread, i) = s.first[threads - 1 - thread][i];
     });
     await_copies<0>(block);
     block.part([&](int thread, state&) {
-      for (int i = 0; i < 4; ++i) out(args, block.index(), thread, 4 + i) = s.second[threads - 1 - thread][i];
+      for (int i = 0; i < 4; ++i)
+        out(args, block.index(), thread, 4 + i) = s.second[threads - 1 - thread][i];
     });
   }
 };
@@ -413,7 +435,8 @@ void copies_agree(char const* name) {
   words expected(in.size());
   for (std::size_t i = 0; i < in.size() / 8; ++i) {
     std::size_t const other = (i / warp_size * warp_size + warp_size - 1 - i % warp_size) * 8;
-    for (std::size_t k = 0; k < 8; ++k) expected[8 * i + k] = (in[other + 4] >> k / 4 & 1) != 0 ? in[other + k % 4] : 0;
+    for (std::size_t k = 0; k < 8; ++k)
+      expected[8 * i + k] = (in[other + 4] >> k / 4 & 1) != 0 ? in[other + k % 4] : 0;
   }
   compare<copy_atom<Bytes>>(name, "what was to be copied", expected, r.device, equal);
 }
@@ -476,9 +499,11 @@ struct exchange_atom : atom<2, 16> {
       block.part([&](int thread, state& mine) {
         mine.x = from_words<T>(in(args, block.index(), thread), in(args, block.index(), thread, 1));
       });
-      exchange(block, masks[k], [](state& s) -> T& { return s.x; }, Op{});
+      exchange(
+          block, masks[k], [](state& s) -> T& { return s.x; }, Op{});
       block.part([&](int thread, state& mine) {
-        for (int i = 0; i < 2; ++i) out(args, block.index(), thread, 2 * k + i) = word_of(mine.x, i);
+        for (int i = 0; i < 2; ++i)
+          out(args, block.index(), thread, 2 * k + i) = word_of(mine.x, i);
       });
     }
   }
@@ -497,7 +522,8 @@ struct reduce_atom : atom<2, 10> {
     block.part([&](int thread, state& mine) {
       mine.x = from_words<T>(in(args, block.index(), thread), in(args, block.index(), thread, 1));
     });
-    reduce_lanes<Width>(block, [](state& s) -> T& { return s.x; }, Op{});
+    reduce_lanes<Width>(
+        block, [](state& s) -> T& { return s.x; }, Op{});
     block.part([&](int thread, state& mine) {
       for (int i = 0; i < 2; ++i) out(args, block.index(), thread, 2 * k + i) = word_of(mine.x, i);
     });
@@ -520,7 +546,8 @@ struct match_atom : atom<1, 2> {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& args) {
     block.part([&](int thread, state& mine) { mine.x = int(in(args, block.index(), thread)); });
-    match_lanes(block, [](state& s) -> int& { return s.x; }, [](state& s) -> unsigned& { return s.same; });
+    match_lanes(
+        block, [](state& s) -> int& { return s.x; }, [](state& s) -> unsigned& { return s.same; });
     block.part([&](int thread, state& mine) {
       out(args, block.index(), thread) = mine.same;
       out(args, block.index(), thread, 1) = unsigned(count_bits(mine.same));
@@ -531,12 +558,16 @@ struct match_atom : atom<1, 2> {
 }  // namespace
 
 TEST_CASE("atoms: shuffles", "[gpu]") {
-  agrees<exchange_atom<unsigned, exclusive_or>>("shfl.xor of bits", small_numbers(8 * 64, 0xffffffffu), equal);
-  agrees<exchange_atom<float, plus>>("shfl.xor, sum of floats", floats_at_edges(8 * 64), equal_floats);
-  agrees<exchange_atom<float, larger>>("shfl.xor, maximum of floats", floats_at_edges(8 * 64), equal_floats);
+  agrees<exchange_atom<unsigned, exclusive_or>>("shfl.xor of bits",
+                                                small_numbers(8 * 64, 0xffffffffu), equal);
+  agrees<exchange_atom<float, plus>>("shfl.xor, sum of floats", floats_at_edges(8 * 64),
+                                     equal_floats);
+  agrees<exchange_atom<float, larger>>("shfl.xor, maximum of floats", floats_at_edges(8 * 64),
+                                       equal_floats);
   agrees<exchange_atom<double, plus>>("shfl.xor, sum of doubles", ordinary_floats(8 * 64), equal);
   agrees<reduce_atom<float, plus>>("butterfly, sum of floats", ordinary_floats(8 * 64), equal);
-  agrees<reduce_atom<float, larger>>("butterfly, maximum of floats", ordinary_floats(8 * 64), equal);
+  agrees<reduce_atom<float, larger>>("butterfly, maximum of floats", ordinary_floats(8 * 64),
+                                     equal);
   agrees<reduce_atom<double, plus>>("butterfly, sum of doubles", ordinary_floats(8 * 64), equal);
 }
 
@@ -585,7 +616,9 @@ struct widening_atom : atom<1, 5> {
   PIPE_HD static void run(Block& block, arguments const& args) {
     block.part([&](int thread, state&) {
       unsigned const bits = in(args, block.index(), thread);
-      auto const say = [&](int i, float what) { out(args, block.index(), thread, i) = math::bits(what); };
+      auto const say = [&](int i, float what) {
+        out(args, block.index(), thread, i) = math::bits(what);
+      };
       say(0, float_from_bf16(std::uint16_t(bits)));
       say(1, float_from_f16(std::uint16_t(bits)));
       say(2, operand_value<operand_format::bf16>(bits << 16, 1));
@@ -599,7 +632,8 @@ struct widening_atom : atom<1, 5> {
 
 TEST_CASE("atoms: roundings of all upper halves of a float", "[gpu]") {
   words in;
-  for (unsigned const low : {0x0000u, 0x0fffu, 0x1000u, 0x1001u, 0x7fffu, 0x8000u, 0x8001u, 0xffffu})
+  for (unsigned const low :
+       {0x0000u, 0x0fffu, 0x1000u, 0x1001u, 0x7fffu, 0x8000u, 0x8001u, 0xffffu})
     for (unsigned high = 0; high < 0x10000; ++high) in.push_back(high << 16 | low);
   results const r = run<rounding_atom>(in);
   words model(r.device);
@@ -610,7 +644,8 @@ TEST_CASE("atoms: roundings of all upper halves of a float", "[gpu]") {
     float const x = as_float(in[i]), y = as_float(in[i] ^ 0x80010000u);
     said[0] = ptx::tf32_of(x);
     said[3] = ptx::bf16_of(x), said[4] = ptx::half_of(x);
-    said[5] = said[3] | unsigned(ptx::bf16_of(y)) << 16, said[6] = said[4] | unsigned(ptx::half_of(y)) << 16;
+    said[5] = said[3] | unsigned(ptx::bf16_of(y)) << 16,
+    said[6] = said[4] | unsigned(ptx::half_of(y)) << 16;
     wrong += (twin[0] & 0xffffe000u) != found[0];  // the twin leaves what tensor cores do not read
     wrong += twin[1] != found[1];
     wrong += !equal_floats(twin[2], found[2]);
@@ -623,7 +658,8 @@ TEST_CASE("atoms: roundings of all upper halves of a float", "[gpu]") {
     }
   }
   CHECK(wrong == 0);
-  compare<rounding_atom>("roundings: tf32, split, split, bf16, fp16, bf16x2, fp16x2", "ISA", model, r.device, equal);
+  compare<rounding_atom>("roundings: tf32, split, split, bf16, fp16, bf16x2, fp16x2", "ISA", model,
+                         r.device, equal);
 }
 
 TEST_CASE("atoms: all numbers of 16 bits as floats", "[gpu]") {
@@ -644,7 +680,9 @@ struct arithmetic_atom : atom<2, 7> {
     block.part([&](int thread, state&) {
       float const x = math::from_bits(in(args, block.index(), thread)),
                   y = math::from_bits(in(args, block.index(), thread, 1));
-      auto const say = [&](int i, float what) { out(args, block.index(), thread, i) = math::bits(what); };
+      auto const say = [&](int i, float what) {
+        out(args, block.index(), thread, i) = math::bits(what);
+      };
       say(0, x + y);
       say(1, x - y);
       say(2, x * y);
@@ -660,7 +698,8 @@ struct power_atom : atom<1, 1> {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& args) {
     block.part([&](int thread, state&) {
-      out(args, block.index(), thread) = math::bits(power_of_2(math::from_bits(in(args, block.index(), thread))));
+      out(args, block.index(), thread) =
+          math::bits(power_of_2(math::from_bits(in(args, block.index(), thread))));
     });
   }
 };
@@ -672,20 +711,25 @@ TEST_CASE("atoms: division and roots are IEEE's", "[gpu]") {
   for (unsigned const x : edges)
     for (unsigned const y : edges) in.push_back(x), in.push_back(y);
   in.resize(in.size() / 64 * 64);
-  agrees<arithmetic_atom>("arithmetic: sum, difference, product, quotient, reciprocal, root, fma", in, equal_floats);
+  agrees<arithmetic_atom>("arithmetic: sum, difference, product, quotient, reciprocal, root, fma",
+                          in, equal_floats);
 }
 
 TEST_CASE("atoms: ex2.approx", "[gpu]") {
   words in(std::begin(edges), std::end(edges));
   for (int n = -126; n < 128; ++n) in.push_back(math::bits(float(n)));
-  for (float const x : {-126.5f, -127.0f, -150.0f, -1000.0f, 128.0f, 200.0f}) in.push_back(math::bits(x));
+  for (float const x : {-126.5f, -127.0f, -150.0f, -1000.0f, 128.0f, 200.0f})
+    in.push_back(math::bits(x));
   while (in.size() % (32 * warp_size) != 0)
-    in.push_back(math::bits(std::ldexp(float(random_bits()()), -25) - 125.0f + float(random_bits()() % 120)));
+    in.push_back(math::bits(std::ldexp(float(random_bits()()), -25) - 125.0f +
+                            float(random_bits()() % 120)));
   results const r = run<power_atom>(in);
-  compare<power_atom>("ex2.approx.ftz", "twin", r.twin, r.device, [](unsigned expected, unsigned found) {
-    double const x = as_float(expected), y = as_float(found);
-    return equal_floats(expected, found) || std::fabs(x - y) <= 0x1p-22 * x;  // the bound of the ISA
-  });
+  compare<power_atom>("ex2.approx.ftz", "twin", r.twin, r.device,
+                      [](unsigned expected, unsigned found) {
+                        double const x = as_float(expected), y = as_float(found);
+                        return equal_floats(expected, found) ||
+                               std::fabs(x - y) <= 0x1p-22 * x;  // the bound of the ISA
+                      });
 }
 
 // ---- accesses of several elements ----

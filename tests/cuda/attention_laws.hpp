@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The CUDA kernel bodies of attention and its gradient on the CPU, without a model around them: against the definition in double.
+// The CUDA kernel bodies of attention and its gradient on the CPU, without a model around them:
+// against the definition in double.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -39,10 +40,12 @@ struct attention_alone {
   static constexpr group group_at(int i) {
     group g;
     g.anchor = i == 0 ? op_kind::attention : op_kind::attention_gradient;
-    g.rows = s.queries, g.columns = s.heads * s.head_size, g.inner = s.heads, g.groups = s.key_heads;
+    g.rows = s.queries, g.columns = s.heads * s.head_size, g.inner = s.heads,
+    g.groups = s.key_heads;
     g.keys = s.apart ? s.keys : 0, g.flag = s.causal;
     // slots: 0 q or qkv, 1 kv, 2 table, 3 ids, 4 y, 5 lse, 6 dy, 7 dq or dqkv, 8 dkv
-    signed char const kv = s.apart ? 1 : -1, table = s.turned ? 2 : -1, ids = s.padding > 0 ? 3 : -1;
+    signed char const kv = s.apart ? 1 : -1, table = s.turned ? 2 : -1,
+                      ids = s.padding > 0 ? 3 : -1;
     if (i == 0) {
       signed char const in[6] = {0, kv, table, ids, -1, -1};
       std::copy(in, in + 6, g.in);
@@ -73,7 +76,8 @@ struct numbers {
   double operator[](long i) const { return double(float(items[std::size_t(i)])); }
 };
 
-/// The largest difference, relative to the largest wanted number; infinite if something is no number.
+/// The largest difference, relative to the largest wanted number; infinite if something is no
+/// number.
 inline double distance(std::vector<double> const& wanted, auto const& found) {
   double most = 0, scale = 1e-3;
   REQUIRE(wanted.size() == found.items.size());
@@ -120,8 +124,9 @@ struct run {
   template <class... Body>
   void launch(cuda::bodies<Body...> kernels) {
     cuda::arguments a;
-    void* const slots[9] = {q.items.data(),   kv.items.data(), table.items.data(), ids.data(),      y.items.data(),
-                            lse.items.data(), dy.items.data(), dq.items.data(),    dkv.items.data()};
+    void* const slots[9] = {q.items.data(),  kv.items.data(), table.items.data(),
+                            ids.data(),      y.items.data(),  lse.items.data(),
+                            dy.items.data(), dq.items.data(), dkv.items.data()};
     std::copy(slots, slots + 9, a.slot);
     numbers<double> space(cuda::workspace_of(kernels) / 8);
     a.workspace = space.items.data();
@@ -158,11 +163,13 @@ answers defined(run<T, Sizes> const& r) {
   };
   for (int b = 0; b < s.samples; ++b) {
     int present = s.keys;
-    while (s.padding > 0 && present > 0 && r.ids[std::size_t(b * s.keys + present - 1)] < 0) --present;
+    while (s.padding > 0 && present > 0 && r.ids[std::size_t(b * s.keys + present - 1)] < 0)
+      --present;
     for (int h = 0; h < s.heads; ++h) {
       int const kh = h / (s.heads / s.key_heads);
       std::vector<double> keys = z(long(s.keys) * d), dkeys = keys, dvalues = keys;
-      for (int t = 0; t < s.keys; ++t) turn([&](int c) { return r.key(b, t, kh, c); }, t, &keys[std::size_t(t * d)], 1);
+      for (int t = 0; t < s.keys; ++t)
+        turn([&](int c) { return r.key(b, t, kh, c); }, t, &keys[std::size_t(t * d)], 1);
       for (int t = 0; t < s.queries; ++t) {
         int const seen = std::min(s.causal ? t + s.keys - s.queries + 1 : s.keys, present);
         if (seen <= 0) continue;
@@ -192,7 +199,8 @@ answers defined(run<T, Sizes> const& r) {
             dq[c] += ds * keys[j * d + c];
             dkeys[j * d + c] += ds * q[c];
           }
-        turn([&](int c) { return dq[std::size_t(c)]; }, t, &w.dq[std::size_t(row * R::q_stride + h * d)], -1);
+        turn([&](int c) { return dq[std::size_t(c)]; }, t,
+             &w.dq[std::size_t(row * R::q_stride + h * d)], -1);
       }
       for (int t = 0; t < s.keys; ++t) {
         double back[128];
@@ -212,7 +220,8 @@ answers defined(run<T, Sizes> const& r) {
 template <class T, sizes Sizes>
 void check(double tolerance = 1e-5) {
   constexpr sizes const& s = Sizes;
-  CAPTURE(s.samples, s.queries, s.keys, s.heads, s.key_heads, s.head_size, s.causal, s.apart, s.turned, s.padding);
+  CAPTURE(s.samples, s.queries, s.keys, s.heads, s.key_heads, s.head_size, s.causal, s.apart,
+          s.turned, s.padding);
   run<T, Sizes> found;
   answers const wanted = defined(found);
   found.template launch<0>();
@@ -240,7 +249,8 @@ bool same(numbers<T> const& a, numbers<T> const& b) {
   return std::memcmp(a.items.data(), b.items.data(), sizeof(T) * a.items.size()) == 0;
 }
 
-/// Kernels whose warps have one tile of rows, or two above each other, give the same bits; so do all orders of threads.
+/// Kernels whose warps have one tile of rows, or two above each other, give the same bits; so do
+/// all orders of threads.
 template <class T, sizes Sizes>
 void check_heights() {
   using P = attention_alone<T, Sizes>;
@@ -250,7 +260,8 @@ void check_heights() {
   on_host::order = cuda::thread_order::interleaved;
   run<T, Sizes> high;
   if constexpr (Sizes.turned)
-    high.launch(cuda::bodies<cuda::attention_turn<P, 0, false>, cuda::attention_forward<P, 0, 2>>{});
+    high.launch(
+        cuda::bodies<cuda::attention_turn<P, 0, false>, cuda::attention_forward<P, 0, 2>>{});
   if constexpr (!Sizes.turned) high.launch(cuda::bodies<cuda::attention_forward<P, 0, 2>>{});
   CHECK(same(low.y, high.y));
   CHECK(same(low.lse, high.lse));
@@ -259,11 +270,12 @@ void check_heights() {
   on_host::order = cuda::thread_order::ascending;
   high.dq = low.dq;  // of a fused matrix the kernel writes a slice
   for (long row = 0; row < run<T, Sizes>::q_rows; ++row)
-    std::memset(static_cast<void*>(&high.dq.items[std::size_t(row * run<T, Sizes>::q_stride)]), 0xff,
-                sizeof(T) * std::size_t(run<T, Sizes>::width));
+    std::memset(static_cast<void*>(&high.dq.items[std::size_t(row * run<T, Sizes>::q_stride)]),
+                0xff, sizeof(T) * std::size_t(run<T, Sizes>::width));
   using tall = cuda::attention_query_gradients<P, 1, 2>;
   if constexpr (Sizes.turned)
-    high.launch(cuda::bodies<cuda::attention_turn<P, 1, false>, cuda::attention_slopes<P, 1>, tall>{});
+    high.launch(
+        cuda::bodies<cuda::attention_turn<P, 1, false>, cuda::attention_slopes<P, 1>, tall>{});
   else
     high.launch(cuda::bodies<cuda::attention_slopes<P, 1>, tall>{});
   CHECK(same(low.dq, high.dq));

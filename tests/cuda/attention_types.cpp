@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The CUDA kernel bodies of attention and its gradient on 16-bit floats, and with tiles of another height.
+// The CUDA kernel bodies of attention and its gradient on 16-bit floats, and with tiles of another
+// height.
 #include "cuda/attention_laws.hpp"
 
 using namespace attention_laws;

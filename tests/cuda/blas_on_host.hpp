@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A library's matrix product as it is described, executed literally on the CPU: element by element, in columns. And the lowering around
-// it, whose own kernels run thread by thread: what cuBLASLt does on a GPU, but for speed.
+// A library's matrix product as it is described, executed literally on the CPU: element by element,
+// in columns. And the lowering around it, whose own kernels run thread by thread: what cuBLASLt
+// does on a GPU, but for speed.
 #pragma once
 
 #include <cmath>
@@ -22,7 +23,8 @@ void execute_as(pp::cuda::blas_product const& p, pp::cuda::arguments const& a) {
     for (long i = 0; i < p.m; ++i) {
       float sum = 0;
       for (long k = 0; k < p.k; ++k)
-        sum += float(left[i + k * p.lda]) * float(right[p.transposes_b ? j + k * p.ldb : k + j * p.ldb]);
+        sum += float(left[i + k * p.lda]) *
+               float(right[p.transposes_b ? j + k * p.ldb : k + j * p.ldb]);
       Result& to = d[i + j * p.ldd];
       if (p.accumulates && a.accumulate) sum += float(to);
       if (p.bias >= 0) sum += float(a.at<Result const>(p.bias)[i]);
@@ -43,12 +45,14 @@ void run_blas_lowering(pp::cuda::arguments const& a) {
   run_bodies(typename lowering::after{}, a);
 }
 
-/// The same in a pipeline, with a workspace of what the kernels around the call may use of it, full of NaN.
+/// The same in a pipeline, with a workspace of what the kernels around the call may use of it, full
+/// of NaN.
 template <class P, int G>
 void run_by_blas(pp::host::arguments<typename P::element> const& from) {
   using source = pp::cuda::source_of<P>;
   using lowering = pp::cuda::blas_lowering<source, G>;
-  std::vector<double> workspace(std::size_t(lowering::first_byte + lowering::after_bytes) / sizeof(double) + 1, NAN);
+  std::vector<double> workspace(
+      std::size_t(lowering::first_byte + lowering::after_bytes) / sizeof(double) + 1, NAN);
   pp::cuda::arguments a = translated(from);
   a.workspace = workspace.data();
   run_blas_lowering<source, G>(a);
@@ -61,9 +65,8 @@ struct BlasKernels : Kernels {
   template <class P>
   static pp::host::kernels<P> kernels() {
     auto k = Kernels::kernels<P>();
-    [&]<int... G>(std::integer_sequence<int, G...>) {
-      (replace<P, G>(k), ...);
-    }(std::make_integer_sequence<int, P::groups>{});
+    [&]<int... G>(std::integer_sequence<int, G...>) { (replace<P, G>(k), ...); }
+    (std::make_integer_sequence<int, P::groups>{});
     return k;
   }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Matrix products as calls of a library: what is described is executed literally, in columns, and with our own kernels before and after it
-// gives what fp64 gives, and what our own tiles give; in every number format, at odd sizes, for every kind of prologue and epilogue.
+// Matrix products as calls of a library: what is described is executed literally, in columns, and
+// with our own kernels before and after it gives what fp64 gives, and what our own tiles give; in
+// every number format, at odd sizes, for every kind of prologue and epilogue.
 #include "cuda/blas_on_host.hpp"
 #include "cuda/one_group.hpp"
 
@@ -13,7 +14,8 @@ namespace {
 constexpr int samples = 2;
 using DropQuarter = Dropout<1, 4>;
 
-/// c[samples * Rows, Columns] of a product over Inner; slots are given out in the order of what follows.
+/// c[samples * Rows, Columns] of a product over Inner; slots are given out in the order of what
+/// follows.
 template <int Rows, int Columns, int Inner>
 struct builder {
   group g;
@@ -61,12 +63,17 @@ using even = builder<8, 24, 40>;
 PIPE_TEST_GROUP(plain, forward(op_kind::matmul).store());
 PIPE_TEST_GROUP(with_bias, forward(op_kind::matmul).after(op_kind::bias, 0, true));
 PIPE_TEST_GROUP(with_relu, even(op_kind::matmul).after(op_kind::map, relu, true));
-PIPE_TEST_GROUP(bias_and_relu, forward(op_kind::matmul).after(op_kind::bias).after(op_kind::map, relu, true));
-PIPE_TEST_GROUP(bias_read_and_relu,
-                even(op_kind::matmul).after(op_kind::bias, 0, true).after(op_kind::map, relu, true));
+PIPE_TEST_GROUP(bias_and_relu,
+                forward(op_kind::matmul).after(op_kind::bias).after(op_kind::map, relu, true));
+PIPE_TEST_GROUP(
+    bias_read_and_relu,
+    even(op_kind::matmul).after(op_kind::bias, 0, true).after(op_kind::map, relu, true));
 PIPE_TEST_GROUP(product_read, forward(op_kind::matmul).store().after(op_kind::bias, 0, true));
-PIPE_TEST_GROUP(bias_and_gelu, even(op_kind::matmul).after(op_kind::bias, 0, true).after(op_kind::map, gelu, true));
-PIPE_TEST_GROUP(bias_gelu_unread, forward(op_kind::matmul).after(op_kind::bias).after(op_kind::map, gelu, true));
+PIPE_TEST_GROUP(
+    bias_and_gelu,
+    even(op_kind::matmul).after(op_kind::bias, 0, true).after(op_kind::map, gelu, true));
+PIPE_TEST_GROUP(bias_gelu_unread,
+                forward(op_kind::matmul).after(op_kind::bias).after(op_kind::map, gelu, true));
 PIPE_TEST_GROUP(residual, even(op_kind::matmul).after(op_kind::bias).after(op_kind::add, 0, true));
 PIPE_TEST_GROUP(long_chain, forward(op_kind::matmul)
                                 .after(op_kind::bias)
@@ -75,9 +82,10 @@ PIPE_TEST_GROUP(long_chain, forward(op_kind::matmul)
                                 .after(op_kind::row_bias, 0, true)
                                 .after(op_kind::bias)
                                 .after(op_kind::map, hyperbolic, true));
-PIPE_TEST_GROUP(
-    with_prologue,
-    forward(op_kind::matmul).before(op_kind::row_bias).before(op_kind::map, gelu).after(op_kind::bias, 0, true));
+PIPE_TEST_GROUP(with_prologue, forward(op_kind::matmul)
+                                   .before(op_kind::row_bias)
+                                   .before(op_kind::map, gelu)
+                                   .after(op_kind::bias, 0, true));
 PIPE_TEST_GROUP(prologue_read, even(op_kind::matmul)
                                    .before(op_kind::bias)
                                    .before(op_kind::dropout, drops, true)
@@ -85,12 +93,13 @@ PIPE_TEST_GROUP(prologue_read, even(op_kind::matmul)
                                    .after(op_kind::map, relu)
                                    .after(op_kind::add, 0, true));
 PIPE_TEST_GROUP(input_gradient, forward(op_kind::matmul_input_gradient).store());
-PIPE_TEST_GROUP(
-    input_gradient_of_map,
-    even(op_kind::matmul_input_gradient).after(op_kind::map_gradient, gelu, true).after(op_kind::add, 0, true));
+PIPE_TEST_GROUP(input_gradient_of_map, even(op_kind::matmul_input_gradient)
+                                           .after(op_kind::map_gradient, gelu, true)
+                                           .after(op_kind::add, 0, true));
 PIPE_TEST_GROUP(weight_gradient, forward(op_kind::matmul_weight_gradient));
 PIPE_TEST_GROUP(weight_and_bias, even(op_kind::matmul_weight_gradient).bias_gradient());
-PIPE_TEST_GROUP(weight_of_many_rows, builder<700, 12, 20>(op_kind::matmul_weight_gradient).bias_gradient());
+PIPE_TEST_GROUP(weight_of_many_rows,
+                builder<700, 12, 20>(op_kind::matmul_weight_gradient).bias_gradient());
 #undef PIPE_TEST_GROUP
 
 template <class T, class Described>
@@ -98,7 +107,8 @@ using alone = on_host::one_group<T, Described, samples, ReLU, GELU, Tanh, DropQu
 template <class Described>
 constexpr cuda::blas_product described = cuda::describe_blas_product<alone<float, Described>, 0>();
 
-/// The operands of a group, each of exactly its size: what is read are numbers, what is written is `before`.
+/// The operands of a group, each of exactly its size: what is read are numbers, what is written is
+/// `before`.
 template <class T, class P>
 class operands {
  public:
@@ -116,7 +126,8 @@ class operands {
       a.slot[i] = memory_.back().data();
     }
     for_each_written(g, [&](int slot) {
-      for (std::size_t k = 0; slot >= 0 && k < count(slot); ++k) a.at<result_type>(slot)[k] = result_type(before);
+      for (std::size_t k = 0; slot >= 0 && k < count(slot); ++k)
+        a.at<result_type>(slot)[k] = result_type(before);
     });
     for (auto const* chain : {&g.prologue, &g.epilogue})
       for (step const& s : *chain)
@@ -124,10 +135,13 @@ class operands {
     a.training = true;
     a.seed = 7, a.step = 2;
   }
-  std::size_t count(int slot) const { return memory_[std::size_t(slot)].size() / sizeof(result_type); }
+  std::size_t count(int slot) const {
+    return memory_[std::size_t(slot)].size() / sizeof(result_type);
+  }
   std::vector<double> result(int slot) const {
     std::vector<double> all;
-    for (std::size_t k = 0; k < count(slot); ++k) all.push_back(double(float(a.at<result_type>(slot)[k])));
+    for (std::size_t k = 0; k < count(slot); ++k)
+      all.push_back(double(float(a.at<result_type>(slot)[k])));
     return all;
   }
   cuda::arguments a;
@@ -162,7 +176,8 @@ class reference {
       for (int c = 0; c < g.columns; ++c) {
         double& sum = of[g.out[0]][std::size_t(k * g.columns + c)];
         sum = before;
-        for (int r = 0; r < rows; ++r) sum += number(g.in[0], r * g.inner + k) * number(g.in[1], r * g.columns + c);
+        for (int r = 0; r < rows; ++r)
+          sum += number(g.in[0], r * g.inner + k) * number(g.in[1], r * g.columns + c);
       }
     for (step const& s : g.prologue)
       for (int c = 0; c < g.columns; ++c) {
@@ -181,7 +196,8 @@ class reference {
       }
       for (int c = 0; c < g.columns; ++c) {
         double v = 0;
-        for (int k = 0; k < g.inner; ++k) v += left[std::size_t(k)] * number(g.in[1], k * g.columns + c);
+        for (int k = 0; k < g.inner; ++k)
+          v += left[std::size_t(k)] * number(g.in[1], k * g.columns + c);
         if (g.out[0] >= 0) of[g.out[0]][std::size_t(r * g.columns + c)] = v;
         run(g.epilogue, g.columns, r, c, v);
       }
@@ -196,7 +212,9 @@ class reference {
         case op_kind::add: v += number(s.slot, at); break;
         case op_kind::dropout: v *= kept(*a_.ids(s.slot), width, r, c); break;
         case op_kind::map:
-          v = s.leaf == relu ? ReLU::forward(v) : s.leaf == gelu ? GELU::forward(v) : Tanh::forward(v);
+          v = s.leaf == relu   ? ReLU::forward(v)
+              : s.leaf == gelu ? GELU::forward(v)
+                               : Tanh::forward(v);
           break;
         default: v *= GELU::derivative(number(s.slot, at));
       }
@@ -204,9 +222,10 @@ class reference {
     }
   }
   double kept(int stream, int width, int r, int c) const {
-    philox_block const bits = philox(philox_block{{unsigned(r % g.rows * ((width + 3) / 4) + c / 4),
-                                                   unsigned(r / g.rows), unsigned(stream), unsigned(a_.step)}},
-                                     unsigned(a_.seed), 0);
+    philox_block const bits =
+        philox(philox_block{{unsigned(r % g.rows * ((width + 3) / 4) + c / 4), unsigned(r / g.rows),
+                             unsigned(stream), unsigned(a_.step)}},
+               unsigned(a_.seed), 0);
     return bits.word[c % 4] < DropQuarter::drops_below ? 0 : 4.0 / 3;
   }
 
@@ -219,7 +238,8 @@ constexpr double close_to_fp64 = std::is_same_v<typename P::element, float>     
                                  : std::is_same_v<typename P::element, fp16>                ? 2e-3
                                                                                             : 2e-2;
 
-/// By description and by our own tiles, against fp64: everything that the group writes, whatever was there before.
+/// By description and by our own tiles, against fp64: everything that the group writes, whatever
+/// was there before.
 template <class T, class Described>
 void agrees(bool accumulate = false) {
   using P = alone<T, Described>;
@@ -261,18 +281,24 @@ void all_agree() {
 TEST_CASE("a product in rows is one in columns with its operands exchanged", "[cuda]") {
   constexpr auto p = described<plain>;
   STATIC_REQUIRE((p.m == 21 && p.n == 9 * samples && p.k == 35));
-  STATIC_REQUIRE((p.lda == 21 && p.ldb == 35 && p.ldd == 21 && !p.transposes_b && !p.accumulates && !p.makes_fp32));
+  STATIC_REQUIRE((p.lda == 21 && p.ldb == 35 && p.ldd == 21 && !p.transposes_b && !p.accumulates &&
+                  !p.makes_fp32));
   STATIC_REQUIRE((p.a == 1 && p.b == 0 && p.d == 2 && p.bias == -1));
   constexpr auto w = described<weight_gradient>;
   STATIC_REQUIRE((w.m == 21 && w.n == 35 && w.k == 9 * samples));
-  STATIC_REQUIRE((w.lda == 21 && w.ldb == 35 && w.ldd == 21 && w.transposes_b && w.accumulates && w.makes_fp32));
+  STATIC_REQUIRE((w.lda == 21 && w.ldb == 35 && w.ldd == 21 && w.transposes_b && w.accumulates &&
+                  w.makes_fp32));
   STATIC_REQUIRE((described<with_prologue>.b == -1));
   STATIC_REQUIRE((described<prologue_read>.b == prologue_read::make().prologue[1].store));
 }
 
 TEST_CASE("a call takes a bias if nobody reads what is before it, and no more", "[cuda]") {
-  constexpr auto takes_bias = [](cuda::blas_product const& p) { return p.bias >= 0 && p.steps == 1; };
-  constexpr auto takes_none = [](cuda::blas_product const& p) { return p.bias < 0 && p.steps == 0; };
+  constexpr auto takes_bias = [](cuda::blas_product const& p) {
+    return p.bias >= 0 && p.steps == 1;
+  };
+  constexpr auto takes_none = [](cuda::blas_product const& p) {
+    return p.bias < 0 && p.steps == 0;
+  };
   STATIC_REQUIRE(takes_none(described<plain>));
   STATIC_REQUIRE(takes_bias(described<with_bias>));
   STATIC_REQUIRE(takes_none(described<with_relu>));
@@ -294,7 +320,8 @@ TEST_CASE("what a call leaves of a chain is done after it", "[cuda]") {
 }
 TEST_CASE("prologues run before a call", "[cuda]") { all_agree<with_prologue, prologue_read>(); }
 TEST_CASE("gradients of inputs and weights are calls, too", "[cuda]") {
-  all_agree<input_gradient, input_gradient_of_map, weight_gradient, weight_and_bias, weight_of_many_rows>();
+  all_agree<input_gradient, input_gradient_of_map, weight_gradient, weight_and_bias,
+            weight_of_many_rows>();
   agrees<float, weight_and_bias>(true);
   agrees<bf16, weight_and_bias>(true);
   agrees<fp16, weight_of_many_rows>(true);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Matrix products through their CUDA kernel bodies: every number format and way to cut them into tiles against fp64.
+// Matrix products through their CUDA kernel bodies: every number format and way to cut them into
+// tiles against fp64.
 #include <catch2/catch.hpp>
 
 #include <random>
@@ -17,14 +18,16 @@ template <class T, product_format Format, op_kind Kind, int R, int K, int N>
 struct one_product {
   using element = T;
   using leaves = void;
-  static constexpr dtype product = Format == product_format::tf32 ? dtype::tf32 : dtype_of<T>::value;
+  static constexpr dtype product =
+      Format == product_format::tf32 ? dtype::tf32 : dtype_of<T>::value;
   static constexpr int samples = 1, rows = R, inner = K, columns = N;
   static constexpr group group_at(int) {
     group g;
     g.anchor = Kind;
     g.rows = R, g.inner = K, g.columns = N;
     g.in[0] = 0, g.in[1] = 1, g.out[0] = 2;
-    if (Kind == op_kind::matmul_weight_gradient) g.prologue.push_back(step{op_kind::bias_gradient, 0, -1, 3});
+    if (Kind == op_kind::matmul_weight_gradient)
+      g.prologue.push_back(step{op_kind::bias_gradient, 0, -1, 3});
     g.slots = 4;
     return g;
   }
@@ -54,7 +57,8 @@ void is_exact(double tolerance, bool accumulate = false) {
     for (long k = 0; k < K; ++k)
       for (long n = 0; n < N; ++n)
         expected[std::size_t(weight ? k * N + n : r * N + n)] +=
-            double(float(x[std::size_t(r * K + k)])) * double(float(w[std::size_t((weight ? r : k) * N + n)]));
+            double(float(x[std::size_t(r * K + k)])) *
+            double(float(w[std::size_t((weight ? r : k) * N + n)]));
   for (long r = 0; weight && r < R; ++r)
     for (long n = 0; n < N; ++n) sums[std::size_t(n)] += double(float(w[std::size_t(r * N + n)]));
   float const before = accumulate ? 0.5f : 0.0f;
@@ -62,7 +66,8 @@ void is_exact(double tolerance, bool accumulate = false) {
     for (double& e : *list) e += double(before);
 
   std::vector<float> first;
-  for (auto order : {cuda::thread_order::ascending, cuda::thread_order::descending, cuda::thread_order::interleaved}) {
+  for (auto order : {cuda::thread_order::ascending, cuda::thread_order::descending,
+                     cuda::thread_order::interleaved}) {
     float const poison = accumulate ? before : NAN;
     std::vector<out> y(expected.size(), out(poison));
     std::vector<float> bias(sums.size(), poison);
@@ -76,8 +81,10 @@ void is_exact(double tolerance, bool accumulate = false) {
     on_host::run_bodies(kernels, a);
     std::vector<float> found;
     for (out v : y) found.push_back(float(v));
-    CHECK(on_host::difference(expected, std::vector<double>(found.begin(), found.end())) < tolerance);
-    if (weight) CHECK(on_host::difference(sums, std::vector<double>(bias.begin(), bias.end())) < 1e-5);
+    CHECK(on_host::difference(expected, std::vector<double>(found.begin(), found.end())) <
+          tolerance);
+    if (weight)
+      CHECK(on_host::difference(sums, std::vector<double>(bias.begin(), bias.end())) < 1e-5);
     found.insert(found.end(), bias.begin(), bias.end());
     if (first.empty()) first = found;
     CHECK(std::memcmp(first.data(), found.data(), found.size() * sizeof(float)) == 0);
@@ -115,7 +122,8 @@ TEST_CASE("matrix products are those of fp64, in every number format and shape",
   is_exact<weight<float, fp32, 91, 37, 45>, middle_tiles(fp32)>(fp32_products, true);
   is_exact<weight<float, fp32, 128, 64, 96>, small_tiles(fp32, 3)>(fp32_products);
   is_exact<weight<float, fp32, 41, 140, 132>, large_tiles(fp32, 2)>(fp32_products, true);
-  is_exact<one_product<float, tf32, op_kind::matmul_input_gradient, 135, 60, 260>, large_tiles(tf32)>(1e-3);
+  is_exact<one_product<float, tf32, op_kind::matmul_input_gradient, 135, 60, 260>,
+           large_tiles(tf32)>(1e-3);
   is_exact<weight<float, tf32, 52, 70, 34>, small_tiles(tf32, 2)>(1e-3);
 }
 
@@ -132,12 +140,14 @@ TEST_CASE("matrix products of 16-bit numbers", "[cuda]") {
 
 namespace {
 
-/// x + z, multiplied, + a bias and a residual: what the prologue makes is stored, or is in the workspace.
+/// x + z, multiplied, + a bias and a residual: what the prologue makes is stored, or is in the
+/// workspace.
 template <class T, product_format Format, bool Stored, int R, int K, int N>
 struct chained_product {
   using element = T;
   using leaves = void;
-  static constexpr dtype product = Format == product_format::tf32 ? dtype::tf32 : dtype_of<T>::value;
+  static constexpr dtype product =
+      Format == product_format::tf32 ? dtype::tf32 : dtype_of<T>::value;
   static constexpr int samples = 1;
   static constexpr group group_at(int) {
     group g;
@@ -156,14 +166,15 @@ struct chained_product {
 template <class T, product_format F, bool Stored, int R, int K, int N, cuda::tile_plan Plan>
 void chains_are_exact(double tolerance) {
   using P = chained_product<T, F, Stored, R, K, N>;
-  std::vector<T> x = numbers<T>(R * K, 1), w = numbers<T>(K * N, 2), b = numbers<T>(K, 3), z = numbers<T>(R * K, 4),
-                 made(Stored ? R * K : 0, T(NAN)), c = numbers<T>(N, 5), first(R * N, T(NAN)),
-                 residual = numbers<T>(R * N, 6), y(R * N, T(NAN));
+  std::vector<T> x = numbers<T>(R * K, 1), w = numbers<T>(K * N, 2), b = numbers<T>(K, 3),
+                 z = numbers<T>(R * K, 4), made(Stored ? R * K : 0, T(NAN)), c = numbers<T>(N, 5),
+                 first(R * N, T(NAN)), residual = numbers<T>(R * N, 6), y(R * N, T(NAN));
   constexpr auto kernels = cuda::lower_contraction<P, 0, Plan>();
   std::vector<float> workspace(std::size_t(cuda::workspace_of(kernels)) / sizeof(float), NAN);
   cuda::arguments a;
   int slot = 0;
-  for (std::vector<T>* v : {&x, &w, &b, &z, &made, &c, &first, &residual, &y}) a.slot[slot++] = v->data();
+  for (std::vector<T>* v : {&x, &w, &b, &z, &made, &c, &first, &residual, &y})
+    a.slot[slot++] = v->data();
   a.workspace = workspace.data();
   on_host::run_bodies(kernels, a);
   bool stored = true;
@@ -200,7 +211,8 @@ TEST_CASE("tf32 numbers have zeros in the bits that tensor cores do not read", "
   for (unsigned high = 0; high < 1u << 16; ++high) {
     unsigned const bits = high << 16 | 0x1001u, rounded = cuda::to_tf32(math::from_bits(bits));
     bool const is_finite = (bits & 0x7f800000u) != 0x7f800000u;
-    if (rounded != ((is_finite ? bits + 0x1000u : bits) & ~0x1fffu)) FAIL("of " << bits << ": " << rounded);
+    if (rounded != ((is_finite ? bits + 0x1000u : bits) & ~0x1fffu))
+      FAIL("of " << bits << ": " << rounded);
   }
   for (unsigned nan : {0x7fc00000u, 0xffc00000u, 0x7fffffffu, 0xffc01fffu}) {
     float const x = math::from_bits(cuda::to_tf32(math::from_bits(nan)));

@@ -12,7 +12,8 @@ namespace on_device {
 
 /// Five micro-batches of two samples.
 template <class M, class Backend, class... More>
-using trainer = pp::Pipeline<M, Backend, pp::AdamW, pp::MicroBatches<5>, pp::MicroBatchSize<2>, More...>;
+using trainer =
+    pp::Pipeline<M, Backend, pp::AdamW, pp::MicroBatches<5>, pp::MicroBatchSize<2>, More...>;
 
 /// Schedule and the other options change no bit of what one stage makes on the device.
 template <class M, class... Options>
@@ -20,7 +21,8 @@ void gives_the_bits_of_one_stage() {
   laws::train_alike_from_the_start<trainer<M, pp::Cuda>, trainer<M, pp::Cuda, Options...>>(7, 3, 3);
 }
 
-/// From the same weights, the losses are the host's up to `tolerance`, and a second run's to the bit. A step that is skipped is done again.
+/// From the same weights, the losses are the host's up to `tolerance`, and a second run's to the
+/// bit. A step that is skipped is done again.
 template <class M, class... Options>
 void losses_equal_the_hosts(double tolerance = 1e-4, int steps = 8) {
   using host = trainer<M, pp::PortableHost>;

@@ -36,7 +36,8 @@ void launch(cuda::arguments a, cuda::thread_order order) {
   on_host::order = cuda::thread_order::ascending;
 }
 
-/// `id_of(row)` of every row; the gradient against sums in double precision, alone and on top of another.
+/// `id_of(row)` of every row; the gradient against sums in double precision, alone and on top of
+/// another.
 template <class T, int Rows, int Vocabulary, int Columns, class IdOf>
 void sums_are_right(IdOf id_of, double tolerance) {
   using P = one_gradient<T, Rows, Vocabulary, Columns>;
@@ -47,7 +48,8 @@ void sums_are_right(IdOf id_of, double tolerance) {
     ids[std::size_t(r)] = id_of(r);
     for (int c = 0; c < Columns; ++c) {
       T& x = dy[std::size_t(r) * Columns + std::size_t(c)];
-      x = T(ids[std::size_t(r)] < 0 ? NAN : float(laws::uniform(5, std::uint64_t(r), std::uint64_t(c))));
+      x = T(ids[std::size_t(r)] < 0 ? NAN
+                                    : float(laws::uniform(5, std::uint64_t(r), std::uint64_t(c))));
       if (ids[std::size_t(r)] < 0) continue;
       std::size_t const to = std::size_t(ids[std::size_t(r)]) * Columns + std::size_t(c);
       expected[to] += double(float(x));
@@ -76,17 +78,19 @@ void sums_are_right(IdOf id_of, double tolerance) {
   CHECK(most < tolerance);
 }
 
-int any_of(int r, int bound) { return int(random_block(9, 1, std::uint64_t(r)).word[0] % unsigned(bound)); }
+int any_of(int r, int bound) {
+  return int(random_block(9, 1, std::uint64_t(r)).word[0] % unsigned(bound));
+}
 
 }  // namespace
 
 TEST_CASE("the gradient of a table", "[cuda][small]") {
   SECTION("frequent and rare ids, some absent") {
     sums_are_right<float, 3001, 1500, 12>(
-        [](int r) { return r % 7 == 3   ? -1
-                           : r % 3 == 0 ? 1499
-                           : r % 3 == 1 ? 0
-                                        : any_of(r, 1500); }, 1e-5);
+        [](int r) {
+          return r % 7 == 3 ? -1 : r % 3 == 0 ? 1499 : r % 3 == 1 ? 0 : any_of(r, 1500);
+        },
+        1e-5);
   }
   SECTION("all ids are the same") {
     sums_are_right<float, 1500, 3, 5>([](int) { return 1; }, 1e-5);
@@ -98,16 +102,19 @@ TEST_CASE("the gradient of a table", "[cuda][small]") {
     sums_are_right<float, 1, 1, 1>([](int) { return 0; }, 1e-5);
   }
   SECTION("a large vocabulary, two digits of 9 bits") {
-    sums_are_right<float, 700, 131071, 2>([](int r) { return r % 2 == 0 ? any_of(r, 131071) : 131070 - r / 20; }, 1e-5);
+    sums_are_right<float, 700, 131071, 2>(
+        [](int r) { return r % 2 == 0 ? any_of(r, 131071) : 131070 - r / 20; }, 1e-5);
   }
   SECTION("three digits") {
     sums_are_right<float, 100, 300000, 1>([](int r) { return any_of(r / 2, 300000); }, 1e-5);
   }
   SECTION("tiles of several rounds") {
-    sums_are_right<float, 70001, 130, 1>([](int r) { return r % 5 < 3 ? 64 : any_of(r, 130); }, 1e-4);
+    sums_are_right<float, 70001, 130, 1>([](int r) { return r % 5 < 3 ? 64 : any_of(r, 130); },
+                                         1e-4);
   }
   SECTION("bf16 rows give float sums") {
-    sums_are_right<bf16, 901, 200, 40>([](int r) { return r % 4 == 0 ? 77 : any_of(r, 200) - 1; }, 1e-5);
+    sums_are_right<bf16, 901, 200, 40>([](int r) { return r % 4 == 0 ? 77 : any_of(r, 200) - 1; },
+                                       1e-5);
     sums_are_right<fp16, 65, 20, 7>([](int r) { return any_of(r, 20); }, 1e-5);
   }
 }

@@ -9,24 +9,30 @@ using namespace pp;
 namespace {
 
 struct Mlp : Model<Input<20>, Linear<64>, GELU, Linear<64>, GELU, Linear<10>, CrossEntropy> {};
-struct Narrow : Model<Input<24>, Linear<64>, ReLU, Linear<64>, GELU, Linear<40>, Tanh, Linear<10>, MSE> {};
+struct Narrow
+    : Model<Input<24>, Linear<64>, ReLU, Linear<64>, GELU, Linear<40>, Tanh, Linear<10>, MSE> {};
 
 }  // namespace
 
 TEST_CASE("losses of every layer equal the host's", "[gpu]") {
   on_device::losses_equal_the_hosts<laws::EveryLayer, Stages<3>>();
 }
-TEST_CASE("losses of an MLP equal the host's", "[gpu]") { on_device::losses_equal_the_hosts<Mlp, Stages<2>>(); }
+TEST_CASE("losses of an MLP equal the host's", "[gpu]") {
+  on_device::losses_equal_the_hosts<Mlp, Stages<2>>();
+}
 TEST_CASE("narrow layers as one kernel give the bits of their launches on the device", "[gpu]") {
   using trainer = Pipeline<Narrow, Cuda, MicroBatches<3>, MicroBatchSize<1300>>;
   trainer fused, apart;
   laws::sample_batch<trainer> const data(1);
   int launches = 0;
   auto const x = fused.gradients(data.view());
-  auto const y = apart.watch(data.view(), [&](launch_seen const&) { ++launches; });  // a watcher sees each of them
+  auto const y = apart.watch(
+      data.view(), [&](launch_seen const&) { ++launches; });  // a watcher sees each of them
   CHECK(launches > 30);
   CHECK(laws::same_bits(x.loss, y.loss));
   CHECK(laws::same_numbers(laws::snapshot(fused).gradients, laws::snapshot(apart).gradients));
   laws::train_alike_from_the_start<
-      trainer, Pipeline<Narrow, Cuda, MicroBatches<3>, MicroBatchSize<1300>, Stages<2>, ZeroBubbleH1>>(7, 2, 3);
+      trainer,
+      Pipeline<Narrow, Cuda, MicroBatches<3>, MicroBatchSize<1300>, Stages<2>, ZeroBubbleH1>>(7, 2,
+                                                                                              3);
 }

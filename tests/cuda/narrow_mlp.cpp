@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Chains of narrow layers as one kernel give the bits of their launches: in every number format, at odd sizes, of every kind of program.
+// Chains of narrow layers as one kernel give the bits of their launches: in every number format, at
+// odd sizes, of every kind of program.
 #include "cuda/narrow_runs.hpp"
 #include "laws/worse.hpp"
 
@@ -12,10 +13,11 @@ namespace {
 struct Even : Model<Input<24>, Linear<40>, ReLU, Linear<64>, GELU, Linear<10>, MSE> {};
 struct Odd : Model<Input<7>, Linear<5>, Tanh, Linear<33, NoBias>, SiLU, Linear<1>, MSE> {};
 struct Wide : Model<Input<128>, Linear<128>, ReLU, Linear<128>, MSE> {};
-struct Five
-    : Model<Input<64>, Linear<64>, ReLU, Linear<64>, ReLU, Linear<64>, ReLU, Linear<64>, ReLU, Linear<64>, MSE> {};
+struct Five : Model<Input<64>, Linear<64>, ReLU, Linear<64>, ReLU, Linear<64>, ReLU, Linear<64>,
+                    ReLU, Linear<64>, MSE> {};
 /// Positions, a residual, dropout after a layer.
-struct Rich : Model<Input<3, 20>, Linear<48>, Dropout<1, 4>, Linear<32>, GELU, Residual<Linear<32>>, Linear<6>, MSE> {};
+struct Rich : Model<Input<3, 20>, Linear<48>, Dropout<1, 4>, Linear<32>, GELU, Residual<Linear<32>>,
+                    Linear<6>, MSE> {};
 
 template <class M, int Samples, class... More>
 using Trained = Pipeline<M, PortableHost, MicroBatches<2>, MicroBatchSize<Samples>, More...>;
@@ -34,7 +36,8 @@ constexpr auto fp32 = product_format::fp32, tf32 = product_format::tf32, bf = pr
 
 /// The runs of a program of a model with so many samples, stage S of it.
 template <class T, product_format F, class Trainer, program Which, int S = 0>
-constexpr auto runs = cuda::narrow_runs_of<narrow::source<Trainer, T, F>, narrow::programs_of<Trainer, S>, Which>::runs;
+constexpr auto runs = cuda::narrow_runs_of<narrow::source<Trainer, T, F>,
+                                           narrow::programs_of<Trainer, S>, Which>::runs;
 
 template <class Runs>
 constexpr bool is_one_run(Runs const& r, cuda::narrow_run const& run) {
@@ -52,7 +55,8 @@ TEST_CASE("which launches run as one kernel", "[cuda]") {
 
   // one weight of 128 x 128 in fp32 leaves no room for another
   STATIC_REQUIRE(runs<float, fp32, Trained<Wide, 1000>, program::forward>.size() == 0);
-  STATIC_REQUIRE(is_one_run(runs<bf16, bf, Trained<Wide, 1000>, program::forward>, {0, 2, 128, false}));
+  STATIC_REQUIRE(
+      is_one_run(runs<bf16, bf, Trained<Wide, 1000>, program::forward>, {0, 2, 128, false}));
   struct Wider : Model<Input<64>, Linear<129>, ReLU, Linear<129>, ReLU, Linear<64>, MSE> {};
   STATIC_REQUIRE(runs<bf16, bf, Trained<Wider, 1000>, program::forward>.size() == 0);
   STATIC_REQUIRE(runs<bf16, bf, Trained<Wider, 1000>, program::backward>.size() == 0);
@@ -66,9 +70,11 @@ TEST_CASE("which launches run as one kernel", "[cuda]") {
   STATIC_REQUIRE(runs<bf16, bf, apart, program::backward_weight, 1>.size() == 0);
 
   // forward that keeps nothing writes ten columns where others were 64 wide: not row on row
-  struct Narrower : Model<Input<64>, Linear<64>, ReLU, Linear<64>, ReLU, Linear<64>, GELU, Linear<10>, MSE> {};
+  struct Narrower
+      : Model<Input<64>, Linear<64>, ReLU, Linear<64>, ReLU, Linear<64>, GELU, Linear<10>, MSE> {};
   STATIC_REQUIRE(
-      is_one_run(runs<float, fp32, Trained<Narrower, 1000, RecomputeAll>, program::forward>, {0, 3, 64, false}));
+      is_one_run(runs<float, fp32, Trained<Narrower, 1000, RecomputeAll>, program::forward>,
+                 {0, 3, 64, false}));
 }
 
 namespace {
@@ -76,7 +82,8 @@ namespace {
 /// Three layers forward from numbers in memory of type T, y = tanh(tanh(x A) B) C, against fp64.
 template <class T, product_format F>
 double error_of_three_layers() {
-  struct Three : Model<Input<24>, Linear<40, NoBias>, Tanh, Linear<64, NoBias>, Tanh, Linear<10, NoBias>, MSE> {};
+  struct Three : Model<Input<24>, Linear<40, NoBias>, Tanh, Linear<64, NoBias>, Tanh,
+                       Linear<10, NoBias>, MSE> {};
   using trainer = Trained<Three, 140>;
   using P = narrow::source<trainer, T, F>;
   using programs = narrow::programs_of<trainer, 0>;
@@ -104,7 +111,8 @@ double error_of_three_layers() {
     for (std::size_t i = 0; i < 3; ++i) {
       std::vector<double> y(width[i + 1]);
       for (std::size_t n = 0; n < width[i + 1]; ++n) {
-        for (std::size_t k = 0; k < width[i]; ++k) y[n] += x[k] * weights[i].value(k * width[i + 1] + n);
+        for (std::size_t k = 0; k < width[i]; ++k)
+          y[n] += x[k] * weights[i].value(k * width[i + 1] + n);
         if (i < 2) y[n] = std::tanh(y[n]);
         most = laws::worse(most, std::fabs(y[n] - values[i + 1].value(r * width[i + 1] + n)));
       }
@@ -130,7 +138,8 @@ TEST_CASE("narrow layers of a stage between others, with B and W apart, and made
   narrow::are_their_launches<P, narrow::programs_of<apart, 0>, program::backward_input, 1>();
   narrow::are_their_launches<P, narrow::programs_of<apart, 1>, program::backward_input, 1>();
   using again = Trained<Even, 150, RecomputeAll>;
-  narrow::are_their_launches<narrow::source<again, float, fp32>, narrow::programs_of<again, 0>, program::backward, 3>();
+  narrow::are_their_launches<narrow::source<again, float, fp32>, narrow::programs_of<again, 0>,
+                             program::backward, 3>();
 }
 
 TEST_CASE("narrow layers in fp32", "[cuda]") {

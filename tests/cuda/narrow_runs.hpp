@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Runs of narrow layers as one kernel against the kernels of their launches: the same memory, full of numbers, before; the same bits after.
+// Runs of narrow layers as one kernel against the kernels of their launches: the same memory, full
+// of numbers, before; the same bits after.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -15,15 +16,18 @@
 
 namespace narrow {
 
-/// The numbers of a pipeline's kernels, whatever its own are; Format: what products are computed in.
+/// The numbers of a pipeline's kernels, whatever its own are; Format: what products are computed
+/// in.
 template <class Trainer, class T, pp::cuda::product_format Format>
 struct source
     : pp::cuda::kernel_source<typename Trainer::compiled::passes, T,
-                              Format == pp::cuda::product_format::tf32 ? pp::dtype::tf32 : pp::dtype_of<T>::value> {};
+                              Format == pp::cuda::product_format::tf32 ? pp::dtype::tf32
+                                                                       : pp::dtype_of<T>::value> {};
 
 /// The programs of stage S as the last micro-batch runs them, or the first, which may recompute.
 template <class Trainer, int S>
-using programs_of = typename Trainer::compiled::passes::template programs<S, Trainer::compiled::some_drop>;
+using programs_of =
+    typename Trainer::compiled::passes::template programs<S, Trainer::compiled::some_drop>;
 
 /// Memory of a stage by region, as large as what its kernels may touch of it.
 template <class T>
@@ -45,9 +49,12 @@ class memory {
           std::memcpy(b.data() + i, &x, sizeof x);
         }
       };
-      auto const random = [&](std::size_t i) { return float(0.5 * laws::uniform(9, std::uint64_t(stream), i)); };
+      auto const random = [&](std::size_t i) {
+        return float(0.5 * laws::uniform(9, std::uint64_t(stream), i));
+      };
       if (where == pp::region::random)
-        numbers(static_cast<int const*>(nullptr), [](std::size_t i) { return int(i / sizeof(int)); });
+        numbers(static_cast<int const*>(nullptr),
+                [](std::size_t i) { return int(i / sizeof(int)); });
       else if (where == pp::region::parameter_gradients)
         numbers(static_cast<float const*>(nullptr), random);
       else
@@ -55,7 +62,9 @@ class memory {
       ++stream;
     }
   }
-  void* find(pp::address const& a) { return a.where == pp::region::none ? nullptr : at_.at(a.where).data() + a.offset; }
+  void* find(pp::address const& a) {
+    return a.where == pp::region::none ? nullptr : at_.at(a.where).data() + a.offset;
+  }
   friend bool operator==(memory const& a, memory const& b) {
     for (auto const& [where, bytes] : a.bytes_)
       if (std::memcmp(&a.at_.at(where)[0], &b.at_.at(where)[0], bytes) != 0) return false;
@@ -87,7 +96,8 @@ std::size_t bytes_of_slot(pp::group const& g, int slot) {
   return rows * columns * T;
 }
 
-/// Run I of a program as one kernel changes memory as its launches do, in every order of the threads.
+/// Run I of a program as one kernel changes memory as its launches do, in every order of the
+/// threads.
 template <class P, class Programs, pp::program Which, int I>
 void is_its_launches(bool accumulate) {
   using runs = pp::cuda::narrow_runs_of<P, Programs, Which>;
@@ -125,17 +135,24 @@ void is_its_launches(bool accumulate) {
       each[std::size_t(k)].workspace = workspace.data();
       on_host::run_bodies(kernels{}, each[std::size_t(k)]);
     };
-    (launch(std::integral_constant<int, Programs::template launches<Which>.items[run.first + K].group>{}, K), ...);
-  }(std::make_integer_sequence<int, run.count>{});
+    (launch(std::integral_constant<int,
+                                   Programs::template launches<Which>.items[run.first + K].group>{},
+            K),
+     ...);
+  }
+  (std::make_integer_sequence<int, run.count>{});
 
   using pp::cuda::thread_order;
-  for (thread_order const order : {thread_order::ascending, thread_order::descending, thread_order::interleaved}) {
+  for (thread_order const order :
+       {thread_order::ascending, thread_order::descending, thread_order::interleaved}) {
     memory<typename P::element> found;
     prepare(found);
     CHECK_FALSE(found == expected);
     on_host::buffer<unsigned char> workspace(std::size_t(mlp::workspace_bytes) + 1);
     typename mlp::arguments const a = mlp::pack(each.data(), workspace.data());
-    [&]<class... Body>(pp::cuda::bodies<Body...>) { (pp::cuda::run_on_host<Body>(a, order), ...); }(mlp::kernels());
+    [&]<class... Body>(pp::cuda::bodies<Body...>) {
+      (pp::cuda::run_on_host<Body>(a, order), ...);
+    }(mlp::kernels());
     CHECK(found == expected);
   }
 }
@@ -146,7 +163,8 @@ void are_their_launches(bool accumulate = false) {
   STATIC_REQUIRE(pp::cuda::narrow_runs_of<P, Programs, Which>::count == Count);
   [&]<int... I>(std::integer_sequence<int, I...>) {
     (is_its_launches<P, Programs, Which, I>(accumulate), ...);
-  }(std::make_integer_sequence<int, Count>{});
+  }
+  (std::make_integer_sequence<int, Count>{});
 }
 
 }  // namespace narrow

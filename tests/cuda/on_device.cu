@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Laws of training on a GPU: the same bits under every schedule as in one stage, the same from run to run, and losses that agree with the
-// host's from the same weights. Compiled wherever nvcc is; run wherever a GPU is.
+// Laws of training on a GPU: the same bits under every schedule as in one stage, the same from run
+// to run, and losses that agree with the host's from the same weights. Compiled wherever nvcc is;
+// run wherever a GPU is.
 #include <cmath>
 
 #include "cuda/device_laws.hpp"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The CUDA kernel bodies as a backend of the host's machine: every group of a pipeline runs on the CPU, block by block and thread by
-// thread, with its operands where the host's kernels would have them. So every law that holds for the host can be asked of them.
+// The CUDA kernel bodies as a backend of the host's machine: every group of a pipeline runs on the
+// CPU, block by block and thread by thread, with its operands where the host's kernels would have
+// them. So every law that holds for the host can be asked of them.
 #pragma once
 
 #include <cstddef>
@@ -64,9 +65,8 @@ struct Kernels : pp::PortableHost {
   template <class P>
   static pp::host::kernels<P> kernels() {
     auto k = pp::host::kernels_for<P, pp::host::isa::portable>();
-    [&]<int... G>(std::integer_sequence<int, G...>) {
-      (replace<P, G>(k), ...);
-    }(std::make_integer_sequence<int, P::groups>{});
+    [&]<int... G>(std::integer_sequence<int, G...>) { (replace<P, G>(k), ...); }
+    (std::make_integer_sequence<int, P::groups>{});
     return k;
   }
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// One kernel group on its own, with numbers in memory of any type: its kernels run on buffers of exactly the size they need, outputs
-// poisoned by NaN, to be compared with fp64.
+// One kernel group on its own, with numbers in memory of any type: its kernels run on buffers of
+// exactly the size they need, outputs poisoned by NaN, to be compared with fp64.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -35,13 +35,15 @@ template <class T>
 class buffer {
  public:
   explicit buffer(std::size_t size)
-      : size_(size), data_(static_cast<T*>(::operator new(size * sizeof(T), std::align_val_t(64)))) {
+      : size_(size),
+        data_(static_cast<T*>(::operator new(size * sizeof(T), std::align_val_t(64)))) {
     std::memset(static_cast<void*>(data_.get()), 0xff, size * sizeof(T));
   }
   /// Numbers in (-scale, scale), and what they are after rounding to T.
   static buffer random(std::size_t size, int stream, double scale = 1) {
     buffer b(size);
-    for (std::size_t i = 0; i < size; ++i) b[i] = T(float(scale * laws::uniform(5, std::uint64_t(stream), i)));
+    for (std::size_t i = 0; i < size; ++i)
+      b[i] = T(float(scale * laws::uniform(5, std::uint64_t(stream), i)));
     return b;
   }
   T& operator[](std::size_t i) { return data_.get()[i]; }
@@ -66,7 +68,8 @@ class buffer {
 /// A number made of the bits of everything that `difference` has looked at.
 inline std::uint64_t bits_seen = 0;
 
-/// The largest difference, relative to the largest expected number; infinite if something is no number.
+/// The largest difference, relative to the largest expected number; infinite if something is no
+/// number.
 template <class T>
 double difference(buffer<T> const& found, std::vector<double> const& expected) {
   auto const* const bytes = reinterpret_cast<unsigned char const*>(&found[0]);
@@ -108,7 +111,8 @@ void run_alone(pp::cuda::arguments a, pp::cuda::thread_order in) {
   order = pp::cuda::thread_order::ascending;
 }
 
-/// What a device computes, it computes again to the bit. (On the CPU orders of threads are what changes.)
+/// What a device computes, it computes again to the bit. (On the CPU orders of threads are what
+/// changes.)
 template <class Checks>
 void again_to_the_bit(Checks checks) {
   bits_seen = 0;

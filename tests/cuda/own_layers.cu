@@ -86,8 +86,8 @@ void Cubic::input_gradient(custom_input_gradient<T> const& a, cudaStream_t strea
 template <class T>
 void Cubic::weight_gradient(custom_weight_gradient<T> const& a, cudaStream_t stream) {
   int const columns = a.in.columns();
-  cubic_weight_gradient<<<unsigned((columns + 255) / 256), 256, 0, stream>>>(a, int(a.samples * a.in.elements()),
-                                                                             columns);
+  cubic_weight_gradient<<<unsigned((columns + 255) / 256), 256, 0, stream>>>(
+      a, int(a.samples * a.in.elements()), columns);
 }
 // [/kernels]
 
@@ -96,13 +96,15 @@ struct Net : Model<Input<6>, Linear<20>, Custom<Cubic>, Linear<4>, MSE> {};
 template <class Precision>
 void agrees_with_the_host(double tolerance) {
   using host = Pipeline<Net, PortableHost, AdamW, MicroBatches<3>, MicroBatchSize<4>>;
-  using device = Pipeline<Net, Cuda, Precision, AdamW, MicroBatches<3>, MicroBatchSize<4>, Stages<3>>;
+  using device =
+      Pipeline<Net, Cuda, Precision, AdamW, MicroBatches<3>, MicroBatchSize<4>, Stages<3>>;
   host expected({.seed = 2});
   device found({.seed = 2});
   for (int step = 0; step < 3; ++step) {
     laws::sample_batch<host> const data(std::uint64_t(step) + 1);
     laws::copy_parameters(expected, found);
-    auto const a = expected.gradients(data.view()), b = found.gradients(data.template view<device>());
+    auto const a = expected.gradients(data.view()),
+               b = found.gradients(data.template view<device>());
     CHECK(b.loss == Approx(a.loss).epsilon(tolerance));
     CHECK(b.gradient_norm == Approx(a.gradient_norm).epsilon(tolerance));
     expected.step(data.view());

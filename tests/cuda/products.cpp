@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Which products are for cuBLASLt and which for our own kernels: constants of their shapes and formats.
+// Which products are for cuBLASLt and which for our own kernels: constants of their shapes and
+// formats.
 #include <catch2/catch.hpp>
 
 #include <pipe/backend/cuda/lowering.hpp>
@@ -34,16 +35,19 @@ struct one_product {
   }
 };
 template <op_kind Anchor, int Columns, int Inner, bool Long, product_policy Policy>
-constexpr product_policy chosen = cuda::policy_of<one_product<Anchor, Columns, Inner, Long>, 0, Policy>();
+constexpr product_policy chosen =
+    cuda::policy_of<one_product<Anchor, Columns, Inner, Long>, 0, Policy>();
 template <op_kind Anchor, int Columns, int Inner, bool Long, product_policy Policy>
-constexpr long workspace = cuda::workspace_of<one_product<Anchor, Columns, Inner, Long>, 0, Policy>();
+constexpr long workspace =
+    cuda::workspace_of<one_product<Anchor, Columns, Inner, Long>, 0, Policy>();
 
 struct Net : Model<Input<24>, Linear<40>, ReLU, Linear<3>, MSE> {};
 
 }  // namespace
 
 TEST_CASE("large products in 16 bits and in tf32 are for cuBLASLt", "[cuda]") {
-  for (product_format const f : {product_format::bf16, product_format::fp16, product_format::tf32}) {
+  for (product_format const f :
+       {product_format::bf16, product_format::fp16, product_format::tf32}) {
     CHECK(is_for_cublaslt({16384, 3072, 768}, f, false));
     CHECK(is_for_cublaslt({16384, 768, 3072}, f, false));
     CHECK(is_for_cublaslt({16384, 50304, 768}, f, false));
@@ -61,7 +65,8 @@ TEST_CASE("small ones, fp32, and rows of odd sizes are for our own kernels", "[c
     CHECK_FALSE(is_for_cublaslt({16384, 4096, 4097}, f, false));
     CHECK_FALSE(is_for_cublaslt({4097, 4096, 16384}, f, true));
   }
-  CHECK(is_for_cublaslt({4096, 4096, 16385}, product_format::bf16, true));  // rows of what it reads are 4096 long
+  CHECK(is_for_cublaslt({4096, 4096, 16385}, product_format::bf16,
+                        true));  // rows of what it reads are 4096 long
   CHECK_FALSE(is_for_cublaslt({8192, 8192, 8192}, product_format::fp32, false));
   CHECK_FALSE(is_for_cublaslt({3072, 768, 16384}, product_format::fp32, true));
 }
@@ -92,6 +97,8 @@ TEST_CASE("a library's workspace is planned where it may run, and nowhere else",
 
 TEST_CASE("an option says who runs products; without one it is planned", "[cuda]") {
   STATIC_REQUIRE(Pipeline<Net, PortableHost>::compiled::products == product_policy::planned);
-  STATIC_REQUIRE(Pipeline<Net, PortableHost, PlannedProducts>::compiled::products == product_policy::planned);
-  STATIC_REQUIRE(Pipeline<Net, PortableHost, OwnProducts>::compiled::products == product_policy::own);
+  STATIC_REQUIRE(Pipeline<Net, PortableHost, PlannedProducts>::compiled::products ==
+                 product_policy::planned);
+  STATIC_REQUIRE(Pipeline<Net, PortableHost, OwnProducts>::compiled::products ==
+                 product_policy::own);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Laws of products by cuBLASLt on a GPU: a call computes what its description says, training by calls gives the bits of one stage, the same
-// from run to run, and the losses of our own kernels. Compiled wherever nvcc is; run wherever a GPU is.
+// Laws of products by cuBLASLt on a GPU: a call computes what its description says, training by
+// calls gives the bits of one stage, the same from run to run, and the losses of our own kernels.
+// Compiled wherever nvcc is; run wherever a GPU is.
 #include <catch2/catch.hpp>
 
 #include <cmath>
@@ -16,7 +17,8 @@ using namespace pp;
 namespace {
 
 template <class... Options>
-using Trained = Pipeline<laws::Everything, Cuda, AdamW, MicroBatches<5>, MicroBatchSize<2>, Options...>;
+using Trained =
+    Pipeline<laws::Everything, Cuda, AdamW, MicroBatches<5>, MicroBatchSize<2>, Options...>;
 
 bool is_there() {
   if (cuda::cublaslt_handle::missing().empty()) return true;
@@ -47,7 +49,8 @@ struct one_product {
   }
 };
 
-/// The results of one launch, twice in the same place if it accumulates, from the same small numbers.
+/// The results of one launch, twice in the same place if it accumulates, from the same small
+/// numbers.
 template <class P, class Launch>
 std::vector<double> results_of(Launch const& launch, bool accumulate) {
   using T = typename P::element;
@@ -60,10 +63,13 @@ std::vector<double> results_of(Launch const& launch, bool accumulate) {
     memory.emplace_back(bytes[i]);
     a.slot[i] = memory.back().data();
     std::vector<T> numbers(std::size_t(bytes[i]) / sizeof(T));
-    for (std::size_t k = 0; k < numbers.size(); ++k) numbers[k] = T(float(int((k * 7 + std::size_t(i)) % 13) - 6) / 8);
+    for (std::size_t k = 0; k < numbers.size(); ++k)
+      numbers[k] = T(float(int((k * 7 + std::size_t(i)) % 13) - 6) / 8);
     bool const is_read = weight ? i < 2 : i < 3;
     if (is_read)
-      cuda::check(cudaMemcpy(a.slot[i], numbers.data(), std::size_t(bytes[i]), cudaMemcpyHostToDevice), "upload");
+      cuda::check(
+          cudaMemcpy(a.slot[i], numbers.data(), std::size_t(bytes[i]), cudaMemcpyHostToDevice),
+          "upload");
   }
   cuda::device_buffer const workspace(cuda::workspace_of<P, 0, product_policy::cublaslt>());
   a.workspace = workspace.data();
@@ -77,7 +83,9 @@ std::vector<double> results_of(Launch const& launch, bool accumulate) {
   for (int i = weight ? 2 : 3; i < 4; ++i) {
     auto const take = [&]<class Result>(Result) {
       std::vector<Result> found(std::size_t(bytes[i]) / sizeof(Result));
-      cuda::check(cudaMemcpy(found.data(), a.slot[i], std::size_t(bytes[i]), cudaMemcpyDeviceToHost), "download");
+      cuda::check(
+          cudaMemcpy(found.data(), a.slot[i], std::size_t(bytes[i]), cudaMemcpyDeviceToHost),
+          "download");
       for (Result const v : found) all.push_back(double(float(v)));
     };
     weight ? take(float()) : take(T());
@@ -86,21 +94,24 @@ std::vector<double> results_of(Launch const& launch, bool accumulate) {
   return all;
 }
 
-/// All numbers are multiples of 1/8 below 1, and sums of so few products are exact: both ways give the same numbers but for rounding.
+/// All numbers are multiples of 1/8 below 1, and sums of so few products are exact: both ways give
+/// the same numbers but for rounding.
 template <class P>
 void call_is_what_it_says(double tolerance) {
   using lowering = cuda::blas_lowering<P, 0>;
   cuda::cublaslt_handle const handle;
   auto const made = cuda::cublaslt_product::make(handle, lowering::product, lowering::first_byte);
   REQUIRE(made != nullptr);
-  cuda_group const call{&cuda::launch_group_by_cublaslt<P, 0>, made.get()}, own{&cuda::launch_group<P, 0>, nullptr};
+  cuda_group const call{&cuda::launch_group_by_cublaslt<P, 0>, made.get()},
+      own{&cuda::launch_group<P, 0>, nullptr};
   cuda::prepare_bodies(cuda::lowered<P, 0>{});
   for (bool const accumulate : {false, true}) {
     auto const found = results_of<P>(call, accumulate), expected = results_of<P>(own, accumulate);
     CHECK(results_of<P>(call, accumulate) == found);
     double most = 0, scale = 0;
     for (std::size_t i = 0; i < found.size(); ++i) {
-      most = std::fmax(most, std::isfinite(found[i]) ? std::fabs(found[i] - expected[i]) : HUGE_VAL);
+      most =
+          std::fmax(most, std::isfinite(found[i]) ? std::fabs(found[i] - expected[i]) : HUGE_VAL);
       scale = std::fmax(scale, std::fabs(expected[i]));
     }
     CHECK(scale > 1);
@@ -122,10 +133,11 @@ TEST_CASE("a call computes what its description says", "[gpu]") {
 
 TEST_CASE("products by cuBLASLt give the bits of one stage", "[gpu]") {
   if (!is_there()) return;
-  laws::train_alike_from_the_start<Trained<CublasLtProducts>, Trained<CublasLtProducts, ZeroBubbleH1, Stages<4>>>(7, 3,
-                                                                                                                  3);
   laws::train_alike_from_the_start<Trained<CublasLtProducts>,
-                                   Trained<CublasLtProducts, GPipe, Stages<4>, RecomputeAllButLast>>(7, 3, 3);
+                                   Trained<CublasLtProducts, ZeroBubbleH1, Stages<4>>>(7, 3, 3);
+  laws::train_alike_from_the_start<
+      Trained<CublasLtProducts>, Trained<CublasLtProducts, GPipe, Stages<4>, RecomputeAllButLast>>(
+      7, 3, 3);
 }
 
 TEST_CASE("losses are those of our own kernels, whoever multiplies", "[gpu]") {

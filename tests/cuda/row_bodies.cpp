@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Kernels along and over rows on their own: every kind of team, float and bf16, prologue and epilogue, against fp64.
+// Kernels along and over rows on their own: every kind of team, float and bf16, prologue and
+// epilogue, against fp64.
 #include <catch2/catch.hpp>
 
 #include <pipe/base/half.hpp>
@@ -13,7 +14,8 @@ using on_host::buffer;
 
 namespace {
 
-/// Slots 0..2 are read, 3 and 4 written; 5 is added before and the sum stored in 6; 7 is added after and the sum stored in 8.
+/// Slots 0..2 are read, 3 and 4 written; 5 is added before and the sum stored in 6; 7 is added
+/// after and the sum stored in 8.
 template <op_kind Kind, int Columns, bool Flag, bool Chained>
 struct along {
   static constexpr group make() {
@@ -37,8 +39,8 @@ struct along {
 
 /// What the group makes of a row, in fp64.
 template <op_kind Kind, bool Flag>
-void reference(int n, double const* x, double const* z, double const* gamma, double const* beta, double* statistics,
-               double* y) {
+void reference(int n, double const* x, double const* z, double const* gamma, double const* beta,
+               double* statistics, double* y) {
   double mean = 0, square = 0, a = 0, b = 0;
   if constexpr (Kind == op_kind::norm) {
     for (int i = 0; i < n; ++i) mean += Flag ? x[i] / n : 0;
@@ -66,9 +68,11 @@ template <class T, op_kind Kind, int Columns, bool Flag = true, bool Chained = t
 void check_along(thread_order order) {
   using P = on_host::one_group<T, along<Kind, Columns, Flag, Chained>, 2>;
   constexpr std::size_t n = Columns, rows = 6;
-  constexpr bool before = Chained && takes_prologue(Kind), is_gradient = Kind == op_kind::norm_gradient;
-  auto x = buffer<T>::random(rows * n, 1), z = buffer<T>::random(rows * n, 2), add = buffer<T>::random(rows * n, 3),
-       after = buffer<T>::random(rows * n, 4), gamma = buffer<T>::random(n, 5), beta = buffer<T>::random(n, 6);
+  constexpr bool before = Chained && takes_prologue(Kind),
+                 is_gradient = Kind == op_kind::norm_gradient;
+  auto x = buffer<T>::random(rows * n, 1), z = buffer<T>::random(rows * n, 2),
+       add = buffer<T>::random(rows * n, 3), after = buffer<T>::random(rows * n, 4),
+       gamma = buffer<T>::random(n, 5), beta = buffer<T>::random(n, 6);
   buffer<T> y(rows * n), sum(rows * n), end(rows * n);
   auto statistics = is_gradient ? buffer<float>::random(2 * rows, 7) : buffer<float>(2 * rows);
   bool const is_norm = Kind == op_kind::norm;
@@ -92,11 +96,13 @@ void check_along(thread_order order) {
       for (std::size_t k = 0; k < 2; ++k) numbers[k] = statistics.value(2 * r + k);
     std::vector<double> row(n), other(n), scale(n), shift(n), made(n);
     for (std::size_t i = 0; i < n; ++i) {
-      row[i] = double(cuda::as_stored<T>(float(x.value(r * n + i) + (before ? add.value(r * n + i) : 0))));
+      row[i] = double(
+          cuda::as_stored<T>(float(x.value(r * n + i) + (before ? add.value(r * n + i) : 0))));
       sums.push_back(row[i]);
       other[i] = z.value(r * n + i), scale[i] = gamma.value(i), shift[i] = beta.value(i);
     }
-    reference<Kind, Flag>(Columns, row.data(), other.data(), scale.data(), shift.data(), numbers, made.data());
+    reference<Kind, Flag>(Columns, row.data(), other.data(), scale.data(), shift.data(), numbers,
+                          made.data());
     for (std::size_t i = 0; i < n; ++i) {
       ys.push_back(made[i]);
       ends.push_back(made[i] + after.value(r * n + i));
@@ -158,11 +164,12 @@ void check_cross_entropy(thread_order order, bool in_place, bool wants_gradient 
     losses[r] = whole - label + z * whole * whole;
     if (Smoothing != 0) losses[r] += s * (label - plain / double(n));
     for (std::size_t i = 0; i < n; ++i)
-      gradients[r * n + i] =
-          scale * (std::exp(at(i)) / sum * (1 + 2 * z * whole) - s / double(n) - (int(i) == labels[r] ? 1 - s : 0));
+      gradients[r * n + i] = scale * (std::exp(at(i)) / sum * (1 + 2 * z * whole) - s / double(n) -
+                                      (int(i) == labels[r] ? 1 - s : 0));
   }
   cuda::arguments a;
-  a.slot[0] = x.data(), a.slot[1] = labels.data(), a.slot[2] = in_place ? x.data() : gradient.data();
+  a.slot[0] = x.data(), a.slot[1] = labels.data(),
+  a.slot[2] = in_place ? x.data() : gradient.data();
   a.loss = loss.data();
   a.loss_scale = scale;
   a.valid_samples = 3;
@@ -170,7 +177,8 @@ void check_cross_entropy(thread_order order, bool in_place, bool wants_gradient 
   on_host::run_alone<P>(a, order);
   INFO(Columns << " classes");
   CHECK(on_host::difference(loss, losses) < 1e-6);
-  if (wants_gradient) CHECK(on_host::difference(in_place ? x : gradient, gradients) < on_host::tolerance<T>);
+  if (wants_gradient)
+    CHECK(on_host::difference(in_place ? x : gradient, gradients) < on_host::tolerance<T>);
 }
 
 template <class T>
@@ -204,8 +212,10 @@ struct over {
 template <class T, op_kind Kind, int Rows, int Columns, int Samples>
 void check_over(thread_order order, bool accumulate) {
   using P = on_host::one_group<T, over<Kind, Rows, Columns>, Samples>;
-  constexpr bool is_table = Kind == op_kind::row_bias_gradient, is_norm = Kind == op_kind::norm_parameter_gradient;
-  constexpr std::size_t rows = is_table ? Samples : Rows * Samples, n = is_table ? Rows * Columns : Columns;
+  constexpr bool is_table = Kind == op_kind::row_bias_gradient,
+                 is_norm = Kind == op_kind::norm_parameter_gradient;
+  constexpr std::size_t rows = is_table ? Samples : Rows * Samples,
+                        n = is_table ? Rows * Columns : Columns;
   auto dy = buffer<T>::random(rows * n, 1), x = buffer<T>::random(rows * n, 2);
   auto statistics = buffer<float>::random(2 * rows, 3);
   auto first = accumulate ? buffer<float>::random(n, 4) : buffer<float>(n);
@@ -215,7 +225,9 @@ void check_over(thread_order order, bool accumulate) {
     if (accumulate) firsts[c] = first.value(c), seconds[c] = second.value(c);
     for (std::size_t r = 0; r < rows; ++r) {
       double const d = dy.value(r * n + c);
-      firsts[c] += is_norm ? d * (x.value(r * n + c) - statistics.value(2 * r)) * statistics.value(2 * r + 1) : d;
+      firsts[c] +=
+          is_norm ? d * (x.value(r * n + c) - statistics.value(2 * r)) * statistics.value(2 * r + 1)
+                  : d;
       seconds[c] += d;
     }
   }

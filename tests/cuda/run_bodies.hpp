@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Runs kernel bodies: on the CPU, or on the device if nvcc compiles the test. So the same tests hold for both. On the device whatever
-// arguments point to comes from operator new, which such a program takes from memory that both can reach: bench/gpu/managed_memory.cpp.
+// Runs kernel bodies: on the CPU, or on the device if nvcc compiles the test. So the same tests
+// hold for both. On the device whatever arguments point to comes from operator new, which such a
+// program takes from memory that both can reach: bench/gpu/managed_memory.cpp.
 #pragma once
 
 #include <pipe/backend/cuda/bodies.hpp>
@@ -26,7 +27,7 @@ void run_kernel(pp::cuda::arguments const& a, pp::cuda::thread_order = order) {
   await_kernels();
 }
 template <class Body>
-  requires requires { typename Body::arguments; }
+requires requires { typename Body::arguments; }
 void run_kernel(typename Body::arguments const& a, pp::cuda::thread_order = order) {
   pp::cuda::launch_body<Body>(a, nullptr);
   await_kernels();
@@ -39,7 +40,7 @@ void run_kernel(pp::cuda::arguments const& a, pp::cuda::thread_order in = order)
   pp::cuda::run_on_host<Body>(a, in);
 }
 template <class Body>
-  requires requires { typename Body::arguments; }
+requires requires { typename Body::arguments; }
 void run_kernel(typename Body::arguments const& a, pp::cuda::thread_order in = order) {
   pp::cuda::run_on_host<Body>(a, in);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How tensor cores add, term by term: a second, plain form of the model in ptx/product.hpp, for any GPU from sm_80 on. See docs/gpu.md.
+// How tensor cores add, term by term: a second, plain form of the model in ptx/product.hpp, for any
+// GPU from sm_80 on. See docs/gpu.md.
 #pragma once
 
 #include <algorithm>
@@ -13,10 +14,13 @@ namespace tensor_core {
 /// What differs between generations.
 struct generation {
   int places;         ///< binary places below the largest exponent at which terms are cut
-  int bytes_at_once;  ///< of a row of a, in one sum; the rest follow in a second sum onto the first's result
+  int bytes_at_once;  ///< of a row of a, in one sum; the rest follow in a second sum onto the
+                      ///< first's result
 };
 /// For compute capability major.x.
-inline generation generation_of(int major) { return major < 9 ? generation{24, 16} : generation{25, 32}; }
+inline generation generation_of(int major) {
+  return major < 9 ? generation{24, 16} : generation{25, 32};
+}
 
 /// The exponent of a number in a format whose smallest is `least`; that of 0 is below all others.
 inline int exponent_of(float x, int least) {
@@ -31,7 +35,8 @@ inline float cut(double x) {
   return std::fabs(double(nearest)) > std::fabs(x) ? std::nextafter(nearest, 0.0f) : nearest;
 }
 
-/// c + a[0] b[0] + ... + a[n - 1] b[n - 1], each term cut at the same binary place, then all of them added exactly.
+/// c + a[0] b[0] + ... + a[n - 1] b[n - 1], each term cut at the same binary place, then all of
+/// them added exactly.
 inline float add_products(float c, float const* a, float const* b, int n, int least, int places) {
   int largest = exponent_of(c, -126);
   double plain = c;
@@ -50,8 +55,10 @@ inline float add_products(float c, float const* a, float const* b, int n, int le
   return cut(std::ldexp(double(sum), largest - places));
 }
 
-/// An element of a product of `depth` terms as an `mma` of that generation computes it. bytes: of an element of a.
-inline float element(generation g, float c, float const* a, float const* b, int depth, int bytes, int least) {
+/// An element of a product of `depth` terms as an `mma` of that generation computes it. bytes: of
+/// an element of a.
+inline float element(generation g, float c, float const* a, float const* b, int depth, int bytes,
+                     int least) {
   int const each = std::min(depth, g.bytes_at_once / bytes);
   for (int k = 0; k < depth; k += each) c = add_products(c, a + k, b + k, each, least, g.places);
   return c;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The kernels over flat parameter memory: optimizers, sums of squares, the verdict on a step and the loss scale, and copies.
+// The kernels over flat parameter memory: optimizers, sums of squares, the verdict on a step and
+// the loss scale, and copies.
 #include <catch2/catch.hpp>
 
 #include <cmath>
@@ -21,8 +22,8 @@ using namespace pp;
 
 namespace {
 
-constexpr cuda::thread_order orders[] = {cuda::thread_order::ascending, cuda::thread_order::descending,
-                                         cuda::thread_order::interleaved};
+constexpr cuda::thread_order orders[] = {
+    cuda::thread_order::ascending, cuda::thread_order::descending, cuda::thread_order::interleaved};
 constexpr float none = std::numeric_limits<float>::quiet_NaN();
 constexpr float infinite = std::numeric_limits<float>::infinity();
 
@@ -81,31 +82,34 @@ void steps_are_the_formula(Optimizer const& o) {
     for (float& x : v) x = std::fabs(x);
     std::vector<Copy> copy(std::size_t{size}, Copy(none));
     auto expected_w = w, expected_m = m, expected_v = v;
-    std::vector<double> exact_w(w.begin(), w.end()), exact_m(m.begin(), m.end()), exact_v(v.begin(), v.end());
+    std::vector<double> exact_w(w.begin(), w.end()), exact_m(m.begin(), m.end()),
+        exact_v(v.begin(), v.end());
     for (long step = 1; step <= 3; ++step) {
       auto const g = numbers(10 + std::uint64_t(step), size);
       auto const judged = kept(cuda::verdict{.factor = 0.375f * float(step)});
       update_context const contexts[2] = {{step, 0.01, 1, 0}, {step, 0.02, 1, 0.5}};
       cuda::optimizer_step<Optimizer, Copy> f;
       for (int k = 0; k < 2; ++k) f.of_group[k] = o.template prepare<float>(contexts[k]);
-      f.weights = w.data(), f.gradients = g.data(), f.first = m.data(), f.second = v.data(), f.copy = copy.data();
+      f.weights = w.data(), f.gradients = g.data(), f.first = m.data(), f.second = v.data(),
+      f.copy = copy.data();
       f.judged = judged.get();
       on_host::run_kernel<cuda::pieces_kernel<decltype(f)>>({{list.data(), 4, 0}, f}, order);
       for (cuda::piece const& p : list)
         for (std::size_t i = std::size_t(p.begin); i < std::size_t(p.begin + p.count); ++i) {
           update_context c = contexts[p.group];
           c.gradient_scale = double(judged->factor);
-          expected_step<Optimizer, float>(o.template prepare<float>(c), expected_w[i], g[i], expected_m[i],
-                                          expected_v[i]);
-          expected_step<Optimizer, double>(o.template prepare<double>(c), exact_w[i], double(g[i]), exact_m[i],
-                                           exact_v[i]);
+          expected_step<Optimizer, float>(o.template prepare<float>(c), expected_w[i], g[i],
+                                          expected_m[i], expected_v[i]);
+          expected_step<Optimizer, double>(o.template prepare<double>(c), exact_w[i], double(g[i]),
+                                           exact_m[i], exact_v[i]);
         }
     }
     CHECK(laws::same_numbers(w, expected_w));  // and nothing between the pieces
     CHECK(laws::same_numbers(m, expected_m));
     CHECK(laws::same_numbers(v, expected_v));
     double most = 0;
-    for (std::size_t i = 0; i < w.size(); ++i) most = std::fmax(most, std::fabs(double(w[i]) - exact_w[i]));
+    for (std::size_t i = 0; i < w.size(); ++i)
+      most = std::fmax(most, std::fabs(double(w[i]) - exact_w[i]));
     CHECK(most < 1e-6);
     long wrong = 0;
     for (cuda::piece const& p : list)
@@ -117,7 +121,8 @@ void steps_are_the_formula(Optimizer const& o) {
 }
 
 template <class F>
-void over(cuda::extent elements, F const& f, cuda::thread_order order = cuda::thread_order::ascending) {
+void over(cuda::extent elements, F const& f,
+          cuda::thread_order order = cuda::thread_order::ascending) {
   on_host::run_kernel<cuda::pieces_kernel<F>>({cuda::pieces::of_range(elements), f}, order);
 }
 
@@ -144,9 +149,11 @@ TEST_CASE("sums of squares of parameters do not depend on where these lie", "[cu
       on_host::run_kernel<cuda::square_pieces_kernel>(
           {{list.data(), cuda::extent(list.size()), 0}, memory.data(), sums.data()}, order);
       std::vector<cuda::extent> const first = {0, 1, 4};
-      on_host::run_kernel<cuda::add_up_kernel>({sums.data(), 0, first.data(), 2, of_parameter.data()}, order);
+      on_host::run_kernel<cuda::add_up_kernel>(
+          {sums.data(), 0, first.data(), 2, of_parameter.data()}, order);
       CHECK(of_parameter[0] == sums[0]);
-      on_host::run_kernel<cuda::add_up_kernel>({sums.data(), 4, nullptr, 1, together.data()}, order);
+      on_host::run_kernel<cuda::add_up_kernel>({sums.data(), 4, nullptr, 1, together.data()},
+                                               order);
       long double exact = 0;
       for (float const e : x) exact += static_cast<long double>(e) * e;
       CHECK(together[0] == Approx(double(exact)).epsilon(1e-14));
@@ -163,9 +170,15 @@ TEST_CASE("the verdict on a step", "[cuda]") {
   auto const scale = kept(cuda::loss_scaling{});
   cuda::verdict& v = *outcome;
   cuda::loss_scaling& scaling = *scale;
-  cuda::judge_kernel::arguments a{
-      .squares = squares.data(), .parameters = 301, .losses = losses.data(), .rows = 777, .loss_terms = 777, .out = &v};
-  auto const judge = [&] { on_host::run_kernel<cuda::judge_kernel>(a, cuda::thread_order::interleaved); };
+  cuda::judge_kernel::arguments a{.squares = squares.data(),
+                                  .parameters = 301,
+                                  .losses = losses.data(),
+                                  .rows = 777,
+                                  .loss_terms = 777,
+                                  .out = &v};
+  auto const judge = [&] {
+    on_host::run_kernel<cuda::judge_kernel>(a, cuda::thread_order::interleaved);
+  };
   double const norm = std::sqrt(301 * 0.25);
 
   SECTION("without clipping") {
@@ -238,14 +251,16 @@ TEST_CASE("the verdict on a step", "[cuda]") {
 
 TEST_CASE("an unsound step changes nothing", "[cuda]") {
   auto w = numbers(1, 100), m = numbers(2, 100), v = numbers(3, 100), average = numbers(4, 100);
-  auto const g = numbers(5, 100), w_before = w, m_before = m, v_before = v, average_before = average;
+  auto const g = numbers(5, 100), w_before = w, m_before = m, v_before = v,
+             average_before = average;
   std::vector<bf16> copy(100, bf16(3.0f));
   auto const outcome = kept(cuda::verdict{});
   cuda::verdict& judged = *outcome;
   judged.sound = 0;
   cuda::optimizer_step<AdamW, bf16> f;
   f.of_group[0] = AdamW{}.prepare<float>({1, 0.1, 1, 1});
-  f.weights = w.data(), f.gradients = g.data(), f.first = m.data(), f.second = v.data(), f.copy = copy.data();
+  f.weights = w.data(), f.gradients = g.data(), f.first = m.data(), f.second = v.data(),
+  f.copy = copy.data();
   f.judged = &judged;
   over(100, f);
   over(100, cuda::approach_elements{average.data(), w.data(), 0.1f, &judged});
@@ -308,8 +323,8 @@ void transposes() {
     }
     std::vector<T> from(total), to(total + 7, T(none));
     for (std::size_t i = 0; i < total; ++i) from[i] = T(float(laws::uniform(1, 1, i)));
-    on_host::run_kernel<cuda::transpose_kernel<T>>({from.data(), to.data(), list.data(), cuda::extent(list.size())},
-                                                   order);
+    on_host::run_kernel<cuda::transpose_kernel<T>>(
+        {from.data(), to.data(), list.data(), cuda::extent(list.size())}, order);
     long wrong = 0;
     std::size_t begin = 0;
     for (auto const& s : sizes) {
@@ -334,7 +349,8 @@ TEST_CASE("transposed copies", "[cuda][small]") {
 
 namespace {
 
-/// Whether a search in `before` zeros, one number of these bits and `after` zeros says that it is not finite; in the second of two operands.
+/// Whether a search in `before` zeros, one number of these bits and `after` zeros says that it is
+/// not finite; in the second of two operands.
 template <class Bits>
 bool is_found(dtype type, Bits number, long before, long after) {
   std::vector<Bits> x(std::size_t(before + 1 + after));
@@ -357,14 +373,19 @@ bool is_found(dtype type, Bits number, long before, long after) {
 
 TEST_CASE("numbers that are not finite are found, wherever they are, in every type", "[cuda]") {
   using half_bits = unsigned short;
-  for (auto const& [before, after] : {std::pair{0L, 0L}, std::pair{7L, 300L}, std::pair{70000L, 0L}}) {
+  for (auto const& [before, after] :
+       {std::pair{0L, 0L}, std::pair{7L, 300L}, std::pair{70000L, 0L}}) {
     for (unsigned bits : {0x7f800000u, 0xff800000u, 0x7f800001u, 0xffffffffu})
       CHECK(is_found(dtype::f32, bits, before, after));
     for (unsigned bits : {0x7f7fffffu, 0xff7fffffu, 1u, 0x80000000u})
       CHECK_FALSE(is_found(dtype::f32, bits, before, after));
-    for (int bits : {0x7f80, 0xff80, 0x7f81}) CHECK(is_found(dtype::bf16, half_bits(bits), before, after));
-    for (int bits : {0x7f7f, 0xff7f, 0x7c00}) CHECK_FALSE(is_found(dtype::bf16, half_bits(bits), before, after));
-    for (int bits : {0x7c00, 0xfc00, 0x7c01}) CHECK(is_found(dtype::f16, half_bits(bits), before, after));
-    for (int bits : {0x7bff, 0xfbff, 0x7800}) CHECK_FALSE(is_found(dtype::f16, half_bits(bits), before, after));
+    for (int bits : {0x7f80, 0xff80, 0x7f81})
+      CHECK(is_found(dtype::bf16, half_bits(bits), before, after));
+    for (int bits : {0x7f7f, 0xff7f, 0x7c00})
+      CHECK_FALSE(is_found(dtype::bf16, half_bits(bits), before, after));
+    for (int bits : {0x7c00, 0xfc00, 0x7c01})
+      CHECK(is_found(dtype::f16, half_bits(bits), before, after));
+    for (int bits : {0x7bff, 0xfbff, 0x7800})
+      CHECK_FALSE(is_found(dtype::f16, half_bits(bits), before, after));
   }
 }

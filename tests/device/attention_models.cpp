@@ -9,8 +9,9 @@ using namespace laws::attention;
 
 namespace {
 
-struct Turned : Model<Tokens<11, 19>, Embedding<32>, Residual<RMSNorm, Attention<2, RoPE<>, NoBias>>,
-                      Attention<8, RoPE<100>, KeyValueHeads<2>, NotCausal>, Linear<11>, CrossEntropy> {};
+struct Turned
+    : Model<Tokens<11, 19>, Embedding<32>, Residual<RMSNorm, Attention<2, RoPE<>, NoBias>>,
+            Attention<8, RoPE<100>, KeyValueHeads<2>, NotCausal>, Linear<11>, CrossEntropy> {};
 
 }  // namespace
 

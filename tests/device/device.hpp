@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The engine for a GPU, all of it but the hardware: its machine, its streams and events, its kernels' bodies, on the CPU.
+// The engine for a GPU, all of it but the hardware: its machine, its streams and events, its
+// kernels' bodies, on the CPU.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -24,7 +25,8 @@ struct Device {
     return pp::Cuda::workspace_bytes<P>();
   }
   template <class Chunk>
-  static constexpr long book_bytes(Chunk const* chunks, int chunk_count, int rank, int parameters, int streams) {
+  static constexpr long book_bytes(Chunk const* chunks, int chunk_count, int rank, int parameters,
+                                   int streams) {
     return pp::Cuda::book_bytes(chunks, chunk_count, rank, parameters, streams);
   }
   template <class T>

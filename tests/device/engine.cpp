@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The engine for a GPU on the CPU: cuts, schedules, precisions and the order in which a device takes its streams change no bit; losses
-// are the host's; a loss scale that is too large costs steps and nothing else.
+// The engine for a GPU on the CPU: cuts, schedules, precisions and the order in which a device
+// takes its streams change no bit; losses are the host's; a loss scale that is too large costs
+// steps and nothing else.
 #include <algorithm>
 #include <map>
 #include <vector>
@@ -15,8 +16,8 @@ using namespace pp;
 namespace {
 
 template <class Precision, class... More>
-using Trained =
-    Pipeline<laws::Everything, on_host::Device, Precision, AdamW, MicroBatches<4>, MicroBatchSize<2>, More...>;
+using Trained = Pipeline<laws::Everything, on_host::Device, Precision, AdamW, MicroBatches<4>,
+                         MicroBatchSize<2>, More...>;
 
 /// Whatever a device prefers.
 template <class Precision, class... More>
@@ -72,8 +73,8 @@ struct WithOwn : Model<Input<5>, Linear<12>, Custom<Scaled>, Linear<3>, MSE> {};
 /// A chain that runs as one kernel, and as its launches where somebody watches.
 struct Narrow : Model<Input<24>, Linear<40>, ReLU, Linear<40>, GELU, Linear<10>, MSE> {};
 /// Angles of rotations keep their bits.
-struct Rotated : Model<Tokens<11, 6>, Embedding<8>, Residual<RMSNorm, Attention<2, RoPE<>>>, Linear<11>, CrossEntropy> {
-};
+struct Rotated : Model<Tokens<11, 6>, Embedding<8>, Residual<RMSNorm, Attention<2, RoPE<>>>,
+                       Linear<11>, CrossEntropy> {};
 
 double distance(std::vector<float> const& a, std::vector<float> const& b) {
   double most = 0, scale = 1e-30;
@@ -88,7 +89,8 @@ double distance(std::vector<float> const& a, std::vector<float> const& b) {
 /// From the same weights in every step: outputs, loss and gradients.
 template <class Trainer>
 void agrees_with_the_host(double tolerance) {
-  using host = Pipeline<typename Trainer::model, PortableHost, AdamW, MicroBatches<Trainer::plan.micro_batches>,
+  using host = Pipeline<typename Trainer::model, PortableHost, AdamW,
+                        MicroBatches<Trainer::plan.micro_batches>,
                         MicroBatchSize<Trainer::plan.micro_batch_size>>;
   host expected({.seed = 5});
   Trainer found({.seed = 5});
@@ -99,7 +101,8 @@ void agrees_with_the_host(double tolerance) {
     auto const ours = data.view(host::samples - step);
     auto const theirs = data.template view<Trainer>(host::samples - step);
     INFO("step " << step << " in " << Trainer::plan.precision);
-    std::vector<float> x(std::size_t((host::samples - step) * host::outputs_per_sample)), y(x.size());
+    std::vector<float> x(std::size_t((host::samples - step) * host::outputs_per_sample)),
+        y(x.size());
     expected.forward(ours, x);
     found.forward(theirs, y);
     CHECK(distance(x, y) < tolerance);
@@ -108,7 +111,8 @@ void agrees_with_the_host(double tolerance) {
     while (b.skipped) b = found.gradients(theirs);
     CHECK(b.loss == Approx(a.loss).epsilon(tolerance));
     CHECK(b.gradient_norm == Approx(a.gradient_norm).epsilon(tolerance));
-    CHECK(distance(laws::snapshot(expected).gradients, laws::snapshot(found).gradients) < 2 * tolerance);
+    CHECK(distance(laws::snapshot(expected).gradients, laws::snapshot(found).gradients) <
+          2 * tolerance);
     CHECK(found.evaluate(theirs) == Approx(expected.evaluate(ours)).epsilon(tolerance));
     expected.step(ours);
     found.step(theirs);
@@ -127,15 +131,22 @@ TEST_CASE("streams give the bits of one stage in 16 bits", "[cuda]") {
 TEST_CASE("outputs, losses and gradients are the host's in every precision", "[cuda]") {
   agrees_with_the_host<Trained<FP32>>(2e-5);
   agrees_with_the_host<Trained<BF16>>(5e-2);
-  agrees_with_the_host<Pipeline<Regression, on_host::Device, FP16, Stages<2>, MicroBatchSize<6>>>(1e-2);
-  agrees_with_the_host<Pipeline<Regression, on_host::Device, TF32, Stages<2>, MicroBatchSize<6>>>(4e-3);
-  agrees_with_the_host<Pipeline<Regression, on_host::Device, BF16, Stages<2>, MicroBatchSize<6>>>(4e-2);
+  agrees_with_the_host<Pipeline<Regression, on_host::Device, FP16, Stages<2>, MicroBatchSize<6>>>(
+      1e-2);
+  agrees_with_the_host<Pipeline<Regression, on_host::Device, TF32, Stages<2>, MicroBatchSize<6>>>(
+      4e-3);
+  agrees_with_the_host<Pipeline<Regression, on_host::Device, BF16, Stages<2>, MicroBatchSize<6>>>(
+      4e-2);
   agrees_with_the_host<Pipeline<Rotated, on_host::Device, BF16, MicroBatchSize<4>>>(4e-2);
 }
 
 TEST_CASE("layers of a user's own run on streams", "[cuda]") {
-  agrees_with_the_host<Pipeline<WithOwn, on_host::Device, FP32, Stages<3>, MicroBatches<3>, MicroBatchSize<2>>>(1e-5);
-  agrees_with_the_host<Pipeline<WithOwn, on_host::Device, BF16, Stages<2>, MicroBatches<3>, MicroBatchSize<2>>>(3e-2);
+  agrees_with_the_host<
+      Pipeline<WithOwn, on_host::Device, FP32, Stages<3>, MicroBatches<3>, MicroBatchSize<2>>>(
+      1e-5);
+  agrees_with_the_host<
+      Pipeline<WithOwn, on_host::Device, BF16, Stages<2>, MicroBatches<3>, MicroBatchSize<2>>>(
+      3e-2);
 }
 
 TEST_CASE("narrow layers as one kernel give the bits of their launches", "[cuda]") {
@@ -143,7 +154,8 @@ TEST_CASE("narrow layers as one kernel give the bits of their launches", "[cuda]
   trainer together({.seed = 3}), apart({.seed = 3});
   laws::sample_batch<trainer> const data(1);
   CHECK(cuda_runs<trainer::compiled>({"", 9, 0, 227 * 1024}).size() == 2);
-  auto const a = together.gradients(data.view()), b = apart.watch(data.view(), [](launch_seen const&) {});
+  auto const a = together.gradients(data.view()),
+             b = apart.watch(data.view(), [](launch_seen const&) {});
   CHECK(laws::same_bits(a.loss, b.loss));
   CHECK(laws::same_numbers(laws::snapshot(together).gradients, laws::snapshot(apart).gradients));
 
@@ -167,11 +179,13 @@ TEST_CASE("gradients of a scaled loss are those of the loss", "[cuda]") {
   for (std::size_t i = 0; i < a.size(); ++i) CHECK(b[i] == Approx(a[i]).epsilon(1e-2).margin(2e-3));
 }
 
-TEST_CASE("a step whose gradients overflow is skipped, and the next has a smaller scale", "[cuda]") {
+TEST_CASE("a step whose gradients overflow is skipped, and the next has a smaller scale",
+          "[cuda]") {
   using trainer = Pipeline<Regression, on_host::Device, FP16, AdamW, Stages<2>, MicroBatches<2>>;
   trainer t({.seed = 3});
   laws::sample_batch<trainer> data(1);
-  for (auto& label : data.labels) label = 40;  // gradients of about 20 * 65536 overflow, of 20 * 2048 do not
+  for (auto& label : data.labels)
+    label = 40;  // gradients of about 20 * 65536 overflow, of 20 * 2048 do not
   auto const before = laws::snapshot(t).values;
   auto r = t.step(data.view());
   double scale = 65536;
@@ -215,8 +229,10 @@ TEST_CASE("a callback that throws leaves nothing under way and nothing changed",
   CHECK(laws::same_numbers(laws::snapshot(plain).values, laws::snapshot(troubled).values));
 }
 
-TEST_CASE("a launch of a user's own that throws leaves nothing under way and nothing changed", "[cuda]") {
-  using trainer = Pipeline<WithOwn, on_host::Device, FP32, Stages<3>, MicroBatches<3>, MicroBatchSize<2>>;
+TEST_CASE("a launch of a user's own that throws leaves nothing under way and nothing changed",
+          "[cuda]") {
+  using trainer =
+      Pipeline<WithOwn, on_host::Device, FP32, Stages<3>, MicroBatches<3>, MicroBatchSize<2>>;
   trainer plain({.seed = 3}), troubled({.seed = 3});
   laws::sample_batch<trainer> const data(1), other(2);
   for (long launches = 0; launches < 3; ++launches) {
@@ -230,11 +246,13 @@ TEST_CASE("a launch of a user's own that throws leaves nothing under way and not
 }
 
 TEST_CASE(
-    "whichever call of CUDA fails, a step is done as a whole, or not at all, or the trainer says that it is broken",
+    "whichever call of CUDA fails, a step is done as a whole, or not at all, or the trainer says "
+    "that it is broken",
     "[cuda]") {
   using trainer = Pipeline<Regression, on_host::Device, FP16, AdamW, Stages<2>, MicroBatches<2>>;
   laws::sample_batch<trainer> const data(1), other(2);
-  std::vector<float> outputs(std::size_t(trainer::samples * trainer::outputs_per_sample)), expected(outputs.size());
+  std::vector<float> outputs(std::size_t(trainer::samples * trainer::outputs_per_sample)),
+      expected(outputs.size());
   trainer plain({.seed = 3});
   double const before = plain.evaluate(data.view());
   plain.step(data.view());
@@ -270,7 +288,8 @@ TEST_CASE(
   CHECK(broken > 2);
   CHECK(broken < rejected);
   troubled = trainer({.seed = 3});
-  for (long call = 0; call < rejected / 2; call += 7) CHECK(fails(call, [&] { troubled.step(other.view()); }));
+  for (long call = 0; call < rejected / 2; call += 7)
+    CHECK(fails(call, [&] { troubled.step(other.view()); }));
   troubled.step(data.view());
   CHECK(laws::same_bits(troubled.step(data.view()).loss, loss));
   long call = 0;
@@ -299,7 +318,8 @@ TEST_CASE("a run of which nobody asks for times has none", "[cuda]") {
   CHECK(timed.executed(1).size() == 4);
 }
 
-TEST_CASE("a watcher of times downloads nothing, a search for what is not finite some flags", "[cuda]") {
+TEST_CASE("a watcher of times downloads nothing, a search for what is not finite some flags",
+          "[cuda]") {
   using trainer = Pipeline<Regression, on_host::Device, FP16, AdamW, Stages<2>, MicroBatches<2>>;
   laws::sample_batch<trainer> const data(1);
   trainer t({.seed = 3});
@@ -309,7 +329,8 @@ TEST_CASE("a watcher of times downloads nothing, a search for what is not finite
   auto const without = count;
   long launches = 0, nanoseconds = 0;
   count = {};
-  t.watch(data.view(), [&](launch_seen const& seen) { ++launches, nanoseconds += seen.nanoseconds; });
+  t.watch(data.view(),
+          [&](launch_seen const& seen) { ++launches, nanoseconds += seen.nanoseconds; });
   CHECK(count.downloads == without.downloads);
   CHECK(count.downloaded == without.downloaded);
   CHECK(nanoseconds > 0);
@@ -349,7 +370,8 @@ std::string fault_of(int layer) {
 
 TEST_CASE("what is not finite is found where the host finds it", "[cuda]") {
   using device = Pipeline<Regression, on_host::Device, TF32, Stages<2>, MicroBatchSize<6>>;
-  using host = Pipeline<Regression, PortableHost, AdamW, MicroBatches<device::plan.micro_batches>, MicroBatchSize<6>>;
+  using host = Pipeline<Regression, PortableHost, AdamW, MicroBatches<device::plan.micro_batches>,
+                        MicroBatchSize<6>>;
   for (int layer : {0, 2, 3, 5}) {
     std::string const expected = fault_of<host>(layer);
     CHECK(expected.find("first appears in") != std::string::npos);
@@ -358,7 +380,8 @@ TEST_CASE("what is not finite is found where the host finds it", "[cuda]") {
 }
 
 TEST_CASE("outputs are downloaded into pinned memory, by calls that do not wait", "[cuda]") {
-  using trainer = Pipeline<WithOwn, on_host::Device, FP32, Stages<3>, MicroBatches<3>, MicroBatchSize<2>>;
+  using trainer =
+      Pipeline<WithOwn, on_host::Device, FP32, Stages<3>, MicroBatches<3>, MicroBatchSize<2>>;
   using half = Pipeline<Regression, on_host::Device, FP16, AdamW, Stages<2>, MicroBatches<2>>;
   auto const check = []<class Trainer>(Trainer t) {
     laws::sample_batch<Trainer> const data(1);
@@ -456,10 +479,13 @@ void asks_for_what_is_planned() {
 
 }  // namespace
 
-TEST_CASE("a device is asked for one arena per rank, as large as planned, and nothing else", "[cuda]") {
+TEST_CASE("a device is asked for one arena per rank, as large as planned, and nothing else",
+          "[cuda]") {
   asks_for_what_is_planned<Trained<BF16, Stages<8>, ZeroBubbleV, RecomputeAll>>();
-  asks_for_what_is_planned<Pipeline<Regression, on_host::Device, FP16, Stages<2>, MicroBatchSize<6>>>();
-  asks_for_what_is_planned<Pipeline<WithOwn, on_host::Device, FP32, Stages<3>, MicroBatches<3>, MicroBatchSize<2>>>();
+  asks_for_what_is_planned<
+      Pipeline<Regression, on_host::Device, FP16, Stages<2>, MicroBatchSize<6>>>();
+  asks_for_what_is_planned<
+      Pipeline<WithOwn, on_host::Device, FP32, Stages<3>, MicroBatches<3>, MicroBatchSize<2>>>();
 }
 
 TEST_CASE("16-bit values take half the memory", "[cuda]") {

@@ -7,7 +7,8 @@ using namespace pp;
 
 namespace {
 
-struct Words : Model<Tokens<11, 5>, Embedding<7>, Positions, Tanh, Dropout<1, 5>, Linear<5>, CrossEntropy> {
+struct Words
+    : Model<Tokens<11, 5>, Embedding<7>, Positions, Tanh, Dropout<1, 5>, Linear<5>, CrossEntropy> {
   static constexpr bool pads = true;
 };
 

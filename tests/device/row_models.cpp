@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Models whose losses, gates, concatenations and parameter gradients run through CUDA kernel bodies.
+// Models whose losses, gates, concatenations and parameter gradients run through CUDA kernel
+// bodies.
 #include "cuda/agreement.hpp"
 #include "laws/every_layer.hpp"
 
@@ -13,12 +14,15 @@ struct Ends : Model<Input<2, 3>, Linear<7>, Tanh, Linear<19>, LayerNorm, Loss> {
 template <class Loss>
 struct Wide : Model<Input<3>, Linear<264>, Loss> {};
 
-struct Gates : Model<Input<2, 3>, Linear<10>, SwiGLU, Linear<18>, LayerNorm, GEGLU, Residual<Linear<18>, GLU, Tanh>,
-                     Flatten, GEGLU, Linear<3>, CrossEntropy> {};
-struct GatesOnInput : Model<Input<2, 24>, SwiGLU, Positions, Linear<8>, GLU, Dropout<1, 4>, Tanh, MSE> {};
+struct Gates : Model<Input<2, 3>, Linear<10>, SwiGLU, Linear<18>, LayerNorm, GEGLU,
+                     Residual<Linear<18>, GLU, Tanh>, Flatten, GEGLU, Linear<3>, CrossEntropy> {};
+struct GatesOnInput
+    : Model<Input<2, 24>, SwiGLU, Positions, Linear<8>, GLU, Dropout<1, 4>, Tanh, MSE> {};
 
-struct Joined : Model<Input<2, 3>, Linear<9>, Tanh, Stash<"x">, Linear<12>, LayerNorm, Pop<"x", Concat>, RMSNorm,
-                      Stash<"y">, Linear<4>, Pop<"y", Concat>, GELU, Dropout<1, 5>, Linear<3>, MSE> {};
+struct Joined
+    : Model<Input<2, 3>, Linear<9>, Tanh, Stash<"x">, Linear<12>, LayerNorm, Pop<"x", Concat>,
+            RMSNorm, Stash<"y">, Linear<4>, Pop<"y", Concat>, GELU, Dropout<1, 5>, Linear<3>, MSE> {
+};
 
 }  // namespace
 
@@ -27,17 +31,21 @@ TEST_CASE("losses agree with the host", "[cuda]") {
   on_host::agrees_with_the_host<Wide<BCE>, MicroBatches<2>, MicroBatchSize<3>>();
   on_host::agrees_with_the_host<Ends<Huber<1, 3>>, MicroBatches<2>, MicroBatchSize<3>>();
   on_host::agrees_with_the_host<Ends<CrossEntropy>, MicroBatches<2>, MicroBatchSize<3>>();
-  on_host::agrees_with_the_host<Wide<CrossEntropyWith<ZLoss<1, 10>, LabelSmoothing<3, 10>>>, MicroBatches<2>,
-                                MicroBatchSize<3>>();
+  on_host::agrees_with_the_host<Wide<CrossEntropyWith<ZLoss<1, 10>, LabelSmoothing<3, 10>>>,
+                                MicroBatches<2>, MicroBatchSize<3>>();
 }
 TEST_CASE("losses with weights and further targets agree with the host", "[cuda]") {
-  on_host::agrees_with_the_host<laws::EveryLoss<laws::Surprise>, MicroBatches<2>, MicroBatchSize<3>>();
-  on_host::agrees_with_the_host<laws::EveryLoss<laws::Spread>, MicroBatches<2>, MicroBatchSize<3>>();
-  on_host::agrees_with_the_host<laws::EveryLoss<laws::UnequalClasses>, MicroBatches<2>, MicroBatchSize<3>>();
+  on_host::agrees_with_the_host<laws::EveryLoss<laws::Surprise>, MicroBatches<2>,
+                                MicroBatchSize<3>>();
+  on_host::agrees_with_the_host<laws::EveryLoss<laws::Spread>, MicroBatches<2>,
+                                MicroBatchSize<3>>();
+  on_host::agrees_with_the_host<laws::EveryLoss<laws::UnequalClasses>, MicroBatches<2>,
+                                MicroBatchSize<3>>();
 }
 TEST_CASE("pools agree with the host", "[cuda]") {
   on_host::agrees_with_the_host<laws::EveryPool<MeanPool>, MicroBatches<2>, MicroBatchSize<3>>();
-  on_host::agrees_with_the_host<laws::EveryPool<LastPosition>, MicroBatches<2>, MicroBatchSize<3>>();
+  on_host::agrees_with_the_host<laws::EveryPool<LastPosition>, MicroBatches<2>,
+                                MicroBatchSize<3>>();
 }
 TEST_CASE("gates agree with the host", "[cuda]") {
   on_host::agrees_with_the_host<Gates, MicroBatches<2>, MicroBatchSize<3>>();

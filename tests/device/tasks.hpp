@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The streams and events of a device that is a CPU. What is put on a stream is done when it is waited for, in an order that events allow and
-// a program must not rely on: a wait that is missing shows as wrong numbers.
+// The streams and events of a device that is a CPU. What is put on a stream is done when it is
+// waited for, in an order that events allow and a program must not rely on: a wait that is missing
+// shows as wrong numbers.
 #pragma once
 
 #include <cstdlib>
@@ -25,14 +26,17 @@ struct stream {
   std::deque<task> tasks;
 };
 
-/// Which stream goes on when several can: the one that is waited for, and others only if they must; or the last created, or the first.
+/// Which stream goes on when several can: the one that is waited for, and others only if they must;
+/// or the last created, or the first.
 enum class preference { awaited, last, first };
 
 struct machine {
   std::vector<stream*> streams;
   preference prefers = preference::awaited;
 
-  static bool can_go_on(stream const* s) { return !s->tasks.empty() && s->tasks.front().is_ready(); }
+  static bool can_go_on(stream const* s) {
+    return !s->tasks.empty() && s->tasks.front().is_ready();
+  }
   stream* next(stream* awaited) const {
     if (prefers == preference::awaited && can_go_on(awaited)) return awaited;
     stream* found = nullptr;

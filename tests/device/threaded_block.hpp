@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A block whose threads are threads: for ThreadSanitizer, which sees what one thread at a time cannot show, a barrier that is missing. A
-// warp meets in every atom, and one of its threads does what the warp does together.
+// A block whose threads are threads: for ThreadSanitizer, which sees what one thread at a time
+// cannot show, a barrier that is missing. A warp meets in every atom, and one of its threads does
+// what the warp does together.
 #pragma once
 
 #include <barrier>
@@ -42,7 +43,8 @@ class threaded_block {
   using state = typename Body::state;
   using shared_type = typename Body::shared;
 
-  threaded_block(gathering<Body>& of, int thread, copies_happen when) : of_(of), thread_(thread), when_(when) {}
+  threaded_block(gathering<Body>& of, int thread, copies_happen when)
+      : of_(of), thread_(thread), when_(when) {}
 
   void begin(pp::cuda::extent index) {
     index_ = index;
@@ -125,7 +127,8 @@ class crew {
   }
   /// work(thread) in `count` threads at once; returns when all are done.
   void run(int count, std::function<void(int)> const& work) {
-    while (int(threads_.size()) < count) threads_.emplace_back([this, t = int(threads_.size())] { wait_for_work(t); });
+    while (int(threads_.size()) < count)
+      threads_.emplace_back([this, t = int(threads_.size())] { wait_for_work(t); });
     std::unique_lock lock(guard_);
     work_ = &work;
     wanted_ = left_ = count;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What no program may do is an error that names it: each check, with a twin that does the same as it should be done.
+// What no program may do is an error that names it: each check, with a twin that does the same as
+// it should be done.
 #include <catch2/catch.hpp>
 
 #include "executor/run.hpp"
@@ -25,7 +26,8 @@ std::string message_of(std::string const& text) {
 std::string const place = "mov.u32 %r4, fixed;\nshl.b32 %r5, %r0, 2;\nadd.u32 %r5, %r4, %r5;\n";
 /// %p1: thread 0; %p2: the first warp; %p3: the second half of a warp.
 std::string const who =
-    "setp.eq.u32 %p1, %r0, 0;\nsetp.lt.u32 %p2, %r0, 32;\nand.b32 %r3, %r0, 16;\nsetp.ne.u32 %p3, %r3, 0;\n";
+    "setp.eq.u32 %p1, %r0, 0;\nsetp.lt.u32 %p2, %r0, 32;\nand.b32 %r3, %r0, 16;\nsetp.ne.u32 %p3, "
+    "%r3, 0;\n";
 
 }  // namespace
 
@@ -44,14 +46,16 @@ TEST_CASE("ptx: what is not known is named, with its line") {
 }
 
 TEST_CASE("ptx: a register that nobody wrote may be moved, and nothing may depend on it") {
-  for (char const* move :
-       {"mov.u32 %r6, %r7;", "add.u32 %r6, %r7, 1;", "setp.eq.u32 %p5, %r7, 0;\nselp.b32 %r6, 1, 2, %p5;",
-        "cvt.u64.u32 %rd6, %r7;\ncvt.u32.u64 %r6, %rd6;", "mov.b64 %rd6, {%r0, %r7};\nmov.b64 {%r6, %r6}, %rd6;",
-        "shfl.sync.idx.b32 %r6, %r7, 0, 31, -1;"}) {
+  for (char const* move : {"mov.u32 %r6, %r7;", "add.u32 %r6, %r7, 1;",
+                           "setp.eq.u32 %p5, %r7, 0;\nselp.b32 %r6, 1, 2, %p5;",
+                           "cvt.u64.u32 %rd6, %r7;\ncvt.u32.u64 %r6, %rd6;",
+                           "mov.b64 %rd6, {%r0, %r7};\nmov.b64 {%r6, %r6}, %rd6;",
+                           "shfl.sync.idx.b32 %r6, %r7, 0, 31, -1;"}) {
     INFO(move);
     std::string const moved = std::string(move) + "\n";
     CHECK(failure(moved).empty());
-    CHECK_THAT(failure(moved + "st.global.b32 [%rd2], %r6;"), Contains("register %r6 is read, and nothing wrote it"));
+    CHECK_THAT(failure(moved + "st.global.b32 [%rd2], %r6;"),
+               Contains("register %r6 is read, and nothing wrote it"));
   }
   CHECK_THAT(failure("ld.global.b32 %r6, [%rd7];"), Contains("%rd7 is read"));
   CHECK_THAT(failure("st.global.b32 [%rd7], %r0;"), Contains("%rd7 is read"));
@@ -61,7 +65,8 @@ TEST_CASE("ptx: a register that nobody wrote may be moved, and nothing may depen
   CHECK_THAT(failure("match.any.sync.b32 %r6, %r7, -1;"), Contains("%r7 is read"));
   CHECK_THAT(failure("vote.sync.ballot.b32 %r6, %p5, -1;"), Contains("%p5 is read"));
   std::string const operands = "{%r10, %r10, %r10, %r10}, {%r10, %r7}, {%r10, %r10, %r10, %r10};";
-  std::string const mma = "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%r11, %r12, %r13, %r14}, " + operands;
+  std::string const mma =
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%r11, %r12, %r13, %r14}, " + operands;
   CHECK_THAT(failure("mov.b32 %r10, 0;\n" + mma), Contains("%r7 is read"));
   CHECK(failure("mov.b32 %r10, 0;\nmov.b32 %r7, 0;\n" + mma).empty());
 }
@@ -69,16 +74,23 @@ TEST_CASE("ptx: a register that nobody wrote may be moved, and nothing may depen
 TEST_CASE("ptx: what is selected decides whether it is known; lanes know for themselves") {
   std::string const one = "setp.lt.u32 %p1, %r0, 8;\n";
   CHECK(failure(one + "selp.b32 %r6, %r0, %r7, %p1;\n@%p1 st.global.b32 [%rd2], %r6;").empty());
-  CHECK_THAT(failure(one + "selp.b32 %r6, %r0, %r7, %p1;\nst.global.b32 [%rd2], %r6;"), Contains("%r6 is read"));
+  CHECK_THAT(failure(one + "selp.b32 %r6, %r0, %r7, %p1;\nst.global.b32 [%rd2], %r6;"),
+             Contains("%r6 is read"));
   CHECK(failure(one + "@%p1 mov.u32 %r6, 1;\n@%p1 st.global.b32 [%rd2], %r6;").empty());
-  CHECK_THAT(failure(one + "@%p1 mov.u32 %r6, 1;\n@!%p1 st.global.b32 [%rd2], %r6;"), Contains("%r6 is read"));
+  CHECK_THAT(failure(one + "@%p1 mov.u32 %r6, 1;\n@!%p1 st.global.b32 [%rd2], %r6;"),
+             Contains("%r6 is read"));
 }
 
 TEST_CASE("ptx: shared memory that nobody wrote") {
-  CHECK_THAT(failure(place + "ld.shared.b32 %r6, [%r5];\nst.global.b32 [%rd2], %r6;"), Contains("%r6 is read"));
-  CHECK_THAT(failure(place + "st.shared.b16 [%r5], 7;\nld.shared.b32 %r6, [%r5];\nst.global.b32 [%rd2], %r6;"),
+  CHECK_THAT(failure(place + "ld.shared.b32 %r6, [%r5];\nst.global.b32 [%rd2], %r6;"),
              Contains("%r6 is read"));
-  CHECK(failure(place + "st.shared.b32 [%r5], 7;\nld.shared.b32 %r6, [%r5];\nst.global.b32 [%rd2], %r6;").empty());
+  CHECK_THAT(
+      failure(place +
+              "st.shared.b16 [%r5], 7;\nld.shared.b32 %r6, [%r5];\nst.global.b32 [%rd2], %r6;"),
+      Contains("%r6 is read"));
+  CHECK(failure(place +
+                "st.shared.b32 [%r5], 7;\nld.shared.b32 %r6, [%r5];\nst.global.b32 [%rd2], %r6;")
+            .empty());
   std::string const rows = "mov.u32 %r4, fixed;\nshl.b32 %r5, %r0, 4;\nadd.u32 %r5, %r4, %r5;\n";
   std::string const load = "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r6, %r7, %r8, %r9}, [%r5];";
   CHECK_THAT(failure(rows + load), Contains("that nobody wrote"));
@@ -94,16 +106,22 @@ TEST_CASE("ptx: races between warps") {
   for (int const order : {0, 1, 2, 3}) {
     executor::setting s = two;
     s.order = order;
-    std::string const write = who + "@%p1 st.shared.b32 [fixed], 5;\n", read = "ld.shared.b32 %r6, [fixed];\n";
-    CHECK_THAT(failure(who + place + "st.shared.b32 [%r5], 1;\nxor.b32 %r6, %r5, 128;\nld.shared.b32 %r7, [%r6];", s),
-               Contains("without a barrier"));
-    CHECK(
-        failure(who + place + "st.shared.b32 [%r5], 1;\nxor.b32 %r6, %r5, 128;\nbar.sync 0;\nld.shared.b32 %r7, [%r6];",
-                s)
-            .empty());
+    std::string const write = who + "@%p1 st.shared.b32 [fixed], 5;\n",
+                      read = "ld.shared.b32 %r6, [fixed];\n";
     CHECK_THAT(
-        failure(who + "setp.eq.u32 %p4, %r0, 40;\n@%p1 st.shared.b32 [fixed], 1;\n@%p4 st.shared.b32 [fixed], 2;", s),
+        failure(who + place +
+                    "st.shared.b32 [%r5], 1;\nxor.b32 %r6, %r5, 128;\nld.shared.b32 %r7, [%r6];",
+                s),
         Contains("without a barrier"));
+    CHECK(failure(who + place +
+                      "st.shared.b32 [%r5], 1;\nxor.b32 %r6, %r5, 128;\nbar.sync 0;\nld.shared.b32 "
+                      "%r7, [%r6];",
+                  s)
+              .empty());
+    CHECK_THAT(failure(who + "setp.eq.u32 %p4, %r0, 40;\n@%p1 st.shared.b32 [fixed], 1;\n@%p4 "
+                             "st.shared.b32 [fixed], 2;",
+                       s),
+               Contains("without a barrier"));
     CHECK_THAT(failure(write + "bar.sync 0;\n" + read + write, s),
                Contains("without a barrier"));  // is read, then written
     CHECK(failure(write + "bar.sync 0;\n" + read + "bar.sync 0;\n" + write, s).empty());
@@ -117,30 +135,41 @@ TEST_CASE("ptx: races between lanes of a warp") {
   CHECK_THAT(failure(write + read), Contains("without a barrier"));
   CHECK(failure(write + "bar.warp.sync -1;\n" + read).empty());
   CHECK_THAT(failure(write + "shfl.sync.bfly.b32 %r8, %r0, 1, 31, -1;\n" + read),
-             Contains("without a barrier"));                                        // orders no memory
-  CHECK_THAT(failure("st.shared.b32 [fixed], 1;"), Contains("without a barrier"));  // all lanes to one place
+             Contains("without a barrier"));  // orders no memory
+  CHECK_THAT(failure("st.shared.b32 [fixed], 1;"),
+             Contains("without a barrier"));  // all lanes to one place
   // All read, then one writes: in order only after they came together.
-  std::string const begin = who + "@%p1 st.shared.b32 [fixed], 1;\nbar.warp.sync -1;\nld.shared.b32 %r7, [fixed];\n";
+  std::string const begin =
+      who + "@%p1 st.shared.b32 [fixed], 1;\nbar.warp.sync -1;\nld.shared.b32 %r7, [fixed];\n";
   CHECK_THAT(failure(begin + "@%p1 st.shared.b32 [fixed], 2;"), Contains("without a barrier"));
   CHECK(failure(begin + "bar.warp.sync -1;\n@%p1 st.shared.b32 [fixed], 2;").empty());
 }
 
 TEST_CASE("ptx: copies that are not waited for") {
-  std::string const begin = place + "cp.async.ca.shared.global [%r5], [%rd0], 4, 4;\ncp.async.commit_group;\n";
+  std::string const begin =
+      place + "cp.async.ca.shared.global [%r5], [%rd0], 4, 4;\ncp.async.commit_group;\n";
   std::string const read = "ld.shared.b32 %r7, [%r5];\nst.global.b32 [%rd2], %r7;";
   CHECK_THAT(failure(begin + read), Contains("before its copy was waited for"));
-  CHECK_THAT(failure(begin + "cp.async.wait_group 1;\n" + read), Contains("before its copy was waited for"));
+  CHECK_THAT(failure(begin + "cp.async.wait_group 1;\n" + read),
+             Contains("before its copy was waited for"));
   CHECK(failure(begin + "cp.async.wait_group 0;\n" + read).empty());
   CHECK(failure(begin + "cp.async.wait_all;\n" + read).empty());
-  CHECK_THAT(failure(begin + "st.shared.b32 [%r5], 1;"), Contains("is written while a copy to it is under way"));
+  CHECK_THAT(failure(begin + "st.shared.b32 [%r5], 1;"),
+             Contains("is written while a copy to it is under way"));
   CHECK_THAT(failure(begin + "cp.async.wait_group 0;\nxor.b32 %r5, %r5, 4;\n" + read),
              Contains("without a barrier"));  // another lane's copy
-  CHECK(failure(begin + "cp.async.wait_group 0;\nbar.sync 0;\nxor.b32 %r5, %r5, 4;\n" + read).empty());
-  CHECK_THAT(failure(place + "cp.async.ca.shared.global [%r5], [%rd0], 4, 8;"), Contains("reads more than it writes"));
-  CHECK_THAT(failure(place + "cp.async.cg.shared.global [%r5], [%rd0], 8, 8;"), Contains("a copy of 8 bytes"));
-  CHECK_THAT(failure(place + "cp.async.ca.shared.global [%r5], [%rd0], 8, 8;"), Contains("not aligned to 8"));
-  CHECK_THAT(failure(place + "cp.async.ca.shared.global [%r5], [%rd0+8], 4, 4;"), Contains("in no allocation"));
-  CHECK(failure(place + "cp.async.ca.shared.global [%r5], [%rd0+8], 4, 0;").empty());  // reads nothing there
+  CHECK(failure(begin + "cp.async.wait_group 0;\nbar.sync 0;\nxor.b32 %r5, %r5, 4;\n" + read)
+            .empty());
+  CHECK_THAT(failure(place + "cp.async.ca.shared.global [%r5], [%rd0], 4, 8;"),
+             Contains("reads more than it writes"));
+  CHECK_THAT(failure(place + "cp.async.cg.shared.global [%r5], [%rd0], 8, 8;"),
+             Contains("a copy of 8 bytes"));
+  CHECK_THAT(failure(place + "cp.async.ca.shared.global [%r5], [%rd0], 8, 8;"),
+             Contains("not aligned to 8"));
+  CHECK_THAT(failure(place + "cp.async.ca.shared.global [%r5], [%rd0+8], 4, 4;"),
+             Contains("in no allocation"));
+  CHECK(failure(place + "cp.async.ca.shared.global [%r5], [%rd0+8], 4, 0;")
+            .empty());  // reads nothing there
 }
 
 TEST_CASE("ptx: copies land in the order of their groups, absent bytes as zeros") {
@@ -148,7 +177,8 @@ TEST_CASE("ptx: copies land in the order of their groups, absent bytes as zeros"
       "mul.lo.u32 %r5, %r0, 16;\nmov.u32 %r4, fixed;\nadd.u32 %r5, %r4, %r5;\n"
       "cp.async.ca.shared.global [%r5], [%rd0], 8, 4;\ncp.async.commit_group;\n"
       "cp.async.ca.shared.global [%r5+8], [%rd0+8], 8, 8;\ncp.async.commit_group;\n"
-      "cp.async.wait_group 1;\nld.shared.b64 %rd5, [%r5];\ncp.async.wait_group 0;\nld.shared.b64 %rd6, [%r5+8];\n"
+      "cp.async.wait_group 1;\nld.shared.b64 %rd5, [%r5];\ncp.async.wait_group 0;\nld.shared.b64 "
+      "%rd6, [%r5+8];\n"
       "add.u64 %rd5, %rd5, %rd6;\nst.global.b64 [%rd2], %rd5;";
   CHECK(executor::results(body, {}, {0x700000003, 0x500000000})[3] == 0x500000003);
 }
@@ -160,11 +190,13 @@ TEST_CASE("ptx: accesses outside of an allocation, or not aligned") {
   };
   CHECK(load("ld.global.b64 %rd6, [%rd0+8];").empty());
   CHECK_THAT(load("ld.global.b64 %rd6, [%rd0+16];"), Contains("in no allocation"));
-  CHECK_THAT(load("ld.global.u8 %h1, [%rd0+16];"), Contains("in no allocation"));  // one byte behind
+  CHECK_THAT(load("ld.global.u8 %h1, [%rd0+16];"),
+             Contains("in no allocation"));  // one byte behind
   CHECK_THAT(load("ld.global.u8 %h1, [%rd0+-1];"), Contains("in no allocation"));
   CHECK_THAT(load("ld.global.v2.b64 {%rd6, %rd7}, [%rd0+8];"), Contains("not aligned to 16"));
   CHECK_THAT(load("ld.global.b32 %r6, [%rd0+2];"), Contains("not aligned to 4"));
-  CHECK_THAT(load("st.global.b64 [%rd1+8], %rd1;"), Contains("in no allocation"));  // `out` has room for one thread
+  CHECK_THAT(load("st.global.b64 [%rd1+8], %rd1;"),
+             Contains("in no allocation"));  // `out` has room for one thread
   CHECK_THAT(load("mov.u64 %rd6, 0;\nld.global.b32 %r6, [%rd6];"), Contains("in no allocation"));
   CHECK_THAT(load("mov.u64 %rd6, -8;\nld.global.b64 %rd7, [%rd6];"),
              Contains("in no allocation"));  // its end wraps around
@@ -172,7 +204,9 @@ TEST_CASE("ptx: accesses outside of an allocation, or not aligned") {
   CHECK_THAT(load("st.shared.b32 [%r5+1024], 1;"), Contains("shared bytes 1024 to 1028 of 1024"));
   CHECK_THAT(load("ld.shared.b32 %r6, [%r5+1024];"), Contains("shared bytes"));
   CHECK_THAT(load("ld.shared.b32 %r6, [%r5+2];"), Contains("not aligned"));
-  CHECK(load("st.local.b64 [%rd5+8], %rd0;\nld.local.b64 %rd6, [stack+8];\nst.global.b64 [%rd2], %rd6;").empty());
+  CHECK(load("st.local.b64 [%rd5+8], %rd0;\nld.local.b64 %rd6, [stack+8];\nst.global.b64 [%rd2], "
+             "%rd6;")
+            .empty());
   CHECK_THAT(load("st.local.b64 [%rd5+16], %rd0;"), Contains("local bytes from 16 of 16"));
   CHECK_THAT(load("ld.local.b64 %rd6, [%rd5+-8];"), Contains("local bytes"));
   CHECK_THAT(load("ld.local.b32 %r6, [%rd5+2];"), Contains("not aligned"));
@@ -195,12 +229,15 @@ TEST_CASE("ptx: what was freed is in no allocation") {
 TEST_CASE("ptx: generic addresses are of the space that they were made from") {
   std::string const shared = "mov.u64 %rd5, fixed;\ncvta.shared.u64 %rd6, %rd5;\n",
                     local = "mov.u64 %rd5, stack;\ncvta.local.u64 %rd6, %rd5;\n";
-  CHECK(executor::results(shared + "st.b32 [%rd6+4], 9;\nld.shared.b32 %r5, [fixed+4];\nst.global.b32 [%rd2], %r5;",
-                          {.threads = 1})[0]
-            << 32 ==
-        std::uint64_t(9) << 32);
-  CHECK(executor::results(local + "st.b64 [%rd6+8], %rd2;\nld.local.b64 %rd7, [stack+8];\nsub.u64 %rd7, %rd7, "
-                                  "%rd1;\nst.global.b64 [%rd2], %rd7;")[5] == 40);
+  CHECK(
+      executor::results(
+          shared + "st.b32 [%rd6+4], 9;\nld.shared.b32 %r5, [fixed+4];\nst.global.b32 [%rd2], %r5;",
+          {.threads = 1})[0]
+          << 32 ==
+      std::uint64_t(9) << 32);
+  CHECK(executor::results(
+            local + "st.b64 [%rd6+8], %rd2;\nld.local.b64 %rd7, [stack+8];\nsub.u64 %rd7, %rd7, "
+                    "%rd1;\nst.global.b64 [%rd2], %rd7;")[5] == 40);
   CHECK_THAT(failure(shared + "ld.global.b32 %r5, [%rd6];"), Contains("in no allocation"));
   CHECK_THAT(failure("cvta.to.shared.u64 %rd5, %rd0;"), Contains("is not in that space"));
   CHECK_THAT(failure(shared + "ld.b32 %r5, [%rd6+1024];"), Contains("shared bytes"));
@@ -209,8 +246,10 @@ TEST_CASE("ptx: generic addresses are of the space that they were made from") {
 TEST_CASE("ptx: memory of a launch lies behind that of the kernel") {
   std::string const body =
       ".shared .align 1 .b8 one[1];\n"
-      "mov.u32 %r5, dynamic;\nshl.b32 %r6, %r0, 2;\nadd.u32 %r5, %r5, %r6;\nst.shared.b32 [%r5], %r0;\n"
-      "mov.u32 %r7, fixed;\nadd.u32 %r7, %r7, %r6;\nst.shared.b32 [%r7], 100;\nld.shared.b32 %r8, [%r5];\ncvt.u64.u32 "
+      "mov.u32 %r5, dynamic;\nshl.b32 %r6, %r0, 2;\nadd.u32 %r5, %r5, %r6;\nst.shared.b32 [%r5], "
+      "%r0;\n"
+      "mov.u32 %r7, fixed;\nadd.u32 %r7, %r7, %r6;\nst.shared.b32 [%r7], 100;\nld.shared.b32 %r8, "
+      "[%r5];\ncvt.u64.u32 "
       "%rd5, %r8;\nst.global.b64 [%rd2], %rd5;";
   CHECK(executor::results(body, {.shared = 128})[7] == 7);
   CHECK_THAT(failure(body, {.shared = 124}), Contains("shared bytes"));
@@ -220,18 +259,23 @@ TEST_CASE("ptx: barriers and what a warp does together need all lanes") {
   CHECK_THAT(failure(who + "@%p3 bar.sync 0;"), Contains("a barrier by some lanes of a warp only"));
   CHECK_THAT(failure("bar.sync 1;"), Contains("another barrier than 0"));
   CHECK(failure(who + "@%p3 ret;\nbar.sync 0;").empty());  // those that left are not waited for
-  CHECK_THAT(failure(who + "@%p3 bar.warp.sync -1;"), Contains("names others than those that are here"));
+  CHECK_THAT(failure(who + "@%p3 bar.warp.sync -1;"),
+             Contains("names others than those that are here"));
   CHECK(failure(who + "@%p3 bar.warp.sync 0xffff0000;").empty());
-  CHECK_THAT(failure(who + "@%p3 shfl.sync.bfly.b32 %r5, %r0, 1, 31, -1;"), Contains("names others"));
-  CHECK_THAT(failure(who + "shfl.sync.bfly.b32 %r5, %r0, 1, 31, 0xffff;"), Contains("names others"));
+  CHECK_THAT(failure(who + "@%p3 shfl.sync.bfly.b32 %r5, %r0, 1, 31, -1;"),
+             Contains("names others"));
+  CHECK_THAT(failure(who + "shfl.sync.bfly.b32 %r5, %r0, 1, 31, 0xffff;"),
+             Contains("names others"));
   CHECK_THAT(failure(who + "@%p3 shfl.sync.bfly.b32 %r5, %r0, 16, 31, 0xffff0000;"),
              Contains("reads a lane that is not here"));
   CHECK_THAT(failure(who + "@%p3 match.any.sync.b32 %r5, %r0, -1;"), Contains("names others"));
   CHECK_THAT(failure(who + "@%p3 vote.sync.ballot.b32 %r5, %p1, -1;"), Contains("names others"));
-  std::string const matrix = "mov.u32 %r5, fixed;\n@%p3 ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r6}, [%r5];";
+  std::string const matrix =
+      "mov.u32 %r5, fixed;\n@%p3 ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r6}, [%r5];";
   CHECK_THAT(failure(who + matrix), Contains("ldmatrix by some lanes"));
   std::string const mma =
-      "mov.b32 %r5, 0;\n@%p3 mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%r6, %r7, %r8, %r9}, {%r5, %r5, %r5, "
+      "mov.b32 %r5, 0;\n@%p3 mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%r6, %r7, %r8, "
+      "%r9}, {%r5, %r5, %r5, "
       "%r5}, {%r5, %r5}, {%r5, %r5, %r5, %r5};";
   CHECK_THAT(failure(who + mma), Contains("mma needs a whole warp"));
   CHECK_THAT(failure(mma.substr(0, mma.find('@')) + mma.substr(mma.find("mma")), {.threads = 16}),
@@ -241,8 +285,9 @@ TEST_CASE("ptx: barriers and what a warp does together need all lanes") {
 TEST_CASE("ptx: warps of a block wait at one barrier") {
   std::string const second = "setp.gt.u32 %p1, %r0, 31;\n";  // warp of two
   CHECK(failure(second + "@%p1 bra there;\nthere:\nbar.sync 0;", {.threads = 64}).empty());
-  CHECK_THAT(failure(second + "@%p1 bra there;\nbar.sync 0;\nret;\nthere:\nbar.sync 0;", {.threads = 64}),
-             Contains("wait at different barriers, of lines"));
+  CHECK_THAT(
+      failure(second + "@%p1 bra there;\nbar.sync 0;\nret;\nthere:\nbar.sync 0;", {.threads = 64}),
+      Contains("wait at different barriers, of lines"));
   CHECK_THAT(failure(second + "@%p1 bra there;\nbar.sync 0;\nthere:", {.threads = 64}),
              Contains("wait at a barrier, and others have ended"));
 }
@@ -252,9 +297,9 @@ TEST_CASE("ptx: launches") {
   CHECK_THROWS_WITH(m.run(text_of("", ".maxntid 16, 2, 1\n"), {.threads = 64}),
                     Contains("more threads than its .maxntid"));
   CHECK_NOTHROW(m.run(text_of("", ".maxntid 32, 2, 1\n"), {.threads = 64}));
-  CHECK_THAT(
-      message_of(".visible .entry k(.param .u64 in, .param .u64 out)\n{\n.reg .b32 %r<2>;\nmov.b32 %r0, 1;\n}\n"),
-      Contains("its end is reached without ret"));
+  CHECK_THAT(message_of(".visible .entry k(.param .u64 in, .param .u64 out)\n{\n.reg .b32 "
+                        "%r<2>;\nmov.b32 %r0, 1;\n}\n"),
+             Contains("its end is reached without ret"));
   CHECK_THAT(failure("ld.global.b32 %r5, [%rd7];"),
              Contains("line 18: ld.global.b32 %r5, [%rd7]") && Contains("in block 0, warp 0 of k"));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What the executor of PTX counts: sectors, bank conflicts and instructions of small kernels, whose numbers follow from the ISA and the
-// hardware's 32 banks by hand.
+// What the executor of PTX counts: sectors, bank conflicts and instructions of small kernels, whose
+// numbers follow from the ISA and the hardware's 32 banks by hand.
 #include <catch2/catch.hpp>
 
 #include <string>
@@ -11,9 +11,10 @@
 
 namespace {
 
-/// One block of `threads` executes `code`; %a is the address of 64 KiB of global memory and %t is 4 KiB of shared memory, both plus
-/// `stride` bytes for each thread.
-ptx::counts count(std::string const& code, int stride, unsigned threads = 32, unsigned grid = 1, ptx::sample s = {}) {
+/// One block of `threads` executes `code`; %a is the address of 64 KiB of global memory and %t is 4
+/// KiB of shared memory, both plus `stride` bytes for each thread.
+ptx::counts count(std::string const& code, int stride, unsigned threads = 32, unsigned grid = 1,
+                  ptx::sample s = {}) {
   std::string const text = R"(.version 9.0
 .target sm_90a
 .address_size 64
@@ -39,8 +40,8 @@ ptx::counts count(std::string const& code, int stride, unsigned threads = 32, un
   void* const p = memory.allocate(65536);
   ptx::counts c;
   s.into = &c;
-  ptx::launch(kernels.at("k"), memory, {grid, 1, 1}, {threads, 1, 1}, 0, reinterpret_cast<unsigned char const*>(&p), 0,
-              s);
+  ptx::launch(kernels.at("k"), memory, {grid, 1, 1}, {threads, 1, 1}, 0,
+              reinterpret_cast<unsigned char const*>(&p), 0, s);
   memory.release(p);
   return c;
 }
@@ -62,8 +63,12 @@ TEST_CASE("global accesses touch sectors of 32 bytes") {
     int stride;
     std::uint64_t sectors;
   };
-  for (expected const& e :
-       {expected{load, 4, 4}, {load, 8, 8}, {load, 32, 32}, {load, 0, 1}, {load_four, 16, 16}, {load_four, 32, 32}}) {
+  for (expected const& e : {expected{load, 4, 4},
+                            {load, 8, 8},
+                            {load, 32, 32},
+                            {load, 0, 1},
+                            {load_four, 16, 16},
+                            {load_four, 32, 32}}) {
     CAPTURE(e.code, e.stride);
     ptx::counts const c = count(e.code, e.stride);
     CHECK(c.loads.sectors == e.sectors);
@@ -96,22 +101,28 @@ TEST_CASE("wavefronts of shared memory are counted beyond the least") {
     CHECK(conflicts(c) == e.conflicts);
     CHECK(c.shared.accesses == 1);
   }
-  ptx::counts const broadcast = count("st.shared.b32 [%r2], 1;\n\tbar.sync 0;\n\tld.shared.b32 %r5, [%r2];", 4, 1);
+  ptx::counts const broadcast =
+      count("st.shared.b32 [%r2], 1;\n\tbar.sync 0;\n\tld.shared.b32 %r5, [%r2];", 4, 1);
   CHECK(conflicts(broadcast) == 0);
   CHECK(broadcast.shared.bytes == 8);
 }
 
 TEST_CASE("rows of matrices conflict where they share banks") {
-  auto const rows = [](int pitch) {  // lanes 0 to 31 address rows; all of the memory they read is written before
-    return count(
-        "mul.lo.s32 %r4, %r1, 16;\n\tadd.s32 %r4, %r4, %r2;"
-        "st.shared.v4.b32 [%r4], {%r1, %r1, %r1, %r1}; st.shared.v4.b32 [%r4+512], {%r1, %r1, %r1, %r1};"
-        "st.shared.v4.b32 [%r4+1024], {%r1, %r1, %r1, %r1}; st.shared.v4.b32 [%r4+1536], {%r1, %r1, %r1, %r1};"
-        "st.shared.v4.b32 [%r4+2048], {%r1, %r1, %r1, %r1}; st.shared.v4.b32 [%r4+2560], {%r1, %r1, %r1, %r1};"
-        "st.shared.v4.b32 [%r4+3072], {%r1, %r1, %r1, %r1}; st.shared.v4.b32 [%r4+3584], {%r1, %r1, %r1, %r1};"
-        "bar.sync 0; ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r5, %r6, %r7, %r8}, [%r3];",
-        pitch);
-  };
+  auto const rows =
+      [](int pitch) {  // lanes 0 to 31 address rows; all of the memory they read is written before
+        return count(
+            "mul.lo.s32 %r4, %r1, 16;\n\tadd.s32 %r4, %r4, %r2;"
+            "st.shared.v4.b32 [%r4], {%r1, %r1, %r1, %r1}; st.shared.v4.b32 [%r4+512], {%r1, %r1, "
+            "%r1, %r1};"
+            "st.shared.v4.b32 [%r4+1024], {%r1, %r1, %r1, %r1}; st.shared.v4.b32 [%r4+1536], {%r1, "
+            "%r1, %r1, %r1};"
+            "st.shared.v4.b32 [%r4+2048], {%r1, %r1, %r1, %r1}; st.shared.v4.b32 [%r4+2560], {%r1, "
+            "%r1, %r1, %r1};"
+            "st.shared.v4.b32 [%r4+3072], {%r1, %r1, %r1, %r1}; st.shared.v4.b32 [%r4+3584], {%r1, "
+            "%r1, %r1, %r1};"
+            "bar.sync 0; ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r5, %r6, %r7, %r8}, [%r3];",
+            pitch);
+      };
   CHECK(conflicts(rows(16)) == 0);
   CHECK(conflicts(rows(80)) == 0);
   CHECK(conflicts(rows(128)) == 4 * 7);
@@ -121,7 +132,8 @@ TEST_CASE("rows of matrices conflict where they share banks") {
 
 TEST_CASE("copies count on both sides, and zeros are not read") {
   ptx::counts const c = count(
-      "cp.async.cg.shared.global [%r3], [%rd3], 16, 16; cp.async.cg.shared.global [%r3+1024], [%rd3], 16, 0;"
+      "cp.async.cg.shared.global [%r3], [%rd3], 16, 16; cp.async.cg.shared.global [%r3+1024], "
+      "[%rd3], 16, 0;"
       "cp.async.commit_group; cp.async.wait_group 0;",
       16);
   CHECK(of(c, ptx::work::copy) == 2);
@@ -132,8 +144,10 @@ TEST_CASE("copies count on both sides, and zeros are not read") {
 
 TEST_CASE("instructions are counted by kind, once for a warp") {
   ptx::counts const c = count(
-      "mov.b32 %r5, 0; mov.f32 %f1, 0f00000000; ex2.approx.ftz.f32 %f2, %f1; fma.rn.f32 %f3, %f2, %f2, %f2;"
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f4, %f5, %f6, %f7}, {%r5, %r5, %r5, %r5},"
+      "mov.b32 %r5, 0; mov.f32 %f1, 0f00000000; ex2.approx.ftz.f32 %f2, %f1; fma.rn.f32 %f3, %f2, "
+      "%f2, %f2;"
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f4, %f5, %f6, %f7}, {%r5, %r5, %r5, "
+      "%r5},"
       "{%r5, %r5}, {%f1, %f1, %f1, %f1}; div.rn.f32 %f2, %f3, %f3; cvt.rn.f32.s32 %f3, %r1;",
       4, 64);
   CHECK(of(c, ptx::work::product) == 2);  // of two warps

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What each instruction computes, against values worked out by hand or by another way to compute them.
+// What each instruction computes, against values worked out by hand or by another way to compute
+// them.
 #include <catch2/catch.hpp>
 
 #include <cfenv>
@@ -21,7 +22,8 @@ using s64 = std::int64_t;
 namespace {
 
 constexpr s32 least = std::numeric_limits<s32>::min(), most = std::numeric_limits<s32>::max();
-constexpr float none = std::numeric_limits<float>::quiet_NaN(), infinite = std::numeric_limits<float>::infinity();
+constexpr float none = std::numeric_limits<float>::quiet_NaN(),
+                infinite = std::numeric_limits<float>::infinity();
 u32 bits(float x) { return std::bit_cast<u32>(x); }
 float of(u32 x) { return std::bit_cast<float>(x); }
 
@@ -31,7 +33,8 @@ TEST_CASE("ptx: integers wrap around") {
   CHECK(compute<s32>("add.s32", most, 1) == least);
   CHECK(compute<s32>("sub.s32", least, 1) == most);
   CHECK(compute<u16>("add.u16", u16(65535), u16(2)) == 1);
-  CHECK(compute<s64>("add.s64", std::numeric_limits<s64>::max(), s64(1)) == std::numeric_limits<s64>::min());
+  CHECK(compute<s64>("add.s64", std::numeric_limits<s64>::max(), s64(1)) ==
+        std::numeric_limits<s64>::min());
   CHECK(compute<s32>("mul.lo.s32", 0x10001, 0x10001) == 0x20001);
   CHECK(compute<s32>("mul.hi.s32", -2, 3) == -1);
   CHECK(compute<u32>("mul.hi.u32", 0xffffffffu, 0xffffffffu) == 0xfffffffeu);
@@ -84,7 +87,8 @@ TEST_CASE("ptx: bits") {
   CHECK(compute<u32>("popc.b64", ~u64(0)) == 64);
   CHECK(compute<u32>("clz.b32", 0u) == 32);
   CHECK(compute<u32>("clz.b64", u64(1)) == 63);
-  CHECK(compute<u32>("bfi.b32", 0xffu, 0u, 28u, 8u) == 0xf0000000u);  // what does not fit is cut off
+  CHECK(compute<u32>("bfi.b32", 0xffu, 0u, 28u, 8u) ==
+        0xf0000000u);  // what does not fit is cut off
   CHECK(compute<u32>("bfi.b32", 0x5u, 0xffffffffu, 4u, 4u) == 0xffffff5fu);
   CHECK(compute<u32>("bfi.b32", 0x5u, 7u, 32u, 4u) == 7);
   CHECK(compute<u32>("bfi.b32", 0x5u, 7u, 0u, 32u) == 5);
@@ -135,7 +139,8 @@ TEST_CASE("ptx: arithmetic of floats") {
   CHECK(compute<float>("add.rz.f32", -0x1p24f, -3.0f) == -0x1p24f - 2);
   CHECK(compute<float>("mul.rp.f32", 1 + 0x1p-23f, 1 + 0x1p-23f) == 1 + 0x1p-21f - 0x1p-23f);
   CHECK(compute<float>("mul.rm.f32", 1 + 0x1p-23f, 1 + 0x1p-23f) == 1 + 0x1p-22f);
-  CHECK(compute<float>("fma.rn.f32", 1 + 0x1p-12f, 1 - 0x1p-12f, -1.0f) == -0x1p-24f);  // not rounded before the sum
+  CHECK(compute<float>("fma.rn.f32", 1 + 0x1p-12f, 1 - 0x1p-12f, -1.0f) ==
+        -0x1p-24f);  // not rounded before the sum
   CHECK(compute<float>("fma.rz.f32", 1.0f, 1.0f, 0x1p-30f) == 1.0f);
   CHECK(compute<float>("fma.rp.f32", 1.0f, 1.0f, 0x1p-30f) == 1 + 0x1p-23f);
   CHECK(compute<double>("fma.rn.f64", 1 + 0x1p-30, 1 - 0x1p-30, -1.0) == -0x1p-60);
@@ -190,8 +195,9 @@ TEST_CASE("ptx: conversions round ties as they are told") {
     float from;
     int even, zero, down, up;
   };
-  for (tie const t : {tie{0.5f, 0, 0, 0, 1}, tie{1.5f, 2, 1, 1, 2}, tie{2.5f, 2, 2, 2, 3}, tie{-0.5f, 0, 0, -1, 0},
-                      tie{-1.5f, -2, -1, -2, -1}, tie{2.75f, 3, 2, 2, 3}}) {
+  for (tie const t :
+       {tie{0.5f, 0, 0, 0, 1}, tie{1.5f, 2, 1, 1, 2}, tie{2.5f, 2, 2, 2, 3},
+        tie{-0.5f, 0, 0, -1, 0}, tie{-1.5f, -2, -1, -2, -1}, tie{2.75f, 3, 2, 2, 3}}) {
     CHECK(compute<s32>("cvt.rni.s32.f32", t.from) == t.even);
     CHECK(compute<s32>("cvt.rzi.s32.f32", t.from) == t.zero);
     CHECK(compute<s32>("cvt.rmi.s32.f32", t.from) == t.down);
@@ -246,13 +252,15 @@ TEST_CASE("ptx: 16-bit floats") {
   CHECK(compute<u16>("cvt.rn.f16.f32", 65520.0f) == 0x7c00);
   CHECK(compute<u16>("cvt.rn.f16.f32", 0x1p-25f) == 0);
   CHECK(compute<u16>("cvt.rn.f16.f32", 3 * 0x1p-25f) == 2);
-  CHECK(compute<u16>("cvt.rn.f16.f32", -0x1p-14f + 0x1p-26f) == 0x8400);  // rounds up to the least normal one
+  CHECK(compute<u16>("cvt.rn.f16.f32", -0x1p-14f + 0x1p-26f) ==
+        0x8400);  // rounds up to the least normal one
   CHECK(compute<u16>("cvt.rn.f16.f32", none) == 0x7fff);
   CHECK(compute<float>("cvt.f32.f16", u16(0x8001)) == -0x1p-24f);
   CHECK(compute<float>("cvt.f32.f16", u16(0x7bff)) == 65504.0f);
   CHECK(compute<float>("cvt.f32.f16", u16(0xfc00)) == -infinite);
   CHECK(compute<float>("cvt.f32.bf16", u16(0x4049)) == 3.140625f);
-  CHECK(compute<u32>("cvt.rn.f16x2.f32", 2.0f, 1.0f) == 0x40003c00u);  // the first is the upper half
+  CHECK(compute<u32>("cvt.rn.f16x2.f32", 2.0f, 1.0f) ==
+        0x40003c00u);  // the first is the upper half
   CHECK(compute<u32>("cvt.rn.bf16x2.f32", 2.0f, 1.0f) == 0x40003f80u);
 }
 
@@ -266,10 +274,9 @@ TEST_CASE("ptx: tf32 rounds ties away from zero") {
 }
 
 TEST_CASE("ptx: parts of registers, the lowest first") {
-  CHECK(executor::results(
-            "mov.b64 %rd5, 0x1122334455667788;\nmov.b64 {%h0, %h1, %h2, %h3}, %rd5;\nmov.b32 %r5, {%h2, %h1};\n"
-            "cvt.u64.u32 %rd6, %r5;\nst.global.b64 [%rd2], %rd6;")[0] == 0x55663344);
-  CHECK(executor::results(
-            "mov.b32 %r5, 1;\nmov.b32 %r6, 2;\nmov.b64 %rd5, {%r5, %r6};\nst.global.b64 [%rd2], %rd5;")[0] ==
-        0x200000001);
+  CHECK(executor::results("mov.b64 %rd5, 0x1122334455667788;\nmov.b64 {%h0, %h1, %h2, %h3}, "
+                          "%rd5;\nmov.b32 %r5, {%h2, %h1};\n"
+                          "cvt.u64.u32 %rd6, %r5;\nst.global.b64 [%rd2], %rd6;")[0] == 0x55663344);
+  CHECK(executor::results("mov.b32 %r5, 1;\nmov.b32 %r6, 2;\nmov.b64 %rd5, {%r5, "
+                          "%r6};\nst.global.b64 [%rd2], %rd5;")[0] == 0x200000001);
 }

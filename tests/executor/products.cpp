@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The sum of a tensor core: cases worked out by hand from what docs/gpu.md says of it, and random ones against a second, plain form of the model.
+// The sum of a tensor core: cases worked out by hand from what docs/gpu.md says of it, and random
+// ones against a second, plain form of the model.
 #include <catch2/catch.hpp>
 
 #include <initializer_list>
@@ -39,11 +40,12 @@ TEST_CASE("products: exact where the terms are near each other") {
 
 TEST_CASE("products: a term is cut 25 places below the largest exponent") {
   float const p = 0x1p-12f, q = 0x1p-13f;
-  CHECK(sum(1, {p, q, p, q, p, q, p, q}) == 1 + 0x1p-23f);                 // four times 2^-25 are kept
-  CHECK(sum(1, {q, q, q, q, q, q, q, q, q, q, q, q, q, q, q, q}) == 1);    // eight times 2^-26 are not
+  CHECK(sum(1, {p, q, p, q, p, q, p, q}) == 1 + 0x1p-23f);  // four times 2^-25 are kept
+  CHECK(sum(1, {q, q, q, q, q, q, q, q, q, q, q, q, q, q, q, q}) ==
+        1);  // eight times 2^-26 are not
   CHECK(sum(-1, {q, q, q, q, q, q, q, q, q, q, q, q, q, q, q, q}) == -1);  // nor from below
-  CHECK(sum(1, {-q, q}) == 1);                                             // towards zero, not downwards
-  CHECK(sum(0x1p-26f, {1, 1, 1, -1}) == 0);                                // the accumulator is a term like the others
+  CHECK(sum(1, {-q, q}) == 1);               // towards zero, not downwards
+  CHECK(sum(0x1p-26f, {1, 1, 1, -1}) == 0);  // the accumulator is a term like the others
   CHECK(sum(0x1p-25f, {1, 1, 1, -1}) == 0x1p-25f);
 }
 
@@ -84,29 +86,33 @@ TEST_CASE("products: too large a sum is infinite, too large a product is not") {
 TEST_CASE("products: infinities and NaN") {
   CHECK(sum(infinite, {1, 1}) == infinite);
   CHECK(sum(0, {-infinite, 2}) == -infinite);
-  for (float const x : {sum(infinite, {-infinite, 1}), sum(0, {infinite, 0}), sum(none, {1, 1}), sum(0, {-none, 1}),
-                        sum(1, {infinite, 1, infinite, -1})})
+  for (float const x : {sum(infinite, {-infinite, 1}), sum(0, {infinite, 0}), sum(none, {1, 1}),
+                        sum(0, {-none, 1}), sum(1, {infinite, 1, infinite, -1})})
     CHECK(bits(x) == 0x7fffffffu);
 }
 
 TEST_CASE("products: earlier GPUs keep one place less and add halves in turn") {
   auto const ampere = tensor_core::generation_of(8), hopper = tensor_core::generation_of(9);
-  float const a[16]{0x1p-12f, 0x1p-12f, 0x1p-12f, 0x1p-12f}, b[16]{0x1p-13f, 0x1p-13f, 0x1p-13f, 0x1p-13f};
+  float const a[16]{0x1p-12f, 0x1p-12f, 0x1p-12f, 0x1p-12f},
+      b[16]{0x1p-13f, 0x1p-13f, 0x1p-13f, 0x1p-13f};
   CHECK(tensor_core::element(hopper, 1, a, b, 16, 2, bf16) == 1 + 0x1p-23f);
   CHECK(tensor_core::element(ampere, 1, a, b, 16, 2, bf16) == 1);
-  float const first[16]{1, 0, 0, 0, 0, 0, 0, 0, -1}, ones[16]{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+  float const first[16]{1, 0, 0, 0, 0, 0, 0, 0, -1},
+      ones[16]{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
   CHECK(tensor_core::element(hopper, 0x1p-25f, first, ones, 16, 2, bf16) == 0x1p-25f);
-  CHECK(tensor_core::element(ampere, 0x1p-25f, first, ones, 16, 2, bf16) == 0);  // cut when the first half was added
+  CHECK(tensor_core::element(ampere, 0x1p-25f, first, ones, 16, 2, bf16) ==
+        0);  // cut when the first half was added
 }
 
 TEMPLATE_TEST_CASE_SIG("products: two forms of the model", "",
-                       ((int Depth, int Least, bool Short), Depth, Least, Short), (8, bf16, false), (16, bf16, true),
-                       (16, fp16, true)) {
+                       ((int Depth, int Least, bool Short), Depth, Least, Short), (8, bf16, false),
+                       (16, bf16, true), (16, fp16, true)) {
   std::mt19937 engine(7);
   auto const random = [&] { return std::uint32_t(engine()); };
   auto const number = [&](unsigned spread) {
     std::uint32_t const e = 127 - spread / 2 + random() % spread;
-    if constexpr (Least == fp16) return ptx::float_of_half(std::uint16_t(random() % 0x7c00 | (random() & 0x8000)));
+    if constexpr (Least == fp16)
+      return ptx::float_of_half(std::uint16_t(random() % 0x7c00 | (random() & 0x8000)));
     std::uint32_t const x = (random() & 0x80000000u) | e << 23 | (random() & 0x7fffffu);
     return std::bit_cast<float>(x & (Short ? 0xffff0000u : 0xffffe000u));
   };
@@ -119,7 +125,9 @@ TEMPLATE_TEST_CASE_SIG("products: two forms of the model", "",
       for (float& x : row) x = number(spread);
     for (auto& row : c)
       for (float& x : row)
-        x = random() % 10 == 0 ? 0.0f : std::ldexp(float(int(random())), int(random() % spread) - int(spread / 2) - 31);
+        x = random() % 10 == 0
+                ? 0.0f
+                : std::ldexp(float(int(random())), int(random() % spread) - int(spread / 2) - 31);
     std::memcpy(found, c, sizeof c);
     ptx::add_product<Depth, Least>(found, a, b);
     int wrong = 0;

@@ -29,39 +29,50 @@ words of_lanes(F f, unsigned n = 32) {
 }  // namespace
 
 TEST_CASE("ptx: registers say where a thread is") {
-  CHECK(ends("mov.u32 %r5, %laneid;", {.threads = 64}) == of_lanes([](unsigned l) { return l % 32; }, 64));
-  CHECK(ends("mov.u32 %r5, %warpid;", {.threads = 64}) == of_lanes([](unsigned l) { return l / 32; }, 64));
+  CHECK(ends("mov.u32 %r5, %laneid;", {.threads = 64}) ==
+        of_lanes([](unsigned l) { return l % 32; }, 64));
+  CHECK(ends("mov.u32 %r5, %warpid;", {.threads = 64}) ==
+        of_lanes([](unsigned l) { return l / 32; }, 64));
   CHECK(ends("mov.u32 %r5, %ntid.x;", {.threads = 40}) == words(40, 40));
   CHECK(ends("mov.u32 %r5, %ctaid.x;", {.blocks = 5})[0] == 4);  // of the last block
   CHECK(ends("mov.u32 %r5, %nctaid.x;", {.blocks = 5})[0] == 5);
   machine m;
-  auto const kernels =
-      ptx::read(executor::text_of("mov.u32 %r5, %tid.y;\nmov.u32 %r6, %tid.z;\nmov.u32 %r7, %ctaid.y;\nshl.b32 %r6, "
-                                  "%r6, 8;\nshl.b32 %r7, %r7, 16;\n"
-                                  "mov.u32 %r8, %laneid;\nmul.wide.u32 %rd5, %r8, 8;\nadd.s64 %rd5, %rd1, %rd5;\n"
-                                  "or.b32 %r5, %r5, %r6;\nor.b32 %r5, %r5, %r7;\nst.global.b32 [%rd5], %r5;")
-                    .c_str());
+  auto const kernels = ptx::read(
+      executor::text_of(
+          "mov.u32 %r5, %tid.y;\nmov.u32 %r6, %tid.z;\nmov.u32 %r7, %ctaid.y;\nshl.b32 %r6, "
+          "%r6, 8;\nshl.b32 %r7, %r7, 16;\n"
+          "mov.u32 %r8, %laneid;\nmul.wide.u32 %rd5, %r8, 8;\nadd.s64 %rd5, %rd1, %rd5;\n"
+          "or.b32 %r5, %r5, %r6;\nor.b32 %r5, %r5, %r7;\nst.global.b32 [%rd5], %r5;")
+          .c_str());
   std::uint64_t const parameters[2] = {0, reinterpret_cast<std::uint64_t>(m.out)};
-  ptx::launch(kernels.at("k"), m.memory, {1, 3, 1}, {4, 2, 4}, 0, reinterpret_cast<unsigned char const*>(parameters),
-              0);
-  for (unsigned l = 0; l < 32; ++l) CHECK(std::uint32_t(m.out[l]) == (2u << 16 | l / 8 << 8 | l / 4 % 2));
+  ptx::launch(kernels.at("k"), m.memory, {1, 3, 1}, {4, 2, 4}, 0,
+              reinterpret_cast<unsigned char const*>(parameters), 0);
+  for (unsigned l = 0; l < 32; ++l)
+    CHECK(std::uint32_t(m.out[l]) == (2u << 16 | l / 8 << 8 | l / 4 % 2));
 }
 
 TEST_CASE("ptx: lanes that go different ways come together") {
   // lane % 5 turns of a loop, each of which adds the lane; then odd lanes subtract one.
   std::string const body =
-      "mov.u32 %r5, 0;\nrem.u32 %r6, %r0, 5;\nand.b32 %r8, %r0, 1;\nsetp.eq.u32 %p1, %r8, 1;\nmov.u32 %r7, 0;\n"
-      "loop:\nsetp.ge.u32 %p2, %r7, %r6;\n@%p2 bra done;\nadd.u32 %r5, %r5, %r0;\nadd.u32 %r7, %r7, 1;\nbra.uni loop;\n"
-      "done:\n@!%p1 bra even;\nsub.u32 %r5, %r5, 1;\nbra both;\neven:\nadd.u32 %r5, %r5, 100;\nboth:\n"
+      "mov.u32 %r5, 0;\nrem.u32 %r6, %r0, 5;\nand.b32 %r8, %r0, 1;\nsetp.eq.u32 %p1, %r8, "
+      "1;\nmov.u32 %r7, 0;\n"
+      "loop:\nsetp.ge.u32 %p2, %r7, %r6;\n@%p2 bra done;\nadd.u32 %r5, %r5, %r0;\nadd.u32 %r7, "
+      "%r7, 1;\nbra.uni loop;\n"
+      "done:\n@!%p1 bra even;\nsub.u32 %r5, %r5, 1;\nbra both;\neven:\nadd.u32 %r5, %r5, "
+      "100;\nboth:\n"
       "bar.sync 0;\nshfl.sync.bfly.b32 %r5, %r5, 1, 31, -1;";  // which need all lanes
-  auto const alone = [](unsigned l) { return std::uint32_t(l % 5 * l + (l % 2 == 1 ? -1u : 100u)); };
+  auto const alone = [](unsigned l) {
+    return std::uint32_t(l % 5 * l + (l % 2 == 1 ? -1u : 100u));
+  };
   CHECK(ends(body) == of_lanes([&](unsigned l) { return alone(l ^ 1); }));
 }
 
 TEST_CASE("ptx: lanes leave one by one") {
-  CHECK(results("setp.lt.u32 %p1, %r0, 7;\n@%p1 ret;\nbar.sync 0;\nst.global.b64 [%rd2], 5;")[7] == 5);
+  CHECK(results("setp.lt.u32 %p1, %r0, 7;\n@%p1 ret;\nbar.sync 0;\nst.global.b64 [%rd2], 5;")[7] ==
+        5);
   words const some = results(
-      "setp.lt.u32 %p1, %r0, 7;\n@%p1 bra out;\nst.global.b64 [%rd2], 5;\nret;\nout:\nst.global.b64 [%rd2], 6;");
+      "setp.lt.u32 %p1, %r0, 7;\n@%p1 bra out;\nst.global.b64 [%rd2], "
+      "5;\nret;\nout:\nst.global.b64 [%rd2], 6;");
   CHECK(some == of_lanes([](unsigned l) { return l < 7 ? 6 : 5; }));
 }
 
@@ -76,12 +87,15 @@ TEST_CASE("ptx: shuffles within segments") {
       return std::uint64_t(100 + (fits ? int(l / 8 * 8) + from : int(l)) + (fits ? 1000 : 0));
     });
   };
-  auto const shuffled = [&](std::string const& how) { return ends(values + "shfl.sync." + how + ", -1;" + inside); };
+  auto const shuffled = [&](std::string const& how) {
+    return ends(values + "shfl.sync." + how + ", -1;" + inside);
+  };
   CHECK(shuffled("up.b32 %r5|%p5, %r6, 3, 0x1800") == expected([](int l) { return l - 3; }));
   CHECK(shuffled("down.b32 %r5|%p5, %r6, 3, 0x181f") == expected([](int l) { return l + 3; }));
   CHECK(shuffled("bfly.b32 %r5|%p5, %r6, 5, 0x181f") == expected([](int l) { return l ^ 5; }));
   CHECK(shuffled("idx.b32 %r5|%p5, %r6, 2, 0x181f") == expected([](int) { return 2; }));
-  CHECK(shuffled("idx.b32 %r5|%p5, %r6, 10, 0x181f") == expected([](int) { return 2; }));  // within the segment
+  CHECK(shuffled("idx.b32 %r5|%p5, %r6, 10, 0x181f") ==
+        expected([](int) { return 2; }));  // within the segment
   // A butterfly further than its segment: to lower segments only.
   CHECK(ends(values + "shfl.sync.bfly.b32 %r5, %r6, 8, 0x181f, -1;") ==
         of_lanes([](unsigned l) { return 100 + (l & 8 ? l ^ 8 : l); }));
@@ -94,8 +108,9 @@ TEST_CASE("ptx: shuffles within segments") {
 }
 
 TEST_CASE("ptx: votes and matches") {
-  CHECK(ends("and.b32 %r6, %r0, 3;\nsetp.eq.u32 %p1, %r6, 1;\nvote.sync.ballot.b32 %r5, %p1, -1;") ==
-        words(32, 0x22222222));
+  CHECK(
+      ends("and.b32 %r6, %r0, 3;\nsetp.eq.u32 %p1, %r6, 1;\nvote.sync.ballot.b32 %r5, %p1, -1;") ==
+      words(32, 0x22222222));
   CHECK(ends("and.b32 %r6, %r0, 3;\nmatch.any.sync.b32 %r5, %r6, -1;") ==
         of_lanes([](unsigned l) { return 0x11111111u << l % 4; }));
 }
@@ -104,18 +119,22 @@ TEST_CASE("ptx: ldmatrix") {
   // Row r of matrix m is at 16 (8 m + r); its element c is 64 m + 8 r + c.
   std::string const rows =
       "mov.u32 %r3, fixed;\nshl.b32 %r4, %r0, 4;\nadd.u32 %r4, %r3, %r4;\nshl.b32 %r6, %r0, 3;\n"
-      "mul.lo.u32 %r6, %r6, 0x10001;\nadd.u32 %r6, %r6, 0x10000;\nadd.u32 %r7, %r6, 0x20002;\nadd.u32 %r8, %r7, "
+      "mul.lo.u32 %r6, %r6, 0x10001;\nadd.u32 %r6, %r6, 0x10000;\nadd.u32 %r7, %r6, "
+      "0x20002;\nadd.u32 %r8, %r7, "
       "0x20002;\nadd.u32 %r9, %r8, 0x20002;\n"
       "st.shared.v4.b32 [%r4], {%r6, %r7, %r8, %r9};\nbar.sync 0;\n";
   auto const load = [&](std::string const& end, int which) {
     return ends(rows + "ldmatrix.sync.aligned.m8n8.x4" + end +
-                ".shared.b16 {%r10, %r11, %r12, %r13}, [%r4];\nmov.b32 %r5, %r1" + std::to_string(which) + ";");
+                ".shared.b16 {%r10, %r11, %r12, %r13}, [%r4];\nmov.b32 %r5, %r1" +
+                std::to_string(which) + ";");
   };
   for (unsigned m = 0; m < 4; ++m) {
-    CHECK(load("", int(m)) ==
-          of_lanes([=](unsigned l) { return (64 * m + 8 * (l / 4) + 2 * (l % 4)) * 0x10001u + 0x10000; }));
-    CHECK(load(".trans", int(m)) ==
-          of_lanes([=](unsigned l) { return (64 * m + 16 * (l % 4) + l / 4) * 0x10001u + 0x80000; }));
+    CHECK(load("", int(m)) == of_lanes([=](unsigned l) {
+            return (64 * m + 8 * (l / 4) + 2 * (l % 4)) * 0x10001u + 0x10000;
+          }));
+    CHECK(load(".trans", int(m)) == of_lanes([=](unsigned l) {
+            return (64 * m + 16 * (l % 4) + l / 4) * 0x10001u + 0x80000;
+          }));
   }
   // The address register is one of those that are loaded.
   CHECK(ends(rows + "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r4, %r5}, [%r4];")[5] ==
@@ -142,7 +161,8 @@ TEST_CASE("ptx: elements of mma's matrices are where the ISA says") {
         }
       } else {
         for (int i = 0; i < 4; ++i)
-          in.push_back(executor::bits_of(a(i == 0 || i == 2 ? group : group + 8, i < 2 ? t : t + 4)));
+          in.push_back(
+              executor::bits_of(a(i == 0 || i == 2 ? group : group + 8, i < 2 ? t : t + 4)));
         for (int i = 0; i < 2; ++i) in.push_back(executor::bits_of(b(i == 0 ? t : t + 4, group)));
       }
       for (int i = 0; i < 4; ++i)
@@ -150,14 +170,17 @@ TEST_CASE("ptx: elements of mma's matrices are where the ISA says") {
     }
     std::string load = "mul.wide.u32 %rd5, %r0, 80;\nadd.s64 %rd5, %rd0, %rd5;\n";
     for (int i = 0; i < 10; ++i)
-      load += "ld.global.b32 %r" + std::to_string(10 + i) + ", [%rd5+" + std::to_string(8 * i) + "];\n";
-    std::string const shape = depth == 16 ? "m16n8k16.row.col.f32.bf16.bf16.f32" : "m16n8k8.row.col.f32.tf32.tf32.f32";
+      load +=
+          "ld.global.b32 %r" + std::to_string(10 + i) + ", [%rd5+" + std::to_string(8 * i) + "];\n";
+    std::string const shape =
+        depth == 16 ? "m16n8k16.row.col.f32.bf16.bf16.f32" : "m16n8k8.row.col.f32.tf32.tf32.f32";
     for (int i = 0; i < 4; ++i) {
-      words const found = ends(load + "mma.sync.aligned." + shape +
-                                   " {%r20, %r21, %r22, %r23}, {%r10, %r11, %r12, %r13}, {%r14, %r15}, "
-                                   "{%r16, %r17, %r18, %r19};\nmov.b32 %r5, %r2" +
-                                   std::to_string(i) + ";",
-                               {}, in);
+      words const found =
+          ends(load + "mma.sync.aligned." + shape +
+                   " {%r20, %r21, %r22, %r23}, {%r10, %r11, %r12, %r13}, {%r14, %r15}, "
+                   "{%r16, %r17, %r18, %r19};\nmov.b32 %r5, %r2" +
+                   std::to_string(i) + ";",
+               {}, in);
       for (int lane = 0; lane < 32; ++lane) {
         int const row = (lane >> 2) + (i < 2 ? 0 : 8), column = 2 * (lane & 3) + (i & 1);
         float sum = float(row - column);
@@ -171,7 +194,8 @@ TEST_CASE("ptx: elements of mma's matrices are where the ISA says") {
 TEST_CASE("ptx: warps run upwards, downwards, or as a seed says") {
   // The first lane of each warp takes the next number; warps do not run at once.
   std::string const take =
-      "mov.u32 %r3, %laneid;\nsetp.ne.u32 %p1, %r3, 0;\n@%p1 ret;\nld.global.b32 %r5, [%rd0];\nadd.u32 %r6, %r5, "
+      "mov.u32 %r3, %laneid;\nsetp.ne.u32 %p1, %r3, 0;\n@%p1 ret;\nld.global.b32 %r5, "
+      "[%rd0];\nadd.u32 %r6, %r5, "
       "1;\nst.global.b32 [%rd0], %r6;";
   auto const turns = [&](int order) {
     words const all = ends(take, {.threads = 256, .order = order}, {0});
@@ -193,9 +217,11 @@ TEST_CASE("ptx: warps run upwards, downwards, or as a seed says") {
 
 TEST_CASE("ptx: barriers order warps, whoever runs first") {
   std::string const body =
-      "mov.u32 %r3, fixed;\nshl.b32 %r4, %r0, 2;\nadd.u32 %r4, %r3, %r4;\nadd.u32 %r6, %r0, 7;\nst.shared.b32 [%r4], "
+      "mov.u32 %r3, fixed;\nshl.b32 %r4, %r0, 2;\nadd.u32 %r4, %r3, %r4;\nadd.u32 %r6, %r0, "
+      "7;\nst.shared.b32 [%r4], "
       "%r6;\nbar.sync 0;\n"
       "xor.b32 %r7, %r4, 0xff;\nsub.u32 %r7, %r7, 3;\nld.shared.b32 %r5, [%r7];";
   for (int const order : {0, 1, 5})
-    CHECK(ends(body, {.threads = 64, .order = order}) == of_lanes([](unsigned l) { return 63 - l + 7; }, 64));
+    CHECK(ends(body, {.threads = 64, .order = order}) ==
+          of_lanes([](unsigned l) { return 63 - l + 7; }, 64));
 }

@@ -20,11 +20,13 @@ struct Twice {
 #ifdef PIPE_EXPECT_OK
   template <class T>
   static void forward(custom_forward<T> const& c, cudaStream_t on) {
-    cudaMemcpyAsync(c.y, c.x, sizeof(T) * std::size_t(c.samples * c.in.elements()), cudaMemcpyDeviceToDevice, on);
+    cudaMemcpyAsync(c.y, c.x, sizeof(T) * std::size_t(c.samples * c.in.elements()),
+                    cudaMemcpyDeviceToDevice, on);
   }
   template <class T>
   static void input_gradient(custom_input_gradient<T> const& c, cudaStream_t on) {
-    cudaMemcpyAsync(c.dx, c.dy, sizeof(T) * std::size_t(c.samples * c.in.elements()), cudaMemcpyDeviceToDevice, on);
+    cudaMemcpyAsync(c.dx, c.dy, sizeof(T) * std::size_t(c.samples * c.in.elements()),
+                    cudaMemcpyDeviceToDevice, on);
   }
 #endif
 };

@@ -10,8 +10,8 @@ using namespace pp;
 #ifdef PIPE_EXPECT_OK
 struct Net : Model<Tokens<7, 3>, Embedding<4>, Linear<7>, CrossEntropy> {};
 #else
-struct Net : Model<Tokens<7, 3>, Embedding<4>, Stash<"a">, Named<"second", Tokens<7, 3>>, Embedding<4>, Pop<"a">,
-                   Linear<7>, CrossEntropy> {};
+struct Net : Model<Tokens<7, 3>, Embedding<4>, Stash<"a">, Named<"second", Tokens<7, 3>>,
+                   Embedding<4>, Pop<"a">, Linear<7>, CrossEntropy> {};
 #endif
 using Trainer = Pipeline<Net, PortableHost>;
 

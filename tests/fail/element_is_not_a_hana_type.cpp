@@ -15,7 +15,8 @@ constexpr auto second = hana::type_c<pp::Linear<2>>;
 #else
 constexpr pp::Linear<2> second;
 #endif
-constexpr auto items = hana::make_tuple(hana::type_c<pp::Input<2>>, second, hana::type_c<pp::CrossEntropy>);
+constexpr auto items =
+    hana::make_tuple(hana::type_c<pp::Input<2>>, second, hana::type_c<pp::CrossEntropy>);
 
 struct Net : pp::Unpack<pp::Model, decltype(items)> {};
 using Trainer = pp::Pipeline<Net, pp::MicroBatches<2>, pp::PortableHost>;

@@ -23,7 +23,8 @@ struct Descent {
   }
   template <class Kernels, class T>
   void update(Kernels, update_context const& c, tensor_update<T> const& u) const {
-    for (long i = 0; i < u.shape.elements(); ++i) u.values[i] -= T(c.learning_rate) * u.gradients[i];
+    for (long i = 0; i < u.shape.elements(); ++i)
+      u.values[i] -= T(c.learning_rate) * u.gradients[i];
   }
 };
 struct Net : Model<Input<3>, Linear<4>, Linear<2>, MSE> {};

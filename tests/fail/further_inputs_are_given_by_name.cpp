@@ -8,10 +8,12 @@
 
 using namespace pp;
 
-struct Net : Model<Input<3>, Stash<"first">, Named<"second", Input<3>>, Pop<"first">, Linear<2>, MSE> {};
+struct Net
+    : Model<Input<3>, Stash<"first">, Named<"second", Input<3>>, Pop<"first">, Linear<2>, MSE> {};
 using Trainer = Pipeline<Net, PortableHost>;
 
-double run(Trainer& trainer, std::vector<float>& first, std::vector<float>& second, std::vector<float>& labels) {
+double run(Trainer& trainer, std::vector<float>& first, std::vector<float>& second,
+           std::vector<float>& labels) {
 #ifdef PIPE_EXPECT_OK
   Trainer::batch batch{first, labels};
   return trainer.step(batch.set<"second">(second)).loss;

@@ -7,11 +7,11 @@
 using namespace pp;
 
 #ifdef PIPE_EXPECT_OK
-struct Net
-    : Model<Tokens<11, 4>, Embedding<384>, Positions, Residual<LayerNorm, Attention<6>>, Linear<11>, CrossEntropy> {};
+struct Net : Model<Tokens<11, 4>, Embedding<384>, Positions, Residual<LayerNorm, Attention<6>>,
+                   Linear<11>, CrossEntropy> {};
 #else
-struct Net
-    : Model<Tokens<11, 4>, Embedding<385>, Positions, Residual<LayerNorm, Attention<6>>, Linear<11>, CrossEntropy> {};
+struct Net : Model<Tokens<11, 4>, Embedding<385>, Positions, Residual<LayerNorm, Attention<6>>,
+                   Linear<11>, CrossEntropy> {};
 #endif
 
 using Trainer = Pipeline<Net, Stages<2>, MicroBatches<2>, PortableHost, AdamW>;

@@ -8,8 +8,8 @@
 
 using namespace pp;
 
-struct Net : Model<Input<4, 6>, Stash<"left">, Named<"ids", Tokens<11, 4>>, Embedding<6>, Pop<"left">, Linear<2>, MSE> {
-};
+struct Net : Model<Input<4, 6>, Stash<"left">, Named<"ids", Tokens<11, 4>>, Embedding<6>,
+                   Pop<"left">, Linear<2>, MSE> {};
 using Trainer = Pipeline<Net, PortableHost>;
 
 #ifdef PIPE_EXPECT_OK

@@ -7,9 +7,11 @@
 using namespace pp;
 
 #ifdef PIPE_EXPECT_OK
-struct Net : Model<Tokens<11, 4>, Embedding<24>, Attention<6, KeyValueHeads<2>>, Linear<11>, CrossEntropy> {};
+struct Net : Model<Tokens<11, 4>, Embedding<24>, Attention<6, KeyValueHeads<2>>, Linear<11>,
+                   CrossEntropy> {};
 #else
-struct Net : Model<Tokens<11, 4>, Embedding<24>, Attention<6, KeyValueHeads<4>>, Linear<11>, CrossEntropy> {};
+struct Net : Model<Tokens<11, 4>, Embedding<24>, Attention<6, KeyValueHeads<4>>, Linear<11>,
+                   CrossEntropy> {};
 #endif
 
 using Trainer = Pipeline<Net, Stages<2>, MicroBatches<2>, PortableHost, AdamW>;

@@ -19,5 +19,6 @@ using numbers = std::vector<float>;
 
 double run(Trainer& trainer, std::vector<int> const& ids, numbers& labels) {
   Trainer::batch const batch{ids, labels};
-  return trainer.step({ids, labels}).loss + trainer.step(batch, 0.5).loss + trainer.evaluate({ids, labels});
+  return trainer.step({ids, labels}).loss + trainer.step(batch, 0.5).loss +
+         trainer.evaluate({ids, labels});
 }

@@ -7,7 +7,8 @@
 using namespace pp;
 
 #ifdef PIPE_EXPECT_OK
-struct Net : Model<Tokens<11, 4>, Embedding<6>, Attention<3, NotCausal>, Linear<11>, CrossEntropy> {};
+struct Net : Model<Tokens<11, 4>, Embedding<6>, Attention<3, NotCausal>, Linear<11>, CrossEntropy> {
+};
 #else
 struct Net : Model<Tokens<11, 4>, Embedding<6>, Attention<3, AdamW>, Linear<11>, CrossEntropy> {};
 #endif

@@ -9,7 +9,6 @@ using namespace pp;
 #ifdef PIPE_EXPECT_OK
 struct Net : Model<Input<5, 3>, Linear<4>, MeanPool, Linear<4>, CrossEntropy> {};
 #else
-struct Net
-    : Model<Input<5, 3>, Linear<4>, Named<"scores", Seq<Softmax>>, Repeat<1, Dropout<1, 10>>, MeanPool, CrossEntropy> {
-};
+struct Net : Model<Input<5, 3>, Linear<4>, Named<"scores", Seq<Softmax>>, Repeat<1, Dropout<1, 10>>,
+                   MeanPool, CrossEntropy> {};
 #endif

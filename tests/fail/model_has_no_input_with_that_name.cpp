@@ -6,7 +6,8 @@
 
 using namespace pp;
 
-struct Net : Model<Input<3>, Stash<"first">, Named<"second", Input<3>>, Pop<"first">, Linear<2>, MSE> {};
+struct Net
+    : Model<Input<3>, Stash<"first">, Named<"second", Input<3>>, Pop<"first">, Linear<2>, MSE> {};
 using Trainer = Pipeline<Net, PortableHost>;
 
 void give(Trainer::batch& batch, std::span<float const> numbers) {

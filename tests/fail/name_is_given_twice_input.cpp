@@ -7,11 +7,11 @@
 using namespace pp;
 
 #ifdef PIPE_EXPECT_OK
-struct Net : Model<Named<"x", Input<3>>, Linear<4>, Stash<"left">, Named<"y", Input<4>>, Pop<"left">, Linear<2>, MSE> {
-};
+struct Net : Model<Named<"x", Input<3>>, Linear<4>, Stash<"left">, Named<"y", Input<4>>,
+                   Pop<"left">, Linear<2>, MSE> {};
 #else
-struct Net : Model<Named<"x", Input<3>>, Linear<4>, Stash<"left">, Named<"x", Input<4>>, Pop<"left">, Linear<2>, MSE> {
-};
+struct Net : Model<Named<"x", Input<3>>, Linear<4>, Stash<"left">, Named<"x", Input<4>>,
+                   Pop<"left">, Linear<2>, MSE> {};
 #endif
 
 using Trainer = Pipeline<Net, Stages<2>, MicroBatches<2>, PortableHost, AdamW>;

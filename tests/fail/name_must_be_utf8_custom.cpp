@@ -13,7 +13,9 @@ struct Affine {
   static constexpr char const* names[] = {"gr\xf6sse"};
 #endif
   static constexpr int parameters = 1;
-  static constexpr custom_parameter parameter(int i, shape in) { return {1, in.columns(), names[i]}; }
+  static constexpr custom_parameter parameter(int i, shape in) {
+    return {1, in.columns(), names[i]};
+  }
   static constexpr shape result(shape in) { return in; }
   template <class T>
   static void forward(custom_forward<T> const&) {}

@@ -17,4 +17,6 @@ using numbers = std::vector<float>;
 using numbers = std::vector<double>;
 #endif
 
-void run(Trainer& trainer, std::vector<float> const& inputs, numbers& outputs) { trainer.forward(inputs, outputs); }
+void run(Trainer& trainer, std::vector<float> const& inputs, numbers& outputs) {
+  trainer.forward(inputs, outputs);
+}

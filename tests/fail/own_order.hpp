@@ -25,7 +25,8 @@ struct Order {
   static constexpr void fill(Problem const& problem, Table& table) {
     for (int rank = 0; rank < problem.ranks; ++rank)
       for (action_kind const kind : {action_kind::forward, action_kind::backward})
-        for (int mb = 0; mb < problem.micro_batches; ++mb) Change::push(table, rank, action{kind, rank, mb});
+        for (int mb = 0; mb < problem.micro_batches; ++mb)
+          Change::push(table, rank, action{kind, rank, mb});
   }
 };
 

@@ -16,7 +16,10 @@ struct TwoChunks {
     for (int rank = 0; rank < problem.ranks; ++rank)
       for (auto kind : {action_kind::forward, action_kind::backward})
         for (int i = 0; i < 2; ++i)
-          table.push(rank, {kind, chunk_on(where, problem.ranks, rank, kind == action_kind::forward ? i : 1 - i), 0});
+          table.push(
+              rank,
+              {kind, chunk_on(where, problem.ranks, rank, kind == action_kind::forward ? i : 1 - i),
+               0});
   }
 };
 

@@ -24,5 +24,6 @@ using BatchNorm2d = LayerNorm;
 #ifdef PIPE_EXPECT_OK
 struct Net : Model<Input<3>, Linear<4>, my::BatchNorm2d, ::Mish, Linear<2>, MSE> {};
 #else
-struct Net : Model<Input<3>, Linear<4>, my::BatchNorm2d, ::Mish, LSTM<128>, pp::Mish, Linear<2>, MSE> {};
+struct Net
+    : Model<Input<3>, Linear<4>, my::BatchNorm2d, ::Mish, LSTM<128>, pp::Mish, Linear<2>, MSE> {};
 #endif

@@ -12,5 +12,8 @@ using Trainer = Pipeline<Net, PortableHost, AdamW>;
 #ifdef PIPE_EXPECT_OK
 void train() { Trainer trainer({.seed = 1, .optimizer = {.learning_rate = 0.1}, .clip_norm = 1}); }
 #else
-void train() { Trainer trainer({.seed = 1, .optimizer = {.learning_rate = 0.1}, .clip_norm = 1, .device = "cuda"}); }
+void train() {
+  Trainer trainer(
+      {.seed = 1, .optimizer = {.learning_rate = 0.1}, .clip_norm = 1, .device = "cuda"});
+}
 #endif

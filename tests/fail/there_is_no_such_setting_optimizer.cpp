@@ -14,4 +14,6 @@ using Trainer = Pipeline<Net, PortableHost, SGD>;
 using Trainer = Pipeline<Net, PortableHost, Adam>;
 #endif
 
-void train() { Trainer trainer({.optimizer = {.learning_rate = 0.1, .momentum = 0.9, .weight_decay = 0}}); }
+void train() {
+  Trainer trainer({.optimizer = {.learning_rate = 0.1, .momentum = 0.9, .weight_decay = 0}});
+}

@@ -7,9 +7,11 @@
 using namespace pp;
 
 #ifdef PIPE_EXPECT_OK
-struct Net : Model<Input<3>, Linear<4>, Named<"block", Linear<4>>, Tied<"block">, Linear<2>, MSE> {};
+struct Net : Model<Input<3>, Linear<4>, Named<"block", Linear<4>>, Tied<"block">, Linear<2>, MSE> {
+};
 #else
-struct Net : Model<Input<3>, Linear<4>, Named<"black", Linear<4>>, Tied<"block">, Linear<2>, MSE> {};
+struct Net : Model<Input<3>, Linear<4>, Named<"black", Linear<4>>, Tied<"block">, Linear<2>, MSE> {
+};
 #endif
 
 using Trainer = Pipeline<Net, Stages<2>, MicroBatches<2>, PortableHost, AdamW>;

@@ -7,7 +7,8 @@
 using namespace pp;
 
 #ifdef PIPE_EXPECT_OK
-struct Net : Model<Input<3>, Linear<4>, Stash<"left">, Named<"two", Input<4>>, Pop<"left">, Linear<2>, MSE> {};
+struct Net : Model<Input<3>, Linear<4>, Stash<"left">, Named<"two", Input<4>>, Pop<"left">,
+                   Linear<2>, MSE> {};
 #else
 struct Net : Model<Input<3>, Linear<4>, Named<"two", Input<4>>, Linear<2>, MSE> {};
 #endif

@@ -7,9 +7,11 @@
 using namespace pp;
 
 #ifdef PIPE_EXPECT_OK
-struct Net : Model<Input<3>, Linear<4>, Stash<"skip">, Tanh, Linear<4>, Pop<"skip">, Linear<2>, MSE> {};
+struct Net
+    : Model<Input<3>, Linear<4>, Stash<"skip">, Tanh, Linear<4>, Pop<"skip">, Linear<2>, MSE> {};
 #else
-struct Net : Model<Input<3>, Linear<4>, Stash<"skin">, Tanh, Pop<"skip">, Linear<4>, Pop<"skin">, Linear<2>, MSE> {};
+struct Net : Model<Input<3>, Linear<4>, Stash<"skin">, Tanh, Pop<"skip">, Linear<4>, Pop<"skin">,
+                   Linear<2>, MSE> {};
 #endif
 
 using Trainer = Pipeline<Net, Stages<2>, MicroBatches<2>, PortableHost, AdamW>;

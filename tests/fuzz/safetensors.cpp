@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Any bytes as a safetensors file, and as a header alone: the reader refuses them with a data_error or hands out tensors that
-// keep its laws and survive being written and read again. What else happens is found by the fuzzer and its sanitizers.
+// Any bytes as a safetensors file, and as a header alone: the reader refuses them with a data_error
+// or hands out tensors that keep its laws and survive being written and read again. What else
+// happens is found by the fuzzer and its sanitizers.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -33,7 +34,8 @@ void check_places(pp::safetensors_header const& header, std::uint64_t data_bytes
     }
     require(p.begin == end && p.end >= p.begin);
     require(p.type == pp::stored_type::other || p.end == p.begin + std::uint64_t(bytes));
-    for (pp::safetensors_place const& other : header.tensors) require(&other == &p || other.name != p.name);
+    for (pp::safetensors_place const& other : header.tensors)
+      require(&other == &p || other.name != p.name);
     end = p.end;
   }
   require(end == data_bytes);
@@ -54,7 +56,8 @@ void read_file(std::span<std::byte const> bytes) {
 void read_header(std::string_view text) {
   std::size_t const comma = text.rfind(','), number = comma == text.npos ? 0 : comma + 1;
   std::uint64_t data_bytes = 0;
-  for (std::size_t i = number; i < text.size() && text[i] >= '0' && text[i] <= '9' && i < number + 18; ++i)
+  for (std::size_t i = number;
+       i < text.size() && text[i] >= '0' && text[i] <= '9' && i < number + 18; ++i)
     data_bytes = 10 * data_bytes + std::uint64_t(text[i] - '0');
   pp::safetensors_header header = pp::parse_safetensors_header(text, data_bytes, "f");
   check_places(header, data_bytes);

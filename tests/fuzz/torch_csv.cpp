@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A fuzz target: schedules as text, read, judged, timed and written again. Whatever comes in is refused in printable characters, or is a
-// table that the judge calls wrong, or one that runs to its end with the slots that its timeline needs and comes back the same.
+// A fuzz target: schedules as text, read, judged, timed and written again. Whatever comes in is
+// refused in printable characters, or is a table that the judge calls wrong, or one that runs to
+// its end with the slots that its timeline needs and comes back the same.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

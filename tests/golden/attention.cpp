@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Every kind of attention against PyTorch: outputs, loss and all gradients, each with and without samples that end in ids
-// of -1. The models are those of attention_cases() in write_golden.py.
+// Every kind of attention against PyTorch: outputs, loss and all gradients, each with and without
+// samples that end in ids of -1. The models are those of attention_cases() in write_golden.py.
 #include "golden/record.hpp"
 
 using namespace pp;
@@ -16,10 +16,12 @@ void check(std::string const& name) {
 }
 
 template <int Heads, class... Options>
-struct Attends : Model<Tokens<13, 7>, Embedding<12>, Linear<12>, Attention<Heads, Options...>, Linear<5>, MSE> {};
+struct Attends : Model<Tokens<13, 7>, Embedding<12>, Linear<12>, Attention<Heads, Options...>,
+                       Linear<5>, MSE> {};
 template <int Width, class... Options>
-struct Reads : Model<Tokens<13, 7>, Embedding<Width>, Linear<Width>, Stash<"memory">, Named<"target", Tokens<9, 4>>,
-                     Embedding<12>, Linear<12>, CrossAttention<3, "memory", Options...>, Linear<5>, MSE> {};
+struct Reads : Model<Tokens<13, 7>, Embedding<Width>, Linear<Width>, Stash<"memory">,
+                     Named<"target", Tokens<9, 4>>, Embedding<12>, Linear<12>,
+                     CrossAttention<3, "memory", Options...>, Linear<5>, MSE> {};
 
 }  // namespace
 

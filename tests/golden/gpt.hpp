@@ -7,12 +7,14 @@
 
 namespace golden {
 
-struct Gpt : pp::Model<pp::Tokens<65, 16>, pp::Embedding<32>, pp::Positions,
-                       pp::Repeat<2, pp::Residual<pp::LayerNorm, pp::Attention<4>>,
-                                  pp::Residual<pp::LayerNorm, pp::Linear<128>, pp::GELU, pp::Linear<32>>>,
-                       pp::LayerNorm, pp::Linear<65>, pp::CrossEntropy> {};
+struct Gpt
+    : pp::Model<pp::Tokens<65, 16>, pp::Embedding<32>, pp::Positions,
+                pp::Repeat<2, pp::Residual<pp::LayerNorm, pp::Attention<4>>,
+                           pp::Residual<pp::LayerNorm, pp::Linear<128>, pp::GELU, pp::Linear<32>>>,
+                pp::LayerNorm, pp::Linear<65>, pp::CrossEntropy> {};
 
 template <class... More>
-using GptTrainer = pp::Pipeline<Gpt, pp::AdamW, pp::MicroBatches<4>, pp::MicroBatchSize<2>, More...>;
+using GptTrainer =
+    pp::Pipeline<Gpt, pp::AdamW, pp::MicroBatches<4>, pp::MicroBatchSize<2>, More...>;
 
 }  // namespace golden

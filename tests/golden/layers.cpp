@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Every layer but attention against PyTorch: outputs, loss and all gradients. The models are those of layer_cases() in
-// write_golden.py; a Linear before the layer shows the gradient of its input.
+// Every layer but attention against PyTorch: outputs, loss and all gradients. The models are those
+// of layer_cases() in write_golden.py; a Linear before the layer shows the gradient of its input.
 #include "golden/record.hpp"
 
 using namespace pp;
@@ -10,7 +10,8 @@ namespace {
 
 template <class M>
 void check(char const* name) {
-  golden::check_model<Pipeline<M, PortableHost, MicroBatches<2>, MicroBatchSize<2>>>("layers", name);
+  golden::check_model<Pipeline<M, PortableHost, MicroBatches<2>, MicroBatchSize<2>>>("layers",
+                                                                                     name);
 }
 
 struct Linears : Model<Input<5>, Linear<7>, Linear<4, NoBias>, Linear<3>, MSE> {};
@@ -27,21 +28,23 @@ struct Residuals : Model<Input<3, 5>, Linear<6>, Residual<LayerNorm, Linear<9>, 
                          Residual<Residual<Tanh>, Linear<6>>, Linear<2>, MSE> {};
 struct Flat : Model<Input<2, 3, 2>, Linear<4>, Tanh, Flatten, Linear<3>, MSE> {};
 struct PartlyFrozen : Model<Input<5>, Linear<7>, Tanh, Frozen<Linear<6>>, Tanh, Linear<3>, MSE> {};
-struct Skips
-    : Model<Input<4>, Linear<6>, Stash<"outer">, ReLU, Linear<5>, Stash<"inner">, GELU, Linear<5>, Pop<"inner">,
-            Linear<4>, Pop<"outer", Concat>, LayerNorm, Linear<5>, Pop<"inner">, Linear<3>, MSE> {};
-struct Inputs : Model<Input<4, 3>, Linear<5>, Tanh, Stash<"left">, Named<"second", Tokens<9, 4>>, Embedding<5>,
-                      Pop<"left">, Stash<"both">, Named<"third", Input<4, 5>>, Pop<"both">, Linear<2>, MSE> {};
-struct TiedTable
-    : Model<Tokens<11, 4>, Named<"table", Embedding<6>>, Positions, Stash<"left">, Named<"right", Tokens<11, 4>>,
-            Tied<"table">, Pop<"left">, LayerNorm, Tied<"table">, CrossEntropy> {};
-struct TiedBlock : Model<Input<3, 6>, Named<"block", Seq<Residual<LayerNorm, Attention<2>>, Linear<6>>>, Tanh,
-                         Repeat<2, Tied<"block">>, Linear<4>, MSE> {};
+struct Skips : Model<Input<4>, Linear<6>, Stash<"outer">, ReLU, Linear<5>, Stash<"inner">, GELU,
+                     Linear<5>, Pop<"inner">, Linear<4>, Pop<"outer", Concat>, LayerNorm, Linear<5>,
+                     Pop<"inner">, Linear<3>, MSE> {};
+struct Inputs : Model<Input<4, 3>, Linear<5>, Tanh, Stash<"left">, Named<"second", Tokens<9, 4>>,
+                      Embedding<5>, Pop<"left">, Stash<"both">, Named<"third", Input<4, 5>>,
+                      Pop<"both">, Linear<2>, MSE> {};
+struct TiedTable : Model<Tokens<11, 4>, Named<"table", Embedding<6>>, Positions, Stash<"left">,
+                         Named<"right", Tokens<11, 4>>, Tied<"table">, Pop<"left">, LayerNorm,
+                         Tied<"table">, CrossEntropy> {};
+struct TiedBlock
+    : Model<Input<3, 6>, Named<"block", Seq<Residual<LayerNorm, Attention<2>>, Linear<6>>>, Tanh,
+            Repeat<2, Tied<"block">>, Linear<4>, MSE> {};
 
 template <class Pool>
 struct Pooled : Model<Tokens<11, 6>, Embedding<5>, Tanh, Pool, Linear<3>, CrossEntropy> {};
-struct Epsilons : Model<Input<3, 5>, Linear<9>, LayerNormWith<Epsilon<1, 2>>, Linear<9>, RMSNormWith<Epsilon<1, 1000>>,
-                        Linear<2>, MSE> {};
+struct Epsilons : Model<Input<3, 5>, Linear<9>, LayerNormWith<Epsilon<1, 2>>, Linear<9>,
+                        RMSNormWith<Epsilon<1, 1000>>, Linear<2>, MSE> {};
 
 }  // namespace
 

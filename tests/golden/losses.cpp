@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Every loss and its options against PyTorch: the loss, and the gradients of a small network before it. The cases are those
-// of loss_cases() in write_golden.py.
+// Every loss and its options against PyTorch: the loss, and the gradients of a small network before
+// it. The cases are those of loss_cases() in write_golden.py.
 #include "golden/record.hpp"
 #include "laws/clipped_loss.hpp"
 
@@ -14,7 +14,8 @@ struct Ends : Model<Input<3, 5>, Linear<8>, Tanh, Linear<11>, Loss> {};
 
 template <class Loss>
 void check(char const* name) {
-  golden::check_model<Pipeline<Ends<Loss>, PortableHost, MicroBatches<2>, MicroBatchSize<2>>>("losses", name);
+  golden::check_model<Pipeline<Ends<Loss>, PortableHost, MicroBatches<2>, MicroBatchSize<2>>>(
+      "losses", name);
 }
 
 }  // namespace

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Ten steps of every optimizer against PyTorch: losses, gradient norms, and the parameters after the first and the last step.
-// The cases are OPTIMIZERS in write_golden.py; what is not a default there comes from the file.
+// Ten steps of every optimizer against PyTorch: losses, gradient norms, and the parameters after
+// the first and the last step. The cases are OPTIMIZERS in write_golden.py; what is not a default
+// there comes from the file.
 #include "golden/record.hpp"
 
 using namespace pp;
 
 namespace {
 
-/// Embedding and positions are tables, there are matrices of all proportions, biases, a scale and a shift.
-struct Net
-    : Model<Tokens<7, 3>, Embedding<6>, Positions, Linear<9>, LayerNorm, Tanh, Linear<5, NoBias>, Linear<4>, MSE> {};
+/// Embedding and positions are tables, there are matrices of all proportions, biases, a scale and a
+/// shift.
+struct Net : Model<Tokens<7, 3>, Embedding<6>, Positions, Linear<9>, LayerNorm, Tanh,
+                   Linear<5, NoBias>, Linear<4>, MSE> {};
 
 /// Hands out a case's settings by name.
 class settings_of {
@@ -37,7 +39,8 @@ void each_setting(Take const& take, Optimizer& o, std::string const& of = "") {
   take(of + "weight_decay", o.weight_decay);
   if constexpr (requires { o.beta1; }) take(of + "beta1", o.beta1), take(of + "beta2", o.beta2);
   if constexpr (requires { o.epsilon; }) take(of + "epsilon", o.epsilon);
-  if constexpr (requires { o.momentum; }) take(of + "momentum", o.momentum), take(of + "nesterov", o.nesterov);
+  if constexpr (requires { o.momentum; })
+    take(of + "momentum", o.momentum), take(of + "nesterov", o.nesterov);
   if constexpr (requires { o.beta2_decay; }) {
     take(of + "beta2_decay", o.beta2_decay), take(of + "threshold", o.threshold);
     take(of + "epsilon1", o.epsilon1), take(of + "epsilon2", o.epsilon2);
@@ -51,8 +54,9 @@ void each_setting(Take const& take, Optimizer& o, std::string const& of = "") {
 
 golden::record start() { return {"optimizers", "start"}; }
 constexpr int steps = 10;
-/// The iteration makes all directions of a matrix equally long, so what bfloat16 rounds is a few percent of the result; and where
-/// a gradient has no part in some direction, that direction is made of nothing else. Here 5.weight has such a one.
+/// The iteration makes all directions of a matrix equally long, so what bfloat16 rounds is a few
+/// percent of the result; and where a gradient has no part in some direction, that direction is
+/// made of nothing else. Here 5.weight has such a one.
 constexpr double bfloat16_tolerance = 0.2;
 
 template <class Optimizer, class... More>
@@ -78,7 +82,8 @@ void check_parameters(golden::record const& theirs, std::string const& what, T& 
                       std::vector<parameter_view<float>> const& ours) {
   auto const wanted = theirs.of_trained(trainer, what);
   for (std::size_t i = 0; i < ours.size(); ++i)
-    golden::check_near(theirs.name() + ": " + what + " of " + ours[i].name, ours[i].values, wanted[i]);
+    golden::check_near(theirs.name() + ": " + what + " of " + ours[i].name, ours[i].values,
+                       wanted[i]);
 }
 
 template <class Optimizer, class... More>
@@ -133,7 +138,8 @@ TEST_CASE("Muon is torch.optim.Muon, were that not in bfloat16", "[golden]") {
   check<Muon>("muon.adamw_rate");
   check<Muon>("muon.spectral");
 }
-TEST_CASE("the first step of torch.optim.Muon as it is differs in what bfloat16 rounds", "[golden]") {
+TEST_CASE("the first step of torch.optim.Muon as it is differs in what bfloat16 rounds",
+          "[golden]") {
   using trainer = Trainer<Muon>;
   golden::record const theirs("optimizers", "muon.bfloat16");
   golden::batches<trainer> const data(start());
@@ -158,4 +164,6 @@ TEST_CASE("clipping is PyTorch's", "[golden]") {
   check<SGD>("clip_value");
   check<SGD>("clip_both");
 }
-TEST_CASE("averages are those of torch.optim.swa_utils", "[golden]") { check<AdamW, Averaging<9, 10>>("averages"); }
+TEST_CASE("averages are those of torch.optim.swa_utils", "[golden]") {
+  check<AdamW, Averaging<9, 10>>("averages");
+}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Golden numbers: what PyTorch computed, from the files that write_golden.py wrote, and how near ours must be.
+// Golden numbers: what PyTorch computed, from the files that write_golden.py wrote, and how near
+// ours must be.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -21,7 +22,8 @@ namespace golden {
 /// Relative, in fp32: of a tensor's norm, and of its largest element.
 inline constexpr double tolerance = 1e-5;
 
-/// Holds numbers to PyTorch's. What is not a number is never near, and neither is anything to a tensor of zeros.
+/// Holds numbers to PyTorch's. What is not a number is never near, and neither is anything to a
+/// tensor of zeros.
 template <class A, class B>
 void check_near(std::string const& what, A const& ours, B const& theirs, double most = tolerance) {
   INFO(what);
@@ -42,7 +44,9 @@ inline pp::safetensors_file const& file(std::string const& name) {
   static std::map<std::string, pp::safetensors_file> files;
   auto const at = files.find(name);
   if (at != files.end()) return at->second;
-  return files.emplace(name, pp::safetensors_file(PIPE_TESTS_FOLDER "/golden/" + name + ".safetensors")).first->second;
+  return files
+      .emplace(name, pp::safetensors_file(PIPE_TESTS_FOLDER "/golden/" + name + ".safetensors"))
+      .first->second;
 }
 
 /// The tensors of one case: those whose names begin with CASE/. What it lacks fails the test.
@@ -55,7 +59,8 @@ class record {
   /// How many tensors begin so.
   int count(std::string const& what) const {
     int n = 0;
-    for (pp::safetensors_entry const& tensor : file_->tensors()) n += tensor.name.starts_with(name_ + "/" + what);
+    for (pp::safetensors_entry const& tensor : file_->tensors())
+      n += tensor.name.starts_with(name_ + "/" + what);
     return n;
   }
 
@@ -92,7 +97,8 @@ class record {
   }
   /// The tensors WHAT/..., in the order and layout of the trainer's parameters that have gradients.
   template <class Trainer>
-  std::vector<std::vector<typename Trainer::element>> of_trained(Trainer& trainer, std::string const& what) const {
+  std::vector<std::vector<typename Trainer::element>> of_trained(Trainer& trainer,
+                                                                 std::string const& what) const {
     auto const views = trainer.parameters();
     auto const parameters = pp::named_parameters(trainer);
     std::vector<std::vector<typename Trainer::element>> all;
@@ -137,7 +143,8 @@ class batches {
   explicit batches(record const& of)
       : inputs_(of.tensor<typename Trainer::input_type>("input")),
         labels_(of.tensor<typename Trainer::label_type>("label")),
-        samples_(std::min(long(Trainer::samples), long(inputs_.size()) / Trainer::inputs_per_sample)) {
+        samples_(
+            std::min(long(Trainer::samples), long(inputs_.size()) / Trainer::inputs_per_sample)) {
     further<1>(of);
   }
 
@@ -187,7 +194,8 @@ void check_model(std::string const& of, std::string const& name) {
   batches<Trainer> const data(theirs);
   Trainer trainer;
   theirs.load(trainer);
-  std::vector<typename Trainer::element> output(std::size_t(data.samples() * Trainer::outputs_per_sample));
+  std::vector<typename Trainer::element> output(
+      std::size_t(data.samples() * Trainer::outputs_per_sample));
   trainer.forward(data[0], output);
   check_near(name + ": output", output, theirs.numbers<double>("output"));
   std::vector const loss{trainer.gradients(data[0]).loss};
@@ -196,7 +204,8 @@ void check_model(std::string const& of, std::string const& name) {
   auto const parameters = trainer.parameters();
   for (std::size_t i = 0; i < parameters.size(); ++i)
     if (!gradients[i].empty())
-      check_near(name + ": gradient of " + parameters[i].name, parameters[i].gradients, gradients[i]);
+      check_near(name + ": gradient of " + parameters[i].name, parameters[i].gradients,
+                 gradients[i]);
 }
 
 }  // namespace golden

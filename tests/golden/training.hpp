@@ -32,7 +32,8 @@ course train(record const& theirs) {
   return c;
 }
 
-/// Every loss by itself: an error of the later ones, which training multiplies, must not hide behind the earlier.
+/// Every loss by itself: an error of the later ones, which training multiplies, must not hide
+/// behind the earlier.
 inline void check_course(course const& ours, record const& theirs) {
   auto const losses = theirs.numbers<double>("loss"), norms = theirs.numbers<double>("norm");
   REQUIRE(losses.size() == training_steps);
@@ -54,7 +55,8 @@ void check_gradients_of(record const& theirs) {
   auto const wanted = theirs.of_trained(trainer, "gradient");
   auto const parameters = trainer.parameters();
   for (std::size_t i = 0; i < wanted.size(); ++i)
-    check_near(theirs.name() + ": gradient of " + parameters[i].name, parameters[i].gradients, wanted[i]);
+    check_near(theirs.name() + ": gradient of " + parameters[i].name, parameters[i].gradients,
+               wanted[i]);
 }
 
 }  // namespace golden

@@ -13,14 +13,16 @@ using namespace pp;
 
 namespace {
 
-struct Words : Model<Tokens<11, 5>, Embedding<6>, Positions, Repeat<2, Residual<LayerNorm, Attention<3>>, GELU>,
-                     Linear<11>, CrossEntropy> {};
+struct Words : Model<Tokens<11, 5>, Embedding<6>, Positions,
+                     Repeat<2, Residual<LayerNorm, Attention<3>>, GELU>, Linear<11>, CrossEntropy> {
+};
 struct Image : Model<Input<4, 4, 3>, Linear<8>, ReLU, Flatten, Seq<Linear<10>, Tanh>, MSE> {};
 
 template <class Graph>
 std::string kinds(Graph const& g) {
   std::string text;
-  for (int i = 0; i < Graph::size.ops; ++i) text += std::string(i > 0 ? " " : "") + name_of(g.ops[i].kind);
+  for (int i = 0; i < Graph::size.ops; ++i)
+    text += std::string(i > 0 ? " " : "") + name_of(g.ops[i].kind);
   return text;
 }
 
@@ -34,7 +36,8 @@ void units_ascend() {
   auto const& g = M::graph;
   for (int i = 1; i < g.size.ops; ++i) CHECK(g.ops[i].unit >= g.ops[i - 1].unit);
   for (int i = 1; i < g.size.values; ++i) CHECK(g.values[i].unit >= g.values[i - 1].unit);
-  for (int i = 1; i < g.size.parameters; ++i) CHECK(g.parameters[i].unit >= g.parameters[i - 1].unit);
+  for (int i = 1; i < g.size.parameters; ++i)
+    CHECK(g.parameters[i].unit >= g.parameters[i - 1].unit);
   for (int i = 0; i < g.size.ops; ++i)  // nothing is read before it is made
     for (operand const& in : g.ops[i].in)
       if (in.where == space::value) CHECK(in.index < g.ops[i].out[0].index);
@@ -66,7 +69,8 @@ TEST_CASE("shapes are inferred from layer to layer", "[graph]") {
 TEST_CASE("layers become ops", "[graph]") {
   CHECK(kinds(Image::graph) == "matmul bias map matmul bias map squared_error");
   CHECK(kinds(Words::graph) ==
-        "lookup row_bias norm matmul bias attention matmul bias add map norm matmul bias attention matmul bias add map "
+        "lookup row_bias norm matmul bias attention matmul bias add map norm matmul bias attention "
+        "matmul bias add map "
         "matmul bias cross_entropy");
   units_ascend<Words>();
   units_ascend<Image>();
@@ -74,15 +78,18 @@ TEST_CASE("layers become ops", "[graph]") {
 
 TEST_CASE("every op has its backward", "[graph]") {
   constexpr auto b = backward<Words>();
-  static_assert(b.size.weight_ops == Words::graph.size.parameters - 2);  // a LayerNorm's two gradients are one op
+  static_assert(b.size.weight_ops ==
+                Words::graph.size.parameters - 2);  // a LayerNorm's two gradients are one op
   int made[Words::graph.size.parameters]{};
   for (int i = 0; i < b.size.weight_ops; ++i)
     for (operand const& out : b.weight_ops[i].out)
       if (out.where == space::parameter_gradient) ++made[out.index];
   for (int const n : made) CHECK(n == 1);
   for (int i = 1; i < b.size.input_ops; ++i) CHECK(b.input_ops[i].unit <= b.input_ops[i - 1].unit);
-  for (int i = 1; i < b.size.weight_ops; ++i) CHECK(b.weight_ops[i].unit <= b.weight_ops[i - 1].unit);
-  // The first layers' inputs need no gradient: nothing multiplies by the table or by the first matrix transposed.
+  for (int i = 1; i < b.size.weight_ops; ++i)
+    CHECK(b.weight_ops[i].unit <= b.weight_ops[i - 1].unit);
+  // The first layers' inputs need no gradient: nothing multiplies by the table or by the first
+  // matrix transposed.
   constexpr auto image = backward<Image>();
   static_assert(!image.transposed[0] && image.transposed[2]);
   static_assert(image.size.input_ops == 3);  // map, matmul, map

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What start_up.py looks for in an object file: first something that runs before main, then a program with a plan that
-// the compiler makes and one that it leaves to the program.
+// What start_up.py looks for in an object file: first something that runs before main, then a
+// program with a plan that the compiler makes and one that it leaves to the program.
 #ifdef RUNS_BEFORE_MAIN
 extern "C" char* getenv(char const*);
 char const* const early = getenv("HOME");

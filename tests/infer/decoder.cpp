@@ -18,9 +18,10 @@ namespace {
 
 /// All that GPT-2 has, and what else runs row by row; widths that fill no vector.
 struct Gpt : Model<Tokens<13, 40>, Named<"tokens", Embedding<12>>, Positions, Dropout<1, 10>,
-                   Repeat<2, Residual<LayerNorm, Attention<3>>, Residual<LayerNorm, Linear<19>, GELU, Linear<12>>>,
-                   Stash<"a">, Linear<12>, Tanh, Stash<"b">, Softmax, Pop<"b", Concat>, Linear<12>, Pop<"a">, LayerNorm,
-                   Tied<"tokens">, CrossEntropy> {};
+                   Repeat<2, Residual<LayerNorm, Attention<3>>,
+                          Residual<LayerNorm, Linear<19>, GELU, Linear<12>>>,
+                   Stash<"a">, Linear<12>, Tanh, Stash<"b">, Softmax, Pop<"b", Concat>, Linear<12>,
+                   Pop<"a">, LayerNorm, Tied<"tokens">, CrossEntropy> {};
 
 /// Llama, with a context of more than one block of keys.
 struct Llama : Model<Tokens<11, 150>, Embedding<16>,
@@ -28,7 +29,8 @@ struct Llama : Model<Tokens<11, 150>, Embedding<16>,
                             Residual<RMSNorm, Linear<40, NoBias>, SwiGLU, Linear<16, NoBias>>>,
                      RMSNorm, Linear<11, NoBias>, CrossEntropy> {};
 
-struct Sines : Model<Tokens<7, 9>, Embedding<6>, SinusoidalPositions, Attention<2>, GLU, Linear<7>, CrossEntropy> {};
+struct Sines : Model<Tokens<7, 9>, Embedding<6>, SinusoidalPositions, Attention<2>, GLU, Linear<7>,
+                     CrossEntropy> {};
 
 template <class Trainer>
 std::vector<int> tokens_for(std::uint64_t seed) {
@@ -71,10 +73,11 @@ void same_as_forward(std::vector<std::vector<int>> const& sizes) {
 
 /// What generate() should say, by a forward pass over the whole window for every token.
 template <class Trainer>
-std::vector<int> said_without_cache(Trainer& trainer, std::vector<int> text, long tokens, sampling_settings const& how,
-                                    std::size_t keep) {
+std::vector<int> said_without_cache(Trainer& trainer, std::vector<int> text, long tokens,
+                                    sampling_settings const& how, std::size_t keep) {
   using T = typename Trainer::element;
-  constexpr std::size_t context = Trainer::inputs_per_sample, width = Trainer::outputs_per_sample / context;
+  constexpr std::size_t context = Trainer::inputs_per_sample,
+                        width = Trainer::outputs_per_sample / context;
   std::size_t first = text.size() > context ? text.size() - context : 0;
   std::vector<int> said, window(context);
   std::vector<T> logits(Trainer::outputs_per_sample);
@@ -84,7 +87,8 @@ std::vector<int> said_without_cache(Trainer& trainer, std::vector<int> text, lon
     std::copy(text.begin() + long(first), text.end(), window.begin());
     trainer.forward(window, logits);
     std::size_t const last = text.size() - first - 1;
-    text.push_back(sample(std::span<T const>(logits).subspan(last * width, width), how, std::uint64_t(i)));
+    text.push_back(
+        sample(std::span<T const>(logits).subspan(last * width, width), how, std::uint64_t(i)));
     said.push_back(text.back());
   }
   return said;
@@ -107,7 +111,9 @@ TEST_CASE("a decoder gives the bits of a forward pass: in double") {
   same_as_forward<Pipeline<Sines, PortableHost, FP64>>({{1}, {2, 3}});
 }
 
-TEST_CASE("text goes on as a forward pass for every token would let it, past the end of the context too") {
+TEST_CASE(
+    "text goes on as a forward pass for every token would let it, past the end of the context "
+    "too") {
   GptTrainer trainer({.seed = 3});
   laws::disturb(trainer, 4, 0.5);
   std::vector<int> const prompt{1, 2, 3}, long_prompt = [] {
@@ -115,10 +121,12 @@ TEST_CASE("text goes on as a forward pass for every token would let it, past the
     for (int i = 0; i < 25; ++i) tokens.push_back(i % 13);
     return tokens;
   }();
-  sampling_settings const random{.temperature = 1.5, .top_k = 9, .top_p = 0.95, .seed = 8}, greedy{.temperature = 0};
+  sampling_settings const random{.temperature = 1.5, .top_k = 9, .top_p = 0.95, .seed = 8},
+      greedy{.temperature = 0};
   for (auto const& how : {random, greedy})
     for (auto const& from : {prompt, long_prompt}) {
-      CHECK(generate(trainer, from, {.tokens = 70, .sampling = how}) == said_without_cache(trainer, from, 70, how, 20));
+      CHECK(generate(trainer, from, {.tokens = 70, .sampling = how}) ==
+            said_without_cache(trainer, from, 70, how, 20));
       CHECK(generate(trainer, from, {.tokens = 50, .sampling = how, .keep_at_end = 40}) ==
             said_without_cache(trainer, from, 50, how, 40));
     }
@@ -166,13 +174,16 @@ TEST_CASE("the page about generation does what it says") {
   decoder read(trainer);
   auto logits = read.read(prompt);
   for (int i = 0; i < 10; ++i) {
-    int const token = sample(logits, {.temperature = 0.8, .top_k = 40, .top_p = 0.95, .seed = 1}, std::uint64_t(i));
+    int const token = sample(logits, {.temperature = 0.8, .top_k = 40, .top_p = 0.95, .seed = 1},
+                             std::uint64_t(i));
     said.push_back(token);
     logits = read.read(token);
   }
   // [/decoder]
-  CHECK(said == generate(trainer, prompt,
-                         {.tokens = 10, .sampling = {.temperature = 0.8, .top_k = 40, .top_p = 0.95, .seed = 1}}));
+  CHECK(said ==
+        generate(trainer, prompt,
+                 {.tokens = 10,
+                  .sampling = {.temperature = 0.8, .top_k = 40, .top_p = 0.95, .seed = 1}}));
   // [choose]
   std::vector<double> p = probabilities(logits, 0.8);
   keep_top_k(p, 40);
@@ -189,15 +200,18 @@ TEST_CASE("what a decoder cannot read it refuses, and stays where it was") {
   read.read(tokens);
   CHECK(message_of([&] { read.read(wrong); }) == "token 13 at position 1 is not in [0, 13)");
   CHECK(message_of([&] { read.read(-1); }) == "token -1 at position 0 is not in [0, 13)");
-  CHECK(message_of([&] { read.read(std::span<int const>()); }) == "decoder: expected at least one token, got none");
-  CHECK(message_of([&] { read.read(too_many); }) == "decoder: 38 tokens after 3 are more than the context of 40");
+  CHECK(message_of([&] { read.read(std::span<int const>()); }) ==
+        "decoder: expected at least one token, got none");
+  CHECK(message_of([&] { read.read(too_many); }) ==
+        "decoder: 38 tokens after 3 are more than the context of 40");
   CHECK(message_of([&] { read.rewind(4); }) == "rewind: position 4 is not in [0, 3]");
   CHECK(message_of([&] { read.rewind(-1); }) == "rewind: position -1 is not in [0, 3]");
   CHECK(read.position() == 3);
   auto const refused = [&](std::vector<int> const& prompt, generation_settings const& s) {
     return message_of([&] { generate(read, prompt, s); });
   };
-  CHECK(refused({}, {.tokens = 1}) == "generate: expected a prompt of at least one token, got none");
+  CHECK(refused({}, {.tokens = 1}) ==
+        "generate: expected a prompt of at least one token, got none");
   CHECK(refused(tokens, {.tokens = -1}) == "generate: -1 tokens are less than 0");
   CHECK(refused(tokens, {.tokens = 1, .end = 13}) == "end: token 13 is not in [-1, 13)");
   CHECK(refused(tokens, {.tokens = 1, .keep_at_end = 41}) == "keep_at_end: 41 is not in [1, 40]");
@@ -218,12 +232,14 @@ struct Scan {  // running sums: row by row, but a layer's own kernel says nothin
 struct Own : Model<Tokens<7, 3>, Embedding<4>, Custom<Scan>, Linear<7>, CrossEntropy> {};
 struct Numbers : Model<Input<3, 4>, Linear<7>, CrossEntropy> {};
 struct Regression : Model<Tokens<7, 3>, Embedding<4>, Linear<7>, MSE> {};
-struct Weighted : Model<Tokens<7, 3>, Embedding<4>, Linear<7>, CrossEntropyWith<Weights<"weight">>> {};
+struct Weighted
+    : Model<Tokens<7, 3>, Embedding<4>, Linear<7>, CrossEntropyWith<Weights<"weight">>> {};
 struct OneToken : Model<Tokens<7, 1>, Embedding<4>, Flatten, Linear<7>, CrossEntropy> {};
 
 static_assert(check_decoding<Gpt>().what == decoding_fault::none);
 static_assert(check_decoding<Weighted>().what == decoding_fault::none);
-static_assert(check_decoding<Flat>().what == decoding_fault::layer && check_decoding<Flat>().unit == 1);
+static_assert(check_decoding<Flat>().what == decoding_fault::layer &&
+              check_decoding<Flat>().unit == 1);
 static_assert(check_decoding<Own>().what == decoding_fault::layer);
 static_assert(check_decoding<Numbers>().what == decoding_fault::input);
 static_assert(check_decoding<Regression>().what == decoding_fault::output);

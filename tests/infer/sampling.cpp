@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What is drawn from logits, against definitions: which probabilities stay, and how often each token comes.
+// What is drawn from logits, against definitions: which probabilities stay, and how often each
+// token comes.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -61,7 +62,8 @@ TEST_CASE("probabilities are those of a softmax") {
     std::vector<double> const p = probabilities(logits, temperature);
     double sum = 0;
     for (float const x : logits) sum += std::exp(x / temperature);
-    for (std::size_t i = 0; i < p.size(); ++i) CHECK(p[i] == Approx(std::exp(logits[i] / temperature) / sum));
+    for (std::size_t i = 0; i < p.size(); ++i)
+      CHECK(p[i] == Approx(std::exp(logits[i] / temperature) / sum));
   }
   CHECK(probabilities(std::vector{1e30, -infinity, 1e30}) == std::vector<double>{0.5, 0, 0.5});
 }
@@ -72,7 +74,8 @@ TEST_CASE("top-k keeps the k largest, the first of equal ones") {
     auto q = p;
     keep_top_k(q, k);
     CHECK(sum_of(q) == Approx(1));
-    for (std::size_t const i : positive(q)) CHECK(q[i] / q[positive(q)[0]] == Approx(p[i] / p[positive(q)[0]]));
+    for (std::size_t const i : positive(q))
+      CHECK(q[i] / q[positive(q)[0]] == Approx(p[i] / p[positive(q)[0]]));
     return positive(q);
   };
   using set = std::vector<std::size_t>;
@@ -87,7 +90,8 @@ TEST_CASE("top-k keeps the k largest, the first of equal ones") {
 TEST_CASE("top-p keeps the smallest set that is likely enough") {
   for (std::uint64_t draw = 0; draw < 200; ++draw) {
     std::vector<float> logits;
-    for (std::uint64_t i = 0; i < 6; ++i) logits.push_back(6 * unit_uniform(random_block(1, draw, i).word[0]));
+    for (std::uint64_t i = 0; i < 6; ++i)
+      logits.push_back(6 * unit_uniform(random_block(1, draw, i).word[0]));
     std::vector<double> const p = probabilities(logits);
     for (double const mass : {0.05, 0.5, 0.8, 0.95, 0.999}) {
       auto q = p;
@@ -151,24 +155,32 @@ TEST_CASE("what cannot be drawn from is refused") {
   std::vector<float> const fine{1, 2};
   for (double const temperature : {0.0, 1.0}) {
     sampling_settings const s{.temperature = temperature};
-    CHECK(message_of<not_finite>([&] { sample(std::vector{1.f, nan}, s, 0); }) == "logit 1 is not a finite number");
-    CHECK(message_of<not_finite>([&] { sample(std::vector{infinity, 1.0}, s, 0); }) ==
-          "logit 0 is not a finite number");
-    CHECK(message_of<not_finite>([&] { sample(std::vector{-infinity, -infinity}, s, 0); }) ==
-          "none of 2 logits is a finite number");
+    CHECK(message_of<not_finite>([&] {
+            sample(std::vector{1.f, nan}, s, 0);
+          }) == "logit 1 is not a finite number");
+    CHECK(message_of<not_finite>([&] {
+            sample(std::vector{infinity, 1.0}, s, 0);
+          }) == "logit 0 is not a finite number");
+    CHECK(message_of<not_finite>([&] {
+            sample(std::vector{-infinity, -infinity}, s, 0);
+          }) == "none of 2 logits is a finite number");
   }
   for (double const bad : {-1.0, infinity, std::nan("")})
     CHECK(message_of<data_error>([&] { sample(fine, {.temperature = bad}, 0); }) ==
           "temperature: not a number above 0");
-  CHECK(message_of<data_error>([&] { sample(fine, {.top_k = -1}, 0); }) == "top-k: -1 is less than 0");
+  CHECK(message_of<data_error>([&] { sample(fine, {.top_k = -1}, 0); }) ==
+        "top-k: -1 is less than 0");
   for (double const bad : {0.0, -0.5, 1.5, std::nan("")}) {
     CHECK(message_of<data_error>([&] { sample(fine, {.top_p = bad}, 0); }) ==
           "top-p: not a number above 0 and up to 1");
     std::vector<double> p{0.5, 0.5};
-    CHECK(message_of<data_error>([&] { keep_top_p(p, bad); }) == "top-p: not a number above 0 and up to 1");
+    CHECK(message_of<data_error>([&] { keep_top_p(p, bad); }) ==
+          "top-p: not a number above 0 and up to 1");
   }
   std::vector<double> none{0, 0}, negative{0.5, -1}, p{1};
-  CHECK(message_of<data_error>([&] { keep_top_k(none, 1); }) == "none of 2 probabilities is above 0");
-  CHECK(message_of<data_error>([&] { keep_top_k(negative, 1); }) == "probability 1 is not a number of at least 0");
+  CHECK(message_of<data_error>([&] { keep_top_k(none, 1); }) ==
+        "none of 2 probabilities is above 0");
+  CHECK(message_of<data_error>([&] { keep_top_k(negative, 1); }) ==
+        "probability 1 is not a number of at least 0");
   CHECK(message_of<data_error>([&] { keep_top_k(p, 0); }) == "top-k: 0 is less than 1");
 }

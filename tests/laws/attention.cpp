@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The laws for attention in all its forms: shared key heads, rotary positions, keys and values of another sequence, padding;
-// and for tables that are not trained.
+// The laws for attention in all its forms: shared key heads, rotary positions, keys and values of
+// another sequence, padding; and for tables that are not trained.
 #include <catch2/catch.hpp>
 
 #include "laws/attention_models.hpp"
@@ -12,14 +12,17 @@ using namespace laws::attention;
 
 namespace {
 
-struct Turned : Model<Tokens<11, 5>, Embedding<8>, Residual<RMSNorm, Attention<2, RoPE<>, NoBias>>,
-                      Attention<4, RoPE<100>, KeyValueHeads<2>, NotCausal>, Linear<11>, CrossEntropy> {};
-struct Waves : Model<Input<4, 7>, SinusoidalPositions, Tanh, Linear<6>, SinusoidalPositions, Attention<2>, Linear<3>,
-                     SinusoidalPositions, MSE> {};
-struct Shares : Model<Input<4, 6>, Named<"block", Seq<Attention<1, RoPE<>>, SinusoidalPositions, Linear<6>>>, Tanh,
-                      Tied<"block">, MSE> {};
+struct Turned
+    : Model<Tokens<11, 5>, Embedding<8>, Residual<RMSNorm, Attention<2, RoPE<>, NoBias>>,
+            Attention<4, RoPE<100>, KeyValueHeads<2>, NotCausal>, Linear<11>, CrossEntropy> {};
+struct Waves : Model<Input<4, 7>, SinusoidalPositions, Tanh, Linear<6>, SinusoidalPositions,
+                     Attention<2>, Linear<3>, SinusoidalPositions, MSE> {};
+struct Shares
+    : Model<Input<4, 6>, Named<"block", Seq<Attention<1, RoPE<>>, SinusoidalPositions, Linear<6>>>,
+            Tanh, Tied<"block">, MSE> {};
 
-/// Attends to half as many positions of twice the width, made of the same value, as another layer would to another value.
+/// Attends to half as many positions of twice the width, made of the same value, as another layer
+/// would to another value.
 template <int Heads, int KeyHeads>
 struct AttendsToHalf {
   template <class Builder>
@@ -33,8 +36,8 @@ struct AttendsToHalf {
     b.set(affine(b, b.cross_attention(q, kv, Heads, KeyHeads), width, true, {}));
   }
 };
-struct Crosses : Model<Input<6, 4>, Linear<8>, Tanh, Residual<AttendsToHalf<4, 2>>, Linear<6>, AttendsToHalf<2, 2>,
-                       LayerNorm, MSE> {};
+struct Crosses : Model<Input<6, 4>, Linear<8>, Tanh, Residual<AttendsToHalf<4, 2>>, Linear<6>,
+                       AttendsToHalf<2, 2>, LayerNorm, MSE> {};
 
 }  // namespace
 

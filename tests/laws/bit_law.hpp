@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The bit law: however a model is cut and scheduled, loss, gradients and updated parameters are those of one stage, bit for
-// bit. And what only looks (evaluate, forward, gradients) changes nothing.
+// The bit law: however a model is cut and scheduled, loss, gradients and updated parameters are
+// those of one stage, bit for bit. And what only looks (evaluate, forward, gradients) changes
+// nothing.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -12,8 +13,8 @@
 
 namespace laws {
 
-/// `steps` steps of both trainers, each on a mini-batch of its own, which has `fewer` samples less than the one before;
-/// everything a user can see is compared after each.
+/// `steps` steps of both trainers, each on a mini-batch of its own, which has `fewer` samples less
+/// than the one before; everything a user can see is compared after each.
 template <class One, class Many>
 void train_alike(One& one, Many& many, std::uint64_t seed, int steps, long fewer = 0) {
   for (int step = 0; step < steps; ++step) {
@@ -21,9 +22,9 @@ void train_alike(One& one, Many& many, std::uint64_t seed, int steps, long fewer
     long const samples = One::samples - step * fewer;
     auto const ours = data.view(samples);
     auto const theirs = data.template view<Many>(samples);
-    INFO("step " << step << " of " << Many::plan().schedule << ", " << Many::plan().stage_count << " stages on "
-                 << Many::plan().rank_count << " ranks, " << Many::plan().micro_batches << " micro-batches, " << samples
-                 << " samples");
+    INFO("step " << step << " of " << Many::plan().schedule << ", " << Many::plan().stage_count
+                 << " stages on " << Many::plan().rank_count << " ranks, "
+                 << Many::plan().micro_batches << " micro-batches, " << samples << " samples");
     auto const a = one.gradients(ours), b = many.gradients(theirs);
     CHECK(same_bits(a.loss, b.loss));
     CHECK(same_bits(a.gradient_norm, b.gradient_norm));
@@ -35,7 +36,8 @@ void train_alike(One& one, Many& many, std::uint64_t seed, int steps, long fewer
     CHECK(same_bits(c.gradient_norm, d.gradient_norm));
     CHECK(same_numbers(snapshot(one).values, snapshot(many).values));
     CHECK(same_bits(one.evaluate(ours), many.evaluate(theirs)));
-    std::vector<typename One::element> x(std::size_t(samples * One::outputs_per_sample)), y(x.size());
+    std::vector<typename One::element> x(std::size_t(samples * One::outputs_per_sample)),
+        y(x.size());
     one.forward(ours, x);
     many.forward(theirs, y);
     CHECK(same_numbers(x, y));
@@ -64,9 +66,11 @@ template <class Trainer>
 void looking_changes_nothing(std::uint64_t seed = 1) {
   typename Trainer::settings const s{.seed = seed};
   Trainer plain(s), curious(s);
-  std::vector<typename Trainer::element> outputs(std::size_t(Trainer::samples * Trainer::outputs_per_sample));
+  std::vector<typename Trainer::element> outputs(
+      std::size_t(Trainer::samples * Trainer::outputs_per_sample));
   for (int step = 0; step < 3; ++step) {
-    sample_batch<Trainer> const data(seed + std::uint64_t(step)), other(seed + 50 + std::uint64_t(step));
+    sample_batch<Trainer> const data(seed + std::uint64_t(step)),
+        other(seed + 50 + std::uint64_t(step));
     curious.evaluate(other.view());
     curious.forward(other.view(), outputs);
     curious.gradients(other.view());

@@ -10,11 +10,13 @@ using namespace pp;
 
 namespace {
 
-/// Every kind of layer, few numbers. Layers that a stage may begin or end with: Positions (the gradient passes through),
-/// ReLU (its backward reads what was handed on), GELU (reads what was handed to it), Flatten (no work at all).
-struct Mixed : Model<Tokens<7, 3>, Embedding<5>, Positions, Repeat<2, Residual<LayerNorm, Linear<6>, GELU, Linear<5>>>,
-                     Attention<5>, Linear<4>, ReLU, Linear<3>, Flatten, Tanh, Positions, RMSNorm, Linear<7>, SiLU,
-                     CrossEntropy> {};
+/// Every kind of layer, few numbers. Layers that a stage may begin or end with: Positions (the
+/// gradient passes through), ReLU (its backward reads what was handed on), GELU (reads what was
+/// handed to it), Flatten (no work at all).
+struct Mixed
+    : Model<Tokens<7, 3>, Embedding<5>, Positions,
+            Repeat<2, Residual<LayerNorm, Linear<6>, GELU, Linear<5>>>, Attention<5>, Linear<4>,
+            ReLU, Linear<3>, Flatten, Tanh, Positions, RMSNorm, Linear<7>, SiLU, CrossEntropy> {};
 static_assert(Mixed::graph.size.units == 13);
 
 template <class M, class... More>
@@ -25,7 +27,8 @@ using One = Small<M, MicroBatches<MicroBatchCount>, MicroBatchSize<Size>>;
 
 template <class M, int MicroBatchCount, class... More>
 void check() {
-  laws::same_as_one_stage<One<M, MicroBatchCount, 1>, Small<M, MicroBatches<MicroBatchCount>, More...>>(5);
+  laws::same_as_one_stage<One<M, MicroBatchCount, 1>,
+                          Small<M, MicroBatches<MicroBatchCount>, More...>>(5);
 }
 
 }  // namespace
@@ -66,7 +69,8 @@ namespace {
 /// The gradient of the loss itself leaves the last stage.
 struct EndsInPositions : Model<Input<3>, Linear<5>, Tanh, Linear<4>, Positions, Positions, MSE> {};
 /// The input needs no gradient, and neither does a stage that only works on it.
-struct BeginsWithout : Model<Input<2, 3>, GELU, Tanh, LayerNorm, Flatten, Linear<3>, CrossEntropy> {};
+struct BeginsWithout : Model<Input<2, 3>, GELU, Tanh, LayerNorm, Flatten, Linear<3>, CrossEntropy> {
+};
 
 }  // namespace
 
@@ -82,10 +86,12 @@ TEST_CASE("stages without parameters or gradients are stages", "[laws]") {
 }
 namespace {
 
-struct Groups : Model<Tokens<11, 5>, Frozen<Embedding<6>, Positions, LayerNorm>, Linear<4>,
-                      Group<LearningRate<1, 2>, Residual<LayerNorm, Linear<4>>, Frozen<Attention<2>>, Linear<7>>, Tanh,
-                      Group<WeightDecay<0>, Linear<4>, Residual<Frozen<Linear<5>>, GELU, Linear<4>>>,
-                      Frozen<Linear<11>>, CrossEntropy> {};
+struct Groups
+    : Model<Tokens<11, 5>, Frozen<Embedding<6>, Positions, LayerNorm>, Linear<4>,
+            Group<LearningRate<1, 2>, Residual<LayerNorm, Linear<4>>, Frozen<Attention<2>>,
+                  Linear<7>>,
+            Tanh, Group<WeightDecay<0>, Linear<4>, Residual<Frozen<Linear<5>>, GELU, Linear<4>>>,
+            Frozen<Linear<11>>, CrossEntropy> {};
 
 }  // namespace
 
@@ -97,13 +103,14 @@ TEST_CASE("groups and frozen layers keep the bits", "[laws]") {
 }
 TEST_CASE("looking changes nothing", "[laws]") {
   laws::looking_changes_nothing<Small<Mixed, MicroBatches<4>, Stages<3>>>();
-  laws::looking_changes_nothing<Small<Mixed, MicroBatches<9>, Stages<6>, Cut<6, 7, 9, 10, 12>, laws::LateWeights>>();
+  laws::looking_changes_nothing<
+      Small<Mixed, MicroBatches<9>, Stages<6>, Cut<6, 7, 9, 10, 12>, laws::LateWeights>>();
 }
 TEST_CASE("runs repeat, seeds differ", "[laws]") {
   using trainer = Small<Mixed, MicroBatches<4>, Stages<3>>;
   trainer a({.seed = 1}), b({.seed = 1}), c({.seed = 2});
   laws::train_alike(a, b, 3, 2);
   CHECK_FALSE(laws::same_numbers(laws::snapshot(a).values, laws::snapshot(c).values));
-  CHECK_FALSE(
-      laws::same_numbers(laws::snapshot(trainer({.seed = 1})).values, laws::snapshot(trainer({.seed = 3})).values));
+  CHECK_FALSE(laws::same_numbers(laws::snapshot(trainer({.seed = 1})).values,
+                                 laws::snapshot(trainer({.seed = 3})).values));
 }

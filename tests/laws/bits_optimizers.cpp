@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The bit law for every optimizer. Where a parameter lies depends on the cut, and so does what is updated with it in one run;
-// sums over a whole tensor must not.
+// The bit law for every optimizer. Where a parameter lies depends on the cut, and so does what is
+// updated with it in one run; sums over a whole tensor must not.
 #include <catch2/catch.hpp>
 
 #include "laws/bit_law.hpp"
@@ -10,9 +10,10 @@ using namespace pp;
 
 namespace {
 
-struct Mixed : Model<Tokens<11, 5>, Embedding<9>, Group<LearningRate<1, 2>, Positions, LayerNorm>,
-                     Residual<RMSNorm, Attention<3>>, Linear<37>, GELU, Frozen<Linear<7>>, Linear<21, NoBias>,
-                     Group<WeightDecay<0>, Linear<21>>, Linear<11>, CrossEntropy> {};
+struct Mixed
+    : Model<Tokens<11, 5>, Embedding<9>, Group<LearningRate<1, 2>, Positions, LayerNorm>,
+            Residual<RMSNorm, Attention<3>>, Linear<37>, GELU, Frozen<Linear<7>>,
+            Linear<21, NoBias>, Group<WeightDecay<0>, Linear<21>>, Linear<11>, CrossEntropy> {};
 
 template <class Optimizer, class Backend, class... More>
 void check() {

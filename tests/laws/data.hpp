@@ -19,8 +19,9 @@ inline double uniform(std::uint64_t seed, std::uint64_t stream, std::uint64_t in
   return 2 * double(pp::unit_uniform(pp::random_block(seed, stream, index).word[0])) - 1;
 }
 
-/// A mini-batch that owns its numbers. What only a loss reads is positive, as weights must be. About every fifth label of a classifier is -1: a position that does not count. Of a
-/// model with a member `pads` every second sample ends in some ids of -1, every sixth has nothing else.
+/// A mini-batch that owns its numbers. What only a loss reads is positive, as weights must be.
+/// About every fifth label of a classifier is -1: a position that does not count. Of a model with a
+/// member `pads` every second sample ends in some ids of -1, every sixth has nothing else.
 template <class Trainer>
 struct sample_batch {
   std::vector<typename Trainer::input_type> inputs;
@@ -43,11 +44,13 @@ struct sample_batch {
         if (model::graph.inputs[k].is_ids)
           ids[k].push_back(int((u + 1) / 2 * model::graph.inputs[k].vocabulary));
         else
-          numbers[k].push_back(typename Trainer::element(model::graph.inputs[k].of_loss ? (u + 1) / 2 : u));
+          numbers[k].push_back(
+              typename Trainer::element(model::graph.inputs[k].of_loss ? (u + 1) / 2 : u));
       }
     if constexpr (requires { model::pads; }) {
       if constexpr (model::graph.inputs[0].is_ids) pad(inputs, Trainer::inputs_per_sample);
-      for (int k = 1; k < model::graph.size.inputs; ++k) pad(ids[k], model::graph.inputs[k].form.elements());
+      for (int k = 1; k < model::graph.size.inputs; ++k)
+        pad(ids[k], model::graph.inputs[k].form.elements());
     }
     for (long i = 0; i < Trainer::samples * Trainer::labels_per_sample; ++i) {
       double const u = uniform(seed, 2, std::uint64_t(i));
@@ -67,8 +70,9 @@ struct sample_batch {
   /// The first `samples` samples, as a batch of a trainer of the same model.
   template <class Other = Trainer>
   typename Other::batch view(long samples = Trainer::samples) const {
-    typename Other::batch b{std::span(inputs).first(std::size_t(samples * Trainer::inputs_per_sample)),
-                            std::span(labels).first(std::size_t(samples * Trainer::labels_per_sample))};
+    typename Other::batch b{
+        std::span(inputs).first(std::size_t(samples * Trainer::inputs_per_sample)),
+        std::span(labels).first(std::size_t(samples * Trainer::labels_per_sample))};
     for (int k = 1; k < Trainer::model::graph.size.inputs; ++k) {
       std::size_t const n = std::size_t(samples * Trainer::model::graph.inputs[k].form.elements());
       if (Trainer::model::graph.inputs[k].is_ids)
@@ -80,7 +84,8 @@ struct sample_batch {
   }
 };
 
-/// Moves every parameter by up to `amount`, so that no bias, scale or shift keeps a special value. Tables of positions stay.
+/// Moves every parameter by up to `amount`, so that no bias, scale or shift keeps a special value.
+/// Tables of positions stay.
 template <class Trainer>
 void disturb(Trainer& trainer, std::uint64_t seed, double amount) {
   using element = typename Trainer::element;

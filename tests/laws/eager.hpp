@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A backend that shares every kernel out among the threads of a rank, however small it is, so that small models show whether
-// parts make a whole.
+// A backend that shares every kernel out among the threads of a rank, however small it is, so that
+// small models show whether parts make a whole.
 #pragma once
 
 #include <pipe/backend/host/backend.hpp>
@@ -10,7 +10,9 @@ namespace laws {
 
 template <class Backend>
 struct Eager : Backend {
-  static constexpr int parts_for(pp::group const& g, int, int threads) { return pp::is_custom(g.anchor) ? 1 : threads; }
+  static constexpr int parts_for(pp::group const& g, int, int threads) {
+    return pp::is_custom(g.anchor) ? 1 : threads;
+  }
 };
 
 }  // namespace laws

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Models that have, together, every layer and every loss of the library, but layers of a user's own with kernels (Custom).
+// Models that have, together, every layer and every loss of the library, but layers of a user's own
+// with kernels (Custom).
 #pragma once
 
 #include <pipe/pipe.hpp>
@@ -33,9 +34,10 @@ struct LogCosh : pp::element_loss<LogCosh> {
   }
 };
 
-/// A loss that reads all that a row can have: its log-probability, two further targets and a weight.
-struct Surprise
-    : pp::label_loss<Surprise, pp::Target<"old">, pp::Target<"gain">, pp::Weights<"weight">, pp::Reduction<pp::Sum>> {
+/// A loss that reads all that a row can have: its log-probability, two further targets and a
+/// weight.
+struct Surprise : pp::label_loss<Surprise, pp::Target<"old">, pp::Target<"gain">,
+                                 pp::Weights<"weight">, pp::Reduction<pp::Sum>> {
   template <class T>
   PIPE_HD static PIPE_INLINE T value(T l, T old, T gain) {
     return (l - old) * (l - old) * gain - l;
@@ -56,35 +58,41 @@ struct Spread : pp::element_loss<Spread, pp::Weights<"weight">, pp::Target<"vari
     return T(2) * (x - target) * variance;
   }
 };
-struct UnequalClasses
-    : pp::CrossEntropyWith<pp::ClassWeights<1, 2, 0, 4, 1, 2, 3>, pp::LabelSmoothing<1, 10>, pp::Weights<"weight">> {};
+struct UnequalClasses : pp::CrossEntropyWith<pp::ClassWeights<1, 2, 0, 4, 1, 2, 3>,
+                                             pp::LabelSmoothing<1, 10>, pp::Weights<"weight">> {};
 
 /// An encoder and a decoder, with one layer of each kind along the way.
 struct EveryLayer
-    : pp::Model<
-          pp::Tokens<11, 6>, pp::Embedding<12, pp::Init<pp::Normal<1, 10>>>, pp::SinusoidalPositions,
-          pp::Residual<pp::RMSNorm, pp::Attention<2, pp::KeyValueHeads<1>, pp::RoPE<>, pp::NotCausal, pp::NoBias>>,
-          pp::Group<pp::LearningRate<1, 2>, pp::Linear<24>, pp::SwiGLU>, pp::Frozen<pp::Linear<24>>, pp::GEGLU,
-          pp::Stash<"memory">,  //
-          pp::Named<"target", pp::Tokens<13, 5>>, pp::Named<"table", pp::Embedding<12>>, pp::Positions,
-          pp::Dropout<1, 10>, pp::Stash<"skip">, pp::Residual<pp::LayerNorm, pp::Attention<3>>,
-          pp::Residual<pp::LayerNorm, pp::CrossAttention<2, "memory">>,
-          pp::Repeat<2, pp::Residual<pp::Linear<8>, pp::ReLU, pp::Linear<12>>>, pp::Tanh, pp::Linear<16>, pp::GLU,
-          pp::Sigmoid, pp::Linear<9>, pp::SiLU, pp::GELU, pp::Linear<12>, pp::GELUErf, pp::Map<Softsign>,
-          pp::Pop<"skip", pp::Concat>, pp::Softmax, pp::Linear<12>, pp::LayerNorm, pp::Tied<"table">,
-          pp::CrossEntropyWith<pp::LabelSmoothing<1, 10>, pp::ZLoss<1, 100>>> {
+    : pp::Model<pp::Tokens<11, 6>, pp::Embedding<12, pp::Init<pp::Normal<1, 10>>>,
+                pp::SinusoidalPositions,
+                pp::Residual<pp::RMSNorm, pp::Attention<2, pp::KeyValueHeads<1>, pp::RoPE<>,
+                                                        pp::NotCausal, pp::NoBias>>,
+                pp::Group<pp::LearningRate<1, 2>, pp::Linear<24>, pp::SwiGLU>,
+                pp::Frozen<pp::Linear<24>>, pp::GEGLU,
+                pp::Stash<"memory">,  //
+                pp::Named<"target", pp::Tokens<13, 5>>, pp::Named<"table", pp::Embedding<12>>,
+                pp::Positions, pp::Dropout<1, 10>, pp::Stash<"skip">,
+                pp::Residual<pp::LayerNorm, pp::Attention<3>>,
+                pp::Residual<pp::LayerNorm, pp::CrossAttention<2, "memory">>,
+                pp::Repeat<2, pp::Residual<pp::Linear<8>, pp::ReLU, pp::Linear<12>>>, pp::Tanh,
+                pp::Linear<16>, pp::GLU, pp::Sigmoid, pp::Linear<9>, pp::SiLU, pp::GELU,
+                pp::Linear<12>, pp::GELUErf, pp::Map<Softsign>, pp::Pop<"skip", pp::Concat>,
+                pp::Softmax, pp::Linear<12>, pp::LayerNorm, pp::Tied<"table">,
+                pp::CrossEntropyWith<pp::LabelSmoothing<1, 10>, pp::ZLoss<1, 100>>> {
   static constexpr bool pads = true;
 };
 
 /// A classifier of padded texts, with each pool.
 template <class Pool>
-struct EveryPool : pp::Model<pp::Tokens<11, 5>, pp::Embedding<12>, pp::Residual<pp::LayerNorm, pp::Attention<3>>,
-                             pp::GELU, Pool, pp::Linear<7>, pp::CrossEntropy> {
+struct EveryPool
+    : pp::Model<pp::Tokens<11, 5>, pp::Embedding<12>, pp::Residual<pp::LayerNorm, pp::Attention<3>>,
+                pp::GELU, Pool, pp::Linear<7>, pp::CrossEntropy> {
   static constexpr bool pads = true;
 };
 
 /// One net for each of the other losses.
 template <class Loss>
-struct EveryLoss : pp::Model<pp::Input<3, 5>, pp::Linear<12>, pp::Tanh, pp::Flatten, pp::Linear<7>, Loss> {};
+struct EveryLoss
+    : pp::Model<pp::Input<3, 5>, pp::Linear<12>, pp::Tanh, pp::Flatten, pp::Linear<7>, Loss> {};
 
 }  // namespace laws

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The gradient law in float: on every instruction set of this machine, gradients are those in double but for rounding.
+// The gradient law in float: on every instruction set of this machine, gradients are those in
+// double but for rounding.
 #include <catch2/catch.hpp>
 
 #include "laws/gradient_law.hpp"
@@ -9,11 +10,13 @@ using namespace pp;
 
 namespace {
 
-struct Numbers : Model<Input<3>, Linear<33>, GELU, Linear<17, NoBias>, GELUErf, RMSNorm, Linear<50>, SiLU, Linear<1>,
-                       Tanh, Linear<9>, Sigmoid, LayerNorm, Linear<67>, ReLU, Linear<7>, MSE> {};
+struct Numbers
+    : Model<Input<3>, Linear<33>, GELU, Linear<17, NoBias>, GELUErf, RMSNorm, Linear<50>, SiLU,
+            Linear<1>, Tanh, Linear<9>, Sigmoid, LayerNorm, Linear<67>, ReLU, Linear<7>, MSE> {};
 struct Words : Model<Tokens<19, 21>, Embedding<18>, Positions, Attention<1>,
-                     Residual<LayerNorm, Attention<3, NotCausal>>, Residual<RMSNorm, Linear<35>, GELU, Linear<18>>,
-                     Attention<2, NoBias>, LayerNorm, Linear<19>, CrossEntropy> {};
+                     Residual<LayerNorm, Attention<3, NotCausal>>,
+                     Residual<RMSNorm, Linear<35>, GELU, Linear<18>>, Attention<2, NoBias>,
+                     LayerNorm, Linear<19>, CrossEntropy> {};
 
 template <class M, class... More>
 using Trained = Pipeline<M, MicroBatches<2>, MicroBatchSize<3>, More...>;
@@ -28,14 +31,19 @@ void holds() {
     CHECK(r.smallest > 1e-6);
   };
   CHECK(Trained<Numbers, backend>().runs_on() == Set);
-  check(laws::compare_with_double<Trained<Numbers, backend>, Trained<Numbers, FP64, PortableHost>>(1));
+  check(laws::compare_with_double<Trained<Numbers, backend>, Trained<Numbers, FP64, PortableHost>>(
+      1));
   check(laws::compare_with_double<Trained<Words, backend>, Trained<Words, FP64, PortableHost>>(2));
 }
 
 }  // namespace
 
-TEST_CASE("gradients in float are those in double: portable", "[laws]") { holds<host::isa::portable>(); }
+TEST_CASE("gradients in float are those in double: portable", "[laws]") {
+  holds<host::isa::portable>();
+}
 #if PIPE_HOST_HAS_AVX
 TEST_CASE("gradients in float are those in double: AVX2", "[laws]") { holds<host::isa::avx2>(); }
-TEST_CASE("gradients in float are those in double: AVX-512", "[laws]") { holds<host::isa::avx512>(); }
+TEST_CASE("gradients in float are those in double: AVX-512", "[laws]") {
+  holds<host::isa::avx512>();
+}
 #endif

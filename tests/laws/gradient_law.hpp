@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The gradient law: what `gradients` gives is the slope of what `evaluate` gives. In double, every parameter is moved a
-// little up and down; in float, on every instruction set, gradients are compared with those in double.
+// The gradient law: what `gradients` gives is the slope of what `evaluate` gives. In double, every
+// parameter is moved a little up and down; in float, on every instruction set, gradients are
+// compared with those in double.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +15,8 @@
 
 namespace laws {
 
-/// How far two lists of numbers are apart: the norm of the difference over the norm, and the largest difference of two
-/// elements over the largest element.
+/// How far two lists of numbers are apart: the norm of the difference over the norm, and the
+/// largest difference of two elements over the largest element.
 struct distance {
   double difference = 0, size = 0, most = 0, largest = 0;
   void add(double found, double expected) {
@@ -25,11 +26,14 @@ struct distance {
     largest = std::max(largest, std::fabs(expected));
     if (std::isnan(found)) most = difference = INFINITY;
   }
-  double relative() const { return size > 0 ? std::sqrt(difference / size) : std::sqrt(difference); }
+  double relative() const {
+    return size > 0 ? std::sqrt(difference / size) : std::sqrt(difference);
+  }
   double relative_most() const { return largest > 0 ? most / largest : most; }
 };
 
-/// How far the gradients in float are from those in double, per parameter as in pp::gradient_report.
+/// How far the gradients in float are from those in double, per parameter as in
+/// pp::gradient_report.
 struct float_report {
   double worst = 0;  // over parameters, of relative() and relative_most()
   int worst_parameter = -1;
@@ -43,7 +47,8 @@ struct float_report {
   }
 };
 
-/// Compares the gradients of a trainer in double with central differences of its loss, away from special values.
+/// Compares the gradients of a trainer in double with central differences of its loss, away from
+/// special values.
 template <class Trainer>
 pp::gradient_report compare_with_differences(std::uint64_t seed, double eps = 1e-5) {
   Trainer trainer(typename Trainer::settings{.seed = seed});
@@ -62,8 +67,10 @@ float_report compare_with_double(std::uint64_t seed) {
   sample_batch<Double> copy(seed);
   copy.inputs.assign(data.inputs.begin(), data.inputs.end());
   copy.labels.assign(data.labels.begin(), data.labels.end());
-  for (int k = 1; k < pp::max_inputs; ++k) copy.numbers[k].assign(data.numbers[k].begin(), data.numbers[k].end());
-  double const loss = narrow.gradients(data.view()).loss, expected = wide.gradients(copy.view()).loss;
+  for (int k = 1; k < pp::max_inputs; ++k)
+    copy.numbers[k].assign(data.numbers[k].begin(), data.numbers[k].end());
+  double const loss = narrow.gradients(data.view()).loss,
+               expected = wide.gradients(copy.view()).loss;
   float_report report;
   distance losses;
   losses.add(loss, expected);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Both laws for one model: its gradients are central differences, and it gives the same bits however it is cut.
+// Both laws for one model: its gradients are central differences, and it gives the same bits
+// however it is cut.
 #pragma once
 
 #include <type_traits>
@@ -13,7 +14,8 @@ namespace laws {
 
 template <class M>
 void gradients_are_differences(std::uint64_t seed) {
-  using exact = pp::Pipeline<M, pp::FP64, pp::PortableHost, pp::MicroBatches<2>, pp::MicroBatchSize<3>>;
+  using exact =
+      pp::Pipeline<M, pp::FP64, pp::PortableHost, pp::MicroBatches<2>, pp::MicroBatchSize<3>>;
   pp::gradient_report const r = compare_with_differences<exact>(seed);
   INFO("seed " << seed << ", parameter " << r.worst_parameter);
   CHECK(r.worst < 1e-7);
@@ -26,10 +28,12 @@ void cuts_keep_the_bits(std::uint64_t seed) {
   constexpr int most = M::graph.size.units;
   static_assert(most >= 3);
   using one = pp::Pipeline<M, Backend, pp::AdamW, pp::MicroBatches<3>, pp::MicroBatchSize<2>>;
-  using each = pp::Pipeline<M, Backend, pp::AdamW, pp::MicroBatches<3>, pp::MicroBatchSize<2>, pp::Stages<most>>;
-  using three = pp::Pipeline<M, Backend, pp::AdamW, pp::MicroBatches<3>, pp::MicroBatchSize<2>, pp::Stages<3>>;
-  using apart =
-      pp::Pipeline<M, Backend, pp::AdamW, pp::MicroBatches<3>, pp::MicroBatchSize<2>, pp::Stages<2>, LateWeights>;
+  using each = pp::Pipeline<M, Backend, pp::AdamW, pp::MicroBatches<3>, pp::MicroBatchSize<2>,
+                            pp::Stages<most>>;
+  using three = pp::Pipeline<M, Backend, pp::AdamW, pp::MicroBatches<3>, pp::MicroBatchSize<2>,
+                             pp::Stages<3>>;
+  using apart = pp::Pipeline<M, Backend, pp::AdamW, pp::MicroBatches<3>, pp::MicroBatchSize<2>,
+                             pp::Stages<2>, LateWeights>;
   same_as_one_stage<one, each>(seed, 2);
   same_as_one_stage<one, three>(seed, 1);
   same_as_one_stage<one, apart>(seed, 1);
@@ -46,7 +50,8 @@ template <class M>
 void cuts_keep_the_bits_everywhere(std::uint64_t seed) {
   cuts_keep_the_bits<M>(seed);
 #if PIPE_HOST_HAS_AVX
-  if (pp::host::best_isa() >= pp::host::isa::avx2) cuts_keep_the_bits<M, pp::HostKernels<pp::host::isa::avx2>>(seed);
+  if (pp::host::best_isa() >= pp::host::isa::avx2)
+    cuts_keep_the_bits<M, pp::HostKernels<pp::host::isa::avx2>>(seed);
   if (pp::host::best_isa() >= pp::host::isa::avx512)
     cuts_keep_the_bits<M, pp::HostKernels<pp::host::isa::avx512>>(seed);
 #endif

@@ -41,8 +41,10 @@ namespace {
 /// Three mini-batches and a step against a step on all of them.
 template <class Loss>
 void accumulates(bool with_an_empty_one) {
-  using small = Pipeline<laws::EveryLoss<Loss>, FP64, PortableHost, MicroBatches<1>, MicroBatchSize<2>>;
-  using large = Pipeline<laws::EveryLoss<Loss>, FP64, PortableHost, MicroBatches<3>, MicroBatchSize<2>>;
+  using small =
+      Pipeline<laws::EveryLoss<Loss>, FP64, PortableHost, MicroBatches<1>, MicroBatchSize<2>>;
+  using large =
+      Pipeline<laws::EveryLoss<Loss>, FP64, PortableHost, MicroBatches<3>, MicroBatchSize<2>>;
   small a;
   large b;
   laws::sample_batch<large> data(5);
@@ -51,8 +53,10 @@ void accumulates(bool with_an_empty_one) {
   step_result last;
   for (std::size_t part = 0; part < 3; ++part) {
     auto batch = typename small::batch{
-        std::span(data.inputs).subspan(part * 2 * small::inputs_per_sample, 2 * small::inputs_per_sample),
-        std::span(data.labels).subspan(part * 2 * small::labels_per_sample, 2 * small::labels_per_sample)};
+        std::span(data.inputs)
+            .subspan(part * 2 * small::inputs_per_sample, 2 * small::inputs_per_sample),
+        std::span(data.labels)
+            .subspan(part * 2 * small::labels_per_sample, 2 * small::labels_per_sample)};
     for (int k = 1; k < small::model::graph.size.inputs; ++k) {
       std::size_t const each = std::size_t(2 * small::model::graph.inputs[k].form.elements());
       batch.named_numbers[k] = std::span(data.numbers[k]).subspan(part * each, each);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Named values under the laws: skips over any number of stages, further inputs, weights that are shared.
+// Named values under the laws: skips over any number of stages, further inputs, weights that are
+// shared.
 #include <catch2/catch.hpp>
 
 #include "laws/bit_law.hpp"
@@ -12,23 +13,29 @@ using namespace pp;
 namespace {
 
 /// A skip inside another, one that crosses others, and a value read twice.
-struct Skips : Model<Input<6>, Linear<8>, Stash<"outer">, ReLU, Linear<5>, Stash<"inner">, GELU, Linear<5>, Tanh,
-                     Pop<"inner">, Linear<8>, Stash<"late">, Pop<"outer", Concat>, Linear<5>, LayerNorm, Pop<"inner">,
-                     Linear<8>, Pop<"late">, Linear<3>, MSE> {};
+struct Skips : Model<Input<6>, Linear<8>, Stash<"outer">, ReLU, Linear<5>, Stash<"inner">, GELU,
+                     Linear<5>, Tanh, Pop<"inner">, Linear<8>, Stash<"late">, Pop<"outer", Concat>,
+                     Linear<5>, LayerNorm, Pop<"inner">, Linear<8>, Pop<"late">, Linear<3>, MSE> {};
 static_assert(Skips::graph.size.units == 15);
 
-/// The input itself is read again, an input that is stashed before anything is done to it, and one read by nobody else.
-struct Inputs : Model<Named<"first", Input<4, 3>>, Stash<"raw">, Linear<5>, Tanh, Stash<"left">,
-                      Named<"second", Tokens<9, 4>>, Embedding<5>, Pop<"left">, Linear<3>, Pop<"raw", Concat>,
-                      Stash<"both">, Named<"third", Input<4, 6>>, Pop<"both">, Linear<2>, CrossEntropy> {};
+/// The input itself is read again, an input that is stashed before anything is done to it, and one
+/// read by nobody else.
+struct Inputs
+    : Model<Named<"first", Input<4, 3>>, Stash<"raw">, Linear<5>, Tanh, Stash<"left">,
+            Named<"second", Tokens<9, 4>>, Embedding<5>, Pop<"left">, Linear<3>, Pop<"raw", Concat>,
+            Stash<"both">, Named<"third", Input<4, 6>>, Pop<"both">, Linear<2>, CrossEntropy> {};
 
-/// The head is the embedding's table, as in GPT-2; a second sequence is embedded with the same table.
-struct Words : Model<Tokens<11, 4>, Named<"table", Embedding<6>>, Positions, Residual<LayerNorm, Attention<2>>,
-                     Stash<"left">, Named<"right", Tokens<11, 4>>, Tied<"table">, Pop<"left">,
-                     Residual<LayerNorm, Linear<9>, GELU, Linear<6>>, LayerNorm, Tied<"table">, CrossEntropy> {};
+/// The head is the embedding's table, as in GPT-2; a second sequence is embedded with the same
+/// table.
+struct Words
+    : Model<Tokens<11, 4>, Named<"table", Embedding<6>>, Positions,
+            Residual<LayerNorm, Attention<2>>, Stash<"left">, Named<"right", Tokens<11, 4>>,
+            Tied<"table">, Pop<"left">, Residual<LayerNorm, Linear<9>, GELU, Linear<6>>, LayerNorm,
+            Tied<"table">, CrossEntropy> {};
 /// Blocks that are all the same, as in ALBERT.
-struct Shared : Model<Input<3, 6>, Named<"block", Seq<Residual<LayerNorm, Attention<2>>, Linear<6>>>, Tanh,
-                      Repeat<2, Tied<"block">>, Linear<4>, MSE> {};
+struct Shared
+    : Model<Input<3, 6>, Named<"block", Seq<Residual<LayerNorm, Attention<2>>, Linear<6>>>, Tanh,
+            Repeat<2, Tied<"block">>, Linear<4>, MSE> {};
 
 template <class M, class... More>
 using Small = Pipeline<M, PortableHost, AdamW, MicroBatchSize<2>, More...>;
@@ -37,7 +44,8 @@ using Exact = Pipeline<M, FP64, PortableHost, MicroBatches<2>, MicroBatchSize<2>
 
 template <class M, int MicroBatchCount, class... More>
 void check() {
-  laws::same_as_one_stage<Small<M, MicroBatches<MicroBatchCount>>, Small<M, MicroBatches<MicroBatchCount>, More...>>(5);
+  laws::same_as_one_stage<Small<M, MicroBatches<MicroBatchCount>>,
+                          Small<M, MicroBatches<MicroBatchCount>, More...>>(5);
 }
 template <class Trainer>
 void holds(std::uint64_t seed) {
@@ -62,7 +70,9 @@ TEST_CASE("skips give the bits of one stage", "[laws]") {
   check<Skips, 4, laws::ManyChunks<placement::loop, 3, true>, Stages<6>>();
   check<Skips, 4, laws::ManyChunks<placement::vee, 2>, Stages<8>>();
 }
-TEST_CASE("further inputs have the gradients of central differences", "[laws]") { holds<Exact<Inputs>>(3); }
+TEST_CASE("further inputs have the gradients of central differences", "[laws]") {
+  holds<Exact<Inputs>>(3);
+}
 TEST_CASE("further inputs give the bits of one stage", "[laws]") {
   check<Inputs, 4, Stages<Inputs::graph.size.units>>();
   check<Inputs, 4, Stages<3>, GPipe>();
@@ -84,11 +94,13 @@ TEST_CASE("shared weights give the bits of one stage", "[laws]") {
 namespace {
 
 /// Words with a table of its own in every place; the head's is transposed.
-struct Apart : Model<Tokens<11, 4>, Embedding<6>, Positions, Residual<LayerNorm, Attention<2>>, Stash<"left">,
-                     Named<"right", Tokens<11, 4>>, Embedding<6>, Pop<"left">,
-                     Residual<LayerNorm, Linear<9>, GELU, Linear<6>>, LayerNorm, Linear<11, NoBias>, CrossEntropy> {};
+struct Apart : Model<Tokens<11, 4>, Embedding<6>, Positions, Residual<LayerNorm, Attention<2>>,
+                     Stash<"left">, Named<"right", Tokens<11, 4>>, Embedding<6>, Pop<"left">,
+                     Residual<LayerNorm, Linear<9>, GELU, Linear<6>>, LayerNorm, Linear<11, NoBias>,
+                     CrossEntropy> {};
 
-/// see(parameter of one, that of the other, transposed): all of `one`, the shared table with each of its places in `other`.
+/// see(parameter of one, that of the other, transposed): all of `one`, the shared table with each
+/// of its places in `other`.
 template <class One, class Other, class See>
 void for_each_place_apart(One& one, Other& other, See see) {
   auto const ours = one.parameters();
@@ -103,7 +115,8 @@ void for_each_place_apart(One& one, Other& other, See see) {
 
 }  // namespace
 
-TEST_CASE("shared weights compute what equal weights in each place compute, after every step", "[laws]") {
+TEST_CASE("shared weights compute what equal weights in each place compute, after every step",
+          "[laws]") {
   using shared = Exact<Words, Stages<5>>;
   shared one({.seed = 3});
   Exact<Apart> many({.seed = 4});
@@ -114,10 +127,12 @@ TEST_CASE("shared weights compute what equal weights in each place compute, afte
     for_each_place_apart(one, many, [](auto const& from, auto& to, bool transposed) {
       long const rows = from.rows, columns = from.columns;
       for (long i = 0; i < rows * columns; ++i)
-        to.values[std::size_t(transposed ? i % columns * rows + i / columns : i)] = from.values[std::size_t(i)];
+        to.values[std::size_t(transposed ? i % columns * rows + i / columns : i)] =
+            from.values[std::size_t(i)];
     });
     many.parameters_changed();
-    CHECK(one.evaluate(data.view()) == Approx(many.evaluate(data.view<Exact<Apart>>())).epsilon(1e-12));
+    CHECK(one.evaluate(data.view()) ==
+          Approx(many.evaluate(data.view<Exact<Apart>>())).epsilon(1e-12));
     one.gradients(data.view());
     many.gradients(data.view<Exact<Apart>>());
     std::vector<double> sum[2];  // of the shared table: by place, and its own
@@ -126,7 +141,8 @@ TEST_CASE("shared weights compute what equal weights in each place compute, afte
       bool const is_table = rows == 11;
       sum[0].resize(11 * 6);
       for (long i = 0; i < rows * columns; ++i) {
-        double const part = theirs.gradients[std::size_t(transposed ? i % columns * rows + i / columns : i)];
+        double const part =
+            theirs.gradients[std::size_t(transposed ? i % columns * rows + i / columns : i)];
         if (is_table)
           sum[0][std::size_t(i)] += part;
         else
@@ -134,13 +150,15 @@ TEST_CASE("shared weights compute what equal weights in each place compute, afte
       }
       if (is_table) sum[1].assign(ours.gradients.begin(), ours.gradients.end());
     });
-    for (std::size_t i = 0; i < sum[1].size(); ++i) CHECK(sum[1][i] == Approx(sum[0][i]).epsilon(1e-9).margin(1e-12));
+    for (std::size_t i = 0; i < sum[1].size(); ++i)
+      CHECK(sum[1][i] == Approx(sum[0][i]).epsilon(1e-9).margin(1e-12));
     one.step(data.view(), 0.05);
   }
 }
 TEST_CASE("shared weights are counted, listed and drawn once", "[laws]") {
   using trainer = Small<Words, Stages<3>>;
-  static_assert(trainer::plan.parameters == 11 * 6 + 4 * 6 + 12 + 6 * 18 + 18 + 36 + 6 + 12 + 54 + 9 + 54 + 6 + 12);
+  static_assert(trainer::plan.parameters ==
+                11 * 6 + 4 * 6 + 12 + 6 * 18 + 18 + 36 + 6 + 12 + 54 + 9 + 54 + 6 + 12);
   trainer t;
   long n = 0;
   for (auto const& p : t.parameters()) n += long(p.values.size());
@@ -151,8 +169,9 @@ namespace {
 
 /// An encoder and a decoder that reads it in every block, with padding in the source.
 struct Translator
-    : Model<Tokens<13, 5>, Embedding<6>, SinusoidalPositions, Repeat<2, Residual<LayerNorm, Attention<2, NotCausal>>>,
-            LayerNorm, Stash<"memory">, Named<"target", Tokens<11, 4>>, Named<"words", Embedding<6>>, Positions,
+    : Model<Tokens<13, 5>, Embedding<6>, SinusoidalPositions,
+            Repeat<2, Residual<LayerNorm, Attention<2, NotCausal>>>, LayerNorm, Stash<"memory">,
+            Named<"target", Tokens<11, 4>>, Named<"words", Embedding<6>>, Positions,
             Repeat<2, Residual<LayerNorm, Attention<3, RoPE<>>>,
                    Residual<LayerNorm, CrossAttention<3, "memory", KeyValueHeads<1>>>,
                    Residual<LayerNorm, Linear<16>, SwiGLU, Linear<6>>>,

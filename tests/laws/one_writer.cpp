@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Each datum has one writer, and its readers wait for it: what ThreadSanitizer has to see of every kind of schedule, under every recompute
-// policy, with ranks of several threads. So this file is the one of this folder that it also runs (tests.laws.tsan).
+// Each datum has one writer, and its readers wait for it: what ThreadSanitizer has to see of every
+// kind of schedule, under every recompute policy, with ranks of several threads. So this file is
+// the one of this folder that it also runs (tests.laws.tsan).
 #include "laws/bit_law.hpp"
 #include "laws/eager.hpp"
 #include "laws/schedules.hpp"
@@ -10,12 +11,14 @@ using namespace pp;
 
 namespace {
 
-/// Stages that end in results which backward does not read (norms), a skip over stages, a tied table: whatever neighbours share.
-struct Shared : Model<Tokens<5, 3>, Named<"table", Embedding<4>>, Stash<"a">, LayerNorm, Linear<4>, RMSNorm,
-                      Attention<2>, Pop<"a">, Tied<"table">, CrossEntropy> {};
+/// Stages that end in results which backward does not read (norms), a skip over stages, a tied
+/// table: whatever neighbours share.
+struct Shared : Model<Tokens<5, 3>, Named<"table", Embedding<4>>, Stash<"a">, LayerNorm, Linear<4>,
+                      RMSNorm, Attention<2>, Pop<"a">, Tied<"table">, CrossEntropy> {};
 
 template <class... More>
-using Trained = Pipeline<Shared, laws::Eager<PortableHost>, AdamW, MicroBatches<4>, MicroBatchSize<2>, More...>;
+using Trained =
+    Pipeline<Shared, laws::Eager<PortableHost>, AdamW, MicroBatches<4>, MicroBatchSize<2>, More...>;
 
 template <class... More>
 void gives_the_bits_of_one_stage() {
@@ -27,11 +30,13 @@ void gives_the_bits_of_one_stage() {
 TEST_CASE("neighbours share what is written once, B and W together", "[laws]") {
   gives_the_bits_of_one_stage<Stages<3>, GPipe, RecomputeAll, HostThreads<2>>();
   gives_the_bits_of_one_stage<Stages<6>, OneFOneB, RecomputeAllButLast>();
-  gives_the_bits_of_one_stage<Stages<4>, laws::ManyChunks<placement::loop, 2>, Recompute<op_kind::norm>>();
+  gives_the_bits_of_one_stage<Stages<4>, laws::ManyChunks<placement::loop, 2>,
+                              Recompute<op_kind::norm>>();
 }
 TEST_CASE("neighbours share what is written once, B and W apart", "[laws]") {
   gives_the_bits_of_one_stage<Stages<3>, laws::LastWeights, RecomputeAllButLast, HostThreads<3>>();
   gives_the_bits_of_one_stage<Stages<6>, laws::MixedWeights, RecomputeAll>();
   gives_the_bits_of_one_stage<Stages<3>, laws::LastWeights>();
-  gives_the_bits_of_one_stage<Stages<4>, ZeroBubbleV, Recompute<op_kind::norm, op_kind::attention>>();
+  gives_the_bits_of_one_stage<Stages<4>, ZeroBubbleV,
+                              Recompute<op_kind::norm, op_kind::attention>>();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Layers that a user writes: a formula, and a layer with kernels of its own. Both obey the laws of the library's.
+// Layers that a user writes: a formula, and a layer with kernels of its own. Both obey the laws of
+// the library's.
 #include <catch2/catch.hpp>
 
 #include <cmath>
@@ -46,7 +47,8 @@ struct WrongSlope {
 };
 
 // [custom]
-/// y[t] = sum over s <= t of decay[c] * x[s]: positions see what came before them, each channel with a factor of its own.
+/// y[t] = sum over s <= t of decay[c] * x[s]: positions see what came before them, each channel
+/// with a factor of its own.
 struct RunningSum {
   static constexpr shape result(shape in) { return in; }
   static constexpr int parameters = 1;
@@ -81,7 +83,8 @@ struct RunningSum {
   template <class T>
   static void weight_gradient(custom_weight_gradient<T> const& a) {
     int const columns = a.in.columns();
-    for (int i = 0; i < a.samples * a.in.elements(); ++i) a.gradient[0][i % columns] += a.dy[i] * a.saved[i];
+    for (int i = 0; i < a.samples * a.in.elements(); ++i)
+      a.gradient[0][i % columns] += a.dy[i] * a.saved[i];
   }
 };
 // [/custom]
@@ -102,9 +105,10 @@ struct PairSums {
   }
 };
 
-struct Own : Model<Input<4, 5>, Linear<5>, Map<Softsign>, Custom<RunningSum>, Linear<6>, Custom<PairSums>, Linear<5>,
-                   Residual<LayerNorm, Map<Softsign>, Custom<RunningSum>>, Frozen<Custom<RunningSum>>, Linear<3>, MSE> {
-};
+struct Own
+    : Model<Input<4, 5>, Linear<5>, Map<Softsign>, Custom<RunningSum>, Linear<6>, Custom<PairSums>,
+            Linear<5>, Residual<LayerNorm, Map<Softsign>, Custom<RunningSum>>,
+            Frozen<Custom<RunningSum>>, Linear<3>, MSE> {};
 
 }  // namespace
 
@@ -112,10 +116,10 @@ TEST_CASE("a formula and a layer of a user's own obey the laws", "[laws]") { law
 
 TEST_CASE("a layer of a user's own is made again as it was", "[laws]") {
   using one = Pipeline<Own, PortableHost, AdamW, MicroBatches<4>>;
-  laws::same_as_one_stage<one, Pipeline<Own, PortableHost, AdamW, MicroBatches<4>, Stages<3>, RecomputeAll>>(5);
-  laws::same_as_one_stage<one,
-                          Pipeline<Own, PortableHost, AdamW, MicroBatches<4>, Stages<4>, Recompute<op_kind::custom>>>(
-      5);
+  laws::same_as_one_stage<
+      one, Pipeline<Own, PortableHost, AdamW, MicroBatches<4>, Stages<3>, RecomputeAll>>(5);
+  laws::same_as_one_stage<one, Pipeline<Own, PortableHost, AdamW, MicroBatches<4>, Stages<4>,
+                                        Recompute<op_kind::custom>>>(5);
 }
 
 TEST_CASE("check_gradients tells right from wrong", "[laws]") {

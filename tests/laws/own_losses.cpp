@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The losses that docs/howto/own_losses.md shows: their gradients are right, and they train what they are for.
+// The losses that docs/howto/own_losses.md shows: their gradients are right, and they train what
+// they are for.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -89,7 +90,8 @@ TEST_CASE("Pinball finds a quantile", "[laws]") {
   trainer t({.seed = 1, .optimizer = {.learning_rate = 0.01}});
   std::mt19937 bits(1);
   std::uniform_real_distribution<float> draw(0, 1);
-  std::vector<float> x(std::size_t(8 * trainer::samples), 1.0f), y(static_cast<std::size_t>(trainer::samples));
+  std::vector<float> x(std::size_t(8 * trainer::samples), 1.0f),
+      y(static_cast<std::size_t>(trainer::samples));
   for (int step = 0; step < 400; ++step) {
     for (float& target : y) target = draw(bits);
     t.step({x, y});
@@ -105,7 +107,8 @@ namespace {
 struct Policy : Model<Input<4>, Linear<16>, Tanh, Linear<4>, Clipped> {};
 using Actor = Pipeline<Policy, MicroBatches<2>, MicroBatchSize<32>, PortableHost, Adam>;
 
-/// Which of four signs is shown? One is shown, one is answered; the reward is 1 for the right one. Returns the share of rewards.
+/// Which of four signs is shown? One is shown, one is answered; the reward is 1 for the right one.
+/// Returns the share of rewards.
 double play_and_learn(Actor& actor, std::mt19937& bits) {
   constexpr std::size_t games = Actor::samples;
   std::vector<float> shown(4 * games), scores(4 * games), old(games), advantage(games);
@@ -120,7 +123,8 @@ double play_and_learn(Actor& actor, std::mt19937& bits) {
     old[g] = float(std::log(chance[answer[g]] / sum));
     rewards += answer[g] == sign[g];
   }
-  for (std::size_t g = 0; g < games; ++g) advantage[g] = float((answer[g] == sign[g]) - rewards / games);
+  for (std::size_t g = 0; g < games; ++g)
+    advantage[g] = float((answer[g] == sign[g]) - rewards / games);
   Actor::batch b{shown, answer};
   b.set<"old">(old).set<"advantage">(advantage);
   for (int pass = 0; pass < 4; ++pass) actor.step(b);

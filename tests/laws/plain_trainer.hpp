@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The second oracle of the laws: training written as plainly as it can be, in doubles, one scalar after the other, with
-// nothing of the library's graph, passes, kernels or schedules. It takes the layer types as words, and Philox as the definition
-// of what is dropped.
+// The second oracle of the laws: training written as plainly as it can be, in doubles, one scalar
+// after the other, with nothing of the library's graph, passes, kernels or schedules. It takes the
+// layer types as words, and Philox as the definition of what is dropped.
 #pragma once
 
 #include <cmath>
@@ -16,7 +16,8 @@
 
 namespace laws::plain {
 
-/// Reverse-mode differentiation of scalars: every number is an entry with the slopes of up to two others.
+/// Reverse-mode differentiation of scalars: every number is an entry with the slopes of up to two
+/// others.
 class tape {
  public:
   int make(double value, int a = 0, double slope_a = 0, int b = 0, double slope_b = 0) {
@@ -34,7 +35,8 @@ class tape {
     std::vector<double> g(entries_.size());
     g[std::size_t(of)] = 1;
     for (std::size_t i = std::size_t(of) + 1; i-- > 0;)
-      for (int k = 0; k < 2; ++k) g[std::size_t(entries_[i].from[k])] += g[i] * entries_[i].slope[k];
+      for (int k = 0; k < 2; ++k)
+        g[std::size_t(entries_[i].from[k])] += g[i] * entries_[i].slope[k];
     return g;
   }
 
@@ -53,7 +55,8 @@ struct matrix {
   int& operator()(int r, int c) { return at[std::size_t(r * columns + c)]; }
 };
 
-/// A parameter: whether it decays, its numbers, the optimizer's two moments, and where the numbers are on the tape of a step.
+/// A parameter: whether it decays, its numbers, the optimizer's two moments, and where the numbers
+/// are on the tape of a step.
 struct weight {
   int rows, columns;
   bool decays;
@@ -85,16 +88,19 @@ struct sample {
     for (std::size_t i = 0; i < x.at.size(); ++i) x.at[i] = t.add(x.at[i], y.at[i]);
     return x;
   }
-  int dot(matrix& a, int row, int from, matrix& b, int column, bool transposed, int first, int count) {
+  int dot(matrix& a, int row, int from, matrix& b, int column, bool transposed, int first,
+          int count) {
     int sum = t.make(0);
     for (int k = 0; k < count; ++k)
-      sum = t.add(sum, t.multiply(a(row, from + k), transposed ? b(column, first + k) : b(first + k, column)));
+      sum = t.add(sum, t.multiply(a(row, from + k),
+                                  transposed ? b(column, first + k) : b(first + k, column)));
     return sum;
   }
   matrix product(matrix x, matrix w, bool transposed = false) {
     matrix y{x.rows, transposed ? w.rows : w.columns, {}};
     for (int r = 0; r < y.rows; ++r)
-      for (int c = 0; c < y.columns; ++c) y.at.push_back(dot(x, r, 0, w, c, transposed, 0, x.columns));
+      for (int c = 0; c < y.columns; ++c)
+        y.at.push_back(dot(x, r, 0, w, c, transposed, 0, x.columns));
     return y;
   }
   matrix biased(matrix x, bool has_bias) {
@@ -105,7 +111,9 @@ struct sample {
     return x;
   }
   int exponential(int a) { return t.map(a, std::exp(t.value(a)), std::exp(t.value(a))); }
-  int power(int a, double p) { return t.map(a, std::pow(t.value(a), p), p * std::pow(t.value(a), p - 1)); }
+  int power(int a, double p) {
+    return t.map(a, std::pow(t.value(a), p), p * std::pow(t.value(a), p - 1));
+  }
   /// (x - mean) / sqrt(variance + epsilon), or x / sqrt(mean square + epsilon).
   matrix normal(matrix x, bool centred, double epsilon) {
     for (int r = 0; r < x.rows; ++r) {
@@ -138,7 +146,9 @@ matrix run(sample& s, matrix ids, std::type_identity<pp::Embedding<C>>) {
     for (int c = 0; c < C; ++c) y.at.push_back(id < 0 ? s.t.make(0) : table(id, c));
   return y;
 }
-inline matrix run(sample& s, matrix x, std::type_identity<pp::Positions>) { return s.plus(x, s.take()); }
+inline matrix run(sample& s, matrix x, std::type_identity<pp::Positions>) {
+  return s.plus(x, s.take());
+}
 inline matrix run(sample& s, matrix x, std::type_identity<pp::SinusoidalPositions>) {
   for (int r = 0; r < x.rows; ++r)
     for (int c = 0; c < x.columns; ++c) {
@@ -173,7 +183,8 @@ inline matrix run(sample& s, matrix x, std::type_identity<pp::Sigmoid>) {
 inline matrix run(sample& s, matrix x, std::type_identity<pp::GELUErf>) {
   return s.each(x, [&](int i) {
     double const v = s.t.value(i), phi = 0.5 * std::erfc(-v / std::sqrt(2.0));
-    return s.t.map(i, v * phi, phi + v * std::exp(-v * v / 2) / std::sqrt(2 * 3.14159265358979323846));
+    return s.t.map(i, v * phi,
+                   phi + v * std::exp(-v * v / 2) / std::sqrt(2 * 3.14159265358979323846));
   });
 }
 inline matrix run(sample& s, matrix x, std::type_identity<pp::SiLU>) {
@@ -182,11 +193,16 @@ inline matrix run(sample& s, matrix x, std::type_identity<pp::SiLU>) {
     return s.t.map(i, v * y, y * (1 + v * (1 - y)));
   });
 }
-inline matrix run(sample& s, matrix x, std::type_identity<pp::LayerNorm>) { return s.normal(x, true, 1e-5); }
-inline matrix run(sample& s, matrix x, std::type_identity<pp::RMSNorm>) { return s.normal(x, false, 1.1920929e-7); }
+inline matrix run(sample& s, matrix x, std::type_identity<pp::LayerNorm>) {
+  return s.normal(x, true, 1e-5);
+}
+inline matrix run(sample& s, matrix x, std::type_identity<pp::RMSNorm>) {
+  return s.normal(x, false, 1.1920929e-7);
+}
 template <int H, class... O>
 matrix run(sample& s, matrix x, std::type_identity<pp::Attention<H, O...>>) {
-  constexpr bool causal = (!std::is_same_v<O, pp::NotCausal> && ...), bias = (!std::is_same_v<O, pp::NoBias> && ...);
+  constexpr bool causal = (!std::is_same_v<O, pp::NotCausal> && ...),
+                 bias = (!std::is_same_v<O, pp::NoBias> && ...);
   int const d = x.columns / H;
   matrix qkv = s.biased(s.product(x, s.take()), bias), y{x.rows, 0, {}};
   for (int r = 0; r < x.rows; ++r)
@@ -196,7 +212,8 @@ matrix run(sample& s, matrix x, std::type_identity<pp::Attention<H, O...>>) {
       int sum = s.t.make(0);
       for (int k = 0; k < seen; ++k) {
         int score = s.t.make(0);
-        for (int c = 0; c < d; ++c) score = s.t.add(score, s.t.multiply(qkv(r, h * d + c), qkv(k, (H + h) * d + c)));
+        for (int c = 0; c < d; ++c)
+          score = s.t.add(score, s.t.multiply(qkv(r, h * d + c), qkv(k, (H + h) * d + c)));
         weights.push_back(s.exponential(s.t.scale(score, 1 / std::sqrt(double(d)))));
         sum = s.t.add(sum, weights.back());
       }
@@ -204,7 +221,8 @@ matrix run(sample& s, matrix x, std::type_identity<pp::Attention<H, O...>>) {
       for (int c = 0; c < d; ++c) {
         int mixed = s.t.make(0);
         for (int k = 0; k < seen; ++k)
-          mixed = s.t.add(mixed, s.t.multiply(weights[std::size_t(k)], qkv(k, (2 * H + h) * d + c)));
+          mixed =
+              s.t.add(mixed, s.t.multiply(weights[std::size_t(k)], qkv(k, (2 * H + h) * d + c)));
         y.at.push_back(s.t.multiply(mixed, inverse));
       }
     }
@@ -217,8 +235,10 @@ matrix run(sample& s, matrix x, std::type_identity<pp::Dropout<Numerator, Denomi
   std::uint32_t const stream = s.dropouts++, blocks = std::uint32_t(x.columns + 3) / 4;
   for (int r = 0; r < x.rows; ++r)
     for (int c = 0; c < x.columns; ++c) {
-      pp::philox_block const counter{{std::uint32_t(r) * blocks + std::uint32_t(c) / 4, s.number, stream, s.step}};
-      std::uint32_t const bits = pp::philox(counter, std::uint32_t(s.seed), std::uint32_t(s.seed >> 32)).word[c % 4];
+      pp::philox_block const counter{
+          {std::uint32_t(r) * blocks + std::uint32_t(c) / 4, s.number, stream, s.step}};
+      std::uint32_t const bits =
+          pp::philox(counter, std::uint32_t(s.seed), std::uint32_t(s.seed >> 32)).word[c % 4];
       x(r, c) = s.t.scale(x(r, c), bits / 4294967296.0 < p ? 0 : 1 / (1 - p));
     }
   return x;
@@ -248,7 +268,8 @@ template <pp::text Key>
 matrix run(sample& s, matrix x, std::type_identity<pp::Pop<Key, pp::Concat>>) {
   matrix z = s.kept[std::string(Key.view())], y{x.rows, x.columns + z.columns, {}};
   for (int r = 0; r < x.rows; ++r)
-    for (int c = 0; c < y.columns; ++c) y.at.push_back(c < x.columns ? x(r, c) : z(r, c - x.columns));
+    for (int c = 0; c < y.columns; ++c)
+      y.at.push_back(c < x.columns ? x(r, c) : z(r, c - x.columns));
   return y;
 }
 template <pp::text Name, class L>
@@ -270,7 +291,8 @@ matrix through(sample& s, matrix x, pp::layers<L...>) {
 
 // ---- the trainer ----
 
-/// AdamW. Its epsilon is large, so that gradients which are zero but for rounding (a bias of keys, say) move nothing.
+/// AdamW. Its epsilon is large, so that gradients which are zero but for rounding (a bias of keys,
+/// say) move nothing.
 class trainer {
  public:
   static constexpr double rate = 0.02, decay = 0.1, epsilon = 1e-3;
@@ -292,8 +314,8 @@ class trainer {
 
   /// A step on samples of `inputs` with a label per row (or a target per element): the mean loss.
   template <class... L, class Input, class Label>
-  double step(pp::layers<L...> model, std::vector<Input> const& inputs, std::vector<Label> const& labels, int samples,
-              int rows) {
+  double step(pp::layers<L...> model, std::vector<Input> const& inputs,
+              std::vector<Label> const& labels, int samples, int rows) {
     tape t;
     t.make(0);
     for (weight& w : weights_) {
@@ -330,18 +352,20 @@ class trainer {
 
  private:
   template <class Label>
-  static void add_losses(sample& s, matrix& y, int r, std::vector<Label> const& labels, std::size_t first,
-                         std::vector<int>& losses) {
+  static void add_losses(sample& s, matrix& y, int r, std::vector<Label> const& labels,
+                         std::size_t first, std::vector<int>& losses) {
     tape& t = s.t;
     if constexpr (std::is_same_v<Label, int>) {
       int const label = labels[first + std::size_t(r)];
       if (label < 0) return;
       int sum = t.make(0);
       for (int c = 0; c < y.columns; ++c) sum = t.add(sum, s.exponential(y(r, c)));
-      losses.push_back(t.add(t.map(sum, std::log(t.value(sum)), 1 / t.value(sum)), t.scale(y(r, label), -1)));
+      losses.push_back(
+          t.add(t.map(sum, std::log(t.value(sum)), 1 / t.value(sum)), t.scale(y(r, label), -1)));
     } else {
       for (int c = 0; c < y.columns; ++c) {
-        int const difference = t.add(y(r, c), t.make(-labels[first + std::size_t(r * y.columns + c)]));
+        int const difference =
+            t.add(y(r, c), t.make(-labels[first + std::size_t(r * y.columns + c)]));
         losses.push_back(t.multiply(difference, difference));
       }
     }
@@ -354,7 +378,8 @@ class trainer {
         w.m[i] = 0.9 * w.m[i] + 0.1 * g;
         w.v[i] = 0.999 * w.v[i] + 0.001 * g * g;
         if (w.decays) w.values[i] *= 1 - rate * decay;
-        double const m = w.m[i] / (1 - std::pow(0.9, steps_)), v = w.v[i] / (1 - std::pow(0.999, steps_));
+        double const m = w.m[i] / (1 - std::pow(0.9, steps_)),
+                     v = w.v[i] / (1 - std::pow(0.999, steps_));
         w.values[i] -= rate * m / (std::sqrt(v) + epsilon);
       }
   }

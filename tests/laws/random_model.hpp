@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Models that nobody thought of: a seed picks layers and widths at compile time. Whatever comes out is a correct model.
+// Models that nobody thought of: a seed picks layers and widths at compile time. Whatever comes out
+// is a correct model.
 #pragma once
 
 #include <cstddef>
@@ -19,40 +20,33 @@ struct choice {
 template <choice C>
 struct chosen;
 template <choice C>
-  requires(C.kind == 0)
-struct chosen<C> {
+requires(C.kind == 0) struct chosen<C> {
   using type = pp::Linear<C.width>;
 };
 template <choice C>
-  requires(C.kind == 1)
-struct chosen<C> {
+requires(C.kind == 1) struct chosen<C> {
   using type = pp::Linear<C.width, pp::NoBias>;
 };
 template <choice C>
-  requires(C.kind == 2)
-struct chosen<C> {
+requires(C.kind == 2) struct chosen<C> {
   using type = pp::Attention<C.inner>;
 };
 template <choice C>
-  requires(C.kind == 3)
-struct chosen<C> {
+requires(C.kind == 3) struct chosen<C> {
   using type = pp::Residual<pp::LayerNorm, pp::Linear<C.inner>, pp::GELU, pp::Linear<C.width>>;
 };
 template <choice C>
-  requires(C.kind == 4)
-struct chosen<C> {
+requires(C.kind == 4) struct chosen<C> {
   using type = pp::Residual<pp::SiLU, pp::Seq<pp::Linear<C.width>, pp::Sigmoid>>;
 };
 template <choice C>
-  requires(C.kind == 5)
-struct chosen<C> {
+requires(C.kind == 5) struct chosen<C> {
   using type = pp::Residual<pp::Attention<C.inner, pp::NotCausal, pp::NoBias>, pp::Positions>;
 };
 template <choice C>
-  requires(C.kind >= 6)
-struct chosen<C> {
-  using plain = pp::layers<pp::GELU, pp::GELUErf, pp::Tanh, pp::SiLU, pp::Sigmoid, pp::LayerNorm, pp::RMSNorm,
-                           pp::Positions, pp::SinusoidalPositions, pp::Dropout<1, 3>>;
+requires(C.kind >= 6) struct chosen<C> {
+  using plain = pp::layers<pp::GELU, pp::GELUErf, pp::Tanh, pp::SiLU, pp::Sigmoid, pp::LayerNorm,
+                           pp::RMSNorm, pp::Positions, pp::SinusoidalPositions, pp::Dropout<1, 3>>;
   using type = pp::leaf_at<C.kind - 6, plain>;
 };
 inline constexpr int kinds = 16;
@@ -70,7 +64,10 @@ constexpr auto choose(int width) {
     choice c{int(r.word[0] % kinds), width, 0};
     if (width == 1 && normalises(c.kind)) c.kind = 8;
     if (c.kind <= 1) c.width = width = widths[r.word[1] % 6];
-    c.inner = c.kind == 3 ? widths[r.word[2] % 6] : width % 3 == 0 && r.word[2] % 2 ? 3 : width % 2 == 0 ? 2 : 1;
+    c.inner = c.kind == 3                       ? widths[r.word[2] % 6]
+              : width % 3 == 0 && r.word[2] % 2 ? 3
+              : width % 2 == 0                  ? 2
+                                                : 1;
     layers[i] = c;
   }
   return layers;
@@ -89,11 +86,11 @@ template <unsigned Seed, int Count, bool Ids = Seed % 2 == 0>
 struct RandomModel;
 template <unsigned Seed, int Count>
 struct RandomModel<Seed, Count, true>
-    : pp::Model<pp::Tokens<7, 3>, pp::Embedding<5>, typename RandomLayers<Seed, Count>::type, pp::Linear<4>,
-                pp::CrossEntropy> {};
+    : pp::Model<pp::Tokens<7, 3>, pp::Embedding<5>, typename RandomLayers<Seed, Count>::type,
+                pp::Linear<4>, pp::CrossEntropy> {};
 template <unsigned Seed, int Count>
 struct RandomModel<Seed, Count, false>
-    : pp::Model<pp::Input<2, 4>, pp::Linear<5>, typename RandomLayers<Seed, Count>::type, pp::Flatten, pp::Positions,
-                pp::MSE> {};
+    : pp::Model<pp::Input<2, 4>, pp::Linear<5>, typename RandomLayers<Seed, Count>::type,
+                pp::Flatten, pp::Positions, pp::MSE> {};
 
 }  // namespace laws

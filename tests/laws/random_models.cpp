@@ -24,11 +24,12 @@ void check() {
   INFO("parameter " << r.worst_parameter);
   CHECK(r.worst < 1e-7);
 
-  using schedule =
-      std::conditional_t<Seed % 3 == 0, OneFOneB, std::conditional_t<Seed % 3 == 1, laws::MixedWeights, GPipe>>;
+  using schedule = std::conditional_t<Seed % 3 == 0, OneFOneB,
+                                      std::conditional_t<Seed % 3 == 1, laws::MixedWeights, GPipe>>;
   using one = Pipeline<model, PortableHost, AdamW, MicroBatches<5>>;
-  laws::same_as_one_stage<one, Pipeline<model, PortableHost, AdamW, MicroBatches<5>, Stages<stages>, schedule>>(Seed,
-                                                                                                                2);
+  laws::same_as_one_stage<
+      one, Pipeline<model, PortableHost, AdamW, MicroBatches<5>, Stages<stages>, schedule>>(Seed,
+                                                                                            2);
 }
 
 }  // namespace

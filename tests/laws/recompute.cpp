@@ -14,7 +14,8 @@ using namespace pp;
 namespace {
 
 struct Words : Model<Tokens<11, 4>, Named<"table", Embedding<6>>, Positions, Stash<"begin">,
-                     Repeat<2, Residual<LayerNorm, Attention<2>>, Residual<LayerNorm, Linear<9>, GELU, Linear<6>>>,
+                     Repeat<2, Residual<LayerNorm, Attention<2>>,
+                            Residual<LayerNorm, Linear<9>, GELU, Linear<6>>>,
                      SiLU, Pop<"begin">, LayerNorm, Tied<"table">, CrossEntropy> {};
 struct Numbers : Model<Input<2, 3>, Linear<5>, Tanh, Linear<4>, Positions, ReLU, Linear<3>, MSE> {};
 
@@ -23,7 +24,8 @@ using Small = Pipeline<M, PortableHost, AdamW, MicroBatchSize<2>, More...>;
 
 template <class M, int MicroBatchCount, class... More>
 void check() {
-  laws::same_as_one_stage<Small<M, MicroBatches<MicroBatchCount>>, Small<M, MicroBatches<MicroBatchCount>, More...>>(5);
+  laws::same_as_one_stage<Small<M, MicroBatches<MicroBatchCount>>,
+                          Small<M, MicroBatches<MicroBatchCount>, More...>>(5);
 }
 
 }  // namespace
@@ -40,7 +42,8 @@ TEST_CASE("recomputation gives the bits of keeping", "[laws]") {
 TEST_CASE("recomputation with B and W apart gives the bits of keeping", "[laws]") {
   check<Words, 5, RecomputeAll, laws::LastWeights, Stages<3>>();
   check<Words, 5, RecomputeAllButLast, laws::MixedWeights, Stages<4>>();
-  check<Words, 4, Recompute<op_kind::bias>, laws::ManyChunks<placement::loop, 2, true>, Stages<4>>();
+  check<Words, 4, Recompute<op_kind::bias>, laws::ManyChunks<placement::loop, 2, true>,
+        Stages<4>>();
   check<Numbers, 4, RecomputeAll, laws::LateWeights, Stages<3>>();
 }
 
@@ -77,9 +80,11 @@ void only_real_samples_count() {
 }
 template <class M, int Samples>
 void partial() {
-  only_real_samples_count<M, Samples, Pipeline<M, PortableHost, SGD, MicroBatches<4>, MicroBatchSize<3>>>();
-  only_real_samples_count<
-      M, Samples, Pipeline<M, PortableHost, SGD, MicroBatches<4>, MicroBatchSize<3>, Stages<3>, RecomputeAll>>();
+  only_real_samples_count<M, Samples,
+                          Pipeline<M, PortableHost, SGD, MicroBatches<4>, MicroBatchSize<3>>>();
+  only_real_samples_count<M, Samples,
+                          Pipeline<M, PortableHost, SGD, MicroBatches<4>, MicroBatchSize<3>,
+                                   Stages<3>, RecomputeAll>>();
 }
 
 }  // namespace

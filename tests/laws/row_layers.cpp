@@ -10,11 +10,13 @@ using namespace pp;
 
 namespace {
 
-struct Soft : Model<Input<2, 3>, Linear<9>, Softmax, LayerNorm, Linear<17>, Tanh, Softmax, LayerNorm,
-                    Residual<Sigmoid, Softmax>, Linear<4>, Flatten, Softmax, MSE> {};
+struct Soft : Model<Input<2, 3>, Linear<9>, Softmax, LayerNorm, Linear<17>, Tanh, Softmax,
+                    LayerNorm, Residual<Sigmoid, Softmax>, Linear<4>, Flatten, Softmax, MSE> {};
 struct SoftOnInput : Model<Input<2, 19>, Softmax, Positions, Softmax, Linear<3>, CrossEntropy> {};
 /// Widths above and below the vectors of every instruction set.
-struct SoftWide : Model<Input<67>, Softmax, Linear<33>, Tanh, Softmax, SiLU, Softmax, Linear<5>, Softmax, MSE> {};
+struct SoftWide
+    : Model<Input<67>, Softmax, Linear<33>, Tanh, Softmax, SiLU, Softmax, Linear<5>, Softmax, MSE> {
+};
 
 struct Cube {  // a user's formula
   static constexpr bool derivative_reads_output = false;
@@ -28,11 +30,12 @@ struct Cube {  // a user's formula
   }
 };
 struct CubeFirst : gated<Cube> {};
-struct Gates : Model<Input<2, 3>, Linear<10>, SwiGLU, Linear<18>, LayerNorm, GEGLU, Residual<Linear<18>, GLU, Tanh>,
-                     Flatten, CubeFirst, Linear<3>, CrossEntropy> {};
+struct Gates : Model<Input<2, 3>, Linear<10>, SwiGLU, Linear<18>, LayerNorm, GEGLU,
+                     Residual<Linear<18>, GLU, Tanh>, Flatten, CubeFirst, Linear<3>, CrossEntropy> {
+};
 struct GatesOnInput : Model<Input<2, 22>, SwiGLU, Positions, Linear<8>, GLU, Tanh, MSE> {};
-struct GatesWide
-    : Model<Input<5>, Linear<134>, SwiGLU, Linear<66>, Tanh, GEGLU, SiLU, Linear<34>, GLU, Linear<3>, MSE> {};
+struct GatesWide : Model<Input<5>, Linear<134>, SwiGLU, Linear<66>, Tanh, GEGLU, SiLU, Linear<34>,
+                         GLU, Linear<3>, MSE> {};
 
 }  // namespace
 

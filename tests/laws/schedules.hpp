@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Schedules as a user would write them, to run the laws under orders that the library's own do not have.
+// Schedules as a user would write them, to run the laws under orders that the library's own do not
+// have.
 #pragma once
 
 #include <pipe/schedule/policy.hpp>
@@ -15,7 +16,8 @@ struct one_chunk {
   static constexpr bool trains = true;
 };
 
-/// B and W apart, as ZB-H1 (Qi et al., 2024): rank r runs P-1-r forwards ahead and its Ws r micro-batches late.
+/// B and W apart, as ZB-H1 (Qi et al., 2024): rank r runs P-1-r forwards ahead and its Ws r
+/// micro-batches late.
 struct LateWeights : one_chunk {
   static constexpr char const* name = "late_weights";
   static constexpr bool splits_backward = true;
@@ -45,12 +47,14 @@ struct LastWeights : one_chunk {
   template <class Problem, class Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     for (int rank = 0; rank < problem.ranks; ++rank)
-      for (auto kind : {action_kind::forward, action_kind::backward_input, action_kind::backward_weight})
+      for (auto kind :
+           {action_kind::forward, action_kind::backward_input, action_kind::backward_weight})
         for (int mb = 0; mb < problem.micro_batches; ++mb) table.push(rank, {kind, rank, mb});
   }
 };
 
-/// Ws at once on even ranks, all at the end on odd ones: neighbours that keep each other's values for different times.
+/// Ws at once on even ranks, all at the end on odd ones: neighbours that keep each other's values
+/// for different times.
 struct MixedWeights : one_chunk {
   static constexpr char const* name = "mixed_weights";
   static constexpr bool splits_backward = true;
@@ -65,7 +69,8 @@ struct MixedWeights : one_chunk {
         table.push(rank, {action_kind::backward_input, rank, mb});
         if (!late) table.push(rank, {action_kind::backward_weight, rank, mb});
       }
-      for (int mb = 0; late && mb < m; ++mb) table.push(rank, {action_kind::backward_weight, rank, mb});
+      for (int mb = 0; late && mb < m; ++mb)
+        table.push(rank, {action_kind::backward_weight, rank, mb});
     }
   }
 };

@@ -13,15 +13,19 @@ using namespace pp;
 
 namespace {
 
-/// Every kernel family that a chain has, with odd widths; one wide enough for a part to have several tiles and vectors.
+/// Every kernel family that a chain has, with odd widths; one wide enough for a part to have
+/// several tiles and vectors.
 struct Chain
-    : Model<Tokens<19, 9>, Embedding<35>, Positions, Residual<LayerNorm, Attention<5>, Dropout<1, 4>>, Linear<44>,
-            SwiGLU, RMSNorm, Residual<LayerNorm, Linear<70>, GELU, Linear<22>>, Softmax, Linear<19>, CrossEntropy> {};
+    : Model<Tokens<19, 9>, Embedding<35>, Positions,
+            Residual<LayerNorm, Attention<5>, Dropout<1, 4>>, Linear<44>, SwiGLU, RMSNorm,
+            Residual<LayerNorm, Linear<70>, GELU, Linear<22>>, Softmax, Linear<19>, CrossEntropy> {
+};
 /// Encoder and decoder with a shared table: cross-attention, grouped heads, rotation, padding.
 struct Words : Model<Named<"source", Tokens<11, 6>>, Named<"table", Embedding<12>>,
                      Residual<LayerNorm, Attention<3, KeyValueHeads<1>, RoPE<>>>, Stash<"memory">,
-                     Named<"target", Tokens<11, 5>>, Tied<"table">, Residual<LayerNorm, CrossAttention<3, "memory">>,
-                     Stash<"x">, Linear<6>, Pop<"x", Concat>, Linear<12>, Tied<"table">, CrossEntropy> {};
+                     Named<"target", Tokens<11, 5>>, Tied<"table">,
+                     Residual<LayerNorm, CrossAttention<3, "memory">>, Stash<"x">, Linear<6>,
+                     Pop<"x", Concat>, Linear<12>, Tied<"table">, CrossEntropy> {};
 struct Yes : Model<Input<5, 7>, Linear<9>, Tanh, Flatten, Linear<3>, BCE> {};
 struct Far : Model<Input<5, 7>, Linear<9>, Frozen<LayerNorm>, SiLU, Linear<3>, Huber<>> {};
 
@@ -29,7 +33,8 @@ template <class M, class Backend, int Threads, class... More>
 void check(std::uint64_t seed) {
   INFO(Threads << " threads");
   using one = Pipeline<M, Backend, MicroBatches<3>, MicroBatchSize<2>, More...>;
-  using many = Pipeline<M, laws::Eager<Backend>, HostThreads<Threads>, MicroBatches<3>, MicroBatchSize<2>, More...>;
+  using many = Pipeline<M, laws::Eager<Backend>, HostThreads<Threads>, MicroBatches<3>,
+                        MicroBatchSize<2>, More...>;
   laws::train_alike_from_the_start<one, many>(seed, 2);
 }
 
@@ -65,5 +70,7 @@ TEST_CASE("threads share optimizers of whole tensors", "[laws]") {
   check<Yes, PortableHost, 3, Adafactor>(3);
 }
 #if PIPE_HOST_HAS_AVX
-TEST_CASE("threads give the bits of one on the best instruction set", "[laws]") { check<Chain, Host, 3, AdamW>(6); }
+TEST_CASE("threads give the bits of one on the best instruction set", "[laws]") {
+  check<Chain, Host, 3, AdamW>(6);
+}
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The larger of two errors. NaN is infinitely large: std::max and std::fmax would pass over it, and a test with it.
+// The larger of two errors. NaN is infinitely large: std::max and std::fmax would pass over it, and
+// a test with it.
 #pragma once
 
 #include <limits>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A step of a small GPT on the executor of tests/ptx, whose kernels it mutates (tests/ptx/mutants.hpp): prints the bits of all that was computed.
-// Its sums are long enough for every warp and every stage of shared memory to have a part in them.
+// A step of a small GPT on the executor of tests/ptx, whose kernels it mutates
+// (tests/ptx/mutants.hpp): prints the bits of all that was computed. Its sums are long enough for
+// every warp and every stage of shared memory to have a part in them.
 #include <cstdio>
 #include <cstring>
 #include <vector>
@@ -15,7 +16,8 @@ using namespace pp;
 namespace {
 
 struct Gpt : Model<Tokens<160, 136>, Embedding<32>, Positions, Residual<LayerNorm, Attention<1>>,
-                   Residual<LayerNorm, Linear<160>, GELU, Linear<32>>, LayerNorm, Linear<160>, CrossEntropy> {};
+                   Residual<LayerNorm, Linear<160>, GELU, Linear<32>>, LayerNorm, Linear<160>,
+                   CrossEntropy> {};
 
 /// FNV-1a, of 64 bits.
 struct hash {
@@ -31,8 +33,10 @@ template <class Precision>
 void train() {
   using Trainer = Pipeline<Gpt, MicroBatchSize<4>, AdamW, Precision, OwnProducts, Cuda>;
   Trainer trainer({.seed = 1, .optimizer = {.learning_rate = 1e-3}, .clip_norm = 1});
-  std::vector<int> tokens(std::size_t(Trainer::samples * Trainer::inputs_per_sample)), next(tokens.size());
-  for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = int(random_block(1, 1, i).word[0] % 160);
+  std::vector<int> tokens(std::size_t(Trainer::samples * Trainer::inputs_per_sample)),
+      next(tokens.size());
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    tokens[i] = int(random_block(1, 1, i).word[0] % 160);
   for (std::size_t i = 0; i < tokens.size(); ++i) next[i] = tokens[(i + 1) % tokens.size()];
   double const loss = trainer.step({tokens, next}).loss;
   hash all;
@@ -47,7 +51,8 @@ void train() {
 void judge() {
   constexpr int terms = 1000;
   std::vector<double> numbers(3 * terms);
-  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = double(random_block(2, 1, i).word[0] % 1024) / 1024;
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    numbers[i] = double(random_block(2, 1, i).word[0] % 1024) / 1024;
   double* terms_on_device = nullptr;
   cuda::verdict *on_device = nullptr, found;
   std::size_t const bytes = numbers.size() * sizeof(double);

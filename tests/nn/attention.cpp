@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Attention as a layer, from ids to outputs, against its definition in double: shared key heads, rotary positions, padding. And
-// the tables of positions: their entries, and that nothing trains them.
+// Attention as a layer, from ids to outputs, against its definition in double: shared key heads,
+// rotary positions, padding. And the tables of positions: their entries, and that nothing trains
+// them.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -28,7 +29,8 @@ struct Attends : Model<Tokens<11, 5>, Embedding<24>, Attention<6, Options...>, M
 static_assert(Attends<>::graph.output == shape(5, 24));
 static_assert(parameters_of<Attends<>>() == 11 * 24 + 24 * 72 + 72 + 24 * 24 + 24);
 static_assert(parameters_of<Attends<KeyValueHeads<2>>>() == 11 * 24 + 24 * 40 + 40 + 24 * 24 + 24);
-static_assert(parameters_of<Attends<KeyValueHeads<1>, NoBias, RoPE<>>>() == 11 * 24 + 24 * 32 + 5 * 4 + 24 * 24);
+static_assert(parameters_of<Attends<KeyValueHeads<1>, NoBias, RoPE<>>>() ==
+              11 * 24 + 24 * 32 + 5 * 4 + 24 * 24);
 // Padding is known wherever rows still are positions.
 template <class M>
 constexpr operand padding_of_last_attention() {
@@ -38,7 +40,8 @@ constexpr operand padding_of_last_attention() {
   return found;
 }
 struct Deep : Model<Tokens<11, 5>, Embedding<8>, Positions, Dropout<1, 2>,
-                    Repeat<2, Residual<LayerNorm, Attention<2>>, Residual<RMSNorm, Linear<8>, SwiGLU, Linear<8>>>,
+                    Repeat<2, Residual<LayerNorm, Attention<2>>,
+                           Residual<RMSNorm, Linear<8>, SwiGLU, Linear<8>>>,
                     Stash<"a">, Tanh, Pop<"a", Concat>, Softmax, Attention<2>, MSE> {};
 static_assert(padding_of_last_attention<Deep>() == operand{space::input, 0});
 struct Numbers : Model<Input<5, 8>, Linear<8>, Attention<2>, MSE> {};
@@ -51,7 +54,8 @@ struct layer {
   double base;  // of RoPE, or 0
 };
 std::vector<double> attend(layer const& l, std::vector<double> const& x, int keys, auto const& p) {
-  int const width = 24, positions = int(x.size()) / width, d = width / l.heads, qkv = width + 2 * l.key_heads * d;
+  int const width = 24, positions = int(x.size()) / width, d = width / l.heads,
+            qkv = width + 2 * l.key_heads * d;
   auto const affine = [](std::vector<double> const& in, auto const& w, auto const& b) {
     int const inputs = w.rows, outputs = w.columns, rows = int(in.size()) / inputs;
     std::vector<double> y(std::size_t(rows * outputs));
@@ -65,19 +69,21 @@ std::vector<double> attend(layer const& l, std::vector<double> const& x, int key
     return y;
   };
   std::vector<double> const all = affine(x, p[1], p[2]);
-  // Element c of a head that begins at column `at`: RoPE turns the pair (c, c + d / 2) as one complex number.
+  // Element c of a head that begins at column `at`: RoPE turns the pair (c, c + d / 2) as one
+  // complex number.
   auto const element = [&](int t, int at, int c) {
     double const* const head = all.data() + t * qkv + at;
     if (l.base == 0) return head[c];
     int const i = c % (d / 2);
-    std::complex<double> const turned =
-        std::complex(head[i], head[i + d / 2]) * std::polar(1.0, t * std::pow(l.base, -2.0 * i / d));
+    std::complex<double> const turned = std::complex(head[i], head[i + d / 2]) *
+                                        std::polar(1.0, t * std::pow(l.base, -2.0 * i / d));
     return c < d / 2 ? turned.real() : turned.imag();
   };
   std::vector<double> y(x.size());
   for (int h = 0; h < l.heads; ++h)
     for (int t = 0; t < positions; ++t) {
-      int const kv = h / (l.heads / l.key_heads), seen = std::min(keys, l.causal ? t + 1 : positions);
+      int const kv = h / (l.heads / l.key_heads),
+                seen = std::min(keys, l.causal ? t + 1 : positions);
       std::vector<double> weight;
       double sum = 0;
       for (int s = 0; s < seen; ++s) {
@@ -89,7 +95,8 @@ std::vector<double> attend(layer const& l, std::vector<double> const& x, int key
       for (int c = 0; c < d; ++c)
         for (int s = 0; s < seen; ++s)
           y[std::size_t(t * width + h * d + c)] +=
-              weight[std::size_t(s)] / sum * all[std::size_t(s * qkv + width + l.key_heads * d + kv * d + c)];
+              weight[std::size_t(s)] / sum *
+              all[std::size_t(s * qkv + width + l.key_heads * d + kv * d + c)];
     }
   return affine(y, p[p.size() - 2], p[p.size() - 1]);
 }
@@ -122,8 +129,8 @@ void check(layer const& l, std::vector<int> const& ids) {
 }  // namespace
 
 TEST_CASE("Attention is its definition", "[nn]") {
-  std::vector<int> const ids{3, 0, 10, 7, 7, 1, 5, 2, 2, 9}, padded{3, 0, 10, -1, -1, 1, -1, 2, 2, -1},
-      empty{-1, -1, -1, -1, -1, 4, -1, -1, -1, -1};
+  std::vector<int> const ids{3, 0, 10, 7, 7, 1, 5, 2, 2, 9},
+      padded{3, 0, 10, -1, -1, 1, -1, 2, 2, -1}, empty{-1, -1, -1, -1, -1, 4, -1, -1, -1, -1};
   for (auto const& of : {ids, padded, empty}) {
     check<>({6, 6, true, 0}, of);
     check<NotCausal>({6, 6, false, 0}, of);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Which elements a Dropout keeps: by its definition, element by element, on every instruction set; and that they are as many
-// as they should be.
+// Which elements a Dropout keeps: by its definition, element by element, on every instruction set;
+// and that they are as many as they should be.
 #include <catch2/catch.hpp>
 
 #include <cmath>
@@ -27,7 +27,8 @@ void check() {
   using C = compiled<T, Width, Dropout<Numerator, Denominator>>;
   constexpr int number = [] {  // the group of stage 1
     for (int i = 0; i < C::passes::segment_count(0); ++i)
-      if (C::passes::ops(0)[C::passes::segment_at(0, i).begin].unit == 2) return C::passes::segment_at(0, i).group;
+      if (C::passes::ops(0)[C::passes::segment_at(0, i).begin].unit == 2)
+        return C::passes::segment_at(0, i).group;
     return -1;
   }();
   constexpr group g = C::group_at(number);
@@ -50,8 +51,9 @@ void check() {
       for (int t = 0; t < positions; ++t)
         for (int c = 0; c < Width; ++c) {
           int const at = (s * positions + t) * Width + c, block = t * ((Width + 3) / 4) + c / 4;
-          std::uint32_t const bits =
-              philox({{std::uint32_t(block), std::uint32_t(40 + s), 9, 77}}, 0x89abcdefu, 0x1234567u).word[c % 4];
+          std::uint32_t const bits = philox({{std::uint32_t(block), std::uint32_t(40 + s), 9, 77}},
+                                            0x89abcdefu, 0x1234567u)
+                                         .word[c % 4];
           bool const dropped = bits < double(Numerator) / Denominator * 4294967296.0;
           T const wanted = dropped ? T(0) : x[at] * (T(Denominator) / T(Denominator - Numerator));
           right = right && y[at] == wanted;

@@ -21,7 +21,9 @@ static_assert(Gated<SwiGLU>::graph.units[1].out == shape(3, width));
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 double silu(double x) { return x * sigmoid(x); }
-double gelu(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x))); }
+double gelu(double x) {
+  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
+}
 
 /// `y` of halves a, b; slopes by small differences of it.
 template <class Gate, class F>
@@ -44,7 +46,8 @@ void check(F y) {
     double most = 0, most_slope = 0;
     for (int r = 0; r < rows; ++r)
       for (int c = 0; c < width; ++c) {
-        double const a = double(x[r * 2 * width + c]), b = double(x[r * 2 * width + width + c]), eps = 1e-5;
+        double const a = double(x[r * 2 * width + c]), b = double(x[r * 2 * width + width + c]),
+                     eps = 1e-5;
         double const up = double(dy[r * width + c]);
         most = laws::worse(most, std::fabs(double(found[r * width + c]) - y(a, b)));
         double const da = up * (y(a + eps, b) - y(a - eps, b)) / (2 * eps);
@@ -69,6 +72,7 @@ TEST_CASE("what follows a gated unit runs in its kernel", "[nn]") {
   struct Followed : Model<Input<3>, Linear<8>, SwiGLU, Tanh, Linear<2>, MSE> {};
   using passes = lone::compiled<Followed>::passes;
   constexpr group forward = passes::describe(0, 1).shape;
-  static_assert(forward.anchor == op_kind::gate && forward.columns == 4 && forward.epilogue.size() == 1);
+  static_assert(forward.anchor == op_kind::gate && forward.columns == 4 &&
+                forward.epilogue.size() == 1);
   CHECK(group_text(forward, leaf_names(Followed::leaves{})) == "SwiGLU 1 x 4 + Tanh");
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Frozen layers and groups: what they write into the graph, what is left of its derivative, and that wrapping moves no cut.
+// Frozen layers and groups: what they write into the graph, what is left of its derivative, and
+// that wrapping moves no cut.
 #include <catch2/catch.hpp>
 
 #include "laws/data.hpp"
@@ -18,16 +19,20 @@ op_kind made_by(int parameter) {
   op_kind found = op_kind::none;
   for (int i = 0; i < backward<M>.size.weight_ops; ++i)
     for (operand const& out : backward<M>.weight_ops[i].out)
-      if (out == operand{space::parameter_gradient, parameter}) found = backward<M>.weight_ops[i].kind;
+      if (out == operand{space::parameter_gradient, parameter})
+        found = backward<M>.weight_ops[i].kind;
   return found;
 }
 
 struct Plain : Model<Input<3, 4>, Linear<5>, Tanh, Linear<6>, LayerNorm, Linear<2>, MSE> {};
 struct Grouped : Model<Input<3, 4>, Group<LearningRate<1, 10>, Linear<5>, Tanh>,
-                       Group<LearningRate<2>, WeightDecay<1, 2>, Linear<6>, Group<LearningRate<1, 4>, LayerNorm>>,
+                       Group<LearningRate<2>, WeightDecay<1, 2>, Linear<6>,
+                             Group<LearningRate<1, 4>, LayerNorm>>,
                        Group<WeightDecay<0>, Linear<2>>, MSE> {};
-struct FrozenStart : Model<Input<3, 4>, Frozen<Linear<5>, Tanh>, Linear<6>, LayerNorm, Linear<2>, MSE> {};
-struct FrozenMiddle : Model<Input<3, 4>, Linear<5>, Tanh, Frozen<Linear<6>, LayerNorm>, Linear<2>, MSE> {};
+struct FrozenStart
+    : Model<Input<3, 4>, Frozen<Linear<5>, Tanh>, Linear<6>, LayerNorm, Linear<2>, MSE> {};
+struct FrozenMiddle
+    : Model<Input<3, 4>, Linear<5>, Tanh, Frozen<Linear<6>, LayerNorm>, Linear<2>, MSE> {};
 
 /// A norm of which only the shift, or only the scale, is trained.
 template <bool Scale>
@@ -66,7 +71,8 @@ struct Doubled : Model<Input<4>, Linear<4>, Doubling<Linear<4>>, Linear<4>, MSE>
 
 TEST_CASE("ratios of groups multiply and end with the group", "[nn]") {
   constexpr auto const& g = Grouped::graph;
-  static_assert(g.size.parameters == 8 && g.size.units == 5);  // opened: the layers are units, the groups are not
+  static_assert(g.size.parameters == 8 &&
+                g.size.units == 5);  // opened: the layers are units, the groups are not
   constexpr double rate[] = {0.1, 0.1, 2, 2, 0.5, 0.5, 1, 1}, decay[] = {1, 0, 0.5, 0, 0, 0, 0, 0};
   for (int i = 0; i < 8; ++i) {
     CHECK(g.parameters[i].trained);
@@ -79,14 +85,16 @@ TEST_CASE("ratios of groups multiply and end with the group", "[nn]") {
 
 TEST_CASE("enter and leave stand around every repetition", "[nn]") {
   constexpr auto const& g = Doubled::graph;
-  for (int i = 0; i < g.size.parameters; ++i) CHECK(g.parameters[i].rate_scale == (i < 2 || i >= 8 ? 1 : 2));
+  for (int i = 0; i < g.size.parameters; ++i)
+    CHECK(g.parameters[i].rate_scale == (i < 2 || i >= 8 ? 1 : 2));
   int adds = 0;
   for (int i = 0; i < g.size.ops; ++i) adds += g.ops[i].kind == op_kind::add;
   CHECK(adds == 3);
 }
 
 TEST_CASE("kinds of parameters", "[nn]") {
-  struct Words : Model<Tokens<7, 3>, Embedding<4>, Positions, LayerNorm, Linear<7>, CrossEntropy> {};
+  struct Words : Model<Tokens<7, 3>, Embedding<4>, Positions, LayerNorm, Linear<7>, CrossEntropy> {
+  };
   using enum tensor_kind;
   constexpr tensor_kind expected[] = {table, table, vector, vector, matrix, vector};
   for (int i = 0; i < 6; ++i) CHECK(Words::graph.parameters[i].kind == expected[i]);
@@ -116,10 +124,12 @@ TEST_CASE("gradients pass through frozen layers in the middle", "[nn]") {
     CHECK(made_by<FrozenMiddle>(i) == (frozen ? op_kind::none : made_by<Plain>(i)));
     CHECK(backward<FrozenMiddle>.transposed[i] == backward<Plain>.transposed[i]);
   }
-  static_assert(count_gradients(FrozenMiddle::graph).input_ops == count_gradients(Plain::graph).input_ops);
+  static_assert(count_gradients(FrozenMiddle::graph).input_ops ==
+                count_gradients(Plain::graph).input_ops);
 }
 
-TEMPLATE_TEST_CASE_SIG("one of a norm's two parameters may be frozen", "[nn]", ((bool Scale), Scale), false, true) {
+TEMPLATE_TEST_CASE_SIG("one of a norm's two parameters may be frozen", "[nn]",
+                       ((bool Scale), Scale), false, true) {
   struct Whole : Model<Input<3, 4>, Linear<5>, LayerNorm, Linear<2>, MSE> {};
   CHECK(made_by<Halves<Scale>>(2) == (Scale ? op_kind::norm_parameter_gradient : op_kind::none));
   CHECK(made_by<Halves<Scale>>(3) == (Scale ? op_kind::none : op_kind::norm_parameter_gradient));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What parameters begin as under each recipe: mean, deviation and range of what is drawn against torch.nn.init's formulas.
+// What parameters begin as under each recipe: mean, deviation and range of what is drawn against
+// torch.nn.init's formulas.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -22,7 +23,8 @@ struct moments {
   }
 };
 
-/// Five standard errors of a sample's mean and deviation; a uniform sample also reaches near its bound and never beyond.
+/// Five standard errors of a sample's mean and deviation; a uniform sample also reaches near its
+/// bound and never beyond.
 void is_uniform(std::span<float const> x, double bound) {
   REQUIRE(x.size() > 1000);
   moments const m(x);
@@ -62,9 +64,10 @@ std::vector<std::vector<float>> begin() {
 }  // namespace
 
 TEST_CASE("Linear begins as its recipe says, its bias as ever", "[nn]") {
-  auto const p = begin<Net<Linear<70, Init<Xavier>>, Linear<50, Init<XavierNormal>>, Linear<80, Init<Kaiming>>,
-                           Linear<60, Init<KaimingNormal>>, Linear<40, Init<Normal<3, 100>>>,
-                           Linear<90, Init<ScaledNormal<2, 100, 8>>>, Linear<20, Init<Zeros>>>>();
+  auto const p =
+      begin<Net<Linear<70, Init<Xavier>>, Linear<50, Init<XavierNormal>>, Linear<80, Init<Kaiming>>,
+                Linear<60, Init<KaimingNormal>>, Linear<40, Init<Normal<3, 100>>>,
+                Linear<90, Init<ScaledNormal<2, 100, 8>>>, Linear<20, Init<Zeros>>>>();
   REQUIRE(p.size() == 14);
   is_uniform(p[0], std::sqrt(6.0 / (30 + 70)));
   is_normal(p[2], std::sqrt(2.0 / (70 + 50)));
@@ -82,8 +85,9 @@ TEST_CASE("Linear begins as its recipe says, its bias as ever", "[nn]") {
 }
 
 TEST_CASE("a second recipe is for biases, and an option stands beside NoBias", "[nn]") {
-  auto const p = begin<Net<Linear<1200, Init<Normal<2, 100>, Zeros>>, Linear<40, Init<Zeros, Normal<1, 10>>>,
-                           Linear<50, NoBias, Init<Xavier>>, Linear<1500, Init<Zeros, Kaiming>>>>();
+  auto const p =
+      begin<Net<Linear<1200, Init<Normal<2, 100>, Zeros>>, Linear<40, Init<Zeros, Normal<1, 10>>>,
+                Linear<50, NoBias, Init<Xavier>>, Linear<1500, Init<Zeros, Kaiming>>>>();
   REQUIRE(p.size() == 7);
   is_normal(p[0], 0.02);
   CHECK(all_zero(p[1]));
@@ -95,10 +99,11 @@ TEST_CASE("a second recipe is for biases, and an option stands beside NoBias", "
 
 TEST_CASE("Attention and Embedding begin as their recipes say", "[nn]") {
   struct Words
-      : Model<Tokens<101, 40>, Embedding<36, Init<Xavier>>, Positions,
-              Attention<4, Init<Normal<2, 100>, Zeros>, OutputInit<ScaledNormal<2, 100, 12>, Zeros>>,
-              Attention<3, NotCausal, NoBias, Init<Xavier>>, Attention<2, OutputInit<Zeros>>, Linear<7>, CrossEntropy> {
-  };
+      : Model<
+            Tokens<101, 40>, Embedding<36, Init<Xavier>>, Positions,
+            Attention<4, Init<Normal<2, 100>, Zeros>, OutputInit<ScaledNormal<2, 100, 12>, Zeros>>,
+            Attention<3, NotCausal, NoBias, Init<Xavier>>, Attention<2, OutputInit<Zeros>>,
+            Linear<7>, CrossEntropy> {};
   auto const p = begin<Words>();
   REQUIRE(p.size() == 14);
   is_uniform(p[0], std::sqrt(6.0 / (101 + 36)));
@@ -107,7 +112,9 @@ TEST_CASE("Attention and Embedding begin as their recipes say", "[nn]") {
   CHECK(all_zero(p[3]));
   is_normal(p[4], 0.02 / std::sqrt(24.0));
   CHECK(all_zero(p[5]));
-  is_uniform(p[6], std::sqrt(6.0 / (36 + 108)));  // in_proj_weight as a whole, as torch.nn.MultiheadAttention
+  is_uniform(
+      p[6],
+      std::sqrt(6.0 / (36 + 108)));  // in_proj_weight as a whole, as torch.nn.MultiheadAttention
   is_uniform(p[7], std::sqrt(6.0 / (36 + 36)));
   is_uniform(p[8], 1 / std::sqrt(36.0));
   CHECK(all_zero(p[10]));
@@ -115,11 +122,12 @@ TEST_CASE("Attention and Embedding begin as their recipes say", "[nn]") {
 }
 
 TEST_CASE("a group begins all its layers alike, the innermost recipe holds", "[nn]") {
-  struct Gpt2 : Model<Tokens<101, 40>,
-                      Group<Init<Normal<2, 100>, Zeros>, Embedding<36>, Positions,
-                            Residual<LayerNorm, Attention<3, OutputInit<ScaledNormal<2, 100, 1>, Zeros>>>, Linear<40>,
-                            Group<Init<Kaiming>, Linear<50>>, Linear<44>>,
-                      Linear<40>, CrossEntropy> {};
+  struct Gpt2
+      : Model<Tokens<101, 40>,
+              Group<Init<Normal<2, 100>, Zeros>, Embedding<36>, Positions,
+                    Residual<LayerNorm, Attention<3, OutputInit<ScaledNormal<2, 100, 1>, Zeros>>>,
+                    Linear<40>, Group<Init<Kaiming>, Linear<50>>, Linear<44>>,
+              Linear<40>, CrossEntropy> {};
   auto const p = begin<Gpt2>();
   REQUIRE(p.size() == 16);
   for (std::size_t i : {0, 1, 4, 8, 12}) is_normal(p[i], 0.02);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Every loss and its options against their definitions in double: value and gradient of each row, on every instruction set; labels that
-// do not count; samples that are not there; the mean of a mini-batch.
+// Every loss and its options against their definitions in double: value and gradient of each row,
+// on every instruction set; labels that do not count; samples that are not there; the mean of a
+// mini-batch.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -28,8 +29,8 @@ inline constexpr int rows = 10, width = 21;
 
 template <class T>
 struct numbers {
-  exact<T> x{rows * width, 3}, target{rows * width, 4}, second{rows * width, 5}, third{rows * width, 6},
-      weight{rows, 7};
+  exact<T> x{rows * width, 3}, target{rows * width, 4}, second{rows * width, 5},
+      third{rows * width, 6}, weight{rows, 7};
   numbers() {
     for (int i = 0; i < rows * width; ++i) x[i] *= T(9), target[i] *= T(9);
     for (int r = 0; r < rows; ++r) weight[r] = r == 2 ? T(0) : T(1.5) + weight[r];
@@ -39,7 +40,8 @@ struct numbers {
 
 std::vector<int> const some_labels{0, 20, -1, 7, 7, -1, 3, 0, 19, 11};
 
-/// What a loss comes to, and its gradient, from its definition; `there` counts the rows of samples that are there.
+/// What a loss comes to, and its gradient, from its definition; `there` counts the rows of samples
+/// that are there.
 struct expected {
   double loss = 0;
   std::vector<double> gradient = std::vector<double>(rows * width);
@@ -53,7 +55,8 @@ double log_sum_exp(std::vector<double> const& x) {
 }
 
 template <class T>
-expected cross_entropy(numbers<T> const& of, std::vector<int> const& labels, double smoothing, double z, int there) {
+expected cross_entropy(numbers<T> const& of, std::vector<int> const& labels, double smoothing,
+                       double z, int there) {
   expected e;
   for (int r = 0; r < there; ++r) {
     if (labels[std::size_t(r)] < 0) continue;
@@ -82,7 +85,8 @@ expected by_element(numbers<T> const& of, Value value, Slope slope, int there) {
 
 template <class Loss, op_kind Kind, class T, class Label>
 void check(numbers<T>& of, Label const* labels, expected const& wanted, extent there) {
-  using trained = lone::compiled<Ends<Loss>, MicroBatchSize<2>, std::conditional_t<sizeof(T) == 8, FP64, FP32>>;
+  using trained =
+      lone::compiled<Ends<Loss>, MicroBatchSize<2>, std::conditional_t<sizeof(T) == 8, FP64, FP32>>;
   double const close = sizeof(T) == 8 ? 1e-7 : 2e-6;  // 0.1 as an option is a float
   on_every_isa([&](auto isa) {
     INFO(isa.name);
@@ -102,10 +106,11 @@ void check(numbers<T>& of, Label const* labels, expected const& wanted, extent t
       CHECK(k.loss() == Approx(wanted.loss).epsilon(close));
       double most = 0;
       for (int i = 0; i < rows * width; ++i)
-        most =
-            laws::worse(most, std::fabs(double((in_place ? x : gradient)[i]) - 0.25 * wanted.gradient[std::size_t(i)]));
+        most = laws::worse(most, std::fabs(double((in_place ? x : gradient)[i]) -
+                                           0.25 * wanted.gradient[std::size_t(i)]));
       CHECK(most < close);
-      for (extent i = there * width; i < rows * width; ++i) CHECK((in_place ? x : gradient)[i] == 0);
+      for (extent i = there * width; i < rows * width; ++i)
+        CHECK((in_place ? x : gradient)[i] == 0);
     }
   });
 }
@@ -114,8 +119,8 @@ template <class T, class Loss>
 void check_cross_entropy(double smoothing, double z) {
   numbers<T> of;
   for (extent const there : {extent(rows), extent(5), extent(0)})
-    check<Loss, op_kind::cross_entropy>(of, some_labels.data(),
-                                        cross_entropy(of, some_labels, smoothing, z, int(there)), there);
+    check<Loss, op_kind::cross_entropy>(
+        of, some_labels.data(), cross_entropy(of, some_labels, smoothing, z, int(there)), there);
 }
 
 template <class T, class Loss, op_kind Kind, class Value, class Slope>
@@ -136,12 +141,15 @@ TEMPLATE_TEST_CASE("CrossEntropy is its definition", "[nn]", float, double) {
   check_cross_entropy<TestType, CrossEntropyWith<ZLoss<1, 1000>, LabelSmoothing<1, 1>>>(1, 0.001);
 }
 TEMPLATE_TEST_CASE("MSE is its definition", "[nn]", float, double) {
-  check_elements<TestType, MSE, op_kind::squared_error>([](double x, double t) { return (x - t) * (x - t); },
-                                                        [](double x, double t) { return 2 * (x - t); });
+  check_elements<TestType, MSE, op_kind::squared_error>(
+      [](double x, double t) { return (x - t) * (x - t); },
+      [](double x, double t) { return 2 * (x - t); });
 }
 TEMPLATE_TEST_CASE("BCE is its definition", "[nn]", float, double) {
   check_elements<TestType, BCE, op_kind::element_loss>(
-      [](double x, double t) { return -t * std::log(sigmoid(x)) - (1 - t) * std::log(sigmoid(-x)); },
+      [](double x, double t) {
+        return -t * std::log(sigmoid(x)) - (1 - t) * std::log(sigmoid(-x));
+      },
       [](double x, double t) { return sigmoid(x) - t; });
 }
 TEMPLATE_TEST_CASE("Huber is its definition", "[nn]", float, double) {
@@ -160,8 +168,9 @@ TEMPLATE_TEST_CASE("Huber is its definition", "[nn]", float, double) {
 
 namespace {
 
-/// F.cross_entropy(x, label, weight=classes, label_smoothing=smoothing, reduction="none") as PyTorch documents it, with the weight of
-/// the label besides, for z; all of it times the row's weight.
+/// F.cross_entropy(x, label, weight=classes, label_smoothing=smoothing, reduction="none") as
+/// PyTorch documents it, with the weight of the label besides, for z; all of it times the row's
+/// weight.
 template <class T>
 expected with_class_weights(numbers<T> const& of, double smoothing, double z, int there) {
   expected e;
@@ -172,7 +181,8 @@ expected with_class_weights(numbers<T> const& of, double smoothing, double z, in
     std::vector<double> row(of.x.data() + r * width, of.x.data() + (r + 1) * width);
     double const all = log_sum_exp(row), own = classes(label), weight = double(of.weight.items[r]);
     double targets = 0;
-    for (int c = 0; c < width; ++c) targets += (1 - smoothing) * own * (c == label) + smoothing / width * classes(c);
+    for (int c = 0; c < width; ++c)
+      targets += (1 - smoothing) * own * (c == label) + smoothing / width * classes(c);
     for (int c = 0; c < width; ++c) {
       double const t = (1 - smoothing) * own * (c == label) + smoothing / width * classes(c);
       double const p = std::exp(row[std::size_t(c)] - all);
@@ -216,14 +226,16 @@ struct Mixed : element_loss<Mixed, Target<"a">, Target<"b">, Weights<"w">> {
 
 TEMPLATE_TEST_CASE("weights of classes are PyTorch's", "[nn]", float, double) {
   numbers<TestType> of;
-  check<CrossEntropyWith<Classes, Weights<"w">>, op_kind::cross_entropy>(of, some_labels.data(),
-                                                                         with_class_weights(of, 0, 0, rows), rows);
-  check<CrossEntropyWith<Weights<"w">, LabelSmoothing<1, 4>, Classes, ZLoss<1, 8>>, op_kind::cross_entropy>(
-      of, some_labels.data(), with_class_weights(of, 0.25, 0.125, 5), 5);
+  check<CrossEntropyWith<Classes, Weights<"w">>, op_kind::cross_entropy>(
+      of, some_labels.data(), with_class_weights(of, 0, 0, rows), rows);
+  check<CrossEntropyWith<Weights<"w">, LabelSmoothing<1, 4>, Classes, ZLoss<1, 8>>,
+        op_kind::cross_entropy>(of, some_labels.data(), with_class_weights(of, 0.25, 0.125, 5), 5);
 }
 TEMPLATE_TEST_CASE("a BCE counts positives as often as it is told", "[nn]", float, double) {
   check_elements<TestType, BCEWith<PosWeight<7, 2>>, op_kind::element_loss>(
-      [](double x, double t) { return -3.5 * t * std::log(sigmoid(x)) - (1 - t) * std::log(sigmoid(-x)); },
+      [](double x, double t) {
+        return -3.5 * t * std::log(sigmoid(x)) - (1 - t) * std::log(sigmoid(-x));
+      },
       [](double x, double t) { return (1 - t) * sigmoid(x) - 3.5 * t * sigmoid(-x); });
 }
 TEST_CASE("a formula reads further targets, and rows have weights", "[nn]") {
@@ -234,7 +246,8 @@ TEST_CASE("a formula reads further targets, and rows have weights", "[nn]") {
     std::vector<double> row(of.x.data() + r * width, of.x.data() + (r + 1) * width);
     for (int c = 0; c < width; ++c) {
       int const i = r * width + c;
-      double const x = double(of.x[i]), t = double(of.target[i]), a = double(of.second[i]), b = double(of.third[i]);
+      double const x = double(of.x[i]), t = double(of.target[i]), a = double(of.second[i]),
+                   b = double(of.third[i]);
       element.loss += w * ((x - t) * (x - t) * a + x * b);
       element.gradient[std::size_t(i)] = w * (2 * (x - t) * a + b);
     }
@@ -244,8 +257,9 @@ TEST_CASE("a formula reads further targets, and rows have weights", "[nn]") {
                  b = double(of.third[r]);
     label.loss += w * ((1 - std::exp(l)) * (1 - std::exp(l)) * a + l * b);
     for (int c = 0; c < width; ++c)
-      label.gradient[std::size_t(r * width + c)] =
-          w * (b - 2 * (1 - std::exp(l)) * std::exp(l) * a) * ((c == y) - std::exp(row[std::size_t(c)] - all));
+      label.gradient[std::size_t(r * width + c)] = w *
+                                                   (b - 2 * (1 - std::exp(l)) * std::exp(l) * a) *
+                                                   ((c == y) - std::exp(row[std::size_t(c)] - all));
   }
   check<Mixed, op_kind::element_loss>(of, of.target.data(), element, rows);
   check<Score, op_kind::cross_entropy>(of, some_labels.data(), label, rows);
@@ -263,7 +277,8 @@ void check_mean(Term term, bool counts_elements) {
   t.forward(data.view(), outputs);
   double sum = 0, terms = 0;
   if (counts_elements) {
-    for (std::size_t i = 0; i < outputs.size(); ++i) sum += term(outputs, i, double(data.labels[i])), ++terms;
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      sum += term(outputs, i, double(data.labels[i])), ++terms;
   } else {
     for (std::size_t r = 0; r < data.labels.size(); ++r)
       if (data.labels[r] >= 0) sum += term(outputs, r, double(data.labels[r])), ++terms;
@@ -282,8 +297,9 @@ TEST_CASE("targets of BCE are refused where they are no probabilities", "[nn]") 
   data.labels[0] = 0, data.labels[1] = 1;
   t.step(data.view());
   auto const before = laws::snapshot(t).values;
-  for (float const bad : {2.0f, -0.25f, std::nextafter(1.0f, 2.0f), std::numeric_limits<float>::infinity(),
-                          std::numeric_limits<float>::quiet_NaN()}) {
+  for (float const bad :
+       {2.0f, -0.25f, std::nextafter(1.0f, 2.0f), std::numeric_limits<float>::infinity(),
+        std::numeric_limits<float>::quiet_NaN()}) {
     data.labels[5] = bad;
     CHECK_THROWS_AS(t.step(data.view()), data_error);
     CHECK_THROWS_AS(t.evaluate(data.view()), data_error);
@@ -292,9 +308,9 @@ TEST_CASE("targets of BCE are refused where they are no probabilities", "[nn]") 
   CHECK(laws::same_numbers(before, laws::snapshot(t).values));
 }
 TEST_CASE("the loss of a mini-batch is the mean over what counts", "[nn]") {
-  check_mean<BCE>(
-      [](auto const& x, std::size_t i, double t) { return std::log1p(std::exp(double(x[i]))) - t * double(x[i]); },
-      true);
+  check_mean<BCE>([](auto const& x, std::size_t i,
+                     double t) { return std::log1p(std::exp(double(x[i]))) - t * double(x[i]); },
+                  true);
   check_mean<CrossEntropyWith<LabelSmoothing<1, 5>, ZLoss<1, 50>>>(
       [](auto const& x, std::size_t r, double label) {
         std::vector<double> const row(x.begin() + long(r) * width, x.begin() + long(r + 1) * width);
@@ -310,8 +326,9 @@ namespace {
 
 double softplus(double x) { return std::log1p(std::exp(x)); }
 
-/// The loss of a trainer of Ends<Loss> on a mini-batch of five samples: sum / count, where terms(row, outputs, add) calls add(weight,
-/// term) for each term of a row, and what counts is the sum of the weights, or 1.
+/// The loss of a trainer of Ends<Loss> on a mini-batch of five samples: sum / count, where
+/// terms(row, outputs, add) calls add(weight, term) for each term of a row, and what counts is the
+/// sum of the weights, or 1.
 template <class Loss, class Terms>
 void check_weighted(bool sums, Terms terms) {
   using trainer = Pipeline<Ends<Loss>, PortableHost, MicroBatches<3>, MicroBatchSize<2>>;
@@ -332,8 +349,8 @@ void check_weighted(bool sums, Terms terms) {
   CHECK(t.gradients(batch).loss == Approx(sum / count).epsilon(1e-5));
   CHECK(evaluate_all(t, data.view(6)) == t.evaluate(data.view(6)));
   if (!sums) return;
-  using small =
-      Pipeline<Ends<Loss>, PortableHost, MicroBatches<1>, MicroBatchSize<2>>;  // a sum stays one in mini-batches of two
+  using small = Pipeline<Ends<Loss>, PortableHost, MicroBatches<1>,
+                         MicroBatchSize<2>>;  // a sum stays one in mini-batches of two
   small s({.seed = 4});
   CHECK(evaluate_all(s, data.template view<small>(5)) == Approx(sum).epsilon(1e-5));
 }
@@ -344,27 +361,32 @@ double minus_log_probability(float const* x, int label) {
 }  // namespace
 
 TEST_CASE("a weighted mean is over the sum of the weights, as PyTorch's", "[nn]") {
-  check_weighted<CrossEntropyWith<Classes>>(false, [](auto const& data, std::size_t r, float const* x, auto add) {
-    if (int const y = data.labels[r]; y >= 0) add((y * 7) % 4, minus_log_probability(x, y));
-  });
+  check_weighted<CrossEntropyWith<Classes>>(
+      false, [](auto const& data, std::size_t r, float const* x, auto add) {
+        if (int const y = data.labels[r]; y >= 0) add((y * 7) % 4, minus_log_probability(x, y));
+      });
   check_weighted<CrossEntropyWith<Weights<"w">, Classes>>(
       false, [](auto const& data, std::size_t r, float const* x, auto add) {
         if (int const y = data.labels[r]; y >= 0)
           add(double(data.numbers[1][r]) * ((y * 7) % 4), minus_log_probability(x, y));
       });
-  check_weighted<MSEWith<Weights<"w">>>(false, [](auto const& data, std::size_t r, float const* x, auto add) {
-    for (std::size_t c = 0; c < width; ++c)
-      add(double(data.numbers[1][r]), std::pow(double(x[c]) - double(data.labels[r * width + c]), 2));
-  });
+  check_weighted<MSEWith<Weights<"w">>>(
+      false, [](auto const& data, std::size_t r, float const* x, auto add) {
+        for (std::size_t c = 0; c < width; ++c)
+          add(double(data.numbers[1][r]),
+              std::pow(double(x[c]) - double(data.labels[r * width + c]), 2));
+      });
 }
 TEST_CASE("a loss may be a sum", "[nn]") {
-  check_weighted<CrossEntropyWith<Reduction<Sum>>>(true, [](auto const& data, std::size_t r, float const* x, auto add) {
-    if (int const y = data.labels[r]; y >= 0) add(1, minus_log_probability(x, y));
-  });
+  check_weighted<CrossEntropyWith<Reduction<Sum>>>(
+      true, [](auto const& data, std::size_t r, float const* x, auto add) {
+        if (int const y = data.labels[r]; y >= 0) add(1, minus_log_probability(x, y));
+      });
   check_weighted<BCEWith<Reduction<Sum>, Weights<"w">>>(
       true, [](auto const& data, std::size_t r, float const* x, auto add) {
         for (std::size_t c = 0; c < width; ++c)
-          add(double(data.numbers[1][r]), softplus(double(x[c])) - double(x[c]) * double(data.labels[r * width + c]));
+          add(double(data.numbers[1][r]),
+              softplus(double(x[c])) - double(x[c]) * double(data.labels[r * width + c]));
       });
   static_assert(std::is_same_v<Ends<MSEWith<Reduction<Mean>>>::loss, MSEWith<Reduction<Mean>>>);
 }

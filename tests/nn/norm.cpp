@@ -28,7 +28,8 @@ template <class Norm>
 void check(bool has_mean, double epsilon) {
   using trained = lone::compiled<Rows<Norm>, MicroBatchSize<2>>;
   constexpr int rows = 8, width = 21;
-  exact<float> x(rows * width, 1), gamma(width, 2), beta(width, 3), statistics(2 * rows), y(rows * width);
+  exact<float> x(rows * width, 1), gamma(width, 2), beta(width, 3), statistics(2 * rows),
+      y(rows * width);
   on_every_isa([&](auto isa) {
     INFO(isa.name);
     lone::kernel<trained, op_kind::norm> k;
@@ -41,10 +42,13 @@ void check(bool has_mean, double epsilon) {
     for (int r = 0; r < rows; ++r) {
       double mean = 0, variance = 0;
       for (int c = 0; has_mean && c < width; ++c) mean += double(x[r * width + c]) / width;
-      for (int c = 0; c < width; ++c) variance += std::pow(double(x[r * width + c]) - mean, 2) / width;
+      for (int c = 0; c < width; ++c)
+        variance += std::pow(double(x[r * width + c]) - mean, 2) / width;
       for (int c = 0; c < width; ++c) {
-        double const scaled = (double(x[r * width + c]) - mean) / std::sqrt(variance + epsilon) * double(gamma[c]);
-        CHECK(double(y[r * width + c]) == Approx(scaled + (has_mean ? double(beta[c]) : 0.0)).margin(2e-6));
+        double const scaled =
+            (double(x[r * width + c]) - mean) / std::sqrt(variance + epsilon) * double(gamma[c]);
+        CHECK(double(y[r * width + c]) ==
+              Approx(scaled + (has_mean ? double(beta[c]) : 0.0)).margin(2e-6));
       }
     }
   });

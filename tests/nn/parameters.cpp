@@ -20,26 +20,28 @@ constexpr long parameters_of() {
   return n;
 }
 
-/// GPT-2 of N blocks, width C, context T, vocabulary V. Its head is a Linear of its own with a bias; OpenAI's is the embedding
-/// table used a second time.
+/// GPT-2 of N blocks, width C, context T, vocabulary V. Its head is a Linear of its own with a
+/// bias; OpenAI's is the embedding table used a second time.
 template <int N, int C, int Heads, int T, int V>
-using Gpt2 =
-    Model<Tokens<V, T>, Embedding<C>, Positions,
-          Repeat<N, Residual<LayerNorm, Attention<Heads>>, Residual<LayerNorm, Linear<4 * C>, GELU, Linear<C>>>,
-          LayerNorm, Linear<V>, CrossEntropy>;
+using Gpt2 = Model<Tokens<V, T>, Embedding<C>, Positions,
+                   Repeat<N, Residual<LayerNorm, Attention<Heads>>,
+                          Residual<LayerNorm, Linear<4 * C>, GELU, Linear<C>>>,
+                   LayerNorm, Linear<V>, CrossEntropy>;
 struct Gpt2Small : Gpt2<12, 768, 12, 1024, 50257> {};
 
 constexpr long blocks(long n, long c) {
-  long const norms = 2 * 2 * c, attention = c * 3 * c + 3 * c + c * c + c, mlp = c * 4 * c + 4 * c + 4 * c * c + c;
+  long const norms = 2 * 2 * c, attention = c * 3 * c + 3 * c + c * c + c,
+             mlp = c * 4 * c + 4 * c + 4 * c * c + c;
   return n * (norms + attention + mlp);
 }
 constexpr long published = 50257L * 768 + 1024L * 768 + blocks(12, 768) + 2 * 768;
 static_assert(published == 124'439'808);
 static_assert(parameters_of<Gpt2Small>() == published + 768L * 50257 + 50257);
 
-struct All : Model<Tokens<31, 9>, Embedding<40>, Positions, Attention<4, NoBias>, LayerNorm, RMSNorm,
-                   Linear<50, NoBias>, Linear<20>, CrossEntropy> {};
-static_assert(parameters_of<All>() == 31 * 40 + 9 * 40 + (40 * 120 + 40 * 40) + 2 * 40 + 40 + 40 * 50 + (50 * 20 + 20));
+struct All : Model<Tokens<31, 9>, Embedding<40>, Positions, Attention<4, NoBias>, LayerNorm,
+                   RMSNorm, Linear<50, NoBias>, Linear<20>, CrossEntropy> {};
+static_assert(parameters_of<All>() ==
+              31 * 40 + 9 * 40 + (40 * 120 + 40 * 40) + 2 * 40 + 40 + 40 * 50 + (50 * 20 + 20));
 
 template <int N>
 using Cut_ = Pipeline<All, Stages<N>, PortableHost>;
@@ -101,7 +103,8 @@ TEST_CASE("parameters begin alike however the model is cut", "[nn]") {
   auto const exact = laws::snapshot(wide).values;
   REQUIRE(narrow.size() == exact.size());
   double most = 0;
-  for (std::size_t i = 0; i < narrow.size(); ++i) most = laws::worse(most, std::fabs(double(narrow[i]) - exact[i]));
+  for (std::size_t i = 0; i < narrow.size(); ++i)
+    most = laws::worse(most, std::fabs(double(narrow[i]) - exact[i]));
   CHECK(most < 1e-7);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Pools and their gradients against their definitions, on every instruction set: padding at either end, inside, everywhere, and where
-// there are no ids.
+// Pools and their gradients against their definitions, on every instruction set: padding at either
+// end, inside, everywhere, and where there are no ids.
 #include <catch2/catch.hpp>
 
 #include <cmath>
@@ -16,13 +16,15 @@ namespace {
 inline constexpr int samples = 6, positions = 4, width = 19;
 
 template <class Pool>
-struct OfTokens : Model<Tokens<9, positions>, Embedding<width>, Linear<width>, Pool, Linear<2>, MSE> {};
+struct OfTokens
+    : Model<Tokens<9, positions>, Embedding<width>, Linear<width>, Pool, Linear<2>, MSE> {};
 template <class Pool>
 struct OfNumbers : Model<Input<2, 2, 3>, Linear<width>, Pool, Linear<2>, MSE> {};
 static_assert(OfTokens<MeanPool>::graph.units[2].out == shape(width));
 static_assert(OfNumbers<LastPosition>::graph.units[1].out == shape(width));
 
-std::vector<int> const padded{1, 2, 3, 4, 5, 6, -1, -1, -1, -1, 7, 0, -1, 1, -1, -1, 2, -1, -1, 3, -1, -1, -1, -1};
+std::vector<int> const padded{1,  2, 3,  4,  5, 6,  -1, -1, -1, -1, 7,  0,
+                              -1, 1, -1, -1, 2, -1, -1, 3,  -1, -1, -1, -1};
 
 /// How much of position t goes into the result, given which positions are no padding.
 using shares = double (*)(std::vector<int> const& real, int t);
@@ -32,7 +34,8 @@ void check(shares share, bool has_ids) {
   using trained = lone::compiled<M, MicroBatchSize<samples>>;
   exact<float> x(samples * positions * width, 1), dy(samples * width, 2);
   exact<float> y(samples * width), dx(samples * positions * width);
-  std::vector<double> wanted_y(std::size_t(samples * width)), wanted_dx(std::size_t(samples * positions * width));
+  std::vector<double> wanted_y(std::size_t(samples * width)),
+      wanted_dx(std::size_t(samples * positions * width));
   for (int s = 0; s < samples; ++s) {
     std::vector<int> real;
     for (int t = 0; t < positions; ++t)
@@ -51,7 +54,8 @@ void check(shares share, bool has_ids) {
     if (has_ids) forward.in(1) = padded.data();
     forward.out(0) = y.data();
     forward.run(isa);
-    for (int i = 0; i < samples * width; ++i) CHECK(double(y[i]) == Approx(wanted_y[std::size_t(i)]).margin(1e-6));
+    for (int i = 0; i < samples * width; ++i)
+      CHECK(double(y[i]) == Approx(wanted_y[std::size_t(i)]).margin(1e-6));
     lone::kernel<trained, op_kind::pool_gradient> backward;
     backward.in(0) = dy.data();
     if (has_ids) backward.in(1) = padded.data();
@@ -85,18 +89,21 @@ TEST_CASE("without ids every position counts", "[nn]") {
 namespace {
 
 // [classifier]
-using Block = Seq<Residual<LayerNorm, Attention<4, NotCausal>>, Residual<LayerNorm, Linear<256>, GELU, Linear<64>>>;
+using Block = Seq<Residual<LayerNorm, Attention<4, NotCausal>>,
+                  Residual<LayerNorm, Linear<256>, GELU, Linear<64>>>;
 
-struct Reviews : Model<Tokens<20000, 200>, Embedding<64>, Positions, Repeat<2, Block>, LayerNorm,  // (200, 64)
-                       MeanPool,                                                                   // (64)
-                       Linear<2>, CrossEntropy> {};  // one label per review
+struct Reviews
+    : Model<Tokens<20000, 200>, Embedding<64>, Positions, Repeat<2, Block>, LayerNorm,  // (200, 64)
+            MeanPool,                                                                   // (64)
+            Linear<2>, CrossEntropy> {};  // one label per review
 // [/classifier]
 static_assert(Reviews::graph.output == shape(2));
 
 /// A sample of a model with a shorter context, and the same padded.
 template <int Context>
-struct Reader : Model<Tokens<9, Context>, Embedding<8>, Residual<LayerNorm, Attention<2, NotCausal>>, LayerNorm,
-                      MeanPool, Linear<3>, CrossEntropy> {};
+struct Reader
+    : Model<Tokens<9, Context>, Embedding<8>, Residual<LayerNorm, Attention<2, NotCausal>>,
+            LayerNorm, MeanPool, Linear<3>, CrossEntropy> {};
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Softmax and its gradient against their definitions in double, alone and with what is fused around it.
+// Softmax and its gradient against their definitions in double, alone and with what is fused around
+// it.
 #include <catch2/catch.hpp>
 
 #include <algorithm>

@@ -82,7 +82,8 @@ TEST_CASE("averages take the place of the parameters and give it back", "[optim]
 
 TEST_CASE("weights that are loaded are the averages too", "[optim]") {
   std::string const path =
-      (std::filesystem::temp_directory_path() / ("pipe_averages_" + std::to_string(::getpid()))).string();
+      (std::filesystem::temp_directory_path() / ("pipe_averages_" + std::to_string(::getpid())))
+          .string();
   Averaged t({.seed = 1}), target({.seed = 2});
   laws::sample_batch<Averaged> const data(1);
   for (int i = 0; i < 3; ++i) t.step(data.view()), target.step(data.view());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Gradient clipping: by value as torch.nn.utils.clip_grad_value_, by norm as clip_grad_norm_, and by both in this order. What is
-// not finite is not clipped away.
+// Gradient clipping: by value as torch.nn.utils.clip_grad_value_, by norm as clip_grad_norm_, and
+// by both in this order. What is not finite is not clipped away.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -17,11 +17,15 @@ namespace {
 struct Net : Model<Input<2, 3>, Linear<5>, LayerNorm, Frozen<Linear<5>>, Tanh, Linear<2>, MSE> {};
 using Trainer = Pipeline<Net, SGD, FP64, PortableHost, MicroBatches<2>, Stages<3>>;
 
-/// One step from the same start and mini-batch: parameters must move by the rate times the clipped gradients.
+/// One step from the same start and mini-batch: parameters must move by the rate times the clipped
+/// gradients.
 void clipped_step(double clip_value, double clip_norm, std::vector<double> gradients, double norm) {
   constexpr double rate = 0.5;
   laws::sample_batch<Trainer> const data(1);
-  Trainer t({.seed = 2, .optimizer = {.learning_rate = rate}, .clip_value = clip_value, .clip_norm = clip_norm});
+  Trainer t({.seed = 2,
+             .optimizer = {.learning_rate = rate},
+             .clip_value = clip_value,
+             .clip_norm = clip_norm});
   std::vector<std::vector<double>> before;
   for (auto const& p : t.parameters()) before.emplace_back(p.values.begin(), p.values.end());
   double squares = 0;
@@ -29,8 +33,10 @@ void clipped_step(double clip_value, double clip_norm, std::vector<double> gradi
     if (clip_value > 0) g = std::clamp(g, -clip_value, clip_value);
     squares += g * g;
   }
-  double const left = std::sqrt(squares), scale = clip_norm > 0 && left > clip_norm ? clip_norm / (left + 1e-6) : 1;
-  CHECK(laws::same_bits(t.step(data.view()).gradient_norm, norm));  // reported as it was before any clipping
+  double const left = std::sqrt(squares),
+               scale = clip_norm > 0 && left > clip_norm ? clip_norm / (left + 1e-6) : 1;
+  CHECK(laws::same_bits(t.step(data.view()).gradient_norm,
+                        norm));  // reported as it was before any clipping
   double worst = 0;
   std::size_t next = 0;
   auto const after = t.parameters();
@@ -53,7 +59,8 @@ TEST_CASE("gradients are clipped by value, then by norm", "[optim]") {
   double largest = 0;
   for (double g : gradients) largest = std::max(largest, std::fabs(g));
   for (double const clip_value : {0.0, largest / 8, largest * 2})
-    for (double const clip_norm : {0.0, norm / 8, norm * 2}) clipped_step(clip_value, clip_norm, gradients, norm);
+    for (double const clip_norm : {0.0, norm / 8, norm * 2})
+      clipped_step(clip_value, clip_norm, gradients, norm);
 }
 
 TEST_CASE("gradients that are only looked at are not clipped", "[optim]") {
@@ -67,7 +74,8 @@ TEST_CASE("gradients that are only looked at are not clipped", "[optim]") {
 TEST_CASE("a gradient that is not finite rejects the step before it is clipped", "[optim]") {
   struct Deep : Model<Input<3>, Linear<4>, Tanh, Linear<6>, Linear<2>, MSE> {};
   using trainer = Pipeline<Deep, SGD, PortableHost, Stages<2>>;
-  // Through weights of 1e30 a gradient of ordinary size overflows, while weights of 0 before them keep the loss ordinary.
+  // Through weights of 1e30 a gradient of ordinary size overflows, while weights of 0 before them
+  // keep the loss ordinary.
   trainer t({.seed = 1, .clip_value = 0.5, .clip_norm = 1});
   auto p = t.parameters();
   for (std::size_t i : {0, 1, 3, 5})

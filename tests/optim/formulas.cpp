@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Ten steps of every optimizer against the formulas of PyTorch's documentation, written down once more in double and as they
-// stand there; and which parameters decay.
+// Ten steps of every optimizer against the formulas of PyTorch's documentation, written down once
+// more in double and as they stand there; and which parameters decay.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -21,7 +21,8 @@ using Trainer = Pipeline<Net, Optimizer, FP64, PortableHost, MicroBatches<2>, St
 /// A matrix decays; a bias, a scale or a shift does not.
 bool decays(int rows) { return rows > 1; }
 
-/// torch.optim.SGD: buf = momentum * buf + g; with Nesterov g = g + momentum * buf, else g = buf (when there is momentum).
+/// torch.optim.SGD: buf = momentum * buf + g; with Nesterov g = g + momentum * buf, else g = buf
+/// (when there is momentum).
 struct plain_sgd {
   SGD o;
   double buffer = 0;
@@ -44,7 +45,8 @@ struct plain_adam {
     if (decay && std::is_same_v<O, AdamW>) w -= o.learning_rate * o.weight_decay * w;
     m = o.beta1 * m + (1 - o.beta1) * g;
     v = o.beta2 * v + (1 - o.beta2) * g * g;
-    double const m_hat = m / (1 - std::pow(o.beta1, double(step))), v_hat = v / (1 - std::pow(o.beta2, double(step)));
+    double const m_hat = m / (1 - std::pow(o.beta1, double(step))),
+                 v_hat = v / (1 - std::pow(o.beta2, double(step)));
     return w - o.learning_rate * m_hat / (std::sqrt(v_hat) + o.epsilon);
   }
 };
@@ -65,16 +67,19 @@ void ten_steps(Optimizer const& o, Reference const& fresh, double clip_norm = 0)
   for (long step = 1; step <= 10; ++step) {
     laws::sample_batch<trainer> const data(std::uint64_t(step) + 20);
     auto const result = t.step(data.view());
-    double const scale =
-        clip_norm > 0 && result.gradient_norm > clip_norm ? clip_norm / (result.gradient_norm + 1e-6) : 1;
+    double const scale = clip_norm > 0 && result.gradient_norm > clip_norm
+                             ? clip_norm / (result.gradient_norm + 1e-6)
+                             : 1;
     double squares = 0;
     for (std::size_t i = 0; i < parameters.size(); ++i)
       for (std::size_t e = 0; e < expected[i].size(); ++e) {
         double const g = parameters[i].gradients[e];
         squares += g * g;
-        expected[i][e] = references[i][e](expected[i][e], g * scale, step, decays(parameters[i].rows));
+        expected[i][e] =
+            references[i][e](expected[i][e], g * scale, step, decays(parameters[i].rows));
         most = laws::worse(most, std::fabs(expected[i][e] - parameters[i].values[e]));
-        expected[i][e] = parameters[i].values[e];  // differences of rounding must not grow through the gradients
+        expected[i][e] =
+            parameters[i].values[e];  // differences of rounding must not grow through the gradients
       }
     CHECK(result.gradient_norm == Approx(std::sqrt(squares)).epsilon(1e-12));
     if (clip_norm > 0) CHECK(result.gradient_norm > clip_norm);
@@ -85,23 +90,27 @@ void ten_steps(Optimizer const& o, Reference const& fresh, double clip_norm = 0)
 }  // namespace
 
 TEST_CASE("SGD is PyTorch's", "[optim]") {
-  for (SGD const o : {SGD{.learning_rate = 0.1}, SGD{.learning_rate = 0.1, .weight_decay = 0.3},
-                      SGD{.learning_rate = 0.1, .momentum = 0.9, .weight_decay = 0.01},
-                      SGD{.learning_rate = 0.1, .momentum = 0.9, .weight_decay = 0.01, .nesterov = true}})
+  for (SGD const o :
+       {SGD{.learning_rate = 0.1}, SGD{.learning_rate = 0.1, .weight_decay = 0.3},
+        SGD{.learning_rate = 0.1, .momentum = 0.9, .weight_decay = 0.01},
+        SGD{.learning_rate = 0.1, .momentum = 0.9, .weight_decay = 0.01, .nesterov = true}})
     ten_steps(o, plain_sgd{o});
 }
 TEST_CASE("Adam is PyTorch's", "[optim]") {
-  Adam const o{.learning_rate = 0.01, .beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-6, .weight_decay = 0.1};
+  Adam const o{
+      .learning_rate = 0.01, .beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-6, .weight_decay = 0.1};
   ten_steps(o, plain_adam<Adam>{o});
 }
 TEST_CASE("AdamW is PyTorch's", "[optim]") {
-  AdamW const o{.learning_rate = 0.01, .beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-6, .weight_decay = 0.3};
+  AdamW const o{
+      .learning_rate = 0.01, .beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-6, .weight_decay = 0.3};
   ten_steps(o, plain_adam<AdamW>{o});
   ten_steps(o, plain_adam<AdamW>{o}, 0.05);
 }
 TEST_CASE("a step may have a learning rate of its own", "[optim]") {
   using trainer = Trainer<SGD>;
-  trainer a({.seed = 1, .optimizer = {.learning_rate = 0.1}}), b({.seed = 1, .optimizer = {.learning_rate = 7}});
+  trainer a({.seed = 1, .optimizer = {.learning_rate = 0.1}}),
+      b({.seed = 1, .optimizer = {.learning_rate = 7}});
   laws::sample_batch<trainer> const data(1);
   a.step(data.view());
   b.step(data.view(), 0.1);
@@ -110,5 +119,6 @@ TEST_CASE("a step may have a learning rate of its own", "[optim]") {
 TEST_CASE("biases, scales and shifts do not decay", "[optim]") {
   constexpr auto const& g = Net::graph;
   static_assert(g.size.parameters == 6);
-  for (int i = 0; i < 6; ++i) CHECK(g.parameters[i].decay_scale == (decays(g.parameters[i].rows) ? 1 : 0));
+  for (int i = 0; i < 6; ++i)
+    CHECK(g.parameters[i].decay_scale == (decays(g.parameters[i].rows) ? 1 : 0));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Groups at work: each layer is trained as a model of its own with the group's settings would be, and what is frozen stays.
+// Groups at work: each layer is trained as a model of its own with the group's settings would be,
+// and what is frozen stays.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -16,8 +17,10 @@ namespace {
 using First = Group<LearningRate<1, 10>, WeightDecay<3>, Linear<5>>;
 struct Grouped : Model<Input<2, 3>, First, LayerNorm, Frozen<Tanh, Linear<4>>,
                        Group<LearningRate<3>, WeightDecay<0>, Linear<4>>, Linear<2>, MSE> {};
-/// Rate and decay of its ten parameters: two of First, two of the norm, two frozen, two of the second group, two of the end.
-constexpr double rate[] = {0.1, 0.1, 1, 1, 0, 0, 3, 3, 1, 1}, decay[] = {3, 0, 0, 0, 0, 0, 0, 0, 1, 0};
+/// Rate and decay of its ten parameters: two of First, two of the norm, two frozen, two of the
+/// second group, two of the end.
+constexpr double rate[] = {0.1, 0.1, 1, 1, 0, 0, 3, 3, 1, 1},
+                 decay[] = {3, 0, 0, 0, 0, 0, 0, 0, 1, 0};
 
 template <int N>
 using Trainer = Pipeline<Grouped, AdamW, FP64, PortableHost, MicroBatches<2>, Stages<N>>;
@@ -47,7 +50,8 @@ TEST_CASE("groups scale the learning rate and the decay", "[optim]") {
           m[i][e] = 0.9 * m[i][e] + 0.1 * g;
           v[i][e] = 0.999 * v[i][e] + 0.001 * g * g;
           w -= r * 0.2 * decay[i] * w;
-          w -= r * (m[i][e] / (1 - std::pow(0.9, step))) / (std::sqrt(v[i][e] / (1 - std::pow(0.999, step))) + 1e-8);
+          w -= r * (m[i][e] / (1 - std::pow(0.9, step))) /
+               (std::sqrt(v[i][e] / (1 - std::pow(0.999, step))) + 1e-8);
           CHECK(parameters[i].values[e] != before[i][e]);
         }
         most = laws::worse(most, std::fabs(parameters[i].values[e] - w));
@@ -70,15 +74,18 @@ TEST_CASE("parameters that are trained alike are updated in one run", "[optim]")
   CHECK(end * long(sizeof(double)) == c.trained_bytes);
   CHECK(Trainer<1>::plan.trained == Trainer<1>::plan.parameters - (5 * 4 + 4));
   struct Flat : Model<Input<2, 3>, Repeat<5, Linear<3>, LayerNorm>, MSE> {};
-  static_assert(Pipeline<Flat, AdamW, PortableHost>::compiled::memory().chunks[0].update_count == 2);
+  static_assert(Pipeline<Flat, AdamW, PortableHost>::compiled::memory().chunks[0].update_count ==
+                2);
 }
 
 TEST_CASE("a stage of frozen layers trains nothing and the others train on", "[optim]") {
   Trainer<1> one({.seed = 3});
   Trainer<6> six({.seed = 3});
   static_assert(Trainer<6>::plan.stages[2].parameters == 0);
-  static_assert(Trainer<6>::plan.stages[3].parameters > 0 && Trainer<6>::plan.stages[3].trained == 0);
-  static_assert(Trainer<6>::plan.stages[3].gradient_bytes == 0 && Trainer<6>::plan.stages[3].optimizer_bytes == 0);
+  static_assert(Trainer<6>::plan.stages[3].parameters > 0 &&
+                Trainer<6>::plan.stages[3].trained == 0);
+  static_assert(Trainer<6>::plan.stages[3].gradient_bytes == 0 &&
+                Trainer<6>::plan.stages[3].optimizer_bytes == 0);
   auto const start = laws::snapshot(one).values;
   for (int step = 0; step < 3; ++step) {
     laws::sample_batch<Trainer<1>> const data(std::uint64_t(step) + 7);

@@ -13,8 +13,8 @@
 using namespace pp;
 
 TEST_CASE("the factor rises to 1 and falls to the floor", "[optim]") {
-  for (decay_shape const shape :
-       {decay_shape::constant, decay_shape::linear, decay_shape::cosine, decay_shape::one_minus_sqrt}) {
+  for (decay_shape const shape : {decay_shape::constant, decay_shape::linear, decay_shape::cosine,
+                                  decay_shape::one_minus_sqrt}) {
     learning_rate_schedule const s{.shape = shape, .warm_up = 10, .steps = 110, .floor = 0.1};
     CHECK(s(1) == Approx(0.1));
     CHECK(s(5) == Approx(0.5));
@@ -30,8 +30,10 @@ TEST_CASE("the factor rises to 1 and falls to the floor", "[optim]") {
 }
 
 TEST_CASE("half way the shapes are half way down", "[optim]") {
-  learning_rate_schedule const linear{.shape = decay_shape::linear, .warm_up = 0, .steps = 100, .floor = 0};
-  learning_rate_schedule const cosine{.shape = decay_shape::cosine, .warm_up = 0, .steps = 100, .floor = 0};
+  learning_rate_schedule const linear{
+      .shape = decay_shape::linear, .warm_up = 0, .steps = 100, .floor = 0};
+  learning_rate_schedule const cosine{
+      .shape = decay_shape::cosine, .warm_up = 0, .steps = 100, .floor = 0};
   CHECK(linear(50) == Approx(0.5));
   CHECK(cosine(50) == Approx(0.5));
   CHECK(linear(25) == Approx(0.75));
@@ -39,14 +41,16 @@ TEST_CASE("half way the shapes are half way down", "[optim]") {
 }
 
 TEST_CASE("a schedule without a way down stays at the end", "[optim]") {
-  learning_rate_schedule const s{.shape = decay_shape::linear, .warm_up = 5, .steps = 5, .floor = 0.2};
+  learning_rate_schedule const s{
+      .shape = decay_shape::linear, .warm_up = 5, .steps = 5, .floor = 0.2};
   CHECK(s(4) == Approx(0.8));
   CHECK(s(5) == Approx(1));  // law: 1 at the end of the warm-up
   CHECK(s(6) == Approx(0.2));
 }
 
 TEST_CASE("warm-up, a plateau, and down", "[optim]") {
-  for (decay_shape const shape : {decay_shape::linear, decay_shape::cosine, decay_shape::one_minus_sqrt}) {
+  for (decay_shape const shape :
+       {decay_shape::linear, decay_shape::cosine, decay_shape::one_minus_sqrt}) {
     learning_rate_schedule const s = warm_up_stable_decay(10, 40, 200, 0.05, shape);
     CHECK(s(1) == Approx(0.1));
     for (long step = 10; step <= 160; ++step) CHECK(s(step) == 1);
@@ -65,10 +69,11 @@ TEST_CASE("warm-up, a plateau, and down", "[optim]") {
 TEST_CASE("a trainer takes a schedule, or any function of the step", "[optim]") {
   struct Net : Model<Input<3>, Linear<4>, Tanh, Linear<2>, MSE> {};
   using trainer = Pipeline<Net, Adam, PortableHost>;
-  learning_rate_schedule const schedule{.shape = decay_shape::linear, .warm_up = 2, .steps = 5, .floor = 0.1};
+  learning_rate_schedule const schedule{
+      .shape = decay_shape::linear, .warm_up = 2, .steps = 5, .floor = 0.1};
   trainer scheduled({.optimizer = {.learning_rate = 0.1}, .learning_rate_factor = schedule});
-  trainer called(
-      {.optimizer = {.learning_rate = 0.1}, .learning_rate_factor = [&](long step) { return schedule(step); }});
+  trainer called({.optimizer = {.learning_rate = 0.1},
+                  .learning_rate_factor = [&](long step) { return schedule(step); }});
   trainer by_hand({.optimizer = {.learning_rate = 7}});
   for (long step = 1; step <= 6; ++step) {
     laws::sample_batch<trainer> const data(std::uint64_t(step) + 1);

@@ -20,7 +20,9 @@ struct SoftSign {
 
   static constexpr char const* name = "SoftSign";
   static constexpr int states = 0;  // arrays of its own, as large as the parameters
-  void check(setting_check const& is) const { is.positive("softness", softness); }  // optional: refused otherwise
+  void check(setting_check const& is) const {
+    is.positive("softness", softness);
+  }  // optional: refused otherwise
 
   template <class T>
   struct coefficients {
@@ -61,7 +63,8 @@ struct Normalised {
   template <class Kernels, class T>
   void update(Kernels k, update_context const& c, tensor_update<T> const& t) const {
     double const norm = std::sqrt(k.sum_of_squares(t.shape.elements(), t.gradients));
-    if (norm > 0) k.each(t.shape.elements(), move<T>{t.values, t.gradients, T(c.learning_rate / norm)});
+    if (norm > 0)
+      k.each(t.shape.elements(), move<T>{t.values, t.gradients, T(c.learning_rate / norm)});
   }
 };
 // [/tensor]
@@ -84,8 +87,9 @@ void moves_by(Formula const& formula) {
     double squares = 0;
     for (double g : p.gradients) squares += g * g;
     for (std::size_t e = 0; e < p.values.size(); ++e)
-      worst = laws::worse(worst,
-                          std::fabs(before[i][e] - 0.01 * formula(p.gradients[e], std::sqrt(squares)) - p.values[e]));
+      worst = laws::worse(
+          worst, std::fabs(before[i][e] - 0.01 * formula(p.gradients[e], std::sqrt(squares)) -
+                           p.values[e]));
     ++i;
   }
   CHECK(worst < 1e-15);

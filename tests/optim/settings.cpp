@@ -15,11 +15,12 @@ using namespace pp;
 
 namespace {
 
-constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
+constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN(),
+                 inf = std::numeric_limits<double>::infinity();
 
 /// Every value of `bad` in a copy of the settings is refused by that name, and none of `good`.
 template <class Settings, class Number>
-void holds(char const* name, Number Settings::* which, std::initializer_list<Number> bad,
+void holds(char const* name, Number Settings::*which, std::initializer_list<Number> bad,
            std::initializer_list<Number> good) {
   INFO(name);
   for (Number value : bad) {
@@ -35,15 +36,15 @@ void holds(char const* name, Number Settings::* which, std::initializer_list<Num
   }
 }
 template <class Settings>
-void holds_fraction(char const* name, double Settings::* which) {
+void holds_fraction(char const* name, double Settings::*which) {
   holds(name, which, {not_a_number, inf, -inf, -0.1, 1.0, 2.0}, {0.0, 0.5, 0.999999});
 }
 template <class Settings>
-void holds_amount(char const* name, double Settings::* which) {
+void holds_amount(char const* name, double Settings::*which) {
   holds(name, which, {not_a_number, inf, -inf, -1e-9, 1e31, 1e300}, {0.0, 0.1, 1e6});
 }
 template <class Settings>
-void holds_positive(char const* name, double Settings::* which) {
+void holds_positive(char const* name, double Settings::*which) {
   holds(name, which, {not_a_number, inf, -inf, -1e-8, 0.0, 1e-60, 1e300}, {1e-30, 1e-8, 1.0});
 }
 template <class Settings>
@@ -102,7 +103,9 @@ TEST_CASE("optimizers say the ranges of their numbers", "[optim]") {
 
 TEST_CASE("a schedule of learning rates says the ranges of its numbers", "[optim]") {
   using schedule = learning_rate_schedule;
-  auto const check = [](schedule const& s) { learning_rate_function(s).check(setting_check("Owner")); };
+  auto const check = [](schedule const& s) {
+    learning_rate_function(s).check(setting_check("Owner"));
+  };
   CHECK_THROWS_WITH(check({}), "Owner.steps: expected 1 or more, got 0");
   CHECK_THROWS_WITH(check({.warm_up = 100}), "Owner.steps: expected 100 or more, got 0");
   CHECK_THROWS_WITH(check({.warm_up = 10, .stable = 20, .steps = 15}),
@@ -110,7 +113,8 @@ TEST_CASE("a schedule of learning rates says the ranges of its numbers", "[optim
   CHECK_THROWS_WITH(check({.warm_up = -1, .steps = 10}), Contains("Owner.warm_up"));
   CHECK_THROWS_WITH(check({.stable = -1, .steps = 10}), Contains("Owner.stable"));
   for (double const floor : {not_a_number, -0.1, 1.1, inf})
-    CHECK_THROWS_WITH(check({.steps = 10, .floor = floor}), Contains("Owner.floor: expected a number in [0, 1], got "));
+    CHECK_THROWS_WITH(check({.steps = 10, .floor = floor}),
+                      Contains("Owner.floor: expected a number in [0, 1], got "));
   CHECK_NOTHROW(check({.steps = 10}));
   CHECK_NOTHROW(check({.shape = decay_shape::constant}));
   CHECK_NOTHROW(check({.shape = decay_shape::linear, .warm_up = 5, .steps = 5, .floor = 0}));
@@ -126,10 +130,13 @@ TEST_CASE("no trainer is made with settings out of range", "[optim]") {
   };
   refused({.optimizer = {.learning_rate = not_a_number}},
           "AdamW.learning_rate: expected a number in [0, 1e30], got nan");
-  refused({.optimizer = {.learning_rate = -1}}, "AdamW.learning_rate: expected a number in [0, 1e30], got -1");
-  refused({.optimizer = {.learning_rate = 1e300}}, "AdamW.learning_rate: expected a number in [0, 1e30], got 1e+300");
+  refused({.optimizer = {.learning_rate = -1}},
+          "AdamW.learning_rate: expected a number in [0, 1e30], got -1");
+  refused({.optimizer = {.learning_rate = 1e300}},
+          "AdamW.learning_rate: expected a number in [0, 1e30], got 1e+300");
   refused({.optimizer = {.beta1 = 2}}, "AdamW.beta1: expected a number in [0, 1), got 2");
-  refused({.optimizer = {.epsilon = 0}}, "AdamW.epsilon: expected a number in [1e-37, 1e30], got 0");
+  refused({.optimizer = {.epsilon = 0}},
+          "AdamW.epsilon: expected a number in [1e-37, 1e30], got 0");
   refused({.learning_rate_factor = learning_rate_schedule{.warm_up = 10}},
           "learning_rate_factor.steps: expected 10 or more, got 0");
   refused({.clip_value = -1}, "clip_value: expected a number in [0, 1e30], got -1");
@@ -145,10 +152,13 @@ TEST_CASE("a step with a learning rate that is none changes nothing", "[optim]")
   trainer.step(data.view());
   trainer.accumulate(data.view());
   for (double const bad : {not_a_number, inf, -inf, -1.0, 1e300}) {
-    refuses(trainer, [&] { trainer.step(data.view(), bad); }, "learning_rate: expected a number in [0, 1e30], got ");
+    refuses(
+        trainer, [&] { trainer.step(data.view(), bad); },
+        "learning_rate: expected a number in [0, 1e30], got ");
     factor = bad;
     refuses(
-        trainer, [&] { trainer.step(data.view()); }, "learning_rate_factor(2): expected a number in [0, 1e30], got ");
+        trainer, [&] { trainer.step(data.view()); },
+        "learning_rate_factor(2): expected a number in [0, 1e30], got ");
     factor = 1;
   }
   CHECK(trainer.accumulated() == 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Ten steps of the optimizers beside SGD and Adam against their published formulas, written down once more in double, by loops
-// over whole matrices, as they stand there.
+// Ten steps of the optimizers beside SGD and Adam against their published formulas, written down
+// once more in double, by loops over whole matrices, as they stand there.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -18,10 +18,9 @@ namespace {
 using numbers = std::vector<double>;
 
 /// Tall, wide and square matrices, one of a single row, one of a single column; tables; vectors.
-struct Net
-    : Model<Input<5, 3>, Positions, Linear<17>, LayerNorm, Tanh, Linear<6, NoBias>,
-            Group<LearningRate<1, 2>, Linear<6>>, Linear<1>, Linear<35>, GELU, Group<WeightDecay<2>, Linear<4>>, MSE> {
-};
+struct Net : Model<Input<5, 3>, Positions, Linear<17>, LayerNorm, Tanh, Linear<6, NoBias>,
+                   Group<LearningRate<1, 2>, Linear<6>>, Linear<1>, Linear<35>, GELU,
+                   Group<WeightDecay<2>, Linear<4>>, MSE> {};
 constexpr int parameters = Net::graph.size.parameters;
 template <class Optimizer, class Precision = FP64>
 using Trainer = Pipeline<Net, Optimizer, Precision, PortableHost, MicroBatches<2>, Stages<3>>;
@@ -74,7 +73,8 @@ struct plain_lamb {
   }
 };
 
-/// PyTorch's documentation of torch.optim.Adafactor, on the matrix as PyTorch has it: a weight is [outputs, inputs] there.
+/// PyTorch's documentation of torch.optim.Adafactor, on the matrix as PyTorch has it: a weight is
+/// [outputs, inputs] there.
 struct plain_adafactor {
   Adafactor o;
   double epsilon1;
@@ -83,7 +83,9 @@ struct plain_adafactor {
     std::size_t const n = w.size();
     bool const transposed = p.is.kind == tensor_kind::matrix;
     std::size_t const rows = std::size_t(transposed ? p.is.columns : p.is.rows), columns = n / rows;
-    auto const at = [&](std::size_t r, std::size_t c) { return transposed ? c * rows + r : r * columns + c; };
+    auto const at = [&](std::size_t r, std::size_t c) {
+      return transposed ? c * rows + r : r * columns + c;
+    };
     double const rest = std::pow(double(p.step), o.beta2_decay), rate = o.learning_rate * p.rate();
     double const rho = std::min(rate, 1 / std::sqrt(double(p.step)));
     double const alpha = std::max(o.epsilon2, rms(w)) * rho;
@@ -91,7 +93,8 @@ struct plain_adafactor {
     numbers estimate(n), u(n);
     if (p.is.kind == tensor_kind::vector) {
       variance.resize(n);
-      for (std::size_t i = 0; i < n; ++i) estimate[i] = variance[i] = (1 - rest) * variance[i] + rest * g[i] * g[i];
+      for (std::size_t i = 0; i < n; ++i)
+        estimate[i] = variance[i] = (1 - rest) * variance[i] + rest * g[i] * g[i];
     } else {
       row.resize(rows), column.resize(columns);
       numbers row_mean(rows), column_mean(columns);
@@ -101,18 +104,22 @@ struct plain_adafactor {
           column_mean[c] += g[at(r, c)] * g[at(r, c)] / double(rows);
         }
       double mean = 0;
-      for (std::size_t r = 0; r < rows; ++r) row[r] += rest * (row_mean[r] - row[r]), mean += row[r] / double(rows);
+      for (std::size_t r = 0; r < rows; ++r)
+        row[r] += rest * (row_mean[r] - row[r]), mean += row[r] / double(rows);
       for (std::size_t c = 0; c < columns; ++c) column[c] += rest * (column_mean[c] - column[c]);
       for (std::size_t r = 0; r < rows; ++r)
-        for (std::size_t c = 0; c < columns; ++c) estimate[at(r, c)] = row[r] * column[c] / std::max(mean, epsilon1);
+        for (std::size_t c = 0; c < columns; ++c)
+          estimate[at(r, c)] = row[r] * column[c] / std::max(mean, epsilon1);
     }
-    for (std::size_t i = 0; i < n; ++i) u[i] = g[i] / std::sqrt(std::max(estimate[i], epsilon1 * epsilon1));
+    for (std::size_t i = 0; i < n; ++i)
+      u[i] = g[i] / std::sqrt(std::max(estimate[i], epsilon1 * epsilon1));
     double const denominator = std::max(1.0, rms(u) / o.threshold);
     for (std::size_t i = 0; i < n; ++i) w[i] -= alpha / denominator * u[i];
   }
 };
 
-/// PyTorch's documentation of torch.optim.Muon, without its bfloat16, on the matrix as PyTorch has it; AdamW for the rest.
+/// PyTorch's documentation of torch.optim.Muon, without its bfloat16, on the matrix as PyTorch has
+/// it; AdamW for the rest.
 struct plain_muon {
   Muon o;
   numbers m, v;
@@ -145,7 +152,8 @@ struct plain_muon {
                                                                   : std::sqrt(a / b);
     for (std::size_t r = 0; r < A; ++r)
       for (std::size_t c = 0; c < B; ++c)
-        w[c * A + r] = w[c * A + r] * (1 - rate * o.weight_decay * p.is.decay_scale) - rate * ratio * x[r * B + c];
+        w[c * A + r] = w[c * A + r] * (1 - rate * o.weight_decay * p.is.decay_scale) -
+                       rate * ratio * x[r * B + c];
   }
   void adamw(problem const& p, numbers& w, numbers const& g) {
     double const rate = o.others.learning_rate * p.rate();
@@ -164,18 +172,22 @@ struct plain_muon {
       for (std::size_t c = 0; c < columns; ++c) y[c * rows + r] = x[r * columns + c];
     return y;
   }
-  static numbers product(numbers const& a, numbers const& b, std::size_t rows, std::size_t inner, std::size_t columns) {
+  static numbers product(numbers const& a, numbers const& b, std::size_t rows, std::size_t inner,
+                         std::size_t columns) {
     numbers y(rows * columns);
     for (std::size_t r = 0; r < rows; ++r)
       for (std::size_t c = 0; c < columns; ++c)
-        for (std::size_t i = 0; i < inner; ++i) y[r * columns + c] += a[r * inner + i] * b[i * columns + c];
+        for (std::size_t i = 0; i < inner; ++i)
+          y[r * columns + c] += a[r * inner + i] * b[i * columns + c];
     return y;
   }
 };
 
-/// Ten steps; largest difference of a parameter tensor, relative to what the reference moved it in that step, in root mean square.
+/// Ten steps; largest difference of a parameter tensor, relative to what the reference moved it in
+/// that step, in root mean square.
 template <class Trainer, class Reference>
-double ten_steps(typename Trainer::optimizer_type const& o, Reference const& fresh, double clip_norm = 0) {
+double ten_steps(typename Trainer::optimizer_type const& o, Reference const& fresh,
+                 double clip_norm = 0) {
   Trainer t({.seed = 3, .optimizer = o, .clip_norm = clip_norm});
   laws::disturb(t, 4, 0.2);
   auto views = t.parameters();
@@ -220,18 +232,22 @@ TEST_CASE("LAMB is You's", "[optim]") {
 }
 TEST_CASE("Adafactor is PyTorch's", "[optim]") {
   for (Adafactor const o :
-       {Adafactor{.weight_decay = 0.1}, Adafactor{.learning_rate = 0.5, .epsilon2 = 0.3, .threshold = 0.5},
+       {Adafactor{.weight_decay = 0.1},
+        Adafactor{.learning_rate = 0.5, .epsilon2 = 0.3, .threshold = 0.5},
         Adafactor{.learning_rate = 0.05, .beta2_decay = -0.5, .epsilon1 = 0.03}}) {
-    CHECK(ten_steps<Trainer<Adafactor>>(o, plain_adafactor{o, o.epsilon1 > 0 ? o.epsilon1 : 0x1p-52, {}, {}, {}}) <
+    CHECK(ten_steps<Trainer<Adafactor>>(
+              o, plain_adafactor{o, o.epsilon1 > 0 ? o.epsilon1 : 0x1p-52, {}, {}, {}}) < 1e-12);
+    CHECK(ten_steps<Trainer<Adafactor>>(
+              o, plain_adafactor{o, o.epsilon1 > 0 ? o.epsilon1 : 0x1p-52, {}, {}, {}}, 0.05) <
           1e-12);
-    CHECK(ten_steps<Trainer<Adafactor>>(o, plain_adafactor{o, o.epsilon1 > 0 ? o.epsilon1 : 0x1p-52, {}, {}, {}},
-                                        0.05) < 1e-12);
   }
   Adafactor const o{};
   CHECK(ten_steps<Trainer<Adafactor, FP32>>(o, plain_adafactor{o, 0x1p-23, {}, {}, {}}) < 1e-4);
 }
 TEST_CASE("Muon is PyTorch's", "[optim]") {
-  Muon o{.learning_rate = 0.02, .weight_decay = 0.3, .others = {.learning_rate = 0.003, .weight_decay = 0.2}};
+  Muon o{.learning_rate = 0.02,
+         .weight_decay = 0.3,
+         .others = {.learning_rate = 0.003, .weight_decay = 0.2}};
   CHECK(ten_steps<Trainer<Muon>>(o, plain_muon{o, {}, {}}) < 1e-10);
   CHECK(ten_steps<Trainer<Muon>>(o, plain_muon{o, {}, {}}, 0.05) < 1e-10);
   CHECK(ten_steps<Trainer<Muon, FP32>>(o, plain_muon{o, {}, {}}) < 1e-4);
@@ -244,7 +260,8 @@ TEST_CASE("Muon is PyTorch's", "[optim]") {
 }
 
 TEST_CASE("Muon's iteration makes the singular values alike", "[optim]") {
-  // The step that a 2 x 2 matrix makes is the orthogonalised gradient: both its singular values are near 1.
+  // The step that a 2 x 2 matrix makes is the orthogonalised gradient: both its singular values are
+  // near 1.
   Muon const o{.learning_rate = 1, .momentum = 0, .nesterov = false, .weight_decay = 0};
   struct Two : Model<Input<2>, Linear<2, NoBias>, MSE> {};
   Pipeline<Two, Muon, FP64, PortableHost, MicroBatchSize<2>> t({.seed = 1, .optimizer = o});
@@ -252,8 +269,8 @@ TEST_CASE("Muon's iteration makes the singular values alike", "[optim]") {
   numbers const before(w.values.begin(), w.values.end());
   laws::sample_batch<decltype(t)> const data(3);
   t.step(data.view());
-  double const a = before[0] - w.values[0], b = before[1] - w.values[1], c = before[2] - w.values[2],
-               d = before[3] - w.values[3];
+  double const a = before[0] - w.values[0], b = before[1] - w.values[1],
+               c = before[2] - w.values[2], d = before[3] - w.values[3];
   double const sum = a * a + b * b + c * c + d * d, product = std::fabs(a * d - b * c);
   double const largest = std::sqrt((sum + std::sqrt(sum * sum - 4 * product * product)) / 2),
                smallest = product / largest;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Optimizers of whole tensors stay inside the memory that they say they need, on every instruction set and for every shape, and
-// rely on nothing that was in their workspace.
+// Optimizers of whole tensors stay inside the memory that they say they need, on every instruction
+// set and for every shape, and rely on nothing that was in their workspace.
 #include <catch2/catch.hpp>
 
 #include <cmath>
@@ -41,7 +41,8 @@ void stays_inside(tensor_shape const& shape) {
   if (!Optimizer::takes(shape.kind)) return;
   on_every_isa([&](auto kernels) {
     INFO(Optimizer::name << " on " << kernels.name << ", " << shape.rows << " x " << shape.columns);
-    fenced<T> const w(shape.elements(), 1), g(shape.elements(), 2), state(Optimizer::state_elements(shape), 3),
+    fenced<T> const w(shape.elements(), 1), g(shape.elements(), 2),
+        state(Optimizer::state_elements(shape), 3),
         room(Optimizer::template workspace_elements<Host, T>(shape), 4);
     for (long i = 0; i < state.count; ++i) state.data()[i] = 0;
     for (long i = 0; i < room.count; ++i) room.data()[i] = std::numeric_limits<T>::quiet_NaN();
@@ -49,7 +50,8 @@ void stays_inside(tensor_shape const& shape) {
     Optimizer const o{};
     for (long step = 1; step <= 3; ++step)
       kernels.update(o, update_context{step, 0.1, 0.5, 1},
-                     tensor_update<T>{shape, w.data(), g.data(), state.data(), room.data()}, true, host::everything);
+                     tensor_update<T>{shape, w.data(), g.data(), state.data(), room.data()}, true,
+                     host::everything);
     CHECK((w.holds() && g.holds() && state.holds() && room.holds()));
     CHECK((w.is_finite() && state.is_finite()));
     bool moved = false;
@@ -60,7 +62,8 @@ void stays_inside(tensor_shape const& shape) {
 
 template <class Optimizer>
 void stays_inside() {
-  constexpr long sizes[][2] = {{17, 5}, {5, 17}, {1, 7}, {7, 1}, {1, 1}, {64, 64}, {100, 33}, {33, 100}, {300, 260}};
+  constexpr long sizes[][2] = {{17, 5},  {5, 17},   {1, 7},    {7, 1},    {1, 1},
+                               {64, 64}, {100, 33}, {33, 100}, {300, 260}};
   for (auto const& [rows, columns] : sizes) {
     stays_inside<Optimizer, float>({tensor_kind::matrix, rows, columns});
     stays_inside<Optimizer, double>({tensor_kind::matrix, rows, columns});

@@ -14,7 +14,8 @@ namespace {
 template <class M, class... Options>
 using compiled = typename compiled_pipeline<M, option_set<PortableHost, Options...>>::passes;
 
-/// A list of launches in words: `matmul[bias map] norm ...`, prologues before the anchor, * after a step that is stored.
+/// A list of launches in words: `matmul[bias map] norm ...`, prologues before the anchor, * after a
+/// step that is stored.
 template <class C>
 std::string words(int list) {
   std::string text;
@@ -24,7 +25,8 @@ std::string words(int list) {
       if (chain.empty()) return;
       text += "[";
       for (step const& s : chain)
-        text += std::string(&s == chain.begin() ? "" : " ") + name_of(s.kind) + (s.store >= 0 ? "*" : "");
+        text += std::string(&s == chain.begin() ? "" : " ") + name_of(s.kind) +
+                (s.store >= 0 ? "*" : "");
       text += "]";
     };
     text += i > 0 ? ", " : "";
@@ -42,8 +44,8 @@ struct Begins : Model<Input<3>, Tanh, Sigmoid, Linear<4>, Tanh, LayerNorm, MSE> 
 struct Words : Model<Tokens<7, 3>, Embedding<4>, Positions, Linear<7>, CrossEntropy> {};
 struct Drops
     : Model<Tokens<7, 3>, Embedding<4>, Dropout<1, 2>,
-            Repeat<2, Residual<Linear<6>, SwiGLU, Dropout<1, 3>, Linear<4>, Dropout<1, 3>>>, Softmax, Linear<2>, MSE> {
-};
+            Repeat<2, Residual<Linear<6>, SwiGLU, Dropout<1, 3>, Linear<4>, Dropout<1, 3>>>,
+            Softmax, Linear<2>, MSE> {};
 struct Flat : Model<Input<2, 3>, Linear<4>, Tanh, Flatten, Linear<2>, MSE> {};
 
 template <class C>
@@ -59,7 +61,8 @@ void laws_hold() {
       CHECK(s.begin == at);
       CHECK(s.end > s.begin);
       at = s.end;
-      for (int k = s.begin; k < s.end; ++k) CHECK(C::stage_of_unit[ops[k].unit] == C::stage_of_unit[ops[s.begin].unit]);
+      for (int k = s.begin; k < s.end; ++k)
+        CHECK(C::stage_of_unit[ops[k].unit] == C::stage_of_unit[ops[s.begin].unit]);
       CHECK(C::describe(list, i).shape == C::group_at(C::first_group[list] + s.group));
     }
     CHECK(at == count);
@@ -79,8 +82,10 @@ void random_model() {
 }  // namespace
 
 TEST_CASE("bias and activation join the matmul that feeds them", "[passes]") {
-  CHECK(words<compiled<Mlp>>(0) == "matmul[bias* map*], matmul[bias map*], matmul[bias*], squared_error*");
-  CHECK(words<compiled<Mlp>>(1) == "matmul_input_gradient[map_gradient*], matmul_input_gradient[map_gradient*]");
+  CHECK(words<compiled<Mlp>>(0) ==
+        "matmul[bias* map*], matmul[bias map*], matmul[bias*], squared_error*");
+  CHECK(words<compiled<Mlp>>(1) ==
+        "matmul_input_gradient[map_gradient*], matmul_input_gradient[map_gradient*]");
   CHECK(words<compiled<Mlp>>(2) ==
         "[bias_gradient*]matmul_weight_gradient*, [bias_gradient*]matmul_weight_gradient*, "
         "[bias_gradient*]matmul_weight_gradient*");
@@ -96,20 +101,23 @@ TEST_CASE("pointwise ops before a contraction or a norm are its prologue", "[pas
 }
 TEST_CASE("positions join the lookup", "[passes]") {
   CHECK(words<compiled<Words>>(0) == "lookup[row_bias*], matmul[bias*], cross_entropy*");
-  CHECK(words<compiled<Words, Stages<3>>>(0) == "lookup*, pointwise[row_bias*], matmul[bias*], cross_entropy*");
+  CHECK(words<compiled<Words, Stages<3>>>(0) ==
+        "lookup*, pointwise[row_bias*], matmul[bias*], cross_entropy*");
 }
 TEST_CASE("a dropout joins as other pointwise ops do, and streams make no difference", "[passes]") {
   CHECK(words<compiled<Drops>>(0) ==
-        "lookup[dropout*], matmul[bias*], gate[dropout*], matmul[bias dropout add*], matmul[bias*], gate[dropout*], "
+        "lookup[dropout*], matmul[bias*], gate[dropout*], matmul[bias dropout add*], "
+        "matmul[bias*], gate[dropout*], "
         "matmul[bias dropout add*], softmax*, matmul[bias*], squared_error*");
   using passes = compiled<Drops>;
-  for (int i : {1, 2, 3}) CHECK(passes::segment_at(0, i).group == passes::segment_at(0, i + 3).group);
+  for (int i : {1, 2, 3})
+    CHECK(passes::segment_at(0, i).group == passes::segment_at(0, i + 3).group);
 }
 TEST_CASE("nothing joins across another look at the numbers", "[passes]") {
   using cut = compiled<Flat, Stages<2>, Cut<1>>;
   CHECK(words<cut>(0) == "matmul[bias*], pointwise[map*], matmul[bias*], squared_error*");
 }
 TEST_CASE("the laws of fusion hold on random models", "[passes]") {
-  random_model<31>(), random_model<32>(), random_model<33>(), random_model<34>(), random_model<35>(),
-      random_model<36>();
+  random_model<31>(), random_model<32>(), random_model<33>(), random_model<34>(),
+      random_model<35>(), random_model<36>();
 }

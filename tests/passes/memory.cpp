@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The memory plan: every launch finds what it reads, regions do not overlap, and the bytes of the plan add up.
+// The memory plan: every launch finds what it reads, regions do not overlap, and the bytes of the
+// plan add up.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -15,10 +16,11 @@ using namespace pp;
 namespace {
 
 template <class M, class... Options>
-using compiled = compiled_pipeline<M, option_set<PortableHost, AdamW, MicroBatches<5>, MicroBatchSize<3>, Options...>>;
+using compiled = compiled_pipeline<
+    M, option_set<PortableHost, AdamW, MicroBatches<5>, MicroBatchSize<3>, Options...>>;
 
-/// Parameters lie apart, the trained ones first; the ranges of the update cover those without a gap, each of parameters that are
-/// trained alike.
+/// Parameters lie apart, the trained ones first; the ranges of the update cover those without a
+/// gap, each of parameters that are trained alike.
 template <class C>
 void ranges_cover_what_is_trained() {
   for (int s = 0; s < C::stages; ++s) {
@@ -49,7 +51,8 @@ void ranges_cover_what_is_trained() {
       CHECK(c.updates[u].begin == (u > 0 ? c.updates[u - 1].end : 0));
       CHECK(c.updates[u].begin * long(sizeof(typename C::element)) % alignment == 0);
     }
-    CHECK((c.update_count > 0 ? c.updates[c.update_count - 1].end : 0) * long(sizeof(typename C::element)) ==
+    CHECK((c.update_count > 0 ? c.updates[c.update_count - 1].end : 0) *
+              long(sizeof(typename C::element)) ==
           c.trained_bytes);
   }
 }
@@ -73,14 +76,17 @@ void parts_do_not_overlap() {
       add(c.gradients, c.trained_bytes);
       add(c.state, C::plan().stages[s].optimizer_bytes);
       add(c.transposed, C::plan().stages[s].transposed_bytes);
-      for (ring const& of : {c.keeping.records, c.dropping.records, c.pending, c.boundary, c.gradient})
+      for (ring const& of :
+           {c.keeping.records, c.dropping.records, c.pending, c.boundary, c.gradient})
         add(of.offset, of.bytes());
     }
     [&]<int... S>(std::integer_sequence<int, S...>) {
-      ((C::memory().chunks[S].rank == r ? void(most_scratch = std::max(most_scratch, C::template scratch_bytes<S>()))
-                                        : void()),
+      ((C::memory().chunks[S].rank == r
+            ? void(most_scratch = std::max(most_scratch, C::template scratch_bytes<S>()))
+            : void()),
        ...);
-    }(std::make_integer_sequence<int, C::stages>{});
+    }
+    (std::make_integer_sequence<int, C::stages>{});
     add(rank.scratch, most_scratch);
     add(rank.workspace, C::workspace);
     auto const numbers = [](long count) { return align_up(count * long(sizeof(double))); };
@@ -90,7 +96,8 @@ void parts_do_not_overlap() {
       add(rank.row_losses, numbers(C::loss_rows));
       add(rank.losses, numbers(C::micro_batches));
     }
-    add(rank.executed, align_up(long(sizeof(executed_action)) * std::max(rank.training_count, rank.evaluation_count)));
+    add(rank.executed, align_up(long(sizeof(executed_action)) *
+                                std::max(rank.training_count, rank.evaluation_count)));
     add(rank.blocks, align_up(rank.block_count * long(sizeof(gradient_block))));
     for (int s = 0; s < C::stages; ++s)
       if (chunk_description const& c = C::memory().chunks[s]; c.rank == r)
@@ -112,8 +119,8 @@ void bytes_add_up() {
   long parameters = 0;
   for (int s = 0; s < C::stages; ++s) {
     stage_plan const& p = C::plan().stages[s];
-    CHECK(p.bytes == p.parameter_bytes + p.gradient_bytes + p.optimizer_bytes + p.transposed_bytes + p.saved_bytes +
-                         p.boundary_bytes);
+    CHECK(p.bytes == p.parameter_bytes + p.gradient_bytes + p.optimizer_bytes + p.transposed_bytes +
+                         p.saved_bytes + p.boundary_bytes);
     CHECK(p.parameter_bytes >= p.parameters * long(sizeof(typename C::element)));
     CHECK(p.gradient_bytes >= p.trained * long(sizeof(typename C::element)));
     CHECK(p.optimizer_bytes == 2 * p.gradient_bytes);
@@ -151,29 +158,36 @@ void random_model() {
   INFO("seed " << Seed);
   using model = laws::RandomModel<Seed, 3 + int(Seed) % 7>;
   check<compiled<model, Stages<2 + int(Seed) % (model::graph.size.units - 1)>>>();
-  check<compiled<model, Stages<1 + int(Seed) % model::graph.size.units>, ByCount, laws::LateWeights>>();
-  check<compiled<model, Stages<2 + int(Seed) % (model::graph.size.units - 1)>, RecomputeAllButLast>>();
+  check<compiled<model, Stages<1 + int(Seed) % model::graph.size.units>, ByCount,
+                 laws::LateWeights>>();
+  check<compiled<model, Stages<2 + int(Seed) % (model::graph.size.units - 1)>,
+                 RecomputeAllButLast>>();
 }
 
 struct EndsInPositions : Model<Input<3>, Linear<5>, Tanh, Linear<4>, Positions, Positions, MSE> {};
-/// Backward reads the statistics of a norm, not its result: where a stage ends with one, that result is made again for nobody.
+/// Backward reads the statistics of a norm, not its result: where a stage ends with one, that
+/// result is made again for nobody.
 struct EndsInNorms : Model<Input<3>, Linear<5>, LayerNorm, Linear<4>, RMSNorm, Linear<2>, MSE> {};
-struct Skips : Model<Input<3>, Linear<5>, Stash<"a">, Tanh, Linear<5>, Stash<"b">, GELU, Pop<"a">, Linear<5>, Pop<"b">,
-                     Linear<2>, Pop<"a", Concat>, MSE> {};
-/// Each kind of training in turn, and what is not trained at the start, in the middle and at the end.
-struct Groups : Model<Tokens<11, 5>, Frozen<Embedding<6>, Positions, LayerNorm>, Linear<4>,
-                      Group<LearningRate<1, 2>, Residual<LayerNorm, Linear<4>>, Frozen<Attention<2>>, Linear<7>>, Tanh,
-                      Group<WeightDecay<0>, Linear<4>, Residual<Frozen<Linear<5>>, GELU, Linear<4>>>,
-                      Frozen<Linear<11>>, CrossEntropy> {};
+struct Skips : Model<Input<3>, Linear<5>, Stash<"a">, Tanh, Linear<5>, Stash<"b">, GELU, Pop<"a">,
+                     Linear<5>, Pop<"b">, Linear<2>, Pop<"a", Concat>, MSE> {};
+/// Each kind of training in turn, and what is not trained at the start, in the middle and at the
+/// end.
+struct Groups
+    : Model<Tokens<11, 5>, Frozen<Embedding<6>, Positions, LayerNorm>, Linear<4>,
+            Group<LearningRate<1, 2>, Residual<LayerNorm, Linear<4>>, Frozen<Attention<2>>,
+                  Linear<7>>,
+            Tanh, Group<WeightDecay<0>, Linear<4>, Residual<Frozen<Linear<5>>, GELU, Linear<4>>>,
+            Frozen<Linear<11>>, CrossEntropy> {};
 struct Gpt : Model<Tokens<11, 5>, Embedding<6>, Positions,
-                   Repeat<3, Residual<LayerNorm, Attention<2>>, Residual<LayerNorm, Linear<24>, GELU, Linear<6>>>,
+                   Repeat<3, Residual<LayerNorm, Attention<2>>,
+                          Residual<LayerNorm, Linear<24>, GELU, Linear<6>>>,
                    LayerNorm, Linear<11>, CrossEntropy> {};
 
 }  // namespace
 
 TEST_CASE("every launch of a random model finds its operands", "[passes]") {
-  random_model<21>(), random_model<22>(), random_model<23>(), random_model<24>(), random_model<25>(),
-      random_model<26>();
+  random_model<21>(), random_model<22>(), random_model<23>(), random_model<24>(),
+      random_model<25>(), random_model<26>();
 }
 TEST_CASE("every launch of models with special cuts finds its operands", "[passes]") {
   check<compiled<EndsInPositions, Stages<5>>>();

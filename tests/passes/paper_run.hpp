@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Runs the launches of a compiled pipeline on paper. Memory holds names of values instead of numbers, in pieces of one cache
-// line: a launch must find under every address it reads the value that it was meant to read, whole, and a region ends where
+// Runs the launches of a compiled pipeline on paper. Memory holds names of values instead of
+// numbers, in pieces of one cache
+// line: a launch must find under every address it reads the value that it was meant to read, whole,
+//       and a region ends where
 // the plan says. So two values alive at the same time can share no byte.
 #pragma once
 
@@ -31,9 +33,9 @@ struct findings {
   std::string problem;
   void must(bool fine, char const* what, int stage, operand x, address a) {
     if (fine || !problem.empty()) return;
-    problem = std::string(what) + ": stage " + std::to_string(stage) + ", operand " + std::to_string(x.index) +
-              " of space " + std::to_string(int(x.where)) + ", region " + std::to_string(int(a.where)) + " at " +
-              std::to_string(a.offset);
+    problem = std::string(what) + ": stage " + std::to_string(stage) + ", operand " +
+              std::to_string(x.index) + " of space " + std::to_string(int(x.where)) + ", region " +
+              std::to_string(int(a.where)) + " at " + std::to_string(a.offset);
   }
 };
 
@@ -43,18 +45,22 @@ using contents = std::map<piece, operand>;
 
 /// Readers of a boundary look into the maker's slot.
 inline piece at(int stage, address a, long line) {
-  if (a.where == region::boundary_in) return {stage - 1, region::boundary_out, a.offset / alignment + line};
-  if (a.where == region::gradient_in) return {stage + 1, region::gradient_out, a.offset / alignment + line};
+  if (a.where == region::boundary_in)
+    return {stage - 1, region::boundary_out, a.offset / alignment + line};
+  if (a.where == region::gradient_in)
+    return {stage + 1, region::gradient_out, a.offset / alignment + line};
   return {stage, a.where, a.offset / alignment + line};
 }
 inline void read(findings& f, contents const& memory, int stage, operand x, address a, long bytes) {
   f.must(a.where != region::none, "has no address", stage, x, a);
   for (long line = 0; line < bytes / alignment; ++line) {
     auto const found = memory.find(at(stage, a, line));
-    f.must(found != memory.end() && found->second == x, "is not there when it is read", stage, x, a);
+    f.must(found != memory.end() && found->second == x, "is not there when it is read", stage, x,
+           a);
   }
 }
-inline void write(findings& f, contents& memory, int stage, operand x, address a, long bytes, long room) {
+inline void write(findings& f, contents& memory, int stage, operand x, address a, long bytes,
+                  long room) {
   f.must(a.offset % alignment == 0, "is not aligned", stage, x, a);
   f.must(a.offset >= 0 && a.offset + bytes <= room, "is not inside its region", stage, x, a);
   for (long line = 0; line < bytes / alignment; ++line) memory[at(stage, a, line)] = x;
@@ -75,7 +81,8 @@ struct call {
   address at(int k) const { return resolved[k].at; }
 };
 
-/// Each datum has one writer: what other programs or stages read of a stage is written by one program alone, once in a micro-batch.
+/// Each datum has one writer: what other programs or stages read of a stage is written by one
+/// program alone, once in a micro-batch.
 inline bool may_write(program p, region to) {
   switch (to) {
     case region::scratch: return true;
@@ -83,12 +90,14 @@ inline bool may_write(program p, region to) {
     case region::boundary_out: return p == program::forward;
     case region::gradient_out:
     case region::pending: return p == program::backward_input || p == program::backward;
-    case region::parameter_gradients: return p == program::backward_weight || p == program::backward;
+    case region::parameter_gradients:
+      return p == program::backward_weight || p == program::backward;
     default: return false;
   }
 }
 
-/// Reads first, then writes. A kernel writes rows while it still reads others: no operand may lie where a result goes. (A loss
+/// Reads first, then writes. A kernel writes rows while it still reads others: no operand may lie
+/// where a result goes. (A loss
 /// may: it reads a row before it writes it.)
 inline void execute(findings& f, contents& memory, int stage, call const& c) {
   auto const region_outside = [](operand x) {
@@ -97,13 +106,15 @@ inline void execute(findings& f, contents& memory, int stage, call const& c) {
            : x.where == space::random ? region::random
                                       : region::none;
   };
-  auto const outside = [&](int k) { return region_outside(c.with[std::size_t(k)]) != region::none; };
+  auto const outside = [&](int k) {
+    return region_outside(c.with[std::size_t(k)]) != region::none;
+  };
   int const count = int(c.with.size());
   f.must(count == c.g.slots, "operands do not fit the group", stage, operand{}, address{});
   for (int k = 0; k < count; ++k) {
     operand const x = c.with[std::size_t(k)];
-    f.must((c.resolved[k].elements > 0) == writes(c.g, k), "is written, or only read, and its launch says otherwise",
-           stage, x, c.at(k));
+    f.must((c.resolved[k].elements > 0) == writes(c.g, k),
+           "is written, or only read, and its launch says otherwise", stage, x, c.at(k));
     if (outside(k))
       f.must(c.at(k).where == region_outside(x), "is elsewhere", stage, x, c.at(k));
     else if (!writes(c.g, k))
@@ -113,13 +124,14 @@ inline void execute(findings& f, contents& memory, int stage, call const& c) {
     if (!writes(c.g, k)) continue;
     for (int other = 0; other < count; ++other)
       if (!writes(c.g, other) && !outside(other) && !is_loss(c.g.anchor))
-        f.must(!overlap(stage, c.at(k), c.bytes[k], c.at(other), c.bytes[other]), "lies on what the same launch reads",
-               stage, c.with[std::size_t(k)], c.at(k));
+        f.must(!overlap(stage, c.at(k), c.bytes[k], c.at(other), c.bytes[other]),
+               "lies on what the same launch reads", stage, c.with[std::size_t(k)], c.at(k));
     write(f, memory, stage, c.with[std::size_t(k)], c.at(k), c.bytes[k], c.room[k]);
   }
 }
 
-/// Micro-batch 0 through all stages of compilation C, forward and back. Drops: by the programs that make values again.
+/// Micro-batch 0 through all stages of compilation C, forward and back. Drops: by the programs that
+/// make values again.
 template <class C, bool Drops = false>
 class run : public findings {
   template <int S>
@@ -152,9 +164,8 @@ class run : public findings {
  private:
   template <class Use>
   static void stages(Use use) {
-    [&]<int... S>(std::integer_sequence<int, S...>) {
-      (use.template operator()<S>(), ...);
-    }(std::make_integer_sequence<int, C::stages>{});
+    [&]<int... S>(std::integer_sequence<int, S...>) { (use.template operator()<S>(), ...); }
+    (std::make_integer_sequence<int, C::stages>{});
   }
 
   /// What leaves stage S without being made there.
@@ -203,20 +214,22 @@ class run : public findings {
 
   template <int S, program P>
   void launch_all() {
-    std::erase_if(memory_,
-                  [](auto const& m) { return std::get<0>(m.first) == S && std::get<1>(m.first) == region::scratch; });
+    std::erase_if(memory_, [](auto const& m) {
+      return std::get<0>(m.first) == S && std::get<1>(m.first) == region::scratch;
+    });
     auto const& resolved = programs<S>::template launches<P>;
     auto const& order = programs<S>::template order<P>;
     for (int i = 0; i < order.size(); ++i, ++launches) {
       auto const [g, with] = C::describe(order[i].list, order[i].index);
       launch const& l = resolved.items[i];
       call c{g, with, resolved.operands.items + l.first, {}, {}};
-      must(C::group_at(l.group) == g && l.count == g.slots, "is launched as another group", S, operand{}, address{});
+      must(C::group_at(l.group) == g && l.count == g.slots, "is launched as another group", S,
+           operand{}, address{});
       for (int k = 0; k < l.count; ++k) {
         c.bytes[k] = bytes_of(with[std::size_t(k)]);
         c.room[k] = room<S>(c.at(k).where);
-        must(!writes(g, k) || may_write(P, c.at(k).where), "is written by another program", S, with[std::size_t(k)],
-             c.at(k));
+        must(!writes(g, k) || may_write(P, c.at(k).where), "is written by another program", S,
+             with[std::size_t(k)], c.at(k));
       }
       execute(*this, memory_, S, c);
     }

@@ -90,7 +90,8 @@ TEST_CASE("equal layers get equal stages", "[passes]") {
   CHECK(cuts == std::vector<int>{0, 3, 6, 9, 12});
   // 10 layers in 4 stages: no stage above 3, none far below the others.
   partition_by_cost(costs(10, 100), 10, 4, cuts);
-  for (std::size_t s = 0; s < 4; ++s) CHECK((cuts[s + 1] - cuts[s] == 2 || cuts[s + 1] - cuts[s] == 3));
+  for (std::size_t s = 0; s < 4; ++s)
+    CHECK((cuts[s + 1] - cuts[s] == 2 || cuts[s + 1] - cuts[s] == 3));
 }
 
 TEST_CASE("the partition by count gives the first stages one layer more", "[passes]") {
@@ -101,7 +102,8 @@ TEST_CASE("the partition by count gives the first stages one layer more", "[pass
       CHECK(cuts.front() == 0);
       CHECK(cuts.back() == layers);
       for (int s = 0; s < stages; ++s)
-        CHECK(cuts[std::size_t(s + 1)] - cuts[std::size_t(s)] == layers / stages + (s < layers % stages ? 1 : 0));
+        CHECK(cuts[std::size_t(s + 1)] - cuts[std::size_t(s)] ==
+              layers / stages + (s < layers % stages ? 1 : 0));
     }
 }
 

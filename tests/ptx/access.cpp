@@ -27,7 +27,8 @@ struct addresses {
       : from(w.read<unsigned char>(o, active)), width(o.width), more(number) {}
   std::uint64_t operator[](int l) const {
     std::uint32_t const narrow = reinterpret_cast<std::uint32_t const*>(from)[width == 8 ? 0 : l];
-    return (width == 8 ? reinterpret_cast<std::uint64_t const*>(from)[l] : narrow) + std::uint64_t(more);
+    return (width == 8 ? reinterpret_cast<std::uint64_t const*>(from)[l] : narrow) +
+           std::uint64_t(more);
   }
 };
 
@@ -38,7 +39,8 @@ unsigned char* local_bytes(warp& w, std::uint64_t at, std::size_t bytes, int lan
   return w.local.data() + std::size_t(lane) * size + at;
 }
 unsigned char* global_bytes(warp& w, std::uint64_t at, std::size_t bytes) {
-  if (!w.in->global.holds(at, bytes)) throw error("global address " + hexadecimal(at) + " is in no allocation");
+  if (!w.in->global.holds(at, bytes))
+    throw error("global address " + hexadecimal(at) + " is in no allocation");
   return reinterpret_cast<unsigned char*>(at);
 }
 inline void require_aligned(std::uint64_t at, std::size_t bytes) {
@@ -51,7 +53,8 @@ template <space S>
 unsigned char const* to_read(warp& w, std::uint64_t at, std::size_t bytes, int l) {
   if constexpr (S == space::parameter) {
     std::size_t const size = w.in->of.parameter_bytes;
-    if (at > size || bytes > size - at) throw error("a parameter's bytes from " + std::to_string(at));
+    if (at > size || bytes > size - at)
+      throw error("a parameter's bytes from " + std::to_string(at));
     return w.in->parameters + at;
   } else if constexpr (S == space::global) {
     return global_bytes(w, at, bytes);
@@ -85,7 +88,8 @@ template <space S>
 bool is_known(warp& w, std::uint64_t at, std::size_t bytes) {
   if constexpr (S == space::shared) return w.in->shared.is_written(at, bytes);
   if constexpr (S == space::generic)
-    return at < shared_window || at >= local_window || w.in->shared.is_written(at - shared_window, bytes);
+    return at < shared_window || at >= local_window ||
+           w.in->shared.is_written(at - shared_window, bytes);
   return true;
 }
 /// ld: the values, then the address.
@@ -142,11 +146,14 @@ void commit(warp& w, instruction const&, lanes active) {
 /// Lands the copies of active lanes but those of a lane's last `left` groups, and of none yet.
 void land(warp& w, lanes active, std::uint32_t left) {
   auto const lands = [&](copy const& c) {
-    if ((active >> c.lane & 1) == 0 || c.group + left >= w.groups[std::size_t(c.lane)]) return false;
-    unsigned char* const to = w.in->shared.end_copy(c.to, std::size_t(c.bytes), w.first_thread + c.lane, w.now());
+    if ((active >> c.lane & 1) == 0 || c.group + left >= w.groups[std::size_t(c.lane)])
+      return false;
+    unsigned char* const to =
+        w.in->shared.end_copy(c.to, std::size_t(c.bytes), w.first_thread + c.lane, w.now());
     std::memset(to, 0, std::size_t(c.bytes));
     if (c.from_memory > 0)
-      std::memcpy(to, global_bytes(w, c.from, std::size_t(c.from_memory)), std::size_t(c.from_memory));
+      std::memcpy(to, global_bytes(w, c.from, std::size_t(c.from_memory)),
+                  std::size_t(c.from_memory));
     return true;
   };
   std::erase_if(w.copies, lands);
@@ -170,7 +177,8 @@ template <std::uint64_t Window>
 void from_generic(warp& w, instruction const& i, lanes active) {
   std::uint64_t const* const a = w.read<std::uint64_t>(i.of[1], active);
   each(active, [=](int l) {
-    if (Window != 0 && a[l] < Window) throw error("address " + hexadecimal(a[l]) + " is not in that space");
+    if (Window != 0 && a[l] < Window)
+      throw error("address " + hexadecimal(a[l]) + " is not in that space");
   });
   std::uint64_t* const d = w.write<std::uint64_t>(i.of[0], active);
   each(active, [=](int l) { d[l] = a[l] - Window; });

@@ -11,17 +11,20 @@
 namespace ptx {
 namespace {
 
-/// Between integers: the low bits, or with the sign of the argument; to a float: rounded to nearest.
+/// Between integers: the low bits, or with the sign of the argument; to a float: rounded to
+/// nearest.
 template <class To, class From>
 struct cast {
   static To of(From a) { return static_cast<To>(a); }
 };
-/// A float as an integer: rounded as said, and moved into the range of To. NaN is 0 from f32 to 32 bits or fewer, else the highest bit alone.
+/// A float as an integer: rounded as said, and moved into the range of To. NaN is 0 from f32 to 32
+/// bits or fewer, else the highest bit alone.
 template <class To, class From, double (*Round)(double)>
 struct to_integer {
   static To of(From a) {
     if (std::isnan(a))
-      return sizeof(From) == 8 || sizeof(To) == 8 ? To(std::uint64_t(1) << (8 * sizeof(To) - 1)) : To(0);
+      return sizeof(From) == 8 || sizeof(To) == 8 ? To(std::uint64_t(1) << (8 * sizeof(To) - 1))
+                                                  : To(0);
     double const r = Round(double(a));
     if (r <= double(std::numeric_limits<To>::min())) return std::numeric_limits<To>::min();
     if (r >= double(std::numeric_limits<To>::max())) return std::numeric_limits<To>::max();
@@ -91,10 +94,14 @@ void add_float_and(opcode_table& t, std::string const& real, std::string const& 
   std::string const of{letter<Integer>(), letter<Float>()};
   t["cvt.rn." + real + "." + whole] = {convert<cast<Float, Integer>, Float, Integer>,
                                        {letter<Float>(), letter<Integer>()}};
-  t["cvt.rni." + whole + "." + real] = {convert<to_integer<Integer, Float, to_even>, Integer, Float>, of};
-  t["cvt.rzi." + whole + "." + real] = {convert<to_integer<Integer, Float, to_zero>, Integer, Float>, of};
-  t["cvt.rmi." + whole + "." + real] = {convert<to_integer<Integer, Float, down>, Integer, Float>, of};
-  t["cvt.rpi." + whole + "." + real] = {convert<to_integer<Integer, Float, up>, Integer, Float>, of};
+  t["cvt.rni." + whole + "." + real] = {
+      convert<to_integer<Integer, Float, to_even>, Integer, Float>, of};
+  t["cvt.rzi." + whole + "." + real] = {
+      convert<to_integer<Integer, Float, to_zero>, Integer, Float>, of};
+  t["cvt.rmi." + whole + "." + real] = {convert<to_integer<Integer, Float, down>, Integer, Float>,
+                                        of};
+  t["cvt.rpi." + whole + "." + real] = {convert<to_integer<Integer, Float, up>, Integer, Float>,
+                                        of};
 }
 template <class Float>
 void add_float(opcode_table& t, std::string const& real) {

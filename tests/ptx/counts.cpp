@@ -36,7 +36,8 @@ work kind_of(std::string_view name) {
   if (starts("bar.", "cp.async.")) return work::barrier;
   if (starts("bra", "ret", "exit")) return work::branch;
   if (starts("shfl.", "vote.", "match.")) return work::exchange;
-  if (starts("ex2.", "lg2.", "sin.", "cos.", "tanh.") || (starts("rcp.", "sqrt.", "rsqrt.", "div.") && has(".approx")))
+  if (starts("ex2.", "lg2.", "sin.", "cos.", "tanh.") ||
+      (starts("rcp.", "sqrt.", "rsqrt.", "div.") && has(".approx")))
     return work::special;
   if (starts("div.", "rem.", "rcp.", "sqrt.")) return work::division;
   if (starts("cvt.")) return work::conversion;
@@ -63,19 +64,22 @@ meaning meaning_of(std::string const& name) {
     m.address = m.matrices;
   } else if (m.kind == work::copy) {
     m.stores = true;
-  } else if ((m.kind == work::global || m.kind == work::shared) && name.find(".local") == name.npos) {
+  } else if ((m.kind == work::global || m.kind == work::shared) &&
+             name.find(".local") == name.npos) {
     m.where = m.kind == work::shared              ? space::shared
               : name.find(".global") != name.npos ? space::global
                                                   : space::generic;
     m.stores = name.starts_with("st.");
-    m.bytes = number_after(name, ".v", 1) * std::atoi(name.c_str() + name.find_last_not_of("0123456789") + 1) / 8;
+    m.bytes = number_after(name, ".v", 1) *
+              std::atoi(name.c_str() + name.find_last_not_of("0123456789") + 1) / 8;
     m.address = int(opcodes().at(name).operands.find('a'));
   }
   return m;
 }
 meaning const& meaning_of(int opcode) {
   static std::vector<meaning> all;
-  while (int(all.size()) < int(opcode_names().size())) all.push_back(meaning_of(opcode_names()[all.size()]));
+  while (int(all.size()) < int(opcode_names().size()))
+    all.push_back(meaning_of(opcode_names()[all.size()]));
   return all[std::size_t(opcode)];
 }
 
@@ -91,7 +95,8 @@ access access_of(warp const& w, operand const& o, std::int64_t more, int bytes, 
   a.active = active;
   a.bytes = bytes;
   for (int l = 0; l < warp_size; ++l)
-    a.at[l] = (o.width == 8 ? w.look<std::uint64_t>(o)[l] : w.look<std::uint32_t>(o)[l]) + std::uint64_t(more);
+    a.at[l] = (o.width == 8 ? w.look<std::uint64_t>(o)[l] : w.look<std::uint32_t>(o)[l]) +
+              std::uint64_t(more);
   return a;
 }
 
@@ -107,7 +112,10 @@ void add_global(global_counts& c, access const& a) {
 }
 
 void add_shared(shared_counts& c, access const& a) {
-  int const at_once = a.bytes <= 4 ? 32 : a.bytes == 8 ? 16 : 8, words_each = std::max(1, a.bytes / 4);
+  int const at_once = a.bytes <= 4   ? 32
+                      : a.bytes == 8 ? 16
+                                     : 8,
+            words_each = std::max(1, a.bytes / 4);
   ++c.accesses;
   for (int first = 0; first < warp_size; first += at_once) {
     std::uint64_t words[warp_size];
@@ -126,9 +134,10 @@ void add_shared(shared_counts& c, access const& a) {
   }
 }
 
-char const* const kind_names[] = {"product",  "matrix_load", "global",     "shared",  "copy",     "special",
-                                  "division", "floating",    "conversion", "integer", "exchange", "branch",
-                                  "barrier",  "move",        "parameter",  "other"};
+char const* const kind_names[] = {"product",    "matrix_load", "global",    "shared",
+                                  "copy",       "special",     "division",  "floating",
+                                  "conversion", "integer",     "exchange",  "branch",
+                                  "barrier",    "move",        "parameter", "other"};
 static_assert(std::size(kind_names) == std::size_t(work::kinds));
 
 }  // namespace
@@ -142,7 +151,8 @@ void counts::add(warp const& w, instruction const& i, lanes active) {
     std::uint32_t const* const given = i.count > 3 ? w.look<std::uint32_t>(i.of[3]) : bytes;
     int const each = int(bytes[__builtin_ctz(active)]);
     lanes reading = 0;
-    for (int l = 0; l < warp_size; ++l) reading |= lanes((active >> l & 1) != 0 && given[l] > 0) << l;
+    for (int l = 0; l < warp_size; ++l)
+      reading |= lanes((active >> l & 1) != 0 && given[l] > 0) << l;
     if (reading != 0) add_global(loads, access_of(w, i.of[1], i.number_2, each, reading));
     add_shared(shared, access_of(w, i.of[0], i.number, each, active));
     return;
@@ -169,9 +179,11 @@ count_table::count_table() {
     sample_.blocks = unsigned(std::atoi(n));
 }
 
-sample count_table::begin(kernel const& k, dimensions grid, dimensions threads, std::size_t shared_bytes) {
+sample count_table::begin(kernel const& k, dimensions grid, dimensions threads,
+                          std::size_t shared_bytes) {
   std::uint64_t const blocks = std::uint64_t(grid.x) * grid.y * grid.z;
-  counts& c = rows_[k.name + '\t' + std::to_string(blocks) + '\t' + std::to_string(k.shared_bytes + shared_bytes)];
+  counts& c = rows_[k.name + '\t' + std::to_string(blocks) + '\t' +
+                    std::to_string(k.shared_bytes + shared_bytes)];
   c.threads = std::uint64_t(threads.x) * threads.y * threads.z;
   c.blocks += blocks;
   sample s = sample_;
@@ -188,19 +200,27 @@ count_table::~count_table() {
     std::fprintf(stderr, "cannot write %s\n", file_.c_str());
     return;
   }
-  std::fprintf(f, "kernel\tgrid\tshared_bytes\tthreads\tlaunches\tblocks\tcounted_blocks\toperations\tgeneric");
+  std::fprintf(
+      f,
+      "kernel\tgrid\tshared_bytes\tthreads\tlaunches\tblocks\tcounted_blocks\toperations\tgeneric");
   for (char const* const name : kind_names) std::fprintf(f, "\t%s", name);
-  std::fprintf(f,
-               "\tload_accesses\tload_bytes\tload_sectors\tstore_accesses\tstore_bytes\tstore_sectors"
-               "\tshared_accesses\tshared_access_bytes\tshared_wavefronts\tshared_least\n");
-  auto const number = [f](std::uint64_t n) { std::fprintf(f, "\t%llu", static_cast<unsigned long long>(n)); };
+  std::fprintf(
+      f,
+      "\tload_accesses\tload_bytes\tload_sectors\tstore_accesses\tstore_bytes\tstore_sectors"
+      "\tshared_accesses\tshared_access_bytes\tshared_wavefronts\tshared_least\n");
+  auto const number = [f](std::uint64_t n) {
+    std::fprintf(f, "\t%llu", static_cast<unsigned long long>(n));
+  };
   for (auto const& [row, c] : rows_) {
     std::fprintf(f, "%s", row.c_str());
-    for (std::uint64_t const n : {c.threads, c.launches, c.blocks, c.counted_blocks, c.operations, c.generic})
+    for (std::uint64_t const n :
+         {c.threads, c.launches, c.blocks, c.counted_blocks, c.operations, c.generic})
       number(n);
     for (std::uint64_t const n : c.instructions) number(n);
-    for (global_counts const& g : {c.loads, c.stores}) number(g.accesses), number(g.bytes), number(g.sectors);
-    number(c.shared.accesses), number(c.shared.bytes), number(c.shared.wavefronts), number(c.shared.least);
+    for (global_counts const& g : {c.loads, c.stores})
+      number(g.accesses), number(g.bytes), number(g.sectors);
+    number(c.shared.accesses), number(c.shared.bytes), number(c.shared.wavefronts),
+        number(c.shared.least);
     std::fprintf(f, "\n");
   }
   std::fclose(f);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Work of kernels, counted while they are executed: warp instructions by kind, sectors of global memory, wavefronts of shared memory.
+// Work of kernels, counted while they are executed: warp instructions by kind, sectors of global
+// memory, wavefronts of shared memory.
 #pragma once
 
 #include <array>
@@ -14,7 +15,8 @@
 
 namespace ptx {
 
-/// Kinds of instructions. `copy`: cp.async; `special`: functions that a table unit approximates; `parameter`: loads of arguments.
+/// Kinds of instructions. `copy`: cp.async; `special`: functions that a table unit approximates;
+/// `parameter`: loads of arguments.
 enum class work {
   product,
   matrix_load,
@@ -35,12 +37,14 @@ enum class work {
   kinds
 };
 
-/// Accesses of warps to global memory. A sector has 32 bytes; each that an access touches is moved whole.
+/// Accesses of warps to global memory. A sector has 32 bytes; each that an access touches is moved
+/// whole.
 struct global_counts {
   std::uint64_t accesses = 0, bytes = 0, sectors = 0;
 };
-/// Accesses of warps to shared memory, of 32 banks of 4 bytes. A wavefront gives each bank one word. 8 bytes a lane are served half a warp at
-/// a time, 16 bytes a quarter, rows of matrices one matrix at a time: `least` is the number of these turns, and conflicts are what is above.
+/// Accesses of warps to shared memory, of 32 banks of 4 bytes. A wavefront gives each bank one
+/// word. 8 bytes a lane are served half a warp at a time, 16 bytes a quarter, rows of matrices one
+/// matrix at a time: `least` is the number of these turns, and conflicts are what is above.
 struct shared_counts {
   std::uint64_t accesses = 0, bytes = 0, wavefronts = 0, least = 0;
 };
@@ -59,10 +63,12 @@ struct counts {
   void add(warp const& w, instruction const& i, lanes active);
 };
 
-/// Counts by kernel, grid and block, written at exit as a table of tab-separated values whose first line names the columns.
+/// Counts by kernel, grid and block, written at exit as a table of tab-separated values whose first
+/// line names the columns.
 ///
-/// PIPE_PTX_COUNTS=FILE asks for it. PIPE_PTX_BLOCKS=N besides executes only N blocks, spread over the grid, of the first launch of each
-/// row, and nothing of the others: what is computed is then of no use, and a script scales counts by blocks / counted_blocks.
+/// PIPE_PTX_COUNTS=FILE asks for it. PIPE_PTX_BLOCKS=N besides executes only N blocks, spread over
+/// the grid, of the first launch of each row, and nothing of the others: what is computed is then
+/// of no use, and a script scales counts by blocks / counted_blocks.
 class count_table {
  public:
   count_table();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Numbers in floating point. What PTX calls .rn is IEEE's and the host's, with its subnormals. What it calls .approx has an error that the
-// ISA bounds: here it is rounded correctly, or nearly, so results may differ from a GPU's in the last bits.
+// Numbers in floating point. What PTX calls .rn is IEEE's and the host's, with its subnormals. What
+// it calls .approx has an error that the ISA bounds: here it is rounded correctly, or nearly, so
+// results may differ from a GPU's in the last bits.
 #include <bit>
 #include <cfenv>
 #include <cmath>
@@ -86,8 +87,12 @@ struct with_sign {
 };
 /// rcp.approx.ftz.f64 looks at the upper half of a double and gives one; the lower half is 0.
 struct coarse_reciprocal {
-  static double upper(double a) { return std::bit_cast<double>(std::bit_cast<std::uint64_t>(a) & 0xffffffff00000000u); }
-  static double flushed(double a) { return std::fpclassify(a) == FP_SUBNORMAL ? std::copysign(0.0, a) : a; }
+  static double upper(double a) {
+    return std::bit_cast<double>(std::bit_cast<std::uint64_t>(a) & 0xffffffff00000000u);
+  }
+  static double flushed(double a) {
+    return std::fpclassify(a) == FP_SUBNORMAL ? std::copysign(0.0, a) : a;
+  }
   static double of(double a) { return upper(flushed(1 / flushed(upper(a)))); }
 };
 struct power_of_two {
@@ -106,7 +111,9 @@ struct tangent {
   static float of(float a) { return float(std::tanh(double(a))); }
 };
 /// .ftz: subnormal arguments and results are zeros of their sign.
-inline float flushed(float a) { return std::fpclassify(a) == FP_SUBNORMAL ? std::copysign(0.0f, a) : a; }
+inline float flushed(float a) {
+  return std::fpclassify(a) == FP_SUBNORMAL ? std::copysign(0.0f, a) : a;
+}
 template <class F>
 struct flushing {
   template <class... A>

@@ -114,7 +114,8 @@ struct count_zeros {
   static std::uint32_t of(T a) { return std::uint32_t(std::countl_zero(a)); }
 };
 
-/// bfi: `n` bits of a into b from bit `at` on; bfe: `n` bits of a from there, above them zeros or copies of the last that there is.
+/// bfi: `n` bits of a into b from bit `at` on; bfe: `n` bits of a from there, above them zeros or
+///      copies of the last that there is.
 template <class T>
 struct insert_bits {
   static T of(T a, T b, std::uint32_t at, std::uint32_t n) {
@@ -129,7 +130,8 @@ struct extract_bits {
   static T of(T a, std::uint32_t at, std::uint32_t n) {
     std::uint32_t const from = at & 255, many = n & 255, bits = 8 * sizeof(T);
     if (many == 0) return 0;
-    T const fill = std::is_signed_v<T> && (a >> std::min(from + many - 1, bits - 1) & 1) != 0 ? T(-1) : T(0);
+    T const fill =
+        std::is_signed_v<T> && (a >> std::min(from + many - 1, bits - 1) & 1) != 0 ? T(-1) : T(0);
     if (from >= bits) return fill;
     T const all = T(a >> from);
     if (many >= bits) return all;
@@ -137,13 +139,15 @@ struct extract_bits {
     return T((all & mask) | (fill & ~mask));
   }
 };
-/// prmt: each byte of the result is one of the eight of b:a, or copies of its sign, as the selector's four bits say.
+/// prmt: each byte of the result is one of the eight of b:a, or copies of its sign, as the
+///       selector's four bits say.
 struct permute_bytes {
   static std::uint32_t of(std::uint32_t a, std::uint32_t b, std::uint32_t selector) {
     std::uint64_t const all = std::uint64_t(b) << 32 | a;
     std::uint32_t result = 0;
     for (int k = 0; k < 4; ++k) {
-      std::uint32_t const s = selector >> (4 * k), byte = std::uint32_t(all >> (8 * (s & 7))) & 0xff;
+      std::uint32_t const s = selector >> (4 * k),
+                          byte = std::uint32_t(all >> (8 * (s & 7))) & 0xff;
       result |= ((s & 8) == 0 ? byte : (byte & 0x80) != 0 ? 0xffu : 0u) << (8 * k);
     }
     return result;
@@ -185,7 +189,8 @@ PTX_COMPARISON(at_least, >=)
 template <class F>
 void of_predicates(warp& w, instruction const& i, lanes active) {
   operand const &x = i.of[1], &y = i.of[std::size_t(i.count - 1)];
-  w.set(i.of[0], F::of(*w.look<lanes>(x), *w.look<lanes>(y)), active, w.known_of(x) & w.known_of(y));
+  w.set(i.of[0], F::of(*w.look<lanes>(x), *w.look<lanes>(y)), active,
+        w.known_of(x) & w.known_of(y));
 }
 struct inverse_predicate {
   static lanes of(lanes a, lanes) { return ~a; }
@@ -226,7 +231,8 @@ void add_numbers(opcode_table& t, std::string const& type) {
 template <class T, class Wide>
 void add_wide(opcode_table& t, std::string const& type) {
   t["mul.wide." + type] = {apply<mul_wide<T, Wide>, Wide, T, T>, letter<Wide>() + s<T>(2)};
-  t["mad.wide." + type] = {apply<mad_wide<T, Wide>, Wide, T, T, Wide>, letter<Wide>() + s<T>(2) + letter<Wide>()};
+  t["mad.wide." + type] = {apply<mad_wide<T, Wide>, Wide, T, T, Wide>,
+                           letter<Wide>() + s<T>(2) + letter<Wide>()};
 }
 template <class T>
 void add_bits(opcode_table& t, std::string const& type) {

@@ -28,7 +28,8 @@ void apply(warp& w, instruction const& i, lanes active) {
     std::tuple<Argument const*...> const a{w.look<Argument>(i.of[K + 1])...};
     Result* const d = w.write<Result>(i.of[0], active, (w.known_of(i.of[K + 1]) & ...));
     each(active, [&](int l) { d[l] = F::of(std::get<K>(a)[l]...); });
-  }(std::index_sequence_for<Argument...>{});
+  }
+  (std::index_sequence_for<Argument...>{});
 }
 
 /// F::of(a, b) as a predicate.
@@ -44,7 +45,8 @@ template <class T>
 void select(warp& w, instruction const& i, lanes active) {
   T const *const a = w.look<T>(i.of[1]), *const b = w.look<T>(i.of[2]);
   lanes const first = *w.look<lanes>(i.of[3]);
-  lanes const known = w.known_of(i.of[3]) & ((first & w.known_of(i.of[1])) | (~first & w.known_of(i.of[2])));
+  lanes const known =
+      w.known_of(i.of[3]) & ((first & w.known_of(i.of[1])) | (~first & w.known_of(i.of[2])));
   T* const d = w.write<T>(i.of[0], active, known);
   each(active, [=](int l) { d[l] = (first >> l & 1) != 0 ? a[l] : b[l]; });
 }
@@ -61,7 +63,8 @@ struct wide_reader {
     return value;
   }
 };
-/// Writes a lane's value into a register that may be wider: with its sign if it has one, else with zeros.
+/// Writes a lane's value into a register that may be wider: with its sign if it has one, else with
+/// zeros.
 template <class T>
 struct wide_writer {
   unsigned char* to;

@@ -41,11 +41,12 @@ void shared_memory::begin(std::size_t bytes, std::uint32_t barriers) {
 
 void shared_memory::require(std::size_t at, std::size_t bytes) const {
   if (at > size_ || bytes > size_ - at)
-    throw error("shared bytes " + std::to_string(at) + " to " + std::to_string(at + bytes) + " of " +
-                std::to_string(size_));
+    throw error("shared bytes " + std::to_string(at) + " to " + std::to_string(at + bytes) +
+                " of " + std::to_string(size_));
 }
 
-/// Whether two accesses of one byte, of which one writes, have no order: threads of a warp have one when the warp came together between.
+/// Whether two accesses of one byte, of which one writes, have no order: threads of a warp have one
+/// when the warp came together between.
 bool shared_memory::clashes(int one, moment then, int thread, moment when) {
   if (one == nobody || one == thread || then.barriers != when.barriers) return false;
   return warp_of(one) != warp_of(thread) || then.meetings == when.meetings;
@@ -57,13 +58,16 @@ bool shared_memory::is_written(std::size_t at, std::size_t bytes) const {
   return true;
 }
 
-unsigned char const* shared_memory::read(std::size_t at, std::size_t bytes, int thread, moment when) {
+unsigned char const* shared_memory::read(std::size_t at, std::size_t bytes, int thread,
+                                         moment when) {
   require(at, bytes);
   each_byte(at, bytes, [&](knowledge& k, std::size_t i) {
-    if (is_under_way(k)) throw error("shared byte " + std::to_string(i) + " is read before its copy was waited for");
+    if (is_under_way(k))
+      throw error("shared byte " + std::to_string(i) + " is read before its copy was waited for");
     if (clashes(k.writer, k.written, thread, when))
-      throw error("shared byte " + std::to_string(i) + " is read by thread " + std::to_string(thread) +
-                  " without a barrier after thread " + std::to_string(k.writer) + " wrote it");
+      throw error("shared byte " + std::to_string(i) + " is read by thread " +
+                  std::to_string(thread) + " without a barrier after thread " +
+                  std::to_string(k.writer) + " wrote it");
     bool const fresh = k.reader == nobody || k.read.barriers != when.barriers;
     k.reader = std::int16_t(fresh || k.reader == thread            ? thread
                             : warp_of(k.reader) == warp_of(thread) ? several_of(warp_of(thread))
@@ -77,10 +81,11 @@ unsigned char* shared_memory::write(std::size_t at, std::size_t bytes, int threa
   require(at, bytes);
   each_byte(at, bytes, [&](knowledge& k, std::size_t i) {
     if (is_under_way(k))
-      throw error("shared byte " + std::to_string(i) + " is written while a copy to it is under way");
+      throw error("shared byte " + std::to_string(i) +
+                  " is written while a copy to it is under way");
     if (clashes(k.writer, k.written, thread, when) || clashes(k.reader, k.read, thread, when))
-      throw error("shared byte " + std::to_string(i) + " is written by thread " + std::to_string(thread) +
-                  " without a barrier after another read or wrote it");
+      throw error("shared byte " + std::to_string(i) + " is written by thread " +
+                  std::to_string(thread) + " without a barrier after another read or wrote it");
     k.writer = std::int16_t(thread);
     k.is_copy = false;
     k.written = when;

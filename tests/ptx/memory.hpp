@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a device remembers. Global memory is the host's own, in allocations that an access must lie within; the shared memory of a block
-// knows of each byte who wrote and who read it since the last barrier.
+// What a device remembers. Global memory is the host's own, in allocations that an access must lie
+// within; the shared memory of a block knows of each byte who wrote and who read it since the last
+// barrier.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,10 @@
 
 namespace ptx {
 
-/// Generic addresses of a block's shared memory and of a thread's local memory begin here; all others are global.
-inline constexpr std::uint64_t shared_window = std::uint64_t(1) << 60, local_window = std::uint64_t(1) << 61;
+/// Generic addresses of a block's shared memory and of a thread's local memory begin here; all
+/// others are global.
+inline constexpr std::uint64_t shared_window = std::uint64_t(1) << 60,
+                               local_window = std::uint64_t(1) << 61;
 
 class global_memory {
  public:
@@ -33,13 +36,15 @@ class global_memory {
   mutable std::uint64_t first_ = 0, end_ = 0;  // the allocation that was asked for last
 };
 
-/// The threads of a block at one moment: barriers that it passed, and bar.warp.sync that the thread's warp passed.
+/// The threads of a block at one moment: barriers that it passed, and bar.warp.sync that the
+/// thread's warp passed.
 struct moment {
   std::uint32_t barriers = 0, meetings = 0;
 };
 
-/// Shared memory, of one block after the other. Of each byte: whether the block ever wrote it, whether a copy to it is under way, its last
-/// writer and its last reader. Barriers are counted on from block to block, so that what an earlier one did is known as such.
+/// Shared memory, of one block after the other. Of each byte: whether the block ever wrote it,
+/// whether a copy to it is under way, its last writer and its last reader. Barriers are counted on
+/// from block to block, so that what an earlier one did is known as such.
 class shared_memory {
  public:
   /// For a block that begins after so many barriers.
@@ -47,9 +52,11 @@ class shared_memory {
 
   /// Whether the block wrote all of them.
   bool is_written(std::size_t at, std::size_t bytes) const;
-  /// Throws error for a byte outside, written by another thread since the last barrier, or under way.
+  /// Throws error for a byte outside, written by another thread since the last barrier, or under
+  /// way.
   unsigned char const* read(std::size_t at, std::size_t bytes, int thread, moment when);
-  /// Throws error for a byte outside, read or written by another thread since the last barrier, or under way.
+  /// Throws error for a byte outside, read or written by another thread since the last barrier, or
+  /// under way.
   unsigned char* write(std::size_t at, std::size_t bytes, int thread, moment when);
   /// The bytes belong to a copy until it lands.
   void begin_copy(std::size_t at, std::size_t bytes, int thread, moment when);

@@ -52,7 +52,8 @@ void mutate(kernel& k, mutant const& m) {
   instruction& i = k.code[m.at];
   std::string const kind = m.kind;
   if (kind == "product")
-    m.variant == 0 ? std::swap(i.of[4], i.of[5]) : std::swap(i.of[8], i.of[9]);  // of d, a, b, c: 4, 4, 2, 4 registers
+    m.variant == 0 ? std::swap(i.of[4], i.of[5])
+                   : std::swap(i.of[8], i.of[9]);  // of d, a, b, c: 4, 4, 2, 4 registers
   else if (kind == "shared")
     i.number += 16;
   else
@@ -73,7 +74,8 @@ void note_and_run(warp& w, instruction const& i, lanes active) {
 
 /// In the child: its output goes to a file, its errors nowhere.
 void redirect(std::string const& output) {
-  int const to = open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), nowhere = open("/dev/null", O_WRONLY);
+  int const to = open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600),
+            nowhere = open("/dev/null", O_WRONLY);
   dup2(to, 1);
   dup2(nowhere, 2);
 }
@@ -89,12 +91,15 @@ void run_mutants(std::map<std::string, kernel>& kernels) {
   if (file == nullptr) return;
   std::fflush(nullptr);
   std::vector<mutant> all = all_mutants(kernels);
-  now.of = static_cast<bool*>(mmap(nullptr, all.size() + 1, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  now.of = static_cast<bool*>(
+      mmap(nullptr, all.size() + 1, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   auto const fail = [](char const* what) {
     std::fprintf(stderr, "mutants: %s\n", what);
     _exit(2);
   };
-  auto const output_of = [&](std::size_t m) { return std::string(file) + "." + std::to_string(m) + ".out"; };
+  auto const output_of = [&](std::size_t m) {
+    return std::string(file) + "." + std::to_string(m) + ".out";
+  };
 
   auto const begin = std::chrono::steady_clock::now();
   std::string const without = output_of(all.size());
@@ -121,8 +126,8 @@ void run_mutants(std::map<std::string, kernel>& kernels) {
   char const* const only = std::getenv("PIPE_PTX_MUTANT");
   for (std::size_t m = 0; m < all.size(); ++m) {
     all[m].reached = now.of[m];
-    bool const is_asked =
-        only == nullptr || std::string(only) == std::string(all[m].kind) + ":" + std::to_string(all[m].number);
+    bool const is_asked = only == nullptr || std::string(only) == std::string(all[m].kind) + ":" +
+                                                                      std::to_string(all[m].number);
     if (all[m].reached && is_asked) chosen.push_back(m);
   }
   std::size_t const reached = chosen.size();
@@ -164,8 +169,8 @@ void run_mutants(std::map<std::string, kernel>& kernels) {
   for (std::size_t const m : chosen) {
     mutant const& x = all[m];
     kernel const& k = kernels.at(x.kernel);
-    std::fprintf(f, "%s\t%s\t%d\t%s\t%d\t%s\n", x.survived ? "survived" : "killed", x.kind, x.number, x.kernel.c_str(),
-                 k.code[x.at].line, k.text[x.at].c_str());
+    std::fprintf(f, "%s\t%s\t%d\t%s\t%d\t%s\n", x.survived ? "survived" : "killed", x.kind,
+                 x.number, x.kernel.c_str(), k.code[x.at].line, k.text[x.at].c_str());
     auto& [killed, of] = score[x.kind];
     killed += !x.survived, ++of;
   }
@@ -175,7 +180,8 @@ void run_mutants(std::map<std::string, kernel>& kernels) {
     std::printf("%s: %d of %d mutants killed\n", kind.c_str(), s.first, s.second);
     survivors += s.second - s.first;
   }
-  std::printf("%zu mutants of %zu that the program executes; it has %zu\n", chosen.size(), reached, all.size());
+  std::printf("%zu mutants of %zu that the program executes; it has %zu\n", chosen.size(), reached,
+              all.size());
   std::fflush(nullptr);
   _exit(survivors > 0 ? 1 : 0);
 }

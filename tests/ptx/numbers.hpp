@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The short formats of tensor cores. Written from their definitions, not from the library's: they are an oracle for it.
+// The short formats of tensor cores. Written from their definitions, not from the library's: they
+// are an oracle for it.
 #pragma once
 
 #include <bit>
@@ -25,7 +26,8 @@ inline std::uint32_t rounded_to_even(std::uint32_t bits, int drop) {
 }
 /// NaN is the ISA's canonical one.
 inline std::uint16_t bf16_of(float a) {
-  return std::isnan(a) ? std::uint16_t(0x7fff) : std::uint16_t(rounded_to_even(std::bit_cast<std::uint32_t>(a), 16));
+  return std::isnan(a) ? std::uint16_t(0x7fff)
+                       : std::uint16_t(rounded_to_even(std::bit_cast<std::uint32_t>(a), 16));
 }
 
 inline std::uint16_t half_of(float a) {
@@ -33,13 +35,15 @@ inline std::uint16_t half_of(float a) {
   std::uint16_t const sign = std::signbit(a) ? 0x8000 : 0;
   float const size = std::fabs(a);
   if (size >= 65520.0f) return std::uint16_t(sign | 0x7c00);
-  if (size < 0x1p-14f) return std::uint16_t(sign | std::uint16_t(std::nearbyint(std::ldexp(double(size), 24))));
+  if (size < 0x1p-14f)
+    return std::uint16_t(sign | std::uint16_t(std::nearbyint(std::ldexp(double(size), 24))));
   std::uint32_t const bits = rounded_to_even(std::bit_cast<std::uint32_t>(size), 13);
   return std::uint16_t(sign | std::uint16_t(bits - (112u << 10)));
 }
 
-/// 10 bits of fraction, ties away from zero, in the upper bits of a float; the lower 13 are 0, and NaN loses what it has there, as in ptxas'
-/// code for sm_80 and sm_90: an addition of 0x1000 unless |a| >= infinity or unordered, then a mask.
+/// 10 bits of fraction, ties away from zero, in the upper bits of a float; the lower 13 are 0, and
+/// NaN loses what it has there, as in ptxas' code for sm_80 and sm_90: an addition of 0x1000 unless
+/// |a| >= infinity or unordered, then a mask.
 inline std::uint32_t tf32_of(float a) {
   std::uint32_t const bits = std::bit_cast<std::uint32_t>(a);
   return (std::isfinite(a) ? bits + 0x1000 : bits) & ~0x1fffu;

@@ -18,7 +18,8 @@ using longs = std::int64_t __attribute__((vector_size(8 * together)));
 using ints = std::int32_t __attribute__((vector_size(4 * together)));
 using floats = float __attribute__((vector_size(4 * together)));
 
-/// The exponents of numbers in a format whose smallest is `least`; 0 has none that could be the largest.
+/// The exponents of numbers in a format whose smallest is `least`; 0 has none that could be the
+/// largest.
 inline ints exponents_of(floats x, int least) {
   ints const e = (std::bit_cast<ints>(x) >> 23 & 0xff) - 127;
   return x == 0 ? ints{} - 2000 : e < least ? ints{} + least : e;
@@ -32,15 +33,18 @@ inline floats load_floats(float const* x) {
 /// The float next to x towards zero, or x; from 2^128 on infinity.
 inline float towards_zero(double x) {
   if (std::fabs(x) < 0x1p-126) return float(std::trunc(x * 0x1p149) * 0x1p-149);
-  return float(std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) & ~((std::uint64_t(1) << 29) - 1)));
+  return float(
+      std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) & ~((std::uint64_t(1) << 29) - 1)));
 }
 
 /// c[16, 8] += a[16, Depth] b[Depth, 8] for factors whose smallest exponent is Least.
 ///
-/// The products are exact. They and the accumulator are aligned to the largest of their exponents, a product's being the sum of its factors',
-/// cut after 25 binary places, added exactly, and the sum is cut to a float. NaN is the canonical one. Source: Xie et al., "MMA-Sim:
-/// bit-accurate reference model of tensor cores and matrix cores", arXiv 2511.10909, 2025, and its code (Hopper: F = 25, rho = RZ-FP32,
-/// 32 bytes of a row at once), where a zero has no exponent. Earlier GPUs: cuda/tensor_core.hpp.
+/// The products are exact. They and the accumulator are aligned to the largest of their exponents,
+/// a product's being the sum of its factors', cut after 25 binary places, added exactly, and the
+/// sum is cut to a float. NaN is the canonical one. Source: Xie et al., "MMA-Sim: bit-accurate
+/// reference model of tensor cores and matrix cores", arXiv 2511.10909, 2025, and its code (Hopper:
+/// F = 25, rho = RZ-FP32, 32 bytes of a row at once), where a zero has no exponent. Earlier GPUs:
+/// cuda/tensor_core.hpp.
 template <int Depth, int Least>
 void add_product(float (&c)[16][8], float const (&a)[16][Depth], float const (&b)[Depth][8]) {
   constexpr int places = 25;
@@ -64,7 +68,8 @@ void add_product(float (&c)[16][8], float const (&a)[16][Depth], float const (&b
       exponents_of_b[k] = exponents_of(row, Least);
       some_of_b |= row != 0;
     }
-    bool const is_zero = times_0 == 0 && (some_of_b[0] | some_of_b[1] | some_of_b[2] | some_of_b[3]) == 0;
+    bool const is_zero =
+        times_0 == 0 && (some_of_b[0] | some_of_b[1] | some_of_b[2] | some_of_b[3]) == 0;
     for (int m = 0; m < 16; ++m) {
       bool row_is_zero = times_0 == 0;
       for (int k = 0; k < Depth; ++k) row_is_zero = row_is_zero && of_a[m][k] == -2000;
@@ -87,7 +92,8 @@ void add_product(float (&c)[16][8], float const (&a)[16][Depth], float const (&b
         largest = e > largest ? e : largest;
       }
       largest = largest > -900 ? largest : ints{} - 900;  // of zeros alone
-      auto const up = reinterpret_cast<doubles>(__builtin_convertvector(places + 1023 - largest, longs) << 52);
+      auto const up =
+          reinterpret_cast<doubles>(__builtin_convertvector(places + 1023 - largest, longs) << 52);
       doubles sum{};
       for (doubles const& t : terms)  // below 2^27 if all are finite; the conversion cuts
         sum += __builtin_convertvector(__builtin_convertvector(t * up, ints), doubles);

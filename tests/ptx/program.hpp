@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A kernel in PTX as it is executed: registers have places, labels are positions, and each instruction has a function that runs it.
+// A kernel in PTX as it is executed: registers have places, labels are positions, and each
+// instruction has a function that runs it.
 #pragma once
 
 #include <array>
@@ -26,8 +27,9 @@ inline constexpr lanes all_lanes = 0xffffffff;
 
 /// Where the 32 values of an operand are: a register, or a constant (`index` -1).
 struct operand {
-  int index = -1;          ///< of the register, for what is known of it
-  std::uint32_t at = 0;    ///< bytes from the start of the warp's registers, or of the kernel's constants
+  int index = -1;  ///< of the register, for what is known of it
+  std::uint32_t at =
+      0;  ///< bytes from the start of the warp's registers, or of the kernel's constants
   std::uint8_t width = 0;  ///< bytes of a lane's value; 0: a predicate, one bit for each lane
 };
 

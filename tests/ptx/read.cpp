@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Reads PTX as nvcc writes it: one directive, label or instruction after the other. What it does not know is an error.
+// Reads PTX as nvcc writes it: one directive, label or instruction after the other. What it does
+// not know is an error.
 #include <algorithm>
 #include <bit>
 #include <cctype>
@@ -69,10 +70,12 @@ std::vector<statement> split(char const* text) {
     }
     if (*p == '\n') {
       ++line;
-      std::string const s = trimmed(now);  // directives of a file and of a kernel end with their line
+      std::string const s =
+          trimmed(now);  // directives of a file and of a kernel end with their line
       if (s.starts_with(".version") || s.starts_with(".target") || s.starts_with(".address_size") ||
-          s.starts_with(".maxntid") || s.starts_with(".minnctapersm") || s.starts_with(".reqntid") ||
-          s.starts_with(".maxnreg") || (s.find(".entry") != std::string::npos && s.back() == ')'))
+          s.starts_with(".maxntid") || s.starts_with(".minnctapersm") ||
+          s.starts_with(".reqntid") || s.starts_with(".maxnreg") ||
+          (s.find(".entry") != std::string::npos && s.back() == ')'))
         end();
     }
     if (is_blank) begun = line;
@@ -119,7 +122,8 @@ std::vector<std::string> split_operands(std::string const& s) {
 std::size_t width_of(std::string const& type) {
   if (type == ".pred") return 0;
   for (std::size_t i = 0; i < type.size(); ++i)
-    if (std::isdigit(static_cast<unsigned char>(type[i]))) return std::size_t(std::stoul(type.substr(i))) / 8;
+    if (std::isdigit(static_cast<unsigned char>(type[i])))
+      return std::size_t(std::stoul(type.substr(i))) / 8;
   throw error("no type: " + type);
 }
 
@@ -180,7 +184,8 @@ class reader {
 
   static std::size_t after(std::string const& s, std::string const& word, std::size_t otherwise) {
     std::size_t const at = s.find(word);
-    return at == std::string::npos ? otherwise : std::size_t(std::stoul(s.substr(at + word.size())));
+    return at == std::string::npos ? otherwise
+                                   : std::size_t(std::stoul(s.substr(at + word.size())));
   }
   void directive(std::string const& s) {
     std::string const word = s.substr(0, s.find_first_of(" (\t"));
@@ -189,7 +194,8 @@ class reader {
       return;
     if (word == ".maxntid" || word == ".reqntid") {
       k_->most_threads = 1;
-      for (std::string const& n : split_operands(s.substr(word.size()))) k_->most_threads *= std::stoi(n);
+      for (std::string const& n : split_operands(s.substr(word.size())))
+        k_->most_threads *= std::stoi(n);
       return;
     }
     if (s.find(".entry") != std::string::npos) return entry(s);
@@ -201,12 +207,13 @@ class reader {
   void entry(std::string const& s) {
     k_ = std::make_unique<kernel>();
     std::size_t const open = s.find('('), begin = s.find(".entry") + 6;
-    k_->name = trimmed(s.substr(begin, open == std::string::npos ? std::string::npos : open - begin));
+    k_->name =
+        trimmed(s.substr(begin, open == std::string::npos ? std::string::npos : open - begin));
     if (open == std::string::npos) return;
     for (std::string const& p : split_operands(s.substr(open + 1, s.rfind(')') - open - 1))) {
       std::size_t const align = after(p, ".align ", 0), bracket = p.find('[');
-      std::string const name =
-          p.substr(p.rfind(' ') + 1, bracket == std::string::npos ? bracket : bracket - p.rfind(' ') - 1);
+      std::string const name = p.substr(
+          p.rfind(' ') + 1, bracket == std::string::npos ? bracket : bracket - p.rfind(' ') - 1);
       std::size_t width = 0;
       for (std::size_t at = p.find(" .", 1); at != std::string::npos; at = p.find(" .", at + 1))
         if (!p.substr(at + 1).starts_with(".align") && !p.substr(at + 1).starts_with(".ptr"))
@@ -229,7 +236,8 @@ class reader {
         add_register(item, width);
       } else {
         std::string const stem = item.substr(0, many);
-        for (std::size_t i = 0; i < after(item, "<", 0); ++i) add_register(stem + std::to_string(i), width);
+        for (std::size_t i = 0; i < after(item, "<", 0); ++i)
+          add_register(stem + std::to_string(i), width);
       }
     }
   }
@@ -248,7 +256,8 @@ class reader {
   void array(std::string const& s, std::size_t* in) {
     std::size_t const bracket = s.find('['), space = s.rfind(' ', bracket);
     std::string const name = s.substr(space + 1, bracket - space - 1);
-    std::size_t const type_at = s.rfind('.', space), width = width_of(s.substr(type_at, space - type_at));
+    std::size_t const type_at = s.rfind('.', space),
+                      width = width_of(s.substr(type_at, space - type_at));
     bool const by_launch = s.find("[]") != std::string::npos;
     if (in == nullptr && !by_launch) throw error("shared memory of a file");
     std::int64_t at = 0;
@@ -289,7 +298,8 @@ class reader {
     std::string const& shape = found->second.operands;
     for (std::string const& g : given) {
       if (g[0] == '{') {
-        for (std::string const& part : split_operands(g.substr(1, g.size() - 2))) add_operand(i, shape, part);
+        for (std::string const& part : split_operands(g.substr(1, g.size() - 2)))
+          add_operand(i, shape, part);
       } else if (std::size_t const bar = g.find('|'); bar != std::string::npos) {
         add_operand(i, shape, g.substr(0, bar));
         add_operand(i, shape, g.substr(bar + 1));
@@ -298,7 +308,8 @@ class reader {
       }
     }
     int const least = found->second.least;
-    if (i.count < (least > 0 ? least : int(shape.size()))) throw error("fewer operands than expected");
+    if (i.count < (least > 0 ? least : int(shape.size())))
+      throw error("fewer operands than expected");
     k_->code.push_back(i);
     k_->text.push_back(whole);
   }
@@ -308,17 +319,21 @@ class reader {
     return int(at);
   }
   void add_operand(instruction& i, std::string const& shape, std::string const& text) {
-    if (i.count >= int(shape.size()) || i.count >= int(i.of.size())) throw error("more operands than expected");
+    if (i.count >= int(shape.size()) || i.count >= int(i.of.size()))
+      throw error("more operands than expected");
     char const letter = shape[std::size_t(i.count)];
     operand& o = i.of[std::size_t(i.count++)];
     if (letter == 'l') {
       branches_.emplace_back(k_->code.size(), text);
     } else if (letter == 'a') {
-      bool const second = i.count > 1 && shape.substr(0, std::size_t(i.count - 1)).find('a') != std::string::npos;
+      bool const second =
+          i.count > 1 && shape.substr(0, std::size_t(i.count - 1)).find('a') != std::string::npos;
       o = address(text, second ? i.number_2 : i.number);
-    } else if (std::isalpha(static_cast<unsigned char>(text[0])) || text[0] == '%' || text[0] == '_') {
+    } else if (std::isalpha(static_cast<unsigned char>(text[0])) || text[0] == '%' ||
+               text[0] == '_') {
       auto const symbol = symbols_.find(text);
-      o = symbol != symbols_.end() ? address_of(*symbol, std::size_t(letter - '0')) : register_of(text);
+      o = symbol != symbols_.end() ? address_of(*symbol, std::size_t(letter - '0'))
+                                   : register_of(text);
     } else {
       o = constant(bits_of(text), letter == 'p' ? 8 : std::size_t(letter - '0'));
     }
@@ -332,17 +347,20 @@ class reader {
       more = std::stoll(inside.substr(plus + 1), nullptr, 0);
       inside = trimmed(inside.substr(0, plus));
     }
-    if (auto const symbol = symbols_.find(inside); symbol != symbols_.end()) return address_of(*symbol, 8);
+    if (auto const symbol = symbols_.find(inside); symbol != symbols_.end())
+      return address_of(*symbol, 8);
     return register_of(inside);
   }
   operand register_of(std::string const& name) {
     for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope)
       if (auto const found = scope->find(name); found != scope->end()) return found->second;
     static std::map<std::string, special> const specials{
-        {"%tid.x", special::tid_x},       {"%tid.y", special::tid_y},       {"%tid.z", special::tid_z},
-        {"%ntid.x", special::ntid_x},     {"%ntid.y", special::ntid_y},     {"%ntid.z", special::ntid_z},
-        {"%ctaid.x", special::ctaid_x},   {"%ctaid.y", special::ctaid_y},   {"%ctaid.z", special::ctaid_z},
-        {"%nctaid.x", special::nctaid_x}, {"%nctaid.y", special::nctaid_y}, {"%nctaid.z", special::nctaid_z},
+        {"%tid.x", special::tid_x},       {"%tid.y", special::tid_y},
+        {"%tid.z", special::tid_z},       {"%ntid.x", special::ntid_x},
+        {"%ntid.y", special::ntid_y},     {"%ntid.z", special::ntid_z},
+        {"%ctaid.x", special::ctaid_x},   {"%ctaid.y", special::ctaid_y},
+        {"%ctaid.z", special::ctaid_z},   {"%nctaid.x", special::nctaid_x},
+        {"%nctaid.y", special::nctaid_y}, {"%nctaid.z", special::nctaid_z},
         {"%laneid", special::laneid},     {"%warpid", special::warpid}};
     if (auto const found = specials.find(name); found != specials.end()) {
       std::swap(scopes_.front(), scopes_.back());
@@ -362,7 +380,8 @@ class reader {
     return o;
   }
   void place(std::uint64_t bits, operand const& o) {
-    for (std::size_t l = 0; l < warp_size; ++l) std::memcpy(k_->constants.data() + o.at + l * o.width, &bits, o.width);
+    for (std::size_t l = 0; l < warp_size; ++l)
+      std::memcpy(k_->constants.data() + o.at + l * o.width, &bits, o.width);
   }
   /// Of memory of the launch it is known at the kernel's end.
   operand address_of(std::pair<std::string const, std::int64_t> const& symbol, std::size_t width) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Stands in for CUDA's runtime library under a program that nvcc compiled for PTX alone: kernels are read from the program's own fat binary
-// and executed on the CPU. What is put on a stream is done when it is waited for: see device/tasks.hpp. An access that no program may make
-// is printed and ends the launch; every later call returns cudaErrorLaunchFailure.
+// Stands in for CUDA's runtime library under a program that nvcc compiled for PTX alone: kernels
+// are read from the program's own fat binary and executed on the CPU. What is put on a stream is
+// done when it is waited for: see device/tasks.hpp. An access that no program may make is printed
+// and ends the launch; every later call returns cudaErrorLaunchFailure.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -45,7 +46,7 @@ struct runtime {
   ptx::global_memory memory;
   std::map<std::string, ptx::kernel> kernels;
   std::map<void const*, std::string> names;  // of kernels, by the host's function
-  std::vector<std::string> texts;  // not read yet
+  std::vector<std::string> texts;            // not read yet
   fake_gpu::machine tasks;
   cudaError_t last = cudaSuccess;
   bool broken = false;
@@ -114,7 +115,8 @@ void** __cudaRegisterFatBinary(void* p) {
         std::fprintf(stderr, "PTX is compressed: compile with --no-compress\n");
         std::abort();
       }
-      here().texts.emplace_back(reinterpret_cast<char const*>(at) + entry.header_bytes, entry.bytes);
+      here().texts.emplace_back(reinterpret_cast<char const*>(at) + entry.header_bytes,
+                                entry.bytes);
     }
     at += entry.header_bytes + entry.bytes;
   }
@@ -129,16 +131,18 @@ void __cudaRegisterVar(void**, char*, char*, char const* name, int, std::size_t,
   std::abort();
 }
 
-void __cudaRegisterFunction(void**, char const* function, char*, char const* name, int, uint3*, uint3*, dim3*, dim3*,
-                            int*) {
+void __cudaRegisterFunction(void**, char const* function, char*, char const* name, int, uint3*,
+                            uint3*, dim3*, dim3*, int*) {
   here().names[function] = name;
 }
 
-unsigned __cudaPushCallConfiguration(dim3 grid, dim3 threads, std::size_t shared, cudaStream_t stream) {
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 threads, std::size_t shared,
+                                     cudaStream_t stream) {
   here().calls.push_back({grid, threads, shared, stream});
   return 0;
 }
-cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* threads, std::size_t* shared, void* stream) {
+cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* threads, std::size_t* shared,
+                                       void* stream) {
   runtime::call const c = here().calls.back();
   here().calls.pop_back();
   *grid = c.grid, *threads = c.threads, *shared = c.shared;
@@ -151,8 +155,8 @@ cudaError_t __cudaGetKernel(cudaKernel_t* kernel, void const* function) {
   return cudaSuccess;
 }
 
-cudaError_t cudaLaunchKernel(void const* function, dim3 grid, dim3 threads, void** arguments, std::size_t shared,
-                             cudaStream_t stream) {
+cudaError_t cudaLaunchKernel(void const* function, dim3 grid, dim3 threads, void** arguments,
+                             std::size_t shared, cudaStream_t stream) {
   runtime& r = here();
   read_texts();
   auto const name = r.names.find(function);
@@ -160,12 +164,14 @@ cudaError_t cudaLaunchKernel(void const* function, dim3 grid, dim3 threads, void
   if (k == r.kernels.end()) return r.fail(cudaErrorInvalidDeviceFunction);
   std::vector<unsigned char> parameters(k->second.parameter_bytes);
   for (std::size_t i = 0; i < k->second.in_order.size(); ++i)
-    std::memcpy(parameters.data() + k->second.in_order[i].offset, arguments[i], k->second.in_order[i].bytes);
+    std::memcpy(parameters.data() + k->second.in_order[i].offset, arguments[i],
+                k->second.in_order[i].bytes);
   put(stream, [&r, &kernel = k->second, grid, threads, shared, parameters = std::move(parameters)] {
     if (r.broken) return;
     try {
       ptx::dimensions const g{grid.x, grid.y, grid.z}, t{threads.x, threads.y, threads.z};
-      ptx::sample const s = r.counts.is_asked() ? r.counts.begin(kernel, g, t, shared) : ptx::sample{};
+      ptx::sample const s =
+          r.counts.is_asked() ? r.counts.begin(kernel, g, t, shared) : ptx::sample{};
       ptx::launch(kernel, r.memory, g, t, shared, parameters.data(), r.order, s);
     } catch (ptx::error const& e) {
       std::fprintf(stderr, "%s\n", e.what());
@@ -174,8 +180,8 @@ cudaError_t cudaLaunchKernel(void const* function, dim3 grid, dim3 threads, void
   });
   return cudaSuccess;
 }
-cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 threads, void** arguments, std::size_t shared,
-                               cudaStream_t stream) {
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 threads, void** arguments,
+                               std::size_t shared, cudaStream_t stream) {
   return cudaLaunchKernel(kernel, grid, threads, arguments, shared, stream);
 }
 
@@ -210,10 +216,13 @@ cudaError_t cudaMalloc(void** p, std::size_t bytes) {
   *p = here().memory.allocate(bytes, !here().counts.samples());
   return cudaSuccess;
 }
-cudaError_t cudaFree(void* p) { return here().memory.release(p) ? cudaSuccess : here().fail(cudaErrorInvalidValue); }
+cudaError_t cudaFree(void* p) {
+  return here().memory.release(p) ? cudaSuccess : here().fail(cudaErrorInvalidValue);
+}
 cudaError_t cudaMallocHost(void** p, std::size_t bytes) { return cudaMalloc(p, bytes); }
 cudaError_t cudaFreeHost(void* p) { return cudaFree(p); }
-cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t s) {
+cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, cudaMemcpyKind,
+                            cudaStream_t s) {
   put(s, [=] { std::memcpy(to, from, bytes); });
   return cudaSuccess;
 }
@@ -225,7 +234,9 @@ cudaError_t cudaMemsetAsync(void* p, int value, std::size_t bytes, cudaStream_t 
 cudaError_t cudaMemcpy(void* to, void const* from, std::size_t bytes, cudaMemcpyKind kind) {
   return cudaMemcpyAsync(to, from, bytes, kind, nullptr);
 }
-cudaError_t cudaMemset(void* p, int value, std::size_t bytes) { return cudaMemsetAsync(p, value, bytes, nullptr); }
+cudaError_t cudaMemset(void* p, int value, std::size_t bytes) {
+  return cudaMemsetAsync(p, value, bytes, nullptr);
+}
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned) {
   auto* const made = new fake_gpu::stream;

@@ -25,10 +25,12 @@ void barrier(warp& w, instruction const& i, lanes active) {
 void require_members(warp& w, operand const& mask, lanes active) {
   lanes const* const m = w.read<lanes>(mask, active);
   each(active, [&](int l) {
-    if ((m[l] & w.alive) != active) throw error("the mask of lanes names others than those that are here");
+    if ((m[l] & w.alive) != active)
+      throw error("the mask of lanes names others than those that are here");
   });
 }
-/// The only one of a warp's instructions that orders memory: shuffles, votes, ldmatrix and mma do not.
+/// The only one of a warp's instructions that orders memory: shuffles, votes, ldmatrix and mma do
+/// not.
 void meet(warp& w, instruction const& i, lanes active) {
   require_members(w, i.of[0], active);
   ++w.meetings;
@@ -107,11 +109,14 @@ void unpack(warp& w, instruction const& i, lanes active) {
   for (int k = 0; k + 1 < i.count; ++k) {
     operand const& o = i.of[std::size_t(k)];
     unsigned char* const to = w.write<unsigned char>(o, active, w.known_of(whole));
-    each(active, [&](int l) { std::memcpy(to + l * o.width, from + l * whole.width + k * o.width, o.width); });
+    each(active, [&](int l) {
+      std::memcpy(to + l * o.width, from + l * whole.width + k * o.width, o.width);
+    });
   }
 }
 
-/// ldmatrix: lanes 8m to 8m + 7 give the rows of matrix m; lane l gets elements 2 (l % 4) and the next of row l / 4, or of that column.
+/// ldmatrix: lanes 8m to 8m + 7 give the rows of matrix m; lane l gets elements 2 (l % 4) and the
+///           next of row l / 4, or of that column.
 template <int Matrices, bool Turned>
 void load_matrices(warp& w, instruction const& i, lanes active) {
   w.require_all(active, "ldmatrix");
@@ -130,12 +135,15 @@ void load_matrices(warp& w, instruction const& i, lanes active) {
         throw error("a row of a matrix at " + std::to_string(at) + " that nobody wrote");
       for (int part = 0; part < 4; ++part)  // each lane of the row's four is a reader
         std::memcpy(&rows[r][2 * part],
-                    w.in->shared.read(at + std::uint64_t(4 * part), 4, w.first_thread + 4 * r + part, w.now()), 4);
+                    w.in->shared.read(at + std::uint64_t(4 * part), 4,
+                                      w.first_thread + 4 * r + part, w.now()),
+                    4);
     }
     std::uint32_t* const d = w.write<std::uint32_t>(i.of[std::size_t(m)], active);
     for (int l = 0; l < warp_size; ++l) {
       int const r = l / 4, c = 2 * (l % 4);
-      std::uint16_t const low = Turned ? rows[c][r] : rows[r][c], high = Turned ? rows[c + 1][r] : rows[r][c + 1];
+      std::uint16_t const low = Turned ? rows[c][r] : rows[r][c],
+                          high = Turned ? rows[c + 1][r] : rows[r][c + 1];
       d[l] = std::uint32_t(high) << 16 | low;
     }
   }
@@ -159,7 +167,8 @@ void multiply(warp& w, instruction const& i, lanes active) {
   for (int r = 0; r < of_b; ++r) {
     std::uint32_t const* const x = w.read<std::uint32_t>(i.of[k++], active);
     for (int l = 0; l < warp_size; ++l)
-      for (int h = 0; h < per; ++h) b[l % 4 * per + h + 4 * per * r][l / 4] = Format::number(x[l], h);
+      for (int h = 0; h < per; ++h)
+        b[l % 4 * per + h + 4 * per * r][l / 4] = Format::number(x[l], h);
   }
   for (int r = 0; r < 4; ++r) {
     float const* const x = w.read<float>(i.of[k++], active);
@@ -177,11 +186,15 @@ struct tf32 {
 };
 struct bf16 {
   static constexpr int depth = 16, per_register = 2, least = -126;
-  static float number(std::uint32_t x, int half) { return float_of_bf16(std::uint16_t(x >> (16 * half))); }
+  static float number(std::uint32_t x, int half) {
+    return float_of_bf16(std::uint16_t(x >> (16 * half)));
+  }
 };
 struct half {
   static constexpr int depth = 16, per_register = 2, least = -14;
-  static float number(std::uint32_t x, int h) { return float_of_half(std::uint16_t(x >> (16 * h))); }
+  static float number(std::uint32_t x, int h) {
+    return float_of_half(std::uint16_t(x >> (16 * h)));
+  }
 };
 
 }  // namespace

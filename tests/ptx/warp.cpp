@@ -45,7 +45,8 @@ void warp::begin(block& b, int first) {
   local.assign(b.of.local_bytes * warp_size, 0xff);
   copies.clear();
   groups.fill(0);
-  int const threads = int(b.threads.x * b.threads.y * b.threads.z), here = std::min(warp_size, threads - first);
+  int const threads = int(b.threads.x * b.threads.y * b.threads.z),
+            here = std::min(warp_size, threads - first);
   alive = here == warp_size ? all_lanes : (lanes(1) << here) - 1;
   paths.push_back({0, alive});
   for (auto const& [which, o] : b.of.specials) {
@@ -55,7 +56,8 @@ void warp::begin(block& b, int first) {
 }
 
 void warp::fail_unknown(operand const& o) const {
-  throw error("register " + in->of.register_names[std::size_t(o.index)] + " is read, and nothing wrote it");
+  throw error("register " + in->of.register_names[std::size_t(o.index)] +
+              " is read, and nothing wrote it");
 }
 
 void warp::require_all(lanes active, char const* what) {
@@ -91,8 +93,8 @@ void warp::choose_path() {
     else
       ++i;
   }
-  auto const behind =
-      std::min_element(paths.begin(), paths.end(), [](path const& a, path const& b) { return a.at < b.at; });
+  auto const behind = std::min_element(paths.begin(), paths.end(),
+                                       [](path const& a, path const& b) { return a.at < b.at; });
   if (behind != paths.end()) std::swap(*behind, paths.back());
 }
 
@@ -116,7 +118,8 @@ void warp::run() {
       }
     } catch (error const& e) {
       throw error(std::string(e.what()) + "\n  at line " + std::to_string(i.line) + ": " +
-                  k.text[std::size_t(&i - k.code.data())] + "\n  in block " + std::to_string(in->index.x) + ", warp " +
+                  k.text[std::size_t(&i - k.code.data())] + "\n  in block " +
+                  std::to_string(in->index.x) + ", warp " +
                   std::to_string(first_thread / warp_size) + " of " + k.name);
     }
   }
@@ -124,7 +127,8 @@ void warp::run() {
 
 namespace {
 
-/// `many` of n blocks, all of them if that is 0 or more than n: multiples of the golden ratio fall evenly on any part and any period of a grid.
+/// `many` of n blocks, all of them if that is 0 or more than n: multiples of the golden ratio fall
+/// evenly on any part and any period of a grid.
 std::set<std::uint64_t> blocks_of(std::uint64_t n, unsigned many) {
   std::set<std::uint64_t> chosen;
   double at = 0.5;
@@ -153,9 +157,10 @@ bool wait_at_one_barrier(std::vector<warp> const& all) {
 
 }  // namespace
 
-void launch(kernel const& k, global_memory const& global, dimensions grid, dimensions threads, std::size_t shared_bytes,
-            unsigned char const* parameters, int order, sample s) {
-  int const count = int(threads.x * threads.y * threads.z), warps = (count + warp_size - 1) / warp_size;
+void launch(kernel const& k, global_memory const& global, dimensions grid, dimensions threads,
+            std::size_t shared_bytes, unsigned char const* parameters, int order, sample s) {
+  int const count = int(threads.x * threads.y * threads.z),
+            warps = (count + warp_size - 1) / warp_size;
   if (count > k.most_threads) throw error(k.name + ": more threads than its .maxntid");
   if (s.skips) return;
   std::mt19937 random{unsigned(order)};
@@ -165,7 +170,8 @@ void launch(kernel const& k, global_memory const& global, dimensions grid, dimen
   std::vector<int> turn(static_cast<std::size_t>(warps));
   for (int w = 0; w < warps; ++w) turn[std::size_t(w)] = order == 1 ? warps - 1 - w : w;
   auto const run_block = [&](std::uint64_t at) {
-    unsigned const x = unsigned(at % grid.x), y = unsigned(at / grid.x % grid.y), z = unsigned(at / grid.x / grid.y);
+    unsigned const x = unsigned(at % grid.x), y = unsigned(at / grid.x % grid.y),
+                   z = unsigned(at / grid.x / grid.y);
     block b{k, global, parameters, grid, threads, {x, y, z}, shared, s.into, ++barriers};
     if (s.into != nullptr) ++s.into->counted_blocks;
     shared.begin(k.shared_bytes + shared_bytes, b.barriers);

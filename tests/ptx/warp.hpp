@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A warp that executes a kernel in lockstep: lanes that branch apart go on one path after the other, the one that is behind first, and come
-// together where they meet.
+// A warp that executes a kernel in lockstep: lanes that branch apart go on one path after the
+// other, the one that is behind first, and come together where they meet.
 #pragma once
 
 #include <array>
@@ -46,13 +46,13 @@ struct warp {
   block* in = nullptr;
   int first_thread = 0;
   lanes alive = 0;
-  std::vector<path> paths;                        // the one that runs is the last; no two are at one place
-  bool waits = false;                             // at a barrier of the block
-  std::uint32_t meetings = 0;                     // bar.warp.sync that it has passed
-  std::vector<unsigned char> registers;           // as the kernel places them
-  std::vector<lanes> known;                       // of each register: lanes that wrote it
-  std::vector<unsigned char> local;               // 32 lanes' local memory
-  std::vector<copy> copies;                       // not waited for
+  std::vector<path> paths;               // the one that runs is the last; no two are at one place
+  bool waits = false;                    // at a barrier of the block
+  std::uint32_t meetings = 0;            // bar.warp.sync that it has passed
+  std::vector<unsigned char> registers;  // as the kernel places them
+  std::vector<lanes> known;              // of each register: lanes that wrote it
+  std::vector<unsigned char> local;      // 32 lanes' local memory
+  std::vector<copy> copies;              // not waited for
   std::array<std::uint32_t, warp_size> groups{};  // that each lane committed
 
   /// At the start of a block: its threads from `first` on.
@@ -61,11 +61,14 @@ struct warp {
   /// Executes until all lanes have left or the warp waits at a barrier.
   void run();
 
-  // What functions of instructions do. A value that nobody wrote may be moved and computed with, as compilers do with one that they then do
-  // not select: what comes of it is as little known. Nothing may depend on it: no address, no path, no memory, no other lane.
+  // What functions of instructions do. A value that nobody wrote may be moved and computed with, as
+  // compilers do with one that they then do not select: what comes of it is as little known.
+  // Nothing may depend on it: no address, no path, no memory, no other lane.
 
   /// The lanes whose value of an operand is known.
-  lanes known_of(operand const& o) const { return o.index < 0 ? all_lanes : known[std::size_t(o.index)]; }
+  lanes known_of(operand const& o) const {
+    return o.index < 0 ? all_lanes : known[std::size_t(o.index)];
+  }
   /// An operand's values, known or not.
   template <class T>
   T const* look(operand const& o) const {
@@ -111,8 +114,9 @@ struct sample {
   bool skips = false;   ///< runs none
 };
 
-/// Runs a grid, block by block; warps of a block in the order of `order`: up, down, or as a seed says.
-void launch(kernel const& k, global_memory const& global, dimensions grid, dimensions threads, std::size_t shared_bytes,
-            unsigned char const* parameters, int order, sample s = {});
+/// Runs a grid, block by block; warps of a block in the order of `order`: up, down, or as a seed
+/// says.
+void launch(kernel const& k, global_memory const& global, dimensions grid, dimensions threads,
+            std::size_t shared_bytes, unsigned char const* parameters, int order, sample s = {});
 
 }  // namespace ptx

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Every kernel of small models, threads being threads, under ThreadSanitizer: a barrier that is missing is a race. And the bits are those
-// of one thread after the other.
+// Every kernel of small models, threads being threads, under ThreadSanitizer: a barrier that is
+// missing is a race. And the bits are those of one thread after the other.
 #include "device/device.hpp"
 #include "laws/data.hpp"
 
@@ -17,7 +17,8 @@ void has_no_races() {
   fake_gpu::uses_threads = false;
   Trainer expected(s);
   auto const a = expected.step(data.view());
-  for (on_host::copies_happen when : {on_host::copies_happen::at_once, on_host::copies_happen::when_awaited}) {
+  for (on_host::copies_happen when :
+       {on_host::copies_happen::at_once, on_host::copies_happen::when_awaited}) {
     on_host::when_threads_copy = when;
     fake_gpu::uses_threads = true;
     Trainer found(s);
@@ -29,16 +30,19 @@ void has_no_races() {
 }
 
 struct Transformer
-    : Model<Tokens<37, 6>, Named<"table", Embedding<24>>, Positions, Dropout<1, 10>, Residual<LayerNorm, Attention<2>>,
-            Residual<RMSNorm, Linear<40>, GELU, Linear<24>>, LayerNorm, Tied<"table">, CrossEntropy> {};
-struct Turned : Model<Tokens<37, 9>, Embedding<32>, Residual<RMSNorm, Attention<4, RoPE<>, KeyValueHeads<2>>>,
-                      Linear<37>, CrossEntropy> {};
-struct Rows : Model<Input<5, 20>, Linear<36>, SwiGLU, Stash<"x">, Softmax, Linear<18>, Tanh, Pop<"x">, Linear<7>, MSE> {
-};
+    : Model<Tokens<37, 6>, Named<"table", Embedding<24>>, Positions, Dropout<1, 10>,
+            Residual<LayerNorm, Attention<2>>, Residual<RMSNorm, Linear<40>, GELU, Linear<24>>,
+            LayerNorm, Tied<"table">, CrossEntropy> {};
+struct Turned
+    : Model<Tokens<37, 9>, Embedding<32>, Residual<RMSNorm, Attention<4, RoPE<>, KeyValueHeads<2>>>,
+            Linear<37>, CrossEntropy> {};
+struct Rows : Model<Input<5, 20>, Linear<36>, SwiGLU, Stash<"x">, Softmax, Linear<18>, Tanh,
+                    Pop<"x">, Linear<7>, MSE> {};
 /// One kernel forward and two backward; a tile of rows and a part of one.
 struct Narrow : Model<Input<24>, Linear<40>, ReLU, Linear<40>, GELU, Linear<10>, MSE> {};
 /// Rows that a whole block works on, and a weight's gradient that is cut into splits.
-struct Large : Model<Input<3, 700>, LayerNorm, Linear<12>, ReLU, Linear<300>, RMSNorm, Softmax, MSE> {};
+struct Large
+    : Model<Input<3, 700>, LayerNorm, Linear<12>, ReLU, Linear<300>, RMSNorm, Softmax, MSE> {};
 
 }  // namespace
 

@@ -21,7 +21,8 @@ void for_tables(Check check) {
   check(slow_links, pp::make_dynamic_table<pp::OneFOneB>(slow_links), "1f1b, hops");
   check(plain, pp::make_table<pp::ForwardOnly, 4, 6>(plain), "forward only");
   for (pp::placement const where : {pp::placement::loop, pp::placement::vee})
-    check(tables::looped, tables::split(tables::looped, where), where == pp::placement::vee ? "vee" : "loop");
+    check(tables::looped, tables::split(tables::looped, where),
+          where == pp::placement::vee ? "vee" : "loop");
 }
 
 }  // namespace
@@ -60,7 +61,9 @@ TEST_CASE("the critical path is that of the schedule") {
     INFO(name);
     auto const when = pp::simulate(question, table);
     std::set<std::pair<int, int>> expected, found;
-    pp::for_each_critical(question, table, when, [&](int rank, int position) { expected.insert({rank, position}); });
+    pp::for_each_critical(question, table, when, [&](int rank, int position) {
+      expected.insert({rank, position});
+    });
     pp::drawing const d = pp::drawing_of(question, table, when);
     for (int rank = 0; rank < table.ranks(); ++rank)
       for (int i = 0; i < table.size(rank); ++i)
@@ -110,8 +113,10 @@ TEST_CASE("a deadlock is drawn up to where it is") {
   auto const question = pp::equal_times(2, 1);
   auto table = pp::dynamic_table(2);
   using enum pp::action_kind;
-  for (pp::action const& a : {pp::action{forward, 0, 0}, pp::action{backward, 0, 0}}) table.push(0, a);
-  for (pp::action const& a : {pp::action{backward, 1, 0}, pp::action{forward, 1, 0}}) table.push(1, a);
+  for (pp::action const& a : {pp::action{forward, 0, 0}, pp::action{backward, 0, 0}})
+    table.push(0, a);
+  for (pp::action const& a : {pp::action{backward, 1, 0}, pp::action{forward, 1, 0}})
+    table.push(1, a);
   pp::drawing const d = pp::drawing_of(question, table, pp::simulate(question, table), {"stuck"});
   CHECK_FALSE(d.complete);
   CHECK(d.ranks[0].actions.size() == 1);
@@ -148,8 +153,9 @@ TEST_CASE("amounts are short and have their unit") {
 TEST_CASE("a summary names both bubbles") {
   auto const question = pp::equal_times(4, 8);
   auto const table = pp::make_table<pp::OneFOneB, 4, 8>(question);
-  CHECK(pp::summary_of(pp::drawing_of(question, table, pp::simulate(question, table))) ==
-        "makespan 33, bubble 27.3 % of the makespan, 27.3 % of the stage-local span, peak memory 4");
+  CHECK(
+      pp::summary_of(pp::drawing_of(question, table, pp::simulate(question, table))) ==
+      "makespan 33, bubble 27.3 % of the makespan, 27.3 % of the stage-local span, peak memory 4");
 }
 
 TEST_CASE("what is no drawing of a table is refused") {
@@ -161,7 +167,9 @@ TEST_CASE("what is no drawing of a table is refused") {
   CHECK_THROWS_AS(pp::drawing_of(pp::equal_times(2, 1), table, when), pp::error);
   pp::drawing const d = pp::drawing_of(question, table, when);
   CHECK(d.at(1, 3).what == table.at(1, 3));
-  for (auto const& [rank, position] : {std::pair(-1, 0), std::pair(2, 0), std::pair(0, 4), std::pair(0, -1)})
-    CHECK_THROWS_WITH(d.at(rank, position),
-                      "the drawing has no action " + std::to_string(position) + " of rank " + std::to_string(rank));
+  for (auto const& [rank, position] :
+       {std::pair(-1, 0), std::pair(2, 0), std::pair(0, 4), std::pair(0, -1)})
+    CHECK_THROWS_WITH(d.at(rank, position), "the drawing has no action " +
+                                                std::to_string(position) + " of rank " +
+                                                std::to_string(rank));
 }

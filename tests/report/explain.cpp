@@ -13,8 +13,10 @@
 namespace {
 
 using namespace pp;
-using Block = Seq<Residual<LayerNorm, Attention<2>>, Residual<LayerNorm, Linear<32>, GELU, Linear<16>>>;
-struct Small : Model<Tokens<64, 8>, Embedding<16>, Positions, Repeat<6, Block>, LayerNorm, Linear<64>, CrossEntropy> {};
+using Block =
+    Seq<Residual<LayerNorm, Attention<2>>, Residual<LayerNorm, Linear<32>, GELU, Linear<16>>>;
+struct Small : Model<Tokens<64, 8>, Embedding<16>, Positions, Repeat<6, Block>, LayerNorm,
+                     Linear<64>, CrossEntropy> {};
 using Trainer = Pipeline<Small, Stages<2>, MicroBatches<4>, MicroBatchSize<3>, GPipe, AdamW>;
 
 struct Tiny : Model<Input<4>, Linear<3>, MSE> {};
@@ -28,10 +30,12 @@ bool has(std::string const& text, std::string const& part) { return text.find(pa
 TEST_CASE("the plan names the model, its options and its layers") {
   std::string const text = explain<Trainer>();
   INFO(text);
-  CHECK(has(text,
-            "Small: " + readable_count(Trainer::plan.parameters) + " parameters, 25 distinct kernels, fp32, AdamW\n"));
+  CHECK(has(text, "Small: " + readable_count(Trainer::plan.parameters) +
+                      " parameters, 25 distinct kernels, fp32, AdamW\n"));
   CHECK(has(text, "2 stages on 2 ranks, schedule gpipe, 4 x 3 samples per step\n"));
-  CHECK(has(text, "stage 0  Embedding<16>, Positions, (Residual<LayerNorm, Attention<2>>, Residual<LayerNorm,"));
+  CHECK(has(text,
+            "stage 0  Embedding<16>, Positions, (Residual<LayerNorm, Attention<2>>, "
+            "Residual<LayerNorm,"));
   CHECK(has(text, "CrossEntropy\n"));
   CHECK(has(text, "8 ids -> 8 x 16"));
   CHECK(has(text, "8 x 16 -> 8 x 64"));
@@ -52,12 +56,15 @@ TEST_CASE("a model of one layer in one stage reads well, too") {
 }
 
 TEST_CASE("layers without work are listed where they stand") {
-  struct Skips : Model<Input<2, 4>, Linear<4>, Stash<"a">, Pop<"a">, Repeat<2, Linear<4>, Stash<"b">, Tanh, Pop<"b">>,
-                       Flatten, Linear<8>, Stash<"c">, Linear<8>, Pop<"c">, MSE> {};
+  struct Skips : Model<Input<2, 4>, Linear<4>, Stash<"a">, Pop<"a">,
+                       Repeat<2, Linear<4>, Stash<"b">, Tanh, Pop<"b">>, Flatten, Linear<8>,
+                       Stash<"c">, Linear<8>, Pop<"c">, MSE> {};
   std::string const text = explain<Pipeline<Skips, Stages<2>, Cut<8>, PortableHost>>();
   INFO(text);
-  CHECK(has(text, R"(stage 0  Linear<4>, Stash<"a">, Pop<"a">, (Linear<4>, Stash<"b">, Tanh, Pop<"b">) x2)"
-                  "\n"));
+  CHECK(
+      has(text,
+          R"(stage 0  Linear<4>, Stash<"a">, Pop<"a">, (Linear<4>, Stash<"b">, Tanh, Pop<"b">) x2)"
+          "\n"));
   CHECK(has(text, R"(stage 1  Flatten, Linear<8>, Stash<"c">, Linear<8>, Pop<"c">, MSE)"
                   "\n"));
 }

@@ -13,7 +13,8 @@ namespace {
 
 std::size_t count(std::string const& text, std::string const& part) {
   std::size_t n = 0;
-  for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + part.size())) ++n;
+  for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + part.size()))
+    ++n;
   return n;
 }
 
@@ -21,13 +22,15 @@ std::size_t count(std::string const& text, std::string const& part) {
 std::vector<std::string> events(std::string const& trace, char phase) {
   std::vector<std::string> found;
   std::regex const line(std::string("\\{\"ph\":\"") + phase + "\"[^\n]*");
-  for (std::sregex_iterator i(trace.begin(), trace.end(), line), end; i != end; ++i) found.push_back(i->str());
+  for (std::sregex_iterator i(trace.begin(), trace.end(), line), end; i != end; ++i)
+    found.push_back(i->str());
   return found;
 }
 /// A time of an event in nanoseconds.
 long time_of(std::string const& event, char const* name) {
   std::smatch found;
-  REQUIRE(std::regex_search(event, found, std::regex(std::string("\"") + name + "\":([0-9]+)(?:\\.([0-9]{3}))?")));
+  REQUIRE(std::regex_search(
+      event, found, std::regex(std::string("\"") + name + "\":([0-9]+)(?:\\.([0-9]{3}))?")));
   return 1000 * std::stol(found[1]) + (found[2].matched ? std::stol(found[2]) : 0);
 }
 long number_of(std::string const& event, char const* name) {
@@ -39,7 +42,8 @@ long number_of(std::string const& event, char const* name) {
 pp::drawing with_details() {
   pp::drawing d = tables::draw(pp::placement::vee);
   pp::drawn_action const first = d.at(0, 0);
-  d.ranks[0].details = {{"one \"kernel\"", first.start, first.start + 100}, {"two", first.start + 100, first.end}};
+  d.ranks[0].details = {{"one \"kernel\"", first.start, first.start + 100},
+                        {"two", first.start + 100, first.end}};
   return d;
 }
 
@@ -48,7 +52,8 @@ pp::drawing with_details() {
 TEST_CASE("a page is one file that loads nothing") {
   std::string const page = pp::draw_html(tables::draw(pp::placement::loop), with_details());
   CHECK(page.find("default-src 'none'") != page.npos);
-  for (char const* loads : {"http:", "https:", "src=", "href=", "@import", "url(", "fetch(", "XMLHttpRequest"})
+  for (char const* loads :
+       {"http:", "https:", "src=", "href=", "@import", "url(", "fetch(", "XMLHttpRequest"})
     CHECK(page.find(loads) == page.npos);
 }
 
@@ -74,7 +79,9 @@ TEST_CASE("a page has every action of every drawing") {
     std::string const all = pp::page_rank(r);
     CHECK(count(page, all.substr(0, all.find("]"))) == 2);
   }
-  CHECK(page.find("{\"name\":\"one \\\"kernel\\\"\",\n\"start\":0,\n\"end\":100},{\"name\":\"two\"") != page.npos);
+  CHECK(page.find(
+            "{\"name\":\"one \\\"kernel\\\"\",\n\"start\":0,\n\"end\":100},{\"name\":\"two\"") !=
+        page.npos);
 }
 
 TEST_CASE("a prediction in another unit is stretched until it computes as long") {
@@ -141,7 +148,8 @@ TEST_CASE("times of a trace are exact") {
   d.words.time_unit = "ns";
   d.ranks.resize(1);
   d.ranks[0].actions.push_back({{}, 1'234'567, 3'000'000'000'000'005, 0, false});
-  CHECK(pp::draw_trace(d).find("\"ts\":1234.567,\"name\":\"F0\",\"dur\":2999999998765.438,") != std::string::npos);
+  CHECK(pp::draw_trace(d).find("\"ts\":1234.567,\"name\":\"F0\",\"dur\":2999999998765.438,") !=
+        std::string::npos);
   d.words.time_unit = "";
   d.ranks[0].actions = {{{}, 7, 9, 0, false}};
   CHECK(pp::draw_trace(d).find("\"ts\":7,\"name\":\"F0\",\"dur\":2,") != std::string::npos);

@@ -18,7 +18,8 @@ struct element {
   double operator[](char const* attribute) const { return std::stod(attributes.at(attribute)); }
 };
 
-/// The elements of an XML text in order, each begun at its place; fails where the text is not well-formed.
+/// The elements of an XML text in order, each begun at its place; fails where the text is not
+/// well-formed.
 std::vector<element> elements_of(std::string const& text) {
   std::vector<element> found;
   std::vector<std::string> open;
@@ -64,7 +65,8 @@ TEST_CASE("every action is a box in its row, as wide as it is long") {
     std::size_t boxes = 0;
     double busy = 0;
     for (element const& e : all) {
-      if (e.attributes.count("class") && e.attributes.at("class") == "idle" && e["width"] > 100) rows.push_back(e);
+      if (e.attributes.count("class") && e.attributes.at("class") == "idle" && e["width"] > 100)
+        rows.push_back(e);
       if (!is_action(e)) continue;
       ++boxes;
       element const& row = rows.back();
@@ -128,8 +130,8 @@ TEST_CASE("nothing, and very much, can be drawn, too") {
   elements_of(pp::draw_svg(pp::drawing{}));
   auto const question = pp::equal_times(300, 2);
   auto const table = pp::make_dynamic_table<pp::GPipe>(question);
-  std::string const text =
-      pp::draw_svg(pp::drawing_of(question, table, pp::simulate(question, table)), {.critical = true});
+  std::string const text = pp::draw_svg(
+      pp::drawing_of(question, table, pp::simulate(question, table)), {.critical = true});
   CHECK(text.find(">rank 0<") != text.npos);
   CHECK(text.find(">rank 299<") == text.npos);  // names keep their distance
 }
@@ -143,9 +145,11 @@ TEST_CASE("text is readable on every fill, and fills are apart without colours")
       CHECK(pp::contrast(fill, pp::text_on(fill)) > 4.5);
     }
   for (int shade = 0; shade < pp::drawn_shades; ++shade) {
-    CHECK(pp::text_on(pp::fill_of(backward_input, shade)) == pp::text_on(pp::fill_of(backward_weight, shade)));
+    CHECK(pp::text_on(pp::fill_of(backward_input, shade)) ==
+          pp::text_on(pp::fill_of(backward_weight, shade)));
     CHECK(pp::contrast(pp::fill_of(forward, shade), pp::fill_of(backward_input, shade)) > 1.2);
-    CHECK(pp::contrast(pp::fill_of(backward_input, shade), pp::fill_of(backward_weight, shade)) > 1.2);
+    CHECK(pp::contrast(pp::fill_of(backward_input, shade), pp::fill_of(backward_weight, shade)) >
+          1.2);
   }
   CHECK(pp::hex_of({0, 10, 255}) == "#000aff");
   CHECK(pp::contrast(pp::white, {0, 0, 0}) == Approx(21));

@@ -9,7 +9,8 @@
 
 namespace tables {
 
-/// All forwards, then input gradients with recomputation before, then weight gradients and an update: any placement.
+/// All forwards, then input gradients with recomputation before, then weight gradients and an
+/// update: any placement.
 inline pp::dynamic_table split(pp::problem<> const& question, pp::placement where) {
   using enum pp::action_kind;
   auto table = pp::dynamic_table(question.ranks, where);
@@ -17,7 +18,8 @@ inline pp::dynamic_table split(pp::problem<> const& question, pp::placement wher
   for (int rank = 0; rank < question.ranks; ++rank) {
     auto const chunk = [&](int index) { return pp::chunk_on(where, question.ranks, rank, index); };
     auto const all = [&](int index, pp::action_kind kind) {
-      for (int mb = 0; mb < question.micro_batches; ++mb) table.push(rank, {kind, chunk(index), mb});
+      for (int mb = 0; mb < question.micro_batches; ++mb)
+        table.push(rank, {kind, chunk(index), mb});
     };
     for (int i = 0; i < per_rank; ++i) all(i, forward);
     for (int i = per_rank; i-- > 0;) {
@@ -35,7 +37,8 @@ inline pp::dynamic_table split(pp::problem<> const& question, pp::placement wher
 /// Costs that differ by kind, in bytes and nanoseconds.
 inline constexpr pp::chunk_cost costs{300, 400, 200, {4096, -1024, -3072}, 0};
 inline constexpr pp::problem<> looped = pp::equal_times(3, 4, costs, 50, 2);
-inline pp::drawing draw(pp::placement where, pp::drawing_words const& words = {"split", "ns", "B"}) {
+inline pp::drawing draw(pp::placement where,
+                        pp::drawing_words const& words = {"split", "ns", "B"}) {
   auto const table = split(looped, where);
   return pp::drawing_of(looped, table, pp::simulate(looped, table), words);
 }

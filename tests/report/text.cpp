@@ -41,7 +41,8 @@ TEST_CASE("a table aligns its columns") {
 }
 
 TEST_CASE("a list breaks after commas") {
-  CHECK(pp::wrapped("stage 0  A<1, 2>, B, C", 16, 9) == "stage 0  A<1,\n         2>, B,\n         C");
+  CHECK(pp::wrapped("stage 0  A<1, 2>, B, C", 16, 9) ==
+        "stage 0  A<1,\n         2>, B,\n         C");
   CHECK(pp::wrapped("one, two", 80, 0) == "one, two");
   CHECK(pp::wrapped("longer-than-the-line, b", 6, 2) == "longer-than-the-line,\n  b");
   CHECK(pp::wrapped("", 80, 0).empty());

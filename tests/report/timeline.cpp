@@ -27,7 +27,8 @@ struct measured {
 }  // namespace
 
 TEST_CASE("GPipe on three ranks") {
-  // Equal times: F takes 1, BW takes 2; with 3 ranks and 2 micro-batches the makespan is 4 * (1 + 2).
+  // Equal times: F takes 1, BW takes 2; with 3 ranks and 2 micro-batches the makespan is 4 * (1 +
+  // 2).
   CHECK(drawing<pp::GPipe, 3, 2>(12) ==
         "rank 0  01......aabb\n"
         "rank 1  .01...aabb..\n"
@@ -74,18 +75,24 @@ TEST_CASE("numbers of ranks are aligned") {
 }
 
 TEST_CASE("what cannot be drawn is refused") {
-  auto const question = pp::equal_times(2, 2), longer = pp::equal_times(2, 3), wider = pp::equal_times(3, 2);
+  auto const question = pp::equal_times(2, 2), longer = pp::equal_times(2, 3),
+             wider = pp::equal_times(3, 2);
   auto const table = pp::make_dynamic_table<pp::GPipe>(question);
   auto const when = pp::simulate(question, table);
-  CHECK_THROWS_WITH(pp::draw(table, when, -1), "a drawing has at least 0 lines of at least 0 characters: got 2 of -1");
+  CHECK_THROWS_WITH(pp::draw(table, when, -1),
+                    "a drawing has at least 0 lines of at least 0 characters: got 2 of -1");
   CHECK_THROWS_WITH(pp::timeline_drawing(-1, 1, 1),
                     "a drawing has at least 0 lines of at least 0 characters: got -1 of 1");
-  char const* const other = "the timeline is not one of this table: it has other ranks, or more actions";
-  CHECK_THROWS_WITH(pp::draw(table, pp::simulate(longer, pp::make_dynamic_table<pp::GPipe>(longer))), other);
-  CHECK_THROWS_WITH(pp::draw(table, pp::simulate(wider, pp::make_dynamic_table<pp::GPipe>(wider))), other);
+  char const* const other =
+      "the timeline is not one of this table: it has other ranks, or more actions";
+  CHECK_THROWS_WITH(
+      pp::draw(table, pp::simulate(longer, pp::make_dynamic_table<pp::GPipe>(longer))), other);
+  CHECK_THROWS_WITH(pp::draw(table, pp::simulate(wider, pp::make_dynamic_table<pp::GPipe>(wider))),
+                    other);
   pp::timeline_drawing lines(2, 10, 10);
   for (int const none : {-1, 2, 1000000})
-    CHECK_THROWS_WITH(lines.add(none, {}, 0, 1), "rank " + std::to_string(none) + " is not in [0, 2)");
+    CHECK_THROWS_WITH(lines.add(none, {}, 0, 1),
+                      "rank " + std::to_string(none) + " is not in [0, 2)");
   lines.add(0, {}, -100, 100);  // times beyond the drawing are not in it
   CHECK(lines.str() == "rank 0  0000000000\nrank 1  ..........\n");
 }

@@ -10,8 +10,10 @@
 
 namespace {
 
-struct Small : pp::Model<pp::Input<8>, pp::Linear<16>, pp::Tanh, pp::Linear<16>, pp::Tanh, pp::Linear<4>, pp::MSE> {};
-using Trainer = pp::Pipeline<Small, pp::Stages<3>, pp::MicroBatches<4>, pp::MicroBatchSize<2>, pp::OneFOneB, pp::SGD>;
+struct Small : pp::Model<pp::Input<8>, pp::Linear<16>, pp::Tanh, pp::Linear<16>, pp::Tanh,
+                         pp::Linear<4>, pp::MSE> {};
+using Trainer = pp::Pipeline<Small, pp::Stages<3>, pp::MicroBatches<4>, pp::MicroBatchSize<2>,
+                             pp::OneFOneB, pp::SGD>;
 
 std::vector<float> const inputs(8 * Trainer::samples, 0.5f), labels(4 * Trainer::samples, 0.25f);
 
@@ -58,7 +60,8 @@ TEST_CASE("a run is drawn as it was executed") {
   }
   CHECK(starts);  // nothing waits for nothing but the first forward
   CHECK(ends);
-  for (pp::drawn_transfer const& t : d.transfers) CHECK(d.at(t.from_rank, t.from).start < d.at(t.to_rank, t.to).start);
+  for (pp::drawn_transfer const& t : d.transfers)
+    CHECK(d.at(t.from_rank, t.from).start < d.at(t.to_rank, t.to).start);
 }
 
 TEST_CASE("an evaluation keeps nothing") {
@@ -80,13 +83,15 @@ TEST_CASE("kernels lie inside the actions that launched them") {
   kernels.add_to(d);
   int launches = 0;
   for (int s = 0; s < Trainer::plan.stage_count; ++s)
-    launches += 4 * (Trainer::plan.stages[s].forward_kernels + Trainer::plan.stages[s].backward_kernels);
+    launches +=
+        4 * (Trainer::plan.stages[s].forward_kernels + Trainer::plan.stages[s].backward_kernels);
   std::size_t details = 0;
   for (pp::drawn_rank const& r : d.ranks) {
     details += r.details.size();
     std::size_t inside = 0;
     for (pp::drawn_detail const& k : r.details)
-      for (pp::drawn_action const& a : r.actions) inside += a.start <= k.start && k.start <= k.end && k.end <= a.end;
+      for (pp::drawn_action const& a : r.actions)
+        inside += a.start <= k.start && k.start <= k.end && k.end <= a.end;
     CHECK(inside >= r.details.size());
   }
   CHECK(details == std::size_t(launches));

@@ -15,13 +15,14 @@ using namespace pp;
 namespace {
 
 template <int MicroBatchCount, class... More>
-using Words = Pipeline<tiny::Words, PortableHost, AdamW, MicroBatches<MicroBatchCount>, MicroBatchSize<2>, More...>;
+using Words = Pipeline<tiny::Words, PortableHost, AdamW, MicroBatches<MicroBatchCount>,
+                       MicroBatchSize<2>, More...>;
 
 }  // namespace
 
 TEST_CASE("two mini-batches and a step are one large one", "[runtime]") {
-  // Twice as many micro-batches, each divided by twice the terms: a power of two, so not even rounding differs, where labels
-  // are equally many.
+  // Twice as many micro-batches, each divided by twice the terms: a power of two, so not even
+  // rounding differs, where labels are equally many.
   using small = Words<2>;
   using large = Words<4>;
   small a;
@@ -31,8 +32,8 @@ TEST_CASE("two mini-batches and a step are one large one", "[runtime]") {
     std::size_t const half = data.inputs.size() / 2;
     for (std::size_t i = 0; i < data.labels.size(); ++i) data.labels[i] = data.inputs[i];
     auto const part = [&](std::size_t from) {
-      return
-          typename small::batch{std::span(data.inputs).subspan(from, half), std::span(data.labels).subspan(from, half)};
+      return typename small::batch{std::span(data.inputs).subspan(from, half),
+                                   std::span(data.labels).subspan(from, half)};
     };
     CHECK(a.accumulated() == 0);
     a.accumulate(part(0));
@@ -59,7 +60,8 @@ TEST_CASE("accumulation gives the bits of one stage", "[runtime]") {
       laws::sample_batch<one> const data(std::uint64_t(10 * step + i));
       long const samples = i == 1 ? 3 : 6;  // also fewer samples than planned
       auto const x = i < 2 ? a.accumulate(data.view(samples)) : a.step(data.view(samples));
-      auto const y = i < 2 ? b.accumulate(data.view<many>(samples)) : b.step(data.view<many>(samples));
+      auto const y =
+          i < 2 ? b.accumulate(data.view<many>(samples)) : b.step(data.view<many>(samples));
       CHECK(laws::same_bits(x.loss, y.loss));
       CHECK(laws::same_bits(x.gradient_norm, y.gradient_norm));
     }
@@ -67,7 +69,8 @@ TEST_CASE("accumulation gives the bits of one stage", "[runtime]") {
   }
 }
 
-TEST_CASE("looking between accumulation and step changes nothing, asking for gradients is refused", "[runtime]") {
+TEST_CASE("looking between accumulation and step changes nothing, asking for gradients is refused",
+          "[runtime]") {
   Words<2, Stages<3>> plain, curious;
   laws::sample_batch<Words<2>> const data(1), more(2);
   auto const view = [](auto const& d) { return d.template view<Words<2, Stages<3>>>(); };
@@ -80,7 +83,8 @@ TEST_CASE("looking between accumulation and step changes nothing, asking for gra
   CHECK(laws::same_numbers(laws::snapshot(plain).values, laws::snapshot(curious).values));
 }
 
-TEST_CASE("a mini-batch that is not finite throws away what was accumulated, and nothing else", "[runtime]") {
+TEST_CASE("a mini-batch that is not finite throws away what was accumulated, and nothing else",
+          "[runtime]") {
   tiny::Regression clean, troubled;
   laws::sample_batch<tiny::Regression> const data(3);
   laws::sample_batch<tiny::Regression> bad(4);

@@ -51,7 +51,9 @@ void* malloc(std::size_t bytes) { return fails(bytes) ? nullptr : __libc_malloc(
 void* calloc(std::size_t count, std::size_t bytes) {
   return fails(count * bytes) ? nullptr : __libc_calloc(count, bytes);
 }
-void* realloc(void* old, std::size_t bytes) { return fails(bytes) ? nullptr : __libc_realloc(old, bytes); }
+void* realloc(void* old, std::size_t bytes) {
+  return fails(bytes) ? nullptr : __libc_realloc(old, bytes);
+}
 void* memalign(std::size_t alignment, std::size_t bytes) {
   return fails(bytes) ? nullptr : __libc_memalign(alignment, bytes);
 }
@@ -62,7 +64,8 @@ int posix_memalign(void** result, std::size_t alignment, std::size_t bytes) {
   *result = fails(bytes) ? nullptr : __libc_memalign(alignment, bytes);
   return *result == nullptr ? ENOMEM : 0;
 }
-/// Of the program and its libraries; what the C library maps for its own use (its heap, stacks of threads) it does not call by name.
+/// Of the program and its libraries; what the C library maps for its own use (its heap, stacks of
+/// threads) it does not call by name.
 void* mmap(void* at, std::size_t bytes, int protection, int flags, int file, off_t offset) {
   if (fails(bytes)) return MAP_FAILED;
   return reinterpret_cast<void*>(syscall(SYS_mmap, at, bytes, protection, flags, file, offset));

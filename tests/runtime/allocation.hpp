@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Counts allocations of the whole process, operator new included, by standing in front of the C library's malloc.
+// Counts allocations of the whole process, operator new included, by standing in front of the C
+// library's malloc.
 #pragma once
 
 #include "sanitized.hpp"
@@ -15,10 +16,11 @@
 /// Calls of malloc and its kin so far, by any thread.
 long allocations();
 
-/// From now on `good` calls succeed, then `bad` fail, then all succeed again. good < 0: all succeed.
+/// From now on `good` calls succeed, then `bad` fail, then all succeed again. good < 0: all
+/// succeed.
 void fail_allocations(long good, long bad);
-/// What was asked for since the last call of count_bytes(), by any thread: of malloc and its kin and of mmap, however soon it was given
-/// back.
+/// What was asked for since the last call of count_bytes(), by any thread: of malloc and its kin
+/// and of mmap, however soon it was given back.
 struct asked {
   static constexpr long large = 8 * 1024;
   long bytes = 0;    ///< of all requests

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Schedules that the compiler leaves to the program: made and judged when a trainer is constructed, and no different otherwise.
+// Schedules that the compiler leaves to the program: made and judged when a trainer is constructed,
+// and no different otherwise.
 #include <catch2/catch.hpp>
 
 #include <pipe/report/explain.hpp>
@@ -70,17 +71,18 @@ TEST_CASE("more micro-batches than a constant holds") {
 
 TEST_CASE("a wrong schedule is refused at construction") {
   using trainer = laws::Trained<Twice, Stages<4>>;
-  CHECK_THROWS_WITH(
-      trainer(),
-      "schedule twice is not valid for 4 ranks and 5 micro-batches: F of chunk 1, micro-batch 0 on rank 1, "
-      "position 1: it has been done before");
+  CHECK_THROWS_WITH(trainer(),
+                    "schedule twice is not valid for 4 ranks and 5 micro-batches: F of chunk 1, "
+                    "micro-batch 0 on rank 1, "
+                    "position 1: it has been done before");
 }
 
 TEST_CASE("a memory limit is kept at construction") {
   using enough = laws::Trained<Late<OneFOneB>, Stages<2>, MemoryLimit<1_GiB>>;
   CHECK_NOTHROW(enough());
   using trainer = laws::Trained<Late<OneFOneB>, Stages<2>, MemoryLimit<10_KiB>>;
-  CHECK_THROWS_WITH(trainer(), Contains("rank 0 needs ") && Contains(" more than the limit of 10240"));
+  CHECK_THROWS_WITH(trainer(),
+                    Contains("rank 0 needs ") && Contains(" more than the limit of 10240"));
 }
 
 }  // namespace at_construction

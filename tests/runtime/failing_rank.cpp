@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A rank that fails or stalls: all others stop, the caller hears why, nothing was updated, and the machine works on. The
-// kernels of a pipeline are wrapped in ones that fail on demand.
+// A rank that fails or stalls: all others stop, the caller hears why, nothing was updated, and the
+// machine works on. The kernels of a pipeline are wrapped in ones that fail on demand.
 #include <catch2/catch.hpp>
 
 #include <csignal>
@@ -47,21 +47,25 @@ auto const kernels = wrap(std::make_integer_sequence<int, groups>{});
 std::atomic<bool> update_is_slow{false};
 void descend(void const*, update_request<float> const& r) {
   if (update_is_slow) std::this_thread::sleep_for(stall);
-  for (long i = 0; i < r.range.shape.elements(); ++i) r.values[i] -= float(r.learning_rate) * r.gradients[i];
+  for (long i = 0; i < r.range.shape.elements(); ++i)
+    r.values[i] -= float(r.learning_rate) * r.gradients[i];
 }
 
 struct wrapped_machine {
   machine<float> m;
   laws::sample_batch<tiny::Regression> data{1};
 
-  explicit wrapped_machine(std::chrono::milliseconds deadline, void (*on_timeout)(std::string_view) = nullptr)
-      : m(compiled::description(), {kernels.items, real.sum_of_squares, real.add, real.transpose, &descend, nullptr},
+  explicit wrapped_machine(std::chrono::milliseconds deadline,
+                           void (*on_timeout)(std::string_view) = nullptr)
+      : m(compiled::description(),
+          {kernels.items, real.sum_of_squares, real.add, real.transpose, &descend, nullptr},
           {.waiting = {.deadline = deadline}, .on_timeout = on_timeout}) {
     for (int c = 0; c < compiled::stages; ++c) {
       chunk_description const& chunk = compiled::memory().chunks[c];
       for (int i = 0; i < chunk.parameter_count; ++i)
         for (long e = 0; e < chunk.parameters[i].elements(); ++e)
-          weights(c)[chunk.parameters[i].offset / 4 + e] = float(laws::uniform(3, std::uint64_t(c), std::uint64_t(e)));
+          weights(c)[chunk.parameters[i].offset / 4 + e] =
+              float(laws::uniform(3, std::uint64_t(c), std::uint64_t(e)));
     }
     m.parameters_changed();
   }
@@ -71,7 +75,8 @@ struct wrapped_machine {
   std::vector<float> all() {
     std::vector<float> values;
     for (int c = 0; c < compiled::stages; ++c)
-      values.insert(values.end(), weights(c), weights(c) + compiled::memory().chunks[c].parameter_bytes / 4);
+      values.insert(values.end(), weights(c),
+                    weights(c) + compiled::memory().chunks[c].parameter_bytes / 4);
     return values;
   }
   step_result train() {
@@ -87,7 +92,9 @@ struct wrapped_machine {
 };
 
 /// The first group that stage s runs in a program.
-int group_of(int s, program p) { return compiled::memory().chunks[s].set_for(0).programs[int(p)].launches[0].group; }
+int group_of(int s, program p) {
+  return compiled::memory().chunks[s].set_for(0).programs[int(p)].launches[0].group;
+}
 
 void in_trouble(trouble t, int group, int after = 0) {
   how = t;
@@ -127,8 +134,8 @@ TEST_CASE("a stalled rank is not waited for beyond the deadline", "[runtime]") {
   CHECK_THROWS_AS(troubled.train(), rank_error);
   CHECK(laws::same_numbers(before, troubled.all()));
 
-  // It stalls in its last action, when all others wait for the end of the step: they give up, and when it arrives in the
-  // end it must not go on to an update that the others have not made.
+  // It stalls in its last action, when all others wait for the end of the step: they give up, and
+  // when it arrives in the end it must not go on to an update that the others have not made.
   in_trouble(trouble::stalls, group_of(0, program::backward), compiled::micro_batches - 1);
   CHECK_THROWS_AS(troubled.train(), rank_error);
   CHECK(laws::same_numbers(before, troubled.all()));
@@ -169,11 +176,15 @@ TEST_CASE("the report says what every rank does, while the stuck one is waited f
   } catch (rank_error const& e) {
     std::string const text = e.what();
     CHECK(text == last_report);
-    CHECK_THAT(text,
-               Catch::StartsWith("timed out after 200 ms waiting for rank 1 (F of chunk 1, micro-batch 0, in layer "));
-    CHECK_THAT(text, Catch::Contains("\nrank 0: BW of chunk 0, micro-batch 0, waiting for chunk 1, for 0 s"));
+    CHECK_THAT(
+        text,
+        Catch::StartsWith(
+            "timed out after 200 ms waiting for rank 1 (F of chunk 1, micro-batch 0, in layer "));
+    CHECK_THAT(text, Catch::Contains(
+                         "\nrank 0: BW of chunk 0, micro-batch 0, waiting for chunk 1, for 0 s"));
     CHECK_THAT(text, Catch::Contains("\nrank 1: F of chunk 1, micro-batch 0, in layer "));
-    CHECK_THAT(text, Catch::Contains("\nrank 2: F of chunk 2, micro-batch 0, waiting for chunk 1, for 0 s"));
+    CHECK_THAT(text, Catch::Contains(
+                         "\nrank 2: F of chunk 2, micro-batch 0, waiting for chunk 1, for 0 s"));
   }
   CHECK(reports == 1);
   in_trouble(trouble::none, -1);

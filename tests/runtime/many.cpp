@@ -52,7 +52,8 @@ TEST_CASE("trainers come and go", "[runtime]") {
   std::vector<std::unique_ptr<tiny::LateWeights>> together;
   for (int i = 0; i < 8; ++i) together.push_back(std::make_unique<tiny::LateWeights>());
   for (auto& t : together) t->step({data.inputs, data.labels});
-  for (auto& t : together) CHECK(laws::same_numbers(laws::snapshot(*t).values, laws::snapshot(*together[0]).values));
+  for (auto& t : together)
+    CHECK(laws::same_numbers(laws::snapshot(*t).values, laws::snapshot(*together[0]).values));
   while (!together.empty()) together.erase(together.begin() + long(together.size() / 2));
 }
 
@@ -61,7 +62,8 @@ TEST_CASE("200 calls in random order give the bits of one rank", "[runtime]") {
   tiny::SevenRanks seven;
   tiny::TwoChunks two;
   tiny::ThreeThreads threads;
-  std::vector<float> outputs(std::size_t(tiny::OneRank::samples * tiny::OneRank::outputs_per_sample)),
+  std::vector<float> outputs(
+      std::size_t(tiny::OneRank::samples * tiny::OneRank::outputs_per_sample)),
       others(outputs.size());
   for (std::uint64_t call = 0; call < 200; ++call) {
     laws::sample_batch<tiny::OneRank> const data(call);
@@ -71,7 +73,9 @@ TEST_CASE("200 calls in random order give the bits of one rank", "[runtime]") {
       CHECK(laws::same_bits(expected, ask(two)));
       CHECK(laws::same_bits(expected, ask(threads)));
     };
-    auto const batch = [&]<class Trainer>(Trainer&) { return typename Trainer::batch{data.inputs, data.labels}; };
+    auto const batch = [&]<class Trainer>(Trainer&) {
+      return typename Trainer::batch{data.inputs, data.labels};
+    };
     switch (int((laws::uniform(9, 9, call) + 1) * 3)) {
       case 0: everywhere([&](auto& t) { return t.evaluate(batch(t)); }); break;
       case 1: everywhere([&](auto& t) { return t.gradients(batch(t)).gradient_norm; }); break;
@@ -107,7 +111,8 @@ TEST_CASE("an idle trainer sleeps", "[runtime]") {
     woken += after.at(thread) - times;
   }
   CHECK(woken <= 2);  // with wake-ups 20 ms apart there were some 200
-  CHECK(laws::same_bits(ranks.step(data.view()).loss, threads.step({data.inputs, data.labels}).loss));
+  CHECK(
+      laws::same_bits(ranks.step(data.view()).loss, threads.step({data.inputs, data.labels}).loss));
 }
 
 TEST_CASE("threads are bound to cores on demand only", "[runtime]") {

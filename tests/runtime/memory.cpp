@@ -54,18 +54,21 @@ void nothing_is_allocated_by() {
 #if PIPE_TESTS_COUNT_ALLOCATIONS
 namespace {
 
-/// Large enough that a rank's arena is no small request; a second input, which other ranks read than the first.
-struct Wide : Model<Input<1, 40>, Linear<64>, Tanh, Stash<"left">, Named<"right", Tokens<30, 1>>, Embedding<64>,
-                    Pop<"left">, Linear<48>, GELU, Linear<30>, MSE> {};
+/// Large enough that a rank's arena is no small request; a second input, which other ranks read
+/// than the first.
+struct Wide : Model<Input<1, 40>, Linear<64>, Tanh, Stash<"left">, Named<"right", Tokens<30, 1>>,
+                    Embedding<64>, Pop<"left">, Linear<48>, GELU, Linear<30>, MSE> {};
 template <class... More>
 using Large = Pipeline<Wide, PortableHost, AdamW, MicroBatches<3>, More...>;
 
-/// Beside the arenas: a thread's handle and the like, and the board on which ranks see how far others are.
+/// Beside the arenas: a thread's handle and the like, and the board on which ranks see how far
+/// others are.
 template <class Trainer>
-constexpr long handles =
-    2048L * Trainer::plan.rank_count * Trainer::plan.threads + 512L * Trainer::plan.stage_count + 4096;
+constexpr long handles = 2048L * Trainer::plan.rank_count* Trainer::plan.threads +
+                         512L * Trainer::plan.stage_count + 4096;
 
-/// What the system is asked for while a trainer is made and does all it can do, in full mini-batches and in short ones.
+/// What the system is asked for while a trainer is made and does all it can do, in full
+/// mini-batches and in short ones.
 template <class Trainer>
 void asks_for_what_is_planned() {
   laws::sample_batch<Trainer> const data(1);
@@ -79,11 +82,13 @@ void asks_for_what_is_planned() {
       t.step(data.view(samples), 0.5);
       t.gradients(data.view(samples));
       t.evaluate(data.view(samples));
-      t.forward(data.view(samples), std::span(outputs).first(std::size_t(samples * Trainer::outputs_per_sample)));
+      t.forward(data.view(samples),
+                std::span(outputs).first(std::size_t(samples * Trainer::outputs_per_sample)));
     }
   }
   asked const found = counted_bytes();
-  INFO(Trainer::plan.schedule << ", " << Trainer::plan.stage_count << " stages, " << found.bytes << " bytes");
+  INFO(Trainer::plan.schedule << ", " << Trainer::plan.stage_count << " stages, " << found.bytes
+                              << " bytes");
   REQUIRE(found.count == Trainer::plan.rank_count);
   auto const& plan = Trainer::plan;
   std::vector<long> sizes(found.of_size, found.of_size + found.count);
@@ -97,7 +102,9 @@ void asks_for_what_is_planned() {
 
 }  // namespace
 
-TEST_CASE("the system is asked for one arena per rank, as large as planned, and next to nothing else", "[runtime]") {
+TEST_CASE(
+    "the system is asked for one arena per rank, as large as planned, and next to nothing else",
+    "[runtime]") {
   count_bytes();
   auto const some = std::make_unique<char[]>(10000);
   some[0] = 1;
@@ -106,7 +113,8 @@ TEST_CASE("the system is asked for one arena per rank, as large as planned, and 
 
   asks_for_what_is_planned<Large<MicroBatchSize<16>>>();
   asks_for_what_is_planned<Large<MicroBatchSize<16>, Stages<4>, HostThreads<2>>>();
-  asks_for_what_is_planned<Large<MicroBatchSize<16>, Stages<6>, ZeroBubbleV, RecomputeAllButLast>>();
+  asks_for_what_is_planned<
+      Large<MicroBatchSize<16>, Stages<6>, ZeroBubbleV, RecomputeAllButLast>>();
   asks_for_what_is_planned<Large<Stages<2>, MicroBatchSize<4000>>>();
 }
 
@@ -118,14 +126,16 @@ using TooLarge = Pipeline<Huge, PortableHost, SGD, GPipe, MicroBatches<1024>, Mi
 
 TEST_CASE("a trainer that finds no memory says how much it needs", "[runtime]") {
   CHECK(TooLarge::plan.bytes > 1L << 47);
-  CHECK_THROWS_WITH(TooLarge(), "rank 0: no memory for an arena of " + std::to_string(TooLarge::plan.rank_bytes[0]) +
-                                    " bytes, of " + std::to_string(TooLarge::plan.bytes) +
+  CHECK_THROWS_WITH(TooLarge(), "rank 0: no memory for an arena of " +
+                                    std::to_string(TooLarge::plan.rank_bytes[0]) + " bytes, of " +
+                                    std::to_string(TooLarge::plan.bytes) +
                                     " that the plan needs in all");
 }
 #endif
 
 TEST_CASE("inputs are staged where they are read, one micro-batch of them", "[runtime]") {
-  using four = Pipeline<tiny::Numbers, PortableHost, MicroBatches<50>, MicroBatchSize<16>, Stages<4>>;
+  using four =
+      Pipeline<tiny::Numbers, PortableHost, MicroBatches<50>, MicroBatchSize<16>, Stages<4>>;
   CHECK(four::plan.staging_bytes[0] == 16 * 3 * sizeof(float));
   CHECK(four::plan.staging_bytes[1] + four::plan.staging_bytes[2] == 0);
   CHECK(four::plan.staging_bytes[3] == 16 * 2 * sizeof(float));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A trainer that is called at the wrong moment says so in one sentence and is as before; no call hangs. And it moves.
+// A trainer that is called at the wrong moment says so in one sentence and is as before; no call
+// hangs. And it moves.
 #include <catch2/catch.hpp>
 
 #include <pthread.h>
@@ -36,7 +37,8 @@ Trainer::batch batch() { return data.view(); }
 /// The next two steps of a trainer that has done nothing yet.
 void trains_like_a_new_one(Trainer& t) {
   Trainer fresh;
-  for (int i = 0; i < 2; ++i) CHECK(laws::same_bits(t.step(batch()).loss, fresh.step(batch()).loss));
+  for (int i = 0; i < 2; ++i)
+    CHECK(laws::same_bits(t.step(batch()).loss, fresh.step(batch()).loss));
   CHECK(laws::same_numbers(laws::snapshot(t).values, laws::snapshot(fresh).values));
   CHECK(t.steps() == 2);
 }
@@ -54,13 +56,15 @@ int refusals(Trainer& t, char const* why) {
   };
   return refused([&] { t.step(batch()); }) + refused([&] { t.step(batch(), 0.1); }) +
          refused([&] { t.accumulate(batch()); }) + refused([&] { t.gradients(batch()); }) +
-         refused([&] { t.watch(batch(), [](launch_seen const&) {}); }) + refused([&] { t.evaluate(batch()); }) +
-         refused([&] { t.forward(data.inputs, outputs); }) + refused([&] { t.parameters(); }) +
-         refused([&] { t.parameters_changed(); }) + refused([&] { t.executed(0); });
+         refused([&] { t.watch(batch(), [](launch_seen const&) {}); }) +
+         refused([&] { t.evaluate(batch()); }) + refused([&] { t.forward(data.inputs, outputs); }) +
+         refused([&] { t.parameters(); }) + refused([&] { t.parameters_changed(); }) +
+         refused([&] { t.executed(0); });
 }
 constexpr int members = 10;
 
-/// Runs test() in a process of its own, which may leave threads behind; true if it returned true within a minute.
+/// Runs test() in a process of its own, which may leave threads behind; true if it returned true
+/// within a minute.
 template <class Test>
 bool in_a_child(Test const& test) {
   pid_t const child = fork();
@@ -91,14 +95,16 @@ TEST_CASE("calls from a callback are refused", "[runtime]") {
 TEST_CASE("a rank or a layer that does not exist is refused", "[runtime]") {
   Trainer t;
   t.step(batch());
-  for (int const none : {-1, 3, 1000, 1000000, std::numeric_limits<int>::max(), std::numeric_limits<int>::min()}) {
+  for (int const none :
+       {-1, 3, 1000, 1000000, std::numeric_limits<int>::max(), std::numeric_limits<int>::min()}) {
     std::string const rank = "rank " + std::to_string(none) + " is not in [0, 3)";
     CHECK(message_of([&] { t.executed(none); }) == rank);
     CHECK(message_of([&] { t.allocated_bytes(none); }) == rank);
     CHECK(message_of([&] { Trainer::plan.memory_of(none); }) == rank);
   }
   for (int const none : {-1, 4, 1000000})
-    CHECK(message_of([&] { Trainer::layer_name(none); }) == "layer " + std::to_string(none) + " is not in [0, 4)");
+    CHECK(message_of([&] { Trainer::layer_name(none); }) ==
+          "layer " + std::to_string(none) + " is not in [0, 4)");
   for (int rank = 0; rank < 3; ++rank) {
     CHECK(t.executed(rank).size() == 8);
     CHECK(t.allocated_bytes(rank) == Trainer::plan.rank_bytes[rank]);
@@ -136,7 +142,9 @@ TEST_CASE("a second thread is refused while the first is in a run", "[runtime]")
 
 TEST_CASE("what a callback throws comes out, and nothing has changed", "[runtime]") {
   Trainer t;
-  CHECK_THROWS_WITH(t.watch(batch(), [](launch_seen const&) { throw std::logic_error("seen enough"); }), "seen enough");
+  CHECK_THROWS_WITH(
+      t.watch(batch(), [](launch_seen const&) { throw std::logic_error("seen enough"); }),
+      "seen enough");
   CHECK_THROWS_AS(t.watch(batch(), [](launch_seen const&) { throw 7; }), int);
   trains_like_a_new_one(t);
 }
@@ -213,7 +221,8 @@ TEST_CASE("a trainer that is destroyed by its own callback finishes its run", "[
 }
 
 TEST_CASE("a trainer that was moved from calls no learning-rate function", "[runtime]") {
-  Trainer from({.learning_rate_factor = [factor = std::vector<double>{0.5}](long) { return factor.at(0); }});
+  Trainer from(
+      {.learning_rate_factor = [factor = std::vector<double>{0.5}](long) { return factor.at(0); }});
   double const rate = from.learning_rate();
   Trainer const to = std::move(from);
   CHECK(to.learning_rate() == rate);
@@ -221,8 +230,10 @@ TEST_CASE("a trainer that was moved from calls no learning-rate function", "[run
 }
 
 TEST_CASE("a trainer moves, with what it has learned", "[runtime]") {
-  STATIC_REQUIRE((std::is_nothrow_move_constructible_v<Trainer> && std::is_nothrow_move_assignable_v<Trainer>));
-  STATIC_REQUIRE_FALSE((std::is_copy_constructible_v<Trainer> || std::is_copy_assignable_v<Trainer>));
+  STATIC_REQUIRE((std::is_nothrow_move_constructible_v<Trainer> &&
+                  std::is_nothrow_move_assignable_v<Trainer>));
+  STATIC_REQUIRE_FALSE(
+      (std::is_copy_constructible_v<Trainer> || std::is_copy_assignable_v<Trainer>));
   Trainer stays;
   std::vector<Trainer> all;
   for (int i = 0; i < 3; ++i) all.emplace_back();

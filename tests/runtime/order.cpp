@@ -19,7 +19,8 @@ void executes_its_table() {
   laws::sample_batch<Trainer> const data(1);
   for (int step = 0; step < 3; ++step) {
     step_result const result = trainer.step(data.view());
-    std::map<std::tuple<bool, int, int>, executed_action> made;  // F or input gradient, chunk, micro-batch
+    std::map<std::tuple<bool, int, int>, executed_action>
+        made;  // F or input gradient, chunk, micro-batch
     for (int r = 0; r < table.ranks(); ++r) {
       auto const done = trainer.executed(r);
       REQUIRE(int(done.size()) == table.size(r));
@@ -36,7 +37,8 @@ void executes_its_table() {
       }
       CHECK(double(clock) * 1e-9 <= result.seconds);
     }
-    // A reader starts after the maker has started to make what it reads (and published it, a moment before its own end).
+    // A reader starts after the maker has started to make what it reads (and published it, a moment
+    // before its own end).
     for (auto const& [key, e] : made) {
       auto const [forward, chunk, mb] = key;
       auto const maker = made.find({forward, forward ? chunk - 1 : chunk + 1, mb});
@@ -49,7 +51,8 @@ void executes_its_table() {
   trainer.evaluate(data.view());
   for (int r = 0; r < table.ranks(); ++r) {
     auto const done = trainer.executed(r);
-    CHECK(int(done.size()) == Trainer::compiled::micro_batches * Trainer::compiled::schedule::chunks_per_rank);
+    CHECK(int(done.size()) ==
+          Trainer::compiled::micro_batches * Trainer::compiled::schedule::chunks_per_rank);
     for (executed_action const& e : done) CHECK(e.what.kind == action_kind::forward);
   }
 }

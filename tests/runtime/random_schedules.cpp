@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Schedules that a program makes, drawn by lot: right ones train with the bits of one stage, spoilt ones are refused by a sentence
-// or are right again, and none does anything before it is proved. A schedule is made once in a process, so each is tried in a process of its
-// own.
+// Schedules that a program makes, drawn by lot: right ones train with the bits of one stage, spoilt
+// ones are refused by a sentence or are right again, and none does anything before it is proved. A
+// schedule is made once in a process, so each is tried in a process of its own.
 #include <catch2/catch.hpp>
 
 #include <sys/wait.h>
@@ -44,10 +44,12 @@ struct Given {
   }
 };
 
-struct Small : Model<Input<3>, Linear<4>, Tanh, Linear<3>, Tanh, Linear<4>, Tanh, Linear<2>, MSE> {};
+struct Small : Model<Input<3>, Linear<4>, Tanh, Linear<3>, Tanh, Linear<4>, Tanh, Linear<2>, MSE> {
+};
 constexpr int stages = 4, micro_batches = 5;
 template <class... More>
-using Trained = Pipeline<Small, MicroBatches<micro_batches>, MicroBatchSize<2>, PortableHost, Adam, More...>;
+using Trained =
+    Pipeline<Small, MicroBatches<micro_batches>, MicroBatchSize<2>, PortableHost, Adam, More...>;
 template <placement Where, int Chunks>
 using Many = Trained<Stages<stages>, Given<Where, Chunks>>;
 
@@ -58,9 +60,10 @@ dynamic_table right_table(dice& d, placement where, int ranks) {
   for (int left = 3 * stages * micro_batches; left > 0;) {
     int const chunk = below(d, stages), kind = below(d, 3), mb = done[chunk][kind];
     if (mb == micro_batches) continue;
-    bool const ready = kind == 0   ? chunk == 0 || done[chunk - 1][0] > mb
-                       : kind == 1 ? done[chunk][0] > mb && (chunk == stages - 1 || done[chunk + 1][1] > mb)
-                                   : done[chunk][1] > mb;
+    bool const ready = kind == 0 ? chunk == 0 || done[chunk - 1][0] > mb
+                       : kind == 1
+                           ? done[chunk][0] > mb && (chunk == stages - 1 || done[chunk + 1][1] > mb)
+                           : done[chunk][1] > mb;
     if (!ready) continue;
     bool const both = kind == 1 && done[chunk][2] == mb && below(d, 2) == 0;
     action_kind const kinds[] = {forward, both ? backward : backward_input, backward_weight};

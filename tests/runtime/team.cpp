@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The threads of a rank: each does its part of every call, exceptions come back, and nobody is left behind.
+// The threads of a rank: each does its part of every call, exceptions come back, and nobody is left
+// behind.
 #include <catch2/catch.hpp>
 
 #include <array>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The law over every place that can throw: user-defined layers, in each of their functions and on each thread, callbacks,
-// allocations. Afterwards a trainer is bit by bit one that never made the call, but for what was accumulated; or, if its optimizer
-// threw, it says that it is broken.
+// The law over every place that can throw: user-defined layers, in each of their functions and on
+// each thread, callbacks, allocations. Afterwards a trainer is bit by bit one that never made the
+// call, but for what was accumulated; or, if its optimizer threw, it says that it is broken.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -19,7 +19,17 @@ using Catch::Contains;
 
 namespace {
 
-enum class site { forward, input_gradient, weight_gradient, formula, slope, callback, rate, optimizer, none };
+enum class site {
+  forward,
+  input_gradient,
+  weight_gradient,
+  formula,
+  slope,
+  callback,
+  rate,
+  optimizer,
+  none
+};
 
 /// The call that throws: the n-th at its site.
 std::atomic<site> bad_site{site::none};
@@ -38,17 +48,20 @@ struct Tripping {
   }
   template <class T>
   static void forward(custom_forward<T> const& a) {
-    for (int i = 0; i < a.samples * a.in.elements(); ++i) a.y[i] = a.parameter[0][i % a.in.columns()] * a.x[i];
+    for (int i = 0; i < a.samples * a.in.elements(); ++i)
+      a.y[i] = a.parameter[0][i % a.in.columns()] * a.x[i];
     pass(site::forward);
   }
   template <class T>
   static void input_gradient(custom_input_gradient<T> const& a) {
-    for (int i = 0; i < a.samples * a.in.elements(); ++i) a.dx[i] = a.parameter[0][i % a.in.columns()] * a.dy[i];
+    for (int i = 0; i < a.samples * a.in.elements(); ++i)
+      a.dx[i] = a.parameter[0][i % a.in.columns()] * a.dy[i];
     pass(site::input_gradient);
   }
   template <class T>
   static void weight_gradient(custom_weight_gradient<T> const& a) {
-    for (int i = 0; i < a.samples * a.in.elements(); ++i) a.gradient[0][i % a.in.columns()] += a.dy[i] * a.x[i];
+    for (int i = 0; i < a.samples * a.in.elements(); ++i)
+      a.gradient[0][i % a.in.columns()] += a.dy[i] * a.x[i];
     pass(site::weight_gradient);
   }
 };
@@ -75,10 +88,11 @@ struct TrippingOptimizer : SGD {
   }
 };
 
-struct Net : Model<Input<3>, Linear<4>, Custom<Tripping>, Map<TrippingFormula>, Linear<4>, Custom<Tripping>, Tanh,
-                   Linear<2>, MSE> {};
+struct Net : Model<Input<3>, Linear<4>, Custom<Tripping>, Map<TrippingFormula>, Linear<4>,
+                   Custom<Tripping>, Tanh, Linear<2>, MSE> {};
 template <class Backend, class... More>
-using Trained = Pipeline<Net, Backend, TrippingOptimizer, MicroBatches<3>, MicroBatchSize<2>, More...>;
+using Trained =
+    Pipeline<Net, Backend, TrippingOptimizer, MicroBatches<3>, MicroBatchSize<2>, More...>;
 using ThreeRanks = Trained<PortableHost, Stages<3>, ZeroBubbleH1>;
 using TwoTimesTwo = Trained<laws::Eager<PortableHost>, Stages<2>, HostThreads<2>>;
 
@@ -155,7 +169,8 @@ struct twins {
 template <class Trainer>
 void is_as_before_or_forgets() {
   twins<Trainer> t;
-  for (site s : {site::forward, site::input_gradient, site::weight_gradient}) t.every_training_call(s, 1);
+  for (site s : {site::forward, site::input_gradient, site::weight_gradient})
+    t.every_training_call(s, 1);
   for (site s : {site::formula, site::slope}) t.every_training_call(s, 11);
   t.every_other_call(site::forward, 1);
   t.every_other_call(site::formula, 11);
@@ -214,7 +229,8 @@ TEST_CASE("an optimizer that throws leaves a broken trainer, which says so", "[r
     TwoTimesTwo t(settings<TwoTimesTwo>());
     t.step(data.view());
     if (!trips(site::optimizer, n, [&] { t.step(data.view()); })) break;
-    auto const broken = Contains("this trainer is broken: its optimizer threw in the update of step 2");
+    auto const broken =
+        Contains("this trainer is broken: its optimizer threw in the update of step 2");
     CHECK_THROWS_WITH(t.step(data.view()), broken);
     CHECK_THROWS_WITH(t.evaluate(data.view()), broken);
     CHECK_THROWS_WITH(t.parameters(), broken);

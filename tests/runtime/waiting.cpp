@@ -45,7 +45,8 @@ TEST_CASE("a failure wakes everybody who waits", "[runtime]") {
   std::atomic<int> woken{0};
   for (int chunk = 0; chunk < 2; ++chunk)
     for (auto m : {milestone::forward, milestone::input_gradient, milestone::release})
-      waiting.emplace_back([&, chunk, m] { woken += board.wait(chunk, m, 0, failed) == waited::failed; });
+      waiting.emplace_back(
+          [&, chunk, m] { woken += board.wait(chunk, m, 0, failed) == waited::failed; });
   std::this_thread::sleep_for(20ms);
   failed = true;
   board.wake_all();
@@ -93,7 +94,8 @@ TEST_CASE("an arrival can be taken back until all are there", "[runtime]") {
     p.reset();
     auto const meet = [&](std::chrono::milliseconds deadline) {
       p.add();
-      bool const met = p.wait(2, {.spin = 0ns, .deadline = deadline}, failed) == waited::done || !p.withdraw(2);
+      bool const met =
+          p.wait(2, {.spin = 0ns, .deadline = deadline}, failed) == waited::done || !p.withdraw(2);
       if (!met) failed = true;
       return met;
     };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Derived transfers: complete, in order on every pair of ranks, and never locked, whatever right table they come from.
+// Derived transfers: complete, in order on every pair of ranks, and never locked, whatever right
+// table they come from.
 #include <catch2/catch.hpp>
 #include <deque>
 #include <pipe/schedule/catalog.hpp>
@@ -29,8 +30,8 @@ bool reaches_the_end(dynamic_rows<rank_step> const& steps) {
       auto const peer = std::size_t(mine.peer);
       if (at[peer] == steps.items[peer].size()) continue;
       rank_step const theirs = steps.items[peer][at[peer]];
-      if (mine.kind == step_kind::send && theirs.kind == step_kind::receive && theirs.peer == int(rank) &&
-          theirs.of == mine.of)
+      if (mine.kind == step_kind::send && theirs.kind == step_kind::receive &&
+          theirs.peer == int(rank) && theirs.of == mine.of)
         ++at[rank], ++at[peer], moved = true;
     }
   }
@@ -43,13 +44,15 @@ void check_laws(reference::many_costs const& problem, dynamic_table const& table
   auto const steps = communicate(problem, table);
   REQUIRE(check_rendezvous(problem, steps).ok());
   REQUIRE(reaches_the_end(steps));
-  std::map<std::pair<int, int>, std::deque<action>> channels;  // sent on each directed pair, in order
+  std::map<std::pair<int, int>, std::deque<action>>
+      channels;  // sent on each directed pair, in order
   for (int rank = 0; rank < problem.ranks; ++rank) {
     std::vector<action> computed;
     std::set<std::tuple<bool, int, int>> received;  // forward, chunk, micro-batch
     for (int i = 0; i < steps.size(rank); ++i) {
       rank_step const s = steps.at(rank, i);
-      if (s.kind == step_kind::receive) received.insert({s.of.kind == forward, s.of.chunk, s.of.micro_batch});
+      if (s.kind == step_kind::receive)
+        received.insert({s.of.kind == forward, s.of.chunk, s.of.micro_batch});
       if (s.kind == step_kind::send) {
         REQUIRE(!computed.empty());
         REQUIRE(computed.back() == s.of);  // as soon as it is made
@@ -84,7 +87,8 @@ TEST_CASE("transfers of any right table come in order and cannot lock", "[commun
   for (int i = 0; i < 400; ++i)
     for (placement where : reference::placements) {
       auto const problem = reference::random_problem(roll, where, 5, 6, 0);
-      check_laws(problem, reference::random_table(roll, problem, where, reference::styles[std::size_t(roll(0, 3))]));
+      check_laws(problem, reference::random_table(roll, problem, where,
+                                                  reference::styles[std::size_t(roll(0, 3))]));
     }
 }
 
@@ -92,8 +96,10 @@ TEST_CASE("transfers of every family", "[communication]") {
   for (family const& f : catalog)
     for (int p : {1, 2, 4, 6})
       for (long hop : {0L, 2L}) {
-        int const m = 2 * p + p % 3, chunks = chunks_for(f.where, p, f.chunks_per_rank > 0 ? f.chunks_per_rank : 2);
-        run_time_problem problem{p, chunks, m, hop, std::vector<chunk_cost>(std::size_t(chunks), chunk_cost{3, 2, 4})};
+        int const m = 2 * p + p % 3,
+                  chunks = chunks_for(f.where, p, f.chunks_per_rank > 0 ? f.chunks_per_rank : 2);
+        run_time_problem problem{p, chunks, m, hop,
+                                 std::vector<chunk_cost>(std::size_t(chunks), chunk_cost{3, 2, 4})};
         if (f.refuses(problem)) continue;
         INFO(f.name << " p " << p << " m " << m);
         check_laws(problem, make_dynamic_table(f, problem));
@@ -105,10 +111,10 @@ TEST_CASE("a receive that blocks a send is found", "[communication]") {
   auto steps = communicate(problem, make_dynamic_table<OneFOneB>(problem));
   REQUIRE(check_rendezvous(problem, steps).ok());
   auto& first = steps.items[0];
-  auto const send =
-      std::find_if(first.begin(), first.end(), [](rank_step const& s) { return s.kind == step_kind::send; });
-  auto const receive =
-      std::find_if(first.begin(), first.end(), [](rank_step const& s) { return s.kind == step_kind::receive; });
+  auto const send = std::find_if(first.begin(), first.end(),
+                                 [](rank_step const& s) { return s.kind == step_kind::send; });
+  auto const receive = std::find_if(
+      first.begin(), first.end(), [](rank_step const& s) { return s.kind == step_kind::receive; });
   std::iter_swap(send, receive);  // the first rank waits for the gradient before it sends the value
   verdict const found = check_rendezvous(problem, steps);
   REQUIRE(found.what == fault::deadlock);

@@ -17,7 +17,8 @@ using reference::many_costs;
 
 constexpr chunk_cost unit{1, 1, 1};
 
-run_time_problem equal(family const& f, int ranks, int micro_batches, chunk_cost const& each, long hop = 0, int v = 2) {
+run_time_problem equal(family const& f, int ranks, int micro_batches, chunk_cost const& each,
+                       long hop = 0, int v = 2) {
   int const chunks = chunks_for(f.where, ranks, f.chunks_per_rank > 0 ? f.chunks_per_rank : v);
   run_time_problem p{ranks, chunks, micro_batches, hop, {}};
   p.costs.assign(std::size_t(chunks), each);
@@ -36,7 +37,8 @@ struct played {
   timeline<dynamic_rows<time_span>> when;
 
   played(family const& f, run_time_problem p)
-      : problem(std::move(p)), table(make_dynamic_table(f, problem)), when(simulate(problem, table)) {
+      : problem(std::move(p)), table(make_dynamic_table(f, problem)),
+        when(simulate(problem, table)) {
     INFO(f.name << ", p " << problem.ranks << ", m " << problem.micro_batches << ": "
                 << validate(problem, table).text());
     REQUIRE(validate(problem, table).ok());
@@ -51,7 +53,8 @@ struct played {
   /// What every rank is idle for in the stage-local span; they all work for as long.
   long local_idle() const { return when.stage_local_span() - when.busy(0); }
 };
-played play(std::string_view name, int p, int m, chunk_cost const& each = unit, long hop = 0, int v = 2) {
+played play(std::string_view name, int p, int m, chunk_cost const& each = unit, long hop = 0,
+            int v = 2) {
   return played(named(name), equal(named(name), p, m, each, hop, v));
 }
 
@@ -73,7 +76,8 @@ TEST_CASE("every family is right for all sizes, or says why it does not exist", 
           auto const found = validate(problem, table);
           INFO(f.name << ", p " << p << ", m " << m << ", v " << v << ": " << found.text());
           REQUIRE(found.ok());
-          if (table.mini_batch == 0 && p <= 5 && m <= 8) REQUIRE(reference::is_right(problem, table));
+          if (table.mini_batch == 0 && p <= 5 && m <= 8)
+            REQUIRE(reference::is_right(problem, table));
           REQUIRE(check_rendezvous(problem, communicate(problem, table)).ok());
         }
     INFO(f.name);
@@ -88,8 +92,8 @@ TEST_CASE("no family is faster than the floors, whatever the times", "[families]
     family const& f = catalog[std::size_t(roll(0, int(std::size(catalog)) - 1))];
     int const p = roll(1, roll(0, 9) == 0 ? 24 : 8), m = roll(1, roll(0, 9) == 0 ? 64 : 12);
     if (f.searches) continue;
-    auto problem =
-        equal(f, p, m, unit, roll(0, 2) == 0 ? 0 : roll(0, 9), f.where == placement::vee ? 2 * roll(1, 2) : roll(1, 4));
+    auto problem = equal(f, p, m, unit, roll(0, 2) == 0 ? 0 : roll(0, 9),
+                         f.where == placement::vee ? 2 * roll(1, 2) : roll(1, 4));
     for (chunk_cost& c : problem.costs) {
       c = {roll(0, 9), roll(0, 9), roll(0, 9)};
       c.bytes = roll(0, 20);
@@ -112,18 +116,21 @@ TEST_CASE("no family is faster than the floors, whatever the times", "[families]
 TEST_CASE("closed forms of the one-chunk families", "[families]") {
   for (int p = 1; p <= 8; ++p)
     for (int m : {2 * p - 1, 2 * p, 3 * p + 1}) {
-      auto const eager = play("eager-1f1b", p, m), h1 = play("zb-h1", p, m), h2 = play("zb-h2", p, m);
+      auto const eager = play("eager-1f1b", p, m), h1 = play("zb-h1", p, m),
+                 h2 = play("zb-h2", p, m);
       REQUIRE(eager.when.makespan == 3 * (m + p - 1));
       REQUIRE(h1.when.makespan == 3 * m + p - 1);
       REQUIRE(h2.when.makespan == 3 * m + p - 1);
       REQUIRE(h1.local_idle() == p - 1);
       REQUIRE(h2.local_idle() == 0);
-      for (int rank = 0; rank < p; ++rank) REQUIRE(eager.peak(rank) == std::min(m, 2 * (p - rank) - 1));
+      for (int rank = 0; rank < p; ++rank)
+        REQUIRE(eager.peak(rank) == std::min(m, 2 * (p - rank) - 1));
       REQUIRE(h1.highest_peak() == std::min(m, p));
       REQUIRE(h2.highest_peak() == std::min(m, 2 * p - 1));
     }
   // The warm-up of eager 1F1B hides hops that 1F1B waits for.
-  REQUIRE(play("eager-1f1b", 4, 16, {4, 4, 4}, 2).when.makespan < play("1f1b", 4, 16, {4, 4, 4}, 2).when.makespan);
+  REQUIRE(play("eager-1f1b", 4, 16, {4, 4, 4}, 2).when.makespan <
+          play("1f1b", 4, 16, {4, 4, 4}, 2).when.makespan);
 }
 
 TEST_CASE("closed forms of the looped families", "[families]") {
@@ -144,14 +151,16 @@ TEST_CASE("closed forms of the looped families", "[families]") {
       }
   // A group may be larger than the pipeline.
   auto const problem = equal_times(4, 16, unit, 0, 3);
-  REQUIRE(simulate(problem, make_dynamic_table<Interleaved<3, 8>>(problem)).makespan == 3 * 16 * 3 + 3 * 3);
+  REQUIRE(simulate(problem, make_dynamic_table<Interleaved<3, 8>>(problem)).makespan ==
+          3 * 16 * 3 + 3 * 3);
 }
 
 TEST_CASE("closed forms of the V families", "[families]") {
   for (int p = 1; p <= 10; ++p)
     for (int m : {2 * p, 3 * p + 1}) {
       INFO("p " << p << ", m " << m);
-      auto const zero = play("zb-v", p, m), half = play("v-half", p, m), least = play("v-min", p, m);
+      auto const zero = play("zb-v", p, m), half = play("v-half", p, m),
+                 least = play("v-min", p, m);
       REQUIRE(zero.local_idle() == 0);
       for (int rank = 0; rank < p; ++rank) REQUIRE(zero.peak(rank) == std::min(2 * m, 2 * p));
       REQUIRE(half.highest_peak() <= 2 * ((p + 2) / 2));
@@ -173,7 +182,8 @@ TEST_CASE("closed forms of the families that fill each other's bubbles", "[famil
       int const m = units * p;
       INFO("p " << p << ", m " << m);
       auto const chimera = play("chimera", p, m, {2, 1, 1});
-      REQUIRE(chimera.when.bubble_by_makespan() == Approx(double(p - 2) / (2 * m + p - 2)).margin(1e-12));
+      REQUIRE(chimera.when.bubble_by_makespan() ==
+              Approx(double(p - 2) / (2 * m + p - 2)).margin(1e-12));
       for (int rank = 0; rank < p; ++rank) {
         REQUIRE(chimera.peak(rank) >= p / 2 + 1);
         REQUIRE(chimera.peak(rank) <= p);
@@ -186,10 +196,12 @@ TEST_CASE("closed forms of the families that fill each other's bubbles", "[famil
       for (chunk_cost const& each : {unit, chunk_cost{3, 2, 4}, chunk_cost{2, 2, 1}}) {
         long const both = each.backward_input + each.backward_weight;
         auto const dual = play("dualpipe", p, 2 * m, each);
-        REQUIRE(dual.local_idle() <= (p / 2 - 1) * (each.forward + 2 * both - 3 * each.backward_weight));
+        REQUIRE(dual.local_idle() <=
+                (p / 2 - 1) * (each.forward + 2 * both - 3 * each.backward_weight));
         REQUIRE(dual.highest_peak() == p + 1);
         auto const dual_v = play("dualpipe-v", p / 2, 2 * m, each);
-        REQUIRE(dual_v.local_idle() <= (p / 2 - 1) * (each.forward + 2 * both - 3 * each.backward_weight));
+        REQUIRE(dual_v.local_idle() <=
+                (p / 2 - 1) * (each.forward + 2 * both - 3 * each.backward_weight));
         REQUIRE(dual_v.highest_peak() == p + 1);
       }
     }
@@ -216,7 +228,8 @@ TEST_CASE("without a flush the pipeline stays full, and old weights are kept", "
     for (int rank = 0; rank < p; ++rank) {
       REQUIRE(peak_versions(synchronised, rank) <= p);
       for (action const& a : synchronised.row(rank))
-        if (a.kind == action_kind::forward) REQUIRE(a.version == std::max(0, a.micro_batch - (p - 1)));
+        if (a.kind == action_kind::forward)
+          REQUIRE(a.version == std::max(0, a.micro_batch - (p - 1)));
     }
   }
 }
@@ -228,7 +241,8 @@ TEST_CASE("the published bubbles of hand-made schedules, in all four digits", "[
     long hop;
     double one, interleaved, h1, h2;
   };
-  // Qi et al., Zero Bubble Pipeline Parallelism, 2024, tables 4 and 5: microseconds; ZB-H2 by the stage-local span
+  // Qi et al., Zero Bubble Pipeline Parallelism, 2024, tables 4 and 5: microseconds; ZB-H2 by the
+  // stage-local span
   row const rows[] = {{8, 24, 3, {18522, 18086, 9337}, 601, .2431, .1055, .1585, .1083},
                       {8, 32, 3, {18513, 18086, 9331}, 626, .1985, .0818, .1242, .0837},
                       {8, 64, 3, {18546, 18097, 9321}, 762, .1240, .0443, .0674, .0444},
@@ -241,23 +255,30 @@ TEST_CASE("the published bubbles of hand-made schedules, in all four digits", "[
             Approx(r.one).margin(5.01e-5));
     REQUIRE(play("zb-h1", r.ranks, r.micro_batches, r.stage, r.hop).when.bubble_by_makespan() ==
             Approx(r.h1).margin(5.01e-5));
-    REQUIRE(play("zb-h2", r.ranks, r.micro_batches, r.stage, r.hop).when.bubble_by_stage_local_span() ==
-            Approx(r.h2).margin(5.01e-5));
-    // Interleaved: the paper's makespan and ours differ by no more than the hops of one way through the ranks.
+    REQUIRE(
+        play("zb-h2", r.ranks, r.micro_batches, r.stage, r.hop).when.bubble_by_stage_local_span() ==
+        Approx(r.h2).margin(5.01e-5));
+    // Interleaved: the paper's makespan and ours differ by no more than the hops of one way through
+    // the ranks.
     chunk_cost const chunk{r.stage.forward / r.chunks, r.stage.backward_input / r.chunks,
                            r.stage.backward_weight / r.chunks};
     auto const interleaved = play("interleaved", r.ranks, r.micro_batches, chunk, r.hop, r.chunks);
     double const work = double(interleaved.when.busy(0)), published = work / (1 - r.interleaved);
-    REQUIRE(double(interleaved.when.makespan) - published <= double(r.ranks * r.hop) + 1e-4 * published);
-    REQUIRE(published - double(interleaved.when.makespan) <= double(r.ranks * r.hop) + 1e-4 * published);
+    REQUIRE(double(interleaved.when.makespan) - published <=
+            double(r.ranks * r.hop) + 1e-4 * published);
+    REQUIRE(published - double(interleaved.when.makespan) <=
+            double(r.ranks * r.hop) + 1e-4 * published);
   }
 }
 
 // Proofs inside the compiler, without flags, of every family.
-static_assert(is_proved<GPipe>() && is_proved<OneFOneB>() && is_proved<EagerOneFOneB>() && is_proved<ForwardOnly>());
+static_assert(is_proved<GPipe>() && is_proved<OneFOneB>() && is_proved<EagerOneFOneB>() &&
+              is_proved<ForwardOnly>());
 static_assert(is_proved<ZeroBubbleH1>() && is_proved<ZeroBubbleH2>() && is_proved<ZeroBubbleV>());
-static_assert(is_proved<Interleaved<2>>() && is_proved<GroupedInterleaved<2>>() && is_proved<LoopedBFS<2>>());
-static_assert(is_proved<VHalf>() && is_proved<VMin>() && is_proved<Hanayo<>>() && is_proved<Chimera>());
+static_assert(is_proved<Interleaved<2>>() && is_proved<GroupedInterleaved<2>>() &&
+              is_proved<LoopedBFS<2>>());
+static_assert(is_proved<VHalf>() && is_proved<VMin>() && is_proved<Hanayo<>>() &&
+              is_proved<Chimera>());
 static_assert(is_proved<DualPipe>() && is_proved<DualPipeV>() && is_proved<PipeDream<>>() &&
               is_proved<PipeDream2BW<>>());
 

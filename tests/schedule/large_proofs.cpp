@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Sixteen ranks and 128 micro-batches, the size that every compiler proves within its default limits.
+// Sixteen ranks and 128 micro-batches, the size that every compiler proves within its default
+// limits.
 #include <catch2/catch.hpp>
 
 #include "proofs.hpp"
@@ -9,16 +10,20 @@
 using namespace pp;
 using proofs::is_proved;
 
-static_assert(is_proved<GPipe, 16, 128>() && is_proved<OneFOneB, 16, 128>() && is_proved<EagerOneFOneB, 16, 128>());
+static_assert(is_proved<GPipe, 16, 128>() && is_proved<OneFOneB, 16, 128>() &&
+              is_proved<EagerOneFOneB, 16, 128>());
 static_assert(is_proved<ZeroBubbleH1, 16, 128>() && is_proved<ZeroBubbleH2, 16, 128>());
 static_assert(is_proved<Interleaved<2>, 16, 128>() && is_proved<GroupedInterleaved<2>, 16, 128>());
 static_assert(is_proved<LoopedBFS<2>, 16, 128>() && is_proved<Hanayo<>, 16, 128>());
-static_assert(is_proved<ZeroBubbleV, 16, 128>() && is_proved<VHalf, 16, 128>() && is_proved<VMin, 16, 128>());
-static_assert(is_proved<Chimera, 16, 128>() && is_proved<DualPipe, 16, 128>() && is_proved<DualPipeV, 16, 128>());
+static_assert(is_proved<ZeroBubbleV, 16, 128>() && is_proved<VHalf, 16, 128>() &&
+              is_proved<VMin, 16, 128>());
+static_assert(is_proved<Chimera, 16, 128>() && is_proved<DualPipe, 16, 128>() &&
+              is_proved<DualPipeV, 16, 128>());
 static_assert(is_proved<ForwardOnly, 16, 128>() && is_proved<PipeDream<>, 16, 128>() &&
               is_proved<PipeDream2BW<>, 16, 128>());
 
 TEST_CASE("proofs at compile time and at run time agree", "[families]") {
   auto const work = proofs::proved<VMin, 16, 128>::work;
-  REQUIRE(simulate(work, make_dynamic_table<VMin>(work)).makespan == proofs::proved<VMin, 16, 128>::when.makespan);
+  REQUIRE(simulate(work, make_dynamic_table<VMin>(work)).makespan ==
+          proofs::proved<VMin, 16, 128>::when.makespan);
 }

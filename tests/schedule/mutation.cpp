@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A right table with one action dropped, doubled or moved is a wrong one, and is refused; or it is right in another order, and then it
-// runs to its end.
+// A right table with one action dropped, doubled or moved is a wrong one, and is refused; or it is
+// right in another order, and then it runs to its end.
 #include <catch2/catch.hpp>
 #include <pipe/schedule/catalog.hpp>
 #include <pipe/schedule/communication.hpp>
@@ -21,7 +21,8 @@ TEST_CASE("ten thousand mutations of right tables", "[mutation]") {
     int const p = roll(1, 5), m = roll(1, 10),
               chunks = chunks_for(f.where, p, f.chunks_per_rank > 0 ? f.chunks_per_rank : 2);
     if (f.searches) continue;
-    run_time_problem const problem{p, chunks, m, 1, std::vector<chunk_cost>(std::size_t(chunks), chunk_cost{3, 2, 4})};
+    run_time_problem const problem{
+        p, chunks, m, 1, std::vector<chunk_cost>(std::size_t(chunks), chunk_cost{3, 2, 4})};
     if (f.refuses(problem)) continue;
     auto table = make_dynamic_table(f, problem);
     auto& row = table.row(roll(0, p - 1));
@@ -37,7 +38,8 @@ TEST_CASE("ten thousand mutations of right tables", "[mutation]") {
     }
     ++tried;
     verdict const found = validate(problem, table);
-    INFO(f.name << ", p " << p << ", m " << m << ", way " << how << ", at " << at << ": " << found.text());
+    INFO(f.name << ", p " << p << ", m " << m << ", way " << how << ", at " << at << ": "
+                << found.text());
     if (how < 2) {
       REQUIRE(!found.ok());
     } else if (found.ok()) {
@@ -52,7 +54,8 @@ TEST_CASE("ten thousand mutations of right tables", "[mutation]") {
     } else if (table.mini_batch == 0) {
       REQUIRE(reference::is_right(problem, table));
     }
-    if (!found.ok() && how == 2 && table.mini_batch == 0) REQUIRE(!reference::is_right(problem, table));
+    if (!found.ok() && how == 2 && table.mini_batch == 0)
+      REQUIRE(!reference::is_right(problem, table));
   }
   for (int count : refused) REQUIRE(count > 2000);
   REQUIRE(still_right > 50);  // such as two Ws of different chunks

@@ -37,7 +37,8 @@ TEST_CASE("every chunk lies on one rank, and every rank knows its chunks", "[pla
         for (int count : seen) REQUIRE(count == pp::replicas(where));
         for (int chunk = 0; chunk < chunks; ++chunk)
           for (int mb = 0; mb < 4; ++mb)
-            REQUIRE(pp::rank_of(where, ranks, chunk, mb) == reference::holder(where, ranks, chunk, mb));
+            REQUIRE(pp::rank_of(where, ranks, chunk, mb) ==
+                    reference::holder(where, ranks, chunk, mb));
       }
   }
 }

@@ -69,8 +69,8 @@ many_costs with_costs(problem<> const& p) {
                     std::vector<chunk_cost>(static_cast<std::size_t>(p.chunks), p.costs.each)};
 }
 
-TEMPLATE_TEST_CASE("a policy is right for every number of ranks and micro-batches", "[policy]", GPipe, OneFOneB,
-                   ForwardOnly, OneMore) {
+TEMPLATE_TEST_CASE("a policy is right for every number of ranks and micro-batches", "[policy]",
+                   GPipe, OneFOneB, ForwardOnly, OneMore) {
   for (int p = 1; p <= 8; ++p)
     for (int m = 1; m <= 12; ++m) {
       auto const problem = equal_times(p, m, {3, 2, 4});
@@ -78,12 +78,13 @@ TEMPLATE_TEST_CASE("a policy is right for every number of ranks and micro-batche
       INFO("p " << p << ", m " << m << ": " << validate(problem, table).text());
       REQUIRE(validate(problem, table).ok());
       REQUIRE(reference::is_right(with_costs<TestType>(problem), table));
-      for (int rank = 0; rank < p; ++rank) REQUIRE(table.size(rank) == actions_per_rank<TestType>(m));
+      for (int rank = 0; rank < p; ++rank)
+        REQUIRE(table.size(rank) == actions_per_rank<TestType>(m));
     }
 }
 
-TEMPLATE_TEST_CASE("a policy is right, and not faster than the floors, at any times", "[policy]", GPipe, OneFOneB,
-                   ForwardOnly, OneMore) {
+TEMPLATE_TEST_CASE("a policy is right, and not faster than the floors, at any times", "[policy]",
+                   GPipe, OneFOneB, ForwardOnly, OneMore) {
   dice roll(7);
   for (int i = 0; i < 1500; ++i) {
     auto const problem = reference::random_problem(roll, placement::straight, 8, 12, 0);
@@ -103,12 +104,14 @@ TEMPLATE_TEST_CASE("a policy is right, and not faster than the floors, at any ti
 TEST_CASE("closed forms of GPipe and 1F1B", "[policy]") {
   for (int p = 1; p <= 8; ++p)
     for (int m = 1; m <= 12; ++m)
-      for (chunk_cost const cost : {chunk_cost{1, 1, 0}, chunk_cost{3, 2, 4}, chunk_cost{5, 0, 1}, chunk_cost{1, 7, 7}})
+      for (chunk_cost const cost :
+           {chunk_cost{1, 1, 0}, chunk_cost{3, 2, 4}, chunk_cost{5, 0, 1}, chunk_cost{1, 7, 7}})
         for (long hop : {0L, 3L}) {
           INFO("p " << p << ", m " << m << ", hop " << hop);
           auto const problem = equal_times(p, m, cost, hop);
           long const work = cost.forward + cost.backward_input + cost.backward_weight;
-          auto const gpipe = make_dynamic_table<GPipe>(problem), one = make_dynamic_table<OneFOneB>(problem);
+          auto const gpipe = make_dynamic_table<GPipe>(problem),
+                     one = make_dynamic_table<OneFOneB>(problem);
           auto const gpipe_when = simulate(problem, gpipe), one_when = simulate(problem, one);
 
           REQUIRE(gpipe_when.makespan == (m + p - 1) * work + 2 * (p - 1) * hop);
@@ -122,7 +125,8 @@ TEST_CASE("closed forms of GPipe and 1F1B", "[policy]") {
           REQUIRE(one_when.makespan == (m + p - 1) * work);
           for (int rank = 0; rank < p; ++rank) REQUIRE(one_when.idle(rank) == (p - 1) * work);
           REQUIRE(one_when.bubble_by_makespan() == Approx(bubble_of_one_flush(p, m)).margin(1e-12));
-          REQUIRE(gpipe_when.bubble_by_makespan() == Approx(bubble_of_one_flush(p, m)).margin(1e-12));
+          REQUIRE(gpipe_when.bubble_by_makespan() ==
+                  Approx(bubble_of_one_flush(p, m)).margin(1e-12));
           REQUIRE(bubble_of_one_flush(p, m) == Approx((p - 1.0) / (m + p - 1)));
           REQUIRE(one_when.stage_local_span() == one_when.makespan);  // rank 0 spans it all
         }
@@ -151,7 +155,8 @@ TEST_CASE("floors at equal times are the published ones", "[floors]") {
         long const tf = 3, tb = 4, tc = 2, work = tf + tb + tw;
         auto const problem = equal_times(p, m, {tf, tb, tw}, tc);
         long const there_and_back = (p - 1) * (tf + tb + 2 * tc) + m * (tf + tb) + tw;
-        REQUIRE(floor_of(problem).makespan == std::max((p - 1) * (tf + tc) + m * work, there_and_back));
+        REQUIRE(floor_of(problem).makespan ==
+                std::max((p - 1) * (tf + tc) + m * work, there_and_back));
         REQUIRE(floor_of(problem).stage_local_span - m * work ==
                 std::max(0L, (p - 1) * (tf + tb + 2 * tc) - (m - 1) * tw));
       }
@@ -162,7 +167,8 @@ TEST_CASE("floors hold for any schedule of one chunk per rank", "[floors]") {
   for (int i = 0; i < 1500; ++i) {
     auto const problem = reference::random_problem(roll, placement::straight, 5, 6, 0);
     auto const how = roll(0, 1) ? reference::style::whole : reference::style::split;
-    auto const when = simulate(problem, reference::random_table(roll, problem, placement::straight, how));
+    auto const when =
+        simulate(problem, reference::random_table(roll, problem, placement::straight, how));
     REQUIRE(when.makespan >= floor_of(problem).makespan);
     REQUIRE(when.stage_local_span() >= floor_of(problem).stage_local_span);
   }
@@ -172,7 +178,8 @@ TEST_CASE("the same table at compile time and at run time", "[policy]") {
   auto const table = make_dynamic_table<OneFOneB>(large);
   for (int rank = 0; rank < 16; ++rank) {
     REQUIRE(table.size(rank) == large_table.size(rank));
-    for (int i = 0; i < table.size(rank); ++i) REQUIRE(table.at(rank, i) == large_table.at(rank, i));
+    for (int i = 0; i < table.size(rank); ++i)
+      REQUIRE(table.at(rank, i) == large_table.at(rank, i));
   }
   REQUIRE(simulate(large, table).makespan == large_timeline.makespan);
 }

@@ -9,8 +9,8 @@ namespace proofs {
 
 template <class Policy, int P, int M>
 struct proved {
-  static constexpr pp::problem<> work{P, pp::chunks_for(Policy::where, P, Policy::chunks_per_rank), M, 1,
-                                      pp::same_cost{{3, 2, 4}}};
+  static constexpr pp::problem<> work{P, pp::chunks_for(Policy::where, P, Policy::chunks_per_rank),
+                                      M, 1, pp::same_cost{{3, 2, 4}}};
   static constexpr auto table = pp::make_table<Policy, P, M>(work);
   static constexpr bool shape = check_shape(work, table).ok();
   static constexpr bool complete = check_complete(work, table).ok();
@@ -23,7 +23,8 @@ struct proved {
 template <class Policy, int P = 8, int M = 32>
 constexpr bool is_proved() {
   using of = proved<Policy, P, M>;
-  return of::shape && of::complete && of::order && of::resources && of::progress && of::when.complete;
+  return of::shape && of::complete && of::order && of::resources && of::progress &&
+         of::when.complete;
 }
 
 }  // namespace proofs

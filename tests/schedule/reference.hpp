@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A second opinion on schedules, written to be obviously right and nothing else: clocks tick, maps remember, nothing is
-// shared with the library but the words `action` and `placement`. And a maker of random tables to be judged by both.
+// A second opinion on schedules, written to be obviously right and nothing else: clocks tick, maps
+// remember, nothing is shared with the library but the words `action` and `placement`. And a maker
+// of random tables to be judged by both.
 #pragma once
 
 #include <algorithm>
@@ -35,16 +36,20 @@ inline std::set<result> results_of(action const& a) {
     case action_kind::forward: return {{'F', a.chunk, a.micro_batch}};
     case action_kind::backward_input: return {{'B', a.chunk, a.micro_batch}};
     case action_kind::backward_weight: return {{'W', a.chunk, a.micro_batch}};
-    case action_kind::backward: return {{'B', a.chunk, a.micro_batch}, {'W', a.chunk, a.micro_batch}};
+    case action_kind::backward:
+      return {{'B', a.chunk, a.micro_batch}, {'W', a.chunk, a.micro_batch}};
     default: return {};
   }
 }
 
 inline std::set<result> needs_of(action const& a, int chunks) {
   std::set<result> needs;
-  bool const input_gradient = a.kind == action_kind::backward_input || a.kind == action_kind::backward;
-  if (a.kind == action_kind::forward && a.chunk > 0) needs.insert({'F', a.chunk - 1, a.micro_batch});
-  if (input_gradient || a.kind == action_kind::recompute) needs.insert({'F', a.chunk, a.micro_batch});
+  bool const input_gradient =
+      a.kind == action_kind::backward_input || a.kind == action_kind::backward;
+  if (a.kind == action_kind::forward && a.chunk > 0)
+    needs.insert({'F', a.chunk - 1, a.micro_batch});
+  if (input_gradient || a.kind == action_kind::recompute)
+    needs.insert({'F', a.chunk, a.micro_batch});
   if (input_gradient && a.chunk + 1 < chunks) needs.insert({'B', a.chunk + 1, a.micro_batch});
   if (a.kind == action_kind::backward_weight) needs.insert({'B', a.chunk, a.micro_batch});
   if (a.kind == action_kind::update) needs.insert({'W', a.chunk, a.micro_batch});
@@ -69,8 +74,8 @@ struct course {
   std::vector<std::vector<std::pair<long, long>>> spans;
 };
 
-/// Lets the ranks loose: at every moment at which anything can have changed, every idle rank looks whether its next
-/// action's needs have arrived.
+/// Lets the ranks loose: at every moment at which anything can have changed, every idle rank looks
+/// whether its next action's needs have arrived.
 inline course run(many_costs const& problem, pp::dynamic_table const& table) {
   std::size_t const ranks = table.items.size();
   course answer;
@@ -114,11 +119,13 @@ inline course run(many_costs const& problem, pp::dynamic_table const& table) {
 /// Whether the table is a right one, by the letter of the definition.
 inline bool is_right(many_costs const& problem, pp::dynamic_table const& table) {
   std::map<result, int> made;
-  std::map<std::pair<char, int>, std::map<int, std::vector<int>>> order;  // of (result, chunk), by rank
+  std::map<std::pair<char, int>, std::map<int, std::vector<int>>>
+      order;  // of (result, chunk), by rank
   std::set<std::tuple<int, int>> recomputed, updated;
   for (int rank = 0; rank < table.ranks(); ++rank)
     for (action const& a : table.row(rank)) {
-      if (a.chunk < 0 || a.chunk >= problem.chunks || a.micro_batch < 0 || a.micro_batch >= problem.micro_batches)
+      if (a.chunk < 0 || a.chunk >= problem.chunks || a.micro_batch < 0 ||
+          a.micro_batch >= problem.micro_batches)
         return false;
       if (holder(table.where, problem.ranks, a.chunk, a.micro_batch) != rank) return false;
       if (!table.trains && a.kind != action_kind::forward) return false;
@@ -128,7 +135,8 @@ inline bool is_right(many_costs const& problem, pp::dynamic_table const& table) 
         return false;
       if (a.kind == action_kind::update &&
           (!updated.insert(place).second ||
-           a.micro_batch + (table.where == pp::placement::bidirectional ? 2 : 1) < problem.micro_batches))
+           a.micro_batch + (table.where == pp::placement::bidirectional ? 2 : 1) <
+               problem.micro_batches))
         return false;
       for (result const& r : results_of(a)) {
         ++made[r];
@@ -150,15 +158,17 @@ inline bool is_right(many_costs const& problem, pp::dynamic_table const& table) 
 class dice {
  public:
   explicit dice(unsigned seed) : engine_(seed) {}
-  int operator()(int from, int to) { return from + static_cast<int>(engine_() % static_cast<unsigned>(to - from + 1)); }
+  int operator()(int from, int to) {
+    return from + static_cast<int>(engine_() % static_cast<unsigned>(to - from + 1));
+  }
 
  private:
   std::mt19937 engine_;
 };
 
 /// A problem for `placement`, with up to the given sizes and times from `shortest` on.
-inline many_costs random_problem(dice& roll, pp::placement where, int most_ranks, int most_micro_batches,
-                                 int shortest) {
+inline many_costs random_problem(dice& roll, pp::placement where, int most_ranks,
+                                 int most_micro_batches, int shortest) {
   many_costs problem;
   problem.ranks = roll(1, most_ranks);
   bool const many = where == pp::placement::loop || where == pp::placement::vee;
@@ -178,15 +188,23 @@ inline many_costs random_problem(dice& roll, pp::placement where, int most_ranks
   return problem;
 }
 
-enum class style { forward_only, whole, split, anything };  // anything: BW here, B and W there, now and then an R, a U
+enum class style {
+  forward_only,
+  whole,
+  split,
+  anything
+};  // anything: BW here, B and W there, now and then an R, a U
 
 /// A right table: again and again some action that could come next, whichever.
-inline pp::dynamic_table random_table(dice& roll, many_costs const& problem, pp::placement where, style how) {
+inline pp::dynamic_table random_table(dice& roll, many_costs const& problem, pp::placement where,
+                                      style how) {
   auto table = pp::dynamic_table(problem.ranks, where, how != style::forward_only);
   int const step = where == pp::placement::bidirectional ? 2 : 1;
   std::set<result> made;
-  auto const follows = [&](char what, int chunk, int mb) {  // the micro-batch before has been through
-    return made.count({what, chunk, mb}) == 0 && (mb < step || made.count({what, chunk, mb - step}) > 0);
+  auto const follows = [&](char what, int chunk,
+                           int mb) {  // the micro-batch before has been through
+    return made.count({what, chunk, mb}) == 0 &&
+           (mb < step || made.count({what, chunk, mb - step}) > 0);
   };
   for (;;) {
     std::vector<action> next;
@@ -206,8 +224,10 @@ inline pp::dynamic_table random_table(dice& roll, many_costs const& problem, pp:
           offer(action_kind::backward_input);
           offer(action_kind::backward_weight);
         }
-        bool const before_backward = made.count({'R', chunk, mb}) == 0 && made.count({'B', chunk, mb}) == 0;
-        if (how == style::anything && before_backward && roll(0, 9) == 0) offer(action_kind::recompute);
+        bool const before_backward =
+            made.count({'R', chunk, mb}) == 0 && made.count({'B', chunk, mb}) == 0;
+        if (how == style::anything && before_backward && roll(0, 9) == 0)
+          offer(action_kind::recompute);
       }
     if (next.empty()) break;
     action const a = next[static_cast<std::size_t>(roll(0, static_cast<int>(next.size()) - 1))];
@@ -222,8 +242,9 @@ inline pp::dynamic_table random_table(dice& roll, many_costs const& problem, pp:
   return table;
 }
 
-inline constexpr pp::placement placements[] = {pp::placement::straight, pp::placement::loop, pp::placement::vee,
-                                               pp::placement::bidirectional};
-inline constexpr style styles[] = {style::forward_only, style::whole, style::split, style::anything};
+inline constexpr pp::placement placements[] = {pp::placement::straight, pp::placement::loop,
+                                               pp::placement::vee, pp::placement::bidirectional};
+inline constexpr style styles[] = {style::forward_only, style::whole, style::split,
+                                   style::anything};
 
 }  // namespace reference

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The search against what is published, against the hand-made families and against the judges of schedules.
+// The search against what is published, against the hand-made families and against the judges of
+// schedules.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -14,7 +15,8 @@ using namespace pp;
 using reference::dice;
 using reference::many_costs;
 
-/// A line of the zero-bubble paper's tables, with its conventions: microseconds, and memory in bytes per sample and token of 1024.
+/// A line of the zero-bubble paper's tables, with its conventions: microseconds, and memory in
+/// bytes per sample and token of 1024.
 struct published {
   int heads, width, ranks, micro_batches;
   chunk_cost times;
@@ -143,7 +145,8 @@ TEST_CASE("an order whose period is repeated is an order of more micro-batches",
   REQUIRE(validate(many, table).ok());
 }
 
-/// A problem with times of the same order, memory that is given back by B and W, and a limit that is sometimes tight.
+/// A problem with times of the same order, memory that is given back by B and W, and a limit that
+/// is sometimes tight.
 many_costs limited_problem(dice& roll, placement where, int most_ranks, int most_micro_batches) {
   auto problem = reference::random_problem(roll, where, most_ranks, most_micro_batches, 0);
   int const held = where == placement::straight ? 1 : 2;
@@ -169,7 +172,9 @@ void require_not_worse(many_costs const& problem, certificate const& found, obje
 
 constexpr long little = 200'000;  // effort for problems by the hundred
 
-TEST_CASE("any problem: a valid order within the limit, above the floors, not worse than any family", "[search]") {
+TEST_CASE(
+    "any problem: a valid order within the limit, above the floors, not worse than any family",
+    "[search]") {
   dice roll(21);
   int limited = 0, refused = 0;
   for (placement where : {placement::straight, placement::vee})
@@ -187,7 +192,8 @@ TEST_CASE("any problem: a valid order within the limit, above the floors, not wo
       }
       limited += problem.limit > 0;
       REQUIRE(validate(problem, table).ok());
-      for (int rank = 0; rank < problem.ranks; ++rank) REQUIRE(peak_memory(problem, table, rank) <= limit);
+      for (int rank = 0; rank < problem.ranks; ++rank)
+        REQUIRE(peak_memory(problem, table, rank) <= limit);
       auto const found = certify(problem, table);
       REQUIRE(found.gap(objective::makespan) >= 0);
       REQUIRE(found.gap(objective::stage_local_span) >= 0);
@@ -229,7 +235,8 @@ TEST_CASE("a plan plays as the simulator says, whatever the plan", "[search]") {
       auto const when = simulate(problem, table);
       for (int rank = 0; rank < problem.ranks; ++rank)
         for (int k = 0; k < table.size(rank); ++k)
-          REQUIRE(when.spans.at(rank, k).start <= starts[static_cast<std::size_t>(rank)][static_cast<std::size_t>(k)]);
+          REQUIRE(when.spans.at(rank, k).start <=
+                  starts[static_cast<std::size_t>(rank)][static_cast<std::size_t>(k)]);
     }
 }
 
@@ -242,7 +249,8 @@ TEST_CASE("small changes keep an order right and make it no worse", "[search]") 
       auto const before = reference::random_table(roll, problem, where, reference::style::split);
       auto const want = roll(0, 1) ? objective::makespan : objective::stage_local_span;
       long limit = 0;
-      for (int rank = 0; rank < problem.ranks; ++rank) limit = std::max(limit, peak_memory(problem, before, rank));
+      for (int rank = 0; rank < problem.ranks; ++rank)
+        limit = std::max(limit, peak_memory(problem, before, rank));
       auto order = search_order(problem, where, limit, want);
       for (int rank = 0; rank < problem.ranks; ++rank)
         for (action const& a : before.row(rank)) order.push(rank, a);
@@ -258,7 +266,8 @@ TEST_CASE("small changes keep an order right and make it no worse", "[search]") 
       for (int rank = 0; rank < problem.ranks; ++rank)
         for (int k = 0; k < order.size(rank); ++k) after.push(rank, order.at(rank, k));
       REQUIRE(reference::is_right(problem, after));
-      for (int rank = 0; rank < problem.ranks; ++rank) REQUIRE(peak_memory(problem, after, rank) <= limit);
+      for (int rank = 0; rank < problem.ranks; ++rank)
+        REQUIRE(peak_memory(problem, after, rank) <= limit);
       REQUIRE(found.worst == time_of(after));
       REQUIRE(found.worst <= time_of(before));
       better += found.worst < time_of(before);
@@ -279,16 +288,19 @@ TEST_CASE("the search gives one answer, and a problem without one is named", "[s
   REQUIRE(ZeroBubble2P::refuses(problem) == nullptr);
   REQUIRE(validate(problem, make_dynamic_table<ZeroBubble2P>(problem)).ok());
   --problem.limit;
-  REQUIRE(std::string(ZeroBubble2P::refuses(problem)) == "not even one micro-batch fits into the memory limit");
+  REQUIRE(std::string(ZeroBubble2P::refuses(problem)) ==
+          "not even one micro-batch fits into the memory limit");
   REQUIRE(validate(problem, make_dynamic_table<ZeroBubble2P>(problem)).what == fault::missing);
 }
 
-TEST_CASE("zb-1p and zb-2p keep to their memory, and to less where the problem has less", "[search]") {
+TEST_CASE("zb-1p and zb-2p keep to their memory, and to less where the problem has less",
+          "[search]") {
   auto problem = rows[4].question(0);
   long const each = problem.cost(0).memory.forward;
   auto const peak = [&](auto const& table) {
     long most = 0;
-    for (int rank = 0; rank < problem.ranks; ++rank) most = std::max(most, peak_memory(problem, table, rank));
+    for (int rank = 0; rank < problem.ranks; ++rank)
+      most = std::max(most, peak_memory(problem, table, rank));
     return most;
   };
   REQUIRE(peak(make_dynamic_table<ZeroBubble1P>(problem)) <= 8 * each);
@@ -303,7 +315,8 @@ TEST_CASE("zb-1p and zb-2p keep to their memory, and to less where the problem h
 
 TEST_CASE("times in any unit: huge numbers are no trouble", "[search]") {
   auto small = equal_times(4, 8, {30, 29, 19}, 1),
-       large = equal_times(4, 8, {30'000'000'000'000, 29'000'000'000'000, 19'000'000'000'000}, 1'000'000'000'000);
+       large = equal_times(4, 8, {30'000'000'000'000, 29'000'000'000'000, 19'000'000'000'000},
+                           1'000'000'000'000);
   small.limit = large.limit = 5;
   auto const a = make_dynamic_table<Searched<>>(small), b = make_dynamic_table<Searched<>>(large);
   REQUIRE(validate(large, b).ok());

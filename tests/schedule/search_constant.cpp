@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The search inside the compiler, within its default limits: on the published problem of 32 micro-batches it stays below what the
-// paper's own search has.
+// The search inside the compiler, within its default limits: on the published problem of 32
+// micro-batches it stays below what the paper's own search has.
 #include <pipe/schedule/search.hpp>
 
 namespace {
 
 using namespace pp;
 
-constexpr auto question = equal_times(8, 32, {29802, 29428, 19530, {303104, -172032, -131072}}, 577);
+constexpr auto question =
+    equal_times(8, 32, {29802, 29428, 19530, {303104, -172032, -131072}}, 577);
 constexpr long work = 32 * (29802 + 29428 + 19530);
-static_assert(schedule_policy<Searched<>> && schedule_policy<ZeroBubble1P> && schedule_policy<ZeroBubble2P>);
+static_assert(schedule_policy<Searched<>> && schedule_policy<ZeroBubble1P> &&
+              schedule_policy<ZeroBubble2P>);
 
 constexpr auto one_p = make_table<ZeroBubble1P, 8, 32>(question);
 static_assert(validate(question, one_p).ok());
@@ -32,7 +34,8 @@ static_assert(certify(folded, folded_table).gap() == 0);
 
 // Fewer micro-batches than ranks, unequal times, a limit of the problem's own.
 constexpr auto uneven = [] {
-  auto answer = unequal_times(3, 2, {{4, 5, 2, {6, -2, -4}}, {9, 7, 7, {3, 0, -3}}, {1, 1, 0, {5, 1, -6}}}, 2);
+  auto answer = unequal_times(
+      3, 2, {{4, 5, 2, {6, -2, -4}}, {9, 7, 7, {3, 0, -3}}, {1, 1, 0, {5, 1, -6}}}, 2);
   answer.limit = 7;
   return answer;
 }();

@@ -48,11 +48,13 @@ int most_at_once(std::vector<std::pair<long, long>> const& lives) {
 
 /// When each (kind, micro-batch) of a chunk ran.
 std::map<std::pair<action_kind, int>, std::pair<long, long>> times_of(dynamic_table const& table,
-                                                                      reference::course const& run, int chunk) {
+                                                                      reference::course const& run,
+                                                                      int chunk) {
   std::map<std::pair<action_kind, int>, std::pair<long, long>> times;
   for (std::size_t rank = 0; rank < table.items.size(); ++rank)
     for (std::size_t i = 0; i < table.items[rank].size(); ++i)
-      if (auto const& a = table.items[rank][i]; a.chunk == chunk) times[{a.kind, a.micro_batch}] = run.spans[rank][i];
+      if (auto const& a = table.items[rank][i]; a.chunk == chunk)
+        times[{a.kind, a.micro_batch}] = run.spans[rank][i];
   return times;
 }
 
@@ -105,9 +107,10 @@ TEST_CASE("what does not exist is refused at run time", "[simulate]") {
     auto wrong = dynamic_table(2);
     wrong.push(0, {forward, 0, 0});
     wrong.push(0, none);
-    CHECK_THROWS_WITH(simulate(problem, wrong), "action 1 of rank 0 is of chunk " + std::to_string(none.chunk) +
-                                                    " and micro-batch " + std::to_string(none.micro_batch) +
-                                                    ": there are 2 chunks and 2 micro-batches");
+    CHECK_THROWS_WITH(simulate(problem, wrong),
+                      "action 1 of rank 0 is of chunk " + std::to_string(none.chunk) +
+                          " and micro-batch " + std::to_string(none.micro_batch) +
+                          ": there are 2 chunks and 2 micro-batches");
     CHECK_THROWS_AS(communicate(problem, wrong), error);
   }
   for (int const none : {-1, 1, INT_MAX, INT_MIN})
@@ -120,16 +123,18 @@ TEST_CASE("what does not exist is refused at run time", "[simulate]") {
   CHECK_THROWS_WITH(table.at(0, 4), "position 4 is not in [0, 4)");
   CHECK_THROWS_WITH(table.at(0, -1), "position -1 is not in [0, 4)");
   CHECK_THROWS_WITH(table.size(-1), "rank -1 is not in [0, 2)");
-  CHECK_THROWS_WITH(simulate(equal_times(3, 2), table), "a schedule's table of 2 ranks is not for a problem of 3");
+  CHECK_THROWS_WITH(simulate(equal_times(3, 2), table),
+                    "a schedule's table of 2 ranks is not for a problem of 3");
   CHECK_THROWS_WITH(simulate(problem, table, std::vector<slot_count>()),
                     "a schedule of 2 chunks needs slots for each boundary between two of them");
-  CHECK_THROWS_WITH(dynamic_table(-1), "a schedule's table has at least 0 ranks: -1 is less than that");
+  CHECK_THROWS_WITH(dynamic_table(-1),
+                    "a schedule's table has at least 0 ranks: -1 is less than that");
 
   run_time_problem cheap{2, 2, 2, 0, std::vector<chunk_cost>(1)};  // a cost is missing
   CHECK(validate(cheap, table).what == fault::wrong_shape);
   for (run_time_problem const& none :
-       {cheap, run_time_problem{0, 0, 2, 0, {}}, run_time_problem{-2, -2, 2, 0, {}}, run_time_problem{2, 2, 0, 0, {}},
-        run_time_problem{2, 3, 2, 0, std::vector<chunk_cost>(3)}})
+       {cheap, run_time_problem{0, 0, 2, 0, {}}, run_time_problem{-2, -2, 2, 0, {}},
+        run_time_problem{2, 2, 0, 0, {}}, run_time_problem{2, 3, 2, 0, std::vector<chunk_cost>(3)}})
     for (family const& f : catalog) {
       CHECK_THROWS_AS(make_dynamic_table(f, none), error);
       CHECK(f.refuses(none) != nullptr);
@@ -144,7 +149,8 @@ TEST_CASE("what does not exist is refused at run time", "[simulate]") {
 
 TEST_CASE("peaks in flight are those of the timeline", "[in_flight]") {
   dice roll(2);
-  for (reference::style how : {reference::style::whole, reference::style::split, reference::style::anything})
+  for (reference::style how :
+       {reference::style::whole, reference::style::split, reference::style::anything})
     for (placement where : {placement::straight, placement::loop, placement::vee})
       for (int i = 0; i < 100; ++i) {
         auto const problem = reference::random_problem(roll, where, 4, 6, 1);
@@ -157,9 +163,11 @@ TEST_CASE("peaks in flight are those of the timeline", "[in_flight]") {
             auto times = times_of(table, run, chunk);
             std::vector<std::pair<long, long>> in_chunk;
             for (int mb = 0; mb < problem.micro_batches; ++mb) {
-              auto const last =
-                  times.count({action_kind::backward, mb}) ? action_kind::backward : action_kind::backward_weight;
-              in_chunk.emplace_back(times.at({action_kind::forward, mb}).first, times.at({last, mb}).second);
+              auto const last = times.count({action_kind::backward, mb})
+                                    ? action_kind::backward
+                                    : action_kind::backward_weight;
+              in_chunk.emplace_back(times.at({action_kind::forward, mb}).first,
+                                    times.at({last, mb}).second);
             }
             REQUIRE(peak_in_flight(table, rank, chunk) == most_at_once(in_chunk));
             on_rank.insert(on_rank.end(), in_chunk.begin(), in_chunk.end());
@@ -173,15 +181,18 @@ TEST_CASE("memory adds up", "[in_flight]") {
   using enum action_kind;
   auto const problem = unequal_times(1, 2, {{1, 1, 1, {10, -6, -4}}});
   auto table = dynamic_table(1);
-  for (action const a : {action{forward, 0, 0}, {forward, 0, 1}, {backward_input, 0, 0}, {backward_input, 0, 1}})
+  for (action const a :
+       {action{forward, 0, 0}, {forward, 0, 1}, {backward_input, 0, 0}, {backward_input, 0, 1}})
     table.push(0, a);
   REQUIRE(peak_memory(problem, table, 0) == 20);
   table = dynamic_table(1);
-  for (action const a : {action{forward, 0, 0}, {backward_input, 0, 0}, {forward, 0, 1}, {backward, 0, 1}})
+  for (action const a :
+       {action{forward, 0, 0}, {backward_input, 0, 0}, {forward, 0, 1}, {backward, 0, 1}})
     table.push(0, a);
   REQUIRE(peak_memory(problem, table, 0) == 14);
   table = dynamic_table(1);
-  for (action const a : {action{forward, 0, 0}, {backward_input, 0, 0}, {backward_weight, 0, 0}, {forward, 0, 1}})
+  for (action const a :
+       {action{forward, 0, 0}, {backward_input, 0, 0}, {backward_weight, 0, 0}, {forward, 0, 1}})
     table.push(0, a);
   REQUIRE(peak_memory(problem, table, 0) == 10);
 }
@@ -189,12 +200,14 @@ TEST_CASE("memory adds up", "[in_flight]") {
 std::vector<slot_count> slots_of(many_costs const& problem, dynamic_table const& table) {
   auto const when = simulate(problem, table);
   std::vector<slot_count> slots;
-  for (int c = 0; c + 1 < problem.chunks; ++c) slots.push_back(boundary_slots(problem, table, when, c));
+  for (int c = 0; c + 1 < problem.chunks; ++c)
+    slots.push_back(boundary_slots(problem, table, when, c));
   return slots;
 }
 
 /// Whether bounded channels leave every action where it was.
-bool undisturbed(many_costs const& problem, dynamic_table const& table, std::vector<slot_count> const& slots) {
+bool undisturbed(many_costs const& problem, dynamic_table const& table,
+                 std::vector<slot_count> const& slots) {
   auto const free = simulate(problem, table), bound = simulate(problem, table, slots);
   for (int rank = 0; rank < problem.ranks; ++rank) {
     if (free.spans.size(rank) != bound.spans.size(rank)) return false;
@@ -245,7 +258,8 @@ TEST_CASE("boundary slots are the values that lie there at once", "[slots]") {
     for (int c = 0; c + 1 < problem.chunks; ++c) {
       auto here = times_of(table, run, c), next = times_of(table, run, c + 1);
       std::vector<std::pair<long, long>> values, gradients;
-      bool const whole = how == reference::style::whole, trains = how != reference::style::forward_only;
+      bool const whole = how == reference::style::whole,
+                 trains = how != reference::style::forward_only;
       auto const first = whole ? action_kind::backward : action_kind::backward_input;
       auto const last = whole ? action_kind::backward : action_kind::backward_weight;
       for (int mb = 0; mb < problem.micro_batches; ++mb) {
@@ -269,7 +283,8 @@ TEST_CASE("as many slots as micro-batches in flight are enough at any times", "[
         std::vector<slot_count> slots;
         for (int c = 0; c + 1 < problem.chunks; ++c) {
           int const peak = peak_in_flight(table, rank_of(where, problem.ranks, c), c);
-          slots.push_back(slot_count{how == reference::style::whole ? peak : problem.micro_batches, peak});
+          slots.push_back(
+              slot_count{how == reference::style::whole ? peak : problem.micro_batches, peak});
         }
         REQUIRE(validate(problem, table, slots).ok());
         REQUIRE(undisturbed(problem, table, slots));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a user's types say while the program compiles, and one of it is not constexpr: that one is named. Compiling is passing.
+// What a user's types say while the program compiles, and one of it is not constexpr: that one is
+// named. Compiling is passing.
 #include <pipe/pipe.hpp>
 
 using namespace pp;
@@ -8,9 +9,11 @@ using namespace pp;
 namespace {
 
 template <class Found, class O, member Which>
-constexpr bool names_function = std::is_same_v<Found, wrong::function_must_be_constexpr<O, wrong::Function<Which>>>;
+constexpr bool names_function =
+    std::is_same_v<Found, wrong::function_must_be_constexpr<O, wrong::Function<Which>>>;
 template <class Found, class O, member Which>
-constexpr bool names_value = std::is_same_v<Found, wrong::value_must_be_constexpr<O, wrong::Value<Which>>>;
+constexpr bool names_value =
+    std::is_same_v<Found, wrong::value_must_be_constexpr<O, wrong::Value<Which>>>;
 
 // ---- layers ----
 
@@ -51,11 +54,15 @@ struct fails : Scale {  // for the shape that it gets
   }
 };
 static_assert(std::is_same_v<said_of_layer<Custom<Scale>>, nothing_wrong>);
-static_assert(names_function<said_of_layer<Custom<late_result>>, Custom<late_result>, member::result>);
-static_assert(names_function<said_of_layer<Custom<late_parameter>>, Custom<late_parameter>, member::parameter>);
-static_assert(names_function<said_of_layer<Custom<late_saved>>, Custom<late_saved>, member::saved_per_sample>);
+static_assert(
+    names_function<said_of_layer<Custom<late_result>>, Custom<late_result>, member::result>);
+static_assert(names_function<said_of_layer<Custom<late_parameter>>, Custom<late_parameter>,
+                             member::parameter>);
+static_assert(names_function<said_of_layer<Custom<late_saved>>, Custom<late_saved>,
+                             member::saved_per_sample>);
 static_assert(names_function<said_of_layer<Custom<late_flops>>, Custom<late_flops>, member::flops>);
-static_assert(names_value<said_of_layer<Custom<late_parameters>>, Custom<late_parameters>, member::parameters>);
+static_assert(names_value<said_of_layer<Custom<late_parameters>>, Custom<late_parameters>,
+                          member::parameters>);
 static_assert(names_function<said_of_layer<Custom<fails>>, Custom<fails>, member::result>);
 
 struct described {
@@ -72,10 +79,12 @@ struct late_description {
 };
 static_assert(std::is_same_v<said_of_layer<described>, nothing_wrong>);
 static_assert(names_function<said_of_layer<late_description>, late_description, member::describe>);
-static_assert(
-    names_function<said_of_layer<Seq<described, Residual<late_description>>>, late_description, member::describe>);
-static_assert(names_function<said_of_layer<Seq<described, Custom<late_flops>>>, Custom<late_flops>, member::flops>);
-static_assert(names_function<said_of_layer<Seq<Custom<Scale>, late_description>>, late_description, member::describe>);
+static_assert(names_function<said_of_layer<Seq<described, Residual<late_description>>>,
+                             late_description, member::describe>);
+static_assert(names_function<said_of_layer<Seq<described, Custom<late_flops>>>, Custom<late_flops>,
+                             member::flops>);
+static_assert(names_function<said_of_layer<Seq<Custom<Scale>, late_description>>, late_description,
+                             member::describe>);
 
 struct late_formula : activation<late_formula> {
   static inline bool derivative_reads_output = false;
@@ -84,10 +93,13 @@ struct late_formula : activation<late_formula> {
   template <class T>
   static T derivative(T x);
 };
-static_assert(names_value<said_of_layer<late_formula>, late_formula, member::derivative_reads_output>);
+static_assert(
+    names_value<said_of_layer<late_formula>, late_formula, member::derivative_reads_output>);
 
 struct Small {
-  static constexpr initializer of(int inputs, int) { return {distribution::normal, 1.0f / float(inputs)}; }
+  static constexpr initializer of(int inputs, int) {
+    return {distribution::normal, 1.0f / float(inputs)};
+  }
 };
 struct late_recipe {
   static initializer of(int, int) { return {distribution::normal, 1}; }
@@ -99,9 +111,10 @@ struct of_many {  // not for few
 };
 static_assert(std::is_same_v<said_of_layer<Linear<4, Init<Small>>>, nothing_wrong>);
 static_assert(std::is_same_v<said_of_layer<Linear<4, Init<of_many>>>, nothing_wrong>);
-static_assert(names_function<said_of_layer<Linear<4, Init<late_recipe>>>, Init<late_recipe>, member::of>);
 static_assert(
-    names_function<said_of_layer<Group<Init<Small, late_recipe>, Linear<4>>>, Init<Small, late_recipe>, member::of>);
+    names_function<said_of_layer<Linear<4, Init<late_recipe>>>, Init<late_recipe>, member::of>);
+static_assert(names_function<said_of_layer<Group<Init<Small, late_recipe>, Linear<4>>>,
+                             Init<Small, late_recipe>, member::of>);
 
 // ---- schedules ----
 
@@ -167,14 +180,16 @@ struct late_workspace : Muon {
     return 0;
   }
 };
-static_assert((optimizer<SGD> && optimizer<Adam> && optimizer<AdamW> && optimizer<Lion> && optimizer<LAMB> &&
-               optimizer<Adafactor> && optimizer<Muon>));
-static_assert(std::is_same_v<said<Muon>, nothing_wrong> && std::is_same_v<said<LAMB, FP64>, nothing_wrong> &&
+static_assert((optimizer<SGD> && optimizer<Adam> && optimizer<AdamW> && optimizer<Lion> &&
+               optimizer<LAMB> && optimizer<Adafactor> && optimizer<Muon>));
+static_assert(std::is_same_v<said<Muon>, nothing_wrong> &&
+              std::is_same_v<said<LAMB, FP64>, nothing_wrong> &&
               std::is_same_v<said<Adafactor>, nothing_wrong>);
 static_assert(names_value<said<late_states>, late_states, member::states>);
 static_assert(names_value<said<late_title>, late_title, member::name>);
 static_assert(names_function<said<late_takes>, late_takes, member::takes>);
-static_assert(names_function<said<late_state_elements>, late_state_elements, member::state_elements>);
+static_assert(
+    names_function<said<late_state_elements>, late_state_elements, member::state_elements>);
 static_assert(names_function<said<late_workspace>, late_workspace, member::workspace_elements>);
 
 }  // namespace

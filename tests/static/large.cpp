@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The largest tables that a pipeline has made and proved by the compiler, and the first that it leaves to the program.
+// The largest tables that a pipeline has made and proved by the compiler, and the first that it
+// leaves to the program.
 #include <pipe/pipe.hpp>
 
 using namespace pp;

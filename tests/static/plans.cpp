@@ -7,13 +7,15 @@ using namespace pp;
 
 namespace {
 
-/// Layers without a bias, a norm or a loss worth mentioning, so that equal counts are nearly equal stages.
+/// Layers without a bias, a norm or a loss worth mentioning, so that equal counts are nearly equal
+/// stages.
 struct Even : Model<Input<64>, Repeat<8, Linear<64>>, MSE> {};
 template <int P, int M, class... More>
 using Even1F1B = Pipeline<Even, Stages<P>, MicroBatches<M>, ByCount, PortableHost, More...>;
 
 constexpr bool near(double a, double b, double by) { return a - b < by && b - a < by; }
-/// The bubble of 1F1B and of GPipe is (P-1)/(M+P-1) with equal stages; with unequal ones the faster wait for the slowest besides.
+/// The bubble of 1F1B and of GPipe is (P-1)/(M+P-1) with equal stages; with unequal ones the faster
+/// wait for the slowest besides.
 template <class Pipeline>
 constexpr bool has_the_ideal_bubble() {
   constexpr double p = Pipeline::plan.stage_count, m = Pipeline::plan.micro_batches;
@@ -30,7 +32,8 @@ static_assert(Even1F1B<4, 8>::plan.imbalance < 1.1 && Even1F1B<4, 8>::plan.imbal
 // What is planned, stage by stage.
 using four = Even1F1B<4, 8>;
 static_assert(four::plan.stage_count == 4 && four::plan.rank_count == 4);
-static_assert(four::plan.micro_batches == 8 && four::plan.micro_batch_size == 1 && four::samples == 8);
+static_assert(four::plan.micro_batches == 8 && four::plan.micro_batch_size == 1 &&
+              four::samples == 8);
 static_assert(four::plan.stages[0].first_layer == 0 && four::plan.stages[0].end_layer == 2 &&
               four::plan.stages[3].end_layer == 8);
 static_assert(four::plan.stages[1].rank == 1 && four::plan.stages[1].in == shape(64) &&
@@ -41,18 +44,22 @@ static_assert(four::plan.stages[0].in_flight == 4 && four::plan.stages[3].in_fli
               four::plan.peak_in_flight == 4);
 static_assert(Even1F1B<4, 8, GPipe>::plan.peak_in_flight == 8);
 
-// Exact sizes, where they can be written down: one Linear of 16 x 16, everything a multiple of a cache line.
+// Exact sizes, where they can be written down: one Linear of 16 x 16, everything a multiple of a
+// cache line.
 struct Tiny : Model<Input<16>, Linear<16>, MSE> {};
 using tiny = Pipeline<Tiny, SGD, PortableHost, MicroBatchSize<2>>;
 static_assert(tiny::plan.stages[0].parameter_bytes == 4 * (16 * 16 + 16));
 static_assert(tiny::plan.stages[0].gradient_bytes == 4 * (16 * 16 + 16));
 static_assert(tiny::plan.stages[0].optimizer_bytes == 4 * (16 * 16 + 16));
-static_assert(tiny::plan.stages[0].transposed_bytes == 0);      // nobody asks for the input's gradient
-static_assert(tiny::plan.stages[0].saved_bytes == 2 * 16 * 4);  // the output, which its gradient overwrites
+static_assert(tiny::plan.stages[0].transposed_bytes == 0);  // nobody asks for the input's gradient
+static_assert(tiny::plan.stages[0].saved_bytes ==
+              2 * 16 * 4);  // the output, which its gradient overwrites
 static_assert(tiny::plan.stages[0].boundary_bytes == 0);
 static_assert(tiny::plan.stages[0].forward_flops == 2 * (2 * 16 * 16 + 16 + 8 * 16));
-static_assert(Pipeline<Tiny, AdamW, PortableHost>::plan.stages[0].optimizer_bytes == 2 * 4 * (16 * 16 + 16));
-static_assert(Pipeline<Tiny, SGD, FP64, PortableHost>::plan.stages[0].parameter_bytes == 8 * (16 * 16 + 16));
+static_assert(Pipeline<Tiny, AdamW, PortableHost>::plan.stages[0].optimizer_bytes ==
+              2 * 4 * (16 * 16 + 16));
+static_assert(Pipeline<Tiny, SGD, FP64, PortableHost>::plan.stages[0].parameter_bytes ==
+              8 * (16 * 16 + 16));
 
 // What takes a rank's memory is all of it, the largest first.
 template <class Pipeline>
@@ -66,12 +73,14 @@ constexpr bool shares_add_up(int rank) {
   return sum == Pipeline::plan.rank_bytes[rank];
 }
 static_assert(shares_add_up<four>(0) && shares_add_up<four>(3) && shares_add_up<tiny>(0));
-static_assert(Pipeline<Tiny, AdamW, PortableHost>::plan.memory_of(0)[0].bytes >= 2 * 4 * (16 * 16 + 16));
+static_assert(Pipeline<Tiny, AdamW, PortableHost>::plan.memory_of(0)[0].bytes >=
+              2 * 4 * (16 * 16 + 16));
 
 // However many blocks, the kernels are those of two: the first, and all others.
 template <int N>
 struct Gpt : Model<Tokens<96, 32>, Embedding<48>, Positions,
-                   Repeat<N, Residual<LayerNorm, Attention<4>>, Residual<LayerNorm, Linear<192>, GELU, Linear<48>>>,
+                   Repeat<N, Residual<LayerNorm, Attention<4>>,
+                          Residual<LayerNorm, Linear<192>, GELU, Linear<48>>>,
                    LayerNorm, Linear<96>, CrossEntropy> {};
 template <int N, class... More>
 using compiled = compiled_pipeline<Gpt<N>, option_set<PortableHost, More...>>;

@@ -5,10 +5,12 @@
 #include <pipe/pipe.hpp>
 using namespace pp;
 
-using Block = Seq<Residual<LayerNorm, Attention<6>>, Residual<LayerNorm, Linear<1536>, GELU, Linear<384>>>;
+using Block =
+    Seq<Residual<LayerNorm, Attention<6>>, Residual<LayerNorm, Linear<1536>, GELU, Linear<384>>>;
 
-struct GPT : Model<Tokens<256, 256>,  // vocabulary, context
-                   Embedding<384>, Positions, Repeat<8, Block>, LayerNorm, Linear<256>, CrossEntropy> {};
+struct GPT
+    : Model<Tokens<256, 256>,  // vocabulary, context
+            Embedding<384>, Positions, Repeat<8, Block>, LayerNorm, Linear<256>, CrossEntropy> {};
 
 using Trainer = Pipeline<GPT, Stages<4>, MicroBatches<8>, MicroBatchSize<2>, OneFOneB, AdamW, Host>;
 

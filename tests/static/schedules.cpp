@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How a pipeline is given each schedule: what the pages in docs/schedules show. Compiling is passing.
+// How a pipeline is given each schedule: what the pages in docs/schedules show. Compiling is
+// passing.
 #include <pipe/pipe.hpp>
 
 using namespace pp;
@@ -9,14 +10,17 @@ struct Mlp : Model<Input<64>, Repeat<8, Linear<64>, GELU>, Linear<8>, MSE> {};
 
 namespace gpipe {
 // [gpipe]
-using Trainer = Pipeline<Mlp, Stages<4>, MicroBatches<8>, GPipe, RecomputeAll>;  // RecomputeAll: as the paper does
+using Trainer = Pipeline<Mlp, Stages<4>, MicroBatches<8>, GPipe,
+                         RecomputeAll>;  // RecomputeAll: as the paper does
 // [/gpipe]
-static_assert(Trainer::plan.rank_count == 4 && Trainer::plan.peak_in_flight == 8);  // all micro-batches
+static_assert(Trainer::plan.rank_count == 4 &&
+              Trainer::plan.peak_in_flight == 8);  // all micro-batches
 }  // namespace gpipe
 
 namespace one_f_one_b {
 // [1f1b]
-using Trainer = Pipeline<Mlp, Stages<4>, MicroBatches<8>, OneFOneB>;  // or without it: 1F1B is the default
+using Trainer =
+    Pipeline<Mlp, Stages<4>, MicroBatches<8>, OneFOneB>;  // or without it: 1F1B is the default
 // [/1f1b]
 static_assert(Trainer::plan.bubble == Pipeline<Mlp, Stages<4>, MicroBatches<8>>::plan.bubble);
 }  // namespace one_f_one_b
@@ -25,12 +29,14 @@ namespace eager {
 // [eager-1f1b]
 using Trainer = Pipeline<Mlp, Stages<4>, MicroBatches<8>, EagerOneFOneB>;
 // [/eager-1f1b]
-static_assert(Trainer::plan.peak_in_flight == 2 * 4 - 1 && one_f_one_b::Trainer::plan.peak_in_flight == 4);
+static_assert(Trainer::plan.peak_in_flight == 2 * 4 - 1 &&
+              one_f_one_b::Trainer::plan.peak_in_flight == 4);
 }  // namespace eager
 
 namespace interleaved {
 // [interleaved]
-using Trainer = Pipeline<Mlp, Stages<8>, MicroBatches<8>, Interleaved<2>>;  // 8 stages, 2 on each of 4 ranks
+using Trainer =
+    Pipeline<Mlp, Stages<8>, MicroBatches<8>, Interleaved<2>>;  // 8 stages, 2 on each of 4 ranks
 static_assert(Trainer::plan.rank_count == 4);
 // [/interleaved]
 static_assert(Trainer::plan.bubble < gpipe::Trainer::plan.bubble);
@@ -53,7 +59,8 @@ static_assert(Trainer::plan.rank_count == 4 && Trainer::plan.bubble < gpipe::Tra
 namespace zb_h1 {
 // [zb-h1]
 using Trainer = Pipeline<Mlp, Stages<4>, MicroBatches<8>, ZeroBubbleH1>;
-static_assert(Trainer::plan.bubble < Pipeline<Mlp, Stages<4>, MicroBatches<8>, OneFOneB>::plan.bubble);
+static_assert(Trainer::plan.bubble <
+              Pipeline<Mlp, Stages<4>, MicroBatches<8>, OneFOneB>::plan.bubble);
 // [/zb-h1]
 static_assert(Trainer::plan.peak_in_flight == one_f_one_b::Trainer::plan.peak_in_flight);
 }  // namespace zb_h1
@@ -68,7 +75,8 @@ static_assert(Trainer::plan.peak_in_flight == 2 * 4 - 1);
 
 namespace zb_v {
 // [zb-v]
-using Trainer = Pipeline<Mlp, Stages<8>, MicroBatches<8>, ZeroBubbleV>;  // 4 ranks; rank 0 has stages 0 and 7
+using Trainer =
+    Pipeline<Mlp, Stages<8>, MicroBatches<8>, ZeroBubbleV>;  // 4 ranks; rank 0 has stages 0 and 7
 static_assert(Trainer::plan.rank_count == 4);
 // [/zb-v]
 static_assert(Trainer::plan.bubble < zb_h1::Trainer::plan.bubble);
@@ -90,7 +98,8 @@ static_assert(Trainer::plan.bubble_stage_local <= zb_h2::Trainer::plan.bubble_st
 
 namespace searched {
 // [searched]
-using Trainer = Pipeline<Mlp, Stages<8>, MicroBatches<8>, Searched<1, 1, placement::vee>>;  // in the memory of 1F1B
+using Trainer = Pipeline<Mlp, Stages<8>, MicroBatches<8>,
+                         Searched<1, 1, placement::vee>>;  // in the memory of 1F1B
 static_assert(Trainer::plan.bubble_stage_local <= zb_v::Trainer::plan.bubble_stage_local);
 // [/searched]
 // [longer]
@@ -105,19 +114,22 @@ namespace v_half {
 // [v-half]
 using Trainer = Pipeline<Mlp, Stages<8>, MicroBatches<8>, VHalf>;  // 4 ranks
 // [/v-half]
-static_assert(Trainer::plan.rank_count == 4 && Trainer::plan.peak_in_flight < zb_v::Trainer::plan.peak_in_flight);
+static_assert(Trainer::plan.rank_count == 4 &&
+              Trainer::plan.peak_in_flight < zb_v::Trainer::plan.peak_in_flight);
 }  // namespace v_half
 
 namespace v_min {
 // [v-min]
 using Trainer = Pipeline<Mlp, Stages<8>, MicroBatches<8>, VMin>;  // 4 ranks
 // [/v-min]
-static_assert(Trainer::plan.rank_count == 4 && Trainer::plan.peak_in_flight < v_half::Trainer::plan.peak_in_flight);
+static_assert(Trainer::plan.rank_count == 4 &&
+              Trainer::plan.peak_in_flight < v_half::Trainer::plan.peak_in_flight);
 }  // namespace v_min
 
 namespace hanayo {
 // [hanayo]
-using Trainer = Pipeline<Mlp, Stages<8>, MicroBatches<8>, Hanayo<1>>;  // 1 wave: 2 stages on each of 4 ranks
+using Trainer =
+    Pipeline<Mlp, Stages<8>, MicroBatches<8>, Hanayo<1>>;  // 1 wave: 2 stages on each of 4 ranks
 // [/hanayo]
 static_assert(Trainer::plan.rank_count == 4 && Trainer::plan.bubble < gpipe::Trainer::plan.bubble);
 }  // namespace hanayo
@@ -135,10 +147,12 @@ static_assert(simulate(equal_times(4, 8), forward).makespan == 8 + 4 - 1);
 // [/forward-only]
 
 // [chimera]
-constexpr auto chimera_problem = problem<>{.ranks = 4, .chunks = 4, .micro_batches = 8, .costs = {{2, 1, 1}}};
+constexpr auto chimera_problem =
+    problem<>{.ranks = 4, .chunks = 4, .micro_batches = 8, .costs = {{2, 1, 1}}};
 constexpr auto chimera_table = make_table<Chimera, 4, 8>(chimera_problem);
 static_assert(validate(chimera_problem, chimera_table).ok());
-static_assert(simulate(chimera_problem, chimera_table).idle(0) == (4 - 2) * 2);  // P-2 forwards of 2 units
+static_assert(simulate(chimera_problem, chimera_table).idle(0) ==
+              (4 - 2) * 2);  // P-2 forwards of 2 units
 // [/chimera]
 
 // [dualpipe]
@@ -149,13 +163,15 @@ static_assert(simulate(dual_problem, dual_table).idle(0) == (4 / 2 - 1) * 1);
 // [/dualpipe]
 
 // [pipedream]
-constexpr auto dream_table = make_table<PipeDream<>, 4, 8>();  // PipeDream<true>: with vertical sync
+constexpr auto dream_table =
+    make_table<PipeDream<>, 4, 8>();  // PipeDream<true>: with vertical sync
 static_assert(validate(equal_times(4, 8), dream_table).ok());
 static_assert(peak_versions(dream_table, 0) == 4 && peak_versions(dream_table, 3) == 1);
 // [/pipedream]
 
 // [pipedream-2bw]
-constexpr auto buffered_table = make_table<PipeDream2BW<4>, 4, 16>();  // an update every 4 micro-batches
+constexpr auto buffered_table =
+    make_table<PipeDream2BW<4>, 4, 16>();  // an update every 4 micro-batches
 static_assert(validate(equal_times(4, 16), buffered_table).ok());
 static_assert(peak_versions(buffered_table, 0) == 2);
 // [/pipedream-2bw]

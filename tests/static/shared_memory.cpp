@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The shared memory of a block of CUDA kernels: every GPU from sm_80 on has it. Families whose share depends on the model are listed here at
-// their largest; of all others, and of these in every program, a trainer asserts the same. Exceptions are runs of narrow layers, which are
-// left apart where a device has too little: see cuda_runs.
+// The shared memory of a block of CUDA kernels: every GPU from sm_80 on has it. Families whose
+// share depends on the model are listed here at their largest; of all others, and of these in every
+// program, a trainer asserts the same. Exceptions are runs of narrow layers, which are left apart
+// where a device has too little: see cuda_runs.
 #include <utility>
 
 #include <pipe/backend/cuda/lowering.hpp>
@@ -13,7 +14,8 @@ using namespace pp::cuda;
 
 namespace {
 
-/// An attention, and its gradient, of heads of this size: few, or so many that warps take tall tiles.
+/// An attention, and its gradient, of heads of this size: few, or so many that warps take tall
+/// tiles.
 template <class T, int HeadSize, bool Many>
 struct attention_alone {
   using element = T;
@@ -31,11 +33,13 @@ struct attention_alone {
   }
 };
 template <class T, int HeadSize, bool Many>
-constexpr bool attention_fits = fit_every_device(attention_bodies<attention_alone<T, HeadSize, Many>, 0>()) &&
-                                fit_every_device(attention_bodies<attention_alone<T, HeadSize, Many>, 1>());
+constexpr bool attention_fits =
+    fit_every_device(attention_bodies<attention_alone<T, HeadSize, Many>, 0>()) &&
+    fit_every_device(attention_bodies<attention_alone<T, HeadSize, Many>, 1>());
 template <class T, int... Sixteenths>
 constexpr bool all_attentions_fit(std::integer_sequence<int, Sixteenths...>) {
-  return ((attention_fits<T, 16 * (Sixteenths + 1), false> && attention_fits<T, 16 * (Sixteenths + 1), true>) && ...);
+  return ((attention_fits<T, 16 * (Sixteenths + 1), false> &&
+           attention_fits<T, 16 * (Sixteenths + 1), true>)&&...);
 }
 static_assert(all_attentions_fit<float>(std::make_integer_sequence<int, 8>{}));
 static_assert(all_attentions_fit<bf16>(std::make_integer_sequence<int, 8>{}));
@@ -45,13 +49,15 @@ template <class T, op_kind Kind, product_format Format>
 struct product_alone {
   using element = T;
   using leaves = layers<>;
-  static constexpr dtype product = Format == product_format::tf32 ? dtype::tf32 : dtype_of<T>::value;
+  static constexpr dtype product =
+      Format == product_format::tf32 ? dtype::tf32 : dtype_of<T>::value;
   static constexpr int samples = 1;
   static constexpr group group_at(int) {
     group g;
     g.anchor = Kind, g.rows = g.inner = g.columns = 1000;
     g.in[0] = 0, g.in[1] = 1, g.out[0] = 2;
-    if (Kind == op_kind::matmul_weight_gradient) g.prologue.push_back(step{op_kind::bias_gradient, 0, -1, 3});
+    if (Kind == op_kind::matmul_weight_gradient)
+      g.prologue.push_back(step{op_kind::bias_gradient, 0, -1, 3});
     g.slots = 4;
     return g;
   }
@@ -61,9 +67,9 @@ constexpr bool tiles_fit = fit_every_device(lower_contraction<P, 0, large_tiles(
                            fit_every_device(lower_contraction<P, 0, middle_tiles(F)>()) &&
                            fit_every_device(lower_contraction<P, 0, small_tiles(F)>());
 template <class T, product_format F>
-constexpr bool products_fit = tiles_fit<product_alone<T, op_kind::matmul, F>, F> &&
-                              tiles_fit<product_alone<T, op_kind::matmul_input_gradient, F>, F> &&
-                              tiles_fit<product_alone<T, op_kind::matmul_weight_gradient, F>, F>;
+constexpr bool products_fit = tiles_fit<product_alone<T, op_kind::matmul, F>, F>&&
+    tiles_fit<product_alone<T, op_kind::matmul_input_gradient, F>, F>&&
+        tiles_fit<product_alone<T, op_kind::matmul_weight_gradient, F>, F>;
 static_assert(products_fit<float, product_format::fp32>);
 static_assert(products_fit<float, product_format::tf32>);
 static_assert(products_fit<bf16, product_format::bf16>);

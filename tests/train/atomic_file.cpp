@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A file is there whole or not at all: whichever call of the system fails or is the program's last, its name leads to the old
-// contents or to the new.
+// A file is there whole or not at all: whichever call of the system fails or is the program's last,
+// its name leads to the old contents or to the new.
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -55,9 +55,7 @@ TEST_CASE("an atomic file gets its name when it is whole") {
 TEST_CASE("an atomic file that is not committed leaves nothing") {
   temporary_folder const folder;
   std::string const path = folder.write("a", old_text);
-  {
-    pp::atomic_file(path).write("never seen");
-  }
+  { pp::atomic_file(path).write("never seen"); }
   CHECK(content(path) == old_text);
   CHECK(folder.names() == names{"a"});
 }
@@ -80,7 +78,9 @@ TEST_CASE("what killed programs left is removed by the next one, and nothing els
   temporary_folder const folder;
   std::string const path = folder.file("a");
   pp::temporary_names const mine(path);
-  auto const name = [&](std::string const& host, std::string const& rest) { return "a.tmp-" + host + rest; };
+  auto const name = [&](std::string const& host, std::string const& rest) {
+    return "a.tmp-" + host + rest;
+  };
   names const stay{"a.tmp",
                    "a.tmp-1-0",
                    name(mine.host, ""),
@@ -95,7 +95,8 @@ TEST_CASE("what killed programs left is removed by the next one, and nothing els
   pp::file_descriptor const held(folder.file(name(mine.host, "-7-0")), O_RDWR);
   REQUIRE(pp::lock_temporary(held));
   folder.write(name(mine.host, "-1-0"), "of a program that is gone");
-  folder.write(name(mine.host, "-" + std::to_string(getpid()) + "-0"), "of one that had our number");
+  folder.write(name(mine.host, "-" + std::to_string(getpid()) + "-0"),
+               "of one that had our number");
   replace(path, new_text);
   all.insert("a");
   CHECK(folder.names() == all);
@@ -104,8 +105,9 @@ TEST_CASE("what killed programs left is removed by the next one, and nothing els
   std::string const other = mine.host == "01234567" ? "76543210" : "01234567";
   folder.write(name(other, "-1-0"), "may be at work");
   folder.write(name(other, "-2-0"), "not for a day");
-  std::filesystem::last_write_time(folder.file(name(other, "-2-0")),
-                                   std::filesystem::file_time_type::clock::now() - std::chrono::hours(25));
+  std::filesystem::last_write_time(
+      folder.file(name(other, "-2-0")),
+      std::filesystem::file_time_type::clock::now() - std::chrono::hours(25));
   std::filesystem::create_symlink("b", folder.file(name(mine.host, "-3-0")));
   std::filesystem::create_directory(folder.file(name(mine.host, "-4-0")));
   replace(path, new_text);
@@ -139,7 +141,7 @@ TEST_CASE("a replaced file keeps its mode, and its owner where that is allowed")
     bool const is_root = geteuid() == 0;
     if (is_root) REQUIRE(chown(path.c_str(), 12345, 54321) == 0);
     replace(path, new_text);
-    struct stat now{};
+    struct stat now {};
     REQUIRE(stat(path.c_str(), &now) == 0);
     CHECK((now.st_mode & 07777) == mode);
     if (is_root) CHECK((now.st_uid == 12345 && now.st_gid == 54321));
@@ -148,7 +150,7 @@ TEST_CASE("a replaced file keeps its mode, and its owner where that is allowed")
   mode_t const mask = umask(027);
   replace(folder.file("b"), new_text);
   umask(mask);
-  struct stat fresh{};
+  struct stat fresh {};
   REQUIRE(stat(folder.file("b").c_str(), &fresh) == 0);
   CHECK((fresh.st_mode & 07777) == 0640);
 }
@@ -159,7 +161,7 @@ TEST_CASE("the temporary file of a private file is never readable by others") {
   REQUIRE(chmod(path.c_str(), 0600) == 0);
   pp::atomic_file const file(path);
   for (std::string const& name : folder.names()) {
-    struct stat about{};
+    struct stat about {};
     REQUIRE(stat(folder.file(name).c_str(), &about) == 0);
     CHECK((about.st_mode & 0777) == 0600);
   }
@@ -169,7 +171,8 @@ TEST_CASE("every name that a file may have can be written") {
   temporary_folder const folder;
   std::string accents;
   while (accents.size() < 254) accents += "\xC3\xA9";  // é
-  for (std::string const& name : {std::string(255, 'x'), std::string(91, 'x'), std::string(90, 'x'), accents}) {
+  for (std::string const& name :
+       {std::string(255, 'x'), std::string(91, 'x'), std::string(90, 'x'), accents}) {
     std::string const path = folder.file(name);
     replace(path, new_text);
     CHECK(content(path) == new_text);
@@ -283,8 +286,10 @@ TEST_CASE("what cannot be written is refused before anything is done") {
   auto const said = [](std::string const& path) {
     return sentence<pp::file_error>([&] { pp::atomic_file file(path); });
   };
-  CHECK(said(folder.file("none/a")) == "cannot write '" + folder.file("none/a") + "': No such file or directory");
-  CHECK(said(folder.file("")) == "cannot write '" + folder.file("") + "': there is something else than a file");
+  CHECK(said(folder.file("none/a")) ==
+        "cannot write '" + folder.file("none/a") + "': No such file or directory");
+  CHECK(said(folder.file("")) ==
+        "cannot write '" + folder.file("") + "': there is something else than a file");
   CHECK(said("/dev/null") == "cannot write '/dev/null': there is something else than a file");
   CHECK(said("") == "cannot write '': there is no name");
   CHECK(folder.names().empty());

@@ -40,8 +40,9 @@ struct two_layers {
     std::span<T> values;
   };
   std::vector<view> views(std::vector<T>& of_weight) {
-    return {{prefix + "weight", {3, 2}, transposed, transposed ? 2 : 3, transposed ? 3 : 2, of_weight},
-            {prefix + "bias", {3}, false, 1, 3, bias}};
+    return {
+        {prefix + "weight", {3, 2}, transposed, transposed ? 2 : 3, transposed ? 3 : 2, of_weight},
+        {prefix + "bias", {3}, false, 1, 3, bias}};
   }
   std::vector<view> parameters() { return views(weight); }
   std::vector<view> averaged() { return views(average); }  // the bias is not trained
@@ -58,23 +59,31 @@ std::string said(Trainer& to, auto& from, pp::load_policy policy, pp::name_map c
 TEST_CASE("names are mapped by their longest prefix, or whole") {
   strings const here{"body.0.weight", "body.1.weight", "head.weight", "headless"};
   CHECK(pp::names_there(here, {}) == here);
-  CHECK(pp::names_there(here, {{"", "model."}}) ==
-        strings{"model.body.0.weight", "model.body.1.weight", "model.head.weight", "model.headless"});
-  CHECK(pp::names_there(here, {{"body.", ""}, {"body.1.", "last."}, {"head.weight", "lm_head.weight"}}) ==
+  CHECK(pp::names_there(here, {{"", "model."}}) == strings{"model.body.0.weight",
+                                                           "model.body.1.weight",
+                                                           "model.head.weight", "model.headless"});
+  CHECK(pp::names_there(here,
+                        {{"body.", ""}, {"body.1.", "last."}, {"head.weight", "lm_head.weight"}}) ==
         strings{"0.weight", "last.weight", "lm_head.weight", "headless"});
 
   auto const said = [&](pp::name_map const& map) {
     return sentence<pp::data_error>([&] { pp::names_there(here, map); });
   };
-  CHECK(said({{"head", "x"}}) == "map of names: 'head' -> 'x' applies to no parameter of the model");
-  CHECK(said({{"body.", "x."}, {"tail.", ""}}) == "map of names: 'tail.' -> '' applies to no parameter of the model");
+  CHECK(said({{"head", "x"}}) ==
+        "map of names: 'head' -> 'x' applies to no parameter of the model");
+  CHECK(said({{"body.", "x."}, {"tail.", ""}}) ==
+        "map of names: 'tail.' -> '' applies to no parameter of the model");
   CHECK(said({{"body.", "x"}}) ==
-        "map of names: 'body.' -> 'x' is a prefix and a whole name: a prefix ends in '.' or is empty");
+        "map of names: 'body.' -> 'x' is a prefix and a whole name: a prefix ends in '.' or is "
+        "empty");
   CHECK(said({{"headless", "x."}}) ==
-        "map of names: 'headless' -> 'x.' is a prefix and a whole name: a prefix ends in '.' or is empty");
-  CHECK(said({{"body.", "x."}, {"body.", "y."}}) == "map of names: there are two entries for 'body.'");
-  CHECK(said({{"body.0.", "body.1."}}) ==
-        "map of names: parameters 'body.0.weight' and 'body.1.weight' would both be 'body.1.weight'");
+        "map of names: 'headless' -> 'x.' is a prefix and a whole name: a prefix ends in '.' or is "
+        "empty");
+  CHECK(said({{"body.", "x."}, {"body.", "y."}}) ==
+        "map of names: there are two entries for 'body.'");
+  CHECK(
+      said({{"body.0.", "body.1."}}) ==
+      "map of names: parameters 'body.0.weight' and 'body.1.weight' would both be 'body.1.weight'");
   CHECK(said({{"body.0.", "body.1."}, {"body.1.", "body.0."}}) == "no error");
 }
 
@@ -91,17 +100,20 @@ TEST_CASE("a file is loaded under other names") {
   CHECK(now.weight == old.weight);
   CHECK(now.bias == old.bias);
   CHECK(sentence<pp::data_error>([&] {
-          pp::load_weights(now, path, pp::load_policy::strict, {{"body.weight", "w"}, {"body.bias", "0.body.bias"}});
-        }).ends_with("parameter 'body.weight' ('w' there): not in the file; tensor '0.body.weight': not in the model"));
+          pp::load_weights(now, path, pp::load_policy::strict,
+                           {{"body.weight", "w"}, {"body.bias", "0.body.bias"}});
+        })
+            .ends_with("parameter 'body.weight' ('w' there): not in the file; tensor "
+                       "'0.body.weight': not in the model"));
 }
 
 TEMPLATE_TEST_CASE("weights are copied whatever lies transposed in memory", "", float, double) {
   std::vector<TestType> const straight{1, 2, 3, 4, 5, 6}, turned{1, 4, 2, 5, 3, 6};
   for (bool const from_transposed : {false, true})
     for (bool const to_transposed : {false, true}) {
-      two_layers<double> from{
-          "", from_transposed,
-          from_transposed ? std::vector<double>{1, 2, 3, 4, 5, 6} : std::vector<double>{1, 4, 2, 5, 3, 6}};
+      two_layers<double> from{"", from_transposed,
+                              from_transposed ? std::vector<double>{1, 2, 3, 4, 5, 6}
+                                              : std::vector<double>{1, 4, 2, 5, 3, 6}};
       from.bias = {7, 8, 9};
       two_layers<TestType> to{"", to_transposed};
       pp::load_report const report = pp::copy_weights(from, to);
@@ -150,26 +162,31 @@ TEST_CASE("a copy is all or nothing") {
   pp::name_map const map{{"b.", "a."}};
   using enum pp::load_policy;
   CHECK(said(to, from, strict) ==
-        "the weights to copy do not fit the model: parameter 'b.weight': not in the source; parameter 'b.bias': not in "
+        "the weights to copy do not fit the model: parameter 'b.weight': not in the source; "
+        "parameter 'b.bias': not in "
         "the "
         "source; tensor 'a.weight': not in the model; tensor 'a.bias': not in the model");
   CHECK(said(to, from, partial) ==
-        "the weights to copy do not fit the model: no name in common: the source has 'a.weight', 'a.bias'; the model "
+        "the weights to copy do not fit the model: no name in common: the source has 'a.weight', "
+        "'a.bias'; the model "
         "wants "
         "'b.weight', 'b.bias'");
   CHECK(said(to, from, partial, {{"b.weight", "a.bias"}, {"b.bias", "x"}}) ==
-        "the weights to copy do not fit the model: tensor 'a.bias': expected shape [3, 2], found [3]");
+        "the weights to copy do not fit the model: tensor 'a.bias': expected shape [3, 2], found "
+        "[3]");
   from.average[4] = 1e39;
   CHECK(said(to, from, strict, map) ==
         "the weights to copy do not fit the model: parameter 'a.weight': number 4 is too large");
   from.average[4] = 3;
-  CHECK_THROWS_WITH(pp::copy_weights(to, to), "copy_weights: source and destination are the same trainer");
+  CHECK_THROWS_WITH(pp::copy_weights(to, to),
+                    "copy_weights: source and destination are the same trainer");
   int failures = 0;
   for (bool failed = true; failed; ++failures) {
     CHECK(to.weight == std::vector<float>(6));
     CHECK(to.bias == std::vector<float>(3));
     CHECK(to.average == std::vector<float>(6));
-    failed = failing_allocation::happened(failures, [&] { pp::copy_weights(from, to, strict, map); });
+    failed =
+        failing_allocation::happened(failures, [&] { pp::copy_weights(from, to, strict, map); });
     CHECK(to.changes == !failed);
   }
   CHECK(failures > 20);
@@ -181,10 +198,10 @@ namespace {
 
 // [nets]
 using Encoder = pp::Seq<pp::Linear<4>, pp::Tanh, pp::Linear<2>>;
-struct Autoencoder
-    : pp::Model<pp::Input<6>, pp::Named<"encoder", Encoder>, pp::Named<"decoder", pp::Linear<6>>, pp::MSE> {};
-struct Classifier : pp::Model<pp::Input<6>, pp::Frozen<pp::Named<"encoder", Encoder>>, pp::Named<"head", pp::Linear<3>>,
-                              pp::CrossEntropy> {};
+struct Autoencoder : pp::Model<pp::Input<6>, pp::Named<"encoder", Encoder>,
+                               pp::Named<"decoder", pp::Linear<6>>, pp::MSE> {};
+struct Classifier : pp::Model<pp::Input<6>, pp::Frozen<pp::Named<"encoder", Encoder>>,
+                              pp::Named<"head", pp::Linear<3>>, pp::CrossEntropy> {};
 // [/nets]
 
 }  // namespace
@@ -193,7 +210,8 @@ TEST_CASE("a pretrained part goes from one model into another that keeps it froz
   pp::Pipeline<Autoencoder, pp::PortableHost> autoencoder({.seed = 1});
   pp::Pipeline<Classifier, pp::PortableHost> classifier({.seed = 2});
   // [copy]
-  pp::load_report const report = pp::copy_weights(autoencoder, classifier, pp::load_policy::partial);
+  pp::load_report const report =
+      pp::copy_weights(autoencoder, classifier, pp::load_policy::partial);
   // [/copy]
   CHECK(report.loaded.size() == 4);
   CHECK(report.missing == strings{"head.weight", "head.bias"});
@@ -201,6 +219,7 @@ TEST_CASE("a pretrained part goes from one model into another that keeps it froz
   auto const from = autoencoder.parameters(), to = classifier.parameters();
   for (std::size_t i = 0; i < 4; ++i) {
     CHECK(to[i].name == from[i].name);
-    CHECK(std::equal(to[i].values.begin(), to[i].values.end(), from[i].values.begin(), from[i].values.end()));
+    CHECK(std::equal(to[i].values.begin(), to[i].values.end(), from[i].values.begin(),
+                     from[i].values.end()));
   }
 }

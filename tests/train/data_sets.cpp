@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What works on a whole data set: mini-batches, the loss and the outputs on it; and what classifiers are judged by.
+// What works on a whole data set: mini-batches, the loss and the outputs on it; and what
+// classifiers are judged by.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -22,8 +23,9 @@ using namespace pp;
 namespace {
 
 /// Numbers, ids by name, and a class: every kind of list a batch has.
-struct Net : Model<Named<"numbers", Input<1, 2>>, Linear<3>, Stash<"of numbers">, Named<"ids", Tokens<50, 1>>,
-                   Embedding<3>, Pop<"of numbers">, Tanh, Linear<3>, CrossEntropy> {};
+struct Net : Model<Named<"numbers", Input<1, 2>>, Linear<3>, Stash<"of numbers">,
+                   Named<"ids", Tokens<50, 1>>, Embedding<3>, Pop<"of numbers">, Tanh, Linear<3>,
+                   CrossEntropy> {};
 using Classifier = Pipeline<Net, Stages<2>, MicroBatches<2>, MicroBatchSize<2>, PortableHost>;
 static_assert(Classifier::samples == 4);
 
@@ -76,7 +78,8 @@ std::vector<int> ascending(int n) {
 }
 
 /// Rows and classes weigh.
-struct WeighsBoth : Model<Input<2>, Linear<2>, CrossEntropyWith<Weights<"weight">, ClassWeights<3, 5>>> {};
+struct WeighsBoth
+    : Model<Input<2>, Linear<2>, CrossEntropyWith<Weights<"weight">, ClassWeights<3, 5>>> {};
 
 /// Two classes apart by a line.
 struct Line : Model<Input<2>, Linear<2>, CrossEntropy> {};
@@ -97,8 +100,9 @@ template <class Trainer>
 void train_on(Trainer& trainer, typename Trainer::batch const& data, long done, long end) {
   // [resume]
   for (long const per_epoch = batches<Trainer>(data).size(); done < end;)
-    for (auto const& batch :
-         batches<Trainer>(data, {.shuffle = true, .seed = 1, .epoch = done / per_epoch, .first = done % per_epoch})) {
+    for (auto const& batch : batches<Trainer>(
+             data,
+             {.shuffle = true, .seed = 1, .epoch = done / per_epoch, .first = done % per_epoch})) {
       trainer.step(batch);
       if (++done == end) break;
     }
@@ -150,7 +154,8 @@ TEST_CASE("every order is as likely as every other") {
   for (int epoch = 0; epoch < draws; ++epoch) ++times[shuffled_order(4, 7, std::uint64_t(epoch))];
   REQUIRE(times.size() == 24);
   double square = 0;
-  for (auto const& [order, n] : times) square += (n - draws / 24.0) * (n - draws / 24.0) / (draws / 24.0);
+  for (auto const& [order, n] : times)
+    square += (n - draws / 24.0) * (n - draws / 24.0) / (draws / 24.0);
   CHECK(square < 49.7);  // chi-squared with 23 degrees of freedom: one in a thousand is larger
 }
 
@@ -167,7 +172,8 @@ TEST_CASE("data sets that are none are refused") {
   CHECK(refused(d.view()) == "no error");
   CHECK(refused(Classifier::batch{d.numbers, short_one.classes}.set<"ids">(d.ids)) ==
         "labels: expected 6 numbers for 6 samples, got 5");
-  CHECK(refused(Classifier::batch{d.numbers, d.classes}) == "input \"ids\": expected 6 numbers for 6 samples, got 0");
+  CHECK(refused(Classifier::batch{d.numbers, d.classes}) ==
+        "input \"ids\": expected 6 numbers for 6 samples, got 0");
   CHECK(refused(Classifier::batch{std::span(d.numbers).first(11), d.classes}.set<"ids">(d.ids)) ==
         "inputs: expected whole samples of 2 numbers, got 11");
   CHECK(refused(data(0).view()) == "a data set of 0 samples has no mini-batch, which would take 1");
@@ -178,7 +184,9 @@ TEST_CASE("data sets that are none are refused") {
   CHECK(refused(d.view(), {.epoch = -1}) == "epoch: -1 is less than 0");
 }
 
-TEST_CASE("any number of samples is predicted as one by one, and the loss is the mean over the labels that count") {
+TEST_CASE(
+    "any number of samples is predicted as one by one, and the loss is the mean over the labels "
+    "that count") {
   Classifier trainer({.seed = 5});
   for (int const n : {1, 4, 11}) {
     data const d(n);
@@ -188,9 +196,9 @@ TEST_CASE("any number of samples is predicted as one by one, and the loss is the
     for (int i = 0; i < n; ++i) {
       std::array<float, 3> alone;
       std::size_t const at = std::size_t(i);
-      trainer.forward(
-          Classifier::batch{std::span(d.numbers).subspan(2 * at, 2), {}}.set<"ids">(std::span(d.ids).subspan(at, 1)),
-          alone);
+      trainer.forward(Classifier::batch{std::span(d.numbers).subspan(2 * at, 2), {}}.set<"ids">(
+                          std::span(d.ids).subspan(at, 1)),
+                      alone);
       CHECK(std::equal(alone.begin(), alone.end(), outputs.begin() + 3 * i));
       if (d.classes[at] < 0) continue;
       double sum = 0;
@@ -202,17 +210,23 @@ TEST_CASE("any number of samples is predicted as one by one, and the loss is the
   }
   data const d(6);
   std::vector<float> outputs(17);
-  CHECK(message_of([&] { predict(trainer, d.view(), outputs); }) == "outputs: expected 18 numbers, got 17");
+  CHECK(message_of([&] { predict(trainer, d.view(), outputs); }) ==
+        "outputs: expected 18 numbers, got 17");
   CHECK(predict(trainer, data(0).view()).empty());
-  CHECK(message_of([&] { predict(trainer, d.numbers); }) == "input \"ids\": expected 6 numbers for 6 samples, got 0");
+  CHECK(message_of([&] { predict(trainer, d.numbers); }) ==
+        "input \"ids\": expected 6 numbers for 6 samples, got 0");
 }
 
 TEST_CASE("a row of scores stands for its largest, the first of equal ones") {
   CHECK(argmax(std::vector{1.f, 3.f, 2.f, 3.f}) == 1);
   CHECK(argmax(std::vector{-std::numeric_limits<double>::infinity(), -2.0}) == 1);
   CHECK(argmax(std::vector{0.f, -0.f}) == 0);
-  CHECK(message_of([] { argmax(std::vector{1.f, std::nanf("")}); }) == "argmax: score 1 is not a number");
-  CHECK(message_of([] { argmax(std::vector{std::nan(""), 1.0}); }) == "argmax: score 0 is not a number");
+  CHECK(message_of([] {
+          argmax(std::vector{1.f, std::nanf("")});
+        }) == "argmax: score 1 is not a number");
+  CHECK(message_of([] {
+          argmax(std::vector{std::nan(""), 1.0});
+        }) == "argmax: score 0 is not a number");
   CHECK(message_of([] { argmax(std::span<float const>()); }) == "argmax: no scores");
 }
 
@@ -241,8 +255,9 @@ TEST_CASE("a class that does not exist is refused") {
     CHECK(message_of([&] { m(0, none); }) == why);
   }
   std::vector<float> const outputs(6);
-  CHECK(message_of([&] { confusion(outputs, std::vector{0, 1}, std::numeric_limits<int>::max()); }) ==
-        "outputs: expected as many scores per label, got 6 scores for 2 labels");
+  CHECK(message_of([&] {
+          confusion(outputs, std::vector{0, 1}, std::numeric_limits<int>::max());
+        }) == "outputs: expected as many scores per label, got 6 scores for 2 labels");
 }
 
 TEST_CASE("labels and weights that a loss does not count are refused by whatever counts them") {
@@ -254,9 +269,11 @@ TEST_CASE("labels and weights that a loss does not count are refused by whatever
     return trainer_type::batch{inputs, labels}.set<"weight">(std::span(weights).first(count));
   };
   CHECK(trainer_type::loss_terms(data(6)) == 3 * (1 + 5) + 5 * (2 + 4 + 6));
-  CHECK(message_of([&] { trainer_type::loss_terms(data(5)); }) == "input \"weight\": expected 6 numbers, got 5");
-  CHECK(message_of([&] { trainer_type::loss_terms(trainer_type::batch{inputs, labels}); }) ==
-        "input \"weight\": expected 6 numbers, got 0");
+  CHECK(message_of([&] { trainer_type::loss_terms(data(5)); }) ==
+        "input \"weight\": expected 6 numbers, got 5");
+  CHECK(message_of([&] {
+          trainer_type::loss_terms(trainer_type::batch{inputs, labels});
+        }) == "input \"weight\": expected 6 numbers, got 0");
   for (int const none : {-2, 2, 1000000000}) {
     labels[5] = none;
     std::string const why = "label " + std::to_string(none) + " at position ";
@@ -277,20 +294,25 @@ TEST_CASE("what accuracy cannot count it refuses") {
   auto const refused = [](std::vector<float> const& outputs, std::vector<int> const& labels) {
     std::string const of_accuracy = message_of([&] { accuracy(outputs, labels); });
     if (of_accuracy.find("accuracy:") == std::string::npos)
-      CHECK(message_of([&] { confusion(outputs, labels, int(outputs.size() / labels.size())); }) == of_accuracy);
+      CHECK(message_of([&] { confusion(outputs, labels, int(outputs.size() / labels.size())); }) ==
+            of_accuracy);
     return of_accuracy;
   };
-  CHECK(refused({1, 2, 3}, {0, 1}) == "outputs: expected at least 2 scores per label, got 3 scores for 2 labels");
-  CHECK(refused({1, 2, 3, 4, 5}, {0, 1}) == "outputs: expected as many scores per label, got 5 scores for 2 labels");
-  CHECK(refused({1, 2}, {0, 0}) == "outputs: expected at least 2 scores per label, got 2 scores for 2 labels");
+  CHECK(refused({1, 2, 3}, {0, 1}) ==
+        "outputs: expected at least 2 scores per label, got 3 scores for 2 labels");
+  CHECK(refused({1, 2, 3, 4, 5}, {0, 1}) ==
+        "outputs: expected as many scores per label, got 5 scores for 2 labels");
+  CHECK(refused({1, 2}, {0, 0}) ==
+        "outputs: expected at least 2 scores per label, got 2 scores for 2 labels");
   CHECK(refused({1, 2}, {2}) == "label 2 at position 0 is not in [-1, 2)");
   CHECK(refused({1, 2, 1, 2}, {0, -2}) == "label -2 at position 1 is not in [-1, 2)");
   CHECK(refused({1, std::nanf("")}, {0}) == "argmax: score 1 is not a number");
   CHECK(refused({1, 2}, {-1}) == "accuracy: none of 1 labels counts");
   CHECK(message_of([] { accuracy(std::vector<float>(), std::vector<int>()); }) ==
         "outputs: expected at least 2 scores per label, got 0 scores for 0 labels");
-  CHECK(message_of([] { confusion(std::vector{1.f, 2.f}, std::vector{0}, -3); }) ==
-        "outputs: expected at least 2 scores per label, got 2 scores for 1 labels");
+  CHECK(message_of([] {
+          confusion(std::vector{1.f, 2.f}, std::vector{0}, -3);
+        }) == "outputs: expected at least 2 scores per label, got 2 scores for 1 labels");
 }
 
 TEST_CASE("the page about data sets does what it says") {
@@ -300,7 +322,8 @@ TEST_CASE("the page about data sets does what it says") {
   Trainer trainer(settings);
   // [epochs]
   for (long epoch = 0; epoch < 10; ++epoch)
-    for (auto const& batch : batches<Trainer>({train.where, train.side}, {.shuffle = true, .seed = 1, .epoch = epoch}))
+    for (auto const& batch :
+         batches<Trainer>({train.where, train.side}, {.shuffle = true, .seed = 1, .epoch = epoch}))
       trainer.step(batch);
   double const loss = evaluate_all(trainer, {held_out.where, held_out.side});
   // [/epochs]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What tests of files share: a folder that is gone at the end, whole files as strings, and the sentence of an error.
+// What tests of files share: a folder that is gone at the end, whole files as strings, and the
+// sentence of an error.
 #pragma once
 
 #include <filesystem>
@@ -31,7 +32,8 @@ class temporary_folder {
   }
   std::set<std::string> names() const {
     std::set<std::string> all;
-    for (auto const& entry : std::filesystem::directory_iterator(path_)) all.insert(entry.path().filename().string());
+    for (auto const& entry : std::filesystem::directory_iterator(path_))
+      all.insert(entry.path().filename().string());
     return all;
   }
 

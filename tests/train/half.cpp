@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The 16-bit types against what they are defined by: each of their values, and the nearest one for what lies between.
+// The 16-bit types against what they are defined by: each of their values, and the nearest one for
+// what lies between.
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -20,20 +21,24 @@ double by_definition(bits16 bits, int fraction_bits, int bias) {
             most = (1 << (15 - fraction_bits)) - 1;
   double const fraction = std::ldexp(bits & ((1 << fraction_bits) - 1), -fraction_bits);
   double const sign = bits & 0x8000 ? -1 : 1;
-  if (exponent == most) return fraction != 0 ? std::nan("") : sign * std::numeric_limits<double>::infinity();
-  return sign * (exponent == 0 ? std::ldexp(fraction, 1 - bias) : std::ldexp(1 + fraction, exponent - bias));
+  if (exponent == most)
+    return fraction != 0 ? std::nan("") : sign * std::numeric_limits<double>::infinity();
+  return sign * (exponent == 0 ? std::ldexp(fraction, 1 - bias)
+                               : std::ldexp(1 + fraction, exponent - bias));
 }
 
 bool same(double a, double b) {
   return (std::isnan(a) && std::isnan(b)) || (a == b && std::signbit(a) == std::signbit(b));
 }
 
-/// Between each two neighbours: below the middle, on it (to the even one) and above it, from a double in one rounding.
+/// Between each two neighbours: below the middle, on it (to the even one) and above it, from a
+/// double in one rounding.
 template <class From, class To>
 int misrounded(From from_bits, To to_bits) {
   int wrong = 0;
   for (unsigned b = 0; std::isfinite(from_bits(bits16(b + 1))); ++b) {
-    double const low = double(from_bits(bits16(b))), high = double(from_bits(bits16(b + 1))), middle = (low + high) / 2;
+    double const low = double(from_bits(bits16(b))), high = double(from_bits(bits16(b + 1))),
+                 middle = (low + high) / 2;
     auto const is = [&](double x, unsigned expected) {
       wrong += to_bits(pp::float_rounded_to_odd(x)) != expected;
       wrong += to_bits(pp::float_rounded_to_odd(-x)) != (expected | 0x8000);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Records of steps: to all sinks, into a file that is complete after each row, and a clear word when that cannot be.
+// Records of steps: to all sinks, into a file that is complete after each row, and a clear word
+// when that cannot be.
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
@@ -20,7 +21,8 @@
 
 namespace {
 
-std::string const heading = "step,loss,learning_rate,gradient_norm,samples_per_second,seconds,bubble";
+std::string const heading =
+    "step,loss,learning_rate,gradient_norm,samples_per_second,seconds,bubble";
 
 pp::step_metrics record(long step, std::vector<pp::named_scalar> scalars = {}) {
   return {.step = step,
@@ -50,7 +52,8 @@ TEST_CASE("a row per step, readable at once") {
   metrics.write(record(1));
   CHECK(content(path) == heading + "\n1,1.5,0.0003,0.5,20000,0.125,0.25\n");
   metrics.write(record(2));
-  CHECK(content(path) == heading + "\n1,1.5,0.0003,0.5,20000,0.125,0.25\n2,1.5,0.0003,0.5,20000,0.125,0.25\n");
+  CHECK(content(path) ==
+        heading + "\n1,1.5,0.0003,0.5,20000,0.125,0.25\n2,1.5,0.0003,0.5,20000,0.125,0.25\n");
 }
 
 TEST_CASE("the user's own numbers have columns of their own") {
@@ -59,14 +62,17 @@ TEST_CASE("the user's own numbers have columns of their own") {
   pp::metrics_file metrics(path, {"valid/loss", "a, \"b\""});
   metrics.write(record(1, {{"a, \"b\"", 0.1234567891}}));
   metrics.write(record(2, {{"a, \"b\"", -1}, {"valid/loss", 2}}));
-  std::string const rows = heading +
-                           ",valid/loss,\"a, \"\"b\"\"\"\n1,1.5,0.0003,0.5,20000,0.125,0.25,,0.123456789\n"
-                           "2,1.5,0.0003,0.5,20000,0.125,0.25,2,-1\n";
+  std::string const rows =
+      heading +
+      ",valid/loss,\"a, \"\"b\"\"\"\n1,1.5,0.0003,0.5,20000,0.125,0.25,,0.123456789\n"
+      "2,1.5,0.0003,0.5,20000,0.125,0.25,2,-1\n";
   CHECK(content(path) == rows);
-  CHECK(sentence<pp::data_error>([&] { metrics.write(record(3, {{"other", 1}, {"valid/loss", 2}})); }) ==
-        "metrics in '" + path +
-            "': step 3 has 'other', 'valid/loss', but not each of them a column of its own: name them where the file "
-            "is made");
+  CHECK(sentence<pp::data_error>([&] {
+          metrics.write(record(3, {{"other", 1}, {"valid/loss", 2}}));
+        }) == "metrics in '" + path +
+                  "': step 3 has 'other', 'valid/loss', but not each of them a column of its own: "
+                  "name them where the file "
+                  "is made");
   CHECK_THROWS_AS(metrics.write(record(3, {{"valid/loss", 1}, {"valid/loss", 2}})), pp::data_error);
   CHECK(content(path) == rows);
 }
@@ -75,7 +81,8 @@ TEST_CASE("a file that cannot be written is named with the reason") {
   temporary_folder const folder;
   CHECK(message(folder.file("none/m.csv")) ==
         "cannot write metrics to '" + folder.file("none/m.csv") + "': No such file or directory");
-  CHECK(message(folder.file("")) == "cannot write metrics to '" + folder.file("") + "': Is a directory");
+  CHECK(message(folder.file("")) ==
+        "cannot write metrics to '" + folder.file("") + "': Is a directory");
   if (std::filesystem::exists("/dev/full"))
     CHECK(message("/dev/full") == "cannot write metrics to '/dev/full': No space left on device");
 }
@@ -108,7 +115,8 @@ TEST_CASE("a file of another run can be left alone") {
   folder.write("output", "said before\n");
   pp::file_descriptor const file(folder.file("output"), O_WRONLY);
   dup2(file.number(), STDOUT_FILENO);
-  std::string const path = pp::metrics_file("/dev/stdout", {}, pp::record_file::start::beside).path();
+  std::string const path =
+      pp::metrics_file("/dev/stdout", {}, pp::record_file::start::beside).path();
   dup2(output, STDOUT_FILENO);
   close(output);
   CHECK(path == "/dev/stdout");
@@ -182,15 +190,18 @@ TEST_CASE("a run logs to a file, to TensorBoard and to a function") {
   double smallest = 1e9;
   // [log]
   pp::metrics_log log;
-  log.add(pp::metrics_file(csv, {"valid/loss"})).add(pp::tensorboard_file(runs)).add([&](pp::step_metrics const& m) {
-    smallest = std::min(smallest, m.loss);
-  });
+  log.add(pp::metrics_file(csv, {"valid/loss"}))
+      .add(pp::tensorboard_file(runs))
+      .add([&](pp::step_metrics const& m) { smallest = std::min(smallest, m.loss); });
   for (long step = 1; step <= 3; ++step)
-    log.write({.step = step, .loss = 1 / double(step), .scalars = {{"valid/loss", 2 / double(step)}}});
+    log.write(
+        {.step = step, .loss = 1 / double(step), .scalars = {{"valid/loss", 2 / double(step)}}});
   // [/log]
   CHECK(smallest == 1 / 3.0);
-  CHECK(content(csv) ==
-        heading + ",valid/loss\n1,1,0,0,0,0,0,2\n2,0.5,0,0,0,0,0,1\n3,0.333333333,0,0,0,0,0,0.666666667\n");
+  CHECK(
+      content(csv) ==
+      heading +
+          ",valid/loss\n1,1,0,0,0,0,0,2\n2,0.5,0,0,0,0,0,1\n3,0.333333333,0,0,0,0,0,0.666666667\n");
   CHECK(std::distance(std::filesystem::directory_iterator(runs), {}) == 1);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What parameters are called in files, and that a trainer's weights go out and come in again, whatever its stages.
+// What parameters are called in files, and that a trainer's weights go out and come in again,
+// whatever its stages.
 #include <catch2/catch.hpp>
 
 #include <filesystem>
@@ -15,18 +16,20 @@ using namespace pp;
 namespace {
 
 // [names]
-struct Net
-    : Model<Tokens<11, 4>, Named<"words", Embedding<6>>, Positions,
-            Repeat<2, Residual<LayerNorm, Attention<2>>, Residual<RMSNorm, Linear<9, NoBias>, GELU, Linear<6>>>,
-            Repeat<2, Named<"mix", Linear<6>>>, Seq<ReLU, Linear<5>>, Frozen<Linear<6>>, Tied<"words">, CrossEntropy> {
-};
+struct Net : Model<Tokens<11, 4>, Named<"words", Embedding<6>>, Positions,
+                   Repeat<2, Residual<LayerNorm, Attention<2>>,
+                          Residual<RMSNorm, Linear<9, NoBias>, GELU, Linear<6>>>,
+                   Repeat<2, Named<"mix", Linear<6>>>, Seq<ReLU, Linear<5>>, Frozen<Linear<6>>,
+                   Tied<"words">, CrossEntropy> {};
 // [/names]
 
 template <class... More>
 using Small = Pipeline<Net, PortableHost, MicroBatches<2>, More...>;
 
 struct temporary {
-  std::string path = (std::filesystem::temp_directory_path() / ("pipe_names_" + std::to_string(::getpid()))).string();
+  std::string path =
+      (std::filesystem::temp_directory_path() / ("pipe_names_" + std::to_string(::getpid())))
+          .string();
   ~temporary() { std::filesystem::remove(path); }
 };
 
@@ -77,17 +80,21 @@ TEST_CASE("what decorates a layer has no place in names", "[train]") {
   CHECK(names<Of<Residual<Frozen<Body>>>>() == names<Of<Residual<Body>>>());
 
   std::string const body = names<Of<Named<"body", Body>>>();
-  CHECK(body == "0.weight 0.bias body.0.weight body.0.bias body.out.weight body.out.bias 2.weight 2.bias ");
+  CHECK(body ==
+        "0.weight 0.bias body.0.weight body.0.bias body.out.weight body.out.bias 2.weight 2.bias ");
   CHECK(names<Of<Frozen<Named<"body", Body>>>>() == body);
   CHECK(names<Of<Named<"body", Frozen<Body>>>>() == body);
   CHECK(names<Of<Group<Slow, Frozen<Named<"body", Group<Slow, Body>>>>>>() == body);
-  CHECK(names<Of<Named<"a", Frozen<Named<"b", Body>>>>>() == names<Of<Named<"a", Named<"b", Body>>>>());
+  CHECK(names<Of<Named<"a", Frozen<Named<"b", Body>>>>>() ==
+        names<Of<Named<"a", Named<"b", Body>>>>());
 
   CHECK(names<Of<Repeat<2, Frozen<Body>>>>() == names<Of<Repeat<2, Body>>>());
   CHECK(names<Of<Frozen<Repeat<2, Body>>>>() == names<Of<Repeat<2, Body>>>());
-  CHECK(names<Of<Repeat<2, Frozen<Named<"mix", Body>>>>>() == names<Of<Repeat<2, Named<"mix", Body>>>>());
+  CHECK(names<Of<Repeat<2, Frozen<Named<"mix", Body>>>>>() ==
+        names<Of<Repeat<2, Named<"mix", Body>>>>());
   CHECK(names<Of<Frozen<Body, Body>>>() == names<Of<Seq<Body, Body>>>());
-  CHECK(names<Of<Group<Slow, Named<"a", Body>, Body>>>() == names<Of<Seq<Named<"a", Body>, Body>>>());
+  CHECK(names<Of<Group<Slow, Named<"a", Body>, Body>>>() ==
+        names<Of<Seq<Named<"a", Body>, Body>>>());
 }
 
 TEST_CASE("copies count from 0, also a single one", "[train]") {
@@ -95,14 +102,16 @@ TEST_CASE("copies count from 0, also a single one", "[train]") {
   CHECK(names<Of<Repeat<1, A, Tanh, A>>>() ==
         "0.weight 0.bias 1.0.0.weight 1.0.0.bias 1.0.2.weight 1.0.2.bias 2.weight 2.bias ");
   CHECK(names<Of<Repeat<1, A>>>() == "0.weight 0.bias 1.0.weight 1.0.bias 2.weight 2.bias ");
-  CHECK(names<Of<Repeat<1, Named<"mix", A>>>>() == "0.weight 0.bias 1.0.mix.weight 1.0.mix.bias 2.weight 2.bias ");
+  CHECK(names<Of<Repeat<1, Named<"mix", A>>>>() ==
+        "0.weight 0.bias 1.0.mix.weight 1.0.mix.bias 2.weight 2.bias ");
 
-  auto const first_copy_is_the_only_one = []<class... L>(layers<L...>) {  // a deeper model takes up a shallow one
-    std::string const one = names<Of<Repeat<1, L...>>>(), two = names<Of<Repeat<2, L...>>>();
-    std::size_t const rest = one.find("2.weight");
-    CHECK(one.substr(0, rest) == two.substr(0, rest));
-    if (sizeof...(L) > 1) CHECK(one == names<Of<Repeat<1, Seq<L...>>>>());
-  };
+  auto const first_copy_is_the_only_one =
+      []<class... L>(layers<L...>) {  // a deeper model takes up a shallow one
+        std::string const one = names<Of<Repeat<1, L...>>>(), two = names<Of<Repeat<2, L...>>>();
+        std::size_t const rest = one.find("2.weight");
+        CHECK(one.substr(0, rest) == two.substr(0, rest));
+        if (sizeof...(L) > 1) CHECK(one == names<Of<Repeat<1, Seq<L...>>>>());
+      };
   first_copy_is_the_only_one(layers<A, Tanh, A>{});
   first_copy_is_the_only_one(layers<Body>{});
   first_copy_is_the_only_one(layers<Named<"mix", A>, A>{});
@@ -131,7 +140,8 @@ struct Affine {
 
 TEST_CASE("parameters of a Custom have the names that it gives them", "[train]") {
   CHECK(names<Of<Custom<Affine>, Repeat<2, Custom<Affine>>>>() ==
-        "0.weight 0.bias 1.scale 1.größe.2 2.0.scale 2.0.größe.2 2.1.scale 2.1.größe.2 3.weight 3.bias ");
+        "0.weight 0.bias 1.scale 1.größe.2 2.0.scale 2.0.größe.2 2.1.scale 2.1.größe.2 3.weight "
+        "3.bias ");
 }
 
 TEST_CASE("names do not depend on how a model is cut", "[train]") {
@@ -158,5 +168,6 @@ TEST_CASE("weights go out of one trainer and into another", "[train]") {
   }
   CHECK(failures > 100);
   CHECK(laws::same_numbers(laws::snapshot(first).values, laws::snapshot(second).values));
-  CHECK(laws::same_bits(first.evaluate(data.view()), second.evaluate(data.view<Small<Stages<4>, GPipe>>())));
+  CHECK(laws::same_bits(first.evaluate(data.view()),
+                        second.evaluate(data.view<Small<Stages<4>, GPipe>>())));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Measured times of layers: that they are measured, that they move the cuts and the plan, and that a header carries them.
+// Measured times of layers: that they are measured, that they move the cuts and the plan, and that
+// a header carries them.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -17,7 +18,8 @@ using namespace pp;
 
 namespace {
 
-struct Net : Model<Input<6>, Linear<8>, ReLU, Linear<8>, Tanh, Linear<8>, GELU, Linear<8>, Linear<5>, MSE> {};
+struct Net : Model<Input<6>, Linear<8>, ReLU, Linear<8>, Tanh, Linear<8>, GELU, Linear<8>,
+                   Linear<5>, MSE> {};
 constexpr int layers_of_net = Net::graph.size.units;
 static_assert(layers_of_net == 8);
 
@@ -30,7 +32,8 @@ struct even_profile {
   static constexpr long forward_nanoseconds[] = {10, 10, 10, 10, 10, 10, 10, 10};
   static constexpr long backward_nanoseconds[] = {20, 20, 20, 20, 20, 20, 20, 20};
 };
-/// Two layers take nearly all the time, as no estimate would say: forward of one, backward of the other.
+/// Two layers take nearly all the time, as no estimate would say: forward of one, backward of the
+/// other.
 struct uneven_profile {
   static constexpr int layers = 8;
   static constexpr long forward_nanoseconds[] = {1, 1, 1, 1, 1, 1, 900, 0};
@@ -50,26 +53,36 @@ using Even = Small<Stages<4>, ByProfile<even_profile>>;
 static_assert(cuts_are<Even, 2, 4, 6>());
 static_assert(Even::plan.imbalance == 1 && Even::plan.stages[2].share == 0.25);
 static_assert(Even::compiled::problem.cost(0).forward == 20);
-static_assert(Even::compiled::problem.cost(0).backward_input + Even::compiled::problem.cost(0).backward_weight == 40);
+static_assert(Even::compiled::problem.cost(0).backward_input +
+                  Even::compiled::problem.cost(0).backward_weight ==
+              40);
 static_assert(Even::compiled::timeline().makespan == (4 + 3) * (20 + 40));
 
 using Uneven = Small<Stages<3>, ByProfile<uneven_profile>>;
 static_assert(cuts_are<Uneven, 6, 7>());
 static_assert(!cuts_are<Small<Stages<3>>, 6, 7>());
-static_assert(Uneven::compiled::problem.cost(1).forward == 900 && Uneven::compiled::problem.cost(2).forward == 0);
+static_assert(Uneven::compiled::problem.cost(1).forward == 900 &&
+              Uneven::compiled::problem.cost(2).forward == 0);
 static_assert(Uneven::plan.imbalance == 903.0 * 3 / (18 + 903 + 500));
 
 // A schedule that splits backward gets both parts of it.
 using Split = Small<Stages<4>, ByProfile<even_profile>, laws::LateWeights>;
 static_assert(Split::compiled::problem.cost(1).backward_input > 0);
-static_assert(Split::compiled::problem.cost(1).backward_input + Split::compiled::problem.cost(1).backward_weight == 40);
+static_assert(Split::compiled::problem.cost(1).backward_input +
+                  Split::compiled::problem.cost(1).backward_weight ==
+              40);
 
 // What runs again takes its time again, as much as forward at most.
 using Again = Small<Stages<4>, ByProfile<even_profile>, GPipe, RecomputeAll>;
-static_assert(Again::compiled::problem.cost(0).backward_input + Again::compiled::problem.cost(0).backward_weight > 40);
-static_assert(Again::compiled::problem.cost(0).backward_input + Again::compiled::problem.cost(0).backward_weight <= 60);
+static_assert(Again::compiled::problem.cost(0).backward_input +
+                  Again::compiled::problem.cost(0).backward_weight >
+              40);
+static_assert(Again::compiled::problem.cost(0).backward_input +
+                  Again::compiled::problem.cost(0).backward_weight <=
+              60);
 
-/// Whether a list of ops has one that begins a launch at a layer: only such a layer has a time of its own.
+/// Whether a list of ops has one that begins a launch at a layer: only such a layer has a time of
+/// its own.
 template <class Trainer>
 std::vector<bool> layers_with_launches(bool forward) {
   using passes = typename Trainer::compiled::passes;
@@ -92,7 +105,8 @@ void measures() {
 
   REQUIRE(times.forward.size() == std::size_t(layers_of_net));
   REQUIRE(times.backward.size() == std::size_t(layers_of_net));
-  auto const forward = layers_with_launches<Trainer>(true), backward = layers_with_launches<Trainer>(false);
+  auto const forward = layers_with_launches<Trainer>(true),
+             backward = layers_with_launches<Trainer>(false);
   CHECK(std::count(forward.begin(), forward.end(), true) >= 4);
   CHECK(std::count(backward.begin(), backward.end(), true) >= 4);
   for (std::size_t l = 0; l < times.forward.size(); ++l) {
@@ -117,7 +131,8 @@ TEST_CASE("what was measured is said", "[train]") {
   Small<Stages<2>> trainer;
   laws::sample_batch<Small<Stages<2>>> const data(3);
   CHECK(measure_layers(trainer, data.view(), 1).what ==
-        "Net: median of 1 training step, micro-batches of 2 samples, fp32, 2 stages, portable kernels");
+        "Net: median of 1 training step, micro-batches of 2 samples, fp32, 2 stages, portable "
+        "kernels");
   CHECK(sentence<error>([&] { measure_layers(trainer, data.view(), 0); }) ==
         "measure_layers: expected at least 1 repeat, got 0");
 }
@@ -133,15 +148,17 @@ TEST_CASE("what watches a run sees every launch, and its exception comes out of 
   Small<Stages<3>> trainer;
   laws::sample_batch<Small<Stages<3>>> const data(3);
   std::vector<int> seen(3);
-  step_result const watched = trainer.watch(data.view(), [&](launch_seen const& s) { ++seen[std::size_t(s.chunk)]; });
+  step_result const watched =
+      trainer.watch(data.view(), [&](launch_seen const& s) { ++seen[std::size_t(s.chunk)]; });
   for (int s = 0; s < 3; ++s)
     CHECK(seen[std::size_t(s)] ==
           4 * (trainer.plan.stages[s].forward_kernels + trainer.plan.stages[s].backward_kernels));
   step_result const plain = trainer.gradients(data.view());
   CHECK(watched.loss == plain.loss);
   CHECK(watched.gradient_norm == plain.gradient_norm);
-  CHECK(sentence<error>([&] { trainer.watch(data.view(), [](launch_seen const&) { throw error("seen enough"); }); }) ==
-        "seen enough");
+  CHECK(sentence<error>([&] {
+          trainer.watch(data.view(), [](launch_seen const&) { throw error("seen enough"); });
+        }) == "seen enough");
   CHECK(trainer.gradients(data.view()).loss == plain.loss);
 }
 
@@ -150,7 +167,8 @@ TEST_CASE("a profile becomes a header", "[train]") {
   layer_times const times{{7, 123456789}, {0, 20}, {"Linear<8>", "ReLU"}, "Net: as measured"};
   write_profile(folder.file("net_profile.hpp"), "net_profile", times);
   CHECK(content(folder.file("net_profile.hpp")) ==
-        "// Nanoseconds per micro-batch that each layer takes, for pp::ByProfile<net_profile>; written by "
+        "// Nanoseconds per micro-batch that each layer takes, for pp::ByProfile<net_profile>; "
+        "written by "
         "pp::write_profile.\n"
         "// Net: as measured\n"
         "#pragma once\n"
@@ -176,7 +194,9 @@ TEST_CASE("a profile that cannot be a header is refused", "[train]") {
           "write_profile: '" + std::string(name) + "' cannot be the name of a struct");
   CHECK(sentence<error>([&] {
           write_profile(folder.file("a"), "a", layer_times{{1, 2}, {3}, {"ReLU", "Tanh"}, ""});
-        }) == "write_profile: 2 forward times, 1 backward times and 2 names of layers: expected as many of each");
+        }) ==
+        "write_profile: 2 forward times, 1 backward times and 2 names of layers: expected as many "
+        "of each");
   CHECK(folder.names().empty());
   CHECK(sentence<file_error>([&] { write_profile(folder.file("none/a"), "a", layer_times{}); }) ==
         "cannot write '" + folder.file("none/a") + "': No such file or directory");

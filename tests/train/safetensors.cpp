@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Safetensors files: what is written is read back, and everything that is not exactly such a file is refused in one sentence.
+// Safetensors files: what is written is read back, and everything that is not exactly such a file
+// is refused in one sentence.
 #include <algorithm>
 #include <bit>
 #include <cerrno>
@@ -57,7 +58,8 @@ TEST_CASE("a file by the letter of the format is read") {
   CHECK(moved.tensors()[1].name == "none");
   CHECK(moved.tensors()[2].name == "b");
   CHECK(moved.tensors()[3].name == "one");
-  CHECK(moved.metadata() == pp::safetensors_metadata{{"format", "pt"}, {"\xC3\xA9\n", "\xF0\x9F\x98\x80"}});
+  CHECK(moved.metadata() ==
+        pp::safetensors_metadata{{"format", "pt"}, {"\xC3\xA9\n", "\xF0\x9F\x98\x80"}});
   pp::safetensors_entry const* const b = moved.find("b");
   REQUIRE(b != nullptr);
   CHECK(b->type == pp::stored_type::f32);
@@ -82,7 +84,8 @@ TEST_CASE("a tensor is found by its name and decoded") {
   std::vector<float> bias;
   if (pp::safetensors_entry const* const tensor = file.find("fc.bias")) {
     bias.resize(tensor->bytes.size() / std::size_t(pp::size_of(tensor->type)));
-    pp::decode(tensor->type, tensor->bytes.data(), std::span(bias));  // if pp::is_real(tensor->type)
+    pp::decode(tensor->type, tensor->bytes.data(),
+               std::span(bias));  // if pp::is_real(tensor->type)
   }
   // [/read]
   CHECK(bias == std::vector<float>{1});
@@ -96,7 +99,8 @@ TEST_CASE("a file without tensors is a file") {
 TEST_CASE("a file whose length cannot be is refused") {
   CHECK(said_of("") == "'f': a safetensors file has at least 8 bytes, found 0");
   CHECK(said_of("1234567") == "'f': a safetensors file has at least 8 bytes, found 7");
-  CHECK(said_of(file_of("{}").substr(0, 9)) == "'f': the header claims 2 bytes, but only 1 are left in the file");
+  CHECK(said_of(file_of("{}").substr(0, 9)) ==
+        "'f': the header claims 2 bytes, but only 1 are left in the file");
   CHECK(said_of(std::string("\0\xE1\xF5\5\0\0\0\0{}", 10)) ==
         "'f': the header claims 100000000 bytes, but only 2 are left in the file");
   CHECK(said_of(std::string("\1\xE1\xF5\5\0\0\0\0{}", 10)) ==
@@ -116,42 +120,57 @@ TEST_CASE("a header that is no strict JSON is refused with the byte") {
   CHECK(said("{,}") == at + "1 of the header: expected a name in quotes, found ','");
   CHECK(said("{'a'}") == at + "1 of the header: expected a name in quotes, found '''");
   CHECK(said("{\"a\"}") == at + "4 of the header: expected ':' after the name 'a', found '}'");
-  CHECK(said("{\"a") == at + "3 of the header: expected '\"' at the end of a string, found the end");
-  CHECK(said("{\"a\n") == at + "3 of the header: expected a control character in a string as an escape, found '\\x0a'");
+  CHECK(said("{\"a") ==
+        at + "3 of the header: expected '\"' at the end of a string, found the end");
+  CHECK(
+      said("{\"a\n") ==
+      at + "3 of the header: expected a control character in a string as an escape, found '\\x0a'");
   CHECK(said("{\"\\x\"") == at + "3 of the header: expected an escape of JSON, found 'x'");
   CHECK(said("{\"\\") == at + "3 of the header: expected an escape of JSON, found the end");
   CHECK(said("{\"\\u12g4\"") == at + "6 of the header: expected a hexadecimal digit, found 'g'");
   CHECK(said("{\"\\u12") == at + "6 of the header: expected a hexadecimal digit, found the end");
-  CHECK(said("{\"\\ud800\"") == at + "8 of the header: expected a surrogate that has its second half, found '\"'");
-  CHECK(said("{\"\\udc00\"") == at + "8 of the header: expected a surrogate that has its second half, found '\"'");
-  CHECK(said("{\"\\ud800\\u0041\"") == at + "14 of the header: expected the second half of a surrogate, found '\"'");
-  CHECK(said("{} x") == at + "3 of the header: expected nothing but spaces after the end, found 'x'");
-  CHECK(said("{}\n") == at + "2 of the header: expected nothing but spaces after the end, found '\\x0a'");
+  CHECK(said("{\"\\ud800\"") ==
+        at + "8 of the header: expected a surrogate that has its second half, found '\"'");
+  CHECK(said("{\"\\udc00\"") ==
+        at + "8 of the header: expected a surrogate that has its second half, found '\"'");
+  CHECK(said("{\"\\ud800\\u0041\"") ==
+        at + "14 of the header: expected the second half of a surrogate, found '\"'");
+  CHECK(said("{} x") ==
+        at + "3 of the header: expected nothing but spaces after the end, found 'x'");
+  CHECK(said("{}\n") ==
+        at + "2 of the header: expected nothing but spaces after the end, found '\\x0a'");
   CHECK(said(std::string("{}\0", 3)) ==
         at + "2 of the header: expected nothing but spaces after the end, found '\\x00'");
-  CHECK(said("{\"__metadata__\":{}") == at + "18 of the header: expected ',' or '}', found the end");
-  CHECK(said("{\"__metadata__\":{},}") == at + "19 of the header: expected a name in quotes, found '}'");
+  CHECK(said("{\"__metadata__\":{}") ==
+        at + "18 of the header: expected ',' or '}', found the end");
+  CHECK(said("{\"__metadata__\":{},}") ==
+        at + "19 of the header: expected a name in quotes, found '}'");
 }
 
 TEST_CASE("a header that is not UTF-8 is refused with the byte") {
-  for (char const* const bad :
-       {"\x80", "\xC0\x80", "\xC1\xBF", "\xE0\x9F\xBF", "\xED\xA0\x80", "\xF0\x8F\xBF\xBF", "\xF4\x90\x80\x80",
-        "\xF5\x80\x80\x80", "\xC3", "\xE2\x82", "\xF0\x9F\x98", "\xC3(", "\xFF"})
+  for (char const* const bad : {"\x80", "\xC0\x80", "\xC1\xBF", "\xE0\x9F\xBF", "\xED\xA0\x80",
+                                "\xF0\x8F\xBF\xBF", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xC3",
+                                "\xE2\x82", "\xF0\x9F\x98", "\xC3(", "\xFF"})
     CHECK(said_of(file_of("{\"a" + std::string(bad) + "\":"))
               .starts_with("'f': byte 3 of the header: expected UTF-8, found '\\x"));
-  for (char const* const good : {"\x7F", "\xC2\x80", "\xDF\xBF", "\xE0\xA0\x80", "\xED\x9F\xBF", "\xEE\x80\x80",
-                                 "\xEF\xBF\xBF", "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF"})
-    CHECK(said_of(file_of("{\"__metadata__\":{\"" + std::string(good) + "\":\"\"}}")) == "no error");
+  for (char const* const good :
+       {"\x7F", "\xC2\x80", "\xDF\xBF", "\xE0\xA0\x80", "\xED\x9F\xBF", "\xEE\x80\x80",
+        "\xEF\xBF\xBF", "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF"})
+    CHECK(said_of(file_of("{\"__metadata__\":{\"" + std::string(good) + "\":\"\"}}")) ==
+          "no error");
 }
 
 TEST_CASE("values of the wrong kind are refused where they begin, however deep they nest") {
   auto const said = [](std::string const& header) { return said_of(file_of(header)); };
   CHECK(said("{\"a\":1}") ==
-        "'f': tensor 'a': byte 5 of the header: expected '{' before dtype, shape and data_offsets, found '1'");
+        "'f': tensor 'a': byte 5 of the header: expected '{' before dtype, shape and data_offsets, "
+        "found '1'");
   CHECK(said("{\"a\":null}") ==
-        "'f': tensor 'a': byte 5 of the header: expected '{' before dtype, shape and data_offsets, found 'n'");
+        "'f': tensor 'a': byte 5 of the header: expected '{' before dtype, shape and data_offsets, "
+        "found 'n'");
   CHECK(said("{\"a\":" + std::string(1000000, '[')) ==
-        "'f': tensor 'a': byte 5 of the header: expected '{' before dtype, shape and data_offsets, found '['");
+        "'f': tensor 'a': byte 5 of the header: expected '{' before dtype, shape and data_offsets, "
+        "found '['");
   std::string deep = "{";
   for (int i = 0; i < 100000; ++i) deep += "\"a\":{";
   CHECK(said(deep) == "'f': tensor 'a': expected dtype, shape and data_offsets, found 'a'");
@@ -164,41 +183,50 @@ TEST_CASE("values of the wrong kind are refused where they begin, however deep t
   CHECK(said("{\"a\":{\"dtype\":5") ==
         "'f': tensor 'a': byte 14 of the header: expected the name of a type in quotes, found '5'");
   CHECK(said("{\"a\":{\"shape\":5") ==
-        "'f': tensor 'a': byte 14 of the header: expected '[' before the extents of the shape, found '5'");
+        "'f': tensor 'a': byte 14 of the header: expected '[' before the extents of the shape, "
+        "found '5'");
   CHECK(said("{\"a\":{\"shape\":[[1]]") ==
         "'f': tensor 'a': byte 15 of the header: expected a whole number, found '['");
-  CHECK(said("{\"a\":{\"shape\":[1 2]") == "'f': tensor 'a': byte 17 of the header: expected ',' or ']', found '2'");
+  CHECK(said("{\"a\":{\"shape\":[1 2]") ==
+        "'f': tensor 'a': byte 17 of the header: expected ',' or ']', found '2'");
   CHECK(said("{\"a\":{\"data_offsets\":{}") ==
         "'f': tensor 'a': byte 21 of the header: expected '[' before two offsets, found '{'");
 }
 
 TEST_CASE("numbers that count nothing are refused") {
-  auto const said = [](std::string const& number) { return said_of_tensor("\"shape\":[" + number + "]"); };
+  auto const said = [](std::string const& number) {
+    return said_of_tensor("\"shape\":[" + number + "]");
+  };
   std::string const at = "'f': tensor 'a': byte 15 of the header: expected ";
   for (char const* const wrong : {"-1", "1.5", "1e3", "2.0", "01", "+1", "-0", ".5"})
     CHECK(said(wrong) == at + "a whole number, found '" + wrong + "'");
   CHECK(said("0x8") == "'f': tensor 'a': byte 16 of the header: expected ',' or ']', found 'x'");
   CHECK(said("9223372036854775808") == at + "a number below 2^63, found '9223372036854775808'");
   CHECK(said("18446744073709551616") == at + "a number below 2^63, found '18446744073709551616'");
-  CHECK(said(std::string(1000, '9')) == at + "a number below 2^63, found '" + std::string(100, '9') + "'...");
+  CHECK(said(std::string(1000, '9')) ==
+        at + "a number below 2^63, found '" + std::string(100, '9') + "'...");
   CHECK(said("") == "'f': tensor 'a': dtype is missing");
   CHECK(said("true") == at + "a whole number, found 't'");
 }
 
 TEST_CASE("a tensor needs its three fields, once, and no other") {
-  std::string const type = "\"dtype\":\"F32\"", shape = "\"shape\":[2]", offsets = "\"data_offsets\":[0,8]";
+  std::string const type = "\"dtype\":\"F32\"", shape = "\"shape\":[2]",
+                    offsets = "\"data_offsets\":[0,8]";
   CHECK(said_of_tensor(type + "," + shape + "," + offsets) == "no error");
   CHECK(said_of_tensor(type + "," + shape) == "'f': tensor 'a': data_offsets is missing");
   CHECK(said_of_tensor(type + "," + offsets) == "'f': tensor 'a': shape is missing");
   CHECK(said_of_tensor(shape + "," + offsets) == "'f': tensor 'a': dtype is missing");
   CHECK(said_of_tensor("") == "'f': tensor 'a': dtype is missing");
-  for (auto const& [twice, name] : {std::pair(type, "dtype"), {shape, "shape"}, {offsets, "data_offsets"}})
+  for (auto const& [twice, name] :
+       {std::pair(type, "dtype"), {shape, "shape"}, {offsets, "data_offsets"}})
     CHECK(said_of_tensor(type + "," + shape + "," + offsets + "," + twice) ==
           std::string("'f': tensor 'a': ") + name + " stands there twice");
   CHECK(said_of_tensor(type + ",\"strides\":[1]") ==
         "'f': tensor 'a': expected dtype, shape and data_offsets, found 'strides'");
-  CHECK(said_of_tensor("\"data_offsets\":[]") == "'f': tensor 'a': expected two data_offsets, found 0");
-  CHECK(said_of_tensor("\"data_offsets\":[0]") == "'f': tensor 'a': expected two data_offsets, found 1");
+  CHECK(said_of_tensor("\"data_offsets\":[]") ==
+        "'f': tensor 'a': expected two data_offsets, found 0");
+  CHECK(said_of_tensor("\"data_offsets\":[0]") ==
+        "'f': tensor 'a': expected two data_offsets, found 1");
   CHECK(said_of_tensor("\"data_offsets\":[0,4,8]") ==
         "'f': tensor 'a': byte 26 of the header: expected ']' after two offsets, found '8'");
 }
@@ -215,7 +243,8 @@ TEST_CASE("a tensor of a type that is not known is kept under the type's name") 
     CHECK(file.tensors()[0].bytes.size() == 8);
     CHECK(said_of_tensor(fields + "9]") ==
           "'f': tensor 'a': data_offsets [0, 9] reach beyond the data, which has 8 bytes");
-    CHECK(said_of_tensor(fields + "7]") == "'f': the tensors end at byte 7 of the data, which has 8 bytes");
+    CHECK(said_of_tensor(fields + "7]") ==
+          "'f': the tensors end at byte 7 of the data, which has 8 bytes");
   }
   temporary_folder const folder;
   CHECK(sentence<pp::data_error>([&] {
@@ -227,9 +256,12 @@ TEST_CASE("a tensor of a type that is not known is kept under the type's name") 
 TEST_CASE("names stand there once") {
   std::string const one = "{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}";
   std::string const two = "{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}";
-  CHECK(said_of(file_of("{\"a\":" + one + ",\"a\":" + two + "}", "xy")) == "'f': tensor 'a': stands there twice");
-  CHECK(said_of(file_of("{\"a\":" + one + ",\"\\u0061\":" + two + "}", "xy")) == "'f': tensor 'a': stands there twice");
-  CHECK(said_of(file_of("{\"__metadata__\":{},\"__metadata__\":{}}")) == "'f': __metadata__ stands there twice");
+  CHECK(said_of(file_of("{\"a\":" + one + ",\"a\":" + two + "}", "xy")) ==
+        "'f': tensor 'a': stands there twice");
+  CHECK(said_of(file_of("{\"a\":" + one + ",\"\\u0061\":" + two + "}", "xy")) ==
+        "'f': tensor 'a': stands there twice");
+  CHECK(said_of(file_of("{\"__metadata__\":{},\"__metadata__\":{}}")) ==
+        "'f': __metadata__ stands there twice");
   CHECK(said_of(file_of("{\"__metadata__\":{\"k\":\"1\",\"k\":\"2\"}}")) ==
         "'f': __metadata__: the name 'k' stands there twice");
 }
@@ -240,16 +272,20 @@ TEST_CASE("shape, type and offsets must agree, without any product running over"
                           ",\"data_offsets\":" + offsets);
   };
   std::string const a = "'f': tensor 'a': ";
-  CHECK(said("F32", "[3]", "[0,8]") == a + "shape [3] of F32 needs 12 bytes, data_offsets [0, 8] hold 8");
-  CHECK(said("F64", "[]", "[0,4]") == a + "shape [] of F64 needs 8 bytes, data_offsets [0, 4] hold 4");
+  CHECK(said("F32", "[3]", "[0,8]") ==
+        a + "shape [3] of F32 needs 12 bytes, data_offsets [0, 8] hold 8");
+  CHECK(said("F64", "[]", "[0,4]") ==
+        a + "shape [] of F64 needs 8 bytes, data_offsets [0, 4] hold 4");
   CHECK(said("F32", "[2]", "[8,0]") == a + "data_offsets [8, 0] end before they begin");
-  CHECK(said("F32", "[2]", "[4,12]") == a + "data_offsets [4, 12] reach beyond the data, which has 8 bytes");
+  CHECK(said("F32", "[2]", "[4,12]") ==
+        a + "data_offsets [4, 12] reach beyond the data, which has 8 bytes");
   CHECK(said("U8", "[9223372036854775807]", "[0,9223372036854775807]") ==
         a + "data_offsets [0, 9223372036854775807] reach beyond the data, which has 8 bytes");
   // Products that are 0 or 8 modulo 2^64: the shapes that unchecked readers take for small ones.
-  for (char const* const shape : {"[4294967296, 4294967296]", "[4611686018427387905, 4]", "[9223372036854775807, 2]",
-                                  "[4294967296, 4294967296, 0]"})
-    CHECK(said("U8", shape, "[0,8]") == a + "shape " + shape + " of U8 has more bytes than 63 bits can count");
+  for (char const* const shape : {"[4294967296, 4294967296]", "[4611686018427387905, 4]",
+                                  "[9223372036854775807, 2]", "[4294967296, 4294967296, 0]"})
+    CHECK(said("U8", shape, "[0,8]") ==
+          a + "shape " + shape + " of U8 has more bytes than 63 bits can count");
   CHECK(said("F64", "[2305843009213693953]", "[0,8]") ==
         a + "shape [2305843009213693953] of F64 has more bytes than 63 bits can count");
   CHECK(said("U8", "[0, 4294967296, 4294967296]", "[0,8]") ==
@@ -262,14 +298,19 @@ TEST_CASE("shape, type and offsets must agree, without any product running over"
 
 TEST_CASE("tensors share the data out among themselves: no hole, no overlap, nothing left") {
   auto const tensor = [](char const* name, int begin, int end) {
-    return std::string("\"") + name + "\":{\"dtype\":\"U8\",\"shape\":[" + std::to_string(end - begin) +
-           "],\"data_offsets\":[" + std::to_string(begin) + "," + std::to_string(end) + "]}";
+    return std::string("\"") + name + "\":{\"dtype\":\"U8\",\"shape\":[" +
+           std::to_string(end - begin) + "],\"data_offsets\":[" + std::to_string(begin) + "," +
+           std::to_string(end) + "]}";
   };
-  auto const said = [&](std::string const& tensors) { return said_of(file_of("{" + tensors + "}", "12345678")); };
+  auto const said = [&](std::string const& tensors) {
+    return said_of(file_of("{" + tensors + "}", "12345678"));
+  };
   CHECK(said(tensor("b", 3, 8) + "," + tensor("a", 0, 3)) == "no error");
-  CHECK(said(tensor("a", 1, 8)) == "'f': tensor 'a': begins at byte 1 and leaves a hole after the header");
-  CHECK(said(tensor("a", 0, 3) + "," + tensor("b", 4, 8)) ==
-        "'f': tensor 'b': begins at byte 4 and leaves a hole after tensor 'a', which ends at byte 3");
+  CHECK(said(tensor("a", 1, 8)) ==
+        "'f': tensor 'a': begins at byte 1 and leaves a hole after the header");
+  CHECK(
+      said(tensor("a", 0, 3) + "," + tensor("b", 4, 8)) ==
+      "'f': tensor 'b': begins at byte 4 and leaves a hole after tensor 'a', which ends at byte 3");
   CHECK(said(tensor("a", 0, 5) + "," + tensor("b", 4, 8)) ==
         "'f': tensor 'b': begins at byte 4 and overlaps with tensor 'a', which ends at byte 5");
   CHECK(said(tensor("a", 0, 8) + "," + tensor("b", 0, 8)) ==
@@ -347,16 +388,22 @@ TEST_CASE("tensors keep their order through a file, those without bytes too") {
 TEST_CASE("the bytes of a file, one by one") {
   temporary_folder const folder;
   std::string const data("\0\0\x80\x3F", 4);
-  pp::write_safetensors(folder.file("a"), {{"w", pp::stored_type::f32, {1, 1}, bytes_of(data)}}, {{"k", "v"}});
-  CHECK(content(folder.file("a")) ==
-        file_of(R"({"__metadata__":{"k":"v"},"w":{"dtype":"F32","shape":[1,1],"data_offsets":[0,4]}}       )", data));
+  pp::write_safetensors(folder.file("a"), {{"w", pp::stored_type::f32, {1, 1}, bytes_of(data)}},
+                        {{"k", "v"}});
+  CHECK(
+      content(folder.file("a")) ==
+      file_of(
+          R"({"__metadata__":{"k":"v"},"w":{"dtype":"F32","shape":[1,1],"data_offsets":[0,4]}}       )",
+          data));
   pp::write_safetensors(folder.file("a"), {});
   CHECK(content(folder.file("a")) == file_of("{}      "));
 }
 
 TEST_CASE("real numbers are decoded and encoded, to float and to double") {
-  std::vector<double> const numbers{0, -0.0, 1, -2.5, 65504, 0x1p-24, std::numeric_limits<double>::infinity()};
-  for (pp::stored_type const type : {pp::stored_type::f64, pp::stored_type::f32, pp::stored_type::f16}) {
+  std::vector<double> const numbers{
+      0, -0.0, 1, -2.5, 65504, 0x1p-24, std::numeric_limits<double>::infinity()};
+  for (pp::stored_type const type :
+       {pp::stored_type::f64, pp::stored_type::f32, pp::stored_type::f16}) {
     std::vector<std::byte> bytes(numbers.size() * std::size_t(pp::size_of(type)));
     pp::encode(type, std::span<double const>(numbers), bytes.data());
     std::vector<double> doubles(numbers.size());
@@ -381,7 +428,8 @@ TEST_CASE("tensors that cannot be a file are refused before there is one") {
   temporary_folder const folder;
   auto const said = [&](std::vector<pp::safetensors_entry> const& tensors,
                         pp::safetensors_metadata const& metadata = {}) {
-    return sentence<pp::data_error>([&] { pp::write_safetensors(folder.file("a"), tensors, metadata); });
+    return sentence<pp::data_error>(
+        [&] { pp::write_safetensors(folder.file("a"), tensors, metadata); });
   };
   std::string const data(8, 'x');
   auto const bytes = bytes_of(data);
@@ -391,10 +439,13 @@ TEST_CASE("tensors that cannot be a file are refused before there is one") {
   CHECK(said({{"\xFF", f32, {2}, bytes}}) == "tensor '\\xff': the name is not UTF-8");
   CHECK(said({{"a", f32, {3}, bytes}}) == "tensor 'a': shape [3] of F32 needs 12 bytes, got 8");
   CHECK(said({{"a", f32, {-2, -1}, bytes}}) == "tensor 'a': the shape has a negative extent");
-  CHECK(said({{"a", f32, {1L << 62, 1L << 62}, bytes}}) == "tensor 'a': has more bytes than 63 bits can count");
-  CHECK(said({{"a", f32, {1L << 60}, bytes}, {"b", f32, {1L << 60}, bytes}, {"c", f32, {1}, bytes}}) ==
-        "tensor 'b': has more bytes than 63 bits can count");
-  CHECK(said({{"a", f32, std::vector<long>(33, 1), bytes.first(4)}}) == "tensor 'a': the shape has too many extents");
+  CHECK(said({{"a", f32, {1L << 62, 1L << 62}, bytes}}) ==
+        "tensor 'a': has more bytes than 63 bits can count");
+  CHECK(said({{"a", f32, {1L << 60}, bytes},
+              {"b", f32, {1L << 60}, bytes},
+              {"c", f32, {1}, bytes}}) == "tensor 'b': has more bytes than 63 bits can count");
+  CHECK(said({{"a", f32, std::vector<long>(33, 1), bytes.first(4)}}) ==
+        "tensor 'a': the shape has too many extents");
   CHECK(said({}, {{"k", "\xFF"}}) == "metadata 'k': is not UTF-8");
   CHECK(said({}, {{"k", std::string(100'000'000, 'x')}}) ==
         "the header has 100000032 bytes, more than a safetensors file may have");
@@ -406,11 +457,12 @@ TEST_CASE("a file that cannot be read is named with the reason") {
   auto const said = [](std::string const& path) {
     return sentence<pp::file_error>([&] { pp::safetensors_file const file(path); });
   };
-  CHECK(said(folder.file("none")) == "cannot read '" + folder.file("none") + "': No such file or directory");
+  CHECK(said(folder.file("none")) ==
+        "cannot read '" + folder.file("none") + "': No such file or directory");
   CHECK(said(folder.file("")) == "cannot read '" + folder.file("") + "': it is not a file");
   CHECK(said("/dev/zero") == "cannot read '/dev/zero': it is not a file");
-  std::string const path =
-      folder.write("a", file_of(R"({"a":{"dtype":"U8","shape":[8],"data_offsets":[0,8]}})", "12345678"));
+  std::string const path = folder.write(
+      "a", file_of(R"({"a":{"dtype":"U8","shape":[8],"data_offsets":[0,8]}})", "12345678"));
   for (int call = 0; call < 3; ++call) {  // the length, the header, the data
     planned_mishap const plan(mishap::fails, call, EIO);
     CHECK(said(path) == "cannot read '" + path + "': " + std::strerror(EIO));
@@ -425,9 +477,12 @@ TEST_CASE("a file that cannot be read is named with the reason") {
 
 TEST_CASE("a file that is cut off anywhere is refused") {
   temporary_folder const folder;
-  std::string const whole = file_of(R"({"a":{"dtype":"U8","shape":[8],"data_offsets":[0,8]}})", "12345678");
+  std::string const whole =
+      file_of(R"({"a":{"dtype":"U8","shape":[8],"data_offsets":[0,8]}})", "12345678");
   for (std::size_t length = 0; length < whole.size(); ++length) {
     std::string const path = folder.write("a", whole.substr(0, length));
-    CHECK(sentence<pp::data_error>([&] { pp::safetensors_file const file(path); }).starts_with("'" + path + "': "));
+    CHECK(sentence<pp::data_error>([&] {
+            pp::safetensors_file const file(path);
+          }).starts_with("'" + path + "': "));
   }
 }

@@ -61,7 +61,9 @@ void* operator new(std::size_t bytes) {
   if (void* const at = std::malloc(bytes > 0 ? bytes : 1)) return at;
   throw std::bad_alloc();
 }
-void* operator new(std::size_t bytes, std::nothrow_t const&) noexcept { return std::malloc(bytes > 0 ? bytes : 1); }
+void* operator new(std::size_t bytes, std::nothrow_t const&) noexcept {
+  return std::malloc(bytes > 0 ? bytes : 1);
+}
 void operator delete(void* at) noexcept { std::free(at); }
 void operator delete(void* at, std::size_t) noexcept { std::free(at); }
 
@@ -76,10 +78,12 @@ planned_mishap::~planned_mishap() { plan.armed = false; }
 bool planned_mishap::happened() const { return plan.happened; }
 
 extern "C" ssize_t write(int file, void const* from, size_t bytes) {
-  return transfer(bytes, [&](size_t count) { return ssize_t(syscall(SYS_write, file, from, count)); });
+  return transfer(bytes,
+                  [&](size_t count) { return ssize_t(syscall(SYS_write, file, from, count)); });
 }
 extern "C" ssize_t pread(int file, void* to, size_t bytes, off_t at) {
-  return transfer(bytes, [&](size_t count) { return ssize_t(syscall(SYS_pread64, file, to, count, at)); });
+  return transfer(bytes,
+                  [&](size_t count) { return ssize_t(syscall(SYS_pread64, file, to, count, at)); });
 }
 extern "C" int fsync(int file) {
   return simple([&] { return int(syscall(SYS_fsync, file)); });

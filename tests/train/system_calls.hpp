@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Calls of the operating system that go wrong when a test wants it: in this program write, pread, fsync and rename are the
-// test's own (system_calls.cpp), and so is operator new; they do what the system does unless a plan says otherwise.
+// Calls of the operating system that go wrong when a test wants it: in this program write, pread,
+// fsync and rename are the test's own (system_calls.cpp), and so is operator new; they do what the
+// system does unless a plan says otherwise.
 #pragma once
 
 #include <csignal>
@@ -31,8 +32,8 @@ class planned_mishap {
 /// What the program exits with when it dies by plan.
 inline constexpr int dead_by_plan = 86;
 
-/// Lets the call number `at` (from 0) of operator new fail while work() runs on this thread, which must then throw. False if there
-/// were fewer calls.
+/// Lets the call number `at` (from 0) of operator new fail while work() runs on this thread, which
+/// must then throw. False if there were fewer calls.
 class failing_allocation {
  public:
   template <class Work>
@@ -47,7 +48,8 @@ class failing_allocation {
       thrown = true;
     }
     bool const failed = disarm();
-    if (failed != thrown) throw std::logic_error("an allocation that failed was not told, or another was");
+    if (failed != thrown)
+      throw std::logic_error("an allocation that failed was not told, or another was");
     return failed;
   }
 
@@ -73,10 +75,12 @@ class resource_limit {
   rlimit before_{};
 };
 
-/// While it lives, no file of this program grows beyond so many bytes: a disk that is full in the middle of a write.
+/// While it lives, no file of this program grows beyond so many bytes: a disk that is full in the
+/// middle of a write.
 class file_size_limit {
  public:
-  explicit file_size_limit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)), limit_(RLIMIT_FSIZE, bytes) {}
+  explicit file_size_limit(rlim_t bytes)
+      : handler_(std::signal(SIGXFSZ, SIG_IGN)), limit_(RLIMIT_FSIZE, bytes) {}
   file_size_limit(file_size_limit const&) = delete;
   file_size_limit& operator=(file_size_limit const&) = delete;
   ~file_size_limit() { std::signal(SIGXFSZ, handler_); }

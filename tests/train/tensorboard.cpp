@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Event files, read by a decoder that shares nothing with the encoder: checksums by division of polynomials, messages by the
-// rules of the wire format alone.
+// Event files, read by a decoder that shares nothing with the encoder: checksums by division of
+// polynomials, messages by the rules of the wire format alone.
 #include <bit>
 #include <cerrno>
 #include <chrono>
@@ -40,7 +40,8 @@ std::uint64_t take_number(std::string_view& from, std::size_t bytes) {
   return value;
 }
 
-/// The remainder of the bits, lowest of each byte first, after division by x^32 + 0x1EDC6F41; first and last 32 inverted.
+/// The remainder of the bits, lowest of each byte first, after division by x^32 + 0x1EDC6F41; first
+/// and last 32 inverted.
 std::uint32_t checksum(std::string_view bytes) {
   std::uint32_t remainder = 0xFFFFFFFF;
   for (char const c : bytes)
@@ -101,7 +102,8 @@ std::multimap<std::uint64_t, field> fields_of(std::string_view message) {
   return fields;
 }
 
-field only(std::multimap<std::uint64_t, field> const& fields, std::uint64_t number, std::uint64_t wire_type) {
+field only(std::multimap<std::uint64_t, field> const& fields, std::uint64_t number,
+           std::uint64_t wire_type) {
   REQUIRE(fields.count(number) == 1);
   REQUIRE(fields.find(number)->second.wire_type == wire_type);
   return fields.find(number)->second;
@@ -120,12 +122,15 @@ event event_of(std::string const& record) {
     REQUIRE(number == 1);
     auto const parts = fields_of(value.text);
     REQUIRE(parts.size() == 2);
-    e.scalars.emplace_back(only(parts, 1, 2).text, std::bit_cast<float>(std::uint32_t(only(parts, 2, 5).bits)));
+    e.scalars.emplace_back(only(parts, 1, 2).text,
+                           std::bit_cast<float>(std::uint32_t(only(parts, 2, 5).bits)));
   }
   return e;
 }
 
-double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+double now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
 
 }  // namespace
 
@@ -133,7 +138,8 @@ TEST_CASE("checksums are those of RFC 3720, and of the decoder") {
   std::string up, down;
   for (int i = 0; i < 32; ++i) (up += char(i)), (down += char(31 - i));
   std::string const command(
-      "\x01\xC0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x14\0\0\0\0\0\4\0\0\0\0\x14\0\0\0\x18\x28\0\0\0\0\0\0\0\2"
+      "\x01\xC0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x14\0\0\0\0\0\4\0\0\0\0\x14\0\0\0\x18\x28\0\0\0\0\0\0\0"
+      "\2"
       "\0\0\0\0\0\0\0",
       48);
   std::pair<std::string, std::uint32_t> const known[] = {{"", 0},
@@ -161,7 +167,10 @@ TEST_CASE("an event file holds its version, then an event per step") {
   CHECK(only(first, 3, 2).text == "brain.Event:2");
   CHECK(std::bit_cast<double>(only(first, 1, 1).bits) >= before);
 
-  board.write({.step = 1, .loss = 1.5, .learning_rate = 3e-4, .scalars = {{"valid/loss", -2}, {"\xC3\xA9", 1e300}}});
+  board.write({.step = 1,
+               .loss = 1.5,
+               .learning_rate = 3e-4,
+               .scalars = {{"valid/loss", -2}, {"\xC3\xA9", 1e300}}});
   CHECK(records_of(content(board.path())).size() == 2);
   board.write({.step = 1L << 40, .loss = std::numeric_limits<double>::quiet_NaN(), .scalars = {}});
   records = records_of(content(board.path()));
@@ -172,15 +181,15 @@ TEST_CASE("an event file holds its version, then an event per step") {
   CHECK(one.wall_time >= before);
   CHECK(two.wall_time >= one.wall_time);
   CHECK(two.wall_time <= now());
-  CHECK(one.scalars ==
-        std::vector<std::pair<std::string, float>>{{"loss", 1.5f},
-                                                   {"learning_rate", 3e-4f},
-                                                   {"gradient_norm", 0.f},
-                                                   {"samples_per_second", 0.f},
-                                                   {"seconds", 0.f},
-                                                   {"bubble", 0.f},
-                                                   {"valid/loss", -2.f},
-                                                   {"\xC3\xA9", std::numeric_limits<float>::infinity()}});
+  CHECK(one.scalars == std::vector<std::pair<std::string, float>>{
+                           {"loss", 1.5f},
+                           {"learning_rate", 3e-4f},
+                           {"gradient_norm", 0.f},
+                           {"samples_per_second", 0.f},
+                           {"seconds", 0.f},
+                           {"bubble", 0.f},
+                           {"valid/loss", -2.f},
+                           {"\xC3\xA9", std::numeric_limits<float>::infinity()}});
   CHECK(two.scalars.size() == 6);
   CHECK(std::isnan(two.scalars[0].second));
 }
@@ -194,7 +203,8 @@ TEST_CASE("an event file is named by time and host, and never takes the place of
   pp::tensorboard_file const one(runs), two(runs), three(runs);
   CHECK(one.path() != two.path());
   CHECK(two.path() != three.path());
-  std::string const name = std::filesystem::path(one.path()).filename().string(), start = "events.out.tfevents.";
+  std::string const name = std::filesystem::path(one.path()).filename().string(),
+                    start = "events.out.tfevents.";
   REQUIRE(name.starts_with(start));
   CHECK(name.ends_with(std::string(".") + host));
   double const seconds = std::stod(name.substr(start.size()));
@@ -224,7 +234,8 @@ TEST_CASE("what cannot be an event file is refused in one sentence") {
   CHECK(sentence<pp::file_error>([&] { pp::tensorboard_file board(taken); }) ==
         "cannot make the folder '" + taken + "': Not a directory");
   pp::tensorboard_file board(folder.file("runs"));
-  CHECK(sentence<pp::data_error>([&] { board.write({.scalars = {{"a\xFF", 1}}}); }) ==
-        "metrics in '" + board.path() + "': the name 'a\\xff' is not UTF-8");
+  CHECK(sentence<pp::data_error>([&] {
+          board.write({.scalars = {{"a\xFF", 1}}});
+        }) == "metrics in '" + board.path() + "': the name 'a\\xff' is not UTF-8");
   CHECK(records_of(content(board.path())).size() == 1);
 }

@@ -74,7 +74,8 @@ TEST_CASE("training windows are pieces of the text with the next bytes as labels
       REQUIRE(at != bytes.npos);
       REQUIRE(at + 17 <= 3800);
       places.insert(at);
-      for (std::size_t t = 0; t + 1 < 16; ++t) REQUIRE(b.labels[16 * i + t] == b.tokens[16 * i + t + 1]);
+      for (std::size_t t = 0; t + 1 < 16; ++t)
+        REQUIRE(b.labels[16 * i + t] == b.tokens[16 * i + t + 1]);
     }
   }
   CHECK(places.size() > 1000);
@@ -142,20 +143,24 @@ TEST_CASE("a directory is read in the order of its paths, below it too") {
 
 TEST_CASE("a text that cannot be used is refused in one sentence") {
   temporary const folder;
-  CHECK(message(folder.path / "none", 8) == "there is no text at '" + (folder.path / "none").string() + "'");
+  CHECK(message(folder.path / "none", 8) ==
+        "there is no text at '" + (folder.path / "none").string() + "'");
   fs::path const empty = folder.write("empty", "");
   CHECK(message(empty, 8) == "the text in '" + empty.string() + "' is empty");
   fs::create_directories(folder.path / "nothing");
-  CHECK(message(folder.path / "nothing", 8) == "the text in '" + (folder.path / "nothing").string() + "' is empty");
+  CHECK(message(folder.path / "nothing", 8) ==
+        "the text in '" + (folder.path / "nothing").string() + "' is empty");
   fs::path const brief = folder.write("brief", std::string(179, 'x'));
   CHECK(message(brief, 8) ==
-        "the text in '" + brief.string() + "' is too short: windows of 8 bytes need at least 180 bytes, found 179");
+        "the text in '" + brief.string() +
+            "' is too short: windows of 8 bytes need at least 180 bytes, found 179");
   folder.write("brief", std::string(180, 'x'));
   CHECK(message(brief, 8) == "no error");
   for (int const none : {0, -1, std::numeric_limits<int>::min()})
     CHECK(message(brief, none) ==
           "a window of text has at least 1 byte: " + std::to_string(none) + " is less than that");
-  CHECK_THAT(message(brief, std::numeric_limits<int>::max()), Catch::EndsWith("at least 42949672960 bytes, found 180"));
+  CHECK_THAT(message(brief, std::numeric_limits<int>::max()),
+             Catch::EndsWith("at least 42949672960 bytes, found 180"));
   CHECK(message("/dev/null", 8) == "the text at '/dev/null' is neither a file nor a directory");
 }
 
@@ -173,9 +178,9 @@ TEST_CASE("a text that memory has no room for is named with its bytes") {
   CHECK_THROWS_WITH(pp::text_data(file, 8),
                     "cannot read '" + file.string() + "': no memory for its 1099511627776 bytes");
   fs::path const before = folder.write("0", std::string(1000, 'x'));
-  CHECK_THROWS_WITH(
-      pp::text_data(folder.path, 8),
-      "cannot read '" + file.string() + "': no memory for its 1099511627776 bytes after 1001 of other files");
+  CHECK_THROWS_WITH(pp::text_data(folder.path, 8),
+                    "cannot read '" + file.string() +
+                        "': no memory for its 1099511627776 bytes after 1001 of other files");
 }
 #endif
 

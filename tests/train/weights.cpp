@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Weights out of and into a model: by name, in the file's layout, in any real type, and all or nothing.
+// Weights out of and into a model: by name, in the file's layout, in any real type, and all or
+// nothing.
 #include <algorithm>
 #include <bit>
 #include <cerrno>
@@ -30,7 +31,8 @@ namespace {
 
 using strings = std::vector<std::string>;
 
-/// A Linear of two inputs and three outputs, and a norm: what a trainer has of it, without a trainer.
+/// A Linear of two inputs and three outputs, and a norm: what a trainer has of it, without a
+/// trainer.
 template <class T>
 struct parameters_of_two_layers {
   std::vector<T> weight{1, 2, 3, 4, 5, 6};  // [inputs, outputs]
@@ -42,7 +44,8 @@ struct parameters_of_two_layers {
             {"fc.bias", {3}, false, 1, 3, bias},
             {"norm.weight", {3}, false, 1, 3, scale}};
   }
-  friend bool operator==(parameters_of_two_layers const&, parameters_of_two_layers const&) = default;
+  friend bool operator==(parameters_of_two_layers const&,
+                         parameters_of_two_layers const&) = default;
 };
 
 template <class T>
@@ -55,8 +58,10 @@ std::vector<T> numbers_of(pp::safetensors_file const& file, char const* name) {
 }
 
 template <class T>
-pp::safetensors_entry entry(std::string name, std::vector<long> shape, std::vector<T> const& numbers) {
-  return {std::move(name), pp::stored_type_of<T>(), std::move(shape), std::as_bytes(std::span(numbers))};
+pp::safetensors_entry entry(std::string name, std::vector<long> shape,
+                            std::vector<T> const& numbers) {
+  return {std::move(name), pp::stored_type_of<T>(), std::move(shape),
+          std::as_bytes(std::span(numbers))};
 }
 
 /// What a Pipeline's view of a parameter says of its place in a file.
@@ -89,7 +94,8 @@ TEST_CASE("a parameter that the file has transposed is turned on both ways") {
   CHECK(numbers_of<float>(file, "fc.weight") == std::vector<float>{1, 4, 2, 5, 3, 6});
   CHECK(numbers_of<float>(file, "fc.bias") == model.bias);
 
-  parameters_of_two_layers<float> other{std::vector<float>(6), std::vector<float>(3), std::vector<float>(3)};
+  parameters_of_two_layers<float> other{std::vector<float>(6), std::vector<float>(3),
+                                        std::vector<float>(3)};
   pp::load_report const report = pp::load_weights(other.all(), folder.file("a"));
   CHECK(other == model);
   CHECK(report.loaded == strings{"fc.weight", "fc.bias", "norm.weight"});
@@ -124,7 +130,8 @@ TEMPLATE_TEST_CASE("weights go through every real type", "", float, double) {
   }
 }
 
-TEST_CASE("numbers of the element's own type keep their bits, infinite ones and not-a-numbers too") {
+TEST_CASE(
+    "numbers of the element's own type keep their bits, infinite ones and not-a-numbers too") {
   temporary_folder const folder;
   std::vector<float> values{0.1f,
                             -0.0f,
@@ -148,7 +155,8 @@ TEST_CASE("a strict load tells all that does not fit, and changes nothing") {
   parameters_of_two_layers<float> model;
   auto const said = [&](std::vector<pp::safetensors_entry> const& tensors) {
     pp::write_safetensors(folder.file("a"), tensors);
-    std::string const text = sentence<pp::data_error>([&] { pp::load_weights(model.all(), folder.file("a")); });
+    std::string const text =
+        sentence<pp::data_error>([&] { pp::load_weights(model.all(), folder.file("a")); });
     CHECK((text == "no error" || model == before));
     std::string const start = "the weights in '" + folder.file("a") + "' do not fit the model: ";
     return text.starts_with(start) ? text.substr(start.size()) : text;
@@ -156,15 +164,21 @@ TEST_CASE("a strict load tells all that does not fit, and changes nothing") {
   auto const weight = entry("fc.weight", {3, 2}, six), bias = entry("fc.bias", {3}, three),
              scale = entry("norm.weight", {3}, three);
   CHECK(said({weight, bias}) == "parameter 'norm.weight': not in the file");
-  CHECK(said({weight, bias, scale, entry("norm.bias", {3}, three)}) == "tensor 'norm.bias': not in the model");
+  CHECK(said({weight, bias, scale, entry("norm.bias", {3}, three)}) ==
+        "tensor 'norm.bias': not in the model");
   CHECK(said({entry("fc.weight", {2, 3}, six), bias, scale}) ==
         "tensor 'fc.weight': expected shape [3, 2], found [2, 3]");
-  CHECK(said({entry("fc.weight", {6}, six), bias, scale}) == "tensor 'fc.weight': expected shape [3, 2], found [6]");
-  CHECK(said({weight, entry("fc.bias", {1, 3}, three), scale}) == "tensor 'fc.bias': expected shape [3], found [1, 3]");
-  CHECK(said({weight, bias, {"norm.weight", pp::stored_type::i32, {3}, std::as_bytes(std::span(whole))}}) ==
+  CHECK(said({entry("fc.weight", {6}, six), bias, scale}) ==
+        "tensor 'fc.weight': expected shape [3, 2], found [6]");
+  CHECK(said({weight, entry("fc.bias", {1, 3}, three), scale}) ==
+        "tensor 'fc.bias': expected shape [3], found [1, 3]");
+  CHECK(said({weight,
+              bias,
+              {"norm.weight", pp::stored_type::i32, {3}, std::as_bytes(std::span(whole))}}) ==
         "tensor 'norm.weight': expected F64, F32, F16 or BF16, found I32");
   CHECK(said({entry("fc.weight", {2, 3}, six), entry("other", {3}, three), bias}) ==
-        "tensor 'fc.weight': expected shape [3, 2], found [2, 3]; parameter 'norm.weight': not in the file; "
+        "tensor 'fc.weight': expected shape [3, 2], found [2, 3]; parameter 'norm.weight': not in "
+        "the file; "
         "tensor 'other': not in the model");
   CHECK(said({weight, bias, scale}) == "no error");
   CHECK(model.bias == three);
@@ -176,8 +190,9 @@ TEST_CASE("a number that the model's type cannot hold is refused before anything
   parameters_of_two_layers<float> model;
   std::vector<double> const six(6, 0), large{1, INFINITY, -1e39}, small{1e-50, INFINITY, 3e38};
   auto const load = [&](std::vector<double> const& scale) {
-    pp::write_safetensors(folder.file("a"), {entry("fc.weight", {3, 2}, six), entry("fc.bias", {3}, small),
-                                             entry("norm.weight", {3}, scale)});
+    pp::write_safetensors(folder.file("a"),
+                          {entry("fc.weight", {3, 2}, six), entry("fc.bias", {3}, small),
+                           entry("norm.weight", {3}, scale)});
     pp::load_weights(model.all(), folder.file("a"));
   };
   CHECK(sentence<pp::data_error>([&] { load(large); }) ==
@@ -192,9 +207,11 @@ TEST_CASE("many problems are counted, the first eight told") {
   temporary_folder const folder;
   std::vector<float> values(1);
   std::vector<pp::named_parameter<float>> parameters;
-  for (int i = 0; i < 11; ++i) parameters.push_back({"p" + std::to_string(i), {1}, false, 1, 1, values});
+  for (int i = 0; i < 11; ++i)
+    parameters.push_back({"p" + std::to_string(i), {1}, false, 1, 1, values});
   pp::write_safetensors(folder.file("a"), {});
-  std::string const text = sentence<pp::data_error>([&] { pp::load_weights(parameters, folder.file("a")); });
+  std::string const text =
+      sentence<pp::data_error>([&] { pp::load_weights(parameters, folder.file("a")); });
   CHECK(text.find("parameter 'p7': not in the file; and 3 more") != text.npos);
   CHECK(text.find("'p8'") == text.npos);
   parameters.resize(8);
@@ -207,7 +224,8 @@ TEST_CASE("a partial load takes what both have and reports the rest") {
   temporary_folder const folder;
   parameters_of_two_layers<float> model;
   std::vector<float> const three{-1, -2, -3}, two(2);
-  pp::write_safetensors(folder.file("a"), {entry("other", {3}, three), entry("fc.bias", {3}, three)});
+  pp::write_safetensors(folder.file("a"),
+                        {entry("other", {3}, three), entry("fc.bias", {3}, three)});
   auto const trainer = model.all();
   std::string const path = folder.file("a");
   // [partial]
@@ -219,10 +237,12 @@ TEST_CASE("a partial load takes what both have and reports the rest") {
   CHECK(model.bias == three);
   CHECK(model.weight == parameters_of_two_layers<float>().weight);
 
-  pp::write_safetensors(folder.file("a"), {entry("norm.weight", {3}, three), entry("fc.bias", {2}, two)});
-  CHECK(sentence<pp::data_error>([&] { pp::load_weights(model.all(), folder.file("a"), pp::load_policy::partial); }) ==
-        "the weights in '" + folder.file("a") +
-            "' do not fit the model: tensor 'fc.bias': expected shape [3], found [2]");
+  pp::write_safetensors(folder.file("a"),
+                        {entry("norm.weight", {3}, three), entry("fc.bias", {2}, two)});
+  CHECK(sentence<pp::data_error>([&] {
+          pp::load_weights(model.all(), folder.file("a"), pp::load_policy::partial);
+        }) == "the weights in '" + folder.file("a") +
+                  "' do not fit the model: tensor 'fc.bias': expected shape [3], found [2]");
   CHECK(model.scale == parameters_of_two_layers<float>().scale);
 }
 
@@ -233,13 +253,13 @@ TEST_CASE("a partial load that would load nothing is refused and names what ther
   std::vector<pp::safetensors_entry> tensors;
   auto const said = [&] {
     pp::write_safetensors(folder.file("a"), tensors);
-    std::string const text =
-        sentence<pp::data_error>([&] { pp::load_weights(model.all(), folder.file("a"), pp::load_policy::partial); });
+    std::string const text = sentence<pp::data_error>(
+        [&] { pp::load_weights(model.all(), folder.file("a"), pp::load_policy::partial); });
     CHECK(model == parameters_of_two_layers<float>());
     return text;
   };
-  std::string const start =
-      "the weights in '" + folder.file("a") + "' do not fit the model: no name in common: the file has ";
+  std::string const start = "the weights in '" + folder.file("a") +
+                            "' do not fit the model: no name in common: the file has ";
   std::string const end = "; the model wants 'fc.weight', 'fc.bias', 'norm.weight'";
   CHECK(said() == start + "none" + end);
   for (char const* const name : {"0.fc.bias", "0.norm.weight", "0.fc.weight", "x", "y"})
@@ -255,22 +275,25 @@ TEST_CASE("tensors of a type that is not known matter only to who asks for them"
   bytes[0] = char(header.size());
   folder.write("a", bytes + header + std::string(14, '\0'));
   parameters_of_two_layers<float> model;
-  pp::load_report const report = pp::load_weights(model.all(), folder.file("a"), pp::load_policy::partial);
+  pp::load_report const report =
+      pp::load_weights(model.all(), folder.file("a"), pp::load_policy::partial);
   CHECK(report.loaded == strings{"fc.bias"});
   CHECK(report.unused == strings{"scale"});
   CHECK(model.bias == std::vector<float>(3));
   std::vector<float> values(3);
   CHECK(sentence<pp::data_error>([&] {
-          pp::load_weights<float>({{"scale", {3}, false, 1, 3, values}}, folder.file("a"), pp::load_policy::partial);
+          pp::load_weights<float>({{"scale", {3}, false, 1, 3, values}}, folder.file("a"),
+                                  pp::load_policy::partial);
         }).ends_with("tensor 'scale': expected F64, F32, F16 or BF16, found 'F4'"));
 }
 
 TEST_CASE("no memory is taken for tensors that are not loaded") {
   temporary_folder const folder;
   std::string const path = folder.file("a"), terabyte = "1099511627776";
-  std::string const header = R"({"other":{"dtype":"U8","shape":[)" + terabyte + R"(],"data_offsets":[0,)" + terabyte +
-                             R"(]},"fc.bias":{"dtype":"F32","shape":[3],"data_offsets":[)" + terabyte +
-                             R"(,1099511627788]}})";
+  std::string const header = R"({"other":{"dtype":"U8","shape":[)" + terabyte +
+                             R"(],"data_offsets":[0,)" + terabyte +
+                             R"(]},"fc.bias":{"dtype":"F32","shape":[3],"data_offsets":[)" +
+                             terabyte + R"(,1099511627788]}})";
   std::string bytes(8, '\0');
   bytes[0] = char(header.size());
   folder.write("a", bytes + header);
@@ -283,8 +306,9 @@ TEST_CASE("no memory is taken for tensors that are not loaded") {
   parameters_of_two_layers<float> model;
   CHECK(pp::load_weights(model.all(), path, pp::load_policy::partial).loaded == strings{"fc.bias"});
   CHECK(model.bias == std::vector<float>(3));
-  CHECK(sentence<pp::data_error>([&] { pp::load_weights(model.all(), path); }).find("'other': not in the model") !=
-        std::string::npos);
+  CHECK(sentence<pp::data_error>([&] {
+          pp::load_weights(model.all(), path);
+        }).find("'other': not in the model") != std::string::npos);
 #if !PIPE_TESTS_SANITIZED  // a sanitizer ends the program that asks for so much
   resource_limit const limit(RLIMIT_AS, rlim_t(1) << 36);
   CHECK(sentence<pp::file_error>([&] { pp::safetensors_file file(path); }) ==
@@ -304,7 +328,8 @@ TEST_CASE("whichever allocation or read fails, parameters change all or not at a
     for (bool failed = true; failed; ++failures) {
       parameters_of_two_layers<float> model;
       auto const parameters = model.all();
-      failed = failing_allocation::happened(failures, [&] { pp::load_weights(parameters, path, policy); });
+      failed = failing_allocation::happened(failures,
+                                            [&] { pp::load_weights(parameters, path, policy); });
       CHECK(model == (failed ? before : source));
     }
     CHECK(failures > 20);
@@ -312,7 +337,8 @@ TEST_CASE("whichever allocation or read fails, parameters change all or not at a
     for (bool failed = true; failed; ++reads) {
       parameters_of_two_layers<float> model;
       planned_mishap const plan(mishap::fails, reads, EIO);
-      std::string const said = sentence<pp::file_error>([&] { pp::load_weights(model.all(), path, policy); });
+      std::string const said =
+          sentence<pp::file_error>([&] { pp::load_weights(model.all(), path, policy); });
       failed = plan.happened();
       CHECK(said == (failed ? "cannot read '" + path + "': Input/output error" : "no error"));
       CHECK(model == (failed ? before : source));
@@ -330,12 +356,14 @@ TEST_CASE("weights that cannot be stored leave the file as it was") {
   };
   CHECK(said(pp::stored_type::i32) == "weights cannot be stored as I32");
   model.weight[4] = 70000;
-  CHECK(said(pp::stored_type::f16) == "parameter 'fc.weight': number 3, 70000.000000, is too large for F16");
+  CHECK(said(pp::stored_type::f16) ==
+        "parameter 'fc.weight': number 3, 70000.000000, is too large for F16");
   model.weight[4] = std::numeric_limits<float>::max();
   CHECK(said(pp::stored_type::bf16).ends_with(", is too large for BF16"));
   auto twice = model.all();
   twice[1].name = "norm.weight";
-  CHECK(sentence<pp::data_error>([&] { pp::save_weights(twice, path); }) == "tensor 'norm.weight': the name is taken");
+  CHECK(sentence<pp::data_error>([&] { pp::save_weights(twice, path); }) ==
+        "tensor 'norm.weight': the name is taken");
   {
     planned_mishap const plan(mishap::fails, 2, ENOSPC);
     CHECK(sentence<pp::file_error>([&] { pp::save_weights(model.all(), path); }) ==
@@ -350,9 +378,13 @@ TEST_CASE("a parameter that contradicts itself is refused") {
   std::vector<float> values(6);
   auto const said = [&](std::vector<long> const& shape, int rows, int columns) {
     std::vector<pp::named_parameter<float>> const one{{"a", shape, false, rows, columns, values}};
-    std::string const saving = sentence<pp::error>([&] { pp::save_weights(one, folder.file("a")); });
-    pp::write_safetensors(folder.file("b"), {entry("a", shape, std::vector<float>(shape[0] == 7 ? 7 : 6))});
-    CHECK(sentence<pp::error>([&] { pp::load_weights(one, folder.file("b"), pp::load_policy::partial); }) == saving);
+    std::string const saving =
+        sentence<pp::error>([&] { pp::save_weights(one, folder.file("a")); });
+    pp::write_safetensors(folder.file("b"),
+                          {entry("a", shape, std::vector<float>(shape[0] == 7 ? 7 : 6))});
+    CHECK(sentence<pp::error>([&] {
+            pp::load_weights(one, folder.file("b"), pp::load_policy::partial);
+          }) == saving);
     return saving;
   };
   CHECK(said({6}, 2, 3) == "no error");
@@ -373,7 +405,8 @@ TEST_CASE("a trainer whose parameters have names is saved, loaded and told of th
   CHECK(trainer.weight == source.weight);
   CHECK(trainer.changes == 1);
   // [bf16]
-  pp::save_weights(trainer, path, pp::stored_type::bf16, {{"format", "pt"}, {"trained_by", "pipe"}});
+  pp::save_weights(trainer, path, pp::stored_type::bf16,
+                   {{"format", "pt"}, {"trained_by", "pipe"}});
   // [/bf16]
   pp::safetensors_file const file(path);
   CHECK(file.tensors()[0].type == pp::stored_type::bf16);
@@ -397,7 +430,8 @@ std::vector<pp::named_parameter<float>> named(T& trainer) {
   char const* const names[] = {"0.weight", "0.bias", "2.weight", "2.bias"};
   for (auto const& p : trainer.parameters()) {
     bool const matrix = all.size() % 2 == 0;
-    all.push_back({names[all.size()], matrix ? std::vector<long>{p.columns, p.rows} : std::vector<long>{p.columns},
+    all.push_back({names[all.size()],
+                   matrix ? std::vector<long>{p.columns, p.rows} : std::vector<long>{p.columns},
                    matrix, p.rows, p.columns, p.values});
   }
   return all;
@@ -405,7 +439,8 @@ std::vector<pp::named_parameter<float>> named(T& trainer) {
 
 }  // namespace
 
-TEST_CASE("a pipeline that loads another's weights computes the same bits, under other stages too") {
+TEST_CASE(
+    "a pipeline that loads another's weights computes the same bits, under other stages too") {
   temporary_folder const folder;
   Trainer<1> one({.seed = 1});
   Trainer<2> two({.seed = 2});
@@ -420,5 +455,6 @@ TEST_CASE("a pipeline that loads another's weights computes the same bits, under
   two.forward(inputs, found);
   CHECK(found == expected);
   std::vector<float> const labels(6);
-  CHECK(two.gradients({inputs, labels}).gradient_norm == one.gradients({inputs, labels}).gradient_norm);
+  CHECK(two.gradients({inputs, labels}).gradient_norm ==
+        one.gradients({inputs, labels}).gradient_norm);
 }

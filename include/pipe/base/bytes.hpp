@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Amounts of memory: literals to write them (`MemoryLimit<512_MiB>`) and the alignment that every planned offset keeps.
+// Amounts of memory: literals to write them (`MemoryLimit<512_MiB>`) and the alignment that every
+// planned offset keeps.
 #pragma once
 
 namespace pp {

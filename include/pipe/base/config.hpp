@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The one family of macros: what differs between compilers is named here and nowhere else. A user defines none of them. The library's
-// own tests define PIPE_SHOWS_WARNINGS: without it the headers that programs include, and through them all others, are system headers,
-// so that a program may use any warnings and any global names.
+// The one family of macros: what differs between compilers is named here and nowhere else. A user
+// defines none of them. The library's own tests define PIPE_SHOWS_WARNINGS: without it the headers
+// that programs include, and through them all others, are system headers, so that a program may use
+// any warnings and any global names.
 #pragma once
 
 #define PIPE_VERSION_MAJOR 0
 #define PIPE_VERSION_MINOR 1
 #define PIPE_VERSION_PATCH 0
-/// One number to compare: `#if PIPE_VERSION >= 200` is 0.2.0 or newer. CHANGELOG.md says what a version promises.
+/// One number to compare: `#if PIPE_VERSION >= 200` is 0.2.0 or newer. CHANGELOG.md says what a
+/// version promises.
 #define PIPE_VERSION (PIPE_VERSION_MAJOR * 10000 + PIPE_VERSION_MINOR * 100 + PIPE_VERSION_PATCH)
 
 #if !defined(_MSVC_LANG) && __cplusplus < 202002L
@@ -19,8 +21,8 @@
 #error "pipe needs exceptions: compile without -fno-exceptions"
 #include <nothing after the error above is compiled>
 #endif
-#if defined(__FAST_MATH__) || __FINITE_MATH_ONLY__ || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) || \
-    defined(__NO_SIGNED_ZEROS__)
+#if defined(__FAST_MATH__) || __FINITE_MATH_ONLY__ || defined(__ASSOCIATIVE_MATH__) || \
+    defined(__RECIPROCAL_MATH__) || defined(__NO_SIGNED_ZEROS__)
 #error \
     "pipe needs IEEE arithmetic: compile without -ffast-math, -Ofast and their parts (-ffinite-math-only, -fassociative-math, -freciprocal-math, -fno-signed-zeros)"
 #endif
@@ -35,16 +37,17 @@
 #define PIPE_HD
 #endif
 
-/// Inlined wherever it is called, and so compiled for its caller's instruction set: a copy of its own would be for the least
-/// one, slower and without fused multiply-adds, and its bits would depend on whether there was a copy.
+/// Inlined wherever it is called, and so compiled for its caller's instruction set: a copy of its
+/// own would be for the least one, slower and without fused multiply-adds, and its bits would
+/// depend on whether there was a copy.
 #ifdef __CUDACC__
 #define PIPE_INLINE __forceinline__
 #else
 #define PIPE_INLINE inline __attribute__((always_inline))
 #endif
 
-/// The loop that follows is unrolled in device code: its index is then a constant, and arrays that it indexes are registers.
-/// PIPE_ROLLED: it is not, so that fewer numbers are under way at once.
+/// The loop that follows is unrolled in device code: its index is then a constant, and arrays that
+/// it indexes are registers. PIPE_ROLLED: it is not, so that fewer numbers are under way at once.
 #ifdef __CUDA_ARCH__
 #define PIPE_UNROLL _Pragma("unroll")
 #define PIPE_ROLLED _Pragma("unroll 1")
@@ -53,17 +56,20 @@
 #define PIPE_ROLLED
 #endif
 
-/// Compiled once, never inlined or specialised: its scalar loops may be vectorised or not, contracted or not, but always alike.
+/// Compiled once, never inlined or specialised: its scalar loops may be vectorised or not,
+/// contracted or not, but always alike.
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
 #define PIPE_ONE_COPY __attribute__((noinline, noclone))
 #else
 #define PIPE_ONE_COPY __attribute__((noinline))
 #endif
 
-/// Runs once, or when something is wrong: made small, not fast, which also takes a compiler less time.
+/// Runs once, or when something is wrong: made small, not fast, which also takes a compiler less
+/// time.
 #define PIPE_COLD __attribute__((cold))
 
-/// The loop that follows touches no memory through two names in a way that matters: it may be vectorised without checks.
+/// The loop that follows touches no memory through two names in a way that matters: it may be
+/// vectorised without checks.
 #if defined(__clang__)
 #define PIPE_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__) && !defined(__CUDA_ARCH__)
@@ -72,8 +78,9 @@
 #define PIPE_INDEPENDENT
 #endif
 
-/// What stands between these is optimised though the program is not (-O0, where g++ defines no __OPTIMIZE__): kernels, and what runs
-/// them. At other levels, under sanitizers and in other compilers, which have no such thing, they are nothing.
+/// What stands between these is optimised though the program is not (-O0, where g++ defines no
+/// __OPTIMIZE__): kernels, and what runs them. At other levels, under sanitizers and in other
+/// compilers, which have no such thing, they are nothing.
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__) && !defined(__OPTIMIZE__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define PIPE_OPTIMIZED_BEGIN _Pragma("GCC push_options") _Pragma("GCC optimize(\"O2\")")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Names of element types as plain values, for plans and messages; the types themselves where they are not built in.
+// Names of element types as plain values, for plans and messages; the types themselves where they
+// are not built in.
 #pragma once
 
 #include <pipe/base/half.hpp>
@@ -17,7 +18,9 @@ enum class dtype : unsigned char {
 };
 
 /// Bytes of a number in memory.
-constexpr int size_of(dtype t) { return t == dtype::f64 ? 8 : t == dtype::bf16 || t == dtype::f16 ? 2 : 4; }
+constexpr int size_of(dtype t) {
+  return t == dtype::f64 ? 8 : t == dtype::bf16 || t == dtype::f16 ? 2 : 4;
+}
 
 template <class T>
 struct dtype_of;

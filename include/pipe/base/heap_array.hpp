@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A heap array of fixed size. A std::vector would do, but the code for its growth is a good part of what a small program takes to
-// compile.
+// A heap array of fixed size. A std::vector would do, but the code for its growth is a good part of
+// what a small program takes to compile.
 #pragma once
 
 #include <cstddef>

@@ -1,35 +1,41 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Refuses the parts of -ffast-math that no macro tells of. g++ has a macro for each (config.hpp), clang++ for -ffast-math and
-// -ffinite-math-only alone. Of the others the optimiser tells: what it may assume makes a comparison constant that is none in
-// IEEE arithmetic. Without an optimiser (-O0) they change nothing.
+// Refuses the parts of -ffast-math that no macro tells of. g++ has a macro for each (config.hpp),
+// clang++ for -ffast-math and -ffinite-math-only alone. Of the others the optimiser tells: what it
+// may assume makes a comparison constant that is none in IEEE arithmetic. Without an optimiser
+// (-O0) they change nothing.
 #pragma once
 
 #include <pipe/base/config.hpp>
 
-static_assert(0.1 != 0.1f, "pipe needs IEEE arithmetic: compile without -fsingle-precision-constant");
+static_assert(0.1 != 0.1f,
+              "pipe needs IEEE arithmetic: compile without -fsingle-precision-constant");
 
 namespace pp {
 
 #if defined(__clang__) && !defined(__CUDACC__) && __has_attribute(error)
 
 namespace wrong {  // noexcept: clang++ 14 looks at calls only that cannot throw
-[[gnu::error("pipe needs IEEE arithmetic: compile without -fassociative-math and -funsafe-math-optimizations")]]
-void sums_may_be_reordered() noexcept;
-[[gnu::error("pipe needs IEEE arithmetic: compile without -freciprocal-math")]]
-void quotients_may_be_products() noexcept;
-[[gnu::error("pipe needs IEEE arithmetic: compile without -fno-signed-zeros")]]
-void zeros_may_lose_their_sign() noexcept;
-[[gnu::error("pipe needs IEEE arithmetic: compile without -fno-honor-nans")]]
-void nans_may_be_ignored() noexcept;
+[[gnu::error(
+    "pipe needs IEEE arithmetic: compile without -fassociative-math and "
+    "-funsafe-math-optimizations")]] void
+sums_may_be_reordered() noexcept;
+[[gnu::error("pipe needs IEEE arithmetic: compile without -freciprocal-math")]] void
+quotients_may_be_products() noexcept;
+[[gnu::error("pipe needs IEEE arithmetic: compile without -fno-signed-zeros")]] void
+zeros_may_lose_their_sign() noexcept;
+[[gnu::error("pipe needs IEEE arithmetic: compile without -fno-honor-nans")]] void
+nans_may_be_ignored() noexcept;
 }  // namespace wrong
 
 /// Compiles to nothing, or is one error.
 inline void require_ieee_arithmetic() {
   float volatile unknown = 1;
-  float const x = unknown, sum = (x + 1e30f) - 1e30f, third = x / 3, product = x * (1.0f / 3), zero = x + 0.0f;
+  float const x = unknown, sum = (x + 1e30f) - 1e30f, third = x / 3, product = x * (1.0f / 3),
+              zero = x + 0.0f;
   bool const sums = __builtin_bit_cast(unsigned, sum) == __builtin_bit_cast(unsigned, x);
-  bool const quotients = __builtin_bit_cast(unsigned, third) == __builtin_bit_cast(unsigned, product);
+  bool const quotients =
+      __builtin_bit_cast(unsigned, third) == __builtin_bit_cast(unsigned, product);
   bool const zeros = __builtin_bit_cast(unsigned, zero) == __builtin_bit_cast(unsigned, x);
   bool const not_nan = x == x;
   if (__builtin_constant_p(sums))

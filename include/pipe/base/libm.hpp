@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The platform's elementary functions. They are those of <cmath>, which also brings the special functions of C++17: a tenth of
-// what the headers of a program take to compile, and nothing here needs them.
+// The platform's elementary functions. They are those of <cmath>, which also brings the special
+// functions of C++17: a tenth of what the headers of a program take to compile, and nothing here
+// needs them.
 #pragma once
 
 #include <pipe/base/config.hpp>
@@ -49,8 +50,11 @@ PIPE_INLINE double sin(double x) { return __builtin_sin(x); }
 PIPE_INLINE double tanh(double x) { return __builtin_tanh(x); }
 #endif
 
-/// Whether the exponent is not all ones. A test of bits, which no flag of a compiler takes to be always true.
-PIPE_HD PIPE_INLINE bool isfinite(float x) { return (__builtin_bit_cast(unsigned, x) & 0x7f800000u) != 0x7f800000u; }
+/// Whether the exponent is not all ones. A test of bits, which no flag of a compiler takes to be
+/// always true.
+PIPE_HD PIPE_INLINE bool isfinite(float x) {
+  return (__builtin_bit_cast(unsigned, x) & 0x7f800000u) != 0x7f800000u;
+}
 PIPE_HD PIPE_INLINE bool isfinite(double x) {
   return (__builtin_bit_cast(unsigned long long, x) & 0x7ff0000000000000u) != 0x7ff0000000000000u;
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Random numbers that depend on a counter instead of a history: bits are a function of (key, counter), so the same
-// parameter gets the same initial values and the same sample the same dropout mask wherever and in whatever order they are
-// drawn. Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011 (Philox4x32-10).
+// Random numbers that depend on a counter instead of a history: bits are a function of (key,
+// counter), so the same parameter gets the same initial values and the same sample the same dropout
+// mask wherever and in whatever order they are drawn. Source: Salmon, Moraes, Dror, Shaw, "Parallel
+// random numbers: as easy as 1, 2, 3", SC 2011 (Philox4x32-10).
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,8 @@ struct philox_block {
 };
 
 /// law: a bijection of the counter for each key; known answers in tests/base/philox.cpp.
-PIPE_HD constexpr philox_block philox(philox_block counter, std::uint32_t key0, std::uint32_t key1) {
+PIPE_HD constexpr philox_block philox(philox_block counter, std::uint32_t key0,
+                                      std::uint32_t key1) {
   for (int round = 0; round < 10; ++round) {
     std::uint64_t const a = std::uint64_t(0xD2511F53u) * counter.word[0];
     std::uint64_t const b = std::uint64_t(0xCD9E8D57u) * counter.word[2];
@@ -29,13 +31,17 @@ PIPE_HD constexpr philox_block philox(philox_block counter, std::uint32_t key0, 
 }
 
 /// Four words for element block `index` of stream `stream` under `seed`.
-PIPE_HD constexpr philox_block random_block(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
-  return philox(philox_block{{std::uint32_t(index), std::uint32_t(index >> 32), std::uint32_t(stream),
-                              std::uint32_t(stream >> 32)}},
+PIPE_HD constexpr philox_block random_block(std::uint64_t seed, std::uint64_t stream,
+                                            std::uint64_t index) {
+  return philox(philox_block{{std::uint32_t(index), std::uint32_t(index >> 32),
+                              std::uint32_t(stream), std::uint32_t(stream >> 32)}},
                 std::uint32_t(seed), std::uint32_t(seed >> 32));
 }
 
-/// Uniform in (0, 1), never 0 and never 1: the middles of 2^23 equal parts, each of which a float can hold.
-PIPE_HD constexpr float unit_uniform(std::uint32_t word) { return (float(word >> 9) + 0.5f) * (1.0f / 8388608.0f); }
+/// Uniform in (0, 1), never 0 and never 1: the middles of 2^23 equal parts, each of which a float
+/// can hold.
+PIPE_HD constexpr float unit_uniform(std::uint32_t word) {
+  return (float(word >> 9) + 0.5f) * (1.0f / 8388608.0f);
+}
 
 }  // namespace pp

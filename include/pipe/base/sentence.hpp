@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Puts a message together from words and numbers. One function for all messages, and no std::string, which C++20 makes every
-// program compile for itself: what a small program may throw would be a good part of what it takes to compile.
+// Puts a message together from words and numbers. One function for all messages, and no
+// std::string, which C++20 makes every program compile for itself: what a small program may throw
+// would be a good part of what it takes to compile.
 #pragma once
 
 #include <concepts>
@@ -19,7 +20,8 @@ namespace pp {
 class piece {
  public:
   piece(char const* text) : piece(std::string_view(text)) {}
-  piece(std::string_view text) : text_(text.empty() ? "" : text.data()), number_(static_cast<long long>(text.size())) {}
+  piece(std::string_view text)
+      : text_(text.empty() ? "" : text.data()), number_(static_cast<long long>(text.size())) {}
   template <std::integral Number>
   piece(Number n) : number_(static_cast<long long>(n)) {}
   piece(double x) : real_(x), is_real_(true) {}
@@ -35,7 +37,8 @@ class piece {
 
  private:
   int print(char* to, std::size_t room) const {
-    return is_real_ ? std::snprintf(to, room, "%.9g", real_) : std::snprintf(to, room, "%lld", number_);
+    return is_real_ ? std::snprintf(to, room, "%.9g", real_)
+                    : std::snprintf(to, room, "%lld", number_);
   }
 
   char const* text_ = nullptr;  // a number if null

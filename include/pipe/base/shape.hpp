@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The shape of one sample of a value. The library works on micro-batches of B samples; a shape never contains B, so that
-// one model type serves every micro-batch size.
+// The shape of one sample of a value. The library works on micro-batches of B samples; a shape
+// never contains B, so that one model type serves every micro-batch size.
 #pragma once
 
 #include <pipe/base/config.hpp>
@@ -10,7 +10,8 @@ namespace pp {
 
 /// Up to four extents of one sample, last one fastest: (C), (T, C), (H, W, C) ...
 ///
-/// law: rows() * columns() == elements(); columns() is the last extent, the one a Linear or a norm works along.
+/// law: rows() * columns() == elements(); columns() is the last extent, the one a Linear or a norm
+///      works along.
 struct shape {
   static constexpr int max_rank = 4;
   int extent[max_rank]{};
@@ -18,8 +19,8 @@ struct shape {
 
   constexpr shape() = default;
   template <class... Extents>
-    requires(sizeof...(Extents) > 0)
-  constexpr explicit shape(Extents... extents) : rank(sizeof...(Extents)) {
+  requires(sizeof...(Extents) > 0) constexpr explicit shape(Extents... extents)
+      : rank(sizeof...(Extents)) {
     int i = 0;
     ((extent[i++] = int(extents)), ...);
   }

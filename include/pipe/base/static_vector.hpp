@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A vector of fixed capacity that constexpr passes fill and kernels read. `std::array::operator[]` cannot be called in
-// device code and `std::vector` does not survive constant evaluation, so every list of the compiler inside is one of these.
+// A vector of fixed capacity that constexpr passes fill and kernels read. `std::array::operator[]`
+// cannot be called in device code and `std::vector` does not survive constant evaluation, so every
+// list of the compiler inside is one of these.
 #pragma once
 
 #include <concepts>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How a type is called in the program's own words, the same under every compiler: the names in plans and messages.
+// How a type is called in the program's own words, the same under every compiler: the names in
+// plans and messages.
 #pragma once
 
 #include <cstddef>
@@ -20,14 +21,15 @@ inline constexpr std::size_t before_name = in_full<double>().find("double");
 
 namespace pp {
 
-/// The type's name as the compiler spells it, between some text that is the same for every type. nvcc spells a `text` with the
-/// zero at its end, so the length is not where a zero is.
+/// The type's name as the compiler spells it, between some text that is the same for every type.
+/// nvcc spells a `text` with the zero at its end, so the length is not where a zero is.
 template <class T>
 constexpr std::string_view spelled_signature() {
   return {__PRETTY_FUNCTION__, sizeof(__PRETTY_FUNCTION__) - 1};
 }
 
-inline constexpr std::string_view known_signature = spelled_signature<double>(), known_name = "double";
+inline constexpr std::string_view known_signature = spelled_signature<double>(),
+                                  known_name = "double";
 inline constexpr std::size_t before_name = known_signature.find(known_name);
 inline constexpr std::size_t around_name = known_signature.size() - known_name.size();
 
@@ -39,10 +41,12 @@ constexpr std::string_view spelled_name() {
 
 /// Whether a type is one of the library's.
 template <class T>
-inline constexpr bool is_of_this_library = pipe_spelling::in_full<T>().substr(pipe_spelling::before_name, 4) == "pp::";
+inline constexpr bool is_of_this_library =
+    pipe_spelling::in_full<T>().substr(pipe_spelling::before_name, 4) == "pp::";
 
 constexpr bool continues_a_name(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' || c == ':';
+  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' ||
+         c == ':';
 }
 
 /// `pp::`, a nameless namespace, a cast that some compilers print before numbers.
@@ -53,28 +57,33 @@ inline constexpr std::string_view superfluous[] = {
 constexpr std::size_t superfluous_at(std::string_view text) {
   for (std::string_view const& word : superfluous)
     if (text[0] == word[0] && text.substr(0, word.size()) == word) return word.size();
-  return text[0] == '_' && text.substr(0, 11) == "_GLOBAL__N_" ? text.find("::") + 2 : 0;  // nvcc's nameless namespace
+  return text[0] == '_' && text.substr(0, 11) == "_GLOBAL__N_" ? text.find("::") + 2
+                                                               : 0;  // nvcc's nameless namespace
 }
 
-/// Whether this begins with a list of characters that ends in zero, which is how clang++ 14 spells a `text`:
-/// {{115, 107, 105, 112, 0}}. It does not say the type, so arrays of numbers are told apart by what is in them; and it leaves out
-/// what follows the tenth: {{97, 98, 99, 100, 101, 102, 103, 104, 105, 106, ...}}.
+/// Whether this begins with a list of characters that ends in zero, which is how clang++ 14 spells
+/// a `text`: {{115, 107, 105, 112, 0}}. It does not say the type, so arrays of numbers are told
+/// apart by what is in them; and it leaves out what follows the tenth: {{97, 98, 99, 100, 101, 102,
+/// 103, 104, 105, 106, ...}}.
 constexpr bool lists_characters(std::string_view spelled) {
   if (spelled.size() < 5 || spelled[0] != '{' || spelled[1] != '{') return false;
   for (std::size_t i = 2; i + 2 < spelled.size(); i += 2) {
     if (spelled.substr(i, 3) == "0}}" || spelled.substr(i, 5) == "...}}") return true;
     bool const negative = spelled[i] == '-';
     int code = 0;
-    for (i += negative; i < spelled.size() && spelled[i] >= '0' && spelled[i] <= '9' && code < 128; ++i)
+    for (i += negative; i < spelled.size() && spelled[i] >= '0' && spelled[i] <= '9' && code < 128;
+         ++i)
       code = 10 * code + spelled[i] - '0';
-    bool const is_character = negative ? code <= 128 : (code >= ' ' && code < 128) || (code >= '\a' && code <= '\r');
+    bool const is_character =
+        negative ? code <= 128 : (code >= ' ' && code < 128) || (code >= '\a' && code <= '\r');
     if (!is_character || spelled.substr(i, 2) != ", ") return false;
   }
   return false;
 }
 
-/// Where the characters begin of a `text` that is spelled at the beginning: text<5>{"skip"}; or as a list, when it is nvcc that
-/// spells or something in it cannot be printed: text<5UL>{{'s', 'k', 'i', 'p', 0}}. 0 if there is none.
+/// Where the characters begin of a `text` that is spelled at the beginning: text<5>{"skip"}; or as
+/// a list, when it is nvcc that spells or something in it cannot be printed: text<5UL>{{'s', 'k',
+/// 'i', 'p', 0}}. 0 if there is none.
 constexpr std::size_t characters_at(std::string_view spelled) {
   if (lists_characters(spelled)) return 1;
   if (spelled[0] != 't' || spelled.substr(0, 5) != "text<") return 0;
@@ -102,16 +111,19 @@ constexpr char read_listed(std::string_view spelled, std::size_t& i) {
     i += 3;
   } else {
     bool const negative = spelled[i] == '-';
-    for (i += negative; spelled[i] >= '0' && spelled[i] <= '9'; ++i) code = 10 * code + spelled[i] - '0';
+    for (i += negative; spelled[i] >= '0' && spelled[i] <= '9'; ++i)
+      code = 10 * code + spelled[i] - '0';
     if (negative) code = -code;
   }
   if (spelled[i] == ',') i += 2;
   return static_cast<char>(code);
 }
 
-/// Appends the literal that a `text` at the beginning was made from. Returns how much of the spelling that was.
+/// Appends the literal that a `text` at the beginning was made from. Returns how much of the
+/// spelling that was.
 template <std::size_t Capacity>
-constexpr std::size_t append_literal(std::string_view spelled, static_vector<char, Capacity>& name) {
+constexpr std::size_t append_literal(std::string_view spelled,
+                                     static_vector<char, Capacity>& name) {
   std::size_t i = characters_at(spelled);
   if (i == 0) return 0;
   bool const listed = spelled[i] == '{';
@@ -129,7 +141,8 @@ constexpr std::size_t append_literal(std::string_view spelled, static_vector<cha
   return i + 2;
 }
 
-/// Works on single characters: calls of std::string_view's functions for each of them take compilers far longer.
+/// Works on single characters: calls of std::string_view's functions for each of them take
+/// compilers far longer.
 template <std::size_t Capacity>
 constexpr static_vector<char, Capacity> tidy_name(std::string_view spelled) {
   static_vector<char, Capacity> name;
@@ -151,7 +164,8 @@ constexpr static_vector<char, Capacity> tidy_name(std::string_view spelled) {
   return name;
 }
 
-/// As the user writes it with `using namespace pp`: `Residual<LayerNorm, Attention<3>>`, `Stash<"skip">`.
+/// As the user writes it with `using namespace pp`: `Residual<LayerNorm, Attention<3>>`,
+/// `Stash<"skip">`.
 template <class T>
 constexpr auto tidy_name_of = tidy_name<2 * spelled_name<T>().size()>(spelled_name<T>());
 

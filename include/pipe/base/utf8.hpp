@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// UTF-8 as the Unicode standard defines it (table 3-7): no overlong forms, no surrogates, nothing above U+10FFFF. And names
-// out of files as an error message may show them: a terminal obeys what it is sent, so nothing unprintable gets there.
+// UTF-8 as the Unicode standard defines it (table 3-7): no overlong forms, no surrogates, nothing
+// above U+10FFFF. And names out of files as an error message may show them: a terminal obeys what
+// it is sent, so nothing unprintable gets there.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +12,21 @@
 
 namespace pp {
 
-/// The number of bytes before the first that does not belong to valid UTF-8; text.size() if all are valid.
+/// The number of bytes before the first that does not belong to valid UTF-8; text.size() if all are
+/// valid.
 constexpr std::size_t valid_utf8_bytes(std::string_view text) {
   std::size_t at = 0;
   while (at < text.size()) {
     unsigned const first = static_cast<unsigned char>(text[at]);
-    int const more = first < 0x80 ? 0 : first < 0xC2 ? -1 : first < 0xE0 ? 1 : first < 0xF0 ? 2 : first < 0xF5 ? 3 : -1;
+    int const more = first < 0x80   ? 0
+                     : first < 0xC2 ? -1
+                     : first < 0xE0 ? 1
+                     : first < 0xF0 ? 2
+                     : first < 0xF5 ? 3
+                                    : -1;
     if (more < 0 || text.size() - at <= std::size_t(more)) return at;
-    // The second byte's range shuts out overlong forms (E0, F0), surrogates (ED) and what is too large (F4).
+    // The second byte's range shuts out overlong forms (E0, F0), surrogates (ED) and what is too
+    // large (F4).
     unsigned least = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
     unsigned most = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
     for (int i = 1; i <= more; ++i, least = 0x80, most = 0xBF) {
@@ -47,7 +55,8 @@ inline void append_utf8(std::string& text, std::uint32_t code_point) {
   }
 }
 
-/// A name for a message: in quotes, what is not printable ASCII as \xNN, and no more than its first 100 bytes.
+/// A name for a message: in quotes, what is not printable ASCII as \xNN, and no more than its first
+/// 100 bytes.
 inline std::string in_quotes(std::string_view name) {
   constexpr std::size_t longest = 100;
   constexpr char digits[] = "0123456789abcdef";

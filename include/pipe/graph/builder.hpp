@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a layer sees while it describes itself: the current value and its shape, values and parameters that were given
-// names, and one function per kind of op. After the first fault every function does nothing, so one mistake makes one message.
+// What a layer sees while it describes itself: the current value and its shape, values and
+// parameters that were given names, and one function per kind of op. After the first fault every
+// function does nothing, so one mistake makes one message.
 #pragma once
 
 #include <string_view>
@@ -18,7 +19,8 @@
 
 namespace pp {
 
-/// Runs layer descriptions. With no room it only counts and checks; with exactly the counted room it keeps what they add.
+/// Runs layer descriptions. With no room it only counts and checks; with exactly the counted room
+/// it keeps what they add.
 template <class Leaves, graph_size Room = graph_size{}, class Observer = no_observer>
 class builder : public complaints {
  public:
@@ -37,9 +39,10 @@ class builder : public complaints {
   constexpr Observer const& observer() const { return observer_; }
   constexpr parameter_scope& scope() { return scope_; }
 
-  /// Describes layer L here. At top level a layer that is not opened begins a new unit, a place where the model may be cut.
-  /// An opened layer may have static functions `enter(builder&)` and `leave(builder&)`, called around each repetition of its
-  /// parts; what they change in scope() holds for these parts only.
+  /// Describes layer L here. At top level a layer that is not opened begins a new unit, a place
+  /// where the model may be cut. An opened layer may have static functions `enter(builder&)` and
+  /// `leave(builder&)`, called around each repetition of its parts; what they change in scope()
+  /// holds for these parts only.
   template <class L>
   constexpr void layer() {
     if (!ok()) return;
@@ -51,7 +54,8 @@ class builder : public complaints {
       closed_layer<L>();
     leaf_ = outer;
   }
-  /// The parts of a layer. `alone_is_whole`: a single part is the whole layer, and has no number of its own.
+  /// The parts of a layer. `alone_is_whole`: a single part is the whole layer, and has no number of
+  /// its own.
   template <class... L>
   constexpr void all(layers<L...>, bool alone_is_whole = false) {
     std::size_t const outer = siblings_.enter();
@@ -67,12 +71,15 @@ class builder : public complaints {
     if (numbered) observer_.end_part();
   }
 
-  /// Describes the loss: it stays in the unit of the layer before it, since no cut may part the two.
+  /// Describes the loss: it stays in the unit of the layer before it, since no cut may part the
+  /// two.
   template <class L>
   constexpr void close() {
     if (!ok()) return;
     for (named_value const& v : named_)
-      if (!v.read) return complain_at(fault_kind::stash_is_never_popped, v.position, v.leaf, shape{}, v.value.form);
+      if (!v.read)
+        return complain_at(fault_kind::stash_is_never_popped, v.position, v.leaf, shape{},
+                           v.value.form);
     leaf_ = leaf_index<L>(Leaves{});
     if constexpr (is_refused<L>)
       refuse<L>();
@@ -97,7 +104,8 @@ class builder : public complaints {
     named_value const mine{name, current_, short(position_), short(leaf_), false};
     for (named_value& v : named_)
       if (v.name == name) {
-        if (!v.read) complain_at(fault_kind::stash_is_never_popped, v.position, v.leaf, shape{}, v.value.form);
+        if (!v.read)
+          complain_at(fault_kind::stash_is_never_popped, v.position, v.leaf, shape{}, v.value.form);
         v = mine;
         return;
       }
@@ -123,25 +131,29 @@ class builder : public complaints {
     if (!ok()) return;
     if (current_.at.where == space::value && !is_stashed(current_))
       return complain(fault_kind::value_is_thrown_away, shape{}, current_.form);
-    if (sizes_.inputs == max_inputs) return complain(fault_kind::too_many_inputs, shape(max_inputs), shape{});
+    if (sizes_.inputs == max_inputs)
+      return complain(fault_kind::too_many_inputs, shape(max_inputs), shape{});
     if (input.form.rank == 0) return complain(fault_kind::extents_of_input, shape{}, shape{});
     if (!needs_positive(input.form) || !needs_room(input.form, most_numbers) ||
         (input.is_ids && !needs_positive(input.vocabulary)))
       return;
     input.at.index = sizes_.inputs;
     if constexpr (keeps)
-      graph_.inputs[sizes_.inputs] = input_record{input.form, input.is_ids, input.vocabulary, short(leaf_)};
+      graph_.inputs[sizes_.inputs] =
+          input_record{input.form, input.is_ids, input.vocabulary, short(leaf_)};
     ++sizes_.inputs;
     current_ = input;
   }
   /// An input of numbers that only the loss reads: the batch gives it under the name of option O.
   template <class O>
   constexpr operand loss_input(shape form) {
-    if (sizes_.inputs == max_inputs) complain(fault_kind::too_many_inputs, shape(max_inputs), shape{});
+    if (sizes_.inputs == max_inputs)
+      complain(fault_kind::too_many_inputs, shape(max_inputs), shape{});
     if (!ok()) return operand{};
     int const outer = leaf_;
     leaf_ = leaf_index<O>(Leaves{});
-    if constexpr (keeps) graph_.inputs[sizes_.inputs] = input_record{form, false, 0, short(leaf_), true};
+    if constexpr (keeps)
+      graph_.inputs[sizes_.inputs] = input_record{form, false, 0, short(leaf_), true};
     ++sizes_.inputs;
     name_input(O::name.view());
     leaf_ = outer;
@@ -162,7 +174,8 @@ class builder : public complaints {
   /// True, or a fault: exactly one layer before this one has that name.
   constexpr bool needs_named(std::string_view name) {
     wanted_name const& p = tied_names_.of(name);
-    if (p.ended != 1 || p.times != 1) complain(fault_kind::tied_to_nothing, shape(1), shape(p.ended));
+    if (p.ended != 1 || p.times != 1)
+      complain(fault_kind::tied_to_nothing, shape(1), shape(p.ended));
     return ok();
   }
   /// The first parameter of the layer with that name, shared.
@@ -176,14 +189,16 @@ class builder : public complaints {
     tying_ = outer;
   }
 
-  /// A parameter of rows x columns (a vector has one row). `decays`: weight decay applies (matrices; not biases, not norms).
+  /// A parameter of rows x columns (a vector has one row). `decays`: weight decay applies
+  /// (matrices; not biases, not norms).
   constexpr operand parameter(int rows, int columns, initializer initial, bool decays,
                               file_name const& file = file_name{}) {
     if constexpr (shares)
       if (tying_ >= 0) {
         shared_extents const of = shared(tying_);
         if (of.rows != rows || of.columns != columns)
-          complain(fault_kind::tied_shape_differs, shape(of.rows, of.columns), shape(rows, columns));
+          complain(fault_kind::tied_shape_differs, shape(of.rows, of.columns),
+                   shape(rows, columns));
         return ok() ? share(tying_++) : operand{};
       }
     if (!needs_room(shape(rows, columns), most_parameters)) return operand{};
@@ -228,16 +243,19 @@ class builder : public complaints {
   constexpr handle matmul_transposed(handle x, operand table) {
     shared_extents const of = shared(table.index);
     if (of.columns != x.form.columns())
-      complain(fault_kind::tied_shape_differs, shape(of.rows, of.columns), shape(of.rows, x.form.columns()));
+      complain(fault_kind::tied_shape_differs, shape(of.rows, of.columns),
+               shape(of.rows, x.form.columns()));
     operand const turned{space::parameter_transposed, table.index};
-    return push(op_kind::matmul, x, x.form.with_columns(of.rows), {turned}, {.inner = x.form.columns()});
+    return push(op_kind::matmul, x, x.form.with_columns(of.rows), {turned},
+                {.inner = x.form.columns()});
   }
   constexpr handle bias(handle x, operand b) { return push(op_kind::bias, x, x.form, {b}); }
   constexpr handle row_bias(handle x, operand table) {
     is_a(tensor_kind::table, table);
     return push(op_kind::row_bias, x, x.form, {table});
   }
-  /// The formula of the layer being described, element by element. `reads_output`: see concept formula.
+  /// The formula of the layer being described, element by element. `reads_output`: see concept
+  /// formula.
   constexpr handle map(handle x, bool reads_output) {
     return push(op_kind::map, x, x.form, {}, {.flag = reads_output});
   }
@@ -248,12 +266,13 @@ class builder : public complaints {
   }
   /// x[R, C] and z[R, S] -> [R, C + S]
   constexpr handle concat(handle x, handle z) {
-    return push(op_kind::concat, x, x.form.with_columns(x.form.columns() + z.form.columns()), {z.at},
-                {.inner = x.form.columns()});
+    return push(op_kind::concat, x, x.form.with_columns(x.form.columns() + z.form.columns()),
+                {z.at}, {.inner = x.form.columns()});
   }
   /// Normalises each row; beta may be absent. `has_mean`: LayerNorm, else RMSNorm.
   constexpr handle norm(handle x, operand gamma, operand beta, bool has_mean, float epsilon) {
-    handle const y = push(op_kind::norm, x, x.form, {gamma, beta}, {.flag = has_mean, .epsilon = epsilon});
+    handle const y =
+        push(op_kind::norm, x, x.form, {gamma, beta}, {.flag = has_mean, .epsilon = epsilon});
     second_output(2L * x.form.rows());
     return y;
   }
@@ -261,16 +280,20 @@ class builder : public complaints {
   constexpr handle softmax(handle x) { return push(op_kind::softmax, x, x.form, {}); }
   /// x[S, C] -> [C]
   constexpr handle pool(handle x, pool_kind which) {
-    return as_probable(
-        x, push(op_kind::pool, x, shape(x.form.columns()), {x.padding}, {.groups = int(which), .keys = x.form.rows()}));
+    return as_probable(x, push(op_kind::pool, x, shape(x.form.columns()), {x.padding},
+                               {.groups = int(which), .keys = x.form.rows()}));
   }
   /// x[R, 2C] -> [R, C] by the formula of the layer being described; see gated.
-  constexpr handle gate(handle x) { return push(op_kind::gate, x, x.form.with_columns(x.form.columns() / 2), {}); }
-  /// qkv[R, C + 2K] -> [R, C]: `heads` heads, of which heads / kv_heads share keys and values. `rotation`: see RoPE.
-  /// Padding is not attended to.
-  constexpr handle attention(handle qkv, int heads, int kv_heads, bool causal, operand rotation = operand{}) {
+  constexpr handle gate(handle x) {
+    return push(op_kind::gate, x, x.form.with_columns(x.form.columns() / 2), {});
+  }
+  /// qkv[R, C + 2K] -> [R, C]: `heads` heads, of which heads / kv_heads share keys and values.
+  /// `rotation`: see RoPE. Padding is not attended to.
+  constexpr handle attention(handle qkv, int heads, int kv_heads, bool causal,
+                             operand rotation = operand{}) {
     int const width = qkv.form.columns() / (heads + 2 * kv_heads) * heads;
-    handle const y = push(op_kind::attention, qkv, qkv.form.with_columns(width), {operand{}, rotation, qkv.padding},
+    handle const y = push(op_kind::attention, qkv, qkv.form.with_columns(width),
+                          {operand{}, rotation, qkv.padding},
                           {.inner = heads, .groups = kv_heads, .flag = causal});
     second_output(long(heads) * qkv.form.rows());
     return y;
@@ -284,8 +307,9 @@ class builder : public complaints {
   }
   /// A user-defined layer, which brings its functions: x -> a value of shape `form`.
   constexpr handle custom(handle x, shape form, custom_operands const& with) {
-    handle const y = push(op_kind::custom, x, form, {with.parameter[0], with.parameter[1], with.parameter[2]},
-                          {.inner = int(x.form.elements()), .amount = float(with.flops)});
+    handle const y =
+        push(op_kind::custom, x, form, {with.parameter[0], with.parameter[1], with.parameter[2]},
+             {.inner = int(x.form.elements()), .amount = float(with.flops)});
     if constexpr (keeps) graph_.ops[sizes_.ops - 1].form = x.form;
     if (with.saved_per_sample > 0) second_output(with.saved_per_sample);
     return y;
@@ -303,7 +327,8 @@ class builder : public complaints {
 
   /// The graph, after everything was described. law: sizes() == Room
   constexpr graph<Room> finish() {
-    graph_.units[Room.units] = unit_record{Room.ops, Room.values, Room.parameters, -1, operand{}, shape{}};
+    graph_.units[Room.units] =
+        unit_record{Room.ops, Room.values, Room.parameters, -1, operand{}, shape{}};
     graph_.output = current_.form;
     return graph_;
   }
@@ -319,18 +344,24 @@ class builder : public complaints {
       if constexpr (makes_copies<L>) observer_.part(i);
       if constexpr (requires { L::enter(*this); }) L::enter(*this);
       if constexpr (decorates_one<L>)
-        [this]<class Part>(layers<Part>) { this->template part<Part>(0, false); }(typename L::parts{});
+        [this]<class Part>(layers<Part>) {
+          this->template part<Part>(0, false);
+        }(typename L::parts{});
       else
         all(typename L::parts{}, makes_copies<L> || has_name<L>);
       if constexpr (requires { L::leave(*this); }) L::leave(*this);
       if constexpr (makes_copies<L>) observer_.end_part();
       scope_ = outer;
       if constexpr (counts_only && L::times > 2)
-        if (ok() && named_.empty() && here().leads_on_from(before)) return repeat(before, L::times - 1 - i);
+        if (ok() && named_.empty() && here().leads_on_from(before))
+          return repeat(before, L::times - 1 - i);
     }
   }
-  constexpr description_state here() const { return description_state{current_, sizes_, position_, streams_, unit_}; }
-  /// A repetition that left what it found adds as much each time: what it has added since `before`, `times` times more.
+  constexpr description_state here() const {
+    return description_state{current_, sizes_, position_, streams_, unit_};
+  }
+  /// A repetition that left what it found adds as much each time: what it has added since `before`,
+  /// `times` times more.
   constexpr void repeat(description_state const& before, int times) {
     if (long(times) * (sizes_.ops - before.sizes.ops) + sizes_.ops > most_ops)
       return complain(fault_kind::too_many_layers, shape(most_ops), shape{});
@@ -351,7 +382,8 @@ class builder : public complaints {
     else if constexpr (requires { L::describe(*this); })
       L::describe(*this);
     else
-      complain(is_input<L> ? fault_kind::input_is_not_first : fault_kind::not_a_layer, shape{}, shape{});
+      complain(is_input<L> ? fault_kind::input_is_not_first : fault_kind::not_a_layer, shape{},
+               shape{});
     if constexpr (requires { L::makes_probabilities; }) probabilities_ = current_.at;
     --depth_;
     if (depth_ == 0) end_unit();
@@ -391,15 +423,16 @@ class builder : public complaints {
         if (shared_.size() == shared_.capacity())
           complain(fault_kind::too_many_tied, shape(int(shared_.capacity())), shape{});
         else
-          shared_.push_back(
-              {sizes_.parameters, p.rows, p.columns, p.tied_to >= 0 ? p.tied_to : sizes_.parameters, p.trained});
+          shared_.push_back({sizes_.parameters, p.rows, p.columns,
+                             p.tied_to >= 0 ? p.tied_to : sizes_.parameters, p.trained});
       }
     return operand{space::parameter, sizes_.parameters++};
   }
   constexpr void begin_unit(int leaf) {
     ++unit_;
     if constexpr (keeps)
-      graph_.units[unit_] = unit_record{sizes_.ops, sizes_.values, sizes_.parameters, short(leaf), operand{}, shape{}};
+      graph_.units[unit_] = unit_record{sizes_.ops,  sizes_.values, sizes_.parameters,
+                                        short(leaf), operand{},     shape{}};
     first_op_ = sizes_.ops;
     ++sizes_.units;
   }
@@ -425,8 +458,10 @@ class builder : public complaints {
   struct further {
     operand a{}, b{}, c{};
   };
-  /// An op on x and further operands. If the result has as many rows as x, they stand for the same positions.
-  constexpr handle push(op_kind kind, handle x, shape form, further in, details const& with = details{}) {
+  /// An op on x and further operands. If the result has as many rows as x, they stand for the same
+  /// positions.
+  constexpr handle push(op_kind kind, handle x, shape form, further in,
+                        details const& with = details{}) {
     if constexpr (!keeps)  // what is kept has been counted
       if (!needs_room(form, most_numbers) || !needs_fewer_ops(sizes_.ops)) return x;
     operand const out = new_value(form.elements());
@@ -439,7 +474,10 @@ class builder : public complaints {
       o.in[1] = in.a;
       o.in[2] = in.b;
       o.in[3] = in.c;
-      o.ins = in.c.where != space::none ? 4 : in.b.where != space::none ? 3 : in.a.where != space::none ? 2 : 1;
+      o.ins = in.c.where != space::none   ? 4
+              : in.b.where != space::none ? 3
+              : in.a.where != space::none ? 2
+                                          : 1;
       o.out[0] = out;
       o.rows = form.rows();
       o.columns = form.columns();
@@ -475,7 +513,8 @@ class builder : public complaints {
   short unit_ = -1;
   int depth_ = 0, first_op_ = 0, tying_ = -1;
   int streams_ = 0;
-  static_vector<named_value, std::size_t(leaf_count(Leaves{}))> named_;  // as many names as there are types, or fewer
+  static_vector<named_value, std::size_t(leaf_count(Leaves{}))>
+      named_;  // as many names as there are types, or fewer
   sibling_names<std::size_t(leaf_count(Leaves{}))> siblings_;
   std::string_view input_names_[max_inputs]{};
   wanted_names<std::size_t(tied_count)> tied_names_;

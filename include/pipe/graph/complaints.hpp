@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The part of a builder that knows where it is and what was the first thing wrong. A layer asks for what it needs; the answer is
-// true, or a fault has been noted and the layer is to return.
+// The part of a builder that knows where it is and what was the first thing wrong. A layer asks for
+// what it needs; the answer is true, or a fault has been noted and the layer is to return.
 #pragma once
 
 #include <string_view>
@@ -39,7 +39,9 @@ class complaints {
   constexpr int position() const { return position_; }
 
   /// Records the first fault, at the present layer.
-  constexpr void complain(fault_kind what, shape expected, shape found) { complain(what, leaf_, expected, found); }
+  constexpr void complain(fault_kind what, shape expected, shape found) {
+    complain(what, leaf_, expected, found);
+  }
   constexpr void complain(fault_kind what, int leaf, shape expected, shape found) {
     complain_at(what, position_, leaf, expected, found);
   }
@@ -69,8 +71,13 @@ class complaints {
                                                           : fault_kind::ratio_out_of_range;
     shape const number(refused.number.numerator, refused.number.denominator);
     if (ok())
-      fault_ =
-          model_fault{what, position_, leaf_, shape{}, number, refused.at, refused.varying ? member::of : member::none};
+      fault_ = model_fault{what,
+                           position_,
+                           leaf_,
+                           shape{},
+                           number,
+                           refused.at,
+                           refused.varying ? member::of : member::none};
   }
 
   constexpr bool needs_positive(int n) { return needs_positive(shape(n)); }
@@ -89,7 +96,8 @@ class complaints {
   /// True, or a fault: weight files can hold that name.
   constexpr bool needs_name(std::string_view name) {
     if (name.empty()) complain(fault_kind::name_is_empty, shape{}, shape{});
-    if (valid_utf8_bytes(name) < name.size()) complain(fault_kind::name_is_no_text, shape{}, shape{});
+    if (valid_utf8_bytes(name) < name.size())
+      complain(fault_kind::name_is_no_text, shape{}, shape{});
     return ok();
   }
   /// True, or a fault: a row of one number has nothing to compare it with.
@@ -109,7 +117,8 @@ class complaints {
       if (probabilities_.where != space::none && x.at == probabilities_)
         complain(fault_kind::probabilities_to_a_loss_of_logits, shape{}, shape{});
     if constexpr (L::labels_are_ids)
-      if (!x.is_ids && x.form.columns() < 2) complain(fault_kind::one_class, shape{}, shape(x.form.columns()));
+      if (!x.is_ids && x.form.columns() < 2)
+        complain(fault_kind::one_class, shape{}, shape(x.form.columns()));
     return ok();
   }
   constexpr bool needs_fewer_ops(int ops) {
@@ -119,12 +128,13 @@ class complaints {
   /// True, or a fault: the ratio of the layer being described is one.
   constexpr bool needs_ratio(option_number const& n) {
     if (!n.in_range)
-      complain(n.of_integers ? fault_kind::ratio_out_of_range : fault_kind::ratio_of_real_numbers, shape{},
-               shape(n.numerator, n.denominator));
+      complain(n.of_integers ? fault_kind::ratio_out_of_range : fault_kind::ratio_of_real_numbers,
+               shape{}, shape(n.numerator, n.denominator));
     return ok();
   }
 
-  /// Returns y, which is a probability where x is one: numbers of x, some of them left out, or their mean.
+  /// Returns y, which is a probability where x is one: numbers of x, some of them left out, or
+  /// their mean.
   constexpr handle as_probable(handle const& x, handle const& y) {
     if (x.at == probabilities_) probabilities_ = y.at;
     return y;

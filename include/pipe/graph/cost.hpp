@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What an op costs, per sample: floating-point operations and bytes moved. The partition balances an estimate of time made
-// from the two.
+// What an op costs, per sample: floating-point operations and bytes moved. The partition balances
+// an estimate of time made from the two.
 #pragma once
 
 #include <pipe/graph/op.hpp>
@@ -18,8 +18,9 @@ struct cost {
   }
 };
 
-/// One multiply-add is two FLOPs; an element of a map, a norm or a softmax counts as eight. Bytes are those of fp32 operands
-/// read and written once, parameters left out (they are shared by all samples of a micro-batch).
+/// One multiply-add is two FLOPs; an element of a map, a norm or a softmax counts as eight. Bytes
+/// are those of fp32 operands read and written once, parameters left out (they are shared by all
+/// samples of a micro-batch).
 constexpr cost cost_of(op const& o) {
   long const results = long(o.rows) * o.columns;
   // Of an attention: keys of a sample, and numbers in all its keys.
@@ -28,9 +29,12 @@ constexpr cost cost_of(op const& o) {
   switch (o.kind) {
     case op_kind::matmul:
     case op_kind::matmul_input_gradient:
-    case op_kind::matmul_weight_gradient: return {2 * results * o.inner, 4 * (results + long(o.rows) * o.inner)};
-    // Scores and their product with V: 4 T S C, half of it when causal; backward has five such products instead of two.
-    case op_kind::attention: return {(o.flag ? 2 : 4) * results * keys + 8 * results, 8 * (results + key_values)};
+    case op_kind::matmul_weight_gradient:
+      return {2 * results * o.inner, 4 * (results + long(o.rows) * o.inner)};
+    // Scores and their product with V: 4 T S C, half of it when causal; backward has five such
+    // products instead of two.
+    case op_kind::attention:
+      return {(o.flag ? 2 : 4) * results * keys + 8 * results, 8 * (results + key_values)};
     case op_kind::attention_gradient:
       return {(o.flag ? 5 : 10) * results * keys + 8 * results, 16 * (results + key_values)};
     case op_kind::lookup:
@@ -51,7 +55,8 @@ constexpr cost cost_of(op const& o) {
   }
 }
 
-/// FLOPs that a host core does in the time it moves one byte through its outer caches (247 GF/s against some 30 GB/s).
+/// FLOPs that a host core does in the time it moves one byte through its outer caches (247 GF/s
+/// against some 30 GB/s).
 inline constexpr long flops_per_byte = 8;
 
 /// Estimated time in units of one FLOP at full speed.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Where a description is, as far as what comes next depends on it: copies of a `Repeat` that find the same are counted once.
+// Where a description is, as far as what comes next depends on it: copies of a `Repeat` that find
+// the same are counted once.
 #pragma once
 
 #include <pipe/graph/graph.hpp>
@@ -17,8 +18,8 @@ struct description_state {
   /// Whether what comes next finds all that it may look at as it was then.
   constexpr bool leads_on_from(description_state const& then) const {
     return current.form == then.current.form && current.is_ids == then.current.is_ids &&
-           current.at.where == then.current.at.where && current.padding.where == then.current.padding.where &&
-           sizes.inputs == then.sizes.inputs;
+           current.at.where == then.current.at.where &&
+           current.padding.where == then.current.padding.where && sizes.inputs == then.sizes.inputs;
   }
 };
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How a wrong model becomes one readable line. Passes find the first fault and keep it as a value; at the outermost template
-// that value selects one of the types in namespace `wrong`, none of which is ever defined (base/diagnosis.hpp): its name says what is
-// wrong, in which layer, what was expected and what was found.
+// How a wrong model becomes one readable line. Passes find the first fault and keep it as a value;
+// at the outermost template that value selects one of the types in namespace `wrong`, none of which
+// is ever defined (base/diagnosis.hpp): its name says what is wrong, in which layer, what was
+// expected and what was found.
 #pragma once
 
 #include <cstddef>
@@ -101,10 +102,12 @@ enum class member : unsigned char {
   describe
 };
 
-/// The first thing wrong with a model, or nothing. `expected` and `found` are shapes or single numbers, as the kind says.
+/// The first thing wrong with a model, or nothing. `expected` and `found` are shapes or single
+/// numbers, as the kind says.
 struct model_fault {
   fault_kind what = fault_kind::none;
-  int layer = 0;  // top-level position, from 0, in the opened list that `explain` prints and `Cut` means
+  int layer =
+      0;  // top-level position, from 0, in the opened list that `explain` prints and `Cut` means
   int leaf = -1;  // the layer type, as an index into the model's leaf types
   shape expected{}, found{};
   int option = -1;  // which of the leaf's `options`
@@ -113,8 +116,8 @@ struct model_fault {
 };
 
 namespace wrong {
-/// Words of the messages: `Layer<3>`, `Expected<128, 384>`, `Found<128, 100>`, `Called<'s', 'k', 'i', 'p'>`,
-/// `Missing<member::derivative>`.
+/// Words of the messages: `Layer<3>`, `Expected<128, 384>`, `Found<128, 100>`, `Called<'s', 'k',
+/// 'i', 'p'>`, `Missing<member::derivative>`.
 template <int Position>
 struct Layer;
 template <int... Extents>
@@ -230,17 +233,16 @@ template <class... What>
 struct there_is_no_such_layer;
 }  // namespace wrong
 
-/// A word of a message as a value. What a function deduces is the type itself and not the alias by which it was found, which
-/// nvcc would spell instead.
+/// A word of a message as a value. What a function deduces is the type itself and not the alias by
+/// which it was found, which nvcc would spell instead.
 template <class T>
 using word = std::type_identity<T>;
 
 /// Expected or Found with the extents of S.
 template <template <int...> class Word, shape S>
 constexpr auto spell() {
-  return []<std::size_t... I>(std::index_sequence<I...>) {
-    return word<Word<S.extent[I]...>>{};
-  }(std::make_index_sequence<S.rank>{});
+  return []<std::size_t... I>(std::index_sequence<I...>) { return word<Word<S.extent[I]...>>{}; }
+  (std::make_index_sequence<S.rank>{});
 }
 
 /// A name, letter by letter: the one spelling of it that is readable in every compiler.
@@ -248,7 +250,8 @@ template <text Letters>
 constexpr auto spell_text() {
   return []<std::size_t... I>(std::index_sequence<I...>) {
     return word<wrong::Called<Letters.characters[I]...>>{};
-  }(std::make_index_sequence<Letters.view().size()>{});
+  }
+  (std::make_index_sequence<Letters.view().size()>{});
 }
 /// The name that is in layer type L, where there is one.
 template <class L>
@@ -307,7 +310,8 @@ constexpr auto spell_instead(word<L>) {
     return word<void>{};
 }
 
-/// The message of fault `F`, in a model with leaf layer types `Leaves`; `Name` is that of parameters.
+/// The message of fault `F`, in a model with leaf layer types `Leaves`; `Name` is that of
+/// parameters.
 template <model_fault F, class Leaves, class Name = wrong::Called<>>
 constexpr auto diagnose() {
   if constexpr (F.ok()) {
@@ -360,7 +364,8 @@ constexpr auto diagnose() {
     else if constexpr (F.what == pop_without_stash)
       return say<wrong::value_is_popped_but_never_stashed>(at, type, name);
     else if constexpr (F.what == popped_shape_differs)
-      return say<wrong::popped_value_must_have_the_shape_of_the_current_one>(at, type, name, expected, found);
+      return say<wrong::popped_value_must_have_the_shape_of_the_current_one>(at, type, name,
+                                                                             expected, found);
     else if constexpr (F.what == stash_is_never_popped)
       return say<wrong::value_is_stashed_but_never_popped>(at, type, name, found);
     else if constexpr (F.what == value_is_thrown_away)
@@ -368,7 +373,8 @@ constexpr auto diagnose() {
     else if constexpr (F.what == too_many_inputs)
       return say<wrong::model_has_too_many_inputs>(at, type, expected);
     else if constexpr (F.what == tied_to_nothing)
-      return say<wrong::tied_name_must_belong_to_exactly_one_layer_before>(at, type, name, expected, found);
+      return say<wrong::tied_name_must_belong_to_exactly_one_layer_before>(at, type, name, expected,
+                                                                           found);
     else if constexpr (F.what == tied_shape_differs)
       return say<wrong::tied_layer_needs_parameters_of_the_same_shape>(at, type, expected, found);
     else if constexpr (F.what == formula_is_incomplete)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Reverse-mode differentiation of a graph, one rule per kind of op. Input gradients and weight gradients come out as two
-// separate lists, because a schedule may run them at different times: every stage has forward, B and W from the start.
+// Reverse-mode differentiation of a graph, one rule per kind of op. Input gradients and weight
+// gradients come out as two separate lists, because a schedule may run them at different times:
+// every stage has forward, B and W from the start.
 #pragma once
 
 #include <pipe/graph/graph.hpp>
@@ -12,8 +13,8 @@ struct gradient_size {
   int input_ops = 0, weight_ops = 0, values = 0, crossings = 0;
 };
 
-/// A value of an earlier unit is read in unit `reader`, and when the backward ops of that unit have run, `gradient` is the sum
-/// of what its readers from there on contribute.
+/// A value of an earlier unit is read in unit `reader`, and when the backward ops of that unit have
+/// run, `gradient` is the sum of what its readers from there on contribute.
 struct crossing {
   int value = 0;
   short reader = 0;
@@ -22,8 +23,10 @@ struct crossing {
 
 /// The backward ops of a graph.
 ///
-/// law: input_ops and weight_ops are in an order in which they can run, units descending; weight op w may run as soon as the
-/// input ops of all forward ops after w's origin have run. `values` continues the numbering of the forward graph's.
+/// law: input_ops and weight_ops are in an order in which they can run, units descending; weight op
+///      w may run as soon as the
+/// input ops of all forward ops after w's origin have run. `values` continues the numbering of the
+/// forward graph's.
 template <graph_size Forward, gradient_size Size>
 struct gradient_graph {
   static constexpr gradient_size size = Size;
@@ -66,7 +69,9 @@ class differentiator {
       needed_[o.out[0].index] = needed;
     }
   }
-  constexpr bool is_trained(operand x) const { return is_parameter(x) && g_.parameters[x.index].trained; }
+  constexpr bool is_trained(operand x) const {
+    return is_parameter(x) && g_.parameters[x.index].trained;
+  }
   constexpr bool needs(operand x) const { return x.where == space::value && needed_[x.index]; }
 
   constexpr void rule(op const& o) {
@@ -130,11 +135,12 @@ class differentiator {
     }
   }
 
-  /// y = x w, or y = x table' where the table is shared with a lookup: then the roles of the table and of its transpose,
-  /// and those of x and dy in the weight's gradient, are exchanged.
+  /// y = x w, or y = x table' where the table is shared with a lookup: then the roles of the table
+  /// and of its transpose, and those of x and dy in the weight's gradient, are exchanged.
   constexpr void matmul_rule(op const& o, operand x, operand dy) {
     bool const turned = o.in[1].where == space::parameter_transposed;
-    operand const w{space::parameter, o.in[1].index}, w_turned{space::parameter_transposed, o.in[1].index};
+    operand const w{space::parameter, o.in[1].index},
+        w_turned{space::parameter_transposed, o.in[1].index};
     op dw = backward(op_kind::matmul_weight_gradient, o, turned ? inputs{dy, x} : inputs{x, dy});
     if (turned) dw.columns = o.inner, dw.inner = o.columns;
     weight(dw, w);
@@ -180,8 +186,10 @@ class differentiator {
     operand const kv = o.in[1], rotation = o.in[2];
     if (!needs(x) && !needs(kv)) return;
     bool const apart = o.keys > 0;
-    op d = backward(op_kind::attention_gradient, o, {dy, x, o.out[0], o.out[1], apart ? kv : rotation, o.in[3]});
-    int const key_width = 2 * (o.columns / o.inner) * o.groups, width = o.columns + (apart ? 0 : key_width);
+    op d = backward(op_kind::attention_gradient, o,
+                    {dy, x, o.out[0], o.out[1], apart ? kv : rotation, o.in[3]});
+    int const key_width = 2 * (o.columns / o.inner) * o.groups,
+              width = o.columns + (apart ? 0 : key_width);
     if (needs(x)) d.out[0] = new_value(long(o.rows) * width, d.unit);
     if (needs(kv)) d.out[1] = new_value(long(o.keys) * key_width, d.unit);
     push(d);
@@ -232,7 +240,8 @@ class differentiator {
     return d;
   }
   /// Adds a weight-gradient op for those of its two parameters that are trained, if any is.
-  constexpr void weight(op_kind kind, op const& o, inputs const& in, operand p, operand second = operand{}) {
+  constexpr void weight(op_kind kind, op const& o, inputs const& in, operand p,
+                        operand second = operand{}) {
     weight(backward(kind, o, in), p, second);
   }
   constexpr void weight(op d, operand p, operand second = operand{}) {
@@ -250,7 +259,8 @@ class differentiator {
     push(d);
     contribute(d, x, d.out[0]);
   }
-  /// The gradient of x is the sum over its readers. The newest term comes first, so that the sum can join its kernel.
+  /// The gradient of x is the sum over its readers. The newest term comes first, so that the sum
+  /// can join its kernel.
   constexpr void contribute(op const& o, operand x, operand d) {
     if (!needs(x)) return;
     operand& total = gradient_[x.index];
@@ -270,7 +280,8 @@ class differentiator {
   /// The gradient of x has changed in unit `reader`.
   constexpr void cross(operand x, short reader) {
     if (g_.values[x.index].unit == reader) return;
-    if constexpr (keeps) out_.crossings[sizes_.crossings] = crossing{x.index, reader, gradient_[x.index]};
+    if constexpr (keeps)
+      out_.crossings[sizes_.crossings] = crossing{x.index, reader, gradient_[x.index]};
     ++sizes_.crossings;
   }
   constexpr void push(op const& d) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A model as a value: its forward ops in order, the values they make, its parameters, and the layer boundaries at which
-// it may be cut. Sizes are exact, because a constant with unused room is paid for at every copy.
+// A model as a value: its forward ops in order, the values they make, its parameters, and the layer
+// boundaries at which it may be cut. Sizes are exact, because a constant with unused room is paid
+// for at every copy.
 #pragma once
 
 #include <pipe/base/static_vector.hpp>
@@ -22,7 +23,8 @@ struct input_record {
   bool of_loss = false;  // only the loss reads it
 };
 inline constexpr int max_inputs = 4;
-/// The largest tensors: a value of one sample, and a parameter. What they take, and the work on them, is counted in a long.
+/// The largest tensors: a value of one sample, and a parameter. What they take, and the work on
+/// them, is counted in a long.
 inline constexpr long most_numbers = (1L << 31) - 1, most_parameters = 1L << 36;
 
 /// The most ops of a model. Compilers reach their limits earlier.
@@ -36,7 +38,8 @@ struct unit_record {
   shape out{};
 };
 
-/// law: ops are in an order in which they can run; op i of unit u has unit u, and units are ascending over ops, values and
+/// law: ops are in an order in which they can run; op i of unit u has unit u, and units are
+///      ascending over ops, values and
 /// parameters. units[size.units] is an end marker.
 template <graph_size Size>
 struct graph {

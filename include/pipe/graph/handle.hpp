@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The words between a layer and the builder that it describes itself to: values on their way, and what is said about
-// parameters.
+// The words between a layer and the builder that it describes itself to: values on their way, and
+// what is said about parameters.
 #pragma once
 
 #include <string_view>
@@ -10,7 +10,8 @@
 
 namespace pp {
 
-/// A value as layers pass it on: where it is, how one sample of it looks, and whether it is made of token ids.
+/// A value as layers pass it on: where it is, how one sample of it looks, and whether it is made of
+/// token ids.
 struct handle {
   operand at{};
   shape form{};
@@ -19,15 +20,15 @@ struct handle {
   operand padding{};   // the ids that its rows come from, if they do: an id of -1 is no token
 };
 
-/// What a parameter is called in weight files, within its layer, and whether the file holds its transpose: PyTorch
-/// stores the weight of a Linear [outputs, inputs].
+/// What a parameter is called in weight files, within its layer, and whether the file holds its
+/// transpose: PyTorch stores the weight of a Linear [outputs, inputs].
 struct file_name {
   char const* name = "weight";  // null: weight files do not hold it
   bool transposed = false;
 };
 
-/// Follows a description from outside: told which part of which layer comes next and which parameters it makes. This one
-/// is not interested; train/names.hpp has one that is.
+/// Follows a description from outside: told which part of which layer comes next and which
+/// parameters it makes. This one is not interested; train/names.hpp has one that is.
 struct no_observer {
   constexpr void part(int) {}
   constexpr void end_part() {}
@@ -35,8 +36,9 @@ struct no_observer {
   constexpr void parameter(int, file_name const&) {}
 };
 
-/// How a parameter begins, from the widths that it reads and makes; or, without a rule, as the layer has it by itself. Whether there is one is
-/// a bool: g++ with -fsanitize=undefined takes no comparison with the address of a function for a constant.
+/// How a parameter begins, from the widths that it reads and makes; or, without a rule, as the
+/// layer has it by itself. Whether there is one is a bool: g++ with -fsanitize=undefined takes no
+/// comparison with the address of a function for a constant.
 struct initial_rule {
   initializer (*rule)(int inputs, int outputs) = nullptr;
   bool is_given = false;

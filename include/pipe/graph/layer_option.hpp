@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The options of layers: `Linear<4, NoBias>`. A layer that has some lists them in `options` and what it can take in `takes`; the
-// builder compares the two, so that no layer has to and every one refuses the same way.
+// The options of layers: `Linear<4, NoBias>`. A layer that has some lists them in `options` and
+// what it can take in `takes`; the builder compares the two, so that no layer has to and every one
+// refuses the same way.
 #pragma once
 
 #include <pipe/graph/layers.hpp>
 
 namespace pp {
 
-/// What an option speaks of, said by its member `option`. A layer takes at most one of each kind, unless the option has a member
-/// `repeats`.
+/// What an option speaks of, said by its member `option`. A layer takes at most one of each kind,
+/// unless the option has a member `repeats`.
 enum class option_kind : unsigned char {
   none,  ///< no option at all
   bias,
@@ -37,7 +38,8 @@ constexpr unsigned option_kinds(Kinds... kinds) {
   return (0u | ... | (1u << unsigned(kinds)));
 }
 
-/// The number in an option, a quotient, and whether the option can have it. An option that has one says so in `number`.
+/// The number in an option, a quotient, and whether the option can have it. An option that has one
+/// says so in `number`.
 struct option_number {
   bool in_range = true;
   int numerator = 0, denominator = 1;
@@ -63,7 +65,8 @@ template <class O>
 constexpr bool can_be_repeated() {
   return requires { O::repeats; };
 }
-/// Whether the compiler can run the functions of option O. One with functions of a user says so in `is_constexpr`.
+/// Whether the compiler can run the functions of option O. One with functions of a user says so in
+/// `is_constexpr`.
 template <class O>
 constexpr bool runs_while_compiling() {
   if constexpr (requires { O::is_constexpr; })
@@ -82,7 +85,8 @@ struct refused_option {
 template <class L, class... O>
 constexpr refused_option find_refused(layers<O...>) {
   option_kind const kinds[] = {kind_of<O>()..., option_kind::none};
-  bool const repeats[] = {can_be_repeated<O>()..., false}, runs[] = {runs_while_compiling<O>()..., true};
+  bool const repeats[] = {can_be_repeated<O>()..., false},
+             runs[] = {runs_while_compiling<O>()..., true};
   option_number const numbers[] = {number_of<O>()..., option_number{}};
   for (int i = 0; i < int(sizeof...(O)); ++i) {
     bool const taken = (L::takes & option_kinds(kinds[i])) != 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Whether two parameters of a model would have the same name in weight files: asked of the names themselves, as a description gives
-// them to its observer, so that it holds whatever makes a name.
+// Whether two parameters of a model would have the same name in weight files: asked of the names
+// themselves, as a description gives them to its observer, so that it holds whatever makes a name.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,8 @@
 
 namespace pp {
 
-/// Follows a description and takes down the hash of each parameter's name; and the name of parameter `wanted` itself.
+/// Follows a description and takes down the hash of each parameter's name; and the name of
+/// parameter `wanted` itself.
 template <int Parameters>
 struct names_in_files {
   static constexpr int most_letters = 1024, most_parts = 256;
@@ -21,7 +22,7 @@ struct names_in_files {
   int ends[most_parts + 1]{};  // of the way after each number of parts
   int depth = 0;
   std::uint64_t hashes[Parameters + 1]{};  // 0: no name of its own
-  int wanted = -1, length = 0;             // once it is known how long the wanted name is, it stays in `way`
+  int wanted = -1, length = 0;  // once it is known how long the wanted name is, it stays in `way`
 
   constexpr void part(int i) {
     char digits[12]{};
@@ -43,7 +44,8 @@ struct names_in_files {
     int end = ends[depth];
     for (char const c : std::string_view(file.name)) put(end, c);
     std::uint64_t hash = 14695981039346656037u;  // Fowler, Noll and Vo, 1a
-    for (int i = 0; i < end; ++i) hash = (hash ^ static_cast<unsigned char>(way[i])) * 1099511628211u;
+    for (int i = 0; i < end; ++i)
+      hash = (hash ^ static_cast<unsigned char>(way[i])) * 1099511628211u;
     hashes[index] = hash;
     if (index == wanted) length = end;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a builder knows by name, as plain records: values, layers whose parameters are shared, the layers around the present one.
+// What a builder knows by name, as plain records: values, layers whose parameters are shared, the
+// layers around the present one.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +21,8 @@ struct named_value {
   short position = 0, leaf = 0;
   bool read = false;
 };
-/// A name that some Tied asks for: how many layers have it, how many of these are complete, and the last one's first
-/// parameter.
+/// A name that some Tied asks for: how many layers have it, how many of these are complete, and the
+/// last one's first parameter.
 struct wanted_name {
   std::string_view name{};
   int times = 0, ended = 0, first = 0;
@@ -60,7 +61,8 @@ struct wanted_names {
       if (p.name == name) ++p.ended, --open;
   }
 };
-/// A parameter that may be shared, or is: its extents, the one it was first, and whether that is trained.
+/// A parameter that may be shared, or is: its extents, the one it was first, and whether that is
+/// trained.
 struct shared_extents {
   int parameter = 0, rows = 0, columns = 0, owner = 0;
   bool trained = true;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Tables that positions are told apart by: sines and cosines of wavelengths in a geometric series from 2 pi to 2 pi * base.
+// Tables that positions are told apart by: sines and cosines of wavelengths in a geometric series
+// from 2 pi to 2 pi * base.
 #pragma once
 
 #include <pipe/base/libm.hpp>
@@ -10,8 +11,10 @@ namespace pp {
 
 /// An entry of table `how` of the given width; row t is position t.
 ///
-/// rotary:     t / base^(2i / columns) for i < columns / 2: first the cosines of all, then the sines. Su et al., RoFormer, 2021
-/// sinusoidal: the same angles, column 2i the sine and column 2i + 1 the cosine. Vaswani et al., 2017, section 3.5
+/// rotary:     t / base^(2i / columns) for i < columns / 2: first the cosines of all, then the
+///             sines. Su et al., RoFormer, 2021
+/// sinusoidal: the same angles, column 2i the sine and column 2i + 1 the cosine. Vaswani et al.,
+///             2017, section 3.5
 inline double table_entry(initializer how, int columns, long row, int column) {
   int const half = columns / 2;
   bool const rotary = how.kind == distribution::rotary;

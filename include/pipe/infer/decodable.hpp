@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Which models can be run position by position: those whose every op makes a row of its result from the same row of its
-// operands, or, as causal attention does, from rows before it. Everything else is refused where a decoder is named.
+// Which models can be run position by position: those whose every op makes a row of its result from
+// the same row of its operands, or, as causal attention does, from rows before it. Everything else
+// is refused where a decoder is named.
 #pragma once
 
 #include <type_traits>
@@ -56,8 +57,10 @@ constexpr decoding_check check_decoding() {
     if (!g.inputs[i].of_loss) return {decoding_fault::input};
   int const context = int(g.inputs[0].form.elements());
   for (int i = 0; i < g.size.ops - 1; ++i)
-    if (op const o = g.ops[i]; !runs_by_position(o, context)) return {decoding_fault::layer, o.unit, o.leaf};
-  if (!M::labels_are_ids || !(g.output == shape(context, g.inputs[0].vocabulary))) return {decoding_fault::output};
+    if (op const o = g.ops[i]; !runs_by_position(o, context))
+      return {decoding_fault::layer, o.unit, o.leaf};
+  if (!M::labels_are_ids || !(g.output == shape(context, g.inputs[0].vocabulary)))
+    return {decoding_fault::output};
   return {};
 }
 
@@ -71,11 +74,12 @@ constexpr auto diagnose_decoding(word<M> model) {
     else if constexpr (c.what == decoding_fault::output)
       return say<wrong::decoder_needs_scores_of_the_vocabulary_at_every_position>(
           model,
-          spell<wrong::Expected, shape(int(M::graph.inputs[0].form.elements()), M::graph.inputs[0].vocabulary)>(),
+          spell<wrong::Expected,
+                shape(int(M::graph.inputs[0].form.elements()), M::graph.inputs[0].vocabulary)>(),
           spell<wrong::Found, M::graph.output>());
     else if constexpr (c.what == decoding_fault::layer)
-      return say<wrong::layer_cannot_run_position_by_position>(word<wrong::Layer<c.unit>>{},
-                                                               spell_leaf<c.leaf>(typename M::leaves{}));
+      return say<wrong::layer_cannot_run_position_by_position>(
+          word<wrong::Layer<c.unit>>{}, spell_leaf<c.leaf>(typename M::leaves{}));
     else
       return std::type_identity<nothing_wrong>{};
   } else {
@@ -83,7 +87,8 @@ constexpr auto diagnose_decoding(word<M> model) {
   }
 }
 
-/// After a mistake has been reported the smallest language model stands in, so that nothing else is.
+/// After a mistake has been reported the smallest language model stands in, so that nothing else
+/// is.
 struct smallest_decodable : Model<Tokens<2, 1>, Embedding<2>, CrossEntropy> {};
 template <class M>
 constexpr bool is_decodable() {
@@ -97,7 +102,8 @@ struct row_program {
   using leaves = typename M::leaves;
 
   static constexpr host::row_formula formula_of(op const& o) {
-    bool const has = o.kind == op_kind::map || o.kind == op_kind::gate || o.kind == op_kind::softmax;
+    bool const has =
+        o.kind == op_kind::map || o.kind == op_kind::gate || o.kind == op_kind::softmax;
     if (!has) return {};
     return {o.kind, o.kind == op_kind::softmax ? -1 : o.leaf, o.columns};
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A language model that reads one token after the other. Trainer::forward runs the whole context for every token; a
-// decoder keeps the keys and values of the positions that it has read, and runs the new ones only.
+// A language model that reads one token after the other. Trainer::forward runs the whole context
+// for every token; a decoder keeps the keys and values of the positions that it has read, and runs
+// the new ones only.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +20,8 @@
 
 namespace pp {
 
-/// The kernels of a decoder for the instruction sets of a backend; those of `Host` where it has none.
+/// The kernels of a decoder for the instruction sets of a backend; those of `Host` where it has
+/// none.
 template <class Program, class T, host::isa Set>
 void choose_rows(host::row_kernels<T>& k, host::row_function<T>* functions) {
   constexpr auto all = std::make_index_sequence<std::size_t(Program::distinct.count)>{};
@@ -44,11 +46,12 @@ void choose_rows(Backend, host::row_kernels<T>& k, host::row_function<T>* functi
   choose_rows<Program, T>(Host{}, k, functions);
 }
 
-/// Reads tokens and gives the scores of what may follow. The parameters are read where the trainer has them, so the
-/// trainer must outlive the decoder; after a training step, or other parameters, begin again with rewind(0).
+/// Reads tokens and gives the scores of what may follow. The parameters are read where the trainer
+/// has them, so the trainer must outlive the decoder; after a training step, or other parameters,
+/// begin again with rewind(0).
 ///
-/// law: the logits after n tokens are those of the trainer's forward() on them, bit for bit on the host, however the
-///      tokens were handed over
+/// law: the logits after n tokens are those of the trainer's forward() on them, bit for bit on the
+///      host, however the tokens were handed over
 /// law: a token costs as much work as its position alone, and the attention to those before it
 template <class Trainer>
 class decoder {
@@ -58,7 +61,8 @@ class decoder {
 
  public:
   using element = typename Trainer::element;
-  static constexpr int context = int(M::graph.inputs[0].form.elements()), vocabulary = M::graph.inputs[0].vocabulary;
+  static constexpr int context = int(M::graph.inputs[0].form.elements()),
+                       vocabulary = M::graph.inputs[0].vocabulary;
 
   explicit decoder(Trainer& trainer) : rows_(model_of(trainer)) {}
 
@@ -74,19 +78,21 @@ class decoder {
   /// Reads further tokens. Returns the logits of what may follow the last one, until the next call.
   ///
   /// shape:  tokens[n], n >= 1 -> logits[vocabulary]
-  /// throws: data_error if there are none, one is not in the vocabulary, or the context is too short; nothing is read
-  ///         then
+  /// throws: data_error if there are none, one is not in the vocabulary, or the context is too
+  ///         short; nothing is read then
   std::span<element const> read(std::span<int const> tokens) {
     if (tokens.empty()) complain<data_error>({"decoder: expected at least one token, got none"});
     if (tokens.size() > std::size_t(context - position_))
-      complain<data_error>(
-          {"decoder: ", tokens.size(), " tokens after ", position_, " are more than the context of ", context});
+      complain<data_error>({"decoder: ", tokens.size(), " tokens after ", position_,
+                            " are more than the context of ", context});
     for (std::size_t i = 0; i < tokens.size(); ++i)
       if (tokens[i] < 0 || tokens[i] >= vocabulary)
-        complain<data_error>({"token ", tokens[i], " at position ", i, " is not in [0, ", vocabulary, ")"});
+        complain<data_error>(
+            {"token ", tokens[i], " at position ", i, " is not in [0, ", vocabulary, ")"});
     std::span<element const> logits;
     while (!tokens.empty()) {
-      std::size_t const most = std::size_t(rows_.rows_at_once()), n = tokens.size() < most ? tokens.size() : most;
+      std::size_t const most = std::size_t(rows_.rows_at_once()),
+                        n = tokens.size() < most ? tokens.size() : most;
       logits = rows_.run(tokens.first(n), position_);
       position_ += int(n);
       tokens = tokens.subspan(n);
@@ -95,7 +101,8 @@ class decoder {
   }
   std::span<element const> read(int token) { return read(std::span(&token, 1)); }
 
-  /// What it has allocated: keys and values of a whole context above all, and no copy of a trained parameter.
+  /// What it has allocated: keys and values of a whole context above all, and no copy of a trained
+  /// parameter.
   long bytes() const {
     long sum = rows_.bytes();
     for (auto const& table : tables_) sum += table.size() * long(sizeof(element));
@@ -117,7 +124,8 @@ class decoder {
     m.vocabulary = vocabulary;
 
     heap_array<host::row_function<element>> distinct(program::distinct.count);
-    choose_rows<program, element>(typename Trainer::compiled::backend{}, m.kernels, distinct.begin());
+    choose_rows<program, element>(typename Trainer::compiled::backend{}, m.kernels,
+                                  distinct.begin());
     m.functions = heap_array<host::row_function<element>>(long(m.ops.size()));
     for (long i = 0; i < m.functions.size(); ++i)
       if (host::row_formula const f = program::formula_of(g.ops[i]); f.kind != op_kind::none)
@@ -139,13 +147,14 @@ class decoder {
     parameter const& mine = M::graph.parameters[i];
     for (int k = 0; k < i; ++k) {
       parameter const& p = M::graph.parameters[k];
-      if (p.initial.kind == mine.initial.kind && p.initial.scale == mine.initial.scale && p.rows == mine.rows &&
-          p.columns == mine.columns)
+      if (p.initial.kind == mine.initial.kind && p.initial.scale == mine.initial.scale &&
+          p.rows == mine.rows && p.columns == mine.columns)
         return before[k];
     }
     heap_array<element>& all = tables_.emplace_back(mine.elements());
     for (long e = 0; e < all.size(); ++e)
-      all[e] = element(table_entry(mine.initial, mine.columns, e / mine.columns, int(e % mine.columns)));
+      all[e] =
+          element(table_entry(mine.initial, mine.columns, e / mine.columns, int(e % mine.columns)));
     return all.begin();
   }
 

@@ -24,24 +24,29 @@ struct generation_settings {
   int keep_at_end = 0;  ///< of a full context, how many tokens stay in sight; 0: half of it
 };
 
-/// Goes on with a text. Calls each(token) for every new token, as it comes; if that returns a bool, false ends the
-/// text. An end token is the last.
+/// Goes on with a text. Calls each(token) for every new token, as it comes; if that returns a bool,
+/// false ends the text. An end token is the last.
 ///
-/// A full context begins again with its last `keep_at_end` tokens: until then a token costs its own position only, and
-/// half of a context that is read again costs about one more per token. A prompt longer than the context counts with
-/// its end.
+/// A full context begins again with its last `keep_at_end` tokens: until then a token costs its own
+/// position only, and half of a context that is read again costs about one more per token. A prompt
+/// longer than the context counts with its end.
 ///
 /// law: a function of the trainer's parameters, the prompt and the settings only
-/// throws: data_error if the prompt is empty or a token or a setting is out of range, before the first token
+/// throws: data_error if the prompt is empty or a token or a setting is out of range, before the
+///         first token
 template <class Trainer, std::invocable<int> Each>
-void generate(decoder<Trainer>& read, std::span<int const> prompt, generation_settings const& s, Each each) {
+void generate(decoder<Trainer>& read, std::span<int const> prompt, generation_settings const& s,
+              Each each) {
   constexpr int context = decoder<Trainer>::context;
   int const kept = s.keep_at_end == 0 ? (context + 1) / 2 : s.keep_at_end;
-  if (prompt.empty()) complain<data_error>({"generate: expected a prompt of at least one token, got none"});
+  if (prompt.empty())
+    complain<data_error>({"generate: expected a prompt of at least one token, got none"});
   if (s.tokens < 0) complain<data_error>({"generate: ", s.tokens, " tokens are less than 0"});
-  if (kept < 1 || kept > context) complain<data_error>({"keep_at_end: ", kept, " is not in [1, ", context, "]"});
+  if (kept < 1 || kept > context)
+    complain<data_error>({"keep_at_end: ", kept, " is not in [1, ", context, "]"});
   if (s.end < -1 || s.end >= decoder<Trainer>::vocabulary)
-    complain<data_error>({"end: token ", s.end, " is not in [-1, ", decoder<Trainer>::vocabulary, ")"});
+    complain<data_error>(
+        {"end: token ", s.end, " is not in [-1, ", decoder<Trainer>::vocabulary, ")"});
   if (prompt.size() > std::size_t(context)) prompt = prompt.last(std::size_t(context));
   std::vector<int> text(prompt.begin(), prompt.end());
   read.rewind(0);
@@ -65,13 +70,15 @@ void generate(decoder<Trainer>& read, std::span<int const> prompt, generation_se
 }
 /// The same with a decoder for this text alone.
 template <class Trainer, std::invocable<int> Each>
-void generate(Trainer& trainer, std::span<int const> prompt, generation_settings const& s, Each each) {
+void generate(Trainer& trainer, std::span<int const> prompt, generation_settings const& s,
+              Each each) {
   decoder<Trainer> read(trainer);
   generate(read, prompt, s, std::move(each));
 }
 /// The same; returns the new tokens.
 template <class TrainerOrDecoder>
-std::vector<int> generate(TrainerOrDecoder& from, std::span<int const> prompt, generation_settings const& s) {
+std::vector<int> generate(TrainerOrDecoder& from, std::span<int const> prompt,
+                          generation_settings const& s) {
   std::vector<int> tokens;
   generate(from, prompt, s, [&](int token) { tokens.push_back(token); });
   return tokens;

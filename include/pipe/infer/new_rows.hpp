@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The forward pass of a model on new positions only. What attention needs of earlier ones, rotated keys and values, is
-// kept as its kernels read it; everything else is made row by row. An interpreter over the model's ops: one copy for
-// all models.
+// The forward pass of a model on new positions only. What attention needs of earlier ones, rotated
+// keys and values, is kept as its kernels read it; everything else is made row by row. An
+// interpreter over the model's ops: one copy for all models.
 #pragma once
 
 #include <cstddef>
@@ -41,8 +41,8 @@ class new_rows {
   static constexpr int most_rows = 32;
 
   explicit new_rows(new_rows_model<T>&& model)
-      : m_(static_cast<new_rows_model<T>&&>(model)), width_(long(m_.values.size())), at_(long(m_.values.size())),
-        caches_(long(m_.ops.size())) {
+      : m_(static_cast<new_rows_model<T>&&>(model)), width_(long(m_.values.size())),
+        at_(long(m_.values.size())), caches_(long(m_.ops.size())) {
     rows_ = m_.context < most_rows ? m_.context : most_rows;
     long total = 0;
     auto const room = [&](long elements) {
@@ -66,19 +66,22 @@ class new_rows {
     work_ = room(work);
     memory_ = heap_array<T>(total + alignment / long(sizeof(T)));
     std::uintptr_t const begin = reinterpret_cast<std::uintptr_t>(memory_.begin());
-    base_ = memory_.begin() + (std::uintptr_t(align_up(long(begin % alignment))) - begin % alignment) / sizeof(T);
+    base_ = memory_.begin() +
+            (std::uintptr_t(align_up(long(begin % alignment))) - begin % alignment) / sizeof(T);
   }
 
   int rows_at_once() const { return rows_; }
   host::isa runs_on() const { return m_.kernels.runs_on; }
   long bytes() const { return memory_.size() * long(sizeof(T)); }
 
-  /// Runs tokens at positions from `position` on; all before it have been run. Returns the logits of the last one.
+  /// Runs tokens at positions from `position` on; all before it have been run. Returns the logits
+  /// of the last one.
   ///
   /// needs: 1 to rows_at_once() tokens of the vocabulary, position + tokens.size() <= context
   std::span<T const> run(std::span<int const> tokens, int position) {
     int const n = int(tokens.size());
-    for (int i = 0; i < int(m_.ops.size()); ++i)  // after the last attention nothing else reads any but the last row
+    for (int i = 0; i < int(m_.ops.size());
+         ++i)  // after the last attention nothing else reads any but the last row
       run(i, i > last_attention_ ? n - 1 : 0, n, tokens, position);
     return {row(m_.output, n - 1), std::size_t(m_.vocabulary)};
   }
@@ -89,9 +92,13 @@ class new_rows {
     long keys = 0, values = 0;
   };
   static int head_size(op const& o) { return o.columns / o.inner; }
-  long keys_of(op const& o) const { return host::round_up(m_.context, host::key_block) * head_size(o); }
+  long keys_of(op const& o) const {
+    return host::round_up(m_.context, host::key_block) * head_size(o);
+  }
   long values_of(op const& o) const { return m_.context * padded_head(o); }
-  extent padded_head(op const& o) const { return host::round_up(head_size(o), m_.kernels.attention.tiles.lanes); }
+  extent padded_head(op const& o) const {
+    return host::round_up(head_size(o), m_.kernels.attention.tiles.lanes);
+  }
 
   /// Columns of a table that are turned at a time.
   static constexpr extent turned_columns = 64;
@@ -103,13 +110,17 @@ class new_rows {
     if (o.kind != op_kind::matmul) return 0;
     bool const turns = o.in[1].where == space::parameter_transposed;
     long const product =
-        long(host::contraction_workspace<T>(r, turns ? turned_columns : o.columns, o.inner) / sizeof(T)) + 1;
+        long(host::contraction_workspace<T>(r, turns ? turned_columns : o.columns, o.inner) /
+             sizeof(T)) +
+        1;
     return padded<T>(product) + (turns ? turned_columns * o.inner : 0);
   }
 
   long width(operand x) const { return width_[x.index]; }
   T* row(operand x, int r) { return base_ + at_[x.index] + r * width(x); }
-  T const* weights(operand x) const { return x.where == space::none ? nullptr : m_.weights[x.index]; }
+  T const* weights(operand x) const {
+    return x.where == space::none ? nullptr : m_.weights[x.index];
+  }
 
   /// Op i on rows [first, end) of those that are new.
   void run(int i, int first, int end, std::span<int const> tokens, int position) {
@@ -118,7 +129,8 @@ class new_rows {
     T* const y = row(o.out[0], first);
     T const* const x = o.in[0].where == space::value ? row(o.in[0], first) : nullptr;
     auto const each = [&](auto const& make) {
-      for (int r = first; r < end; ++r) make(r, x + (r - first) * width(o.in[0]), y + (r - first) * columns);
+      for (int r = first; r < end; ++r)
+        make(r, x + (r - first) * width(o.in[0]), y + (r - first) * columns);
     };
     auto const add_to = [&](T const* table, extent stride) {
       for (int r = 0; r < end - first; ++r)
@@ -127,16 +139,21 @@ class new_rows {
     switch (o.kind) {
       case op_kind::lookup:
         for (int r = first; r < end; ++r)
-          copy(weights(o.in[1]) + tokens[std::size_t(r)] * columns, columns, y + (r - first) * columns);
+          copy(weights(o.in[1]) + tokens[std::size_t(r)] * columns, columns,
+               y + (r - first) * columns);
         break;
       case op_kind::matmul: multiply(o, end - first, x, y); break;
       case op_kind::bias: add_to(weights(o.in[1]), 0); break;
-      case op_kind::row_bias: add_to(weights(o.in[1]) + (position + first) * columns, columns); break;
+      case op_kind::row_bias:
+        add_to(weights(o.in[1]) + (position + first) * columns, columns);
+        break;
       case op_kind::add: add_to(row(o.in[1], first), columns); break;
       case op_kind::dropout: copy(x, all, y); break;
       case op_kind::map:
       case op_kind::gate:
-      case op_kind::softmax: each([&](int, T const* from, T* to) { m_.functions[i](from, to); }); break;
+      case op_kind::softmax:
+        each([&](int, T const* from, T* to) { m_.functions[i](from, to); });
+        break;
       case op_kind::concat:
         each([&](int r, T const* left, T* to) {
           copy(left, o.inner, to);
@@ -146,7 +163,8 @@ class new_rows {
       case op_kind::norm:
         each([&](int, T const* from, T* to) {
           auto const norm = m_.kernels.norm[columns % m_.kernels.attention.tiles.lanes == 0];
-          norm(o.columns, o.flag, T(o.epsilon), from, weights(o.in[1]), weights(o.in[2]), base_ + work_, to);
+          norm(o.columns, o.flag, T(o.epsilon), from, weights(o.in[1]), weights(o.in[2]),
+               base_ + work_, to);
         });
         break;
       case op_kind::attention: attend(o, caches_[i], end - first, x, y, position + first); break;
@@ -154,7 +172,9 @@ class new_rows {
     }
   }
 
-  static void copy(T const* from, extent n, T* to) { std::memcpy(to, from, sizeof(T) * std::size_t(n)); }
+  static void copy(T const* from, extent n, T* to) {
+    std::memcpy(to, from, sizeof(T) * std::size_t(n));
+  }
 
   /// y[rows, N] = x[rows, K] w[K, N], or of the transpose of w[N, K]
   void multiply(op const& o, extent rows, T const* x, T* y) {
@@ -168,19 +188,23 @@ class new_rows {
       product(rows, count, k, x, turned, turned_columns, y + j, n, turned + turned_columns * k);
     }
   }
-  void product(extent rows, extent n, extent k, T const* x, T const* w, extent ldw, T* y, extent ldy, T* workspace) {
+  void product(extent rows, extent n, extent k, T const* x, T const* w, extent ldw, T* y,
+               extent ldy, T* workspace) {
     if (rows == 1) return m_.kernels.multiply(n, k, x, w, ldw, y);
     host::contraction_ends<T> to;
     to.c = y;
     to.ldc = ldy;
-    host::contract_tiles<T>(m_.kernels.attention.tiles, rows, n, k, {x, k, 1}, w, ldw, to, workspace);
+    host::contract_tiles<T>(m_.kernels.attention.tiles, rows, n, k, {x, k, 1}, w, ldw, to,
+                            workspace);
   }
 
   /// Keeps the rows' keys and values, and lets their queries see these and all before.
   void attend(op const& o, cache const& kept, extent rows, T const* x, T* y, extent position) {
     host::attention_set<T> const& region = m_.kernels.attention;
-    extent const d = head_size(o), heads = o.inner, groups = o.groups, wide = padded_head(o), stride = width(o.in[0]);
-    T const* const rotation = o.in[2].where == space::none ? nullptr : weights(o.in[2]) + position * d;
+    extent const d = head_size(o), heads = o.inner, groups = o.groups, wide = padded_head(o),
+                 stride = width(o.in[0]);
+    T const* const rotation =
+        o.in[2].where == space::none ? nullptr : weights(o.in[2]) + position * d;
     host::attention_shape const shape{1, rows, position + rows, heads, groups, d, true};
     host::carver<T> space{base_ + work_};
     T* const turned = space.take(rows_ * wide);
@@ -216,8 +240,8 @@ class new_rows {
         query = turned;
         query_stride = wide;
       }
-      host::attend(region, shape, shape.keys, extent(0), rows, T(1) / libm::sqrt(T(d)), query, query_stride, keys,
-                   values, scores, state);
+      host::attend(region, shape, shape.keys, extent(0), rows, T(1) / libm::sqrt(T(d)), query,
+                   query_stride, keys, values, scores, state);
       region.finish(state, rows, d, y + h * d, o.columns, logs, extent(1));
     }
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// From a model's scores to a token: small functions over spans, to be put together, and the usual way of doing so.
+// From a model's scores to a token: small functions over spans, to be put together, and the usual
+// way of doing so.
 #pragma once
 
 #include <algorithm>
@@ -17,27 +18,31 @@
 
 namespace pp {
 
-/// The largest logit. Throws not_finite if one is not a number or +infinity, or all are -infinity, which stands for
-/// "never".
+/// The largest logit. Throws not_finite if one is not a number or +infinity, or all are -infinity,
+/// which stands for "never".
 template <class T>
 double largest_logit(std::span<T const> logits) {
   double most = -__builtin_huge_val();
   for (std::size_t i = 0; i < logits.size(); ++i) {
     double const x = double(logits[i]);
-    if (!libm::isfinite(x) && !(x < 0)) complain<not_finite>({"logit ", i, " is not a finite number"});
+    if (!libm::isfinite(x) && !(x < 0))
+      complain<not_finite>({"logit ", i, " is not a finite number"});
     if (x > most) most = x;
   }
-  if (!libm::isfinite(most)) complain<not_finite>({"none of ", logits.size(), " logits is a finite number"});
+  if (!libm::isfinite(most))
+    complain<not_finite>({"none of ", logits.size(), " logits is a finite number"});
   return most;
 }
 
 template <class T>
 std::vector<double> probabilities_of(std::span<T const> logits, double temperature) {
-  if (!(temperature > 0) || !libm::isfinite(temperature)) complain<data_error>({"temperature: not a number above 0"});
+  if (!(temperature > 0) || !libm::isfinite(temperature))
+    complain<data_error>({"temperature: not a number above 0"});
   double const most = largest_logit(logits);
   std::vector<double> p(logits.size());
   double sum = 0;
-  for (std::size_t i = 0; i < p.size(); ++i) sum += p[i] = libm::exp((double(logits[i]) - most) / temperature);
+  for (std::size_t i = 0; i < p.size(); ++i)
+    sum += p[i] = libm::exp((double(logits[i]) - most) / temperature);
   for (double& x : p) x /= sum;
   return p;
 }
@@ -51,8 +56,8 @@ inline std::vector<double> probabilities(std::span<double const> logits, double 
   return probabilities_of(logits, temperature);
 }
 
-/// The largest probabilities stay and are scaled to a sum of 1, the others become 0: at most k of them, and no more
-/// than it takes for a sum of at least `mass`. Of equal ones the first stay.
+/// The largest probabilities stay and are scaled to a sum of 1, the others become 0: at most k of
+/// them, and no more than it takes for a sum of at least `mass`. Of equal ones the first stay.
 ///
 /// law: what stays is the smallest such set; no probability outside of it is larger than one inside
 /// throws: data_error if one is less than 0 or not a number, or none is above 0
@@ -63,7 +68,9 @@ inline void keep_largest(std::span<double> p, std::size_t k, double mass) {
     if (!(p[i] >= 0)) complain<data_error>({"probability ", i, " is not a number of at least 0"});
     order[i] = i;
   }
-  auto const later = [&](std::size_t a, std::size_t b) { return p[a] < p[b] || (p[a] == p[b] && a > b); };
+  auto const later = [&](std::size_t a, std::size_t b) {
+    return p[a] < p[b] || (p[a] == p[b] && a > b);
+  };
   std::make_heap(order.begin(), order.end(), later);
   std::vector<double> kept(p.size());
   double sum = 0;
@@ -82,11 +89,13 @@ inline void keep_top_k(std::span<double> p, int k) {
 }
 /// The fewest that have at least this probability together.
 inline void keep_top_p(std::span<double> p, double mass) {
-  if (!(mass > 0) || !(mass <= 1)) complain<data_error>({"top-p: not a number above 0 and up to 1"});
+  if (!(mass > 0) || !(mass <= 1))
+    complain<data_error>({"top-p: not a number above 0 and up to 1"});
   keep_largest(p, p.size(), mass);
 }
 
-/// The index at which the sum of probabilities exceeds u in [0, 1); never one of probability 0. -1 if all are 0.
+/// The index at which the sum of probabilities exceeds u in [0, 1); never one of probability 0. -1
+/// if all are 0.
 inline int draw_index(std::span<double const> p, double u) {
   double sum = 0;
   int last = -1;
@@ -100,17 +109,20 @@ inline int draw_index(std::span<double const> p, double u) {
 
 /// How a token is chosen. Without further settings it is drawn from the model's own distribution.
 struct sampling_settings {
-  double temperature = 1;  ///< divides the logits; 0: the largest logit always, the first of equal ones
-  int top_k = 0;           ///< only the k most likely; 0: all
-  double top_p = 1;        ///< then only the fewest that have this probability together
+  double temperature =
+      1;             ///< divides the logits; 0: the largest logit always, the first of equal ones
+  int top_k = 0;     ///< only the k most likely; 0: all
+  double top_p = 1;  ///< then only the fewest that have this probability together
   std::uint64_t seed = 0;
 };
 
 template <class T>
 int sample_of(std::span<T const> logits, sampling_settings const& s, std::uint64_t place) {
-  constexpr std::uint64_t stream = std::uint64_t(1) << 62;  // apart from those of parameters, of texts and of orders
+  constexpr std::uint64_t stream = std::uint64_t(1)
+                                   << 62;  // apart from those of parameters, of texts and of orders
   if (s.top_k < 0) complain<data_error>({"top-k: ", s.top_k, " is less than 0"});
-  if (!(s.top_p > 0) || !(s.top_p <= 1)) complain<data_error>({"top-p: not a number above 0 and up to 1"});
+  if (!(s.top_p > 0) || !(s.top_p <= 1))
+    complain<data_error>({"top-p: not a number above 0 and up to 1"});
   if (s.temperature == 0) {
     largest_logit(logits);
     return argmax(logits);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Activations. Each is a formula, written once for every backend, and a layer that maps it over the current value. A
-// user-defined formula meets the same concept and joins the same kernels.
+// Activations. Each is a formula, written once for every backend, and a layer that maps it over the
+// current value. A user-defined formula meets the same concept and joins the same kernels.
 #pragma once
 
 #include <concepts>
@@ -13,10 +13,11 @@
 
 namespace pp {
 
-/// y = forward(x) and dy/dx. The derivative is a function of the output where that is enough: the output is kept anyway
-/// as the next layer's input, so nothing more has to be saved. Mark both functions PIPE_HD PIPE_INLINE, as those below: a
-/// formula that is not inlined is computed one element at a time, and rounds in its own way. And add no two products: which of
-/// them a compiler contracts into a fused multiply-add is not said.
+/// y = forward(x) and dy/dx. The derivative is a function of the output where that is enough: the
+/// output is kept anyway as the next layer's input, so nothing more has to be saved. Mark both
+/// functions PIPE_HD PIPE_INLINE, as those below: a formula that is not inlined is computed one
+/// element at a time, and rounds in its own way. And add no two products: which of them a compiler
+/// contracts into a fused multiply-add is not said.
 template <class F>
 concept formula = requires(float x) {
   { F::forward(x) } -> std::same_as<float>;
@@ -42,9 +43,11 @@ constexpr member missing_of_formula() {
 template <class F, class Builder>
 constexpr void complain_of_formula(Builder& b) {
   constexpr member missing = missing_of_formula<F>();
-  constexpr bool is_there =
-      missing == member::derivative_reads_output && requires { bool(F::derivative_reads_output); };
-  b.complain_of_missing(is_there ? fault_kind::value_not_constexpr : fault_kind::formula_is_incomplete, missing);
+  constexpr bool is_there = missing == member::derivative_reads_output && requires {
+    bool(F::derivative_reads_output);
+  };
+  b.complain_of_missing(
+      is_there ? fault_kind::value_not_constexpr : fault_kind::formula_is_incomplete, missing);
 }
 
 /// Makes a layer of a formula: any shape -> the same shape.
@@ -115,10 +118,11 @@ struct SiLU : activation<SiLU> {
   }
 };
 
-/// x * Phi(x) by the tanh formula of Hendrycks and Gimpel (2016): PyTorch's GELU(approximate="tanh"), GPT-2's.
+/// x * Phi(x) by the tanh formula of Hendrycks and Gimpel (2016): PyTorch's
+/// GELU(approximate="tanh"), GPT-2's.
 ///
-/// Phi(x) = (1 + tanh(u)) / 2 = 1 / (1 + e^-2u), u = sqrt(2 / pi) (x + 0.044715 x^3): without a tanh one exponential and
-/// one division are left, and nothing cancels where Phi is small.
+/// Phi(x) = (1 + tanh(u)) / 2 = 1 / (1 + e^-2u), u = sqrt(2 / pi) (x + 0.044715 x^3): without a
+/// tanh one exponential and one division are left, and nothing cancels where Phi is small.
 struct GELU : activation<GELU> {
   static constexpr bool derivative_reads_output = false;
   template <class T>

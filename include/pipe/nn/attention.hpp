@@ -17,13 +17,15 @@ struct Causal {
 struct NotCausal {
   static constexpr auto option = option_kind::mask;
 };
-/// Grouped-query attention (Ainslie et al., 2023): K heads of keys and values, each shared by Heads / K heads of queries.
+/// Grouped-query attention (Ainslie et al., 2023): K heads of keys and values, each shared by Heads
+/// / K heads of queries.
 template <int K>
 struct KeyValueHeads {
   static constexpr auto option = option_kind::key_value_heads;
 };
-/// Rotary position embedding (Su et al., 2021): queries and keys are turned by angles that grow with their positions, so that
-/// scores depend on distances. Halves of a head are paired, as in Hugging Face's Llama.
+/// Rotary position embedding (Su et al., 2021): queries and keys are turned by angles that grow
+/// with their positions, so that scores depend on distances. Halves of a head are paired, as in
+/// Hugging Face's Llama.
 template <int Base = 10000>
 struct RoPE {
   static constexpr auto option = option_kind::rotation;
@@ -35,7 +37,8 @@ struct attention_settings {
   bool says_rotary = false, causal = true, has_bias = true;
 };
 template <class O>
-constexpr void join(attention_settings&, O) {}  // how parameters begin is read elsewhere: see initial_of
+constexpr void join(attention_settings&, O) {
+}  // how parameters begin is read elsewhere: see initial_of
 constexpr void join(attention_settings& s, NotCausal) { s.causal = false; }
 constexpr void join(attention_settings& s, NoBias) { s.has_bias = false; }
 template <int K>
@@ -55,18 +58,20 @@ constexpr attention_settings attention_of(int heads) {
   return s;
 }
 
-/// y = concat_h(softmax(q_h k_h' / sqrt(d)) v_h) w_o + b_o with q, k, v = x w_qkv + b_qkv and d = C / Heads.
+/// y = concat_h(softmax(q_h k_h' / sqrt(d)) v_h) w_o + b_o with q, k, v = x w_qkv + b_qkv and d = C
+/// / Heads.
 ///
 /// shape:  (T, C) -> (T, C); w_qkv[C, C + 2 K d], w_o[C, C]; the T x T scores are never in memory
-/// options: Causal (default) or NotCausal; NoBias; KeyValueHeads<K> (default: K = Heads); RoPE<>; Init<...>,
+/// options: Causal (default) or NotCausal; NoBias; KeyValueHeads<K> (default: K = Heads); RoPE<>;
+///          Init<...>,
 ///         OutputInit<...>
 /// law:    trailing positions whose token id is -1 are not attended to
 template <int Heads, class... Options>
 struct Attention {
   using options = layers<Options...>;
   static constexpr unsigned takes =
-      option_kinds(option_kind::mask, option_kind::bias, option_kind::key_value_heads, option_kind::rotation,
-                   option_kind::initial, option_kind::output_initial);
+      option_kinds(option_kind::mask, option_kind::bias, option_kind::key_value_heads,
+                   option_kind::rotation, option_kind::initial, option_kind::output_initial);
   static constexpr attention_settings settings = attention_of<Options...>(Heads);
 
   template <class Builder>
@@ -75,14 +80,15 @@ struct Attention {
     shape const form = b.current().form;
     int const head_size = form.columns() / Heads;
     initial_rules const start = initial_of<Options...>(b.scope().initial);
-    handle const qkv = affine(b, b.current(), form.columns() + 2 * settings.kv_heads * head_size, settings.has_bias,
-                              start, {"in_proj_weight", "in_proj_bias"});
+    handle const qkv = affine(b, b.current(), form.columns() + 2 * settings.kv_heads * head_size,
+                              settings.has_bias, start, {"in_proj_weight", "in_proj_bias"});
     operand rotation{};
     if (settings.says_rotary)
-      rotation =
-          b.constant_table(form.rows(), head_size, {distribution::rotary, static_cast<float>(settings.rotary_base)});
-    b.set(affine(b, b.attention(qkv, Heads, settings.kv_heads, settings.causal, rotation), form.columns(),
-                 settings.has_bias, initial_output_of<Options...>(start), {"out_proj.weight", "out_proj.bias"}));
+      rotation = b.constant_table(form.rows(), head_size,
+                                  {distribution::rotary, static_cast<float>(settings.rotary_base)});
+    b.set(affine(b, b.attention(qkv, Heads, settings.kv_heads, settings.causal, rotation),
+                 form.columns(), settings.has_bias, initial_output_of<Options...>(start),
+                 {"out_proj.weight", "out_proj.bias"}));
   }
 
  private:

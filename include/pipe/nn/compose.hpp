@@ -15,7 +15,8 @@ struct Seq {
   static constexpr int times = 1;
 };
 
-/// N copies of the layers, each with parameters of its own. One type however large N is: compile time stays flat.
+/// N copies of the layers, each with parameters of its own. One type however large N is: compile
+/// time stays flat.
 template <int N, class... L>
 struct Repeat {
   using parts = layers<L...>;
@@ -33,7 +34,8 @@ struct Residual {
     handle const x = b.current();
     b.all(parts{});
     handle const y = b.current();
-    if (b.ok() && !(y.form == x.form)) b.complain(fault_kind::residual_changes_the_shape, x.form, y.form);
+    if (b.ok() && !(y.form == x.form))
+      b.complain(fault_kind::residual_changes_the_shape, x.form, y.form);
     if (b.ok()) b.set(b.add(y, x));
   }
 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A user-defined layer says its shapes and costs in functions that run while the model compiles, or describes itself in one. What is
-// not constexpr would make the whole model no constant; here it is found first.
+// A user-defined layer says its shapes and costs in functions that run while the model compiles, or
+// describes itself in one. What is not constexpr would make the whole model no constant; here it is
+// found first.
 #pragma once
 
 #include <type_traits>
@@ -18,7 +19,8 @@ namespace pp {
 template <class F>
 inline constexpr bool is_constant_for_some_shape =
     is_constant<typename F::template of<1>> || is_constant<typename F::template of<1, 1>> ||
-    is_constant<typename F::template of<1, 1, 1>> || is_constant<typename F::template of<1, 1, 1, 1>>;
+    is_constant<typename F::template of<1, 1, 1>> ||
+    is_constant<typename F::template of<1, 1, 1, 1>>;
 
 /// The functions of layer L that take a shape.
 template <class L, member Which>
@@ -34,10 +36,18 @@ struct function_of_shape {
     }
   };
   static constexpr bool exists(shape in) {
-    if constexpr (Which == member::result) return requires { L::result(in); };
-    if constexpr (Which == member::parameter) return requires { L::parameter(0, in); };
-    if constexpr (Which == member::saved_per_sample) return requires { L::saved_per_sample(in); };
-    if constexpr (Which == member::flops) return requires { L::flops(in); };
+    if constexpr (Which == member::result) return requires {
+        L::result(in);
+      };
+    if constexpr (Which == member::parameter) return requires {
+        L::parameter(0, in);
+      };
+    if constexpr (Which == member::saved_per_sample) return requires {
+        L::saved_per_sample(in);
+      };
+    if constexpr (Which == member::flops) return requires {
+        L::flops(in);
+      };
   }
   static constexpr bool is_right = [] {
     if constexpr (exists(shape(1)))
@@ -79,11 +89,15 @@ struct measuring {
 };
 
 template <class L>
-concept brings_functions = requires { typename L::kernels; };
+concept brings_functions = requires {
+  typename L::kernels;
+};
 /// A layer that is described neither by this library nor by a base of it.
 template <class L>
-concept describes_itself = !is_of_this_library<L> && !requires { typename L::derived; } &&
-                           requires(builder<all_leaves<L>>& b) { L::describe(b); };
+concept describes_itself = !is_of_this_library<L> && !requires {
+  typename L::derived;
+}
+&&requires(builder<all_leaves<L>>& b) { L::describe(b); };
 
 /// The first member of the user-defined layer L that is not constexpr, or `none`.
 template <class L>
@@ -106,7 +120,9 @@ constexpr model_fault fault_of_functions(layers<L...>) {
         if constexpr (brings_functions<Layer> || describes_itself<Layer>) {
           constexpr member found = part_not_constexpr<Layer>(),
                            usual = brings_functions<Layer> ? member::result : member::describe;
-          if (fault.ok() || (!is_found && found != member::none))  // none: constexpr, but not for the shape it gets
+          if (fault.ok() ||
+              (!is_found &&
+               found != member::none))  // none: constexpr, but not for the shape it gets
             fault = model_fault{fault_kind::function_not_constexpr,   0, leaf, shape{}, shape{}, -1,
                                 found != member::none ? found : usual};
           is_found = is_found || found != member::none;

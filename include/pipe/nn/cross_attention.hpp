@@ -8,7 +8,8 @@
 
 namespace pp {
 
-/// As Attention, but keys and values are made of a stashed value: every position sees all of that sequence.
+/// As Attention, but keys and values are made of a stashed value: every position sees all of that
+/// sequence.
 ///
 /// shape:  (T, C) and stashed (S, D) -> (T, C); w_q[C, C], w_kv[D, 2 K d], w_o[C, C], d = C / Heads
 /// options: NoBias; KeyValueHeads<K> (default: K = Heads); Init<...>, OutputInit<...>
@@ -17,25 +18,29 @@ template <int Heads, text Memory, class... Options>
 struct CrossAttention {
   static constexpr text key = Memory;
   using options = layers<Options...>;
-  static constexpr unsigned takes =
-      option_kinds(option_kind::bias, option_kind::key_value_heads, option_kind::initial, option_kind::output_initial);
+  static constexpr unsigned takes = option_kinds(option_kind::bias, option_kind::key_value_heads,
+                                                 option_kind::initial, option_kind::output_initial);
   static constexpr attention_settings settings = attention_of<Options...>(Heads);
 
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    if (!b.needs_numbers() || !b.needs_positive(Heads) || !b.needs_positive(settings.kv_heads)) return;
+    if (!b.needs_numbers() || !b.needs_positive(Heads) || !b.needs_positive(settings.kv_heads))
+      return;
     handle const x = b.current(), memory = b.recall(Memory.view());
     if (!b.ok()) return;
     int const width = x.form.columns();
     if (memory.is_ids) return b.complain(fault_kind::needs_real_numbers, shape{}, memory.form);
-    if (width % Heads != 0) return b.complain(fault_kind::heads_do_not_divide, shape(Heads), shape(width));
+    if (width % Heads != 0)
+      return b.complain(fault_kind::heads_do_not_divide, shape(Heads), shape(width));
     if (Heads % settings.kv_heads != 0)
-      return b.complain(fault_kind::key_value_heads_do_not_divide, shape(Heads), shape(settings.kv_heads));
+      return b.complain(fault_kind::key_value_heads_do_not_divide, shape(Heads),
+                        shape(settings.kv_heads));
     if (!b.needs_two_positions(memory)) return;
     initial_rules const start = initial_of<Options...>(b.scope().initial);
-    handle const q = affine(b, x, width, settings.has_bias, start, {"q_proj_weight", "q_proj_bias"});
-    handle const kv = affine(b, memory, 2 * settings.kv_heads * (width / Heads), settings.has_bias, start,
-                             {"kv_proj_weight", "kv_proj_bias"});
+    handle const q =
+        affine(b, x, width, settings.has_bias, start, {"q_proj_weight", "q_proj_bias"});
+    handle const kv = affine(b, memory, 2 * settings.kv_heads * (width / Heads), settings.has_bias,
+                             start, {"kv_proj_weight", "kv_proj_bias"});
     b.set(affine(b, b.cross_attention(q, kv, Heads, settings.kv_heads), width, settings.has_bias,
                  initial_output_of<Options...>(start), {"out_proj.weight", "out_proj.bias"}));
   }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A user-defined layer with its own kernels: it says its shapes, parameters, saved values and costs, and brings three functions.
-// The compiler treats it as one of the library's: it is cut, scheduled, recomputed and planned like any other.
-// docs/howto/own_layers.md shows how to write and check one.
+// A user-defined layer with its own kernels: it says its shapes, parameters, saved values and
+// costs, and brings three functions. The compiler treats it as one of the library's: it is cut,
+// scheduled, recomputed and planned like any other. docs/howto/own_layers.md shows how to write and
+// check one.
 #pragma once
 
 #include <concepts>
@@ -16,14 +17,17 @@ namespace pp {
 /// One parameter of a Custom layer: a matrix, or a vector, which has one row.
 struct custom_parameter {
   int rows = 1, columns = 1;
-  char const* name = "weight";  ///< in weight files: not empty, UTF-8, another one for each parameter of a layer
+  char const* name =
+      "weight";  ///< in weight files: not empty, UTF-8, another one for each parameter of a layer
   initializer initial{distribution::constant, 0};
   bool decays = false;  ///< weight decay applies
 };
 
 /// Whether L says how many parameters it has, in a constant.
 template <class L>
-concept says_parameters = requires { typename constants<is_read(L::parameters)>; };
+concept says_parameters = requires {
+  typename constants<is_read(L::parameters)>;
+};
 
 /// What L lacks of a Custom layer with this number of parameters, or `none`.
 template <class L, int Parameters>
@@ -62,14 +66,15 @@ constexpr member missing_of_custom() {
 ///     static constexpr custom_parameter parameter(int i, shape in);
 ///     template <class T> static void weight_gradient(custom_weight_gradient<T> const&);
 ///     static constexpr long saved_per_sample(shape in);            // numbers
-///     static constexpr long flops(shape in);                       // of forward; backward counts twice as much
+///     static constexpr long flops(shape in);  // of forward; backward counts twice as much
 ///
 /// and, to run on a GPU, the same three functions with a stream, on which they launch kernels:
 ///
 ///     template <class T> static void forward(custom_forward<T> const&, cudaStream_t);
 ///
-/// law: the functions depend on what they are called with and nothing else; they run in any thread, one call at a time per
-///      micro-batch; check_gradients<Custom<L>, Input<...>>() tells whether the gradients are right
+/// law: the functions depend on what they are called with and nothing else; they run in any thread,
+///      one call at a time per micro-batch; check_gradients<Custom<L>, Input<...>>() tells whether
+///      the gradients are right
 template <class L>
 struct Custom {
   using kernels = L;
@@ -83,7 +88,9 @@ struct Custom {
   static constexpr bool names_parameters = parameters > 1;
 
   /// Numbers in parameter i.
-  static constexpr long elements(int i, shape in) { return long(parameter(i, in).rows) * parameter(i, in).columns; }
+  static constexpr long elements(int i, shape in) {
+    return long(parameter(i, in).rows) * parameter(i, in).columns;
+  }
 
   template <class Builder>
   static constexpr void describe(Builder& b) {
@@ -93,7 +100,8 @@ struct Custom {
     } else if constexpr (missing != member::none) {
       b.complain_of_missing(fault_kind::custom_is_incomplete, missing);
     } else if constexpr (parameters > most_custom_parameters) {
-      b.complain(fault_kind::too_many_custom_parameters, shape(most_custom_parameters), shape(parameters));
+      b.complain(fault_kind::too_many_custom_parameters, shape(most_custom_parameters),
+                 shape(parameters));
     } else {
       if (!b.needs_numbers()) return;
       shape const in = b.current().form, out = L::result(in);
@@ -105,7 +113,8 @@ struct Custom {
         if (!b.needs_name(p.name != nullptr ? p.name : "")) return;
         with.parameter[i] = b.parameter(p.rows, p.columns, p.initial, p.decays, {p.name});
       }
-      if constexpr (requires { L::saved_per_sample(in); }) with.saved_per_sample = L::saved_per_sample(in);
+      if constexpr (requires { L::saved_per_sample(in); })
+        with.saved_per_sample = L::saved_per_sample(in);
       if constexpr (requires { L::flops(in); }) with.flops = L::flops(in);
       b.set(b.custom(b.current(), out, with));
     }

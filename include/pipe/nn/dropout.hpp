@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Dropout (Srivastava et al., 2014). Its bits are a function of where an element stands, so that they are the same under every
-// schedule, and backward makes them again instead of keeping them.
+// Dropout (Srivastava et al., 2014). Its bits are a function of where an element stands, so that
+// they are the same under every schedule, and backward makes them again instead of keeping them.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,11 @@
 
 namespace pp {
 
-/// In training y = 0 with probability p = Numerator / Denominator < 1, else x / (1 - p); otherwise y = x.
+/// In training y = 0 with probability p = Numerator / Denominator < 1, else x / (1 - p); otherwise
+/// y = x.
 ///
-/// law: what is dropped depends on (seed, step, sample of the mini-batch, which of the model's dropouts, element) only
+/// law: what is dropped depends on (seed, step, sample of the mini-batch, which of the model's
+///      dropouts, element) only
 template <auto Numerator, int Denominator = 1>
 struct Dropout {
   using probability = ratio<Numerator, Denominator>;
@@ -28,7 +30,8 @@ struct Dropout {
   template <class Builder>
   static constexpr void describe(Builder& b) {
     bool const in_range = probability::at_least_zero() && probability::numerator < Denominator;
-    if (b.needs_numbers() && b.needs_ratio(probability::in(in_range))) b.set(b.dropout(b.current()));
+    if (b.needs_numbers() && b.needs_ratio(probability::in(in_range)))
+      b.set(b.dropout(b.current()));
   }
 };
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Names of layers, losses and optimizers that other libraries have and this one has not, or not yet: a model or a Pipeline that uses
-// one is refused in a line that says what to use instead. docs/reference/not_yet.md lists them; where a layer comes, it takes its name.
+// Names of layers, losses and optimizers that other libraries have and this one has not, or not
+// yet: a model or a Pipeline that uses one is refused in a line that says what to use instead.
+// docs/reference/not_yet.md lists them; where a layer comes, it takes its name.
 //
-// A name is a template where its numbers can neither be inferred nor have a default, `Conv2d<16, 3>` but `BatchNorm2d`: one name cannot be
-// both. Under `using namespace pp` at global scope each of them collides with a type of the program of that name, so common words
-// (Identity, Dense, Reshape, BatchSize) are in the list of the page alone.
+// A name is a template where its numbers can neither be inferred nor have a default, `Conv2d<16,
+// 3>` but `BatchNorm2d`: one name cannot be both. Under `using namespace pp` at global scope each
+// of them collides with a type of the program of that name, so common words (Identity, Dense,
+// Reshape, BatchSize) are in the list of the page alone.
 #pragma once
 
 #include <pipe/graph/layers.hpp>
@@ -84,9 +86,11 @@ struct RNN : no_such<instead::Attention_of_the_number_of_heads> {};
 template <auto...>
 struct MultiheadAttention : no_such<instead::Attention_of_the_number_of_heads> {};
 template <auto...>
-struct TransformerEncoderLayer : no_such<instead::Residual_of_LayerNorm_and_Attention_then_of_LayerNorm_and_Linear> {};
+struct TransformerEncoderLayer
+    : no_such<instead::Residual_of_LayerNorm_and_Attention_then_of_LayerNorm_and_Linear> {};
 template <auto...>
-struct TransformerDecoderLayer : no_such<instead::Residual_of_LayerNorm_and_Attention_then_of_LayerNorm_and_Linear> {};
+struct TransformerDecoderLayer
+    : no_such<instead::Residual_of_LayerNorm_and_Attention_then_of_LayerNorm_and_Linear> {};
 template <auto...>
 struct MoE : no_such<instead::Linear_GELU_Linear> {};
 template <class...>

@@ -8,7 +8,8 @@
 
 namespace pp {
 
-/// A table begins as `start` says, its width being what torch.nn.init calls its inputs; or else normal with deviation 0.02.
+/// A table begins as `start` says, its width being what torch.nn.init calls its inputs; or else
+/// normal with deviation 0.02.
 constexpr initializer initial_table(initial_rules start, int rows, int width) {
   return start.weights.of(width, rows, initializer{distribution::normal, 0.02f});
 }
@@ -26,7 +27,8 @@ struct Embedding {
   static constexpr void describe(Builder& b) {
     if (!b.needs_ids() || !b.needs_positive(Width)) return;
     int const vocabulary = b.current().vocabulary;
-    initializer const initial = initial_table(initial_of<Options...>(b.scope().initial), vocabulary, Width);
+    initializer const initial =
+        initial_table(initial_of<Options...>(b.scope().initial), vocabulary, Width);
     operand const table = b.parameter(vocabulary, Width, initial, true, {"weight"});
     b.set(b.lookup(b.current(), table, vocabulary, Width));
   }
@@ -44,13 +46,15 @@ struct Positions {
   }
 };
 
-/// y[t] = x[t] + sines and cosines of t at wavelengths from 2 pi to 20000 pi (Vaswani et al., 2017): not trained.
+/// y[t] = x[t] + sines and cosines of t at wavelengths from 2 pi to 20000 pi (Vaswani et al.,
+/// 2017): not trained.
 struct SinusoidalPositions {
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (!b.needs_numbers()) return;
     shape const form = b.current().form;
-    b.set(b.row_bias(b.current(), b.constant_table(form.rows(), form.columns(), {distribution::sinusoidal, 10000})));
+    b.set(b.row_bias(b.current(), b.constant_table(form.rows(), form.columns(),
+                                                   {distribution::sinusoidal, 10000})));
   }
 };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Gated linear units (Dauphin et al., 2017; Shazeer, 2020): half of the channels decide how much of the other half passes. The
-// layer before makes both halves, so a transformer's feed-forward part is `Linear<2 * N>, SwiGLU, Linear<C>`.
+// Gated linear units (Dauphin et al., 2017; Shazeer, 2020): half of the channels decide how much of
+// the other half passes. The layer before makes both halves, so a transformer's feed-forward part
+// is `Linear<2 * N>, SwiGLU, Linear<C>`.
 #pragma once
 
 #include <pipe/graph/builder.hpp>
@@ -9,7 +10,8 @@
 
 namespace pp {
 
-/// Makes a layer of a formula F: of the halves a, b of each row, F(a) * b, or a * F(b) if not `ActivatesFirst`.
+/// Makes a layer of a formula F: of the halves a, b of each row, F(a) * b, or a * F(b) if not
+/// `ActivatesFirst`.
 ///
 /// shape:  (..., 2C) -> (..., C)
 template <class F, bool ActivatesFirst = true>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How parameters are trained, said around layers: some not at all, some with another learning rate or weight decay. Both
-// wrappers are opened, so the model may be cut between the layers inside as if nothing were around them. Around one layer they
-// leave the names of its parameters as they are.
+// How parameters are trained, said around layers: some not at all, some with another learning rate
+// or weight decay. Both wrappers are opened, so the model may be cut between the layers inside as
+// if nothing were around them. Around one layer they leave the names of its parameters as they are.
 #pragma once
 
 #include <pipe/graph/builder.hpp>
@@ -11,8 +11,8 @@
 
 namespace pp {
 
-/// The layers' parameters stay as they are: they have neither gradients nor optimizer state, and no work is done for them.
-/// Gradients still pass through to trained parameters before them.
+/// The layers' parameters stay as they are: they have neither gradients nor optimizer state, and no
+/// work is done for them. Gradients still pass through to trained parameters before them.
 template <class... L>
 struct Frozen {
   using parts = layers<L...>;
@@ -30,25 +30,33 @@ struct LearningRate : ratio<Numerator, Denominator> {
   using quotient = ratio<Numerator, Denominator>;
   static constexpr auto option = option_kind::learning_rate;
   static constexpr option_number number = quotient::in(quotient::at_least_zero());
-  static constexpr void set(parameter_scope& s) { s.rate_scale *= quotient::template value<double>(); }
+  static constexpr void set(parameter_scope& s) {
+    s.rate_scale *= quotient::template value<double>();
+  }
 };
-/// Numerator/Denominator times the optimizer's weight decay. Biases and norms do not decay, whatever is said here.
+/// Numerator/Denominator times the optimizer's weight decay. Biases and norms do not decay,
+/// whatever is said here.
 template <auto Numerator, int Denominator = 1>
 struct WeightDecay : ratio<Numerator, Denominator> {
   using quotient = ratio<Numerator, Denominator>;
   static constexpr auto option = option_kind::weight_decay;
   static constexpr option_number number = quotient::in(quotient::at_least_zero());
-  static constexpr void set(parameter_scope& s) { s.decay_scale *= quotient::template value<double>(); }
+  static constexpr void set(parameter_scope& s) {
+    s.decay_scale *= quotient::template value<double>();
+  }
 };
 
 /// What sets something for all layers of a Group; every other item is one of them.
 template <class O>
-concept group_option = requires(parameter_scope& s) { O::set(s); };
+concept group_option = requires(parameter_scope& s) {
+  O::set(s);
+};
 template <class... Lists>
 using joined = decltype((layers<>{} + ... + Lists{}));
 
-/// Layers with settings of their own: `Group<LearningRate<1, 10>, WeightDecay<0>, Linear<64>, Tanh>`. In a group inside a group
-/// the ratios multiply. An `Init` is a setting as well: the innermost one holds.
+/// Layers with settings of their own: `Group<LearningRate<1, 10>, WeightDecay<0>, Linear<64>,
+/// Tanh>`. In a group inside a group the ratios multiply. An `Init` is a setting as well: the
+/// innermost one holds.
 template <class... Items>
 struct Group {
   using parts = joined<std::conditional_t<group_option<Items>, layers<>, layers<Items>>...>;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What parameters begin as, where a layer's own way is not wanted: PyTorch's torch.nn.init by its formulas, and GPT-2's. A
-// recipe is a function of the widths that a weight reads and makes; what is drawn from it depends on the seed only.
+// What parameters begin as, where a layer's own way is not wanted: PyTorch's torch.nn.init by its
+// formulas, and GPT-2's. A recipe is a function of the widths that a weight reads and makes; what
+// is drawn from it depends on the seed only.
 #pragma once
 
 #include <concepts>
@@ -51,8 +52,8 @@ struct XavierNormal {
 /// XavierUniform.
 using Xavier = XavierUniform;
 
-/// Uniform in +-sqrt(6 / inputs): keeps the size of what passes a ReLU. Source: He et al., 2015; kaiming_uniform_ with
-/// nonlinearity="relu", mode="fan_in".
+/// Uniform in +-sqrt(6 / inputs): keeps the size of what passes a ReLU. Source: He et al., 2015;
+/// kaiming_uniform_ with nonlinearity="relu", mode="fan_in".
 struct KaimingUniform {
   static constexpr initializer of(int inputs, int) {
     return {distribution::uniform, constexpr_sqrt(6.0f / float(inputs))};
@@ -76,14 +77,16 @@ struct Normal : ratio<Numerator, Denominator> {
     return {distribution::normal, float(quotient::template value<double>())};
   }
 };
-/// Normal with deviation Numerator/Denominator / sqrt(2 * Depth): for the projections that add to the residual stream of a
-/// model of Depth blocks, two in each, so that their sum keeps its size. Source: Radford et al., GPT-2, 2019, section 2.3.
+/// Normal with deviation Numerator/Denominator / sqrt(2 * Depth): for the projections that add to
+/// the residual stream of a model of Depth blocks, two in each, so that their sum keeps its size.
+/// Source: Radford et al., GPT-2, 2019, section 2.3.
 template <int Numerator, int Denominator, int Depth>
 struct ScaledNormal : ratio<Numerator, Denominator> {
   using quotient = ratio<Numerator, Denominator>;
   static constexpr option_number number = quotient::in(quotient::at_least_zero() && Depth > 0);
   static constexpr initializer of(int, int) {
-    return {distribution::normal, float(quotient::template value<double>()) / constexpr_sqrt(2.0f * float(Depth))};
+    return {distribution::normal,
+            float(quotient::template value<double>()) / constexpr_sqrt(2.0f * float(Depth))};
   }
 };
 /// Initial values of 0.
@@ -106,8 +109,9 @@ constexpr option_number first_out_of_range() {
   return found;
 }
 
-/// An option of Linear, Attention and Embedding, and of a Group for all of them inside: weights begin as `Weights` says. Biases
-/// keep the layer's own beginning, as they do under torch.nn.init, unless a second recipe is given: `Init<Xavier, Zeros>`.
+/// An option of Linear, Attention and Embedding, and of a Group for all of them inside: weights
+/// begin as `Weights` says. Biases keep the layer's own beginning, as they do under torch.nn.init,
+/// unless a second recipe is given: `Init<Xavier, Zeros>`.
 template <class... Recipes>
 struct Init {
   static constexpr bool complete =
@@ -123,19 +127,25 @@ struct Init {
   }();
   static constexpr void set(parameter_scope& s) { s.initial = rules; }
 };
-/// An option of Attention: the same for its output projection, whatever an Init says for both projections.
+/// An option of Attention: the same for its output projection, whatever an Init says for both
+/// projections.
 template <class... Recipes>
 struct OutputInit {
-  static constexpr auto option = Init<Recipes...>::complete ? option_kind::output_initial : option_kind::none;
+  static constexpr auto option =
+      Init<Recipes...>::complete ? option_kind::output_initial : option_kind::none;
   static constexpr option_number number = Init<Recipes...>::number;
   static constexpr bool is_constexpr = Init<Recipes...>::is_constexpr;
   static constexpr initial_rules output_rules = Init<Recipes...>::rules;
 };
 
 template <class O>
-concept init_option = requires { O::rules; };
+concept init_option = requires {
+  O::rules;
+};
 template <class O>
-concept output_init_option = requires { O::output_rules; };
+concept output_init_option = requires {
+  O::output_rules;
+};
 
 /// What option O makes of the rules so far.
 template <class O>

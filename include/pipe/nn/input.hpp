@@ -13,11 +13,13 @@ struct Tokens {
   static constexpr handle input{operand{space::input, 0}, shape(Context), true, Vocabulary};
 };
 
-/// Samples of real numbers, of one shape: Input<784>, Input<128, 64> (T, C), Input<32, 32, 3> (H, W, C).
+/// Samples of real numbers, of one shape: Input<784>, Input<128, 64> (T, C), Input<32, 32, 3> (H,
+/// W, C).
 template <int... Extents>
 struct Input {
   static constexpr shape form = [] {
-    if constexpr (sizeof...(Extents) > 0 && sizeof...(Extents) <= shape::max_rank) return shape(Extents...);
+    if constexpr (sizeof...(Extents) > 0 && sizeof...(Extents) <= shape::max_rank)
+      return shape(Extents...);
     return shape{};  // which the builder refuses
   }();
   static constexpr handle input{operand{space::input, 0}, form};

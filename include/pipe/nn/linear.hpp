@@ -21,14 +21,16 @@ struct affine_names {
   char const* bias = "bias";
 };
 
-/// Adds y = x w (+ b), both as `start` says or else with PyTorch's default initialisation: uniform in +-1/sqrt(inputs).
+/// Adds y = x w (+ b), both as `start` says or else with PyTorch's default initialisation: uniform
+/// in +-1/sqrt(inputs).
 template <class Builder>
 constexpr handle affine(Builder& b, handle x, int outputs, bool has_bias, initial_rules start,
                         affine_names const& names = affine_names{}) {
   int const inputs = x.form.columns();
   initializer const usual{distribution::uniform, 1.0f / constexpr_sqrt(float(inputs))};
   auto const initial = [&](initial_rule const& rule) { return rule.of(inputs, outputs, usual); };
-  handle y = b.matmul(x, b.parameter(inputs, outputs, initial(start.weights), true, {names.weight, true}), outputs);
+  handle y = b.matmul(
+      x, b.parameter(inputs, outputs, initial(start.weights), true, {names.weight, true}), outputs);
   if (has_bias) y = b.bias(y, b.parameter(1, outputs, initial(start.biases), false, {names.bias}));
   return y;
 }

@@ -13,24 +13,28 @@
 
 namespace pp {
 
-/// A layer that ends a model. `labels_are_ids`: one class number per row, otherwise numbers of the output's shape. (A Model
-/// says that, too.)
+/// A layer that ends a model. `labels_are_ids`: one class number per row, otherwise numbers of the
+/// output's shape. (A Model says that, too.)
 template <class L>
 concept loss_layer = requires {
   { L::labels_are_ids } -> std::convertible_to<bool>;
-} && !requires { L::graph; };
+}
+&&!requires { L::graph; };
 
-/// The target is 1 - e at the label plus e / V everywhere, e = Numerator / Denominator in [0, 1]: PyTorch's label_smoothing
-/// (Szegedy et al., 2016).
+/// The target is 1 - e at the label plus e / V everywhere, e = Numerator / Denominator in [0, 1]:
+/// PyTorch's label_smoothing (Szegedy et al., 2016).
 template <auto Numerator, int Denominator = 1>
 struct LabelSmoothing : ratio<Numerator, Denominator> {
   using quotient = ratio<Numerator, Denominator>;
   static constexpr auto option = option_kind::smoothing;
   static constexpr option_number number = quotient::in(quotient::at_most_one());
-  static constexpr void join(loss_operands& in) { in.smoothing = quotient::template value<float>(); }
+  static constexpr void join(loss_operands& in) {
+    in.smoothing = quotient::template value<float>();
+  }
 };
 
-/// Adds z * log(sum exp(x))^2 per row, z = Numerator / Denominator >= 0: keeps logits from drifting (PaLM, 2022, section 5).
+/// Adds z * log(sum exp(x))^2 per row, z = Numerator / Denominator >= 0: keeps logits from drifting
+/// (PaLM, 2022, section 5).
 template <auto Numerator, int Denominator = 1>
 struct ZLoss : ratio<Numerator, Denominator> {
   using quotient = ratio<Numerator, Denominator>;
@@ -39,23 +43,25 @@ struct ZLoss : ratio<Numerator, Denominator> {
   static constexpr void join(loss_operands& in) { in.z = quotient::template value<float>(); }
 };
 
-/// -log softmax(x)[label], mean over the rows of the mini-batch whose label is not -1; softmax, loss and gradient are one
-/// kernel.
+/// -log softmax(x)[label], mean over the rows of the mini-batch whose label is not -1; softmax,
+/// loss and gradient are one kernel.
 ///
 /// shape:  logits (..., V), labels (...) in [-1, V)
 /// options: LabelSmoothing, ZLoss, ClassWeights, Weights, Reduction
 template <class... Options>
 struct CrossEntropyWith : loss_with<Options...> {
   using with = loss_with<Options...>;
-  static constexpr unsigned takes = option_kinds(option_kind::smoothing, option_kind::z, option_kind::class_weights,
-                                                 option_kind::weights, option_kind::reduction);
+  static constexpr unsigned takes =
+      option_kinds(option_kind::smoothing, option_kind::z, option_kind::class_weights,
+                   option_kind::weights, option_kind::reduction);
   static constexpr bool labels_are_ids = true;
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (!b.needs_numbers()) return;
     if constexpr (with::weighs_classes)
       if (int const classes = b.current().form.columns(); with::class_weights::count != classes)
-        return b.complain(fault_kind::class_weights_differ, shape(classes), shape(with::class_weights::count));
+        return b.complain(fault_kind::class_weights_differ, shape(classes),
+                          shape(with::class_weights::count));
     loss_operands in = with::further_inputs(b, shape{});
     (add<Options>(in), ...);
     in.is_from_layer = with::weighs_classes;
@@ -83,16 +89,18 @@ struct MSEWith : loss_with<Options...> {
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (b.needs_numbers())
-      b.loss(op_kind::squared_error, b.current(), loss_with<Options...>::further_inputs(b, shape{}));
+      b.loss(op_kind::squared_error, b.current(),
+             loss_with<Options...>::further_inputs(b, shape{}));
   }
 };
 /// (x - target)^2, mean over all elements of the mini-batch.
 struct MSE : MSEWith<> {};
 
-/// Makes a loss of a formula of each element: F derives from it and has static functions value(x, target) and slope(x, target), the
-/// derivative of value by x, both marked PIPE_HD PIPE_INLINE. With Targets they take those, too, in their order. The loss is the mean
-/// over all elements of the mini-batch. docs/howto/own_losses.md shows how to write and check one. (An F that does not derive from it is
-/// written `element_loss<F>` in the model.)
+/// Makes a loss of a formula of each element: F derives from it and has static functions value(x,
+/// target) and slope(x, target), the derivative of value by x, both marked PIPE_HD PIPE_INLINE.
+/// With Targets they take those, too, in their order. The loss is the mean over all elements of the
+/// mini-batch. docs/howto/own_losses.md shows how to write and check one. (An F that does not
+/// derive from it is written `element_loss<F>` in the model.)
 ///
 /// shape:  (...), targets: numbers of the same shape
 /// options: Target, Weights, Reduction
@@ -100,7 +108,8 @@ template <class F, class... Options>
 struct element_loss : loss_with<Options...> {
   using formula = F;
   using with = loss_with<Options...>;
-  static constexpr unsigned takes = option_kinds(option_kind::target, option_kind::weights, option_kind::reduction);
+  static constexpr unsigned takes =
+      option_kinds(option_kind::target, option_kind::weights, option_kind::reduction);
   static constexpr bool labels_are_ids = false;
   template <class Builder>
   static constexpr void describe(Builder& b) {
@@ -108,10 +117,12 @@ struct element_loss : loss_with<Options...> {
   }
 };
 
-/// Makes a loss of a formula of each row's log-probability l = log softmax(x)[label]: F derives from it and has static functions
-/// value(l) and slope(l), the derivative of value by l, both marked PIPE_HD PIPE_INLINE. With Targets they take those, too. The loss is
-/// the mean over the rows of the mini-batch whose label is not -1; value(l) = -l is CrossEntropy. So are written the losses of policy
-/// gradients, focal losses, and whatever else looks at the probability of what was right, or was done.
+/// Makes a loss of a formula of each row's log-probability l = log softmax(x)[label]: F derives
+/// from it and has static functions value(l) and slope(l), the derivative of value by l, both
+/// marked PIPE_HD PIPE_INLINE. With Targets they take those, too. The loss is the mean over the
+/// rows of the mini-batch whose label is not -1; value(l) = -l is CrossEntropy. So are written the
+/// losses of policy gradients, focal losses, and whatever else looks at the probability of what was
+/// right, or was done.
 ///
 /// shape:  logits (..., V), labels (...) in [-1, V)
 /// options: Target, Weights, Reduction
@@ -119,7 +130,8 @@ template <class F, class... Options>
 struct label_loss : loss_with<Options...> {
   using formula = F;
   using with = loss_with<Options...>;
-  static constexpr unsigned takes = option_kinds(option_kind::target, option_kind::weights, option_kind::reduction);
+  static constexpr unsigned takes =
+      option_kinds(option_kind::target, option_kind::weights, option_kind::reduction);
   static constexpr bool labels_are_ids = true, reads_log_probability = true;
   template <class Builder>
   static constexpr void describe(Builder& b) {
@@ -127,8 +139,8 @@ struct label_loss : loss_with<Options...> {
   }
 };
 
-/// -w t log(sigmoid(x)) - (1 - t) log(1 - sigmoid(x)) for a target t in [0, 1], w = 1 without PosWeight: PyTorch's
-/// BCEWithLogitsLoss.
+/// -w t log(sigmoid(x)) - (1 - t) log(1 - sigmoid(x)) for a target t in [0, 1], w = 1 without
+/// PosWeight: PyTorch's BCEWithLogitsLoss.
 ///
 /// options: PosWeight, Weights, Reduction
 template <class... Options>
@@ -162,11 +174,12 @@ struct BCEWith : element_loss<BCEWith<Options...>, Options...> {
     return T(1) + (positive::template value<T>() - T(1)) * target;
   }
 };
-/// -t log(sigmoid(x)) - (1 - t) log(1 - sigmoid(x)) for a target t in [0, 1], mean over all elements of the mini-batch.
+/// -t log(sigmoid(x)) - (1 - t) log(1 - sigmoid(x)) for a target t in [0, 1], mean over all
+/// elements of the mini-batch.
 struct BCE : BCEWith<> {};
 
-/// d^2 / 2 for |d| <= delta, else delta (|d| - delta / 2), with d = x - target and delta = Numerator / Denominator > 0:
-/// PyTorch's HuberLoss.
+/// d^2 / 2 for |d| <= delta, else delta (|d| - delta / 2), with d = x - target and delta =
+/// Numerator / Denominator > 0: PyTorch's HuberLoss.
 ///
 /// options: Weights, Reduction
 template <auto Numerator = 1, int Denominator = 1, class... Options>

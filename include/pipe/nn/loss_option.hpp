@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The options of losses: what a batch gives them besides the labels, what a row weighs, and what a mini-batch's loss is. Everything that
-// a loss reads by name is a further input of the model, which only the loss sees: `batch.set<"weight">(numbers)`.
+// The options of losses: what a batch gives them besides the labels, what a row weighs, and what a
+// mini-batch's loss is. Everything that a loss reads by name is a further input of the model, which
+// only the loss sees: `batch.set<"weight">(numbers)`.
 #pragma once
 
 #include <concepts>
@@ -20,16 +21,19 @@ struct Mean;
 /// The sum of weight times term: see Reduction.
 struct Sum;
 
-/// The loss of a mini-batch is the mean of its terms, which is the default, or their sum. With weights the mean is the sum of weight
-/// times term over the sum of the weights, as PyTorch's cross_entropy.
+/// The loss of a mini-batch is the mean of its terms, which is the default, or their sum. With
+/// weights the mean is the sum of weight times term over the sum of the weights, as PyTorch's
+/// cross_entropy.
 template <class How>
 struct Reduction {
   static constexpr bool sums = std::is_same_v<How, Sum>;
-  static constexpr auto option = sums || std::is_same_v<How, Mean> ? option_kind::reduction : option_kind::none;
+  static constexpr auto option =
+      sums || std::is_same_v<How, Mean> ? option_kind::reduction : option_kind::none;
 };
 
-/// A weight for each row of the model's output (for each sample, if the output is one row), in the batch under this name: finite and 0
-/// or more. Numbers that may be negative, such as advantages, are no weights but a Target.
+/// A weight for each row of the model's output (for each sample, if the output is one row), in the
+/// batch under this name: finite and 0 or more. Numbers that may be negative, such as advantages,
+/// are no weights but a Target.
 ///
 /// shape: numbers [rows of the output]
 template <text Name>
@@ -38,7 +42,8 @@ struct Weights {
   static constexpr text name = Name;
 };
 
-/// Further numbers that a formula reads, in the batch under this name. A loss may have several, which its functions take in this order.
+/// Further numbers that a formula reads, in the batch under this name. A loss may have several,
+/// which its functions take in this order.
 ///
 /// shape: that of the output for an element_loss, [rows of the output] for a label_loss
 template <text Name>
@@ -48,14 +53,15 @@ struct Target {
   static constexpr text name = Name;
 };
 
-/// What the rows of each class weigh, by label: PyTorch's weight=. Integers of 0 or more, one for each class; under a mean only their
-/// ratios matter.
+/// What the rows of each class weigh, by label: PyTorch's weight=. Integers of 0 or more, one for
+/// each class; under a mean only their ratios matter.
 template <int... Each>
 struct ClassWeights {
   static constexpr auto option = option_kind::class_weights;
   static constexpr int count = sizeof...(Each);
   static constexpr long sum = (0L + ... + Each);
-  static constexpr option_number number{((Each >= 0) && ...) && sum > 0, int((0 + ... + (Each < 0 ? Each : 0))), 1};
+  static constexpr option_number number{((Each >= 0) && ...) && sum > 0,
+                                        int((0 + ... + (Each < 0 ? Each : 0))), 1};
 
   template <class T>
   PIPE_HD static PIPE_INLINE constexpr T of(int label) {
@@ -64,7 +70,8 @@ struct ClassWeights {
   }
 };
 
-/// The positive part of a BCE counts Numerator / Denominator > 0 times: PyTorch's pos_weight, the same for every element.
+/// The positive part of a BCE counts Numerator / Denominator > 0 times: PyTorch's pos_weight, the
+/// same for every element.
 template <auto Numerator, int Denominator = 1>
 struct PosWeight : ratio<Numerator, Denominator> {
   using quotient = ratio<Numerator, Denominator>;
@@ -119,11 +126,13 @@ struct loss_with {
 
  private:
   template <class O, class Builder>
-  static constexpr void further_input(Builder& b, shape target, loss_operands& in, int& target_count) {
+  static constexpr void further_input(Builder& b, shape target, loss_operands& in,
+                                      int& target_count) {
     if constexpr (kind_of<O>() == option_kind::weights)
       in.weights = b.template loss_input<O>(shape(b.current().form.rows()));
     else if constexpr (kind_of<O>() == option_kind::target)
-      if (operand const at = b.template loss_input<O>(target); b.ok()) in.target[target_count++] = at;
+      if (operand const at = b.template loss_input<O>(target); b.ok())
+        in.target[target_count++] = at;
     (void)b, (void)target, (void)in, (void)target_count;
   }
 };
@@ -145,10 +154,12 @@ constexpr member missing_of_loss() {
       return member::value;
     else
       return has_slope<F, decltype(float(I))...> ? member::none : member::slope;
-  }(std::make_index_sequence<std::size_t(Numbers)>{});
+  }
+  (std::make_index_sequence<std::size_t(Numbers)>{});
 }
 
-/// The description of a loss with options With that is a formula of `Numbers` numbers and of its targets, which have this shape.
+/// The description of a loss with options With that is a formula of `Numbers` numbers and of its
+/// targets, which have this shape.
 template <class F, int Numbers, class Builder, class... Options>
 constexpr void describe_formula(Builder& b, op_kind kind, loss_with<Options...>, shape target) {
   constexpr member missing = missing_of_loss<F, Numbers + loss_with<Options...>::targets>();

@@ -12,8 +12,9 @@
 
 namespace pp {
 
-/// y = F::forward(x), element by element, and dy/dx = F::derivative(x), or F::derivative(y) where F says
-/// `static constexpr bool derivative_reads_output = true`. The functions take and return float, or are templates.
+/// y = F::forward(x), element by element, and dy/dx = F::derivative(x), or F::derivative(y) where F
+/// says `static constexpr bool derivative_reads_output = true`. The functions take and return
+/// float, or are templates.
 ///
 /// law: gradients are right if the derivative is: check_gradients<Map<F>, Input<...>>() tells
 template <class F>
@@ -25,7 +26,8 @@ struct Map {
       return false;
   }();
 
-  /// Whether the functions work on numbers of type T; those that only take float are used with float.
+  /// Whether the functions work on numbers of type T; those that only take float are used with
+  /// float.
   template <class T>
   static constexpr bool takes_every = requires(T x) {
     { F::forward(x) } -> std::same_as<T>;
@@ -41,11 +43,13 @@ struct Map {
       { F::derivative(x) } -> std::convertible_to<float>;
     };
     if constexpr (!has_forward || !has_derivative)
-      b.complain_of_missing(fault_kind::formula_is_incomplete, has_forward ? member::derivative : member::forward);
+      b.complain_of_missing(fault_kind::formula_is_incomplete,
+                            has_forward ? member::derivative : member::forward);
     else if (b.needs_numbers())
       b.set(b.map(b.current(), derivative_reads_output));
   }
-#ifdef __CUDACC__  // functions for the host alone would do nothing on a GPU, and nvcc only warns of that
+#ifdef __CUDACC__  // functions for the host alone would do nothing on a GPU, and nvcc only warns of
+                   // that
 #pragma nv_diagnostic push
 #pragma nv_diag_error 20011, 20013, 20014, 20015
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A model: an input, layers, a loss. Naming one checks every shape in it and folds the types into a graph, a plain value.
+// A model: an input, layers, a loss. Naming one checks every shape in it and folds the types into a
+// graph, a plain value.
 #pragma once
 
 #include <type_traits>
@@ -34,13 +35,14 @@ struct first_item<First, Rest...> {
 template <class... Items>
 using first_of = typename first_item<Items...>::type;
 template <class... Items>
-using last_of = typename decltype((std::type_identity<void>{}, ..., std::type_identity<Items>{}))::type;
+using last_of =
+    typename decltype((std::type_identity<void>{}, ..., std::type_identity<Items>{}))::type;
 
 /// Runs the descriptions of a model's items on a builder.
 template <class... Items>
 struct lowering;
 template <class... Items>
-  requires all_are_types<Items...>
+requires all_are_types<Items...>
 struct lowering<Items...> {
   using leaves = all_leaves<Items...>;
   using loss = last_of<Items...>;
@@ -73,7 +75,8 @@ struct lowering<Items...> {
   static constexpr lowered measure() {
     using first = first_of<Items...>;
     if constexpr (!input_item<first>) {
-      return lowered{graph_size{}, model_fault{fault_kind::first_item_is_not_an_input, 0, 0, shape{}, shape{}}};
+      return lowered{graph_size{},
+                     model_fault{fault_kind::first_item_is_not_an_input, 0, 0, shape{}, shape{}}};
     } else {
       builder<leaves> b(first::input);
       run(b);
@@ -102,8 +105,8 @@ struct lowering<Items...> {
     run(b);
     return b.observer();
   }
-  /// The first parameter whose name another has, or -1. No two are equal where neither a layer nor one of several parameters of a
-  /// Custom has a name of the user's.
+  /// The first parameter whose name another has, or -1. No two are equal where neither a layer nor
+  /// one of several parameters of a Custom has a name of the user's.
   static constexpr int repeated_name = [] {
     if constexpr (measured.fault.ok() && some_have_names(leaves{}))
       return names(-1).repeated();
@@ -115,7 +118,8 @@ struct lowering<Items...> {
       constexpr auto found = names(repeated_name);
       return [&]<std::size_t... I>(std::index_sequence<I...>) {
         return std::type_identity<wrong::Called<found.way[I]...>>{};
-      }(std::make_index_sequence<std::size_t(found.length)>{});
+      }
+      (std::make_index_sequence<std::size_t(found.length)>{});
     } else {
       return std::type_identity<wrong::Called<>>{};
     }
@@ -126,7 +130,8 @@ struct lowering<Items...> {
     model_fault f = measured.fault;
     if constexpr (repeated_name >= 0) {
       parameter const second = lower().parameters[repeated_name];
-      f = model_fault{fault_kind::parameters_of_one_name, second.unit, second.leaf, shape{}, shape{}};
+      f = model_fault{fault_kind::parameters_of_one_name, second.unit, second.leaf, shape{},
+                      shape{}};
     }
     return f;
   }();
@@ -137,8 +142,8 @@ struct lowering : lowering<Input<1>, Linear<1>, MSE> {};
 
 /// The smallest models.
 template <bool Ids, class Loss>
-using stand_in =
-    std::conditional_t<Ids, lowering<Tokens<1, 1>, Embedding<2>, Loss>, lowering<Input<1>, Linear<2>, Loss>>;
+using stand_in = std::conditional_t<Ids, lowering<Tokens<1, 1>, Embedding<2>, Loss>,
+                                    lowering<Input<1>, Linear<2>, Loss>>;
 
 template <class First>
 constexpr bool begins_with_ids() {
@@ -158,21 +163,24 @@ struct any_model {};
 ///
 ///     struct Digits : Model<Input<784>, Linear<128>, ReLU, Linear<10>, CrossEntropy> {};
 ///
-/// law: every shape is checked here; a wrong model is one error whose line says which layer, what it needs and what it gets.
+/// law: every shape is checked here; a wrong model is one error whose line says which layer, what
+///      it needs and what it gets.
 template <class... Items>
 struct Model : any_model {
   using items = lowering<Items...>;
   static constexpr bool valid = items::fault.ok();
-  using diagnosis =
-      decltype(diagnose<items::fault, typename items::leaves, typename decltype(items::spell_repeated_name())::type>());
-  static_assert(sizeof(pp::diagnosed(diagnosis{})) > 0);  // its name is a heading in docs/reference/errors.md
+  using diagnosis = decltype(diagnose<items::fault, typename items::leaves,
+                                      typename decltype(items::spell_repeated_name())::type>());
+  static_assert(sizeof(pp::diagnosed(diagnosis{})) >
+                0);  // its name is a heading in docs/reference/errors.md
   static constexpr bool labels_are_ids = ends_in_ids<typename items::loss>();
 
-  /// After a mistake has been reported, the smallest model with the same kinds of input and label stands in, so that nothing
-  /// else is.
-  using described = std::conditional_t<
-      valid, items,
-      stand_in<begins_with_ids<first_of<Items...>>(), std::conditional_t<labels_are_ids, CrossEntropy, MSE>>>;
+  /// After a mistake has been reported, the smallest model with the same kinds of input and label
+  /// stands in, so that nothing else is.
+  using described =
+      std::conditional_t<valid, items,
+                         stand_in<begins_with_ids<first_of<Items...>>(),
+                                  std::conditional_t<labels_are_ids, CrossEntropy, MSE>>>;
   using leaves = typename described::leaves;
   using loss = typename described::loss;
   static constexpr auto graph = described::lower();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Values and layers with names: a skip between any two places, further inputs, weights that are shared. A named value is
-// carried from stage to stage beside the main one, so it works under every cut and every schedule.
+// Values and layers with names: a skip between any two places, further inputs, weights that are
+// shared. A named value is carried from stage to stage beside the main one, so it works under every
+// cut and every schedule.
 #pragma once
 
 #include <type_traits>
@@ -13,8 +14,8 @@
 
 namespace pp {
 
-/// Keeps the current value under a name, for any number of later readers; the value itself goes on unchanged. A second
-/// Stash of the same name replaces the first, which must have been read.
+/// Keeps the current value under a name, for any number of later readers; the value itself goes on
+/// unchanged. A second Stash of the same name replaces the first, which must have been read.
 template <text Key>
 struct Stash {
   static constexpr text key = Key;
@@ -24,7 +25,8 @@ struct Stash {
   }
 };
 
-/// How a popped value joins the current one: along the last extent, the current value first. Without it they are added.
+/// How a popped value joins the current one: along the last extent, the current value first.
+/// Without it they are added.
 struct Concat {
   static constexpr auto option = option_kind::join;
 };
@@ -80,21 +82,23 @@ struct input_with_name {
   }
 };
 
-/// Gives a layer a name: in weight files, and for Tied. Around an input item it is a further input, which enters here: the
-/// value before it must have been stashed.
+/// Gives a layer a name: in weight files, and for Tied. Around an input item it is a further input,
+/// which enters here: the value before it must have been stashed.
 ///
 ///     Named<"tokens", Embedding<384>>        Named<"target", Tokens<256, 64>>
 ///
 /// law: no two layers of one list have the same name, nor have two inputs of a model
 template <text Name, class L>
-struct Named : std::conditional_t<input_item<L>, input_with_name<Name, L>, layer_with_name<Name, L>> {
+struct Named
+    : std::conditional_t<input_item<L>, input_with_name<Name, L>, layer_with_name<Name, L>> {
   static constexpr text name = Name;
 };
 
-/// The layer that was given this name, once more and with the same weights. An Embedding that gets numbers instead of ids
-/// is the output projection: logits = x table', as GPT-2's head.
+/// The layer that was given this name, once more and with the same weights. An Embedding that gets
+/// numbers instead of ids is the output projection: logits = x table', as GPT-2's head.
 ///
-/// law: the gradient of a shared weight is the sum over its places in the order of the model, whatever the cut
+/// law: the gradient of a shared weight is the sum over its places in the order of the model,
+///      whatever the cut
 template <text Name>
 struct Tied {
   static constexpr text tied_name = Name;

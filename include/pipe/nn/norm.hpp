@@ -8,15 +8,20 @@
 
 namespace pp {
 
-/// What a norm adds to the variance: Numerator / Denominator > 0, rounded to float. `Epsilon<1, 1'000'000'000'000>` is BERT's.
+/// What a norm adds to the variance: Numerator / Denominator > 0, rounded to float. `Epsilon<1,
+/// 1'000'000'000'000>` is BERT's.
 template <long long Numerator, long long Denominator = 1>
 struct Epsilon {
   static constexpr auto option = option_kind::epsilon;
-  static constexpr option_number number{Numerator > 0 && Denominator > 0, int(Numerator), int(Denominator)};
-  static constexpr void join(float& epsilon) { epsilon = float(double(Numerator) / double(Denominator)); }
+  static constexpr option_number number{Numerator > 0 && Denominator > 0, int(Numerator),
+                                        int(Denominator)};
+  static constexpr void join(float& epsilon) {
+    epsilon = float(double(Numerator) / double(Denominator));
+  }
 };
 
-/// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta over the last extent, as PyTorch's LayerNorm.
+/// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta over the last extent, as PyTorch's
+/// LayerNorm.
 ///
 /// options: Epsilon, 1e-5 without it
 template <class... Options>
@@ -49,7 +54,8 @@ struct RMSNormWith {
     if (!b.needs_numbers() || !b.needs_two_channels(b.current())) return;
     float epsilon = 1.1920929e-7f;
     (Options::join(epsilon), ...);
-    operand const gamma = b.parameter(1, b.current().form.columns(), {distribution::constant, 1}, false, {"weight"});
+    operand const gamma =
+        b.parameter(1, b.current().form.columns(), {distribution::constant, 1}, false, {"weight"});
     b.set(b.norm(b.current(), gamma, operand{}, false, epsilon));
   }
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A type can hold no 0.1, so a real number of an option is written as a quotient of two integers: `Dropout<1, 10>`.
+// A type can hold no 0.1, so a real number of an option is written as a quotient of two integers:
+// `Dropout<1, 10>`.
 #pragma once
 
 #include <concepts>
@@ -10,7 +11,8 @@
 
 namespace pp {
 
-/// The number Numerator / Denominator. Both are int: a numerator of another type, `Dropout<0.1>`, is refused when the layer is described.
+/// The number Numerator / Denominator. Both are int: a numerator of another type, `Dropout<0.1>`,
+/// is refused when the layer is described.
 template <auto Numerator, int Denominator>
 struct ratio {
   static constexpr bool of_integers = std::integral<decltype(Numerator)>;
@@ -21,7 +23,9 @@ struct ratio {
   static constexpr bool at_most_one() { return at_least_zero() && numerator <= Denominator; }
 
   /// The same as the number of an option.
-  static constexpr option_number in(bool range) { return {range && of_integers, numerator, Denominator, of_integers}; }
+  static constexpr option_number in(bool range) {
+    return {range && of_integers, numerator, Denominator, of_integers};
+  }
 
   /// needs: Denominator is not 0
   template <class T>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Softmax as a layer: numbers to probabilities. Attention and CrossEntropy have their own, inside their kernels.
+// Softmax as a layer: numbers to probabilities. Attention and CrossEntropy have their own, inside
+// their kernels.
 #pragma once
 
 #include <pipe/graph/builder.hpp>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Adafactor, as torch.optim.Adafactor: the second moment of a matrix is kept as a row and a column whose product estimates it,
-// so the state of a matrix is rows + columns numbers. Source: Shazeer and Stern, Adafactor, 2018; PyTorch departs from it in
-// the learning rate (an upper bound of the relative step) and in where epsilon1 stands.
+// Adafactor, as torch.optim.Adafactor: the second moment of a matrix is kept as a row and a column
+// whose product estimates it, so the state of a matrix is rows + columns numbers. Source: Shazeer
+// and Stern, Adafactor, 2018; PyTorch departs from it in the learning rate (an upper bound of the
+// relative step) and in where epsilon1 stands.
 #pragma once
 
 #include <limits>
@@ -15,21 +16,24 @@
 
 namespace pp {
 
-/// With b = step^beta2_decay:  row += b (mean over columns of g^2 - row),  column += b (mean over rows of g^2 - column),
-/// v = row column' / max(mean(row), epsilon1);  of a vector:  v += b (g^2 - v). Then, RMS being the root of a mean square,
-/// u = g / sqrt(max(v, epsilon1^2)),  alpha = max(epsilon2, RMS(w)) * min(learning_rate, 1 / sqrt(step)),
-/// w = (1 - learning_rate * weight_decay) w - alpha / max(1, RMS(u) / threshold) * u.
+/// With b = step^beta2_decay: row += b (mean over columns of g^2 - row), column += b (mean over
+/// rows of g^2 - column), v = row column' / max(mean(row), epsilon1); of a vector: v += b (g^2 -
+/// v). Then, RMS being the root of a mean square, u = g / sqrt(max(v, epsilon1^2)), alpha =
+/// max(epsilon2, RMS(w)) * min(learning_rate, 1 / sqrt(step)), w = (1 - learning_rate *
+/// weight_decay) w - alpha / max(1, RMS(u) / threshold) * u.
 struct Adafactor {
   double learning_rate = 1e-2;
   double beta2_decay = -0.8;
-  double epsilon1 = 0;  ///< 0: the distance from 1 to the next number of the type that is trained in
+  double epsilon1 =
+      0;  ///< 0: the distance from 1 to the next number of the type that is trained in
   double epsilon2 = 1e-3;
   double threshold = 1;  ///< PyTorch's d
   double weight_decay = 0;
 
   static constexpr char const* name = "Adafactor";
   void check(setting_check const& is) const {
-    if (!(beta2_decay <= 0 && beta2_decay >= -1e30)) is.refuse("beta2_decay", beta2_decay, "a number in [-1e30, 0]");
+    if (!(beta2_decay <= 0 && beta2_decay >= -1e30))
+      is.refuse("beta2_decay", beta2_decay, "a number in [-1e30, 0]");
     is.amount("epsilon1", epsilon1);
     is.amount("epsilon2", epsilon2);
     is.positive("threshold", threshold);
@@ -100,7 +104,8 @@ struct Adafactor {
       T *const row = t.state, *const column = row + rows, *const sums = u + n;
       double total = 0;
       for (long r = 0; r < rows; ++r) {
-        double const mean = scale * scale * k.sum_of_squares(columns, t.gradients + r * columns) / double(columns);
+        double const mean =
+            scale * scale * k.sum_of_squares(columns, t.gradients + r * columns) / double(columns);
         row[r] = T(double(row[r]) + amount * (mean - double(row[r])));
         total += double(row[r]);
       }
@@ -108,8 +113,8 @@ struct Adafactor {
       k.each(columns, approach_mean<T>{column, sums, T(scale * scale / double(rows)), T(amount)});
       double const mean = libm::fmax(total / double(rows), smallest);
       for (long r = 0; r < rows; ++r)
-        k.each(columns, divide_by_root<T>{t.gradients + r * columns, column, u + r * columns, T(scale),
-                                          T(double(row[r]) / mean), least});
+        k.each(columns, divide_by_root<T>{t.gradients + r * columns, column, u + r * columns,
+                                          T(scale), T(double(row[r]) / mean), least});
     }
     double const excess = libm::sqrt(k.sum_of_squares(n, u) / double(n)) / threshold;
     double const decay = 1 - c.learning_rate * weight_decay * c.decay_scale;

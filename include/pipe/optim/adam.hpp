@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Adam and AdamW, as torch.optim.Adam and torch.optim.AdamW. Sources: Kingma and Ba, 2015; Loshchilov and Hutter, 2019.
+// Adam and AdamW, as torch.optim.Adam and torch.optim.AdamW. Sources: Kingma and Ba, 2015;
+// Loshchilov and Hutter, 2019.
 #pragma once
 
 #include <pipe/base/config.hpp>
@@ -11,8 +12,9 @@
 
 namespace pp {
 
-/// m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;  w -= rate * mhat / (sqrt(vhat) + epsilon), where the hats
-/// divide by 1 - beta^step. Decoupled: w shrinks by rate * weight_decay first (AdamW); else decay joins the gradient (Adam).
+/// m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; w -= rate * mhat / (sqrt(vhat) +
+/// epsilon), where the hats divide by 1 - beta^step. Decoupled: w shrinks by rate * weight_decay
+/// first (AdamW); else decay joins the gradient (Adam).
 template <bool Decoupled>
 struct adam_formula {
   static constexpr int states = 2;

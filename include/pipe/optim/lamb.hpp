@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// LAMB: Adam's direction, but each parameter tensor moves in proportion to its own norm, so that very large mini-batches train
-// with one learning rate for all layers. Source: You et al., Large Batch Optimization for Deep Learning, 2020, algorithm 2.
+// LAMB: Adam's direction, but each parameter tensor moves in proportion to its own norm, so that
+// very large mini-batches train with one learning rate for all layers. Source: You et al., Large
+// Batch Optimization for Deep Learning, 2020, algorithm 2.
 #pragma once
 
 #include <pipe/base/config.hpp>
@@ -13,8 +14,8 @@
 
 namespace pp {
 
-/// u = mhat / (sqrt(vhat) + epsilon) + weight_decay * w, with mhat and vhat as Adam's;  w -= rate * |w| / |u| * u over a whole
-/// tensor. Where either norm is 0 their ratio counts as 1.
+/// u = mhat / (sqrt(vhat) + epsilon) + weight_decay * w, with mhat and vhat as Adam's; w -= rate *
+/// |w| / |u| * u over a whole tensor. Where either norm is 0 their ratio counts as 1.
 struct LAMB {
   double learning_rate = 1e-3;
   double beta1 = 0.9, beta2 = 0.999;
@@ -54,8 +55,9 @@ struct LAMB {
   PIPE_INLINE void update(Kernels k, update_context const& c, tensor_update<T> const& t) const {
     long const n = t.shape.elements();
     double const step = double(c.step);
-    k.each(n, make_direction<T>{t.values, t.gradients, t.state, t.state + n, t.workspace, T(c.gradient_scale), T(beta1),
-                                T(1 - beta1), T(beta2), T(1 - beta2), T(1 / (1 - libm::pow(beta1, step))),
+    k.each(n, make_direction<T>{t.values, t.gradients, t.state, t.state + n, t.workspace,
+                                T(c.gradient_scale), T(beta1), T(1 - beta1), T(beta2), T(1 - beta2),
+                                T(1 / (1 - libm::pow(beta1, step))),
                                 T(1 / libm::sqrt(1 - libm::pow(beta2, step))), T(epsilon),
                                 T(weight_decay * c.decay_scale)});
     double const w = k.sum_of_squares(n, t.values), u = k.sum_of_squares(n, t.workspace);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Learning-rate schedules: linear warm-up, perhaps a plateau, then a shape down to a floor. Plain functions of the step; any
-// other function of it does as well wherever one is wanted.
+// Learning-rate schedules: linear warm-up, perhaps a plateau, then a shape down to a floor. Plain
+// functions of the step; any other function of it does as well wherever one is wanted.
 #pragma once
 
 #include <any>
@@ -19,14 +19,17 @@ enum class decay_shape {
   constant,
   linear,
   cosine,
-  one_minus_sqrt,  // falls fast first. Source: Hägele et al., Scaling Laws and Compute-Optimal Training, 2024
+  one_minus_sqrt,  // falls fast first. Source: Hägele et al., Scaling Laws and Compute-Optimal
+                   // Training, 2024
 };
 
-/// The factor on the learning rate at step 1, 2, ...: rises linearly to 1 over `warm_up` steps, stays there for `stable` steps,
-/// then follows `shape` until `steps`, where it is `floor` (constant: stays 1).
+/// The factor on the learning rate at step 1, 2, ...: rises linearly to 1 over `warm_up` steps,
+/// stays there for `stable` steps, then follows `shape` until `steps`, where it is `floor`
+/// (constant: stays 1).
 ///
 /// law: 0 < result <= 1 for floor > 0; result == 1 from step == warm_up to step == warm_up + stable
-/// A trainer refuses numbers that cannot be meant: negative ones, a floor above 1, `steps` forgotten or over before the way down.
+/// A trainer refuses numbers that cannot be meant: negative ones, a floor above 1, `steps`
+/// forgotten or over before the way down.
 struct learning_rate_schedule {
   decay_shape shape = decay_shape::cosine;
   long warm_up = 0;
@@ -60,26 +63,32 @@ struct learning_rate_schedule {
   }
 };
 
-/// WSD: up over `warm_up` steps, at full rate until the last `decay` of `steps`, then down to `floor`. A run that stays at full
-/// rate can be continued; the way down costs a tenth or so of it. Source: Hu et al., MiniCPM, 2024.
-constexpr learning_rate_schedule warm_up_stable_decay(long warm_up, long decay, long steps, double floor = 0,
-                                                      decay_shape shape = decay_shape::one_minus_sqrt) {
+/// WSD: up over `warm_up` steps, at full rate until the last `decay` of `steps`, then down to
+/// `floor`. A run that stays at full rate can be continued; the way down costs a tenth or so of it.
+/// Source: Hu et al., MiniCPM, 2024.
+constexpr learning_rate_schedule warm_up_stable_decay(
+    long warm_up, long decay, long steps, double floor = 0,
+    decay_shape shape = decay_shape::one_minus_sqrt) {
   long const stable = steps - warm_up - decay;
   return {shape, warm_up, stable > 0 ? stable : 0, steps, floor};
 }
 
-/// A function of the step, of whatever type, or none: a std::function<double(long)>, whose header would cost every program more.
+/// A function of the step, of whatever type, or none: a std::function<double(long)>, whose header
+/// would cost every program more.
 class learning_rate_function {
  public:
   learning_rate_function() = default;
   template <std::invocable<long> F>
-    requires(!std::same_as<F, learning_rate_function>)
-  learning_rate_function(F f) {
+  requires(!std::same_as<F, learning_rate_function>) learning_rate_function(F f) {
     if constexpr (may_be_empty<F>)
       if (!f) return;
-    call_ = [](std::any& kept, long step) { return static_cast<double>((*std::any_cast<F>(&kept))(step)); };
+    call_ = [](std::any& kept, long step) {
+      return static_cast<double>((*std::any_cast<F>(&kept))(step));
+    };
     if constexpr (checked_settings<F>)
-      check_ = [](std::any const& kept, setting_check const& is) { std::any_cast<F>(&kept)->check(is); };
+      check_ = [](std::any const& kept, setting_check const& is) {
+        std::any_cast<F>(&kept)->check(is);
+      };
     function_ = std::move(f);
   }
 
@@ -92,7 +101,9 @@ class learning_rate_function {
 
  private:
   template <class F>
-  static constexpr bool may_be_empty = std::is_pointer_v<F> || requires(F const& f) { f.operator bool(); };
+  static constexpr bool may_be_empty = std::is_pointer_v<F> || requires(F const& f) {
+    f.operator bool();
+  };
 
   mutable std::any function_;
   double (*call_)(std::any& function, long step) = nullptr;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Muon, as torch.optim.Muon: the momentum of a matrix is replaced by the nearest matrix with orthogonal rows or columns, so that
-// all its directions move alike. For biases, norms, embeddings and positions, which have no such directions, it is AdamW.
-// Source: Jordan et al., Muon: An optimizer for hidden layers in neural networks, 2024.
+// Muon, as torch.optim.Muon: the momentum of a matrix is replaced by the nearest matrix with
+// orthogonal rows or columns, so that all its directions move alike. For biases, norms, embeddings
+// and positions, which have no such directions, it is AdamW. Source: Jordan et al., Muon: An
+// optimizer for hidden layers in neural networks, 2024.
 #pragma once
 
 #include <utility>
@@ -19,12 +20,14 @@ namespace pp {
 /// How the learning rate depends on the outputs and inputs of a matrix; the names are PyTorch's.
 enum class muon_rate : unsigned char {
   original,            // * sqrt(max(1, outputs / inputs)): Jordan's
-  match_rms_adamw,     // * 0.2 sqrt(max(outputs, inputs)): as large as AdamW's. Source: Liu et al., 2025
+  match_rms_adamw,     // * 0.2 sqrt(max(outputs, inputs)): as large as AdamW's. Source: Liu et al.,
+                       // 2025
   spectral_unclamped,  // * sqrt(outputs / inputs): Bernstein's
 };
 
-/// m = momentum m + (1 - momentum) g;  x = nesterov ? momentum m + (1 - momentum) g : m;  x /= |x|;  `newton_schulz_steps` times
-/// x = a x + (b s + c s^2) x with s = x x';  w = (1 - rate * weight_decay) w - rate * adjusted(shape) * x.
+/// m = momentum m + (1 - momentum) g; x = nesterov ? momentum m + (1 - momentum) g : m; x /= |x|;
+/// `newton_schulz_steps` times x = a x + (b s + c s^2) x with s = x x'; w = (1 - rate *
+/// weight_decay) w - rate * adjusted(shape) * x.
 ///
 /// PyTorch runs the iteration in bfloat16, this one in the type that is trained in.
 struct Muon {
@@ -36,8 +39,8 @@ struct Muon {
   double epsilon = 1e-7;  ///< |x| counts as this at least
   int newton_schulz_steps = 5;
   muon_rate adjust = muon_rate::original;
-  AdamW
-      others{};  ///< for all that is no matrix; when the learning rate changes from step to step, theirs does in proportion
+  AdamW others{};  ///< for all that is no matrix; when the learning rate changes from step to step,
+                   ///< theirs does in proportion
 
   static constexpr char const* name = "Muon";
   void check(setting_check const& is) const {
@@ -74,11 +77,13 @@ struct Muon {
   static constexpr bool takes(tensor_kind kind) { return kind == tensor_kind::matrix; }
   static constexpr long state_elements(tensor_shape const& s) { return s.elements(); }
 
-  /// The iteration's x, lying with its long side upright: then x'x and x u read both factors row by row.
+  /// The iteration's x, lying with its long side upright: then x'x and x u read both factors row by
+  /// row.
   struct extents {
     long tall, wide;
     constexpr explicit extents(tensor_shape const& s)
-        : tall(s.rows > s.columns ? s.rows : s.columns), wide(s.rows > s.columns ? s.columns : s.rows) {}
+        : tall(s.rows > s.columns ? s.rows : s.columns),
+          wide(s.rows > s.columns ? s.columns : s.rows) {}
   };
   template <class Backend, class T>
   static constexpr long workspace_elements(tensor_shape const& s) {
@@ -123,7 +128,8 @@ struct Muon {
   };
 
   template <class Kernels, class T>
-  PIPE_INLINE void update(Kernels k, update_context const& context, tensor_update<T> const& t) const {
+  PIPE_INLINE void update(Kernels k, update_context const& context,
+                          tensor_update<T> const& t) const {
     long const n = t.shape.elements();
     extents const e(t.shape);
     bool const lies = t.shape.rows < t.shape.columns;
@@ -133,8 +139,8 @@ struct Muon {
     T* const square = s + padded<T>(e.wide * e.wide);
     T* const free = square + padded<T>(e.wide * e.wide);
 
-    k.each(n, average<T>{t.gradients, t.state, lies ? next : x, T(context.gradient_scale), T(1 - momentum),
-                         T(nesterov ? 1 - momentum : 0)});
+    k.each(n, average<T>{t.gradients, t.state, lies ? next : x, T(context.gradient_scale),
+                         T(1 - momentum), T(nesterov ? 1 - momentum : 0)});
     if (lies) k.transpose(next, t.shape.rows, t.shape.columns, x);
     k.each(n, scale_by<T>{x, T(1 / libm::fmax(libm::sqrt(k.sum_of_squares(n, x)), epsilon))});
     for (int i = 0; i < newton_schulz_steps; ++i) {
@@ -149,7 +155,8 @@ struct Muon {
       k.transpose(x, e.tall, e.wide, next);
       std::swap(x, next);
     }
-    double const rate = context.learning_rate * adjusted(double(t.shape.columns), double(t.shape.rows));
+    double const rate =
+        context.learning_rate * adjusted(double(t.shape.columns), double(t.shape.rows));
     double const decay = 1 - context.learning_rate * weight_decay * context.decay_scale;
     k.each(n, move<T>{t.values, x, T(decay), T(rate)});
   }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What settings are held to before anything is trained with them. Their owner (an optimizer, a schedule of learning rates) says
-// their ranges in one member:
+// What settings are held to before anything is trained with them. Their owner (an optimizer, a
+// schedule of learning rates) says their ranges in one member:
 //
-//     void check(setting_check const& is) const { is.fraction("beta1", beta1); is.positive("epsilon", epsilon); }
+//     void check(setting_check const& is) const {
+//       is.fraction("beta1", beta1);
+//       is.positive("epsilon", epsilon);
+//     }
 #pragma once
 
 #include <string_view>
@@ -14,8 +17,9 @@
 
 namespace pp {
 
-/// Throws data_error for a number outside of its range: "AdamW.beta1: expected a number in [0, 1), got 2". NaN is in no range.
-/// Numbers end at 1e30, so that fp32 holds their products with ordinary ones.
+/// Throws data_error for a number outside of its range: "AdamW.beta1: expected a number in [0, 1),
+/// got 2". NaN is in no range. Numbers end at 1e30, so that fp32 holds their products with ordinary
+/// ones.
 class setting_check {
  public:
   /// owner: the type whose settings follow; it outlives the check.
@@ -40,11 +44,13 @@ class setting_check {
   }
   /// At least `least`.
   void count(std::string_view name, long value, long least) const {
-    if (value < least) complain<data_error>({owner_, dot(), name, ": expected ", least, " or more, got ", value});
+    if (value < least)
+      complain<data_error>({owner_, dot(), name, ": expected ", least, " or more, got ", value});
   }
 
   /// Throws for a value that is not what was expected.
-  [[noreturn]] PIPE_COLD void refuse(std::string_view name, double value, char const* expected) const {
+  [[noreturn]] PIPE_COLD void refuse(std::string_view name, double value,
+                                     char const* expected) const {
     complain<data_error>({owner_, dot(), name, ": expected ", expected, ", got ", value});
   }
 
@@ -56,6 +62,8 @@ class setting_check {
 
 /// Settings that say their ranges.
 template <class S>
-concept checked_settings = requires(S const& s, setting_check const& is) { s.check(is); };
+concept checked_settings = requires(S const& s, setting_check const& is) {
+  s.check(is);
+};
 
 }  // namespace pp

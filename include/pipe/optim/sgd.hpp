@@ -9,7 +9,8 @@
 
 namespace pp {
 
-/// d = g + weight_decay * w;  m = momentum * m + d;  w -= learning_rate * (nesterov ? d + momentum * m : m)
+/// d = g + weight_decay * w; m = momentum * m + d; w -= learning_rate * (nesterov ? d + momentum *
+/// m : m)
 struct SGD {
   double learning_rate = 0.01;
   double momentum = 0;
@@ -29,8 +30,12 @@ struct SGD {
   };
   template <class T>
   coefficients<T> prepare(update_context const& c) const {
-    return {T(c.learning_rate),         T(c.gradient_scale), T(momentum), T(c.decay_scale * weight_decay),
-            T(nesterov ? momentum : 1), T(nesterov ? 1 : 0)};
+    return {T(c.learning_rate),
+            T(c.gradient_scale),
+            T(momentum),
+            T(c.decay_scale * weight_decay),
+            T(nesterov ? momentum : 1),
+            T(nesterov ? 1 : 0)};
   }
   template <class T>
   PIPE_HD static PIPE_INLINE T apply(coefficients<T> const& c, T w, T g, T& m) {

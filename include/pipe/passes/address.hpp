@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Where a value is at run time: a region of the rank's memory and a constant offset in it. The runtime resolves a launch's
-// operands by adding the region's base for the present micro-batch.
+// Where a value is at run time: a region of the rank's memory and a constant offset in it. The
+// runtime resolves a launch's operands by adding the region's base for the present micro-batch.
 #pragma once
 
 #include <pipe/base/config.hpp>
@@ -41,8 +41,9 @@ struct copied {
   long bytes = 0;
 };
 
-/// An operand of a launch. What the launch writes has as many elements of a micro-batch; what it only reads has none. Wide ones are of the
-/// type of parameters and gradients, others of the type of values.
+/// An operand of a launch. What the launch writes has as many elements of a micro-batch; what it
+/// only reads has none. Wide ones are of the type of parameters and gradients, others of the type
+/// of values.
 struct placed_operand {
   address at;
   long elements = 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What two neighbouring stages hand each other: the main value and every named one that is still to be read, and on the way
-// back their gradients. A value that passes through a stage is in both of its boundaries.
+// What two neighbouring stages hand each other: the main value and every named one that is still to
+// be read, and on the way back their gradients. A value that passes through a stage is in both of
+// its boundaries.
 #pragma once
 
 #include <pipe/base/static_vector.hpp>

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The compiler inside the compiler, from a model to launches: each member is one pass, a constant with an evaluation budget
-// of its own. Everything here is a value; the runtime and the backends read it.
+// The compiler inside the compiler, from a model to launches: each member is one pass, a constant
+// with an evaluation budget of its own. Everything here is a value; the runtime and the backends
+// read it.
 //
-// Constants begin with a generic lambda, `[](auto...)`: of an ordinary one g++ also compiles the conversion to a pointer to
-// function, and for that evaluates everything once more. Inside, nvcc takes a template parameter for another type of that name,
-// and a failed requirement for an error.
+// Constants begin with a generic lambda, `[](auto...)`: of an ordinary one g++ also compiles the
+// conversion to a pointer to function, and for that evaluates everything once more. Inside, nvcc
+// takes a template parameter for another type of that name, and a failed requirement for an error.
 #pragma once
 
 #include <pipe/base/list.hpp>
@@ -18,7 +19,8 @@
 
 namespace pp {
 
-/// Bytes of a number: of parameters, gradients and statistics; of all other values, and of what kernels read of parameters.
+/// Bytes of a number: of parameters, gradients and statistics; of all other values, and of what
+/// kernels read of parameters.
 struct number_widths {
   int element = 4, value = 4;
 };
@@ -27,7 +29,8 @@ struct number_widths {
 ///
 /// needs: 1 <= Stages <= units of M
 /// SplitsBackward: the schedule runs B and W apart, so what B makes for W must outlive B
-template <class M, int Stages, class Cutter, int Samples, number_widths Widths, bool SplitsBackward, class Recompute>
+template <class M, int Stages, class Cutter, int Samples, number_widths Widths, bool SplitsBackward,
+          class Recompute>
 struct compilation {
   using model = M;
   static constexpr int stages = Stages, samples = Samples;
@@ -60,7 +63,8 @@ struct compilation {
   /// Costs per unit and sample: forward, B, W.
   static constexpr auto costs = [](auto...) {
     list<list<cost, units>, 3> c;
-    for (int i = 0; i < M::graph.size.ops; ++i) c[0][M::graph.ops[i].unit] += cost_of(copy_of(M::graph.ops[i]));
+    for (int i = 0; i < M::graph.size.ops; ++i)
+      c[0][M::graph.ops[i].unit] += cost_of(copy_of(M::graph.ops[i]));
     for (int i = 0; i < gradient_sizes.input_ops; ++i)
       c[1][backward.input_ops[i].unit] += cost_of(copy_of(backward.input_ops[i]));
     for (int i = 0; i < gradient_sizes.weight_ops; ++i)
@@ -85,7 +89,8 @@ struct compilation {
 
   /// Of one sample.
   static constexpr long value_elements(int v) {
-    return v < M::graph.size.values ? M::graph.values[v].elements : backward.values[v - M::graph.size.values].elements;
+    return v < M::graph.size.values ? M::graph.values[v].elements
+                                    : backward.values[v - M::graph.size.values].elements;
   }
   /// Statistics of rows and logarithms of sums: as wide as parameters.
   static constexpr auto is_statistic = [](auto...) {
@@ -125,7 +130,9 @@ struct compilation {
     return reader;
   }();
   /// Whether forward value v is made before unit u and read from there on: it crosses a cut there.
-  static constexpr bool crosses(int v, int u) { return v < M::graph.first_value(u) && last_reader[v] >= u; }
+  static constexpr bool crosses(int v, int u) {
+    return v < M::graph.first_value(u) && last_reader[v] >= u;
+  }
   static constexpr int most_crossing = [](auto...) {
     int most = 0;
     for (int s = 1; s < stages; ++s) {
@@ -135,7 +142,8 @@ struct compilation {
     }
     return most;
   }();
-  /// The boundary before stage s: all values that cross the cut, and the gradients that come back for them.
+  /// The boundary before stage s: all values that cross the cut, and the gradients that come back
+  /// for them.
   static constexpr auto boundaries = [](auto...) {
     list<boundary<most_crossing>, stages + 1> b;
     for (int s = 1; s < stages; ++s)
@@ -155,8 +163,10 @@ struct compilation {
   static constexpr auto used = [](auto...) {
     use_table<value_count, recomputed.ops == 0 ? 2 : 3, op_lists> t;
     auto& n = t.counts.items;
-    t.operand_count[1] = n[1].count(backward.input_ops, gradient_sizes.input_ops) + gradient_sizes.values;
-    t.operand_count[2] = n[1].count(backward.weight_ops, gradient_sizes.weight_ops) + M::graph.size.parameters;
+    t.operand_count[1] =
+        n[1].count(backward.input_ops, gradient_sizes.input_ops) + gradient_sizes.values;
+    t.operand_count[2] =
+        n[1].count(backward.weight_ops, gradient_sizes.weight_ops) + M::graph.size.parameters;
     n[0] = n[1];
     if constexpr (recomputed.ops > 0) {
       n[2] = n[1];
@@ -187,7 +197,10 @@ struct compilation {
   static constexpr auto fused_again = fuse_list<3, recomputed.ops>(again.items);
 
   static constexpr op const* ops(int list) {
-    return list == 0 ? M::graph.ops : list == 1 ? backward.input_ops : list == 2 ? backward.weight_ops : again.items;
+    return list == 0   ? M::graph.ops
+           : list == 1 ? backward.input_ops
+           : list == 2 ? backward.weight_ops
+                       : again.items;
   }
   static constexpr segment const& segment_at(int list, int i) {
     return list == 0   ? fused_forward.segments[i]
@@ -214,17 +227,22 @@ struct compilation {
     return d;
   }
 
-  /// Distinct kernel groups are numbered through the lists. What runs again is mostly a forward group, and then has its number.
+  /// Distinct kernel groups are numbered through the lists. What runs again is mostly a forward
+  /// group, and then has its number.
   static constexpr int first_group[op_lists] = {
-      0, int(fused_forward.distinct.size()), int(fused_forward.distinct.size() + fused_input.distinct.size()),
-      int(fused_forward.distinct.size() + fused_input.distinct.size() + fused_weight.distinct.size())};
+      0, int(fused_forward.distinct.size()),
+      int(fused_forward.distinct.size() + fused_input.distinct.size()),
+      int(fused_forward.distinct.size() + fused_input.distinct.size() +
+          fused_weight.distinct.size())};
   static constexpr auto again_numbers = [](auto...) {
-    list<int, int(fused_again.distinct.size()) + 1> number;  // and at the end, how many groups there are
+    list<int, int(fused_again.distinct.size()) + 1>
+        number;  // and at the end, how many groups there are
     int next = first_group[3];
     for (int k = 0; k < int(fused_again.distinct.size()); ++k) {
       group const mine = describe(3, fused_again.distinct[k]).shape;
       int same = 0;
-      while (same < first_group[1] && !(describe(0, fused_forward.distinct[same]).shape == mine)) ++same;
+      while (same < first_group[1] && !(describe(0, fused_forward.distinct[same]).shape == mine))
+        ++same;
       number[k] = same < first_group[1] ? same : next++;
     }
     number[int(fused_again.distinct.size())] = next;
@@ -271,7 +289,8 @@ struct compilation {
     int v = M::graph.size.values;
     for (int s = stages - 1; s >= 0; --s) {
       r[s].gradients[0] = v;
-      while (v < value_count && stage_of_unit[backward.values[v - M::graph.size.values].unit] == s) ++v;
+      while (v < value_count && stage_of_unit[backward.values[v - M::graph.size.values].unit] == s)
+        ++v;
       r[s].gradients[1] = v;
     }
     for (int l = 0; l < op_lists; ++l) {
@@ -290,7 +309,8 @@ struct compilation {
   static constexpr int local_values =
       ranges[S].values[1] - ranges[S].values[0] + ranges[S].gradients[1] - ranges[S].gradients[0];
 
-  /// Position of value v in stage S's tables, or -1 if another stage makes it. Asked of every operand: the bounds are constants.
+  /// Position of value v in stage S's tables, or -1 if another stage makes it. Asked of every
+  /// operand: the bounds are constants.
   template <int S>
   static constexpr int local(int v) {
     constexpr int first = ranges[S].values[0], end = ranges[S].values[1];
@@ -308,7 +328,8 @@ struct compilation {
     return address{};
   }
 
-  /// The programs and the memory of stage S: with everything kept, or with values dropped and made again.
+  /// The programs and the memory of stage S: with everything kept, or with values dropped and made
+  /// again.
   template <int S, bool Drops>
   using programs = stage_programs<compilation, S, Drops>;
 };

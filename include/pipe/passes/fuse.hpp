@@ -2,11 +2,14 @@
 //
 // Which ops run as one kernel. The rules, applied to each list of ops from left to right:
 //
-//   1. A pointwise op joins the epilogue of the group before it, if that group has just made its main operand.
-//   2. A matmul, a norm or a softmax takes a chain of pointwise ops before it as its prologue, if the chain makes its main operand.
+//   1. A pointwise op joins the epilogue of the group before it, if that group has just made its
+//      main operand.
+//   2. A matmul, a norm or a softmax takes a chain of pointwise ops before it as its prologue, if
+//      the chain makes its main operand.
 //   3. A bias gradient joins the weight gradient of the matmul that shares its operand.
 //
-// A group never crosses a cut of the model. A value inside a group is written only if it is read outside the group.
+// A group never crosses a cut of the model. A value inside a group is written only if it is read
+// outside the group.
 #pragma once
 
 #include <pipe/base/list.hpp>
@@ -14,7 +17,8 @@
 
 namespace pp {
 
-/// How often each value is read, by all lists of ops and across cuts. A group stores what is read outside of it.
+/// How often each value is read, by all lists of ops and across cuts. A group stores what is read
+/// outside of it.
 template <int Values>
 struct use_counts {
   int of[Values + 1]{};
@@ -31,8 +35,8 @@ struct use_counts {
   }
 };
 
-/// Who reads a value: [0] forward and backward, [1] backward alone, [2] what runs again and backward. And how many operands
-/// each list of ops has, or a few more.
+/// Who reads a value: [0] forward and backward, [1] backward alone, [2] what runs again and
+/// backward. And how many operands each list of ops has, or a few more.
 template <int Values, int Counts, int Lists>
 struct use_table {
   list<use_counts<Values>, Counts> counts;
@@ -42,22 +46,27 @@ struct use_table {
 /// Anchors whose finished rows pass through an epilogue.
 constexpr bool takes_epilogue(op_kind k) {
   return is_any_of<op_kind::lookup, op_kind::matmul, op_kind::norm, op_kind::softmax, op_kind::gate,
-                   op_kind::matmul_input_gradient, op_kind::norm_gradient, op_kind::softmax_gradient,
-                   op_kind::gate_gradient>(k) ||
+                   op_kind::matmul_input_gradient, op_kind::norm_gradient,
+                   op_kind::softmax_gradient, op_kind::gate_gradient>(k) ||
          is_pointwise(k);
 }
-constexpr bool takes_prologue(op_kind k) { return is_any_of<op_kind::matmul, op_kind::norm, op_kind::softmax>(k); }
+constexpr bool takes_prologue(op_kind k) {
+  return is_any_of<op_kind::matmul, op_kind::norm, op_kind::softmax>(k);
+}
 
 /// Whether op `next` may join the group of ops [begin, at), which ends just before it.
 constexpr bool joins(op const* ops, int begin, int at, op const& next) {
   op const last = ops[at - 1];
   if (at - begin >= group::max_steps) return false;
   if (last.kind == op_kind::bias_gradient)
-    return at - begin == 1 && next.kind == op_kind::matmul_weight_gradient && next.in[1] == last.in[0];
-  if (next.in[0].index != last.out[0].index || !(next.in[0] == last.out[0]) || next.in[0].where != space::value)
+    return at - begin == 1 && next.kind == op_kind::matmul_weight_gradient &&
+           next.in[1] == last.in[0];
+  if (next.in[0].index != last.out[0].index || !(next.in[0] == last.out[0]) ||
+      next.in[0].where != space::value)
     return false;
   if (is_pointwise(next.kind)) {
-    if (!takes_epilogue(last.kind) || next.rows != last.rows || next.columns != last.columns) return false;
+    if (!takes_epilogue(last.kind) || next.rows != last.rows || next.columns != last.columns)
+      return false;
     for (int i = begin; i < at; ++i)  // the second operand must be there before the group starts
       if (next.in[1].where == space::value && next.in[1] == ops[i].out[0]) return false;
     return true;
@@ -69,13 +78,17 @@ constexpr bool joins(op const* ops, int begin, int at, op const& next) {
   return next.rows == last.rows && width == last.columns;
 }
 
-/// Structure of the group of ops [begin, end); its operands are added to a list of those of all groups.
+/// Structure of the group of ops [begin, end); its operands are added to a list of those of all
+/// groups.
 template <class Uses, class Operands>
-constexpr group describe_group(op const* ops, int begin, int end, Uses const& uses, Operands& added) {
+constexpr group describe_group(op const* ops, int begin, int end, Uses const& uses,
+                               Operands& added) {
   constexpr signed char absent = -1;
   group g;
   int anchor = begin;
-  while (anchor + 1 < end && (is_pointwise(ops[anchor].kind) || ops[anchor].kind == op_kind::bias_gradient)) ++anchor;
+  while (anchor + 1 < end &&
+         (is_pointwise(ops[anchor].kind) || ops[anchor].kind == op_kind::bias_gradient))
+    ++anchor;
   bool const chain_only = is_pointwise(ops[anchor].kind);
   auto const slot = [&](operand const& x) -> signed char {
     added.items[added.count++] = x;
@@ -84,7 +97,8 @@ constexpr group describe_group(op const* ops, int begin, int end, Uses const& us
   // A result read once, by the next op of the group, never reaches memory.
   auto const result = [&](int i) -> signed char {
     operand const& out = ops[i].out[0];
-    bool const inside = i + 1 < end && out.where == space::value && uses.of[out.index] == 1 && ops[i + 1].in[0] == out;
+    bool const inside = i + 1 < end && out.where == space::value && uses.of[out.index] == 1 &&
+                        ops[i + 1].in[0] == out;
     return inside ? absent : slot(out);
   };
   auto const add_step = [&](auto& chain, int i) {
@@ -134,8 +148,9 @@ constexpr group describe_group(op const* ops, int begin, int end, Uses const& us
 
 /// A list of ops as a list of launches.
 ///
-/// law: the segments cover [0, ops) in order; segments with the same group number have equal descriptions; `distinct[g]` is the
-///      first segment of group g; the operands of segment s, by slot, are operands[s.first], operands[s.first + 1] ...
+/// law: the segments cover [0, ops) in order; segments with the same group number have equal
+///      descriptions; `distinct[g]` is the first segment of group g; the operands of segment s, by
+///      slot, are operands[s.first], operands[s.first + 1] ...
 template <int Ops, int Operands>
 struct fused {
   static_vector<segment, Ops> segments;
@@ -143,16 +158,19 @@ struct fused {
   static_vector<int, Ops> distinct;
 };
 
-/// A number that equal groups share and different ones almost never do; equality is checked all the same.
+/// A number that equal groups share and different ones almost never do; equality is checked all the
+/// same.
 constexpr std::uint64_t hash_of(group const& g) {
   std::uint64_t h = 14695981039346656037u;
   auto const mix = [&](long v) { h = (h ^ std::uint64_t(v)) * 1099511628211u; };
   mix(long(g.anchor) + 64L * g.flag);
   mix(g.rows + (long(g.columns) << 24));
   mix(g.inner + (long(g.slots) << 32));
-  for (step const& s : g.prologue) mix(long(s.kind) + 64L * (s.slot + 1 + 64L * (s.store + 1 + 64L * s.leaf)));
+  for (step const& s : g.prologue)
+    mix(long(s.kind) + 64L * (s.slot + 1 + 64L * (s.store + 1 + 64L * s.leaf)));
   mix(-1);
-  for (step const& s : g.epilogue) mix(long(s.kind) + 64L * (s.slot + 1 + 64L * (s.store + 1 + 64L * s.leaf)));
+  for (step const& s : g.epilogue)
+    mix(long(s.kind) + 64L * (s.slot + 1 + 64L * (s.store + 1 + 64L * s.leaf)));
   return h;
 }
 
@@ -197,7 +215,9 @@ constexpr fused<Ops, Operands> fuse(op const* ops, Uses const& uses, StageOf con
   for (int begin = 0; begin < Ops;) {
     int const stage = stage_of(ops[begin].unit);
     int end = begin + 1;
-    while (end < Ops && joins(ops, begin, end, copy_of(ops[end])) && stage_of(ops[end].unit) == stage) ++end;
+    while (end < Ops && joins(ops, begin, end, copy_of(ops[end])) &&
+           stage_of(ops[end].unit) == stage)
+      ++end;
     int const operands_before = int(f.operands.count);
     group const g = describe_group(ops, begin, end, uses, f.operands);
     int const id = known.number(g, again);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A kernel group: ops that run as one kernel. Its description holds geometry and structure but no value, so equal groups
-// of a model compare equal and are compiled once; which memory a launch reads and writes is a list of operands beside it.
+// A kernel group: ops that run as one kernel. Its description holds geometry and structure but no
+// value, so equal groups of a model compare equal and are compiled once; which memory a launch
+// reads and writes is a list of operands beside it.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,8 @@
 
 namespace pp {
 
-/// One pointwise op of a group: v = op(v, operand), optionally stored. Slots are positions in a launch's operand list.
+/// One pointwise op of a group: v = op(v, operand), optionally stored. Slots are positions in a
+/// launch's operand list.
 struct step {
   op_kind kind;
   short leaf;         // of a map: where its formula is found
@@ -20,12 +22,13 @@ struct step {
   friend constexpr bool operator==(step const&, step const&) = default;
 };
 
-/// anchor in -> [prologue on the anchor's main operand] -> anchor -> [epilogue on its result] -> out
+/// anchor in -> [prologue on the anchor's main operand] -> anchor -> [epilogue on its result] ->
+/// out
 struct group {
   static constexpr int max_steps = 8, max_slots = 20;
 
   op_kind anchor = op_kind::none;
-  short leaf = 0;                                              // of an anchor with a formula: where it is found
+  short leaf = 0;  // of an anchor with a formula: where it is found
   int rows = 0, columns = 0, inner = 0, groups = 0, keys = 0;  // per sample, as in op
   shape form{};
   bool flag = false;
@@ -38,10 +41,11 @@ struct group {
 
   /// Slots are given out in order: where the same ones are present, they have the same numbers.
   friend constexpr bool operator==(group const& a, group const& b) {
-    return a.anchor == b.anchor && a.columns == b.columns && a.rows == b.rows && a.present == b.present &&
-           a.slots == b.slots && a.inner == b.inner && a.leaf == b.leaf && a.groups == b.groups && a.keys == b.keys &&
-           a.flag == b.flag && a.epsilon == b.epsilon && a.amount == b.amount && a.prologue == b.prologue &&
-           a.epilogue == b.epilogue && (!is_custom(a.anchor) || a.form == b.form);
+    return a.anchor == b.anchor && a.columns == b.columns && a.rows == b.rows &&
+           a.present == b.present && a.slots == b.slots && a.inner == b.inner && a.leaf == b.leaf &&
+           a.groups == b.groups && a.keys == b.keys && a.flag == b.flag && a.epsilon == b.epsilon &&
+           a.amount == b.amount && a.prologue == b.prologue && a.epilogue == b.epilogue &&
+           (!is_custom(a.anchor) || a.form == b.form);
   }
 };
 
@@ -61,8 +65,8 @@ struct described_group {
   pp::operands operands;
 };
 
-/// A launch before addresses are known: ops [begin, end) of a list, as the distinct group number `group`, which has
-/// `operands` operands, in the list of all from `first` on.
+/// A launch before addresses are known: ops [begin, end) of a list, as the distinct group number
+/// `group`, which has `operands` operands, in the list of all from `first` on.
 struct segment {
   int begin = 0, end = 0;
   int group = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Lays out the memory of one stage: every value that reaches memory gets a region and an offset. What forward keeps for
-// backward goes into a record, one per micro-batch in flight; what lives only inside one program run shares scratch with
-// values that live at other times.
+// Lays out the memory of one stage: every value that reaches memory gets a region and an offset.
+// What forward keeps for backward goes into a record, one per micro-batch in flight; what lives
+// only inside one program run shares scratch with values that live at other times.
 #pragma once
 
 #include <initializer_list>
@@ -50,11 +50,13 @@ struct scratch_room {
   }
 };
 
-/// The programs of a stage, each a list of segments: forward; B; W; and B with W, each W as soon as it can run.
+/// The programs of a stage, each a list of segments: forward; B; W; and B with W, each W as soon as
+/// it can run.
 enum class program : unsigned char { forward, backward_input, backward_weight, backward };
 inline constexpr int program_count = 4;
 
-/// A segment in a program: of which list of ops (see compilation::op_lists), and where in that list's segments.
+/// A segment in a program: of which list of ops (see compilation::op_lists), and where in that
+/// list's segments.
 struct scheduled_segment {
   int list = 0, index = 0;
 };
@@ -65,7 +67,8 @@ struct stage_range {
   int segments[4][2]{};  // by list
 };
 
-/// How many bytes each region of a stage needs: of `record` and `pending` and the boundaries, one of them.
+/// How many bytes each region of a stage needs: of `record` and `pending` and the boundaries, one
+/// of them.
 struct stage_bytes {
   long parameters = 0, trained = 0, transposed = 0;  // the trained parameters come first
   long record = 0, pending = 0, scratch = 0, boundary = 0, gradient = 0;
@@ -74,18 +77,20 @@ struct stage_bytes {
 template <int Values, int Parameters, int Crossing>
 struct stage_layout {
   stage_bytes bytes;
-  address values[Values + 1];         // as forward finds them: forward values, then gradients, from the stage's first
-  address again[Values + 1];          // as backward finds them
+  address values[Values + 1];  // as forward finds them: forward values, then gradients, from the
+                               // stage's first
+  address again[Values + 1];   // as backward finds them
   long parameters[Parameters + 1]{};  // offset of each parameter and of its gradient
   int by_offset[Parameters + 1]{};    // parameters in the order in which they lie
   long transposed[Parameters + 1]{};  // offset of the transposed copy, where there is one
   bool rereads_result = false;        // backward reads something that left the stage
   bool rereads_gradient = false;      // W reads a gradient that left the stage
-  static_vector<copied, Crossing> passed_values, passed_gradients;  // what leaves without being made on the way
+  static_vector<copied, Crossing> passed_values,
+      passed_gradients;  // what leaves without being made on the way
 };
 
-/// Memory of stage S of compilation C with programs P. First it notes where each value first and last occurs in each program,
-/// then it gives out room.
+/// Memory of stage S of compilation C with programs P. First it notes where each value first and
+/// last occurs in each program, then it gives out room.
 template <class P, class C, int S>
 struct memory_pass {
   static constexpr auto const& g = C::forward;
@@ -140,15 +145,20 @@ struct memory_pass {
     return out;
   }
 
-  static constexpr parameter const& parameter_at(int i) { return g.parameters[range.parameters[0] + i]; }
+  static constexpr parameter const& parameter_at(int i) {
+    return g.parameters[range.parameters[0] + i];
+  }
   static constexpr bool trained_alike(parameter const& a, parameter const& b) {
     return a.trained == b.trained && a.rate_scale == b.rate_scale && a.decay_scale == b.decay_scale;
   }
-  /// 0: the optimizer's; 1: shared with an earlier place, which the optimizer updates; 2: not trained.
-  static constexpr int order_of(parameter const& p) { return !p.trained ? 2 : p.tied_to >= 0 ? 1 : 0; }
+  /// 0: the optimizer's; 1: shared with an earlier place, which the optimizer updates; 2: not
+  /// trained.
+  static constexpr int order_of(parameter const& p) {
+    return !p.trained ? 2 : p.tied_to >= 0 ? 1 : 0;
+  }
 
-  /// Parameters that are trained alike lie together, so that an update is a few runs over flat memory; those that are not
-  /// trained come last: gradients are as long as what is before them.
+  /// Parameters that are trained alike lie together, so that an update is a few runs over flat
+  /// memory; those that are not trained come last: gradients are as long as what is before them.
   static constexpr void lay_out_parameters(result& out) {
     constexpr int placed = 3;
     int turn[parameters + 1]{};
@@ -171,11 +181,13 @@ struct memory_pass {
     for (int i = 0; i < parameters; ++i)
       if (C::backward.transposed[range.parameters[0] + i]) {
         out.transposed[i] = out.bytes.transposed;
-        out.bytes.transposed += align_up(g.parameters[range.parameters[0] + i].elements() * C::widths.value);
+        out.bytes.transposed +=
+            align_up(g.parameters[range.parameters[0] + i].elements() * C::widths.value);
       }
   }
 
-  /// The gradient of the loss overwrites the logits where nothing else reads them: both have one place.
+  /// The gradient of the loss overwrites the logits where nothing else reads them: both have one
+  /// place.
   static constexpr int overwritten_logits(int list) {
     op const& loss = g.loss();
     bool const alone = S == C::stages - 1 && C::uses(list).of[loss.in[0].index] == 1;
@@ -189,13 +201,16 @@ struct memory_pass {
     out.bytes.gradient = entered.gradient_bytes;
     int const loss_gradient = S == C::stages - 1 ? C::template local<S>(g.loss().out[0].index) : -1;
     int const logits = overwritten_logits(0), logits_again = overwritten_logits(P::drops ? 3 : 0);
-    auto const share = [&](program p, int from, int to) {  // a value lives as long as the one that takes its place
+    auto const share = [&](program p, int from,
+                           int to) {  // a value lives as long as the one that takes its place
       occurrence &a = seen[int(p)][from], &b = seen[int(p)][to];
       if (a.any() && b.any() && b.last > a.last) a.last = b.last;
     };
     constexpr program backward = C::splits_backward ? program::backward_input : program::backward;
-    if (loss_gradient >= 0 && find(entered.gradient, g.loss().out[0]) >= 0 && in_backward(loss_gradient).any())
-      seen[int(backward)][loss_gradient].last = P::template order<backward>.size();  // handed on when all has run
+    if (loss_gradient >= 0 && find(entered.gradient, g.loss().out[0]) >= 0 &&
+        in_backward(loss_gradient).any())
+      seen[int(backward)][loss_gradient].last =
+          P::template order<backward>.size();  // handed on when all has run
     if (logits >= 0) share(program::forward, logits, loss_gradient);
     if (logits_again >= 0) share(backward, logits_again, loss_gradient);
 
@@ -210,7 +225,8 @@ struct memory_pass {
       return a;
     };
     auto const scratch = [&](auto& room, occurrence const& o, int v) {
-      return o.any() ? address{region::scratch, room.allocate(C::value_bytes(v), o.first, o.last)} : address{};
+      return o.any() ? address{region::scratch, room.allocate(C::value_bytes(v), o.first, o.last)}
+                     : address{};
     };
     for (int v = range.values[0]; v < range.values[1]; ++v) {
       int const at = v - range.values[0];
@@ -245,17 +261,20 @@ struct memory_pass {
         out.again[at] = in_weights(at) ? pending(v) : scratch(backward_room, in_backward(at), v);
       }
     }
-    out.bytes.scratch = forward_room.peak > backward_room.peak ? forward_room.peak : backward_room.peak;
+    out.bytes.scratch =
+        forward_room.peak > backward_room.peak ? forward_room.peak : backward_room.peak;
 
     for (handed_on const& x : left.forward)
       if (C::template local<S>(x.what.index) < 0)
-        out.passed_values.push_back(
-            copied{C::from_neighbour(S, x.what), {region::boundary_out, x.offset}, C::value_bytes(x.what.index)});
+        out.passed_values.push_back(copied{C::from_neighbour(S, x.what),
+                                           {region::boundary_out, x.offset},
+                                           C::value_bytes(x.what.index)});
     for (handed_on const& x : entered.gradient) {
       int const v = C::template local<S>(x.what.index);  // the loss makes a gradient in forward
       address const to{region::gradient_out, x.offset};
       if (v < 0)
-        out.passed_gradients.push_back(copied{C::from_neighbour(S, x.what), to, C::value_bytes(x.what.index)});
+        out.passed_gradients.push_back(
+            copied{C::from_neighbour(S, x.what), to, C::value_bytes(x.what.index)});
       else if (x.what.index < g.size.values)
         out.passed_gradients.push_back(copied{out.again[v], to, C::value_bytes(x.what.index)});
     }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What forward keeps for backward, and what backward makes again. A dropped value is computed a second time from the values
-// that were kept, by the same ops, just before backward runs: the bits are the same, memory is exchanged for time.
-// Source: Chen et al., "Training deep nets with sublinear memory cost", 2016; per stage: Huang et al., GPipe, 2019.
+// What forward keeps for backward, and what backward makes again. A dropped value is computed a
+// second time from the values that were kept, by the same ops, just before backward runs: the bits
+// are the same, memory is exchanged for time. Source: Chen et al., "Training deep nets with
+// sublinear memory cost", 2016; per stage: Huang et al., GPipe, 2019.
 #pragma once
 
 #include <concepts>
@@ -12,7 +13,8 @@
 
 namespace pp {
 
-/// What a policy says: whether the results of a kind of op are dropped, and whether the last micro-batch keeps everything.
+/// What a policy says: whether the results of a kind of op are dropped, and whether the last
+/// micro-batch keeps everything.
 template <class P>
 concept recompute_policy = requires(op_kind kind) {
   { P::drops(kind) } -> std::convertible_to<bool>;
@@ -28,12 +30,14 @@ struct recompute_plan {
   int ops = 0;
 };
 
-/// law: every value that backward reads is kept, or dropped and made again; what is made again reads only what is kept, what
-///      other stages handed on, and what was made again before it
-/// law: what forward has written is never written again: an op that runs again drops all of its results, read or not, so that it
-///      has other places for them. The next stage may still be reading the first ones.
+/// law: every value that backward reads is kept, or dropped and made again; what is made again
+///      reads only what is kept, what other stages handed on, and what was made again before it
+/// law: what forward has written is never written again: an op that runs again drops all of its
+///      results, read or not, so that it has other places for them. The next stage may still be
+///      reading the first ones.
 template <class Policy, graph_size Forward, class Backward, class StageOf>
-constexpr recompute_plan<Forward.ops, Forward.values> plan_recompute(graph<Forward> const& g, Backward const& backward,
+constexpr recompute_plan<Forward.ops, Forward.values> plan_recompute(graph<Forward> const& g,
+                                                                     Backward const& backward,
                                                                      StageOf const& stage_of) {
   recompute_plan<Forward.ops, Forward.values> plan;
   if constexpr (!Policy::recomputes) return plan;
@@ -42,7 +46,8 @@ constexpr recompute_plan<Forward.ops, Forward.values> plan_recompute(graph<Forwa
     for (int i = 0; i < n; ++i)
       for (operand const& x : ops[i].in)
         if (x.where == space::value && x.index < Forward.values)
-          read[x.index] = read[x.index] || stage_of(g.values[x.index].unit) == stage_of(ops[i].unit);
+          read[x.index] =
+              read[x.index] || stage_of(g.values[x.index].unit) == stage_of(ops[i].unit);
   };
   note(backward.input_ops, Backward::size.input_ops);
   note(backward.weight_ops, Backward::size.weight_ops);
@@ -51,13 +56,15 @@ constexpr recompute_plan<Forward.ops, Forward.values> plan_recompute(graph<Forwa
     op const& o = g.ops[i];
     for (operand const& out : o.out)
       if (out.where == space::value)
-        plan.runs[i] = plan.runs[i] || plan.dropped[out.index] || (read[out.index] && Policy::drops(o.kind));
+        plan.runs[i] =
+            plan.runs[i] || plan.dropped[out.index] || (read[out.index] && Policy::drops(o.kind));
     if (!plan.runs[i]) continue;
     ++plan.ops;
     for (operand const& out : o.out)
       if (out.where == space::value) plan.dropped[out.index] = true;
     for (operand const& x : o.in)  // what it reads must be there, or be made again too
-      if (x.where == space::value && stage_of(g.values[x.index].unit) == stage_of(o.unit) && !read[x.index])
+      if (x.where == space::value && stage_of(g.values[x.index].unit) == stage_of(o.unit) &&
+          !read[x.index])
         plan.dropped[x.index] = true;
   }
   return plan;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// One stage, ready to run: the order of its kernels in each program, where every operand is, and how much memory that takes.
-// Under a policy that recomputes, a backward program begins with what has to be made again.
+// One stage, ready to run: the order of its kernels in each program, where every operand is, and
+// how much memory that takes. Under a policy that recomputes, a backward program begins with what
+// has to be made again.
 #pragma once
 
 #include <pipe/base/list.hpp>
@@ -10,7 +11,8 @@
 
 namespace pp {
 
-/// Stage S of compilation C. Drops: values that the recompute policy drops are not kept but made again; otherwise all are kept.
+/// Stage S of compilation C. Drops: values that the recompute policy drops are not kept but made
+/// again; otherwise all are kept.
 template <class C, int S, bool Drops>
 struct stage_programs {
   static constexpr stage_range range = C::ranges[S];
@@ -20,9 +22,12 @@ struct stage_programs {
   static constexpr bool runs_again(program p) {
     return Drops && (p == program::backward || p == program::backward_input);
   }
-  static constexpr int segment_count(int list) { return range.segments[list][1] - range.segments[list][0]; }
+  static constexpr int segment_count(int list) {
+    return range.segments[list][1] - range.segments[list][0];
+  }
   static constexpr int length(program p) {
-    int const own = p == program::backward ? segment_count(1) + segment_count(2) : segment_count(int(p));
+    int const own =
+        p == program::backward ? segment_count(1) + segment_count(2) : segment_count(int(p));
     return own + (runs_again(p) ? segment_count(3) : 0);
   }
 
@@ -32,15 +37,18 @@ struct stage_programs {
     list<scheduled_segment, length(P)> o;
     int n = 0;
     auto const take = [&](int list) {
-      for (int i = range.segments[list][0]; i < range.segments[list][1]; ++i) o[n++] = scheduled_segment{list, i};
+      for (int i = range.segments[list][0]; i < range.segments[list][1]; ++i)
+        o[n++] = scheduled_segment{list, i};
     };
     if constexpr (runs_again(P)) take(3);
     if constexpr (P != program::backward) {
       take(int(P));
     } else {
       int w = range.segments[2][0];
-      auto const ready = [&](int origin) {  // weight segments whose gradient is complete before forward op `origin`
-        while (w < range.segments[2][1] && C::backward.weight_ops[C::segment_at(2, w).end - 1].origin >= origin)
+      auto const ready = [&](int origin) {  // weight segments whose gradient is complete before
+                                            // forward op `origin`
+        while (w < range.segments[2][1] &&
+               C::backward.weight_ops[C::segment_at(2, w).end - 1].origin >= origin)
           o[n++] = scheduled_segment{2, w++};
       };
       for (int b = range.segments[1][0]; b < range.segments[1][1]; ++b) {
@@ -73,7 +81,8 @@ struct stage_programs {
       case space::label: return address{region::label, 0};
       case space::parameter: return resolve_parameter(x.index);
       case space::parameter_gradient:
-        return address{region::parameter_gradients, layout.parameters[x.index - range.parameters[0]]};
+        return address{region::parameter_gradients,
+                       layout.parameters[x.index - range.parameters[0]]};
       case space::parameter_transposed:
         return address{region::transposed, layout.transposed[x.index - range.parameters[0]]};
       case space::random: return address{region::random, x.index * long(sizeof(int))};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What there is to see of a schedule, as one plain value: who does what when, what it keeps, what is handed over, and why it
-// takes as long as it takes. A prediction and a measurement are both drawings, so whatever shows one shows the other
-// (timeline.hpp, svg.hpp, html.hpp, trace.hpp).
+// What there is to see of a schedule, as one plain value: who does what when, what it keeps, what
+// is handed over, and why it takes as long as it takes. A prediction and a measurement are both
+// drawings, so whatever shows one shows the other (timeline.hpp, svg.hpp, html.hpp, trace.hpp).
 #pragma once
 
 #include <algorithm>
@@ -52,9 +52,8 @@ struct drawn_rank {
   }
 };
 
-/// A value or a gradient that one rank hands to another: from one action, at its end or (measured) a little before, to the start
-/// of the one that reads it.
-/// Actions are named by rank and position.
+/// A value or a gradient that one rank hands to another: from one action, at its end or (measured)
+/// a little before, to the start of the one that reads it. Actions are named by rank and position.
 struct drawn_transfer {
   int from_rank = 0, from = 0;
   int to_rank = 0, to = 0;
@@ -90,7 +89,8 @@ struct drawing {
   }
 };
 
-/// An amount with its unit as people read it: 1250000 "ns" -> "1.25 ms", 1536 "B" -> "1.5 KiB", 2000000 "FLOP" -> "2.00 MFLOP".
+/// An amount with its unit as people read it: 1250000 "ns" -> "1.25 ms", 1536 "B" -> "1.5 KiB",
+/// 2000000 "FLOP" -> "2.00 MFLOP".
 inline std::string readable_amount(long amount, std::string const& unit) {
   if (unit == "B") return amount == 0 ? "0 B" : readable_bytes(amount);
   if (unit.empty()) return readable_count(amount);
@@ -106,16 +106,17 @@ inline std::string readable_amount(long amount, std::string const& unit) {
 
 /// The one line of numbers. Both bubbles are named, because the literature mixes them.
 inline std::string summary_of(drawing const& d) {
-  return (d.complete ? "" : "deadlock at ") + ("makespan " + readable_amount(d.makespan, d.words.time_unit)) +
-         ", bubble " + readable_percent(d.bubble_by_makespan) + " of the makespan, " +
+  return (d.complete ? "" : "deadlock at ") +
+         ("makespan " + readable_amount(d.makespan, d.words.time_unit)) + ", bubble " +
+         readable_percent(d.bubble_by_makespan) + " of the makespan, " +
          readable_percent(d.bubble_by_stage_local_span) + " of the stage-local span, peak memory " +
          readable_amount(d.peak_memory(), d.words.memory_unit);
 }
 
 /// "F of micro-batch 3, chunk 1"
 inline std::string name_of_action(action const& a) {
-  return std::string(short_name(a.kind)) + " of micro-batch " + std::to_string(a.micro_batch) + ", chunk " +
-         std::to_string(a.chunk);
+  return std::string(short_name(a.kind)) + " of micro-batch " + std::to_string(a.micro_batch) +
+         ", chunk " + std::to_string(a.chunk);
 }
 
 /// Where the values that actions read were made.
@@ -156,13 +157,16 @@ class sources {
   std::vector<results> made_;
 };
 
-/// Draws a table as a timeline says. The same for a prediction, whose timeline `simulate` has made, and for a measurement.
+/// Draws a table as a timeline says. The same for a prediction, whose timeline `simulate` has made,
+/// and for a measurement.
 ///
 /// law:   the critical actions are those that for_each_critical calls
-/// needs: check_shape and check_complete (missing actions are allowed); hop times are in the timeline's unit
+/// needs: check_shape and check_complete (missing actions are allowed); hop times are in the
+///        timeline's unit
 /// throws: pp::error for an action that does not exist, or a timeline of another table
 template <pipeline_problem Problem, action_table Table, class Rows>
-drawing drawing_of(Problem const& problem, Table const& table, timeline<Rows> const& when, drawing_words words = {}) {
+drawing drawing_of(Problem const& problem, Table const& table, timeline<Rows> const& when,
+                   drawing_words words = {}) {
   require_actions(problem, table, unbounded_slots{});
   require_spans(table, when);
   drawing d;
@@ -176,14 +180,16 @@ drawing drawing_of(Problem const& problem, Table const& table, timeline<Rows> co
     auto const live_from = [&row](long time, long live) {
       bool const at_once = !row.memory.empty() && row.memory.back().time == time;
       if (at_once) row.memory.pop_back();
-      if (live != (row.memory.empty() ? 0 : row.memory.back().live)) row.memory.push_back({time, live});
+      if (live != (row.memory.empty() ? 0 : row.memory.back().live))
+        row.memory.push_back({time, live});
     };
     int const count = when.spans.size(rank);  // after a deadlock fewer than the table has
     for_each_memory(problem, table, rank, [&](int i, long live) {
       if (i >= count) return;
       action const a = table.at(rank, i);
       time_span const span = when.spans.at(rank, i);
-      int const shade = replicas(table.where) > 1 ? replica_of(table.where, a.micro_batch) : a.chunk / problem.ranks;
+      int const shade = replicas(table.where) > 1 ? replica_of(table.where, a.micro_batch)
+                                                  : a.chunk / problem.ranks;
       memory_change const memory = problem.cost(a.chunk).memory;
       row.actions.push_back({a, span.start, span.end, shade, false});
       row.peak_memory = std::max(row.peak_memory, live);
@@ -197,7 +203,8 @@ drawing drawing_of(Problem const& problem, Table const& table, timeline<Rows> co
       if (auto const from = made.of(table.at(rank, i)); from.rank >= 0 && from.rank != rank)
         d.transfers.push_back({from.rank, from.position, rank, i});
   auto const mark = [&d](int rank, int position) {
-    d.ranks[static_cast<std::size_t>(rank)].actions[static_cast<std::size_t>(position)].critical = true;
+    d.ranks[static_cast<std::size_t>(rank)].actions[static_cast<std::size_t>(position)].critical =
+        true;
   };
   for_each_critical(problem, table, when, mark, [&](action const& a) { return made.of(a); });
   return d;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Names inside documents. A title may come from anywhere: whatever is in it, the document stays well-formed, nothing in it
-// becomes markup or script, and a terminal is not told to do anything.
+// Names inside documents. A title may come from anywhere: whatever is in it, the document stays
+// well-formed, nothing in it becomes markup or script, and a terminal is not told to do anything.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,8 @@ namespace pp {
 /// What stands for a byte or a character that may not be there: U+FFFD.
 inline constexpr std::string_view replacement_character = "\xEF\xBF\xBD";
 
-/// Calls use(piece) for the characters of a text, one by one; for a byte that is no UTF-8, with the replacement character.
+/// Calls use(piece) for the characters of a text, one by one; for a byte that is no UTF-8, with the
+/// replacement character.
 template <class Use>
 void for_each_character(std::string_view text, Use use) {
   while (!text.empty()) {
@@ -30,7 +31,8 @@ void for_each_character(std::string_view text, Use use) {
 /// C0 and C1 control characters and DEL.
 constexpr bool is_control(std::string_view character) {
   unsigned const first = static_cast<unsigned char>(character[0]);
-  return first < 0x20 || first == 0x7F || (first == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0);
+  return first < 0x20 || first == 0x7F ||
+         (first == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0);
 }
 
 /// Text for XML and HTML, between tags and in quoted attributes.
@@ -74,7 +76,8 @@ inline std::string json_string(std::string_view text) {
 /// Text for a terminal: a control character becomes U+FFFD, so that no sequence of them is obeyed.
 inline std::string terminal_escaped(std::string_view text) {
   std::string safe;
-  for_each_character(text, [&](std::string_view c) { safe += is_control(c) ? replacement_character : c; });
+  for_each_character(
+      text, [&](std::string_view c) { safe += is_control(c) ? replacement_character : c; });
   return safe;
 }
 

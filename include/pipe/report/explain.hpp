@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The plan of a pipeline as text to read: what each stage holds, costs and keeps, and its schedule drawn. All of it is
-// constant, so no trainer has to exist: `std::puts(pp::explain<Trainer>().c_str())`.
+// The plan of a pipeline as text to read: what each stage holds, costs and keeps, and its schedule
+// drawn. All of it is constant, so no trainer has to exist:
+// `std::puts(pp::explain<Trainer>().c_str())`.
 #pragma once
 
 #include <string>
@@ -21,20 +22,24 @@ namespace pp {
 inline constexpr int explain_width = 100;
 
 /// 1, "stage" -> "1 stage"; 4, "stage" -> "4 stages"
-inline std::string counted(long n, char const* what) { return readable_count(n) + " " + what + (n == 1 ? "" : "s"); }
+inline std::string counted(long n, char const* what) {
+  return readable_count(n) + " " + what + (n == 1 ? "" : "s");
+}
 
 /// The model, its size and the options, in two lines.
 template <class Trainer>
 std::string explain_options() {
   auto const& plan = Trainer::compiled::plan();
   std::string text(type_name<typename Trainer::model>());
-  std::string const trained = plan.trained < plan.parameters ? ", " + readable_count(plan.trained) + " trained" : "";
-  text += ": " + counted(plan.parameters, "parameter") + trained + ", " + counted(plan.kernels, "distinct kernel") +
-          ", " + plan.precision + ", " + plan.optimizer + "\n";
+  std::string const trained =
+      plan.trained < plan.parameters ? ", " + readable_count(plan.trained) + " trained" : "";
+  text += ": " + counted(plan.parameters, "parameter") + trained + ", " +
+          counted(plan.kernels, "distinct kernel") + ", " + plan.precision + ", " + plan.optimizer +
+          "\n";
   std::string const threads = plan.threads > 1 ? " of " + counted(plan.threads, "thread") : "";
-  text += counted(plan.stage_count, "stage") + " on " + counted(plan.rank_count, "rank") + threads + ", schedule " +
-          plan.schedule + ", " + std::to_string(plan.micro_batches) + " x " + counted(plan.micro_batch_size, "sample") +
-          " per step\n";
+  text += counted(plan.stage_count, "stage") + " on " + counted(plan.rank_count, "rank") + threads +
+          ", schedule " + plan.schedule + ", " + std::to_string(plan.micro_batches) + " x " +
+          counted(plan.micro_batch_size, "sample") + " per step\n";
   return text;
 }
 
@@ -45,30 +50,33 @@ std::string explain_layers() {
   for (int s = 0; s < Trainer::compiled::stages; ++s) {
     stage_plan const& stage = Trainer::compiled::plan().stages[s];
     std::string const head = "stage " + std::to_string(s) + "  ";
-    std::string const names = list_layers<typename Trainer::model>(stage.first_layer, stage.end_layer);
+    std::string const names =
+        list_layers<typename Trainer::model>(stage.first_layer, stage.end_layer);
     text += wrapped(head + names, explain_width, head.size()) + "\n";
   }
   return text;
 }
 
-/// What the stages compute. Layers are counted from 0; FLOPs and launches are of one micro-batch, forward + backward;
-/// time is the stage's share by estimate or profile; in flight are the micro-batches between forward and backward.
+/// What the stages compute. Layers are counted from 0; FLOPs and launches are of one micro-batch,
+/// forward + backward; time is the stage's share by estimate or profile; in flight are the
+/// micro-batches between forward and backward.
 template <class Trainer>
 std::string explain_work() {
   auto const& plan = Trainer::compiled::plan();
-  text_table table(
-      {"stage", "rank", "layers", "in -> out", "parameters", "MFLOP F + B", "launches F + B", "time", "in flight"},
-      {2, 3});
+  text_table table({"stage", "rank", "layers", "in -> out", "parameters", "MFLOP F + B",
+                    "launches F + B", "time", "in flight"},
+                   {2, 3});
   for (int s = 0; s < plan.stage_count; ++s) {
     stage_plan const& p = plan.stages[s];
     bool const ids = s == 0 && Trainer::model::graph.inputs[0].is_ids;
-    table.add(
-        {std::to_string(s), std::to_string(p.rank),
-         std::to_string(p.first_layer) + "-" + std::to_string(p.end_layer - 1),
-         readable_shape(p.in) + (ids ? " ids" : "") + " -> " + readable_shape(p.out), readable_count(p.parameters),
-         readable_real(double(p.forward_flops) * 1e-6, 1) + " + " + readable_real(double(p.backward_flops) * 1e-6, 1),
-         std::to_string(p.forward_kernels) + " + " + std::to_string(p.backward_kernels), readable_percent(p.share),
-         std::to_string(p.in_flight)});
+    table.add({std::to_string(s), std::to_string(p.rank),
+               std::to_string(p.first_layer) + "-" + std::to_string(p.end_layer - 1),
+               readable_shape(p.in) + (ids ? " ids" : "") + " -> " + readable_shape(p.out),
+               readable_count(p.parameters),
+               readable_real(double(p.forward_flops) * 1e-6, 1) + " + " +
+                   readable_real(double(p.backward_flops) * 1e-6, 1),
+               std::to_string(p.forward_kernels) + " + " + std::to_string(p.backward_kernels),
+               readable_percent(p.share), std::to_string(p.in_flight)});
   }
   return table.str();
 }
@@ -77,26 +85,30 @@ std::string explain_work() {
 template <class Trainer>
 std::string explain_memory() {
   auto const& plan = Trainer::compiled::plan();
-  text_table table({"stage", "parameters", "gradients", "optimizer", "transposed", "saved", "boundary", "sum"});
+  text_table table(
+      {"stage", "parameters", "gradients", "optimizer", "transposed", "saved", "boundary", "sum"});
   stage_plan all;
   auto const row = [&](std::string const& name, stage_plan const& p) {
     table.add({name, readable_bytes(p.parameter_bytes), readable_bytes(p.gradient_bytes),
-               readable_bytes(p.optimizer_bytes), readable_bytes(p.transposed_bytes), readable_bytes(p.saved_bytes),
-               readable_bytes(p.boundary_bytes), readable_bytes(p.bytes)});
+               readable_bytes(p.optimizer_bytes), readable_bytes(p.transposed_bytes),
+               readable_bytes(p.saved_bytes), readable_bytes(p.boundary_bytes),
+               readable_bytes(p.bytes)});
   };
   for (int s = 0; s < plan.stage_count; ++s) {
     stage_plan const& p = plan.stages[s];
     row(std::to_string(s), p);
     for (auto const amount :
          {&stage_plan::parameter_bytes, &stage_plan::gradient_bytes, &stage_plan::optimizer_bytes,
-          &stage_plan::transposed_bytes, &stage_plan::saved_bytes, &stage_plan::boundary_bytes, &stage_plan::bytes})
+          &stage_plan::transposed_bytes, &stage_plan::saved_bytes, &stage_plan::boundary_bytes,
+          &stage_plan::bytes})
       all.*amount += p.*amount;
   }
   row("all", all);
   return table.str();
 }
 
-/// What the ranks allocate: their stages, inputs that have to be staged, losses and records, scratch of running kernels.
+/// What the ranks allocate: their stages, inputs that have to be staged, losses and records,
+/// scratch of running kernels.
 template <class Trainer>
 std::string explain_ranks() {
   auto const& plan = Trainer::compiled::plan();
@@ -104,9 +116,11 @@ std::string explain_ranks() {
   for (int r = 0; r < plan.rank_count; ++r) {
     long stages = 0;
     for (stage_plan const& s : plan.stages) stages += s.rank == r ? s.bytes : 0;
-    long const scratch = plan.rank_bytes[r] - stages - plan.staging_bytes[r] - plan.bookkeeping_bytes[r];
+    long const scratch =
+        plan.rank_bytes[r] - stages - plan.staging_bytes[r] - plan.bookkeeping_bytes[r];
     table.add({std::to_string(r), readable_bytes(stages), readable_bytes(plan.staging_bytes[r]),
-               readable_bytes(plan.bookkeeping_bytes[r]), readable_bytes(scratch), readable_bytes(plan.rank_bytes[r])});
+               readable_bytes(plan.bookkeeping_bytes[r]), readable_bytes(scratch),
+               readable_bytes(plan.rank_bytes[r])});
   }
   return table.str() + "one allocation per rank, " + readable_bytes(plan.bytes) + " in all\n";
 }
@@ -116,8 +130,9 @@ template <class Trainer>
 std::string explain_schedule() {
   auto const& plan = Trainer::compiled::plan();
   return "imbalance " + readable_real(plan.imbalance, 3) + " (slowest stage over mean), bubble " +
-         readable_percent(plan.bubble) + " of the makespan, " + readable_percent(plan.bubble_stage_local) +
-         " stage-local\n" + draw(Trainer::compiled::table(), Trainer::compiled::timeline(), explain_width - 12) +
+         readable_percent(plan.bubble) + " of the makespan, " +
+         readable_percent(plan.bubble_stage_local) + " stage-local\n" +
+         draw(Trainer::compiled::table(), Trainer::compiled::timeline(), explain_width - 12) +
          drawing_legend(Trainer::compiled::schedule::splits_backward) + "\n";
 }
 
@@ -130,10 +145,12 @@ struct only_a_pipeline_can_be_explained;
 template <class Trainer>
 std::string explain() {
   if constexpr (requires { Trainer::compiled::plan(); }) {
-    return explain_options<Trainer>() + "\n" + explain_layers<Trainer>() + "\n" + explain_work<Trainer>() + "\n" +
-           explain_memory<Trainer>() + "\n" + explain_ranks<Trainer>() + "\n" + explain_schedule<Trainer>();
+    return explain_options<Trainer>() + "\n" + explain_layers<Trainer>() + "\n" +
+           explain_work<Trainer>() + "\n" + explain_memory<Trainer>() + "\n" +
+           explain_ranks<Trainer>() + "\n" + explain_schedule<Trainer>();
   } else {
-    static_assert(accepted<std::type_identity<wrong::only_a_pipeline_can_be_explained<Trainer>>>::value);
+    static_assert(
+        accepted<std::type_identity<wrong::only_a_pipeline_can_be_explained<Trainer>>>::value);
     return {};
   }
 }

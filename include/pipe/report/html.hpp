@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A drawing, or a prediction above a measurement, as one HTML page to look into: zoom, times and bytes under the pointer, the
-// critical path, one micro-batch followed through the ranks. The page loads nothing, and its policy forbids it to.
+// A drawing, or a prediction above a measurement, as one HTML page to look into: zoom, times and
+// bytes under the pointer, the critical path, one micro-batch followed through the ranks. The page
+// loads nothing, and its policy forbids it to.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -26,9 +27,12 @@ namespace pp {
 inline std::string page_rank(drawn_rank const& r) {
   auto const one_action = [&](std::size_t i) {
     drawn_action const& a = r.actions[i];
-    return json_numbers({long(a.what.kind), a.what.chunk, a.what.micro_batch, a.start, a.end, a.shade, a.critical});
+    return json_numbers(
+        {long(a.what.kind), a.what.chunk, a.what.micro_batch, a.start, a.end, a.shade, a.critical});
   };
-  auto const one_point = [&](std::size_t i) { return json_numbers({r.memory[i].time, r.memory[i].live}); };
+  auto const one_point = [&](std::size_t i) {
+    return json_numbers({r.memory[i].time, r.memory[i].live});
+  };
   auto const one_detail = [&](std::size_t i) {
     drawn_detail const& inside = r.details[i];
     return json_object({{"name", json_string(inside.name)},
@@ -49,7 +53,9 @@ inline std::string page_drawing(drawing const& d, double scale) {
     drawn_transfer const& t = d.transfers[i];
     return json_numbers({t.from_rank, t.from, t.to_rank, t.to});
   };
-  auto const one_curve = [&](std::size_t rank) { return json_string(hex_of(colour_of_rank(rank, d.ranks.size()))); };
+  auto const one_curve = [&](std::size_t rank) {
+    return json_string(hex_of(colour_of_rank(rank, d.ranks.size())));
+  };
   return json_object({{"title", json_string(d.words.title)},
                       {"summary", json_string(summary_of(d))},
                       {"time_unit", json_string(d.words.time_unit)},
@@ -58,15 +64,18 @@ inline std::string page_drawing(drawing const& d, double scale) {
                       {"scale", exact},
                       {"transfers", json_array(d.transfers.size(), one_transfer)},
                       {"curves", json_array(d.ranks.size(), one_curve)},
-                      {"ranks", json_array(d.ranks.size(), [&](std::size_t i) { return page_rank(d.ranks[i]); })}});
+                      {"ranks", json_array(d.ranks.size(),
+                                           [&](std::size_t i) { return page_rank(d.ranks[i]); })}});
 }
 
 /// The background of a kind in the legend, as CSS.
 inline std::string legend_background(action_kind kind) {
   std::string fill = hex_of(fill_of(kind));
   if (kind == action_kind::backward)
-    return "linear-gradient(90deg," + fill + " 50%," + hex_of(fill_of(action_kind::backward_weight)) + " 50%)";
-  if (kind == action_kind::recompute) return "repeating-linear-gradient(135deg," + fill + " 0 3px,#6b7280 3px 4px)";
+    return "linear-gradient(90deg," + fill + " 50%," +
+           hex_of(fill_of(action_kind::backward_weight)) + " 50%)";
+  if (kind == action_kind::recompute)
+    return "repeating-linear-gradient(135deg," + fill + " 0 3px,#6b7280 3px 4px)";
   return fill;
 }
 
@@ -82,12 +91,14 @@ inline std::string page_keys(std::vector<drawing const*> const& drawings) {
       }
   std::vector<std::string> keys;
   auto const key = [&keys](std::string const& name, std::string const& background) {
-    keys.push_back(json_object({{"name", json_string(name)}, {"background", json_string(background)}}));
+    keys.push_back(
+        json_object({{"name", json_string(name)}, {"background", json_string(background)}}));
   };
   for (int k = 0; k < action_kinds; ++k)
     if (auto const kind = static_cast<action_kind>(k); kinds & bit(kind))
       key(std::string(short_name(kind)) + " " + long_name(kind), legend_background(kind));
-  for (int shade = 1; shade < shades; ++shade) key(name_of_shade(shade), hex_of(fill_of(action_kind::forward, shade)));
+  for (int shade = 1; shade < shades; ++shade)
+    key(name_of_shade(shade), hex_of(fill_of(action_kind::forward, shade)));
   return json_array(keys.size(), [&](std::size_t i) { return keys[i]; });
 }
 
@@ -101,13 +112,15 @@ std::string page_kinds(One one) {
 template <class One>
 std::string page_colours(One one) {
   return page_kinds([&](action_kind kind) {
-    return json_array(drawn_shades,
-                      [&](std::size_t shade) { return json_string(hex_of(one(fill_of(kind, int(shade))))); });
+    return json_array(drawn_shades, [&](std::size_t shade) {
+      return json_string(hex_of(one(fill_of(kind, int(shade)))));
+    });
   });
 }
 
-/// One page of several drawings, one below the other on one axis: the time of the last. A drawing in another unit is stretched
-/// until its ranks compute as long in all as those of the last: what differs then is order and waiting.
+/// One page of several drawings, one below the other on one axis: the time of the last. A drawing
+/// in another unit is stretched until its ranks compute as long in all as those of the last: what
+/// differs then is order and waiting.
 ///
 /// throws: pp::error without a drawing
 inline std::string draw_html(std::vector<drawing const*> const& drawings) {
@@ -122,24 +135,27 @@ inline std::string draw_html(std::vector<drawing const*> const& drawings) {
   auto const scale_of = [&](drawing const& d) {
     return d.words.time_unit == last.words.time_unit ? 1 : busy(last) / busy(d);
   };
-  std::string const data =
-      json_object({{"kinds", page_kinds([](action_kind kind) { return json_string(short_name(kind)); })},
-                   {"fills", page_colours([](colour fill) { return fill; })},
-                   {"texts", page_colours([](colour fill) { return text_on(fill); })},
-                   {"keys", page_keys(drawings)},
-                   {"drawings", json_array(drawings.size(), [&](std::size_t i) {
-                      return page_drawing(*drawings[i], scale_of(*drawings[i]));
-                    })}});
+  std::string const data = json_object(
+      {{"kinds", page_kinds([](action_kind kind) { return json_string(short_name(kind)); })},
+       {"fills", page_colours([](colour fill) { return fill; })},
+       {"texts", page_colours([](colour fill) { return text_on(fill); })},
+       {"keys", page_keys(drawings)},
+       {"drawings", json_array(drawings.size(), [&](std::size_t i) {
+          return page_drawing(*drawings[i], scale_of(*drawings[i]));
+        })}});
   return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
+         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+         "'unsafe-inline'; "
          "script-src 'unsafe-inline'\">\n<title>" +
-         title + "</title>\n<style>" + page_style + "</style>\n</head>\n<body>\n<h1>" + title + "</h1>" + page_body +
-         "<script type=\"application/json\" id=\"data\">" + data + "</script>\n<script>" + page_script +
-         "</script>\n</body>\n</html>\n";
+         title + "</title>\n<style>" + page_style + "</style>\n</head>\n<body>\n<h1>" + title +
+         "</h1>" + page_body + "<script type=\"application/json\" id=\"data\">" + data +
+         "</script>\n<script>" + page_script + "</script>\n</body>\n</html>\n";
 }
 
-inline std::string draw_html(drawing const& d) { return draw_html(std::vector<drawing const*>{&d}); }
+inline std::string draw_html(drawing const& d) {
+  return draw_html(std::vector<drawing const*>{&d});
+}
 
 /// law: the page is called like the measurement
 inline std::string draw_html(drawing const& predicted, drawing const& measured) {

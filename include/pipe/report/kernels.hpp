@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The kernels of a pipeline as text: which ops were fused into each, and how often a micro-batch launches it.
+// The kernels of a pipeline as text: which ops were fused into each, and how often a micro-batch
+// launches it.
 #pragma once
 
 #include <string>
@@ -24,15 +25,18 @@ inline std::string step_text(step const& s, std::vector<std::string_view> const&
 
 inline std::string anchor_text(group const& g, std::vector<std::string_view> const& leaf) {
   if (!has_formula(g.anchor)) return name_of(g.anchor);
-  return std::string(leaf[std::size_t(g.leaf)]) + (g.anchor == op_kind::gate_gradient ? " gradient" : "");
+  return std::string(leaf[std::size_t(g.leaf)]) +
+         (g.anchor == op_kind::gate_gradient ? " gradient" : "");
 }
 
-/// What a kernel computes for one sample, in order: `GELU -> matmul 128 x 96 k384 + bias + add`. The size is the
-/// anchor's rows x columns; k is the inner width of a contraction, h the heads of an attention, v the vocabulary of a lookup.
+/// What a kernel computes for one sample, in order: `GELU -> matmul 128 x 96 k384 + bias + add`.
+/// The size is the anchor's rows x columns; k is the inner width of a contraction, h the heads of
+/// an attention, v the vocabulary of a lookup.
 inline std::string group_text(group const& g, std::vector<std::string_view> const& leaf) {
   using enum op_kind;
   std::string text;
-  for (step const& s : g.prologue) text += step_text(s, leaf) + (s.kind == bias_gradient ? " and " : " -> ");
+  for (step const& s : g.prologue)
+    text += step_text(s, leaf) + (s.kind == bias_gradient ? " and " : " -> ");
   text += anchor_text(g, leaf) + " " + std::to_string(g.rows) + " x " + std::to_string(g.columns);
   char const* const inner = g.anchor == attention || g.anchor == attention_gradient ? " h"
                             : g.anchor == lookup || g.anchor == lookup_gradient     ? " v"
@@ -42,7 +46,8 @@ inline std::string group_text(group const& g, std::vector<std::string_view> cons
   return text;
 }
 
-/// The distinct kernels of a trainer: each is compiled once. Launches are those of one micro-batch, over all stages.
+/// The distinct kernels of a trainer: each is compiled once. Launches are those of one micro-batch,
+/// over all stages.
 template <class Trainer>
 std::string explain_kernels() {
   using compiled = typename Trainer::compiled;
@@ -57,8 +62,8 @@ std::string explain_kernels() {
                              : g < compiled::passes::first_group[2] ? "backward, input"
                              : g < compiled::passes::first_group[3] ? "backward, weight"
                                                                     : "recompute";
-    table.add(
-        {std::to_string(g), pass, std::to_string(launches[std::size_t(g)]), group_text(compiled::group_at(g), leaf)});
+    table.add({std::to_string(g), pass, std::to_string(launches[std::size_t(g)]),
+               group_text(compiled::group_at(g), leaf)});
   }
   return table.str();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The layers of a stage in the user's words, with repetitions counted: `Embedding<96>, Positions, (A, B) x2`.
+// The layers of a stage in the user's words, with repetitions counted: `Embedding<96>, Positions,
+// (A, B) x2`.
 #pragma once
 
 #include <string>
@@ -19,8 +20,8 @@ std::vector<std::string_view> leaf_names(layers<L...>) {
   return {type_name<L>()...};
 }
 
-/// A list of names with its runs of repeated pieces counted; of all pieces that repeat at a place the one is taken that
-/// covers most, and of these the shortest.
+/// A list of names with its runs of repeated pieces counted; of all pieces that repeat at a place
+/// the one is taken that covers most, and of these the shortest.
 inline std::string list_with_repetitions(std::vector<std::string_view> const& names) {
   auto const repeats = [&](std::size_t from, std::size_t length) {
     std::size_t times = 1;
@@ -36,7 +37,8 @@ inline std::string list_with_repetitions(std::vector<std::string_view> const& na
   for (std::size_t at = 0; at < names.size();) {
     std::size_t best = 1, times = 1;
     for (std::size_t length = 1; 2 * length <= names.size() - at; ++length)
-      if (std::size_t const t = repeats(at, length); t > 1 && t * length > best * times) best = length, times = t;
+      if (std::size_t const t = repeats(at, length); t > 1 && t * length > best * times)
+        best = length, times = t;
     text += at > 0 ? ", " : "";
     text += best > 1 ? "(" : "";
     for (std::size_t i = 0; i < best; ++i) text.append(i > 0 ? ", " : "").append(names[at + i]);
@@ -63,8 +65,8 @@ std::vector<int> leaves_in_order(lowering<Items...>) {
   return list;
 }
 
-/// Layers [first, end) of model M, and its loss if they are the last. A layer without work (Stash, Flatten, a further input) stands
-/// before the next one that has some.
+/// Layers [first, end) of model M, and its loss if they are the last. A layer without work (Stash,
+/// Flatten, a further input) stands before the next one that has some.
 template <class M>
 std::string list_layers(int first, int end) {
   std::vector<std::string_view> const leaf = leaf_names(typename M::leaves{});

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The behaviour of the HTML page. Rows are painted on a canvas, because a table may have hundreds of thousands of actions;
-// everything that is said is text of the page, and every name gets there as text, never as markup.
+// The behaviour of the HTML page. Rows are painted on a canvas, because a table may have hundreds
+// of thousands of actions; everything that is said is text of the page, and every name gets there
+// as text, never as markup.
 #pragma once
 
 namespace pp {
@@ -62,7 +63,8 @@ function above(values, x) {
 }
 const liveAt = (r, t) => { const i = above(r.times, t); return i > 0 ? r.live[i - 1] : 0; };
 
-// ---- the common axis: pages count in the time of the last drawing; others are stretched to it by `scale`
+// ---- the common axis: pages count in the time of the last drawing; others are stretched to it by
+// `scale`
 
 const end = Math.max(1, ...drawings.map(d => d.makespan * d.scale));
 const unit = drawings[drawings.length - 1].time_unit;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The colours of actions, those of the zero-bubble papers: F blue, B teal, W green, BW half and half. They differ in
-// lightness as well as in hue, so that they can be told apart without colour vision; letters and numbers say it again.
+// The colours of actions, those of the zero-bubble papers: F blue, B teal, W green, BW half and
+// half. They differ in lightness as well as in hue, so that they can be told apart without colour
+// vision; letters and numbers say it again.
 #pragma once
 
 #include <cstddef>
@@ -52,8 +53,8 @@ inline colour text_on(colour background) {
 /// How many shades there are; further chunks have the last one.
 inline constexpr int drawn_shades = 4;
 
-/// The fill of an action. `shade` counts the chunks of a rank: each is darker than the one before, up to the fourth.
-/// BW has two fills: that of B to the left, that of W to the right.
+/// The fill of an action. `shade` counts the chunks of a rank: each is darker than the one before,
+/// up to the fourth. BW has two fills: that of B to the left, that of W to the right.
 constexpr colour fill_of(action_kind kind, int shade = 0) {
   constexpr colour fills[action_kinds][drawn_shades] = {
       {{110, 160, 246}, {47, 92, 184}, {32, 69, 143}, {21, 47, 102}},   // F
@@ -67,7 +68,8 @@ constexpr colour fill_of(action_kind kind, int shade = 0) {
   return fills[row][shade < drawn_shades ? shade : drawn_shades - 1];
 }
 
-/// The colour of a rank's curve, from dark (the first) to light. Source: the first three quarters of matplotlib's viridis.
+/// The colour of a rank's curve, from dark (the first) to light. Source: the first three quarters
+/// of matplotlib's viridis.
 inline colour colour_of_rank(std::size_t rank, std::size_t ranks) {
   constexpr colour stops[] = {{68, 1, 84}, {59, 82, 139}, {33, 145, 140}, {94, 201, 98}};
   double const along = ranks < 2 ? 0 : 3 * double(rank) / double(ranks - 1);
@@ -82,12 +84,14 @@ inline colour colour_of_rank(std::size_t rank, std::size_t ranks) {
 
 /// What a kind is called in a legend.
 constexpr char const* long_name(action_kind kind) {
-  constexpr char const* names[action_kinds] = {"forward",        "backward, input", "backward, weight",
-                                               "backward, both", "recompute",       "update"};
+  constexpr char const* names[action_kinds] = {
+      "forward", "backward, input", "backward, weight", "backward, both", "recompute", "update"};
   return static_cast<int>(kind) < action_kinds ? names[static_cast<int>(kind)] : "?";
 }
 
 /// What a shade is called in a legend, from 1.
-inline std::string name_of_shade(int shade) { return "chunk " + std::to_string(shade + 1) + " of a rank"; }
+inline std::string name_of_shade(int shade) {
+  return "chunk " + std::to_string(shade + 1) + " of a rank";
+}
 
 }  // namespace pp

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A drawing as a picture, as in the papers: a row per rank, time from left to right, numbers of micro-batches in the boxes,
-// and below what every rank keeps. One file without scripts, for a page, a slide or a paper.
+// A drawing as a picture, as in the papers: a row per rank, time from left to right, numbers of
+// micro-batches in the boxes, and below what every rank keeps. One file without scripts, for a
+// page, a slide or a paper.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -26,7 +27,8 @@ struct svg_options {
   bool memory = true;      ///< the curves below
 };
 
-/// The distance between the marks of an axis from 0 to `end` that has room for `most` marks: 1, 2 or 5 times a power of ten.
+/// The distance between the marks of an axis from 0 to `end` that has room for `most` marks: 1, 2
+/// or 5 times a power of ten.
 inline long tick_step(long end, int most) {
   for (long power = 1;; power *= 10)
     for (long const digit : {1, 2, 5})
@@ -40,18 +42,21 @@ class svg_picture {
  public:
   svg_picture(drawing const& d, svg_options const& options)
       : d_(d), o_(options), ranks_(d.ranks.size()),
-        row_(ranks_ == 0 ? 24 : std::clamp(largest_rows / double(ranks_), smallest_row, largest_row)),
+        row_(ranks_ == 0 ? 24
+                         : std::clamp(largest_rows / double(ranks_), smallest_row, largest_row)),
         gap_(row_ >= 12  ? 4
              : row_ >= 6 ? 1
                          : 0),
-        plot_(std::max(400, options.width) - left - right), scale_(plot_ / double(std::max(1L, d.makespan))),
-        rows_end_(top + double(ranks_) * row_) {}
+        plot_(std::max(400, options.width) - left - right),
+        scale_(plot_ / double(std::max(1L, d.makespan))), rows_end_(top + double(ranks_) * row_) {}
 
   std::string str() {
-    double const height = rows_end_ + axis_height + (o_.memory ? memory_gap + memory_height + 10 : 0);
+    double const height =
+        rows_end_ + axis_height + (o_.memory ? memory_gap + memory_height + 10 : 0);
     std::string const size = number(plot_ + left + right) + " " + number(height);
-    add("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", size, "\" width=\"", number(plot_ + left + right),
-        "\" height=\"", number(height), "\" role=\"img\" aria-label=\"",
+    add("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", size, "\" width=\"",
+        number(plot_ + left + right), "\" height=\"", number(height),
+        "\" role=\"img\" aria-label=\"",
         xml_escaped(d_.words.title.empty() ? "A schedule" : d_.words.title), "\">\n");
     style();
     text_ += "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n";
@@ -67,13 +72,18 @@ class svg_picture {
   }
 
  private:
-  static constexpr double left = 64, right = 24, top = 84, largest_rows = 768, smallest_row = 1, largest_row = 28;
+  static constexpr double left = 64, right = 24, top = 84, largest_rows = 768, smallest_row = 1,
+                          largest_row = 28;
   static constexpr double axis_height = 30, memory_gap = 28, memory_height = 96;
-  static constexpr double least_between_names = 14, digit_width = 6.8;  // of the 11 pixel font, at most
-  static constexpr double outline = 2.2, mark_of_no_time = 3;           // the width of an action that takes none
+  static constexpr double least_between_names = 14,
+                          digit_width = 6.8;  // of the 11 pixel font, at most
+  static constexpr double outline = 2.2,
+                          mark_of_no_time = 3;  // the width of an action that takes none
 
   void style() {
-    auto const rule = [&](std::string const& of, std::string const& what) { add(of, "{", what, "}"); };
+    auto const rule = [&](std::string const& of, std::string const& what) {
+      add(of, "{", what, "}");
+    };
     text_ += "<style>";
     rule("text", "font:11px 'DejaVu Sans',Verdana,Helvetica,Arial,sans-serif;fill:" + hex_of(ink));
     rule(".title", "font-size:15px;font-weight:bold");
@@ -83,7 +93,8 @@ class svg_picture {
     rule(".axis path,.grid", "stroke:#d1d5db;stroke-width:.75;fill:none");
     rule(".box text", "text-anchor:middle;pointer-events:none");
     rule(".box rect,.key", "stroke:#fff;stroke-width:" + std::string(gap_ > 1 ? ".8" : "0"));
-    rule(".critical", is_outlined() ? "fill:none;stroke:#d11149;stroke-width:" + number(outline) : "fill:#d11149");
+    rule(".critical", is_outlined() ? "fill:none;stroke:#d11149;stroke-width:" + number(outline)
+                                    : "fill:#d11149");
     rule(".transfer", "fill:none;stroke:#111827;stroke-width:.9;opacity:.6");
     rule(".curve", "fill:none;stroke-width:1.6");
     for (int kind = 0; kind < action_kinds; ++kind)
@@ -100,10 +111,12 @@ class svg_picture {
     for (int shade = 0; shade < shades(); ++shade) {
       std::string const b = hex_of(fill_of(action_kind::backward_input, shade));
       std::string const w = hex_of(fill_of(action_kind::backward_weight, shade));
-      add("<linearGradient id=\"", class_of(action_kind::backward, shade), "\"><stop offset=\".5\" stop-color=\"", b,
-          "\"/><stop offset=\".5\" stop-color=\"", w, "\"/></linearGradient>");
+      add("<linearGradient id=\"", class_of(action_kind::backward, shade),
+          "\"><stop offset=\".5\" stop-color=\"", b, "\"/><stop offset=\".5\" stop-color=\"", w,
+          "\"/></linearGradient>");
       add("<pattern id=\"", class_of(action_kind::recompute, shade),
-          "\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\"><rect "
+          "\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" "
+          "patternTransform=\"rotate(45)\"><rect "
           "width=\"6\" height=\"6\" fill=\"",
           hex_of(fill_of(action_kind::recompute, shade)),
           "\"/><rect width=\"1.6\" height=\"6\" fill=\"#8b929c\"/></pattern>");
@@ -115,7 +128,8 @@ class svg_picture {
   void legend() {
     double x = left;
     auto const entry = [&](std::string const& style, std::string const& meaning) {
-      add("<rect class=\"", style, "\" x=\"", number(x), "\" y=\"56\" width=\"18\" height=\"13\"/>");
+      add("<rect class=\"", style, "\" x=\"", number(x),
+          "\" y=\"56\" width=\"18\" height=\"13\"/>");
       text("note", x + 24, 66.5, "start", meaning);
       x += 24 + digit_width * double(meaning.size()) + 14;
     };
@@ -130,13 +144,15 @@ class svg_picture {
   }
 
   void rows() {
-    std::size_t const every = std::size_t(tick_step(long(ranks_), int(double(ranks_) * row_ / least_between_names)));
+    std::size_t const every =
+        std::size_t(tick_step(long(ranks_), int(double(ranks_) * row_ / least_between_names)));
     double const edge = is_outlined() ? outline / 2 : 0;
     if (gap_ == 0) add("<rect class=\"idle\"", frame(left, top, plot_, rows_end_ - top), "/>\n");
     for (std::size_t rank = 0; rank < ranks_; ++rank) {
       double const y = y_of(int(rank)), height = row_ - gap_;
       if (rank % every == 0)
-        text("note", left - 8, y + std::max(height, 10.0) / 2 + 4, "end", "rank " + std::to_string(rank));
+        text("note", left - 8, y + std::max(height, 10.0) / 2 + 4, "end",
+             "rank " + std::to_string(rank));
       if (gap_ > 0) add("<rect class=\"idle\"", frame(left, y, plot_, height), "/>\n");
       std::string outlines, marks;  // above the boxes, in this order
       text_ += "<g class=\"box\">\n";
@@ -144,17 +160,21 @@ class svg_picture {
         bool const takes_time = a.end > a.start;
         double const width = takes_time ? double(a.end - a.start) * scale_ : mark_of_no_time;
         double const x =
-            std::min(takes_time ? x_of(a.start) : std::max(left, x_of(a.start) - width / 2), left + plot_ - width);
-        std::string const meaning = name_of_action(a.what) + ": " + readable_amount(a.start, d_.words.time_unit) +
-                                    " to " + readable_amount(a.end, d_.words.time_unit);
-        std::string const box = "<rect class=\"" + class_of(a.what.kind, a.shade) + "\"" + frame(x, y, width, height) +
-                                "><title>" + xml_escaped(meaning) + "</title></rect>";
+            std::min(takes_time ? x_of(a.start) : std::max(left, x_of(a.start) - width / 2),
+                     left + plot_ - width);
+        std::string const meaning = name_of_action(a.what) + ": " +
+                                    readable_amount(a.start, d_.words.time_unit) + " to " +
+                                    readable_amount(a.end, d_.words.time_unit);
+        std::string const box = "<rect class=\"" + class_of(a.what.kind, a.shade) + "\"" +
+                                frame(x, y, width, height) + "><title>" + xml_escaped(meaning) +
+                                "</title></rect>";
         (takes_time ? text_ : marks) += box;
         if (takes_time) label(a, x + width / 2, y + height / 2 + 4, width, height);
         (takes_time ? text_ : marks) += "\n";
         if (o_.critical && a.critical)
           outlines += "<rect class=\"critical\"" +
-                      frame(x + edge, y + edge, std::max(0.0, width - 2 * edge), std::max(0.0, height - 2 * edge)) +
+                      frame(x + edge, y + edge, std::max(0.0, width - 2 * edge),
+                            std::max(0.0, height - 2 * edge)) +
                       "/>\n";
       }
       text_ += "</g>\n" + outlines;
@@ -167,7 +187,8 @@ class svg_picture {
     std::string const shown = std::to_string(a.what.micro_batch);
     if (height < 12 || width < digit_width * double(shown.size()) + 2) return;
     bool const light = text_on(fill_of(a.what.kind, a.shade)) == white;
-    add("<text", light ? " class=\"light\"" : "", " x=\"", number(x), "\" y=\"", number(y), "\">", shown, "</text>");
+    add("<text", light ? " class=\"light\"" : "", " x=\"", number(x), "\" y=\"", number(y), "\">",
+        shown, "</text>");
   }
 
   void axis() {
@@ -184,8 +205,9 @@ class svg_picture {
     double const middle = (row_ - gap_) / 2;
     text_ += "<path class=\"transfer\" d=\"";
     for (drawn_transfer const& t : d_.transfers)
-      add("M", number(x_of(d_.at(t.from_rank, t.from).end)), " ", number(y_of(t.from_rank) + middle), "L",
-          number(x_of(d_.at(t.to_rank, t.to).start)), " ", number(y_of(t.to_rank) + middle));
+      add("M", number(x_of(d_.at(t.from_rank, t.from).end)), " ",
+          number(y_of(t.from_rank) + middle), "L", number(x_of(d_.at(t.to_rank, t.to).start)), " ",
+          number(y_of(t.to_rank) + middle));
     text_ += "\"/>\n";
   }
 
@@ -193,11 +215,13 @@ class svg_picture {
   void memory() {
     double const ceiling = rows_end_ + axis_height + memory_gap, floor = ceiling + memory_height;
     long const peak = std::max(1L, d_.peak_memory());
-    auto const y_of_amount = [&](long live) { return floor - double(live) / double(peak) * memory_height; };
+    auto const y_of_amount = [&](long live) {
+      return floor - double(live) / double(peak) * memory_height;
+    };
     double x = left;
     auto const named = [&](std::size_t rank) {
-      add("<path class=\"curve\" stroke=\"", hex_of(colour_of_rank(rank, ranks_)), "\" d=\"M", number(x), " ",
-          number(ceiling - 16), "h18\"/>");
+      add("<path class=\"curve\" stroke=\"", hex_of(colour_of_rank(rank, ranks_)), "\" d=\"M",
+          number(x), " ", number(ceiling - 16), "h18\"/>");
       text("note", x + 24, ceiling - 12, "start", "rank " + std::to_string(rank));
       x += 90;
     };
@@ -205,14 +229,15 @@ class svg_picture {
     std::size_t const every = (ranks_ + 7) / 8;
     for (std::size_t rank = 0; rank < ranks_; rank += every) named(rank);
     for (long const live : {0L, peak}) {
-      text_ +=
-          "<path class=\"grid\" d=\"M" + number(left) + " " + number(y_of_amount(live)) + "h" + number(plot_) + "\"/>";
-      text("axis", left - 8, y_of_amount(live) + 4, "end", readable_amount(live, d_.words.memory_unit));
+      text_ += "<path class=\"grid\" d=\"M" + number(left) + " " + number(y_of_amount(live)) + "h" +
+               number(plot_) + "\"/>";
+      text("axis", left - 8, y_of_amount(live) + 4, "end",
+           readable_amount(live, d_.words.memory_unit));
     }
     text_ += "\n";
     for (std::size_t rank = ranks_; rank-- > 0;) {
-      add("<path class=\"curve\" stroke=\"", hex_of(colour_of_rank(rank, ranks_)), "\" d=\"M", number(left), " ",
-          number(floor));
+      add("<path class=\"curve\" stroke=\"", hex_of(colour_of_rank(rank, ranks_)), "\" d=\"M",
+          number(left), " ", number(floor));
       for (memory_point const& p : d_.ranks[rank].memory)
         add("H", number(x_of(p.time)), "V", number(y_of_amount(p.live)));
       add("H", number(left + plot_), "\"/>\n");
@@ -233,7 +258,9 @@ class svg_picture {
   }
   /// Whether rows are high enough for an outline; else critical actions are filled.
   bool is_outlined() const { return gap_ > 1; }
-  static bool has_pattern(action_kind kind) { return kind == action_kind::backward || kind == action_kind::recompute; }
+  static bool has_pattern(action_kind kind) {
+    return kind == action_kind::backward || kind == action_kind::recompute;
+  }
   static std::string class_of(action_kind kind, int shade) {
     std::string name = short_name(kind);
     name += std::to_string(shade);
@@ -244,8 +271,8 @@ class svg_picture {
   double y_of(int rank) const { return top + rank * row_; }
 
   static std::string frame(double x, double y, double width, double height) {
-    return " x=\"" + number(x) + "\" y=\"" + number(y) + "\" width=\"" + number(width) + "\" height=\"" +
-           number(height) + "\"";
+    return " x=\"" + number(x) + "\" y=\"" + number(y) + "\" width=\"" + number(width) +
+           "\" height=\"" + number(height) + "\"";
   }
   /// With up to two digits after the point.
   static std::string number(double x) {
@@ -259,8 +286,8 @@ class svg_picture {
     ((text_ += parts), ...);
   }
   void text(char const* style, double x, double y, char const* anchor, std::string const& what) {
-    add("<text class=\"", style, "\" x=\"", number(x), "\" y=\"", number(y), "\" text-anchor=\"", anchor, "\">",
-        xml_escaped(what), "</text>\n");
+    add("<text class=\"", style, "\" x=\"", number(x), "\" y=\"", number(y), "\" text-anchor=\"",
+        anchor, "\">", xml_escaped(what), "</text>\n");
   }
 
   drawing const& d_;
@@ -271,6 +298,8 @@ class svg_picture {
 };
 
 /// One drawing as an SVG picture.
-inline std::string draw_svg(drawing const& d, svg_options const& options = {}) { return svg_picture(d, options).str(); }
+inline std::string draw_svg(drawing const& d, svg_options const& options = {}) {
+  return svg_picture(d, options).str();
+}
 
 }  // namespace pp

@@ -21,15 +21,18 @@
 
 namespace pp {
 
-/// Whether a program may write colours there: a terminal that did not ask for none (NO_COLOR, TERM=dumb).
+/// Whether a program may write colours there: a terminal that did not ask for none (NO_COLOR,
+/// TERM=dumb).
 inline bool wants_colour(std::FILE* file) {
   char const* const none = std::getenv("NO_COLOR");
   char const* const terminal = std::getenv("TERM");
-  bool const refused = (none != nullptr && *none != 0) || (terminal != nullptr && std::string_view(terminal) == "dumb");
+  bool const refused = (none != nullptr && *none != 0) ||
+                       (terminal != nullptr && std::string_view(terminal) == "dumb");
   return !refused && ::isatty(::fileno(file)) == 1;
 }
 
-/// No for streams other than std::cout and std::cerr: whether they lead to a terminal cannot be known.
+/// No for streams other than std::cout and std::cerr: whether they lead to a terminal cannot be
+/// known.
 inline bool wants_colour(std::ostream const& stream) {
   if (stream.rdbuf() == std::cout.rdbuf()) return wants_colour(stdout);
   return stream.rdbuf() == std::cerr.rdbuf() && wants_colour(stderr);

@@ -11,7 +11,8 @@
 
 namespace pp {
 
-/// The first row is the heading and as long as all others; columns are right-aligned, but for those named in `left`.
+/// The first row is the heading and as long as all others; columns are right-aligned, but for those
+/// named in `left`.
 ///
 /// law: every line of str() ends with '\n' and has no space before it
 class text_table {
@@ -30,7 +31,10 @@ class text_table {
     for (std::size_t i = 0; i < words_.size(); ++i) {
       std::size_t const c = i % columns_, padding = width(c) - words_[i].size();
       bool const left = is_left(c);
-      text.append(c > 0 ? 2 : 0, ' ').append(left ? 0 : padding, ' ').append(words_[i]).append(left ? padding : 0, ' ');
+      text.append(c > 0 ? 2 : 0, ' ')
+          .append(left ? 0 : padding, ' ')
+          .append(words_[i])
+          .append(left ? padding : 0, ' ');
       if (c + 1 < columns_) continue;
       while (!text.empty() && text.back() == ' ') text.pop_back();
       text += '\n';
@@ -56,8 +60,8 @@ class text_table {
   std::vector<std::size_t> left_;
 };
 
-/// Breaks a list after commas into lines of at most `width` characters where that is possible; lines after the first
-/// are indented.
+/// Breaks a list after commas into lines of at most `width` characters where that is possible;
+/// lines after the first are indented.
 inline std::string wrapped(std::string_view list, std::size_t width, std::size_t indent) {
   std::string result;
   std::size_t column = 0;

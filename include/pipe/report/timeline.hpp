@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Draws who computes what when, as text: a line per rank, time from left to right. The same drawing serves a schedule
-// on paper and a run that was measured, so the two can be laid side by side.
+// Draws who computes what when, as text: a line per rank, time from left to right. The same drawing
+// serves a schedule on paper and a run that was measured, so the two can be laid side by side.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@
 
 namespace pp {
 
-/// How an action looks: a forward as its micro-batch's last digit, a backward as a letter, a weight gradient as a
-/// capital.
+/// How an action looks: a forward as its micro-batch's last digit, a backward as a letter, a weight
+/// gradient as a capital.
 constexpr char drawn(action const& a) {
   using enum action_kind;
   switch (a.kind) {
@@ -33,9 +33,9 @@ constexpr char drawn(action const& a) {
 
 /// What the characters mean in a schedule that has weight gradients of their own, or none.
 constexpr char const* drawing_legend(bool splits_backward) {
-  return splits_backward
-             ? "0 1 2 ... forward of micro-batch 0 1 2 ..., a b c ... backward, A B C ... weight gradient, . idle"
-             : "0 1 2 ... forward of micro-batch 0 1 2 ..., a b c ... backward, . idle";
+  return splits_backward ? "0 1 2 ... forward of micro-batch 0 1 2 ..., a b c ... backward, A B C "
+                           "... weight gradient, . idle"
+                         : "0 1 2 ... forward of micro-batch 0 1 2 ..., a b c ... backward, . idle";
 }
 
 /// Tells a terminal to write in a colour on another, of the 6 x 6 x 6 that nearly all of them have.
@@ -47,23 +47,26 @@ inline std::string terminal_colours(colour text, colour background) {
   return "\x1b[38;5;" + index(text) + ";48;5;" + index(background) + "m";
 }
 
-/// One line of `width` characters per rank for the time from 0 to `end`. A column shows what the rank does in its
-/// middle.
+/// One line of `width` characters per rank for the time from 0 to `end`. A column shows what the
+/// rank does in its middle.
 class timeline_drawing {
  public:
   /// Throws pp::error for less than 0 ranks or characters.
   timeline_drawing(int ranks, long end, int width) : end_(end > 0 ? end : 1), width_(width) {
     if (ranks < 0 || width < 0)
-      complain<error>({"a drawing has at least 0 lines of at least 0 characters: got ", ranks, " of ", width});
+      complain<error>(
+          {"a drawing has at least 0 lines of at least 0 characters: got ", ranks, " of ", width});
     lines_.assign(std::size_t(ranks), std::vector<cell>(std::size_t(width)));
   }
 
   /// `shade`: as in fill_of. Throws pp::error if there is no such rank.
   void add(int rank, action const& a, long start, long end, int shade = 0) {
     checked_index<error>("rank", rank, int(lines_.size()));
-    long const first = first_column(start), after = first_column(end), last = after < width_ ? after : width_;
+    long const first = first_column(start), after = first_column(end),
+               last = after < width_ ? after : width_;
     for (long column = first; column < last; ++column) {
-      bool const weights = a.kind == action_kind::backward && 2 * column >= first + last;  // BW: B to the left, then W
+      bool const weights = a.kind == action_kind::backward &&
+                           2 * column >= first + last;  // BW: B to the left, then W
       colour const fill = fill_of(weights ? action_kind::backward_weight : a.kind, shade);
       lines_[std::size_t(rank)][std::size_t(column)] = {drawn(a), fill};
     }
@@ -78,7 +81,8 @@ class timeline_drawing {
       text += "rank " + std::string(digits - number.size(), ' ') + number + "  ";
       colour now = white;
       for (cell const& c : lines_[rank]) {
-        if (colours && c.fill != now) text += c.fill == white ? plain : terminal_colours(text_on(c.fill), c.fill);
+        if (colours && c.fill != now)
+          text += c.fill == white ? plain : terminal_colours(text_on(c.fill), c.fill);
         now = c.fill;
         text += c.letter;
       }
@@ -104,14 +108,16 @@ class timeline_drawing {
   std::vector<std::vector<cell>> lines_;
 };
 
-/// A schedule as it was simulated. Throws pp::error if the timeline is one of another table, or the width is less than 0.
+/// A schedule as it was simulated. Throws pp::error if the timeline is one of another table, or the
+/// width is less than 0.
 template <action_table Table, class Rows>
 std::string draw(Table const& table, timeline<Rows> const& when, int width = 88) {
   require_spans(table, when);
   timeline_drawing drawing(table.ranks(), when.makespan, width);
   for (int rank = 0; rank < table.ranks(); ++rank)
     for (int i = 0; i < when.spans.size(rank); ++i)
-      drawing.add(rank, table.at(rank, i), when.spans.at(rank, i).start, when.spans.at(rank, i).end);
+      drawing.add(rank, table.at(rank, i), when.spans.at(rank, i).start,
+                  when.spans.at(rank, i).end);
   return drawing.str();
 }
 
@@ -125,7 +131,8 @@ std::string draw_last_run(Trainer const& trainer, int width = 88) {
       if (end < e.end) end = e.end;
   timeline_drawing drawing(ranks, end, width);
   for (int rank = 0; rank < ranks; ++rank)
-    for (executed_action const& e : trainer.executed(rank)) drawing.add(rank, e.what, e.start, e.end);
+    for (executed_action const& e : trainer.executed(rank))
+      drawing.add(rank, e.what, e.start, e.end);
   return drawing.str();
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Drawings as a trace for Perfetto (ui.perfetto.dev) and chrome://tracing: a process per drawing and in it a track per rank,
-// what happens inside an action nested in it, arrows from sender to receiver, and a counter of each rank's memory.
-// Source: Trace Event Format, the events M, X, s, f and C.
+// Drawings as a trace for Perfetto (ui.perfetto.dev) and chrome://tracing: a process per drawing
+// and in it a track per rank, what happens inside an action nested in it, arrows from sender to
+// receiver, and a counter of each rank's memory. Source: Trace Event Format, the events M, X, s, f
+// and C.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -19,10 +20,11 @@
 
 namespace pp {
 
-/// Writes events. The format counts in microseconds: nanoseconds become thousandths, a unit of any other time becomes one
-/// microsecond.
+/// Writes events. The format counts in microseconds: nanoseconds become thousandths, a unit of any
+/// other time becomes one microsecond.
 ///
-/// law: slices of a track nest or are apart; both ends of an arrow lie in slices; times of a track ascend
+/// law: slices of a track nest or are apart; both ends of an arrow lie in slices; times of a track
+///      ascend
 class trace_writer {
  public:
   void add(drawing const& d) {
@@ -42,27 +44,33 @@ class trace_writer {
     for (drawn_transfer const& t : d.transfers) {
       drawn_action const& from = d.at(t.from_rank, t.from);
       std::string const id = ",\"cat\":\"transfer\",\"id\":" + std::to_string(++arrows_);
-      std::string const what = json_string(from.what.kind == action_kind::forward ? "activation" : "gradient");
-      // An arrow belongs to the slice at its time, and a slice's end is no longer in it. A measured action may have handed
-      // its result on before its end.
+      std::string const what =
+          json_string(from.what.kind == action_kind::forward ? "activation" : "gradient");
+      // An arrow belongs to the slice at its time, and a slice's end is no longer in it. A measured
+      // action may have handed its result on before its end.
       long const read = d.at(t.to_rank, t.to).start;
-      long const sent = std::max(from.start * nanoseconds_, std::min(from.end, read) * nanoseconds_ - 1);
+      long const sent =
+          std::max(from.start * nanoseconds_, std::min(from.end, read) * nanoseconds_ - 1);
       event("s", std::size_t(t.from_rank), sent, what, id);
       event("f", std::size_t(t.to_rank), read * nanoseconds_, what, id + ",\"bp\":\"e\"");
     }
   }
 
-  std::string str() const { return "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n" + events_ + "\n]}\n"; }
+  std::string str() const {
+    return "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n" + events_ + "\n]}\n";
+  }
 
  private:
   void slices(drawing const& d, std::size_t rank) {
     auto const& details = d.ranks[rank].details;
     std::size_t next = 0;
     for (drawn_action const& a : d.ranks[rank].actions) {
-      std::string const label = std::string(short_name(a.what.kind)) + std::to_string(a.what.micro_batch);
+      std::string const label =
+          std::string(short_name(a.what.kind)) + std::to_string(a.what.micro_batch);
       slice(rank, a.start, a.end, label, short_name(a.what.kind),
-            ",\"args\":{\"chunk\":" + std::to_string(a.what.chunk) + ",\"micro_batch\":" +
-                std::to_string(a.what.micro_batch) + ",\"critical\":" + (a.critical ? "true" : "false") + "}");
+            ",\"args\":{\"chunk\":" + std::to_string(a.what.chunk) +
+                ",\"micro_batch\":" + std::to_string(a.what.micro_batch) +
+                ",\"critical\":" + (a.critical ? "true" : "false") + "}");
       for (; next < details.size() && details[next].end <= a.end; ++next)
         slice(rank, details[next].start, details[next].end, details[next].name, "detail", "");
     }
@@ -70,12 +78,14 @@ class trace_writer {
   void slice(std::size_t rank, long start, long end, std::string_view label, char const* category,
              std::string const& more) {
     event("X", rank, start * nanoseconds_, json_string(label),
-          ",\"dur\":" + microseconds((end - start) * nanoseconds_) + ",\"cat\":\"" + category + "\"" + more);
+          ",\"dur\":" + microseconds((end - start) * nanoseconds_) + ",\"cat\":\"" + category +
+              "\"" + more);
   }
   void name(char const* what, std::size_t rank, std::string_view value) {
     event("M", rank, 0, json_string(what), ",\"args\":{\"name\":" + json_string(value) + "}");
   }
-  void event(char const* phase, std::size_t rank, long time, std::string const& label, std::string const& more) {
+  void event(char const* phase, std::size_t rank, long time, std::string const& label,
+             std::string const& more) {
     events_ += (events_.empty() ? "{\"ph\":\"" : ",\n{\"ph\":\"") + std::string(phase) +
                "\",\"pid\":" + std::to_string(process_) + ",\"tid\":" + std::to_string(rank) +
                ",\"ts\":" + microseconds(time) + ",\"name\":" + label + more + "}";
@@ -97,7 +107,9 @@ inline std::string draw_trace(std::vector<drawing const*> const& drawings) {
   for (drawing const* d : drawings) writer.add(*d);
   return writer.str();
 }
-inline std::string draw_trace(drawing const& d) { return draw_trace(std::vector<drawing const*>{&d}); }
+inline std::string draw_trace(drawing const& d) {
+  return draw_trace(std::vector<drawing const*>{&d});
+}
 inline std::string draw_trace(drawing const& predicted, drawing const& measured) {
   return draw_trace(std::vector<drawing const*>{&predicted, &measured});
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Drawings of a pipeline: its plan, which is known before the program runs, and its last run, which a clock has seen.
+// Drawings of a pipeline: its plan, which is known before the program runs, and its last run, which
+// a clock has seen.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -25,10 +26,11 @@
 
 namespace pp {
 
-/// What the compiler expects of a training step. Times are those that the stages were cut by: estimates in FLOPs at full speed,
-/// nanoseconds with ByProfile.
+/// What the compiler expects of a training step. Times are those that the stages were cut by:
+/// estimates in FLOPs at full speed, nanoseconds with ByProfile.
 template <class Trainer>
-drawing drawing_of_plan(std::string title = std::string(type_name<typename Trainer::model>()) + ", predicted") {
+drawing drawing_of_plan(std::string title = std::string(type_name<typename Trainer::model>()) +
+                                            ", predicted") {
   using compiled = typename Trainer::compiled;
   using partition = typename compiled::template option<option_family::partition>;
   constexpr bool profiled = requires { typename partition::profile; };
@@ -36,14 +38,16 @@ drawing drawing_of_plan(std::string title = std::string(type_name<typename Train
                     {std::move(title), profiled ? "ns" : "FLOP", "B"});
 }
 
-/// What the ranks did in the trainer's last run, by their clocks. On the critical path an action follows its rank's action
-/// before it or the one that made its value, whichever ended later.
+/// What the ranks did in the trainer's last run, by their clocks. On the critical path an action
+/// follows its rank's action before it or the one that made its value, whichever ended later.
 template <class Trainer>
 drawing drawing_of_last_run(Trainer const& trainer,
-                            std::string title = std::string(type_name<typename Trainer::model>()) + ", measured") {
+                            std::string title = std::string(type_name<typename Trainer::model>()) +
+                                                ", measured") {
   using compiled = typename Trainer::compiled;
   auto question = compiled::problem;
-  question.hop = question.bandwidth = 0;  // its unit is that of the plan; here a hop is part of what was measured
+  question.hop = question.bandwidth =
+      0;  // its unit is that of the plan; here a hop is part of what was measured
   auto table = dynamic_table(compiled::ranks, compiled::schedule::where, false);
   auto when = timeline<dynamic_rows<time_span>>{dynamic_rows<time_span>(compiled::ranks), true, 0};
   for (int rank = 0; rank < compiled::ranks; ++rank)
@@ -63,7 +67,8 @@ drawing drawing_of_last_run(Trainer const& trainer,
 ///     pp::drawing measured = pp::drawing_of_last_run(trainer);
 ///     kernels.add_to(measured);
 ///
-/// Kernels are timed one by one but not placed, so they are drawn one after the other from their action's start.
+/// Kernels are timed one by one but not placed, so they are drawn one after the other from their
+/// action's start.
 template <class Trainer>
 class seen_kernels {
  public:
@@ -84,7 +89,8 @@ class seen_kernels {
       for (drawn_action const& a : row.actions)
         for (long time = a.start; next != ranks_[rank].end() && belongs(*next, a.what); ++next) {
           long const end = std::min(time + next->nanoseconds, a.end);
-          row.details.push_back({group_text(Trainer::compiled::group_at(next->group), leaf), time, end});
+          row.details.push_back(
+              {group_text(Trainer::compiled::group_at(next->group), leaf), time, end});
           time = end;
         }
     }
@@ -106,7 +112,8 @@ class seen_kernels {
     return same_program && k.chunk == a.chunk && k.micro_batch == a.micro_batch;
   }
 
-  std::vector<std::vector<launched>> ranks_ = std::vector<std::vector<launched>>(Trainer::compiled::ranks);
+  std::vector<std::vector<launched>> ranks_ =
+      std::vector<std::vector<launched>>(Trainer::compiled::ranks);
 };
 
 }  // namespace pp

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What it means to execute an action, whatever executes it: what it waits for, where its operands are, which programs it runs, and what
-// it announces. A machine says how: a thread that waits and calls kernels, or a stream that is given events and launches.
+// What it means to execute an action, whatever executes it: what it waits for, where its operands
+// are, which programs it runs, and what it announces. A machine says how: a thread that waits and
+// calls kernels, or a stream that is given events and launches.
 #pragma once
 
 #include <pipe/base/config.hpp>
@@ -26,8 +27,8 @@ struct region_bases {
   void set(pp::region where, char* p) { region[int(where)] = p; }
 };
 
-/// All that lie in the arenas of ranks: memory(chunk) is where that of a chunk's rank begins. Inputs, labels and streams of random bits
-/// are left to the machine.
+/// All that lie in the arenas of ranks: memory(chunk) is where that of a chunk's rank begins.
+/// Inputs, labels and streams of random bits are left to the machine.
 template <class Memory>
 region_bases bases_in_arenas(pipeline_description const& d, int c, int mb, Memory const& memory) {
   chunk_description const& chunk = d.chunk[c];
@@ -47,8 +48,8 @@ region_bases bases_in_arenas(pipeline_description const& d, int c, int mb, Memor
   return b;
 }
 
-/// need(chunk, milestone, micro-batch) for what an action waits for: operands that other chunks make, and a free slot for the result.
-/// A micro-batch before the first is no reason to wait.
+/// need(chunk, milestone, micro-batch) for what an action waits for: operands that other chunks
+/// make, and a free slot for the result. A micro-batch before the first is no reason to wait.
 template <class Need>
 void for_each_need(pipeline_description const& d, action const& a, Need const& need) {
   int const c = a.chunk, mb = a.micro_batch;
@@ -62,11 +63,11 @@ void for_each_need(pipeline_description const& d, action const& a, Need const& n
   }
 }
 
-/// The action itself, by what a machine does: run(set, program), pass_on(copied list, count), hand_out(address of the model's output) and
-/// publish(milestone).
+/// The action itself, by what a machine does: run(set, program), pass_on(copied list, count),
+/// hand_out(address of the model's output) and publish(milestone).
 template <class Run, class PassOn, class HandOut, class Publish>
-void run_action(pipeline_description const& d, job const& j, action const& a, Run const& run, PassOn const& pass_on,
-                HandOut const& hand_out, Publish const& publish) {
+void run_action(pipeline_description const& d, job const& j, action const& a, Run const& run,
+                PassOn const& pass_on, HandOut const& hand_out, Publish const& publish) {
   chunk_description const& chunk = d.chunk[a.chunk];
   program_set const& set = chunk.set_for(a.micro_batch);
   if (a.kind == action_kind::forward) {

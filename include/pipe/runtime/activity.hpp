@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The activity of a rank, for the report of a run that makes no progress: written by the rank's thread, read by another.
+// The activity of a rank, for the report of a run that makes no progress: written by the rank's
+// thread, read by another.
 #pragma once
 
 #include <atomic>
@@ -44,8 +45,8 @@ class activity {
   /// "F of chunk 2, micro-batch 3, in layer 4"
   PIPE_COLD std::string text() const {
     auto const what = [this](char const* how, int number) {
-      return std::string(sentence({short_name(action_kind(get(action_))), " of chunk ", get(chunk_), ", micro-batch ",
-                                   get(micro_batch_), how, number})
+      return std::string(sentence({short_name(action_kind(get(action_))), " of chunk ", get(chunk_),
+                                   ", micro-batch ", get(micro_batch_), how, number})
                              .begin());
     };
     switch (kind(get(kind_))) {
@@ -58,7 +59,9 @@ class activity {
     return {};
   }
   /// Seconds of what text() says, up to `now`.
-  long seconds(long now) const { return (now - since_.load(std::memory_order_relaxed)) / 1'000'000'000; }
+  long seconds(long now) const {
+    return (now - since_.load(std::memory_order_relaxed)) / 1'000'000'000;
+  }
 
  private:
   static void set(std::atomic<int>& to, int value) { to.store(value, std::memory_order_relaxed); }

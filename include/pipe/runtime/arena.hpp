@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A rank's memory: one allocation, exactly as large as planned, made by the rank's own thread so that the pages are near it. A
-// large one asks for huge pages: a kernel that walks through many megabytes otherwise waits for page tables, and hardware
-// prefetches no further than a page.
+// A rank's memory: one allocation, exactly as large as planned, made by the rank's own thread so
+// that the pages are near it. A large one asks for huge pages: a kernel that walks through many
+// megabytes otherwise waits for page tables, and hardware prefetches no further than a page.
 #pragma once
 
 #include <cstddef>
@@ -26,12 +26,15 @@ class arena {
   explicit arena(long bytes) : bytes_(bytes) {
     // Not operator new, which rounds the size up to a multiple of the alignment.
     void* p = nullptr;
-    if (posix_memalign(&p, std::size_t(bytes >= huge_page ? huge_page : alignment), std::size_t(bytes)) != 0)
+    if (posix_memalign(&p, std::size_t(bytes >= huge_page ? huge_page : alignment),
+                       std::size_t(bytes)) != 0)
       throw std::bad_alloc();
     data_ = static_cast<char*>(p);
 #if defined(__linux__)
-    // May be refused, which changes nothing. The last page is small: a huge one would be more than was asked for.
-    if (bytes >= huge_page) madvise(data_, std::size_t(bytes / huge_page * huge_page), MADV_HUGEPAGE);
+    // May be refused, which changes nothing. The last page is small: a huge one would be more than
+    // was asked for.
+    if (bytes >= huge_page)
+      madvise(data_, std::size_t(bytes / huge_page * huge_page), MADV_HUGEPAGE);
 #endif
     std::memset(data_, 0, std::size_t(bytes));
   }

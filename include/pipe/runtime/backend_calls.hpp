@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a backend gives the runtime: functions, chosen once for the machine that the program runs on.
+// What a backend gives the runtime: functions, chosen once for the machine that the program runs
+// on.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,8 @@
 
 namespace pp {
 
-/// One range of a chunk's parameters to update; if its elements are single ones, those that are `own`.
+/// One range of a chunk's parameters to update; if its elements are single ones, those that are
+/// `own`.
 template <class T>
 struct update_request {
   update_range const& range;
@@ -30,8 +32,8 @@ struct backend_calls {
   double (*sum_of_squares)(std::ptrdiff_t, T const*) = nullptr;
   void (*add)(std::ptrdiff_t, T*, T const*) = nullptr;
   /// out[c * out_stride + r] = in[r * in_stride + c]
-  void (*transpose)(T const* in, std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t in_stride, T* out,
-                    std::ptrdiff_t out_stride) = nullptr;
+  void (*transpose)(T const* in, std::ptrdiff_t rows, std::ptrdiff_t columns,
+                    std::ptrdiff_t in_stride, T* out, std::ptrdiff_t out_stride) = nullptr;
   void (*update)(void const* optimizer, update_request<T> const&) = nullptr;
   void const* optimizer = nullptr;
   void (*clamp)(std::ptrdiff_t, T*, T) = nullptr;               ///< where steps clip by value

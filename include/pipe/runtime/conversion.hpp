@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Numbers between the user's memory, where they are float, and a device's, where they may be of 16 bits.
+// Numbers between the user's memory, where they are float, and a device's, where they may be of 16
+// bits.
 #pragma once
 
 #include <cstring>

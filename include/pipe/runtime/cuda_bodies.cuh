@@ -9,7 +9,8 @@
 namespace pp::cuda {
 
 template <class... Body>
-void launch_bodies(bodies<Body...>, [[maybe_unused]] arguments const& a, [[maybe_unused]] cudaStream_t stream) {
+void launch_bodies(bodies<Body...>, [[maybe_unused]] arguments const& a,
+                   [[maybe_unused]] cudaStream_t stream) {
   (launch_body<Body>(a, stream), ...);
 }
 

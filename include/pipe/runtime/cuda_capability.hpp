@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Whether a program can run on a machine's GPUs, decided from what the CUDA runtime says of them. No call of it is made here, so that the
-// decisions and their sentences are tested where there is no GPU.
+// Whether a program can run on a machine's GPUs, decided from what the CUDA runtime says of them.
+// No call of it is made here, so that the decisions and their sentences are tested where there is
+// no GPU.
 #pragma once
 
 #include <pipe/base/error.hpp>
@@ -9,7 +10,8 @@
 
 namespace pp::cuda {
 
-/// A GPU, and the code that a program has for it. Capabilities are 10 * major + minor: 80 for sm_80.
+/// A GPU, and the code that a program has for it. Capabilities are 10 * major + minor: 80 for
+/// sm_80.
 struct device_and_code {
   int index = 0;
   char const* name = "";
@@ -24,11 +26,12 @@ struct device_and_code {
 inline void check_there_is_device(int index, int count, char const* why) {
   if (why != nullptr) complain<error>({"no CUDA device: ", why});
   if (count == 0) complain<error>({"no CUDA device"});
-  if (index < 0 || index >= count) complain<error>({"no CUDA device ", index, ": there are ", count});
+  if (index < 0 || index >= count)
+    complain<error>({"no CUDA device ", index, ": there are ", count});
 }
 
-/// throws: pp::error that names the device and the code, if the device is older than the code, or so new that code for one model only,
-///         as sm_90a, is of no use
+/// throws: pp::error that names the device and the code, if the device is older than the code, or
+///         so new that code for one model only, as sm_90a, is of no use
 inline void check_there_is_code(device_and_code const& d) {
   if (d.capability < d.least)
     complain<error>({"CUDA device ", d.index, " (", d.name, ") is sm_", d.capability,

@@ -19,7 +19,8 @@ inline int least_compiled() {
 #endif
 }
 
-/// Does nothing: asked for, it shows whether the current device runs what this file was compiled to.
+/// Does nothing: asked for, it shows whether the current device runs what this file was compiled
+/// to.
 static __global__ void any_kernel() {}
 
 inline bool has_code_for_current_device() {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a pipeline runs on, on a GPU: its kernels' launches, the machine that enqueues them, what happens to parameters between two steps,
-// and a mirror of the parameters in the host's memory, through which the host reads and writes them.
+// What a pipeline runs on, on a GPU: its kernels' launches, the machine that enqueues them, what
+// happens to parameters between two steps, and a mirror of the parameters in the host's memory,
+// through which the host reads and writes them.
 #pragma once
 
 #include <cstring>
@@ -24,10 +25,11 @@ namespace pp {
 
 namespace cuda {
 
-/// Which rank takes its next action, so that everything comes after what it needs: rows of a table, walked as the ranks of a
-/// machine would.
+/// Which rank takes its next action, so that everything comes after what it needs: rows of a table,
+/// walked as the ranks of a machine would.
 template <class Problem, class Rows>
-std::vector<int> order_of(Problem const& problem, Rows const& rows, std::vector<slot_count> const& slots) {
+std::vector<int> order_of(Problem const& problem, Rows const& rows,
+                          std::vector<slot_count> const& slots) {
   std::vector<int> order;
   auto walk = execution<Problem, Rows, std::vector<slot_count>>(problem, rows, slots);
   walk.run([&](int rank, long, long) { order.push_back(rank); });
@@ -45,7 +47,8 @@ class cuda_engine {
 
   cuda_engine(optimizer const& o, machine_settings const& settings)
       : optimizer_(o), device_(cuda::use_device(0)),
-        machine_(P::description(), launches_.groups(), cuda_runs<P>(device_), order(), settings.timeline),
+        machine_(P::description(), launches_.groups(), cuda_runs<P>(device_), order(),
+                 settings.timeline),
         parameters_(machine_, optimizer_) {
     settle();
   }
@@ -59,7 +62,8 @@ class cuda_engine {
   /// Runs are on the caller's thread.
   bool is_own_thread() const { return false; }
 
-  /// What is thrown on the way, by a launch of a user-defined layer, a watcher or the runtime, comes out when nothing is under way.
+  /// What is thrown on the way, by a launch of a user-defined layer, a watcher or the runtime,
+  /// comes out when nothing is under way.
   step_result run(job const& j) {
     try {
       return complete(j);
@@ -69,7 +73,8 @@ class cuda_engine {
     }
   }
 
-  /// A copy of the memory of a chunk: of its parameters, gradients, state and averages. It is there until the next run.
+  /// A copy of the memory of a chunk: of its parameters, gradients, state and averages. It is there
+  /// until the next run.
   char* memory(int chunk) {
     if (!mirror_is_current_) download();
     return mirror_[std::size_t(chunk)].data();
@@ -116,11 +121,14 @@ class cuda_engine {
       slots.push_back({map.chunks[c].boundary.slots, map.chunks[c + 1].gradient.slots});
     auto forward = dynamic_table(P::ranks, P::schedule::where, false);
     for (int r = 0; r < P::ranks; ++r)
-      for (int i = 0; i < map.rank[r].evaluation_count; ++i) forward.push(r, map.rank[r].evaluation[i]);
-    return {cuda::order_of(P::problem, P::table(), slots), cuda::order_of(P::problem, forward, slots)};
+      for (int i = 0; i < map.rank[r].evaluation_count; ++i)
+        forward.push(r, map.rank[r].evaluation[i]);
+    return {cuda::order_of(P::problem, P::table(), slots),
+            cuda::order_of(P::problem, forward, slots)};
   }
 
-  /// Copies and clearings outside of the machine's streams may still be on their way when their calls return.
+  /// Copies and clearings outside of the machine's streams may still be on their way when their
+  /// calls return.
   static void settle() { cuda::check(cudaDeviceSynchronize(), "copies to the device"); }
 
   /// What a mirror holds of a chunk: everything up to the averages.
@@ -140,7 +148,8 @@ class cuda_engine {
                   "download of parameters");
       if (loss_scale_ == 1) continue;
       float* const gradients = reinterpret_cast<float*>(mine.data() + chunk.gradients);
-      for (long i = 0; i < chunk.trained_bytes / long(sizeof(float)); ++i) gradients[i] /= loss_scale_;
+      for (long i = 0; i < chunk.trained_bytes / long(sizeof(float)); ++i)
+        gradients[i] /= loss_scale_;
     }
     mirror_is_current_ = true;
   }
@@ -149,8 +158,8 @@ class cuda_engine {
       chunk_description const& chunk = P::memory().chunks[c];
       auto const copy = [&](long from, long bytes) {
         if (bytes > 0)
-          cuda::check(cudaMemcpy(begin_of(c) + from, mirror_[std::size_t(c)].data() + from, std::size_t(bytes),
-                                 cudaMemcpyHostToDevice),
+          cuda::check(cudaMemcpy(begin_of(c) + from, mirror_[std::size_t(c)].data() + from,
+                                 std::size_t(bytes), cudaMemcpyHostToDevice),
                       "upload of parameters");
       };
       copy(chunk.values, chunk.parameter_bytes);

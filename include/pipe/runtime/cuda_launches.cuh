@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How each kernel group of a pipeline is launched: by its own kernels, or, if it is a matrix product, by cuBLASLt with its own kernels
-// around the call. Decided once, at construction, as the pipeline's option says.
+// How each kernel group of a pipeline is launched: by its own kernels, or, if it is a matrix
+// product, by cuBLASLt with its own kernels around the call. Decided once, at construction, as the
+// pipeline's option says.
 #pragma once
 
 #include <memory>
@@ -40,17 +41,19 @@ template <class P>
 class cuda_launches {
  public:
   cuda_launches() {
-    [&]<int... G>(std::integer_sequence<int, G...>) {
-      (decide<G>(), ...);
-    }(std::make_integer_sequence<int, P::groups>{});
+    [&]<int... G>(std::integer_sequence<int, G...>) { (decide<G>(), ...); }
+    (std::make_integer_sequence<int, P::groups>{});
   }
   cuda_group const* groups() const { return groups_.items; }
 
-  /// What a reader wants to know of it: ", cuBLASLt for 5 of 9 products", or why there is none; nothing if it was not asked for.
+  /// What a reader wants to know of it: ", cuBLASLt for 5 of 9 products", or why there is none;
+  /// nothing if it was not asked for.
   std::string text() const {
     if (handle_ == nullptr) return "";
-    if (!cuda::cublaslt_handle::missing().empty()) return ", without cuBLASLt: " + cuda::cublaslt_handle::missing();
-    return ", cuBLASLt for " + std::to_string(by_cublaslt_) + " of " + std::to_string(products_) + " products";
+    if (!cuda::cublaslt_handle::missing().empty())
+      return ", without cuBLASLt: " + cuda::cublaslt_handle::missing();
+    return ", cuBLASLt for " + std::to_string(by_cublaslt_) + " of " + std::to_string(products_) +
+           " products";
   }
 
  private:
@@ -74,7 +77,8 @@ class cuda_launches {
       cuda::prepare_bodies(typename lowering::after{});
       cuda_group const other{&cuda::launch_group_by_cublaslt<source, G>, made.get()};
       if constexpr (policy == product_policy::timed) {
-        cuda::race_track track(cuda::operand_bytes<source, G>(), cuda::workspace_of<source, G, P::products>());
+        cuda::race_track track(cuda::operand_bytes<source, G>(),
+                               cuda::workspace_of<source, G, P::products>());
         if (!track.is_faster(other, groups_[G])) return;
       }
       groups_[G] = other;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Runs a pipeline on one GPU. Every rank has a stream; one host thread walks all actions in an order in which everything comes after what
-// it needs, and enqueues each on its rank's stream, behind events of the actions of other ranks that it waits for. Boundary values are
-// read where they were written. The host waits once, at the end of a run.
+// Runs a pipeline on one GPU. Every rank has a stream; one host thread walks all actions in an
+// order in which everything comes after what it needs, and enqueues each on its rank's stream,
+// behind events of the actions of other ranks that it waits for. Boundary values are read where
+// they were written. The host waits once, at the end of a run.
 #pragma once
 
 #include <algorithm>
@@ -50,23 +51,26 @@ struct cuda_order {
 /// The part of a machine that does not depend on the optimizer.
 class cuda_machine {
  public:
-  cuda_machine(pipeline_description const& d, cuda_group const* groups, std::vector<cuda_run> runs, cuda_order order,
-               bool wants_timeline)
-      : d_(d), groups_(groups), runs_(std::move(runs)), order_(std::move(order)), wants_timeline_(wants_timeline),
-        streams_(std::size_t(d.ranks)), position_(std::size_t(d.ranks)), timelines_(std::size_t(d.ranks)) {
+  cuda_machine(pipeline_description const& d, cuda_group const* groups, std::vector<cuda_run> runs,
+               cuda_order order, bool wants_timeline)
+      : d_(d), groups_(groups), runs_(std::move(runs)), order_(std::move(order)),
+        wants_timeline_(wants_timeline), streams_(std::size_t(d.ranks)),
+        position_(std::size_t(d.ranks)), timelines_(std::size_t(d.ranks)) {
     cuda::prepare_bodies(kernels{});
     for (int r = 0; r < d.ranks; ++r) {
       rank_description const& plan = d.rank[r];
       allocate(r);
       rooms_.emplace_back(memory_of(r) + plan.books, plan.book_bytes);
-      int const most = plan.training_count > plan.evaluation_count ? plan.training_count : plan.evaluation_count;
+      int const most =
+          plan.training_count > plan.evaluation_count ? plan.training_count : plan.evaluation_count;
       if (wants_timeline) timelines_[std::size_t(r)].marks.resize(std::size_t(most));
       timelines_[std::size_t(r)].actions.reserve(std::size_t(most));
     }
     for (int i = 0; i < milestones * d.chunks * d.micro_batches; ++i) reached_.emplace_back();
     long uploaded = 0;
     for (int i = 0; i <= d.inputs; ++i) uploaded += d.bytes_of(i) * d.micro_batches;
-    long const part = align_up(uploaded / 4);  // so that the device has work while the host converts the rest
+    long const part =
+        align_up(uploaded / 4);  // so that the device has work while the host converts the rest
     pinned_ = cuda::pinned_buffer(2 * (part < upload_bytes ? part : upload_bytes));
     streams_of_bits_ = kept<int>(0, d.streams, d.stream_count);
     cuda::loss_scaling const start{};
@@ -103,33 +107,41 @@ class cuda_machine {
   T* kept(int rank, T const* items, long count) {
     T* const p = rooms_[std::size_t(rank)].template take<T>(count);
     if (items != nullptr && count > 0)
-      cuda::check(cudaMemcpy(p, items, sizeof(T) * std::size_t(count), cudaMemcpyHostToDevice), "upload of a list");
+      cuda::check(cudaMemcpy(p, items, sizeof(T) * std::size_t(count), cudaMemcpyHostToDevice),
+                  "upload of a list");
     return p;
   }
   /// By micro-batch, on the device.
-  double* losses() const { return reinterpret_cast<double*>(memory_of(last_rank()) + d_.rank[last_rank()].losses); }
+  double* losses() const {
+    return reinterpret_cast<double*>(memory_of(last_rank()) + d_.rank[last_rank()].losses);
+  }
 
   /// On the device; null: the loss is not scaled.
   cuda::loss_scaling* scaling() const { return d_.scales_loss ? scaling_ : nullptr; }
 
-  /// Gives the user the outputs of an inference, each micro-batch's when it is there, and waits for the end.
+  /// Gives the user the outputs of an inference, each micro-batch's when it is there, and waits for
+  /// the end.
   void deliver() {
     long const each = d_.output_bytes / size_of(d_.value_type);
     for (int mb = 0; samples_in(d_, job_, mb) > 0; ++mb) {
       reached(d_.chunks - 1, milestone::forward, mb).wait();
       convert_to_float(d_.value_type, static_cast<float*>(job_.output) + mb * each,
-                       outputs_.data() + mb * d_.output_bytes, each / d_.samples * samples_in(d_, job_, mb));
+                       outputs_.data() + mb * d_.output_bytes,
+                       each / d_.samples * samples_in(d_, job_, mb));
     }
     wait_for_all();
   }
 
   /// Waits for a stream: what it was given has been done, and had no error.
-  void wait_for(int rank) const { cuda::check(cudaStreamSynchronize(stream_of(rank)), "run of the pipeline"); }
+  void wait_for(int rank) const {
+    cuda::check(cudaStreamSynchronize(stream_of(rank)), "run of the pipeline");
+  }
   void wait_for_all() const {
     for (int r = 0; r < d_.ranks; ++r) wait_for(r);
   }
-  /// After a failure: returns when nothing is under way on the device that reads or writes the caller's or the host's memory. The runtime
-  /// forgets the failure, which else the next check of a launch would find.
+  /// After a failure: returns when nothing is under way on the device that reads or writes the
+  /// caller's or the host's memory. The runtime forgets the failure, which else the next check of a
+  /// launch would find.
   void drain() const noexcept {
     for (int r = 0; r < d_.ranks; ++r) (void)cudaStreamSynchronize(stream_of(r));
     (void)cudaGetLastError();
@@ -143,18 +155,24 @@ class cuda_machine {
 
   // ---- after it ----
 
-  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  }
 
-  /// What rank r did in the last run, by the device's clock. Throws error if nobody asked for a timeline before.
+  /// What rank r did in the last run, by the device's clock. Throws error if nobody asked for a
+  /// timeline before.
   executed_action const* executed(int r) {
     read_clock();
     if (!has_timeline_)
-      throw error("no times were recorded of the last run: on a GPU settings.runtime.timeline asks for them");
+      throw error(
+          "no times were recorded of the last run: on a GPU settings.runtime.timeline asks for "
+          "them");
     return timelines_[std::size_t(r)].actions.data();
   }
   int executed_count(int r) const { return int(timelines_[std::size_t(r)].actions.size()); }
 
-  /// Share of the ranks' time, from the first action to the end of the last, in which they had nothing to do; NaN without a timeline.
+  /// Share of the ranks' time, from the first action to the end of the last, in which they had
+  /// nothing to do; NaN without a timeline.
   double bubble() {
     if (!has_timeline_) return std::numeric_limits<double>::quiet_NaN();
     read_clock();
@@ -176,7 +194,8 @@ class cuda_machine {
   struct time_marks {
     cuda::event start{true}, end{true};
   };
-  /// Of a rank: what it did in this run, and events around each action, as many as there were in any run.
+  /// Of a rank: what it did in this run, and events around each action, as many as there were in
+  /// any run.
   struct rank_timeline {
     std::vector<executed_action> actions;
     std::vector<time_marks> marks;
@@ -190,8 +209,8 @@ class cuda_machine {
     try {
       arenas_.emplace_back(d_.rank[rank].bytes);
     } catch (error const& e) {
-      complain<error>({"rank ", rank, ": no memory for an arena of ", d_.rank[rank].bytes, " bytes, of ", d_.bytes(),
-                       " that the plan needs in all: ", e.what()});
+      complain<error>({"rank ", rank, ": no memory for an arena of ", d_.rank[rank].bytes,
+                       " bytes, of ", d_.bytes(), " that the plan needs in all: ", e.what()});
     }
   }
   int last_rank() const { return d_.chunk[d_.chunks - 1].rank; }
@@ -200,9 +219,11 @@ class cuda_machine {
   }
   void const* given(int input) const { return input < d_.inputs ? job_.input[input] : job_.label; }
 
-  /// Where the outputs of an inference go first. Pinned: a copy to the user's memory would keep the host from enqueueing what follows.
+  /// Where the outputs of an inference go first. Pinned: a copy to the user's memory would keep the
+  /// host from enqueueing what follows.
   char* downloaded_outputs() {
-    if (outputs_.data() == nullptr) outputs_ = cuda::pinned_buffer(d_.output_bytes * d_.micro_batches);
+    if (outputs_.data() == nullptr)
+      outputs_ = cuda::pinned_buffer(d_.output_bytes * d_.micro_batches);
     return outputs_.data();
   }
 
@@ -210,13 +231,15 @@ class cuda_machine {
   dtype type_of(int which) const {
     return which < d_.inputs && d_.input_is_converted[which] ? d_.value_type : dtype::f32;
   }
-  /// Each rank gets of what was given what its stages read; the one micro-batch that is partly filled is filled up with zeros.
+  /// Each rank gets of what was given what its stages read; the one micro-batch that is partly
+  /// filled is filled up with zeros.
   void upload() {
     for (int r = 0; r < d_.ranks; ++r)
       for (int i = 0; i <= d_.inputs; ++i)
         if (d_.rank[r].staging[i] >= 0 && given(i) != nullptr) upload(r, i);
-    cuda::check(cudaMemsetAsync(losses(), 0, sizeof(double) * std::size_t(d_.micro_batches), stream_of(0)),
-                "clearing of the losses");
+    cuda::check(
+        cudaMemsetAsync(losses(), 0, sizeof(double) * std::size_t(d_.micro_batches), stream_of(0)),
+        "clearing of the losses");
     cuda::check(cudaEventRecord(uploaded_, stream_of(0)), "an event");
     if (has_timeline_) cuda::check(cudaEventRecord(start_, stream_of(0)), "an event");
     for (int r = 1; r < d_.ranks; ++r)
@@ -225,21 +248,25 @@ class cuda_machine {
   /// Through pinned memory, half of which is filled while the other half is on its way.
   void upload(int rank, int input) {
     char* const to = memory_of(rank) + d_.rank[rank].staging[input];
-    long const bytes = d_.bytes_of(input), all = bytes / d_.samples * job_.samples, half = pinned_.bytes() / 2;
+    long const bytes = d_.bytes_of(input), all = bytes / d_.samples * job_.samples,
+               half = pinned_.bytes() / 2;
     long const size = size_of(type_of(input));
     for (long at = 0; at < all; at += half, ++sent_) {
       cuda::event const& gone = gone_[sent_ % 2];
       char* const from = pinned_.data() + sent_ % 2 * half;
       long const now = all - at < half ? all - at : half;
       gone.wait();
-      convert_from_float(type_of(input), from, static_cast<char const*>(given(input)) + at / size * long(sizeof(float)),
+      convert_from_float(type_of(input), from,
+                         static_cast<char const*>(given(input)) + at / size * long(sizeof(float)),
                          now / size);
-      cuda::check(cudaMemcpyAsync(to + at, from, std::size_t(now), cudaMemcpyHostToDevice, stream_of(rank)),
-                  "upload of the mini-batch");
+      cuda::check(
+          cudaMemcpyAsync(to + at, from, std::size_t(now), cudaMemcpyHostToDevice, stream_of(rank)),
+          "upload of the mini-batch");
       cuda::check(cudaEventRecord(gone, stream_of(rank)), "an event");
     }
     if (long const rest = (bytes - all % bytes) % bytes; rest > 0)
-      cuda::check(cudaMemsetAsync(to + all, 0, std::size_t(rest), stream_of(rank)), "filling up of a micro-batch");
+      cuda::check(cudaMemsetAsync(to + all, 0, std::size_t(rest), stream_of(rank)),
+                  "filling up of a micro-batch");
   }
 
   void execute(int r, action const& a) {
@@ -262,27 +289,33 @@ class cuda_machine {
 
   void need(int r, int chunk, milestone m, int micro_batch) {
     if (micro_batch < 0 || d_.chunk[chunk].rank == r) return;
-    cuda::check(cudaStreamWaitEvent(stream_of(r), reached(chunk, m, micro_batch), 0), "a wait for an event");
+    cuda::check(cudaStreamWaitEvent(stream_of(r), reached(chunk, m, micro_batch), 0),
+                "a wait for an event");
   }
 
   void run_action(int r, action const& a) {
     int const c = a.chunk, mb = a.micro_batch;
     region_bases const at = bases_for(c, mb);
     pp::run_action(
-        d_, job_, a, [&](program_set const& set, program p) { run_program(d_.chunk[c], set, p, at, r, mb); },
+        d_, job_, a,
+        [&](program_set const& set, program p) { run_program(d_.chunk[c], set, p, at, r, mb); },
         [&](copied const* what, int count) {
           for (int i = 0; i < count; ++i)
-            cuda::check(cudaMemcpyAsync(at.at(what[i].to), at.at(what[i].from), std::size_t(what[i].bytes),
-                                        cudaMemcpyDeviceToDevice, stream_of(r)),
-                        "copy of a value that is handed on");
+            cuda::check(
+                cudaMemcpyAsync(at.at(what[i].to), at.at(what[i].from), std::size_t(what[i].bytes),
+                                cudaMemcpyDeviceToDevice, stream_of(r)),
+                "copy of a value that is handed on");
         },
         [&](address const& output) {
-          cuda::check(cudaMemcpyAsync(downloaded_outputs() + mb * d_.output_bytes, at.at(output),
-                                      std::size_t(d_.output_bytes / d_.samples * samples_in(d_, job_, mb)),
-                                      cudaMemcpyDeviceToHost, stream_of(r)),
-                      "download of outputs");
+          cuda::check(
+              cudaMemcpyAsync(downloaded_outputs() + mb * d_.output_bytes, at.at(output),
+                              std::size_t(d_.output_bytes / d_.samples * samples_in(d_, job_, mb)),
+                              cudaMemcpyDeviceToHost, stream_of(r)),
+              "download of outputs");
         },
-        [&](milestone m) { cuda::check(cudaEventRecord(reached(c, m, mb), stream_of(r)), "an event"); });
+        [&](milestone m) {
+          cuda::check(cudaEventRecord(reached(c, m, mb), stream_of(r)), "an event");
+        });
   }
 
   region_bases bases_for(int c, int mb) const {
@@ -296,8 +329,8 @@ class cuda_machine {
     return b;
   }
 
-  void run_program(chunk_description const& chunk, program_set const& set, program p, region_bases const& at, int r,
-                   int mb) {
+  void run_program(chunk_description const& chunk, program_set const& set, program p,
+                   region_bases const& at, int r, int mb) {
     program_view const& view = set.programs[int(p)];
     cuda::arguments a;
     a.workspace = memory_of(r) + d_.rank[r].workspace;
@@ -311,7 +344,9 @@ class cuda_machine {
     a.step = job_.step;
     a.first_sample = job_.first_sample + long(mb) * d_.samples;
     bool const is_last = &chunk == &d_.chunk[d_.chunks - 1];
-    int const count = view.count - (job_.what == job::kind::infer && is_last ? 1 : 0);  // the loss is the last launch
+    int const count =
+        view.count -
+        (job_.what == job::kind::infer && is_last ? 1 : 0);  // the loss is the last launch
     auto const place = [&](launch const& l) {
       for (int k = 0; k < l.count; ++k) a.slot[k] = at.at(view.operands[l.first + k].at);
     };
@@ -329,11 +364,14 @@ class cuda_machine {
       launch const& l = view.launches[i];
       placed_operand const* const from = view.operands + l.first;
       place(l);
-      if (job_.watch != nullptr) cuda::check(cudaEventRecord(watched_from_, stream_of(r)), "an event");
+      if (job_.watch != nullptr)
+        cuda::check(cudaEventRecord(watched_from_, stream_of(r)), "an event");
       groups_[l.group](a, stream_of(r));
-      if (job_.watch != nullptr) show(a, {r, int(&chunk - d_.chunk), mb, p, i, 0, &l, from}, stream_of(r));
+      if (job_.watch != nullptr)
+        show(a, {r, int(&chunk - d_.chunk), mb, p, i, 0, &l, from}, stream_of(r));
     }
-    if (p == program::forward && is_last && job_.what != job::kind::infer) sum_row_losses(mb, stream_of(r));
+    if (p == program::forward && is_last && job_.what != job::kind::infer)
+      sum_row_losses(mb, stream_of(r));
   }
 
   /// The run that begins with a launch, or null. A watcher sees every launch on its own.
@@ -344,7 +382,8 @@ class cuda_machine {
     return nullptr;
   }
 
-  /// What a watched launch has written: in the device's memory, and, of the operands that the watcher has asked for, in the host's, as floats.
+  /// What a watched launch has written: in the device's memory, and, of the operands that the
+  /// watcher has asked for, in the host's, as floats.
   struct written {
     cuda_machine const& machine;
     cuda::arguments const& a;
@@ -352,14 +391,17 @@ class cuda_machine {
     cudaStream_t on;
     std::vector<std::vector<float>> numbers{};  // by operand
 
-    dtype type_of(int k) const { return by.operands[k].is_wide ? dtype::f32 : machine.d_.value_type; }
+    dtype type_of(int k) const {
+      return by.operands[k].is_wide ? dtype::f32 : machine.d_.value_type;
+    }
     void const* values(int k) {
       numbers.resize(std::size_t(by.what->count));
       std::vector<float>& to = numbers[std::size_t(k)];
       long const count = by.operands[k].elements;
       if (count == 0 || !to.empty()) return to.data();
       std::vector<char> copy(std::size_t(count * size_of(type_of(k))));
-      cuda::check(cudaMemcpy(copy.data(), a.slot[k], copy.size(), cudaMemcpyDeviceToHost), "download for a watcher");
+      cuda::check(cudaMemcpy(copy.data(), a.slot[k], copy.size(), cudaMemcpyDeviceToHost),
+                  "download for a watcher");
       to.resize(std::size_t(count));
       convert_to_float(type_of(k), to.data(), copy.data(), count);
       return to.data();
@@ -394,7 +436,8 @@ class cuda_machine {
 
   /// losses[mb] = the sum of the micro-batch's row losses.
   void sum_row_losses(int mb, cudaStream_t on) {
-    cuda::launch_body<cuda::add_up_kernel>({row_losses(), d_.loss_rows, nullptr, 1, losses() + mb}, on);
+    cuda::launch_body<cuda::add_up_kernel>({row_losses(), d_.loss_rows, nullptr, 1, losses() + mb},
+                                           on);
   }
 
   void read_clock() {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What happens to parameters between the last gradient and the next forward, on a GPU: norms, gradients of shared parameters, the verdict
-// on the step, the optimizer's update, averages, and the copies that must follow. Each rank's stream works on its own chunks; what all of
-// them have to agree on is decided by one kernel, and the host reads of it when everything has been done.
+// What happens to parameters between the last gradient and the next forward, on a GPU: norms,
+// gradients of shared parameters, the verdict on the step, the optimizer's update, averages, and
+// the copies that must follow. Each rank's stream works on its own chunks; what all of them have to
+// agree on is decided by one kernel, and the host reads of it when everything has been done.
 #pragma once
 
 #include <span>
@@ -26,7 +27,8 @@ class cuda_parameters {
   using value = typename P::value;
 
   cuda_parameters(cuda_machine& machine, optimizer const& o)
-      : machine_(machine), d_(machine.description()), optimizer_(o), squares_(kept<double>(0, d_.parameter_count)),
+      : machine_(machine), d_(machine.description()), optimizer_(o),
+        squares_(kept<double>(0, d_.parameter_count)),
         clamped_(kept<double>(0, d_.parameter_count)), verdict_(kept<cuda::verdict>(0, 1)),
         read_(long(sizeof(cuda::verdict))) {
     cuda::prepare_bodies(kernels{});
@@ -34,8 +36,9 @@ class cuda_parameters {
     for (int r = 0; r < d_.ranks; ++r) ready_.emplace_back();
   }
 
-  /// After everything of job j was enqueued: enqueues the rest of a training step, waits, and returns the verdict. An update that is not
-  /// sound has not been done. Sets `torn` to the step before the first launch that changes what the next step reads.
+  /// After everything of job j was enqueued: enqueues the rest of a training step, waits, and
+  /// returns the verdict. An update that is not sound has not been done. Sets `torn` to the step
+  /// before the first launch that changes what the next step reads.
   cuda::verdict finish(job const& j, long& torn) {
     bool const trains = j.what == job::kind::train;
     if (trains && d_.tie_count > 0) {
@@ -47,8 +50,9 @@ class cuda_parameters {
     for (int r = 1; r < d_.ranks; ++r) machine_.meet(0, r, ready_[std::size_t(r)]);
     if (trains && j.updates) torn = j.step;
     cuda::launch_body<cuda::judge_kernel>(
-        {squares_, clamps ? clamped_ : nullptr, trains ? d_.parameter_count : 0, machine_.losses(), d_.micro_batches,
-         j.loss_terms, j.gradient_scale, j.clip_norm, trains ? machine_.scaling() : nullptr, j.updates, verdict_},
+        {squares_, clamps ? clamped_ : nullptr, trains ? d_.parameter_count : 0, machine_.losses(),
+         d_.micro_batches, j.loss_terms, j.gradient_scale, j.clip_norm,
+         trains ? machine_.scaling() : nullptr, j.updates, verdict_},
         machine_.stream_of(0));
     if (trains && j.updates) {
       for (int r = 1; r < d_.ranks; ++r) machine_.meet(r, 0, ready_[0]);
@@ -59,9 +63,9 @@ class cuda_parameters {
         copy_tied();
       }
     }
-    cuda::check(
-        cudaMemcpyAsync(read_.data(), verdict_, sizeof(cuda::verdict), cudaMemcpyDeviceToHost, machine_.stream_of(0)),
-        "download of the verdict");
+    cuda::check(cudaMemcpyAsync(read_.data(), verdict_, sizeof(cuda::verdict),
+                                cudaMemcpyDeviceToHost, machine_.stream_of(0)),
+                "download of the verdict");
     machine_.wait_for_all();
     return *read_.as<cuda::verdict>();
   }
@@ -72,7 +76,8 @@ class cuda_parameters {
       for (chunk_description const& c : std::span(d_.chunk, std::size_t(d_.chunks))) {
         cuda::convert_elements<value> const shorten{copies(c), floats(c.rank) + element(c.values)};
         cuda::launch_body<cuda::pieces_kernel<cuda::convert_elements<value>>>(
-            {cuda::pieces::of_range(element(c.parameter_bytes)), shorten}, machine_.stream_of(c.rank));
+            {cuda::pieces::of_range(element(c.parameter_bytes)), shorten},
+            machine_.stream_of(c.rank));
       }
     everybody_meets();
     copy_tied();
@@ -82,21 +87,25 @@ class cuda_parameters {
   }
 
  private:
-  using step_type = cuda::optimizer_step<optimizer, std::conditional_t<P::passes::has_copies, value, void>>;
+  using step_type =
+      cuda::optimizer_step<optimizer, std::conditional_t<P::passes::has_copies, value, void>>;
   template <class F>
   using over_pieces = cuda::pieces_kernel<F>;
-  /// All that are launched here, but one that is there only if kernels read copies of the parameters.
-  using always =
-      cuda::bodies<cuda::judge_kernel, cuda::square_pieces_kernel, cuda::add_up_kernel, cuda::transpose_kernel<value>,
-                   over_pieces<cuda::clamp_elements>, over_pieces<cuda::add_elements>,
-                   over_pieces<cuda::approach_elements>, over_pieces<step_type>>;
+  /// All that are launched here, but one that is there only if kernels read copies of the
+  /// parameters.
+  using always = cuda::bodies<cuda::judge_kernel, cuda::square_pieces_kernel, cuda::add_up_kernel,
+                              cuda::transpose_kernel<value>, over_pieces<cuda::clamp_elements>,
+                              over_pieces<cuda::add_elements>, over_pieces<cuda::approach_elements>,
+                              over_pieces<step_type>>;
   static constexpr auto all_kernels() {
-    return cuda::maybe_before<P::passes::has_copies, over_pieces<cuda::convert_elements<value>>>(always{});
+    return cuda::maybe_before<P::passes::has_copies, over_pieces<cuda::convert_elements<value>>>(
+        always{});
   }
   using kernels = decltype(all_kernels());
   static_assert(cuda::fit_every_device(kernels{}));
 
-  /// What launches over a chunk's parameters go through, in the device's memory. Elements count from the start of the rank's arena.
+  /// What launches over a chunk's parameters go through, in the device's memory. Elements count
+  /// from the start of the rank's arena.
   struct lists {
     cuda::piece const* pieces = nullptr;
     cuda::extent const* first_pieces = nullptr;
@@ -130,8 +139,9 @@ class cuda_parameters {
         cuda::cut_into_pieces(element(c.gradients + p.offset), p.elements(), 0,
                               [&](cuda::piece const& x) { pieces.push_back(x); });
       if (p.transposed >= 0)
-        cuda::cut_into_squares(read_at(c) + element(p.offset), (c.transposed + p.transposed) / long(sizeof(value)),
-                               p.rows, p.columns, [&](cuda::transposed_square const& x) { squares.push_back(x); });
+        cuda::cut_into_squares(
+            read_at(c) + element(p.offset), (c.transposed + p.transposed) / long(sizeof(value)),
+            p.rows, p.columns, [&](cuda::transposed_square const& x) { squares.push_back(x); });
     }
     first.push_back(cuda::extent(pieces.size()));
     lists l;
@@ -183,15 +193,16 @@ class cuda_parameters {
     for (int i = 0; i < c.update_count; ++i) {
       update_range const& u = c.updates[i];
       step_type step;
-      step.of_group[0] =
-          optimizer_.template prepare<float>(update_context{j.step, j.learning_rate * u.rate_scale, 1, u.decay_scale});
+      step.of_group[0] = optimizer_.template prepare<float>(
+          update_context{j.step, j.learning_rate * u.rate_scale, 1, u.decay_scale});
       step.weights = memory + element(c.values) + u.begin;
       step.gradients = memory + element(c.gradients) + u.begin;
       step.first = memory + element(c.state) + u.state;
       step.second = step.first + (u.end - u.begin);
       step.judged = judged;
       if constexpr (P::passes::has_copies) step.copy = copies(c) + u.begin;
-      cuda::launch_body<cuda::pieces_kernel<step_type>>({cuda::pieces::of_range(u.end - u.begin), step}, on);
+      cuda::launch_body<cuda::pieces_kernel<step_type>>(
+          {cuda::pieces::of_range(u.end - u.begin), step}, on);
     }
     if (!d_.averages) return;
     cuda::approach_elements const average{memory + element(c.average), memory + element(c.values),
@@ -204,10 +215,12 @@ class cuda_parameters {
     chunk_description const& chunk = d_.chunk[c];
     lists const& l = lists_[std::size_t(c)];
     cuda::launch_body<cuda::transpose_kernel<value>>(
-        {values(chunk.rank), values(chunk.rank), l.squares, l.square_count}, machine_.stream_of(chunk.rank));
+        {values(chunk.rank), values(chunk.rank), l.squares, l.square_count},
+        machine_.stream_of(chunk.rank));
   }
 
-  /// law: the gradient of a shared parameter is that of its first place, plus the others in the order of the model
+  /// law: the gradient of a shared parameter is that of its first place, plus the others in the
+  ///      order of the model
   void add_tied_gradients() {
     for (int i = 0; i < d_.tie_count; ++i) {
       tie const& t = d_.ties[i];
@@ -215,8 +228,8 @@ class cuda_parameters {
       chunk_description const &place = d_.chunk[t.chunk], &owner = d_.chunk[t.owner_chunk];
       cuda::add_elements const add{floats(owner.rank) + element(owner.gradients + t.owner.offset),
                                    floats(place.rank) + element(place.gradients + t.place.offset)};
-      cuda::launch_body<cuda::pieces_kernel<cuda::add_elements>>({cuda::pieces::of_range(t.owner.elements()), add},
-                                                                 machine_.stream_of(owner.rank));
+      cuda::launch_body<cuda::pieces_kernel<cuda::add_elements>>(
+          {cuda::pieces::of_range(t.owner.elements()), add}, machine_.stream_of(owner.rank));
     }
   }
   /// Shared parameters, from where they were updated; and their transposed copies.
@@ -225,8 +238,8 @@ class cuda_parameters {
       tie const& t = d_.ties[i];
       chunk_description const &place = d_.chunk[t.chunk], &owner = d_.chunk[t.owner_chunk];
       auto const copy = [&](auto* to, auto const* from) {
-        cuda::check(cudaMemcpyAsync(to, from, sizeof *to * std::size_t(t.owner.elements()), cudaMemcpyDeviceToDevice,
-                                    machine_.stream_of(place.rank)),
+        cuda::check(cudaMemcpyAsync(to, from, sizeof *to * std::size_t(t.owner.elements()),
+                                    cudaMemcpyDeviceToDevice, machine_.stream_of(place.rank)),
                     "copy of a shared parameter");
       };
       copy(floats(place.rank) + element(place.values + t.place.offset),

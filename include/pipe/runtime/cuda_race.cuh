@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Which of two ways to run a kernel group is faster on this device, by events, on operands of its own that are given back afterwards.
+// Which of two ways to run a kernel group is faster on this device, by events, on operands of its
+// own that are given back afterwards.
 #pragma once
 
 #include <vector>
@@ -27,7 +28,8 @@ class race_track {
     check(cudaDeviceSynchronize(), "filling of operands");
   }
 
-  /// Whether `one` took less time than `other`: the best of some rounds in turn, after one that does not count.
+  /// Whether `one` took less time than `other`: the best of some rounds in turn, after one that
+  /// does not count.
   template <class One, class Other>
   bool is_faster(One const& one, Other const& other) {
     constexpr int rounds = 5;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What the CUDA runtime lends, given back by destructors: memory, streams and events. Every call is checked.
+// What the CUDA runtime lends, given back by destructors: memory, streams and events. Every call is
+// checked.
 #pragma once
 
 #include <cstddef>
@@ -96,7 +97,8 @@ class stream {
 class event {
  public:
   explicit event(bool is_timed = false) {
-    check(cudaEventCreateWithFlags(&event_, is_timed ? cudaEventDefault : cudaEventDisableTiming), "an event");
+    check(cudaEventCreateWithFlags(&event_, is_timed ? cudaEventDefault : cudaEventDisableTiming),
+          "an event");
   }
   event(event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
   event& operator=(event&&) = delete;

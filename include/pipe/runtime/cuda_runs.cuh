@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Which launches of a pipeline's programs run together as one kernel on a device: see backend/cuda/narrow_runs.hpp.
+// Which launches of a pipeline's programs run together as one kernel on a device: see
+// backend/cuda/narrow_runs.hpp.
 #pragma once
 
 #include <vector>
@@ -17,7 +18,9 @@ namespace cuda {
 /// The launches of a run, from their arguments. Kernels: a narrow_mlp.
 template <class Kernels>
 void launch_run(arguments const* each, cudaStream_t stream) {
-  auto const launch = [&]<class... Body>(bodies<Body...>, auto const& a) { (launch_body<Body>(a, stream), ...); };
+  auto const launch = [&]<class... Body>(bodies<Body...>, auto const& a) {
+    (launch_body<Body>(a, stream), ...);
+  };
   launch(Kernels::kernels(), Kernels::pack(each, each[0].workspace));
 }
 template <class... Body>
@@ -29,8 +32,8 @@ constexpr long shared_bytes_of(bodies<Body...>) {
 
 }  // namespace cuda
 
-/// Those of P, a compiled pipeline. A block of some shares more memory than every device has; and where all products may be cuBLASLt's,
-/// whose bits are its own, none run together.
+/// Those of P, a compiled pipeline. A block of some shares more memory than every device has; and
+/// where all products may be cuBLASLt's, whose bits are its own, none run together.
 template <class P>
 std::vector<cuda_run> cuda_runs([[maybe_unused]] cudaDeviceProp const& device) {
   std::vector<cuda_run> all;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// One call at a time. An engine has threads that know its address, so it lives on the heap behind a handle that can move, and
-// a call at the wrong moment gets an error instead of a data race or a wait without end.
+// One call at a time. An engine has threads that know its address, so it lives on the heap behind a
+// handle that can move, and a call at the wrong moment gets an error instead of a data race or a
+// wait without end.
 #pragma once
 
 #include <atomic>
@@ -37,9 +38,10 @@ class occupancy {
     state_.notify_all();
   }
 
-  /// Refuses all further calls, after the one in progress has ended. Returns whether the object may be destroyed. It may not
-  /// in a process that is not its own, whose memory has no threads to join; within one of its own calls, which goes on; nor
-  /// after the call of another thread, which may come back.
+  /// Refuses all further calls, after the one in progress has ended. Returns whether the object may
+  /// be destroyed. It may not in a process that is not its own, whose memory has no threads to
+  /// join; within one of its own calls, which goes on; nor after the call of another thread, which
+  /// may come back.
   PIPE_COLD bool close(bool is_own_thread) noexcept {
     if (process_ != this_process()) return false;
     for (int found = idle; found != closed; found = state_.load()) {
@@ -52,14 +54,21 @@ class occupancy {
   }
 
  private:
-  enum state : int { idle, in_use, awaited, closed };  // awaited: in use, and close() waits for the end
+  enum state : int {
+    idle,
+    in_use,
+    awaited,
+    closed
+  };  // awaited: in use, and close() waits for the end
 
   [[noreturn]] PIPE_COLD static void refuse(int found) {
     if (found != closed)
       complain<error>(
-          {"a run is in progress: a trainer takes one call at a time, from one thread, and none from its own "
+          {"a run is in progress: a trainer takes one call at a time, from one thread, and none "
+           "from its own "
            "callbacks"});
-    // Most likely the program exits while this thread trains: give it the time to do so without an exception.
+    // Most likely the program exits while this thread trains: give it the time to do so without an
+    // exception.
     std::this_thread::sleep_for(std::chrono::seconds(5));
     complain<error>({"this trainer was destroyed"});
   }
@@ -77,10 +86,11 @@ class occupancy {
   long const process_ = this_process();
 };
 
-/// A T on the heap that takes one call at a time. T says with check() (throws) whether it is whole, and with is_own_thread()
-/// whether the calling thread is one of its own.
+/// A T on the heap that takes one call at a time. T says with check() (throws) whether it is whole,
+/// and with is_own_thread() whether the calling thread is one of its own.
 ///
-/// law: enter() throws pp::error and changes nothing, or keeps every other call out until its result is destroyed
+/// law: enter() throws pp::error and changes nothing, or keeps every other call out until its
+///      result is destroyed
 template <class T>
 class exclusive {
   struct item {

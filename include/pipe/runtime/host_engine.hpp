@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a pipeline runs on, on the CPU: the kernels of its backend, and the machine that calls them. An engine is what a backend names as
-// its own; see also runtime/cuda_engine.cuh.
+// What a pipeline runs on, on the CPU: the kernels of its backend, and the machine that calls them.
+// An engine is what a backend names as its own; see also runtime/cuda_engine.cuh.
 #pragma once
 
 #include <pipe/backend/host/backend.hpp>
@@ -18,13 +18,15 @@ class host_engine {
   using optimizer = typename P::optimizer;
 
   host_engine(optimizer const& o, machine_settings const& settings)
-      : optimizer_(o), kernels_(P::backend::template kernels<P>()), machine_(P::description(), calls(), settings) {}
+      : optimizer_(o), kernels_(P::backend::template kernels<P>()),
+        machine_(P::description(), calls(), settings) {}
 
   step_result run(job const& j) { return machine_.run(j); }
   void check() const { machine_.check(); }
   bool is_own_thread() const { return machine_.is_own_thread(); }
 
-  /// Where the memory of a chunk begins; of its parameters, gradients and averages what is there is read and may be written.
+  /// Where the memory of a chunk begins; of its parameters, gradients and averages what is there is
+  /// read and may be written.
   char* memory(int chunk) { return machine_.memory(chunk); }
   /// To be called after parameters were written there.
   void parameters_changed() { machine_.parameters_changed(); }
@@ -47,8 +49,11 @@ class host_engine {
     host_engine const& e = *static_cast<host_engine const*>(self);
     update_range const& range = r.range;
     e.kernels_.update(
-        e.optimizer_, update_context{r.step, r.learning_rate * range.rate_scale, r.gradient_scale, range.decay_scale},
-        tensor_update<element>{range.shape, r.values, r.gradients, r.state, r.workspace}, range.whole, r.own);
+        e.optimizer_,
+        update_context{r.step, r.learning_rate * range.rate_scale, r.gradient_scale,
+                       range.decay_scale},
+        tensor_update<element>{range.shape, r.values, r.gradients, r.state, r.workspace},
+        range.whole, r.own);
   }
 
   optimizer const optimizer_;

@@ -13,7 +13,8 @@
 
 namespace pp {
 
-/// An action that was executed, in nanoseconds from the start of the run; `waited` of them before its start.
+/// An action that was executed, in nanoseconds from the start of the run; `waited` of them before
+/// its start.
 struct executed_action {
   action what;
   long start = 0, end = 0, waited = 0;
@@ -26,7 +27,8 @@ struct operand_reader {
   bool (*all_finite)(void* of) = nullptr;
 };
 
-/// A launch that has just run. Ranks call at the same time, each for its own. What is not asked for costs nothing.
+/// A launch that has just run. Ranks call at the same time, each for its own. What is not asked for
+/// costs nothing.
 struct launch_seen {
   int rank = 0, chunk = 0, micro_batch = 0;
   program which = program::forward;
@@ -36,7 +38,8 @@ struct launch_seen {
   placed_operand const* operands = nullptr;  ///< what->count of them
   operand_reader reader{};
 
-  /// Numbers of operand k: operands[k].elements of the trainer's element type. Valid during the call. On a GPU they are downloaded.
+  /// Numbers of operand k: operands[k].elements of the trainer's element type. Valid during the
+  /// call. On a GPU they are downloaded.
   void const* values(int k) const { return reader.values(reader.of, k); }
   /// Whether all numbers of all operands are finite. On a GPU they are looked at there.
   bool all_finite() const { return reader.all_finite(reader.of); }
@@ -61,8 +64,9 @@ struct job {
   bool is_continued = false;  ///< train: and the next run will add to these
   long step = 1;
   double learning_rate = 0;
-  double clip_value = 0;  ///< train: first every element of the gradients to [-this, this]; 0: no clipping
-  double clip_norm = 0;   ///< then all of them to this global norm; 0: no clipping
+  double clip_value =
+      0;  ///< train: first every element of the gradients to [-this, this]; 0: no clipping
+  double clip_norm = 0;  ///< then all of them to this global norm; 0: no clipping
   void (*watch)(void* watcher, launch_seen const&) = nullptr;  ///< called after every launch
   void* watcher = nullptr;
 };
@@ -72,26 +76,30 @@ struct step_result {
   double loss = 0;           ///< mean over the mini-batch, before the update
   double gradient_norm = 0;  ///< global, before clipping
   double seconds = 0;
-  double bubble =
-      0;  ///< share of the ranks' time spent waiting for each other; on a GPU without machine_settings::timeline NaN
-  /// FP16: what the loss was multiplied by; gradients that overflowed by it have changed nothing but the factor, which is now smaller.
+  double bubble = 0;  ///< share of the ranks' time spent waiting for each other; on a GPU without
+                      ///< machine_settings::timeline NaN
+  /// FP16: what the loss was multiplied by; gradients that overflowed by it have changed nothing
+  /// but the factor, which is now smaller.
   double loss_scale = 1;
   bool skipped = false;
 };
 
 struct machine_settings {
-  /// How ranks wait for each other. The deadline is for a run that makes no progress: when no rank has finished a kernel or a
-  /// wait for so long, the run fails with a rank_error. It has to be longer than the longest kernel; 0 or less: none.
+  /// How ranks wait for each other. The deadline is for a run that makes no progress: when no rank
+  /// has finished a kernel or a wait for so long, the run fails with a rank_error. It has to be
+  /// longer than the longest kernel; 0 or less: none.
   patience waiting{};
-  /// Called once, on the thread that called the trainer, when the deadline of a run has passed, with a table of what each rank is doing.
-  /// The call returns (throws) only after a rank that is stuck in a kernel has come back, because that rank works in the
-  /// caller's memory; a program that does not want to wait for it ends itself here.
+  /// Called once, on the thread that called the trainer, when the deadline of a run has passed,
+  /// with a table of what each rank is doing. The call returns (throws) only after a rank that is
+  /// stuck in a kernel has come back, because that rank works in the caller's memory; a program
+  /// that does not want to wait for it ends itself here.
   void (*on_timeout)(std::string_view report) = nullptr;
-  /// Binds each rank's thread to a core of its own, from the first one on, if there are enough. It is for a program that has
-  /// the machine to itself: two that bind share the first cores while others idle.
+  /// Binds each rank's thread to a core of its own, from the first one on, if there are enough. It
+  /// is for a program that has the machine to itself: two that bind share the first cores while
+  /// others idle.
   bool pin = false;
-  /// On a GPU: events around every action, for step_result::bubble, executed() and drawings of what ran. A watched run has them anyway; on
-  /// the CPU every run has.
+  /// On a GPU: events around every action, for step_result::bubble, executed() and drawings of what
+  /// ran. A watched run has them anyway; on the CPU every run has.
   bool timeline = false;
 };
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Runs a pipeline in this process: one thread per rank, each walking its list of actions. A rank waits for what an action
-// needs, runs the chunk's program at the micro-batch's offsets, and publishes the result. At the end of a training run all
-// ranks meet once, agree on the gradient norm and on whether the step is sound, and update their own parameters.
+// Runs a pipeline in this process: one thread per rank, each walking its list of actions. A rank
+// waits for what an action needs, runs the chunk's program at the micro-batch's offsets, and
+// publishes the result. At the end of a training run all ranks meet once, agree on the gradient
+// norm and on whether the step is sound, and update their own parameters.
 #pragma once
 
 #include <atomic>
@@ -35,9 +36,11 @@ namespace pp {
 template <class T>
 class machine {
  public:
-  PIPE_COLD machine(pipeline_description const& d, backend_calls<T> const& calls, machine_settings const& settings)
+  PIPE_COLD machine(pipeline_description const& d, backend_calls<T> const& calls,
+                    machine_settings const& settings)
       : d_(d), calls_(calls), settings_(adapt(settings, d.ranks * d.threads)),
-        board_(d.chunks, {settings_.waiting.spin, no_deadline}), parameters_(d_, calls_), ranks_(d.ranks) {
+        board_(d.chunks, {settings_.waiting.spin, no_deadline}), parameters_(d_, calls_),
+        ranks_(d.ranks) {
     try {
       for (int r = 0; r < d_.ranks; ++r) start(r);
       finished_.wait(d_.ranks, {{}, no_deadline});
@@ -64,8 +67,9 @@ class machine {
     return false;
   }
 
-  /// Runs a job on all ranks and returns when they are done. A failure of any rank is thrown here, after all have stopped;
-  /// parameters are then as before, or, if it was the optimizer that threw, check() does from now on.
+  /// Runs a job on all ranks and returns when they are done. A failure of any rank is thrown here,
+  /// after all have stopped; parameters are then as before, or, if it was the optimizer that threw,
+  /// check() does from now on.
   step_result run(job const& j) {
     board_.reset();
     arrived_.reset();
@@ -86,7 +90,9 @@ class machine {
   long bytes(int rank) const { return ranks_[rank].memory.bytes(); }
 
   /// What rank r did in the last run, in order.
-  executed_action const* executed(int rank) const { return planned<executed_action>(rank, d_.rank[rank].executed); }
+  executed_action const* executed(int rank) const {
+    return planned<executed_action>(rank, d_.rank[rank].executed);
+  }
   int executed_count(int rank) const { return ranks_[rank].count; }
 
  private:
@@ -105,11 +111,14 @@ class machine {
     return reinterpret_cast<Item*>(ranks_[rank].memory.data() + offset);
   }
   int last_rank() const { return d_.chunk[d_.chunks - 1].rank; }
-  double* losses() const { return planned<double>(last_rank(), d_.rank[last_rank()].losses); }  // by micro-batch
+  double* losses() const {
+    return planned<double>(last_rank(), d_.rank[last_rank()].losses);
+  }  // by micro-batch
 
   PIPE_COLD void start(int r) {
     try {
-      ranks_[r].thread = start_thread([](void* self, int rank) { static_cast<machine*>(self)->live(rank); }, this, r);
+      ranks_[r].thread = start_thread(
+          [](void* self, int rank) { static_cast<machine*>(self)->live(rank); }, this, r);
     } catch (std::system_error const& e) {
       complain<error>({"rank ", r, ": cannot start its thread: ", e.what()});
     }
@@ -131,8 +140,8 @@ class machine {
     return s;
   }
 
-  /// Returns when all ranks are done. A run that makes no progress for as long as the deadline fails; ranks that wait then
-  /// stop, one that is stuck in a kernel is waited for all the same.
+  /// Returns when all ranks are done. A run that makes no progress for as long as the deadline
+  /// fails; ranks that wait then stop, one that is stuck in a kernel is waited for all the same.
   void oversee() {
     using std::chrono::milliseconds;
     milliseconds const deadline = settings_.waiting.deadline, longest(1000), shortest(1);
@@ -148,8 +157,8 @@ class machine {
       if (still == (deadline + look - shortest) / look) return time_out();
     }
   }
-  /// Reports, once, and fails the run, unless all ranks have arrived at its end: then they are in the update, which is
-  /// not left half done. Returns when all ranks are done.
+  /// Reports, once, and fails the run, unless all ranks have arrived at its end: then they are in
+  /// the update, which is not left half done. Returns when all ranks are done.
   PIPE_COLD void time_out() {
     std::exception_ptr why;
     try {
@@ -165,12 +174,14 @@ class machine {
   PIPE_COLD std::string report() const {
     long const at = now(), ms = settings_.waiting.deadline.count();
     bool const whole = ms % 1000 == 0;
-    std::string text =
-        sentence({"timed out after ", whole ? ms / 1000 : ms, whole ? " s" : " ms", " waiting for "}).begin();
+    std::string text = sentence({"timed out after ", whole ? ms / 1000 : ms, whole ? " s" : " ms",
+                                 " waiting for "})
+                           .begin();
     int stuck = 0;
     while (stuck < d_.ranks && !ranks_[stuck].doing.is_running()) ++stuck;
     if (stuck < d_.ranks)
-      text += sentence({"rank ", stuck, " (", std::string_view(ranks_[stuck].doing.text()), ")"}).begin();
+      text += sentence({"rank ", stuck, " (", std::string_view(ranks_[stuck].doing.text()), ")"})
+                  .begin();
     else
       text += "any rank to make progress";
     for (int r = 0; r < d_.ranks; ++r)
@@ -237,8 +248,8 @@ class machine {
     } catch (std::system_error const& e) {
       complain<error>({"rank ", r, ": cannot start ", d_.threads - 1, " threads: ", e.what()});
     } catch (...) {
-      complain<error>({"rank ", r, ": no memory for an arena of ", d_.rank[r].bytes, " bytes, of ", d_.bytes(),
-                       " that the plan needs in all"});
+      complain<error>({"rank ", r, ": no memory for an arena of ", d_.rank[r].bytes, " bytes, of ",
+                       d_.bytes(), " that the plan needs in all"});
     }
   }
   PIPE_COLD void fail(std::exception_ptr e) {
@@ -275,7 +286,9 @@ class machine {
   }
 
   long now() const {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin_).count();
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() -
+                                                                begin_)
+        .count();
   }
 
   void execute(int r, worker& me, action const& a) {
@@ -290,7 +303,8 @@ class machine {
     run_action(r, me, a);
     long const end = now();
     me.waited += start - arrived;
-    planned<executed_action>(r, d_.rank[r].executed)[me.count++] = executed_action{a, start, end, start - arrived};
+    planned<executed_action>(r, d_.rank[r].executed)[me.count++] =
+        executed_action{a, start, end, start - arrived};
   }
 
   void need(int r, int chunk, milestone m, int micro_batch) {
@@ -304,7 +318,8 @@ class machine {
     int const c = a.chunk, mb = a.micro_batch;
     region_bases const at = bases_for(c, mb);
     pp::run_action(
-        d_, job_, a, [&](program_set const& set, program p) { run_program(d_.chunk[c], set, p, at, r, me, mb); },
+        d_, job_, a,
+        [&](program_set const& set, program p) { run_program(d_.chunk[c], set, p, at, r, me, mb); },
         [&](copied const* what, int count) {
           for (int i = 0; i < count; ++i)
             std::memcpy(at.at(what[i].to), at.at(what[i].from), std::size_t(what[i].bytes));
@@ -325,11 +340,13 @@ class machine {
   }
 
   void const* given(int input) const { return input < d_.inputs ? job_.input[input] : job_.label; }
-  /// Where a rank finds micro-batch mb of an input (or of the labels, the last): in the caller's memory, or, if some of its samples
-  /// are missing, filled up in its own. Null: it does not read that, or nothing was given.
+  /// Where a rank finds micro-batch mb of an input (or of the labels, the last): in the caller's
+  /// memory, or, if some of its samples are missing, filled up in its own. Null: it does not read
+  /// that, or nothing was given.
   char* batch_at(int rank, int input, int mb) const {
     if (d_.rank[rank].staging[input] < 0 || given(input) == nullptr) return nullptr;
-    if (samples_in(d_, job_, mb) < d_.samples) return planned<char>(rank, d_.rank[rank].staging[input]);
+    if (samples_in(d_, job_, mb) < d_.samples)
+      return planned<char>(rank, d_.rank[rank].staging[input]);
     return const_cast<char*>(static_cast<char const*>(given(input))) + mb * d_.bytes_of(input);
   }
   /// Fills the one micro-batch up that has real samples and others, with zeros.
@@ -344,12 +361,13 @@ class machine {
     }
   }
 
-  void run_program(chunk_description const& chunk, program_set const& set, program p, region_bases const& at, int r,
-                   worker& me, int mb) {
+  void run_program(chunk_description const& chunk, program_set const& set, program p,
+                   region_bases const& at, int r, worker& me, int mb) {
     program_view const& view = set.programs[int(p)];
     host::arguments<T> a;
     a.workspace = me.memory.data() + d_.rank[r].workspace;
-    a.loss = planned<double>(last_rank(), d_.rank[last_rank()].row_losses);  // written by the loss, which is there
+    a.loss = planned<double>(
+        last_rank(), d_.rank[last_rank()].row_losses);  // written by the loss, which is there
     a.loss_scale = T(1 / job_.gradient_terms);
     a.accumulate = mb > 0 || job_.continues;
     a.wants_gradient = job_.what == job::kind::train;
@@ -359,7 +377,9 @@ class machine {
     a.step = job_.step;
     a.first_sample = job_.first_sample + long(mb) * d_.samples;
     bool const is_last = &chunk == &d_.chunk[d_.chunks - 1];
-    int const count = view.count - (job_.what == job::kind::infer && is_last ? 1 : 0);  // the loss is the last launch
+    int const count =
+        view.count -
+        (job_.what == job::kind::infer && is_last ? 1 : 0);  // the loss is the last launch
     for (int i = 0; i < count; ++i) {
       launch const& l = view.launches[i];
       placed_operand const* const from = view.operands + l.first;
@@ -387,7 +407,8 @@ class machine {
       kernel(mine);
     });
   }
-  PIPE_COLD void run_watched(launch const& l, host::arguments<T> const& a, team& threads, launch_seen seen) {
+  PIPE_COLD void run_watched(launch const& l, host::arguments<T> const& a, team& threads,
+                             launch_seen seen) {
     long const start = now();
     run_launch(l, a, threads);
     seen.nanoseconds = now() - start;
@@ -395,25 +416,28 @@ class machine {
       void* const* slots;
       launch_seen const& by;
     } w{a.slot, seen};
-    seen.reader = {&w, [](void* of, int k) -> void const* { return static_cast<written*>(of)->slots[k]; },
-                   [](void* of) {
-                     written const& all = *static_cast<written*>(of);
-                     for (int k = 0; k < all.by.what->count; ++k)
-                       for (T const *x = static_cast<T const*>(all.slots[k]), *end = x + all.by.operands[k].elements;
-                            x != end; ++x)
-                         if (!libm::isfinite(*x)) return false;
-                     return true;
-                   }};
+    seen.reader = {
+        &w, [](void* of, int k) -> void const* { return static_cast<written*>(of)->slots[k]; },
+        [](void* of) {
+          written const& all = *static_cast<written*>(of);
+          for (int k = 0; k < all.by.what->count; ++k)
+            for (T const *x = static_cast<T const*>(all.slots[k]),
+                         *end = x + all.by.operands[k].elements;
+                 x != end; ++x)
+              if (!libm::isfinite(*x)) return false;
+          return true;
+        }};
     job_.watch(job_.watcher, seen);
   }
 
-  /// Barrier, for the first or second time in this run. Either all ranks pass or none: a rank that stops because the run
-  /// has failed withdraws its arrival.
+  /// Barrier, for the first or second time in this run. Either all ranks pass or none: a rank that
+  /// stops because the run has failed withdraws its arrival.
   void meet(int r, worker& me, int meeting) {
     long const start = now();
     me.doing.change(activity::kind::meets, 0, start);
     arrived_.add();
-    if (arrived_.wait(meeting * d_.ranks, {settings_.waiting.spin, no_deadline}, failed_) != waited::done &&
+    if (arrived_.wait(meeting * d_.ranks, {settings_.waiting.spin, no_deadline}, failed_) !=
+            waited::done &&
         arrived_.withdraw(meeting * d_.ranks))
       stopped(r);
     me.waited += now() - start;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What the runtime does with parameters between the last gradient and the next forward: norms, gradients of shared parameters,
-// the optimizer's update, averages, and the copies that must follow. Each rank does it for its own chunks, its threads sharing
-// the work: which thread does what changes no bit.
+// What the runtime does with parameters between the last gradient and the next forward: norms,
+// gradients of shared parameters, the optimizer's update, averages, and the copies that must
+// follow. Each rank does it for its own chunks, its threads sharing the work: which thread does
+// what changes no bit.
 #pragma once
 
 #include <cstring>
@@ -39,7 +40,8 @@ class parameter_work {
   double norm(job const& j) const { return norm_of(unclamped) * j.gradient_scale; }
 
   /// Squared norms of the gradients of rank r, which are then clipped by value if the job says so.
-  /// law: sums over blocks of gradient_block::most_elements elements, then over a parameter's blocks in order
+  /// law: sums over blocks of gradient_block::most_elements elements, then over a parameter's
+  ///      blocks in order
   void measure(int r, team& all, job const& j) {
     gradient_block* const blocks = blocks_of_rank(r);
     long const count = d_.rank[r].block_count;
@@ -67,11 +69,13 @@ class parameter_work {
 
   /// One step of the optimizer on the parameters of rank r, all ranks having measured.
   void update(int r, team& all, job const& j) {
-    double const whole = norm(j), left = j.clip_value > 0 ? norm_of(clamped) * j.gradient_scale : whole;
+    double const whole = norm(j),
+                 left = j.clip_value > 0 ? norm_of(clamped) * j.gradient_scale : whole;
     double const clip = j.clip_norm > 0 && left > j.clip_norm ? j.clip_norm / (left + 1e-6) : 1;
     double const scale = clip * j.gradient_scale;
     all.run([&](int part) {
-      for_chunks_of(r, [&](chunk_description const& c) { update_part(r, c, j, scale, part, all.size()); });
+      for_chunks_of(
+          r, [&](chunk_description const& c) { update_part(r, c, j, scale, part, all.size()); });
     });
     if (d_.averages)
       all.run([&](int part) {
@@ -82,7 +86,8 @@ class parameter_work {
     renew_transposed(r, all);
   }
 
-  /// law: the gradient of a shared parameter is that of its first place, plus the others in the order of the model
+  /// law: the gradient of a shared parameter is that of its first place, plus the others in the
+  ///      order of the model
   void add_tied_gradients(int r, team& all) {
     for (int i = 0; i < d_.tie_count; ++i) {
       tie const& t = d_.ties[i];
@@ -129,24 +134,32 @@ class parameter_work {
   gradient_block* blocks_of_rank(int r) const {
     return reinterpret_cast<gradient_block*>(memory_[r] + d_.rank[r].blocks);
   }
-  /// Two for each of the chunk's parameters: its gradient's squared norm, and the same after clipping by value.
-  double* squares(chunk_description const& c) const { return reinterpret_cast<double*>(memory_[c.rank] + c.norms); }
+  /// Two for each of the chunk's parameters: its gradient's squared norm, and the same after
+  /// clipping by value.
+  double* squares(chunk_description const& c) const {
+    return reinterpret_cast<double*>(memory_[c.rank] + c.norms);
+  }
 
-  static host::share elements_of(long n, int part, int parts) { return host::share_of(n, line, part, parts); }
+  static host::share elements_of(long n, int part, int parts) {
+    return host::share_of(n, line, part, parts);
+  }
   static host::share rows_of(parameter_place const& p, int part, int parts) {
     return host::share_of(p.rows, line, part, parts);
   }
   double norm_of(which squared) const {
     double sum = 0;
     for (int c = 0; c < d_.chunks; ++c)
-      for (int i = 0; i < d_.chunk[c].parameter_count; ++i) sum += squares(d_.chunk[c])[2 * i + squared];
+      for (int i = 0; i < d_.chunk[c].parameter_count; ++i)
+        sum += squares(d_.chunk[c])[2 * i + squared];
     return libm::sqrt(sum);
   }
 
   T* at(chunk_description const& c, long region, long element) const {
     return reinterpret_cast<T*>(memory_[c.rank] + region) + element;
   }
-  T* at(chunk_description const& c, long region, parameter_place const& p) const { return at(c, region + p.offset, 0); }
+  T* at(chunk_description const& c, long region, parameter_place const& p) const {
+    return at(c, region + p.offset, 0);
+  }
   template <class Use>
   void for_chunks_of(int r, Use use) {
     for (int c = 0; c < d_.chunks; ++c)
@@ -154,16 +167,19 @@ class parameter_work {
   }
 
   /// Runs of single elements are shared out among the parts, whole parameters taken in turns.
-  void update_part(int r, chunk_description const& c, job const& j, double scale, int part, int parts) {
-    T* const workspace = reinterpret_cast<T*>(memory_[r] + d_.rank[r].workspace + part * d_.workspace_bytes);
+  void update_part(int r, chunk_description const& c, job const& j, double scale, int part,
+                   int parts) {
+    T* const workspace =
+        reinterpret_cast<T*>(memory_[r] + d_.rank[r].workspace + part * d_.workspace_bytes);
     int turn = 0;
     for (int i = 0; i < c.update_count; ++i) {
       update_range const& u = c.updates[i];
       if (u.whole && turn++ % parts != part) continue;
       calls_.update(calls_.optimizer,
-                    update_request<T>{u, at(c, c.values, u.begin), at(c, c.gradients, u.begin), at(c, c.state, u.state),
-                                      workspace, j.step, j.learning_rate, scale,
-                                      u.whole ? host::everything : elements_of(u.shape.elements(), part, parts)});
+                    update_request<T>{
+                        u, at(c, c.values, u.begin), at(c, c.gradients, u.begin),
+                        at(c, c.state, u.state), workspace, j.step, j.learning_rate, scale,
+                        u.whole ? host::everything : elements_of(u.shape.elements(), part, parts)});
     }
   }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The threads that work on one rank's kernels together: the rank's own and, with HostThreads<N>, N - 1 others, which wait
-// between launches as ranks wait for each other: they spin for a while, then sleep.
+// The threads that work on one rank's kernels together: the rank's own and, with HostThreads<N>, N
+// - 1 others, which wait between launches as ranks wait for each other: they spin for a while, then
+// sleep.
 #pragma once
 
 #include <exception>
@@ -18,32 +19,37 @@ PIPE_OPTIMIZED_BEGIN
 namespace pp {
 
 /// A thread that runs run(self, number): one kind of thread for all classes that have some.
-PIPE_COLD inline std::thread start_thread(void (*run)(void* self, int number), void* self, int number) {
+PIPE_COLD inline std::thread start_thread(void (*run)(void* self, int number), void* self,
+                                          int number) {
   return std::thread([run, self, number] { run(self, number); });
 }
 
 class team {
  public:
   team() = default;
-  PIPE_COLD team(int size, std::chrono::nanoseconds spin, int first_core) { assemble(size, spin, first_core); }
+  PIPE_COLD team(int size, std::chrono::nanoseconds spin, int first_core) {
+    assemble(size, spin, first_core);
+  }
   team(team const&) = delete;
   team& operator=(team const&) = delete;
   ~team() { dismiss(); }
 
-  /// Calls the helpers, once, on the rank's own thread. `first_core`: the first of the cores that the threads are pinned to, or -1.
+  /// Calls the helpers, once, on the rank's own thread. `first_core`: the first of the cores that
+  /// the threads are pinned to, or -1.
   PIPE_COLD void assemble(int size, std::chrono::nanoseconds spin, int first_core) {
     spin_ = spin;
     first_core_ = first_core;
     helpers_ = heap_array<std::thread>(size - 1);
     try {
       for (; size_ < size; ++size_)
-        helpers_[size_ - 1] =
-            start_thread([](void* self, int part) { static_cast<team*>(self)->help(part); }, this, size_);
+        helpers_[size_ - 1] = start_thread(
+            [](void* self, int part) { static_cast<team*>(self)->help(part); }, this, size_);
     } catch (...) {
       dismiss();
       throw;
     }
-    if (first_core >= 0) pin_this_thread(first_core);  // last: those that it starts have the cores that it has
+    if (first_core >= 0)
+      pin_this_thread(first_core);  // last: those that it starts have the cores that it has
   }
 
   int size() const { return size_; }
@@ -55,8 +61,8 @@ class team {
     return false;
   }
 
-  /// work(part) for every part in [0, size()), each on a thread of its own, part 0 on this one; returns when all are done. The
-  /// first exception of any of them is thrown here.
+  /// work(part) for every part in [0, size()), each on a thread of its own, part 0 on this one;
+  /// returns when all are done. The first exception of any of them is thrown here.
   template <class Work>
   void run(Work const& work) {
     run_all(&work, [](void const* w, int part) { (*static_cast<Work const*>(w))(part); });

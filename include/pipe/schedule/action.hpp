@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The instruction set of a pipeline. A rank does nothing but walk a list of these; a schedule is the art of choosing
-// the lists. The letters are those of the zero-bubble paper (Qi et al., 2024).
+// The instruction set of a pipeline. A rank does nothing but walk a list of these; a schedule is
+// the art of choosing the lists. The letters are those of the zero-bubble paper (Qi et al., 2024).
 #pragma once
 
 namespace pp {
@@ -13,7 +13,7 @@ enum class action_kind : unsigned char {
   backward_weight,  ///< W:  the gradient of the chunk's parameters, which only the update waits for
   backward,         ///< BW: B and W as one
   recompute,        ///< R:  F once more, to bring back what was not kept; between F and its B
-  update            ///< U:  the optimizer step, with all gradients up to and including `micro_batch`
+  update  ///< U:  the optimizer step, with all gradients up to and including `micro_batch`
 };
 
 inline constexpr int action_kinds = 6;
@@ -23,8 +23,8 @@ struct action {
   action_kind kind = action_kind::forward;
   int chunk = 0;
   int micro_batch = 0;
-  int version =
-      0;  ///< of the weights that it reads, or that an update makes: how many updates they have seen in this table
+  int version = 0;  ///< of the weights that it reads, or that an update makes: how many updates
+                    ///< they have seen in this table
 
   friend constexpr bool operator==(action const&, action const&) = default;
 };

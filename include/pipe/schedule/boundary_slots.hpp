@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How many values lie on a boundary at once. With this number of slots per channel the waiting for slots costs nothing on the
-// simulated timeline, and it can never deadlock, however long the actions take in truth: on paper each such wait is for
-// something that started strictly earlier, so no circle of waits can close.
+// How many values lie on a boundary at once. With this number of slots per channel the waiting for
+// slots costs nothing on the simulated timeline, and it can never deadlock, however long the
+// actions take in truth: on paper each such wait is for something that started strictly earlier, so
+// no circle of waits can close.
 #pragma once
 
 #include <pipe/schedule/simulate.hpp>
@@ -12,7 +13,8 @@ namespace pp {
 /// The length of the ring that holds values alive from `from[mb]` to before `until[mb]`.
 ///
 /// needs: from[mb] < until[mb]; both ascend within a replica
-constexpr int ring_length(placement where, int micro_batches, scratch<long> const& from, scratch<long> const& until) {
+constexpr int ring_length(placement where, int micro_batches, scratch<long> const& from,
+                          scratch<long> const& until) {
   int const step = replicas(where);
   int longest = 0;
   for (int first = 0; first < step && first < micro_batches; ++first)
@@ -24,27 +26,31 @@ constexpr int ring_length(placement where, int micro_batches, scratch<long> cons
   return longest;
 }
 
-/// The slots between `boundary` and `boundary + 1` that a timeline needs. A value lies there from the start of the F that
-/// writes it to the end of the last action that reads it: BW or W of the next chunk, or its F when nothing trains. A
-/// gradient lies there from the start of B or BW of the next chunk to the end of BW or W of this one.
+/// The slots between `boundary` and `boundary + 1` that a timeline needs. A value lies there from
+/// the start of the F that writes it to the end of the last action that reads it: BW or W of the
+/// next chunk, or its F when nothing trains. A gradient lies there from the start of B or BW of the
+/// next chunk to the end of BW or W of this one.
 ///
-/// law:   with these slots at every boundary, or more, the table still validates, and its timeline is the same
+/// law:   with these slots at every boundary, or more, the table still validates, and its timeline
+///        is the same
 /// needs: validate(problem, table); `when` is its timeline
 /// throws: pp::error if there is no such boundary, or the timeline is one of another table
 template <pipeline_problem Problem, action_table Table, class Rows>
-constexpr slot_count boundary_slots(Problem const& problem, Table const& table, timeline<Rows> const& when,
-                                    int boundary) {
+constexpr slot_count boundary_slots(Problem const& problem, Table const& table,
+                                    timeline<Rows> const& when, int boundary) {
   require_placement(problem, table.where);
   require_spans(table, when);
   if (boundary < 0 || boundary >= problem.chunks - 1 || table.ranks() != problem.ranks)
-    complain<error>(
-        {"boundary ", boundary, " is none between ", problem.chunks, " chunks on ", table.ranks(), " ranks"});
+    complain<error>({"boundary ", boundary, " is none between ", problem.chunks, " chunks on ",
+                     table.ranks(), " ranks"});
   auto const is_last_reader = [&](action const& a) {
     return table.trains ? makes_weight_gradient(a.kind) : a.kind == action_kind::forward;
   };
-  // A reader that takes no time still reads after its start: otherwise writers and readers of one instant could wait in
-  // a circle.
-  auto const gone = [](time_span const& reader) { return reader.end > reader.start ? reader.end : reader.start + 1; };
+  // A reader that takes no time still reads after its start: otherwise writers and readers of one
+  // instant could wait in a circle.
+  auto const gone = [](time_span const& reader) {
+    return reader.end > reader.start ? reader.end : reader.start + 1;
+  };
 
   int const micro_batches = problem.micro_batches;
   auto value_from = scratch<long>(micro_batches);
@@ -63,7 +69,8 @@ constexpr slot_count boundary_slots(Problem const& problem, Table const& table, 
     if (is_last_reader(a)) value_until.item[a.micro_batch] = gone(span);
   });
 
-  int const gradients = table.trains ? ring_length(table.where, micro_batches, gradient_from, gradient_until) : 0;
+  int const gradients =
+      table.trains ? ring_length(table.where, micro_batches, gradient_from, gradient_until) : 0;
   return slot_count{ring_length(table.where, micro_batches, value_from, value_until), gradients};
 }
 

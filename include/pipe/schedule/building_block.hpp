@@ -1,28 +1,32 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Schedules as building blocks: the four F and B of a micro-batch on a rank have fixed places in time, and every next micro-batch
-// comes six slots later. How long activations live, and so the memory that is needed, can be read off the block; the slots that it
-// leaves free are for Ws. Squeezed together, because actions start as soon as they can, such an order is a schedule.
+// Schedules as building blocks: the four F and B of a micro-batch on a rank have fixed places in
+// time, and every next micro-batch comes six slots later. How long activations live, and so the
+// memory that is needed, can be read off the block; the slots that it leaves free are for Ws.
+// Squeezed together, because actions start as soon as they can, such an order is a schedule.
 #pragma once
 
 #include <pipe/schedule/weave.hpp>
 
 namespace pp {
 
-/// When a rank's F and B of micro-batch 0 come, in slots, on its two chunks (placement::vee). law: all differ modulo 6
+/// When a rank's F and B of micro-batch 0 come, in slots, on its two chunks (placement::vee). law:
+/// all differ modulo 6
 struct building_block {
   int forward_down, forward_up, backward_up, backward_down;
 };
 
-/// The Fs and Bs of all ranks in slots, for the micro-batches of a block; Ws run in free slots, as soon as they can.
+/// The Fs and Bs of all ranks in slots, for the micro-batches of a block; Ws run in free slots, as
+/// soon as they can.
 class block_slots {
  public:
   static constexpr int period = 6, kinds = 4;  ///< F down, F up, B up, B down
 
   template <class Block>
   constexpr block_slots(int ranks, int micro_batches, int most_live, Block block)
-      : p_(ranks), m_(micro_batches), most_live_(most_live), slots_(period * (m_ - 1) + last_of(ranks, block) + 1),
-        cell_(p_ * slots_, none), slot_(p_ * kinds * m_), state_(p_ * slots_) {
+      : p_(ranks), m_(micro_batches), most_live_(most_live),
+        slots_(period * (m_ - 1) + last_of(ranks, block) + 1), cell_(p_ * slots_, none),
+        slot_(p_ * kinds * m_), state_(p_ * slots_) {
     for (int rank = 0; rank < p_; ++rank) {
       building_block const b = block(rank);
       int const due[kinds] = {b.forward_down, b.forward_up, b.backward_up, b.backward_down};
@@ -37,7 +41,8 @@ class block_slots {
   constexpr int at(int rank, int slot) const { return cell_.item[rank * slots_ + slot]; }
   static constexpr int none = -1;
 
-  /// Moves what is in the slots [first, last) to earlier ones where these are free and memory allows it.
+  /// Moves what is in the slots [first, last) to earlier ones where these are free and memory
+  /// allows it.
   ///
   /// law: nothing runs later than before, but for Ws
   constexpr void advance(int first, int last) {
@@ -68,7 +73,8 @@ class block_slots {
     slot_.item[rank * kinds * m_ + what] = slot;
   }
 
-  /// The slot after the one that makes what an action needs, and after the one of the micro-batch before.
+  /// The slot after the one that makes what an action needs, and after the one of the micro-batch
+  /// before.
   constexpr int ready(int rank, int what) const {
     int const kind = what % kinds, before = kind % 2 == 0 ? rank - 1 : rank + 1;
     int slot = -1;
@@ -77,12 +83,13 @@ class block_slots {
     else if (kind > 0)
       slot = slot_.item[rank * kinds * m_ + what - 1];
     if (what >= kinds)
-      if (int const earlier = slot_.item[rank * kinds * m_ + what - kinds]; earlier > slot) slot = earlier;
+      if (int const earlier = slot_.item[rank * kinds * m_ + what - kinds]; earlier > slot)
+        slot = earlier;
     return slot + 1;
   }
 
-  /// Makes the states of the slots [first, last), until they are as before behind slot `changed`. Returns the slot at which there is
-  /// not enough memory, or none.
+  /// Makes the states of the slots [first, last), until they are as before behind slot `changed`.
+  /// Returns the slot at which there is not enough memory, or none.
   constexpr int walk(int rank, int first, int changed, int last) {
     int const* const cells = cell_.item + rank * slots_;
     int* const states = state_.item + rank * slots_;
@@ -119,10 +126,12 @@ class block_slots {
   scratch<int> state_;  // by rank and slot, after it
 };
 
-/// block(rank) for every rank, brought forward at both ends of a step; Ws where they fit, the memory of `stages` stages at most.
+/// block(rank) for every rank, brought forward at both ends of a step; Ws where they fit, the
+/// memory of `stages` stages at most.
 ///
-/// source: Qi et al., Pipeline Parallelism with Controllable Memory, 2024: repeating, squeezing, reordering; the latter is done here
-///         before the others, in slots, and only before the first rank's first B and behind its last F
+/// source: Qi et al., Pipeline Parallelism with Controllable Memory, 2024: repeating, squeezing,
+///         reordering; the latter is done here before the others, in slots, and only before the
+///         first rank's first B and behind its last F
 template <pipeline_problem Problem, action_table Table, class Block>
 constexpr void fill_with_blocks(Problem const& problem, Table& table, int stages, Block block) {
   constexpr int period = block_slots::period, kinds = block_slots::kinds;
@@ -142,8 +151,8 @@ constexpr void fill_with_blocks(Problem const& problem, Table& table, int stages
         int const what = slots.at(rank, s);
         if (what == block_slots::none) continue;
         int const kind = what % kinds;
-        fixed.push(rank,
-                   {kind < 2 ? action_kind::forward : action_kind::backward_input, chunk[kind], what / kinds + more});
+        fixed.push(rank, {kind < 2 ? action_kind::forward : action_kind::backward_input,
+                          chunk[kind], what / kinds + more});
       }
     };
     int const middle = begun + period;
@@ -154,15 +163,16 @@ constexpr void fill_with_blocks(Problem const& problem, Table& table, int stages
   weave(
       problem, fixed, table,
       [&](int rank) {
-        return stages * (problem.cost(rank).memory.forward + problem.cost(2 * p - 1 - rank).memory.forward);
+        return stages *
+               (problem.cost(rank).memory.forward + problem.cost(2 * p - 1 - rank).memory.forward);
       },
       gap_rule::any);
 }
 
 /// About half the activations of 1F1B, on all ranks alike.
 ///
-/// law:    TF = TB = TW: the peak of every rank is (P+2) div 2 stages, of two chunks each; without hops, M >= P > 2: it is idle for
-///         3P-7 chunk actions at most where P is even, or 3P-4
+/// law:    TF = TB = TW: the peak of every rank is (P+2) div 2 stages, of two chunks each; without
+///         hops, M >= P > 2: it is idle for 3P-7 chunk actions at most where P is even, or 3P-4
 /// source: Qi et al., Pipeline Parallelism with Controllable Memory, 2024
 struct VHalf {
   static constexpr char const* name = "v-half";
@@ -182,8 +192,9 @@ struct VHalf {
 
 /// About a third of the activations of 1F1B, on all ranks alike.
 ///
-/// law:    TF = TB = TW: the peak of every rank is (P+4) div 3 stages, of two chunks each; without hops, M >= 2P > 2: it is idle for
-///         4P-7 chunk actions at most where P is a multiple of 3, or 4P-5
+/// law:    TF = TB = TW: the peak of every rank is (P+4) div 3 stages, of two chunks each; without
+///         hops, M >= 2P > 2: it is idle for 4P-7 chunk actions at most where P is a multiple of 3,
+///         or 4P-5
 /// source: Qi et al., Pipeline Parallelism with Controllable Memory, 2024
 struct VMin {
   static constexpr char const* name = "v-min";
@@ -195,8 +206,9 @@ struct VMin {
   template <pipeline_problem Problem, action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     int const p = problem.ranks, k = p % 3 == 0 ? 2 : 0;
-    fill_with_blocks(problem, table, (p + 4) / 3,
-                     [=](int i) { return building_block{i, 2 * p - i - 1, 2 * p + k + i, 4 * p + k - i - 1}; });
+    fill_with_blocks(problem, table, (p + 4) / 3, [=](int i) {
+      return building_block{i, 2 * p - i - 1, 2 * p + k + i, 4 * p + k - i - 1};
+    });
   }
 };
 

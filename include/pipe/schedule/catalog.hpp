@@ -12,7 +12,8 @@
 
 namespace pp {
 
-/// A problem of any size and with any costs. The chunks per rank are chunks / ranks (times the replicas).
+/// A problem of any size and with any costs. The chunks per rank are chunks / ranks (times the
+/// replicas).
 using run_time_problem = problem<std::vector<chunk_cost>>;
 
 /// A policy as a value.
@@ -28,19 +29,22 @@ struct family {
 
 /// A policy that looks for its order, with options that it reads off the problem.
 template <class Policy>
-concept searching_policy = requires(run_time_problem const& problem) { Policy::options(problem); };
+concept searching_policy = requires(run_time_problem const& problem) {
+  Policy::options(problem);
+};
 
 /// Policy, which may be a template whose number of chunks per rank is read off the problem.
 template <schedule_policy Policy>
 constexpr family family_of(bool any_chunks_per_rank = false) {
-  return family{Policy::name,
-                Policy::where,
-                any_chunks_per_rank ? 0 : Policy::chunks_per_rank,
-                Policy::splits_backward,
-                Policy::trains,
-                searching_policy<Policy>,
-                [](run_time_problem const& problem) { return why_refused<Policy>(problem); },
-                [](run_time_problem const& problem, dynamic_table& table) { Policy::fill(problem, table); }};
+  return family{
+      Policy::name,
+      Policy::where,
+      any_chunks_per_rank ? 0 : Policy::chunks_per_rank,
+      Policy::splits_backward,
+      Policy::trains,
+      searching_policy<Policy>,
+      [](run_time_problem const& problem) { return why_refused<Policy>(problem); },
+      [](run_time_problem const& problem, dynamic_table& table) { Policy::fill(problem, table); }};
 }
 
 /// The families of this folder, each under its name.
@@ -76,10 +80,12 @@ constexpr family const* find_family(std::string_view name) {
 }
 
 /// law:    the same table as make_dynamic_table of the policy
-/// throws: pp::error if f.refuses(problem) gives a reason, or the problem has not as many chunks and costs as the family is for
+/// throws: pp::error if f.refuses(problem) gives a reason, or the problem has not as many chunks
+///         and costs as the family is for
 inline dynamic_table make_dynamic_table(family const& f, run_time_problem const& problem) {
   require_chunks(problem, f.where, f.chunks_per_rank);
-  if (char const* const why = f.refuses(problem); why != nullptr) complain<error>({"schedule ", f.name, ": ", why});
+  if (char const* const why = f.refuses(problem); why != nullptr)
+    complain<error>({"schedule ", f.name, ": ", why});
   auto table = dynamic_table(problem.ranks, f.where, f.trains);
   f.fill(problem, table);
   return table;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Sends and receives, derived from a table. A schedule says what is computed; what has to be handed over follows from it, and so
-// does an order of transfers in which the strictest transport there is, a rendezvous of blocking sends and receives, cannot lock.
+// Sends and receives, derived from a table. A schedule says what is computed; what has to be handed
+// over follows from it, and so does an order of transfers in which the strictest transport there
+// is, a rendezvous of blocking sends and receives, cannot lock.
 //
-// All transfers and actions have a place in one order, that of the simulated timeline: a transfer comes when its value has been made.
-// Every rank's list follows that order, so of all the transfers that are still to come the first one always has both its sides free.
+// All transfers and actions have a place in one order, that of the simulated timeline: a transfer
+// comes when its value has been made. Every rank's list follows that order, so of all the transfers
+// that are still to come the first one always has both its sides free.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +19,8 @@ namespace pp {
 /// What a rank does: an action of its table, or one side of the transfer of what an action made.
 enum class step_kind : unsigned char { compute, send, receive };
 
-/// law: `of` is the action that runs, or the one (F or B) whose result is handed over; `peer` is the other rank, or -1
+/// law: `of` is the action that runs, or the one (F or B) whose result is handed over; `peer` is
+///      the other rank, or -1
 struct rank_step {
   step_kind kind = step_kind::compute;
   action of{};
@@ -29,7 +32,9 @@ struct rank_step {
 /// The rank that needs what an action makes, if it is another one; else -1.
 template <pipeline_problem Problem, action_table Table>
 constexpr int receiver_of(Problem const& problem, Table const& table, int rank, action const& a) {
-  int const next = a.kind == action_kind::forward ? a.chunk + 1 : makes_input_gradient(a.kind) ? a.chunk - 1 : -1;
+  int const next = a.kind == action_kind::forward ? a.chunk + 1
+                   : makes_input_gradient(a.kind) ? a.chunk - 1
+                                                  : -1;
   if (next < 0 || next >= problem.chunks) return -1;
   int const to = rank_of(table.where, problem.ranks, next, a.micro_batch);
   return to == rank ? -1 : to;
@@ -37,18 +42,23 @@ constexpr int receiver_of(Problem const& problem, Table const& table, int rank, 
 
 /// Every rank's list of steps.
 ///
-/// law:   on each directed pair of ranks the sends and the receives are the same transfers in the same order
-/// law:   check_rendezvous(problem, steps); a value is received before it is read, and sent as soon as it is made
+/// law:   on each directed pair of ranks the sends and the receives are the same transfers in the
+///        same order
+/// law:   check_rendezvous(problem, steps); a value is received before it is read, and sent as soon
+///        as it is made
 /// needs: validate(problem, table)
 /// cost:  n log n in the number of actions
 template <pipeline_problem Problem, action_table Table>
 constexpr auto communicate(Problem const& problem, Table const& table) {
-  // A moment is a time and, among equal times, a place in an order in which everything comes after what it needs.
+  // A moment is a time and, among equal times, a place in an order in which everything comes after
+  // what it needs.
   struct event {
     long time = 0;
     int turn = 0, from = 0, to = 0;
     action of{};
-    constexpr bool operator<(event const& b) const { return time != b.time ? time < b.time : turn < b.turn; }
+    constexpr bool operator<(event const& b) const {
+      return time != b.time ? time < b.time : turn < b.turn;
+    }
   };
   struct moment {
     long time = 0;
@@ -89,8 +99,9 @@ constexpr auto communicate(Problem const& problem, Table const& table) {
   return steps;
 }
 
-/// Whether every rank gets to the end of its steps when a send and its receive happen at the same time or not at all, and no rank
-/// does anything else while it waits for the other side. If not, the first rank that cannot go on, and where.
+/// Whether every rank gets to the end of its steps when a send and its receive happen at the same
+/// time or not at all, and no rank does anything else while it waits for the other side. If not,
+/// the first rank that cannot go on, and where.
 template <pipeline_problem Problem, class Steps>
 constexpr verdict check_rendezvous(Problem const& problem, Steps const& steps) {
   auto position = scratch<int>(problem.ranks);
@@ -112,8 +123,8 @@ constexpr verdict check_rendezvous(Problem const& problem, Steps const& steps) {
         int const peer = mine.peer;
         if (peer < 0 || peer >= problem.ranks || peer == rank || at_end(peer)) break;
         rank_step const theirs = steps.at(peer, position.item[peer]);
-        bool const meets = theirs.kind != step_kind::compute && theirs.kind != mine.kind && theirs.peer == rank &&
-                           theirs.of == mine.of;
+        bool const meets = theirs.kind != step_kind::compute && theirs.kind != mine.kind &&
+                           theirs.peer == rank && theirs.of == mine.of;
         if (!meets) break;
         ++position.item[peer];
         wake(peer);
@@ -123,7 +134,8 @@ constexpr verdict check_rendezvous(Problem const& problem, Steps const& steps) {
   }
   for (int rank = 0; rank < problem.ranks; ++rank)
     if (!at_end(rank))
-      return verdict{fault::deadlock, rank, position.item[rank], steps.at(rank, position.item[rank]).of};
+      return verdict{fault::deadlock, rank, position.item[rank],
+                     steps.at(rank, position.item[rank]).of};
   return verdict{};
 }
 

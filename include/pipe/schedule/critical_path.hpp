@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Why a step takes as long as it takes: a chain of actions, each begun the moment the one before it allowed, from time 0 to the
-// makespan. To make anything else faster changes nothing.
+// Why a step takes as long as it takes: a chain of actions, each begun the moment the one before it
+// allowed, from time 0 to the makespan. To make anything else faster changes nothing.
 #pragma once
 
 #include <pipe/schedule/simulate.hpp>
@@ -20,7 +20,8 @@ template <pipeline_problem Problem, action_table Table>
 constexpr action_place source_of(Problem const& problem, Table const& table, action const& a) {
   bool const is_forward = a.kind == action_kind::forward;
   int const chunk = is_forward ? a.chunk - 1 : a.chunk + 1;
-  if (!(is_forward || makes_input_gradient(a.kind)) || chunk < 0 || chunk >= problem.chunks) return {};
+  if (!(is_forward || makes_input_gradient(a.kind)) || chunk < 0 || chunk >= problem.chunks)
+    return {};
   int const rank = rank_of(table.where, problem.ranks, chunk, a.micro_batch);
   for (int i = 0; i < table.size(rank); ++i) {
     action const x = table.at(rank, i);
@@ -30,35 +31,40 @@ constexpr action_place source_of(Problem const& problem, Table const& table, act
   return {};
 }
 
-/// Calls use(rank, position) for the actions of a longest path, the last one first. `source(action)` finds what source_of does. The reason
-/// for a start is whatever was there last, the rank or the value; so a timeline that a clock has measured has such a path, too.
+/// Calls use(rank, position) for the actions of a longest path, the last one first.
+/// `source(action)` finds what source_of does. The reason for a start is whatever was there last,
+/// the rank or the value; so a timeline that a clock has measured has such a path, too.
 ///
-/// law:   if simulate has made the timeline: the first action called ends at the makespan, the last one starts at 0; between an action
-///        and the one called after it there is no time but a hop's
+/// law:   if simulate has made the timeline: the first action called ends at the makespan, the last
+///        one starts at 0; between an action and the one called after it there is no time but a
+///        hop's
 /// needs: channels that never make a rank wait
 /// throws: pp::error if the timeline is one of another table
 template <pipeline_problem Problem, action_table Table, class Rows, class Use, class Source>
-constexpr void for_each_critical(Problem const& problem, Table const& table, timeline<Rows> const& when, Use use,
-                                 Source source) {
+constexpr void for_each_critical(Problem const& problem, Table const& table,
+                                 timeline<Rows> const& when, Use use, Source source) {
   require_spans(table, when);
   action_place at;
   for (int r = 0; r < table.ranks() && at.rank < 0; ++r)
-    if (int const n = when.spans.size(r); n > 0 && when.spans.at(r, n - 1).end == when.makespan) at = {r, n - 1};
+    if (int const n = when.spans.size(r); n > 0 && when.spans.at(r, n - 1).end == when.makespan)
+      at = {r, n - 1};
   while (at.rank >= 0) {
     use(at.rank, at.position);
     action const a = table.at(at.rank, at.position);
     action_place const own{at.position > 0 ? at.rank : -1, at.position - 1}, made = source(a);
     int const boundary = a.kind == action_kind::forward ? a.chunk - 1 : a.chunk;
     long const free = own.rank < 0 ? -1 : when.spans.at(own.rank, own.position).end;
-    long const arrived =
-        made.rank < 0 ? -1
-                      : when.spans.at(made.rank, made.position).end + problem.hop_time(made.rank, at.rank, boundary);
+    long const arrived = made.rank < 0 ? -1
+                                       : when.spans.at(made.rank, made.position).end +
+                                             problem.hop_time(made.rank, at.rank, boundary);
     at = arrived > free ? made : own;
   }
 }
 template <pipeline_problem Problem, action_table Table, class Rows, class Use>
-constexpr void for_each_critical(Problem const& problem, Table const& table, timeline<Rows> const& when, Use use) {
-  for_each_critical(problem, table, when, use, [&](action const& a) { return source_of(problem, table, a); });
+constexpr void for_each_critical(Problem const& problem, Table const& table,
+                                 timeline<Rows> const& when, Use use) {
+  for_each_critical(problem, table, when, use,
+                    [&](action const& a) { return source_of(problem, table, a); });
 }
 
 }  // namespace pp

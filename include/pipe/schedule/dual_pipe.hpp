@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// DualPipe: two pipelines through the same ranks in opposite directions, an F of the one beside a backward of the other, so that what
-// either sends travels while the other computes; and its half on a V, where the way back up is the second direction.
+// DualPipe: two pipelines through the same ranks in opposite directions, an F of the one beside a
+// backward of the other, so that what either sends travels while the other computes; and its half
+// on a V, where the way back up is the second direction.
 #pragma once
 
 #include <initializer_list>
@@ -10,11 +11,13 @@
 
 namespace pp {
 
-/// The order of a rank over two streams of `each` micro-batches; stream 0 is the one that reaches it first. `half`: as many ranks lie
-/// between an end and the turn; this one is the `at`-th from its end. Calls run(kind, stream) for the stream's next micro-batch.
+/// The order of a rank over two streams of `each` micro-batches; stream 0 is the one that reaches
+/// it first. `half`: as many ranks lie between an end and the turn; this one is the `at`-th from
+/// its end. Calls run(kind, stream) for the stream's next micro-batch.
 ///
 /// needs:  each >= 2 half
-/// source: DeepSeek-AI, DualPipe, 2025 (eight steps; an F beside a backward is the F, then the backward, here)
+/// source: DeepSeek-AI, DualPipe, 2025 (eight steps; an F beside a backward is the F, then the
+///         backward, here)
 template <class Run>
 constexpr void run_dual(int at, int half, int each, Run run) {
   using enum action_kind;
@@ -30,7 +33,9 @@ constexpr void run_dual(int at, int half, int each, Run run) {
   // From the middle on Ws are put off: what put them off first gets them first.
   int const middle = (at + 1) / 2;
   bool const from_1 = at % 2 == 1;
-  auto const waits = [&](int i, int stream) { return i > middle || (i == middle && (from_1 || stream == 0)); };
+  auto const waits = [&](int i, int stream) {
+    return i > middle || (i == middle && (from_1 || stream == 0));
+  };
   int put_off = 0;
   for (int i = 0; i <= at; ++i)
     for (int stream : {1, 0}) {
@@ -57,7 +62,9 @@ constexpr void run_dual(int at, int half, int each, Run run) {
 struct stream_progress {
   int done[2][3]{};
   constexpr int next(action_kind kind, int stream) {
-    int const mb = done[stream][kind == action_kind::forward ? 0 : makes_input_gradient(kind) ? 1 : 2]++;
+    int const mb = done[stream][kind == action_kind::forward ? 0
+                                : makes_input_gradient(kind) ? 1
+                                                             : 2]++;
     if (kind == action_kind::backward) ++done[stream][2];
     return mb;
   }
@@ -65,8 +72,10 @@ struct stream_progress {
 
 /// Two directions at once, forward and backward side by side, on two copies of the weights.
 ///
-/// law:    TF = TB = TW without hops: every rank is idle for (P/2-1) TF; the peak is P+1; weights are there twice
-/// note:   the paper's (P/2-1)(F&B + B - 3W), B the full backward, is for an F and a B that run at once
+/// law:    TF = TB = TW without hops: every rank is idle for (P/2-1) TF; the peak is P+1; weights
+///         are there twice
+/// note:   the paper's (P/2-1)(F&B + B - 3W), B the full backward, is for an F and a B that run at
+///         once
 /// needs:  P even; M even, at least 2P
 struct DualPipe {
   static constexpr char const* name = "dualpipe";
@@ -87,10 +96,12 @@ struct DualPipe {
     for (int rank = 0; rank < p; ++rank) {
       bool const upper = rank >= half;  // the way up reaches it first
       stream_progress progress;
-      run_dual(upper ? p - 1 - rank : rank, half, problem.micro_batches / 2, [&](action_kind kind, int stream) {
-        bool const goes_up = (stream == 1) != upper;
-        table.push(rank, {kind, goes_up ? p - 1 - rank : rank, 2 * progress.next(kind, stream) + goes_up});
-      });
+      run_dual(upper ? p - 1 - rank : rank, half, problem.micro_batches / 2,
+               [&](action_kind kind, int stream) {
+                 bool const goes_up = (stream == 1) != upper;
+                 table.push(rank, {kind, goes_up ? p - 1 - rank : rank,
+                                   2 * progress.next(kind, stream) + goes_up});
+               });
     }
   }
 };
@@ -107,7 +118,8 @@ struct DualPipeV {
   static constexpr bool trains = true;
 
   static constexpr char const* refuses(int ranks, int micro_batches) {
-    return micro_batches < 2 * ranks ? "needs at least twice as many micro-batches as ranks" : nullptr;
+    return micro_batches < 2 * ranks ? "needs at least twice as many micro-batches as ranks"
+                                     : nullptr;
   }
   template <pipeline_problem Problem, action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
@@ -115,7 +127,8 @@ struct DualPipeV {
     for (int rank = 0; rank < p; ++rank) {
       stream_progress progress;
       run_dual(rank, p, problem.micro_batches, [&](action_kind kind, int stream) {
-        table.push(rank, {kind, stream == 0 ? rank : 2 * p - 1 - rank, progress.next(kind, stream)});
+        table.push(rank,
+                   {kind, stream == 0 ? rank : 2 * p - 1 - rank, progress.next(kind, stream)});
       });
     }
   }

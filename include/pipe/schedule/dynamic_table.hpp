@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The table for run time: any number of ranks and actions. Kept apart from table.hpp so that a program whose schedule
-// is fixed at compile time does not pay for <vector>.
+// The table for run time: any number of ranks and actions. Kept apart from table.hpp so that a
+// program whose schedule is fixed at compile time does not pay for <vector>.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,16 @@
 
 namespace pp {
 
-/// One list of `T` per rank, each as long as it grows. A rank or a position that does not exist is a pp::error.
+/// One list of `T` per rank, each as long as it grows. A rank or a position that does not exist is
+/// a pp::error.
 template <class T>
 struct dynamic_rows {
   std::vector<std::vector<T>> items;
 
   /// Throws pp::error for count < 0.
   explicit dynamic_rows(int count) : items(static_cast<std::size_t>(count < 0 ? 0 : count)) {
-    if (count < 0) complain<error>({"a schedule's table has at least 0 ranks: ", count, " is less than that"});
+    if (count < 0)
+      complain<error>({"a schedule's table has at least 0 ranks: ", count, " is less than that"});
   }
 
   template <class Other, int = 1>
@@ -32,7 +34,9 @@ struct dynamic_rows {
 
   int ranks() const { return static_cast<int>(items.size()); }
   int size(int rank) const { return static_cast<int>(row(rank).size()); }
-  T const& at(int rank, int position) const { return row(rank)[checked("position", position, size(rank))]; }
+  T const& at(int rank, int position) const {
+    return row(rank)[checked("position", position, size(rank))];
+  }
   T& at(int rank, int position) { return row(rank)[checked("position", position, size(rank))]; }
   void push(int rank, T const& item) { row(rank).push_back(item); }
 
@@ -66,19 +70,23 @@ struct dynamic_table : dynamic_rows<action> {
 
 /// The table of a policy for a problem known only at run time.
 ///
-/// throws: pp::error where it would have more than most_actions, the policy refuses the numbers of ranks and micro-batches, or the problem
-///         has not as many chunks and costs as the policy is for
+/// throws: pp::error where it would have more than most_actions, the policy refuses the numbers of
+///         ranks and micro-batches, or the problem has not as many chunks and costs as the policy
+///         is for
 template <schedule_policy Policy, pipeline_problem Problem>
 dynamic_table make_dynamic_table(Problem const& problem) {
   long const expected = actions_per_rank<Policy>(problem.micro_batches);
   if (problem.ranks > most_actions / (expected > 0 ? expected : 1))
-    complain<error>({"schedule ", Policy::name, ": a table of ", problem.ranks, " ranks with ", expected,
-                     " actions each is larger than the limit of ", most_actions, " actions"});
+    complain<error>({"schedule ", Policy::name, ": a table of ", problem.ranks, " ranks with ",
+                     expected, " actions each is larger than the limit of ", most_actions,
+                     " actions"});
   require_chunks(problem, Policy::where, Policy::chunks_per_rank);
-  if (char const* const why = why_refused<Policy>(problem.ranks, problem.micro_batches); why != nullptr)
+  if (char const* const why = why_refused<Policy>(problem.ranks, problem.micro_batches);
+      why != nullptr)
     complain<error>({"schedule ", Policy::name, ": ", why});
   auto table = dynamic_table(problem.ranks, Policy::where, Policy::trains);
-  for (int rank = 0; rank < problem.ranks; ++rank) table.row(rank).reserve(static_cast<std::size_t>(expected));
+  for (int rank = 0; rank < problem.ranks; ++rank)
+    table.row(rank).reserve(static_cast<std::size_t>(expected));
   Policy::fill(problem, table);
   return table;
 }

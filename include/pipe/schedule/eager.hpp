@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Eager 1F1B: 1F1B with twice the warm-up, so that a value has a whole forward and backward of time to travel to the next rank
-// before it is needed there. Hops cost nothing while they are shorter than that, for twice the activations.
+// Eager 1F1B: 1F1B with twice the warm-up, so that a value has a whole forward and backward of time
+// to travel to the next rank before it is needed there. Hops cost nothing while they are shorter
+// than that, for twice the activations.
 #pragma once
 
 #include <pipe/schedule/one_f_one_b.hpp>
@@ -10,8 +11,10 @@ namespace pp {
 
 /// 1F1B with forwards further ahead, so that hand-offs have twice the time.
 ///
-/// law:    equal times without hops: the bubble of 1F1B; the peak of rank i is min(M, 2(P-i)-1) micro-batches
-/// source: Zhuang et al., On Optimizing the Communication of Model Parallelism (Alpa), 2023: eager-1F1B
+/// law:    equal times without hops: the bubble of 1F1B; the peak of rank i is min(M, 2(P-i)-1)
+///         micro-batches
+/// source: Zhuang et al., On Optimizing the Communication of Model Parallelism (Alpa), 2023:
+///         eager-1F1B
 struct EagerOneFOneB {
   static constexpr char const* name = "eager-1f1b";
   static constexpr placement where = placement::straight;
@@ -21,7 +24,8 @@ struct EagerOneFOneB {
 
   template <pipeline_problem Problem, action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
-    for (int rank = 0; rank < problem.ranks; ++rank) alternate(problem, table, rank, 2 * (problem.ranks - 1 - rank));
+    for (int rank = 0; rank < problem.ranks; ++rank)
+      alternate(problem, table, rank, 2 * (problem.ranks - 1 - rank));
   }
 };
 

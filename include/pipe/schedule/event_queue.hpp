@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Who acts next, when time is played event by event: ranks by the time of their next look at the world.
+// Who acts next, when time is played event by event: ranks by the time of their next look at the
+// world.
 #pragma once
 
 #include <climits>
@@ -14,15 +15,18 @@ struct rank_event {
   int rank = 0;
 };
 
-/// The next event of every rank that has one: a tournament of ranks, in which the earlier event wins.
+/// The next event of every rank that has one: a tournament of ranks, in which the earlier event
+/// wins.
 ///
-/// law:  next() is the earliest one, of equal times the one of the lowest rank; put() replaces the event of its rank
+/// law:  next() is the earliest one, of equal times the one of the lowest rank; put() replaces the
+///       event of its rank
 /// cost: log of the number of ranks
 class event_queue {
  public:
   constexpr explicit event_queue(int ranks)
       : leaves_(leaves_for(ranks)), time_(leaves_, LONG_MAX), winner_(2 * leaves_) {
-    for (int i = 2 * leaves_ - 1; i > 0; --i) winner_.item[i] = i >= leaves_ ? i - leaves_ : winner_.item[2 * i];
+    for (int i = 2 * leaves_ - 1; i > 0; --i)
+      winner_.item[i] = i >= leaves_ ? i - leaves_ : winner_.item[2 * i];
   }
   constexpr bool empty() const { return time_.item[winner_.item[1]] == LONG_MAX; }
 

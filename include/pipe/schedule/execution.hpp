@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Runs a table on paper. Every rank takes its actions in order, each as soon as the rank is free and what it needs is
-// there; the outcome does not depend on the order of looking. `validate` asks whether every rank gets to the end,
-// `simulate` asks when. A rank that cannot go on waits in the list of the one result it misses, so the work is linear
-// in the number of actions. Inside a static_assert that matters: compilers count steps (clang++: statements), a million
-// at most, which is why this file says much in few statements.
+// Runs a table on paper. Every rank takes its actions in order, each as soon as the rank is free
+// and what it needs is there; the outcome does not depend on the order of looking. `validate` asks
+// whether every rank gets to the end, `simulate` asks when. A rank that cannot go on waits in the
+// list of the one result it misses, so the work is linear in the number of actions. Inside a
+// static_assert that matters: compilers count steps (clang++: statements), a million at most, which
+// is why this file says much in few statements.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +21,8 @@ namespace pp {
 
 /// `Slots` is indexed by boundary (between chunk c and c + 1) and gives a `slot_count`.
 ///
-/// needs:  check_shape and check_complete (missing actions are allowed: what needs them never starts)
+/// needs:  check_shape and check_complete (missing actions are allowed: what needs them never
+///         starts)
 /// throws: pp::error as require_actions does
 template <pipeline_problem Problem, action_table Table, class Slots = unbounded_slots>
 class execution {
@@ -28,13 +30,13 @@ class execution {
   constexpr execution(Problem const& problem, Table const& table, Slots const& slots)
       : problem_(required(problem, table, slots)), table_(table), slots_(slots),
         end_(1 + results * long(problem.chunks) * problem.micro_batches),
-        waiting_(1 + results * long(problem.chunks) * problem.micro_batches), also_waiting_(problem.ranks),
-        position_(problem.ranks), clock_(problem.ranks, 1) {
+        waiting_(1 + results * long(problem.chunks) * problem.micro_batches),
+        also_waiting_(problem.ranks), position_(problem.ranks), clock_(problem.ranks, 1) {
     end_.item[nothing] = 1;
   }
 
-  /// Runs until no rank can go on, calling `done(rank, start, end)` for each action, in an order in which everything
-  /// comes after what it needs. Returns whether every rank reached its end.
+  /// Runs until no rank can go on, calling `done(rank, start, end)` for each action, in an order in
+  /// which everything comes after what it needs. Returns whether every rank reached its end.
   template <class Done>
   constexpr bool run(Done done) {
     auto awake = scratch<int>(problem_.ranks);
@@ -59,8 +61,10 @@ class execution {
         clock_.item[rank] = end;
         done(rank, start - 1, end - 1);
         if (a.kind == action_kind::forward) record(result_of(a.chunk, a.micro_batch, output), end);
-        if (makes_input_gradient(a.kind)) record(result_of(a.chunk, a.micro_batch, input_gradient), end);
-        if (makes_weight_gradient(a.kind)) record(result_of(a.chunk, a.micro_batch, weight_gradient), end);
+        if (makes_input_gradient(a.kind))
+          record(result_of(a.chunk, a.micro_batch, input_gradient), end);
+        if (makes_weight_gradient(a.kind))
+          record(result_of(a.chunk, a.micro_batch, weight_gradient), end);
       }
       if (missing == nothing) {
         --unfinished;
@@ -84,12 +88,14 @@ class execution {
   }
 
  private:
-  static constexpr Problem const& required(Problem const& problem, Table const& table, Slots const& slots) {
+  static constexpr Problem const& required(Problem const& problem, Table const& table,
+                                           Slots const& slots) {
     require_actions(problem, table, slots);
     return problem;
   }
 
-  /// The three results that a chunk has for a micro-batch; `nothing` stands for a result that needs not be waited for.
+  /// The three results that a chunk has for a micro-batch; `nothing` stands for a result that needs
+  /// not be waited for.
   enum : int { output, input_gradient, weight_gradient, results };
   static constexpr int nothing = 0;
 
@@ -100,7 +106,8 @@ class execution {
   /// The results that an action waits for, and the time the second takes to come from its rank.
   struct needs {
     long own;          ///< of its own chunk: B and R wait for F, W for B, U for W
-    long handed_over;  ///< of the neighbouring chunk: F reads the output before, B the gradient after
+    long handed_over;  ///< of the neighbouring chunk: F reads the output before, B the gradient
+                       ///< after
     long slot;         ///< of the last reader of the value that lies in the slot to be written
     int source_rank;
     long hop;
@@ -109,22 +116,28 @@ class execution {
   constexpr needs needs_of(action const& a, int rank) const {
     using enum action_kind;
     int const chunk = a.chunk, mb = a.micro_batch;
-    bool const is_forward = a.kind == forward, hands_on = is_forward || a.kind == backward_input || a.kind == backward;
-    int const source = is_forward ? chunk - 1 : chunk + 1, reader = is_forward ? chunk + 1 : chunk - 1;
+    bool const is_forward = a.kind == forward,
+               hands_on = is_forward || a.kind == backward_input || a.kind == backward;
+    int const source = is_forward ? chunk - 1 : chunk + 1,
+              reader = is_forward ? chunk + 1 : chunk - 1;
     bool const reads = hands_on && source >= 0 && source < problem_.chunks;
     bool const writes = hands_on && reader >= 0 && reader < problem_.chunks;
     int const source_rank = reads ? rank_of(table_.where, problem_.ranks, source, mb) : rank;
 
-    int const own_result = a.kind == backward_weight ? input_gradient : a.kind == update ? weight_gradient : output;
+    int const own_result = a.kind == backward_weight ? input_gradient
+                           : a.kind == update        ? weight_gradient
+                                                     : output;
     long const own = is_forward ? nothing : result_of(chunk, mb, own_result);
-    long const handed_over = reads ? result_of(source, mb, is_forward ? output : input_gradient) : nothing;
+    long const handed_over =
+        reads ? result_of(source, mb, is_forward ? output : input_gradient) : nothing;
     long slot = nothing;
     if constexpr (!std::is_same_v<Slots, unbounded_slots>)
       if (writes) {
         slot_count const ring = slots_[static_cast<std::size_t>(is_forward ? chunk : reader)];
         long const length = is_forward ? ring.activation : ring.gradient;
         long const before = mb - (length > 0 ? length : 0) * replicas(table_.where);
-        if (before >= 0) slot = result_of(reader, int(before), table_.trains ? weight_gradient : output);
+        if (before >= 0)
+          slot = result_of(reader, int(before), table_.trains ? weight_gradient : output);
       }
     return needs{own, handed_over, slot, source_rank,
                  problem_.hop_time(source_rank, rank, is_forward ? source : chunk)};
@@ -147,7 +160,8 @@ class execution {
   Problem const& problem_;
   Table const& table_;
   Slots const& slots_;
-  scratch<long> end_;          // by result, when it was there; clocks start at 1, so that 0 can mean: not yet
+  scratch<long>
+      end_;  // by result, when it was there; clocks start at 1, so that 0 can mean: not yet
   scratch<int> waiting_;       // by result, the last rank that began to wait for it, plus 1
   scratch<int> also_waiting_;  // by rank, the next one that waits for the same, plus 1
   scratch<int> position_;      // by rank, its next action

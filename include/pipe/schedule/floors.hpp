@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What no schedule can beat, and what the plain ones reach exactly. A floor makes a simulated time a certificate: the
-// distance between the two is all that any other schedule of the same family could still win.
+// What no schedule can beat, and what the plain ones reach exactly. A floor makes a simulated time
+// a certificate: the distance between the two is all that any other schedule of the same family
+// could still win.
 #pragma once
 
 #include <climits>
@@ -13,15 +14,19 @@
 
 namespace pp {
 
-/// The least makespan of any schedule that trains on a placement, from the first F to the last W, and its stage-local twin.
+/// The least makespan of any schedule that trains on a placement, from the first F to the last W,
+/// and its stage-local twin.
 ///
-/// Two chains through every rank, of which the slowest binds: (1) nothing reaches the rank before one F of every chunk above its
-/// first one, then it has all its own work to do; (2) the same way down, all its F and B, then its last B's gradient climbs
-/// back to some chunk, which ends with its W. Where two replicas reach a rank, the shorter way counts.
+/// Two chains through every rank, of which the slowest binds: (1) nothing reaches the rank before
+/// one F of every chunk above its first one, then it has all its own work to do; (2) the same way
+/// down, all its F and B, then its last B's gradient climbs back to some chunk, which ends with its
+/// W. Where two replicas reach a rank, the shorter way counts.
 ///
-/// law:    one chunk, equal times: makespan >= (P-1)(TF+Tc) + M T  and  >= (P-1)(TF+TB+2Tc) + M(TF+TB) + TW
+/// law:    one chunk, equal times: makespan >= (P-1)(TF+Tc) + M T and >= (P-1)(TF+TB+2Tc) +
+///         M(TF+TB) + TW
 /// law:    one chunk, equal times: stage-local span - M T >= max(0, (P-1)(TF+TB+2Tc) - (M-1)TW)
-/// source: Qi et al., Zero Bubble Pipeline Parallelism, 2024, section 2.3, for one chunk and equal times
+/// source: Qi et al., Zero Bubble Pipeline Parallelism, 2024, section 2.3, for one chunk and equal
+///         times
 struct flush_floor {
   long makespan = 0;
   long stage_local_span = 0;
@@ -35,9 +40,11 @@ constexpr flush_floor floor_of(Problem const& problem, placement where = placeme
   require_placement(problem, where);
   int const p = problem.ranks, m = problem.micro_batches, copies = replicas(where);
   auto work = scratch<long>(p), both_ways = scratch<long>(p);  // of a rank, for all micro-batches
-  auto down = scratch<long>(p, LONG_MAX);      // from the first chunk to the rank's first one: F and hops
-  auto up = scratch<long>(p, LONG_MAX);        // and back: hops and B, not counting the rank's own
-  auto up_and_w = scratch<long>(p, LONG_MAX);  // the longest way from the end of its last B to the end of a W
+  auto down =
+      scratch<long>(p, LONG_MAX);        // from the first chunk to the rank's first one: F and hops
+  auto up = scratch<long>(p, LONG_MAX);  // and back: hops and B, not counting the rank's own
+  auto up_and_w =
+      scratch<long>(p, LONG_MAX);  // the longest way from the end of its last B to the end of a W
   constexpr auto lower = [](long& least, long to) { least = to < least ? to : least; };
   for (int copy = 0; copy < copies && copy < m; ++copy) {
     long const times = (m + copies - 1 - copy) / copies;
@@ -66,9 +73,10 @@ constexpr flush_floor floor_of(Problem const& problem, placement where = placeme
     raise(floor.makespan, down.item[rank] + work.item[rank]);
     raise(floor.makespan, down.item[rank] + both_ways.item[rank] + up_and_w.item[rank]);
     raise(floor.stage_local_span, work.item[rank]);
-    if (copies == 1)  // the first rank begins with the first F of all, and ends with a W after the last B of all
-      raise(floor.stage_local_span,
-            down.item[rank] + both_ways.item[rank] + up.item[rank] + problem.cost(0).backward_weight);
+    if (copies == 1)  // the first rank begins with the first F of all, and ends with a W after the
+                      // last B of all
+      raise(floor.stage_local_span, down.item[rank] + both_ways.item[rank] + up.item[rank] +
+                                        problem.cost(0).backward_weight);
   }
   return floor;
 }

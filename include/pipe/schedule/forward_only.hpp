@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Forward only: inference and the evaluation between training steps. A policy like any other, so that it is proved,
-// simulated and run by the same code.
+// Forward only: inference and the evaluation between training steps. A policy like any other, so
+// that it is proved, simulated and run by the same code.
 #pragma once
 
 #include <pipe/schedule/policy.hpp>
@@ -21,7 +21,8 @@ struct ForwardOnly {
   template <pipeline_problem Problem, action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     for (int rank = 0; rank < problem.ranks; ++rank)
-      for (int mb = 0; mb < problem.micro_batches; ++mb) table.push(rank, {action_kind::forward, rank, mb});
+      for (int mb = 0; mb < problem.micro_batches; ++mb)
+        table.push(rank, {action_kind::forward, rank, mb});
   }
 };
 

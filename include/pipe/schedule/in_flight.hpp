@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a rank must keep. A micro-batch is in flight in a chunk from the start of its F to the end of its BW or W; how
-// many are at once follows from the order of the rank's actions alone, so these peaks hold whatever the times.
+// What a rank must keep. A micro-batch is in flight in a chunk from the start of its F to the end
+// of its BW or W; how many are at once follows from the order of the rank's actions alone, so these
+// peaks hold whatever the times.
 #pragma once
 
 #include <pipe/schedule/problem.hpp>
@@ -13,9 +14,9 @@ namespace pp {
 
 inline constexpr int all_chunks = -1;
 
-/// The most micro-batches in flight at once in one chunk of a rank: the chunk needs as many stash records, micro-batch
-/// mb in record turn_of(mb) % peak. For `all_chunks`: the most in all of the rank's chunks together, each counted as one.
-/// Forward-only: 1.
+/// The most micro-batches in flight at once in one chunk of a rank: the chunk needs as many stash
+/// records, micro-batch mb in record turn_of(mb) % peak. For `all_chunks`: the most in all of the
+/// rank's chunks together, each counted as one. Forward-only: 1.
 ///
 /// throws: pp::error if there is no such rank
 template <action_table Table>
@@ -31,7 +32,8 @@ constexpr int peak_in_flight(Table const& table, int rank, int chunk = all_chunk
   return peak;
 }
 
-/// How many versions of its weights a rank with one chunk has to keep at once: the newest one, and older ones until their last reader.
+/// How many versions of its weights a rank with one chunk has to keep at once: the newest one, and
+/// older ones until their last reader.
 ///
 /// throws: pp::error if there is no such rank
 template <action_table Table>
@@ -49,8 +51,9 @@ constexpr int peak_versions(Table const& table, int rank) {
   return most;
 }
 
-/// Calls use(position, live) for every action of a rank: the memory that is in use while it runs, in the unit of the
-/// problem's memory_change. Forward only: what an action adds is given back at its end.
+/// Calls use(position, live) for every action of a rank: the memory that is in use while it runs,
+/// in the unit of the problem's memory_change. Forward only: what an action adds is given back at
+/// its end.
 ///
 /// needs:  check_complete, but for missing actions
 /// throws: pp::error if there is no such rank

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Schedules for ranks that hold several chunks each, one in every round through the ranks (placement::loop): a chunk is V times
-// shorter than a stage, and so is the time to fill the pipeline.
+// Schedules for ranks that hold several chunks each, one in every round through the ranks
+// (placement::loop): a chunk is V times shorter than a stage, and so is the time to fill the
+// pipeline.
 #pragma once
 
 #include <pipe/schedule/policy.hpp>
 
 namespace pp {
 
-/// The order in which a rank's forwards (or backwards) come: groups of micro-batches, each through the rank's chunks in turn.
-/// law: visits(n) for n = 0, 1 .. are all chunks and micro-batches once, and some beyond the last micro-batch, which are left out
+/// The order in which a rank's forwards (or backwards) come: groups of micro-batches, each through
+/// the rank's chunks in turn.
+/// law: visits(n) for n = 0, 1 .. are all chunks and micro-batches once, and some beyond the last
+///      micro-batch, which are left out
 struct grouped_order {
   int ranks, chunks_per_rank, group;
 
@@ -23,8 +26,9 @@ struct grouped_order {
   }
 };
 
-/// Each rank runs `warm_up(rank)` forwards, then a forward and a backward in turns, then the remaining backwards. Micro-batches beyond
-/// the last one take part and are then left out: what is in order with them is in order without them.
+/// Each rank runs `warm_up(rank)` forwards, then a forward and a backward in turns, then the
+/// remaining backwards. Micro-batches beyond the last one take part and are then left out: what is
+/// in order with them is in order without them.
 template <pipeline_problem Problem, action_table Table, class WarmUp>
 constexpr void fill_grouped(Problem const& problem, Table& table, int group, WarmUp warm_up) {
   int const p = problem.ranks, v = problem.chunks / p, m = problem.micro_batches;
@@ -34,7 +38,8 @@ constexpr void fill_grouped(Problem const& problem, Table& table, int group, War
     int next = 0;
     auto const run = [&](int n, bool is_forward) {
       auto const [chunk, mb] = order.of(n, rank, is_forward);
-      if (mb < m) table.push(rank, {is_forward ? action_kind::forward : action_kind::backward, chunk, mb});
+      if (mb < m)
+        table.push(rank, {is_forward ? action_kind::forward : action_kind::backward, chunk, mb});
     };
     while (next < total && next < warm_up(rank)) run(next++, true);
     for (int n = 0; n < total; ++n) {
@@ -46,12 +51,14 @@ constexpr void fill_grouped(Problem const& problem, Table& table, int group, War
 
 /// Interleaved 1F1B.
 ///
-/// V: chunks per rank. Group: micro-batches that pass a chunk before the rank turns to its next one; 0: as many as there are ranks.
+/// V: chunks per rank. Group: micro-batches that pass a chunk before the rank turns to its next
+/// one; 0: as many as there are ranks.
 ///
-/// law:    equal times without hops, M a multiple of P: the bubble of every rank is (P-1)T/V, T the time of all its chunks; the peak
-///         of rank 0 is P(V-1) + 2P-1 chunks
+/// law:    equal times without hops, M a multiple of P: the bubble of every rank is (P-1)T/V, T the
+///         time of all its chunks; the peak of rank 0 is P(V-1) + 2P-1 chunks
 /// needs:  Group is 0 or at least P
-/// source: Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters (Megatron-LM), 2021
+/// source: Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters
+///         (Megatron-LM), 2021
 template <int V, int Group = 0>
 struct Interleaved {
   static constexpr char const* name = "interleaved";
@@ -63,13 +70,16 @@ struct Interleaved {
   template <pipeline_problem Problem, action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     int const p = problem.ranks, v = problem.chunks / p, group = Group > 0 ? Group : p;
-    fill_grouped(problem, table, group, [=](int rank) { return 2 * (p - 1 - rank) + (v - 1) * group; });
+    fill_grouped(problem, table, group,
+                 [=](int rank) { return 2 * (p - 1 - rank) + (v - 1) * group; });
   }
 };
 
-/// Interleaved with half the slack: ranks run P-1-r forwards less ahead, and need P V chunks of memory instead of P(V-1) + 2P-1.
+/// Interleaved with half the slack: ranks run P-1-r forwards less ahead, and need P V chunks of
+/// memory instead of P(V-1) + 2P-1.
 ///
-/// law:    equal times without hops, M a multiple of P: the bubble of every rank is (P-1)T/V; the peak of rank 0 is P V chunks
+/// law:    equal times without hops, M a multiple of P: the bubble of every rank is (P-1)T/V; the
+///         peak of rank 0 is P V chunks
 /// source: Wan et al., PipeOffload, 2025 (the grouped interleaved order)
 template <int V>
 struct GroupedInterleaved {
@@ -86,10 +96,12 @@ struct GroupedInterleaved {
   }
 };
 
-/// Looped breadth-first pipelining: all micro-batches through the first chunk, then all through the next, and back. The
-/// interleaved bubble with the fewest changes of chunk, and with all activations alive at once.
+/// Looped breadth-first pipelining: all micro-batches through the first chunk, then all through the
+/// next, and back. The interleaved bubble with the fewest changes of chunk, and with all
+/// activations alive at once.
 ///
-/// law:    equal times without hops, M >= P: the bubble of every rank is (P-1)T/V; the peak is M V chunks
+/// law:    equal times without hops, M >= P: the bubble of every rank is (P-1)T/V; the peak is M V
+///         chunks
 /// source: Lamy-Poirier, Breadth-First Pipeline Parallelism, 2023
 template <int V>
 struct LoopedBFS {
@@ -104,9 +116,11 @@ struct LoopedBFS {
     int const p = problem.ranks, v = problem.chunks / p;
     for (int rank = 0; rank < p; ++rank) {
       for (int i = 0; i < v; ++i)
-        for (int mb = 0; mb < problem.micro_batches; ++mb) table.push(rank, {action_kind::forward, i * p + rank, mb});
+        for (int mb = 0; mb < problem.micro_batches; ++mb)
+          table.push(rank, {action_kind::forward, i * p + rank, mb});
       for (int i = v - 1; i >= 0; --i)
-        for (int mb = 0; mb < problem.micro_batches; ++mb) table.push(rank, {action_kind::backward, i * p + rank, mb});
+        for (int mb = 0; mb < problem.micro_batches; ++mb)
+          table.push(rank, {action_kind::backward, i * p + rank, mb});
     }
   }
 };

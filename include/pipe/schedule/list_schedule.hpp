@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// List scheduling in slots: time goes by in steps of one action, and in every slot each rank takes, of the actions that could run, the
-// one that a rule prefers. For families that are defined by such a rule, and for placements without a published
-// order.
+// List scheduling in slots: time goes by in steps of one action, and in every slot each rank takes,
+// of the actions that could run, the one that a rule prefers. For families that are defined by such
+// a rule, and for placements without a published order.
 #pragma once
 
 #include <climits>
@@ -12,18 +12,20 @@
 
 namespace pp {
 
-/// Fills `table` with F and BW of all chunks as if each took one slot and hops took none; with other times the order stays. Of the
-/// actions whose inputs are there a rank takes the one with the least order(action).
-/// may(action, in_flight): whether an F may begin while `in_flight` micro-batches are in flight in its chunk (and replica).
+/// Fills `table` with F and BW of all chunks as if each took one slot and hops took none; with
+/// other times the order stays. Of the actions whose inputs are there a rank takes the one with the
+/// least order(action). may(action, in_flight): whether an F may begin while `in_flight`
+/// micro-batches are in flight in its chunk (and replica).
 ///
 /// needs: may is true for in_flight 0
 /// cost:  slots times ranks times chunks per rank
 template <pipeline_problem Problem, action_table Table, class Order, class May>
 constexpr void list_schedule(Problem const& problem, Table& table, Order order, May may) {
   using enum action_kind;
-  int const p = problem.ranks, m = problem.micro_batches, chunks = problem.chunks, copies = replicas(table.where);
+  int const p = problem.ranks, m = problem.micro_batches, chunks = problem.chunks,
+            copies = replicas(table.where);
   int const held = chunks * copies / p;  // chunks of a rank
-  struct stream {                        // a chunk of a rank (and replica): its next F, its next BW and which they are
+  struct stream {  // a chunk of a rank (and replica): its next F, its next BW and which they are
     int chunk = 0, forward = 0, backward = 0;
   };
   auto streams = scratch<stream>(p * held);
@@ -32,7 +34,8 @@ constexpr void list_schedule(Problem const& problem, Table& table, Order order, 
       streams.item[rank * held + i].chunk = copies == 1 ? chunk_on(table.where, p, rank, i)
                                             : i == 0    ? rank
                                                         : p - 1 - rank;
-  // The slot after which a value, or a gradient, is there; that before the first chunk and after the last one always is.
+  // The slot after which a value, or a gradient, is there; that before the first chunk and after
+  // the last one always is.
   auto made = scratch<int>(2 * (chunks + 2) * m, INT_MAX);
   int* const values = made.item + m;
   int* const gradients = values + (chunks + 2) * m;
@@ -45,8 +48,10 @@ constexpr void list_schedule(Problem const& problem, Table& table, Order order, 
       long least = LONG_MAX;
       for (int i = 0; i < held; ++i) {
         stream& s = streams.item[rank * held + i];
-        int const f = s.forward * copies + (copies - 1) * i, b = s.backward * copies + (copies - 1) * i;
-        if (action const a{backward, s.chunk, b}; s.backward < s.forward && gradients[(s.chunk + 1) * m + b] < slot)
+        int const f = s.forward * copies + (copies - 1) * i,
+                  b = s.backward * copies + (copies - 1) * i;
+        if (action const a{backward, s.chunk, b};
+            s.backward < s.forward && gradients[(s.chunk + 1) * m + b] < slot)
           if (long const number = order(a); number < least) least = number, best = a, of_best = &s;
         if (action const a{forward, s.chunk, f}; f < m && values[(s.chunk - 1) * m + f] < slot)
           if (long const number = order(a); number < least && may(a, s.forward - s.backward))

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// 1F1B: each rank runs just enough forwards to fill the pipeline below it, then alternates one forward and one
-// backward. As fast as GPipe, but activations in flight are bounded by the number of ranks, not of micro-batches.
+// 1F1B: each rank runs just enough forwards to fill the pipeline below it, then alternates one
+// forward and one backward. As fast as GPipe, but activations in flight are bounded by the number
+// of ranks, not of micro-batches.
 #pragma once
 
 #include <pipe/schedule/policy.hpp>
 
 namespace pp {
 
-/// `ahead` forwards, then a forward and a backward in turns as long as there are forwards, then the remaining backwards.
+/// `ahead` forwards, then a forward and a backward in turns as long as there are forwards, then the
+/// remaining backwards.
 template <pipeline_problem Problem, action_table Table>
 constexpr void alternate(Problem const& problem, Table& table, int rank, int ahead) {
   using enum action_kind;
@@ -22,7 +24,8 @@ constexpr void alternate(Problem const& problem, Table& table, int rank, int ahe
 
 /// One forward, one backward (default): 1F1B with a flush, also PipeDream-Flush and DAPPLE.
 ///
-/// law:    with equal times the bubble is (P-1)/(M+P-1); the peak of rank i is min(M, P-i) micro-batches
+/// law:    with equal times the bubble is (P-1)/(M+P-1); the peak of rank i is min(M, P-i)
+///         micro-batches
 /// source: Narayanan et al., PipeDream-2BW (PipeDream-Flush), 2021; Fan et al., DAPPLE, 2021
 struct OneFOneB {
   static constexpr char const* name = "1f1b";
@@ -33,7 +36,8 @@ struct OneFOneB {
 
   template <pipeline_problem Problem, action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
-    for (int rank = 0; rank < problem.ranks; ++rank) alternate(problem, table, rank, problem.ranks - 1 - rank);
+    for (int rank = 0; rank < problem.ranks; ++rank)
+      alternate(problem, table, rank, problem.ranks - 1 - rank);
   }
 };
 

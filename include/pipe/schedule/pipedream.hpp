@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Schedules without a flush: the pipeline stays full from one update to the next, and what is older than the newest weights goes on
-// with the weights that it began with. A problem's micro-batches are those of a whole run of several mini-batches.
+// Schedules without a flush: the pipeline stays full from one update to the next, and what is older
+// than the newest weights goes on with the weights that it began with. A problem's micro-batches
+// are those of a whole run of several mini-batches.
 #pragma once
 
 #include <pipe/schedule/policy.hpp>
 
 namespace pp {
 
-/// 1F1B with an update after each mini-batch; version(rank, mini-batch or micro-batch) says which weights are read.
+/// 1F1B with an update after each mini-batch; version(rank, mini-batch or micro-batch) says which
+/// weights are read.
 template <pipeline_problem Problem, action_table Table, class Version>
-constexpr void fill_unflushed(Problem const& problem, Table& table, int mini_batch, Version version) {
+constexpr void fill_unflushed(Problem const& problem, Table& table, int mini_batch,
+                              Version version) {
   using enum action_kind;
   int const p = problem.ranks, m = problem.micro_batches;
   table.mini_batch = mini_batch;
@@ -29,8 +32,8 @@ constexpr void fill_unflushed(Problem const& problem, Table& table, int mini_bat
   }
 }
 
-/// Every micro-batch is a mini-batch. F reads the newest weights there are, its backward the same ones, which are kept until then.
-/// VerticalSync: all ranks read the version that rank 0 read.
+/// Every micro-batch is a mini-batch. F reads the newest weights there are, its backward the same
+/// ones, which are kept until then. VerticalSync: all ranks read the version that rank 0 read.
 ///
 /// law:    rank i keeps P-i versions of its weights (with vertical sync, P) and P-i activations
 /// source: Narayanan et al., PipeDream, 2019, section 3.3
@@ -53,8 +56,9 @@ struct PipeDream {
   }
 };
 
-/// Gradients of a mini-batch of several micro-batches are added up; with two versions of the weights each mini-batch reads the ones
-/// before the newest: W(t+1) = W(t) - rate * gradient(W(t-1)).
+/// Gradients of a mini-batch of several micro-batches are added up; with two versions of the
+/// weights each mini-batch reads the ones before the newest: W(t+1) = W(t) - rate *
+/// gradient(W(t-1)).
 ///
 /// MiniBatch: micro-batches from one update to the next; 0: as many as there are ranks.
 ///

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Which rank holds which chunk. Everything else in this folder asks these few functions, so a new placement is a new
-// line in each of them. A chunk's holder may depend on the micro-batch: with two replicas of the weights, even
-// micro-batches flow down the ranks and odd ones flow up.
+// Which rank holds which chunk. Everything else in this folder asks these few functions, so a new
+// placement is a new line in each of them. A chunk's holder may depend on the micro-batch: with two
+// replicas of the weights, even micro-batches flow down the ranks and odd ones flow up.
 #pragma once
 
 namespace pp {
 
 /// With P ranks, 0-based:
 enum class placement : unsigned char {
-  straight,      ///< chunk c on rank c; as many chunks as ranks
-  loop,          ///< chunk c on rank c mod P (Narayanan et al., 2021: interleaved)
-  vee,           ///< down the ranks, back up, down again ...: V at two chunks per rank, waves (Hanayo) beyond
-  bidirectional  ///< P chunks, each twice: on rank c for even micro-batches, on rank P-1-c for odd (Chimera)
+  straight,  ///< chunk c on rank c; as many chunks as ranks
+  loop,      ///< chunk c on rank c mod P (Narayanan et al., 2021: interleaved)
+  vee,       ///< down the ranks, back up, down again ...: V at two chunks per rank, waves (Hanayo)
+             ///< beyond
+  bidirectional  ///< P chunks, each twice: on rank c for even micro-batches, on rank P-1-c for odd
+                 ///< (Chimera)
 };
 
 /// How many copies of each chunk's weights exist.
@@ -23,7 +25,8 @@ constexpr int replica_of(placement where, int micro_batch) {
   return where == placement::bidirectional ? micro_batch % 2 : 0;
 }
 
-/// How many chunks a model has when each of `ranks` ranks holds `chunks_per_rank` (replicas counted).
+/// How many chunks a model has when each of `ranks` ranks holds `chunks_per_rank` (replicas
+/// counted).
 constexpr int chunks_for(placement where, int ranks, int chunks_per_rank) {
   return ranks * chunks_per_rank / replicas(where);
 }
@@ -38,9 +41,11 @@ constexpr int rank_of(placement where, int ranks, int chunk, int micro_batch = 0
                                              : ranks - 1 - chunk % ranks;
 }
 
-/// The index-th chunk that a rank holds, in the order of the model (bidirectional: in the order of the replicas).
+/// The index-th chunk that a rank holds, in the order of the model (bidirectional: in the order of
+/// the replicas).
 constexpr int chunk_on(placement where, int ranks, int rank, int index) {
-  bool const reversed = (where == placement::vee || where == placement::bidirectional) && index % 2 == 1;
+  bool const reversed =
+      (where == placement::vee || where == placement::bidirectional) && index % 2 == 1;
   int const within = reversed ? ranks - 1 - rank : rank;
   return replicas(where) == 1 ? index * ranks + within : within;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A schedule family is a type with a few facts and one function. Nothing is registered and nothing is inherited: ten
-// lines of a user's code are a schedule, and `validate` says whether it is a right one.
+// A schedule family is a type with a few facts and one function. Nothing is registered and nothing
+// is inherited: ten lines of a user's code are a schedule, and `validate` says whether it is a
+// right one.
 //
 //     struct OneFOneB {
 //       static constexpr char const* name = "1f1b";
@@ -11,11 +12,14 @@
 //       static constexpr bool trains = true;                      // false: forward only
 //
 //       template <class Problem, class Table>
-//       static constexpr void fill(Problem const& problem, Table& table) { ... table.push(rank, {kind, chunk, mb}); ... }
+//       static constexpr void fill(Problem const& problem, Table& table) {
+//         ... table.push(rank, {kind, chunk, micro_batch}); ...
+//       }
 //     };
 //
-// It may also have `static constexpr char const* refuses(int ranks, int micro_batches)`, see why_refused, and
-// `static constexpr bool updates = true`, see is_unflushed; and `static constexpr bool fits_a_constant(int ranks, int micro_batches)`.
+// It may also have `static constexpr char const* refuses(int ranks, int micro_batches)`, see
+// why_refused, and `static constexpr bool updates = true`, see is_unflushed; and `static constexpr
+// bool fits_a_constant(int ranks, int micro_batches)`.
 #pragma once
 
 #include <concepts>
@@ -31,12 +35,16 @@ namespace pp {
 
 /// Whether `refuses`, where P has it, answers with words or null, and not with a bool.
 template <class P>
-concept refuses_in_words =
-    (!requires(int n) { P::refuses(n, n); } || requires(int n) {
-      { P::refuses(n, n) } -> std::convertible_to<char const*>;
-    }) && (!requires(problem<> const& question) { P::refuses(question); } || requires(problem<> const& question) {
-      { P::refuses(question) } -> std::convertible_to<char const*>;
-    });
+concept refuses_in_words = (
+                               !requires(int n) { P::refuses(n, n); } ||
+                               requires(int n) {
+                                 { P::refuses(n, n) } -> std::convertible_to<char const*>;
+                               }) &&
+                           (
+                               !requires(problem<> const& question) { P::refuses(question); } ||
+                               requires(problem<> const& question) {
+                                 { P::refuses(question) } -> std::convertible_to<char const*>;
+                               });
 
 /// All that a schedule family has, known to the compiler or not.
 template <class P>
@@ -47,15 +55,18 @@ concept has_facts_of_schedule = requires(problem<> const& question, static_table
   { P::splits_backward } -> std::convertible_to<bool>;
   { P::trains } -> std::convertible_to<bool>;
   P::fill(question, answer);
-} && refuses_in_words<P>;
+}
+&&refuses_in_words<P>;
 /// A schedule family: its facts, which are constants, and a `fill` that writes each rank's list.
 template <class P>
 concept schedule_policy = has_facts_of_schedule<P> && requires {
-  typename constants<is_read(P::name), is_read(P::where), is_read(P::chunks_per_rank), is_read(P::splits_backward),
-                     is_read(P::trains)>;
-} && (!requires { P::updates; } || requires { typename constants<is_read(P::updates)>; });
+  typename constants<is_read(P::name), is_read(P::where), is_read(P::chunks_per_rank),
+                     is_read(P::splits_backward), is_read(P::trains)>;
+} &&(
+    !requires { P::updates; } || requires { typename constants<is_read(P::updates)>; });
 
-/// Why there is no table of that family for these numbers of ranks and micro-batches, in words that follow its name; null: there is one.
+/// Why there is no table of that family for these numbers of ranks and micro-batches, in words that
+/// follow its name; null: there is one.
 template <schedule_policy Policy>
 constexpr char const* why_refused(int ranks, int micro_batches) {
   if constexpr (requires { Policy::refuses(ranks, micro_batches); })
@@ -84,17 +95,21 @@ constexpr bool is_unflushed() {
     return false;
 }
 
-/// The length of a rank's list, at most: F, and BW or B and W, of every chunk it holds and every micro-batch that passes there, and
-/// an update after each where there is no flush.
+/// The length of a rank's list, at most: F, and BW or B and W, of every chunk it holds and every
+/// micro-batch that passes there, and an update after each where there is no flush.
 template <schedule_policy Policy>
 constexpr long actions_per_rank(int micro_batches) {
-  constexpr long kinds = (!Policy::trains ? 1 : Policy::splits_backward ? 3 : 2) + is_unflushed<Policy>();
+  constexpr long kinds = (!Policy::trains           ? 1
+                          : Policy::splits_backward ? 3
+                                                    : 2) +
+                         is_unflushed<Policy>();
   constexpr int copies = replicas(Policy::where);
   return kinds * Policy::chunks_per_rank * ((long(micro_batches) + copies - 1) / copies);
 }
 
-/// Whether every compiler can make and prove the policy's table within its default limits: up to 16 ranks of two chunks and 128
-/// micro-batches with B and W apart, unless the policy itself has a fits_a_constant(ranks, micro_batches).
+/// Whether every compiler can make and prove the policy's table within its default limits: up to 16
+/// ranks of two chunks and 128 micro-batches with B and W apart, unless the policy itself has a
+/// fits_a_constant(ranks, micro_batches).
 template <schedule_policy Policy>
 constexpr bool fits_a_constant(int ranks, int micro_batches) {
   if constexpr (requires { Policy::fits_a_constant(ranks, micro_batches); })
@@ -120,9 +135,10 @@ struct ForMicroBatches;
 template <schedule_policy Policy, int Ranks, int MicroBatches, pipeline_problem Problem>
 constexpr auto make_table(Problem const& problem) {
   constexpr bool exists = why_refused<Policy>(Ranks, MicroBatches) == nullptr;
-  using diagnosis = std::conditional_t<
-      exists, nothing_wrong,
-      wrong::schedule_refuses_these_numbers<Policy, wrong::ForRanks<Ranks>, wrong::ForMicroBatches<MicroBatches>>>;
+  using diagnosis =
+      std::conditional_t<exists, nothing_wrong,
+                         wrong::schedule_refuses_these_numbers<
+                             Policy, wrong::ForRanks<Ranks>, wrong::ForMicroBatches<MicroBatches>>>;
   static_assert(accepted<std::type_identity<diagnosis>>::value);
   auto table = static_table<Ranks, int(actions_per_rank<Policy>(MicroBatches))>{};
   table.where = Policy::where;
@@ -131,11 +147,13 @@ constexpr auto make_table(Problem const& problem) {
   return table;
 }
 
-/// The same for chunks that all cost one unit per action: enough for whatever does not depend on times.
+/// The same for chunks that all cost one unit per action: enough for whatever does not depend on
+/// times.
 template <schedule_policy Policy, int Ranks, int MicroBatches>
 constexpr auto make_table() {
   int const chunks = chunks_for(Policy::where, Ranks, Policy::chunks_per_rank);
-  return make_table<Policy, Ranks, MicroBatches>(problem<>{Ranks, chunks, MicroBatches, 0, same_cost{}});
+  return make_table<Policy, Ranks, MicroBatches>(
+      problem<>{Ranks, chunks, MicroBatches, 0, same_cost{}});
 }
 
 }  // namespace pp

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a schedule is asked to solve: how many ranks, chunks and micro-batches, and what each action costs. It names no
-// layers and no schedule, so one problem can be given to every policy and the answers compared. Times are integers in
-// any unit (FLOPs, nanoseconds): sums of them are exact, so closed forms can be proved with `==`.
+// What a schedule is asked to solve: how many ranks, chunks and micro-batches, and what each action
+// costs. It names no layers and no schedule, so one problem can be given to every policy and the
+// answers compared. Times are integers in any unit (FLOPs, nanoseconds): sums of them are exact, so
+// closed forms can be proved with `==`.
 #pragma once
 
 #include <concepts>
@@ -13,8 +14,8 @@
 
 namespace pp {
 
-/// What the actions of a chunk add to the memory of its rank, per micro-batch, in any unit. What an action adds is there from
-/// its start; what it gives back, a negative amount, until its end.
+/// What the actions of a chunk add to the memory of its rank, per micro-batch, in any unit. What an
+/// action adds is there from its start; what it gives back, a negative amount, until its end.
 struct memory_change {
   long forward = 1;
   long backward_input = 0;
@@ -39,7 +40,8 @@ struct chunk_cost {
   long backward_input = 1;
   long backward_weight = 1;
   memory_change memory{};
-  long bytes = 0;  ///< of the value that it hands on to the next chunk, and of the gradient that comes back
+  long bytes =
+      0;  ///< of the value that it hands on to the next chunk, and of the gradient that comes back
 };
 
 /// Costs of a model whose chunks are all alike: one value, whatever the number of chunks.
@@ -48,7 +50,8 @@ struct same_cost {
   constexpr chunk_cost const& operator[](std::size_t) const { return each; }
 };
 
-/// `Costs` is anything indexed by chunk: `same_cost`, `static_vector<chunk_cost, N>`, `std::vector<chunk_cost>`.
+/// `Costs` is anything indexed by chunk: `same_cost`, `static_vector<chunk_cost, N>`,
+/// `std::vector<chunk_cost>`.
 template <class Costs = same_cost>
 struct problem {
   int ranks = 1;
@@ -59,10 +62,12 @@ struct problem {
   long bandwidth = 0;  ///< bytes that a link moves in a unit of time, beside `hop`; 0: any number
   long limit = 0;      ///< the most memory of a rank, in the unit of memory_change; 0: any amount
 
-  constexpr chunk_cost const& cost(int chunk) const { return costs[static_cast<std::size_t>(chunk)]; }
+  constexpr chunk_cost const& cost(int chunk) const {
+    return costs[static_cast<std::size_t>(chunk)];
+  }
 
-  /// Time from the end of an action on one rank until its result can be used on another. It is the value that crosses the
-  /// boundary after chunk `boundary`, or that value's gradient.
+  /// Time from the end of an action on one rank until its result can be used on another. It is the
+  /// value that crosses the boundary after chunk `boundary`, or that value's gradient.
   constexpr long hop_time(int from_rank, int to_rank, int boundary) const {
     return from_rank == to_rank ? 0 : hop + transfer_time(boundary);
   }
@@ -70,7 +75,8 @@ struct problem {
     return bandwidth == 0 ? 0 : (cost(boundary).bytes + bandwidth - 1) / bandwidth;
   }
 
-  /// How long an action takes. The update is outside a schedule's time: every schedule pays it once, alike.
+  /// How long an action takes. The update is outside a schedule's time: every schedule pays it
+  /// once, alike.
   constexpr long time(action const& a) const {
     using enum action_kind;
     chunk_cost const& c = cost(a.chunk);
@@ -92,7 +98,8 @@ concept pipeline_problem = requires(P const& p, int i, action a) {
   { p.limit } -> std::convertible_to<long>;
 };
 
-/// A problem whose links differ: links(from_rank, to_rank) is the hop time of one, beside what its bandwidth takes.
+/// A problem whose links differ: links(from_rank, to_rank) is the hop time of one, beside what its
+/// bandwidth takes.
 template <class Problem, class Links>
 struct linked_problem : Problem {
   Links links{};
@@ -111,10 +118,12 @@ constexpr problem<> equal_times(int ranks, int micro_batches, chunk_cost each = 
 
 /// A problem with a cost for every chunk, chunk 0 first.
 template <std::size_t Chunks>
-constexpr auto unequal_times(int ranks, int micro_batches, chunk_cost const (&each)[Chunks], long hop = 0) {
+constexpr auto unequal_times(int ranks, int micro_batches, chunk_cost const (&each)[Chunks],
+                             long hop = 0) {
   auto costs = static_vector<chunk_cost, Chunks>{};
   for (chunk_cost const& cost : each) costs.push_back(cost);
-  return problem<static_vector<chunk_cost, Chunks>>{ranks, static_cast<int>(Chunks), micro_batches, hop, costs};
+  return problem<static_vector<chunk_cost, Chunks>>{ranks, static_cast<int>(Chunks), micro_batches,
+                                                    hop, costs};
 }
 
 }  // namespace pp

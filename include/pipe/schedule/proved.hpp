@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A verdict as a compile error of one readable line, for schedules that are proved without a pipeline:
+// A verdict as a compile error of one readable line, for schedules that are proved without a
+// pipeline:
 //
 //     static_assert(pp::proved<pp::validate(problem, table)>);
 #pragma once
@@ -29,9 +30,9 @@ constexpr auto diagnose_schedule() {
   if constexpr (V.ok())
     return std::type_identity<nothing_wrong>{};
   else
-    return std::type_identity<
-        wrong::schedule_is_not_valid<wrong::Because<V.what>, wrong::OnRank<V.rank>, wrong::AtPosition<V.position>,
-                                     wrong::ForAction<V.which.kind, V.which.chunk, V.which.micro_batch>>>{};
+    return std::type_identity<wrong::schedule_is_not_valid<
+        wrong::Because<V.what>, wrong::OnRank<V.rank>, wrong::AtPosition<V.position>,
+        wrong::ForAction<V.which.kind, V.which.chunk, V.which.micro_batch>>>{};
 }
 /// True, or the compiler's error names reason, rank, position and action.
 template <verdict V>

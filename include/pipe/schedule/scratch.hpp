@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Working memory of an algorithm that runs in both worlds: at compile time as well as at run time its size is an
-// ordinary number, and it is gone when the algorithm returns. The items are a bare pointer because compilers count the
-// steps of a constant evaluation, and clang++ counts two for every call of an operator[].
+// Working memory of an algorithm that runs in both worlds: at compile time as well as at run time
+// its size is an ordinary number, and it is gone when the algorithm returns. The items are a bare
+// pointer because compilers count the steps of a constant evaluation, and clang++ counts two for
+// every call of an operator[].
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The best order that can be found under a memory limit, for any times, equal or not: four methods, and the best of what they find.
-// (a) Plans at several paces, with the choices of the zero-bubble paper's greedy; (b) plans around the best of those, chunk by chunk;
-// (c) small changes of the best order; (d) the best orders of fewer micro-batches, continued. The known families take part where they
-// fit into the memory, so none of them is ever better.
+// The best order that can be found under a memory limit, for any times, equal or not: four methods,
+// and the best of what they find. (a) Plans at several paces, with the choices of the zero-bubble
+// paper's greedy; (b) plans around the best of those, chunk by chunk; (c) small changes of the best
+// order; (d) the best orders of fewer micro-batches, continued. The known families take part where
+// they fit into the memory, so none of them is ever better.
 #pragma once
 
 #include <type_traits>
@@ -28,12 +29,13 @@ struct search_options {
   static constexpr long usual_effort = 200'000'000;
 
   objective want = objective::stage_local_span;
-  long limit = no_limit;  ///< of a rank's memory, in the unit of memory_change
-  long effort =
-      usual_effort;  ///< how many actions may be played in all: the search takes time in proportion, whatever the size
+  long limit = no_limit;       ///< of a rank's memory, in the unit of memory_change
+  long effort = usual_effort;  ///< how many actions may be played in all: the search takes time in
+                               ///< proportion, whatever the size
 };
 
-/// What a table achieves, and what no table can beat. Under a memory limit the floor holds too, though perhaps nothing reaches it.
+/// What a table achieves, and what no table can beat. Under a memory limit the floor holds too,
+/// though perhaps nothing reaches it.
 struct certificate {
   flush_floor floor{}, achieved{};
 
@@ -50,7 +52,8 @@ struct certificate {
 template <pipeline_problem Problem, action_table Table>
 constexpr certificate certify(Problem const& problem, Table const& table) {
   auto const when = simulate(problem, table);
-  return certificate{floor_of(problem, table.where), flush_floor{when.makespan, when.stage_local_span()}};
+  return certificate{floor_of(problem, table.where),
+                     flush_floor{when.makespan, when.stage_local_span()}};
 }
 
 /// One search: the best order so far, and how much effort is left.
@@ -89,11 +92,13 @@ class schedule_search {
  private:
   static constexpr int plans_tried = 1000;  ///< at most,
   static constexpr int plans_share = 2;     ///< one part in this number of the effort goes to it
-  static constexpr int looking_share = 4;   ///< of the effort for a shorter run, for repeating what it finds
-  static constexpr int rounds = 4;          ///< of annealing, each from the best order so far
-  static constexpr int change_price = 100;  ///< what a change costs beside playing its order, in actions played
-  /// For the openings within a constant evaluation: six at P = 8 and M = 32, or one on a vee. The families still find room within
-  /// the default limits of compilers.
+  static constexpr int looking_share =
+      4;  ///< of the effort for a shorter run, for repeating what it finds
+  static constexpr int rounds = 4;  ///< of annealing, each from the best order so far
+  static constexpr int change_price =
+      100;  ///< what a change costs beside playing its order, in actions played
+  /// For the openings within a constant evaluation: six at P = 8 and M = 32, or one on a vee. The
+  /// families still find room within the default limits of compilers.
   static constexpr long constant_effort = 4700;
 
   constexpr bool at_floor() const { return best_.worst <= floor_; }
@@ -106,7 +111,8 @@ class schedule_search {
       order_.push(rank, a);
     });
     int const held = problem_.chunks / problem_.ranks;
-    effort_ -= actions_ * (std::is_constant_evaluated() ? held * held : 1);  // so do a compiler's steps grow
+    effort_ -= actions_ *
+               (std::is_constant_evaluated() ? held * held : 1);  // so do a compiler's steps grow
     score const found = times.total(problem_.ranks, options_.want);
     if (best_ < found) return;
     if (found < best_) best_order_.assign(order_);
@@ -122,12 +128,13 @@ class schedule_search {
     };
     constexpr int any = plan_choices::any_ahead;
     constexpr opening openings[] = {
-        {11, {true, false, 0}}, {11, {false, false, 0}},  {9, {false, false, any}}, {12, {true, false, 0}},
-        {6, {false, false, 0}}, {20, {true, false, any}}, {13, {false, true, 0}},   {14, {true, true, 0}},
-        {8, {false, false, 0}}, {5, {false, true, 0}},    {4, {false, false, 1}},   {8, {false, false, 1}},
-        {2, {false, false, 1}}, {10, {true, false, 0}},   {0, {true, false, any}},  {7, {true, false, 0}},
-        {2, {false, true, 2}},  {20, {false, false, 0}},  {10, {false, false, 2}},  {11, {true, false, any}},
-        {6, {false, false, 1}},
+        {11, {true, false, 0}},  {11, {false, false, 0}},  {9, {false, false, any}},
+        {12, {true, false, 0}},  {6, {false, false, 0}},   {20, {true, false, any}},
+        {13, {false, true, 0}},  {14, {true, true, 0}},    {8, {false, false, 0}},
+        {5, {false, true, 0}},   {4, {false, false, 1}},   {8, {false, false, 1}},
+        {2, {false, false, 1}},  {10, {true, false, 0}},   {0, {true, false, any}},
+        {7, {true, false, 0}},   {2, {false, true, 2}},    {20, {false, false, 0}},
+        {10, {false, false, 2}}, {11, {true, false, any}}, {6, {false, false, 1}},
     };
     auto x = plan(problem_.chunks);
     for (opening const& o : openings) {
@@ -177,8 +184,9 @@ class schedule_search {
     }
   }
 
-  /// (d) The same question of few micro-batches, and the periods of its better orders repeated. Two to four times as many as ranks are
-  /// enough to begin and to end; those left must be periods in full, so numbers with different rests are tried.
+  /// (d) The same question of few micro-batches, and the periods of its better orders repeated. Two
+  /// to four times as many as ranks are enough to begin and to end; those left must be periods in
+  /// full, so numbers with different rests are tried.
   constexpr void repeat_shorter() {
     constexpr int runs[][2] = {
         {2, 4}, {2, 6}, {3, 4}, {3, 6}};  // at least this many times P, and a divisor of the rest
@@ -186,7 +194,8 @@ class schedule_search {
     for (auto const& [times, divisor] : runs) {
       int const least = times * problem_.ranks, rest = problem_.micro_batches - least;
       bool const affordable = share / plans_tried > actions_;
-      if (rest >= divisor && affordable && !at_floor()) repeat_shorter(least + rest % divisor, share);
+      if (rest >= divisor && affordable && !at_floor())
+        repeat_shorter(least + rest % divisor, share);
     }
   }
   constexpr void repeat_shorter(int few, long share) {
@@ -222,8 +231,10 @@ class schedule_search {
   }
 
   constexpr void try_families() {
-    if (where_ == placement::straight) try_each<GPipe, OneFOneB, EagerOneFOneB, ZeroBubbleH1, ZeroBubbleH2>();
-    if (where_ == placement::vee && problem_.chunks == 2 * problem_.ranks) try_each<ZeroBubbleV, VHalf, VMin>();
+    if (where_ == placement::straight)
+      try_each<GPipe, OneFOneB, EagerOneFOneB, ZeroBubbleH1, ZeroBubbleH2>();
+    if (where_ == placement::vee && problem_.chunks == 2 * problem_.ranks)
+      try_each<ZeroBubbleV, VHalf, VMin>();
   }
   template <schedule_policy... Policies>
   constexpr void try_each() {
@@ -258,20 +269,25 @@ class schedule_search {
   long effort_, actions_, floor_ = 0;
 };
 
-/// Fills `table` with the best order that is found for its placement, or with nothing if not even one micro-batch fits into the limit.
+/// Fills `table` with the best order that is found for its placement, or with nothing if not even
+/// one micro-batch fits into the limit.
 ///
 /// needs: replicas(table.where) == 1
 /// law:   a table that is filled validates, and no rank needs more memory than the limit
 /// law:   the same answer to the same question, on every machine
-/// cost:  about `effort` actions played, of some 5 ns in small problems and 50 ns in large ones; at least one plan and the families;
-///        within a constant evaluation never more than a few plans and the families
+/// cost:  about `effort` actions played, of some 5 ns in small problems and 50 ns in large ones; at
+///        least one plan and the families; within a constant evaluation never more than a few plans
+///        and the families
 template <pipeline_problem Problem, action_table Table>
 constexpr void search(Problem const& problem, Table& table, search_options const& options = {}) {
-  if (!check_shape(problem, table).ok() || !planner<Problem>(problem, table.where, options.limit).possible()) return;
+  if (!check_shape(problem, table).ok() ||
+      !planner<Problem>(problem, table.where, options.limit).possible())
+    return;
   schedule_search<Problem>(problem, table.where, options).run(table);
 }
 
-/// P times what one micro-batch adds to the memory of the rank where it adds the most: what 1F1B needs, where all ranks are alike.
+/// P times what one micro-batch adds to the memory of the rank where it adds the most: what 1F1B
+/// needs, where all ranks are alike.
 template <pipeline_problem Problem>
 constexpr long memory_of_1f1b(Problem const& problem, placement where) {
   require_placement(problem, where);
@@ -286,16 +302,18 @@ constexpr long memory_of_1f1b(Problem const& problem, placement where) {
   return p * most;
 }
 
-/// The best order found under Numerator/Denominator times the memory of 1F1B, or under the problem's own limit where it has one.
+/// The best order found under Numerator/Denominator times the memory of 1F1B, or under the
+/// problem's own limit where it has one.
 ///
 /// With Numerator 0 memory is no concern, but for the problem's limit.
 ///
-/// note: what is short in the sense of the papers, the stage-local span, is what a rank waits when steps follow each other without a
-///       barrier; for a step with one ask for objective::makespan
+/// note: what is short in the sense of the papers, the stage-local span, is what a rank waits when
+///       steps follow each other without a barrier; for a step with one ask for objective::makespan
 template <int Numerator = 0, int Denominator = 1, placement Where = placement::straight,
           objective Want = objective::stage_local_span, long Effort = search_options::usual_effort>
 struct Searched {
-  static_assert(Numerator >= 0 && Denominator > 0, "the memory limit of a search is a quotient of at least 0");
+  static_assert(Numerator >= 0 && Denominator > 0,
+                "the memory limit of a search is a quotient of at least 0");
   static_assert(replicas(Where) == 1, "a search is for placements that hold every chunk once");
 
   static constexpr char const* name = "searched";
@@ -312,8 +330,11 @@ struct Searched {
     return search_options{Want, limit, Effort};
   }
 
-  /// Up to this product a constant holds the few plans that are tried there; beyond, a program searches.
-  static constexpr bool fits_a_constant(int ranks, int micro_batches) { return ranks * micro_batches <= 8 * 32; }
+  /// Up to this product a constant holds the few plans that are tried there; beyond, a program
+  /// searches.
+  static constexpr bool fits_a_constant(int ranks, int micro_batches) {
+    return ranks * micro_batches <= 8 * 32;
+  }
 
   /// Why a problem has no answer, or null.
   template <pipeline_problem Problem>
@@ -329,7 +350,8 @@ struct Searched {
   }
 };
 
-/// The best order found within `Multiple` times the memory of 1F1B, and within the problem's own limit.
+/// The best order found within `Multiple` times the memory of 1F1B, and within the problem's own
+/// limit.
 ///
 /// source: Qi et al., Zero Bubble Pipeline Parallelism, 2024, section 3
 template <int Multiple>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Better orders by small changes. One action of a rank moves elsewhere in its order, the order is timed, and the change stays if it
-// is not much worse, less and less so: simulated annealing. Most changes are made where they can help, on the longest path that
-// ends with the slowest rank: what runs there on one rank while others wait is put before or behind the rest of it.
+// Better orders by small changes. One action of a rank moves elsewhere in its order, the order is
+// timed, and the change stays if it is not much worse, less and less so: simulated annealing. Most
+// changes are made where they can help, on the longest path that ends with the slowest rank: what
+// runs there on one rank while others wait is put before or behind the rest of it.
 #pragma once
 
 #include <pipe/schedule/policy.hpp>
@@ -14,10 +15,15 @@ namespace pp {
 template <class T>
 class scratch_rows {
  public:
-  constexpr scratch_rows(int ranks, int length) : length_(length), item_(ranks * length), size_(ranks) {}
+  constexpr scratch_rows(int ranks, int length)
+      : length_(length), item_(ranks * length), size_(ranks) {}
   constexpr int size(int rank) const { return size_.item[rank]; }
-  constexpr T const& at(int rank, int position) const { return item_.item[rank * length_ + position]; }
-  constexpr void push(int rank, T const& item) { item_.item[rank * length_ + size_.item[rank]++] = item; }
+  constexpr T const& at(int rank, int position) const {
+    return item_.item[rank * length_ + position];
+  }
+  constexpr void push(int rank, T const& item) {
+    item_.item[rank * length_ + size_.item[rank]++] = item;
+  }
 
  private:
   int length_;
@@ -25,8 +31,8 @@ class scratch_rows {
   scratch<int> size_;
 };
 
-/// An order under search, and as much of a table as a policy needs to fill it (a BW becomes a B and a W). Actions are numbers,
-/// 3 (chunk M + micro-batch) + kind, with kinds F, B, W.
+/// An order under search, and as much of a table as a policy needs to fill it (a BW becomes a B and
+/// a W). Actions are numbers, 3 (chunk M + micro-batch) + kind, with kinds F, B, W.
 ///
 /// needs: replicas(where) == 1; filled with every action
 class search_order {
@@ -37,9 +43,10 @@ class search_order {
 
   template <pipeline_problem Problem>
   constexpr search_order(Problem const& problem, placement place, long limit, objective want)
-      : where(place), want_(want), p_(problem.ranks), m_(problem.micro_batches), actions_(kinds * problem.chunks * m_),
-        length_(actions_ / p_), limit_(limit), row_(actions_), filled_(p_), fact_(actions_), work_(p_), left_(p_),
-        start_(actions_), end_(actions_), waiting_(actions_), also_waiting_(p_), next_(p_), awake_(p_), times_(p_) {
+      : where(place), want_(want), p_(problem.ranks), m_(problem.micro_batches),
+        actions_(kinds * problem.chunks * m_), length_(actions_ / p_), limit_(limit),
+        row_(actions_), filled_(p_), fact_(actions_), work_(p_), left_(p_), start_(actions_),
+        end_(actions_), waiting_(actions_), also_waiting_(p_), next_(p_), awake_(p_), times_(p_) {
     for (int x = 0; x < actions_; ++x) {
       action const a = decoded(x);
       int const from = a.kind == action_kind::forward          ? a.chunk - 1
@@ -48,7 +55,13 @@ class search_order {
       bool const reads = from >= 0 && from < problem.chunks;
       int const rank = rank_of(where, p_, a.chunk);
       fact& f = fact_.item[x];
-      f = fact{x / kinds / m_, x % kinds, rank, -1, 0, problem.time(a), problem.cost(a.chunk).memory.of(a.kind)};
+      f = fact{x / kinds / m_,
+               x % kinds,
+               rank,
+               -1,
+               0,
+               problem.time(a),
+               problem.cost(a.chunk).memory.of(a.kind)};
       work_.item[rank] += f.time;
       if (!reads) continue;
       f.source = x + kinds * m_ * (from - a.chunk);
@@ -62,7 +75,9 @@ class search_order {
   }
   constexpr int ranks() const { return p_; }
   constexpr int size(int rank) const { return filled_.item[rank]; }
-  constexpr action at(int rank, int position) const { return decoded(row_.item[rank * length_ + position]); }
+  constexpr action at(int rank, int position) const {
+    return decoded(row_.item[rank * length_ + position]);
+  }
   constexpr void push(int rank, action const& a) {
     int const x = kinds * (a.chunk * m_ + a.micro_batch);
     auto const add = [&](int kind) {
@@ -96,7 +111,8 @@ class search_order {
     return true;
   }
 
-  /// Times the order: impossible if it deadlocks, or when a rank is sure to take longer than `most`.
+  /// Times the order: impossible if it deadlocks, or when a rank is sure to take longer than
+  /// `most`.
   constexpr score play(long most = LONG_MAX / 2) {
     for (int x = 0; x < actions_; ++x) end_.item[x] = waiting_.item[x] = -1;
     int count = 0, unfinished = p_;
@@ -127,15 +143,16 @@ class search_order {
         times_.add(rank, start, start + f.time);
         left_.item[rank] -= f.time;
         if (times_.of(rank, want_) + left_.item[rank] > most) return score{};
-        for (int who = waiting_.item[x]; who >= 0; who = also_waiting_.item[who]) awake_.item[count++] = who;
+        for (int who = waiting_.item[x]; who >= 0; who = also_waiting_.item[who])
+          awake_.item[count++] = who;
       }
       unfinished -= i == length_;
     }
     return unfinished == 0 ? times_.total(p_, want_) : score{};
   }
 
-  /// Tries this number of changes, until no rank takes longer than `good_enough`. Returns what the order takes then, never more than
-  /// before.
+  /// Tries this number of changes, until no rank takes longer than `good_enough`. Returns what the
+  /// order takes then, never more than before.
   ///
   /// needs: fits(), and it plays to the end
   /// cost:  `tries` times the number of actions, at most
@@ -162,9 +179,11 @@ class search_order {
       if (stretches == 0) stretches = find_path(now.worst, path, roll);
       change const c = pick(path.item[roll.below(stretches)], roll);
       if (c.from == c.to || !move(c.rank, c.from, c.to)) continue;
-      long const allowed = mean_time * fine_ / 256 * (heat * left / tries) * roll.exponential() / 256;
+      long const allowed =
+          mean_time * fine_ / 256 * (heat * left / tries) * roll.exponential() / 256;
       score then{};
-      if (fits(c.rank)) then = play(now.worst + (energy(now) - fine_ * now.worst + allowed) / fine_);
+      if (fits(c.rank))
+        then = play(now.worst + (energy(now) - fine_ * now.worst + allowed) / fine_);
       if (then.possible() && energy(then) - energy(now) <= allowed) {
         now = then;
         stretches = 0;
@@ -185,13 +204,19 @@ class search_order {
 
  private:
   static constexpr int kinds = 3;
-  static constexpr int mean_share = 5;  ///< of the ranks' mean time in the energy: one part in this number
-  static constexpr long heat = 51;  ///< what the energy may grow by in the mean, at first, in 1/256 of the mean action
+  static constexpr int mean_share =
+      5;  ///< of the ranks' mean time in the energy: one part in this number
+  static constexpr long heat =
+      51;  ///< what the energy may grow by in the mean, at first, in 1/256 of the mean action
   static constexpr int pause = 20;  ///< tries from one look at an order to the next
-  static constexpr int reach = 5;   ///< how far an action moves, or how far beyond its stretch of the path
+  static constexpr int reach =
+      5;  ///< how far an action moves, or how far beyond its stretch of the path
 
-  /// What annealing lowers, in parts: the worst time, and a share of the mean one to show the way where many are the worst.
-  constexpr long energy(score const& s) const { return fine_ * s.worst + fine_ * s.sum / (p_ * mean_share); }
+  /// What annealing lowers, in parts: the worst time, and a share of the mean one to show the way
+  /// where many are the worst.
+  constexpr long energy(score const& s) const {
+    return fine_ * s.worst + fine_ * s.sum / (p_ * mean_share);
+  }
 
   struct fact {
     int chunk = 0, kind = 0, rank = 0;
@@ -212,7 +237,8 @@ class search_order {
     return action{kind[x % kinds], x / kinds / m_, x / kinds % m_};
   }
 
-  /// The longest path that ends with a rank which takes `worst`, from its end to its begin. needs: play()
+  /// The longest path that ends with a rank which takes `worst`, from its end to its begin. needs:
+  /// play()
   constexpr int find_path(long worst, scratch<stretch>& path, search_dice& roll) {
     int rank = 0, equals = 0, count = 0;
     for (int r = 0; r < p_; ++r)
@@ -223,7 +249,8 @@ class search_order {
         int const x = row_.item[rank * length_ + first];
         fact const& f = fact_.item[x];
         long const start = start_.item[x];
-        bool const in_a_row = first > 0 && end_.item[row_.item[rank * length_ + first - 1]] == start;
+        bool const in_a_row =
+            first > 0 && end_.item[row_.item[rank * length_ + first - 1]] == start;
         bool const handed = f.source >= 0 && end_.item[f.source] + f.hop == start;
         if (handed && fact_.item[f.source].rank != rank && (!in_a_row || roll.below(2) == 0)) {
           next_rank = fact_.item[f.source].rank;
@@ -238,7 +265,8 @@ class search_order {
     }
     return count;
   }
-  /// By halving: on one rank actions start one after the other, and those that take no time in any order.
+  /// By halving: on one rank actions start one after the other, and those that take no time in any
+  /// order.
   constexpr int position_of(int rank, int x) const {
     int const* const row = row_.item + rank * length_;
     int low = 0, high = length_ - 1;
@@ -253,7 +281,8 @@ class search_order {
     return low;
   }
 
-  /// Three of four changes move an action of the stretch to its end or its begin, or a little beyond; the others are anywhere.
+  /// Three of four changes move an action of the stretch to its end or its begin, or a little
+  /// beyond; the others are anywhere.
   constexpr change pick(stretch const& s, search_dice& roll) const {
     int const which = roll.below(8), inside = s.last - s.first;
     if (which >= 6) {
@@ -265,10 +294,13 @@ class search_order {
     return which < 3 ? change{s.rank, s.first + roll.below(inside), clamp(s.last + more)}
                      : change{s.rank, s.first + 1 + roll.below(inside), clamp(s.first - more)};
   }
-  constexpr int clamp(int position) const { return position < 0 ? 0 : position < length_ ? position : length_ - 1; }
+  constexpr int clamp(int position) const {
+    return position < 0 ? 0 : position < length_ ? position : length_ - 1;
+  }
 
-  /// Moves an action to another place on its rank. Actions of its chunk and kind on the way keep their order: each takes the place
-  /// and the number of the next. false, and nothing is changed, if an F would come behind its B, or a B behind its W.
+  /// Moves an action to another place on its rank. Actions of its chunk and kind on the way keep
+  /// their order: each takes the place and the number of the next. false, and nothing is changed,
+  /// if an F would come behind its B, or a B behind its W.
   constexpr bool move(int rank, int from, int to) {
     int* const row = row_.item + rank * length_;
     int const step = from < to ? 1 : -1;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Orders from plans. A plan says when the F and B of micro-batch 0 are due in every chunk; every next micro-batch is due one period
-// later, the time that the busiest rank works for one. Between equal plans lies all that the known families differ in: the more
-// leisurely micro-batch 0 travels, the more others are on their way at once. Played in time, with actions that take as long as they
-// take and no more memory than there is, a plan is a schedule, whatever the times; it is only a matter of priority.
+// Orders from plans. A plan says when the F and B of micro-batch 0 are due in every chunk; every
+// next micro-batch is due one period later, the time that the busiest rank works for one. Between
+// equal plans lies all that the known families differ in: the more leisurely micro-batch 0 travels,
+// the more others are on their way at once. Played in time, with actions that take as long as they
+// take and no more memory than there is, a plan is a schedule, whatever the times; it is only a
+// matter of priority.
 #pragma once
 
 #include <climits>
@@ -17,9 +19,10 @@ namespace pp {
 /// The choices that the zero-bubble paper's greedy tries, all ways.
 /// source: Qi et al., Zero Bubble Pipeline Parallelism, 2024, section 3.1
 struct plan_choices {
-  bool any_gap = true;          ///< a W fills any waiting time, or only one that is known to be long enough
+  bool any_gap = true;  ///< a W fills any waiting time, or only one that is known to be long enough
   bool backward_first = false;  ///< B before F, or whichever is due first
-  int ahead = 1;                ///< how many periods an F may be due after its rank's next B, and yet run before it
+  int ahead =
+      1;  ///< how many periods an F may be due after its rank's next B, and yet run before it
 
   static constexpr int any_ahead = 1 << 20;
 };
@@ -50,16 +53,18 @@ struct planner {
   long period = 0;         ///< in parts
   scratch<long> natural;   ///< gaps, by step: as long as the action and its hop take, in parts
   scratch<int> chunks_of;  ///< the chunks of rank 0, then those of rank 1 ...
-  scratch<long> room;      ///< by chunk: what must be free for an F, so that the oldest micro-batch can always go on
+  scratch<long> room;  ///< by chunk: what must be free for an F, so that the oldest micro-batch can
+                       ///< always go on
 
   constexpr planner(Problem const& question, placement place, long most_memory)
-      : problem(question), where(place), limit(most_memory), natural(2 * question.chunks), chunks_of(question.chunks),
-        room(question.chunks) {
+      : problem(question), where(place), limit(most_memory), natural(2 * question.chunks),
+        chunks_of(question.chunks), room(question.chunks) {
     int const p = problem.ranks, chunks = problem.chunks;
     for (int rank = 0; rank < p; ++rank) {
       long work = 0, later = 0;
       for (int index = 0; index < chunks / p; ++index)
-        if (long const added = problem.cost(chunk_on(where, p, rank, index)).memory.backward_input; added > later)
+        if (long const added = problem.cost(chunk_on(where, p, rank, index)).memory.backward_input;
+            added > later)
           later = added;
       for (int index = chunks / p - 1; index >= 0; --index) {
         int const chunk = chunk_on(where, p, rank, index);
@@ -75,7 +80,8 @@ struct planner {
       int const chunk = down ? step : 2 * chunks - 1 - step, next = down ? chunk + 1 : chunk - 1;
       long time = down ? problem.cost(chunk).forward : problem.cost(chunk).backward_input;
       if (next >= 0 && next < chunks)
-        time += problem.hop_time(rank_of(where, p, chunk), rank_of(where, p, next), down ? chunk : next);
+        time += problem.hop_time(rank_of(where, p, chunk), rank_of(where, p, next),
+                                 down ? chunk : next);
       natural.item[step] = plan::parts * time;
     }
   }
@@ -98,7 +104,8 @@ struct planner {
 
   /// Plays a plan and calls run(rank, action, start, end) for every action, in order of `start`.
   ///
-  /// law:  a rank's memory stays within `limit`, and every rank gets to the end: the oldest micro-batch always finds room
+  /// law:  a rank's memory stays within `limit`, and every rank gets to the end: the oldest
+  ///       micro-batch always finds room
   /// needs: possible()
   /// cost: n log p for n actions, times the chunks of a rank
   template <class Run>
@@ -109,11 +116,13 @@ template <pipeline_problem Problem>
 template <class Run>
 constexpr void planner<Problem>::play(plan const& x, Run run) const {
   using enum action_kind;
-  int const p = problem.ranks, m = problem.micro_batches, chunks = problem.chunks, held = chunks / p;
+  int const p = problem.ranks, m = problem.micro_batches, chunks = problem.chunks,
+            held = chunks / p;
   constexpr int kinds = 3;
   auto due_forward = scratch<long>(chunks), due_backward = scratch<long>(chunks);  // the next ones
-  auto done = scratch<int>(kinds * chunks);                                        // by chunk: F, B, W
-  auto forward_ready = scratch<long>(chunks * m, LONG_MAX);  // by chunk and micro-batch, when its input has come
+  auto done = scratch<int>(kinds * chunks);  // by chunk: F, B, W
+  auto forward_ready =
+      scratch<long>(chunks * m, LONG_MAX);  // by chunk and micro-batch, when its input has come
   auto backward_ready = scratch<long>(chunks * m, LONG_MAX);
   auto ended = scratch<long>(chunks * m);  // by chunk and micro-batch, B
   auto live = scratch<long>(p);
@@ -133,7 +142,8 @@ constexpr void planner<Problem>::play(plan const& x, Run run) const {
     int const* const mine = chunks_of.item + rank * held;
     long next_backward = LONG_MAX;
     for (int i = 0; i < held; ++i)
-      if (int const c = mine[i]; done.item[kinds * c + 1] < m && due_backward.item[c] < next_backward)
+      if (int const c = mine[i];
+          done.item[kinds * c + 1] < m && due_backward.item[c] < next_backward)
         next_backward = due_backward.item[c];
     if (x.choices.ahead == plan_choices::any_ahead) next_backward = LONG_MAX - ahead;
 
@@ -173,10 +183,11 @@ constexpr void planner<Problem>::play(plan const& x, Run run) const {
 
     action a{};
     bool const takes_b = b >= 0 && (f < 0 || x.choices.backward_first || b_due <= f_due);
-    bool const makes_room = takes_b && w >= 0 && live.item[rank] + problem.cost(b).memory.backward_input > limit;
-    bool const fills_gap =
-        !takes_b && f < 0 && w >= 0 &&
-        (lacks_memory || x.choices.any_gap || soonest == LONG_MAX || now + problem.cost(w).backward_weight <= soonest);
+    bool const makes_room =
+        takes_b && w >= 0 && live.item[rank] + problem.cost(b).memory.backward_input > limit;
+    bool const fills_gap = !takes_b && f < 0 && w >= 0 &&
+                           (lacks_memory || x.choices.any_gap || soonest == LONG_MAX ||
+                            now + problem.cost(w).backward_weight <= soonest);
     if (makes_room || fills_gap) {
       a = action{backward_weight, w};
     } else if (takes_b) {
@@ -188,7 +199,9 @@ constexpr void planner<Problem>::play(plan const& x, Run run) const {
       events.put({soonest, rank});
       continue;
     }
-    a.micro_batch = done.item[kinds * a.chunk + (a.kind == forward ? 0 : a.kind == backward_input ? 1 : 2)]++;
+    a.micro_batch = done.item[kinds * a.chunk + (a.kind == forward          ? 0
+                                                 : a.kind == backward_input ? 1
+                                                                            : 2)]++;
     long const end = now + problem.time(a);
     run(rank, a, now, end);
     live.item[rank] += problem.cost(a.chunk).memory.of(a.kind);

@@ -10,17 +10,21 @@
 
 namespace pp {
 
-/// What is to be short: the longest time from a rank's first action to its last, as the papers have it and as it counts when every
-/// rank starts its next step as soon as it is done; or the time until all are done, which a step with a barrier takes.
+/// What is to be short: the longest time from a rank's first action to its last, as the papers have
+/// it and as it counts when every rank starts its next step as soon as it is done; or the time
+/// until all are done, which a step with a barrier takes.
 enum class objective : unsigned char { stage_local_span, makespan };
 
-/// Less is better. law: `sum` decides between equal `worst`. needs: P times the time of a step is below 2^62
+/// Less is better. law: `sum` decides between equal `worst`. needs: P times the time of a step is
+/// below 2^62
 struct score {
   long worst = LONG_MAX / 2;  ///< of all ranks' times, in the sense of the objective
   long sum = LONG_MAX / 2;    ///< of them
 
   constexpr bool possible() const { return worst < LONG_MAX / 2; }
-  constexpr bool operator<(score const& b) const { return worst != b.worst ? worst < b.worst : sum < b.sum; }
+  constexpr bool operator<(score const& b) const {
+    return worst != b.worst ? worst < b.worst : sum < b.sum;
+  }
 };
 
 /// When each rank begins and ends.
@@ -46,7 +50,8 @@ struct rank_times {
   }
 };
 
-/// Chance that takes the same course everywhere, so that a search has one answer. source: Marsaglia, Xorshift RNGs, 2003
+/// Chance that takes the same course everywhere, so that a search has one answer. source:
+/// Marsaglia, Xorshift RNGs, 2003
 struct search_dice {
   unsigned long long state = 0x9E3779B97F4A7C15u;
 
@@ -59,7 +64,8 @@ struct search_dice {
   /// One of 0 .. count - 1. needs: count > 0
   constexpr int below(int count) { return static_cast<int>(bits() % static_cast<unsigned>(count)); }
 
-  /// -ln of a uniform number in (0, 1), in 1/256, within 6 %: the number's leading zeros, and a straight line between powers of two.
+  /// -ln of a uniform number in (0, 1), in 1/256, within 6 %: the number's leading zeros, and a
+  /// straight line between powers of two.
   constexpr long exponential() {
     constexpr long ln_2 = 177;  // in 1/256
     unsigned long long const x = bits();

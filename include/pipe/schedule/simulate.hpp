@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// When everything happens. Each action starts as soon as its rank is free and its inputs have arrived, so the makespan is
-// the longest path through the table's actions, their data and their ranks' order. Two bubbles are reported, always
-// by name, because the literature mixes them: one over the makespan, which a step with a barrier pays, and one over the
-// stage-local span, which is honest only when each rank may start its next step as soon as it is done with this one.
+// When everything happens. Each action starts as soon as its rank is free and its inputs have
+// arrived, so the makespan is the longest path through the table's actions, their data and their
+// ranks' order. Two bubbles are reported, always by name, because the literature mixes them: one
+// over the makespan, which a step with a barrier pays, and one over the stage-local span, which is
+// honest only when each rank may start its next step as soon as it is done with this one.
 #pragma once
 
 #include <pipe/schedule/execution.hpp>
@@ -28,7 +29,8 @@ struct timeline {
   constexpr long busy(int rank) const {
     require_rank(spans, rank);
     long sum = 0;
-    for (int i = 0; i < spans.size(rank); ++i) sum += spans.at(rank, i).end - spans.at(rank, i).start;
+    for (int i = 0; i < spans.size(rank); ++i)
+      sum += spans.at(rank, i).end - spans.at(rank, i).start;
     return sum;
   }
 
@@ -55,7 +57,8 @@ struct timeline {
   /// The idle share of all ranks' time from 0 to the makespan.
   constexpr double bubble_by_makespan() const { return idle_share(makespan); }
 
-  /// The idle share of all ranks' time when each takes the stage-local span for a step. Source: Qi et al., 2024.
+  /// The idle share of all ranks' time when each takes the stage-local span for a step. Source: Qi
+  /// et al., 2024.
   constexpr double bubble_by_stage_local_span() const { return idle_share(stage_local_span()); }
 
  private:
@@ -70,17 +73,21 @@ template <action_table Table, class Rows>
 constexpr void require_spans(Table const& table, timeline<Rows> const& when) {
   if (std::is_constant_evaluated()) return;
   bool fits = when.ranks() == table.ranks();
-  for (int rank = 0; fits && rank < table.ranks(); ++rank) fits = when.spans.size(rank) <= table.size(rank);
-  if (!fits) complain<error>({"the timeline is not one of this table: it has other ranks, or more actions"});
+  for (int rank = 0; fits && rank < table.ranks(); ++rank)
+    fits = when.spans.size(rank) <= table.size(rank);
+  if (!fits)
+    complain<error>({"the timeline is not one of this table: it has other ranks, or more actions"});
 }
 
-/// The timeline of a table, with channels of `slots[boundary]` slots (none given: no rank waits for one).
+/// The timeline of a table, with channels of `slots[boundary]` slots (none given: no rank waits for
+/// one).
 ///
 /// needs:  validate(problem, table), at least check_shape and check_complete
 /// throws: pp::error for an action, a chunk's cost or a boundary's slots that do not exist
 template <pipeline_problem Problem, action_table Table, class Slots = unbounded_slots>
 constexpr auto simulate(Problem const& problem, Table const& table, Slots const& slots = Slots{}) {
-  auto result = timeline<decltype(table.template like<time_span>())>{table.template like<time_span>()};
+  auto result =
+      timeline<decltype(table.template like<time_span>())>{table.template like<time_span>()};
   auto paper = execution<Problem, Table, Slots>(problem, table, slots);
   result.complete = paper.run([&](int rank, long start, long end) {
     result.spans.push(rank, time_span{start, end});

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The channel between two neighbouring chunks is a ring of slots: the value of a micro-batch lies in slot
-// `turn_of(micro_batch) % k`, and its writer waits until the value k turns before has been read for the last
-// time. That is the strictest transport there is: bounded, in order, and nothing is buffered elsewhere.
+// The channel between two neighbouring chunks is a ring of slots: the value of a micro-batch lies
+// in slot `turn_of(micro_batch) % k`, and its writer waits until the value k turns before has been
+// read for the last time. That is the strictest transport there is: bounded, in order, and nothing
+// is buffered elsewhere.
 #pragma once
 
 #include <climits>
@@ -12,7 +13,8 @@
 
 namespace pp {
 
-/// The slots of the boundary between a chunk and the next: for values on their way forward, for gradients on theirs back.
+/// The slots of the boundary between a chunk and the next: for values on their way forward, for
+/// gradients on theirs back.
 struct slot_count {
   int activation = 0;
   int gradient = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A schedule as a value: one list of actions per rank, and who holds which chunk. The algorithms of this folder are
-// templates over the table, so the same code proves a `static_table` inside a static_assert and a `dynamic_table`
-// (dynamic_table.hpp) of a thousand ranks at run time.
+// A schedule as a value: one list of actions per rank, and who holds which chunk. The algorithms of
+// this folder are templates over the table, so the same code proves a `static_table` inside a
+// static_assert and a `dynamic_table` (dynamic_table.hpp) of a thousand ranks at run time.
 #pragma once
 
 #include <concepts>
@@ -14,13 +14,15 @@ namespace pp {
 
 /// One list of `T` per rank, each of at most `Capacity` items.
 ///
-/// law: pushing beyond the capacity is not a constant expression, but for the actions of a static_table
+/// law: pushing beyond the capacity is not a constant expression, but for the actions of a
+///      static_table
 template <class T, int Ranks, int Capacity>
 struct static_rows {
   T items[Ranks][Capacity > 0 ? Capacity : 1]{};
   int counts[Ranks]{};
 
-  /// Empty rows with room for as many items of another type, for instance the times of the actions, or for a few times as many.
+  /// Empty rows with room for as many items of another type, for instance the times of the actions,
+  /// or for a few times as many.
   template <class Other, int Times = 1>
   constexpr auto like() const {
     return static_rows<Other, Ranks, Times * Capacity>{};
@@ -35,7 +37,8 @@ struct static_rows {
   constexpr auto const& row(int rank) const { return items[rank]; }
 };
 
-/// The first action that found no place in a table, if there was one: its rank does not exist, or that rank's list is full.
+/// The first action that found no place in a table, if there was one: its rank does not exist, or
+/// that rank's list is full.
 struct unplaced_action {
   bool any = false, rank_exists = false;
   int rank = 0;
@@ -47,7 +50,8 @@ template <int Ranks, int Capacity>
 struct static_table : static_rows<action, Ranks, Capacity> {
   placement where = placement::straight;
   bool trains = true;  ///< false: forward only, for inference and evaluation
-  int mini_batch = 0;  ///< micro-batches from one update to the next; 0: one update when all is done, outside the table
+  int mini_batch = 0;  ///< micro-batches from one update to the next; 0: one update when all is
+                       ///< done, outside the table
   unplaced_action unplaced{};
 
   /// An action without a place makes the table invalid: see check_complete.
@@ -84,7 +88,8 @@ constexpr long count_actions(Table const& table) {
   return count;
 }
 
-/// Calls `use(rank, position, action)` for every action of a chunk, rank by rank, in each rank's order.
+/// Calls `use(rank, position, action)` for every action of a chunk, rank by rank, in each rank's
+/// order.
 template <action_table Table, class Use>
 constexpr void for_each_of_chunk(Table const& table, int chunk, Use use) {
   for (int replica = 0; replica < replicas(table.where); ++replica) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Schedules as PyTorch writes and reads them (torch.distributed.pipelining): a line per rank, an action per cell, `2F0` for the
-// forward of stage 2 and micro-batch 0; I is the input gradient, W the weight gradient, B both. A stage there is a chunk here.
+// Schedules as PyTorch writes and reads them (torch.distributed.pipelining): a line per rank, an
+// action per cell, `2F0` for the forward of stage 2 and micro-batch 0; I is the input gradient, W
+// the weight gradient, B both. A stage there is a chunk here.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +31,8 @@ inline std::string torch_name(action const& a) {
   return std::to_string(a.chunk) + letter + std::to_string(a.micro_batch);
 }
 
-/// `0SEND_F1` where stage 0 sends the output of micro-batch 1, `1RECV_F1` where stage 1 receives it; SEND_B and RECV_B for gradients.
+/// `0SEND_F1` where stage 0 sends the output of micro-batch 1, `1RECV_F1` where stage 1 receives
+/// it; SEND_B and RECV_B for gradients.
 inline std::string torch_name(rank_step const& s) {
   if (s.kind == step_kind::compute) return torch_name(s.of);
   bool const is_forward = s.of.kind == action_kind::forward, sends = s.kind == step_kind::send;
@@ -69,13 +71,14 @@ struct place {
   int line = 1, column = 1;
 };
 [[noreturn]] inline void refuse(place at, std::string_view why) {
-  throw data_error("line " + std::to_string(at.line) + ", column " + std::to_string(at.column) + ": " +
-                   std::string(why));
+  throw data_error("line " + std::to_string(at.line) + ", column " + std::to_string(at.column) +
+                   ": " + std::string(why));
 }
 
 inline constexpr int most_chunks = 1 << 20, most_micro_batches = 1 << 24;
 
-/// Text of a file for a message: bytes that are not printable as \x1b, and no more than the first few.
+/// Text of a file for a message: bytes that are not printable as \x1b, and no more than the first
+/// few.
 inline std::string printable(std::string_view text) {
   constexpr std::size_t most = 40;
   constexpr char digits[] = "0123456789abcdef";
@@ -96,12 +99,14 @@ inline int number(std::string_view& text, int most, place at, std::string const&
   if (digits.empty()) refuse(at, "expected the number of " + of_what);
   int value = 0;
   auto const fault = std::from_chars(digits.data(), digits.data() + digits.size(), value).ec;
-  if (fault != std::errc{} || value >= most) refuse(at, of_what + " " + printable(digits) + " is too large");
+  if (fault != std::errc{} || value >= most)
+    refuse(at, of_what + " " + printable(digits) + " is too large");
   text.remove_prefix(digits.size());
   return value;
 }
 
-/// An action; none for transfers, which follow from the others, and for what sharded parameters need.
+/// An action; none for transfers, which follow from the others, and for what sharded parameters
+/// need.
 inline std::optional<action> parse(std::string_view word, place at) {
   struct kind_name {
     std::string_view word;
@@ -124,16 +129,20 @@ inline std::optional<action> parse(std::string_view word, place at) {
   for (kind_name const& k : kinds)
     if (rest.substr(0, k.word.size()) == k.word) {
       rest.remove_prefix(k.word.size());
-      int const mb = k.has_micro_batch || !rest.empty() ? number(rest, most_micro_batches, at, "a micro-batch") : 0;
+      int const mb = k.has_micro_batch || !rest.empty()
+                         ? number(rest, most_micro_batches, at, "a micro-batch")
+                         : 0;
       if (!rest.empty()) refuse(at, "'" + printable(word) + "' goes on after its micro-batch");
       return k.kind ? std::optional(action{*k.kind, chunk, mb}) : std::nullopt;
     }
   refuse(at, "'" + printable(word) +
-                 "' is no action that is known here: F, B, I, W, SEND_F, RECV_F, SEND_B, RECV_B, UNSHARD, RESHARD, "
+                 "' is no action that is known here: F, B, I, W, SEND_F, RECV_F, SEND_B, RECV_B, "
+                 "UNSHARD, RESHARD, "
                  "REDUCE_GRAD, (...;...)OVERLAP_F_B");
 }
 
-/// Calls use(action, place) for what a cell holds: an action, or several in brackets, which run in turn here.
+/// Calls use(action, place) for what a cell holds: an action, or several in brackets, which run in
+/// turn here.
 template <class Use>
 void for_each_in_cell(std::string_view cell, place at, Use use) {
   auto const one = [&](std::string_view word, place where) {
@@ -154,7 +163,8 @@ void for_each_in_cell(std::string_view cell, place at, Use use) {
 template <class NewRank, class Use>
 void for_each_action(std::string_view text, NewRank new_rank, Use use) {
   constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF", blank = " \t\r";
-  if (text.substr(0, byte_order_mark.size()) == byte_order_mark) text.remove_prefix(byte_order_mark.size());
+  if (text.substr(0, byte_order_mark.size()) == byte_order_mark)
+    text.remove_prefix(byte_order_mark.size());
   text = text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
   for (int number = 1; !text.empty(); ++number) {
     std::string_view const line = text.substr(0, text.find('\n'));
@@ -165,19 +175,21 @@ void for_each_action(std::string_view text, NewRank new_rank, Use use) {
       std::string_view cell = line.substr(begin, end - begin);
       cell = cell.substr(0, cell.find_last_not_of(blank) + 1);
       std::size_t const spaces = std::min(cell.find_first_not_of(blank), cell.size());
-      if (spaces < cell.size()) for_each_in_cell(cell.substr(spaces), place{number, int(begin + spaces) + 1}, use);
+      if (spaces < cell.size())
+        for_each_in_cell(cell.substr(spaces), place{number, int(begin + spaces) + 1}, use);
       begin = end + 1;
     }
   }
 }
 
-inline constexpr std::pair<placement, char const*> placements[] = {{placement::straight, "straight"},
-                                                                   {placement::loop, "loop"},
-                                                                   {placement::vee, "vee"},
-                                                                   {placement::bidirectional, "bidirectional"}};
+inline constexpr std::pair<placement, char const*> placements[] = {
+    {placement::straight, "straight"},
+    {placement::loop, "loop"},
+    {placement::vee, "vee"},
+    {placement::bidirectional, "bidirectional"}};
 
-/// The placement under which the most actions are on their rank, and how many are not; none if there are more or fewer stages than any
-/// placement has.
+/// The placement under which the most actions are on their rank, and how many are not; none if
+/// there are more or fewer stages than any placement has.
 struct best_placement {
   placement where = placement::straight;
   char const* name = nullptr;
@@ -191,7 +203,8 @@ inline best_placement placement_of(read_schedule const& s) {
     if (one ? s.chunks != ranks : s.chunks % ranks != 0) continue;
     long misplaced = 0;
     for (int rank = 0; rank < ranks; ++rank)
-      for (action const& a : s.table.row(rank)) misplaced += rank_of(where, ranks, a.chunk, a.micro_batch) != rank;
+      for (action const& a : s.table.row(rank))
+        misplaced += rank_of(where, ranks, a.chunk, a.micro_batch) != rank;
     if (misplaced < best.misplaced) best = {where, name, misplaced};
     if (misplaced == 0) break;
   }
@@ -199,7 +212,8 @@ inline best_placement placement_of(read_schedule const& s) {
 }
 
 /// Says which action has a stage that cannot be on its rank.
-[[noreturn]] inline void refuse_stage(std::string_view text, read_schedule const& s, best_placement const& best) {
+[[noreturn]] inline void refuse_stage(std::string_view text, read_schedule const& s,
+                                      best_placement const& best) {
   int const ranks = s.table.ranks();
   int rank = -1;
   for_each_action(
@@ -208,10 +222,14 @@ inline best_placement placement_of(read_schedule const& s) {
         if (best.name == nullptr) {
           if (a.chunk == s.chunks - 1)
             refuse(at, std::to_string(s.chunks) + " stages on " + std::to_string(ranks) +
-                           " ranks: no placement known here (straight, loop, vee, bidirectional) has as many");
-        } else if (int const holder = rank_of(best.where, ranks, a.chunk, a.micro_batch); holder != rank) {
-          refuse(at, "stage " + std::to_string(a.chunk) + " cannot be on rank " + std::to_string(rank) + ": " +
-                         best.name + ", the placement that fits best, has it on rank " + std::to_string(holder));
+                           " ranks: no placement known here (straight, loop, vee, bidirectional) "
+                           "has as many");
+        } else if (int const holder = rank_of(best.where, ranks, a.chunk, a.micro_batch);
+                   holder != rank) {
+          refuse(at, "stage " + std::to_string(a.chunk) + " cannot be on rank " +
+                         std::to_string(rank) + ": " + best.name +
+                         ", the placement that fits best, has it on rank " +
+                         std::to_string(holder));
         }
       });
   refuse({}, "its stages are on no ranks");
@@ -219,12 +237,14 @@ inline best_placement placement_of(read_schedule const& s) {
 
 }  // namespace torch_format
 
-/// Reads such text. Empty cells are idle time and mean nothing; a line without any is a rank without actions, but at the end of the
-/// text. Transfers are left out, since they follow from the actions, and so is what sharded parameters need (UNSHARD, RESHARD,
-/// REDUCE_GRAD). Of `(0F0;1B0)OVERLAP_F_B`, which runs two actions at once, one comes after the other. Whether the schedule is a right
-/// one is for `validate` to say.
+/// Reads such text. Empty cells are idle time and mean nothing; a line without any is a rank
+/// without actions, but at the end of the text. Transfers are left out, since they follow from the
+/// actions, and so is what sharded parameters need (UNSHARD, RESHARD, REDUCE_GRAD). Of
+/// `(0F0;1B0)OVERLAP_F_B`, which runs two actions at once, one comes after the other. Whether the
+/// schedule is a right one is for `validate` to say.
 ///
-/// law: read_torch_csv(torch_csv(table)) has the same actions in the same order, where the last rank has any
+/// law: read_torch_csv(torch_csv(table)) has the same actions in the same order, where the last
+///      rank has any
 /// throws: data_error with line, column and reason, in printable characters
 inline read_schedule read_torch_csv(std::string_view text) {
   read_schedule s;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The judge of schedules. A table that passes trains exactly like one stage, and cannot hang: it computes everything
-// once, where the weights are, in an order in which every value exists before it is read, within the memory there is. If not,
-// the verdict names the first action that is wrong. Questions of linear cost, each a function of its own so that a large
-// table can answer each in a constant evaluation of its own.
+// The judge of schedules. A table that passes trains exactly like one stage, and cannot hang: it
+// computes everything once, where the weights are, in an order in which every value exists before
+// it is read, within the memory there is. If not, the verdict names the first action that is wrong.
+// Questions of linear cost, each a function of its own so that a large table can answer each in a
+// constant evaluation of its own.
 #pragma once
 
 #include <pipe/schedule/execution.hpp>
@@ -36,14 +37,16 @@ enum class fault : unsigned char {
 constexpr char const* describe(fault what) {
   constexpr char const* sentences[] = {
       "the schedule is complete, ordered and free of deadlock",
-      "the numbers of ranks, chunks, costs and micro-batches do not fit the table and its placement",
+      "the numbers of ranks, chunks, costs and micro-batches do not fit the table and its "
+      "placement",
       "the table has more actions than can be counted",
       "its chunk, its micro-batch or its kind does not exist",
       "its rank does not exist",
       "there is no room for it: the rank's list is as long as a step needs",
       "its chunk is held by another rank",
       "a forward-only schedule has nothing but forwards",
-      "no trainer runs it: recomputation is part of the backward, and the update follows the last action",
+      "no trainer runs it: recomputation is part of the backward, and the update follows the last "
+      "action",
       "it has been done before",
       "it is never done",
       "its backward has already been done",
@@ -58,8 +61,9 @@ constexpr char const* describe(fault what) {
   return what <= fault::deadlock ? sentences[static_cast<int>(what)] : "unknown fault";
 }
 
-/// The first thing wrong with a table: the `position`-th action of `rank`, which is `which`. For a missing action, the
-/// action that should be there, on the rank that should do it, past the end of its list.
+/// The first thing wrong with a table: the `position`-th action of `rank`, which is `which`. For a
+/// missing action, the action that should be there, on the rank that should do it, past the end of
+/// its list.
 struct verdict {
   fault what = fault::none;
   int rank = -1;
@@ -70,23 +74,27 @@ struct verdict {
   constexpr char const* text() const { return describe(what); }
 };
 
-/// Whether table, placement, problem and its costs are of one size, and that size one that can be counted.
+/// Whether table, placement, problem and its costs are of one size, and that size one that can be
+/// counted.
 template <pipeline_problem Problem, action_table Table>
 constexpr verdict check_shape(Problem const& problem, Table const& table) {
   if (table.ranks() != problem.ranks || !fits_placement(problem, table.where))
     return verdict{fault::wrong_shape, -1, -1, action{}};
-  return count_actions(table) <= most_actions ? verdict{} : verdict{fault::too_large, -1, -1, action{}};
+  return count_actions(table) <= most_actions ? verdict{}
+                                              : verdict{fault::too_large, -1, -1, action{}};
 }
 
-/// Whether an update may follow the last gradient of a micro-batch: it ends a mini-batch, or everything.
+/// Whether an update may follow the last gradient of a micro-batch: it ends a mini-batch, or
+/// everything.
 template <action_table Table>
 constexpr bool may_update(Table const& table, int micro_batch, int micro_batches) {
   return table.mini_batch > 0 ? (micro_batch + 1) % table.mini_batch == 0
                               : micro_batch + replicas(table.where) >= micro_batches;
 }
 
-/// Whether every F, and BW or both B and W, of every chunk and micro-batch is done exactly once by the chunk's holder,
-/// and nothing else but a recomputation before a backward and an update with the last weight gradient.
+/// Whether every F, and BW or both B and W, of every chunk and micro-batch is done exactly once by
+/// the chunk's holder, and nothing else but a recomputation before a backward and an update with
+/// the last weight gradient.
 ///
 /// needs: check_shape
 template <pipeline_problem Problem, action_table Table>
@@ -103,7 +111,8 @@ constexpr verdict check_complete(Problem const& problem, Table const& table) {
       bit(update),                               // U
   };
   int const micro_batches = problem.micro_batches;
-  // A table with fewer actions than cells misses one among the first cells: those beyond need no room.
+  // A table with fewer actions than cells misses one among the first cells: those beyond need no
+  // room.
   long const cells = long(problem.chunks) * micro_batches, enough = count_actions(table) + 1;
   long const looked_at = cells < enough ? cells : enough;
   auto seen = scratch<unsigned>(looked_at);
@@ -114,15 +123,19 @@ constexpr verdict check_complete(Problem const& problem, Table const& table) {
       auto const wrong = [&](fault what) { return verdict{what, rank, i, a}; };
       bool const chunk_exists = a.chunk >= 0 && a.chunk < problem.chunks;
       bool const micro_batch_exists = a.micro_batch >= 0 && a.micro_batch < micro_batches;
-      if (!chunk_exists || !micro_batch_exists || a.kind > update) return wrong(fault::out_of_range);
-      if (rank_of(table.where, problem.ranks, a.chunk, a.micro_batch) != rank) return wrong(fault::wrong_rank);
+      if (!chunk_exists || !micro_batch_exists || a.kind > update)
+        return wrong(fault::out_of_range);
+      if (rank_of(table.where, problem.ranks, a.chunk, a.micro_batch) != rank)
+        return wrong(fault::wrong_rank);
       if (!table.trains && a.kind != forward) return wrong(fault::needless);
       long const place = long(a.chunk) * micro_batches + a.micro_batch;
       if (place >= looked_at) continue;
       unsigned& cell = seen.item[place];
       if (cell & excluded_by[static_cast<int>(a.kind)]) return wrong(fault::repeated);
-      if (a.kind == recompute && (cell & any_input_gradient)) return wrong(fault::recompute_too_late);
-      if (a.kind == update && !may_update(table, a.micro_batch, micro_batches)) return wrong(fault::update_too_early);
+      if (a.kind == recompute && (cell & any_input_gradient))
+        return wrong(fault::recompute_too_late);
+      if (a.kind == update && !may_update(table, a.micro_batch, micro_batches))
+        return wrong(fault::update_too_early);
       cell |= bit(a.kind);
     }
   if constexpr (requires { table.unplaced; })
@@ -136,7 +149,8 @@ constexpr verdict check_complete(Problem const& problem, Table const& table) {
       bool const has_forward = cell & bit(forward);
       bool const has_input_gradient = !table.trains || (cell & any_input_gradient);
       bool const has_weight_gradient = !table.trains || (cell & any_weight_gradient);
-      bool const has_update = table.mini_batch == 0 || (mb + 1) % table.mini_batch != 0 || (cell & bit(update));
+      bool const has_update =
+          table.mini_batch == 0 || (mb + 1) % table.mini_batch != 0 || (cell & bit(update));
       if (has_forward && has_input_gradient && has_weight_gradient && has_update) continue;
       action_kind const missing = !has_forward                                  ? forward
                                   : !has_input_gradient && !has_weight_gradient ? backward
@@ -149,9 +163,10 @@ constexpr verdict check_complete(Problem const& problem, Table const& table) {
   return verdict{};
 }
 
-/// Whether the micro-batches pass every chunk (every replica of it) in order: forward, as input gradients and as weight
-/// gradients. So gradients are added up in that order, every channel hands on its values in the order in which they
-/// come, and what is kept per micro-batch can live in rings of slots.
+/// Whether the micro-batches pass every chunk (every replica of it) in order: forward, as input
+/// gradients and as weight gradients. So gradients are added up in that order, every channel hands
+/// on its values in the order in which they come, and what is kept per micro-batch can live in
+/// rings of slots.
 ///
 /// needs: check_complete, but for missing actions
 template <pipeline_problem Problem, action_table Table>
@@ -166,7 +181,8 @@ constexpr verdict check_order(Problem const& problem, Table const& table) {
       action const a = table.at(rank, i);
       int const stream = a.chunk * replicas(table.where) + replica_of(table.where, a.micro_batch);
       bool const output = a.kind == action_kind::forward;
-      bool const input_gradient = makes_input_gradient(a.kind), weight_gradient = makes_weight_gradient(a.kind);
+      bool const input_gradient = makes_input_gradient(a.kind),
+                 weight_gradient = makes_weight_gradient(a.kind);
       if ((output && outputs.item[stream] >= a.micro_batch) ||
           (input_gradient && input_gradients.item[stream] >= a.micro_batch) ||
           (weight_gradient && weight_gradients.item[stream] >= a.micro_batch))
@@ -178,8 +194,9 @@ constexpr verdict check_order(Problem const& problem, Table const& table) {
   return verdict{};
 }
 
-/// Whether every action reads weights that its chunk has had by then, F and backward of a micro-batch the same ones, and whether
-/// each update makes the next ones; and whether no rank's memory rises above the problem's limit.
+/// Whether every action reads weights that its chunk has had by then, F and backward of a
+/// micro-batch the same ones, and whether each update makes the next ones; and whether no rank's
+/// memory rises above the problem's limit.
 ///
 /// needs: check_complete, but for missing actions
 template <pipeline_problem Problem, action_table Table>
@@ -191,7 +208,8 @@ constexpr verdict check_resources(Problem const& problem, Table const& table) {
     for_each_memory(problem, table, rank, [&](int i, long live) {
       if (!found.ok()) return;
       action const a = table.at(rank, i);
-      int& now = updates.item[a.chunk * replicas(table.where) + replica_of(table.where, a.micro_batch)];
+      int& now =
+          updates.item[a.chunk * replicas(table.where) + replica_of(table.where, a.micro_batch)];
       int& by_forward = read.item[long(a.chunk) * problem.micro_batches + a.micro_batch];
       bool const is_update = a.kind == action_kind::update, in_table = table.mini_batch > 0;
       bool const right = is_update        ? a.version == (in_table ? now + 1 : 0)
@@ -207,17 +225,20 @@ constexpr verdict check_resources(Problem const& problem, Table const& table) {
   return found;
 }
 
-/// Whether every rank gets to the end of its list, when what it needs comes through channels of `slots[boundary]` slots.
-/// Every hand-off is a rendezvous: a value lies in its slot until it has been read for the last time, and a writer without a
-/// free slot waits. How long actions take does not matter.
+/// Whether every rank gets to the end of its list, when what it needs comes through channels of
+/// `slots[boundary]` slots. Every hand-off is a rendezvous: a value lies in its slot until it has
+/// been read for the last time, and a writer without a free slot waits. How long actions take does
+/// not matter.
 ///
-/// With no `slots` given, channels never make a rank wait. For a schedule of F and BW that is also the proof for channels
-/// of peak_in_flight(table, rank of c, c) slots between c and c + 1: the writer's own list puts a slot's last reading before
-/// its next writing. `boundary_slots` finds fewer.
+/// With no `slots` given, channels never make a rank wait. For a schedule of F and BW that is also
+/// the proof for channels of peak_in_flight(table, rank of c, c) slots between c and c + 1: the
+/// writer's own list puts a slot's last reading before its next writing. `boundary_slots` finds
+/// fewer.
 ///
 /// needs: check_complete
 template <pipeline_problem Problem, action_table Table, class Slots = unbounded_slots>
-constexpr verdict check_progress(Problem const& problem, Table const& table, Slots const& slots = Slots{}) {
+constexpr verdict check_progress(Problem const& problem, Table const& table,
+                                 Slots const& slots = Slots{}) {
   auto paper = execution<Problem, Table, Slots>(problem, table, slots);
   if (paper.run([](int, long, long) {})) return verdict{};
 
@@ -227,27 +248,30 @@ constexpr verdict check_progress(Problem const& problem, Table const& table, Slo
   for (int rank = problem.ranks - 1; rank >= 0; --rank)
     if (paper.stuck(rank) && paper.waits_for_itself(rank)) culprit = rank;
   int const position = paper.position(culprit);
-  return verdict{paper.waits_for_itself(culprit) ? fault::before_its_input : fault::deadlock, culprit, position,
-                 table.at(culprit, position)};
+  return verdict{paper.waits_for_itself(culprit) ? fault::before_its_input : fault::deadlock,
+                 culprit, position, table.at(culprit, position)};
 }
 
-/// Whether a trainer runs every action of a table with a flush: F, B, W and BW. Recomputation is part of a trainer's B and BW, and its
-/// update follows the last action.
+/// Whether a trainer runs every action of a table with a flush: F, B, W and BW. Recomputation is
+/// part of a trainer's B and BW, and its update follows the last action.
 template <action_table Table>
 constexpr verdict check_runs(Table const& table) {
   for (int rank = 0; rank < table.ranks(); ++rank)
     for (int i = 0; i < table.size(rank); ++i)
-      if (action const a = table.at(rank, i); a.kind == action_kind::recompute || a.kind == action_kind::update)
+      if (action const a = table.at(rank, i);
+          a.kind == action_kind::recompute || a.kind == action_kind::update)
         return verdict{fault::not_run, rank, i, a};
   return verdict{};
 }
 
 /// The first fault that any check finds in a schedule, or none.
 ///
-/// cost: linear in the number of actions. One constant evaluation, without compiler flags, has room for some 7,000 of
-///       them; larger tables ask each question in a constant of its own, check_progress up to 11,000.
+/// cost: linear in the number of actions. One constant evaluation, without compiler flags, has room
+///       for some 7,000 of them; larger tables ask each question in a constant of its own,
+///       check_progress up to 11,000.
 template <pipeline_problem Problem, action_table Table, class Slots = unbounded_slots>
-constexpr verdict validate(Problem const& problem, Table const& table, Slots const& slots = Slots{}) {
+constexpr verdict validate(Problem const& problem, Table const& table,
+                           Slots const& slots = Slots{}) {
   verdict found = check_shape(problem, table);
   if (found.ok()) found = check_complete(problem, table);
   if (found.ok()) found = check_order(problem, table);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Schedules that fill each other's idle time: two pipelines in opposite directions (Chimera), or one that runs down the ranks and back
-// up again (Hanayo), which needs its weights only once. Both are defined by how they are played: a backward first, else the
-// oldest forward.
+// Schedules that fill each other's idle time: two pipelines in opposite directions (Chimera), or
+// one that runs down the ranks and back up again (Hanayo), which needs its weights only once. Both
+// are defined by how they are played: a backward first, else the oldest forward.
 #pragma once
 
 #include <pipe/schedule/list_schedule.hpp>
@@ -12,7 +12,8 @@ namespace pp {
 /// Backwards first, the oldest micro-batch first, of its chunks the one nearest to its end.
 template <pipeline_problem Problem>
 constexpr auto backward_first(Problem const& problem) {
-  return [chunks = long(problem.chunks), micro_batches = long(problem.micro_batches)](action const& a) {
+  return [chunks = long(problem.chunks),
+          micro_batches = long(problem.micro_batches)](action const& a) {
     long const turn = a.micro_batch * chunks + (chunks - 1 - a.chunk);
     return a.kind == action_kind::forward ? chunks * micro_batches + turn : turn;
   };
@@ -20,8 +21,9 @@ constexpr auto backward_first(Problem const& problem) {
 
 /// Two directions at once, each on its own copy of the weights.
 ///
-/// law:    P even, M a multiple of P, equal times F = B (B the full backward) without hops: every rank is idle for P-2 forwards, a
-///         share (P-2)/(2M+P-2); peaks are P/2+1 to P; weights are there twice
+/// law:    P even, M a multiple of P, equal times F = B (B the full backward) without hops: every
+///         rank is idle for P-2 forwards, a share (P-2)/(2M+P-2); peaks are P/2+1 to P; weights are
+///         there twice
 /// needs:  P even
 /// source: Li and Hoefler, Chimera, 2021
 struct Chimera {
@@ -37,15 +39,18 @@ struct Chimera {
   template <pipeline_problem Problem, action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     int const p = problem.ranks;
-    list_schedule(problem, table, backward_first(problem),
-                  [=](action const& a, int in_flight) { return in_flight < p / 2 && in_flight < p - a.chunk; });
+    list_schedule(problem, table, backward_first(problem), [=](action const& a, int in_flight) {
+      return in_flight < p / 2 && in_flight < p - a.chunk;
+    });
   }
 };
 
-/// Waves: how often a micro-batch runs down the ranks and back up, on placement::vee with twice as many chunks per rank.
+/// Waves: how often a micro-batch runs down the ranks and back up, on placement::vee with twice as
+/// many chunks per rank.
 ///
-/// law:    M a multiple of P, equal times F = B without hops: every rank is idle for (P-1) 2F of a chunk's forward time F, 2 Waves times
-///         less than 1F1B; the peak is at most 2 Waves P chunks
+/// law:    M a multiple of P, equal times F = B without hops: every rank is idle for (P-1) 2F of a
+///         chunk's forward time F, 2 Waves times less than 1F1B; the peak is at most 2 Waves P
+///         chunks
 /// source: Liu et al., Hanayo, 2023
 template <int Waves = 1>
 struct Hanayo {
@@ -64,7 +69,8 @@ struct Hanayo {
   template <pipeline_problem Problem, action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     int const p = problem.ranks;
-    list_schedule(problem, table, backward_first(problem), [=](action const&, int in_flight) { return in_flight < p; });
+    list_schedule(problem, table, backward_first(problem),
+                  [=](action const&, int in_flight) { return in_flight < p; });
   }
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Puts Ws into an order of Fs and Bs. Only memory and the update wait for a W, so its place is wherever its rank would stand
-// idle otherwise, or where the next F would not fit into memory without it. Where that is depends on the times: the order is
-// played in time, as it will run.
+// Puts Ws into an order of Fs and Bs. Only memory and the update wait for a W, so its place is
+// wherever its rank would stand idle otherwise, or where the next F would not fit into memory
+// without it. Where that is depends on the times: the order is played in time, as it will run.
 #pragma once
 
 #include <climits>
@@ -15,22 +15,26 @@ namespace pp {
 /// Which waiting times a W may fill: those that are long enough for it, or any.
 enum class gap_rule : unsigned char { long_enough, any };
 
-/// Fills `table` with the rows of `fixed`, which has every F and B, and all Ws, in the order of their Bs. limit(rank) is the memory
-/// above which no F begins as long as a W can make room.
+/// Fills `table` with the rows of `fixed`, which has every F and B, and all Ws, in the order of
+/// their Bs. limit(rank) is the memory above which no F begins as long as a W can make room.
 ///
-/// law:   the order of the fixed actions stays; if they validate but for the missing Ws, the table validates
+/// law:   the order of the fixed actions stays; if they validate but for the missing Ws, the table
+///        validates
 /// cost:  linear in the number of actions
 template <pipeline_problem Problem, class Fixed, action_table Table, class Limit>
-constexpr void weave(Problem const& problem, Fixed const& fixed, Table& table, Limit limit, gap_rule rule) {
+constexpr void weave(Problem const& problem, Fixed const& fixed, Table& table, Limit limit,
+                     gap_rule rule) {
   using enum action_kind;
   struct place {
-    int next = 0, weight = 0;  // in the rank's fixed row: the next action, and the next B whose W has not run
-    int also_waiting = 0;      // 1 + the rank that waits for the same result, or 0
+    int next = 0,
+        weight = 0;  // in the rank's fixed row: the next action, and the next B whose W has not run
+    int also_waiting = 0;  // 1 + the rank that waits for the same result, or 0
     long clock = 0, live = 0;
   };
   int const p = problem.ranks, m = problem.micro_batches, values = problem.chunks * m;
   auto ranks = scratch<place>(p);
-  // Of F by chunk and micro-batch, then of B: 1 + its end, and 1 + the last rank that began to wait for it; or 0.
+  // Of F by chunk and micro-batch, then of B: 1 + its end, and 1 + the last rank that began to wait
+  // for it; or 0.
   auto ended = scratch<long>(2 * values);
   auto waiting = scratch<int>(2 * values);
   auto awake = scratch<int>(p);
@@ -45,7 +49,8 @@ constexpr void weave(Problem const& problem, Fixed const& fixed, Table& table, L
       bool const at_end = at.next == size;
       action const a = at_end ? action{} : fixed.at(rank, at.next);
       bool const is_forward = a.kind == forward;
-      int const source = is_forward ? a.chunk - 1 : a.chunk + 1, made = (is_forward ? 0 : values) + a.micro_batch;
+      int const source = is_forward ? a.chunk - 1 : a.chunk + 1,
+                made = (is_forward ? 0 : values) + a.micro_batch;
       long ready = at_end ? LONG_MAX : 0;
       if (!at_end && source >= 0 && source < problem.chunks) {
         ready = ended.item[made + source * m] - 1;
@@ -54,7 +59,8 @@ constexpr void weave(Problem const& problem, Fixed const& fixed, Table& table, L
           waiting.item[made + source * m] = rank + 1;
           break;
         }
-        ready += problem.hop_time(rank_of(table.where, p, source, a.micro_batch), rank, is_forward ? source : a.chunk);
+        ready += problem.hop_time(rank_of(table.where, p, source, a.micro_batch), rank,
+                                  is_forward ? source : a.chunk);
       }
       chunk_cost const& cost = problem.cost(a.chunk);
       if (is_forward || at.clock < ready)
@@ -62,7 +68,8 @@ constexpr void weave(Problem const& problem, Fixed const& fixed, Table& table, L
       if (at.weight < at.next && (is_forward || at.clock < ready)) {
         action const b = fixed.at(rank, at.weight);
         chunk_cost const& of_w = problem.cost(b.chunk);
-        bool const is_gap = at.clock < ready && (rule == gap_rule::any || at.clock + of_w.backward_weight <= ready);
+        bool const is_gap =
+            at.clock < ready && (rule == gap_rule::any || at.clock + of_w.backward_weight <= ready);
         if (is_gap || (is_forward && at.live + cost.memory.forward > most)) {
           table.push(rank, action{backward_weight, b.chunk, b.micro_batch});
           at.clock += of_w.backward_weight;
@@ -74,11 +81,13 @@ constexpr void weave(Problem const& problem, Fixed const& fixed, Table& table, L
       goes_on = !at_end;
       if (at_end) continue;
       table.push(rank, a);
-      at.clock = (at.clock < ready ? ready : at.clock) + (is_forward ? cost.forward : cost.backward_input);
+      at.clock =
+          (at.clock < ready ? ready : at.clock) + (is_forward ? cost.forward : cost.backward_input);
       at.live += is_forward ? cost.memory.forward : cost.memory.backward_input;
       ++at.next;
       ended.item[made + a.chunk * m] = at.clock + 1;
-      for (int who = waiting.item[made + a.chunk * m]; who > 0; who = ranks.item[who - 1].also_waiting)
+      for (int who = waiting.item[made + a.chunk * m]; who > 0;
+           who = ranks.item[who - 1].also_waiting)
         awake.item[count++] = who - 1;
     }
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// ZB-V: two chunks per rank, down the ranks and back up, so that the first rank also holds the end of the model. The first backward
-// starts where the last forward ended, memory is the same on all ranks, and Ws fill what is idle.
+// ZB-V: two chunks per rank, down the ranks and back up, so that the first rank also holds the end
+// of the model. The first backward starts where the last forward ended, memory is the same on all
+// ranks, and Ws fill what is idle.
 #pragma once
 
 #include <pipe/schedule/policy.hpp>
@@ -10,8 +11,10 @@ namespace pp {
 
 /// Zero bubble on a V: two chunks on each rank, in the memory of 1F1B.
 ///
-/// law:    equal times TF = TB = TW without hops, M >= 2P-1: no bubble in the stage-local span; the peak of every rank is 2P chunks
-/// note:   with fewer than 2P-1 micro-batches the order is that of 2P-1 with the missing ones left out
+/// law:    equal times TF = TB = TW without hops, M >= 2P-1: no bubble in the stage-local span; the
+///         peak of every rank is 2P chunks
+/// note:   with fewer than 2P-1 micro-batches the order is that of 2P-1 with the missing ones left
+///         out
 /// source: Qi et al., Zero Bubble Pipeline Parallelism, 2024, section 6
 struct ZeroBubbleV {
   static constexpr char const* name = "zb-v";
@@ -34,7 +37,8 @@ struct ZeroBubbleV {
       };
       for (int i = 0; i < 2 * (p - rank) - 1; ++i) run(forward, 0);
       for (int i = 0; i < rank; ++i) run(forward, 1), run(forward, 0);
-      for (int i = 0; i < p - rank; ++i) run(forward, 1), run(backward_input, 1), run(backward_weight, 1);
+      for (int i = 0; i < p - rank; ++i)
+        run(forward, 1), run(backward_input, 1), run(backward_weight, 1);
       while (done[1][0] < done[0][0] || done[0][0] < padded) {
         if (done[0][0] < padded) run(forward, 0);
         run(backward_input, 0), run(backward_weight, 0);

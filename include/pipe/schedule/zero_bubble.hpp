@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The hand-made schedules of zero-bubble pipelining: B and W apart, so that only F and B lie on the way from rank to rank and Ws
-// fill what used to be idle.
+// The hand-made schedules of zero-bubble pipelining: B and W apart, so that only F and B lie on the
+// way from rank to rank and Ws fill what used to be idle.
 #pragma once
 
 #include <pipe/schedule/policy.hpp>
 
 namespace pp {
 
-/// Rank r runs (P-1-r) `Ahead` forwards first, then F while there are any, B, and, once the Ws have been put off for as long as the
-/// first rank's warm-up is, or there are no forwards left to hide behind, W.
+/// Rank r runs (P-1-r) `Ahead` forwards first, then F while there are any, B, and, once the Ws have
+/// been put off for as long as the first rank's warm-up is, or there are no forwards left to hide
+/// behind, W.
 template <int Ahead, pipeline_problem Problem, action_table Table>
 constexpr void fill_zero_bubble(Problem const& problem, Table& table) {
   using enum action_kind;
@@ -21,7 +22,8 @@ constexpr void fill_zero_bubble(Problem const& problem, Table& table) {
     for (int mb = 0; mb < m; ++mb) {
       if (next < m) table.push(rank, {forward, rank, next++});
       table.push(rank, {backward_input, rank, mb});
-      if (warm_up + mb >= (p - 1) * Ahead || next == m) table.push(rank, {backward_weight, rank, weight++});
+      if (warm_up + mb >= (p - 1) * Ahead || next == m)
+        table.push(rank, {backward_weight, rank, weight++});
     }
     while (weight < m) table.push(rank, {backward_weight, rank, weight++});
   }
@@ -29,7 +31,8 @@ constexpr void fill_zero_bubble(Problem const& problem, Table& table) {
 
 /// The memory of 1F1B and about a third of its bubble.
 ///
-/// law:    equal times TF = TB = TW without hops: the bubble of every rank is (P-1)(TF+TB-TW); the peak is min(M, P)
+/// law:    equal times TF = TB = TW without hops: the bubble of every rank is (P-1)(TF+TB-TW); the
+///         peak is min(M, P)
 /// source: Qi et al., Zero Bubble Pipeline Parallelism, 2024, section 2.3
 struct ZeroBubbleH1 {
   static constexpr char const* name = "zb-h1";

@@ -19,7 +19,8 @@ double accuracy_of(std::span<T const> outputs, std::span<int const> labels) {
   return double(right) / double(total);
 }
 
-/// Of the labels that are not -1 the share whose row of scores is largest at the label; of equal scores the first is.
+/// Of the labels that are not -1 the share whose row of scores is largest at the label; of equal
+/// scores the first is.
 ///
 /// shape:  outputs[n * classes], labels[n] -> a number in [0, 1]
 /// throws: data_error as confusion does, and if no label counts

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A file that is there whole or not at all. Whatever happens while it is written, to the program or to the machine, its
-// name leads to the old contents or to the new ones.
+// A file that is there whole or not at all. Whatever happens while it is written, to the program or
+// to the machine, its name leads to the old contents or to the new ones.
 #pragma once
 
 #include <cerrno>
@@ -17,17 +17,19 @@
 
 namespace pp {
 
-/// Written under a temporary name in the same folder, and renamed by commit(). Without commit() nothing of it stays. A file that is
-/// replaced leaves its mode and, where the system allows it, its owner and group to the new one.
+/// Written under a temporary name in the same folder, and renamed by commit(). Without commit()
+/// nothing of it stays. A file that is replaced leaves its mode and, where the system allows it,
+/// its owner and group to the new one.
 ///
-/// law: after commit() the bytes and the name are on the disk; a program that is killed leaves at most the temporary file, which
-///      the next one that writes under that name removes
-/// throws: file_error, naming the file and the reason; the temporary file is gone then, and what `path` led to is as before
+/// law: after commit() the bytes and the name are on the disk; a program that is killed leaves at
+///      most the temporary file, which the next one that writes under that name removes
+/// throws: file_error, naming the file and the reason; the temporary file is gone then, and what
+///         `path` led to is as before
 class atomic_file {
  public:
   explicit atomic_file(std::string path) : path_(std::move(path)) {
     if (path_.empty()) throw file_error("cannot write '': there is no name");
-    struct stat there{};
+    struct stat there {};
     bool const is_there = ::lstat(path_.c_str(), &there) == 0;
     if (!is_there && errno != ENOENT) throw_file_error("write", path_);
     if (is_there && !S_ISREG(there.st_mode) && !S_ISLNK(there.st_mode))
@@ -35,11 +37,13 @@ class atomic_file {
     bool const replaces = is_there && S_ISREG(there.st_mode);
     temporary_names const names(path_);
     remove_stale_files(names);
-    // This program may be writing the same file elsewhere, and another one on another machine may have its number: take the next.
+    // This program may be writing the same file elsewhere, and another one on another machine may
+    // have its number: take the next.
     bool is_mine = false;
     for (int number = 0; number < 1000 && !is_mine; ++number) {
       temporary_ = names.path(number);
-      file_ = file_descriptor(temporary_, O_WRONLY | O_CREAT | O_EXCL, replaces ? there.st_mode & 0777 : 0666);
+      file_ = file_descriptor(temporary_, O_WRONLY | O_CREAT | O_EXCL,
+                              replaces ? there.st_mode & 0777 : 0666);
       is_mine = file_.is_open() && lock_temporary(file_);
       if (!file_.is_open() && errno != EEXIST) break;
     }
@@ -66,15 +70,17 @@ class atomic_file {
     file_ = file_descriptor();  // the lock went with it until it had its name
     std::string const folder = temporary_names(path_).folder;
     file_descriptor const entry(folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY);
-    // Some file systems cannot sync a folder and say so by EINVAL: there the rename is as safe as it gets.
-    if (!entry.is_open() || (!entry.sync() && errno != EINVAL)) throw_file_error("sync the folder of", path_);
+    // Some file systems cannot sync a folder and say so by EINVAL: there the rename is as safe as
+    // it gets.
+    if (!entry.is_open() || (!entry.sync() && errno != EINVAL))
+      throw_file_error("sync the folder of", path_);
   }
 
  private:
-  /// Mode, group and owner of the file that is replaced. Where it cannot be the same group, the new file's group may do no more than
-  /// others.
+  /// Mode, group and owner of the file that is replaced. Where it cannot be the same group, the new
+  /// file's group may do no more than others.
   void take_over(struct stat const& old) const {
-    struct stat mine{};
+    struct stat mine {};
     mode_t mode = old.st_mode & 0777;
     if (::fstat(file_.number(), &mine) != 0) return;
     if (mine.st_gid != old.st_gid && ::fchown(file_.number(), uid_t(-1), old.st_gid) != 0)

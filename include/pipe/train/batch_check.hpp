@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a batch is held to: sizes and ids before a run, numbers that are not finite after a step has failed. What a model makes of
-// such numbers is its own affair, so no step pays for a look at them.
+// What a batch is held to: sizes and ids before a run, numbers that are not finite after a step has
+// failed. What a model makes of such numbers is its own affair, so no step pays for a look at them.
 #pragma once
 
 #include <cstddef>
@@ -24,12 +24,15 @@ struct batch_part {
   char const* quote() const { return name.empty() ? "" : "\""; }
 };
 
-PIPE_COLD PIPE_ONE_COPY inline void check_size(batch_part of, std::size_t found, std::size_t expected) {
+PIPE_COLD PIPE_ONE_COPY inline void check_size(batch_part of, std::size_t found,
+                                               std::size_t expected) {
   if (found != expected)
-    complain<data_error>({of.what, of.quote(), of.name, of.quote(), ": expected ", expected, " numbers, got ", found});
+    complain<data_error>({of.what, of.quote(), of.name, of.quote(), ": expected ", expected,
+                          " numbers, got ", found});
 }
 
-/// The first of n values that does not fit; n if all do. Blocks of which all fit are looked at without a branch, in vectors.
+/// The first of n values that does not fit; n if all do. Blocks of which all fit are looked at
+/// without a branch, in vectors.
 template <class T, class Fits>
 long first_that_does_not_fit(T const* values, long n, Fits fits) {
   constexpr long block = 64;
@@ -43,33 +46,37 @@ long first_that_does_not_fit(T const* values, long n, Fits fits) {
 }
 
 inline void check_ids(char const* what, std::span<int const> ids, int least, int end) {
-  long const n = long(ids.size()),
-             i = first_that_does_not_fit(ids.data(), n, [=](int id) { return (id >= least) & (id < end); });
+  long const n = long(ids.size()), i = first_that_does_not_fit(ids.data(), n, [=](int id) {
+                                     return (id >= least) & (id < end);
+                                   });
   if (i < n)
-    complain<data_error>({what, " ", ids.data()[i], " at position ", i, " is not in [", least, ", ", end, ")"});
+    complain<data_error>(
+        {what, " ", ids.data()[i], " at position ", i, " is not in [", least, ", ", end, ")"});
 }
 
 /// Where a loss is for targets in a range, its least_target and most_target. NaN is in none.
 template <class Loss, class T>
 void check_targets(std::span<T const> targets) {
   if constexpr (requires { Loss::least_target; }) {
-    long const n = long(targets.size()), i = first_that_does_not_fit(targets.data(), n, [](T target) {
-                                           return (target >= T(Loss::least_target)) & (target <= T(Loss::most_target));
-                                         });
+    long const n = long(targets.size()),
+               i = first_that_does_not_fit(targets.data(), n, [](T target) {
+                 return (target >= T(Loss::least_target)) & (target <= T(Loss::most_target));
+               });
     if (i < n)
-      complain<data_error>({"label ", double(targets.data()[i]), " at position ", i, " is not in [", Loss::least_target,
-                            ", ", Loss::most_target, "]"});
+      complain<data_error>({"label ", double(targets.data()[i]), " at position ", i, " is not in [",
+                            Loss::least_target, ", ", Loss::most_target, "]"});
   }
 }
 
 template <class T>
 void check_weights(std::span<T const> weights) {
-  long const n = long(weights.size()), i = first_that_does_not_fit(weights.data(), n, [](T weight) {
-                                         return (weight >= 0) & (weight <= std::numeric_limits<T>::max());
-                                       });
+  long const n = long(weights.size()),
+             i = first_that_does_not_fit(weights.data(), n, [](T weight) {
+               return (weight >= 0) & (weight <= std::numeric_limits<T>::max());
+             });
   if (i < n)
-    complain<data_error>(
-        {"weight ", double(weights.data()[i]), " at position ", i, " is not a finite number of 0 or more"});
+    complain<data_error>({"weight ", double(weights.data()[i]), " at position ", i,
+                          " is not a finite number of 0 or more"});
 }
 
 /// The first number that is not finite; `count` if all are.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A data set as mini-batches, in its order or shuffled. What an epoch's order is depends on a seed and the number of
-// the epoch alone, so training goes on where it stopped: after n steps at epoch n / size(), mini-batch n % size().
+// A data set as mini-batches, in its order or shuffled. What an epoch's order is depends on a seed
+// and the number of the epoch alone, so training goes on where it stopped: after n steps at epoch n
+// / size(), mini-batch n % size().
 #pragma once
 
 #include <cstddef>
@@ -31,8 +32,10 @@ struct batch_settings {
 ///
 /// law: a function of (n, seed, epoch) only
 /// source: Fisher and Yates, 1938; Durstenfeld, 1964
-inline std::vector<std::size_t> shuffled_order(std::size_t n, std::uint64_t seed, std::uint64_t epoch) {
-  constexpr std::uint64_t stream = std::uint64_t(3) << 62;  // apart from those of initial parameters and of texts
+inline std::vector<std::size_t> shuffled_order(std::size_t n, std::uint64_t seed,
+                                               std::uint64_t epoch) {
+  constexpr std::uint64_t stream = std::uint64_t(3)
+                                   << 62;  // apart from those of initial parameters and of texts
   std::vector<std::size_t> order(n);
   for (std::size_t i = 0; i < n; ++i) {
     philox_block const bits = random_block(seed, stream | epoch, i);
@@ -43,11 +46,12 @@ inline std::vector<std::size_t> shuffled_order(std::size_t n, std::uint64_t seed
   return order;
 }
 
-/// The mini-batches of one epoch, `Trainer::samples` samples each, the last one with what is left. A data set is a
-/// batch of any number of samples, and stays where it is; one that is shuffled is copied from, one mini-batch at a
-/// time.
+/// The mini-batches of one epoch, `Trainer::samples` samples each, the last one with what is left.
+/// A data set is a batch of any number of samples, and stays where it is; one that is shuffled is
+/// copied from, one mini-batch at a time.
 ///
-///     for (auto const& batch : batches<Trainer>({inputs, labels}, {.shuffle = true, .epoch = epoch})) trainer.step(batch);
+///     for (auto const& batch : batches<Trainer>({inputs, labels}, {.shuffle = true}))
+///       trainer.step(batch);
 ///
 /// law: every sample is in exactly one mini-batch, but for those that drop_last leaves out
 /// law: mini-batch i is the same whatever `first` is
@@ -58,15 +62,16 @@ class batches {
  public:
   using batch = typename Trainer::batch;
 
-  /// Throws data_error if lists are of different numbers of samples, there is no mini-batch, or a setting is out of
-  /// range.
+  /// Throws data_error if lists are of different numbers of samples, there is no mini-batch, or a
+  /// setting is out of range.
   explicit batches(batch const& data, batch_settings const& s = batch_settings{})
       : data_(data), count_(data_set::count<Trainer>(data, true)), first_(s.first) {
     constexpr std::size_t whole = std::size_t(Trainer::samples);
     size_ = long(s.drop_last ? count_ / whole : (count_ + whole - 1) / whole);
     if (size_ == 0)
-      complain<data_error>({"a data set of ", count_, " samples has no ", s.drop_last ? "whole " : "",
-                            "mini-batch, which would take ", s.drop_last ? whole : 1});
+      complain<data_error>({"a data set of ", count_, " samples has no ",
+                            s.drop_last ? "whole " : "", "mini-batch, which would take ",
+                            s.drop_last ? whole : 1});
     if (s.first < 0 || s.first > size_)
       complain<data_error>({"first: mini-batch ", s.first, " is not in [0, ", size_, "]"});
     if (s.epoch < 0) complain<data_error>({"epoch: ", s.epoch, " is less than 0"});
@@ -104,31 +109,37 @@ class batches {
  private:
   void make(long index) {
     if (index >= size_) return;
-    std::size_t const first = std::size_t(index) * std::size_t(Trainer::samples), left = count_ - first;
-    std::size_t const n = left < std::size_t(Trainer::samples) ? left : std::size_t(Trainer::samples);
-    current_ = order_.empty() ? data_set::slice<Trainer>(data_, first, n) : gather(std::span(order_).subspan(first, n));
+    std::size_t const first = std::size_t(index) * std::size_t(Trainer::samples),
+                      left = count_ - first;
+    std::size_t const n =
+        left < std::size_t(Trainer::samples) ? left : std::size_t(Trainer::samples);
+    current_ = order_.empty() ? data_set::slice<Trainer>(data_, first, n)
+                              : gather(std::span(order_).subspan(first, n));
   }
   /// Copies samples next to each other.
   batch gather(std::span<std::size_t const> samples) {
     ids_.clear();
     numbers_.clear();
     batch b = data_;
-    for (bool const copies : {true, false}) {  // where a list is copied to is known when all have been
+    for (bool const copies :
+         {true, false}) {  // where a list is copied to is known when all have been
       std::size_t ids = 0, numbers = 0;
-      data_set::for_each_list<Trainer>(b, [&](auto& list, std::size_t per_sample, data_set::list_name const&) {
-        auto const take = [&](auto& buffer, std::size_t& at) {
-          if (copies)
-            for (std::size_t const s : samples)
-              buffer.insert(buffer.end(), list.data() + s * per_sample, list.data() + (s + 1) * per_sample);
-          else
-            list = std::span(std::as_const(buffer)).subspan(at, samples.size() * per_sample);
-          at += samples.size() * per_sample;
-        };
-        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(list[0])>, int>)
-          take(ids_, ids);
-        else
-          take(numbers_, numbers);
-      });
+      data_set::for_each_list<Trainer>(
+          b, [&](auto& list, std::size_t per_sample, data_set::list_name const&) {
+            auto const take = [&](auto& buffer, std::size_t& at) {
+              if (copies)
+                for (std::size_t const s : samples)
+                  buffer.insert(buffer.end(), list.data() + s * per_sample,
+                                list.data() + (s + 1) * per_sample);
+              else
+                list = std::span(std::as_const(buffer)).subspan(at, samples.size() * per_sample);
+              at += samples.size() * per_sample;
+            };
+            if constexpr (std::is_same_v<std::remove_cvref_t<decltype(list[0])>, int>)
+              take(ids_, ids);
+            else
+              take(numbers_, numbers);
+          });
     }
     return b;
   }

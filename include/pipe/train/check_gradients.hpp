@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The gradient law for a user-defined layer: what backward says is the slope of what forward does. In double, every number
-// that goes in is moved a little up and down.
+// The gradient law for a user-defined layer: what backward says is the slope of what forward does.
+// In double, every number that goes in is moved a little up and down.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -18,14 +18,16 @@
 
 namespace pp {
 
-/// How far gradients are from central differences: per parameter, the norm of the difference over the norm of the gradient,
-/// and the largest difference over the largest element; the worst of all.
+/// How far gradients are from central differences: per parameter, the norm of the difference over
+/// the norm of the gradient, and the largest difference over the largest element; the worst of all.
 struct gradient_report {
   double worst = 0;
   int worst_parameter = -1;    ///< in the model's order
   double smallest = INFINITY;  ///< norm of a parameter's gradient: 0 would make the check empty
   long elements = 0;           ///< that were moved
-  bool ok(double tolerance = 1e-6) const { return worst < tolerance && smallest > 0 && elements > 0; }
+  bool ok(double tolerance = 1e-6) const {
+    return worst < tolerance && smallest > 0 && elements > 0;
+  }
 };
 
 /// Numbers in (-1, 1) for a check: a function of (seed, stream, index).
@@ -33,7 +35,8 @@ inline double check_number(std::uint64_t seed, std::uint64_t stream, std::uint64
   return 2 * double(unit_uniform(random_block(seed, stream, index).word[0])) - 1;
 }
 
-/// Whether a model drops values at random: then its loss in training is another than that of an evaluation.
+/// Whether a model drops values at random: then its loss in training is another than that of an
+/// evaluation.
 template <class M>
 constexpr bool drops_at_random() {
   for (int i = 0; i < M::graph.size.ops; ++i)
@@ -41,16 +44,19 @@ constexpr bool drops_at_random() {
   return false;
 }
 
-/// Compares the gradients of a trainer in double with central differences of its loss on one mini-batch, for at most `most`
-/// elements of each parameter. Parameters are left as they were.
+/// Compares the gradients of a trainer in double with central differences of its loss on one
+/// mini-batch, for at most `most` elements of each parameter. Parameters are left as they were.
 template <class Trainer>
-gradient_report compare_gradients(Trainer& trainer, typename Trainer::batch const& b, double step = 1e-5,
-                                  std::size_t most = 60) {
-  static_assert(sizeof(typename Trainer::element) == 8, "gradients are compared in double: use FP64");
-  if (most < 1) throw error("compare_gradients: expected at least 1 element of each parameter, got 0");
+gradient_report compare_gradients(Trainer& trainer, typename Trainer::batch const& b,
+                                  double step = 1e-5, std::size_t most = 60) {
+  static_assert(sizeof(typename Trainer::element) == 8,
+                "gradients are compared in double: use FP64");
+  if (most < 1)
+    throw error("compare_gradients: expected at least 1 element of each parameter, got 0");
   trainer.gradients(b);
   std::vector<std::vector<double>> found;  // copied: a training run makes them anew
-  for (auto const& p : trainer.parameters()) found.emplace_back(p.gradients.begin(), p.gradients.end());
+  for (auto const& p : trainer.parameters())
+    found.emplace_back(p.gradients.begin(), p.gradients.end());
   gradient_report report;
   int index = 0, position = 0;
   for (auto& p : trainer.parameters()) {
@@ -66,7 +72,8 @@ gradient_report compare_gradients(Trainer& trainer, typename Trainer::batch cons
         if constexpr (drops_at_random<typename Trainer::model>()) return trainer.gradients(b).loss;
         return trainer.evaluate(b);
       };
-      double const slope = (loss(step) - loss(-step)) / (2 * step), off = std::fabs(gradients[e] - slope);
+      double const slope = (loss(step) - loss(-step)) / (2 * step),
+                   off = std::fabs(gradients[e] - slope);
       p.values[e] = at;
       difference += off * off;
       size += slope * slope;
@@ -74,8 +81,10 @@ gradient_report compare_gradients(Trainer& trainer, typename Trainer::batch cons
       largest = std::max(largest, std::fabs(slope));
     }
     double const relative = size > 0 ? std::sqrt(difference / size) : std::sqrt(difference);
-    double const far = std::max(relative, largest > 0 ? largest_difference / largest : largest_difference);
-    if (report.worst_parameter < 0 || !(far <= report.worst)) report.worst = far, report.worst_parameter = index;
+    double const far =
+        std::max(relative, largest > 0 ? largest_difference / largest : largest_difference);
+    if (report.worst_parameter < 0 || !(far <= report.worst))
+      report.worst = far, report.worst_parameter = index;
     report.smallest = std::min(report.smallest, std::sqrt(size));
     ++index;
   }
@@ -83,8 +92,8 @@ gradient_report compare_gradients(Trainer& trainer, typename Trainer::batch cons
   return report;
 }
 
-/// A model around layer L: a Linear before it, so that its input gradient is checked too, and squared error after it. What
-/// consists of ids goes to L as it is.
+/// A model around layer L: a Linear before it, so that its input gradient is checked too, and
+/// squared error after it. What consists of ids goes to L as it is.
 template <class L, class In, bool Ids = In::input.is_ids>
 struct gradient_probe : Model<In, Linear<In::input.form.columns()>, L, MSE> {};
 template <class L, class In>
@@ -122,14 +131,16 @@ gradient_report check_model(std::uint64_t seed, double step) {
   }
   std::uint64_t stream = 100;
   for (auto& p : t.parameters()) {  // away from zeros and ones
-    for (std::size_t e = 0; e < p.values.size(); ++e) p.values[e] += 0.3 * check_number(seed, stream, e);
+    for (std::size_t e = 0; e < p.values.size(); ++e)
+      p.values[e] += 0.3 * check_number(seed, stream, e);
     ++stream;
   }
   t.parameters_changed();
   return compare_gradients(t, b, step);
 }
 
-/// Checks layer L on an input of the given shape: `check_gradients<Custom<Cumulative>, Input<5, 7>>().ok()`.
+/// Checks layer L on an input of the given shape: `check_gradients<Custom<Cumulative>, Input<5,
+/// 7>>().ok()`.
 ///
 /// needs: L is smooth near where the seed puts it
 template <class L, class In>
@@ -137,8 +148,8 @@ gradient_report check_gradients(std::uint64_t seed = 1, double step = 1e-5) {
   return check_model<gradient_probe<L, In>>(seed, step);
 }
 
-/// Checks loss L on an output of the given shape: `check_loss<Pinball, Input<5>>().ok()`. Targets are in (-1, 1), what the loss reads by
-/// name in (0.5, 2.5).
+/// Checks loss L on an output of the given shape: `check_loss<Pinball, Input<5>>().ok()`. Targets
+/// are in (-1, 1), what the loss reads by name in (0.5, 2.5).
 ///
 /// needs: L is smooth near where the seed puts it
 template <class L, class In>

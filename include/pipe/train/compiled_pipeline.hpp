@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Puts the compiler's passes together for one model and one set of options: the constants of a pipeline. What the backend
-// instantiates kernels on (`element`, `samples`, `group_at`), what the runtime walks (`description`) and what a user reads
-// (`plan`) are all here.
+// Puts the compiler's passes together for one model and one set of options: the constants of a
+// pipeline. What the backend instantiates kernels on (`element`, `samples`, `group_at`), what the
+// runtime walks (`description`) and what a user reads (`plan`) are all here.
 #pragma once
 
 #include <pipe/base/dtype.hpp>
@@ -34,8 +34,9 @@ struct compiled_pipeline {
   using tensor = tensor_update<element>;
 
   using work = pipeline_schedule<M, Options>;
-  static constexpr int stages = work::stages, ranks = work::ranks, micro_batches = work::micro_batches,
-                       samples = work::samples, threads = option<option_family::threads>::value;
+  static constexpr int stages = work::stages, ranks = work::ranks,
+                       micro_batches = work::micro_batches, samples = work::samples,
+                       threads = option<option_family::threads>::value;
   using passes = typename work::passes;
   using recompute = typename work::recompute;
   static constexpr int first_kept = work::first_kept;
@@ -55,7 +56,8 @@ struct compiled_pipeline {
 
   // ---- memory ----
 
-  /// Programs and memory of stage S; offsets are from the start of the chunk until `chunks` shifts them.
+  /// Programs and memory of stage S; offsets are from the start of the chunk until `chunks` shifts
+  /// them.
   template <int S>
   static constexpr chunk_description describe_chunk() {
     constexpr auto const& layout = programs<S>::layout;
@@ -80,7 +82,8 @@ struct compiled_pipeline {
     c.gradients = take(b.trained);
     c.state = take(updates<S>.state * long(sizeof(element)));
     c.average = take(averaging::averages ? b.trained : 0);
-    c.copy_bytes = passes::has_copies ? b.parameters / long(sizeof(element)) * long(sizeof(value)) : 0;
+    c.copy_bytes =
+        passes::has_copies ? b.parameters / long(sizeof(element)) * long(sizeof(value)) : 0;
     c.copies = take(c.copy_bytes);
     c.transposed = take(b.transposed);
     c.transposed_bytes = b.transposed;
@@ -88,7 +91,8 @@ struct compiled_pipeline {
     long pending = 0;
     bool rereads_result = false, rereads_gradient = false;
     c.first_kept = first_kept;
-    auto const add_set = [&]<class Programs>(program_set& set, std::type_identity<Programs>, int most) {
+    auto const add_set = [&]<class Programs>(program_set& set, std::type_identity<Programs>,
+                                             int most) {
       constexpr auto const& own = Programs::layout;
       describe_set<Programs, S>(set);
       set.records = take_ring(own.bytes.record, in_flight < most ? in_flight : most);
@@ -100,7 +104,8 @@ struct compiled_pipeline {
       add_set(c.keeping, std::type_identity<typename passes::template programs<S, false>>{},
               micro_batches - first_kept);
     if constexpr (some_drop)
-      add_set(c.dropping, std::type_identity<typename passes::template programs<S, true>>{}, first_kept);
+      add_set(c.dropping, std::type_identity<typename passes::template programs<S, true>>{},
+              first_kept);
     c.pending = take_ring(pending, work::pending_slots(S));
     if constexpr (S + 1 < stages) {
       int const least = work::template slots<S>().activation;
@@ -108,8 +113,9 @@ struct compiled_pipeline {
     }
     if constexpr (S > 0) {
       int const least = work::template slots<S - 1>().gradient;
-      c.gradient =
-          take_ring(b.gradient, rereads_gradient && least < work::pending_slots(S) ? work::pending_slots(S) : least);
+      c.gradient = take_ring(b.gradient, rereads_gradient && least < work::pending_slots(S)
+                                             ? work::pending_slots(S)
+                                             : least);
     }
     c.passed_values = layout.passed_values.items;
     c.passed_value_count = int(layout.passed_values.size());
@@ -126,11 +132,13 @@ struct compiled_pipeline {
     }
     set.passed_gradients = Programs::layout.passed_gradients.items;
     set.passed_gradient_count = int(Programs::layout.passed_gradients.size());
-    if constexpr (S == stages - 1) set.output = Programs::template resolve<program::forward>(M::graph.loss().in[0]);
+    if constexpr (S == stages - 1)
+      set.output = Programs::template resolve<program::forward>(M::graph.loss().in[0]);
   }
   template <class Programs, program P>
   static constexpr program_view view() {
-    return {Programs::template launches<P>.items.items, Programs::template launches<P>.operands.items,
+    return {Programs::template launches<P>.items.items,
+            Programs::template launches<P>.operands.items,
             Programs::template launches<P>.items.size()};
   }
   template <int S>
@@ -138,7 +146,8 @@ struct compiled_pipeline {
     long most = 0;
     if constexpr (some_keep) most = passes::template programs<S, false>::layout.bytes.scratch;
     if constexpr (some_drop)
-      if (long const n = passes::template programs<S, true>::layout.bytes.scratch; n > most) most = n;
+      if (long const n = passes::template programs<S, true>::layout.bytes.scratch; n > most)
+        most = n;
     return most;
   }
   template <int S>
@@ -147,25 +156,27 @@ struct compiled_pipeline {
     list<parameter_place, r[1] - r[0]> places;
     for (int i = r[0]; i < r[1]; ++i) {
       parameter const& p = M::graph.parameters[i];
-      places[i - r[0]] =
-          parameter_place{i,
-                          p.trained,
-                          p.tied_to >= 0,
-                          p.rows,
-                          p.columns,
-                          programs<S>::layout.parameters[i - r[0]],
-                          passes::backward.transposed[i] ? programs<S>::layout.transposed[i - r[0]] : -1};
+      places[i - r[0]] = parameter_place{
+          i,
+          p.trained,
+          p.tied_to >= 0,
+          p.rows,
+          p.columns,
+          programs<S>::layout.parameters[i - r[0]],
+          passes::backward.transposed[i] ? programs<S>::layout.transposed[i - r[0]] : -1};
     }
     return places;
   }();
 
-  /// How the optimizer walks through a stage's parameters, and how many numbers it keeps about them.
+  /// How the optimizer walks through a stage's parameters, and how many numbers it keeps about
+  /// them.
   template <int Parameters>
   struct update_list {
     static_vector<update_range, Parameters> ranges;
     long state = 0;
   };
-  /// law: the ranges cover the trained parameters in the order in which they lie; each is one parameter that the optimizer
+  /// law: the ranges cover the trained parameters in the order in which they lie; each is one
+  ///      parameter that the optimizer
   /// wants whole, or as many as are trained alike
   template <int S>
   static constexpr auto updates = [](auto...) {
@@ -177,15 +188,17 @@ struct compiled_pipeline {
       if (!p.trained || p.tied_to >= 0) break;
       bool const whole = updates_whole<optimizer>(p.kind);
       long const n = padded<element>(p.elements());
-      if (!u.ranges.empty() && !whole && !u.ranges.back().whole && u.ranges.back().rate_scale == p.rate_scale &&
+      if (!u.ranges.empty() && !whole && !u.ranges.back().whole &&
+          u.ranges.back().rate_scale == p.rate_scale &&
           u.ranges.back().decay_scale == p.decay_scale) {
         u.ranges.back().end += n;
         u.ranges.back().shape.columns += n;
       } else {
         long const begin = u.ranges.empty() ? 0 : u.ranges.back().end;
-        tensor_shape const shape =
-            whole ? tensor_shape{p.kind, p.rows, p.columns} : tensor_shape{tensor_kind::vector, 1, n};
-        u.ranges.push_back(update_range{begin, begin + n, 0, whole, shape, p.rate_scale, p.decay_scale});
+        tensor_shape const shape = whole ? tensor_shape{p.kind, p.rows, p.columns}
+                                         : tensor_shape{tensor_kind::vector, 1, n};
+        u.ranges.push_back(
+            update_range{begin, begin + n, 0, whole, shape, p.rate_scale, p.decay_scale});
       }
     }
     for (update_range& range : u.ranges) {
@@ -200,7 +213,8 @@ struct compiled_pipeline {
     long most = 0;
     auto const look = [&](auto const& u) {
       for (update_range const& range : u.ranges) {
-        long const needed = workspace_elements<optimizer, backend, element>(range.whole, range.shape);
+        long const needed =
+            workspace_elements<optimizer, backend, element>(range.whole, range.shape);
         if (needed > most) most = needed;
       }
     };
@@ -212,7 +226,8 @@ struct compiled_pipeline {
   static constexpr auto parts = [](auto...) {
     list<short, groups> p;
     for (int g = 0; g < groups; ++g)
-      p[g] = static_cast<short>(threads == 1 ? 1 : backend::parts_for(group_at(g), samples, threads));
+      p[g] =
+          static_cast<short>(threads == 1 ? 1 : backend::parts_for(group_at(g), samples, threads));
     return p;
   }();
   /// Of a thread.
@@ -223,13 +238,17 @@ struct compiled_pipeline {
   }();
 
   /// Of a micro-batch: bytes of an input and, after the last, of the labels; terms of the loss.
-  static constexpr long label_elements = M::labels_are_ids ? M::graph.output.rows() : M::graph.output.elements();
+  static constexpr long label_elements =
+      M::labels_are_ids ? M::graph.output.rows() : M::graph.output.elements();
   static constexpr long loss_rows = samples * long(M::graph.output.rows());
   static constexpr long batch_bytes(int input) {
     if (input == M::graph.size.inputs)
       return samples * label_elements * long(M::labels_are_ids ? sizeof(int) : sizeof(element));
     input_record const& in = M::graph.inputs[input];
-    return samples * in.form.elements() * long(in.is_ids ? sizeof(int) : in.of_loss ? sizeof(element) : sizeof(value));
+    return samples * in.form.elements() *
+           long(in.is_ids    ? sizeof(int)
+                : in.of_loss ? sizeof(element)
+                             : sizeof(value));
   }
   /// Bit i is set: a chunk of rank r reads input i, or, the last, the labels.
   static constexpr auto inputs_read = [](auto...) {
@@ -247,7 +266,9 @@ struct compiled_pipeline {
     return read;
   }();
   /// Whether inputs are uploaded, and the machine keeps its books on a device.
-  static constexpr bool on_device = requires(chunk_description const* c) { backend::book_bytes(c, 0, 0, 0, 0); };
+  static constexpr bool on_device = requires(chunk_description const* c) {
+    backend::book_bytes(c, 0, 0, 0, 0);
+  };
 
   struct memory_map {
     list<chunk_description, stages> chunks;
@@ -267,9 +288,9 @@ struct compiled_pipeline {
       for (int s = 0; s < stages; ++s) {
         chunk_description& c = m.chunks[s];
         if (c.rank != r) continue;
-        for (long* offset :
-             {&c.values, &c.gradients, &c.state, &c.average, &c.copies, &c.transposed, &c.keeping.records.offset,
-              &c.dropping.records.offset, &c.pending.offset, &c.boundary.offset, &c.gradient.offset})
+        for (long* offset : {&c.values, &c.gradients, &c.state, &c.average, &c.copies,
+                             &c.transposed, &c.keeping.records.offset, &c.dropping.records.offset,
+                             &c.pending.offset, &c.boundary.offset, &c.gradient.offset})
           *offset += rank.bytes;
         rank.bytes += c.bytes;
         if (scratch[s] > most) most = scratch[s];
@@ -281,7 +302,8 @@ struct compiled_pipeline {
     }
     return m;
   }
-  /// What a rank keeps beside values of the model: inputs that are not read where the caller has them, and its books.
+  /// What a rank keeps beside values of the model: inputs that are not read where the caller has
+  /// them, and its books.
   static constexpr void map_step(memory_map& m, int r) {
     rank_description& rank = m.rank[r];
     long from = rank.bytes;
@@ -302,10 +324,12 @@ struct compiled_pipeline {
       rank.losses = take(micro_batches * long(sizeof(double)));
     }
     if constexpr (on_device) {
-      rank.book_bytes = backend::book_bytes(m.chunks.items, stages, r, M::graph.size.parameters, passes::stream_count);
+      rank.book_bytes = backend::book_bytes(m.chunks.items, stages, r, M::graph.size.parameters,
+                                            passes::stream_count);
       rank.books = take(rank.book_bytes);
     } else {
-      int const most = rank.training_count > rank.evaluation_count ? rank.training_count : rank.evaluation_count;
+      int const most =
+          rank.training_count > rank.evaluation_count ? rank.training_count : rank.evaluation_count;
       rank.executed = take(most * long(sizeof(executed_action)));
       for (int s = 0; s < stages; ++s) {
         chunk_description& c = m.chunks[s];
@@ -318,7 +342,9 @@ struct compiled_pipeline {
     rank.bookkeeping_bytes = rank.bytes - from;
   }
   struct make_memory {
-    static constexpr memory_map make() { return map_memory(std::make_integer_sequence<int, stages>{}); }
+    static constexpr memory_map make() {
+      return map_memory(std::make_integer_sequence<int, stages>{});
+    }
   };
   static constexpr memory_map const& memory() { return once<by_compiler, make_memory>::get(); }
 
@@ -328,7 +354,8 @@ struct compiled_pipeline {
     parameter_place const* const places = [s]<int... S>(std::integer_sequence<int, S...>) {
       parameter_place const* const of_stage[] = {parameter_places<S>.items...};
       return of_stage[s];
-    }(std::make_integer_sequence<int, stages>{});
+    }
+    (std::make_integer_sequence<int, stages>{});
     return places[parameter - passes::ranges[s].parameters[0]];
   }
   static constexpr int tie_count = [](auto...) {
@@ -342,8 +369,9 @@ struct compiled_pipeline {
     for (int i = 0; i < M::graph.size.parameters; ++i) {
       int const owner = M::graph.parameters[i].tied_to;
       if (owner < 0) continue;
-      t[n++] = tie{passes::stage_of_unit[M::graph.parameters[i].unit],
-                   passes::stage_of_unit[M::graph.parameters[owner].unit], place_of(i), place_of(owner)};
+      t[n++] =
+          tie{passes::stage_of_unit[M::graph.parameters[i].unit],
+              passes::stage_of_unit[M::graph.parameters[owner].unit], place_of(i), place_of(owner)};
     }
     return t;
   }();
@@ -396,7 +424,8 @@ struct compiled_pipeline {
     p.bubble_stage_local = timeline().bubble_by_stage_local_span();
     long total = 0, slowest = 0;
     for (int s = 0; s < stages; ++s) {
-      long const time = problem.cost(s).forward + problem.cost(s).backward_input + problem.cost(s).backward_weight;
+      long const time = problem.cost(s).forward + problem.cost(s).backward_input +
+                        problem.cost(s).backward_weight;
       total += time;
       if (time > slowest) slowest = time;
     }
@@ -420,7 +449,8 @@ struct compiled_pipeline {
         q.backward_flops += samples * (passes::costs[1][u].flops + passes::costs[2][u].flops);
         if (some_drop) q.recompute_flops += samples * passes::again_costs[u].flops;
       }
-      q.share = double(problem.cost(s).forward + problem.cost(s).backward_input + problem.cost(s).backward_weight) /
+      q.share = double(problem.cost(s).forward + problem.cost(s).backward_input +
+                       problem.cost(s).backward_weight) /
                 double(total);
       q.in_flight = peak_in_flight(table(), c.rank, s);
       program_set const& set = some_drop ? c.dropping : c.keeping;
@@ -468,10 +498,12 @@ struct compiled_pipeline {
     } else {
       constexpr long bytes = plan().rank_bytes[rank];
       return []<int... I>(std::integer_sequence<int, I...>) {
-        return diagnosis_of<wrong::memory_limit_is_exceeded, wrong::OnRank<rank>, wrong::OverBytes<bytes - limit>,
-                            wrong::LimitBytes<limit>, wrong::NeededBytes<bytes>,
-                            wrong::Takes<plan().memory_of(rank)[I].what, plan().memory_of(rank)[I].bytes>...>();
-      }(std::make_integer_sequence<int, used(plan().memory_of(rank))>{});
+        return diagnosis_of<
+            wrong::memory_limit_is_exceeded, wrong::OnRank<rank>, wrong::OverBytes<bytes - limit>,
+            wrong::LimitBytes<limit>, wrong::NeededBytes<bytes>,
+            wrong::Takes<plan().memory_of(rank)[I].what, plan().memory_of(rank)[I].bytes>...>();
+      }
+      (std::make_integer_sequence<int, used(plan().memory_of(rank))>{});
     }
   }
   /// How many kinds of memory there are in a list.
@@ -481,7 +513,8 @@ struct compiled_pipeline {
     return n;
   }
 
-  /// What the compiler has left to the program. Throws pp::error if the schedule is not valid or a rank needs too much memory.
+  /// What the compiler has left to the program. Throws pp::error if the schedule is not valid or a
+  /// rank needs too much memory.
   static void check_at_construction() {
     if constexpr (!by_compiler) {
       work::table();

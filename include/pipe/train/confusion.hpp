@@ -42,13 +42,16 @@ struct confusion_matrix {
 template <class T>
 void check_scores(std::span<T const> outputs, std::span<int const> labels, std::size_t classes) {
   if (classes < 2 || outputs.size() / classes != labels.size() || outputs.size() % classes != 0)
-    complain<data_error>({"outputs: expected ", classes < 2 ? "at least 2" : "as many", " scores per label, got ",
-                          outputs.size(), " scores for ", labels.size(), " labels"});
+    complain<data_error>({"outputs: expected ", classes < 2 ? "at least 2" : "as many",
+                          " scores per label, got ", outputs.size(), " scores for ", labels.size(),
+                          " labels"});
 }
 
-/// Calls use(label, predicted) for every label that is not -1, in order. See confusion for what is thrown.
+/// Calls use(label, predicted) for every label that is not -1, in order. See confusion for what is
+/// thrown.
 template <class T, class Use>
-void for_each_prediction(std::span<T const> outputs, std::span<int const> labels, std::size_t classes, Use const& use) {
+void for_each_prediction(std::span<T const> outputs, std::span<int const> labels,
+                         std::size_t classes, Use const& use) {
   check_scores(outputs, labels, classes);
   check_ids("label", labels, -1, int(classes));
   for (std::size_t i = 0; i < labels.size(); ++i)
@@ -56,23 +59,29 @@ void for_each_prediction(std::span<T const> outputs, std::span<int const> labels
 }
 
 template <class T>
-confusion_matrix confusion_of(std::span<T const> outputs, std::span<int const> labels, int classes) {
+confusion_matrix confusion_of(std::span<T const> outputs, std::span<int const> labels,
+                              int classes) {
   std::size_t const n = classes < 0 ? 0 : std::size_t(classes);
   check_scores(outputs, labels, n);
   confusion_matrix m{classes, std::vector<long>(n * n)};
-  for_each_prediction(outputs, labels, n,
-                      [&](int label, int predicted) { ++m.counts[std::size_t(label) * n + std::size_t(predicted)]; });
+  for_each_prediction(outputs, labels, n, [&](int label, int predicted) {
+    ++m.counts[std::size_t(label) * n + std::size_t(predicted)];
+  });
   return m;
 }
 
-/// Every row of scores stands for its largest, the first of equal ones; labels of -1 are not counted.
+/// Every row of scores stands for its largest, the first of equal ones; labels of -1 are not
+/// counted.
 ///
 /// shape:  outputs[n * classes], labels[n] -> counts[classes * classes]
-/// throws: data_error if sizes do not fit, a label is out of range, or a score that counts is not a number
-inline confusion_matrix confusion(std::span<float const> outputs, std::span<int const> labels, int classes) {
+/// throws: data_error if sizes do not fit, a label is out of range, or a score that counts is not a
+///         number
+inline confusion_matrix confusion(std::span<float const> outputs, std::span<int const> labels,
+                                  int classes) {
   return confusion_of(outputs, labels, classes);
 }
-inline confusion_matrix confusion(std::span<double const> outputs, std::span<int const> labels, int classes) {
+inline confusion_matrix confusion(std::span<double const> outputs, std::span<int const> labels,
+                                  int classes) {
   return confusion_of(outputs, labels, classes);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Parameters out of one trainer into another, in memory: the encoder of an autoencoder, a pretrained body, a teacher. Names find
-// what belongs together, as they do in files.
+// Parameters out of one trainer into another, in memory: the encoder of an autoencoder, a
+// pretrained body, a teacher. Names find what belongs together, as they do in files.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -25,24 +25,27 @@ void copy_parameter(named_parameter<From> const& from, named_parameter<To> const
   for_each_run(to, [&](std::size_t at, std::size_t first, std::size_t stride, std::size_t length) {
     for (std::size_t i = 0; i < length; ++i) {
       std::size_t const k = at + i;  // the number's place in a file
-      to.values[first + i * stride] = To(from.values[from.transposed ? k % rows * columns + k / rows : k]);
+      to.values[first + i * stride] =
+          To(from.values[from.transposed ? k % rows * columns + k / rows : k]);
     }
   });
 }
 
-/// Copies the parameters of `from` that have the names and shapes of those of `to`. `names` maps names of `to` to those of
-/// `from`. The two may differ in stages, schedule, optimizer, backend and precision.
+/// Copies the parameters of `from` that have the names and shapes of those of `to`. `names` maps
+/// names of `to` to those of `from`. The two may differ in stages, schedule, optimizer, backend and
+/// precision.
 ///
 ///     copy_weights(autoencoder, encoder, load_policy::partial);
 ///     copy_weights(classifier, detector, load_policy::partial, {{"body.", "encoder."}});
 ///
-/// Averages (see Averaging) become those of `from`, or its parameters where it keeps none. Gradients that `to` has accumulated are
-/// forgotten.
+/// Averages (see Averaging) become those of `from`, or its parameters where it keeps none.
+/// Gradients that `to` has accumulated are forgotten.
 ///
 /// law: nothing is written unless everything fits, whatever is thrown
 /// throws: as load_weights, with `from` for the file; error if the two are one trainer
 template <has_named_parameters From, has_named_parameters To>
-load_report copy_weights(From& from, To& to, load_policy policy = load_policy::strict, name_map const& names = {}) {
+load_report copy_weights(From& from, To& to, load_policy policy = load_policy::strict,
+                         name_map const& names = {}) {
   if (static_cast<void const*>(&from) == static_cast<void const*>(&to))
     throw error("copy_weights: source and destination are the same trainer");
   auto source = named_parameters(from);
@@ -53,27 +56,30 @@ load_report copy_weights(From& from, To& to, load_policy policy = load_policy::s
   using target_parameter = typename decltype(target)::value_type;
 
   weights_source const what{"to copy", "the source"};
-  weight_pairs found =
-      pair_weights(target, source, policy, names, what, [](source_parameter const& s, target_parameter const& t) {
-        require_law(s);
-        return misfit_of_shape(t.shape, s.shape);
-      });
+  weight_pairs found = pair_weights(target, source, policy, names, what,
+                                    [](source_parameter const& s, target_parameter const& t) {
+                                      require_law(s);
+                                      return misfit_of_shape(t.shape, s.shape);
+                                    });
   std::vector<std::string> problems;
   auto const check = [&](std::string const& name, auto const& values) {
     using number = typename decltype(target_parameter::values)::value_type;
     for (std::size_t i = 0; i < values.size(); ++i)
       if (libm::isfinite(values[i]) && !libm::isfinite(number(values[i])))
-        return problems.push_back("parameter " + in_quotes(name) + ": number " + std::to_string(i) + " is too large");
+        return problems.push_back("parameter " + in_quotes(name) + ": number " + std::to_string(i) +
+                                  " is too large");
   };
   for (auto const& [t, s] : found.pairs) {
     check(source[s].name, source[s].values);
-    if (!target_averages.empty() && !source_averages.empty()) check(source[s].name, source_averages[s]);
+    if (!target_averages.empty() && !source_averages.empty())
+      check(source[s].name, source_averages[s]);
   }
   require_fit(what, problems);
 
   for (auto const& [t, s] : found.pairs) {  // nothing from here on can fail
     copy_parameter(source[s], target[t]);
-    if (target_averages.empty() || target_averages[t].data() == target[t].values.data()) continue;  // it is not trained
+    if (target_averages.empty() || target_averages[t].data() == target[t].values.data())
+      continue;  // it is not trained
     if (!source_averages.empty()) source[s].values = source_averages[s];
     target[t].values = target_averages[t];
     copy_parameter(source[s], target[t]);

@@ -8,8 +8,8 @@
 
 namespace pp {
 
-/// source: Castagnoli, Braeuer, Herrmann, "Optimization of cyclic redundancy-check codes with 24 and 32 parity bits", 1993;
-///         known answers in RFC 3720, appendix B.4
+/// source: Castagnoli, Braeuer, Herrmann, "Optimization of cyclic redundancy-check codes with 24
+///         and 32 parity bits", 1993; known answers in RFC 3720, appendix B.4
 constexpr std::uint32_t crc32c(std::string_view bytes) {
   std::uint32_t remainder = 0xFFFFFFFF;
   for (char const c : bytes) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A data set is a batch of any number of samples: the same spans, longer. What is cut out of it is a mini-batch.
+// A data set is a batch of any number of samples: the same spans, longer. What is cut out of it is
+// a mini-batch.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +22,9 @@ struct list_name {
   bool of_loss = false;
 };
 
-/// Calls use(list, per_sample, list_name) for every list of a trainer's batch: inputs, labels, further inputs by name.
-/// The list may be assigned a span; per_sample is how many of its numbers, or ids, belong to a sample.
+/// Calls use(list, per_sample, list_name) for every list of a trainer's batch: inputs, labels,
+/// further inputs by name. The list may be assigned a span; per_sample is how many of its numbers,
+/// or ids, belong to a sample.
 template <class Trainer, class Batch, class Use>
 constexpr void for_each_list(Batch& b, Use const& use) {
   using M = typename Trainer::model;
@@ -36,33 +38,35 @@ constexpr void for_each_list(Batch& b, Use const& use) {
     else
       use(b.named_numbers[I], per_sample, further);
   };
-  [&]<int... I>(std::integer_sequence<int, I...>) {
-    (list(std::integral_constant<int, I>{}), ...);
-  }(std::make_integer_sequence<int, M::graph.size.inputs>{});
+  [&]<int... I>(std::integer_sequence<int, I...>) { (list(std::integral_constant<int, I>{}), ...); }
+  (std::make_integer_sequence<int, M::graph.size.inputs>{});
   use(b.labels, std::size_t(Trainer::labels_per_sample), list_name{"labels", {}, true});
 }
 
-/// The samples of a data set; without labels, and what else only the loss reads, if they are not needed and it has
-/// none.
+/// The samples of a data set; without labels, and what else only the loss reads, if they are not
+/// needed and it has none.
 ///
 /// throws: data_error if a list does not hold as many samples as the first
 template <class Trainer>
 std::size_t count(typename Trainer::batch const& data, bool needs_labels) {
-  std::size_t const per_sample = std::size_t(Trainer::inputs_per_sample), n = data.inputs.size() / per_sample;
+  std::size_t const per_sample = std::size_t(Trainer::inputs_per_sample),
+                    n = data.inputs.size() / per_sample;
   if (data.inputs.size() % per_sample != 0)
-    complain<data_error>({"inputs: expected whole samples of ", per_sample, " numbers, got ", data.inputs.size()});
+    complain<data_error>(
+        {"inputs: expected whole samples of ", per_sample, " numbers, got ", data.inputs.size()});
   for_each_list<Trainer>(data, [&](auto const& list, std::size_t numbers, list_name const& of) {
     char const* const quote = of.name.empty() ? "" : "\"";
     if (list.size() != n * numbers && !(of.of_loss && !needs_labels && list.empty()))
-      complain<data_error>({of.what, quote, of.name, quote, ": expected ", n * numbers, " numbers for ", n,
-                            " samples, got ", list.size()});
+      complain<data_error>({of.what, quote, of.name, quote, ": expected ", n * numbers,
+                            " numbers for ", n, " samples, got ", list.size()});
   });
   return n;
 }
 
 /// Samples [first, first + samples) of a data set, read where they are.
 template <class Trainer>
-typename Trainer::batch slice(typename Trainer::batch const& data, std::size_t first, std::size_t samples) {
+typename Trainer::batch slice(typename Trainer::batch const& data, std::size_t first,
+                              std::size_t samples) {
   typename Trainer::batch part = data;
   for_each_list<Trainer>(part, [&](auto& list, std::size_t numbers, list_name const&) {
     if (!list.empty()) list = std::span(list).subspan(first * numbers, samples * numbers);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What is wrong with the options of a pipeline: by themselves, and for a model. Each function returns one of the types in `wrong`
-// (base/diagnosis.hpp), or nothing_wrong.
+// What is wrong with the options of a pipeline: by themselves, and for a model. Each function
+// returns one of the types in `wrong` (base/diagnosis.hpp), or nothing_wrong.
 #pragma once
 
 #include <concepts>
@@ -93,40 +93,36 @@ struct AtMost;
 inline constexpr long most_samples = (1L << 31) - 1, most_numbers_of_value = 1L << 36;
 inline constexpr int most_threads = 256;
 
-/// What a user-defined type lacks of a schedule, or of an optimizer; `none` if it does not look like one.
+/// What a user-defined type lacks of a schedule, or of an optimizer; `none` if it does not look
+/// like one.
 template <class O>
 constexpr member missing_of_schedule() {
   using enum member;
-  if constexpr (!requires(problem<> const& question, static_table<1, 8>& answer) { O::fill(question, answer); })
-    return requires { O::chunks_per_rank; } ? fill : none;
-  else if constexpr (!requires { O::name; })
-    return name;
-  else if constexpr (!requires { O::where; })
-    return where;
-  else if constexpr (!requires { O::chunks_per_rank; })
-    return chunks_per_rank;
-  else if constexpr (!requires { O::splits_backward; })
-    return splits_backward;
-  else if constexpr (!requires { O::trains; })
-    return trains;
-  else if constexpr (!refuses_in_words<O>)
-    return refuses;
-  else
-    return none;
+  if constexpr (!requires(problem<> const& question, static_table<1, 8>& answer) {
+                  O::fill(question, answer);
+                })
+    return requires { O::chunks_per_rank; }
+  ? fill : none;
+  else if constexpr (!requires { O::name; }) return name;
+  else if constexpr (!requires { O::where; }) return where;
+  else if constexpr (!requires { O::chunks_per_rank; }) return chunks_per_rank;
+  else if constexpr (!requires { O::splits_backward; }) return splits_backward;
+  else if constexpr (!requires { O::trains; }) return trains;
+  else if constexpr (!refuses_in_words<O>) return refuses;
+  else return none;
 }
 template <class O>
 constexpr member missing_of_optimizer() {
   using enum member;
-  if constexpr (!element_optimizer<O> && !tensor_optimizer<O>)
-    return requires(O const& o) { o.learning_rate; } ? states_and_prepare : none;
+  if constexpr (!element_optimizer<O> && !tensor_optimizer<O>) return requires(O const& o) {
+      o.learning_rate;
+    }
+  ? states_and_prepare : none;
   else if constexpr (!requires {
                        { O::name } -> std::convertible_to<char const*>;
-                     })
-    return name;
-  else if constexpr (!requires(O const& o) { o.learning_rate; })
-    return learning_rate;
-  else
-    return none;
+                     }) return name;
+  else if constexpr (!requires(O const& o) { o.learning_rate; }) return learning_rate;
+  else return none;
 }
 /// A static member of O, as a function.
 template <class O, member Which>
@@ -158,7 +154,8 @@ constexpr auto diagnose_constants() {
   using enum member;
   constexpr member found = [] {
     if constexpr (has_facts_of_schedule<O>)
-      return first_not_constexpr<O, name, where, chunks_per_rank, splits_backward, trains, updates>();
+      return first_not_constexpr<O, name, where, chunks_per_rank, splits_backward, trains,
+                                 updates>();
     else if constexpr (!tensor_optimizer<O>)
       return first_not_constexpr<O, name, states>();
     else if constexpr (!element_optimizer<O>)
@@ -187,7 +184,8 @@ constexpr auto diagnose_unknown() {
     return diagnosis_of<wrong::option_is_unknown, O>();
 }
 
-/// Whether a schedule reads one copy of each weight in one version: no second replica, no update before the end of the step.
+/// Whether a schedule reads one copy of each weight in one version: no second replica, no update
+/// before the end of the step.
 template <schedule_policy S>
 constexpr bool reads_one_copy() {
   return replicas(S::where) == 1 && !is_unflushed<S>();
@@ -229,7 +227,8 @@ constexpr auto diagnose_options() {
     return diagnose_unknown<leaf_at<(unknown < 0 ? 0 : unknown), all>>();
   } else if constexpr (twice >= 0) {
     using second = leaf_at<(twice < 0 ? 0 : twice), all>;
-    return diagnosis_of<wrong::option_is_given_twice, typename O::template get<option_family_of<second>()>, second>();
+    return diagnosis_of<wrong::option_is_given_twice,
+                        typename O::template get<option_family_of<second>()>, second>();
   } else if constexpr (std::is_same_v<recompute, Recompute<>>) {
     return diagnosis_of<wrong::recompute_needs_kinds_of_op, recompute>();
   } else if constexpr (stages::value < 1) {
@@ -239,7 +238,8 @@ constexpr auto diagnose_options() {
   } else if constexpr (size::value < 1) {
     return diagnosis_of<wrong::number_must_be_positive, size>();
   } else if constexpr (long(micro_batches::value) * size::value > most_samples) {
-    return diagnosis_of<wrong::number_is_too_large, micro_batches, size, wrong::AtMost<most_samples>>();
+    return diagnosis_of<wrong::number_is_too_large, micro_batches, size,
+                        wrong::AtMost<most_samples>>();
   } else if constexpr (threads::value > most_threads) {
     return diagnosis_of<wrong::number_is_too_large, threads, wrong::AtMost<most_threads>>();
   } else if constexpr (threads::value < 1) {
@@ -249,24 +249,30 @@ constexpr auto diagnose_options() {
   } else if constexpr (!averaging::of_integers) {
     return diagnosis_of<wrong::ratio_is_written_as_two_integers, averaging>();
   } else if constexpr (!averaging::in_range) {
-    return diagnosis_of<wrong::decay_of_averages_is_out_of_range, averaging, typename averaging::found>();
+    return diagnosis_of<wrong::decay_of_averages_is_out_of_range, averaging,
+                        typename averaging::found>();
   } else if constexpr (schedule::chunks_per_rank < 1) {
-    return diagnosis_of<wrong::number_must_be_positive, schedule, wrong::Found<schedule::chunks_per_rank>>();
+    return diagnosis_of<wrong::number_must_be_positive, schedule,
+                        wrong::Found<schedule::chunks_per_rank>>();
   } else if constexpr (!reads_one_copy<schedule>()) {
     return diagnosis_of<wrong::pipeline_keeps_one_copy_of_each_weight, schedule>();
   } else if constexpr (!can_place(schedule::where, schedule::chunks_per_rank)) {
-    return diagnosis_of<wrong::schedule_is_not_valid, schedule, wrong::Because<fault::wrong_shape>>();
+    return diagnosis_of<wrong::schedule_is_not_valid, schedule,
+                        wrong::Because<fault::wrong_shape>>();
   } else if constexpr (!schedule::trains) {
     return diagnosis_of<wrong::schedule_does_not_train, schedule>();
   } else if constexpr (stages::value % schedule::chunks_per_rank != 0) {
     return diagnosis_of<wrong::stages_are_no_multiple_of_the_chunks_per_rank, stages, schedule>();
-  } else if constexpr (!is_constant<
-                           refusal<schedule, stages::value / schedule::chunks_per_rank, micro_batches::value>>) {
-    return diagnosis_of<wrong::function_must_be_constexpr, schedule, wrong::Function<member::refuses>>();
-  } else if constexpr (!is_constant<maker<schedule, stages::value / schedule::chunks_per_rank, micro_batches::value>>) {
-    return diagnosis_of<wrong::function_must_be_constexpr, schedule, wrong::Function<member::fits_a_constant>>();
-  } else if constexpr (why_refused<schedule>(stages::value / schedule::chunks_per_rank, micro_batches::value) !=
-                       nullptr) {
+  } else if constexpr (!is_constant<refusal<schedule, stages::value / schedule::chunks_per_rank,
+                                            micro_batches::value>>) {
+    return diagnosis_of<wrong::function_must_be_constexpr, schedule,
+                        wrong::Function<member::refuses>>();
+  } else if constexpr (!is_constant<maker<schedule, stages::value / schedule::chunks_per_rank,
+                                          micro_batches::value>>) {
+    return diagnosis_of<wrong::function_must_be_constexpr, schedule,
+                        wrong::Function<member::fits_a_constant>>();
+  } else if constexpr (why_refused<schedule>(stages::value / schedule::chunks_per_rank,
+                                             micro_batches::value) != nullptr) {
     return diagnosis_of<wrong::schedule_refuses_these_numbers, schedule, stages, micro_batches>();
   } else if constexpr (requires { backend::is_device; } && !is_nvcc) {
     return diagnosis_of<wrong::cuda_is_compiled_by_nvcc, backend>();
@@ -278,8 +284,10 @@ constexpr auto diagnose_options() {
     return diagnosis_of<wrong::cuda_updates_single_elements, backend, optimizer>();
   } else if constexpr (!requires { backend::is_device; } && needs_cublaslt(products::products)) {
     return diagnosis_of<wrong::host_has_no_cublaslt, backend, products>();
-  } else if constexpr (!is_constant<workspace_call<optimizer, backend, typename precision::element>>) {
-    return diagnosis_of<wrong::function_must_be_constexpr, optimizer, wrong::Function<member::workspace_elements>>();
+  } else if constexpr (!is_constant<
+                           workspace_call<optimizer, backend, typename precision::element>>) {
+    return diagnosis_of<wrong::function_must_be_constexpr, optimizer,
+                        wrong::Function<member::workspace_elements>>();
   } else {
     return std::type_identity<nothing_wrong>{};
   }
@@ -299,7 +307,8 @@ constexpr auto diagnose_parameters() {
     return diagnosis_of<wrong::no_parameters_to_train, M>();
 }
 
-/// The first of a model's layers that a device cannot run: a user-defined without functions for one; or -1.
+/// The first of a model's layers that a device cannot run: a user-defined without functions for
+/// one; or -1.
 template <class Backend, class T, class... L>
 constexpr int first_without_kernels(layers<L...>) {
   constexpr auto lacks = []<class Layer>(Layer const*) {
@@ -321,9 +330,11 @@ constexpr auto diagnose_backend() {
   using leaves = typename M::leaves;
   if constexpr (requires { backend::is_device; }) {
     constexpr int lacking =
-        first_without_kernels<backend, typename O::template get<option_family::precision>::value>(leaves{});
+        first_without_kernels<backend, typename O::template get<option_family::precision>::value>(
+            leaves{});
     if constexpr (lacking >= 0)
-      return diagnosis_of<wrong::custom_layer_has_no_functions_for_cuda, leaf_at<lacking, leaves>>();
+      return diagnosis_of<wrong::custom_layer_has_no_functions_for_cuda,
+                          leaf_at<lacking, leaves>>();
     else
       return std::type_identity<nothing_wrong>{};
   } else {
@@ -354,9 +365,11 @@ constexpr auto diagnose_size() {
     return n;
   }();
   if constexpr (size::value > most[0] / largest[0])
-    return diagnosis_of<wrong::micro_batch_is_too_large, M, size, wrong::AtMost<most[0] / largest[0]>>();
+    return diagnosis_of<wrong::micro_batch_is_too_large, M, size,
+                        wrong::AtMost<most[0] / largest[0]>>();
   else if constexpr (size::value > most[1] / largest[1])
-    return diagnosis_of<wrong::micro_batch_is_too_large, M, size, wrong::AtMost<most[1] / largest[1]>>();
+    return diagnosis_of<wrong::micro_batch_is_too_large, M, size,
+                        wrong::AtMost<most[1] / largest[1]>>();
   else
     return std::type_identity<nothing_wrong>{};
 }
@@ -367,10 +380,12 @@ constexpr auto diagnose_cut() {
   using stages = typename O::template get<option_family::stages>;
   using cutter = typename O::template get<option_family::partition>;
   if constexpr (stages::value > M::graph.size.units)
-    return diagnosis_of<wrong::more_stages_than_layers, stages, wrong::Layers<M::graph.size.units>>();
+    return diagnosis_of<wrong::more_stages_than_layers, stages,
+                        wrong::Layers<M::graph.size.units>>();
   else if constexpr (!has_times_of<cutter>(M::graph.size.units))
     return diagnosis_of<wrong::profile_is_of_another_model, typename cutter::profile,
-                        wrong::Expected<M::graph.size.units>, wrong::Found<cutter::profile::layers>>();
+                        wrong::Expected<M::graph.size.units>,
+                        wrong::Found<cutter::profile::layers>>();
   else if constexpr (!cutter::possible(M::graph.size.units, stages::value))
     return diagnosis_of<wrong::cuts_must_ascend_and_make_as_many_stages, cutter, stages,
                         wrong::Layers<M::graph.size.units>>();

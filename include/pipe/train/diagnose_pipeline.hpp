@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What is wrong with a model and options, in the order in which it is said, and what stands in for them then.
+// What is wrong with a model and options, in the order in which it is said, and what stands in for
+// them then.
 #pragma once
 
 #include <type_traits>
@@ -53,16 +54,19 @@ constexpr auto diagnose_pipeline() {
 
 /// An optimizer that the compiler can ask how much memory it needs: O, if it can.
 template <class O, class T>
-using countable_optimizer = std::conditional_t<is_constant<workspace_call<O, PortableHost, T>>, O, SGD>;
+using countable_optimizer =
+    std::conditional_t<is_constant<workspace_call<O, PortableHost, T>>, O, SGD>;
 
 /// After a mistake has been reported a pipeline of one stage stands in, so that nothing else is.
 template <class M, class Set, bool Fine>
 using checked_pipeline = compiled_pipeline<
-    M, std::conditional_t<Fine, Set,
-                          option_set<countable_optimizer<typename Set::template get<option_family::optimizer>,
-                                                         typename Set::template get<option_family::precision>::element>,
-                                     typename Set::template get<option_family::precision>,
-                                     typename Set::template get<option_family::averaging>, PortableHost>>>;
+    M, std::conditional_t<
+           Fine, Set,
+           option_set<
+               countable_optimizer<typename Set::template get<option_family::optimizer>,
+                                   typename Set::template get<option_family::precision>::element>,
+               typename Set::template get<option_family::precision>,
+               typename Set::template get<option_family::averaging>, PortableHost>>>;
 
 template <class Given>
 constexpr bool is_valid_model() {
@@ -74,7 +78,7 @@ constexpr bool is_valid_model() {
 template <class Given, class... Options>
 struct made_from;
 template <class Given, class... Options>
-  requires all_are_types<Options...>
+requires all_are_types<Options...>
 struct made_from<Given, Options...> {
   using options = option_set<Options...>;
   using model = std::conditional_t<model_type<Given>, Given, no_model<Given>>;
@@ -86,8 +90,9 @@ struct made_from<Given, Options...> {
 template <class Given, class... Options>
 struct made_from : made_from<Given> {};
 
-/// Everything that was decided: `Trainer::plan` is a constant where the compiler has made the schedule; elsewhere a function, which makes
-/// the plan at its first call and throws pp::error where the schedule is not valid. `Trainer::plan()` reads both.
+/// Everything that was decided: `Trainer::plan` is a constant where the compiler has made the
+/// schedule; elsewhere a function, which makes the plan at its first call and throws pp::error
+/// where the schedule is not valid. `Trainer::plan()` reads both.
 template <class Compiled, bool ByCompiler = Compiled::by_compiler>
 struct with_plan {
   static constexpr auto plan = Compiled::plan();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Which of a program's files are one and the same, under whatever names: asked before the first is opened, so that none is
-// written over that is still to be read.
+// Which of a program's files are one and the same, under whatever names: asked before the first is
+// opened, so that none is written over that is still to be read.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -33,16 +33,20 @@ inline std::filesystem::path where_it_leads(std::filesystem::path path) {
   return found.has_filename() ? found : found.parent_path();
 }
 
-/// Whether two paths lead to the same file or folder: by device and inode (so under other names, through links, symbolic or hard),
-/// or, if there is none yet, by where it would be.
+/// Whether two paths lead to the same file or folder: by device and inode (so under other names,
+/// through links, symbolic or hard), or, if there is none yet, by where it would be.
 inline bool same_file(std::filesystem::path const& a, std::filesystem::path const& b) {
-  struct stat first{}, second{};
-  bool const has_first = ::stat(a.c_str(), &first) == 0, has_second = ::stat(b.c_str(), &second) == 0;
-  if (has_first && has_second) return first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+  struct stat first {
+  }, second{};
+  bool const has_first = ::stat(a.c_str(), &first) == 0,
+             has_second = ::stat(b.c_str(), &second) == 0;
+  if (has_first && has_second)
+    return first.st_dev == second.st_dev && first.st_ino == second.st_ino;
   return !has_first && !has_second && where_it_leads(a) == where_it_leads(b);
 }
 
-/// Whether a file is one of those in a folder or below it, or would be, or has one of them as another name.
+/// Whether a file is one of those in a folder or below it, or would be, or has one of them as
+/// another name.
 inline bool is_in_folder(std::filesystem::path const& file, std::filesystem::path const& folder) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -51,12 +55,14 @@ inline bool is_in_folder(std::filesystem::path const& file, std::filesystem::pat
     if (same_file(at, folder)) return true;
     if (at == at.parent_path()) break;
   }
-  struct stat wanted{}, found{};
+  struct stat wanted {
+  }, found{};
   if (::stat(file.c_str(), &wanted) != 0) return false;
   auto const options = fs::directory_options::skip_permission_denied;
-  for (auto at = fs::recursive_directory_iterator(folder, options, error); !error && at != fs::end(at);
-       at.increment(error))
-    if (::stat(at->path().c_str(), &found) == 0 && found.st_dev == wanted.st_dev && found.st_ino == wanted.st_ino)
+  for (auto at = fs::recursive_directory_iterator(folder, options, error);
+       !error && at != fs::end(at); at.increment(error))
+    if (::stat(at->path().c_str(), &found) == 0 && found.st_dev == wanted.st_dev &&
+        found.st_ino == wanted.st_ino)
       return true;
   return false;
 }
@@ -71,18 +77,19 @@ struct file_use {
   } how = way::read;
 };
 
-/// Throws data_error if two of them are the same file and one is written, or if one is written in a folder that another reads. Devices and
-/// pipes may be shared.
+/// Throws data_error if two of them are the same file and one is written, or if one is written in a
+/// folder that another reads. Devices and pipes may be shared.
 inline void require_distinct(std::vector<file_use> const& uses) {
   using way = file_use::way;
   auto const is_shared = [](std::string const& path) {
-    struct stat about{};
+    struct stat about {};
     return ::stat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode);
   };
   auto const text = [](file_use const& u) { return u.option + " '" + u.path + "'"; };
   for (file_use const& a : uses)
     for (file_use const& b : uses) {
-      if (&a == &b || a.how == way::read || a.path.empty() || b.path.empty() || is_shared(a.path)) continue;
+      if (&a == &b || a.how == way::read || a.path.empty() || b.path.empty() || is_shared(a.path))
+        continue;
       if (same_file(a.path, b.path)) {
         if (a.how == way::added_to && b.how == way::added_to) continue;
         throw data_error(text(a) + " would write over " + text(b) + ": they are the same");

@@ -7,10 +7,11 @@
 
 namespace pp {
 
-/// The loss over all labels of a data set that count, a mean unless the loss is a sum; 0 if none does. Changes nothing.
+/// The loss over all labels of a data set that count, a mean unless the loss is a sum; 0 if none
+/// does. Changes nothing.
 ///
-/// law: the loss of all samples as one mini-batch, but for rounding: a short last mini-batch weighs as much as its
-///      labels
+/// law: the loss of all samples as one mini-batch, but for rounding: a short last mini-batch weighs
+///      as much as its labels
 /// throws: data_error as batches and Trainer::evaluate do
 template <class Trainer>
 double evaluate_all(Trainer& trainer, typename Trainer::batch const& data) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// An open file of the operating system, for what the standard library cannot do: see that bytes are on the disk before a
-// file gets its name, take back a half-written record, and say why something failed.
+// An open file of the operating system, for what the standard library cannot do: see that bytes are
+// on the disk before a file gets its name, take back a half-written record, and say why something
+// failed.
 #pragma once
 
 #include <cerrno>
@@ -26,7 +27,8 @@ namespace pp {
   throw file_error(std::string("cannot ") + what + " '" + path + "': " + std::strerror(reason));
 }
 
-/// Owns a descriptor; closes it at the end. Transfers go on after interruptions until all bytes are through.
+/// Owns a descriptor; closes it at the end. Transfers go on after interruptions until all bytes are
+/// through.
 class file_descriptor {
  public:
   file_descriptor() = default;
@@ -77,7 +79,8 @@ class file_descriptor {
     return result == 0;
   }
 
-  /// Closing may be the first to tell that a write failed (on a network's file system): closes a copy, so that locks stay.
+  /// Closing may be the first to tell that a write failed (on a network's file system): closes a
+  /// copy, so that locks stay.
   bool flush() const {
     int const copy = ::dup(number_);
     return copy < 0 || ::close(copy) == 0;

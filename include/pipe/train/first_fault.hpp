@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Where a number that is not finite comes from: looks at all that a run makes, in the order in which one micro-batch goes
-// through the model, so that the answer does not depend on the schedule.
+// Where a number that is not finite comes from: looks at all that a run makes, in the order in
+// which one micro-batch goes through the model, so that the answer does not depend on the schedule.
 #pragma once
 
 #include <pipe/base/heap_array.hpp>
@@ -9,7 +9,8 @@
 
 namespace pp {
 
-/// law: a is before b if its micro-batch is, or forward before backward, or in the order of the program
+/// law: a is before b if its micro-batch is, or forward before backward, or in the order of the
+///      program
 struct fault_place {
   int micro_batch = 0, chunk = 0, launch = 0, layer = 0;
   bool forward = true;
@@ -27,7 +28,9 @@ struct fault_place {
 class first_fault {
  public:
   PIPE_COLD explicit first_fault(int ranks) : by_rank_(ranks) {}
-  static void watch(void* self, launch_seen const& seen) { static_cast<first_fault*>(self)->look(seen); }
+  static void watch(void* self, launch_seen const& seen) {
+    static_cast<first_fault*>(self)->look(seen);
+  }
 
   /// After the run; null if all numbers are finite.
   PIPE_COLD fault_place const* found() const {
@@ -39,8 +42,12 @@ class first_fault {
 
  private:
   PIPE_COLD void look(launch_seen const& seen) {
-    fault_place const p{
-        seen.micro_batch, seen.chunk, seen.launch, seen.what->layer, seen.which == program::forward, true};
+    fault_place const p{seen.micro_batch,
+                        seen.chunk,
+                        seen.launch,
+                        seen.what->layer,
+                        seen.which == program::forward,
+                        true};
     fault_place& mine = by_rank_[seen.rank];
     if ((!mine.is_one || p.is_before(mine)) && !seen.all_finite()) mine = p;
   }

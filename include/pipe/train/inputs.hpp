@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a batch is made of: lists of numbers or ids, read where they are, and the inputs of a model by name: what
-// `Named<"target", Tokens<256, 64>>` in the list is to a batch.
+// What a batch is made of: lists of numbers or ids, read where they are, and the inputs of a model
+// by name: what `Named<"target", Tokens<256, 64>>` in the list is to a batch.
 #pragma once
 
 #include <concepts>
@@ -35,8 +35,8 @@ template <class Element>
 struct FoundElement;
 }  // namespace wrong
 
-/// What a list is made of; and what one is to be made of. Both are spelled so that nvcc does not name them by an alias, such as
-/// that of the list.
+/// What a list is made of; and what one is to be made of. Both are spelled so that nvcc does not
+/// name them by an alias, such as that of the list.
 template <class Element>
 constexpr word<wrong::FoundElement<Element>> spell_found(Element*) {
   return {};
@@ -51,36 +51,40 @@ constexpr auto spell_expected() {
     return word<wrong::ExpectedElement<double>>{};
 }
 
-/// A span of T that is made of whatever a span is made of. Other numbers are one error: `Wrong`, which names Item, the item of the
-/// model that they are for. Where the model itself is wrong (not `Reports`), that has been said, and nothing more is.
+/// A span of T that is made of whatever a span is made of. Other numbers are one error: `Wrong`,
+/// which names Item, the item of the model that they are for. Where the model itself is wrong (not
+/// `Reports`), that has been said, and nothing more is.
 template <class T, template <class...> class Wrong, class Item, bool Reports>
 struct values_for : std::span<T> {
   constexpr values_for() = default;
   template <class List>
-    requires std::constructible_from<std::span<T>, List>
+  requires std::constructible_from<std::span<T>, List>
   constexpr values_for(List&& list) : std::span<T>(std::forward<List>(list)) {}
   template <class First, class End>
-    requires std::constructible_from<std::span<T>, First, End>
+  requires std::constructible_from<std::span<T>, First, End>
   constexpr values_for(First first, End end) : std::span<T>(first, end) {}
 
   template <class List>
-    requires(!std::constructible_from<std::span<T>, List> && requires(List& list) { std::data(list); })
-  constexpr values_for([[maybe_unused]] List&& list) {
+  requires(!std::constructible_from<std::span<T>, List> && requires(List & list) {
+    std::data(list);
+  }) constexpr values_for([[maybe_unused]] List&& list) {
     if constexpr (Reports) {
-      using diagnosis =
-          decltype(say<Wrong>(word<Item>{}, spell_expected<std::remove_const_t<T>>(), spell_found(std::data(list))));
+      using diagnosis = decltype(say<Wrong>(word<Item>{}, spell_expected<std::remove_const_t<T>>(),
+                                            spell_found(std::data(list))));
       static_assert(accepted<diagnosis>::value);
     }
   }
 };
 
-/// The place of a further input in a batch, which only an assignment fills: in the braces of a batch a third list is one error.
+/// The place of a further input in a batch, which only an assignment fills: in the braces of a
+/// batch a third list is one error.
 template <class T>
 struct further_values : std::span<T const> {
   constexpr further_values() = default;
   template <class List>
   constexpr further_values([[maybe_unused]] List const& list) {
-    using diagnosis = decltype(say<wrong::further_inputs_are_given_by_name>(spell_found(std::data(list))));
+    using diagnosis =
+        decltype(say<wrong::further_inputs_are_given_by_name>(spell_found(std::data(list))));
     static_assert(accepted<diagnosis>::value);
   }
   template <class List>
@@ -106,10 +110,12 @@ constexpr int find_input() {
     int found = -1;
     ((found = found < 0 && input_name<M, I>() == Name.view() ? I : found), ...);
     return found;
-  }(std::make_integer_sequence<int, M::graph.size.inputs>{});
+  }
+  (std::make_integer_sequence<int, M::graph.size.inputs>{});
 }
 
-/// What is wrong with asking M for an input of that name. A wrong model has been reported by itself.
+/// What is wrong with asking M for an input of that name. A wrong model has been reported by
+/// itself.
 template <class M, text Name>
 constexpr auto diagnose_name() {
   if constexpr (find_input<M, Name>() < 0 && M::valid)

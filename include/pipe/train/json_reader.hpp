@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A reader of JSON for headers of untrusted files. The caller asks for what must come next, so a value
-// of the wrong kind is refused where it stands, whatever is inside: nothing recurses, however deep a hostile text nests,
-// and no more memory is used than for the strings that are handed out.
+// A reader of JSON for headers of untrusted files. The caller asks for what must come next, so a
+// value of the wrong kind is refused where it stands, whatever is inside: nothing recurses, however
+// deep a hostile text nests, and no more memory is used than for the strings that are handed out.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +17,11 @@
 
 namespace pp {
 
-/// Reads `text` from its beginning to its end by RFC 8259, less what headers do not need: of numbers only whole ones that are
-/// not negative.
+/// Reads `text` from its beginning to its end by RFC 8259, less what headers do not need: of
+/// numbers only whole ones that are not negative.
 ///
-/// throws: data_error from every function: `context`, the byte, what was expected and what was found
+/// throws: data_error from every function: `context`, the byte, what was expected and what was
+///         found
 class json_reader {
  public:
   json_reader(std::string_view text, std::string about) : context(std::move(about)), text_(text) {
@@ -59,7 +60,8 @@ class json_reader {
     if (!accept('"')) refuse(what);
     std::string value;
     while (at_ < text_.size() && text_[at_] != '"') {
-      if (static_cast<unsigned char>(text_[at_]) < 0x20) refuse("a control character in a string as an escape");
+      if (static_cast<unsigned char>(text_[at_]) < 0x20)
+        refuse("a control character in a string as an escape");
       if (text_[at_] == '\\')
         escape(value);
       else
@@ -74,14 +76,17 @@ class json_reader {
   std::uint64_t whole_number() {
     skip_space();
     std::size_t end = at_;
-    while (end < text_.size() && std::string_view("+-.0123456789Ee").find(text_[end]) != std::string_view::npos) ++end;
+    while (end < text_.size() &&
+           std::string_view("+-.0123456789Ee").find(text_[end]) != std::string_view::npos)
+      ++end;
     std::string_view const digits = text_.substr(at_, end - at_);
     if (digits.empty()) refuse("a whole number");
     constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
     std::uint64_t value = 0;
     for (char const c : digits) {
       bool const digit = c >= '0' && c <= '9';
-      if (!digit || (digits[0] == '0' && digits.size() > 1)) refuse("a whole number", in_quotes(digits));
+      if (!digit || (digits[0] == '0' && digits.size() > 1))
+        refuse("a whole number", in_quotes(digits));
       std::uint64_t const next = std::uint64_t(c - '0');
       if (value > (most - next) / 10) refuse("a number below 2^63", in_quotes(digits));
       value = 10 * value + next;
@@ -102,12 +107,14 @@ class json_reader {
 
  private:
   [[noreturn]] void refuse(std::string const& expected, std::string const& found) const {
-    throw data_error(context + ": byte " + std::to_string(at_) + " of the header: expected " + expected + ", found " +
-                     found);
+    throw data_error(context + ": byte " + std::to_string(at_) + " of the header: expected " +
+                     expected + ", found " + found);
   }
 
   void skip_space() {
-    while (at_ < text_.size() && std::string_view(" \t\n\r").find(text_[at_]) != std::string_view::npos) ++at_;
+    while (at_ < text_.size() &&
+           std::string_view(" \t\n\r").find(text_[at_]) != std::string_view::npos)
+      ++at_;
   }
   bool accept(char c) {
     skip_space();

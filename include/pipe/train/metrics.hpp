@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a training run measured, step by step. A record of a step goes to as many places as the user likes: a file of
-// comma-separated values that any tool plots, TensorBoard (train/tensorboard.hpp), user-defined functions.
+// What a training run measured, step by step. A record of a step goes to as many places as the user
+// likes: a file of comma-separated values that any tool plots, TensorBoard (train/tensorboard.hpp),
+// user-defined functions.
 #pragma once
 
 #include <algorithm>
@@ -53,12 +54,16 @@ void for_each_number(step_metrics const& m, Each each) {
 
 /// Something that takes records: has write(record), or is called with it.
 template <class S>
-concept metrics_sink = requires(S& s, step_metrics const& m) { s.write(m); } || std::invocable<S&, step_metrics const&>;
+concept metrics_sink = requires(S& s, step_metrics const& m) {
+  s.write(m);
+}
+|| std::invocable<S&, step_metrics const&>;
 
 /// Hands every record to all of its sinks, in the order in which they were added.
 ///
 ///     metrics_log log;
-///     log.add(metrics_file("metrics.csv")).add(tensorboard_file("runs/1")).add([](step_metrics const& m) { ... });
+///     log.add(metrics_file("metrics.csv")).add(tensorboard_file("runs/1"));
+///     log.add([](step_metrics const& m) { ... });
 ///     log.write(record);
 class metrics_log {
  public:
@@ -74,7 +79,8 @@ class metrics_log {
     return *this;
   }
 
-  /// A sink that throws does not keep the record from the others; the first exception comes out at the end.
+  /// A sink that throws does not keep the record from the others; the first exception comes out at
+  /// the end.
   void write(step_metrics const& m) {
     std::exception_ptr first;
     for (auto const& sink : sinks_) {
@@ -93,10 +99,12 @@ class metrics_log {
 
 /// Comma-separated values: a heading, then a row per step that is in the file before the next step.
 ///
-/// throws: file_error as soon as it cannot write; data_error for a user-defined number that has no column
+/// throws: file_error as soon as it cannot write; data_error for a user-defined number that has no
+///         column
 class metrics_file {
  public:
-  /// User-defined numbers that get a column each, after those of every record; a row without one leaves it empty.
+  /// User-defined numbers that get a column each, after those of every record; a row without one
+  /// leaves it empty.
   explicit metrics_file(std::string path, std::vector<std::string> scalars = {},
                         record_file::start how = record_file::start::replace)
       : file_(std::move(path), how), scalars_(std::move(scalars)) {
@@ -110,11 +118,12 @@ class metrics_file {
 
   void write(step_metrics const& m) {
     std::string row = std::to_string(m.step);
-    for_each_number(m, [&](char const*, double number, int digits) { append(row, number, digits); });
+    for_each_number(m,
+                    [&](char const*, double number, int digits) { append(row, number, digits); });
     std::size_t found = 0;
     for (std::string const& name : scalars_) {
-      auto const at =
-          std::find_if(m.scalars.begin(), m.scalars.end(), [&](named_scalar const& s) { return s.name == name; });
+      auto const at = std::find_if(m.scalars.begin(), m.scalars.end(),
+                                   [&](named_scalar const& s) { return s.name == name; });
       if (at == m.scalars.end())
         row += ',';
       else
@@ -139,9 +148,11 @@ class metrics_file {
   }
   [[noreturn]] void refuse(step_metrics const& m) const {
     std::string names;
-    for (named_scalar const& s : m.scalars) names += (names.empty() ? "" : ", ") + in_quotes(s.name);
-    throw data_error("metrics in '" + file_.path() + "': step " + std::to_string(m.step) + " has " + names +
-                     ", but not each of them a column of its own: name them where the file is made");
+    for (named_scalar const& s : m.scalars)
+      names += (names.empty() ? "" : ", ") + in_quotes(s.name);
+    throw data_error(
+        "metrics in '" + file_.path() + "': step " + std::to_string(m.step) + " has " + names +
+        ", but not each of them a column of its own: name them where the file is made");
   }
 
   record_file file_;

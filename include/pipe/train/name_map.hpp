@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Names of parameters that differ between a model and where its weights come from: a file, or another model.
+// Names of parameters that differ between a model and where its weights come from: a file, or
+// another model.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +16,8 @@
 
 namespace pp {
 
-/// `here`: in the model whose parameters are written to. `there`: in the file or the model they are read from. Both end in a dot
-/// or are empty: prefixes. Otherwise both are whole names.
+/// `here`: in the model whose parameters are written to. `there`: in the file or the model they are
+/// read from. Both end in a dot or are empty: prefixes. Otherwise both are whole names.
 ///
 ///     {"body.", "0.body."}    {"", "model."}    {"head.weight", "lm_head.weight"}
 struct renamed {
@@ -26,17 +27,22 @@ using name_map = std::vector<renamed>;
 
 inline bool is_name_prefix(std::string_view name) { return name.empty() || name.back() == '.'; }
 
-/// What each name is called there: the longest entry that applies replaces its beginning, and names that none applies to stay.
+/// What each name is called there: the longest entry that applies replaces its beginning, and names
+/// that none applies to stay.
 ///
-/// throws: data_error for an entry of a prefix and a whole name, one that applies to no name, two entries for one name or
-///         prefix, and two names that are called the same there
-inline std::vector<std::string> names_there(std::vector<std::string> const& here, name_map const& map) {
-  auto const text = [](renamed const& r) { return in_quotes(r.here) + " -> " + in_quotes(r.there); };
+/// throws: data_error for an entry of a prefix and a whole name, one that applies to no name, two
+///         entries for one name or prefix, and two names that are called the same there
+inline std::vector<std::string> names_there(std::vector<std::string> const& here,
+                                            name_map const& map) {
+  auto const text = [](renamed const& r) {
+    return in_quotes(r.here) + " -> " + in_quotes(r.there);
+  };
   auto const refuse = [](std::string const& why) { throw data_error("map of names: " + why); };
   for (renamed const& r : map) {
     if (is_name_prefix(r.here) != is_name_prefix(r.there))
       refuse(text(r) + " is a prefix and a whole name: a prefix ends in '.' or is empty");
-    if (std::count_if(map.begin(), map.end(), [&](renamed const& other) { return other.here == r.here; }) > 1)
+    if (std::count_if(map.begin(), map.end(),
+                      [&](renamed const& other) { return other.here == r.here; }) > 1)
       refuse("there are two entries for " + in_quotes(r.here));
   }
   std::vector<bool> applies(map.size());
@@ -45,7 +51,8 @@ inline std::vector<std::string> names_there(std::vector<std::string> const& here
   for (std::string const& name : here) {
     std::size_t best = map.size();
     for (std::size_t i = 0; i < map.size(); ++i) {
-      bool const fits = is_name_prefix(map[i].here) ? name.starts_with(map[i].here) : name == map[i].here;
+      bool const fits =
+          is_name_prefix(map[i].here) ? name.starts_with(map[i].here) : name == map[i].here;
       if (!fits) continue;
       applies[i] = true;
       if (best == map.size() || map[i].here.size() > map[best].here.size()) best = i;
@@ -53,8 +60,8 @@ inline std::vector<std::string> names_there(std::vector<std::string> const& here
     all.push_back(best == map.size() ? name : map[best].there + name.substr(map[best].here.size()));
     auto const [before, is_first] = taken.emplace(all.back(), name);
     if (!is_first)
-      refuse("parameters " + in_quotes(before->second) + " and " + in_quotes(name) + " would both be " +
-             in_quotes(all.back()));
+      refuse("parameters " + in_quotes(before->second) + " and " + in_quotes(name) +
+             " would both be " + in_quotes(all.back()));
   }
   for (std::size_t i = 0; i < map.size(); ++i)
     if (!applies[i]) refuse(text(map[i]) + " applies to no parameter of the model");

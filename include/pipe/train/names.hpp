@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What the parameters of a model are called in weight files: the way to the layer, as PyTorch names the modules of a
-// Sequential, and the parameter's own name in it: `2.3.0.1.in_proj_weight`. docs/reference/files.md has the table.
+// What the parameters of a model are called in weight files: the way to the layer, as PyTorch names
+// the modules of a Sequential, and the parameter's own name in it: `2.3.0.1.in_proj_weight`.
+// docs/reference/files.md has the table.
 #pragma once
 
 #include <string>
@@ -17,7 +18,8 @@ struct parameter_name {
   bool transposed = false;  ///< the file holds [columns, rows]
 };
 
-/// Follows a description at run time and notes the way to each parameter. A name takes the place of the last number.
+/// Follows a description at run time and notes the way to each parameter. A name takes the place of
+/// the last number.
 struct name_observer {
   std::vector<std::string> way;
   std::vector<parameter_name> found;  // by parameter; shared ones have no name of their own

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The options of a Pipeline. Each belongs to one family; they come in any order, a missing one has a default, and one that
-// is unknown or given twice is a one-line error.
+// The options of a Pipeline. Each belongs to one family; they come in any order, a missing one has
+// a default, and one that is unknown or given twice is a one-line error.
 #pragma once
 
 #include <type_traits>
@@ -51,9 +51,9 @@ struct MemoryLimit {
   static constexpr long value = N;
 };
 
-/// Beside every trained parameter its average is kept, decay * average + (1 - decay) * parameter after each step, where decay is
-/// Numerator/Denominator; after the first step it is the parameter (default: no averages). As torch.optim.swa_utils.AveragedModel
-/// with get_ema_multi_avg_fn(decay).
+/// Beside every trained parameter its average is kept, decay * average + (1 - decay) * parameter
+/// after each step, where decay is Numerator/Denominator; after the first step it is the parameter
+/// (default: no averages). As torch.optim.swa_utils.AveragedModel with get_ema_multi_avg_fn(decay).
 template <auto Numerator, int Denominator = 1>
 struct Averaging {
   using quotient = ratio<Numerator, Denominator>;
@@ -70,7 +70,8 @@ struct NoAveraging {
   static constexpr double decay = 0;
 };
 
-/// Every rank of the host backend works with N threads (default 1). Their number changes no bit of any result.
+/// Every rank of the host backend works with N threads (default 1). Their number changes no bit of
+/// any result.
 template <int N>
 struct HostThreads {
   static constexpr auto family = option_family::threads;
@@ -96,24 +97,29 @@ struct ByCount {
   static constexpr bool possible(int, int) { return true; }
 };
 
-/// Measured times of the layers of a model, as write_profile writes them (train/profile.hpp): nanoseconds per micro-batch.
+/// Measured times of the layers of a model, as write_profile writes them (train/profile.hpp):
+/// nanoseconds per micro-batch.
 template <class P>
 concept layer_profile = requires {
-  requires P::layers > 0;
+  requires P::layers >
+  0;
   requires sizeof(P::forward_nanoseconds) == P::layers * sizeof(long);
   requires sizeof(P::backward_nanoseconds) == P::layers * sizeof(long);
 };
 /// part / all of a time; nothing of nothing.
 constexpr long in_proportion(long time, long part, long all) {
-  return all > 0 ? static_cast<long>(static_cast<double>(time) * static_cast<double>(part) / static_cast<double>(all))
+  return all > 0 ? static_cast<long>(static_cast<double>(time) * static_cast<double>(part) /
+                                     static_cast<double>(all))
                  : 0;
 }
-/// As ByCost, by the times of profile P instead of estimates. The plan's shares and the simulated schedule have them too.
+/// As ByCost, by the times of profile P instead of estimates. The plan's shares and the simulated
+/// schedule have them too.
 ///
 /// needs: no time is negative, and not all are 0
 template <class P>
 struct ByProfile {
-  static constexpr auto family = layer_profile<P> ? option_family::partition : option_family::unknown;
+  static constexpr auto family =
+      layer_profile<P> ? option_family::partition : option_family::unknown;
   using profile = P;
   struct times {
     constexpr long operator[](int layer) const {
@@ -125,15 +131,18 @@ struct ByProfile {
     partition_by_cost(times{}, layers, stages, cuts);
   }
   static constexpr bool possible(int, int) { return true; }
-  /// Time of a layer in nanoseconds. The two parts of its backward, and what runs again, are in proportion to estimates.
+  /// Time of a layer in nanoseconds. The two parts of its backward, and what runs again, are in
+  /// proportion to estimates.
   static constexpr chunk_cost time_of(int layer, chunk_cost const& estimate, long again) {
     long const forward = P::forward_nanoseconds[layer], backward = P::backward_nanoseconds[layer];
-    long const weight =
-        in_proportion(backward, estimate.backward_weight, estimate.backward_input + estimate.backward_weight);
-    return chunk_cost{forward, backward - weight + in_proportion(forward, again, estimate.forward), weight};
+    long const weight = in_proportion(backward, estimate.backward_weight,
+                                      estimate.backward_input + estimate.backward_weight);
+    return chunk_cost{forward, backward - weight + in_proportion(forward, again, estimate.forward),
+                      weight};
   }
 };
-/// User-defined cuts: the layers (from 0, as `explain` counts them) with which the second, third ... stage begins.
+/// User-defined cuts: the layers (from 0, as `explain` counts them) with which the second, third
+/// ... stage begins.
 template <int... At>
 struct Cut {
   static constexpr auto family = option_family::partition;
@@ -159,21 +168,22 @@ struct RecomputeNothing {
   static constexpr bool recomputes = false, keeps_last = false;
   static constexpr bool drops(op_kind) { return false; }
 };
-/// Only what enters a stage is kept; backward runs forward again. Source: Huang et al., GPipe, 2019, section 2.3.
+/// Only what enters a stage is kept; backward runs forward again. Source: Huang et al., GPipe,
+/// 2019, section 2.3.
 struct RecomputeAll {
   static constexpr auto family = option_family::recompute;
   static constexpr bool recomputes = true, keeps_last = false;
   static constexpr bool drops(op_kind) { return true; }
 };
-/// The same for all micro-batches but the last, whose backward follows soon after its forward. Source: Kim et al.,
-/// torchgpipe, 2020.
+/// The same for all micro-batches but the last, whose backward follows soon after its forward.
+/// Source: Kim et al., torchgpipe, 2020.
 struct RecomputeAllButLast {
   static constexpr auto family = option_family::recompute;
   static constexpr bool recomputes = true, keeps_last = true;
   static constexpr bool drops(op_kind) { return true; }
 };
-/// The results of these kinds of op are made again: cheap ones that take much memory. Source: Korthikanti et al.,
-/// "Reducing activation recomputation in large transformer models", 2022.
+/// The results of these kinds of op are made again: cheap ones that take much memory. Source:
+/// Korthikanti et al., "Reducing activation recomputation in large transformer models", 2022.
 template <op_kind... Kinds>
 struct Recompute {
   static constexpr auto family = option_family::recompute;
@@ -205,8 +215,9 @@ constexpr option_family option_family_of() {
 /// The options of one pipeline, with defaults where none is given.
 template <class... O>
 struct option_set {
-  using all = layers<O..., Stages<1>, MicroBatches<1>, MicroBatchSize<1>, OneFOneB, FP32, SGD, Host, ByCost,
-                     MemoryLimit<0>, RecomputeNothing, NoAveraging, HostThreads<1>, PlannedProducts>;
+  using all =
+      layers<O..., Stages<1>, MicroBatches<1>, MicroBatchSize<1>, OneFOneB, FP32, SGD, Host, ByCost,
+             MemoryLimit<0>, RecomputeNothing, NoAveraging, HostThreads<1>, PlannedProducts>;
   static constexpr int given = sizeof...(O);
 
   static constexpr int first_of(option_family f, int from) {

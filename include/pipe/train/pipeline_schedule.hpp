@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The first half of a compiled pipeline: what its stages cost, and the schedule with its proof. Nothing of the second half is asked
-// for before the proof has succeeded, so a wrong schedule is one error. A schedule that is too large for the compiler is made, and judged
-// by the same functions, when the program first asks for the plan or constructs a trainer: never before main.
+// The first half of a compiled pipeline: what its stages cost, and the schedule with its proof.
+// Nothing of the second half is asked for before the proof has succeeded, so a wrong schedule is
+// one error. A schedule that is too large for the compiler is made, and judged by the same
+// functions, when the program first asks for the plan or constructs a trainer: never before main.
 #pragma once
 
 #include <iterator>
@@ -42,18 +43,24 @@ struct pipeline_schedule {
   static constexpr int samples = option<option_family::micro_batch_size>::value;
 
   using passes = compilation<M, stages, option<option_family::partition>, samples,
-                             number_widths{int(sizeof(element)), int(sizeof(value))}, schedule::splits_backward,
-                             option<option_family::recompute>>;
+                             number_widths{int(sizeof(element)), int(sizeof(value))},
+                             schedule::splits_backward, option<option_family::recompute>>;
   using recompute = typename passes::recompute;
-  /// Micro-batches from this one on keep what backward reads; those before make dropped values again.
-  static constexpr int first_kept = !recompute::recomputes ? 0 : micro_batches - int(recompute::keeps_last);
-  static constexpr bool some_keep = first_kept < micro_batches, some_drop = first_kept > 0;
+  /// Micro-batches from this one on keep what backward reads; those before make dropped values
+  /// again.
+  static constexpr int first_kept =
+      !recompute::recomputes ? 0 : micro_batches - int(recompute::keeps_last);
+  static constexpr bool some_keep = first_kept<micro_batches, some_drop = first_kept> 0;
 
-  /// Time of a layer per micro-batch: estimated, in FLOPs at full speed, or as the partition policy knows it.
+  /// Time of a layer per micro-batch: estimated, in FLOPs at full speed, or as the partition policy
+  /// knows it.
   static constexpr chunk_cost time_of(int layer) {
     using partition = option<option_family::partition>;
-    auto const estimate = [layer](auto const& costs) { return samples * estimated_time(costs[layer]); };
-    chunk_cost c{estimate(passes::costs[0]), estimate(passes::costs[1]), estimate(passes::costs[2])};
+    auto const estimate = [layer](auto const& costs) {
+      return samples * estimated_time(costs[layer]);
+    };
+    chunk_cost c{estimate(passes::costs[0]), estimate(passes::costs[1]),
+                 estimate(passes::costs[2])};
     long const again = some_drop ? estimate(passes::again_costs) : 0;
     if constexpr (requires { typename partition::profile; })
       c = partition::time_of(layer, c, again);
@@ -61,7 +68,8 @@ struct pipeline_schedule {
       c.backward_input += again;
     return c;
   }
-  /// Bytes that forward saves of a micro-batch in stage S, until W is done. Where all but the last are recomputed, of those.
+  /// Bytes that forward saves of a micro-batch in stage S, until W is done. Where all but the last
+  /// are recomputed, of those.
   template <int S>
   static constexpr memory_change memory_of() {
     constexpr long saved = passes::template programs<S, some_drop>::layout.bytes.record;
@@ -71,7 +79,8 @@ struct pipeline_schedule {
   static constexpr list<memory_change, stages> memory_of_all(std::integer_sequence<int, S...>) {
     return {{memory_of<S>()...}};
   }
-  /// Whether what a plan adds up is far from 2^63: a step's FLOPs and times, of which its bytes are a fraction.
+  /// Whether what a plan adds up is far from 2^63: a step's FLOPs and times, of which its bytes are
+  /// a fraction.
   static constexpr bool is_countable = [](auto...) {
     double time = 0;
     for (int u = 0; u < passes::units; ++u) {
@@ -97,7 +106,8 @@ struct pipeline_schedule {
     return unequal_times(ranks, micro_batches, cost);
   }();
 
-  /// Whether the compiler makes the schedule and proves it; else the program does, when it first asks.
+  /// Whether the compiler makes the schedule and proves it; else the program does, when it first
+  /// asks.
   static constexpr bool by_compiler = fits_a_constant<schedule>(ranks, micro_batches);
 
   struct make_schedule {
@@ -111,14 +121,18 @@ struct pipeline_schedule {
   /// As the policy fills it.
   static constexpr auto const& filled() { return once<by_compiler, make_schedule>::get(); }
 
-  /// validate(), each question in a constant with an evaluation budget of its own: together they fit only half as many actions.
+  /// validate(), each question in a constant with an evaluation budget of its own: together they
+  /// fit only half as many actions.
   struct proof {
     static constexpr verdict has_shape = check_shape(problem, filled());
-    static constexpr verdict is_complete = has_shape.ok() ? check_complete(problem, filled()) : has_shape;
+    static constexpr verdict is_complete =
+        has_shape.ok() ? check_complete(problem, filled()) : has_shape;
     static constexpr verdict is_run = is_complete.ok() ? check_runs(filled()) : is_complete;
     static constexpr verdict is_ordered = is_run.ok() ? check_order(problem, filled()) : is_run;
-    static constexpr verdict has_resources = is_ordered.ok() ? check_resources(problem, filled()) : is_ordered;
-    static constexpr verdict found = has_resources.ok() ? check_progress(problem, filled()) : has_resources;
+    static constexpr verdict has_resources =
+        is_ordered.ok() ? check_resources(problem, filled()) : is_ordered;
+    static constexpr verdict found =
+        has_resources.ok() ? check_progress(problem, filled()) : has_resources;
   };
   struct judge {
     static constexpr verdict make() {
@@ -129,13 +143,15 @@ struct pipeline_schedule {
   };
   static constexpr verdict const& judgement() { return once<by_compiler, judge>::get(); }
 
-  /// The proved table: all that follows is made of it. Where the program makes it, throws pp::error if it is not valid.
+  /// The proved table: all that follows is made of it. Where the program makes it, throws pp::error
+  /// if it is not valid.
   static constexpr auto const& table() {
     if constexpr (!by_compiler)
       if (verdict const& v = judgement(); !v.ok())
-        complain<error>({"schedule ", schedule::name, " is not valid for ", ranks, " ranks and ", micro_batches,
-                         " micro-batches: ", short_name(v.which.kind), " of chunk ", v.which.chunk, ", micro-batch ",
-                         v.which.micro_batch, " on rank ", v.rank, ", position ", v.position, ": ", v.text()});
+        complain<error>({"schedule ", schedule::name, " is not valid for ", ranks, " ranks and ",
+                         micro_batches, " micro-batches: ", short_name(v.which.kind), " of chunk ",
+                         v.which.chunk, ", micro-batch ", v.which.micro_batch, " on rank ", v.rank,
+                         ", position ", v.position, ": ", v.text()});
     return filled();
   }
 
@@ -157,12 +173,13 @@ struct pipeline_schedule {
     } else if constexpr (!by_compiler) {
       return std::type_identity<nothing_wrong>{};
     } else if constexpr (!fills_in_a_constant()) {
-      return diagnosis_of<wrong::function_must_be_constexpr, schedule, wrong::Function<member::fill>>();
+      return diagnosis_of<wrong::function_must_be_constexpr, schedule,
+                          wrong::Function<member::fill>>();
     } else if constexpr (constexpr verdict v = proof::found; v.ok()) {
       return std::type_identity<nothing_wrong>{};
     } else {
-      return diagnosis_of<wrong::schedule_is_not_valid, schedule, wrong::Because<v.what>, wrong::OnRank<v.rank>,
-                          wrong::AtPosition<v.position>,
+      return diagnosis_of<wrong::schedule_is_not_valid, schedule, wrong::Because<v.what>,
+                          wrong::OnRank<v.rank>, wrong::AtPosition<v.position>,
                           wrong::ForAction<v.which.kind, v.which.chunk, v.which.micro_batch>>();
     }
   }
@@ -174,8 +191,9 @@ struct pipeline_schedule {
   };
   static constexpr auto const& timeline() { return once<by_compiler, make_timeline>::get(); }
 
-  /// Between stage `Boundary` and the next. A slot more than the estimated timeline needs: where an action takes longer than estimated,
-  /// its neighbour need not wait until it has read the value before it writes the next.
+  /// Between stage `Boundary` and the next. A slot more than the estimated timeline needs: where an
+  /// action takes longer than estimated, its neighbour need not wait until it has read the value
+  /// before it writes the next.
   template <int Boundary>
   struct make_slots {
     static constexpr slot_count make() {
@@ -189,9 +207,9 @@ struct pipeline_schedule {
     return once<by_compiler, make_slots<Boundary>>::get();
   }
 
-  /// Forward only, for evaluation and inference: groups of micro-batches, each through all chunks in turn. A group is as large as
-  /// the least ring of slots, so that no slot is waited for within it: ranks with several chunks work side by side, and
-  /// cannot lock.
+  /// Forward only, for evaluation and inference: groups of micro-batches, each through all chunks
+  /// in turn. A group is as large as the least ring of slots, so that no slot is waited for within
+  /// it: ranks with several chunks work side by side, and cannot lock.
   struct make_evaluation {
     template <int... S>
     static constexpr int together(std::integer_sequence<int, S...>) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The plan of a pipeline: everything the compiler decided, as one value to print, to assert on and to compare with what was
-// measured.
+// The plan of a pipeline: everything the compiler decided, as one value to print, to assert on and
+// to compare with what was measured.
 #pragma once
 
 #include <pipe/base/checked_index.hpp>
@@ -11,7 +11,8 @@
 
 namespace pp {
 
-/// What the plan says of one stage. Amounts of memory are bytes and add up to `bytes`; FLOPs are of one micro-batch.
+/// What the plan says of one stage. Amounts of memory are bytes and add up to `bytes`; FLOPs are of
+/// one micro-batch.
 struct stage_plan {
   int rank = 0;
   int first_layer = 0, end_layer = 0;  ///< layers [first, end) of the opened list
@@ -54,7 +55,8 @@ template <int Stages, int Ranks>
 struct plan_of {
   list<stage_plan, Stages> stages;
   list<long, Ranks> rank_bytes;  ///< of a rank's arena, the one allocation that it makes
-  /// Of them: of inputs that are not read where the caller has them; of losses, norms and records of actions.
+  /// Of them: of inputs that are not read where the caller has them; of losses, norms and records
+  /// of actions.
   list<long, Ranks> staging_bytes, bookkeeping_bytes;
   int micro_batches = 0, micro_batch_size = 0;
   int threads = 1;  ///< of each rank
@@ -72,10 +74,12 @@ struct plan_of {
 
   static constexpr int stage_count = Stages, rank_count = Ranks;
 
-  /// Itself, so that `Trainer::plan()` reads both a plan that is a constant and one that the program makes.
+  /// Itself, so that `Trainer::plan()` reads both a plan that is a constant and one that the
+  /// program makes.
   constexpr plan_of const& operator()() const { return *this; }
 
-  /// What takes the memory of a rank, the largest first. law: the sum is rank_bytes[rank]. Throws data_error if there is no such rank.
+  /// What takes the memory of a rank, the largest first. law: the sum is rank_bytes[rank]. Throws
+  /// data_error if there is no such rank.
   constexpr list<memory_share, memory_uses> memory_of(int rank) const {
     checked_index<data_error>("rank", rank, Ranks);
     list<memory_share, memory_uses> shares;

@@ -8,9 +8,10 @@
 
 namespace pp {
 
-/// How numbers are kept and multiplied. `element` is the type of parameters, their gradients, optimizer state, inputs and outputs, and of
-/// statistics; `value` that of everything else that layers hand on, keep for backward, or read of parameters, which then are copies;
-/// `product` is what products of matrices multiply. Sums are never shorter than fp32.
+/// How numbers are kept and multiplied. `element` is the type of parameters, their gradients,
+/// optimizer state, inputs and outputs, and of statistics; `value` that of everything else that
+/// layers hand on, keep for backward, or read of parameters, which then are copies; `product` is
+/// what products of matrices multiply. Sums are never shorter than fp32.
 template <class Element, class Value, dtype Product>
 struct number_types {
   static constexpr auto family = option_family::precision;
@@ -31,14 +32,17 @@ struct FP64 : number_types<double, double, dtype::f64> {
 struct TF32 : number_types<float, float, dtype::tf32> {
   static constexpr char const* name = "tf32";
 };
-/// Values of 16 bits with fp32's exponents; parameters, gradients and optimizer state stay fp32. On a GPU.
+/// Values of 16 bits with fp32's exponents; parameters, gradients and optimizer state stay fp32. On
+/// a GPU.
 struct BF16 : number_types<float, bf16, dtype::bf16> {
   static constexpr char const* name = "bf16";
 };
-/// Values of 16 bits with 10 bits of mantissa and few exponents: the loss, and with it all gradients, is scaled up by a factor that is
-/// adjusted while training. A step whose gradients overflow is skipped. On a GPU.
+/// Values of 16 bits with 10 bits of mantissa and few exponents: the loss, and with it all
+/// gradients, is scaled up by a factor that is adjusted while training. A step whose gradients
+/// overflow is skipped. On a GPU.
 ///
-/// source: Micikevicius et al., "Mixed precision training", 2018; the factor follows torch.amp.GradScaler
+/// source: Micikevicius et al., "Mixed precision training", 2018; the factor follows
+///         torch.amp.GradScaler
 struct FP16 : number_types<float, fp16, dtype::f16> {
   static constexpr char const* name = "fp16";
   static constexpr bool scales_loss = true;

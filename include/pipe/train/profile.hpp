@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How long the layers of a model really take, and a header that says so: the next build cuts the model by it (ByProfile).
-// Estimates know FLOPs and bytes; a clock knows this machine.
+// How long the layers of a model really take, and a header that says so: the next build cuts the
+// model by it (ByProfile). Estimates know FLOPs and bytes; a clock knows this machine.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -39,23 +39,30 @@ inline long median(std::vector<long> numbers) {
   return *middle;
 }
 
-/// Times the launches of `repeats` training steps without updates, after one that is not counted; takes the median over all their
-/// micro-batches. A launch counts for its layer, and for the first of several that were fused; what a recompute policy makes
-/// again does not count. Best measured with one stage: there nothing is cut that could be fused, and no other rank takes the
-/// cores away.
+/// Times the launches of `repeats` training steps without updates, after one that is not counted;
+/// takes the median over all their micro-batches. A launch counts for its layer, and for the first
+/// of several that were fused; what a recompute policy makes again does not count. Best measured
+/// with one stage: there nothing is cut that could be fused, and no other rank takes the cores
+/// away.
 ///
 /// law:    parameters, optimizer state and step count are as before
 /// throws: error for repeats < 1, and what gradients(batch) throws
 template <class Trainer>
-layer_times measure_layers(Trainer& trainer, typename Trainer::batch const& batch, int repeats = 20) {
+layer_times measure_layers(Trainer& trainer, typename Trainer::batch const& batch,
+                           int repeats = 20) {
   using compiled = typename Trainer::compiled;
-  if (repeats < 1) throw error("measure_layers: expected at least 1 repeat, got " + std::to_string(repeats));
-  constexpr std::size_t layers = Trainer::model::graph.size.units, micro_batches = compiled::micro_batches;
-  std::vector<std::vector<long>> forward(layers), backward(layers);  // by layer: of every repeat and micro-batch
+  if (repeats < 1)
+    throw error("measure_layers: expected at least 1 repeat, got " + std::to_string(repeats));
+  constexpr std::size_t layers = Trainer::model::graph.size.units,
+                        micro_batches = compiled::micro_batches;
+  std::vector<std::vector<long>> forward(layers),
+      backward(layers);  // by layer: of every repeat and micro-batch
   for (int repeat = -1; repeat < repeats; ++repeat) {
-    std::vector<long> sums[2] = {std::vector<long>(layers * micro_batches), std::vector<long>(layers * micro_batches)};
+    std::vector<long> sums[2] = {std::vector<long>(layers * micro_batches),
+                                 std::vector<long>(layers * micro_batches)};
     trainer.watch(batch, [&](launch_seen const& seen) {  // a layer is on one rank only
-      std::size_t const place = std::size_t(seen.micro_batch) * layers + std::size_t(seen.what->layer);
+      std::size_t const place =
+          std::size_t(seen.micro_batch) * layers + std::size_t(seen.what->layer);
       if (!seen.what->again) sums[seen.which != program::forward][place] += seen.nanoseconds;
     });
     if (repeat < 0) continue;
@@ -72,37 +79,45 @@ layer_times measure_layers(Trainer& trainer, typename Trainer::batch const& batc
     times.layers.push_back(Trainer::layer_name(int(l)));
   }
   constexpr char const* sets[] = {"portable", "avx2", "avx512"};
-  auto const counted = [](long n, char const* of) { return std::to_string(n) + " " + of + (n == 1 ? "" : "s"); };
-  times.what = std::string(type_name<typename Trainer::model>()) + ": median of " + counted(repeats, "training step") +
-               ", micro-batches of " + counted(Trainer::compiled::plan().micro_batch_size, "sample") + ", " +
-               Trainer::compiled::plan().precision + ", " + counted(Trainer::compiled::plan().stage_count, "stage") +
-               ", " + sets[int(trainer.runs_on())] + " kernels";
+  auto const counted = [](long n, char const* of) {
+    return std::to_string(n) + " " + of + (n == 1 ? "" : "s");
+  };
+  times.what = std::string(type_name<typename Trainer::model>()) + ": median of " +
+               counted(repeats, "training step") + ", micro-batches of " +
+               counted(Trainer::compiled::plan().micro_batch_size, "sample") + ", " +
+               Trainer::compiled::plan().precision + ", " +
+               counted(Trainer::compiled::plan().stage_count, "stage") + ", " +
+               sets[int(trainer.runs_on())] + " kernels";
   return times;
 }
 
 /// Whether C++ takes it for a name: letters, digits and underscores, no digit first.
 inline bool is_identifier(std::string_view name) {
   auto const digit = [](char c) { return c >= '0' && c <= '9'; };
-  auto const letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  auto const letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  };
   return !name.empty() && !digit(name[0]) &&
          std::all_of(name.begin(), name.end(), [&](char c) { return digit(c) || letter(c); });
 }
 
 /// The header of a profile: a struct of that name, for ByProfile. It includes nothing.
 ///
-/// throws: error for a name that is none in C++, or other numbers of backward times or names than of forward times
+/// throws: error for a name that is none in C++, or other numbers of backward times or names than
+///         of forward times
 inline std::string profile_header(std::string const& name, layer_times const& times) {
-  if (!is_identifier(name)) throw error("write_profile: '" + name + "' cannot be the name of a struct");
+  if (!is_identifier(name))
+    throw error("write_profile: '" + name + "' cannot be the name of a struct");
   if (times.backward.size() != times.forward.size() || times.layers.size() != times.forward.size())
     throw error("write_profile: " + std::to_string(times.forward.size()) + " forward times, " +
-                std::to_string(times.backward.size()) + " backward times and " + std::to_string(times.layers.size()) +
-                " names of layers: expected as many of each");
+                std::to_string(times.backward.size()) + " backward times and " +
+                std::to_string(times.layers.size()) + " names of layers: expected as many of each");
   auto const array = [&](char const* of, std::vector<long> const& nanoseconds) {
     std::string text = std::string("  static constexpr long ") + of + "_nanoseconds[] = {\n";
     for (std::size_t l = 0; l < nanoseconds.size(); ++l) {
       std::string const number = "      " + std::to_string(nanoseconds[l]) + ",";
-      text += number + std::string(number.size() < 20 ? 20 - number.size() : 1, ' ') + "// " + std::to_string(l) + " " +
-              times.layers[l] + "\n";
+      text += number + std::string(number.size() < 20 ? 20 - number.size() : 1, ' ') + "// " +
+              std::to_string(l) + " " + times.layers[l] + "\n";
     }
     return text + "  };\n";
   };
@@ -115,7 +130,8 @@ inline std::string profile_header(std::string const& name, layer_times const& ti
 /// Writes measured times as a header for ByProfile.
 ///
 /// throws: file_error, and what `path` led to is as before; error as profile_header does
-inline void write_profile(std::string const& path, std::string const& name, layer_times const& times) {
+inline void write_profile(std::string const& path, std::string const& name,
+                          layer_times const& times) {
   std::string const text = profile_header(name, times);
   atomic_file file(path);
   file.write(text);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A file that grows record by record while a run goes on: what was written can be read at once, by another program too, and
-// a disk that is full costs the record it had no room for, not the file.
+// A file that grows record by record while a run goes on: what was written can be read at once, by
+// another program too, and a disk that is full costs the record it had no room for, not the file.
 #pragma once
 
 #include <cerrno>
@@ -21,8 +21,9 @@ namespace pp {
 /// throws: file_error, naming the file and the reason
 class record_file {
  public:
-  /// What becomes of a file that has the name: `replace` empties it, `fresh` refuses, `beside` leaves it and takes the next name
-  /// that is free (metrics.csv, metrics-2.csv ...). Devices and pipes are written to, and what /dev/stdout leads to.
+  /// What becomes of a file that has the name: `replace` empties it, `fresh` refuses, `beside`
+  /// leaves it and takes the next name that is free (metrics.csv, metrics-2.csv ...). Devices and
+  /// pipes are written to, and what /dev/stdout leads to.
   enum class start : unsigned char { replace, fresh, beside };
 
   explicit record_file(std::string path, start how = start::replace) : path_(std::move(path)) {
@@ -30,8 +31,9 @@ class record_file {
     for (long number = 2;; ++number) {
       open(how == start::replace ? O_TRUNC : O_EXCL);
       if (how != start::beside || file_.is_open() || errno != EEXIST) break;
-      struct stat there{};
-      if (path_.starts_with("/dev/") || (::stat(path_.c_str(), &there) == 0 && !S_ISREG(there.st_mode))) {
+      struct stat there {};
+      if (path_.starts_with("/dev/") ||
+          (::stat(path_.c_str(), &there) == 0 && !S_ISREG(there.st_mode))) {
         open(O_APPEND);
         is_alone_ = false;
         break;
@@ -40,17 +42,20 @@ class record_file {
     }
     if (!file_.is_open() && errno == ENXIO)
       throw file_error("cannot write metrics to '" + path_ + "': it is a pipe without a reader");
-    if (!file_.is_open() || ::fcntl(file_.number(), F_SETFL, ::fcntl(file_.number(), F_GETFL) & ~O_NONBLOCK) != 0)
+    if (!file_.is_open() ||
+        ::fcntl(file_.number(), F_SETFL, ::fcntl(file_.number(), F_GETFL) & ~O_NONBLOCK) != 0)
       throw_file_error("write metrics to", path_);
   }
 
   std::string const& path() const { return path_; }
 
-  /// law: the file ends with this record, or, if that fails, with the one before (where nothing else is written to it)
+  /// law: the file ends with this record, or, if that fails, with the one before (where nothing
+  ///      else is written to it)
   void append(std::string_view record) {
     if (!file_.write(std::as_bytes(std::span(record.data(), record.size())))) {
       int const reason = errno;
-      [[maybe_unused]] bool const restored = is_alone_ && ::ftruncate(file_.number(), off_t(bytes_)) == 0 &&
+      [[maybe_unused]] bool const restored = is_alone_ &&
+                                             ::ftruncate(file_.number(), off_t(bytes_)) == 0 &&
                                              ::lseek(file_.number(), off_t(bytes_), SEEK_SET) >= 0;
       errno = reason;
       throw_file_error("write metrics to", path_);
@@ -63,7 +68,8 @@ class record_file {
   /// folder/name.end -> folder/name-2.end
   static std::string numbered(std::string const& path, long number) {
     std::size_t const dot = path.rfind('.');
-    bool const has_ending = dot != path.npos && path.find('/', dot) == path.npos && dot > 0 && path[dot - 1] != '/';
+    bool const has_ending =
+        dot != path.npos && path.find('/', dot) == path.npos && dot > 0 && path[dot - 1] != '/';
     std::size_t const end = has_ending ? dot : path.size();
     return path.substr(0, end) + "-" + std::to_string(number) + path.substr(end);
   }

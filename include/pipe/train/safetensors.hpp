@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A whole safetensors file in memory: for programs that read any tensors. Weights are loaded without it (train/weights.hpp).
+// A whole safetensors file in memory: for programs that read any tensors. Weights are loaded
+// without it (train/weights.hpp).
 #pragma once
 
 #include <algorithm>
@@ -19,8 +20,8 @@ namespace pp {
 
 /// A file in memory. Tensors stay valid as long as it lives, also when it is moved.
 ///
-/// throws: file_error if the file cannot be read or there is no memory for it, data_error if it is not exactly what the format
-///         asks for
+/// throws: file_error if the file cannot be read or there is no memory for it, data_error if it is
+///         not exactly what the format asks for
 class safetensors_file {
  public:
   explicit safetensors_file(std::string const& path) : safetensors_file(safetensors_reader(path)) {}
@@ -35,8 +36,9 @@ class safetensors_file {
 
   /// nullptr if there is no such tensor.
   safetensors_entry const* find(std::string_view tensor) const {
-    auto const at = std::lower_bound(by_name_.begin(), by_name_.end(), tensor,
-                                     [&](std::size_t i, std::string_view name) { return tensors_[i].name < name; });
+    auto const at = std::lower_bound(
+        by_name_.begin(), by_name_.end(), tensor,
+        [&](std::size_t i, std::string_view name) { return tensors_[i].name < name; });
     return at != by_name_.end() && tensors_[*at].name == tensor ? &tensors_[*at] : nullptr;
   }
 

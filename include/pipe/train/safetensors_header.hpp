@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The header of a safetensors file. What a header promises is checked to the last byte here,
-// before memory is allocated or a tensor read: names once, shapes that can be counted, and bytes that the tensors share out
-// among themselves without gap or overlap.
+// The header of a safetensors file. What a header promises is checked to the last byte here, before
+// memory is allocated or a tensor read: names once, shapes that can be counted, and bytes that the
+// tensors share out among themselves without gap or overlap.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,8 @@ struct safetensors_place {
   stored_type type = stored_type::f32;
   std::vector<long> shape;
   std::uint64_t begin = 0, end = 0;
-  std::string other_type{};  ///< the name of a type that is not known; of its tensors only the place is
+  std::string
+      other_type{};  ///< the name of a type that is not known; of its tensors only the place is
 };
 
 /// User-defined text, by name.
@@ -45,7 +46,8 @@ struct safetensors_header {
 /// "[2, 3]"
 inline std::string text_of_shape(std::vector<long> const& shape) {
   std::string text = "[";
-  for (std::size_t i = 0; i < shape.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
   return text + "]";
 }
 
@@ -64,7 +66,8 @@ inline bool count_bytes(stored_type type, std::vector<long> const& shape, std::u
 /// Reads headers. `file` is said first in every message.
 class safetensors_header_reader {
  public:
-  safetensors_header_reader(std::string_view text, std::uint64_t data_bytes, std::string const& file)
+  safetensors_header_reader(std::string_view text, std::uint64_t data_bytes,
+                            std::string const& file)
       : file_("'" + file + "'"), data_bytes_(data_bytes), json_(text, file_) {
     if (text.substr(0, 1) != "{") json_.refuse("'{' as the first byte");
     json_.object("'{'", [&](std::string const& name) {
@@ -113,7 +116,8 @@ class safetensors_header_reader {
         json_.array("'[' before the extents of the shape", [&] {
           place.shape.push_back(long(json_.whole_number()));
           if (place.shape.size() > safetensors_header::most_extents)
-            refuse(name, "the shape has more than " + std::to_string(safetensors_header::most_extents) + " extents");
+            refuse(name, "the shape has more than " +
+                             std::to_string(safetensors_header::most_extents) + " extents");
         });
       } else if (field == "data_offsets") {
         once(has_offsets, field);
@@ -123,7 +127,10 @@ class safetensors_header_reader {
       }
     });
     if (!has_type || !has_shape || !has_offsets)
-      refuse(name, std::string(!has_type ? "dtype" : !has_shape ? "shape" : "data_offsets") + " is missing");
+      refuse(name, std::string(!has_type    ? "dtype"
+                               : !has_shape ? "shape"
+                                            : "data_offsets") +
+                       " is missing");
     check_size(place);
     header.tensors.push_back(std::move(place));
   }
@@ -145,13 +152,15 @@ class safetensors_header_reader {
     auto const shape = [&] { return "shape " + text_of_shape(p.shape) + " of " + name_of(p.type); };
     if (p.begin > p.end) refuse(p.name, offsets() + " end before they begin");
     if (p.end > data_bytes_)
-      refuse(p.name, offsets() + " reach beyond the data, which has " + std::to_string(data_bytes_) + " bytes");
+      refuse(p.name, offsets() + " reach beyond the data, which has " +
+                         std::to_string(data_bytes_) + " bytes");
     if (p.type == stored_type::other) return;  // its numbers have an unknown number of bits
     std::uint64_t needed = 0;
-    if (!count_bytes(p.type, p.shape, needed)) refuse(p.name, shape() + " has more bytes than 63 bits can count");
+    if (!count_bytes(p.type, p.shape, needed))
+      refuse(p.name, shape() + " has more bytes than 63 bits can count");
     if (needed != p.end - p.begin)
-      refuse(p.name, shape() + " needs " + std::to_string(needed) + " bytes, " + offsets() + " hold " +
-                         std::to_string(p.end - p.begin));
+      refuse(p.name, shape() + " needs " + std::to_string(needed) + " bytes, " + offsets() +
+                         " hold " + std::to_string(p.end - p.begin));
   }
 
   void check_names() const {
@@ -179,7 +188,8 @@ class safetensors_header_reader {
       if (p.begin != end)
         refuse(p.name, "begins at byte " + std::to_string(p.begin) + " and " +
                            (p.begin < end ? "overlaps with " : "leaves a hole after ") +
-                           (before ? "tensor " + in_quotes(before->name) + ", which ends at byte " + std::to_string(end)
+                           (before ? "tensor " + in_quotes(before->name) + ", which ends at byte " +
+                                         std::to_string(end)
                                    : "the header"));
       end = p.end;
       before = &p;
@@ -195,10 +205,11 @@ class safetensors_header_reader {
   bool has_metadata_ = false;
 };
 
-/// The header of a file whose tensors share `data_bytes` bytes. Needs no file: `file` is its name for messages.
+/// The header of a file whose tensors share `data_bytes` bytes. Needs no file: `file` is its name
+/// for messages.
 ///
-/// law: tensors are in the order of their bytes, tile [0, data_bytes) and each has the bytes of its shape, if its type is known;
-///      names are unique
+/// law: tensors are in the order of their bytes, tile [0, data_bytes) and each has the bytes of its
+///      shape, if its type is known; names are unique
 /// throws: data_error for everything else
 inline safetensors_header parse_safetensors_header(std::string_view text, std::uint64_t data_bytes,
                                                    std::string const& file) {

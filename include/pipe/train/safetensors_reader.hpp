@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Safetensors: named arrays in a file that other frameworks read and write, and that holds nothing but data. A file may
-// come from anywhere, so its header is proven against the size of the file before a byte of data is read, and no memory is taken
-// for data that is not asked for.
+// Safetensors: named arrays in a file that other frameworks read and write, and that holds nothing
+// but data. A file may come from anywhere, so its header is proven against the size of the file
+// before a byte of data is read, and no memory is taken for data that is not asked for.
 //
 //     8 bytes    length of the header, little-endian
-//     header     {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ..., "__metadata__": {"a": "b"}}
+//     header     {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...,
+//                 "__metadata__": {"a": "b"}}
 //     the rest   the data; offsets count from its beginning
 #pragma once
 
@@ -29,28 +30,33 @@ namespace pp {
 /// Uninitialised memory for `count` bytes `of` a file.
 ///
 /// throws: file_error that names the file and the bytes, if there is not that much
-inline std::unique_ptr<std::byte[]> memory_for(std::uint64_t count, char const* of, std::string const& file) {
+inline std::unique_ptr<std::byte[]> memory_for(std::uint64_t count, char const* of,
+                                               std::string const& file) {
   try {
-    if (count <= std::uint64_t(PTRDIFF_MAX)) return std::make_unique_for_overwrite<std::byte[]>(std::size_t(count));
+    if (count <= std::uint64_t(PTRDIFF_MAX))
+      return std::make_unique_for_overwrite<std::byte[]>(std::size_t(count));
   } catch (std::bad_alloc const&) {
   }
-  throw file_error("cannot read '" + file + "': no memory for the " + std::to_string(count) + " bytes of " + of);
+  throw file_error("cannot read '" + file + "': no memory for the " + std::to_string(count) +
+                   " bytes of " + of);
 }
 
 /// An open file whose header has been proven. A tensor's bytes are read when they are asked for.
 ///
-/// throws: file_error if the file cannot be read or there is no memory for it, data_error if it is not exactly what the format
-///         asks for
+/// throws: file_error if the file cannot be read or there is no memory for it, data_error if it is
+///         not exactly what the format asks for
 class safetensors_reader {
  public:
-  explicit safetensors_reader(std::string path) : name_(std::move(path)), file_(name_, O_RDONLY | O_NONBLOCK) {
-    struct stat about{};
+  explicit safetensors_reader(std::string path)
+      : name_(std::move(path)), file_(name_, O_RDONLY | O_NONBLOCK) {
+    struct stat about {};
     if (!file_.is_open() || ::fstat(file_.number(), &about) != 0) throw_file_error("read", name_);
     if (!S_ISREG(about.st_mode)) throw file_error("cannot read '" + name_ + "': it is not a file");
     read_header(std::uint64_t(about.st_size));
   }
   /// The same of bytes in memory, which must outlive the reader; `name` is said in messages.
-  safetensors_reader(std::span<std::byte const> bytes, std::string name) : name_(std::move(name)), bytes_(bytes) {
+  safetensors_reader(std::span<std::byte const> bytes, std::string name)
+      : name_(std::move(name)), bytes_(bytes) {
     read_header(bytes.size());
   }
 
@@ -64,10 +70,14 @@ class safetensors_reader {
   std::uint64_t data_bytes() const { return data_bytes_; }
 
   /// Fills `to` with the data from `begin` on, say a tensor's: [begin, end) of its place.
-  void read(std::uint64_t begin, std::span<std::byte> to) const { read_at(data_begin_ + begin, to); }
+  void read(std::uint64_t begin, std::span<std::byte> to) const {
+    read_at(data_begin_ + begin, to);
+  }
 
  private:
-  [[noreturn]] void refuse(std::string const& what) const { throw data_error("'" + name_ + "': " + what); }
+  [[noreturn]] void refuse(std::string const& what) const {
+    throw data_error("'" + name_ + "': " + what);
+  }
 
   void read_at(std::uint64_t at, std::span<std::byte> to) const {
     if (!file_.is_open()) {
@@ -84,23 +94,25 @@ class safetensors_reader {
     if (file_bytes < sizeof length)
       refuse("a safetensors file has at least 8 bytes, found " + std::to_string(file_bytes));
     read_at(0, length);
-    std::uint64_t const header_bytes = little_endian<std::uint64_t>(length), rest = file_bytes - sizeof length;
+    std::uint64_t const header_bytes = little_endian<std::uint64_t>(length),
+                        rest = file_bytes - sizeof length;
     if (header_bytes > safetensors_header::most_bytes)
-      refuse("a header has at most " + std::to_string(safetensors_header::most_bytes) + " bytes, this one claims " +
-             std::to_string(header_bytes));
+      refuse("a header has at most " + std::to_string(safetensors_header::most_bytes) +
+             " bytes, this one claims " + std::to_string(header_bytes));
     if (header_bytes > rest)
-      refuse("the header claims " + std::to_string(header_bytes) + " bytes, but only " + std::to_string(rest) +
-             " are left in the file");
+      refuse("the header claims " + std::to_string(header_bytes) + " bytes, but only " +
+             std::to_string(rest) + " are left in the file");
     std::unique_ptr<std::byte[]> const text = memory_for(header_bytes, "its header", name_);
     read_at(sizeof length, {text.get(), std::size_t(header_bytes)});
     data_begin_ = sizeof length + header_bytes;
     data_bytes_ = rest - header_bytes;
     try {
-      header_ = parse_safetensors_header({reinterpret_cast<char const*>(text.get()), std::size_t(header_bytes)},
-                                         data_bytes_, name_);
+      header_ = parse_safetensors_header(
+          {reinterpret_cast<char const*>(text.get()), std::size_t(header_bytes)}, data_bytes_,
+          name_);
     } catch (std::bad_alloc const&) {
-      throw file_error("cannot read '" + name_ + "': no memory for what its header of " + std::to_string(header_bytes) +
-                       " bytes lists");
+      throw file_error("cannot read '" + name_ + "': no memory for what its header of " +
+                       std::to_string(header_bytes) + " bytes lists");
     }
   }
 

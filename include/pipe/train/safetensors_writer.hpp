@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Safetensors files out of memory. The same tensors give the same bytes, and a file is there whole or not at all.
+// Safetensors files out of memory. The same tensors give the same bytes, and a file is there whole
+// or not at all.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +20,8 @@
 
 namespace pp {
 
-/// A named tensor of a safetensors file: row-major, little-endian. Of a file it is a view, and of what is to be one as well.
+/// A named tensor of a safetensors file: row-major, little-endian. Of a file it is a view, and of
+/// what is to be one as well.
 struct safetensors_entry {
   std::string name;
   stored_type type = stored_type::f32;
@@ -43,10 +45,11 @@ inline std::string json_quoted(std::string_view text) {
   return json + '"';
 }
 
-/// Puts tensors in the order of a file and gives them their offsets: larger types first, else as they were, so that each begins
-/// at a multiple of its type's size (the format allows no gaps).
+/// Puts tensors in the order of a file and gives them their offsets: larger types first, else as
+/// they were, so that each begins at a multiple of its type's size (the format allows no gaps).
 ///
-/// throws: data_error if they cannot be a file: a name twice, not UTF-8 or reserved, a shape that cannot be counted
+/// throws: data_error if they cannot be a file: a name twice, not UTF-8 or reserved, a shape that
+///         cannot be counted
 inline void place_tensors(std::vector<safetensors_place>& tensors) {
   std::vector<safetensors_place> ordered;
   for (int const size : {8, 4, 2, 1})
@@ -56,7 +59,9 @@ inline void place_tensors(std::vector<safetensors_place>& tensors) {
   std::set<std::string_view> names{"__metadata__"};
   std::uint64_t end = 0;
   for (safetensors_place& p : tensors) {
-    auto const refuse = [&](char const* why) { throw data_error("tensor " + in_quotes(p.name) + ": " + why); };
+    auto const refuse = [&](char const* why) {
+      throw data_error("tensor " + in_quotes(p.name) + ": " + why);
+    };
     if (valid_utf8_bytes(p.name) != p.name.size()) refuse("the name is not UTF-8");
     if (!names.insert(p.name).second) refuse("the name is taken");
     if (p.type == stored_type::other) refuse("the type is not known");
@@ -95,7 +100,8 @@ inline std::string safetensors_preamble(std::vector<safetensors_place> const& te
     member(p.name);
     json += std::string("{\"dtype\":\"") + name_of(p.type) + "\",\"shape\":[";
     for (std::size_t i = 0; i < p.shape.size(); ++i) {
-      if (i > 0) json += ',';  // a text of one byte + a string: g++ 12 warns, at -O3 (its bug 105651)
+      if (i > 0)
+        json += ',';  // a text of one byte + a string: g++ 12 warns, at -O3 (its bug 105651)
       json += std::to_string(p.shape[i]);
     }
     json += "],\"data_offsets\":[" + std::to_string(p.begin) + "," + std::to_string(p.end) + "]}";
@@ -103,7 +109,8 @@ inline std::string safetensors_preamble(std::vector<safetensors_place> const& te
   json += '}';
   json.resize((json.size() + 7) / 8 * 8, ' ');
   if (json.size() > safetensors_header::most_bytes)
-    throw data_error("the header has " + std::to_string(json.size()) + " bytes, more than a safetensors file may have");
+    throw data_error("the header has " + std::to_string(json.size()) +
+                     " bytes, more than a safetensors file may have");
   std::string length(8, ' ');
   put_little_endian(std::uint64_t(json.size()), reinterpret_cast<std::byte*>(length.data()));
   return length + json;
@@ -113,7 +120,8 @@ inline std::string safetensors_preamble(std::vector<safetensors_place> const& te
 ///
 /// law: the same arguments give the same bytes; safetensors_file reads back what was written
 /// throws: data_error for tensors that cannot be a file, file_error if it cannot be written
-inline void write_safetensors(std::string const& path, std::vector<safetensors_entry> const& tensors,
+inline void write_safetensors(std::string const& path,
+                              std::vector<safetensors_entry> const& tensors,
                               safetensors_metadata const& metadata = {}) {
   std::vector<safetensors_place> places;
   std::map<std::string_view, std::span<std::byte const>> bytes;
@@ -124,9 +132,9 @@ inline void write_safetensors(std::string const& path, std::vector<safetensors_e
   place_tensors(places);
   for (safetensors_place const& p : places)
     if (bytes[p.name].size() != p.end - p.begin)
-      throw data_error("tensor " + in_quotes(p.name) + ": shape " + text_of_shape(p.shape) + " of " + name_of(p.type) +
-                       " needs " + std::to_string(p.end - p.begin) + " bytes, got " +
-                       std::to_string(bytes[p.name].size()));
+      throw data_error("tensor " + in_quotes(p.name) + ": shape " + text_of_shape(p.shape) +
+                       " of " + name_of(p.type) + " needs " + std::to_string(p.end - p.begin) +
+                       " bytes, got " + std::to_string(bytes[p.name].size()));
   atomic_file file(path);
   file.write(safetensors_preamble(places, metadata));
   for (safetensors_place const& p : places) file.write(bytes[p.name]);

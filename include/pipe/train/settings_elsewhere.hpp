@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Settings under names that they have elsewhere, `{.lr = 0.1}`. For a name in braces that no struct has, compilers only say that no
-// constructor fits; so there is a constructor which these names do fit, and which says what they are called here.
+// Settings under names that they have elsewhere, `{.lr = 0.1}`. For a name in braces that no struct
+// has, compilers only say that no constructor fits; so there is a constructor which these names do
+// fit, and which says what they are called here.
 #pragma once
 
 #include <cstdint>
@@ -42,12 +43,10 @@ template <class Owner, text Name, class Instead>
 struct no_such_setting {
   constexpr no_such_setting() = default;
   template <class... Values>
-    requires(sizeof...(Values) > 0)
-  constexpr no_such_setting(Values const&...) {
+  requires(sizeof...(Values) > 0) constexpr no_such_setting(Values const&...) {
     using name = typename decltype(spell_text<Name>())::type;
-    static_assert(
-        accepted<
-            decltype(diagnosis_of<wrong::there_is_no_such_setting, Owner, name, wrong::UseInstead<Instead>>())>::value);
+    static_assert(accepted<decltype(diagnosis_of<wrong::there_is_no_such_setting, Owner, name,
+                                                 wrong::UseInstead<Instead>>())>::value);
   }
 };
 /// One that it has.
@@ -56,25 +55,34 @@ struct number_setting {
   constexpr number_setting(double) {}
 };
 template <class Owner, bool Has, text Name>
-using setting_if = std::conditional_t<Has, number_setting, no_such_setting<Owner, Name, instead::another_optimizer>>;
+using setting_if = std::conditional_t<Has, number_setting,
+                                      no_such_setting<Owner, Name, instead::another_optimizer>>;
 
 /// The settings of all optimizers, in an order that is that of each.
 template <class O>
 struct optimizer_elsewhere {
   number_setting learning_rate{};
   no_such_setting<O, "lr", instead::learning_rate> lr{};
-  setting_if<O, requires(O o) { o.momentum; }, "momentum"> momentum{};
-  setting_if<O, requires(O o) { o.dampening; }, "dampening"> dampening{};
-  setting_if<O, requires(O o) { o.beta1; }, "beta1"> beta1{};
-  setting_if<O, requires(O o) { o.beta2; }, "beta2"> beta2{};
+  setting_if < O, requires(O o) { o.momentum; }
+  , "momentum" > momentum{};
+  setting_if < O, requires(O o) { o.dampening; }
+  , "dampening" > dampening{};
+  setting_if < O, requires(O o) { o.beta1; }
+  , "beta1" > beta1{};
+  setting_if < O, requires(O o) { o.beta2; }
+  , "beta2" > beta2{};
   no_such_setting<O, "beta_1", instead::beta1> beta_1{};
   no_such_setting<O, "beta_2", instead::beta2> beta_2{};
   no_such_setting<O, "betas", instead::beta1_and_beta2> betas{};
-  setting_if<O, requires(O o) { o.epsilon; }, "epsilon"> epsilon{};
+  setting_if < O, requires(O o) { o.epsilon; }
+  , "epsilon" > epsilon{};
   no_such_setting<O, "eps", instead::epsilon> eps{};
-  setting_if<O, requires(O o) { o.weight_decay; }, "weight_decay"> weight_decay{};
-  setting_if<O, requires(O o) { o.nesterov; }, "nesterov"> nesterov{};
-  setting_if<O, requires(O o) { o.amsgrad; }, "amsgrad"> amsgrad{};
+  setting_if < O, requires(O o) { o.weight_decay; }
+  , "weight_decay" > weight_decay{};
+  setting_if < O, requires(O o) { o.nesterov; }
+  , "nesterov" > nesterov{};
+  setting_if < O, requires(O o) { o.amsgrad; }
+  , "amsgrad" > amsgrad{};
 };
 
 /// The settings of a trainer of that type.
@@ -82,16 +90,19 @@ template <class Trainer, class Settings>
 struct settings_elsewhere {
   std::uint64_t seed = 0;
   no_such_setting<Trainer, "lr", instead::optimizer_and_in_it_learning_rate> lr{};
-  no_such_setting<Trainer, "learning_rate", instead::optimizer_and_in_it_learning_rate> learning_rate{};
+  no_such_setting<Trainer, "learning_rate", instead::optimizer_and_in_it_learning_rate>
+      learning_rate{};
   no_such_setting<Trainer, "betas", instead::optimizer_and_in_it_beta1_and_beta2> betas{};
   no_such_setting<Trainer, "eps", instead::optimizer_and_in_it_epsilon> eps{};
   no_such_setting<Trainer, "momentum", instead::optimizer_and_in_it_momentum> momentum{};
-  no_such_setting<Trainer, "weight_decay", instead::optimizer_and_in_it_weight_decay> weight_decay{};
+  no_such_setting<Trainer, "weight_decay", instead::optimizer_and_in_it_weight_decay>
+      weight_decay{};
   no_such_setting<Trainer, "batch_size", instead::MicroBatchSize_and_MicroBatches> batch_size{};
   no_such_setting<Trainer, "epochs", instead::a_loop_around_step> epochs{};
   optimizer_elsewhere<decltype(Settings::optimizer)> optimizer{};
   decltype(Settings::learning_rate_factor) learning_rate_factor{};
-  no_such_setting<Trainer, "learning_rate_scheduler", instead::learning_rate_factor> learning_rate_scheduler{};
+  no_such_setting<Trainer, "learning_rate_scheduler", instead::learning_rate_factor>
+      learning_rate_scheduler{};
   double clip_value = 0, clip_norm = 0;
   no_such_setting<Trainer, "clip_grad_norm", instead::clip_norm> clip_grad_norm{};
   no_such_setting<Trainer, "max_norm", instead::clip_norm> max_norm{};

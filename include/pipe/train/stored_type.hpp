@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The types of numbers that safetensors files hold, by the names they have there, and the way between those that are real
-// numbers and the element type of a model. Bytes are little-endian on every machine and need no alignment.
+// The types of numbers that safetensors files hold, by the names they have there, and the way
+// between those that are real numbers and the element type of a model. Bytes are little-endian on
+// every machine and need no alignment.
 #pragma once
 
 #include <bit>
@@ -49,9 +50,10 @@ struct stored_type_properties {
 };
 
 inline constexpr stored_type_properties properties_of_types[stored_types + 1] = {
-    {"F64", 8},     {"F32", 4},     {"F16", 2},     {"BF16", 2},        {"I64", 8},         {"I32", 4},  {"I16", 2},
-    {"I8", 1},      {"U64", 8},     {"U32", 4},     {"U16", 2},         {"U8", 1},          {"BOOL", 1}, {"C64", 8},
-    {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"F8_E8M0", 1}, {"F8_E4M3FNUZ", 1}, {"F8_E5M2FNUZ", 1}, {"other", 1}};
+    {"F64", 8},     {"F32", 4},     {"F16", 2},         {"BF16", 2},        {"I64", 8},
+    {"I32", 4},     {"I16", 2},     {"I8", 1},          {"U64", 8},         {"U32", 4},
+    {"U16", 2},     {"U8", 1},      {"BOOL", 1},        {"C64", 8},         {"F8_E4M3", 1},
+    {"F8_E5M2", 1}, {"F8_E8M0", 1}, {"F8_E4M3FNUZ", 1}, {"F8_E5M2FNUZ", 1}, {"other", 1}};
 
 constexpr char const* name_of(stored_type t) { return properties_of_types[int(t)].name; }
 constexpr int size_of(stored_type t) { return properties_of_types[int(t)].bytes; }
@@ -72,7 +74,8 @@ constexpr stored_type stored_type_of() {
   return std::is_same_v<T, float> ? stored_type::f32 : stored_type::f64;
 }
 
-/// Bits where they lie, without alignment; the machine's own order of bytes is worth its own, much faster way.
+/// Bits where they lie, without alignment; the machine's own order of bytes is worth its own, much
+/// faster way.
 template <class Bits>
 Bits little_endian(std::byte const* from) {
   Bits bits = 0;
@@ -95,12 +98,19 @@ template <class Work>
 auto with_reader_of(stored_type t, Work work) {
   switch (t) {
     case stored_type::f64:
-      return work([](std::byte const* at) { return std::bit_cast<double>(little_endian<std::uint64_t>(at)); });
+      return work([](std::byte const* at) {
+        return std::bit_cast<double>(little_endian<std::uint64_t>(at));
+      });
     case stored_type::f32:
-      return work([](std::byte const* at) { return std::bit_cast<float>(little_endian<std::uint32_t>(at)); });
+      return work([](std::byte const* at) {
+        return std::bit_cast<float>(little_endian<std::uint32_t>(at));
+      });
     case stored_type::f16:
-      return work([](std::byte const* at) { return float_from_f16(little_endian<std::uint16_t>(at)); });
-    default: return work([](std::byte const* at) { return float_from_bf16(little_endian<std::uint16_t>(at)); });
+      return work(
+          [](std::byte const* at) { return float_from_f16(little_endian<std::uint16_t>(at)); });
+    default:
+      return work(
+          [](std::byte const* at) { return float_from_bf16(little_endian<std::uint16_t>(at)); });
   }
 }
 
@@ -120,7 +130,8 @@ void decode(stored_type t, std::byte const* from, std::span<T> to) {
 template <class T>
 void encode(stored_type t, std::span<T const> from, std::byte* to) {
   auto const write = [&](auto bits_of) {
-    for (std::size_t i = 0; i < from.size(); ++i) put_little_endian(bits_of(from[i]), to + i * std::size_t(size_of(t)));
+    for (std::size_t i = 0; i < from.size(); ++i)
+      put_little_endian(bits_of(from[i]), to + i * std::size_t(size_of(t)));
   };
   if (t == stored_type::f64)
     write([](T x) { return std::bit_cast<std::uint64_t>(double(x)); });
@@ -132,7 +143,8 @@ void encode(stored_type t, std::span<T const> from, std::byte* to) {
     write([](T x) { return bf16_from_float(float_rounded_to_odd(x)); });
 }
 
-/// The place of the first finite number of `bytes` that type T cannot hold (it would become infinite), or -1.
+/// The place of the first finite number of `bytes` that type T cannot hold (it would become
+/// infinite), or -1.
 template <class T>
 long first_too_large(stored_type t, std::span<std::byte const> bytes) {
   if (t != stored_type::f64 || std::is_same_v<T, double>) return -1;

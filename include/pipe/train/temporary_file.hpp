@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Temporary files beside the file that they will be: their names, and which of them were left by programs that were killed.
+// Temporary files beside the file that they will be: their names, and which of them were left by
+// programs that were killed.
 //
-//     NAME.tmp-HOST-PROCESS-NUMBER    HOST: a hash of the machine's name; NAME is cut where it is long
+//     NAME.tmp-HOST-PROCESS-NUMBER    HOST: a hash of the machine's name; a long NAME is cut
 //
-// A program holds a lock (flock) on its temporary file until it is done; the system takes the lock back when the program ends,
-// however that happens. Process numbers would not tell: they are used again, and other machines have their own.
+// A program holds a lock (flock) on its temporary file until it is done; the system takes the lock
+// back when the program ends, however that happens. Process numbers would not tell: they are used
+// again, and other machines have their own.
 #pragma once
 
 #include <cerrno>
@@ -34,7 +36,8 @@ constexpr std::uint64_t hash_of(std::string_view text) {
   return hash;
 }
 
-/// A file's folder, "" or with a slash at the end, and the names of its temporary files without their last number.
+/// A file's folder, "" or with a slash at the end, and the names of its temporary files without
+/// their last number.
 struct temporary_names {
   std::string folder, stem, host, process;
 
@@ -47,7 +50,9 @@ struct temporary_names {
     host = digits(hash_of(name)).substr(8);
     process = std::to_string(::getpid());
   }
-  std::string path(int number) const { return folder + stem + host + "-" + process + "-" + std::to_string(number); }
+  std::string path(int number) const {
+    return folder + stem + host + "-" + process + "-" + std::to_string(number);
+  }
 
  private:
   static std::string digits(std::uint64_t hash) {
@@ -55,7 +60,8 @@ struct temporary_names {
     std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
     return text;
   }
-  /// A name may have 255 bytes, on some file systems 143. What is cut is whole UTF-8, and a hash tells long names apart.
+  /// A name may have 255 bytes, on some file systems 143. What is cut is whole UTF-8, and a hash
+  /// tells long names apart.
   static std::string short_name(std::string const& name) {
     if (name.size() <= 90) return name;
     std::size_t end = 70;
@@ -64,22 +70,25 @@ struct temporary_names {
   }
 };
 
-/// Takes the lock of a file that is open. False if another program, or another object of this one, has it, or if the file has
-/// lost its name meanwhile; true as well where the file system has no locks.
+/// Takes the lock of a file that is open. False if another program, or another object of this one,
+/// has it, or if the file has lost its name meanwhile; true as well where the file system has no
+/// locks.
 inline bool lock_temporary(file_descriptor const& file) {
   if (::flock(file.number(), LOCK_EX | LOCK_NB) != 0) return errno != EWOULDBLOCK;
-  struct stat about{};
+  struct stat about {};
   return ::fstat(file.number(), &about) == 0 && about.st_nlink > 0;
 }
 
-/// Removes temporary files of that name whose lock is free: at once if they are from this machine, otherwise when
-/// nothing was written to them for a day (some network file systems keep locks to each machine). Where the file system has no
-/// locks nothing is removed. Fails silently: what stays is only space.
+/// Removes temporary files of that name whose lock is free: at once if they are from this machine,
+/// otherwise when nothing was written to them for a day (some network file systems keep locks to
+/// each machine). Where the file system has no locks nothing is removed. Fails silently: what stays
+/// is only space.
 inline void remove_stale_files(temporary_names const& names) noexcept {
   auto const is_ours = [&](std::string_view name) {  // HOST-PROCESS-NUMBER after the stem
     if (!name.starts_with(names.stem)) return false;
     name.remove_prefix(names.stem.size());
-    if (name.size() < 12 || name.substr(0, 8).find_first_not_of("0123456789abcdef") != name.npos) return false;
+    if (name.size() < 12 || name.substr(0, 8).find_first_not_of("0123456789abcdef") != name.npos)
+      return false;
     std::size_t const dash = name.find('-', 9);
     return name[8] == '-' && dash != name.npos && dash > 9 && dash + 1 < name.size() &&
            name.substr(9, dash - 9).find_first_not_of("0123456789") == name.npos &&
@@ -90,16 +99,20 @@ inline void remove_stale_files(temporary_names const& names) noexcept {
   while (dirent const* const entry = ::readdir(folder)) {
     if (!is_ours(entry->d_name)) continue;
     int const flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-    int number = ::openat(::dirfd(folder), entry->d_name, O_RDWR | flags);  // a network's locks need a file to write to
+    int number = ::openat(::dirfd(folder), entry->d_name,
+                          O_RDWR | flags);  // a network's locks need a file to write to
     if (number < 0) number = ::openat(::dirfd(folder), entry->d_name, O_RDONLY | flags);
-    struct stat open{}, named{};
+    struct stat open {
+    }, named{};
     if (number >= 0 && ::fstat(number, &open) == 0 && S_ISREG(open.st_mode) &&
         ::flock(number, LOCK_EX | LOCK_NB) == 0 &&
-        ::fstatat(::dirfd(folder), entry->d_name, &named, AT_SYMLINK_NOFOLLOW) == 0 && open.st_dev == named.st_dev &&
-        open.st_ino == named.st_ino) {
-      bool const is_from_here = std::string_view(entry->d_name).substr(names.stem.size(), 8) == names.host;
+        ::fstatat(::dirfd(folder), entry->d_name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+        open.st_dev == named.st_dev && open.st_ino == named.st_ino) {
+      bool const is_from_here =
+          std::string_view(entry->d_name).substr(names.stem.size(), 8) == names.host;
       constexpr std::time_t day = 24 * 60 * 60;
-      if (is_from_here || std::time(nullptr) - open.st_mtime > day) ::unlinkat(::dirfd(folder), entry->d_name, 0);
+      if (is_from_here || std::time(nullptr) - open.st_mtime > day)
+        ::unlinkat(::dirfd(folder), entry->d_name, 0);
     }
     if (number >= 0) ::close(number);
   }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Metrics as an event file, which TensorBoard shows while the run goes on. Such a file is a chain of records (TFRecord: length,
-// checksum, bytes, checksum), each a protobuf message; the five fields that scalars need are encoded by hand here.
+// Metrics as an event file, which TensorBoard shows while the run goes on. Such a file is a chain
+// of records (TFRecord: length, checksum, bytes, checksum), each a protobuf message; the five
+// fields that scalars need are encoded by hand here.
 //
-//     Event   { double wall_time = 1; int64 step = 2; string file_version = 3; Summary summary = 5; }
-//     Summary { repeated Value value = 1; }      Value { string tag = 1; float simple_value = 2; }
+//     Event   { double wall_time = 1; int64 step = 2; string file_version = 3;
+//               Summary summary = 5; }
+//     Summary { repeated Value value = 1; }
+//     Value   { string tag = 1; float simple_value = 2; }
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -63,8 +66,11 @@ struct protobuf_message {
   }
 };
 
-/// The checksum of TFRecord: a checksum of bytes that themselves hold checksums would be of little use.
-constexpr std::uint32_t masked_crc32c(std::string_view bytes) { return std::rotr(crc32c(bytes), 15) + 0xA282EAD8; }
+/// The checksum of TFRecord: a checksum of bytes that themselves hold checksums would be of little
+/// use.
+constexpr std::uint32_t masked_crc32c(std::string_view bytes) {
+  return std::rotr(crc32c(bytes), 15) + 0xA282EAD8;
+}
 
 /// A record of TFRecord.
 inline std::string framed_record(std::string_view data) {
@@ -77,10 +83,12 @@ inline std::string framed_record(std::string_view data) {
   return framed.bytes;
 }
 
-/// Takes records into FOLDER/events.out.tfevents.SECONDS.HOST (with a number behind it if that is taken); `tensorboard --logdir`
-/// is given the folder or one above it. User-defined numbers keep their names as tags: "valid/loss" is in the group "valid".
+/// Takes records into FOLDER/events.out.tfevents.SECONDS.HOST (with a number behind it if that is
+/// taken); `tensorboard --logdir` is given the folder or one above it. User-defined numbers keep
+/// their names as tags: "valid/loss" is in the group "valid".
 ///
-/// throws: file_error if the folder or the file cannot be written; data_error for a name that is not UTF-8
+/// throws: file_error if the folder or the file cannot be written; data_error for a name that is
+///         not UTF-8
 class tensorboard_file {
  public:
   explicit tensorboard_file(std::string const& folder) : file_(open(folder)) {
@@ -97,7 +105,8 @@ class tensorboard_file {
     for_each_number(m, [&](char const* name, double number, int) { add(summary, name, number); });
     for (named_scalar const& s : m.scalars) {
       if (valid_utf8_bytes(s.name) != s.name.size())
-        throw data_error("metrics in '" + path() + "': the name " + in_quotes(s.name) + " is not UTF-8");
+        throw data_error("metrics in '" + path() + "': the name " + in_quotes(s.name) +
+                         " is not UTF-8");
       add(summary, s.name, s.value);
     }
     event.number(1, now());
@@ -116,7 +125,8 @@ class tensorboard_file {
 
   /// Seconds since 1970.
   static double now() {
-    return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+    return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch())
+        .count();
   }
 
   static record_file open(std::string const& folder) {

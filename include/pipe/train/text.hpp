@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Text as training data: the bytes of a file, or of all files below a directory, are the tokens. The text is read
-// once; a mini-batch is then a matter of copying windows out of it into buffers of the caller.
+// Text as training data: the bytes of a file, or of all files below a directory, are the tokens.
+// The text is read once; a mini-batch is then a matter of copying windows out of it into buffers of
+// the caller.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -23,36 +24,42 @@
 
 namespace pp {
 
-/// Windows of `context` bytes, each byte with the one after it as its label. The last twentieth of the text is held
+/// Windows of `context` bytes, each byte with the one after it as its label. The last twentieth of
+/// the text is held
 /// out: training windows never touch it.
 ///
-/// Files of a directory are read in the order of their paths, with a zero byte between one and the next.
+/// Files of a directory are read in the order of their paths, with a zero byte between one and the
+/// next.
 class text_data {
  public:
   static constexpr int vocabulary = 256;
   static constexpr long held_out_share = 20;  ///< one byte in this number is held out
 
-  /// Throws data_error if there is no such file or directory, it cannot be read, or it is too short for one window in
-  /// training and one held out; or if a window has no bytes.
+  /// Throws data_error if there is no such file or directory, it cannot be read, or it is too short
+  /// for one window in training and one held out; or if a window has no bytes.
   text_data(std::filesystem::path const& path, int context) : context_(context) {
     if (context < 1)
-      throw data_error("a window of text has at least 1 byte: " + std::to_string(context) + " is less than that");
+      throw data_error("a window of text has at least 1 byte: " + std::to_string(context) +
+                       " is less than that");
     for (std::filesystem::path const& file : files_of(path)) append(file);
     long const needed = held_out_share * (long(context) + 1);
     if (bytes_.empty()) throw data_error("the text in '" + path.string() + "' is empty");
     if (bytes() < needed)
-      throw data_error("the text in '" + path.string() + "' is too short: windows of " + std::to_string(context) +
-                       " bytes need at least " + std::to_string(needed) + " bytes, found " + std::to_string(bytes()));
+      throw data_error("the text in '" + path.string() + "' is too short: windows of " +
+                       std::to_string(context) + " bytes need at least " + std::to_string(needed) +
+                       " bytes, found " + std::to_string(bytes()));
   }
 
   long bytes() const { return long(bytes_.size()); }
   long training_bytes() const { return bytes() - bytes() / held_out_share; }
   int files() const { return files_; }
 
-  /// Fills a mini-batch for training: tokens.size() / context windows at random places. Allocates nothing.
+  /// Fills a mini-batch for training: tokens.size() / context windows at random places. Allocates
+  /// nothing.
   ///
   /// law: window i is a function of (seed, step, i) only
-  void draw(std::uint64_t seed, std::uint64_t step, std::span<int> tokens, std::span<int> labels) const {
+  void draw(std::uint64_t seed, std::uint64_t step, std::span<int> tokens,
+            std::span<int> labels) const {
     check_size(tokens, labels);
     std::uint64_t const places = std::uint64_t(training_bytes() - context_);
     for (long i = 0; i < long(tokens.size()) / context_; ++i) {
@@ -63,11 +70,13 @@ class text_data {
   }
 
   /// How many windows the held-out text has; the last one may be cut short.
-  long held_out_windows() const { return (bytes() - training_bytes() - 1 + context_ - 1) / context_; }
+  long held_out_windows() const {
+    return (bytes() - training_bytes() - 1 + context_ - 1) / context_;
+  }
 
-  /// Fills a mini-batch with held-out windows first, first + 1, ... . What lies beyond the end is token 0 with label
-  /// -1, which no loss counts. Returns the number of labels that count. Allocates nothing. Throws data_error for
-  /// first < 0.
+  /// Fills a mini-batch with held-out windows first, first + 1, ... . What lies beyond the end is
+  /// token 0 with label -1, which no loss counts. Returns the number of labels that count.
+  /// Allocates nothing. Throws data_error for first < 0.
   long held_out(long first, std::span<int> tokens, std::span<int> labels) const {
     check_size(tokens, labels);
     if (first < 0) throw data_error("held-out window " + std::to_string(first) + " is less than 0");
@@ -83,7 +92,8 @@ class text_data {
   }
 
  private:
-  static constexpr std::uint64_t stream = std::uint64_t(1) << 63;  // apart from the streams of initial parameters
+  static constexpr std::uint64_t stream = std::uint64_t(1)
+                                          << 63;  // apart from the streams of initial parameters
 
   static std::vector<std::filesystem::path> files_of(std::filesystem::path const& path) {
     namespace fs = std::filesystem;
@@ -94,9 +104,11 @@ class text_data {
     if (!fs::is_directory(status))
       throw data_error("the text at '" + path.string() + "' is neither a file nor a directory");
     std::vector<fs::path> files;
-    for (auto at = fs::recursive_directory_iterator(path, error); !error && at != fs::end(at); at.increment(error))
+    for (auto at = fs::recursive_directory_iterator(path, error); !error && at != fs::end(at);
+         at.increment(error))
       if (std::error_code ignored; at->is_regular_file(ignored)) files.push_back(at->path());
-    if (error) throw data_error("cannot list the directory '" + path.string() + "': " + error.message());
+    if (error)
+      throw data_error("cannot list the directory '" + path.string() + "': " + error.message());
     std::sort(files.begin(), files.end());
     return files;
   }
@@ -109,10 +121,12 @@ class text_data {
     if (files_++ > 0) bytes_.push_back(0);
     std::size_t const before = bytes_.size();
     if (!make_room(size))
-      throw file_error("cannot read '" + file.string() + "': no memory for its " + std::to_string(size) + " bytes" +
+      throw file_error("cannot read '" + file.string() + "': no memory for its " +
+                       std::to_string(size) + " bytes" +
                        (before > 0 ? " after " + std::to_string(before) + " of other files" : ""));
     in.read(reinterpret_cast<char*>(bytes_.data() + before), std::streamsize(size));
-    if (std::uintmax_t(in.gcount()) != size) throw data_error("cannot read all of '" + file.string() + "'");
+    if (std::uintmax_t(in.gcount()) != size)
+      throw data_error("cannot read all of '" + file.string() + "'");
   }
 
   /// False if there is no memory for this number of bytes more.
@@ -127,12 +141,13 @@ class text_data {
   void check_size(std::span<int> tokens, std::span<int> labels) const {
     if (tokens.size() != labels.size() || tokens.size() % std::size_t(context_) != 0)
       throw data_error("a batch of text needs as many labels as tokens, and whole windows of " +
-                       std::to_string(context_) + ": got " + std::to_string(tokens.size()) + " tokens and " +
-                       std::to_string(labels.size()) + " labels");
+                       std::to_string(context_) + ": got " + std::to_string(tokens.size()) +
+                       " tokens and " + std::to_string(labels.size()) + " labels");
   }
 
   /// Window number `i` of a batch: `length` bytes from `start`, then padding.
-  void copy_window(long start, long length, std::span<int> tokens, std::span<int> labels, long i) const {
+  void copy_window(long start, long length, std::span<int> tokens, std::span<int> labels,
+                   long i) const {
     for (long t = 0; t < context_; ++t) {
       std::size_t const to = std::size_t(i * context_ + t), from = std::size_t(start + t);
       tokens[to] = t < length ? bytes_[from] : 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The parameters of a model in safetensors files, under the names and in the layout that the file's other readers expect.
-// Loading is all or nothing: what does not fit is found, and all of it is told, before the first parameter changes.
+// The parameters of a model in safetensors files, under the names and in the layout that the file's
+// other readers expect. Loading is all or nothing: what does not fit is found, and all of it is
+// told, before the first parameter changes.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -29,7 +30,8 @@ namespace pp {
 
 /// A parameter where it is, and as a file has it.
 ///
-/// shape: values[rows, columns], row-major; in the file [columns, rows] if transposed, as PyTorch stores [outputs, inputs]
+/// shape: values[rows, columns], row-major; in the file [columns, rows] if transposed, as PyTorch
+///        stores [outputs, inputs]
 /// law:   the extents of `shape` multiply to rows * columns == values.size()
 template <class T>
 struct named_parameter {
@@ -46,8 +48,9 @@ enum class load_policy : unsigned char {
   partial  ///< what both have is loaded, which must be something
 };
 
-/// What loading did, by names: of parameters, in the model's order, and of tensors that no parameter took, in the file's. The same of
-/// copying from another model, whose parameters stand for the tensors.
+/// What loading did, by names: of parameters, in the model's order, and of tensors that no
+/// parameter took, in the file's. The same of copying from another model, whose parameters stand
+/// for the tensors.
 struct load_report {
   std::vector<std::string> loaded, missing, unused;
 };
@@ -67,8 +70,8 @@ auto named_parameters(Trainer& trainer) {
   using element = typename decltype(trainer.parameters().front().values)::element_type;
   std::vector<named_parameter<element>> all;
   for (auto const& p : trainer.parameters())
-    all.push_back(
-        {std::string(p.name), std::vector<long>(p.file_shape), bool(p.stored_transposed), p.rows, p.columns, p.values});
+    all.push_back({std::string(p.name), std::vector<long>(p.file_shape), bool(p.stored_transposed),
+                   p.rows, p.columns, p.values});
   return all;
 }
 
@@ -76,15 +79,17 @@ auto named_parameters(Trainer& trainer) {
 template <class T>
 void require_law(named_parameter<T> const& p) {
   std::uint64_t bytes = 0;
-  bool const counted = count_bytes(stored_type_of<T>(), p.shape, bytes) && bytes == p.values.size_bytes();
-  if (!counted || p.rows < 0 || p.columns < 0 || std::size_t(p.rows) * std::size_t(p.columns) != p.values.size())
-    throw error("parameter " + in_quotes(p.name) + ": " + std::to_string(p.rows) + " x " + std::to_string(p.columns) +
-                " and shape " + text_of_shape(p.shape) + " must both be its " + std::to_string(p.values.size()) +
-                " numbers");
+  bool const counted =
+      count_bytes(stored_type_of<T>(), p.shape, bytes) && bytes == p.values.size_bytes();
+  if (!counted || p.rows < 0 || p.columns < 0 ||
+      std::size_t(p.rows) * std::size_t(p.columns) != p.values.size())
+    throw error("parameter " + in_quotes(p.name) + ": " + std::to_string(p.rows) + " x " +
+                std::to_string(p.columns) + " and shape " + text_of_shape(p.shape) +
+                " must both be its " + std::to_string(p.values.size()) + " numbers");
 }
 
-/// Numbers first, first + stride ... of a parameter are consecutive in a file: calls one(run, first, stride) for each such run
-/// of `length` numbers, in the file's order.
+/// Numbers first, first + stride ... of a parameter are consecutive in a file: calls one(run,
+/// first, stride) for each such run of `length` numbers, in the file's order.
 template <class T, class One>
 void for_each_run(named_parameter<T> const& p, One one) {
   std::size_t const rows = std::size_t(p.rows), columns = std::size_t(p.columns);
@@ -98,37 +103,46 @@ void for_each_run(named_parameter<T> const& p, One one) {
 template <class T>
 void copy_in(stored_type type, std::byte const* from, named_parameter<T> const& to) noexcept {
   with_reader_of(type, [&, size = std::size_t(size_of(type))](auto number_at) {
-    for_each_run(to, [&](std::size_t at, std::size_t first, std::size_t stride, std::size_t length) {
-      for (std::size_t i = 0; i < length; ++i) to.values[first + i * stride] = T(number_at(from + (at + i) * size));
-    });
+    for_each_run(to,
+                 [&](std::size_t at, std::size_t first, std::size_t stride, std::size_t length) {
+                   for (std::size_t i = 0; i < length; ++i)
+                     to.values[first + i * stride] = T(number_at(from + (at + i) * size));
+                 });
   });
 }
 
-/// Replaces `bytes` by the parameter as a file has it. Throws data_error for a number that the type cannot hold.
+/// Replaces `bytes` by the parameter as a file has it. Throws data_error for a number that the type
+/// cannot hold.
 template <class T>
 void copy_out(named_parameter<T> const& from, stored_type type, std::vector<std::byte>& bytes) {
   std::size_t const size = std::size_t(size_of(type));
   bytes.resize(from.values.size() * size);
   std::vector<T> run, stored;
-  for_each_run(from, [&](std::size_t at, std::size_t first, std::size_t stride, std::size_t length) {
-    run.resize(length), stored.resize(length);
-    for (std::size_t i = 0; i < length; ++i) run[i] = from.values[first + i * stride];
-    encode(type, std::span<T const>(run), bytes.data() + at * size);
-    decode(type, bytes.data() + at * size, std::span<T>(stored));
-    for (std::size_t i = 0; i < length; ++i)
-      if (libm::isfinite(run[i]) && !libm::isfinite(stored[i]))
-        throw data_error("parameter " + in_quotes(from.name) + ": number " + std::to_string(at + i) + ", " +
-                         std::to_string(run[i]) + ", is too large for " + name_of(type));
-  });
+  for_each_run(from,
+               [&](std::size_t at, std::size_t first, std::size_t stride, std::size_t length) {
+                 run.resize(length), stored.resize(length);
+                 for (std::size_t i = 0; i < length; ++i) run[i] = from.values[first + i * stride];
+                 encode(type, std::span<T const>(run), bytes.data() + at * size);
+                 decode(type, bytes.data() + at * size, std::span<T>(stored));
+                 for (std::size_t i = 0; i < length; ++i)
+                   if (libm::isfinite(run[i]) && !libm::isfinite(stored[i]))
+                     throw data_error("parameter " + in_quotes(from.name) + ": number " +
+                                      std::to_string(at + i) + ", " + std::to_string(run[i]) +
+                                      ", is too large for " + name_of(type));
+               });
 }
 
-/// Writes parameters as `type`, in their order, with `metadata` (that of PyTorch's own files, unless another is given).
+/// Writes parameters as `type`, in their order, with `metadata` (that of PyTorch's own files,
+/// unless another is given).
 ///
-/// law: the same parameters give the same bytes; written in the element's own type they are loaded bit for bit
-/// throws: file_error (what `path` led to is as before), data_error for a name twice or a number too large for `type`
+/// law: the same parameters give the same bytes; written in the element's own type they are loaded
+///      bit for bit
+/// throws: file_error (what `path` led to is as before), data_error for a name twice or a number
+///         too large for `type`
 template <class T>
 void save_weights(std::vector<named_parameter<T>> const& parameters, std::string const& path,
-                  stored_type type = stored_type_of<T>(), safetensors_metadata const& metadata = {{"format", "pt"}}) {
+                  stored_type type = stored_type_of<T>(),
+                  safetensors_metadata const& metadata = {{"format", "pt"}}) {
   if (!is_real(type)) throw data_error(std::string("weights cannot be stored as ") + name_of(type));
   std::vector<safetensors_place> places;
   for (named_parameter<T> const& p : parameters) {
@@ -157,7 +171,8 @@ inline void require_fit(weights_source const& from, std::vector<std::string> con
   if (problems.empty()) return;
   constexpr std::size_t shown = 8;
   std::string text = "the weights " + from.where + " do not fit the model: ";
-  for (std::size_t i = 0; i < problems.size() && i < shown; ++i) text += (i > 0 ? "; " : "") + problems[i];
+  for (std::size_t i = 0; i < problems.size() && i < shown; ++i)
+    text += (i > 0 ? "; " : "") + problems[i];
   if (problems.size() > shown) text += "; and " + std::to_string(problems.size() - shown) + " more";
   throw data_error(text);
 }
@@ -166,23 +181,27 @@ inline void require_fit(weights_source const& from, std::vector<std::string> con
 inline std::string text_of_names(std::vector<std::string> const& names) {
   constexpr std::size_t shown = 3;
   std::string text;
-  for (std::size_t i = 0; i < names.size() && i < shown; ++i) text += (i > 0 ? ", " : "") + in_quotes(names[i]);
+  for (std::size_t i = 0; i < names.size() && i < shown; ++i)
+    text += (i > 0 ? ", " : "") + in_quotes(names[i]);
   if (names.size() > shown) text += " and " + std::to_string(names.size() - shown) + " more";
   return text.empty() ? "none" : text;
 }
 
-/// Which parameter takes which of the tensors, by their places in the lists, and what the report will say.
+/// Which parameter takes which of the tensors, by their places in the lists, and what the report
+/// will say.
 struct weight_pairs {
   std::vector<std::pair<std::size_t, std::size_t>> pairs;  // (parameter, tensor)
   load_report report;
 };
 
-/// Finds each parameter's tensor. misfit(tensor, parameter) says what keeps the one from being the other; nothing if all is well.
+/// Finds each parameter's tensor. misfit(tensor, parameter) says what keeps the one from being the
+/// other; nothing if all is well.
 ///
 /// throws: data_error with all that does not fit, see load_weights
 template <class T, class Tensor, class Misfit>
-weight_pairs pair_weights(std::vector<named_parameter<T>> const& parameters, std::vector<Tensor> const& tensors,
-                          load_policy policy, name_map const& map, weights_source const& from, Misfit misfit) {
+weight_pairs pair_weights(std::vector<named_parameter<T>> const& parameters,
+                          std::vector<Tensor> const& tensors, load_policy policy,
+                          name_map const& map, weights_source const& from, Misfit misfit) {
   std::map<std::string_view, std::size_t> by_name;
   for (std::size_t i = 0; i < tensors.size(); ++i) by_name.emplace(tensors[i].name, i);
   std::vector<std::string> names;
@@ -216,8 +235,9 @@ weight_pairs pair_weights(std::vector<named_parameter<T>> const& parameters, std
         problems.push_back("tensor " + in_quotes(tensors[i].name) + ": not in the model");
     }
   if (policy == load_policy::partial && found.pairs.empty() && !parameters.empty())
-    problems.push_back("no name in common: " + std::string(from.what) + " has " + text_of_names(found.report.unused) +
-                       "; the model wants " + text_of_names(there));
+    problems.push_back("no name in common: " + std::string(from.what) + " has " +
+                       text_of_names(found.report.unused) + "; the model wants " +
+                       text_of_names(there));
   require_fit(from, problems);
   return found;
 }
@@ -227,17 +247,22 @@ template <class Tensor>
 std::string text_of_type(Tensor const& tensor) {
   return tensor.type == stored_type::other ? in_quotes(tensor.other_type) : name_of(tensor.type);
 }
-inline std::string misfit_of_shape(std::vector<long> const& expected, std::vector<long> const& found) {
-  return expected == found ? "" : "expected shape " + text_of_shape(expected) + ", found " + text_of_shape(found);
+inline std::string misfit_of_shape(std::vector<long> const& expected,
+                                   std::vector<long> const& found) {
+  return expected == found
+             ? ""
+             : "expected shape " + text_of_shape(expected) + ", found " + text_of_shape(found);
 }
 
-/// What loads from a file, once it is known where the bytes are: bytes_of(tensor's place in the list) -> span.
+/// What loads from a file, once it is known where the bytes are: bytes_of(tensor's place in the
+/// list) -> span.
 template <class T, class Tensor, class Fetch>
-load_report load_pairs(std::vector<named_parameter<T>> const& parameters, std::vector<Tensor> const& tensors,
-                       std::string const& file, load_policy policy, name_map const& map, Fetch fetch) {
+load_report load_pairs(std::vector<named_parameter<T>> const& parameters,
+                       std::vector<Tensor> const& tensors, std::string const& file,
+                       load_policy policy, name_map const& map, Fetch fetch) {
   weights_source const from{"in '" + file + "'", "the file"};
-  weight_pairs found =
-      pair_weights(parameters, tensors, policy, map, from, [](Tensor const& t, named_parameter<T> const& p) {
+  weight_pairs found = pair_weights(
+      parameters, tensors, policy, map, from, [](Tensor const& t, named_parameter<T> const& p) {
         if (std::string why = misfit_of_shape(p.shape, t.shape); !why.empty()) return why;
         return is_real(t.type) ? "" : "expected F64, F32, F16 or BF16, found " + text_of_type(t);
       });
@@ -246,25 +271,29 @@ load_report load_pairs(std::vector<named_parameter<T>> const& parameters, std::v
   for (std::size_t i = 0; i < found.pairs.size(); ++i) {
     Tensor const& t = tensors[found.pairs[i].second];
     if (long const at = first_too_large<T>(t.type, bytes_of(i)); at >= 0)
-      problems.push_back("tensor " + in_quotes(t.name) + ": number " + std::to_string(at) + " is too large for " +
-                         name_of(stored_type_of<T>()));
+      problems.push_back("tensor " + in_quotes(t.name) + ": number " + std::to_string(at) +
+                         " is too large for " + name_of(stored_type_of<T>()));
   }
   require_fit(from, problems);
   for (std::size_t i = 0; i < found.pairs.size(); ++i)  // nothing from here on can fail
-    copy_in(tensors[found.pairs[i].second].type, bytes_of(i).data(), parameters[found.pairs[i].first]);
+    copy_in(tensors[found.pairs[i].second].type, bytes_of(i).data(),
+            parameters[found.pairs[i].first]);
   return std::move(found.report);
 }
 
-/// Loads parameters, converting to their type. `names` maps those that are called otherwise in the file.
+/// Loads parameters, converting to their type. `names` maps those that are called otherwise in the
+/// file.
 ///
 /// law: nothing is written unless everything fits, whatever is thrown
-/// throws: data_error with all that does not fit (the first eight of it, and how much more): with either policy a tensor of
-///         another shape, of no real type, or with a number too large for T; with `strict` also what the report could name; with
-///         `partial` if nothing would be loaded. file_error if a tensor cannot be read, or there is no memory for those that
-///         are loaded
+/// throws: data_error with all that does not fit (the first eight of it, and how much more): with
+///         either policy a tensor of another shape, of no real type, or with a number too large for
+///         T; with `strict` also what the report could name; with `partial` if nothing would be
+///         loaded. file_error if a tensor cannot be read, or there is no memory for those that are
+///         loaded
 template <class T>
-load_report load_weights(std::vector<named_parameter<T>> const& parameters, safetensors_reader const& file,
-                         load_policy policy = load_policy::strict, name_map const& names = {}) {
+load_report load_weights(std::vector<named_parameter<T>> const& parameters,
+                         safetensors_reader const& file, load_policy policy = load_policy::strict,
+                         name_map const& names = {}) {
   std::vector<safetensors_place> const& tensors = file.tensors();
   std::unique_ptr<std::byte[]> data;
   return load_pairs(parameters, tensors, file.name(), policy, names, [&](auto const& pairs) {
@@ -275,13 +304,15 @@ load_report load_weights(std::vector<named_parameter<T>> const& parameters, safe
     auto const bytes_of = [at = data.get(), begins](std::size_t i) {
       return std::span(at + begins[i], std::size_t(begins[i + 1] - begins[i]));
     };
-    for (std::size_t i = 0; i < pairs.size(); ++i) file.read(tensors[pairs[i].second].begin, bytes_of(i));
+    for (std::size_t i = 0; i < pairs.size(); ++i)
+      file.read(tensors[pairs[i].second].begin, bytes_of(i));
     return bytes_of;
   });
 }
 template <class T>
-load_report load_weights(std::vector<named_parameter<T>> const& parameters, safetensors_file const& file,
-                         load_policy policy = load_policy::strict, name_map const& names = {}) {
+load_report load_weights(std::vector<named_parameter<T>> const& parameters,
+                         safetensors_file const& file, load_policy policy = load_policy::strict,
+                         name_map const& names = {}) {
   return load_pairs(parameters, file.tensors(), file.name(), policy, names, [&](auto const& pairs) {
     return [&](std::size_t i) { return file.tensors()[pairs[i].second].bytes; };
   });
@@ -292,7 +323,8 @@ load_report load_weights(std::vector<named_parameter<T>> const& parameters, std:
   return load_weights(parameters, safetensors_reader(path), policy, names);
 }
 
-/// Whether a trainer keeps averages of its parameters: has averaged(), in the order of parameters().
+/// Whether a trainer keeps averages of its parameters: has averaged(), in the order of
+/// parameters().
 template <class Trainer>
 concept keeps_averages = bool(requires { requires Trainer::keeps_averages; });
 
@@ -315,10 +347,11 @@ void save_weights(Trainer& trainer, std::string const& path, stored_type type,
                   safetensors_metadata const& metadata = {{"format", "pt"}}) {
   save_weights(named_parameters(trainer), path, type, metadata);
 }
-/// Averages (see Averaging) become what was loaded: a file has none. Gradients that were accumulated are forgotten.
+/// Averages (see Averaging) become what was loaded: a file has none. Gradients that were
+/// accumulated are forgotten.
 template <has_named_parameters Trainer>
-load_report load_weights(Trainer& trainer, std::string const& path, load_policy policy = load_policy::strict,
-                         name_map const& names = {}) {
+load_report load_weights(Trainer& trainer, std::string const& path,
+                         load_policy policy = load_policy::strict, name_map const& names = {}) {
   auto const parameters = named_parameters(trainer);
   auto const averages = averages_of(trainer);
   load_report report = load_weights(parameters, path, policy, names);

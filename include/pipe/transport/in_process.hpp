@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Neighbouring stages in one process. Their memory is one address space, so a hand-off moves no data: the maker writes a
-// value into a slot of its own arena, publishes how far it is, and the reader reads it there. The slot is free again when
-// the reader publishes that it is done.
+// Neighbouring stages in one process. Their memory is one address space, so a hand-off moves no
+// data: the maker writes a value into a slot of its own arena, publishes how far it is, and the
+// reader reads it there. The slot is free again when the reader publishes that it is done.
 #pragma once
 
 #include <pipe/base/config.hpp>

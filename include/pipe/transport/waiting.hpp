@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How a thread waits for another: it spins for some tens of microseconds, because a hand-off between running ranks takes
-// far less, and then parks in the kernel, because spinning threads on a busy machine steal the time they wait for. A wait within
-// a run ends with a failure of another thread or with a deadline; an idle thread is not woken at all.
+// How a thread waits for another: it spins for some tens of microseconds, because a hand-off
+// between running ranks takes far less, and then parks in the kernel, because spinning threads on a
+// busy machine steal the time they wait for. A wait within a run ends with a failure of another
+// thread or with a deadline; an idle thread is not woken at all.
 #pragma once
 
 #include <atomic>
@@ -22,8 +23,8 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp {
 
-/// How long to spin before parking, and how long to wait at all: time that the process ran, so that a program that was stopped
-/// (Ctrl-Z, a debugger) goes on where it was.
+/// How long to spin before parking, and how long to wait at all: time that the process ran, so that
+/// a program that was stopped (Ctrl-Z, a debugger) goes on where it was.
 struct patience {
   std::chrono::nanoseconds spin{30'000};
   std::chrono::milliseconds deadline{300'000};
@@ -37,8 +38,8 @@ inline constexpr auto no_deadline = std::chrono::milliseconds::max();
 /// Set by the first rank that fails; all waits of a run end then.
 using failure_flag = std::atomic<bool>;
 
-/// A number that only grows during a run, published by one thread and awaited by others. Beyond the largest int it goes on
-/// with the least.
+/// A number that only grows during a run, published by one thread and awaited by others. Beyond the
+/// largest int it goes on with the least.
 ///
 /// law: what the publisher wrote before `publish(n)` is visible to every thread that sees n
 class alignas(64) progress {
@@ -66,17 +67,20 @@ class alignas(64) progress {
       if (value_.compare_exchange_weak(seen, seen - 1, std::memory_order_seq_cst)) return true;
     return false;
   }
-  /// Returns when the number is at least n; before that if a thread has failed, or after the deadline.
+  /// Returns when the number is at least n; before that if a thread has failed, or after the
+  /// deadline.
   waited wait(int n, patience const& limits, failure_flag const& failed) {
     return reached(now(), n) ? waited::done : wait_long(n, limits, &failed);
   }
-  /// The same with no failure to look for: a parked thread sleeps until the number changes, or the deadline.
+  /// The same with no failure to look for: a parked thread sleeps until the number changes, or the
+  /// deadline.
   waited wait(int n, patience const& limits) {
     return reached(now(), n) ? waited::done : wait_long(n, limits, nullptr);
   }
   void wake() {
 #if defined(__linux__)
-    syscall(SYS_futex, reinterpret_cast<int*>(&value_), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+    syscall(SYS_futex, reinterpret_cast<int*>(&value_), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr,
+            nullptr, 0);
 #endif
   }
 
@@ -102,13 +106,16 @@ class alignas(64) progress {
       else if (left.count() <= 0)
         outcome = waited::too_long;
       if (outcome != waited::done) break;
-      // A failure may come between the look at it and the sleep, and wake no thread: so that sleep is short.
-      std::chrono::nanoseconds const slice = failed != nullptr && left > longest_sleep ? longest_sleep : left;
+      // A failure may come between the look at it and the sleep, and wake no thread: so that sleep
+      // is short.
+      std::chrono::nanoseconds const slice =
+          failed != nullptr && left > longest_sleep ? longest_sleep : left;
       auto const slept_from = std::chrono::steady_clock::now();
       park(seen, slice);
       if (!ends) continue;
       std::chrono::nanoseconds const passed = std::chrono::steady_clock::now() - slept_from;
-      left -= passed < slice ? passed : slice;  // beyond the slice the process was stopped, or had no core
+      left -= passed < slice ? passed
+                             : slice;  // beyond the slice the process was stopped, or had no core
     }
     parked_.fetch_sub(1, std::memory_order_seq_cst);
     return outcome;
@@ -123,8 +130,8 @@ class alignas(64) progress {
 #if defined(__linux__)
     timespec const most{slice.count() / 1'000'000'000, slice.count() % 1'000'000'000};
     bool const endless = slice == std::chrono::nanoseconds::max();
-    syscall(SYS_futex, reinterpret_cast<int*>(&value_), FUTEX_WAIT_PRIVATE, seen, endless ? nullptr : &most, nullptr,
-            0);
+    syscall(SYS_futex, reinterpret_cast<int*>(&value_), FUTEX_WAIT_PRIVATE, seen,
+            endless ? nullptr : &most, nullptr, 0);
 #else
     (void)seen, (void)slice;
     std::this_thread::sleep_for(std::chrono::microseconds(50));

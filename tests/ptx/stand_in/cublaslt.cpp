@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Stands in for cuBLASLt under a program whose PTX is executed on the CPU: the functions that the library opens by name. A product is
-// computed from what its descriptors say, in columns, with sums in double precision and one rounding at the end; what the real library
-// rounds, and which algorithm it chooses, cannot be known here. Operands must lie in allocations, and be aligned as was promised.
+// Stands in for cuBLASLt under a program whose PTX is executed on the CPU: the functions that the
+// library opens by name. A product is computed from what its descriptors say, in columns, with sums
+// in double precision and one rounding at the end; what the real library rounds, and which
+// algorithm it chooses, cannot be known here. Operands must lie in allocations, and be aligned as
+// was promised.
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -79,7 +81,8 @@ struct product {
 
   void compute() const {
     std::int64_t const depth = a.turned ? a.of.rows : a.of.columns;
-    matrix bias{{d.of.type, d.of.rows, 1, d.of.rows}, static_cast<unsigned char*>(const_cast<void*>(what.bias))};
+    matrix bias{{d.of.type, d.of.rows, 1, d.of.rows},
+                static_cast<unsigned char*>(const_cast<void*>(what.bias))};
     for (std::int64_t j = 0; j < d.of.columns; ++j)
       for (std::int64_t i = 0; i < d.of.rows; ++i) {
         double sum = 0;
@@ -126,8 +129,10 @@ char const* cublasLtGetStatusString(cublasStatus_t s) {
   return s == CUBLAS_STATUS_INVALID_VALUE ? "a value that is not valid" : "an error of cuBLASLt";
 }
 
-cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* d, cublasComputeType_t computes, cudaDataType_t scale) {
-  if (scale != CUDA_R_32F || (computes != CUBLAS_COMPUTE_32F && computes != CUBLAS_COMPUTE_32F_FAST_TF32))
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* d, cublasComputeType_t computes,
+                                        cudaDataType_t scale) {
+  if (scale != CUDA_R_32F ||
+      (computes != CUBLAS_COMPUTE_32F && computes != CUBLAS_COMPUTE_32F_FAST_TF32))
     return CUBLAS_STATUS_INVALID_VALUE;
   *d = reinterpret_cast<cublasLtMatmulDesc_t>(new operation{computes});
   return CUBLAS_STATUS_SUCCESS;
@@ -136,7 +141,8 @@ cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t d) {
   delete &of(d);
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t which,
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d,
+                                              cublasLtMatmulDescAttributes_t which,
                                               void const* value, std::size_t bytes) {
   switch (which) {
     case CUBLASLT_MATMUL_DESC_TRANSA: return take(of(d).of_a, value, bytes);
@@ -147,10 +153,12 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d, cublasLtMa
   }
 }
 
-cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* l, cudaDataType type, std::uint64_t rows,
-                                          std::uint64_t columns, std::int64_t leading) {
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* l, cudaDataType type,
+                                          std::uint64_t rows, std::uint64_t columns,
+                                          std::int64_t leading) {
   if (rows == 0 || columns == 0 || leading < std::int64_t(rows)) return CUBLAS_STATUS_INVALID_VALUE;
-  *l = reinterpret_cast<cublasLtMatrixLayout_t>(new layout{type, std::int64_t(rows), std::int64_t(columns), leading});
+  *l = reinterpret_cast<cublasLtMatrixLayout_t>(
+      new layout{type, std::int64_t(rows), std::int64_t(columns), leading});
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t l) {
@@ -167,8 +175,8 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t p) {
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p,
-                                                    cublasLtMatmulPreferenceAttributes_t which, void const* value,
-                                                    std::size_t bytes) {
+                                                    cublasLtMatmulPreferenceAttributes_t which,
+                                                    void const* value, std::size_t bytes) {
   switch (which) {
     case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES: return take(of(p).workspace, value, bytes);
     case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK: return take(of(p).reduction, value, bytes);
@@ -180,10 +188,12 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
   }
 }
 
-/// Rows that are not whole words are refused: a library may refuse what it likes, and a program must go on by itself.
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t d, cublasLtMatrixLayout_t a,
-                                              cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t,
-                                              cublasLtMatrixLayout_t to, cublasLtMatmulPreference_t p, int asked,
+/// Rows that are not whole words are refused: a library may refuse what it likes, and a program
+/// must go on by itself.
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t d,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t to,
+                                              cublasLtMatmulPreference_t p, int asked,
                                               cublasLtMatmulHeuristicResult_t* found, int* count) {
   auto const shape = [](layout const& l, cublasOperation_t o, bool first) {
     return first == (o == CUBLAS_OP_N) ? l.rows : l.columns;
@@ -204,21 +214,26 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   *count = 1;
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
-                                       cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
-                                       cublasLtMatmulAlgo_t const* chosen, cublasLtMatmulHeuristicResult_t* result) {
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t,
+                                       cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                       cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                       cublasLtMatmulAlgo_t const* chosen,
+                                       cublasLtMatmulHeuristicResult_t* result) {
   *result = {};
   result->algo = *chosen;
   result->state = CUBLAS_STATUS_SUCCESS;
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, void const* alpha, void const* a,
-                              cublasLtMatrixLayout_t layout_a, void const* b, cublasLtMatrixLayout_t layout_b,
-                              void const* beta, void const* c, cublasLtMatrixLayout_t layout_c, void* to,
-                              cublasLtMatrixLayout_t layout_d, cublasLtMatmulAlgo_t const* chosen, void* workspace,
-                              std::size_t bytes, cudaStream_t stream) {
-  auto const bytes_at = [](void const* p) { return static_cast<unsigned char*>(const_cast<void*>(p)); };
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, void const* alpha,
+                              void const* a, cublasLtMatrixLayout_t layout_a, void const* b,
+                              cublasLtMatrixLayout_t layout_b, void const* beta, void const* c,
+                              cublasLtMatrixLayout_t layout_c, void* to,
+                              cublasLtMatrixLayout_t layout_d, cublasLtMatmulAlgo_t const* chosen,
+                              void* workspace, std::size_t bytes, cudaStream_t stream) {
+  auto const bytes_at = [](void const* p) {
+    return static_cast<unsigned char*>(const_cast<void*>(p));
+  };
   operation const& o = of(d);
   bool const is_tf32 = o.computes == CUBLAS_COMPUTE_32F_FAST_TF32;
   auto* const p = new product{o,

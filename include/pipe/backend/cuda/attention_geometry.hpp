@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What the kernels of attention have in common: where heads lie in memory, which keys a query sees, and the way between memory and the
-// tiles of a block. Scores never reach memory: a block owns 16 rows for each of its warps and goes through all tiles that these meet.
+// What the kernels of attention have in common: where heads lie in memory, which keys a query sees,
+// and the way between memory and the tiles of a block. Scores never reach memory: a block owns 16
+// rows for each of its warps and goes through all tiles that these meet.
 #pragma once
 
 #include <pipe/backend/cuda/copy.hpp>
@@ -11,7 +12,8 @@
 
 namespace pp::cuda {
 
-/// Position t of sample b, element c of head h: data[(b * positions + t) * stride + h * head_size + c].
+/// Position t of sample b, element c of head h: data[(b * positions + t) * stride + h * head_size +
+/// c].
 template <class T>
 struct head_rows {
   T* data;
@@ -38,7 +40,8 @@ PIPE_HD PIPE_INLINE float power_of_2(float x) {
 
 inline constexpr float log2_of_e = 1.44269504f, log_of_2 = 0.693147181f;
 
-/// The shape and the operands of group G of P, an attention or its gradient, as numbers that device code may use.
+/// The shape and the operands of group G of P, an attention or its gradient, as numbers that device
+/// code may use.
 template <class P, int G>
 struct attention_geometry {
   using T = typename P::element;
@@ -48,18 +51,24 @@ struct attention_geometry {
   static constexpr bool is_causal = group_of<P, G>::value.flag;
   static constexpr int samples = P::samples, queries = group_of<P, G>::value.rows;
   static constexpr int keys = is_fused ? queries : group_of<P, G>::value.keys;
-  static constexpr int heads = group_of<P, G>::value.inner, key_heads = group_of<P, G>::value.groups;
-  static constexpr int head_size = group_of<P, G>::value.columns / heads, sharing = heads / key_heads;
-  static constexpr int width = heads * head_size, key_width = key_heads * head_size, fused = width + 2 * key_width;
-  static constexpr int ahead = keys - queries;                   // if causal, query t sees this many keys beside 0 .. t
+  static constexpr int heads = group_of<P, G>::value.inner,
+                       key_heads = group_of<P, G>::value.groups;
+  static constexpr int head_size = group_of<P, G>::value.columns / heads,
+                       sharing = heads / key_heads;
+  static constexpr int width = heads * head_size, key_width = key_heads * head_size,
+                       fused = width + 2 * key_width;
+  static constexpr int ahead =
+      keys - queries;  // if causal, query t sees this many keys beside 0 .. t
   static constexpr bool some_see_none = is_causal && ahead < 0;  // the first queries
   static constexpr float scale = score_scale(head_size);
-  static_assert(head_size <= 128, "pipe: on CUDA the heads of an attention have at most 128 elements");
+  static_assert(head_size <= 128,
+                "pipe: on CUDA the heads of an attention have at most 128 elements");
 
   static constexpr int rotation_slot = !is_gradient ? group_of<P, G>::value.in[2]
                                        : is_fused   ? group_of<P, G>::value.in[4]
                                                     : -1;
-  static constexpr int ids_slot = is_gradient ? group_of<P, G>::value.in[5] : group_of<P, G>::value.in[3];
+  static constexpr int ids_slot =
+      is_gradient ? group_of<P, G>::value.in[5] : group_of<P, G>::value.in[3];
   static constexpr bool is_turned = rotation_slot >= 0;
   static_assert(!is_turned || (is_fused && head_size % 2 == 0));
 
@@ -72,18 +81,21 @@ struct attention_geometry {
     int const warps = (rows + 16 * tall - 1) / (16 * tall);
     return warp_size * (warps < 4 ? warps : 4);
   }
-  /// Tiles above each other in a warp of a block of queries: two where registers suffice and there are blocks enough to give every
-  /// multiprocessor two.
+  /// Tiles above each other in a warp of a block of queries: two where registers suffice and there
+  /// are blocks enough to give every multiprocessor two.
   static constexpr int tall_enough =
-      depth <= (sizeof(T) == 4 ? 64 : 96) && extent(samples) * heads * (queries / 128) >= 256 ? 2 : 1;
+      depth <= (sizeof(T) == 4 ? 64 : 96) && extent(samples) * heads * (queries / 128) >= 256 ? 2
+                                                                                              : 1;
 
-  // ---- the workspace: turned queries and keys, as in a fused matrix without values; for gradients two numbers per query and head ----
+  // ---- the workspace: turned queries and keys, as in a fused matrix without values; for gradients
+  // two numbers per query and head ----
 
   static constexpr long aligned(long bytes) { return (bytes + 255) / 256 * 256; }
   static constexpr int turned_width = width + key_width;
   static constexpr long turned_bytes =
       is_turned ? aligned(long(samples) * queries * turned_width * long(sizeof(T))) : 0;
-  static constexpr long row_bytes = is_gradient ? aligned(long(samples) * heads * queries * long(sizeof(float))) : 0;
+  static constexpr long row_bytes =
+      is_gradient ? aligned(long(samples) * heads * queries * long(sizeof(float))) : 0;
   static constexpr long workspace_bytes = turned_bytes + 2 * row_bytes;
 
   PIPE_HD static T* turned(arguments const& a) { return static_cast<T*>(a.workspace); }
@@ -148,7 +160,8 @@ struct attention_geometry {
     return all < present ? all : present;
   }
 
-  /// The keys of a sample without trailing ids of -1. Uses state.count and shared.counts, one for each warp.
+  /// The keys of a sample without trailing ids of -1. Uses state.count and shared.counts, one for
+  /// each warp.
   template <int Threads, class Block>
   PIPE_HD PIPE_INLINE static int present(Block& block, arguments const& a, int sample) {
     if constexpr (ids_slot < 0) return keys;
@@ -159,7 +172,8 @@ struct attention_geometry {
       for (int s = thread; s < keys; s += Threads)
         if (ids[s] >= 0) mine.count = s + 1;
     });
-    reduce_lanes(block, [](state& mine) -> int& { return mine.count; }, larger{});
+    reduce_lanes(
+        block, [](state& mine) -> int& { return mine.count; }, larger{});
     block.phase([&](int thread, state& mine) {
       if (thread % warp_size == 0) block.shared().counts[thread / warp_size] = mine.count;
     });
@@ -169,9 +183,11 @@ struct attention_geometry {
     return most;
   }
 
-  /// Starts to copy `Rows` rows of a head to shared memory, or zeros for those from `there` on. Called in a phase.
+  /// Starts to copy `Rows` rows of a head to shared memory, or zeros for those from `there` on.
+  /// Called in a phase.
   template <int Threads, int Rows, class Block>
-  PIPE_HD PIPE_INLINE static void copy_rows(Block& block, int thread, T const* from, extent stride, int there, T* to) {
+  PIPE_HD PIPE_INLINE static void copy_rows(Block& block, int thread, T const* from, extent stride,
+                                            int there, T* to) {
     constexpr int pieces = depth / each, bytes = each * int(sizeof(T));
     PIPE_UNROLL
     for (int i = 0; i < (Rows * pieces + Threads - 1) / Threads; ++i) {
@@ -186,10 +202,12 @@ struct attention_geometry {
     }
   }
 
-  /// sums * factor to rows of a head in memory: rows [0, there) of the block's, of which those of a warp are in its sums.
+  /// sums * factor to rows of a head in memory: rows [0, there) of the block's, of which those of a
+  /// warp are in its sums.
   template <int Tall>
   PIPE_HD PIPE_INLINE static void save_rows(int thread, float const (&sums)[Tall * depth / 8][4],
-                                            float const (&factor)[2 * Tall], int there, T* to, extent stride) {
+                                            float const (&factor)[2 * Tall], int there, T* to,
+                                            extent stride) {
     PIPE_UNROLL
     for (int r = 0; r < 2 * Tall; ++r) {
       int const row = row_of_sums<Tall>(thread, r);
@@ -211,19 +229,22 @@ struct attention_geometry {
     }
   }
 
-  /// Whether the halves of a pair are in the same thread of the sums, so that gradients are turned back there.
+  /// Whether the halves of a pair are in the same thread of the sums, so that gradients are turned
+  /// back there.
   static constexpr bool turns_in_registers = is_turned && head_size % 16 == 0;
 
-  /// Gradients of turned rows become those of the rows themselves; `first` is the position of the block's first row.
+  /// Gradients of turned rows become those of the rows themselves; `first` is the position of the
+  /// block's first row.
   template <int Tall>
-  PIPE_HD PIPE_INLINE static void turn_back(arguments const& a, int thread, float (&sums)[Tall * depth / 8][4],
-                                            int first) {
+  PIPE_HD PIPE_INLINE static void turn_back(arguments const& a, int thread,
+                                            float (&sums)[Tall * depth / 8][4], int first) {
     constexpr int half = head_size / 2;
     PIPE_UNROLL
     for (int r = 0; r < 2 * Tall; ++r) {
       int const t = first + row_of_sums<Tall>(thread, r);
       if (t >= keys) continue;
-      float const* const table = a.at<float const>(rotation_slot) + extent(t) * head_size + thread % 4 * 2;
+      float const* const table =
+          a.at<float const>(rotation_slot) + extent(t) * head_size + thread % 4 * 2;
       PIPE_UNROLL
       for (int j = 0; j < half / 8; ++j) {
         float cosine[2], sine[2];
@@ -242,9 +263,11 @@ struct attention_geometry {
   }
 };
 
-/// copy(i, i % Stages) and then use(i, i % Stages) for every i < count, copies one ahead if there is room for two tiles.
+/// copy(i, i % Stages) and then use(i, i % Stages) for every i < count, copies one ahead if there
+/// is room for two tiles.
 ///
-/// needs: copies that were started before and not committed belong to the first tile; use reads it in parts, between which no thread writes
+/// needs: copies that were started before and not committed belong to the first tile; use reads it
+///        in parts, between which no thread writes
 template <int Stages, class Block, class Copy, class Use>
 PIPE_HD PIPE_INLINE void stream_tiles(Block& block, int count, Copy copy, Use use) {
   using state = typename Block::state;

@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Rotary positions: queries and keys turned by the angles of their positions before a kernel of attention, which would else turn keys again
-// for every block of queries; and gradients turned back where that kernel cannot do it in registers.
+// Rotary positions: queries and keys turned by the angles of their positions before a kernel of
+// attention, which would else turn keys again for every block of queries; and gradients turned back
+// where that kernel cannot do it in registers.
 #pragma once
 
 #include <pipe/backend/cuda/attention_geometry.hpp>
 
 namespace pp::cuda {
 
-/// The halves x1, x2 of a head become x1 cos - x2 sin and x2 cos + x1 sin, from the fused matrix to the workspace; if Back with -sin, in
-/// the fused matrix of gradients, in place.
+/// The halves x1, x2 of a head become x1 cos - x2 sin and x2 cos + x1 sin, from the fused matrix to
+/// the workspace; if Back with -sin, in the fused matrix of gradients, in place.
 ///
 /// source: Su et al., RoFormer, 2021; the pairing of Hugging Face's Llama
 template <class P, int G, bool Back>
 struct attention_turn {
   using shape = attention_geometry<P, G>;
   using T = typename P::element;
-  static constexpr int half = shape::head_size / 2, each = access_width<T>(half), pieces = half / each;
+  static constexpr int half = shape::head_size / 2, each = access_width<T>(half),
+                       pieces = half / each;
   static constexpr int turned_heads = shape::heads + shape::key_heads;
   static constexpr extent items = extent(shape::samples) * shape::queries * turned_heads * pieces;
   static constexpr int threads = 256;
@@ -33,14 +35,15 @@ struct attention_turn {
       if (at >= items) return;
       int const column = int(at % pieces) * each, head = int(at / pieces % turned_heads);
       extent const row = at / pieces / turned_heads;
-      float const* const table =
-          a.at<float const>(shape::rotation_slot) + row % shape::queries * shape::head_size + column;
+      float const* const table = a.at<float const>(shape::rotation_slot) +
+                                 row % shape::queries * shape::head_size + column;
       T const* from = nullptr;
       T* to = nullptr;
       if constexpr (Back) {
         from = to = a.at<T>(g.out[0]) + row * shape::fused + head * shape::head_size + column;
       } else {
-        from = a.at<T const>(g.in[shape::is_gradient ? 1 : 0]) + row * shape::fused + head * shape::head_size + column;
+        from = a.at<T const>(g.in[shape::is_gradient ? 1 : 0]) + row * shape::fused +
+               head * shape::head_size + column;
         to = shape::turned(a) + row * shape::turned_width + head * shape::head_size + column;
       }
       float low[each], high[each], cosine[each], sine[each];

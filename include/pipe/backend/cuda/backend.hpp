@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The CUDA backend as an option of a Pipeline. Its kernels are compiled by nvcc: <pipe/pipe.hpp> brings the engine that launches them
-// where nvcc compiles the file.
+// The CUDA backend as an option of a Pipeline. Its kernels are compiled by nvcc: <pipe/pipe.hpp>
+// brings the engine that launches them where nvcc compiles the file.
 #pragma once
 
 #include <type_traits>
@@ -11,7 +11,8 @@
 
 namespace pp {
 
-/// Whether kernels can be compiled for what nvcc compiles for at the moment: not without `cp.async` and the tensor cores of sm_80.
+/// Whether kernels can be compiled for what nvcc compiles for at the moment: not without `cp.async`
+/// and the tensor cores of sm_80.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 inline constexpr bool has_target_for_kernels = false;
 #else
@@ -41,12 +42,14 @@ struct Cuda {
 
   /// Whether a Custom layer of values of type T has functions for a device.
   template <class Layer, class T>
-  static constexpr bool can_call =
-      requires(custom_forward<T> const& f, custom_input_gradient<T> const& b, device_stream on) {
-        Layer::kernels::forward(f, on);
-        Layer::kernels::input_gradient(b, on);
-      } && (Layer::parameters == 0 ||
-            requires(custom_weight_gradient<T> const& w, device_stream on) { Layer::kernels::weight_gradient(w, on); });
+  static constexpr bool can_call = requires(custom_forward<T> const& f,
+                                            custom_input_gradient<T> const& b, device_stream on) {
+    Layer::kernels::forward(f, on);
+    Layer::kernels::input_gradient(b, on);
+  }
+  &&(Layer::parameters == 0 || requires(custom_weight_gradient<T> const& w, device_stream on) {
+    Layer::kernels::weight_gradient(w, on);
+  });
 
   /// A kernel is not shared out among threads of the host.
   static constexpr int parts_for(group const&, int, int) { return 1; }

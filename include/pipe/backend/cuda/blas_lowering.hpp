@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A kernel group around a matrix product whose product is a library's call: our own kernels before and after it. Before: the rows that a
-// prologue makes. After: the steps of the epilogue that the call left, in one pass; or the gradient of a bias, as sums over rows of what
-// the weight's gradient reads too (a library's own cannot be added to what is there).
+// A kernel group around a matrix product whose product is a library's call: our own kernels before
+// and after it. Before: the rows that a prologue makes. After: the steps of the epilogue that the
+// call left, in one pass; or the gradient of a bias, as sums over rows of what the weight's
+// gradient reads too (a library's own cannot be added to what is there).
 #pragma once
 
 #include <pipe/backend/cuda/blas_product.hpp>
@@ -13,13 +14,16 @@
 
 namespace pp::cuda {
 
-/// Workspace of a call, all that any call may ask for: what NVIDIA recommends for Hopper. It begins at a multiple of `blas_alignment`.
+/// Workspace of a call, all that any call may ask for: what NVIDIA recommends for Hopper. It begins
+/// at a multiple of `blas_alignment`.
 inline constexpr long blas_bytes = long(32) << 20, blas_alignment = 256;
 
 /// A source of kernels whose one group is what a call leaves of P's group G.
 template <class P, int G>
 struct rest_source : P {
-  static constexpr group group_at(int) { return rest_of(group_of<P, G>::value, describe_blas_product<P, G>()); }
+  static constexpr group group_at(int) {
+    return rest_of(group_of<P, G>::value, describe_blas_product<P, G>());
+  }
 };
 
 template <class P, int G>
@@ -34,8 +38,8 @@ constexpr auto after_blas() {
   using product = contraction<P, G>;
   constexpr group g = group_of<P, G>::value;
   if constexpr (product::sums_bias)
-    return column_sums<
-        element_source<typename P::element, product::shape.inner, product::shape.columns, g.in[1], product::stored>>();
+    return column_sums<element_source<typename P::element, product::shape.inner,
+                                      product::shape.columns, g.in[1], product::stored>>();
   else if constexpr (describe_blas_product<P, G>().steps < int(g.epilogue.size()))
     return bodies<pointwise_kernel<rest_source<P, G>, 0>>{};
   else

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What one call of a BLAS library with epilogues (cuBLASLt) computes of a kernel group around a matrix product: a plain description, so
-// that tests execute it literally, and what is left of the group for kernels of our own.
+// What one call of a BLAS library with epilogues (cuBLASLt) computes of a kernel group around a
+// matrix product: a plain description, so that tests execute it literally, and what is left of the
+// group for kernels of our own.
 //
-// Libraries count elements down columns. A matrix c[M, N] in rows is c^T[N, M] in columns, and c^T = b^T a^T: so the library's A is our b,
-// its B is our a, and neither is transposed but the a of a weight's gradient, which we read transposed too.
+// Libraries count elements down columns. A matrix c[M, N] in rows is c^T[N, M] in columns, and c^T
+// = b^T a^T: so the library's A is our b, its B is our a, and neither is transposed but the a of a
+// weight's gradient, which we read transposed too.
 //
-// law: what is fused into the call rounds as what is not: a bias is added to the sum before both are rounded, once, as our own kernels do.
-//      So it changes no bit whether a value inside the group is read elsewhere, and must be stored.
-// note: a library's ReLU would round alike, but whether it keeps a NaN is not documented; ours does, so that a step can be rejected.
+// law: what is fused into the call rounds as what is not: a bias is added to the sum before both
+//      are rounded, once, as our own kernels do. So it changes no bit whether a value inside the
+//      group is read elsewhere, and must be stored.
+// note: a library's ReLU would round alike, but whether it keeps a NaN is not documented; ours
+//       does, so that a step can be rejected.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +22,8 @@
 
 namespace pp::cuda {
 
-/// D[m, n] = A[m, k] op(B)[k, n] + beta D + bias[m], all in columns. Extents and leading dimensions count elements.
+/// D[m, n] = A[m, k] op(B)[k, n] + beta D + bias[m], all in columns. Extents and leading dimensions
+/// count elements.
 struct blas_product {
   extent m = 0, n = 0, k = 0;
   extent lda = 0, ldb = 0, ldd = 0;
@@ -27,13 +32,15 @@ struct blas_product {
   bool makes_fp32 = false;   ///< D is fp32 whatever A and B are
   bool accumulates = false;  ///< beta is 1 where a launch accumulates; else 0, and D is not read
   int a = -1, d = -1;        ///< slots of the group
-  int b = -1;                ///< the same; -1: the rows that a prologue left at the start of the workspace
-  int bias = -1;             ///< of m numbers, of the type of D; -1: none
-  int steps = 0;             ///< steps of the group's epilogue that the call takes
+  int b = -1;     ///< the same; -1: the rows that a prologue left at the start of the workspace
+  int bias = -1;  ///< of m numbers, of the type of D; -1: none
+  int steps = 0;  ///< steps of the group's epilogue that the call takes
 };
 
-/// law: D is where readers outside the group find it, if there are any; else where the next result is stored, by a pass that reads D first
-constexpr blas_product blas_product_of(group const& g, product_shape const& s, product_format format, int left) {
+/// law: D is where readers outside the group find it, if there are any; else where the next result
+///      is stored, by a pass that reads D first
+constexpr blas_product blas_product_of(group const& g, product_shape const& s,
+                                       product_format format, int left) {
   bool const weight = g.anchor == op_kind::matmul_weight_gradient;
   blas_product p;
   p.m = s.columns, p.n = s.rows, p.k = s.inner;
@@ -45,7 +52,9 @@ constexpr blas_product blas_product_of(group const& g, product_shape const& s, p
   p.a = g.in[1], p.b = left, p.d = g.out[0];
   if (weight) return p;
   int const length = int(g.epilogue.size());
-  auto const stored_before = [&](int i) { return int(i == 0 ? g.out[0] : g.epilogue.items[i - 1].store); };
+  auto const stored_before = [&](int i) {
+    return int(i == 0 ? g.out[0] : g.epilogue.items[i - 1].store);
+  };
   if (length > 0 && stored_before(0) < 0 && g.epilogue.items[0].kind == op_kind::bias) {
     p.bias = g.epilogue.items[0].slot;
     p.steps = 1;
@@ -61,7 +70,8 @@ constexpr group rest_of(group const& g, blas_product const& p) {
   rest.anchor = op_kind::pointwise;
   rest.prologue.clear();
   rest.epilogue.clear();
-  for (int i = p.steps; i < int(g.epilogue.size()); ++i) rest.epilogue.push_back(g.epilogue.items[i]);
+  for (int i = p.steps; i < int(g.epilogue.size()); ++i)
+    rest.epilogue.push_back(g.epilogue.items[i]);
   for (signed char& in : rest.in) in = -1;
   for (signed char& out : rest.out) out = -1;
   rest.in[0] = static_cast<signed char>(p.d);
@@ -73,7 +83,8 @@ template <class P, int G>
 constexpr blas_product describe_blas_product() {
   using product = contraction<P, G>;
   constexpr group g = group_of<P, G>::value;
-  return blas_product_of(g, product::shape, product::format, product::makes_left ? product::stored : int(g.in[0]));
+  return blas_product_of(g, product::shape, product::format,
+                         product::makes_left ? product::stored : int(g.in[0]));
 }
 
 /// Bytes of each operand of a product's group, by slot.

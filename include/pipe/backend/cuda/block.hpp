@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A kernel body is written once, for a block of threads: as phases, between which lies a barrier. On the device a phase is this thread's
-// part of it, followed by __syncthreads(); on the CPU it is a loop over all threads, in any order. So tests run every body without a GPU,
-// and one that misses a barrier, or reads what was never written, gives another result there.
+// A kernel body is written once, for a block of threads: as phases, between which lies a barrier.
+// On the device a phase is this thread's part of it, followed by __syncthreads(); on the CPU it is
+// a loop over all threads, in any order. So tests run every body without a GPU, and one that misses
+// a barrier, or reads what was never written, gives another result there.
 //
 //     struct some_kernel {
 //       static constexpr int threads = 256;    // of a block
 //       static constexpr extent blocks = ...;  // of the grid
-//       struct state { float x; };             // what a thread keeps from phase to phase: registers
+//       struct state { float x; };             // registers, kept from phase to phase
 //       struct shared { float of[threads]; };  // what the threads of a block share
 //
 //       template <class Block>
@@ -17,9 +18,10 @@
 //       }
 //     };
 //
-// The code between phases is the same for all threads: loops and branches there depend on nothing that differs between them.
-// A warp's threads also exchange values of their states without shared memory, and multiply matrices that are spread over them: atoms
-// (warp.hpp, matrix.hpp, copy.hpp), called between phases too.
+// The code between phases is the same for all threads: loops and branches there depend on nothing
+// that differs between them. A warp's threads also exchange values of their states without shared
+// memory, and multiply matrices that are spread over them: atoms (warp.hpp, matrix.hpp, copy.hpp),
+// called between phases too.
 #pragma once
 
 #include <type_traits>
@@ -34,12 +36,15 @@ inline constexpr int warp_size = 32;
 /// For bodies whose threads keep or share nothing.
 struct nothing {};
 
-/// The shared memory that a block may have on every GPU from sm_80 on: sm_86, sm_89 and sm_120 have no more.
+/// The shared memory that a block may have on every GPU from sm_80 on: sm_86, sm_89 and sm_120 have
+/// no more.
 inline constexpr long least_shared_bytes = 99 * 1024;
 
 /// Bytes of shared memory of a block of a kernel.
 template <class Body>
-inline constexpr long shared_bytes = std::is_empty_v<typename Body::shared> ? 0 : long(sizeof(typename Body::shared));
+inline constexpr long shared_bytes = std::is_empty_v<typename Body::shared>
+                                         ? 0
+                                         : long(sizeof(typename Body::shared));
 
 #ifdef __CUDACC__
 
@@ -61,7 +66,8 @@ class device_block {
     f(int(threadIdx.x), mine_);
     __syncthreads();
   }
-  /// The same without the barrier: what other threads do in this phase has not been seen by any thread.
+  /// The same without the barrier: what other threads do in this phase has not been seen by any
+  /// thread.
   template <class F>
   __device__ __forceinline__ void part(F f) {
     f(int(threadIdx.x), mine_);

@@ -18,13 +18,14 @@ constexpr auto maybe_before(bodies<Others...>) {
   return std::conditional_t<IsWanted, bodies<Body, Others...>, bodies<Others...>>{};
 }
 
-/// Whether a block of each finds the shared memory that it needs on every GPU. What a user-defined layer launches is not looked at.
+/// Whether a block of each finds the shared memory that it needs on every GPU. What a user-defined
+/// layer launches is not looked at.
 template <class... Body>
 constexpr bool fit_every_device(bodies<Body...>) {
   bool fit = true;
   [[maybe_unused]] auto const look = [&]<class B>(B const*) {
     if constexpr (requires { typename B::shared; })
-      if (shared_bytes<B> > least_shared_bytes) fit = false;
+      if (shared_bytes < B >> least_shared_bytes) fit = false;
   };
   (look(static_cast<Body const*>(nullptr)), ...);
   return fit;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a rank keeps on a device beside the model's values: lists that launches over all parameters go through, sums of squares, the verdict
-// on a step. How many bytes that takes is a constant, a part of the memory plan.
+// What a rank keeps on a device beside the model's values: lists that launches over all parameters
+// go through, sums of squares, the verdict on a step. How many bytes that takes is a constant, a
+// part of the memory plan.
 #pragma once
 
 #include <pipe/backend/cuda/backend.hpp>
@@ -38,11 +39,11 @@ constexpr long chunk_book_bytes(Chunk const& c) {
     pieces += pieces_for(c.parameters[i]);
     squares += squares_for(c.parameters[i]);
   }
-  return bytes_for<piece>(pieces) + bytes_for<extent>(c.parameter_count + 1) + bytes_for<double>(pieces) +
-         bytes_for<transposed_square>(squares);
+  return bytes_for<piece>(pieces) + bytes_for<extent>(c.parameter_count + 1) +
+         bytes_for<double>(pieces) + bytes_for<transposed_square>(squares);
 }
-/// Of what all ranks share, on the first: two sums of squares per parameter, the verdict, the loss scale, numbers of streams of bits, and
-/// what a search for numbers that are not finite has found.
+/// Of what all ranks share, on the first: two sums of squares per parameter, the verdict, the loss
+/// scale, numbers of streams of bits, and what a search for numbers that are not finite has found.
 constexpr long shared_book_bytes(int parameters, int streams) {
   return 2 * bytes_for<double>(parameters) + bytes_for<verdict>(1) + bytes_for<loss_scaling>(1) +
          bytes_for<int>(streams) + bytes_for<int>(find_not_finite_kernel::search_blocks);
@@ -53,7 +54,8 @@ constexpr long shared_book_bytes(int parameters, int streams) {
 namespace pp {
 
 template <class Chunk>
-constexpr long Cuda::book_bytes(Chunk const* chunks, int chunk_count, int rank, int parameters, int streams) {
+constexpr long Cuda::book_bytes(Chunk const* chunks, int chunk_count, int rank, int parameters,
+                                int streams) {
   long bytes = rank == 0 ? cuda::shared_book_bytes(parameters, streams) : 0;
   for (int c = 0; c < chunk_count; ++c)
     if (chunks[c].rank == rank) bytes += cuda::chunk_book_bytes(chunks[c]);

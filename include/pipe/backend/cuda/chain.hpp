@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The pointwise steps of a kernel group on a few neighbouring elements of a row, in registers. A fused chain gives the bits of its steps run
-// apart: each reads what memory would hold of the result before it, rounded to 16 bits if values have as many. In fp32 what a product may
-// have made is sealed before the next step reads it, so that no compiler contracts the two into one rounding.
+// The pointwise steps of a kernel group on a few neighbouring elements of a row, in registers. A
+// fused chain gives the bits of its steps run
+// apart: each reads what memory would hold of the result before it, rounded to 16 bits if values
+//        have as many. In fp32 what a product may
+// have made is sealed before the next step reads it, so that no compiler contracts the two into one
+// rounding.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +18,8 @@
 #include <pipe/base/philox.hpp>
 #include <pipe/graph/layers.hpp>
 
-#ifdef __CUDACC__  // a user's formula for the host alone would do nothing here, and nvcc only warns of that
+#ifdef __CUDACC__  // a user's formula for the host alone would do nothing here, and nvcc only warns
+                   // of that
 #pragma nv_diagnostic push
 #pragma nv_diag_error 20011, 20013, 20014, 20015
 #endif
@@ -23,14 +27,18 @@
 namespace pp::cuda {
 
 /// v, but of unknown origin: `zero` is 0, which the compiler cannot know.
-PIPE_HD PIPE_INLINE float seal(float v, unsigned zero) { return math::from_bits(math::bits(v) ^ zero); }
+PIPE_HD PIPE_INLINE float seal(float v, unsigned zero) {
+  return math::from_bits(math::bits(v) ^ zero);
+}
 
 /// The epilogue or the prologue of group G of pipeline P, on rows of `width` elements.
 template <class P, int G, bool IsEpilogue>
 struct chain {
   using T = typename P::element;
   using leaves = typename P::leaves;
-  static constexpr int count(group const& g) { return int(IsEpilogue ? g.epilogue.size() : g.prologue.size()); }
+  static constexpr int count(group const& g) {
+    return int(IsEpilogue ? g.epilogue.size() : g.prologue.size());
+  }
   static constexpr int length = count(group_of<P, G>::value);
   static constexpr int width = IsEpilogue || group_of<P, G>::value.anchor != op_kind::matmul
                                    ? group_of<P, G>::value.columns
@@ -39,8 +47,8 @@ struct chain {
   /// Step I, for device code: a member array of a constant cannot be indexed there.
   template <int I>
   struct step_at {
-    static constexpr step value =
-        IsEpilogue ? group_of<P, G>::value.epilogue.items[I] : group_of<P, G>::value.prologue.items[I];
+    static constexpr step value = IsEpilogue ? group_of<P, G>::value.epilogue.items[I]
+                                             : group_of<P, G>::value.prologue.items[I];
   };
 
   /// Whether what enters step I (I == length: what leaves the chain) may end in a product.
@@ -48,15 +56,17 @@ struct chain {
   static constexpr bool seals() {
     if constexpr (I == 0)
       return IsEpilogue && length > 0 &&
-             is_any_of<op_kind::norm, op_kind::norm_gradient, op_kind::softmax, op_kind::softmax_gradient,
-                       op_kind::gate, op_kind::gate_gradient>(group_of<P, G>::value.anchor);
+             is_any_of<op_kind::norm, op_kind::norm_gradient, op_kind::softmax,
+                       op_kind::softmax_gradient, op_kind::gate, op_kind::gate_gradient>(
+                 group_of<P, G>::value.anchor);
     else
       return is_by_leaf(step_at<I - 1>::value.kind);
   }
   template <int I>
   static constexpr bool is_sealed = seals<I>();
-  /// Whether what enters step I (I == length: what leaves the chain) is rounded. What came from memory is, and a matmul's own bias is added
-  /// to its sum. What leaves an epilogue is rounded when it is stored.
+  /// Whether what enters step I (I == length: what leaves the chain) is rounded. What came from
+  /// memory is, and a matmul's own bias is added to its sum. What leaves an epilogue is rounded
+  /// when it is stored.
   template <int I>
   static constexpr bool rounds() {
     constexpr op_kind anchor = group_of<P, G>::value.anchor;
@@ -71,18 +81,22 @@ struct chain {
   template <int I>
   static constexpr bool is_rounded = rounds<I>();
 
-  /// v[Count] are elements [column, column + Count) of a row: through all steps, each of which is stored if it is read outside the group.
+  /// v[Count] are elements [column, column + Count) of a row: through all steps, each of which is
+  /// stored if it is read outside the group.
   ///
   /// needs: column and width are multiples of Count; `row` counts the rows of all samples
   template <int Count>
-  PIPE_HD PIPE_INLINE static void run(arguments const& a, extent row, int column, float (&v)[Count]) {
+  PIPE_HD PIPE_INLINE static void run(arguments const& a, extent row, int column,
+                                      float (&v)[Count]) {
     run_steps<Count>(a, row, column, v, std::make_index_sequence<std::size_t(length)>{});
   }
 
  private:
   template <int Count, std::size_t... I>
-  PIPE_HD PIPE_INLINE static void run_steps([[maybe_unused]] arguments const& a, [[maybe_unused]] extent row,
-                                            [[maybe_unused]] int column, [[maybe_unused]] float (&v)[Count],
+  PIPE_HD PIPE_INLINE static void run_steps([[maybe_unused]] arguments const& a,
+                                            [[maybe_unused]] extent row,
+                                            [[maybe_unused]] int column,
+                                            [[maybe_unused]] float (&v)[Count],
                                             std::index_sequence<I...>) {
     (apply<Count, int(I)>(a, row, column, v), ...);
     settle<Count, length>(a, v);
@@ -90,7 +104,8 @@ struct chain {
 
   /// What enters step I is a number of its own.
   template <int Count, int I>
-  PIPE_HD PIPE_INLINE static void settle([[maybe_unused]] arguments const& a, [[maybe_unused]] float (&v)[Count]) {
+  PIPE_HD PIPE_INLINE static void settle([[maybe_unused]] arguments const& a,
+                                         [[maybe_unused]] float (&v)[Count]) {
     if constexpr (is_rounded<I>) {
       PIPE_UNROLL
       for (int i = 0; i < Count; ++i) v[i] = as_stored<T>(v[i]);
@@ -101,7 +116,8 @@ struct chain {
   }
 
   template <int Count, int I>
-  PIPE_HD PIPE_INLINE static void apply(arguments const& a, extent row, int column, float (&v)[Count]) {
+  PIPE_HD PIPE_INLINE static void apply(arguments const& a, extent row, int column,
+                                        float (&v)[Count]) {
     constexpr step s = step_at<I>::value;
     constexpr int rows = group_of<P, G>::value.rows;
     settle<Count, I>(a, v);
@@ -129,9 +145,11 @@ struct chain {
     if constexpr (s.store >= 0) save<Count>(a.at<T>(s.store) + row * width + column, v);
   }
 
-  /// Factors of a dropout. The bits are those of the host: four neighbouring elements share a block of Philox, and a row begins with one.
+  /// Factors of a dropout. The bits are those of the host: four neighbouring elements share a block
+  /// of Philox, and a row begins with one.
   template <int Count, class Layer>
-  PIPE_HD PIPE_INLINE static void keep(arguments const& a, int stream, extent row, int column, float (&factor)[Count]) {
+  PIPE_HD PIPE_INLINE static void keep(arguments const& a, int stream, extent row, int column,
+                                       float (&factor)[Count]) {
     constexpr int rows = group_of<P, G>::value.rows, blocks = (width + 3) / 4;
     constexpr float kept = Layer::template scale<float>();
     if (!a.training) {
@@ -143,22 +161,28 @@ struct chain {
     for (int i = 0; i < Count; ++i) {
       int const c = column + i;
       if (i == 0 || c % 4 == 0)
-        bits = philox(philox_block{{static_cast<std::uint32_t>(row % rows * blocks + c / 4),
-                                    static_cast<std::uint32_t>(a.first_sample + row / rows),
-                                    static_cast<std::uint32_t>(stream), static_cast<std::uint32_t>(a.step)}},
-                      static_cast<std::uint32_t>(a.seed), static_cast<std::uint32_t>(a.seed >> 32));
+        bits = philox(
+            philox_block{{static_cast<std::uint32_t>(row % rows * blocks + c / 4),
+                          static_cast<std::uint32_t>(a.first_sample + row / rows),
+                          static_cast<std::uint32_t>(stream), static_cast<std::uint32_t>(a.step)}},
+            static_cast<std::uint32_t>(a.seed), static_cast<std::uint32_t>(a.seed >> 32));
       int const w = c % 4;
-      std::uint32_t const word = w == 0 ? bits.word[0] : w == 1 ? bits.word[1] : w == 2 ? bits.word[2] : bits.word[3];
+      std::uint32_t const word = w == 0   ? bits.word[0]
+                                 : w == 1 ? bits.word[1]
+                                 : w == 2 ? bits.word[2]
+                                          : bits.word[3];
       factor[i] = word < Layer::drops_below ? 0.0f : kept;
     }
   }
 };
 
-/// A finished piece of a row of the anchor: stores it if it is read outside the group, then runs the epilogue on it.
+/// A finished piece of a row of the anchor: stores it if it is read outside the group, then runs
+/// the epilogue on it.
 template <class P, int G, int Count>
 PIPE_HD PIPE_INLINE void finish(arguments const& a, extent row, int column, float (&v)[Count]) {
   constexpr group g = group_of<P, G>::value;
-  if constexpr (g.out[0] >= 0) save<Count>(a.at<typename P::element>(g.out[0]) + row * g.columns + column, v);
+  if constexpr (g.out[0] >= 0)
+    save<Count>(a.at<typename P::element>(g.out[0]) + row * g.columns + column, v);
   chain<P, G, true>::template run<Count>(a, row, column, v);
 }
 

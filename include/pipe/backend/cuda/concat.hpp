@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Rows put side by side, and taken apart again: copies, in the widest accesses that the widths allow.
+// Rows put side by side, and taken apart again: copies, in the widest accesses that the widths
+// allow.
 #pragma once
 
 #include <pipe/backend/cuda/block.hpp>
@@ -8,7 +9,8 @@
 
 namespace pp::cuda {
 
-/// f(row, column) for every piece of rows of `columns` elements, one in each thread. Common divisors of `aligned` divide a piece's place.
+/// f(row, column) for every piece of rows of `columns` elements, one in each thread. Common
+/// divisors of `aligned` divide a piece's place.
 template <class P, int G, int Aligned>
 struct copied_rows {
   using T = typename P::element;
@@ -26,7 +28,8 @@ struct copied_rows {
     block.part([&](int thread, state&) {
       extent const at = (block.index() * threads + thread) * each;
       if (at < elements)
-        store(reinterpret_cast<piece*>(y + at), *reinterpret_cast<piece const*>(from(at / columns, int(at % columns))));
+        store(reinterpret_cast<piece*>(y + at),
+              *reinterpret_cast<piece const*>(from(at / columns, int(at % columns))));
     });
   }
 };
@@ -50,7 +53,8 @@ struct concat_kernel : copied_rows<P, G, group_of<P, G>::value.inner> {
 
 /// dy[R, K] -> dx[R, C]: columns from `keys` on
 template <class P, int G>
-struct slice_kernel : copied_rows<P, G, (group_of<P, G>::value.inner | group_of<P, G>::value.keys)> {
+struct slice_kernel
+    : copied_rows<P, G, (group_of<P, G>::value.inner | group_of<P, G>::value.keys)> {
   using base = copied_rows<P, G, (group_of<P, G>::value.inner | group_of<P, G>::value.keys)>;
   using typename base::T;
 
@@ -59,7 +63,8 @@ struct slice_kernel : copied_rows<P, G, (group_of<P, G>::value.inner | group_of<
     constexpr group g = group_of<P, G>::value;
     constexpr int width = g.inner, first = g.keys;
     T const* const dy = a.at<T const>(g.in[0]) + first;
-    base::copy(block, a.at<T>(g.out[0]), [&](extent row, int column) { return dy + row * width + column; });
+    base::copy(block, a.at<T>(g.out[0]),
+               [&](extent row, int column) { return dy + row * width + column; });
   }
 };
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Matrix products: a matmul, and the gradients of its input and of its weight. All three are c = a b with b[K, N] in rows; a of a weight's
-// gradient is read transposed.
+// Matrix products: a matmul, and the gradients of its input and of its weight. All three are c = a
+// b with b[K, N] in rows; a of a weight's gradient is read transposed.
 //
-// Chains before a matmul run as a kernel of their own that writes the rows of a: each row is read by as many blocks as c has tiles in a
-// row, and none of them should compute it again.
+// Chains before a matmul run as a kernel of their own that writes the rows of a: each row is read
+// by as many blocks as c has tiles in a row, and none of them should compute it again.
 //
 // law: an element of c is summed in an order that depends on M, N, K and the product's format only
 #pragma once
@@ -46,8 +46,10 @@ template <class P, int G, tile_plan Plan>
 struct split_sums_kernel {
   using tiles = contraction_tiles<P, G, Plan>;
   using product = contraction<P, G>;
-  static constexpr int threads = 256, each = product::each, together = Plan.splits < 8 ? Plan.splits : 8;
-  static constexpr extent columns = product::shape.columns, elements = tiles::partial_rows * columns;
+  static constexpr int threads = 256, each = product::each,
+                       together = Plan.splits < 8 ? Plan.splits : 8;
+  static constexpr extent columns = product::shape.columns,
+                          elements = tiles::partial_rows * columns;
   static constexpr extent blocks = (elements + threads * each - 1) / (threads * each);
   static constexpr long workspace_bytes = tiles::workspace_bytes;
   using state = nothing;
@@ -75,7 +77,8 @@ struct split_sums_kernel {
 };
 
 /// The kernels of a product, cut as planned.
-template <class P, int G, tile_plan Plan = plan_for(contraction<P, G>::shape, contraction<P, G>::format)>
+template <class P, int G,
+          tile_plan Plan = plan_for(contraction<P, G>::shape, contraction<P, G>::format)>
 constexpr auto lower_contraction() {
   using tiles = contraction_tiles<P, G, Plan>;
   using sums = split_sums_kernel<P, G, Plan>;

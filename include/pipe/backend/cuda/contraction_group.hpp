@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A kernel group around a matrix product c[M, N] = a[M, K] b[K, N]: which of its operands a and b are, and what happens to c.
+// A kernel group around a matrix product c[M, N] = a[M, K] b[K, N]: which of its operands a and b
+// are, and what happens to c.
 #pragma once
 
 #include <utility>
@@ -19,19 +20,22 @@ struct contraction {
   static constexpr bool makes_weight = anchor == op_kind::matmul_weight_gradient;
   static constexpr bool has_prologue = group_of<P, G>::value.prologue.size() > 0;
   /// The bias's gradient is one more row of the weight's: that of an x which is always 1.
-  static constexpr bool sums_bias = makes_weight && has_prologue, makes_left = !makes_weight && has_prologue;
+  static constexpr bool sums_bias = makes_weight && has_prologue,
+                        makes_left = !makes_weight && has_prologue;
   static constexpr product_format format = product_of<P>();
 
   static constexpr product_shape shape_of(group const& g) {
     extent const rows = extent(g.rows) * P::samples;
-    return makes_weight ? product_shape{g.inner, g.columns, rows} : product_shape{rows, g.columns, g.inner};
+    return makes_weight ? product_shape{g.inner, g.columns, rows}
+                        : product_shape{rows, g.columns, g.inner};
   }
   static constexpr product_shape shape = shape_of(group_of<P, G>::value);
   /// What a prologue writes last.
   static constexpr int stored =
-      has_prologue
-          ? group_of<P, G>::value.prologue.items[has_prologue ? group_of<P, G>::value.prologue.size() - 1 : 0].store
-          : -1;
+      has_prologue ? group_of<P, G>::value.prologue
+                         .items[has_prologue ? group_of<P, G>::value.prologue.size() - 1 : 0]
+                         .store
+                   : -1;
   static constexpr long left_bytes =
       makes_left && stored < 0 ? align_up(long(shape.rows * shape.inner) * long(sizeof(T))) : 0;
   /// Elements of a row of c that are finished together.
@@ -52,12 +56,14 @@ struct contraction {
 
   /// Finished elements [column, column + Count) of a row of c, or of the bias's gradient.
   template <int Count>
-  PIPE_HD PIPE_INLINE static void take(arguments const& a, extent row, int column, float (&v)[Count]) {
+  PIPE_HD PIPE_INLINE static void take(arguments const& a, extent row, int column,
+                                       float (&v)[Count]) {
     constexpr group g = group_of<P, G>::value;
     if constexpr (makes_weight) {
       constexpr int bias = stored < 0 ? 0 : stored;
-      float* const to = sums_bias && row == shape.rows ? a.at<float>(bias) + column
-                                                       : a.at<float>(g.out[0]) + row * shape.columns + column;
+      float* const to = sums_bias && row == shape.rows
+                            ? a.at<float>(bias) + column
+                            : a.at<float>(g.out[0]) + row * shape.columns + column;
       if (a.accumulate) {
         float before[Count];
         load<Count>(to, before);
@@ -72,22 +78,24 @@ struct contraction {
 
   /// read(matrix) for every matrix [M, N] that `take` reads.
   template <class Read>
-  PIPE_HD PIPE_INLINE static void each_matrix_read([[maybe_unused]] arguments const& a, [[maybe_unused]] Read read) {
+  PIPE_HD PIPE_INLINE static void each_matrix_read([[maybe_unused]] arguments const& a,
+                                                   [[maybe_unused]] Read read) {
     constexpr group g = group_of<P, G>::value;
     if constexpr (makes_weight) {
       if (a.accumulate) read(a.at<float const>(g.out[0]));
     } else {
-      [&]<std::size_t... I>(std::index_sequence<I...>) {
-        (each_matrix_read<int(I)>(a, read), ...);
-      }(std::make_index_sequence<std::size_t(chain<P, G, true>::length)>{});
+      [&]<std::size_t... I>(std::index_sequence<I...>) { (each_matrix_read<int(I)>(a, read), ...); }
+      (std::make_index_sequence<std::size_t(chain<P, G, true>::length)>{});
     }
   }
 
  private:
   template <int I, class Read>
-  PIPE_HD PIPE_INLINE static void each_matrix_read([[maybe_unused]] arguments const& a, [[maybe_unused]] Read read) {
+  PIPE_HD PIPE_INLINE static void each_matrix_read([[maybe_unused]] arguments const& a,
+                                                   [[maybe_unused]] Read read) {
     constexpr step s = chain<P, G, true>::template step_at<I>::value;
-    if constexpr (s.kind == op_kind::add || s.kind == op_kind::map_gradient) read(a.at<T const>(s.slot));
+    if constexpr (s.kind == op_kind::add || s.kind == op_kind::map_gradient)
+      read(a.at<T const>(s.slot));
   }
 };
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a block of a matrix product holds of an operand: a slab of its tile, in shared memory. It is copied row by row as the operand lies
-// in global memory, and read as tensor cores want it. Rows are longer than what they hold, so that neither way two threads of a warp meet
-// in a bank: eight rows begin at eight different sixteenths of 128 bytes, or, where single floats are read, four rows at four quarters.
+// What a block of a matrix product holds of an operand: a slab of its tile, in shared memory. It is
+// copied row by row as the operand lies in global memory, and read as tensor cores want it. Rows
+// are longer than what they hold, so that neither way two threads of a warp meet in a bank: eight
+// rows begin at eight different sixteenths of 128 bytes, or, where single floats are read, four
+// rows at four quarters.
 #pragma once
 
 #include <pipe/backend/cuda/copy.hpp>
@@ -12,7 +14,8 @@
 
 namespace pp::cuda {
 
-/// `Extent` rows of a or columns of b, times `Depth` k. Turned: a row in memory is one k, as in b, or in an a that is read transposed.
+/// `Extent` rows of a or columns of b, times `Depth` k. Turned: a row in memory is one k, as in b,
+/// or in an a that is read transposed.
 template <class T, int Extent, int Depth, bool Turned>
 struct alignas(16) operand_slab {
   static constexpr int rows = Turned ? Depth : Extent, columns = Turned ? Extent : Depth;
@@ -23,9 +26,11 @@ struct alignas(16) operand_slab {
   template <int Columns>
   static constexpr int each_of = access_width<T>(Columns);
 
-  /// Starts to copy what begins at (row, column) of a matrix [Rows, Columns]; beyond its end there are zeros. Called in a phase.
+  /// Starts to copy what begins at (row, column) of a matrix [Rows, Columns]; beyond its end there
+  /// are zeros. Called in a phase.
   template <extent Rows, int Columns, int Threads, class Block>
-  PIPE_HD PIPE_INLINE void copy(Block& block, int thread, T const* matrix, extent row, extent column) {
+  PIPE_HD PIPE_INLINE void copy(Block& block, int thread, T const* matrix, extent row,
+                                extent column) {
     constexpr int each = each_of<Columns>, pieces = columns / each, down = Threads / pieces;
     static_assert(columns % each == 0 && Threads % pieces == 0 && rows % down == 0);
     constexpr bool whole = Rows % rows == 0 && Columns % columns == 0;
@@ -36,7 +41,8 @@ struct alignas(16) operand_slab {
     auto const copy_row = [&](int r) {
       bool const present = whole || (row + r < Rows && column < Columns);
       if constexpr (each * sizeof(T) >= 4)
-        copy_async<each* int(sizeof(T))>(block, to + r * stride, from + extent(r) * Columns, present);
+        copy_async<each* int(sizeof(T))>(block, to + r * stride, from + extent(r) * Columns,
+                                         present);
       else
         to[r * stride] = present ? from[extent(r) * Columns] : T(0.0f);
     };
@@ -49,7 +55,8 @@ struct alignas(16) operand_slab {
     }
   }
 
-  /// Four registers of the left operand: 16 rows from row(thread) on, one multiplication deep from `depth` on.
+  /// Four registers of the left operand: 16 rows from row(thread) on, one multiplication deep from
+  /// `depth` on.
   template <operand_format F, class Block, class Row, class Access>
   PIPE_HD PIPE_INLINE void load_left(Block& block, int depth, Row row, Access access) const {
     if constexpr (!Turned)
@@ -59,7 +66,8 @@ struct alignas(16) operand_slab {
           block,
           [&](int thread) {
             int const lane = thread % warp_size;
-            return element + (depth + lane % 8 + lane / 16 * 8) * stride + row(thread) + lane / 8 % 2 * 8;
+            return element + (depth + lane % 8 + lane / 16 * 8) * stride + row(thread) +
+                   lane / 8 % 2 * 8;
           },
           access);
     else
@@ -85,7 +93,8 @@ struct alignas(16) operand_slab {
         access);
   }
 
-  /// Two registers of the right operand for each of two neighbouring tiles: 16 columns from column(thread) on.
+  /// Two registers of the right operand for each of two neighbouring tiles: 16 columns from
+  /// column(thread) on.
   template <operand_format F, class Block, class Column, class Access>
   PIPE_HD PIPE_INLINE void load_right(Block& block, int depth, Column column, Access access) const {
     static_assert(Turned);
@@ -103,7 +112,8 @@ struct alignas(16) operand_slab {
         PIPE_UNROLL
         for (int i = 0; i < 4; ++i) {
           tile_place const p = place_in_b<F>(thread % warp_size, i % 2);
-          to[i] = math::bits(element[(depth + p.row) * stride + column(thread) + i / 2 * 8 + p.column]);
+          to[i] =
+              math::bits(element[(depth + p.row) * stride + column(thread) + i / 2 * 8 + p.column]);
         }
       });
   }

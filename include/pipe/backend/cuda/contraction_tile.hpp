@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A tile of a matrix product, computed by a block of threads on tensor cores. Each warp multiplies its piece of a slab of a and b while the
-// next slabs are on their way into shared memory. Then the tile's sums pass through shared memory once, so that the epilogue reads and
-// writes whole rows, 16 bytes at a time.
+// A tile of a matrix product, computed by a block of threads on tensor cores. Each warp multiplies
+// its piece of a slab of a and b while the next slabs are on their way into shared memory. Then the
+// tile's sums pass through shared memory once, so that the epilogue reads and writes whole rows, 16
+// bytes at a time.
 #pragma once
 
 #include <pipe/backend/cuda/contraction_group.hpp>
@@ -12,7 +13,8 @@
 
 namespace pp::cuda {
 
-/// The tiles of c; of several splits, their sums, [split][row][column], which split_sums_kernel adds up.
+/// The tiles of c; of several splits, their sums, [split][row][column], which split_sums_kernel
+/// adds up.
 template <class P, int G, tile_plan Plan>
 struct contraction_tiles {
   using T = typename P::element;
@@ -29,10 +31,12 @@ struct contraction_tiles {
   static constexpr extent blocks = tile_rows * tile_columns * Plan.splits;
   static constexpr extent partial_rows = shape.rows + (sums_bias ? 1 : 0);
   static constexpr long workspace_bytes =
-      product::left_bytes + (split ? long(partial_rows * shape.columns) * Plan.splits * long(sizeof(float)) : 0);
+      product::left_bytes +
+      (split ? long(partial_rows * shape.columns) * Plan.splits * long(sizeof(float)) : 0);
 
   /// Small tiles that a warp multiplies, of 16 rows and 8 columns, and how deep.
-  static constexpr int down = Plan.warp_rows / 16, across = Plan.warp_columns / 8, inner = tile<operands>::inner;
+  static constexpr int down = Plan.warp_rows / 16, across = Plan.warp_columns / 8,
+                       inner = tile<operands>::inner;
   static_assert(across % 2 == 0 && Plan.depth % inner == 0);
   static_assert(shape.rows < 0x7fffff00 && shape.columns < 0x7fffff00);
 
@@ -45,7 +49,8 @@ struct contraction_tiles {
     operand_slab<T, Plan.rows, Plan.depth, product::makes_weight> left;
     operand_slab<T, Plan.columns, Plan.depth, true> right;
   };
-  static constexpr int sums_stride = Plan.columns + 8;  // no two threads of half a warp write to one bank
+  static constexpr int sums_stride =
+      Plan.columns + 8;  // no two threads of half a warp write to one bank
   union shared {
     stage stages[Plan.stages];
     float sums[Plan.rows * sums_stride];
@@ -57,14 +62,16 @@ struct contraction_tiles {
   };
   /// Blocks that run together work on eight rows of tiles, and so share what they read.
   PIPE_HD PIPE_INLINE static place place_of(extent block) {
-    constexpr unsigned tiles = unsigned(tile_rows * tile_columns), band = 8, band_tiles = band * unsigned(tile_columns);
+    constexpr unsigned tiles = unsigned(tile_rows * tile_columns), band = 8,
+                       band_tiles = band * unsigned(tile_columns);
     unsigned const part = split ? unsigned(block) / tiles : 0,
                    index = split ? unsigned(block) % tiles : unsigned(block);
     unsigned const first = index / band_tiles * band, rest = unsigned(tile_rows) - first,
                    high = rest < band ? rest : band;
     int const slab = int(part) * int(slabs_each), left = int(slabs) - slab;
-    return {int(first + index % band_tiles % high) * Plan.rows, int(index % band_tiles / high) * Plan.columns,
-            int(part), slab, left < int(slabs_each) ? left : int(slabs_each)};
+    return {int(first + index % band_tiles % high) * Plan.rows,
+            int(index % band_tiles / high) * Plan.columns, int(part), slab,
+            left < int(slabs_each) ? left : int(slabs_each)};
   }
   /// Where a warp's piece of the tile begins.
   PIPE_HD PIPE_INLINE static int warp_row(int thread) {
@@ -95,20 +102,25 @@ struct contraction_tiles {
         extent const k = extent(at.first_slab + slab) * Plan.depth;
         block.part([&](int thread, state&) {
           if constexpr (product::makes_weight)
-            s.left.template copy<shape.inner, int(shape.rows), threads>(block, thread, left, k, at.row);
+            s.left.template copy<shape.inner, int(shape.rows), threads>(block, thread, left, k,
+                                                                        at.row);
           else
-            s.left.template copy<shape.rows, int(shape.inner), threads>(block, thread, left, at.row, k);
-          s.right.template copy<shape.inner, int(shape.columns), threads>(block, thread, right, k, at.column);
+            s.left.template copy<shape.rows, int(shape.inner), threads>(block, thread, left, at.row,
+                                                                        k);
+          s.right.template copy<shape.inner, int(shape.columns), threads>(block, thread, right, k,
+                                                                          at.column);
         });
       }
       commit_copies(block);
     };
     PIPE_UNROLL
     for (int slab = 0; slab + 1 < Plan.stages; ++slab) start(slab);
-    if constexpr (!split) product::each_matrix_read(a, [&](auto const* matrix) { prefetch_tile(block, matrix, at); });
+    if constexpr (!split)
+      product::each_matrix_read(a, [&](auto const* matrix) { prefetch_tile(block, matrix, at); });
     for (int slab = 0; slab < at.slabs; ++slab) {
       await_copies<Plan.stages - 2>(block);
-      start(slab + Plan.stages - 1);  // where the slab before this one was, which all threads have read
+      start(slab + Plan.stages -
+            1);  // where the slab before this one was, which all threads have read
       multiply(block, block.shared().stages[unsigned(slab) % Plan.stages], at.row == 0);
     }
     await_copies<0>(block);
@@ -125,18 +137,20 @@ struct contraction_tiles {
       PIPE_UNROLL
       for (int i = thread; i < Plan.rows * lines; i += threads) {
         int const row = at.row + i / lines, column = at.column + i % lines * line;
-        if (row < shape.rows && column < shape.columns) prefetch(matrix + row * shape.columns + column);
+        if (row < shape.rows && column < shape.columns)
+          prefetch(matrix + row * shape.columns + column);
       }
     });
   }
 
   /// sums += left right; with_columns: adds the rows of right to `columns`.
   template <class Block>
-  PIPE_HD PIPE_INLINE static void multiply(Block& block, stage const& s, [[maybe_unused]] bool with_columns) {
+  PIPE_HD PIPE_INLINE static void multiply(Block& block, stage const& s,
+                                           [[maybe_unused]] bool with_columns) {
     PIPE_UNROLL
     for (int k = 0; k < Plan.depth; k += inner)
       multiply_step<format, down, across>(
-          block, [](state& mine) -> auto& { return mine.operands; },
+          block, [](state & mine) -> auto& { return mine.operands; },
           [](state& mine, int i, int j) { return mine.sums[i][j]; },
           [&](int i, auto access) {
             s.left.template load_left<operands>(
@@ -149,15 +163,19 @@ struct contraction_tiles {
           [&] {
             if constexpr (sums_bias)
               if (with_columns)
-                block.part([&](int, state& mine) { add_columns<format, T, across>(mine.columns, mine.operands); });
+                block.part([&](int, state& mine) {
+                  add_columns<format, T, across>(mine.columns, mine.operands);
+                });
           });
   }
 
   /// Elements of a row of c, or of the bias's gradient, are complete, or those of a split are.
   template <int Count>
-  PIPE_HD PIPE_INLINE static void take(arguments const& a, place const& at, extent row, int column, float (&v)[Count]) {
+  PIPE_HD PIPE_INLINE static void take(arguments const& a, place const& at, extent row, int column,
+                                       float (&v)[Count]) {
     if constexpr (split)
-      save<Count>(partial_sums(a) + (extent(at.part) * partial_rows + row) * shape.columns + column, v);
+      save<Count>(partial_sums(a) + (extent(at.part) * partial_rows + row) * shape.columns + column,
+                  v);
     else
       product::template take<Count>(a, row, column, v);
   }
@@ -169,7 +187,8 @@ struct contraction_tiles {
   PIPE_HD PIPE_INLINE static void take_columns(Block& block, arguments const& a, place const& at) {
     PIPE_UNROLL
     for (int j = 0; j < across; ++j)  // four lanes share a column
-      reduce_lanes<4>(block, [&](state& mine) -> float& { return mine.columns[j]; }, plus{});
+      reduce_lanes<4>(
+          block, [&](state& mine) -> float& { return mine.columns[j]; }, plus{});
     block.part([&](int thread, state& mine) {
       if (warp_row(thread) != 0 || thread % 4 != 0) return;
       PIPE_UNROLL
@@ -191,7 +210,8 @@ struct contraction_tiles {
           PIPE_UNROLL
           for (int c = 0; c < 4; c += 2) {
             tile_place const p = place_in_c(thread % warp_size, c);
-            int const row = warp_row(thread) + 16 * i + p.row, column = warp_column(thread) + 8 * j + p.column;
+            int const row = warp_row(thread) + 16 * i + p.row,
+                      column = warp_column(thread) + 8 * j + p.column;
             float const two[2] = {mine.sums[i][j][c], mine.sums[i][j][c + 1]};
             save<2>(block.shared().sums + row * sums_stride + column, two);
           }

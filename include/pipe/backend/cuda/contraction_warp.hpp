@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a warp does with its operands in registers: one multiplication deep, for all small tiles of its piece of a product. An element's
-// sums are added in the same order whatever the piece, so products that are cut differently give the same bits.
+// What a warp does with its operands in registers: one multiplication deep, for all small tiles of
+// its piece of a product. An element's sums are added in the same order whatever the piece, so
+// products that are cut differently give the same bits.
 #pragma once
 
 #include <pipe/backend/cuda/contraction_plan.hpp>
@@ -13,8 +14,9 @@ namespace pp::cuda {
 template <product_format F>
 inline constexpr operand_format operands_in = operands_of(F);
 
-/// A thread's part of the operands of a step: of 16 rows of the left one, and of `Across` tiles of 8 columns of the right one, two
-/// registers each, side by side, because two tiles are loaded at once.
+/// A thread's part of the operands of a step: of 16 rows of the left one, and of `Across` tiles of
+/// 8 columns of the right one, two registers each, side by side, because two tiles are loaded at
+/// once.
 template <int Across>
 struct warp_operands {
   unsigned left[4], right[2 * Across];
@@ -33,11 +35,11 @@ PIPE_HD PIPE_INLINE void round_operand(unsigned* x, unsigned* rest) {
   }
 }
 
-/// A row of small tiles in fp32. Tensor cores add by cutting digits off, which over thousands of k is a bias; so each multiplication
-/// starts from zero, and its sums are added with rounding.
+/// A row of small tiles in fp32. Tensor cores add by cutting digits off, which over thousands of k
+/// is a bias; so each multiplication starts from zero, and its sums are added with rounding.
 ///
-/// source: Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak
-///         performance", 2022
+/// source: Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while
+///         surpassing the FP32 theoretical peak performance", 2022
 template <int Across, class Block, class Operands, class Sums>
 PIPE_HD PIPE_INLINE void multiply_exactly(Block& block, Operands of, Sums sums) {
   using state = typename Block::state;
@@ -58,9 +60,12 @@ PIPE_HD PIPE_INLINE void multiply_exactly(Block& block, Operands of, Sums sums) 
         for (int c = 0; c < 4; ++c) of(mine).step[j][c] = 0;
       }
     });
-    each_product([&](state& mine) { return of(mine).left_rest; }, [&](state& mine) { return of(mine).right; });
-    each_product([&](state& mine) { return of(mine).left; }, [&](state& mine) { return of(mine).right_rest; });
-    each_product([&](state& mine) { return of(mine).left; }, [&](state& mine) { return of(mine).right; });
+    each_product([&](state& mine) { return of(mine).left_rest; },
+                 [&](state& mine) { return of(mine).right; });
+    each_product([&](state& mine) { return of(mine).left; },
+                 [&](state& mine) { return of(mine).right_rest; });
+    each_product([&](state& mine) { return of(mine).left; },
+                 [&](state& mine) { return of(mine).right; });
     block.part([&](int, state& mine) {
       PIPE_UNROLL
       for (int j = 0; j < some; ++j) {
@@ -73,36 +78,43 @@ PIPE_HD PIPE_INLINE void multiply_exactly(Block& block, Operands of, Sums sums) 
 
 /// sums += left right, one multiplication deep, for `Down` rows of `Across` small tiles.
 ///
-/// of(state): the thread's warp_operands. sums(state, i, j): its 4 sums of a small tile. load_left(i, access) and load_right(j, access)
-/// bring a row of small tiles of a, and two columns of b. seen(): called when b is there as it is in memory
-template <product_format F, int Down, int Across, class Block, class Operands, class Sums, class Left, class Right,
-          class Seen>
-PIPE_HD PIPE_INLINE void multiply_step(Block& block, Operands of, Sums sums, Left load_left, Right load_right,
-                                       Seen seen) {
+/// of(state): the thread's warp_operands. sums(state, i, j): its 4 sums of a small tile.
+/// load_left(i, access) and load_right(j, access) bring a row of small tiles of a, and two columns
+/// of b. seen(): called when b is there as it is in memory
+template <product_format F, int Down, int Across, class Block, class Operands, class Sums,
+          class Left, class Right, class Seen>
+PIPE_HD PIPE_INLINE void multiply_step(Block& block, Operands of, Sums sums, Left load_left,
+                                       Right load_right, Seen seen) {
   using state = typename Block::state;
   constexpr bool rounds = operands_in<F> == operand_format::tf32;
   static_assert(Across % 2 == 0);
   PIPE_UNROLL
-  for (int j = 0; j < Across; j += 2) load_right(j, [&](state& mine) { return of(mine).right + 2 * j; });
+  for (int j = 0; j < Across; j += 2)
+    load_right(j, [&](state& mine) { return of(mine).right + 2 * j; });
   seen();
   if constexpr (rounds)
-    block.part([&](int, state& mine) { round_operand<F, 2 * Across>(of(mine).right, of(mine).right_rest); });
+    block.part([&](int, state& mine) {
+      round_operand<F, 2 * Across>(of(mine).right, of(mine).right_rest);
+    });
   PIPE_UNROLL
   for (int i = 0; i < Down; ++i) {
     load_left(i, [&](state& mine) { return of(mine).left; });
-    if constexpr (rounds) block.part([&](int, state& mine) { round_operand<F, 4>(of(mine).left, of(mine).left_rest); });
+    if constexpr (rounds)
+      block.part([&](int, state& mine) { round_operand<F, 4>(of(mine).left, of(mine).left_rest); });
     if constexpr (F == product_format::fp32) {
       multiply_exactly<Across>(block, of, [&](state& mine, int j) { return sums(mine, i, j); });
     } else {
       PIPE_UNROLL
       for (int j = 0; j < Across; ++j)
-        multiply_add<operands_in<F>>(
-            block, [&](state& mine) { return tile_operands{sums(mine, i, j), of(mine).left, of(mine).right + 2 * j}; });
+        multiply_add<operands_in<F>>(block, [&](state& mine) {
+          return tile_operands{sums(mine, i, j), of(mine).left, of(mine).right + 2 * j};
+        });
     }
   }
 }
 
-/// columns[j] += the elements of b that this thread holds of tile j: what the gradient of a bias adds up.
+/// columns[j] += the elements of b that this thread holds of tile j: what the gradient of a bias
+/// adds up.
 template <product_format F, class T, int Across, int Most>
 PIPE_HD PIPE_INLINE void add_columns(float* columns, warp_operands<Most> const& of) {
   PIPE_UNROLL

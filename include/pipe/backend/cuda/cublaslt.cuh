@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Matrix products by cuBLASLt. The library is opened when a program asks for it, so that no program has to link it; where it is not, or where
-// <cublasLt.h> was not when the program was compiled, everything runs by our own kernels.
+// Matrix products by cuBLASLt. The library is opened when a program asks for it, so that no program
+// has to link it; where it is not, or where <cublasLt.h> was not when the program was compiled,
+// everything runs by our own kernels.
 //
-// A product's descriptors and its algorithm are made once. The algorithm is the library's first choice for the shape: the same on every
-// run of one version of the library on one kind of GPU, and so are the bits.
+// A product's descriptors and its algorithm are made once. The algorithm is the library's first
+// choice for the shape: the same on every run of one version of the library on one kind of GPU, and
+// so are the bits.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +38,8 @@ class cublaslt {
 
   /// Throws pp::error, "cuBLASLt, `what`: reason", if a call failed.
   void check(cublasStatus_t status, char const* what) const {
-    if (status != CUBLAS_STATUS_SUCCESS) complain<error>({"cuBLASLt, ", what, ": ", text_of(status)});
+    if (status != CUBLAS_STATUS_SUCCESS)
+      complain<error>({"cuBLASLt, ", what, ": ", text_of(status)});
   }
 
   decltype(cublasLtCreate)* create = nullptr;
@@ -66,7 +69,8 @@ class cublaslt {
     }
     auto const find = [&]<class F>(F*& f, char const* name) {
       f = reinterpret_cast<F*>(dlsym(opened, name));
-      if (f == nullptr && missing_.empty()) missing_ = std::string("no ") + name + " in libcublasLt";
+      if (f == nullptr && missing_.empty())
+        missing_ = std::string("no ") + name + " in libcublasLt";
     };
     find(create, "cublasLtCreate");
     find(destroy, "cublasLtDestroy");
@@ -108,7 +112,8 @@ class cublaslt_handle {
 class cublaslt_product {
  public:
   /// Null if the library cannot do this one, or is not there.
-  static std::unique_ptr<cublaslt_product> make(cublaslt_handle const& handle, blas_product const& p, long first_byte) {
+  static std::unique_ptr<cublaslt_product> make(cublaslt_handle const& handle,
+                                                blas_product const& p, long first_byte) {
     if (!cublaslt_handle::missing().empty()) return nullptr;
     std::unique_ptr<cublaslt_product> made(new cublaslt_product(handle, p, first_byte));
     return made->finds_algorithm() ? std::move(made) : nullptr;
@@ -116,47 +121,56 @@ class cublaslt_product {
 
   /// On one host thread at a time: the bias is a part of the descriptor.
   void enqueue(arguments const& a, cudaStream_t stream) const {
-    if (p_.bias >= 0) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<void const*>(a.slot[p_.bias]), "a bias");
+    if (p_.bias >= 0)
+      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<void const*>(a.slot[p_.bias]), "a bias");
     float const one = 1, beta = p_.accumulates && a.accumulate ? 1.0f : 0.0f;
     void const* const b = p_.b >= 0 ? a.slot[p_.b] : a.workspace;
-    lt_.check(lt_.multiply(handle_, operation_.get(), &one, a.slot[p_.a], layout_a_.get(), b, layout_b_.get(), &beta,
-                           a.slot[p_.d], layout_d_.get(), a.slot[p_.d], layout_d_.get(), &algorithm_, workspace_of(a),
-                           std::size_t(blas_bytes), stream),
+    lt_.check(lt_.multiply(handle_, operation_.get(), &one, a.slot[p_.a], layout_a_.get(), b,
+                           layout_b_.get(), &beta, a.slot[p_.d], layout_d_.get(), a.slot[p_.d],
+                           layout_d_.get(), &algorithm_, workspace_of(a), std::size_t(blas_bytes),
+                           stream),
               "a matrix product");
   }
 
  private:
-  using layout = std::unique_ptr<cublasLtMatrixLayoutOpaque_t, decltype(cublasLtMatrixLayoutDestroy)*>;
+  using layout =
+      std::unique_ptr<cublasLtMatrixLayoutOpaque_t, decltype(cublasLtMatrixLayoutDestroy)*>;
 
   cublaslt_product(cublasLtHandle_t handle, blas_product const& p, long first_byte)
       : p_(p), first_byte_(first_byte), handle_(handle), operation_(nullptr, lt_.destroy_operation),
         layout_a_(layout_of(number(), p.m, p.k, p.lda)),
-        layout_b_(p.transposes_b ? layout_of(number(), p.n, p.k, p.ldb) : layout_of(number(), p.k, p.n, p.ldb)),
+        layout_b_(p.transposes_b ? layout_of(number(), p.n, p.k, p.ldb)
+                                 : layout_of(number(), p.k, p.n, p.ldb)),
         layout_d_(layout_of(p.makes_fp32 ? CUDA_R_32F : number(), p.m, p.n, p.ldd)) {
     cublasLtMatmulDesc_t made = nullptr;
-    lt_.check(
-        lt_.create_operation(
-            &made, p.format == product_format::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
-        "the description of a product");
+    lt_.check(lt_.create_operation(&made,
+                                   p.format == product_format::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                                    : CUBLAS_COMPUTE_32F,
+                                   CUDA_R_32F),
+              "the description of a product");
     operation_.reset(made);
     if (p.transposes_b) set(CUBLASLT_MATMUL_DESC_TRANSB, CUBLAS_OP_T, "a transposed operand");
     set_epilogue(p.bias >= 0 ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT);
     // Not read before a product runs: here the library looks at its alignment only.
     if (p.bias >= 0)
-      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<void const*>(std::size_t(alignment)), "a bias");
+      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<void const*>(std::size_t(alignment)),
+          "a bias");
   }
 
-  /// The library's first choice within the workspace. Splits are added up in fp32, in an order of their own, whatever D is.
+  /// The library's first choice within the workspace. Splits are added up in fp32, in an order of
+  /// their own, whatever D is.
   bool finds_algorithm() {
     cublasLtMatmulPreference_t made = nullptr;
     lt_.check(lt_.create_preference(&made), "preferences");
-    std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, decltype(cublasLtMatmulPreferenceDestroy)*> const preference(
-        made, lt_.destroy_preference);
+    std::unique_ptr<cublasLtMatmulPreferenceOpaque_t,
+                    decltype(cublasLtMatmulPreferenceDestroy)*> const
+        preference(made, lt_.destroy_preference);
     auto const prefer = [&](cublasLtMatmulPreferenceAttributes_t which, auto value) {
       lt_.check(lt_.set_preference(made, which, &value, sizeof value), "a preference");
     };
     prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t(blas_bytes));
-    prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, std::uint32_t(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+    prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+           std::uint32_t(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
     std::uint32_t const d = row_alignment(p_.ldd, p_.makes_fp32 ? 4 : bytes_of(p_.format));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, row_alignment(p_.lda, bytes_of(p_.format)));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, row_alignment(p_.ldb, bytes_of(p_.format)));
@@ -164,8 +178,9 @@ class cublaslt_product {
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, d);
     cublasLtMatmulHeuristicResult_t found{};
     int count = 0;
-    cublasStatus_t const status = lt_.choose(handle_, operation_.get(), layout_a_.get(), layout_b_.get(),
-                                             layout_d_.get(), layout_d_.get(), made, 1, &found, &count);
+    cublasStatus_t const status =
+        lt_.choose(handle_, operation_.get(), layout_a_.get(), layout_b_.get(), layout_d_.get(),
+                   layout_d_.get(), made, 1, &found, &count);
     if (status == CUBLAS_STATUS_NOT_SUPPORTED) return false;
     lt_.check(status, "the choice of an algorithm");
     if (count == 0 || found.state != CUBLAS_STATUS_SUCCESS) return false;
@@ -184,10 +199,13 @@ class cublaslt_product {
            : p_.format == product_format::fp16 ? CUDA_R_16F
                                                : CUDA_R_32F;
   }
-  void set_epilogue(cublasLtEpilogue_t e) const { set(CUBLASLT_MATMUL_DESC_EPILOGUE, e, "an epilogue"); }
+  void set_epilogue(cublasLtEpilogue_t e) const {
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, e, "an epilogue");
+  }
   layout layout_of(cudaDataType_t type, extent rows, extent columns, extent leading) const {
     cublasLtMatrixLayout_t made = nullptr;
-    lt_.check(lt_.create_layout(&made, type, std::uint64_t(rows), std::uint64_t(columns), leading), "a layout");
+    lt_.check(lt_.create_layout(&made, type, std::uint64_t(rows), std::uint64_t(columns), leading),
+              "a layout");
     return {made, lt_.destroy_layout};
   }
   template <class Value>
@@ -219,7 +237,9 @@ struct cublaslt_handle {
   static std::string missing() { return "compiled without cublasLt.h"; }
 };
 struct cublaslt_product {
-  static std::unique_ptr<cublaslt_product> make(cublaslt_handle const&, blas_product const&, long) { return nullptr; }
+  static std::unique_ptr<cublaslt_product> make(cublaslt_handle const&, blas_product const&, long) {
+    return nullptr;
+  }
   void enqueue(arguments const&, cudaStream_t) const {}
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A user-defined layer on a GPU: its functions are called with a stream, on which they launch what they like.
+// A user-defined layer on a GPU: its functions are called with a stream, on which they launch what
+// they like.
 #pragma once
 
 #include <pipe/backend/cuda/block.hpp>
@@ -20,22 +21,33 @@ struct custom_layer {
 
   static custom_forward<T> forward(arguments const& a) {
     constexpr group g = group_of<P, G>::value;
-    custom_forward<T> with{P::samples, g.form, a.at<T const>(g.in[0]), {}, a.at<T>(g.out[0]), a.maybe<T>(g.out[1])};
-    for (int i = 0; i < most_custom_parameters; ++i) with.parameter[i] = a.maybe<T const>(g.in[1 + i]);
+    custom_forward<T> with{
+        P::samples, g.form, a.at<T const>(g.in[0]), {}, a.at<T>(g.out[0]), a.maybe<T>(g.out[1])};
+    for (int i = 0; i < most_custom_parameters; ++i)
+      with.parameter[i] = a.maybe<T const>(g.in[1 + i]);
     return with;
   }
   static custom_input_gradient<T> input_gradient(arguments const& a) {
     constexpr group g = group_of<P, G>::value;
-    custom_input_gradient<T> with{
-        P::samples, g.form,           a.at<T const>(g.in[0]), a.at<T const>(g.in[1]), a.maybe<T const>(g.in[2]),
-        {},         a.at<T>(g.out[0])};
-    for (int i = 0; i < most_custom_parameters; ++i) with.parameter[i] = a.maybe<T const>(g.in[3 + i]);
+    custom_input_gradient<T> with{P::samples,
+                                  g.form,
+                                  a.at<T const>(g.in[0]),
+                                  a.at<T const>(g.in[1]),
+                                  a.maybe<T const>(g.in[2]),
+                                  {},
+                                  a.at<T>(g.out[0])};
+    for (int i = 0; i < most_custom_parameters; ++i)
+      with.parameter[i] = a.maybe<T const>(g.in[3 + i]);
     return with;
   }
   static custom_weight_gradient<T> weight_gradient(arguments const& a) {
     constexpr group g = group_of<P, G>::value;
-    custom_weight_gradient<T> with{
-        P::samples, g.form, a.at<T const>(g.in[0]), a.at<T const>(g.in[1]), a.maybe<T const>(g.in[2]), {}};
+    custom_weight_gradient<T> with{P::samples,
+                                   g.form,
+                                   a.at<T const>(g.in[0]),
+                                   a.at<T const>(g.in[1]),
+                                   a.maybe<T const>(g.in[2]),
+                                   {}};
     for (int i = 0; i < layer::parameters; ++i) with.gradient[i] = a.maybe<float>(g.out[i]);
     return with;
   }
@@ -62,7 +74,8 @@ struct custom_call {
 template <class P, int G, int I>
 struct clear_gradient_kernel {
   static constexpr int slot = group_of<P, G>::value.out[I];
-  static constexpr extent elements = slot < 0 ? 0 : custom_layer<P, G>::layer::elements(I, group_of<P, G>::value.form);
+  static constexpr extent elements =
+      slot < 0 ? 0 : custom_layer<P, G>::layer::elements(I, group_of<P, G>::value.form);
   static constexpr int threads = 256;
   static constexpr extent blocks = (elements + threads - 1) / threads;
   using state = nothing;
@@ -86,7 +99,8 @@ constexpr auto lower_custom() {
   constexpr bool adds = g.anchor == op_kind::custom_weight_gradient;
   constexpr auto third = maybe_before < adds && g.out[2] >= 0, clear_gradient_kernel < P, G,
                  2 >> (bodies<custom_call<P, G>>{});
-  constexpr auto second = maybe_before < adds && g.out[1] >= 0, clear_gradient_kernel < P, G, 1 >> (third);
+  constexpr auto second = maybe_before < adds && g.out[1] >= 0, clear_gradient_kernel < P, G,
+                 1 >> (third);
   return maybe_before < adds && g.out[0] >= 0, clear_gradient_kernel < P, G, 0 >> (second);
 }
 

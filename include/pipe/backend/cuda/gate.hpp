@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Gated units: a formula of one half of a row times the other half. A thread has the same piece of both halves.
+// Gated units: a formula of one half of a row times the other half. A thread has the same piece of
+// both halves.
 #pragma once
 
 #include <pipe/backend/cuda/block.hpp>
 #include <pipe/backend/cuda/chain.hpp>
 
-#ifdef __CUDACC__  // a user's formula for the host alone would do nothing here, and nvcc only warns of that
+#ifdef __CUDACC__  // a user's formula for the host alone would do nothing here, and nvcc only warns
+                   // of that
 #pragma nv_diagnostic push
 #pragma nv_diag_error 20011, 20013, 20014, 20015
 #endif
@@ -19,7 +21,8 @@ struct half_rows {
   using T = typename P::element;
   using layer = leaf_at<group_of<P, G>::value.leaf, typename P::leaves>;
   using formula = typename layer::formula;
-  static constexpr int half = Half, activated = layer::activates_first ? 0 : half, plain = half - activated;
+  static constexpr int half = Half, activated = layer::activates_first ? 0 : half,
+                       plain = half - activated;
   static constexpr extent elements = extent(group_of<P, G>::value.rows) * P::samples * half;
   static constexpr int threads = 256, each = access_width<T>(half);
   static constexpr extent blocks = (elements + threads * each - 1) / (threads * each);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A block of threads on the CPU, to run kernel bodies without a GPU: see block.hpp. What a correct body does not depend on can be
+// A block of threads on the CPU, to run kernel bodies without a GPU: see block.hpp. What a correct
+// body does not depend on can be
 // chosen: the order of the threads in a phase, and the contents of uninitialised memory.
 #pragma once
 
@@ -24,13 +25,15 @@ class host_block {
   using state = typename Body::state;
   using shared_type = typename Body::shared;
   static_assert(std::is_trivially_copyable_v<state> && std::is_trivially_destructible_v<state>);
-  static_assert(std::is_trivially_copyable_v<shared_type> && std::is_trivially_destructible_v<shared_type>);
+  static_assert(std::is_trivially_copyable_v<shared_type> &&
+                std::is_trivially_destructible_v<shared_type>);
   static_assert(Body::threads % warp_size == 0);
 
   explicit host_block(thread_order order = thread_order::ascending)
       : order_(order), states_(Body::threads), shared_(std::make_unique<shared_type>()) {}
 
-  /// A new block begins: nothing has been written to its registers and its shared memory, which is NaN for floats.
+  /// A new block begins: nothing has been written to its registers and its shared memory, which is
+  /// NaN for floats.
   void begin(extent index) {
     index_ = index;
     std::memset(static_cast<void*>(states_.data()), 0xff, sizeof(state) * states_.size());
@@ -63,9 +66,12 @@ class host_block {
   }
   state& of(int thread) { return states_[std::size_t(thread)]; }
 
-  // ---- asynchronous copies: see copy.hpp. They happen when a thread waits for them, not before. ----
+  // ---- asynchronous copies: see copy.hpp. They happen when a thread waits for them, not before.
+  // ----
 
-  void copy_later(void* to, void const* from, int bytes) { copies_.push_back({to, from, bytes, committed_}); }
+  void copy_later(void* to, void const* from, int bytes) {
+    copies_.push_back({to, from, bytes, committed_});
+  }
   void commit() { ++committed_; }
   /// Until all but the last `Pending` committed groups have been copied.
   void await(int pending) {
@@ -106,7 +112,7 @@ void run_on_host(arguments const& a, thread_order order = thread_order::ascendin
 
 /// The same for a kernel with arguments of its own, which decide how many blocks it has.
 template <class Body>
-  requires requires { typename Body::arguments; }
+requires requires { typename Body::arguments; }
 void run_on_host(typename Body::arguments const& a, thread_order order = thread_order::ascending) {
   host_block<Body> block(order);
   for (extent i = 0; i < Body::blocks(a); ++i) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Rows of a table by their ids, and the table's gradient. The gradient adds the rows of each id in ascending order of the rows, and no
-// two threads add to the same element: rows are put in the order of their ids (row_order.hpp), that order is cut into chunks of equal
-// length, a thread adds up the runs of equal ids in its chunk, and what spans chunks is joined by a second kernel. So the work of a block
-// does not depend on how frequent an id is, and the order of additions follows from the shapes and the ids alone.
+// Rows of a table by their ids, and the table's gradient. The gradient adds the rows of each id in
+// ascending order of the rows, and no two threads add to the same element: rows are put in the
+// order of their ids (row_order.hpp), that order is cut into chunks of equal length, a thread adds
+// up the runs of equal ids in its chunk, and what spans chunks is joined by a second kernel. So the
+// work of a block does not depend on how frequent an id is, and the order of additions follows from
+// the shapes and the ids alone.
 #pragma once
 
 #include <type_traits>
@@ -44,13 +46,15 @@ struct lookup_kernel {
 template <class P, int G>
 struct lookup_gradient {
   using T = typename P::element;
-  static constexpr int rows = group_of<P, G>::value.rows * P::samples, bound = group_of<P, G>::value.inner;
+  static constexpr int rows = group_of<P, G>::value.rows * P::samples,
+                       bound = group_of<P, G>::value.inner;
   static constexpr int columns = group_of<P, G>::value.columns, each = access_width<T>(columns);
   static constexpr int vectors = columns / each, slot = group_of<P, G>::value.in[1];
   using order = row_order<rows, bound>;
   static constexpr int order_kernels = 2 * order::passes;
 
-  /// Rows of a chunk: a run of all rows is then joined from 16 times as many parts at most, by 8 warps.
+  /// Rows of a chunk: a run of all rows is then joined from 16 times as many parts at most, by 8
+  /// warps.
   static constexpr int chunk_for(int n) {
     int length = 16;
     while (16l * length * length < n) length *= 2;
@@ -58,15 +62,18 @@ struct lookup_gradient {
   }
   static constexpr int chunk = chunk_for(rows), chunks = (rows + chunk - 1) / chunk;
 
-  /// A sum of part of a run: of the chunk's first run, if it began before (0), or of its last, which goes on and began here (1).
+  /// A sum of part of a run: of the chunk's first run, if it began before (0), or of its last,
+  /// which goes on and began here (1).
   PIPE_HD static float* partial(arguments const& a, extent chunk_index, int which) {
     return reinterpret_cast<float*>(static_cast<char*>(a.workspace) + order::bytes) +
            (2 * chunk_index + which) * columns;
   }
-  static constexpr long workspace_bytes = order::bytes + 2l * chunks * columns * long(sizeof(float));
+  static constexpr long workspace_bytes =
+      order::bytes + 2l * chunks * columns * long(sizeof(float));
 
   template <int Count>
-  PIPE_HD PIPE_INLINE static void finish_sum(arguments const& a, extent id, int column, float (&sum)[Count]) {
+  PIPE_HD PIPE_INLINE static void finish_sum(arguments const& a, extent id, int column,
+                                             float (&sum)[Count]) {
     constexpr group g = group_of<P, G>::value;
     float* const to = a.at<float>(g.out[0]) + id * columns + column;
     if (a.accumulate) {
@@ -81,8 +88,9 @@ struct lookup_gradient {
 
 /// Kernel I of those that put the rows in order.
 template <class P, int G, int I, class Of = lookup_gradient<P, G>>
-using order_rows_kernel = std::conditional_t<I % 2 == 0, count_digits_kernel<Of::rows, Of::bound, Of::slot, I / 2>,
-                                             place_rows_kernel<Of::rows, Of::bound, Of::slot, I / 2>>;
+using order_rows_kernel =
+    std::conditional_t<I % 2 == 0, count_digits_kernel<Of::rows, Of::bound, Of::slot, I / 2>,
+                       place_rows_kernel<Of::rows, Of::bound, Of::slot, I / 2>>;
 
 /// Zeros to the gradients of ids that no row has, unless gradients are added to what is there.
 template <class P, int G>
@@ -113,13 +121,16 @@ struct clear_absent_kernel {
         else
           high = middle;
       }
-      block.shared().absent[thread] = id < common::bound && (low == common::rows || keys[low] != id);
+      block.shared().absent[thread] =
+          id < common::bound && (low == common::rows || keys[low] != id);
     });
     block.part([&](int thread, state&) {
       float const zeros[each] = {};
       for (int k = thread; k < band * vectors; k += threads)
         if (block.shared().absent[k / vectors])
-          save<each>(a.at<float>(g.out[0]) + extent(first + k / vectors) * common::columns + k % vectors * each, zeros);
+          save<each>(a.at<float>(g.out[0]) + extent(first + k / vectors) * common::columns +
+                         k % vectors * each,
+                     zeros);
     });
   }
 };
@@ -176,11 +187,12 @@ struct sum_chunks_kernel {
         for (int i = 0; i < each; ++i) total[i] += v[k][i];
       }
     }
-    if (key != common::bound) close(a, chunk, column, key, began_before, end < common::rows && keys[end] == key, total);
+    if (key != common::bound)
+      close(a, chunk, column, key, began_before, end < common::rows && keys[end] == key, total);
   }
 
-  PIPE_HD PIPE_INLINE static void close(arguments const& a, int chunk, int column, int key, bool began_before,
-                                        bool goes_on, float (&total)[each]) {
+  PIPE_HD PIPE_INLINE static void close(arguments const& a, int chunk, int column, int key,
+                                        bool began_before, bool goes_on, float (&total)[each]) {
     if (began_before || goes_on)
       save<each>(common::partial(a, chunk, began_before ? 0 : 1) + column, total);
     else
@@ -188,12 +200,14 @@ struct sum_chunks_kernel {
   }
 };
 
-/// Joins the parts of the run that begins in a chunk and goes on behind it. A block takes a few columns of one chunk; each of its
-/// warps adds up a range of the parts, then one warp adds these sums.
+/// Joins the parts of the run that begins in a chunk and goes on behind it. A block takes a few
+/// columns of one chunk; each of its warps adds up a range of the parts, then one warp adds these
+/// sums.
 template <class P, int G>
 struct join_chunks_kernel {
   using common = lookup_gradient<P, G>;
-  static constexpr int warps = 8, threads = warps * warp_size, each = access_width<float>(common::columns);
+  static constexpr int warps = 8, threads = warps * warp_size,
+                       each = access_width<float>(common::columns);
   static constexpr int slices = (common::columns / each + warp_size - 1) / warp_size;
   static constexpr extent blocks = extent(common::chunks) * slices;
   using state = nothing;
@@ -208,7 +222,8 @@ struct join_chunks_kernel {
     int const begin = first * common::chunk, end = begin + common::chunk;
     if (end >= common::rows) return;
     int const key = keys[end];
-    if (key == common::bound || keys[end - 1] != key || (begin > 0 && keys[begin - 1] == key)) return;
+    if (key == common::bound || keys[end - 1] != key || (begin > 0 && keys[begin - 1] == key))
+      return;
     int last = first + 1;  // the last chunk that begins with this key
     for (int after = common::chunks; after - last > 1;) {
       int const middle = last + (after - last) / 2;
@@ -218,7 +233,9 @@ struct join_chunks_kernel {
         after = middle;
     }
     int const parts = last - first + 1;
-    auto const column_of = [slice](int thread) { return (slice * warp_size + thread % warp_size) * each; };
+    auto const column_of = [slice](int thread) {
+      return (slice * warp_size + thread % warp_size) * each;
+    };
     block.phase([&](int thread, state&) {
       if (column_of(thread) >= common::columns) return;
       int const warp = thread / warp_size;

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Losses: each row's loss in double precision, and its gradient, which may take the place of the row. The logits of a classifier are read
-// once and stay in registers, as they are in memory; only what does not fit is read again, from the L2 cache mostly.
+// Losses: each row's loss in double precision, and its gradient, which may take the place of the
+// row. The logits of a classifier are read once and stay in registers, as they are in memory; only
+// what does not fit is read again, from the L2 cache mostly.
 #pragma once
 
 #include <pipe/backend/cuda/row_team.hpp>
 #include <pipe/base/math.hpp>
 #include <pipe/graph/layers.hpp>
 
-#ifdef __CUDACC__  // a user's formula for the host alone would do nothing here, and nvcc only warns of that
+#ifdef __CUDACC__  // a user's formula for the host alone would do nothing here, and nvcc only warns
+                   // of that
 #pragma nv_diagnostic push
 #pragma nv_diag_error 20011, 20013, 20014, 20015
 #endif
@@ -19,7 +21,8 @@ namespace pp::cuda {
 template <class P, int G, int Bytes>
 struct loss_rows {
   using T = typename P::element;
-  static constexpr int columns = group_of<P, G>::value.columns, rows_per_sample = group_of<P, G>::value.rows;
+  static constexpr int columns = group_of<P, G>::value.columns,
+                       rows_per_sample = group_of<P, G>::value.rows;
   static constexpr extent rows = extent(rows_per_sample) * P::samples;
   using team = row_team<T, columns, Bytes>;
   static constexpr int threads = team::threads, each = team::each;
@@ -76,19 +79,22 @@ struct loss_rows {
   }
 };
 
-/// The compiler no longer knows what is in x. Else it would keep what it made of x the first time: floats, twice as large.
+/// The compiler no longer knows what is in x. Else it would keep what it made of x the first time:
+/// floats, twice as large.
 template <class X>
 PIPE_HD PIPE_INLINE void forget([[maybe_unused]] X& x) {
 #ifdef __CUDA_ARCH__
   if constexpr (sizeof(X) % sizeof(unsigned) == 0) {
-    unsigned(&words)[sizeof(X) / sizeof(unsigned)] = reinterpret_cast<unsigned(&)[sizeof(X) / sizeof(unsigned)]>(x);
+    unsigned(&words)[sizeof(X) / sizeof(unsigned)] =
+        reinterpret_cast<unsigned(&)[sizeof(X) / sizeof(unsigned)]>(x);
     PIPE_UNROLL
     for (unsigned& word : words) asm volatile("" : "+r"(word));
   }
 #endif
 }
 
-/// What the layer type says of a cross entropy, where the group asks it: weights of classes, or a formula of the row's log-probability.
+/// What the layer type says of a cross entropy, where the group asks it: weights of classes, or a
+/// formula of the row's log-probability.
 template <class P, int G, bool Asks = group_of<P, G>::value.flag>
 struct cross_entropy_terms {
   static constexpr bool is_formula = false, weighs_classes = false;
@@ -98,7 +104,8 @@ struct cross_entropy_terms {
 template <class P, int G>
 struct cross_entropy_terms<P, G, true> {
   using layer = leaf_at<group_of<P, G>::value.leaf, typename P::leaves>;
-  static constexpr bool is_formula = requires { layer::reads_log_probability; }, weighs_classes = !is_formula;
+  static constexpr bool is_formula = requires { layer::reads_log_probability; }
+  , weighs_classes = !is_formula;
   static constexpr double sum = [] {
     if constexpr (weighs_classes)
       return double(layer::class_weights::sum);
@@ -111,17 +118,19 @@ struct cross_entropy_terms<P, G, true> {
   }
 };
 
-/// The sum over j of -t_j log softmax(x)_j, and z (log sum exp(x))^2 besides, where the target t is 1 - smoothing at the label, and
-/// smoothing / V everywhere. label -1: loss 0 and gradient 0.
+/// The sum over j of -t_j log softmax(x)_j, and z (log sum exp(x))^2 besides, where the target t is
+/// 1 - smoothing at the label, and smoothing / V everywhere. label -1: loss 0 and gradient 0.
 ///
-/// The largest element and the sum of exponentials are found together: the sum is scaled down when a larger element turns up.
+/// The largest element and the sum of exponentials are found together: the sum is scaled down when
+/// a larger element turns up.
 template <class P, int G>
 struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> {
   using base = loss_rows<P, G, int(sizeof(typename P::element))>;
   using base::columns, base::each, base::rows;
   using typename base::T, typename base::team;
   using piece = packed<T, each>;
-  static constexpr float smoothing = group_of<P, G>::value.amount, z = group_of<P, G>::value.epsilon;
+  static constexpr float smoothing = group_of<P, G>::value.amount,
+                         z = group_of<P, G>::value.epsilon;
   using terms = cross_entropy_terms<P, G>;
 
   struct state {
@@ -129,8 +138,8 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
     int label;       // -1: the row does not count, or is none
     float at_label;  // in the thread that has the label
     float top, least_top;
-    float sum
-        [2];  // of exponentials; of elements times what their classes weigh, or for a formula the element at the label
+    float sum[2];  // of exponentials; of elements times what their classes weigh, or for a formula
+                   // the element at the label
   };
   struct shared {
     float tops[1][team::warps], sums[smoothing != 0 || terms::is_formula ? 2 : 1][team::warps];
@@ -141,7 +150,8 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
   }
   /// f(column, elements) for the thread's pieces of its row: those that it keeps have been read.
   template <class F>
-  PIPE_HD PIPE_INLINE static void for_logits(arguments const& a, extent row, int thread, state& mine, F f) {
+  PIPE_HD PIPE_INLINE static void for_logits(arguments const& a, extent row, int thread,
+                                             state& mine, F f) {
     team::for_pieces(thread, [&](int slot, int column) {
       if (slot == team::kept) read(a, row, column, mine.x[slot]);
       float v[each];
@@ -171,7 +181,8 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
         PIPE_UNROLL
         for (int i = 0; i < each; ++i) {
           mine.sum[0] += math::exp(v[i] - top);
-          if constexpr (smoothing != 0) mine.sum[1] += terms::weighs_classes ? terms::weight(column + i) * v[i] : v[i];
+          if constexpr (smoothing != 0)
+            mine.sum[1] += terms::weighs_classes ? terms::weight(column + i) * v[i] : v[i];
         }
         if (column <= mine.label && mine.label < column + each) {
           PIPE_UNROLL
@@ -182,66 +193,83 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
       });
       mine.least_top = mine.top;
     });
-    team::reduce(block, [](state& mine, int) -> float& { return mine.top; }, larger{}, block.shared().tops);
+    team::reduce(
+        block, [](state& mine, int) -> float& { return mine.top; }, larger{}, block.shared().tops);
     block.part([&](int, state& mine) {
       if (mine.label >= 0) mine.sum[0] *= math::exp(mine.least_top - mine.top);
     });
-    team::reduce(block, [](state& mine, int i) -> float& { return mine.sum[i]; }, plus{}, block.shared().sums);
+    team::reduce(
+        block, [](state& mine, int i) -> float& { return mine.sum[i]; }, plus{},
+        block.shared().sums);
     block.part([&](int thread, state& mine) {
       extent const row = team::row(block, thread);
       if (row >= rows) return;
       if (mine.label < 0) return base::skip(a, row, thread);
       if (a.wants_gradient) write_gradient(a, row, thread, mine);
-      if (mine.label / each % team::size == thread % team::size) base::put_loss(a, row, loss_of(a, row, mine));
+      if (mine.label / each % team::size == thread % team::size)
+        base::put_loss(a, row, loss_of(a, row, mine));
     });
   }
 
  private:
-  PIPE_HD static double loss_of([[maybe_unused]] arguments const& a, [[maybe_unused]] extent row, state const& mine) {
-    double const whole = libm::log(double(mine.sum[0])) + double(mine.top);  // the logarithm of the sum of exp(x)
+  PIPE_HD static double loss_of([[maybe_unused]] arguments const& a, [[maybe_unused]] extent row,
+                                state const& mine) {
+    double const whole =
+        libm::log(double(mine.sum[0])) + double(mine.top);  // the logarithm of the sum of exp(x)
     if constexpr (terms::is_formula) {
       float const l = float(double(mine.at_label) - whole);
-      return base::with_targets(
-          a, [&](auto const*... more) { return double(terms::layer::formula::value(l, more[row]...)); });
+      return base::with_targets(a, [&](auto const*... more) {
+        return double(terms::layer::formula::value(l, more[row]...));
+      });
     } else if constexpr (terms::weighs_classes) {
       double const own = terms::weight(mine.label);
-      double loss = own * (1 - double(smoothing)) * (whole - double(mine.at_label)) + own * double(z) * whole * whole;
-      if constexpr (smoothing != 0) loss += double(smoothing) / columns * (terms::sum * whole - double(mine.sum[1]));
+      double loss = own * (1 - double(smoothing)) * (whole - double(mine.at_label)) +
+                    own * double(z) * whole * whole;
+      if constexpr (smoothing != 0)
+        loss += double(smoothing) / columns * (terms::sum * whole - double(mine.sum[1]));
       return loss;
     } else {
       double loss = whole - double(mine.at_label) + double(z) * whole * whole;
-      if constexpr (smoothing != 0) loss += double(smoothing) * (double(mine.at_label) - double(mine.sum[1]) / columns);
+      if constexpr (smoothing != 0)
+        loss += double(smoothing) * (double(mine.at_label) - double(mine.sum[1]) / columns);
       return loss;
     }
   }
-  /// What the gradient of the logarithm of the sum of exp(x) is multiplied by, and that of the element at the label.
+  /// What the gradient of the logarithm of the sum of exp(x) is multiplied by, and that of the
+  /// element at the label.
   struct factors {
     float whole, label;
   };
-  PIPE_HD PIPE_INLINE static factors factors_of([[maybe_unused]] arguments const& a, extent row, state const& mine) {
+  PIPE_HD PIPE_INLINE static factors factors_of([[maybe_unused]] arguments const& a, extent row,
+                                                state const& mine) {
     float const scale = base::scale(a, row);
     float const log_of_all = z != 0 || terms::is_formula ? math::log(mine.sum[0]) + mine.top : 0;
     if constexpr (terms::is_formula) {
-      float const slope = base::with_targets(
-          a, [&](auto const*... more) { return terms::layer::formula::slope(mine.sum[1] - log_of_all, more[row]...); });
+      float const slope = base::with_targets(a, [&](auto const*... more) {
+        return terms::layer::formula::slope(mine.sum[1] - log_of_all, more[row]...);
+      });
       return {-(scale * slope), -(scale * slope)};
     } else if constexpr (terms::weighs_classes) {
       float const own = terms::weight(mine.label), kept = own * (1.0f - smoothing);
-      return {scale * (kept + smoothing / float(columns) * float(terms::sum) + 2.0f * z * own * log_of_all),
+      return {scale * (kept + smoothing / float(columns) * float(terms::sum) +
+                       2.0f * z * own * log_of_all),
               scale * kept};
     } else {
       return {z != 0 ? scale * (1.0f + 2.0f * z * log_of_all) : scale, scale * (1.0f - smoothing)};
     }
   }
-  PIPE_HD PIPE_INLINE static void write_gradient(arguments const& a, extent row, int thread, state& mine) {
+  PIPE_HD PIPE_INLINE static void write_gradient(arguments const& a, extent row, int thread,
+                                                 state& mine) {
     team::for_kept(thread, [&](int slot, int) { forget(mine.x[slot]); });
     factors const by = factors_of(a, row, mine);
-    float const everywhere = base::scale(a, row) * smoothing / float(columns), factor = by.whole / mine.sum[0];
+    float const everywhere = base::scale(a, row) * smoothing / float(columns),
+                factor = by.whole / mine.sum[0];
     for_logits(a, row, thread, mine, [&](int column, float(&v)[each]) {
       PIPE_UNROLL
       for (int i = 0; i < each; ++i)
-        v[i] = math::exp(v[i] - mine.top) * factor -
-               (terms::weighs_classes && smoothing != 0 ? everywhere * terms::weight(column + i) : everywhere);
+        v[i] = math::exp(v[i] - mine.top) * factor - (terms::weighs_classes && smoothing != 0
+                                                          ? everywhere * terms::weight(column + i)
+                                                          : everywhere);
       if (column <= mine.label && mine.label < column + each) {
         PIPE_UNROLL
         for (int i = 0; i < each; ++i) v[i] -= column + i == mine.label ? by.label : 0.0f;
@@ -296,7 +324,8 @@ struct element_loss_kernel : loss_rows<P, G, int(sizeof(float))> {
         if (a.wants_gradient) save<each>(base::gradient_at(a, row, column), x);
       });
     });
-    team::reduce(block, [](state& mine, int) -> double& { return mine.sum; }, plus{}, block.shared().sums);
+    team::reduce(
+        block, [](state& mine, int) -> double& { return mine.sum; }, plus{}, block.shared().sums);
     block.part([&](int thread, state& mine) {
       extent const row = team::row(block, thread);
       if (row >= rows) return;

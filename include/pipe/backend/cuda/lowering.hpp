@@ -38,8 +38,8 @@ constexpr auto lower_group() {
   constexpr op_kind anchor = group_of<P, G>::value.anchor;
   if constexpr (anchor == op_kind::pointwise)
     return bodies<pointwise_kernel<P, G>>{};
-  else if constexpr (is_any_of<op_kind::matmul, op_kind::matmul_input_gradient, op_kind::matmul_weight_gradient>(
-                         anchor))
+  else if constexpr (is_any_of<op_kind::matmul, op_kind::matmul_input_gradient,
+                               op_kind::matmul_weight_gradient>(anchor))
     return lower_contraction<P, G>();
   else if constexpr (anchor == op_kind::attention || anchor == op_kind::attention_gradient)
     return attention_bodies<P, G>();
@@ -70,12 +70,13 @@ constexpr auto lower_group() {
   else if constexpr (anchor == op_kind::squared_error)
     return bodies<element_loss_kernel<P, G, squared_difference>>{};
   else if constexpr (anchor == op_kind::element_loss)
-    return bodies<
-        element_loss_kernel<P, G, typename leaf_at<group_of<P, G>::value.leaf, typename P::leaves>::formula>>{};
+    return bodies<element_loss_kernel<
+        P, G, typename leaf_at<group_of<P, G>::value.leaf, typename P::leaves>::formula>>{};
   else if constexpr (anchor == op_kind::lookup)
     return bodies<lookup_kernel<P, G>>{};
   else if constexpr (anchor == op_kind::lookup_gradient)
-    return lower_lookup_gradient<P, G>(std::make_integer_sequence<int, lookup_gradient<P, G>::order_kernels>{});
+    return lower_lookup_gradient<P, G>(
+        std::make_integer_sequence<int, lookup_gradient<P, G>::order_kernels>{});
   else if constexpr (anchor == op_kind::concat)
     return bodies<concat_kernel<P, G>>{};
   else if constexpr (anchor == op_kind::slice)
@@ -92,7 +93,8 @@ template <class P, int G, product_policy Policy>
 constexpr long workspace_of() {
   long needed = workspace_of(lowered<P, G>{});
   if constexpr (policy_of<P, G, Policy>() != product_policy::own)
-    if (blas_lowering<P, G>::workspace_bytes > needed) needed = blas_lowering<P, G>::workspace_bytes;
+    if (blas_lowering<P, G>::workspace_bytes > needed)
+      needed = blas_lowering<P, G>::workspace_bytes;
   return needed;
 }
 
@@ -110,7 +112,8 @@ constexpr long Cuda::workspace_bytes() {
       if (Kernels::workspace_bytes > most) most = Kernels::workspace_bytes;
     });
     return align_up(most);
-  }(std::make_integer_sequence<int, P::groups>{});
+  }
+  (std::make_integer_sequence<int, P::groups>{});
 }
 
 }  // namespace pp

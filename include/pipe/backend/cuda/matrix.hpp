@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Tensor cores: a warp multiplies two small matrices whose elements are spread over its threads. c[16, 8] += a[16, K] b[K, 8], where K is
-// 8 for tf32 and 16 for bf16 and fp16, and c is fp32. Which thread has which element is the PTX ISA's definition of mma.m16n8k8 and
-// mma.m16n8k16; the functions below say the same for loads, for stores and for the atom's twin on the CPU.
+// Tensor cores: a warp multiplies two small matrices whose elements are spread over its threads.
+// c[16, 8] += a[16, K] b[K, 8], where K is 8 for tf32 and 16 for bf16 and fp16, and c is fp32.
+// Which thread has which element is the PTX ISA's definition of mma.m16n8k8 and mma.m16n8k16; the
+// functions below say the same for loads, for stores and for the atom's twin on the CPU.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,9 @@ PIPE_HD PIPE_INLINE tile_place place_in_b(int lane, int i, int half = 0) {
   return {lane % 4 * each + half + 4 * each * i, lane / 4};
 }
 /// The same for all formats. Sums 0 and 1 are neighbours in a row, and so are 2 and 3.
-PIPE_HD PIPE_INLINE tile_place place_in_c(int lane, int i) { return {lane / 4 + 8 * (i / 2), lane % 4 * 2 + i % 2}; }
+PIPE_HD PIPE_INLINE tile_place place_in_c(int lane, int i) {
+  return {lane / 4 + 8 * (i / 2), lane % 4 * 2 + i % 2};
+}
 
 /// The registers of one thread.
 struct tile_operands {
@@ -45,24 +48,28 @@ struct tile_operands {
   unsigned const* b;  ///< 2
 };
 
-/// c += a b in every warp. `access(state)` gives the thread's registers; tf32 operands are floats rounded by to_tf32.
+/// c += a b in every warp. `access(state)` gives the thread's registers; tf32 operands are floats
+/// rounded by to_tf32.
 template <operand_format F, class Block, class Access>
 PIPE_HD PIPE_INLINE void multiply_add(Block& block, Access access) {
 #ifdef __CUDA_ARCH__
   tile_operands const t = access(block.mine());
   if constexpr (F == operand_format::tf32)
     asm volatile(
-        "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+        "{%0,%1,%2,%3};"
         : "+f"(t.c[0]), "+f"(t.c[1]), "+f"(t.c[2]), "+f"(t.c[3])
         : "r"(t.a[0]), "r"(t.a[1]), "r"(t.a[2]), "r"(t.a[3]), "r"(t.b[0]), "r"(t.b[1]));
   else if constexpr (F == operand_format::bf16)
     asm volatile(
-        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+        "{%8,%9}, {%0,%1,%2,%3};"
         : "+f"(t.c[0]), "+f"(t.c[1]), "+f"(t.c[2]), "+f"(t.c[3])
         : "r"(t.a[0]), "r"(t.a[1]), "r"(t.a[2]), "r"(t.a[3]), "r"(t.b[0]), "r"(t.b[1]));
   else
     asm volatile(
-        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+        "{%0,%1,%2,%3};"
         : "+f"(t.c[0]), "+f"(t.c[1]), "+f"(t.c[2]), "+f"(t.c[3])
         : "r"(t.a[0]), "r"(t.a[1]), "r"(t.a[2]), "r"(t.a[3]), "r"(t.b[0]), "r"(t.b[1]));
 #else

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A run of launches as kernels: a chain of Linear and activation layers of up to 128 channels is one kernel forward, and two backward, of
-// which the second adds up the splits of the weights' gradients.
+// A run of launches as kernels: a chain of Linear and activation layers of up to 128 channels is
+// one kernel forward, and two backward, of which the second adds up the splits of the weights'
+// gradients.
 #pragma once
 
 #include <pipe/backend/cuda/bodies.hpp>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Which launches of a program run as one kernel: chains of narrow layers, forward, or the gradients of their inputs and weights. The fused
-// kernel reads and writes the same memory as its launches, rows of it by the blocks that have them, so whether it may take a launch is
-// seen from addresses: what launches share must lie row on row.
+// Which launches of a program run as one kernel: chains of narrow layers, forward, or the gradients
+// of their inputs and weights. The fused kernel reads and writes the same memory as its launches,
+// rows of it by the blocks that have them, so whether it may take a launch is seen from addresses:
+// what launches share must lie row on row.
 #pragma once
 
 #include <pipe/backend/cuda/narrow_tile.hpp>
@@ -23,7 +24,8 @@ struct narrow_run {
 struct narrow_access {
   address at;
   long bytes = 0, row_bytes = 0;
-  bool writes = false, on_the_way = false;  ///< on_the_way: read before launches before it have ended
+  bool writes = false,
+       on_the_way = false;  ///< on_the_way: read before launches before it have ended
 };
 using narrow_accesses = static_vector<narrow_access, group::max_slots>;
 
@@ -52,8 +54,12 @@ struct narrow_finder {
   }
 
  private:
-  static constexpr bool is_weight(group const& g) { return g.anchor == op_kind::matmul_weight_gradient; }
-  static constexpr bool is_input(group const& g) { return g.anchor == op_kind::matmul_input_gradient; }
+  static constexpr bool is_weight(group const& g) {
+    return g.anchor == op_kind::matmul_weight_gradient;
+  }
+  static constexpr bool is_input(group const& g) {
+    return g.anchor == op_kind::matmul_input_gradient;
+  }
   constexpr group at(int launch) const { return group_at(program.items[launch].group); }
   constexpr address operand(int launch, int slot) const {
     return slot < 0 ? address{} : program.operands[program.items[launch].first + slot].at;
@@ -63,23 +69,29 @@ struct narrow_finder {
   /// Whether group g may be in a run at all.
   constexpr bool takes(group const& g) const {
     bool const product = g.anchor == op_kind::matmul || is_input(g);
-    if (!(product || is_weight(g)) || g.inner > narrow_width || g.columns > narrow_width) return false;
+    if (!(product || is_weight(g)) || g.inner > narrow_width || g.columns > narrow_width)
+      return false;
     if (is_weight(g)) {
       for (step const& s : g.prologue)
         if (s.kind != op_kind::bias_gradient) return false;
       return g.prologue.size() < 2;
     }
-    return g.prologue.empty() && plan_for({extent(rows_of(g)), g.columns, g.inner}, format).splits == 1;
+    return g.prologue.empty() &&
+           plan_for({extent(rows_of(g)), g.columns, g.inner}, format).splits == 1;
   }
   /// What a launch computes from: a matmul's rows, or a gradient's dy.
-  constexpr address main_operand(int i) const { return operand(i, at(i).in[is_weight(at(i)) ? 1 : 0]); }
+  constexpr address main_operand(int i) const {
+    return operand(i, at(i).in[is_weight(at(i)) ? 1 : 0]);
+  }
   constexpr int main_width(group const& g) const { return is_weight(g) ? g.columns : g.inner; }
   /// Where its finished rows are.
   constexpr address result(int i) const {
     group const g = at(i);
     return operand(i, g.epilogue.empty() ? g.out[0] : g.epilogue.back().store);
   }
-  static constexpr bool same(address const& a, address const& b) { return a.where == b.where && a.offset == b.offset; }
+  static constexpr bool same(address const& a, address const& b) {
+    return a.where == b.where && a.offset == b.offset;
+  }
 
   constexpr narrow_run longest(int first) const {
     narrow_run run{first, 1, 0, !(at(first).anchor == op_kind::matmul)}, good = run;
@@ -93,12 +105,15 @@ struct narrow_finder {
       run.rows = rows_in_tile(run);
       bool const fits = run.rows > 0;
       if (!fits) break;
-      // a gradient of a weight alone, or with the gradient of the same layer's input, has nothing to hand on
-      if (run.count > 1 && (!run.is_backward || levels > 1 || (levels == 1 && is_weight(g)))) good = run;
+      // a gradient of a weight alone, or with the gradient of the same layer's input, has nothing
+      // to hand on
+      if (run.count > 1 && (!run.is_backward || levels > 1 || (levels == 1 && is_weight(g))))
+        good = run;
       if (++i == Program::launches || run.count == most_in_run || now.where == region::none) break;
       group const next = at(i);
-      if (!takes(next) || (next.anchor != op_kind::matmul) != run.is_backward || rows_of(next) != rows_of(g) ||
-          next.rows != g.rows || !same(main_operand(i), now) || main_width(next) != width)
+      if (!takes(next) || (next.anchor != op_kind::matmul) != run.is_backward ||
+          rows_of(next) != rows_of(g) || next.rows != g.rows || !same(main_operand(i), now) ||
+          main_width(next) != width)
         break;
       if (is_weight(next) && is_weight(g)) break;
       if (!may_share(first, i)) break;
@@ -116,10 +131,12 @@ struct narrow_finder {
     narrow_accesses all;
     auto const by_rows = [&](int slot, int width, bool writes, bool on_the_way = false) {
       if (slot >= 0)
-        all.push_back({operand(i, slot), rows_of(g) * width * bytes, long(width) * bytes, writes, on_the_way});
+        all.push_back({operand(i, slot), rows_of(g) * width * bytes, long(width) * bytes, writes,
+                       on_the_way});
     };
     auto const whole = [&](int slot, long elements, bool writes) {
-      if (slot >= 0) all.push_back({operand(i, slot), elements * long(sizeof(float)), 0, writes, !writes});
+      if (slot >= 0)
+        all.push_back({operand(i, slot), elements * long(sizeof(float)), 0, writes, !writes});
     };
     if (is_weight(g)) {
       by_rows(g.in[0], g.inner, false, true);
@@ -141,7 +158,8 @@ struct narrow_finder {
     return all;
   }
   static constexpr bool overlap(narrow_access const& a, narrow_access const& b) {
-    return a.at.where == b.at.where && a.at.offset < b.at.offset + b.bytes && b.at.offset < a.at.offset + a.bytes;
+    return a.at.where == b.at.where && a.at.offset < b.at.offset + b.bytes &&
+           b.at.offset < a.at.offset + a.bytes;
   }
   /// Whether launch i may run together with those from `first` on.
   constexpr bool may_share(int first, int i) const {
@@ -150,7 +168,8 @@ struct narrow_finder {
       for (narrow_access const& before : accesses(k, k == first))
         for (narrow_access const& now : mine) {
           if (!(before.writes || now.writes) || !overlap(before, now)) continue;
-          bool const row_on_row = same(before.at, now.at) && before.row_bytes == now.row_bytes && now.row_bytes > 0;
+          bool const row_on_row =
+              same(before.at, now.at) && before.row_bytes == now.row_bytes && now.row_bytes > 0;
           if (!row_on_row || (before.writes && now.on_the_way)) return false;
         }
     return true;
@@ -162,7 +181,8 @@ struct narrow_finder {
   constexpr int rows_in_tile(narrow_run const& run) const {
     int const most = 256 / bytes_of(format);
     for (int rows = most; rows >= most / 2; rows /= 2)
-      if (shared_bytes(run, rows) <= narrow_shared_bytes && (!run.is_backward || sums(run, rows) <= most_sums))
+      if (shared_bytes(run, rows) <= narrow_shared_bytes &&
+          (!run.is_backward || sums(run, rows) <= most_sums))
         return rows;
     return 0;
   }
@@ -178,10 +198,12 @@ struct narrow_finder {
       else
         weights += long(narrow_columns(g.inner, bytes)) * narrow_stride(g.columns, bytes);
     }
-    long const input = narrow_stride(main_width(at(run.first)), bytes), none = 64;  // x of one row, if there are none
+    long const input = narrow_stride(main_width(at(run.first)), bytes),
+               none = 64;  // x of one row, if there are none
     return ((input + widest + 2 * x) * rows + weights) * bytes + 2 * none * bytes;
   }
-  /// Numbers that a thread keeps in registers: sums of all weights, and those of the product under way.
+  /// Numbers that a thread keeps in registers: sums of all weights, and those of the product under
+  /// way.
   static constexpr int most_sums = 160;
   constexpr int sums(narrow_run const& run, int rows) const {
     int const bytes = bytes_of(format), unit = 64 / bytes;
@@ -189,8 +211,8 @@ struct narrow_finder {
     for (int i = run.first; i < run.first + run.count; ++i) {
       group const g = at(i);
       int const inner = narrow_columns(g.inner, bytes), columns = narrow_columns(g.columns, bytes);
-      warp_grid const w =
-          is_weight(g) ? spread_warps(inner / 16, columns / 16) : spread_warps(rows / 16, columns / unit);
+      warp_grid const w = is_weight(g) ? spread_warps(inner / 16, columns / 16)
+                                       : spread_warps(rows / 16, columns / unit);
       int const here = w.down * w.across * (is_weight(g) ? 2 : unit / 8) * 4;
       if (is_weight(g))
         kept += here + w.across * 2;
@@ -205,7 +227,8 @@ struct narrow_finder {
 template <class P, class Program>
 constexpr auto find_narrow_runs(Program const& program) {
   auto const group_at = [](int g) { return P::group_at(g); };
-  return narrow_finder<Program, decltype(group_at)>{program, group_at, P::samples, product_of<P>()}.find();
+  return narrow_finder<Program, decltype(group_at)>{program, group_at, P::samples, product_of<P>()}
+      .find();
 }
 
 }  // namespace pp::cuda

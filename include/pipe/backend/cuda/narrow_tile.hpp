@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Rows of a batch on their way through narrow layers: tiles of them in shared memory, weights beside them, and products of the two whose
-// finished rows become the next tile. Numbers are added as contraction_tiles adds them, and epilogues are the group's own, so a layer
-// gives the same bits here and there.
+// Rows of a batch on their way through narrow layers: tiles of them in shared memory, weights
+// beside them, and products of the two whose finished rows become the next tile. Numbers are added
+// as contraction_tiles adds them, and epilogues are the group's own, so a layer gives the same bits
+// here and there.
 #pragma once
 
 #include <utility>
@@ -23,7 +24,8 @@ constexpr int narrow_columns(int columns, int bytes) {
   int const some = 64 / bytes;
   return (columns + some - 1) / some * some;
 }
-/// From a row to the next, of a matrix with this number of columns in shared memory: operand_slab's.
+/// From a row to the next, of a matrix with this number of columns in shared memory:
+/// operand_slab's.
 constexpr int narrow_stride(int columns, int bytes) { return narrow_columns(columns, bytes) + 8; }
 
 /// Warps over the units of a product: `rows` x `columns` warps, each with `down` x `across` units.
@@ -37,15 +39,16 @@ constexpr warp_grid spread_warps(int units_down, int units_across) {
   int least = 0;
   for (int rows = 1; rows <= warps; rows *= 2) {
     int const columns = warps / rows;
-    warp_grid const g{rows, columns, (units_down + rows - 1) / rows, (units_across + columns - 1) / columns};
+    warp_grid const g{rows, columns, (units_down + rows - 1) / rows,
+                      (units_across + columns - 1) / columns};
     int const work = g.down * g.across * 64 + g.down + g.across;
     if (rows == 1 || work < least) best = g, least = work;
   }
   return best;
 }
 
-/// Sums of a product [Rows, Columns] in the registers of a block: each warp has 16 rows of units of `Unit` columns. A warp that is left
-/// without a unit does again what another does.
+/// Sums of a product [Rows, Columns] in the registers of a block: each warp has 16 rows of units of
+/// `Unit` columns. A warp that is left without a unit does again what another does.
 template <int Rows, int Columns, int Unit>
 struct narrow_product {
   static_assert(Rows % 16 == 0 && Columns % Unit == 0 && Unit % 16 == 0);
@@ -53,7 +56,9 @@ struct narrow_product {
   static constexpr warp_grid grid = spread_warps(units_down, units_across);
   static constexpr int down = grid.down, across = grid.across * tiles, sums = down * across;
 
-  PIPE_HD PIPE_INLINE static int unit_down(int thread, int i) { return thread / warp_size / grid.columns * down + i; }
+  PIPE_HD PIPE_INLINE static int unit_down(int thread, int i) {
+    return thread / warp_size / grid.columns * down + i;
+  }
   PIPE_HD PIPE_INLINE static int unit_across(int thread, int j) {
     return thread / warp_size % grid.columns * grid.across + j / tiles;
   }
@@ -62,14 +67,17 @@ struct narrow_product {
     return (grid.rows * down == units_down || unit_down(thread, i) < units_down) &&
            (grid.columns * grid.across == units_across || unit_across(thread, j) < units_across);
   }
-  /// Where the small tiles of row i begin, and those of column j; of a tile outside of the product, the last one's.
+  /// Where the small tiles of row i begin, and those of column j; of a tile outside of the product,
+  /// the last one's.
   PIPE_HD PIPE_INLINE static int row(int thread, int i) {
     int const unit = unit_down(thread, i);
     return (grid.rows * down == units_down || unit < units_down ? unit : units_down - 1) * 16;
   }
   PIPE_HD PIPE_INLINE static int column(int thread, int j) {
     int const unit = unit_across(thread, j);
-    return (grid.columns * grid.across == units_across || unit < units_across ? unit : units_across - 1) * Unit +
+    return (grid.columns * grid.across == units_across || unit < units_across ? unit
+                                                                              : units_across - 1) *
+               Unit +
            j % tiles * 8;
   }
 
@@ -85,8 +93,8 @@ struct narrow_product {
   }
 };
 
-/// Elements that a thread finishes together: with columns of the weights in the order of `place_of_column`, sums of neighbouring small
-/// tiles are neighbours in a row, 16 bytes of it.
+/// Elements that a thread finishes together: with columns of the weights in the order of
+/// `place_of_column`, sums of neighbouring small tiles are neighbours in a row, 16 bytes of it.
 template <class T>
 inline constexpr int narrow_each = 16 / int(sizeof(T));
 template <class T>
@@ -102,12 +110,14 @@ PIPE_HD PIPE_INLINE int place_of_column(int n) {
 
 /// Weights [Inner, Columns] in shared memory.
 template <class T, int Inner, int Columns>
-using narrow_weights = operand_slab<T, narrow_columns(Columns, sizeof(T)), narrow_columns(Inner, sizeof(T)), true>;
+using narrow_weights =
+    operand_slab<T, narrow_columns(Columns, sizeof(T)), narrow_columns(Inner, sizeof(T)), true>;
 /// Rows of a batch there, of up to this number of columns.
 template <class T, int Rows, int Columns>
 using narrow_rows = operand_slab<T, narrow_columns(Columns, sizeof(T)), Rows, true>;
 
-/// `Count` elements, or zeros. Called in a phase; they are there when the block has awaited its copies.
+/// `Count` elements, or zeros. Called in a phase; they are there when the block has awaited its
+/// copies.
 template <int Count, class T, class Block>
 PIPE_HD PIPE_INLINE void copy_some(Block& block, T* to, T const* from, bool present) {
   if constexpr (Count * sizeof(T) >= 4)
@@ -118,7 +128,8 @@ PIPE_HD PIPE_INLINE void copy_some(Block& block, T* to, T const* from, bool pres
 
 /// Starts to copy weights, their columns in the order of place_of_column.
 template <int Inner, int Columns, class T, class Block>
-PIPE_HD PIPE_INLINE void copy_weights(Block& block, narrow_weights<T, Inner, Columns>& to, T const* from) {
+PIPE_HD PIPE_INLINE void copy_weights(Block& block, narrow_weights<T, Inner, Columns>& to,
+                                      T const* from) {
   using slab = narrow_weights<T, Inner, Columns>;
   constexpr int each = Columns % 2 == 0 ? 2 : 1, pieces = slab::columns / each;
   block.part([&](int thread, typename Block::state&) {
@@ -134,21 +145,24 @@ PIPE_HD PIPE_INLINE void copy_weights(Block& block, narrow_weights<T, Inner, Col
 template <class T, int Columns>
 inline constexpr int copied_together = access_width<T>(Columns);
 
-/// Starts to copy rows [row, end) of a matrix of `Columns`, as many as a tile has; where they end there are zeros.
+/// Starts to copy rows [row, end) of a matrix of `Columns`, as many as a tile has; where they end
+/// there are zeros.
 template <int Columns, class Slab, class T, class Block>
 PIPE_HD PIPE_INLINE void copy_rows(Block& block, Slab& to, T const* from, extent row, extent end) {
-  constexpr int each = copied_together<T, Columns>, pieces = narrow_rows<T, 1, Columns>::columns / each;
+  constexpr int each = copied_together<T, Columns>,
+                pieces = narrow_rows<T, 1, Columns>::columns / each;
   block.part([&](int thread, typename Block::state&) {
     for (int i = thread; i < Slab::rows * pieces; i += narrow_threads) {
       int const r = i / pieces, c = i % pieces * each;
       bool const present = row + r < end && c < Columns;
-      copy_some<each>(block, to.element + r * Slab::stride + c, from + (present ? (row + r) * Columns + c : 0),
-                      present);
+      copy_some<each>(block, to.element + r * Slab::stride + c,
+                      from + (present ? (row + r) * Columns + c : 0), present);
     }
   });
 }
 
-/// The product of the rows of a tile with the weights of group G: forward, or the gradient of its input.
+/// The product of the rows of a tile with the weights of group G: forward, or the gradient of its
+/// input.
 template <class P, int G, int Rows>
 struct narrow_layer {
   using T = typename P::element;
@@ -171,10 +185,11 @@ struct narrow_layer {
       PIPE_UNROLL
       for (int k = 0; k < deep; k += step)
         multiply_step<format, product::down, product::across>(
-            block, [](state& mine) -> auto& { return mine.operands; },
+            block, [](state & mine) -> auto& { return mine.operands; },
             [](state& mine, int i, int j) { return mine.sums[i * product::across + j]; },
             [&](int i, auto access) {
-              tile.load_rows(block, first + k, [&](int thread) { return product::row(thread, i); }, access);
+              tile.load_rows(
+                  block, first + k, [&](int thread) { return product::row(thread, i); }, access);
             },
             [&](int j, auto access) {
               w.template load_right<operands>(
@@ -184,10 +199,11 @@ struct narrow_layer {
     }
   }
 
-  /// A thread's finished rows [row, end), as many as a tile has, through the group's epilogue; Keeps: they become the tile `next`.
+  /// A thread's finished rows [row, end), as many as a tile has, through the group's epilogue;
+  /// Keeps: they become the tile `next`.
   template <bool Keeps, class State, class Slab>
-  PIPE_HD PIPE_INLINE static void finish_rows(arguments const& a, int thread, State& mine, extent row, extent end,
-                                              Slab& next) {
+  PIPE_HD PIPE_INLINE static void finish_rows(arguments const& a, int thread, State& mine,
+                                              extent row, extent end, Slab& next) {
     int const lane = thread % warp_size;
     PIPE_UNROLL
     for (int i = 0; i < product::down; ++i) {
@@ -200,7 +216,8 @@ struct narrow_layer {
           int const c = product::column(thread, j) + lane % 4 * each;
           float v[each];
           PIPE_UNROLL
-          for (int e = 0; e < each; ++e) v[e] = mine.sums[i * product::across + j + e / 2][2 * half + e % 2];
+          for (int e = 0; e < each; ++e)
+            v[e] = mine.sums[i * product::across + j + e / 2][2 * half + e % 2];
           bool const present = row + r < end;
           PIPE_UNROLL
           for (int e = 0; e < each; e += together) {

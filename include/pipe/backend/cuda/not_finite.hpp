@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Whether all numbers that a launch has written are finite, found where they are. Only a flag for each block leaves the device.
+// Whether all numbers that a launch has written are finite, found where they are. Only a flag for
+// each block leaves the device.
 #pragma once
 
 #include <pipe/backend/cuda/block.hpp>
@@ -17,7 +18,8 @@ struct flat_numbers {
   dtype type = dtype::f32;
 };
 
-/// found[block] = 1 if a block has met a number that is infinite or NaN, else 0, for `search_blocks` blocks.
+/// found[block] = 1 if a block has met a number that is infinite or NaN, else 0, for
+/// `search_blocks` blocks.
 ///
 /// needs: numbers of f32, bf16 or f16
 struct find_not_finite_kernel {
@@ -45,11 +47,12 @@ struct find_not_finite_kernel {
         if (x.type == dtype::f32)
           look(static_cast<unsigned const*>(x.data), x.count, 0x7f800000u, first, mine.found);
         else
-          look(static_cast<unsigned short const*>(x.data), x.count, x.type == dtype::bf16 ? 0x7f80u : 0x7c00u, first,
-               mine.found);
+          look(static_cast<unsigned short const*>(x.data), x.count,
+               x.type == dtype::bf16 ? 0x7f80u : 0x7c00u, first, mine.found);
       }
     });
-    reduce_lanes(block, [](state& mine) -> int& { return mine.found; }, larger{});
+    reduce_lanes(
+        block, [](state& mine) -> int& { return mine.found; }, larger{});
     block.phase([&](int thread, state& mine) {
       if (thread % warp_size == 0) block.shared().of_warp[thread / warp_size] = mine.found;
     });
@@ -64,7 +67,8 @@ struct find_not_finite_kernel {
  private:
   /// exponent: its bits, all of which are set in numbers that are not finite
   template <class Bits>
-  PIPE_HD PIPE_INLINE static void look(Bits const* x, extent count, unsigned exponent, extent first, int& found) {
+  PIPE_HD PIPE_INLINE static void look(Bits const* x, extent count, unsigned exponent, extent first,
+                                       int& found) {
     for (extent i = first; i < count; i += extent(search_blocks) * threads)
       if ((x[i] & exponent) == exponent) found = 1;
   }

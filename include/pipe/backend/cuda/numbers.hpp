@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The number formats of tensor cores, converted by integer operations that give the same bits on the host and on the device.
+// The number formats of tensor cores, converted by integer operations that give the same bits on
+// the host and on the device.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +12,12 @@
 
 namespace pp::cuda {
 
-/// What tensor cores multiply. Two bf16 or fp16 numbers share a register, the one of the lower index in its lower half.
+/// What tensor cores multiply. Two bf16 or fp16 numbers share a register, the one of the lower
+/// index in its lower half.
 enum class operand_format : unsigned char { tf32, bf16, fp16 };
 
-/// To the nearest tf32 (8 bits of exponent, 10 of mantissa, in the high bits of a register), ties away from zero, as cvt.rna.tf32.f32.
+/// To the nearest tf32 (8 bits of exponent, 10 of mantissa, in the high bits of a register), ties
+/// away from zero, as cvt.rna.tf32.f32.
 ///
 /// law: the low 13 bits are 0, which the instruction leaves open; a quiet NaN stays NaN
 PIPE_HD PIPE_INLINE unsigned to_tf32(float x) {

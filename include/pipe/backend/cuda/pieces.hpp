@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Kernels over the flat parameter memory of a rank: its extents are numbers of the run, not of the model's type, and one launch goes over
-// all parameters. A block works on a piece of up to 4096 elements. No piece has elements of two parameters, so a sum over a piece is the
-// same however the model is cut into stages, and a piece says which settings its parameter has (its group).
+// Kernels over the flat parameter memory of a rank: its extents are numbers of the run, not of the
+// model's type, and one launch goes over all parameters. A block works on a piece of up to 4096
+// elements. No piece has elements of two parameters, so a sum over a piece is the same however the
+// model is cut into stages, and a piece says which settings its parameter has (its group).
 #pragma once
 
 #include <pipe/backend/cuda/block.hpp>
@@ -26,7 +27,9 @@ struct pieces {
   extent size = 0;      ///< of the list
   extent elements = 0;  ///< of the range, if there is no list
 
-  PIPE_HD static constexpr extent count_of(extent elements) { return (elements + piece_elements - 1) / piece_elements; }
+  PIPE_HD static constexpr extent count_of(extent elements) {
+    return (elements + piece_elements - 1) / piece_elements;
+  }
   PIPE_HD extent count() const { return list != nullptr ? size : count_of(elements); }
   PIPE_HD piece at(extent i) const {
     if (list != nullptr) return list[i];
@@ -46,7 +49,8 @@ void cut_into_pieces(extent begin, extent elements, int group, Append append) {
   }
 }
 
-/// f.template run<Count>(first element, group) for all elements, some at a time; f.is_wanted() says whether at all.
+/// f.template run<Count>(first element, group) for all elements, some at a time; f.is_wanted() says
+/// whether at all.
 template <class F>
 struct pieces_kernel {
   struct arguments {
@@ -71,7 +75,8 @@ struct pieces_kernel {
   }
 };
 
-// ---- Sums in double precision: of squares over each piece, then over the pieces of each parameter. ----
+// ---- Sums in double precision: of squares over each piece, then over the pieces of each
+// parameter. ----
 
 /// done(total) in one thread of the block, `total` being the sum of all threads' access(state).
 ///
@@ -127,7 +132,8 @@ struct square_pieces_kernel {
   }
 };
 
-/// to[i] = sum of from[first[i]] to from[first[i + 1] - 1], for i < count; without `first` the one sum of all `elements`.
+/// to[i] = sum of from[first[i]] to from[first[i + 1] - 1], for i < count; without `first` the one
+/// sum of all `elements`.
 struct add_up_kernel {
   struct arguments {
     double const* from = nullptr;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// From the rows of a sample to one row, and back. A thread has some columns of a sample and walks along its rows, so that threads side by
-// side access memory side by side, and a mean adds up in the order of the rows.
+// From the rows of a sample to one row, and back. A thread has some columns of a sample and walks
+// along its rows, so that threads side by side access memory side by side, and a mean adds up in
+// the order of the rows.
 #pragma once
 
 #include <pipe/backend/cuda/block.hpp>
@@ -13,10 +14,12 @@ namespace pp::cuda {
 template <class P, int G>
 struct pooled_columns {
   using T = typename P::element;
-  static constexpr int columns = group_of<P, G>::value.columns, positions = group_of<P, G>::value.keys;
+  static constexpr int columns = group_of<P, G>::value.columns,
+                       positions = group_of<P, G>::value.keys;
   static constexpr pool_kind which = pool_kind(group_of<P, G>::value.groups);
   static constexpr int threads = 256, each = access_width<T>(columns);
-  static constexpr extent pieces = extent(P::samples) * (columns / each), blocks = (pieces + threads - 1) / threads;
+  static constexpr extent pieces = extent(P::samples) * (columns / each),
+                          blocks = (pieces + threads - 1) / threads;
   using state = nothing;
   using shared = nothing;
 
@@ -25,8 +28,12 @@ struct pooled_columns {
     int const* ids = nullptr;
     int count = 0, chosen = -1;
     PIPE_HD PIPE_INLINE bool is_real(int t) const { return ids == nullptr || ids[t] >= 0; }
-    PIPE_HD PIPE_INLINE bool takes_part(int t) const { return which == pool_kind::mean ? is_real(t) : t == chosen; }
-    PIPE_HD PIPE_INLINE float divisor() const { return which == pool_kind::mean && count > 0 ? float(count) : 1.0f; }
+    PIPE_HD PIPE_INLINE bool takes_part(int t) const {
+      return which == pool_kind::mean ? is_real(t) : t == chosen;
+    }
+    PIPE_HD PIPE_INLINE float divisor() const {
+      return which == pool_kind::mean && count > 0 ? float(count) : 1.0f;
+    }
   };
   PIPE_HD PIPE_INLINE static rows rows_of(arguments const& a, extent sample) {
     constexpr int slot = group_of<P, G>::value.in[1];

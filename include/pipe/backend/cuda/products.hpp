@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Which of a pipeline's matrix products run on a GPU by cuBLASLt, and which by our own kernels, as an option of a Pipeline. It changes sums
-// in their last bits. Where cuBLASLt is not there, or cannot do a product, our own kernels do it.
+// Which of a pipeline's matrix products run on a GPU by cuBLASLt, and which by our own kernels, as
+// an option of a Pipeline. It changes sums in their last bits. Where cuBLASLt is not there, or
+// cannot do a product, our own kernels do it.
 #pragma once
 
 #include <concepts>
@@ -10,7 +11,8 @@ namespace pp {
 
 enum class product_policy : unsigned char { planned, own, cublaslt, timed };
 
-/// Each product runs by cuBLASLt or by our kernels as the plan estimates it from shape and format (default).
+/// Each product runs by cuBLASLt or by our kernels as the plan estimates it from shape and format
+/// (default).
 struct PlannedProducts {
   static constexpr auto products = product_policy::planned;
 };
@@ -22,8 +24,8 @@ struct OwnProducts {
 struct CublasLtProducts {
   static constexpr auto products = product_policy::cublaslt;
 };
-/// Each product runs by what is faster, measured when a trainer is made: bits may differ from machine to machine, and
-/// from one trainer to the next.
+/// Each product runs by what is faster, measured when a trainer is made: bits may differ from
+/// machine to machine, and from one trainer to the next.
 struct TimedProducts {
   static constexpr auto products = product_policy::timed;
 };
@@ -33,7 +35,10 @@ concept product_option = requires {
   { O::products } -> std::same_as<product_policy const&>;
 };
 
-/// Whether a policy makes sense on a GPU only. A plan, and our own kernels, are what a host has anyway.
-constexpr bool needs_cublaslt(product_policy p) { return p == product_policy::cublaslt || p == product_policy::timed; }
+/// Whether a policy makes sense on a GPU only. A plan, and our own kernels, are what a host has
+/// anyway.
+constexpr bool needs_cublaslt(product_policy p) {
+  return p == product_policy::cublaslt || p == product_policy::timed;
+}
 
 }  // namespace pp

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Rows in the order of their ids, rows of one id in their own order: what a deterministic scatter-add is made of. A radix sort from the
-// least digit, of at most 9 bits, in integers only, so nothing depends on timing: for vocabularies below 2^18 two passes, each of two
-// kernels. In a pass a block takes 512 rows; the lanes of a warp whose rows have the same digit find each other by one instruction, so a
-// row's place among the rows of its warp is a count of bits; a table [warps][digits] in shared memory gives its place in the tile, and
-// the tiles' counts in global memory its place among all. For 1k to 64k rows that is four short kernels, some 10 us, whatever the number
-// of rows (an estimate: no GPU has run it yet). Comparing all rows with each other takes one kernel, but its work grows with the square:
-// as fast up to some 8k rows, 0.4 ms at 64k.
+// Rows in the order of their ids, rows of one id in their own order: what a deterministic
+// scatter-add is made of. A radix sort from the least digit, of at most 9 bits, in integers only,
+// so nothing depends on timing: for vocabularies below 2^18 two passes, each of two kernels. In a
+// pass a block takes 512 rows; the lanes of a warp whose rows have the same digit find each other
+// by one instruction, so a row's place among the rows of its warp is a count of bits; a table
+// [warps][digits] in shared memory gives its place in the tile, and the tiles' counts in global
+// memory its place among all. For 1k to 64k rows that is four short kernels, some 10 us, whatever
+// the number of rows (an estimate: no GPU has run it yet). Comparing all rows with each other takes
+// one kernel, but its work grows with the square: as fast up to some 8k rows, 0.4 ms at 64k.
 #pragma once
 
 #include <pipe/backend/cuda/block.hpp>
@@ -42,16 +44,19 @@ PIPE_HD PIPE_INLINE int count_bits(unsigned x) {
 /// n bytes, rounded up so that what follows is aligned for any access.
 constexpr long aligned_bytes(long n) { return (n + 63) / 64 * 64; }
 
-/// How `Rows` rows with ids in [0, Bound), or -1, are ordered. A row of id -1 has the key Bound and comes last.
-/// In the workspace, from its beginning: keys and rows, two copies of each, and how many rows of a tile have a digit.
+/// How `Rows` rows with ids in [0, Bound), or -1, are ordered. A row of id -1 has the key Bound and
+/// comes last. In the workspace, from its beginning: keys and rows, two copies of each, and how
+/// many rows of a tile have a digit.
 template <int Rows, int Bound>
 struct row_order {
   static constexpr int bits_of(int x) { return x == 0 ? 0 : 1 + bits_of(x / 2); }
-  static constexpr int bits = bits_of(Bound), passes = (bits + 8) / 9, digit_bits = (bits + passes - 1) / passes;
+  static constexpr int bits = bits_of(Bound), passes = (bits + 8) / 9,
+                       digit_bits = (bits + passes - 1) / passes;
   static constexpr int digits = 1 << digit_bits;
   static constexpr int threads = 512, warps = threads / warp_size;
   /// A tile is rounds * threads rows: at most 128 tiles, whose counts every block reads.
-  static constexpr int rounds = (Rows + 128 * threads - 1) / (128 * threads), tile = rounds * threads;
+  static constexpr int rounds = (Rows + 128 * threads - 1) / (128 * threads),
+                       tile = rounds * threads;
   static constexpr int tiles = (Rows + tile - 1) / tile;
   static_assert(Rows > 0 && Bound > 0 && digits <= threads);
 
@@ -62,9 +67,14 @@ struct row_order {
   PIPE_HD static int* list(void* workspace, int i) {
     return reinterpret_cast<int*>(static_cast<char*>(workspace) + i * list_bytes);
   }
-  /// After pass `pass`: keys in ascending order of their lowest (pass + 1) digits, and the row that each belongs to.
-  PIPE_HD static int* keys(void* workspace, int pass = passes - 1) { return list(workspace, pass % 2); }
-  PIPE_HD static int* rows(void* workspace, int pass = passes - 1) { return list(workspace, 2 + pass % 2); }
+  /// After pass `pass`: keys in ascending order of their lowest (pass + 1) digits, and the row that
+  /// each belongs to.
+  PIPE_HD static int* keys(void* workspace, int pass = passes - 1) {
+    return list(workspace, pass % 2);
+  }
+  PIPE_HD static int* rows(void* workspace, int pass = passes - 1) {
+    return list(workspace, 2 + pass % 2);
+  }
   /// [tiles][digits]
   PIPE_HD static int* counts(void* workspace) {
     return reinterpret_cast<int*>(static_cast<char*>(workspace) + count_begin);
@@ -109,7 +119,9 @@ struct digit_tally {
       }
       for (int k = thread; k < warps * digits; k += threads) block.shared().count[k] = 0;
     });
-    match_lanes(block, [](state& s) -> int& { return s.digit; }, [](state& s) -> unsigned& { return s.peers; });
+    match_lanes(
+        block, [](state& s) -> int& { return s.digit; },
+        [](state& s) -> unsigned& { return s.peers; });
     block.phase([&](int thread, state& mine) {
       if (mine.digit >= 0 && before(thread, mine) == 0)
         block.shared().count[thread / warp_size * digits + mine.digit] = count_bits(mine.peers);
@@ -134,11 +146,13 @@ struct count_digits_kernel {
       tally::run(block, a, round);
       block.phase([&](int thread, state& mine) {
         if (thread >= order::digits) return;
-        for (int w = 0; w < order::warps; ++w) mine.next += block.shared().count[w * order::digits + thread];
+        for (int w = 0; w < order::warps; ++w)
+          mine.next += block.shared().count[w * order::digits + thread];
       });
     }
     block.part([&](int thread, state& mine) {
-      if (thread < order::digits) order::counts(a.workspace)[block.index() * order::digits + thread] = mine.next;
+      if (thread < order::digits)
+        order::counts(a.workspace)[block.index() * order::digits + thread] = mine.next;
     });
   }
 };
@@ -155,7 +169,8 @@ struct place_rows_kernel {
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
-    // Thread d: where the tile's first row of digit d goes: behind all smaller digits, and behind the same one in earlier tiles.
+    // Thread d: where the tile's first row of digit d goes: behind all smaller digits, and behind
+    // the same one in earlier tiles.
     block.phase([&](int thread, state& mine) {
       if (thread >= digits) return;
       int const* const count = order::counts(a.workspace) + thread;
@@ -164,7 +179,8 @@ struct place_rows_kernel {
       for (int t = 0; t < order::tiles; t += batch) {
         int here[batch];
         PIPE_UNROLL
-        for (int k = 0; k < batch; ++k) here[k] = t + k < order::tiles ? count[(t + k) * digits] : 0;
+        for (int k = 0; k < batch; ++k)
+          here[k] = t + k < order::tiles ? count[(t + k) * digits] : 0;
         PIPE_UNROLL
         for (int k = 0; k < batch; ++k) {
           all += here[k];
@@ -179,7 +195,8 @@ struct place_rows_kernel {
       block.phase([&](int thread, state&) {
         if (thread >= digits) return;
         int const* const from = block.shared().scan[side];
-        block.shared().scan[1 - side][thread] = from[thread] + (thread >= step ? from[thread - step] : 0);
+        block.shared().scan[1 - side][thread] =
+            from[thread] + (thread >= step ? from[thread - step] : 0);
       });
     block.part([&](int thread, state& mine) {
       if (thread < digits) mine.next += block.shared().scan[side][thread];
@@ -200,7 +217,8 @@ struct place_rows_kernel {
       });
       block.phase([&](int thread, state& mine) {
         if (mine.digit < 0) return;
-        int const at = block.shared().count[thread / warp_size * digits + mine.digit] + tally::before(thread, mine);
+        int const at = block.shared().count[thread / warp_size * digits + mine.digit] +
+                       tally::before(thread, mine);
         order::keys(a.workspace, Pass)[at] = mine.key;
         order::rows(a.workspace, Pass)[at] = mine.row;
       });

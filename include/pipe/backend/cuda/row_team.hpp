@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How a block works along rows: each row has a team of threads, a power of two of them, and each thread of the team has every n-th
-// piece of the row, a piece being one access; n is the size of the team. A narrow row has some lanes of a warp, so that a warp works on
-// several; a wider one has as many warps as it takes for its elements to fit into their registers. Of rows that fit into no block's
-// registers, what does not fit is read again.
+// How a block works along rows: each row has a team of threads, a power of two of them, and each
+// thread of the team has every n-th piece of the row, a piece being one access; n is the size of
+// the team. A narrow row has some lanes of a warp, so that a warp works on several; a wider one has
+// as many warps as it takes for its elements to fit into their registers. Of rows that fit into no
+// block's registers, what does not fit is read again.
 #pragma once
 
 #include <pipe/backend/cuda/vectors.hpp>
@@ -19,7 +20,8 @@ struct row_team {
   static constexpr int turns_of(int team) { return (pieces + team - 1) / team; }
   /// Of a piece: a register has four.
   static constexpr int piece_bytes = each * Bytes > 4 ? each* Bytes : 4;
-  /// Bytes that a thread of a team keeps, and may keep: blocks of 1024 threads have 64 registers for each.
+  /// Bytes that a thread of a team keeps, and may keep: blocks of 1024 threads have 64 registers
+  /// for each.
   static constexpr int kept_bytes(int team) { return turns_of(team) * piece_bytes; }
   static constexpr int most_bytes(int team) { return team < 1024 ? 128 : 112; }
   static constexpr int smallest() {
@@ -31,7 +33,8 @@ struct row_team {
 
   /// Threads of a team.
   static constexpr int size = smallest();
-  /// Whether the threads of a team can keep a row; if not, a thread keeps its first `kept` pieces, and has the others one at a time.
+  /// Whether the threads of a team can keep a row; if not, a thread keeps its first `kept` pieces,
+  /// and has the others one at a time.
   static constexpr bool keeps = kept_bytes(size) <= most_bytes(size);
   static constexpr int slots = keeps ? turns_of(size) : most_bytes(size) / piece_bytes;
   static constexpr int kept = keeps ? slots : slots - 1;
@@ -51,7 +54,9 @@ struct row_team {
   PIPE_HD PIPE_INLINE static void for_pieces(int thread, F f) {
     for_kept(thread, f);
     if constexpr (!keeps)
-      for (int column = (kept * size + thread % size) * each; column < Columns; column += size * each) f(kept, column);
+      for (int column = (kept * size + thread % size) * each; column < Columns;
+           column += size * each)
+        f(kept, column);
   }
   /// The same for those that it keeps.
   template <class F>
@@ -63,12 +68,14 @@ struct row_team {
     }
   }
 
-  /// For each of Count numbers: access(state, i) = op over the team's, the same in all its threads. Called between phases.
+  /// For each of Count numbers: access(state, i) = op over the team's, the same in all its threads.
+  /// Called between phases.
   ///
   /// needs: `room`, in shared memory, serves no other reduction
   /// law:   the order of operations depends on Columns and T only
   template <class Block, class Access, class Op, class X, int Count>
-  PIPE_HD PIPE_INLINE static void reduce(Block& block, Access access, Op op, X (&room)[Count][warps]) {
+  PIPE_HD PIPE_INLINE static void reduce(Block& block, Access access, Op op,
+                                         X (&room)[Count][warps]) {
     using state = typename Block::state;
     fold<(size < warp_size ? size : warp_size), Count>(block, access, op);
     if constexpr (size > warp_size) {
@@ -80,7 +87,8 @@ struct row_team {
       });
       block.part([&](int thread, state& mine) {
         PIPE_UNROLL
-        for (int i = 0; i < Count; ++i) access(mine, i) = room[i][thread / size * together + thread % together];
+        for (int i = 0; i < Count; ++i)
+          access(mine, i) = room[i][thread / size * together + thread % together];
       });
       fold<together, Count>(block, access, op);
     }
@@ -91,7 +99,8 @@ struct row_team {
   PIPE_HD PIPE_INLINE static void fold(Block& block, Access access, Op op) {
     PIPE_UNROLL
     for (int i = 0; i < Count; ++i)
-      reduce_lanes<Width>(block, [&](typename Block::state& mine) -> auto& { return access(mine, i); }, op);
+      reduce_lanes<Width>(
+          block, [&](typename Block::state & mine) -> auto& { return access(mine, i); }, op);
   }
 };
 

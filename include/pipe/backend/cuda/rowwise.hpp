@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Norms and softmax along rows, and their gradients, with a chain of pointwise steps before and after. A row is read once, stays in
-// registers while it is summed over, and is written once; only what fits into no block's registers is read again.
+// Norms and softmax along rows, and their gradients, with a chain of pointwise steps before and
+// after. A row is read once, stays in registers while it is summed over, and is written once; only
+// what fits into no block's registers is read again.
 #pragma once
 
 #include <pipe/backend/cuda/chain.hpp>
@@ -29,22 +30,26 @@ struct row_kernel {
 
   /// Piece `column` of a row of operand I.
   template <int I>
-  PIPE_HD PIPE_INLINE static void read(arguments const& a, extent row, int column, float (&v)[each]) {
+  PIPE_HD PIPE_INLINE static void read(arguments const& a, extent row, int column,
+                                       float (&v)[each]) {
     load<each>(a.at<T const>(in<I>) + row * columns + column, v);
   }
 
-  /// The pieces that the thread keeps of its row of the main operand, after the prologue: all loads are on their way before one is
-  /// waited for.
+  /// The pieces that the thread keeps of its row of the main operand, after the prologue: all loads
+  /// are on their way before one is waited for.
   PIPE_HD PIPE_INLINE static void read_row(arguments const& a, extent row, int thread, pieces& x) {
     using before = chain<P, G, false>;
     team::for_kept(thread, [&](int slot, int column) { read<0>(a, row, column, x[slot]); });
     if constexpr (before::length > 0)
-      team::for_kept(thread, [&](int slot, int column) { before::template run<each>(a, row, column, x[slot]); });
+      team::for_kept(thread, [&](int slot, int column) {
+        before::template run<each>(a, row, column, x[slot]);
+      });
   }
 
   /// f(column, piece, whether it is kept) for the thread's pieces of its row after read_row.
   template <class F>
-  PIPE_HD PIPE_INLINE static void for_row(arguments const& a, extent row, int thread, pieces& x, F f) {
+  PIPE_HD PIPE_INLINE static void for_row(arguments const& a, extent row, int thread, pieces& x,
+                                          F f) {
     team::for_pieces(thread, [&](int slot, int column) {
       if (slot == team::kept) {
         read<0>(a, row, column, x[slot]);
@@ -55,7 +60,8 @@ struct row_kernel {
   }
 };
 
-/// y = (x - mean) * rstd * gamma (+ beta), and statistics {mean, rstd} of each row. Without a mean it is 0: RMSNorm.
+/// y = (x - mean) * rstd * gamma (+ beta), and statistics {mean, rstd} of each row. Without a mean
+/// it is 0: RMSNorm.
 template <class P, int G>
 struct norm_kernel : row_kernel<P, G, 1> {
   using base = row_kernel<P, G, 1>;
@@ -86,7 +92,8 @@ struct norm_kernel : row_kernel<P, G, 1> {
         });
     });
     if constexpr (has_mean)
-      team::reduce(block, [](state& mine, int) -> float& { return mine.sum; }, plus{}, block.shared().sums);
+      team::reduce(
+          block, [](state& mine, int) -> float& { return mine.sum; }, plus{}, block.shared().sums);
     block.part([&](int thread, state& mine) {
       extent const row = team::row(block, thread);
       mine.squares = 0;
@@ -97,17 +104,22 @@ struct norm_kernel : row_kernel<P, G, 1> {
         for (int i = 0; i < each; ++i) mine.squares += (x[i] - mean) * (x[i] - mean);
       });
     });
-    team::reduce(block, [](state& mine, int) -> float& { return mine.squares; }, plus{}, block.shared().squares);
+    team::reduce(
+        block, [](state& mine, int) -> float& { return mine.squares; }, plus{},
+        block.shared().squares);
     block.part([&](int thread, state& mine) {
       extent const row = team::row(block, thread);
       if (row >= rows) return;
-      float const mean = mine.sum / float(columns), rstd = 1.0f / libm::sqrt(mine.squares / float(columns) + epsilon);
+      float const mean = mine.sum / float(columns),
+                  rstd = 1.0f / libm::sqrt(mine.squares / float(columns) + epsilon);
       float const statistics[2]{mean, rstd};
-      if (thread % team::size == 0) save<2>(a.at<float>(base::template out<1>) + 2 * row, statistics);
+      if (thread % team::size == 0)
+        save<2>(a.at<float>(base::template out<1>) + 2 * row, statistics);
       base::for_row(a, row, thread, mine.x, [&](int column, float(&x)[each], bool) {
         float gamma[each], beta[each];
         load<each>(a.at<T const>(base::template in<1>) + column, gamma);
-        if constexpr (base::template in<2> >= 0) load<each>(a.at<T const>(base::template in<2>) + column, beta);
+        if constexpr (base::template in<2> >= 0)
+          load<each>(a.at<T const>(base::template in<2>) + column, beta);
         PIPE_UNROLL
         for (int i = 0; i < each; ++i) {
           x[i] = (x[i] - mean) * rstd * gamma[i];
@@ -119,7 +131,8 @@ struct norm_kernel : row_kernel<P, G, 1> {
   }
 };
 
-/// dx = rstd * (g - mean(g) - xhat * mean(g * xhat)), g = dy * gamma, xhat = (x - mean) * rstd. RMSNorm: without mean(g).
+/// dx = rstd * (g - mean(g) - xhat * mean(g * xhat)), g = dy * gamma, xhat = (x - mean) * rstd.
+/// RMSNorm: without mean(g).
 template <class P, int G>
 struct norm_gradient_kernel : row_kernel<P, G, 2> {
   using base = row_kernel<P, G, 2>;
@@ -136,12 +149,14 @@ struct norm_gradient_kernel : row_kernel<P, G, 2> {
   };
 
   /// dy and x of a piece.
-  PIPE_HD PIPE_INLINE static void read(arguments const& a, extent row, int column, state& mine, int slot) {
+  PIPE_HD PIPE_INLINE static void read(arguments const& a, extent row, int column, state& mine,
+                                       int slot) {
     base::template read<0>(a, row, column, mine.g[slot]);
     base::template read<1>(a, row, column, mine.xhat[slot]);
   }
   /// From dy and x to g and xhat.
-  PIPE_HD PIPE_INLINE static void scale(arguments const& a, extent row, int column, state& mine, int slot) {
+  PIPE_HD PIPE_INLINE static void scale(arguments const& a, extent row, int column, state& mine,
+                                        int slot) {
     float gamma[each], statistics[2];
     load<each>(a.at<T const>(base::template in<2>) + column, gamma);
     load<2>(a.at<float const>(base::template in<3>) + 2 * row, statistics);
@@ -170,7 +185,9 @@ struct norm_gradient_kernel : row_kernel<P, G, 2> {
         }
       });
     });
-    team::reduce(block, [](state& mine, int i) -> float& { return mine.sum[i]; }, plus{}, block.shared().sums);
+    team::reduce(
+        block, [](state& mine, int i) -> float& { return mine.sum[i]; }, plus{},
+        block.shared().sums);
     block.part([&](int thread, state& mine) {
       extent const row = team::row(block, thread);
       if (row >= rows) return;
@@ -179,14 +196,16 @@ struct norm_gradient_kernel : row_kernel<P, G, 2> {
         if (slot == team::kept) read(a, row, column, mine, slot), scale(a, row, column, mine, slot);
         float dx[each];
         PIPE_UNROLL
-        for (int i = 0; i < each; ++i) dx[i] = (mine.g[slot][i] - mean_g - mine.xhat[slot][i] * mean_gx) * mine.rstd;
+        for (int i = 0; i < each; ++i)
+          dx[i] = (mine.g[slot][i] - mean_g - mine.xhat[slot][i] * mean_gx) * mine.rstd;
         finish<P, G, each>(a, row, column, dx);
       });
     });
   }
 };
 
-/// y = e^x / (the sum of e^x over the row); computed from x less its largest element. NaN makes the row NaN.
+/// y = e^x / (the sum of e^x over the row); computed from x less its largest element. NaN makes the
+/// row NaN.
 template <class P, int G>
 struct softmax_kernel : row_kernel<P, G, 1> {
   using base = row_kernel<P, G, 1>;
@@ -213,7 +232,8 @@ struct softmax_kernel : row_kernel<P, G, 1> {
         for (int i = 0; i < each; ++i) mine.top = larger{}(mine.top, x[i]);
       });
     });
-    team::reduce(block, [](state& mine, int) -> float& { return mine.top; }, larger{}, block.shared().tops);
+    team::reduce(
+        block, [](state& mine, int) -> float& { return mine.top; }, larger{}, block.shared().tops);
     block.part([&](int thread, state& mine) {
       extent const row = team::row(block, thread);
       mine.sum = 0;
@@ -223,7 +243,8 @@ struct softmax_kernel : row_kernel<P, G, 1> {
         for (int i = 0; i < each; ++i) mine.sum += x[i] = math::exp(x[i] - mine.top);
       });
     });
-    team::reduce(block, [](state& mine, int) -> float& { return mine.sum; }, plus{}, block.shared().sums);
+    team::reduce(
+        block, [](state& mine, int) -> float& { return mine.sum; }, plus{}, block.shared().sums);
     block.part([&](int thread, state& mine) {
       extent const row = team::row(block, thread);
       if (row >= rows) return;
@@ -268,7 +289,8 @@ struct softmax_gradient_kernel : row_kernel<P, G, 2> {
         for (int i = 0; i < each; ++i) mine.sum += mine.dy[slot][i] * mine.y[slot][i];
       });
     });
-    team::reduce(block, [](state& mine, int) -> float& { return mine.sum; }, plus{}, block.shared().sums);
+    team::reduce(
+        block, [](state& mine, int) -> float& { return mine.sum; }, plus{}, block.shared().sums);
     block.part([&](int thread, state& mine) {
       extent const row = team::row(block, thread);
       if (row >= rows) return;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Transposed copies of matrices, one launch for all of a rank's. A block takes a square of 64 x 64 elements through shared memory: it
-// reads along rows and writes along columns of the matrix, 32 neighbouring elements at a time either way. A row of the square in shared
-// memory is an odd number of words, so that the 32 threads of a warp, going down a column, read from 32 banks.
+// Transposed copies of matrices, one launch for all of a rank's. A block takes a square of 64 x 64
+// elements through shared memory: it reads along rows and writes along columns of the matrix, 32
+// neighbouring elements at a time either way. A row of the square in shared memory is an odd number
+// of words, so that the 32 threads of a warp, going down a column, read from 32 banks.
 #pragma once
 
 #include <pipe/backend/cuda/block.hpp>
@@ -50,7 +51,8 @@ struct transpose_kernel {
       for (int i = thread; i < side * side; i += threads) {
         int const r = i / side, c = i % side;
         if (s.row + r < s.rows && s.column + c < s.columns)
-          block.shared().square[r][c] = a.from[s.from + extent(s.row + r) * s.columns + s.column + c];
+          block.shared().square[r][c] =
+              a.from[s.from + extent(s.row + r) * s.columns + s.column + c];
       }
     });
     block.part([&](int thread, state&) {

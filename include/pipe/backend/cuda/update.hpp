@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How parameters change, in one kernel over all of a rank's memory: an optimizer's formula for single elements, the host's functor, with
-// what the verdict on the step says about the gradients read from the device's memory; and the small kernels around it. Optimizers of
-// whole tensors (Adafactor, LAMB, Muon) are not here yet: they compute with norms and products of one tensor at a time.
+// How parameters change, in one kernel over all of a rank's memory: an optimizer's formula for
+// single elements, the host's functor, with what the verdict on the step says about the gradients
+// read from the device's memory; and the small kernels around it. Optimizers of whole tensors
+// (Adafactor, LAMB, Muon) are not here yet: they compute with norms and products of one tensor at a
+// time.
 //
-// Each is a functor for pieces_kernel: bytes bound all of them, 28 per parameter for AdamW and 2 more for a 16-bit copy.
+// Each is a functor for pieces_kernel: bytes bound all of them, 28 per parameter for AdamW and 2
+// more for a 16-bit copy.
 #pragma once
 
 #include <type_traits>
@@ -15,20 +18,26 @@
 
 namespace pp::cuda {
 
-PIPE_HD PIPE_INLINE bool is_sound(verdict const* judged) { return judged == nullptr || judged->sound != 0; }
-PIPE_HD PIPE_INLINE float factor_of(verdict const* judged) { return judged == nullptr ? 1.0f : judged->factor; }
+PIPE_HD PIPE_INLINE bool is_sound(verdict const* judged) {
+  return judged == nullptr || judged->sound != 0;
+}
+PIPE_HD PIPE_INLINE float factor_of(verdict const* judged) {
+  return judged == nullptr ? 1.0f : judged->factor;
+}
 
-/// One step of an optimizer of single elements. The weights are float; `Copy` is the type of another copy of them, which kernels compute
-/// with, or void.
+/// One step of an optimizer of single elements. The weights are float; `Copy` is the type of
+/// another copy of them, which kernels compute with, or void.
 ///
-/// needs: coefficients are prepared with a gradient scale of 1: gradients are multiplied by the verdict's factor before
+/// needs: coefficients are prepared with a gradient scale of 1: gradients are multiplied by the
+///        verdict's factor before
 /// law:   a verdict that is not sound leaves everything as it is
-/// note:  the host prepares coefficients for its own count of steps, and hears of a rejected step when it reads the verdict: until
-///        then Adam's corrections are those of one step later
+/// note:  the host prepares coefficients for its own count of steps, and hears of a rejected step
+///        when it reads the verdict: until then Adam's corrections are those of one step later
 template <class Optimizer, class Copy = void>
 struct optimizer_step {
   static constexpr int groups = 4;
-  typename Optimizer::template coefficients<float> of_group[groups]{};  ///< a piece's group says which
+  typename Optimizer::template coefficients<float>
+      of_group[groups]{};  ///< a piece's group says which
   float* weights = nullptr;
   float const* gradients = nullptr;
   float* first = nullptr;  ///< the optimizer's states, as many as it has

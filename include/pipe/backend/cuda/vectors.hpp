@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Several neighbouring elements at once, as one access of up to 16 bytes. Whatever their type in memory, they are floats in registers.
+// Several neighbouring elements at once, as one access of up to 16 bytes. Whatever their type in
+// memory, they are floats in registers.
 #pragma once
 
 #include <cstddef>
@@ -28,14 +29,15 @@ PIPE_HD PIPE_INLINE float as_stored(float v) {
   return float(T(v));
 }
 
-/// *to = p in one access, spelled out: nvcc takes a structure apart, and does not always put its stores together again.
+/// *to = p in one access, spelled out: nvcc takes a structure apart, and does not always put its
+/// stores together again.
 template <class T, int Count>
 PIPE_HD PIPE_INLINE void store(packed<T, Count>* to, packed<T, Count> const& p) {
 #ifdef __CUDA_ARCH__
   if constexpr (sizeof p == 16) {
     auto const w = __builtin_bit_cast(packed<unsigned, 4>, p);
-    asm volatile("st.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(w.item[0]), "r"(w.item[1]), "r"(w.item[2]),
-                 "r"(w.item[3])
+    asm volatile("st.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(w.item[0]), "r"(w.item[1]),
+                 "r"(w.item[2]), "r"(w.item[3])
                  : "memory");
   } else if constexpr (sizeof p == 8) {
     auto const w = __builtin_bit_cast(packed<unsigned, 2>, p);
@@ -47,7 +49,8 @@ PIPE_HD PIPE_INLINE void store(packed<T, Count>* to, packed<T, Count> const& p) 
     *to = p;
 }
 
-/// needs: from is aligned to an access: Count is a power of two, and from lies a multiple of Count elements behind an aligned place
+/// needs: from is aligned to an access: Count is a power of two, and from lies a multiple of Count
+///        elements behind an aligned place
 template <int Count, class T>
 PIPE_HD PIPE_INLINE void load(T const* from, float (&to)[Count]) {
   constexpr int most = 16 / int(sizeof(T)), each = Count < most ? Count : most;

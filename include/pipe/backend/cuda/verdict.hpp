@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What is decided about a step once all gradients are there, by one small kernel on the device: whether the step is sound, how far
-// gradients are scaled down, and how large the loss scale of 16-bit training is next. What follows reads it from the device's memory, so
-// the host waits for nothing; it may copy the verdict when it likes.
+// What is decided about a step once all gradients are there, by one small kernel on the device:
+// whether the step is sound, how far gradients are scaled down, and how large the loss scale of
+// 16-bit training is next. What follows reads it from the device's memory, so the host waits for
+// nothing; it may copy the verdict when it likes.
 #pragma once
 
 #include <pipe/backend/cuda/block.hpp>
@@ -13,18 +14,19 @@ namespace pp::cuda {
 
 /// In the device's memory, one for all ranks.
 struct verdict {
-  double loss = 0;  ///< of the mini-batch
-  double norm = 0;  ///< of all gradients, before clipping
-  float factor =
-      1;  ///< what gradients are multiplied by when they are used: of clipping, of the mean, of the loss scale
+  double loss = 0;   ///< of the mini-batch
+  double norm = 0;   ///< of all gradients, before clipping
+  float factor = 1;  ///< what gradients are multiplied by when they are used: of clipping, of the
+                     ///< mean, of the loss scale
   float loss_scale = 1;    ///< that is in the gradients
   int sound = 1;           ///< loss and norm are finite; else no update
   long long updates = 0;   ///< sound steps
   long long rejected = 0;  ///< others
 };
 
-/// fp16 has few exponents: the loss is multiplied by `scale`, and so are all gradients until they are used. The scale is halved when a
-/// gradient is not finite, and doubled after 2000 steps in a row that were. In the device's memory; this is its start.
+/// fp16 has few exponents: the loss is multiplied by `scale`, and so are all gradients until they
+/// are used. The scale is halved when a gradient is not finite, and doubled after 2000 steps in a
+/// row that were. In the device's memory; this is its start.
 ///
 /// source: torch.amp.GradScaler, with its default settings
 struct loss_scaling {
@@ -46,7 +48,8 @@ struct loss_scaling {
   }
 };
 
-/// One block; runs after the squares of all parameters are summed, and clipped by value if they are.
+/// One block; runs after the squares of all parameters are summed, and clipped by value if they
+/// are.
 struct judge_kernel {
   struct arguments {
     double const* squares = nullptr;  ///< of every parameter's gradient, in the order of the model
@@ -58,7 +61,8 @@ struct judge_kernel {
     double gradient_scale = 1;        ///< what gradients are multiplied by besides
     double clip_norm = 0;             ///< 0: no clipping
     loss_scaling* scaling = nullptr;  ///< null: the loss is not scaled
-    bool completes = true;            ///< a step; else more gradients may follow, of a loss that is scaled alike
+    bool completes =
+        true;  ///< a step; else more gradients may follow, of a loss that is scaled alike
     verdict* out = nullptr;
   };
   static constexpr int threads = 256;
@@ -83,17 +87,22 @@ struct judge_kernel {
     });
     auto& s = block.shared();
     add_threads(
-        block, s.of_warp, [](state& x) -> double& { return x.square; }, [&](double total) { s.square = total; });
+        block, s.of_warp, [](state& x) -> double& { return x.square; },
+        [&](double total) { s.square = total; });
     add_threads(
-        block, s.of_warp, [](state& x) -> double& { return x.clamped; }, [&](double total) { s.clamped = total; });
+        block, s.of_warp, [](state& x) -> double& { return x.clamped; },
+        [&](double total) { s.clamped = total; });
     add_threads(
         block, s.of_warp, [](state& x) -> double& { return x.loss; },
-        [&](double total) { decide(a, s.square, a.clamped != nullptr ? s.clamped : s.square, total); });
+        [&](double total) {
+          decide(a, s.square, a.clamped != nullptr ? s.clamped : s.square, total);
+        });
   }
 
  private:
   PIPE_HD static void decide(arguments const& a, double square, double left_square, double loss) {
-    double const scale = a.scaling != nullptr ? a.gradient_scale / double(a.scaling->scale) : a.gradient_scale;
+    double const scale =
+        a.scaling != nullptr ? a.gradient_scale / double(a.scaling->scale) : a.gradient_scale;
     double const norm = libm::sqrt(square) * scale, left = libm::sqrt(left_square) * scale;
     double const clip = a.clip_norm > 0 && left > a.clip_norm ? a.clip_norm / (left + 1e-6) : 1;
     verdict& v = *a.out;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What the threads of a warp exchange without shared memory. Each atom is called between phases and works on a value in each thread's
-// state, which `access(state)` names; on the CPU it does for all warps of a block what the hardware does.
+// What the threads of a warp exchange without shared memory. Each atom is called between phases and
+// works on a value in each thread's state, which `access(state)` names; on the CPU it does for all
+// warps of a block what the hardware does.
 #pragma once
 
 #include <pipe/backend/cuda/block.hpp>
@@ -34,7 +35,8 @@ PIPE_HD PIPE_INLINE void exchange(Block& block, int lanes, Access access, Op op)
 #else
   block.together([&](int first) {
     for (int thread = first; thread < first + warp_size; ++thread) {
-      if (thread & lanes & -lanes) continue;  // each pair once: from the thread without the lowest of the bits
+      if (thread & lanes & -lanes)
+        continue;  // each pair once: from the thread without the lowest of the bits
       auto &a = access(block.of(thread)), &b = access(block.of(thread ^ lanes));
       auto const x = a, y = b;
       a = op(x, y);

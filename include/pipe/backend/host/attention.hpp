@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What callers of the attention kernels need to know that does not depend on the instruction set: the shape, the
-// operands and the workspace. The kernels are attention_forward and attention_backward, in the headers of those names.
+// What callers of the attention kernels need to know that does not depend on the instruction set:
+// the shape, the operands and the workspace. The kernels are attention_forward and
+// attention_backward, in the headers of those names.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +12,11 @@
 
 namespace pp::host {
 
-/// B samples of T query and S key positions, H query heads of d elements that share KV heads of keys and values.
+/// B samples of T query and S key positions, H query heads of d elements that share KV heads of
+/// keys and values.
 ///
-/// law: heads is a multiple of kv_heads: query head h reads key head h / (heads / kv_heads). If causal, keys >= queries
-///      and query t sees keys 0 .. t + (keys - queries).
+/// law: heads is a multiple of kv_heads: query head h reads key head h / (heads / kv_heads). If
+///      causal, keys >= queries and query t sees keys 0 .. t + (keys - queries).
 struct attention_shape {
   extent samples;
   extent queries;
@@ -27,11 +29,12 @@ struct attention_shape {
 
 /// The shape of group g, an attention or its gradient, on `samples` samples.
 constexpr attention_shape attention_shape_of(group const& g, int samples) {
-  return {samples, g.rows, g.keys > 0 ? g.keys : g.rows, g.inner, g.groups, g.columns / g.inner, g.flag};
+  return {samples, g.rows, g.keys > 0 ? g.keys : g.rows, g.inner, g.groups, g.columns / g.inner,
+          g.flag};
 }
 
-/// A matrix of positions: position t of sample b is row b * T + t at data + row * stride, head h its elements
-/// [h * d, (h + 1) * d). Queries, keys and values may be three slices of one matrix.
+/// A matrix of positions: position t of sample b is row b * T + t at data + row * stride, head h
+/// its elements [h * d, (h + 1) * d). Queries, keys and values may be three slices of one matrix.
 template <class T>
 struct positions {
   T* data;
@@ -41,9 +44,10 @@ struct positions {
 /// What the kernels take beside queries, keys and values; each may be absent.
 template <class T>
 struct attention_extras {
-  T const* rotation =
-      nullptr;               ///< [S, d]: cosines and sines that turn queries and keys by their positions; see turn_rows
-  int const* ids = nullptr;  ///< [B, S]: a sample's trailing ids of -1 are padding, which is not attended to
+  T const* rotation = nullptr;  ///< [S, d]: cosines and sines that turn queries and keys by their
+                                ///< positions; see turn_rows
+  int const* ids =
+      nullptr;  ///< [B, S]: a sample's trailing ids of -1 are padding, which is not attended to
 };
 
 /// How many of a sample's keys are there.
@@ -61,7 +65,8 @@ inline constexpr extent key_block = 128;
 /// x rounded up to a multiple of `step`, a power of two.
 constexpr extent round_up(extent x, extent step) { return (x + step - 1) & -step; }
 
-/// Elements of each workspace part, rounded so that every part starts on a cache line on any instruction set.
+/// Elements of each workspace part, rounded so that every part starts on a cache line on any
+/// instruction set.
 template <class T>
 struct attention_parts {
   static constexpr extent step = widest_vector_bytes / sizeof(T);
@@ -73,25 +78,28 @@ struct attention_parts {
   extent per_query = query_block;
 
   constexpr explicit attention_parts(attention_shape const& s)
-      : transposed(round_up(s.keys, key_block) * s.head_size), key_rows(s.keys * round_up(s.head_size, step)),
+      : transposed(round_up(s.keys, key_block) * s.head_size),
+        key_rows(s.keys * round_up(s.head_size, step)),
         query_rows(query_block * round_up(s.head_size, step)), scores(query_block * key_block) {}
 };
 
-/// Bytes of workspace that attention_forward needs on any instruction set; to be aligned to widest_vector_bytes.
+/// Bytes of workspace that attention_forward needs on any instruction set; to be aligned to
+/// widest_vector_bytes.
 template <class T>
 constexpr std::size_t attention_forward_workspace(attention_shape const& shape) {
   attention_parts<T> const part(shape);
-  return static_cast<std::size_t>(part.transposed + part.key_rows + 2 * part.query_rows + part.scores +
-                                  2 * part.per_query) *
+  return static_cast<std::size_t>(part.transposed + part.key_rows + 2 * part.query_rows +
+                                  part.scores + 2 * part.per_query) *
          sizeof(T);
 }
 
-/// Bytes of workspace that attention_backward needs on any instruction set; to be aligned to widest_vector_bytes.
+/// Bytes of workspace that attention_backward needs on any instruction set; to be aligned to
+/// widest_vector_bytes.
 template <class T>
 constexpr std::size_t attention_backward_workspace(attention_shape const& shape) {
   attention_parts<T> const part(shape);
-  return static_cast<std::size_t>(2 * part.transposed + 3 * part.key_rows + 3 * part.query_rows + 2 * part.scores +
-                                  part.per_query) *
+  return static_cast<std::size_t>(2 * part.transposed + 3 * part.key_rows + 3 * part.query_rows +
+                                  2 * part.scores + part.per_query) *
          sizeof(T);
 }
 

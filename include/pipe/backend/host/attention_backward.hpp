@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The gradients of attention: probabilities are recomputed block by block from the saved log of each row's denominator.
-// Dao et al., FlashAttention, 2022, algorithm 4, in the order that keeps one head's key and value gradients in cache.
+// The gradients of attention: probabilities are recomputed block by block from the saved log of
+// each row's denominator. Dao et al., FlashAttention, 2022, algorithm 4, in the order that keeps
+// one head's key and value gradients in cache.
 #pragma once
 
 #include <cstddef>
@@ -17,25 +18,31 @@ namespace pp::host {
 
 /// to[r, 0 .. d) = from[r, 0 .. d), turned back if there is a rotation.
 template <class T>
-void write_rows(attention_set<T> const& region, T const* from, extent padded, extent rows, extent d, T const* rotation,
-                T* to, extent stride) {
+void write_rows(attention_set<T> const& region, T const* from, extent padded, extent rows, extent d,
+                T const* rotation, T* to, extent stride) {
   if (rotation != nullptr) return region.turn_back(from, padded, rows, d, rotation, d, to, stride);
   region.tiles.copy_rows(from, padded, rows, d, d, to, stride);
 }
 
-/// dq, dk, dv (overwritten; dq alone, or dk with dv, may be absent) from dout and what the forward pass read and wrote.
+/// dq, dk, dv (overwritten; dq alone, or dk with dv, may be absent) from dout and what the forward
+/// pass read and wrote.
 ///
-/// shape:     q, out, dout, dq: [B * T, H * d]; k, v, dk, dv: [B * S, KV * d]; lse: [B * T, H], dense. scale > 0
-/// law:       a fixed order: heads of a group ascending, then queries ascending; does not depend on B
+/// shape:     q, out, dout, dq: [B * T, H * d]; k, v, dk, dv: [B * S, KV * d]; lse: [B * T, H],
+///            dense. scale > 0
+/// law:       a fixed order: heads of a group ascending, then queries ascending; does not depend on
+///            B
 /// own:       those of the B * KV heads of keys to work on
 /// workspace: attention_backward_workspace<T>(shape) bytes
 template <class T>
-PIPE_ONE_COPY void attention_backward(attention_set<T> const& region, attention_shape const& shape, T scale,
-                                      positions<T const> q, positions<T const> k, positions<T const> v,
-                                      positions<T const> out, T const* lse, positions<T const> dout, positions<T> dq,
-                                      positions<T> dk, positions<T> dv, void* workspace,
-                                      attention_extras<T> const& with = attention_extras<T>{}, share own = everything) {
-  extent const d = shape.head_size, group = shape.heads / shape.kv_heads, padded = round_up(d, region.tiles.lanes);
+PIPE_ONE_COPY void attention_backward(attention_set<T> const& region, attention_shape const& shape,
+                                      T scale, positions<T const> q, positions<T const> k,
+                                      positions<T const> v, positions<T const> out, T const* lse,
+                                      positions<T const> dout, positions<T> dq, positions<T> dk,
+                                      positions<T> dv, void* workspace,
+                                      attention_extras<T> const& with = attention_extras<T>{},
+                                      share own = everything) {
+  extent const d = shape.head_size, group = shape.heads / shape.kv_heads,
+               padded = round_up(d, region.tiles.lanes);
   attention_parts<T> const part(shape);
   carver<T> space{static_cast<T*>(workspace)};
   T* const keys_t = space.take(part.transposed);
@@ -52,7 +59,8 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& region, attention_
 
   extent const end = within(own, shape.samples * shape.kv_heads).end * group;
   for (extent head = own.begin * group; head < end; ++head) {
-    extent const b = head / shape.heads, h = head % shape.heads, present = present_keys(shape, with.ids, b);
+    extent const b = head / shape.heads, h = head % shape.heads,
+                 present = present_keys(shape, with.ids, b);
     extent const key_row = b * shape.keys, at = h / group * d;
     if (h % group == 0) {
       T const* const key = k.data + key_row * k.stride + at;
@@ -71,17 +79,21 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& region, attention_
     for (extent t0 = 0; t0 < shape.queries; t0 += query_block) {
       extent const rows = shape.queries - t0 < query_block ? shape.queries - t0 : query_block;
       extent const first_row = b * shape.queries + t0;
-      T const* const rotation =
-          with.rotation != nullptr ? with.rotation + (t0 + shape.keys - shape.queries) * d : nullptr;
+      T const* const rotation = with.rotation != nullptr
+                                    ? with.rotation + (t0 + shape.keys - shape.queries) * d
+                                    : nullptr;
       if (rotation != nullptr)
-        region.turn(q.data + first_row * q.stride + h * d, q.stride, rows, d, rotation, padded, query, padded);
+        region.turn(q.data + first_row * q.stride + h * d, q.stride, rows, d, rotation, padded,
+                    query, padded);
       else
-        region.tiles.copy_rows(q.data + first_row * q.stride + h * d, q.stride, rows, d, padded, query, padded);
-      region.tiles.copy_rows(dout.data + first_row * dout.stride + h * d, dout.stride, rows, d, padded, slope_out,
-                             padded);
+        region.tiles.copy_rows(q.data + first_row * q.stride + h * d, q.stride, rows, d, padded,
+                               query, padded);
+      region.tiles.copy_rows(dout.data + first_row * dout.stride + h * d, dout.stride, rows, d,
+                             padded, slope_out, padded);
       for (extent r = 0; r < rows; ++r) {
         // The mean slope of a row of probabilities: sum of p * dp, which is out * dout.
-        mean[r] = region.dot(out.data + (first_row + r) * out.stride + h * d, slope_out + r * padded, d);
+        mean[r] =
+            region.dot(out.data + (first_row + r) * out.stride + h * d, slope_out + r * padded, d);
       }
       extent const seen = visible_keys(shape, present, t0 + rows - 1, 0);
       for (extent s0 = 0; s0 < seen; s0 += key_block) {
@@ -95,17 +107,18 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& region, attention_
           extent const columns = round_up(depth, region.column_step());
           T* const score = scores + i * key_block;
           T* const slope = slopes + i * key_block;
-          multiply_block<T>(region.tiles, high, columns, d, {query + i * padded, padded, 1}, keys_t + s0 * d, key_block,
-                            score, key_block, false);
-          multiply_block<T>(region.tiles, high, columns, d, {slope_out + i * padded, padded, 1}, values_t + s0 * d,
-                            key_block, slope, key_block, false);
+          multiply_block<T>(region.tiles, high, columns, d, {query + i * padded, padded, 1},
+                            keys_t + s0 * d, key_block, score, key_block, false);
+          multiply_block<T>(region.tiles, high, columns, d, {slope_out + i * padded, padded, 1},
+                            values_t + s0 * d, key_block, slope, key_block, false);
           for (extent r = i; r < i + high; ++r) {
             extent const visible = visible_keys(shape, present, t0 + r, s0);
-            region.softmax_slopes(scores + r * key_block, slopes + r * key_block, visible < count ? visible : count,
-                                  columns, scale, lse[(first_row + r) * shape.heads + h], mean[r]);
+            region.softmax_slopes(scores + r * key_block, slopes + r * key_block,
+                                  visible < count ? visible : count, columns, scale,
+                                  lse[(first_row + r) * shape.heads + h], mean[r]);
           }
-          multiply_block<T>(region.tiles, high, padded, depth, {slope, key_block, 1}, keys + s0 * padded, padded,
-                            query_sums + i * padded, padded, s0 != 0);
+          multiply_block<T>(region.tiles, high, padded, depth, {slope, key_block, 1},
+                            keys + s0 * padded, padded, query_sums + i * padded, padded, s0 != 0);
         }
         extent const last = visible_keys(shape, present, t0 + rows - 1, s0);
         for (extent s = 0; s < count && s < last; s += high) {
@@ -116,17 +129,21 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& region, attention_
           extent const from = (s0 + s) * padded, depth = rows - skip, corner = skip * key_block + s;
           multiply_block<T>(region.tiles, high, padded, depth, {scores + corner, 1, key_block},
                             slope_out + skip * padded, padded, value_sums + from, padded, true);
-          multiply_block<T>(region.tiles, high, padded, depth, {slopes + corner, 1, key_block}, query + skip * padded,
-                            padded, key_sums + from, padded, true);
+          multiply_block<T>(region.tiles, high, padded, depth, {slopes + corner, 1, key_block},
+                            query + skip * padded, padded, key_sums + from, padded, true);
         }
       }
-      if (seen == 0) std::memset(query_sums, 0, sizeof(T) * static_cast<std::size_t>(rows * padded));
+      if (seen == 0)
+        std::memset(query_sums, 0, sizeof(T) * static_cast<std::size_t>(rows * padded));
       if (dq.data != nullptr)
-        write_rows(region, query_sums, padded, rows, d, rotation, dq.data + first_row * dq.stride + h * d, dq.stride);
+        write_rows(region, query_sums, padded, rows, d, rotation,
+                   dq.data + first_row * dq.stride + h * d, dq.stride);
     }
     if ((h + 1) % group == 0 && dk.data != nullptr) {
-      write_rows(region, key_sums, padded, shape.keys, d, with.rotation, dk.data + key_row * dk.stride + at, dk.stride);
-      write_rows<T>(region, value_sums, padded, shape.keys, d, nullptr, dv.data + key_row * dv.stride + at, dv.stride);
+      write_rows(region, key_sums, padded, shape.keys, d, with.rotation,
+                 dk.data + key_row * dk.stride + at, dk.stride);
+      write_rows<T>(region, value_sums, padded, shape.keys, d, nullptr,
+                    dv.data + key_row * dv.stride + at, dv.stride);
     }
   }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Attention without the score matrix: blocks of queries meet blocks of keys, each row keeps its running maximum and
-// sum, and earlier output is rescaled when the maximum grows. Milakov, Gimelshein, 2018; Dao et al., FlashAttention,
-// 2022.
+// Attention without the score matrix: blocks of queries meet blocks of keys, each row keeps its
+// running maximum and sum, and earlier output is rescaled when the maximum grows. Milakov,
+// Gimelshein, 2018; Dao et al., FlashAttention, 2022.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,16 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
 
-/// Scores, their softmax and the sums of values for `rows` <= query_block queries of one head, from query t0 of the shape on;
-/// what region.finish then divides is in `state`. keys: as transpose_blocks makes them; values: [S][state.ldo].
+/// Scores, their softmax and the sums of values for `rows` <= query_block queries of one head, from
+/// query t0 of the shape on; what region.finish then divides is in `state`. keys: as
+/// transpose_blocks makes them; values: [S][state.ldo].
 ///
 /// law: what a row sums does not depend on the rows beside it
 template <class T>
-PIPE_ONE_COPY void attend(attention_set<T> const& region, attention_shape const& shape, extent present, extent t0,
-                          extent rows, T scale, T const* query, extent query_stride, T const* keys, T const* values,
-                          T* scores, softmax_rows<T> const& state) {
+PIPE_ONE_COPY void attend(attention_set<T> const& region, attention_shape const& shape,
+                          extent present, extent t0, extent rows, T scale, T const* query,
+                          extent query_stride, T const* keys, T const* values, T* scores,
+                          softmax_rows<T> const& state) {
   extent const d = shape.head_size, padded = state.ldo;
   extent const seen = visible_keys(shape, present, t0 + rows - 1, 0);
   for (extent s0 = 0; s0 < seen; s0 += key_block) {
@@ -36,33 +38,38 @@ PIPE_ONE_COPY void attend(attention_set<T> const& region, attention_shape const&
       extent const columns = round_up(depth, region.column_step());
       T* const score = scores + i * key_block;
       if (depth > 0)
-        multiply_block<T>(region.tiles, high, columns, d, {query + i * query_stride, query_stride, 1}, keys + s0 * d,
-                          key_block, score, key_block, false);
+        multiply_block<T>(region.tiles, high, columns, d,
+                          {query + i * query_stride, query_stride, 1}, keys + s0 * d, key_block,
+                          score, key_block, false);
       for (extent r = i; depth > 0 && r < i + high; ++r) {
         extent const visible = visible_keys(shape, present, t0 + r, s0);
-        region.softmax_row(scores + r * key_block, visible < count ? visible : count, columns, scale, s0 == 0, state,
-                           r);
+        region.softmax_row(scores + r * key_block, visible < count ? visible : count, columns,
+                           scale, s0 == 0, state, r);
       }
       if (depth > 0)
-        multiply_block<T>(region.tiles, high, padded, depth, {score, key_block, 1}, values + s0 * padded, padded,
-                          state.out + i * padded, padded, s0 != 0);
+        multiply_block<T>(region.tiles, high, padded, depth, {score, key_block, 1},
+                          values + s0 * padded, padded, state.out + i * padded, padded, s0 != 0);
     }
   }
 }
 
-/// out = softmax(scale * Q K^T) V, head by head; lse = the log of each softmax's denominator, for the backward pass.
+/// out = softmax(scale * Q K^T) V, head by head; lse = the log of each softmax's denominator, for
+/// the backward pass.
 ///
 /// shape:     q, out: [B * T, H * d]; k, v: [B * S, KV * d]; lse: [B * T, H], dense. scale > 0
-/// law:       a sample's and head's result does not depend on B or the other heads. A NaN score makes its row NaN. A
-///            sample without keys gives out = 0 and lse = 0.
+/// law:       a sample's and head's result does not depend on B or the other heads. A NaN score
+///            makes its row NaN. A sample without keys gives out = 0 and lse = 0.
 /// own:       those of the B * KV heads of keys to work on
 /// workspace: attention_forward_workspace<T>(shape) bytes
 template <class T>
-PIPE_ONE_COPY void attention_forward(attention_set<T> const& region, attention_shape const& shape, T scale,
-                                     positions<T const> q, positions<T const> k, positions<T const> v, positions<T> out,
-                                     T* lse, void* workspace, attention_extras<T> const& with = attention_extras<T>{},
+PIPE_ONE_COPY void attention_forward(attention_set<T> const& region, attention_shape const& shape,
+                                     T scale, positions<T const> q, positions<T const> k,
+                                     positions<T const> v, positions<T> out, T* lse,
+                                     void* workspace,
+                                     attention_extras<T> const& with = attention_extras<T>{},
                                      share own = everything) {
-  extent const d = shape.head_size, group = shape.heads / shape.kv_heads, padded = round_up(d, region.tiles.lanes);
+  extent const d = shape.head_size, group = shape.heads / shape.kv_heads,
+               padded = round_up(d, region.tiles.lanes);
   attention_parts<T> const part(shape);
   carver<T> space{static_cast<T*>(workspace)};
   T* const keys = space.take(part.transposed);
@@ -76,7 +83,8 @@ PIPE_ONE_COPY void attention_forward(attention_set<T> const& region, attention_s
 
   extent const end = within(own, shape.samples * shape.kv_heads).end * group;
   for (extent head = own.begin * group; head < end; ++head) {
-    extent const b = head / shape.heads, h = head % shape.heads, present = present_keys(shape, with.ids, b);
+    extent const b = head / shape.heads, h = head % shape.heads,
+                 present = present_keys(shape, with.ids, b);
     if (h % group == 0) {
       extent const at = h / group * d;
       T const* const key = k.data + b * shape.keys * k.stride + at;
@@ -86,7 +94,8 @@ PIPE_ONE_COPY void attention_forward(attention_set<T> const& region, attention_s
       } else {
         transpose_blocks(region, key, k.stride, shape.keys, d, keys);
       }
-      region.tiles.copy_rows(v.data + b * shape.keys * v.stride + at, v.stride, shape.keys, d, padded, values, padded);
+      region.tiles.copy_rows(v.data + b * shape.keys * v.stride + at, v.stride, shape.keys, d,
+                             padded, values, padded);
     }
     for (extent t0 = 0; t0 < shape.queries; t0 += query_block) {
       extent const rows = shape.queries - t0 < query_block ? shape.queries - t0 : query_block;
@@ -94,11 +103,13 @@ PIPE_ONE_COPY void attention_forward(attention_set<T> const& region, attention_s
       T const* query = q.data + first_row * q.stride + h * d;
       extent query_stride = q.stride;
       if (with.rotation != nullptr) {
-        region.turn(query, q.stride, rows, d, with.rotation + (t0 + shape.keys - shape.queries) * d, d, turned, padded);
+        region.turn(query, q.stride, rows, d, with.rotation + (t0 + shape.keys - shape.queries) * d,
+                    d, turned, padded);
         query = turned;
         query_stride = padded;
       }
-      attend(region, shape, present, t0, rows, scale, query, query_stride, keys, values, scores, state);
+      attend(region, shape, present, t0, rows, scale, query, query_stride, keys, values, scores,
+             state);
       T* const result = out.data + first_row * out.stride + h * d;
       T* const logs = lse + first_row * shape.heads + h;
       if (present > 0)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What the loops of the two attention kernels share: the table of a region's row kernels, copies of one head in the layouts
-// the register tile reads, products of whole blocks, and which keys a query sees.
+// What the loops of the two attention kernels share: the table of a region's row kernels, copies of
+// one head in the layouts the register tile reads, products of whole blocks, and which keys a query
+// sees.
 #pragma once
 
 #include <pipe/backend/host/attention.hpp>
@@ -13,7 +14,8 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
 
-/// The state of a block of queries: output not yet divided, and per row the largest score and the sum of exponentials.
+/// The state of a block of queries: output not yet divided, and per row the largest score and the
+/// sum of exponentials.
 template <class T>
 struct softmax_rows {
   T* out = nullptr;  ///< [query_block][ldo]
@@ -22,26 +24,31 @@ struct softmax_rows {
   T* sum = nullptr;
 };
 
-/// What a region computes for the loops of attention, in region/attention.inl; absent is what a model has no use for.
+/// What a region computes for the loops of attention, in region/attention.inl; absent is what a
+/// model has no use for.
 template <class T>
 struct attention_set {
   tile_set<T> tiles{};
-  void (*transpose)(T const* in, extent rows, extent columns, extent in_stride, T* out, extent out_stride) = nullptr;
+  void (*transpose)(T const* in, extent rows, extent columns, extent in_stride, T* out,
+                    extent out_stride) = nullptr;
   /// Queries or keys by the angles of their positions, and gradients back; absent without rotation.
-  void (*turn)(T const* from, extent stride, extent rows, extent d, T const* rotation, extent padded, T* to,
-               extent to_stride) = nullptr;
-  void (*turn_back)(T const* from, extent stride, extent rows, extent d, T const* rotation, extent padded, T* to,
-                    extent to_stride) = nullptr;
-  void (*softmax_row)(T* score, extent visible, extent columns, T scale, bool first, softmax_rows<T> const& state,
-                      extent row) = nullptr;
+  void (*turn)(T const* from, extent stride, extent rows, extent d, T const* rotation,
+               extent padded, T* to, extent to_stride) = nullptr;
+  void (*turn_back)(T const* from, extent stride, extent rows, extent d, T const* rotation,
+                    extent padded, T* to, extent to_stride) = nullptr;
+  void (*softmax_row)(T* score, extent visible, extent columns, T scale, bool first,
+                      softmax_rows<T> const& state, extent row) = nullptr;
   void (*finish)(softmax_rows<T> const& state, extent rows, extent d, T* out, extent stride, T* lse,
                  extent lse_stride) = nullptr;
-  void (*softmax_slopes)(T* score, T* slope, extent visible, extent columns, T scale, T lse, T mean) = nullptr;
+  void (*softmax_slopes)(T* score, T* slope, extent visible, extent columns, T scale, T lse,
+                         T mean) = nullptr;
   T (*dot)(T const* a, T const* b, extent d) = nullptr;
 
-  /// Scores are computed in columns of this many: whole vectors, and no less than a tile's rows, so that the transposed
-  /// reads of the backward pass find every element of a tile written.
-  constexpr extent column_step() const { return tiles.lanes > tiles.rows ? tiles.lanes : tiles.rows; }
+  /// Scores are computed in columns of this many: whole vectors, and no less than a tile's rows, so
+  /// that the transposed reads of the backward pass find every element of a tile written.
+  constexpr extent column_step() const {
+    return tiles.lanes > tiles.rows ? tiles.lanes : tiles.rows;
+  }
 };
 
 /// Takes consecutive parts from a workspace.
@@ -55,10 +62,12 @@ struct carver {
   }
 };
 
-/// to[rows, columns] = (from zero, or continuing `to`) A[rows, k] * B[k, columns]; columns are whole vectors.
+/// to[rows, columns] = (from zero, or continuing `to`) A[rows, k] * B[k, columns]; columns are
+/// whole vectors.
 template <class T>
-PIPE_ONE_COPY void multiply_block(tile_set<T> const& tiles, extent rows, extent columns, extent k, strided<T const> a,
-                                  T const* b, extent ldb, T* to, extent ldto, bool continuing) {
+PIPE_ONE_COPY void multiply_block(tile_set<T> const& tiles, extent rows, extent columns, extent k,
+                                  strided<T const> a, T const* b, extent ldb, T* to, extent ldto,
+                                  bool continuing) {
   int wide = 0, high = 0;
   for (extent j = 0; j < columns; j += wide * tiles.lanes) {
     wide = tiles.next_vectors(tiles.vectors_in(columns - j));
@@ -73,13 +82,14 @@ PIPE_ONE_COPY void multiply_block(tile_set<T> const& tiles, extent rows, extent 
 
 /// to = from[keys, d] as blocks [d][key_block] of key_block keys each, zero beyond the last key.
 template <class T>
-PIPE_ONE_COPY void transpose_blocks(attention_set<T> const& region, T const* from, extent stride, extent keys, extent d,
-                                    T* to) {
+PIPE_ONE_COPY void transpose_blocks(attention_set<T> const& region, T const* from, extent stride,
+                                    extent keys, extent d, T* to) {
   for (extent s = 0; s < keys; s += key_block, to += d * key_block) {
     extent const count = keys - s < key_block ? keys - s : key_block;
     region.transpose(from + s * stride, count, d, stride, to, key_block);
     for (extent c = 0; c < d; ++c)
-      for (extent r = count; r < round_up(count, region.column_step()); ++r) to[c * key_block + r] = T(0);
+      for (extent r = count; r < round_up(count, region.column_step()); ++r)
+        to[c * key_block + r] = T(0);
   }
 }
 

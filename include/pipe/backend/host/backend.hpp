@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The CPU backend: for every kernel group of a pipeline one function per instruction set, and the table of those that this
-// machine runs best.
+// The CPU backend: for every kernel group of a pipeline one function per instruction set, and the
+// table of those that this machine runs best.
 #pragma once
 
 #include <concepts>
@@ -27,12 +27,14 @@ struct kernels {
   using O = typename P::optimizer;
   isa runs_on = isa::portable;
   list<kernel<T>, P::groups> groups;
-  void (*update)(O const&, typename P::context const&, typename P::tensor const&, bool whole, share own) = nullptr;
+  void (*update)(O const&, typename P::context const&, typename P::tensor const&, bool whole,
+                 share own) = nullptr;
   double (*sum_of_squares)(extent, T const*) = nullptr;
   void (*add)(extent, T*, T const*) = nullptr;  ///< where parameters are shared
   void (*clamp)(extent, T*, T) = nullptr;
   void (*approach)(extent, T*, T const*, T) = nullptr;  ///< where averages are kept
-  void (*transpose)(T const* in, extent rows, extent columns, extent in_stride, T* out, extent out_stride) = nullptr;
+  void (*transpose)(T const* in, extent rows, extent columns, extent in_stride, T* out,
+                    extent out_stride) = nullptr;
 };
 
 template <class P, isa Set>
@@ -53,8 +55,8 @@ kernels<P> kernels_for() {
 
 }  // namespace host
 
-/// The CPU backend with kernels for the given instruction sets, best last; the best that the machine has is used. Fewer sets
-/// compile faster.
+/// The CPU backend with kernels for the given instruction sets, best last; the best that the
+/// machine has is used. Fewer sets compile faster.
 template <host::isa... Sets>
 struct HostKernels {
   static constexpr char const* name = "host";
@@ -62,10 +64,12 @@ struct HostKernels {
   using engine = host_engine<P>;
 
   template <class Precision>
-  static constexpr bool computes_in = std::is_same_v<typename Precision::element, typename Precision::value> &&
-                                      Precision::product == dtype_of<typename Precision::element>::value;
+  static constexpr bool computes_in =
+      std::is_same_v<typename Precision::element, typename Precision::value>&& Precision::product ==
+      dtype_of<typename Precision::element>::value;
 
-  /// In how many parts a group runs where a rank has this number of threads; and below, how many bytes of workspace each part needs.
+  /// In how many parts a group runs where a rank has this number of threads; and below, how many
+  /// bytes of workspace each part needs.
   static constexpr int parts_for(group const& g, int samples, int threads) {
     return host::parts_for(g, samples, threads);
   }
@@ -74,7 +78,8 @@ struct HostKernels {
   static constexpr long workspace_bytes() {
     long most = 0;
     for (int g = 0; g < P::groups; ++g) {
-      long const needed = host::workspace_bytes<typename P::element>(P::group_at(g), P::samples, P::parts[g]);
+      long const needed =
+          host::workspace_bytes<typename P::element>(P::group_at(g), P::samples, P::parts[g]);
       if (needed > most) most = needed;
     }
     return align_up(most);
@@ -93,7 +98,8 @@ struct HostKernels {
   }
 };
 
-/// Every instruction set there is a region for: AVX-512, AVX2 or portable vectors, chosen at run time.
+/// Every instruction set there is a region for: AVX-512, AVX2 or portable vectors, chosen at run
+/// time.
 using Host = HostKernels<host::isa::avx2, host::isa::avx512>;
 /// Portable vectors alone: compiles in a third of the time, for tests and for machines without AVX.
 using PortableHost = HostKernels<>;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What callers of the contraction kernel need to know that does not depend on the instruction set: operands, sinks, how
-// the loops are blocked, and the workspace a call needs (so that the memory plan is a constant before any CPU is seen).
-// The kernel itself is pp::host::<isa>::contract, in region/contraction.inl, whose loops are in contraction_loops.hpp.
+// What callers of the contraction kernel need to know that does not depend on the instruction set:
+// operands, sinks, how the loops are blocked, and the workspace a call needs (so that the memory
+// plan is a constant before any CPU is seen). The kernel itself is pp::host::<isa>::contract, in
+// region/contraction.inl, whose loops are in contraction_loops.hpp.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +12,8 @@
 
 namespace pp::host {
 
-/// A matrix in memory: element (i, j) is data[i * row + j * column]. `{x, ld, 1}` is row-major, `{x, 1, ld}` its
-/// transpose.
+/// A matrix in memory: element (i, j) is data[i * row + j * column]. `{x, ld, 1}` is row-major,
+/// `{x, 1, ld}` its transpose.
 template <class T>
 struct strided {
   T* data;
@@ -28,8 +29,8 @@ struct store {
   static constexpr bool adds = false;
 };
 
-/// Sink: C[i, j] += sum, the finished sum being added once; or = sum, where there is nothing yet. Weight gradients over
-/// micro-batches.
+/// Sink: C[i, j] += sum, the finished sum being added once; or = sum, where there is nothing yet.
+/// Weight gradients over micro-batches.
 template <class T>
 struct accumulate {
   T* c = nullptr;
@@ -42,14 +43,18 @@ struct accumulate {
 ///   template <int Columns> void full(extent i, extent j, int rows, T* sums, extent stride);
 ///   void part(extent i, extent j, int rows, int columns, T* sums, extent stride);
 ///
-/// called once for every rectangle of C, whose finished sums are sums[r * stride + c] in L1 cache and may be
-/// overwritten. `full` comes with a constant number of columns, a multiple of the vector, so that its loops vectorise;
-/// `part` gets the rest at the right edge. A sink may say how wide its matrix is: `static constexpr extent width`, which spares
-/// compiling what is never called. Rectangles come in no promised order; each element comes exactly once.
+/// called once for every rectangle of C, whose finished sums are sums[r * stride + c] in L1 cache
+/// and may be overwritten. `full` comes with a constant number of columns, a multiple of the
+/// vector, so that its loops vectorise; `part` gets the rest at the right edge. A sink may say how
+/// wide its matrix is: `static constexpr extent width`, which spares compiling what is never
+/// called. Rectangles come in no promised order; each element comes exactly once.
 template <class Sink>
-concept direct_sink = requires { Sink::adds; };
+concept direct_sink = requires {
+  Sink::adds;
+};
 
-/// Prologue: called before rows [i, i + rows) of A are first read, in ascending order; may compute those rows.
+/// Prologue: called before rows [i, i + rows) of A are first read, in ascending order; may compute
+/// those rows.
 struct no_prologue {
   void operator()(extent, extent) const {}
 };
@@ -57,21 +62,24 @@ struct no_prologue {
 /// How the loops over C[m, n] and the sum over k are cut. The result's bits do not depend on it.
 struct blocking {
   extent rows;     ///< of A per pass over B
-  extent columns;  ///< of C whose partial sums are alive together: a multiple of the widest tile's, or n
+  extent columns;  ///< of C whose partial sums are alive together: a multiple of the widest tile's,
+                   ///< or n
   extent depth;    ///< of the shared dimension per tile
   bool pack;       ///< copy each depth x tile panel of B to contiguous memory first
 };
 
 /// The blocking that measured best. `tile_columns` is the widest tile's, `bytes` an element's size.
 ///
-/// A B that fits in L2, or nearly, is read in place, panel by panel, and stays there for every row of A. A larger one is
-/// read block by block of p for a few rows of A, whose partial sums for all columns then stay in L2; but its rows are so far
-/// apart that they evict each other from L1 and miss the TLB: panels are copied if enough rows of A share a copy.
+/// A B that fits in L2, or nearly, is read in place, panel by panel, and stays there for every row
+/// of A. A larger one is read block by block of p for a few rows of A, whose partial sums for all
+/// columns then stay in L2; but its rows are so far apart that they evict each other from L1 and
+/// miss the TLB: panels are copied if enough rows of A share a copy.
 constexpr blocking best_blocking(extent m, extent n, extent k, extent tile_columns, extent bytes) {
   constexpr extent near_cache = 2400000, sharing_rows = 256;
   extent const all = k < 1 ? 1 : k;
   auto const at_most = [](extent limit, extent x) { return x < limit ? x : limit; };
-  if (n * k * bytes <= near_cache) return blocking{at_most(256, m), tile_columns, k <= 1024 ? all : extent{256}, false};
+  if (n * k * bytes <= near_cache)
+    return blocking{at_most(256, m), tile_columns, k <= 1024 ? all : extent{256}, false};
   if (m <= sharing_rows) return blocking{at_most(128, m), n, at_most(256, all), false};
   return blocking{at_most(1024, m), tile_columns, k <= 768 ? all : extent{512}, true};
 }
@@ -83,7 +91,8 @@ constexpr std::size_t contraction_workspace(extent n, extent k, blocking const& 
   extent const columns = cut.columns < n ? cut.columns : n;
   extent const copied = cut.pack || cut.depth < lanes ? cut.depth : lanes;
   extent const partial = cut.depth < k ? cut.rows * ((columns + lanes - 1) / lanes * lanes) : 0;
-  return static_cast<std::size_t>(tile_rows * tile_columns + copied * tile_columns + partial) * sizeof(T);
+  return static_cast<std::size_t>(tile_rows * tile_columns + copied * tile_columns + partial) *
+         sizeof(T);
 }
 
 /// Bytes of workspace that contract() needs for C[m, n] = A[m, k] * B[k, n] on any instruction set.

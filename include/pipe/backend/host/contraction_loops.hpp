@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Matrix multiplication around the register tile: cuts C into tiles, B into panels and the shared dimension into
-// blocks, carries partial sums between blocks, and hands finished tiles to the sink. Weights of the usual layers fit in
-// L2 and are read in place. At the right edge a vector of B reaches into the next row, whose sums are thrown away; only
-// the last row or so, where it would leave the matrix, is read from a zero-padded copy.
+// Matrix multiplication around the register tile: cuts C into tiles, B into panels and the shared
+// dimension into blocks, carries partial sums between blocks, and hands finished tiles to the sink.
+// Weights of the usual layers fit in L2 and are read in place. At the right edge a vector of B
+// reaches into the next row, whose sums are thrown away; only the last row or so, where it would
+// leave the matrix, is read from a zero-padded copy.
 #pragma once
 
 #include <pipe/backend/host/contraction.hpp>
@@ -14,25 +15,27 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
 
-/// A sink and a prologue without their types, so that the loops over tiles are compiled once, not for every kernel group: a
-/// call through a pointer is nothing against a tile.
+/// A sink and a prologue without their types, so that the loops over tiles are compiled once, not
+/// for every kernel group: a call through a pointer is nothing against a tile.
 template <class T>
 struct contraction_ends {
   T* c = nullptr;  ///< direct sinks: the tile writes there, or adds
   extent ldc = 0;
   bool adds = false;
-  void* sink = nullptr;  ///< others: called with a whole tile, a vector of columns, or the columns that are left
+  void* sink = nullptr;  ///< others: called with a whole tile, a vector of columns, or the columns
+                         ///< that are left
   void (*tile)(void* sink, extent i, extent j, int rows, T* sums, extent stride) = nullptr;
   void (*vector)(void* sink, extent i, extent j, int rows, T* sums, extent stride) = nullptr;
-  void (*rest)(void* sink, extent i, extent j, int rows, int columns, T* sums, extent stride) = nullptr;
+  void (*rest)(void* sink, extent i, extent j, int rows, int columns, T* sums,
+               extent stride) = nullptr;
   void* prologue = nullptr;  ///< null: none
   void (*make_rows)(void* prologue, extent i, extent rows) = nullptr;
 };
 
 /// Hands a finished rectangle that lies in the tile buffer to the sink.
 template <class T>
-void deliver(tile_set<T> const& tiles, contraction_ends<T> const& to, extent i, extent j, int rows, int columns,
-             T* sums, extent stride) {
+void deliver(tile_set<T> const& tiles, contraction_ends<T> const& to, extent i, extent j, int rows,
+             int columns, T* sums, extent stride) {
   if (to.sink == nullptr) {
     for (int r = 0; r < rows; ++r)
       for (int c = 0; c < columns; ++c) {
@@ -50,18 +53,19 @@ void deliver(tile_set<T> const& tiles, contraction_ends<T> const& to, extent i, 
 /// C[m, n] = A[m, k] * B[k, n], with the loops cut as told.
 ///
 /// shape:     A is a(i, p) through its two strides; B row-major with row stride ldb; m, n, k >= 1
-/// law:       element (i, j) is one chain of fused multiply-adds over ascending p: the same bits for every blocking,
-///            tile and m. Reads B inside [b, b + (k - 1) * ldb + n) only.
+/// law:       element (i, j) is one chain of fused multiply-adds over ascending p: the same bits
+///            for every blocking, tile and m. Reads B inside [b, b + (k - 1) * ldb + n) only.
 /// workspace: contraction_workspace<T>(n, k, cut) bytes, aligned to widest_vector_bytes
 template <class T>
-PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, extent m, extent n, extent k, strided<T const> a,
-                                  T const* b, extent ldb, contraction_ends<T> const& with, void* workspace,
+PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, extent m, extent n, extent k,
+                                  strided<T const> a, T const* b, extent ldb,
+                                  contraction_ends<T> const& with, void* workspace,
                                   blocking const& cut) {
   int const lanes = tiles.lanes;
-  T* const finished = static_cast<T*>(workspace);            // one tile's sums on their way to the sink
+  T* const finished = static_cast<T*>(workspace);  // one tile's sums on their way to the sink
   T* const panel = finished + tiles.rows * tiles.columns();  // depth x tile_columns of B
-  T* const partial =
-      panel + (cut.pack || cut.depth < lanes ? cut.depth : lanes) * tiles.columns();  // sums between blocks
+  T* const partial = panel + (cut.pack || cut.depth < lanes ? cut.depth : lanes) *
+                                 tiles.columns();  // sums between blocks
   for (extent i0 = 0; i0 < m; i0 += cut.rows) {
     extent const i1 = i0 + cut.rows < m ? i0 + cut.rows : m;
     for (extent j0 = 0; j0 < n; j0 += cut.columns) {
@@ -78,19 +82,23 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, extent m, extent n, 
           T const* const right = b + p0 * ldb + j;
           // Rows of this panel that are read in place, and the rest, read from the copy.
           extent in_place = cut.pack ? 0 : depth;
-          while (in_place > 0 && (p0 + in_place - 1) * ldb + j + padded > (k - 1) * ldb + n) --in_place;
+          while (in_place > 0 && (p0 + in_place - 1) * ldb + j + padded > (k - 1) * ldb + n)
+            --in_place;
           if (in_place < depth)
-            tiles.copy_rows(right + in_place * ldb, ldb, depth - in_place, columns, padded, panel, padded);
+            tiles.copy_rows(right + in_place * ldb, ldb, depth - in_place, columns, padded, panel,
+                            padded);
           int rows = 0;
           for (extent i = i0; i < i1; i += rows) {
             rows = tiles.next_rows(i1 - i);
-            if (j == 0 && first && with.prologue != nullptr) with.make_rows(with.prologue, i, extent(rows));
+            if (j == 0 && first && with.prologue != nullptr)
+              with.make_rows(with.prologue, i, extent(rows));
             T const* const left = a.data + i * a.row + p0 * a.column;
             tile_ends<T> ends{first ? nullptr : sums, padded, sums, padded, false};
             if (last) {
               ends.to = finished;
               if (with.sink == nullptr && columns == padded)
-                ends = tile_ends<T>{ends.from, padded, with.c + i * with.ldc + j, with.ldc, with.adds};
+                ends =
+                    tile_ends<T>{ends.from, padded, with.c + i * with.ldc + j, with.ldc, with.adds};
             }
             if (in_place > 0 && in_place < depth) {
               tiles.tile(rows, vectors, in_place, left, a.row, a.column, right, ldb,
@@ -100,9 +108,10 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, extent m, extent n, 
             if (in_place == depth)
               tiles.tile(rows, vectors, depth, left, a.row, a.column, right, ldb, ends);
             else
-              tiles.tile(rows, vectors, depth - in_place, left + in_place * a.column, a.row, a.column, panel, padded,
-                         ends);
-            if (last && ends.to == finished) deliver<T>(tiles, with, i, j, rows, columns, finished, padded);
+              tiles.tile(rows, vectors, depth - in_place, left + in_place * a.column, a.row,
+                         a.column, panel, padded, ends);
+            if (last && ends.to == finished)
+              deliver<T>(tiles, with, i, j, rows, columns, finished, padded);
             sums += rows * padded;
           }
         }
@@ -111,11 +120,14 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, extent m, extent n, 
   }
 }
 
-/// The same with the blocking that measured best; workspace: contraction_workspace<T>(m, n, k) bytes.
+/// The same with the blocking that measured best; workspace: contraction_workspace<T>(m, n, k)
+/// bytes.
 template <class T>
-PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, extent m, extent n, extent k, strided<T const> a,
-                                  T const* b, extent ldb, contraction_ends<T> const& with, void* workspace) {
-  contract_tiles<T>(tiles, m, n, k, a, b, ldb, with, workspace, best_blocking(m, n, k, tiles.columns(), sizeof(T)));
+PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, extent m, extent n, extent k,
+                                  strided<T const> a, T const* b, extent ldb,
+                                  contraction_ends<T> const& with, void* workspace) {
+  contract_tiles<T>(tiles, m, n, k, a, b, ldb, with, workspace,
+                    best_blocking(m, n, k, tiles.columns(), sizeof(T)));
 }
 
 }  // namespace pp::host

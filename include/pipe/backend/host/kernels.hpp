@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The host kernels, once per instruction set. Each region below switches the compiler's target, names itself PIPE_ISA
-// and includes the same sources (region/families.inl), whose templates keep that target wherever they are instantiated.
-// A new kernel family is one line in families.inl; a new instruction set is one region here and one line in isa.hpp.
+// The host kernels, once per instruction set. Each region below switches the compiler's target,
+// names itself PIPE_ISA and includes the same sources (region/families.inl), whose templates keep
+// that target wherever they are instantiated. A new kernel family is one line in families.inl; a
+// new instruction set is one region here and one line in isa.hpp.
 #pragma once
 
-// Everything the regions use must be included here, before the first region: an inline function of the standard library
-// that was first defined inside a region would be compiled for its target and picked by the linker for the whole
-// program.
+// Everything the regions use must be included here, before the first region: an inline function of
+// the standard library that was first defined inside a region would be compiled for its target and
+// picked by the linker for the whole program.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -36,11 +37,13 @@
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wpsabi"  // vector arguments never leave a region: all such functions are inlined
+#pragma GCC diagnostic ignored \
+    "-Wpsabi"  // vector arguments never leave a region: all such functions are inlined
 #endif
 #if defined(__clang__)
 #pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wpass-failed"  // in double, loops over the C library's functions stay scalar
+#pragma clang diagnostic ignored \
+    "-Wpass-failed"  // in double, loops over the C library's functions stay scalar
 #endif
 #ifdef __CUDACC__  // `#pragma GCC unroll` is unknown to cudafe++ but reaches the host compiler
 #pragma nv_diag_suppress 1675
@@ -82,8 +85,8 @@ PIPE_OPTIMIZED_BEGIN
 #endif
 
 #if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,fma,avx2"))), \
-                             apply_to = function)
+#pragma clang attribute push( \
+    __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,fma,avx2"))), apply_to = function)
 #else
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,fma,avx2,prefer-vector-width=512")

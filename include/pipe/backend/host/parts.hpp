@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How a kernel's work is shared out among the threads of a rank (HostThreads<N>). Each part computes some rows of the result, or
-// columns of a sum over rows, exactly as the whole kernel would: a result's bits do not depend on the number of parts.
+// How a kernel's work is shared out among the threads of a rank (HostThreads<N>). Each part
+// computes some rows of the result, or columns of a sum over rows, exactly as the whole kernel
+// would: a result's bits do not depend on the number of parts.
 #pragma once
 
 #include <limits>
@@ -23,7 +24,8 @@ inline constexpr share everything{0, std::numeric_limits<extent>::max()};
 /// What of a share there is if there are n things.
 constexpr share within(share s, extent n) { return share{s.begin, s.end < n ? s.end : n}; }
 
-/// The part-th of `parts` shares of [0, n): they follow each other, begin at multiples of `step`, and are as equal as that allows.
+/// The part-th of `parts` shares of [0, n): they follow each other, begin at multiples of `step`,
+/// and are as equal as that allows.
 constexpr share share_of(extent n, extent step, int part, int parts) {
   extent const steps = (n + step - 1) / step, end = steps * (part + 1) / parts * step;
   return share{steps * part / parts * step, end < n ? end : n};
@@ -51,12 +53,16 @@ constexpr bool is_contraction(op_kind kind) {
   using enum op_kind;
   return kind == matmul || kind == matmul_input_gradient || kind == matmul_weight_gradient;
 }
-constexpr bool is_attention(op_kind kind) { return kind == op_kind::attention || kind == op_kind::attention_gradient; }
+constexpr bool is_attention(op_kind kind) {
+  return kind == op_kind::attention || kind == op_kind::attention_gradient;
+}
 
-/// In how many parts a group runs where a rank has this number of threads: in one if it takes only some microseconds, as to call the
-/// others takes one and to fetch what they made takes more; or if it is user-defined.
+/// In how many parts a group runs where a rank has this number of threads: in one if it takes only
+/// some microseconds, as to call the others takes one and to fetch what they made takes more; or if
+/// it is user-defined.
 constexpr int parts_for(group const& g, int samples, int threads) {
-  constexpr double worth_sharing = 32768;   // elements that a norm works on in about six microseconds
+  constexpr double worth_sharing =
+      32768;  // elements that a norm works on in about six microseconds
   constexpr double per_product = 1.0 / 16;  // of an element's time, in a contraction
   if (is_custom(g.anchor)) return 1;
   double const elements = double(g.rows) * samples * g.columns;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a decoder calls: the ops of a forward pass on a few new rows, apart from each other. A region fills the table
-// (region/new_rows.inl) with the kernels that groups are made of, so that a row has the bits that a whole forward pass
-// gives it.
+// What a decoder calls: the ops of a forward pass on a few new rows, apart from each other. A
+// region fills the table (region/new_rows.inl) with the kernels that groups are made of, so that a
+// row has the bits that a whole forward pass gives it.
 #pragma once
 
 #include <pipe/backend/host/attention_loops.hpp>
@@ -19,10 +19,12 @@ struct row_kernels {
   void (*multiply)(extent n, extent k, T const* x, T const* w, extent ldw, T* y) = nullptr;
   void (*add)(extent n, T const* x, T const* z, T* y) = nullptr;
   /// See norm_row. The second: the length is a multiple of the vectors'.
-  void (*norm[2])(int n, bool has_mean, T epsilon, T const* x, T const* gamma, T const* beta, T* statistics, T* y) = {};
+  void (*norm[2])(int n, bool has_mean, T epsilon, T const* x, T const* gamma, T const* beta,
+                  T* statistics, T* y) = {};
 };
 
-/// An op that has code of its own for its layer type and width: maps, gates and softmax, along a row.
+/// An op that has code of its own for its layer type and width: maps, gates and softmax, along a
+/// row.
 struct row_formula {
   op_kind kind = op_kind::none;
   int leaf = 0, columns = 0;  // of the result

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What the loops around register tiles see of an instruction set. A region (region/tile.inl) compiles the tiles; the loops,
-// which only count and address, are compiled once for all regions and call them through this table: that is nothing against a
-// tile, and spares the compiler two copies of three.
+// What the loops around register tiles see of an instruction set. A region (region/tile.inl)
+// compiles the tiles; the loops, which only count and address, are compiled once for all regions
+// and call them through this table: that is nothing against a tile, and spares the compiler two
+// copies of three.
 #pragma once
 
 #include <bit>
@@ -17,7 +18,8 @@ namespace pp::host {
 
 /// Where a tile's sums start from and where they go.
 ///
-/// from: null for zero, else sums of earlier p, row stride from_stride. add: `to` += the sums, else `to` = the sums.
+/// from: null for zero, else sums of earlier p, row stride from_stride. add: `to` += the sums, else
+///       `to` = the sums.
 template <class T>
 struct tile_ends {
   T const* from = nullptr;
@@ -32,33 +34,38 @@ template <class T>
 struct tile_set {
   int lanes = 0;              ///< elements of a vector
   int rows = 0, vectors = 0;  ///< of the largest tile
-  /// The tile of `high` rows and `wide` vectors, from next_rows and next_vectors; see tile() in region/tile.inl. One function
-  /// for all sizes, as a processor that comes out of a tile's loop foresees a branch better than one of twelve addresses.
-  void (*tile)(int high, int wide, extent k, T const* a, extent row, extent column, T const* b, extent ldb,
-               tile_ends<T> const& ends) = nullptr;
+  /// The tile of `high` rows and `wide` vectors, from next_rows and next_vectors; see tile() in
+  /// region/tile.inl. One function for all sizes, as a processor that comes out of a tile's loop
+  /// foresees a branch better than one of twelve addresses.
+  void (*tile)(int high, int wide, extent k, T const* a, extent row, extent column, T const* b,
+               extent ldb, tile_ends<T> const& ends) = nullptr;
   /// to[r, 0 .. columns) = from[r, 0 .. columns), and zero from there up to `padded`.
   void (*copy_rows)(T const* from, extent stride, extent rows, extent columns, extent padded, T* to,
                     extent to_stride) = nullptr;
 
   /// Columns of the widest tile.
   constexpr int columns() const { return vectors * lanes; }
-  /// Vectors that a number of columns takes. A shift, as this is asked for every few tiles and a division takes as long as a call.
+  /// Vectors that a number of columns takes. A shift, as this is asked for every few tiles and a
+  /// division takes as long as a call.
   constexpr extent vectors_in(extent columns) const {
     return (columns + lanes - 1) >> std::countr_zero(unsigned(lanes));
   }
-  /// Rows of the next tile when `left` rows are to do: a power of two, so that few tiles are compiled.
+  /// Rows of the next tile when `left` rows are to do: a power of two, so that few tiles are
+  /// compiled.
   constexpr int next_rows(extent left) const {
     if (left >= rows) return rows;
     return left >= 4 ? 4 : left >= 2 ? 2 : 1;
   }
-  /// Vectors of the next tile when `left` are to do: full tiles, but two pairs instead of three and a lonely one.
+  /// Vectors of the next tile when `left` are to do: full tiles, but two pairs instead of three and
+  /// a lonely one.
   constexpr int next_vectors(extent left) const {
     if (left >= vectors && (left != 4 || vectors != 3)) return vectors;
     return left >= 2 ? 2 : 1;
   }
 };
 
-/// Tiles of fewer rows than this, a power of two, are not compiled for pipeline P: the rows of all its products are multiples.
+/// Tiles of fewer rows than this, a power of two, are not compiled for pipeline P: the rows of all
+/// its products are multiples.
 template <class P>
 constexpr int least_tile_rows() {
   auto all = unsigned(rows_step);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Data movement beside the contractions: the transposed copy of a weight, made once per optimizer update so that every
-// backward contraction reads its B row-major. A region (region/transpose.inl) transposes squares in registers.
+// Data movement beside the contractions: the transposed copy of a weight, made once per optimizer
+// update so that every backward contraction reads its B row-major. A region (region/transpose.inl)
+// transposes squares in registers.
 #pragma once
 
 #include <pipe/backend/host/isa.hpp>
@@ -16,11 +17,12 @@ using square_transposer = void (*)(T const* in, extent in_stride, T* out, extent
 
 /// out[c * out_stride + r] = in[r * in_stride + c]
 ///
-/// In squares of a cache line's side, so that lines are read and written whole: at large power-of-two strides a line
-/// would otherwise be evicted before its next element is touched.
+/// In squares of a cache line's side, so that lines are read and written whole: at large
+/// power-of-two strides a line would otherwise be evicted before its next element is touched.
 template <class T>
-PIPE_ONE_COPY void transpose_squares(square_transposer<T> square, extent lanes, T const* in, extent rows,
-                                     extent columns, extent in_stride, T* out, extent out_stride) {
+PIPE_ONE_COPY void transpose_squares(square_transposer<T> square, extent lanes, T const* in,
+                                     extent rows, extent columns, extent in_stride, T* out,
+                                     extent out_stride) {
   constexpr extent side = widest_vector_bytes / sizeof(T);
   for (extent line_r = 0; line_r < rows; line_r += side)
     for (extent line_c = 0; line_c < columns; line_c += side)
@@ -32,7 +34,8 @@ PIPE_ONE_COPY void transpose_squares(square_transposer<T> square, extent lanes, 
             square(from, in_stride, to, out_stride);
           } else {
             for (extent c = 0; c < columns - c0 && c < lanes; ++c)
-              for (extent r = 0; r < rows - r0 && r < lanes; ++r) to[c * out_stride + r] = from[r * in_stride + c];
+              for (extent r = 0; r < rows - r0 && r < lanes; ++r)
+                to[c * out_stride + r] = from[r * in_stride + c];
           }
         }
 }

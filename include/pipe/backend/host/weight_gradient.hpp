@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The gradient of a matrix product's weight: no formula of the model's is in it, so one function serves all groups.
+// The gradient of a matrix product's weight: no formula of the model's is in it, so one function
+// serves all groups.
 #pragma once
 
 #include <pipe/backend/host/arguments.hpp>
@@ -14,8 +15,8 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
 
-/// Reads n elements of each row once, in order, so that a kernel which then reads them crosswise finds them in L2: the
-/// prefetcher follows rows, not columns.
+/// Reads n elements of each row once, in order, so that a kernel which then reads them crosswise
+/// finds them in L2: the prefetcher follows rows, not columns.
 template <class T>
 void warm(T const* x, extent rows, extent n, extent stride) {
   constexpr extent line = 64 / static_cast<extent>(sizeof(T));
@@ -25,11 +26,14 @@ void warm(T const* x, extent rows, extent n, extent stride) {
   asm volatile("" : : "m"(sum));
 }
 
-/// dw[inner, columns] (+)= x^T dy over `rows` rows of x[rows, inner] and dy[rows, columns], as group g says.
+/// dw[inner, columns] (+)= x^T dy over `rows` rows of x[rows, inner] and dy[rows, columns], as
+/// group g says.
 template <class T>
-PIPE_ONE_COPY void weight_gradient(tile_set<T> const& tiles, arguments<T> const& a, group const& g, extent rows) {
-  constexpr long near_cache = 32 * 1024;                            // L1
-  share const own = share_of(g.inner, rows_step, a.part, a.parts);  // a row of dw belongs to a column of x
+PIPE_ONE_COPY void weight_gradient(tile_set<T> const& tiles, arguments<T> const& a, group const& g,
+                                   extent rows) {
+  constexpr long near_cache = 32 * 1024;  // L1
+  share const own =
+      share_of(g.inner, rows_step, a.part, a.parts);  // a row of dw belongs to a column of x
   if (own.size() == 0) return;
   strided<T const> const x{a.at(g.in[0]) + own.begin, 1, g.inner};
   if (rows * g.inner * long(sizeof(T)) > near_cache) warm(x.data, rows, own.size(), g.inner);
@@ -37,7 +41,8 @@ PIPE_ONE_COPY void weight_gradient(tile_set<T> const& tiles, arguments<T> const&
   dw.c = a.at(g.out[0]) + own.begin * g.columns;
   dw.ldc = g.columns;
   dw.adds = a.accumulate;
-  contract_tiles<T>(tiles, own.size(), g.columns, rows, x, a.at(g.in[1]), g.columns, dw, a.workspace);
+  contract_tiles<T>(tiles, own.size(), g.columns, rows, x, a.at(g.in[1]), g.columns, dw,
+                    a.workspace);
 }
 
 }  // namespace pp::host

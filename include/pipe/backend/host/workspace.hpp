@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How much workspace a kernel group needs on any instruction set: a constant, so that the memory plan is one too.
+// How much workspace a kernel group needs on any instruction set: a constant, so that the memory
+// plan is one too.
 #pragma once
 
 #include <pipe/backend/host/attention.hpp>
@@ -11,13 +12,15 @@
 
 namespace pp::host {
 
-/// Bytes for a part of a contraction whose result has `rows` rows, of which no part makes more than `most`.
+/// Bytes for a part of a contraction whose result has `rows` rows, of which no part makes more than
+/// `most`.
 template <class T>
 constexpr long most_workspace(extent rows, extent columns, extent inner, int parts) {
   long most = 0;
   for (int part = 0; part < parts; ++part) {
     share const mine = share_of(rows, rows_step, part, parts);
-    long const needed = mine.size() > 0 ? long(contraction_workspace<T>(mine.size(), columns, inner)) : 0;
+    long const needed =
+        mine.size() > 0 ? long(contraction_workspace<T>(mine.size(), columns, inner)) : 0;
     if (needed > most) most = needed;
   }
   return most;
@@ -32,7 +35,9 @@ constexpr long workspace_bytes(group const& g, int samples, int parts = 1) {
     case op_kind::matmul_input_gradient: {
       bool const makes_rows = !g.prologue.empty() && g.prologue.back().store < 0;
       return most_workspace<T>(rows, g.columns, g.inner, parts) +
-             (makes_rows ? align_up(largest_share(rows, rows_step, parts) * g.inner * long(sizeof(T))) : 0);
+             (makes_rows
+                  ? align_up(largest_share(rows, rows_step, parts) * g.inner * long(sizeof(T)))
+                  : 0);
     }
     case op_kind::matmul_weight_gradient: return most_workspace<T>(g.inner, g.columns, rows, parts);
     case op_kind::attention:

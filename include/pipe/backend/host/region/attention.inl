@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What attention computes row by row, between the products of register tiles: rotations, softmax and its gradient. The loops
-// that call this are attention_forward.hpp and attention_backward.hpp.
+// What attention computes row by row, between the products of register tiles: rotations, softmax
+// and its gradient. The loops that call this are attention_forward.hpp and attention_backward.hpp.
 
 namespace pp::host::PIPE_ISA {
 
-/// Turns `rows` rows of one head by the angles of their positions, back if `Back`; zero from d up to `padded`. The halves
-/// x1, x2 of a row become x1 cos - x2 sin and x2 cos + x1 sin; a row of `rotation` holds d / 2 cosines and d / 2 sines.
+/// Turns `rows` rows of one head by the angles of their positions, back if `Back`; zero from d up
+/// to `padded`. The halves x1, x2 of a row become x1 cos - x2 sin and x2 cos + x1 sin; a row of
+/// `rotation` holds d / 2 cosines and d / 2 sines.
 ///
 /// source: Su et al., RoFormer, 2021; the pairing of Hugging Face's Llama
 template <bool Back, class T>
-void turn_rows(T const* from, extent stride, extent rows, extent d, T const* rotation, extent padded, T* to,
-               extent to_stride) {
+void turn_rows(T const* from, extent stride, extent rows, extent d, T const* rotation,
+               extent padded, T* to, extent to_stride) {
   extent const half = d / 2;
   for (extent r = 0; r < rows; ++r, from += stride, rotation += d, to += to_stride) {
     T const *const cosine = rotation, *const sine = rotation + half;
     extent c = 0;
     for (; c + lanes<T> <= half; c += lanes<T>) {
-      vec<T> const x1 = load(from + c), x2 = load(from + half + c), s = Back ? -load(sine + c) : load(sine + c);
+      vec<T> const x1 = load(from + c), x2 = load(from + half + c),
+                   s = Back ? -load(sine + c) : load(sine + c);
       save(to + c, x1 * load(cosine + c) - x2 * s);
       save(to + half + c, x2 * load(cosine + c) + x1 * s);
     }
@@ -45,11 +47,12 @@ void scale_row(T const* from, extent d, T factor, T* to) {
   for (; c < d; ++c) to[c] = from[c] * factor;
 }
 
-/// Turns one row of scores, of which the first `visible` exist, into e^(scale * score - largest), zero up to `columns`.
-/// With `first` the row's state starts here; otherwise what it holds is rescaled to the new maximum.
+/// Turns one row of scores, of which the first `visible` exist, into e^(scale * score - largest),
+/// zero up to `columns`. With `first` the row's state starts here; otherwise what it holds is
+/// rescaled to the new maximum.
 template <class T>
-void softmax_row(T* score, extent visible, extent columns, T scale, bool first, softmax_rows<T> const& state,
-                 extent row) {
+void softmax_row(T* score, extent visible, extent columns, T scale, bool first,
+                 softmax_rows<T> const& state, extent row) {
   constexpr int Lanes = lanes<T>;
   vec<T> const none{}, lowest = none - static_cast<T>(__builtin_huge_val());
   vec<T> top = lowest;
@@ -86,7 +89,8 @@ template <class T>
 void finish_rows(softmax_rows<T> const& state, extent rows, extent d, T* out, extent stride, T* lse,
                  extent lse_stride) {
   PIPE_INDEPENDENT
-  for (int r = 0; r < query_block; ++r) {  // all rows of the block, present or not: a constant length vectorises
+  for (int r = 0; r < query_block;
+       ++r) {  // all rows of the block, present or not: a constant length vectorises
     state.largest[r] += math::log(state.sum[r]);
     state.sum[r] = T(1) / state.sum[r];
   }
@@ -107,8 +111,8 @@ T dot(T const* a, T const* b, extent d) {
   return sum;
 }
 
-/// One row of a block: its scores become probabilities p, its slopes (gradients of p) the gradients of the scores. Both
-/// are zero from `visible` up to `columns`.
+/// One row of a block: its scores become probabilities p, its slopes (gradients of p) the gradients
+/// of the scores. Both are zero from `visible` up to `columns`.
 template <class T>
 void softmax_slopes(T* score, T* slope, extent visible, extent columns, T scale, T lse, T mean) {
   constexpr int Lanes = lanes<T>;

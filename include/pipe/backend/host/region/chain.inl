@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The pointwise steps of a kernel group, on a piece of a row while it is in the L1 cache. Loops have constant trip counts
-// wherever they can, so that scalar formulas become vector code. What a product may have made is sealed before the next step
-// reads it, so that no compiler contracts the two into one rounding: a fused chain gives the bits of its steps run apart.
+// The pointwise steps of a kernel group, on a piece of a row while it is in the L1 cache. Loops
+// have constant trip counts wherever they can, so that scalar formulas become vector code. What a
+// product may have made is sealed before the next step reads it, so that no compiler contracts the
+// two into one rounding: a fused chain gives the bits of its steps run apart.
 
 namespace pp::host::PIPE_ISA {
 
-/// Whether what a launch of group G writes, row by row, is too large to be in a cache when it is read. Then it is
-/// written past them: a store to memory that is not in a cache first reads it.
+/// Whether what a launch of group G writes, row by row, is too large to be in a cache when it is
+/// read. Then it is written past them: a store to memory that is not in a cache first reads it.
 template <class P, int G>
 constexpr bool streams() {
   constexpr group g = P::group_at(G);
@@ -31,7 +32,8 @@ void copy_row(T const* from, int n, T* to) {
     std::memcpy(to, from, sizeof(T) * std::size_t(n));
 }
 
-/// The epilogue or the prologue of group G of program P, for rows of `g.columns` (epilogue) or of `width` elements.
+/// The epilogue or the prologue of group G of program P, for rows of `g.columns` (epilogue) or of
+/// `width` elements.
 template <class P, int G, bool IsEpilogue>
 struct chain {
   using T = typename P::element;
@@ -40,7 +42,9 @@ struct chain {
   static constexpr int width = IsEpilogue || g.anchor != op_kind::matmul ? g.columns : g.inner;
   static constexpr int block = 4 * lanes<T>;
 
-  static constexpr step at(int i) { return IsEpilogue ? g.epilogue[std::size_t(i)] : g.prologue[std::size_t(i)]; }
+  static constexpr step at(int i) {
+    return IsEpilogue ? g.epilogue[std::size_t(i)] : g.prologue[std::size_t(i)];
+  }
 
   static constexpr bool drops() {
     for (int i = 0; i < length; ++i)
@@ -51,13 +55,14 @@ struct chain {
   using mask = T[drops() ? mask_room<(block > tile_columns<T> ? block : tile_columns<T>), T> : 1];
 
   template <int I, int Columns>
-  static T const* operand(arguments<T> const& a, extent row, extent column, [[maybe_unused]] mask& room) {
+  static T const* operand(arguments<T> const& a, extent row, extent column,
+                          [[maybe_unused]] mask& room) {
     constexpr step s = at(I);
     if constexpr (s.slot < 0)
       return nullptr;
     else if constexpr (s.kind == op_kind::dropout)
-      return dropout_mask<leaf_at<s.leaf, typename P::leaves>, (Columns > 0 ? Columns : lanes<T>), T>(
-          random_bits(a, s.slot, row), column, a.training, room);
+      return dropout_mask<leaf_at<s.leaf, typename P::leaves>, (Columns > 0 ? Columns : lanes<T>),
+                          T>(random_bits(a, s.slot, row), column, a.training, room);
     else if constexpr (s.kind == op_kind::bias)
       return a.at(s.slot) + column;
     else if constexpr (s.kind == op_kind::row_bias)
@@ -67,8 +72,10 @@ struct chain {
   }
   static random_row random_bits(arguments<T> const& a, int slot, extent row) {
     constexpr extent blocks = (width + 3) / 4;  // of a row
-    return {a.seed, static_cast<std::uint32_t>(a.step), static_cast<std::uint32_t>(a.first_sample + row / g.rows),
-            static_cast<std::uint32_t>(*a.ids(slot)), static_cast<std::uint32_t>(row % g.rows * blocks)};
+    return {a.seed, static_cast<std::uint32_t>(a.step),
+            static_cast<std::uint32_t>(a.first_sample + row / g.rows),
+            static_cast<std::uint32_t>(*a.ids(slot)),
+            static_cast<std::uint32_t>(row % g.rows * blocks)};
   }
   template <int I>
   static T* target(arguments<T> const& a, extent row, extent column) {
@@ -90,7 +97,8 @@ struct chain {
     else
       return v + z[c];
   }
-  /// Whether what enters step I (I == length: what leaves the chain for the anchor) may end in a product.
+  /// Whether what enters step I (I == length: what leaves the chain for the anchor) may end in a
+  /// product.
   template <int I>
   static constexpr bool sealed() {
     if constexpr (I == 0)
@@ -98,8 +106,9 @@ struct chain {
     else
       return is_by_leaf(at(I - 1).kind);
   }
-  /// v, but of unknown origin: `zero` is 0, which the compiler cannot know. (g++ drops __builtin_assoc_barrier when it
-  /// vectorises a loop, and inline assembly on v itself would keep it from vectorising.)
+  /// v, but of unknown origin: `zero` is 0, which the compiler cannot know. (g++ drops
+  /// __builtin_assoc_barrier when it vectorises a loop, and inline assembly on v itself would keep
+  /// it from vectorising.)
   template <int I>
   [[gnu::always_inline]] static inline T seal(T v, bits_of<T> zero) {
     if constexpr (sealed<I>())
@@ -112,11 +121,12 @@ struct chain {
     if constexpr (at(I).store >= 0) to[c] = v;
   }
 
-  /// x[0, n) at (row, column) -> stores of the steps, and the end of the chain in `result` if that is not null. n is Columns
-  /// unless Columns is 0. Flattened: formulas, a user's too, must be compiled for this region's instruction set.
+  /// x[0, n) at (row, column) -> stores of the steps, and the end of the chain in `result` if that
+  /// is not null. n is Columns unless Columns is 0. Flattened: formulas, a user's too, must be
+  /// compiled for this region's instruction set.
   template <int Columns, bool HasResult, std::size_t... I>
-  [[gnu::flatten]] static void run(arguments<T> const& a, extent row, extent column, T const* x, T* result, int n,
-                                   std::index_sequence<I...>) {
+  [[gnu::flatten]] static void run(arguments<T> const& a, extent row, extent column, T const* x,
+                                   T* result, int n, std::index_sequence<I...>) {
     mask rooms[length + 1];
     T const* const in[] = {operand<int(I), Columns>(a, row, column, rooms[I])..., nullptr};
     T* const to[] = {target<int(I)>(a, row, column)..., nullptr};
@@ -135,8 +145,10 @@ struct chain {
     if constexpr (stores_result) copy_row<true>(x, Columns, a.at(g.out[0]) + row * width + column);
     (void)in, (void)out, (void)to, (void)zero, (void)rooms;
   }
-  /// Whether the anchor's result is streamed here, piece by piece, so that what is read and what is written alternate.
-  static constexpr bool stores_result = IsEpilogue && length > 0 && g.out[0] >= 0 && streams<P, G>();
+  /// Whether the anchor's result is streamed here, piece by piece, so that what is read and what is
+  /// written alternate.
+  static constexpr bool stores_result = IsEpilogue && length > 0 && g.out[0] >= 0 &&
+                                        streams<P, G>();
   /// Room for what the steps store of a piece that is then streamed.
   template <int Columns>
   static constexpr bool streams_piece = Columns > 0 && Columns % lanes<T> == 0 && streams<P, G>();
@@ -147,7 +159,8 @@ struct chain {
     if constexpr (at(I).store >= 0) copy_row<true>(piece, Columns, to);
   }
   template <int Columns, bool HasResult = false>
-  static void run(arguments<T> const& a, extent row, extent column, T const* x, T* result = nullptr, int n = Columns) {
+  static void run(arguments<T> const& a, extent row, extent column, T const* x, T* result = nullptr,
+                  int n = Columns) {
     run<Columns, HasResult>(a, row, column, x, result, n, std::make_index_sequence<length>{});
   }
 
@@ -155,12 +168,15 @@ struct chain {
   template <bool HasResult = false>
   static void run_row(arguments<T> const& a, extent row, T const* x, T* result = nullptr) {
     constexpr int whole = width / block * block, rest = width - whole;
-    for (int c = 0; c < whole; c += block) run<block, HasResult>(a, row, c, x + c, HasResult ? result + c : nullptr);
-    if constexpr (rest > 0) run<rest, HasResult>(a, row, whole, x + whole, HasResult ? result + whole : nullptr);
+    for (int c = 0; c < whole; c += block)
+      run<block, HasResult>(a, row, c, x + c, HasResult ? result + c : nullptr);
+    if constexpr (rest > 0)
+      run<rest, HasResult>(a, row, whole, x + whole, HasResult ? result + whole : nullptr);
   }
 };
 
-/// A finished row of the anchor: stores it if it is read outside the group, then runs the epilogue on it.
+/// A finished row of the anchor: stores it if it is read outside the group, then runs the epilogue
+/// on it.
 template <class P, int G>
 void finish_row(arguments<typename P::element> const& a, extent row, typename P::element const* x) {
   using epilogue = chain<P, G, true>;
@@ -202,7 +218,8 @@ struct epilogue_sink {
   }
 };
 
-/// Contraction prologue: makes rows of A just before they are read. Row 0 of A is the group's row `first`.
+/// Contraction prologue: makes rows of A just before they are read. Row 0 of A is the group's row
+/// `first`.
 template <class P, int G>
 struct chain_prologue {
   using T = typename P::element;
@@ -213,7 +230,8 @@ struct chain_prologue {
   void operator()(extent i, extent rows) const {
     T const* const x = a.at(before::g.in[0]) + first * before::width;
     for (extent r = i; r < i + rows; ++r)
-      before::template run_row<true>(a, first + r, x + r * before::width, rows_of_a + r * before::width);
+      before::template run_row<true>(a, first + r, x + r * before::width,
+                                     rows_of_a + r * before::width);
   }
 };
 

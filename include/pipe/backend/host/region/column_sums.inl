@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Sums over rows: the gradients of biases, and of a norm's scale and shift. Rows are read in order, as they lie in memory,
-// and the sums of a strip of columns stay in L1 cache meanwhile.
+// Sums over rows: the gradients of biases, and of a norm's scale and shift. Rows are read in order,
+// as they lie in memory, and the sums of a strip of columns stay in L1 cache meanwhile.
 
 namespace pp::host::PIPE_ISA {
 
 /// Columns whose sums are alive together.
 inline constexpr int summed_columns = 1024;
-/// Rows that are added while a vector of `Sums` sums is in registers: memory is read fastest where it is read in two places at
-/// once.
+/// Rows that are added while a vector of `Sums` sums is in registers: memory is read fastest where
+/// it is read in two places at once.
 template <int Sums>
 inline constexpr int summed_rows = Sums == 1 ? 2 : 1;
 
 /// Adds `Rows` rows from `row` on to the sums of columns [from, to), which are whole vectors.
 template <int Rows, int Sums, class T, class Term>
-void sum_rows(Term const& term, extent row, extent from, extent to, T (&sums)[Sums][summed_columns]) {
+void sum_rows(Term const& term, extent row, extent from, extent to,
+              T (&sums)[Sums][summed_columns]) {
   for (extent c = from; c < to; c += lanes<T>) {
     vec<T> sum[Sums];
 #pragma GCC unroll 2
@@ -26,19 +27,21 @@ void sum_rows(Term const& term, extent row, extent from, extent to, T (&sums)[Su
   }
 }
 
-/// out[s][c] (+)= the sum over rows of what `term` says, for several sums s of the same rows; accumulate adds the finished sum
-/// once. out[s] may be null.
+/// out[s][c] (+)= the sum over rows of what `term` says, for several sums s of the same rows;
+/// accumulate adds the finished sum once. out[s] may be null.
 ///
 /// Whole: columns are a multiple of the lanes, and nothing is compiled for a rest.
 /// law: each sum runs over ascending rows from zero, whatever the number of columns
 template <int Sums, bool Whole, class T, class Term>
-void column_sums(extent rows, extent columns, Term const& term, T* const (&out)[Sums], bool accumulate) {
+void column_sums(extent rows, extent columns, Term const& term, T* const (&out)[Sums],
+                 bool accumulate) {
   extent const whole = columns - columns % lanes<T>;
   for (extent from = 0; from < whole; from += summed_columns) {
     extent const to = whole - from < summed_columns ? whole : from + summed_columns;
     T sums[Sums][summed_columns] = {};
     extent r = 0;
-    for (; r + summed_rows<Sums> <= rows; r += summed_rows<Sums>) sum_rows<summed_rows<Sums>>(term, r, from, to, sums);
+    for (; r + summed_rows<Sums> <= rows; r += summed_rows<Sums>)
+      sum_rows<summed_rows<Sums>>(term, r, from, to, sums);
     for (; r < rows; ++r) sum_rows<1>(term, r, from, to, sums);
     for (int s = 0; s < Sums; ++s)
       for (extent c = from; out[s] != nullptr && c < to; c += lanes<T>) {
@@ -60,13 +63,18 @@ template <class T>
 struct element_term {
   T const* in;
   extent stride;
-  [[gnu::always_inline]] void vector(vec<T>* sum, extent r, extent c) const { sum[0] += load(in + r * stride + c); }
-  [[gnu::always_inline]] void scalar(T* sum, extent r, extent c) const { sum[0] += in[r * stride + c]; }
+  [[gnu::always_inline]] void vector(vec<T>* sum, extent r, extent c) const {
+    sum[0] += load(in + r * stride + c);
+  }
+  [[gnu::always_inline]] void scalar(T* sum, extent r, extent c) const {
+    sum[0] += in[r * stride + c];
+  }
 };
 
 /// out[c] (+)= sum over rows of in[r * stride + c]
 template <class T, bool Whole = false>
-PIPE_ONE_COPY void column_sums(T const* in, extent rows, extent columns, extent stride, T* out, bool accumulate) {
+PIPE_ONE_COPY void column_sums(T const* in, extent rows, extent columns, extent stride, T* out,
+                               bool accumulate) {
   column_sums<1, Whole, T>(rows, columns, element_term<T>{in, stride}, {out}, accumulate);
 }
 
@@ -87,15 +95,17 @@ struct norm_parameter_term {
   }
 };
 
-/// dgamma[c] (+)= sum over rows of dy * xhat, dbeta[c] (+)= sum over rows of dy, c in `own`; rows have n elements. Either may be
-/// null.
+/// dgamma[c] (+)= sum over rows of dy * xhat, dbeta[c] (+)= sum over rows of dy, c in `own`; rows
+/// have n elements. Either may be null.
 template <class T, bool Whole>
-PIPE_ONE_COPY void norm_parameter_gradient(extent rows, int n, share own, T const* dy, T const* x, T const* statistics,
-                                           T* dgamma, T* dbeta, bool accumulate) {
+PIPE_ONE_COPY void norm_parameter_gradient(extent rows, int n, share own, T const* dy, T const* x,
+                                           T const* statistics, T* dgamma, T* dbeta,
+                                           bool accumulate) {
   norm_parameter_term<T> const term{dy + own.begin, x + own.begin, statistics, n};
-  column_sums<2, Whole, T>(
-      rows, own.size(), term,
-      {dgamma != nullptr ? dgamma + own.begin : nullptr, dbeta != nullptr ? dbeta + own.begin : nullptr}, accumulate);
+  column_sums<2, Whole, T>(rows, own.size(), term,
+                           {dgamma != nullptr ? dgamma + own.begin : nullptr,
+                            dbeta != nullptr ? dbeta + own.begin : nullptr},
+                           accumulate);
 }
 
 }  // namespace pp::host::PIPE_ISA

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Matrix multiplication of this region: a sink and a prologue of any type, for the loops of contraction_loops.hpp.
+// Matrix multiplication of this region: a sink and a prologue of any type, for the loops of
+// contraction_loops.hpp.
 
 namespace pp::host::PIPE_ISA {
 
-/// Whether every row of a sink's matrix, if it says how wide that is, is made of whole pieces of this number of columns. Then nothing
-/// is compiled for what would be left.
+/// Whether every row of a sink's matrix, if it says how wide that is, is made of whole pieces of
+/// this number of columns. Then nothing is compiled for what would be left.
 template <class Sink>
 constexpr bool is_whole(int columns) {
   if constexpr (requires { Sink::width; })
@@ -42,17 +43,20 @@ contraction_ends<T> ends_of(Sink& sink, Prologue& prologue) {
   return e;
 }
 
-/// C[m, n] = A[m, k] * B[k, n] into any sink, with the loops cut as told; see contract_tiles. m is a multiple of Least.
+/// C[m, n] = A[m, k] * B[k, n] into any sink, with the loops cut as told; see contract_tiles. m is
+/// a multiple of Least.
 template <class T, int Least = 1, class Sink, class Prologue>
 void contract(extent m, extent n, extent k, strided<T const> a, T const* b, extent ldb, Sink&& sink,
               Prologue&& prologue, void* workspace, blocking const& cut) {
-  contract_tiles<T>(tiles<T, Least>, m, n, k, a, b, ldb, ends_of<T>(sink, prologue), workspace, cut);
+  contract_tiles<T>(tiles<T, Least>, m, n, k, a, b, ldb, ends_of<T>(sink, prologue), workspace,
+                    cut);
 }
 
-/// The same with the blocking that measured best; workspace: contraction_workspace<T>(m, n, k) bytes.
+/// The same with the blocking that measured best; workspace: contraction_workspace<T>(m, n, k)
+/// bytes.
 template <class T, int Least = 1, class Sink, class Prologue = no_prologue>
-void contract(extent m, extent n, extent k, strided<T const> a, T const* b, extent ldb, Sink&& sink, void* workspace,
-              Prologue&& prologue = Prologue{}) {
+void contract(extent m, extent n, extent k, strided<T const> a, T const* b, extent ldb, Sink&& sink,
+              void* workspace, Prologue&& prologue = Prologue{}) {
   contract_tiles<T>(tiles<T, Least>, m, n, k, a, b, ldb, ends_of<T>(sink, prologue), workspace);
 }
 

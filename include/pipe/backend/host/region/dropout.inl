@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Which elements a Dropout keeps: four at a time from one block of Philox, many blocks side by side, as vector code.
+// Which elements a Dropout keeps: four at a time from one block of Philox, many blocks side by
+// side, as vector code.
 
 namespace pp::host::PIPE_ISA {
 
@@ -14,7 +15,8 @@ struct random_row {
 /// words[w][i] = word w of block first + i
 template <int Blocks>
 void random_words(random_row const& from, std::uint32_t first, std::uint32_t (&words)[4][Blocks]) {
-  std::uint32_t key0 = static_cast<std::uint32_t>(from.seed), key1 = static_cast<std::uint32_t>(from.seed >> 32);
+  std::uint32_t key0 = static_cast<std::uint32_t>(from.seed),
+                key1 = static_cast<std::uint32_t>(from.seed >> 32);
   for (int i = 0; i < Blocks; ++i) {
     words[0][i] = first + static_cast<std::uint32_t>(i);
     words[1][i] = from.sample;
@@ -24,7 +26,8 @@ void random_words(random_row const& from, std::uint32_t first, std::uint32_t (&w
   for (int round = 0; round < 10; ++round) {  // as philox() in base/philox.hpp
     PIPE_INDEPENDENT
     for (int i = 0; i < Blocks; ++i) {
-      std::uint64_t const a = std::uint64_t(0xD2511F53u) * words[0][i], b = std::uint64_t(0xCD9E8D57u) * words[2][i];
+      std::uint64_t const a = std::uint64_t(0xD2511F53u) * words[0][i],
+                          b = std::uint64_t(0xCD9E8D57u) * words[2][i];
       words[0][i] = static_cast<std::uint32_t>(b >> 32) ^ words[1][i] ^ key0;
       words[1][i] = static_cast<std::uint32_t>(b);
       words[2][i] = static_cast<std::uint32_t>(a >> 32) ^ words[3][i] ^ key1;
@@ -39,8 +42,8 @@ void random_words(random_row const& from, std::uint32_t first, std::uint32_t (&w
 template <int Count, class T>
 inline constexpr int mask_room = (Count + (lanes<T> < 4 ? 4 - lanes<T> : 0) + 3) / 4 * 4;
 
-/// Factors of elements [column, column + Count) of a row, in `room`: returns where the first is. All 1 if `training` is
-/// false.
+/// Factors of elements [column, column + Count) of a row, in `room`: returns where the first is.
+/// All 1 if `training` is false.
 template <class Layer, int Count, class T>
 PIPE_ONE_COPY T const* dropout_mask(random_row const& from, extent column, bool training, T* room) {
   constexpr int Blocks = mask_room<Count, T> / 4;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Losses that are sums over elements, from a formula: its terms are vector code, and add up in double precision.
+// Losses that are sums over elements, from a formula: its terms are vector code, and add up in
+// double precision.
 
 namespace pp::host::PIPE_ISA {
 
@@ -30,19 +31,23 @@ void loss_slopes(T scale, T* slopes, T const* x, T const* target, More const*...
   for (int i = 0; i < N; ++i) slopes[i] = Formula::slope(x[i], target[i], more[i]...) * scale;
 }
 
-/// One row: returns the sum of the formula's values, and writes its slopes times `scale`, which may overwrite x. `terms`
-/// has room for N elements; `more` are rows of further targets.
+/// One row: returns the sum of the formula's values, and writes its slopes times `scale`, which may
+/// overwrite x. `terms` has room for N elements; `more` are rows of further targets.
 template <class Formula, int N, class T, class... More>
-[[gnu::flatten]] PIPE_ONE_COPY double element_loss_row(T const* x, T const* target, T scale, bool wants_gradient,
-                                                       T* terms, T* gradient, More const*... more) {
+[[gnu::flatten]] PIPE_ONE_COPY double element_loss_row(T const* x, T const* target, T scale,
+                                                       bool wants_gradient, T* terms, T* gradient,
+                                                       More const*... more) {
   constexpr int block = 4 * lanes<T>, whole = N / block * block, rest = N - whole;
-  for (int i = 0; i < whole; i += block) loss_terms<Formula, block>(terms + i, x + i, target + i, more + i...);
-  if constexpr (rest > 0) loss_terms<Formula, rest>(terms + whole, x + whole, target + whole, more + whole...);
+  for (int i = 0; i < whole; i += block)
+    loss_terms<Formula, block>(terms + i, x + i, target + i, more + i...);
+  if constexpr (rest > 0)
+    loss_terms<Formula, rest>(terms + whole, x + whole, target + whole, more + whole...);
   if (wants_gradient) {
     for (int i = 0; i < whole; i += block)
       loss_slopes<Formula, block>(scale, gradient + i, x + i, target + i, more + i...);
     if constexpr (rest > 0)
-      loss_slopes<Formula, rest>(scale, gradient + whole, x + whole, target + whole, more + whole...);
+      loss_slopes<Formula, rest>(scale, gradient + whole, x + whole, target + whole,
+                                 more + whole...);
   }
   return sum_in_double(N, terms);
 }

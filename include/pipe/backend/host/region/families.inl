@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The list of kernel families, in the order they build on each other. Included by kernels.hpp once per instruction set, so
-// neither this file nor those it names have include guards; each opens namespace pp::host::PIPE_ISA by itself.
+// The list of kernel families, in the order they build on each other. Included by kernels.hpp once
+// per instruction set, so neither this file nor those it names have include guards; each opens
+// namespace pp::host::PIPE_ISA by itself.
 #include <pipe/backend/host/region/vector.inl>
 #include <pipe/backend/host/region/tile.inl>
 #include <pipe/backend/host/region/contraction.inl>

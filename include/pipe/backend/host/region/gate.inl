@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Gated units: a formula of one half of a row times the other half. One copy for each formula and width, so that equal rows
-// give equal bits wherever they are computed.
+// Gated units: a formula of one half of a row times the other half. One copy for each formula and
+// width, so that equal rows give equal bits wherever they are computed.
 
 namespace pp::host::PIPE_ISA {
 
@@ -11,11 +11,13 @@ void gate_piece(T const* activated, T const* plain, T* y) {
   for (int i = 0; i < N; ++i) y[i] = F::forward(activated[i]) * plain[i];
 }
 template <class F, int N, class T>
-void gate_gradient_piece(T const* dy, T const* activated, T const* plain, T* d_activated, T* d_plain) {
+void gate_gradient_piece(T const* dy, T const* activated, T const* plain, T* d_activated,
+                         T* d_plain) {
   PIPE_INDEPENDENT
   for (int i = 0; i < N; ++i) {
     T const f = F::forward(activated[i]);
-    d_activated[i] = dy[i] * plain[i] * F::derivative(F::derivative_reads_output ? f : activated[i]);
+    d_activated[i] =
+        dy[i] * plain[i] * F::derivative(F::derivative_reads_output ? f : activated[i]);
     d_plain[i] = dy[i] * f;
   }
 }
@@ -38,10 +40,11 @@ template <class Gate, int N, class T>
   constexpr int block = 4 * lanes<T>, whole = N / block * block, rest = N - whole;
   constexpr int activated = Gate::activates_first ? 0 : N, plain = Gate::activates_first ? N : 0;
   for (int i = 0; i < whole; i += block)
-    gate_gradient_piece<F, block>(dy + i, x + activated + i, x + plain + i, dx + activated + i, dx + plain + i);
+    gate_gradient_piece<F, block>(dy + i, x + activated + i, x + plain + i, dx + activated + i,
+                                  dx + plain + i);
   if constexpr (rest > 0)
-    gate_gradient_piece<F, rest>(dy + whole, x + activated + whole, x + plain + whole, dx + activated + whole,
-                                 dx + plain + whole);
+    gate_gradient_piece<F, rest>(dy + whole, x + activated + whole, x + plain + whole,
+                                 dx + activated + whole, dx + plain + whole);
 }
 
 }  // namespace pp::host::PIPE_ISA

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A kernel group as one function: the anchor's kernel with its prologue and epilogue built in. `run<P, G>` is what a launch
-// calls; P describes the groups of a pipeline, G is the number of a distinct one.
+// A kernel group as one function: the anchor's kernel with its prologue and epilogue built in.
+// `run<P, G>` is what a launch calls; P describes the groups of a pipeline, G is the number of a
+// distinct one.
 
 namespace pp::host::PIPE_ISA {
 
@@ -16,8 +17,12 @@ struct group_kernel {
   static constexpr int least = least_tile_rows<P>();
 
   /// The rows, or the columns, that this part works on.
-  static share own_rows(args const& a, extent step = 1) { return part_of(rows, step, a.part, a.parts); }
-  static share own_columns(args const& a, extent columns) { return part_of(columns, columns_step<T>, a.part, a.parts); }
+  static share own_rows(args const& a, extent step = 1) {
+    return part_of(rows, step, a.part, a.parts);
+  }
+  static share own_columns(args const& a, extent columns) {
+    return part_of(columns, columns_step<T>, a.part, a.parts);
+  }
   static T* maybe(args const& a, int slot) { return slot < 0 ? nullptr : a.at(slot); }
 
   static void lookup(args const& a) {
@@ -37,8 +42,8 @@ struct group_kernel {
     if constexpr (g.prologue.size() > 0) {
       constexpr int stored = g.prologue[g.prologue.size() - 1].store;
       char* free = static_cast<char*>(a.workspace);
-      T* const rows_of_a =
-          stored >= 0 ? a.at(stored < 0 ? 0 : stored) + own.begin * g.inner : reinterpret_cast<T*>(free);
+      T* const rows_of_a = stored >= 0 ? a.at(stored < 0 ? 0 : stored) + own.begin * g.inner
+                                       : reinterpret_cast<T*>(free);
       if (stored < 0) free += align_up(own.size() * g.inner * long(sizeof(T)));
       left.data = rows_of_a;
       product(a, own, left, a.at(g.in[1]), free, chain_prologue<P, G>{a, own.begin, rows_of_a});
@@ -49,22 +54,24 @@ struct group_kernel {
   static void matmul_input_gradient(args const& a) {
     share const own = own_rows(a, rows_step);
     if (own.size() == 0) return;
-    product(a, own, strided<T const>{a.at(g.in[0]) + own.begin * g.inner, g.inner, 1}, a.at(g.in[1]), a.workspace,
-            no_prologue{});
+    product(a, own, strided<T const>{a.at(g.in[0]) + own.begin * g.inner, g.inner, 1},
+            a.at(g.in[1]), a.workspace, no_prologue{});
   }
   /// Rows `own` of the result; `left` and what the prologue makes begin with the first of them.
   template <class Prologue>
-  static void product(args const& a, share own, strided<T const> left, T const* right, void* workspace,
-                      Prologue prologue) {
+  static void product(args const& a, share own, strided<T const> left, T const* right,
+                      void* workspace, Prologue prologue) {
     if constexpr (g.epilogue.size() > 0)
-      contract<T, least>(own.size(), g.columns, g.inner, left, right, g.columns, epilogue_sink<P, G>{a, own.begin},
-                         workspace, prologue);
+      contract<T, least>(own.size(), g.columns, g.inner, left, right, g.columns,
+                         epilogue_sink<P, G>{a, own.begin}, workspace, prologue);
     else
       contract<T, least>(own.size(), g.columns, g.inner, left, right, g.columns,
-                         store<T>{a.at(g.out[0]) + own.begin * g.columns, g.columns}, workspace, prologue);
+                         store<T>{a.at(g.out[0]) + own.begin * g.columns, g.columns}, workspace,
+                         prologue);
   }
   static void matmul_weight_gradient(args const& a) {
-    if constexpr (g.prologue.size() > 0) sum_columns(a, a.at(g.in[1]), rows, g.columns, a.at(g.prologue[0].store));
+    if constexpr (g.prologue.size() > 0)
+      sum_columns(a, a.at(g.in[1]), rows, g.columns, a.at(g.prologue[0].store));
     weight_gradient<T>(tiles<T, least>, a, g, rows);
   }
 
@@ -73,9 +80,9 @@ struct group_kernel {
     share const own = own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
       T* const y = result_row(a, r, buffer);
-      norm_row<T, whole, streams<P, G>() && g.epilogue.size() == 0>(g.columns, g.flag, T(g.epsilon),
-                                                                    main_row(a, r, buffer + g.columns), a.at(g.in[1]),
-                                                                    maybe(a, g.in[2]), a.at(g.out[1]) + 2 * r, y);
+      norm_row<T, whole, streams<P, G>() && g.epilogue.size() == 0>(
+          g.columns, g.flag, T(g.epsilon), main_row(a, r, buffer + g.columns), a.at(g.in[1]),
+          maybe(a, g.in[2]), a.at(g.out[1]) + 2 * r, y);
       finish_row<P, G>(a, r, y);
     }
   }
@@ -84,15 +91,16 @@ struct group_kernel {
     share const own = own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
       T* const dx = result_row(a, r, buffer);
-      norm_gradient_row<T, whole>(g.columns, g.flag, a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns,
-                                  a.at(g.in[2]), a.at(g.in[3]) + 2 * r, dx);
+      norm_gradient_row<T, whole>(g.columns, g.flag, a.at(g.in[0]) + r * g.columns,
+                                  a.at(g.in[1]) + r * g.columns, a.at(g.in[2]),
+                                  a.at(g.in[3]) + 2 * r, dx);
       finish_row<P, G>(a, r, dx);
     }
   }
   static void norm_parameter_gradient(args const& a) {
-    PIPE_ISA::norm_parameter_gradient<T, whole>(rows, g.columns, own_columns(a, g.columns), a.at(g.in[0]),
-                                                a.at(g.in[1]), a.at(g.in[2]), maybe(a, g.out[0]), maybe(a, g.out[1]),
-                                                a.accumulate);
+    PIPE_ISA::norm_parameter_gradient<T, whole>(
+        rows, g.columns, own_columns(a, g.columns), a.at(g.in[0]), a.at(g.in[1]), a.at(g.in[2]),
+        maybe(a, g.out[0]), maybe(a, g.out[1]), a.accumulate);
   }
 
   /// Row r of the anchor's main operand, from the prologue, if there is one, by way of `buffer`.
@@ -123,7 +131,8 @@ struct group_kernel {
     share const own = own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
       T* const dx = result_row(a, r, buffer);
-      softmax_gradient_row<T, whole>(g.columns, a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns, dx);
+      softmax_gradient_row<T, whole>(g.columns, a.at(g.in[0]) + r * g.columns,
+                                     a.at(g.in[1]) + r * g.columns, dx);
       finish_row<P, G>(a, r, dx);
     }
   }
@@ -132,7 +141,8 @@ struct group_kernel {
     share const own = own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
       T* const y = result_row(a, r, static_cast<T*>(a.workspace));
-      gate_row<leaf_at<g.leaf, typename P::leaves>, g.columns, T>(a.at(g.in[0]) + r * 2 * g.columns, y);
+      gate_row<leaf_at<g.leaf, typename P::leaves>, g.columns, T>(a.at(g.in[0]) + r * 2 * g.columns,
+                                                                  y);
       finish_row<P, G>(a, r, y);
     }
   }
@@ -140,8 +150,8 @@ struct group_kernel {
     share const own = own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
       T* const dx = result_row(a, r, static_cast<T*>(a.workspace));
-      gate_gradient_row<leaf_at<g.leaf, typename P::leaves>, g.columns / 2, T>(a.at(g.in[0]) + r * (g.columns / 2),
-                                                                               a.at(g.in[1]) + r * g.columns, dx);
+      gate_gradient_row<leaf_at<g.leaf, typename P::leaves>, g.columns / 2, T>(
+          a.at(g.in[0]) + r * (g.columns / 2), a.at(g.in[1]) + r * g.columns, dx);
       finish_row<P, G>(a, r, dx);
     }
   }
@@ -155,25 +165,28 @@ struct group_kernel {
   }
   static void pool(args const& a) {
     each_pooled(a, [&a](int const* ids, extent s) {
-      pool_sample<T>(pool_kind(g.groups), g.keys, g.columns, ids, a.at(g.in[0]) + s * g.keys * g.columns,
-                     a.at(g.out[0]) + s * g.columns);
+      pool_sample<T>(pool_kind(g.groups), g.keys, g.columns, ids,
+                     a.at(g.in[0]) + s * g.keys * g.columns, a.at(g.out[0]) + s * g.columns);
     });
   }
   static void pool_gradient(args const& a) {
     each_pooled(a, [&a](int const* ids, extent s) {
-      pool_gradient_sample<T>(pool_kind(g.groups), g.keys, g.columns, ids, a.at(g.in[0]) + s * g.columns,
+      pool_gradient_sample<T>(pool_kind(g.groups), g.keys, g.columns, ids,
+                              a.at(g.in[0]) + s * g.columns,
                               a.at(g.out[0]) + s * g.keys * g.columns);
     });
   }
 
-  /// Queries, keys and values, or their gradients: slices of one matrix, or those of keys and values of another.
+  /// Queries, keys and values, or their gradients: slices of one matrix, or those of keys and
+  /// values of another.
   template <class U>
   struct attention_slices {
     positions<U> q, k, v;
   };
   template <class U>
   static attention_slices<U> slices(U* from, U* keys_from) {
-    constexpr extent width = g.columns, key_width = g.columns / g.inner * g.groups, fused = width + 2 * key_width;
+    constexpr extent width = g.columns, key_width = g.columns / g.inner * g.groups,
+                     fused = width + 2 * key_width;
     if constexpr (g.keys == 0)
       return {{from, fused}, {from + width, fused}, {from + width + key_width, fused}};
     else
@@ -192,22 +205,26 @@ struct group_kernel {
   static void attention(args const& a) {
     constexpr attention_shape shape = attention_shape_of(g, P::samples);
     attention_slices<T const> const x = slices<T const>(a.at(g.in[0]), maybe(a, g.in[1]));
-    attention_forward<T>(attention_rows<T, (g.in[2] >= 0), least>, shape, reciprocal_sqrt(T(shape.head_size)), x.q, x.k,
-                         x.v, {a.at(g.out[0]), g.columns}, a.at(g.out[1]), a.workspace, extras(a, g.in[2], g.in[3]),
-                         own_heads(a, shape));
+    attention_forward<T>(attention_rows<T, (g.in[2] >= 0), least>, shape,
+                         reciprocal_sqrt(T(shape.head_size)), x.q, x.k, x.v,
+                         {a.at(g.out[0]), g.columns}, a.at(g.out[1]), a.workspace,
+                         extras(a, g.in[2], g.in[3]), own_heads(a, shape));
   }
   static void attention_gradient(args const& a) {
     constexpr attention_shape shape = attention_shape_of(g, P::samples);
     constexpr bool fused = g.keys == 0;
-    attention_slices<T const> const x = slices<T const>(a.at(g.in[1]), fused ? nullptr : maybe(a, g.in[4]));
+    attention_slices<T const> const x =
+        slices<T const>(a.at(g.in[1]), fused ? nullptr : maybe(a, g.in[4]));
     attention_slices<T> const d = slices<T>(maybe(a, g.out[0]), maybe(a, g.out[1]));
-    attention_backward<T>(attention_rows<T, (fused && g.in[4] >= 0), least>, shape, reciprocal_sqrt(T(shape.head_size)),
-                          x.q, x.k, x.v, {a.at(g.in[2]), g.columns}, a.at(g.in[3]), {a.at(g.in[0]), g.columns}, d.q,
-                          d.k, d.v, a.workspace, extras(a, fused ? g.in[4] : -1, g.in[5]), own_heads(a, shape));
+    attention_backward<T>(attention_rows<T, (fused && g.in[4] >= 0), least>, shape,
+                          reciprocal_sqrt(T(shape.head_size)), x.q, x.k, x.v,
+                          {a.at(g.in[2]), g.columns}, a.at(g.in[3]), {a.at(g.in[0]), g.columns},
+                          d.q, d.k, d.v, a.workspace, extras(a, fused ? g.in[4] : -1, g.in[5]),
+                          own_heads(a, shape));
   }
 
-  /// a.loss[r] = loss_of(r, what its gradient is multiplied by, where that goes), times the row's weight. Rows of absent samples are no
-  /// part of a loss: 0, and gradient 0.
+  /// a.loss[r] = loss_of(r, what its gradient is multiplied by, where that goes), times the row's
+  /// weight. Rows of absent samples are no part of a loss: 0, and gradient 0.
   template <class Loss>
   static void each_loss(args const& a, Loss const& loss_of) {
     extent const valid = a.valid_samples < P::samples ? extent(a.valid_samples) * g.rows : rows;
@@ -216,12 +233,14 @@ struct group_kernel {
       T* const gradient = a.at(g.out[0]) + r * g.columns;
       if (r < valid) {
         T const weight = is_weighted ? a.at(is_weighted ? g.in[op::loss_weights] : 0)[r] : T(1);
-        double const loss = loss_of(r, is_weighted ? a.loss_scale * weight : a.loss_scale, gradient);
+        double const loss =
+            loss_of(r, is_weighted ? a.loss_scale * weight : a.loss_scale, gradient);
         a.loss[r] = is_weighted ? double(weight) * loss : loss;
       } else {
         a.loss[r] = 0;
       }
-      if (r >= valid && a.wants_gradient) std::memset(gradient, 0, sizeof(T) * std::size_t(g.columns));
+      if (r >= valid && a.wants_gradient)
+        std::memset(gradient, 0, sizeof(T) * std::size_t(g.columns));
     }
   }
   static constexpr bool is_weighted = g.in[op::loss_weights] >= 0;
@@ -247,31 +266,31 @@ struct group_kernel {
         using layer = leaf_at<g.leaf, typename P::leaves>;
         if constexpr (requires { layer::reads_log_probability; })
           return with_targets(a, r, [&](auto const*... more) {
-            return label_loss_row<typename layer::formula, g.columns, T>(x, label, scale, a.wants_gradient, e, gradient,
-                                                                         *more...);
+            return label_loss_row<typename layer::formula, g.columns, T>(
+                x, label, scale, a.wants_gradient, e, gradient, *more...);
           });
         else
           return weighted_cross_entropy_row<typename layer::class_weights, g.columns, T>(
               x, label, T(g.amount), T(g.epsilon), scale, a.wants_gradient, e, gradient);
       } else {
-        return cross_entropy_row<g.columns, T>(x, label, T(g.amount), T(g.epsilon), scale, a.wants_gradient, e,
-                                               gradient);
+        return cross_entropy_row<g.columns, T>(x, label, T(g.amount), T(g.epsilon), scale,
+                                               a.wants_gradient, e, gradient);
       }
     });
   }
   static void squared_error(args const& a) {
     each_loss(a, [&a](extent r, T scale, T* gradient) {
-      return squared_error_row<T>(g.columns, a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns, scale,
-                                  a.wants_gradient, gradient);
+      return squared_error_row<T>(g.columns, a.at(g.in[0]) + r * g.columns,
+                                  a.at(g.in[1]) + r * g.columns, scale, a.wants_gradient, gradient);
     });
   }
   static void element_loss(args const& a) {
     using formula = typename leaf_at<g.leaf, typename P::leaves>::formula;
     each_loss(a, [&a](extent r, T scale, T* gradient) {
       return with_targets(a, r * g.columns, [&](auto const*... more) {
-        return element_loss_row<formula, g.columns, T>(a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns,
-                                                       scale, a.wants_gradient, static_cast<T*>(a.workspace), gradient,
-                                                       more...);
+        return element_loss_row<formula, g.columns, T>(
+            a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns, scale, a.wants_gradient,
+            static_cast<T*>(a.workspace), gradient, more...);
       });
     });
   }
@@ -292,10 +311,12 @@ struct group_kernel {
                   sizeof(T) * std::size_t(g.columns));
   }
 
-  /// A user-defined layer, all of it at once. Its functions are compiled for this region where the compiler can inline them.
+  /// A user-defined layer, all of it at once. Its functions are compiled for this region where the
+  /// compiler can inline them.
   template <class L>
   [[gnu::flatten]] static void custom(args const& a) {
-    custom_forward<T> with{P::samples, g.form, a.at(g.in[0]), {}, a.at(g.out[0]), maybe(a, g.out[1])};
+    custom_forward<T> with{P::samples, g.form,         a.at(g.in[0]),
+                           {},         a.at(g.out[0]), maybe(a, g.out[1])};
     for (int i = 0; i < most_custom_parameters; ++i) with.parameter[i] = maybe(a, g.in[1 + i]);
     L::kernels::forward(with);
   }
@@ -309,7 +330,8 @@ struct group_kernel {
   /// The layer adds, so the first micro-batch must find zeros.
   template <class L>
   [[gnu::flatten]] static void custom_weight_gradient(args const& a) {
-    pp::custom_weight_gradient<T> with{P::samples, g.form, a.at(g.in[0]), a.at(g.in[1]), maybe(a, g.in[2]), {}};
+    pp::custom_weight_gradient<T> with{P::samples,        g.form, a.at(g.in[0]), a.at(g.in[1]),
+                                       maybe(a, g.in[2]), {}};
     for (int i = 0; i < L::parameters; ++i) {
       with.gradient[i] = maybe(a, g.out[i]);
       if (with.gradient[i] != nullptr && !a.accumulate)
@@ -320,14 +342,18 @@ struct group_kernel {
 
   static void pointwise(args const& a) {
     share const own = own_rows(a);
-    for (extent r = own.begin; r < own.end; ++r) chain<P, G, true>::run_row(a, r, a.at(g.in[0]) + r * g.columns);
+    for (extent r = own.begin; r < own.end; ++r)
+      chain<P, G, true>::run_row(a, r, a.at(g.in[0]) + r * g.columns);
   }
 
   static void sum_columns(args const& a, T const* in, extent count, extent columns, T* out) {
     share const own = own_columns(a, columns);
-    column_sums<T, whole>(in + own.begin, count, own.size(), columns, out + own.begin, a.accumulate);
+    column_sums<T, whole>(in + own.begin, count, own.size(), columns, out + own.begin,
+                          a.accumulate);
   }
-  static void bias_gradient(args const& a) { sum_columns(a, a.at(g.in[0]), rows, g.columns, a.at(g.out[0])); }
+  static void bias_gradient(args const& a) {
+    sum_columns(a, a.at(g.in[0]), rows, g.columns, a.at(g.out[0]));
+  }
   static void row_bias_gradient(args const& a) {  // a row of the table is a column of [B, T * C]
     sum_columns(a, a.at(g.in[0]), P::samples, extent(g.rows) * g.columns, a.at(g.out[0]));
   }
@@ -376,8 +402,10 @@ void run(arguments<typename P::element> const& a) {
   if constexpr (is_custom(anchor)) {
     using layer = leaf_at<k::g.leaf, typename P::leaves>;
     if constexpr (anchor == op_kind::custom) k::template custom<layer>(a);
-    if constexpr (anchor == op_kind::custom_input_gradient) k::template custom_input_gradient<layer>(a);
-    if constexpr (anchor == op_kind::custom_weight_gradient) k::template custom_weight_gradient<layer>(a);
+    if constexpr (anchor == op_kind::custom_input_gradient)
+      k::template custom_input_gradient<layer>(a);
+    if constexpr (anchor == op_kind::custom_weight_gradient)
+      k::template custom_weight_gradient<layer>(a);
   }
   if constexpr (anchor == op_kind::pointwise) k::pointwise(a);
   if constexpr (anchor == op_kind::bias_gradient) k::bias_gradient(a);

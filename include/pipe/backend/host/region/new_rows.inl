@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The table of row_kernels.hpp. A product with one row is bound by reading the matrix: it is read in its order, a few
-// rows side by side.
+// The table of row_kernels.hpp. A product with one row is bound by reading the matrix: it is read
+// in its order, a few rows side by side.
 
 namespace pp::host::PIPE_ISA {
 
 /// y[n] = x[k] w[k, n]
 ///
-/// law: an element is one chain of fused multiply-adds over ascending k, as in a tile: the bits of contract()
+/// law: an element is one chain of fused multiply-adds over ascending k, as in a tile: the bits of
+///      contract()
 template <class T>
 void multiply_row(extent n, extent k, T const* x, T const* w, extent ldw, T* y) {
   constexpr int Lanes = lanes<T>, Rows = 8;
@@ -75,7 +76,8 @@ constexpr row_function<typename Program::element> function_of() {
 
 /// The functions of this region that a program over new rows calls.
 template <class Program, class T, std::size_t... I>
-void fill_rows(row_kernels<T>& k, [[maybe_unused]] row_function<T>* functions, std::index_sequence<I...>) {
+void fill_rows(row_kernels<T>& k, [[maybe_unused]] row_function<T>* functions,
+               std::index_sequence<I...>) {
   k.attention.tiles = tiles<T>;
   k.attention.transpose = &transpose<T>;
   k.attention.turn = &turn_rows<false, T>;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// From the rows of a sample to one row, and back. Ids, where there are some, say which rows are padding.
+// From the rows of a sample to one row, and back. Ids, where there are some, say which rows are
+// padding.
 
 namespace pp::host::PIPE_ISA {
 
-/// How many of n rows are no padding, and the one that a pool of this kind takes: -1 if there is none, and of a mean.
+/// How many of n rows are no padding, and the one that a pool of this kind takes: -1 if there is
+/// none, and of a mean.
 struct pooled_rows {
   int count = 0, chosen = -1;
 };
@@ -12,7 +14,8 @@ PIPE_ONE_COPY inline pooled_rows find_pooled(pool_kind which, int n, int const* 
   pooled_rows found;
   for (int t = 0; t < n; ++t) {
     if (ids != nullptr && ids[t] < 0) continue;
-    if (which == pool_kind::last || (which == pool_kind::first && found.count == 0)) found.chosen = t;
+    if (which == pool_kind::last || (which == pool_kind::first && found.count == 0))
+      found.chosen = t;
     ++found.count;
   }
   return found;
@@ -21,7 +24,8 @@ PIPE_ONE_COPY inline pooled_rows find_pooled(pool_kind which, int n, int const* 
 /// x[n, columns] -> y[columns]
 /// law: a mean adds up in the order of the rows
 template <class T>
-PIPE_ONE_COPY void pool_sample(pool_kind which, int n, int columns, int const* ids, T const* x, T* y) {
+PIPE_ONE_COPY void pool_sample(pool_kind which, int n, int columns, int const* ids, T const* x,
+                               T* y) {
   pooled_rows const rows = find_pooled(which, n, ids);
   if (rows.chosen >= 0) {
     std::memcpy(y, x + extent(rows.chosen) * columns, sizeof(T) * std::size_t(columns));
@@ -40,11 +44,13 @@ PIPE_ONE_COPY void pool_sample(pool_kind which, int n, int columns, int const* i
 }
 /// dy[columns] -> dx[n, columns]
 template <class T>
-PIPE_ONE_COPY void pool_gradient_sample(pool_kind which, int n, int columns, int const* ids, T const* dy, T* dx) {
+PIPE_ONE_COPY void pool_gradient_sample(pool_kind which, int n, int columns, int const* ids,
+                                        T const* dy, T* dx) {
   pooled_rows const rows = find_pooled(which, n, ids);
   for (int t = 0; t < n; ++t) {
     T* const row = dx + extent(t) * columns;
-    bool const takes_part = which == pool_kind::mean ? ids == nullptr || ids[t] >= 0 : t == rows.chosen;
+    bool const takes_part =
+        which == pool_kind::mean ? ids == nullptr || ids[t] >= 0 : t == rows.chosen;
     if (!takes_part) {
       std::memset(row, 0, sizeof(T) * std::size_t(columns));
     } else if (which == pool_kind::mean) {

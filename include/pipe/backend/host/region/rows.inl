@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Kernels that reduce along rows: norms and losses, with their gradients. A row is in L1 cache between its passes. Each function
-// is one copy for all groups, so that equal rows give equal bits wherever they are computed.
+// Kernels that reduce along rows: norms and losses, with their gradients. A row is in L1 cache
+// between its passes. Each function is one copy for all groups, so that equal rows give equal bits
+// wherever they are computed.
 
 namespace pp::host::PIPE_ISA {
 
-/// Sums over a row of what `term` says, for whole vectors first and then for the rest. Several vectors of each sum are alive
-/// together, as an addition takes as long as several loads.
-/// Whole: n is a multiple of the lanes, and nothing is compiled for a rest.
+/// Sums over a row of what `term` says, for whole vectors first and then for the rest. Several
+/// vectors of each sum are alive together, as an addition takes as long as several loads. Whole: n
+/// is a multiple of the lanes, and nothing is compiled for a rest.
 /// law: the order of additions depends on n and the lane count only
 template <int Sums, bool Whole, class T, class Term>
 void row_sums(int n, Term const& term, T (&total)[Sums]) {
@@ -19,7 +20,8 @@ void row_sums(int n, Term const& term, T (&total)[Sums]) {
     for (int k = 0; k < Together; ++k) term.vector(sum[k], i + k * Lanes);
   }
   for (; i + Lanes <= n; i += Lanes) term.vector(sum[0], i);
-  for (int s = 0; s < Sums; ++s) total[s] = fold_lanes<sum_of, T>((sum[0][s] + sum[1][s]) + (sum[2][s] + sum[3][s]));
+  for (int s = 0; s < Sums; ++s)
+    total[s] = fold_lanes<sum_of, T>((sum[0][s] + sum[1][s]) + (sum[2][s] + sum[3][s]));
   if constexpr (!Whole)
     for (; i < n; ++i) term.scalar(total, i);
 }
@@ -44,12 +46,16 @@ struct square_term {
     vec<T> const d = load(x + i) - mean;
     sum[0] += d * d;
   }
-  [[gnu::always_inline]] void scalar(T* sum, int i) const { sum[0] += (x[i] - mean) * (x[i] - mean); }
+  [[gnu::always_inline]] void scalar(T* sum, int i) const {
+    sum[0] += (x[i] - mean) * (x[i] - mean);
+  }
 };
 template <class T>
 struct product_term {
   T const *x, *y;
-  [[gnu::always_inline]] void vector(vec<T>* sum, int i) const { sum[0] += load(x + i) * load(y + i); }
+  [[gnu::always_inline]] void vector(vec<T>* sum, int i) const {
+    sum[0] += load(x + i) * load(y + i);
+  }
   [[gnu::always_inline]] void scalar(T* sum, int i) const { sum[0] += x[i] * y[i]; }
 };
 /// g and g * xhat, g = dy * gamma, xhat = (x - mean) * rstd
@@ -75,10 +81,11 @@ T reciprocal_sqrt(T x) {
   return T(1) / libm::sqrt(x);
 }
 
-/// y = (x - mean) * rstd * gamma (+ beta); statistics = {mean, rstd}. RMSNorm: mean = 0. Streams: y is written past the caches.
+/// y = (x - mean) * rstd * gamma (+ beta); statistics = {mean, rstd}. RMSNorm: mean = 0. Streams: y
+/// is written past the caches.
 template <class T, bool Whole, bool Streams>
-PIPE_ONE_COPY void norm_row(int n, bool has_mean, T epsilon, T const* x, T const* gamma, T const* beta, T* statistics,
-                            T* y) {
+PIPE_ONE_COPY void norm_row(int n, bool has_mean, T epsilon, T const* x, T const* gamma,
+                            T const* beta, T* statistics, T* y) {
   T const mean = has_mean ? row_sum<T, Whole>(n, plain_term<T>{x}) / T(n) : T(0);
   T const rstd = reciprocal_sqrt(row_sum<T, Whole>(n, square_term<T>{x, mean}) / T(n) + epsilon);
   statistics[0] = mean;
@@ -96,10 +103,11 @@ PIPE_ONE_COPY void norm_row(int n, bool has_mean, T epsilon, T const* x, T const
     for (; i < n; ++i) y[i] = (x[i] - mean) * rstd * gamma[i] + (beta != nullptr ? beta[i] : T(0));
 }
 
-/// dx = rstd * (g - mean(g) - xhat * mean(g * xhat)), g = dy * gamma, xhat = (x - mean) * rstd. RMSNorm: without mean(g).
+/// dx = rstd * (g - mean(g) - xhat * mean(g * xhat)), g = dy * gamma, xhat = (x - mean) * rstd.
+/// RMSNorm: without mean(g).
 template <class T, bool Whole>
-PIPE_ONE_COPY void norm_gradient_row(int n, bool has_mean, T const* dy, T const* x, T const* gamma, T const* statistics,
-                                     T* dx) {
+PIPE_ONE_COPY void norm_gradient_row(int n, bool has_mean, T const* dy, T const* x, T const* gamma,
+                                     T const* statistics, T* dx) {
   T const mean = statistics[0], rstd = statistics[1];
   T sums[2];
   row_sums<2, Whole, T>(n, norm_gradient_term<T>{dy, gamma, x, mean, rstd}, sums);
@@ -120,7 +128,8 @@ void shifted_exp(T const* x, T top, T* out) {
   for (int i = 0; i < N; ++i) out[i] = math::exp(x[i] - top);
 }
 
-/// A row's exponentials, over that of the largest element; their sum; and the logarithm of the sum of exp(x).
+/// A row's exponentials, over that of the largest element; their sum; and the logarithm of the sum
+/// of exp(x).
 template <class T>
 struct row_exponentials {
   T sum = 0;
@@ -137,12 +146,13 @@ row_exponentials<T> exponentials_of(T const* x, T* e) {
   return {sum, libm::log(double(sum)) + double(top)};
 }
 
-/// One row of logits[V]: returns the sum over j of -t_j log softmax(x)_j, and z (log sum exp(x))^2 besides, where the target
-/// t is 1 - smoothing at the label, and smoothing / V everywhere. Writes the gradient times `scale`, which may overwrite
-/// the logits. `e` has room for V elements. label -1: loss 0 and gradient 0.
+/// One row of logits[V]: returns the sum over j of -t_j log softmax(x)_j, and z (log sum exp(x))^2
+/// besides, where the target t is 1 - smoothing at the label, and smoothing / V everywhere. Writes
+/// the gradient times `scale`, which may overwrite the logits. `e` has room for V elements. label
+/// -1: loss 0 and gradient 0.
 template <int N, class T>
-PIPE_ONE_COPY double cross_entropy_row(T const* x, int label, T smoothing, T z, T scale, bool wants_gradient, T* e,
-                                       T* gradient) {
+PIPE_ONE_COPY double cross_entropy_row(T const* x, int label, T smoothing, T z, T scale,
+                                       bool wants_gradient, T* e, T* gradient) {
   if (label < 0) {
     if (wants_gradient) std::memset(gradient, 0, sizeof(T) * N);
     return 0;
@@ -151,9 +161,11 @@ PIPE_ONE_COPY double cross_entropy_row(T const* x, int label, T smoothing, T z, 
   auto const [sum, whole_log] = exponentials_of<N>(x, e);
   double loss = whole_log - double(x[label]) + double(z) * whole_log * whole_log;
   if (smoothing != T(0))
-    loss += double(smoothing) * (double(x[label]) - double(row_sum<T, (rest == 0)>(N, plain_term<T>{x})) / N);
+    loss += double(smoothing) *
+            (double(x[label]) - double(row_sum<T, (rest == 0)>(N, plain_term<T>{x})) / N);
   if (wants_gradient) {
-    T const factor = scale * (T(1) + T(2) * z * T(whole_log)) / sum, everywhere = scale * smoothing / T(N);
+    T const factor = scale * (T(1) + T(2) * z * T(whole_log)) / sum,
+            everywhere = scale * smoothing / T(N);
     for (int i = 0; i < whole; i += L) save(gradient + i, load(e + i) * factor - everywhere);
     for (int i = whole; i < N; ++i) gradient[i] = e[i] * factor - everywhere;
     gradient[label] -= scale * (T(1) - smoothing);
@@ -161,34 +173,41 @@ PIPE_ONE_COPY double cross_entropy_row(T const* x, int label, T smoothing, T z, 
   return loss;
 }
 
-/// The same where classes weigh w, as PyTorch has it: w_label times the loss without smoothing, and then the sum over j of
-/// -(smoothing / V) w_j log softmax(x)_j instead of that without weights.
+/// The same where classes weigh w, as PyTorch has it: w_label times the loss without smoothing, and
+/// then the sum over j of -(smoothing / V) w_j log softmax(x)_j instead of that without weights.
 template <class Classes, int N, class T>
-PIPE_ONE_COPY double weighted_cross_entropy_row(T const* x, int label, T smoothing, T z, T scale, bool wants_gradient,
-                                                T* e, T* gradient) {
+PIPE_ONE_COPY double weighted_cross_entropy_row(T const* x, int label, T smoothing, T z, T scale,
+                                                bool wants_gradient, T* e, T* gradient) {
   if (label < 0) {
     if (wants_gradient) std::memset(gradient, 0, sizeof(T) * N);
     return 0;
   }
-  T const own = Classes::template of<T>(label), kept = own * (T(1) - smoothing), each = smoothing / T(N);
+  T const own = Classes::template of<T>(label), kept = own * (T(1) - smoothing),
+          each = smoothing / T(N);
   auto const [sum, whole_log] = exponentials_of<N>(x, e);
-  double loss = double(kept) * (whole_log - double(x[label])) + double(own) * double(z) * whole_log * whole_log;
+  double loss = double(kept) * (whole_log - double(x[label])) +
+                double(own) * double(z) * whole_log * whole_log;
   if (smoothing != T(0))
-    for (int i = 0; i < N; ++i) loss += double(each * Classes::template of<T>(i)) * (whole_log - double(x[i]));
+    for (int i = 0; i < N; ++i)
+      loss += double(each * Classes::template of<T>(i)) * (whole_log - double(x[i]));
   if (wants_gradient) {
-    T const mass = kept + each * T(Classes::sum);  // of the targets: what the gradient of whole_log is multiplied by
+    T const mass =
+        kept +
+        each * T(Classes::sum);  // of the targets: what the gradient of whole_log is multiplied by
     T const factor = scale * (mass + T(2) * z * own * T(whole_log)) / sum;
-    for (int i = 0; i < N; ++i) gradient[i] = e[i] * factor - scale * (each * Classes::template of<T>(i));
+    for (int i = 0; i < N; ++i)
+      gradient[i] = e[i] * factor - scale * (each * Classes::template of<T>(i));
     gradient[label] -= scale * kept;
   }
   return loss;
 }
 
-/// One row of a formula of the log-probability l of its label, and of further numbers: returns its value and writes its slope by the
-/// logits times `scale`.
+/// One row of a formula of the log-probability l of its label, and of further numbers: returns its
+/// value and writes its slope by the logits times `scale`.
 template <class Formula, int N, class T, class... More>
-[[gnu::flatten]] PIPE_ONE_COPY double label_loss_row(T const* x, int label, T scale, bool wants_gradient, T* e,
-                                                     T* gradient, More... more) {
+[[gnu::flatten]] PIPE_ONE_COPY double label_loss_row(T const* x, int label, T scale,
+                                                     bool wants_gradient, T* e, T* gradient,
+                                                     More... more) {
   if (label < 0) {
     if (wants_gradient) std::memset(gradient, 0, sizeof(T) * N);
     return 0;
@@ -207,7 +226,8 @@ template <class Formula, int N, class T, class... More>
 
 /// One row of (x - target)^2: returns the sum and writes 2 (x - target) * scale.
 template <class T>
-PIPE_ONE_COPY double squared_error_row(int n, T const* x, T const* target, T scale, bool wants_gradient, T* gradient) {
+PIPE_ONE_COPY double squared_error_row(int n, T const* x, T const* target, T scale,
+                                       bool wants_gradient, T* gradient) {
   double sum = 0;
   for (int i = 0; i < n; ++i) {
     T const d = x[i] - target[i];

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Softmax along a row as a layer of its own, and its gradient. (That of the scores is in the attention kernels, that of the
-// logits in the loss.)
+// Softmax along a row as a layer of its own, and its gradient. (That of the scores is in the
+// attention kernels, that of the logits in the loss.)
 
 namespace pp::host::PIPE_ISA {
 
-/// y = e^x / (the sum of e^x over the row); computed from x less its largest element. NaN makes the row NaN.
+/// y = e^x / (the sum of e^x over the row); computed from x less its largest element. NaN makes the
+/// row NaN.
 template <int N, class T>
 PIPE_ONE_COPY void softmax_forward_row(T const* x, T* y) {
   constexpr int L = lanes<T>, whole = N / L * L, rest = N - whole;
@@ -15,7 +16,7 @@ PIPE_ONE_COPY void softmax_forward_row(T const* x, T* y) {
   for (int i = whole; i < N; ++i) top = x[i] > top ? x[i] : top;
   for (int i = 0; i < whole; i += L) shifted_exp<L>(x + i, top, y + i);
   if constexpr (rest > 0) shifted_exp<rest>(x + whole, top, y + whole);
-  T const factor = T(1) / row_sum < T, rest == 0 > (N, plain_term<T>{y});
+  T const factor = T(1) / row_sum<T, rest == 0>(N, plain_term<T>{y});
   for (int i = 0; i < whole; i += L) save(y + i, load(y + i) * factor);
   for (int i = whole; i < N; ++i) y[i] *= factor;
 }

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The register tile: the one inner loop that contraction, attention and convolution share. A tile of Rows x Vectors
-// sums lives in registers while p runs over the shared dimension; A is read one broadcast element at a time through two
-// strides, so a transposed A costs nothing, and B one row of vectors at a time.
+// The register tile: the one inner loop that contraction, attention and convolution share. A tile
+// of Rows x Vectors sums lives in registers while p runs over the shared dimension; A is read one
+// broadcast element at a time through two strides, so a transposed A costs nothing, and B one row
+// of vectors at a time.
 
 namespace pp::host::PIPE_ISA {
 
-/// to[r, c] (+)= from[r, c] + sum over p of a[r * row + p * column] * b[p * ldb + c],  r < Rows, c < Vectors * lanes
+/// to[r, c] (+)= from[r, c] + sum over p of a[r * row + p * column] * b[p * ldb + c], r < Rows, c <
+/// Vectors * lanes
 ///
-/// law: every sum is one chain of fused multiply-adds over ascending p, whatever Rows and Vectors are.
+/// law: every sum is one chain of fused multiply-adds over ascending p, whatever Rows and Vectors
+///      are.
 template <int Rows, int Vectors, class T>
 [[gnu::noinline]] void tile(extent k, T const* a, extent row, extent column, T const* b, extent ldb,
                             tile_ends<T> const& ends) {
@@ -59,7 +62,8 @@ template <int Rows, int Vectors, class T>
 
 /// to[r, 0 .. columns) = from[r, 0 .. columns), and zero from there up to `padded`.
 template <class T>
-void copy_rows(T const* from, extent stride, extent rows, extent columns, extent padded, T* to, extent to_stride) {
+void copy_rows(T const* from, extent stride, extent rows, extent columns, extent padded, T* to,
+               extent to_stride) {
   for (extent r = 0; r < rows; ++r, from += stride, to += to_stride) {
     extent c = 0;
     for (; c + lanes<T> <= columns; c += lanes<T>) save(to + c, load(from + c));
@@ -68,13 +72,14 @@ void copy_rows(T const* from, extent stride, extent rows, extent columns, extent
   }
 }
 
-/// The largest tile: as many sums as the region's registers hold beside one row of B and one element of A.
+/// The largest tile: as many sums as the region's registers hold beside one row of B and one
+/// element of A.
 inline constexpr int tile_rows = PIPE_TILE_ROWS;
 inline constexpr int tile_vectors = PIPE_TILE_VECTORS;
 
 /// Columns of the widest tile.
 template <class T>
-inline constexpr int tile_columns = tile_vectors * lanes<T>;
+inline constexpr int tile_columns = tile_vectors* lanes<T>;
 
 /// The tile of this number of rows and vectors; Least: least_tile_rows().
 template <int Least, int Vectors, class T>
@@ -89,15 +94,17 @@ void tile_of(int rows, extent k, T const* a, extent row, extent column, T const*
   return tile<tile_rows, Vectors>(k, a, row, column, b, ldb, ends);
 }
 template <int Least, class T>
-void tile_of(int rows, int vectors, extent k, T const* a, extent row, extent column, T const* b, extent ldb,
-             tile_ends<T> const& ends) {
+void tile_of(int rows, int vectors, extent k, T const* a, extent row, extent column, T const* b,
+             extent ldb, tile_ends<T> const& ends) {
   if (vectors == 1) return tile_of<Least, 1>(rows, k, a, row, column, b, ldb, ends);
   if (vectors == 2) return tile_of<Least, 2>(rows, k, a, row, column, b, ldb, ends);
   return tile_of<Least, tile_vectors>(rows, k, a, row, column, b, ldb, ends);
 }
 
-/// What the loops around the tiles of this region call, where every number of rows is a multiple of Least.
+/// What the loops around the tiles of this region call, where every number of rows is a multiple of
+/// Least.
 template <class T, int Least = 1>
-inline constexpr tile_set<T> tiles{lanes<T>, tile_rows, tile_vectors, &tile_of<Least, T>, &copy_rows<T>};
+inline constexpr tile_set<T> tiles{lanes<T>, tile_rows, tile_vectors, &tile_of<Least, T>,
+                                   &copy_rows<T>};
 
 }  // namespace pp::host::PIPE_ISA

@@ -4,8 +4,8 @@
 
 namespace pp::host::PIPE_ISA {
 
-/// Where lane `lane` of a row comes from when two rows exchange the lanes whose number differs in bit `step`: lanes of
-/// the upper row are counted from `lanes` on.
+/// Where lane `lane` of a row comes from when two rows exchange the lanes whose number differs in
+/// bit `step`: lanes of the upper row are counted from `lanes` on.
 constexpr int exchange_source(int lane, int step, int lanes, bool upper) {
   if (upper) return (lane & step) != 0 ? lane + lanes : lane + step;
   return (lane & step) != 0 ? lane - step + lanes : lane;
@@ -16,12 +16,14 @@ template <class T, int Step, bool Upper>
 [[gnu::always_inline]] inline vec<T> exchanged(vec<T> a, vec<T> b) {
   constexpr int N = lanes<T>;
 #define PIPE_SOURCE(lane) exchange_source(lane, Step, N, Upper)
-#define PIPE_SOURCES(lane) PIPE_SOURCE(lane), PIPE_SOURCE((lane) + 1), PIPE_SOURCE((lane) + 2), PIPE_SOURCE((lane) + 3)
+#define PIPE_SOURCES(lane) \
+  PIPE_SOURCE(lane), PIPE_SOURCE((lane) + 1), PIPE_SOURCE((lane) + 2), PIPE_SOURCE((lane) + 3)
   if constexpr (N == 2) return __builtin_shufflevector(a, b, PIPE_SOURCE(0), PIPE_SOURCE(1));
   if constexpr (N == 4) return __builtin_shufflevector(a, b, PIPE_SOURCES(0));
   if constexpr (N == 8) return __builtin_shufflevector(a, b, PIPE_SOURCES(0), PIPE_SOURCES(4));
   if constexpr (N == 16)
-    return __builtin_shufflevector(a, b, PIPE_SOURCES(0), PIPE_SOURCES(4), PIPE_SOURCES(8), PIPE_SOURCES(12));
+    return __builtin_shufflevector(a, b, PIPE_SOURCES(0), PIPE_SOURCES(4), PIPE_SOURCES(8),
+                                   PIPE_SOURCES(12));
 #undef PIPE_SOURCE
 #undef PIPE_SOURCES
 }
@@ -53,8 +55,10 @@ void transpose_square(T const* in, extent in_stride, T* out, extent out_stride) 
 
 /// out[c * out_stride + r] = in[r * in_stride + c]
 template <class T>
-void transpose(T const* in, extent rows, extent columns, extent in_stride, T* out, extent out_stride) {
-  transpose_squares<T>(&transpose_square<T>, lanes<T>, in, rows, columns, in_stride, out, out_stride);
+void transpose(T const* in, extent rows, extent columns, extent in_stride, T* out,
+               extent out_stride) {
+  transpose_squares<T>(&transpose_square<T>, lanes<T>, in, rows, columns, in_stride, out,
+                       out_stride);
 }
 
 /// out[c * rows + r] = in[r * columns + c], both dense.

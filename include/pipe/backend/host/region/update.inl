@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Kernels over the flat parameter memory of a stage: the optimizer's formula, what an optimizer of whole tensors computes
-// with, and the norm of the gradients.
+// Kernels over the flat parameter memory of a stage: the optimizer's formula, what an optimizer of
+// whole tensors computes with, and the norm of the gradients.
 
 namespace pp::host::PIPE_ISA {
 
-/// One optimizer step on those of n elements that are `own`, in whole cache lines: the plan aligns every parameter and fills
-/// the gaps with zeros, which stay zero. `state` is Optimizer::states arrays of n, one after the other.
+/// One optimizer step on those of n elements that are `own`, in whole cache lines: the plan aligns
+/// every parameter and fills the gaps with zeros, which stay zero. `state` is Optimizer::states
+/// arrays of n, one after the other.
 template <class Optimizer, class T>
-[[gnu::flatten]] void update_elements(typename Optimizer::template coefficients<T> const& c, extent n, share own, T* w,
-                                      T const* g, T* state) {
+[[gnu::flatten]] void update_elements(typename Optimizer::template coefficients<T> const& c,
+                                      extent n, share own, T* w, T const* g, T* state) {
   constexpr extent block = columns_step<T>;
   T* const first = state;
   T* const second = state + (Optimizer::states > 1 ? n : 0);
@@ -33,7 +34,8 @@ PIPE_ONE_COPY void add(extent n, T* to, T const* from) {
   for (extent i = 0; i < n; ++i) to[i] += from[i];
 }
 
-/// Sum of squares of n elements in double precision; the order depends on n and the lane count only.
+/// Sum of squares of n elements in double precision; the order depends on n and the lane count
+/// only.
 template <class T>
 double sum_of_squares(extent n, T const* x) {
   constexpr int block = 16 * lanes<T>;
@@ -65,7 +67,8 @@ void sum_squares_of_columns(T const* in, extent rows, extent columns, T* out) {
     extent c = 0;
     for (; c + lanes<T> <= columns; c += lanes<T>) {
       vec<T> sum{};
-      for (extent r = 0; r < count; ++r) sum += load(x + r * columns + c) * load(x + r * columns + c);
+      for (extent r = 0; r < count; ++r)
+        sum += load(x + r * columns + c) * load(x + r * columns + c);
       save(out + c, load(out + c) + sum);
     }
     for (; c < columns; ++c) {
@@ -93,7 +96,8 @@ struct tensor_kernels {
   static double sum_of_squares(extent n, T const* x) {
     return PIPE_ISA::sum_of_squares(n, x);
   }
-  /// out[c] = sum over rows of in[r * columns + c]^2, in blocks of rows: a sum over many loses no digits
+  /// out[c] = sum over rows of in[r * columns + c]^2, in blocks of rows: a sum over many loses no
+  /// digits
   template <class T>
   static void sum_squares_of_columns(T const* in, extent rows, extent columns, T* out) {
     PIPE_ISA::sum_squares_of_columns(in, rows, columns, out);
@@ -106,9 +110,10 @@ struct tensor_kernels {
   /// c[m, n] = a[m, k] b[k, n]; element (i, p) of a is a[i * row + p * column], b and c are dense.
   /// workspace: Backend::contraction_elements<T>(m, n, k) numbers
   template <class T>
-  static void contract(extent m, extent n, extent k, T const* a, extent row, extent column, T const* b, T* c,
-                       T* workspace) {
-    PIPE_ISA::contract<T>(m, n, k, strided<T const>{a, row, column}, b, n, store<T>{c, n}, workspace);
+  static void contract(extent m, extent n, extent k, T const* a, extent row, extent column,
+                       T const* b, T* c, T* workspace) {
+    PIPE_ISA::contract<T>(m, n, k, strided<T const>{a, row, column}, b, n, store<T>{c, n},
+                          workspace);
   }
 };
 
@@ -130,7 +135,9 @@ struct approach_element {
   T* average;
   T const* x;
   T amount;
-  PIPE_INLINE void operator()(extent i) const { average[i] = average[i] + amount * (x[i] - average[i]); }
+  PIPE_INLINE void operator()(extent i) const {
+    average[i] = average[i] + amount * (x[i] - average[i]);
+  }
 };
 
 /// average += amount * (x - average), element by element.
@@ -139,14 +146,16 @@ void approach(extent n, T* average, T const* x, T amount) {
   tensor_kernels::each(n, approach_element<T>{average, x, amount});
 }
 
-/// One optimizer step on elements `own` of a run of single elements (one row), or on a whole tensor.
+/// One optimizer step on elements `own` of a run of single elements (one row), or on a whole
+/// tensor.
 template <class Optimizer, class Context, class Tensor>
 void update(Optimizer const& o, Context const& c, Tensor const& t, bool whole, share own) {
   using T = std::remove_reference_t<decltype(*t.values)>;
   if constexpr (requires { Optimizer::takes(tensor_kind::matrix); })
     if (whole) return o.update(tensor_kernels{}, c, t);
   if constexpr (requires { Optimizer::states; })
-    update_elements<Optimizer, T>(o.template prepare<T>(c), t.shape.elements(), own, t.values, t.gradients, t.state);
+    update_elements<Optimizer, T>(o.template prepare<T>(c), t.shape.elements(), own, t.values,
+                                  t.gradients, t.state);
 }
 
 /// The functions of this region that pipeline P calls.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The region's vector type. GCC vector extensions give element-wise arithmetic and scalar broadcast on every compiler
-// we use, stay in registers, and need no intrinsics header.
+// The region's vector type. GCC vector extensions give element-wise arithmetic and scalar broadcast
+// on every compiler we use, stay in registers, and need no intrinsics header.
 
 namespace pp::host::PIPE_ISA {
 
@@ -10,7 +10,8 @@ struct vector_of {
   static constexpr int lanes = PIPE_VECTOR_BYTES / static_cast<int>(sizeof(T));
   typedef T type __attribute__((vector_size(PIPE_VECTOR_BYTES)));
   /// The same value in memory: at any element's address, and allowed to alias arrays of T.
-  typedef T unaligned __attribute__((vector_size(PIPE_VECTOR_BYTES), aligned(sizeof(T)), may_alias));
+  typedef T unaligned
+      __attribute__((vector_size(PIPE_VECTOR_BYTES), aligned(sizeof(T)), may_alias));
 };
 
 template <class T>
@@ -76,7 +77,8 @@ struct sum_of {
   }
 };
 
-/// All lanes folded into one value, halves first. Not inlined: it is called once for many vectors, from many places.
+/// All lanes folded into one value, halves first. Not inlined: it is called once for many vectors,
+/// from many places.
 template <class Fold, class T>
 [[gnu::noinline]] T fold_lanes(vec<T> x) {
   T lane[lanes<T>];

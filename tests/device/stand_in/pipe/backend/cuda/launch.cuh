@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Stands in for the library's header of this name: a launch runs the kernel's body on the CPU when its stream comes to it, one thread after
-// the other or all of them at once.
+// Stands in for the library's header of this name: a launch runs the kernel's body on the CPU when
+// its stream comes to it, one thread after the other or all of them at once.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -41,13 +41,13 @@ void launch_body(arguments const& a, cudaStream_t stream) {
   fake_gpu::launch<Body>(a, Body::blocks, stream);
 }
 template <class Body>
-  requires requires { typename Body::kernels; }
+requires requires { typename Body::kernels; }
 void launch_body(arguments const& a, cudaStream_t stream) {
   Body::launch(a, stream);
   check(cudaGetLastError(), "launch of a kernel of a Custom layer");
 }
 template <class Body>
-  requires requires { typename Body::arguments; }
+requires requires { typename Body::arguments; }
 void launch_body(typename Body::arguments const& a, cudaStream_t stream) {
   fake_gpu::launch<Body>(a, Body::blocks(a), stream);
 }
