@@ -4,7 +4,7 @@
 // opened where it is.
 #pragma once
 
-#include <pipe/backend/cuda/cublaslt.cuh>
+#include <pipe/backend/cuda/matmul/cublaslt.cuh>
 
 #include "measure.cuh"
 

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include <pipe/backend/cuda/check.cuh>
+#include <pipe/backend/cuda/block/check.cuh>
 #include <pipe/base/half.hpp>
 #include <pipe/base/philox.hpp>
-#include <pipe/runtime/cuda_device.cuh>
-#include <pipe/runtime/cuda_resources.cuh>
+#include <pipe/runtime/cuda/device.cuh>
+#include <pipe/runtime/cuda/resources.cuh>
 
 namespace bench {
 

@@ -48,5 +48,5 @@
 #include <pipe/train/pipeline.hpp>
 #include <pipe/train/predict.hpp>
 #ifdef __CUDACC__
-#include <pipe/runtime/cuda_engine.cuh>
+#include <pipe/runtime/cuda/engine.cuh>
 #endif

@@ -22,7 +22,7 @@ ASSOCIATIVE = "-fassociative-math -fno-signed-zeros -fno-trapping-math"  # eithe
 
 HEADER = "#include <pipe/base/ieee_arithmetic.hpp>\nint main() { pp::require_ieee_arithmetic(); }\n"
 DEVICE = """#include <pipe/backend/cuda/arguments.hpp>
-#include <pipe/backend/cuda/launch.cuh>
+#include <pipe/backend/cuda/block/launch.cuh>
 struct body {
   static constexpr int threads = 32;
   static constexpr long blocks = 1;

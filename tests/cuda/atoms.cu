@@ -12,17 +12,17 @@
 #include <string>
 #include <vector>
 
-#include <pipe/backend/cuda/attention_geometry.hpp>
-#include <pipe/backend/cuda/copy.hpp>
-#include <pipe/backend/cuda/host_block.hpp>
-#include <pipe/backend/cuda/launch.cuh>
-#include <pipe/backend/cuda/load_matrix.hpp>
-#include <pipe/backend/cuda/losses.hpp>
-#include <pipe/backend/cuda/matrix.hpp>
-#include <pipe/backend/cuda/row_order.hpp>
-#include <pipe/backend/cuda/tile_products.hpp>
-#include <pipe/backend/cuda/vectors.hpp>
-#include <pipe/backend/cuda/warp.hpp>
+#include <pipe/backend/cuda/attention/geometry.hpp>
+#include <pipe/backend/cuda/block/cp_async.hpp>
+#include "cuda/host_block.hpp"
+#include <pipe/backend/cuda/block/launch.cuh>
+#include <pipe/backend/cuda/matmul/load_matrix.hpp>
+#include <pipe/backend/cuda/rows/losses.hpp>
+#include <pipe/backend/cuda/matmul/matrix.hpp>
+#include <pipe/backend/cuda/rows/radix_sort_rows.hpp>
+#include <pipe/backend/cuda/matmul/tile_products.hpp>
+#include <pipe/backend/cuda/block/vectors.hpp>
+#include <pipe/backend/cuda/block/warp.hpp>
 
 #include "cuda/tensor_core.hpp"
 #include "ptx/numbers.hpp"

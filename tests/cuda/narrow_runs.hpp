@@ -12,7 +12,7 @@
 
 #include "cuda/one_group.hpp"
 
-#include <pipe/backend/cuda/narrow_mlp.hpp>
+#include <pipe/backend/cuda/narrow_mlp/narrow_mlp.hpp>
 
 namespace narrow {
 

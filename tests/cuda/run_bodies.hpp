@@ -5,10 +5,10 @@
 // program takes from memory that both can reach: bench/gpu/managed_memory.cpp.
 #pragma once
 
-#include <pipe/backend/cuda/bodies.hpp>
-#include <pipe/backend/cuda/host_block.hpp>
+#include <pipe/backend/cuda/block/kernel_list.hpp>
+#include "cuda/host_block.hpp"
 #ifdef __CUDACC__
-#include <pipe/backend/cuda/launch.cuh>
+#include <pipe/backend/cuda/block/launch.cuh>
 #endif
 
 namespace on_host {

@@ -10,9 +10,9 @@
 #include <memory>
 #include <vector>
 
-#include <pipe/backend/cuda/not_finite.hpp>
-#include <pipe/backend/cuda/transpose.hpp>
-#include <pipe/backend/cuda/update.hpp>
+#include <pipe/backend/cuda/update/not_finite.hpp>
+#include <pipe/backend/cuda/update/transpose.hpp>
+#include <pipe/backend/cuda/update/update.hpp>
 #include <pipe/base/half.hpp>
 
 #include "cuda/run_bodies.hpp"

@@ -8,7 +8,7 @@
 #include <cuda_runtime.h>
 
 #include <pipe/pipe.hpp>
-#include <pipe/runtime/cuda_engine.cuh>
+#include <pipe/runtime/cuda/engine.cuh>
 
 namespace on_host {
 

@@ -3,7 +3,7 @@
 // What a program that trains on a GPU says to a machine that cannot run it.
 #include <catch2/catch.hpp>
 
-#include <pipe/runtime/cuda_capability.hpp>
+#include <pipe/runtime/cuda/capability.hpp>
 
 using namespace pp;
 using Catch::Matchers::Message;

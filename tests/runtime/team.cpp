@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include <pipe/runtime/team.hpp>
+#include <pipe/runtime/host/team.hpp>
 
 using namespace pp;
 using namespace std::chrono_literals;

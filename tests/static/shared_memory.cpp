@@ -7,7 +7,7 @@
 #include <utility>
 
 #include <pipe/backend/cuda/lowering.hpp>
-#include <pipe/backend/cuda/update.hpp>
+#include <pipe/backend/cuda/update/update.hpp>
 
 using namespace pp;
 using namespace pp::cuda;

@@ -14,7 +14,7 @@ import re
 import sys
 from pathlib import Path
 
-ORDER = ["base", "schedule", "graph", "nn", "passes", "backend", "transport", "optim", "runtime", "train", "infer", "report"]
+ORDER = ["base", "io", "schedule", "graph", "nn", "passes", "backend", "transport", "optim", "runtime", "train", "infer", "report"]
 APART = {  # these may never include those
     "graph": ["schedule"],
     "optim": ["backend", "transport"],

@@ -15,7 +15,7 @@
 
 #include <catch2/catch.hpp>
 
-#include <pipe/train/atomic_file.hpp>
+#include <pipe/io/atomic_file.hpp>
 #include <pipe/base/utf8.hpp>
 
 #include "folder.hpp"

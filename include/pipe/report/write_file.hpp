@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include <pipe/train/atomic_file.hpp>
+#include <pipe/io/atomic_file.hpp>
 
 namespace pp {
 

@@ -5,7 +5,7 @@
 #pragma once
 
 #include <pipe/base/heap_array.hpp>
-#include <pipe/runtime/machine.hpp>
+#include <pipe/runtime/host/machine.hpp>
 
 namespace pp {
 

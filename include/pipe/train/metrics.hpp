@@ -18,7 +18,7 @@
 #include <vector>
 
 #include <pipe/base/error.hpp>
-#include <pipe/train/record_file.hpp>
+#include <pipe/io/record_file.hpp>
 #include <pipe/base/utf8.hpp>
 
 namespace pp {

@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include <pipe/backend/cuda/backend.hpp>
-#include <pipe/backend/cuda/products.hpp>
+#include <pipe/backend/cuda/matmul/matmul_option.hpp>
 #include <pipe/backend/host/backend.hpp>
 #include <pipe/base/bytes.hpp>
 #include <pipe/graph/diagnostics.hpp>

@@ -19,7 +19,7 @@
 #include <pipe/optim/learning_rate.hpp>
 #include <pipe/runtime/exclusive.hpp>
 #include <pipe/optim/setting_check.hpp>
-#include <pipe/runtime/host_engine.hpp>
+#include <pipe/runtime/host/engine.hpp>
 #include <pipe/train/batch_check.hpp>
 #include <pipe/train/compiled_pipeline.hpp>
 #include <pipe/train/diagnose_pipeline.hpp>

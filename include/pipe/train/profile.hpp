@@ -15,8 +15,8 @@
 
 #include <pipe/base/error.hpp>
 #include <pipe/base/type_name.hpp>
-#include <pipe/runtime/machine.hpp>
-#include <pipe/train/atomic_file.hpp>
+#include <pipe/runtime/host/machine.hpp>
+#include <pipe/io/atomic_file.hpp>
 
 namespace pp {
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include <pipe/base/error.hpp>
-#include <pipe/train/json_reader.hpp>
+#include <pipe/io/json_reader.hpp>
 #include <pipe/train/stored_type.hpp>
 #include <pipe/base/utf8.hpp>
 

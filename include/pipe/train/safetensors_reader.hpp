@@ -22,7 +22,7 @@
 #include <vector>
 
 #include <pipe/base/error.hpp>
-#include <pipe/train/file_descriptor.hpp>
+#include <pipe/io/file_descriptor.hpp>
 #include <pipe/train/safetensors_header.hpp>
 
 namespace pp {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include <pipe/base/error.hpp>
-#include <pipe/train/atomic_file.hpp>
+#include <pipe/io/atomic_file.hpp>
 #include <pipe/train/safetensors_header.hpp>
 
 namespace pp {

@@ -25,9 +25,9 @@
 #include <unistd.h>
 
 #include <pipe/base/error.hpp>
-#include <pipe/train/crc32c.hpp>
+#include <pipe/io/crc32c.hpp>
 #include <pipe/train/metrics.hpp>
-#include <pipe/train/record_file.hpp>
+#include <pipe/io/record_file.hpp>
 #include <pipe/base/utf8.hpp>
 
 namespace pp {

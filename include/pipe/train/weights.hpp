@@ -21,7 +21,7 @@
 
 #include <pipe/base/error.hpp>
 #include <pipe/base/libm.hpp>
-#include <pipe/train/atomic_file.hpp>
+#include <pipe/io/atomic_file.hpp>
 #include <pipe/train/name_map.hpp>
 #include <pipe/train/safetensors.hpp>
 #include <pipe/train/safetensors_reader.hpp>

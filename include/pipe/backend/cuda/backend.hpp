@@ -28,7 +28,7 @@ using device_stream = struct no_stream*;
 #endif
 
 template <class P>
-class cuda_engine;  // runtime/cuda_engine.cuh
+class cuda_engine;  // runtime/cuda/engine.cuh
 
 /// One GPU for all ranks, which live in one process; each has a stream.
 struct Cuda {
@@ -58,7 +58,7 @@ struct Cuda {
   /// Of what a rank keeps on the device for parameters and steps.
   template <class Chunk>
   static constexpr long book_bytes(Chunk const* chunks, int chunk_count, int rank, int parameters,
-                                   int streams);  // backend/cuda/books.hpp
+                                   int streams);  // backend/cuda/update/books.hpp
   /// Numbers of workspace for an optimizer's product of matrices: there is none on the device.
   template <class T>
   static constexpr long contraction_elements(long, long, long) {

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include <pipe/backend/cuda/arguments.hpp>
-#include <pipe/backend/cuda/vectors.hpp>
+#include <pipe/backend/cuda/block/vectors.hpp>
 #include <pipe/base/math.hpp>
 #include <pipe/base/philox.hpp>
 #include <pipe/graph/layers.hpp>

@@ -6,23 +6,23 @@
 #include <initializer_list>
 #include <utility>
 
-#include <pipe/backend/cuda/attention.hpp>
+#include <pipe/backend/cuda/attention/attention.hpp>
 #include <pipe/backend/cuda/backend.hpp>
-#include <pipe/backend/cuda/blas_lowering.hpp>
-#include <pipe/backend/cuda/bodies.hpp>
-#include <pipe/backend/cuda/books.hpp>
-#include <pipe/backend/cuda/column_sums.hpp>
-#include <pipe/backend/cuda/concat.hpp>
-#include <pipe/backend/cuda/contraction.hpp>
-#include <pipe/backend/cuda/custom.hpp>
-#include <pipe/backend/cuda/gate.hpp>
-#include <pipe/backend/cuda/lookup.hpp>
-#include <pipe/backend/cuda/losses.hpp>
-#include <pipe/backend/cuda/narrow_programs.hpp>
-#include <pipe/backend/cuda/pointwise.hpp>
-#include <pipe/backend/cuda/pool.hpp>
-#include <pipe/backend/cuda/product_plan.hpp>
-#include <pipe/backend/cuda/rowwise.hpp>
+#include <pipe/backend/cuda/matmul/blas_lowering.hpp>
+#include <pipe/backend/cuda/block/kernel_list.hpp>
+#include <pipe/backend/cuda/update/books.hpp>
+#include <pipe/backend/cuda/rows/column_sums.hpp>
+#include <pipe/backend/cuda/rows/concat.hpp>
+#include <pipe/backend/cuda/matmul/contraction.hpp>
+#include <pipe/backend/cuda/rows/custom.hpp>
+#include <pipe/backend/cuda/rows/gate.hpp>
+#include <pipe/backend/cuda/rows/lookup.hpp>
+#include <pipe/backend/cuda/rows/losses.hpp>
+#include <pipe/backend/cuda/narrow_mlp/programs.hpp>
+#include <pipe/backend/cuda/rows/pointwise.hpp>
+#include <pipe/backend/cuda/rows/pool.hpp>
+#include <pipe/backend/cuda/matmul/matmul_choice.hpp>
+#include <pipe/backend/cuda/rows/rowwise.hpp>
 #include <pipe/base/bytes.hpp>
 
 namespace pp::cuda {

@@ -16,7 +16,7 @@
 namespace pp {
 
 template <class P>
-class host_engine;  // runtime/host_engine.hpp
+class host_engine;  // runtime/host/engine.hpp
 
 namespace host {
 

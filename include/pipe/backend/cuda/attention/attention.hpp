@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The kernels of an attention and of its gradient, one after the other.
+#pragma once
+
+#include <type_traits>
+
+#include <pipe/backend/cuda/attention/backward.hpp>
+#include <pipe/backend/cuda/attention/forward.hpp>
+#include <pipe/backend/cuda/attention/rope.hpp>
+#include <pipe/backend/cuda/block/kernel_list.hpp>
+
+namespace pp::cuda {
+
+/// Group G of P is an attention or its gradient. Gradients that are not asked for are not computed.
+template <class P, int G>
+constexpr auto attention_bodies() {
+  using shape = attention_geometry<P, G>;
+  using turn = attention_turn<P, G, false>;
+  if constexpr (!shape::is_gradient) {
+    return maybe_before<shape::is_turned, turn>(bodies<attention_forward<P, G>>{});
+  } else {
+    constexpr bool turns_after = shape::is_turned && !shape::turns_in_registers;
+    constexpr bool of_keys = shape::is_fused || group_of<P, G>::value.out[1] >= 0;
+    constexpr bool of_queries = group_of<P, G>::value.out[0] >= 0;
+    constexpr std::conditional_t<turns_after, bodies<attention_turn<P, G, true>>, bodies<>> back{};
+    constexpr auto queries = maybe_before<of_queries, attention_query_gradients<P, G>>(back);
+    constexpr auto both = maybe_before<of_keys, attention_key_gradients<P, G>>(queries);
+    constexpr auto with_slopes = maybe_before<true, attention_slopes<P, G>>(both);
+    return maybe_before<shape::is_turned, turn>(with_slopes);
+  }
+}
+
+}  // namespace pp::cuda

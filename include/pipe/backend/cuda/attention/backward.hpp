@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The gradients of attention, by three kernels, so that every sum is one block's and in a fixed
+// order, without atomics: the sums of y * dy; blocks of keys that meet all queries, for the
+// gradients of keys and values; blocks of queries that meet all keys, for theirs. The last two
+// compute scores again, as cheap as fetching another's sums, from the saved logs of the
+// denominators.
+//
+// A block of keys computes scores with keys as rows: as all sums are, they are then the left
+// operand of the products they go into.
+#pragma once
+
+#include <pipe/backend/cuda/attention/geometry.hpp>
+
+namespace pp::cuda {
+
+/// For every query and head the sum of y * dy, which is the mean of the gradients of its
+/// probabilities, and the log to base 2 of its denominator, where the kernels that follow find them
+/// side by side.
+template <class P, int G>
+struct attention_slopes {
+  using shape = attention_geometry<P, G>;
+  using T = typename P::element;
+  static constexpr int threads = 256, lanes = 8, each = access_width<T>(shape::head_size);
+  static constexpr extent items = extent(shape::samples) * shape::queries * shape::heads,
+                          at_once = threads / lanes;
+  static constexpr extent blocks = (items + at_once - 1) / at_once;
+  static constexpr long workspace_bytes = shape::workspace_bytes;
+  struct state {
+    float sum;
+  };
+  using shared = nothing;
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    constexpr group g = group_of<P, G>::value;
+    extent const first = block.index() * at_once;
+    block.part([&](int thread, state& mine) {
+      extent const item = first + thread / lanes;
+      mine.sum = 0;
+      if (item >= items) return;
+      for (int c = thread % lanes * each; c < shape::head_size; c += lanes * each) {
+        float y[each], dy[each];
+        load<each>(a.at<T const>(g.in[2]) + item * shape::head_size + c, y);
+        load<each>(a.at<T const>(g.in[0]) + item * shape::head_size + c, dy);
+        PIPE_UNROLL
+        for (int i = 0; i < each; ++i) mine.sum += y[i] * dy[i];
+      }
+    });
+    reduce_lanes<lanes>(
+        block, [](state& mine) -> float& { return mine.sum; }, plus{});
+    block.part([&](int thread, state& mine) {
+      extent const item = first + thread / lanes;
+      if (item >= items || thread % lanes != 0) return;
+      extent const row = item / shape::heads, sample = row / shape::queries;
+      extent const to =
+          (sample * shape::heads + item % shape::heads) * shape::queries + row % shape::queries;
+      shape::slopes(a)[to] = mine.sum;
+      shape::logarithms(a)[to] = a.at<float const>(g.in[3])[item] * log2_of_e;
+    });
+  }
+};
+
+/// What the two kernels that follow have in common: a block of own rows, and tiles of others that
+/// stream by.
+template <class P, int G, int Rows, int Others, int Tall>
+struct attention_tiles {
+  using shape = attention_geometry<P, G>;
+  using T = typename P::element;
+  static constexpr int depth = shape::depth, threads = shape::threads_for(Rows, Tall),
+                       own = threads / 2 * Tall;
+  static constexpr int all_others = (Others + 15) / 16 * 16;
+  static constexpr int row_blocks = (Rows + own - 1) / own;
+
+  template <int Stages, int Step>
+  struct memory {
+    static constexpr int stages = Stages, step = Step;
+    alignas(16) T own_tile[2][own * shape::pitch];
+    alignas(16) T other[stages][2][step * shape::pitch];
+    float logarithms[stages][step], slopes[stages][step];
+    int counts[threads / warp_size];
+  };
+  /// Tiles of 32 others, two on their way at a time; smaller ones, or one at a time, where a block
+  /// would share more than every device has.
+  static constexpr auto choose() {
+    constexpr int widest = all_others < 32 ? all_others : 32;
+    if constexpr (sizeof(memory<2, widest>) <= least_shared_bytes)
+      return memory<2, widest>{};
+    else if constexpr (sizeof(memory<2, 16>) <= least_shared_bytes)
+      return memory<2, 16>{};
+    else
+      return memory<1, 16>{};
+  }
+  using shared = decltype(choose());
+  static constexpr int stages = shared::stages, step = shared::step;
+  static constexpr float to_base_2 = shape::scale * log2_of_e;
+};
+
+/// dk and dv: a block of keys meets the queries that see it, of all heads that share them, heads
+/// ascending, then queries.
+template <class P, int G>
+struct attention_key_gradients {
+  using shape = attention_geometry<P, G>;
+  using T = typename P::element;
+  using tiles = attention_tiles<P, G, shape::keys, shape::queries, 1>;
+  static constexpr int depth = shape::depth, threads = tiles::threads, own = tiles::own,
+                       step = tiles::step;
+  static constexpr extent blocks = extent(shape::samples) * shape::key_heads * tiles::row_blocks;
+  static constexpr long workspace_bytes = shape::workspace_bytes;
+  using shared = typename tiles::shared;
+  struct state {
+    operand_registers<T, 1> operands;
+    float scores[step / 8][4], slopes[step / 8][4];
+    float keys[depth / 8][4], values[depth / 8][4];  // their gradients
+    int count;
+  };
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    // The longest first: early keys are seen by most.
+    constexpr int lines = shape::samples * shape::key_heads;
+    int const line = int(block.index() % lines), first = int(block.index() / lines) * own;
+    int const sample = line / shape::key_heads, key_head = line % shape::key_heads;
+    int const rows = shape::keys - first < own ? shape::keys - first : own;
+    int const present = shape::template present<threads>(block, a, sample);
+    int const first_query =
+        shape::is_causal && first > shape::ahead ? (first - shape::ahead) / step * step : 0;
+    int const query_tiles = first < present ? (shape::queries - first_query + step - 1) / step : 0;
+    shared& mem = block.shared();
+    head_rows<T const> const q = shape::query_rows(a), k = shape::key_rows(a),
+                             v = shape::value_rows(a);
+    T const* const dy = shape::output_gradient(a);
+    extent const own_row = extent(sample) * shape::keys + first,
+                 query_row = extent(sample) * shape::queries;
+    int const column = key_head * shape::head_size;
+
+    block.part([&](int thread, state& mine) {
+      shape::template copy_rows<threads, own>(block, thread, k.data + own_row * k.stride + column,
+                                              k.stride, present - first, mem.own_tile[0]);
+      shape::template copy_rows<threads, own>(block, thread, v.data + own_row * v.stride + column,
+                                              v.stride, present - first, mem.own_tile[1]);
+      PIPE_UNROLL
+      for (int j = 0; j < depth / 8; ++j) {
+        PIPE_UNROLL
+        for (int i = 0; i < 4; ++i) mine.keys[j][i] = mine.values[j][i] = 0;
+      }
+    });
+    stream_tiles<tiles::stages>(
+        block, shape::sharing * query_tiles,
+        [&](int i, int stage) {
+          int const head = key_head * shape::sharing + i / query_tiles,
+                    at = first_query + i % query_tiles * step;
+          int const there = shape::queries - at, from = head * shape::head_size;
+          extent const line_of_rows = (extent(sample) * shape::heads + head) * shape::queries + at;
+          block.part([&](int thread, state&) {
+            shape::template copy_rows<threads, step>(block, thread,
+                                                     q.data + (query_row + at) * q.stride + from,
+                                                     q.stride, there, mem.other[stage][0]);
+            shape::template copy_rows<threads, step>(block, thread,
+                                                     dy + (query_row + at) * shape::width + from,
+                                                     shape::width, there, mem.other[stage][1]);
+            for (int t = thread; t < step; t += threads) {
+              extent const row = line_of_rows + (t < there ? t : 0);
+              copy_async<4>(block, mem.logarithms[stage] + t, shape::logarithms(a) + row,
+                            t < there);
+              copy_async<4>(block, mem.slopes[stage] + t, shape::slopes(a) + row, t < there);
+            }
+          });
+        },
+        [&](int i, int stage) {
+          int const at = first_query + i % query_tiles * step;
+          T const* const query = mem.other[stage][0];
+          T const* const slope = mem.other[stage][1];
+          multiply_rows<1, depth, step>(block, mem.own_tile[0], query,
+                                        [](state& mine) { return mine.scores; });
+          multiply_rows<1, depth, step>(block, mem.own_tile[1], slope,
+                                        [](state& mine) { return mine.slopes; });
+          to_gradients(block, first, at, present, stage);
+          multiply_sums<1, step, depth>(
+              block, [](state& mine) { return mine.scores; }, slope,
+              [](state& mine) { return mine.values; });
+          multiply_sums<1, step, depth>(
+              block, [](state& mine) { return mine.slopes; }, query,
+              [](state& mine) { return mine.keys; });
+        });
+    block.part([&](int thread, state& mine) {
+      head_rows<T> const dk = shape::key_gradients(a), dv = shape::value_gradients(a);
+      float const factor[2] = {shape::scale, shape::scale}, one[2] = {1, 1};
+      if constexpr (shape::turns_in_registers)
+        shape::template turn_back<1>(a, thread, mine.keys, first);
+      shape::template save_rows<1>(thread, mine.keys, factor, rows,
+                                   dk.data + own_row * dk.stride + column, dk.stride);
+      shape::template save_rows<1>(thread, mine.values, one, rows,
+                                   dv.data + own_row * dv.stride + column, dv.stride);
+    });
+  }
+
+ private:
+  /// Scores, of keys by queries, become probabilities, slopes of those slopes of scores, but for
+  /// the scale.
+  template <class Block>
+  PIPE_HD PIPE_INLINE static void to_gradients(Block& block, int first, int at, int present,
+                                               int stage) {
+    shared& mem = block.shared();
+    bool const all = first + own <= shape::visible(at, present);
+    block.part([&](int thread, state& mine) {
+      PIPE_UNROLL
+      for (int j = 0; j < step / 8; ++j) {
+        PIPE_UNROLL
+        for (int i = 0; i < 4; ++i) {
+          tile_place const p = place_in_c(thread % warp_size, i);
+          int const t = 8 * j + p.column, s = first + thread / warp_size * 16 + p.row;
+          bool const sees = all || s < shape::visible(at + t, present);
+          float const x =
+              power_of_2(mine.scores[j][i] * tiles::to_base_2 - mem.logarithms[stage][t]);
+          mine.scores[j][i] = sees ? x : 0.0f;
+          mine.slopes[j][i] = sees ? x * (mine.slopes[j][i] - mem.slopes[stage][t]) : 0.0f;
+        }
+      }
+    });
+  }
+};
+
+/// dq: a block of queries meets the keys it sees.
+/// Tall: see tile_products.hpp; which bits come out does not depend on it
+template <class P, int G, int Tall = attention_geometry<P, G>::tall_enough>
+struct attention_query_gradients {
+  using shape = attention_geometry<P, G>;
+  using T = typename P::element;
+  using tiles = attention_tiles<P, G, shape::queries, shape::keys, Tall>;
+  static constexpr int depth = shape::depth, threads = tiles::threads, own = tiles::own,
+                       step = tiles::step;
+  static constexpr extent blocks = extent(shape::samples) * shape::heads * tiles::row_blocks;
+  static constexpr long workspace_bytes = shape::workspace_bytes;
+  using shared = typename tiles::shared;
+  struct state {
+    operand_registers<T, Tall> operands;
+    float scores[Tall * step / 8][4], slopes[Tall * step / 8][4], out[Tall * depth / 8][4];
+    float logarithm[2 * Tall], mean[2 * Tall];  // of the thread's rows
+    int count;
+  };
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    constexpr int lines = shape::samples * shape::heads;
+    int const line = int(block.index() % lines),
+              first = (tiles::row_blocks - 1 - int(block.index() / lines)) * own;
+    int const sample = line / shape::heads, head = line % shape::heads,
+              key_head = head / shape::sharing;
+    int const rows = shape::queries - first < own ? shape::queries - first : own;
+    int const present = shape::template present<threads>(block, a, sample);
+    int const seen = shape::visible(first + rows - 1, present);
+    shared& mem = block.shared();
+    head_rows<T const> const q = shape::query_rows(a), k = shape::key_rows(a),
+                             v = shape::value_rows(a);
+    extent const own_row = extent(sample) * shape::queries + first,
+                 key_row = extent(sample) * shape::keys;
+    int const column = head * shape::head_size, from = key_head * shape::head_size;
+
+    block.part([&](int thread, state& mine) {
+      shape::template copy_rows<threads, own>(block, thread, q.data + own_row * q.stride + column,
+                                              q.stride, rows, mem.own_tile[0]);
+      shape::template copy_rows<threads, own>(
+          block, thread, shape::output_gradient(a) + own_row * shape::width + column, shape::width,
+          rows, mem.own_tile[1]);
+      PIPE_UNROLL
+      for (int r = 0; r < 2 * Tall; ++r) {
+        int const row = row_of_sums<Tall>(thread, r);
+        extent const at = extent(line) * shape::queries + first + (row < rows ? row : 0);
+        mine.logarithm[r] = shape::logarithms(a)[at];
+        mine.mean[r] = shape::slopes(a)[at];
+      }
+      PIPE_UNROLL
+      for (int j = 0; j < Tall * depth / 8; ++j) {
+        PIPE_UNROLL
+        for (int i = 0; i < 4; ++i) mine.out[j][i] = 0;
+      }
+    });
+    stream_tiles<tiles::stages>(
+        block, (seen + step - 1) / step,
+        [&](int i, int stage) {
+          int const at = i * step;
+          block.part([&](int thread, state&) {
+            shape::template copy_rows<threads, step>(block, thread,
+                                                     k.data + (key_row + at) * k.stride + from,
+                                                     k.stride, present - at, mem.other[stage][0]);
+            shape::template copy_rows<threads, step>(block, thread,
+                                                     v.data + (key_row + at) * v.stride + from,
+                                                     v.stride, present - at, mem.other[stage][1]);
+          });
+        },
+        [&](int i, int stage) {
+          multiply_rows<Tall, depth, step>(block, mem.own_tile[0], mem.other[stage][0],
+                                           [](state& mine) { return mine.scores; });
+          multiply_rows<Tall, depth, step>(block, mem.own_tile[1], mem.other[stage][1],
+                                           [](state& mine) { return mine.slopes; });
+          to_gradients(block, first, i * step, present);
+          multiply_sums<Tall, step, depth>(
+              block, [](state& mine) { return mine.slopes; }, mem.other[stage][0],
+              [](state& mine) { return mine.out; });
+        });
+    block.part([&](int thread, state& mine) {
+      head_rows<T> const dq = shape::query_gradients(a);
+      float factor[2 * Tall];
+      for (float& f : factor) f = shape::scale;
+      if constexpr (shape::turns_in_registers)
+        shape::template turn_back<Tall>(a, thread, mine.out, first);
+      shape::template save_rows<Tall>(thread, mine.out, factor, rows,
+                                      dq.data + own_row * dq.stride + column, dq.stride);
+    });
+  }
+
+ private:
+  /// Slopes become those of scores, but for the scale.
+  template <class Block>
+  PIPE_HD PIPE_INLINE static void to_gradients(Block& block, int first, int at, int present) {
+    bool const all = at + step <= shape::visible(first, present);
+    block.part([&](int thread, state& mine) {
+      PIPE_UNROLL
+      for (int r = 0; r < 2 * Tall; ++r) {
+        int const visible = shape::visible(first + row_of_sums<Tall>(thread, r), present) - at;
+        PIPE_UNROLL
+        for (int j = 0; j < step / 8; ++j) {
+          PIPE_UNROLL
+          for (int c = 0; c < 2; ++c) {
+            float const score = mine.scores[r / 2 * (step / 8) + j][r % 2 * 2 + c];
+            float& slope = mine.slopes[r / 2 * (step / 8) + j][r % 2 * 2 + c];
+            bool const sees = all || 8 * j + thread % 4 * 2 + c < visible;
+            float const x = power_of_2(score * tiles::to_base_2 - mine.logarithm[r]);
+            slope = sees ? x * (slope - mine.mean[r]) : 0.0f;
+          }
+        }
+      }
+    });
+  }
+};
+
+}  // namespace pp::cuda

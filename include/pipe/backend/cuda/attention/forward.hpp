@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Attention without the score matrix: a block of queries meets tiles of keys, each row keeps its
+// running maximum and sum, and what it has summed is rescaled when the maximum grows. The next
+// values travel while scores are computed, the next keys while these are used.
+#pragma once
+
+#include <pipe/backend/cuda/attention/geometry.hpp>
+
+namespace pp::cuda {
+
+/// y = softmax(scale * q k') v, head by head; lse = the log of each softmax's denominator.
+///
+/// law:    a sample's and head's result does not depend on the others. A NaN score makes its row
+///         NaN. A query that sees no key gives 0, lse 0
+/// source: Milakov and Gimelshein, 2018; Dao, FlashAttention-2, 2023
+/// Tall:   see tile_products.hpp; which bits come out does not depend on it
+template <class P, int G, int Tall = attention_geometry<P, G>::tall_enough>
+struct attention_forward {
+  using shape = attention_geometry<P, G>;
+  using T = typename P::element;
+  static constexpr int depth = shape::depth, threads = shape::threads_for(shape::queries, Tall),
+                       own = threads / 2 * Tall;
+  static constexpr int whole_step = sizeof(T) == 4 || depth > 64 ? 32 : 64,
+                       all_keys = (shape::keys + 15) / 16 * 16;
+  static constexpr int step = all_keys < whole_step ? all_keys : whole_step;  // keys of a tile
+  static constexpr int query_blocks = (shape::queries + own - 1) / own;
+  static constexpr extent blocks = extent(shape::samples) * shape::heads * query_blocks;
+  static constexpr long workspace_bytes = shape::workspace_bytes;
+
+  struct state {
+    operand_registers<T, Tall> operands;
+    float scores[Tall * step / 8][4], out[Tall * depth / 8][4];
+    float largest[2 * Tall], newest[2 * Tall],
+        sum[2 * Tall];  // of the thread's rows; scores times log2(e)
+    int count;
+  };
+  struct shared {
+    alignas(16) T queries[own * shape::pitch];
+    alignas(16) T keys[step * shape::pitch];
+    alignas(16) T values[step * shape::pitch];
+    int counts[threads / warp_size];
+  };
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    // The longest first: late blocks of queries see most.
+    int const heads = shape::samples * shape::heads, line = int(block.index() % heads);
+    int const first = (query_blocks - 1 - int(block.index() / heads)) * own,
+              sample = line / shape::heads;
+    int const head = line % shape::heads, key_head = head / shape::sharing;
+    int const rows = shape::queries - first < own ? shape::queries - first : own;
+    int const present = shape::template present<threads>(block, a, sample),
+              seen = shape::visible(first + rows - 1, present);
+    int const tiles = (seen + step - 1) / step;
+    shared& mem = block.shared();
+    head_rows<T const> const q = shape::query_rows(a), k = shape::key_rows(a),
+                             v = shape::value_rows(a);
+    T const* const query =
+        q.data + (extent(sample) * shape::queries + first) * q.stride + head * shape::head_size;
+    T const* const key =
+        k.data + extent(sample) * shape::keys * k.stride + key_head * shape::head_size;
+    T const* const value =
+        v.data + extent(sample) * shape::keys * v.stride + key_head * shape::head_size;
+
+    block.part([&](int thread, state& mine) {
+      shape::template copy_rows<threads, own>(block, thread, query, q.stride, rows, mem.queries);
+      shape::template copy_rows<threads, step>(block, thread, key, k.stride, present, mem.keys);
+      PIPE_UNROLL
+      for (int r = 0; r < 2 * Tall; ++r) {
+        mine.largest[r] = -__builtin_huge_valf();
+        mine.sum[r] = 0;
+      }
+      PIPE_UNROLL
+      for (int j = 0; j < Tall * depth / 8; ++j) {
+        PIPE_UNROLL
+        for (int i = 0; i < 4; ++i) mine.out[j][i] = 0;
+      }
+    });
+    commit_copies(block);
+    for (int i = 0; i < tiles; ++i) {
+      int const at = i * step;
+      block.part([&](int thread, state&) {
+        shape::template copy_rows<threads, step>(block, thread, value + at * v.stride, v.stride,
+                                                 present - at, mem.values);
+      });
+      commit_copies(block);
+      await_copies<1>(block);
+      multiply_rows<Tall, depth, step>(block, mem.queries, mem.keys,
+                                       [](state& mine) { return mine.scores; });
+      block.phase([](int, state&) {});  // all have read the keys
+      block.part([&](int thread, state&) {
+        if (i + 1 < tiles)
+          shape::template copy_rows<threads, step>(block, thread, key + (at + step) * k.stride,
+                                                   k.stride, present - at - step, mem.keys);
+      });
+      commit_copies(block);
+      to_probabilities(block, first, at, present);
+      await_copies<1>(block);
+      multiply_sums<Tall, step, depth>(
+          block, [](state& mine) { return mine.scores; }, mem.values,
+          [](state& mine) { return mine.out; });
+      block.phase([](int, state&) {});  // all have read the values
+    }
+    await_copies<0>(block);
+    finish(block, a, sample, head, first, rows);
+  }
+
+ private:
+  /// scores = e^(scale * score - largest), 0 where a query does not see a key; what was summed
+  /// before is rescaled.
+  template <class Block>
+  PIPE_HD PIPE_INLINE static void to_probabilities(Block& block, int first, int at, int present) {
+    constexpr float to_base_2 = shape::scale * log2_of_e;
+    bool const all = at + step <= shape::visible(first, present);
+    block.part([&](int thread, state& mine) {
+      PIPE_UNROLL
+      for (int r = 0; r < 2 * Tall; ++r) {
+        int const visible = shape::visible(first + row_of_sums<Tall>(thread, r), present) - at;
+        float most = -__builtin_huge_valf();
+        PIPE_UNROLL
+        for (int j = 0; j < step / 8; ++j) {
+          PIPE_UNROLL
+          for (int c = 0; c < 2; ++c) {
+            float& score = mine.scores[r / 2 * (step / 8) + j][r % 2 * 2 + c];
+            if (!all && 8 * j + thread % 4 * 2 + c >= visible) score = -__builtin_huge_valf();
+            most = larger{}(score, most);
+          }
+        }
+        mine.newest[r] = most;
+      }
+    });
+    PIPE_UNROLL
+    for (int r = 0; r < 2 * Tall; ++r)
+      reduce_lanes<4>(
+          block, [&](state& mine) -> float& { return mine.newest[r]; }, larger{});
+    block.part([&]([[maybe_unused]] int thread, state& mine) {
+      PIPE_UNROLL
+      for (int r = 0; r < 2 * Tall; ++r) {
+        float largest = larger{}(mine.newest[r] * to_base_2, mine.largest[r]);
+        if constexpr (shape::some_see_none)  // or infinity minus infinity would be NaN
+          if (shape::visible(first + row_of_sums<Tall>(thread, r), present) <= 0) largest = 0;
+        float const rescale = power_of_2(mine.largest[r] - largest);
+        mine.largest[r] = largest;
+        float sum = 0;
+        PIPE_UNROLL
+        for (int j = 0; j < step / 8; ++j) {
+          PIPE_UNROLL
+          for (int c = 0; c < 2; ++c) {
+            float& score = mine.scores[r / 2 * (step / 8) + j][r % 2 * 2 + c];
+            score = power_of_2(score * to_base_2 - largest);
+            sum += score;
+          }
+        }
+        mine.sum[r] = mine.sum[r] * rescale + sum;
+        PIPE_UNROLL
+        for (int j = 0; j < depth / 8; ++j) {
+          PIPE_UNROLL
+          for (int c = 0; c < 2; ++c) mine.out[r / 2 * (depth / 8) + j][r % 2 * 2 + c] *= rescale;
+        }
+      }
+    });
+  }
+
+  template <class Block>
+  PIPE_HD PIPE_INLINE static void finish(Block& block, arguments const& a, int sample, int head,
+                                         int first, int rows) {
+    constexpr group g = group_of<P, G>::value;
+    PIPE_UNROLL
+    for (int r = 0; r < 2 * Tall; ++r)
+      reduce_lanes<4>(
+          block, [&](state& mine) -> float& { return mine.sum[r]; }, plus{});
+    block.part([&](int thread, state& mine) {
+      extent const at = extent(sample) * shape::queries + first;
+      float factor[2 * Tall];
+      PIPE_UNROLL
+      for (int r = 0; r < 2 * Tall; ++r) {
+        bool const sees_none = mine.sum[r] == 0;
+        factor[r] = sees_none ? 0.0f : 1.0f / mine.sum[r];
+        int const row = row_of_sums<Tall>(thread, r);
+        if (thread % 4 == 0 && row < rows)
+          a.at<float>(g.out[1])[(at + row) * shape::heads + head] =
+              sees_none ? 0.0f : mine.largest[r] * log_of_2 + math::log(mine.sum[r]);
+      }
+      shape::template save_rows<Tall>(
+          thread, mine.out, factor, rows,
+          a.at<T>(g.out[0]) + at * shape::width + head * shape::head_size, shape::width);
+    });
+  }
+};
+
+}  // namespace pp::cuda

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What the kernels of attention have in common: where heads lie in memory, which keys a query sees,
+// and the way between memory and the tiles of a block. Scores never reach memory: a block owns 16
+// rows for each of its warps and goes through all tiles that these meet.
+#pragma once
+
+#include <pipe/backend/cuda/block/cp_async.hpp>
+#include <pipe/backend/cuda/matmul/tile_products.hpp>
+#include <pipe/backend/cuda/block/vectors.hpp>
+#include <pipe/backend/cuda/block/warp.hpp>
+
+namespace pp::cuda {
+
+/// Position t of sample b, element c of head h: data[(b * positions + t) * stride + h * head_size +
+/// c].
+template <class T>
+struct head_rows {
+  T* data;
+  extent stride;
+};
+
+/// 1 / sqrt(n)
+constexpr float score_scale(int n) {
+  double root = n;
+  for (int i = 0; i < 64; ++i) root = 0.5 * (root + n / root);
+  return float(1 / root);
+}
+
+/// 2^x to 22 bits; 0 below 2^-126. NaN stays NaN.
+PIPE_HD PIPE_INLINE float power_of_2(float x) {
+#ifdef __CUDA_ARCH__
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#else
+  return x < -126.0f ? 0.0f : float(libm::exp2(double(x)));
+#endif
+}
+
+inline constexpr float log2_of_e = 1.44269504f, log_of_2 = 0.693147181f;
+
+/// The shape and the operands of group G of P, an attention or its gradient, as numbers that device
+/// code may use.
+template <class P, int G>
+struct attention_geometry {
+  using T = typename P::element;
+  static constexpr bool is_gradient = group_of<P, G>::value.anchor == op_kind::attention_gradient;
+  static constexpr bool is_fused =
+      group_of<P, G>::value.keys == 0;  // queries, keys and values are slices of one matrix
+  static constexpr bool is_causal = group_of<P, G>::value.flag;
+  static constexpr int samples = P::samples, queries = group_of<P, G>::value.rows;
+  static constexpr int keys = is_fused ? queries : group_of<P, G>::value.keys;
+  static constexpr int heads = group_of<P, G>::value.inner,
+                       key_heads = group_of<P, G>::value.groups;
+  static constexpr int head_size = group_of<P, G>::value.columns / heads,
+                       sharing = heads / key_heads;
+  static constexpr int width = heads * head_size, key_width = key_heads * head_size,
+                       fused = width + 2 * key_width;
+  static constexpr int ahead =
+      keys - queries;  // if causal, query t sees this many keys beside 0 .. t
+  static constexpr bool some_see_none = is_causal && ahead < 0;  // the first queries
+  static constexpr float scale = score_scale(head_size);
+  static_assert(head_size <= 128,
+                "pipe: on CUDA the heads of an attention have at most 128 elements");
+
+  static constexpr int rotation_slot = !is_gradient ? group_of<P, G>::value.in[2]
+                                       : is_fused   ? group_of<P, G>::value.in[4]
+                                                    : -1;
+  static constexpr int ids_slot =
+      is_gradient ? group_of<P, G>::value.in[5] : group_of<P, G>::value.in[3];
+  static constexpr bool is_turned = rotation_slot >= 0;
+  static_assert(!is_turned || (is_fused && head_size % 2 == 0));
+
+  /// In shared memory heads are padded with zeros.
+  static constexpr int depth = (head_size + 15) / 16 * 16, pitch = pitch_of<T>(depth);
+  static constexpr int each = access_width<T>(head_size);  // elements of an access
+
+  /// Threads of a block of `rows` rows whose warps have 16 * tall of them each.
+  static constexpr int threads_for(int rows, int tall) {
+    int const warps = (rows + 16 * tall - 1) / (16 * tall);
+    return warp_size * (warps < 4 ? warps : 4);
+  }
+  /// Tiles above each other in a warp of a block of queries: two where registers suffice and there
+  /// are blocks enough to give every multiprocessor two.
+  static constexpr int tall_enough =
+      depth <= (sizeof(T) == 4 ? 64 : 96) && extent(samples) * heads * (queries / 128) >= 256 ? 2
+                                                                                              : 1;
+
+  // ---- the workspace: turned queries and keys, as in a fused matrix without values; for gradients
+  // two numbers per query and head ----
+
+  static constexpr long aligned(long bytes) { return (bytes + 255) / 256 * 256; }
+  static constexpr int turned_width = width + key_width;
+  static constexpr long turned_bytes =
+      is_turned ? aligned(long(samples) * queries * turned_width * long(sizeof(T))) : 0;
+  static constexpr long row_bytes =
+      is_gradient ? aligned(long(samples) * heads * queries * long(sizeof(float))) : 0;
+  static constexpr long workspace_bytes = turned_bytes + 2 * row_bytes;
+
+  PIPE_HD static T* turned(arguments const& a) { return static_cast<T*>(a.workspace); }
+  /// [B, H, T]: the sum of y * dy.
+  PIPE_HD static float* slopes(arguments const& a) {
+    return reinterpret_cast<float*>(static_cast<char*>(a.workspace) + turned_bytes);
+  }
+  /// [B, H, T]: the logarithm to base 2 of a softmax's denominator.
+  PIPE_HD static float* logarithms(arguments const& a) {
+    return reinterpret_cast<float*>(static_cast<char*>(a.workspace) + turned_bytes + row_bytes);
+  }
+
+  // ---- the operands ----
+
+  PIPE_HD static head_rows<T const> query_rows(arguments const& a) {
+    constexpr group g = group_of<P, G>::value;
+    if constexpr (is_turned)
+      return {turned(a), turned_width};
+    else
+      return {a.at<T const>(g.in[is_gradient ? 1 : 0]), is_fused ? fused : width};
+  }
+  PIPE_HD static head_rows<T const> key_rows(arguments const& a) {
+    constexpr group g = group_of<P, G>::value;
+    if constexpr (is_turned)
+      return {turned(a) + width, turned_width};
+    else if constexpr (is_fused)
+      return {a.at<T const>(g.in[is_gradient ? 1 : 0]) + width, fused};
+    else
+      return {a.at<T const>(g.in[is_gradient ? 4 : 1]), 2 * key_width};
+  }
+  PIPE_HD static head_rows<T const> value_rows(arguments const& a) {
+    constexpr group g = group_of<P, G>::value;
+    if constexpr (is_fused)
+      return {a.at<T const>(g.in[is_gradient ? 1 : 0]) + width + key_width, fused};
+    else
+      return {a.at<T const>(g.in[is_gradient ? 4 : 1]) + key_width, 2 * key_width};
+  }
+
+  PIPE_HD static T const* output_gradient(arguments const& a) {
+    constexpr group g = group_of<P, G>::value;
+    return a.at<T const>(g.in[0]);
+  }
+  PIPE_HD static head_rows<T> query_gradients(arguments const& a) {
+    constexpr group g = group_of<P, G>::value;
+    return {a.at<T>(g.out[0]), is_fused ? fused : width};
+  }
+  PIPE_HD static head_rows<T> key_gradients(arguments const& a) {
+    constexpr group g = group_of<P, G>::value;
+    if constexpr (is_fused)
+      return {a.at<T>(g.out[0]) + width, fused};
+    else
+      return {a.at<T>(g.out[1]), 2 * key_width};
+  }
+  PIPE_HD static head_rows<T> value_gradients(arguments const& a) {
+    head_rows<T> const keys_too = key_gradients(a);
+    return {keys_too.data + key_width, keys_too.stride};
+  }
+
+  /// How many keys a query sees where the first `present` of a sample are there: from the first on.
+  PIPE_HD PIPE_INLINE static int visible(int query, int present) {
+    int const all = is_causal ? query + ahead + 1 : keys;
+    return all < present ? all : present;
+  }
+
+  /// The keys of a sample without trailing ids of -1. Uses state.count and shared.counts, one for
+  /// each warp.
+  template <int Threads, class Block>
+  PIPE_HD PIPE_INLINE static int present(Block& block, arguments const& a, int sample) {
+    if constexpr (ids_slot < 0) return keys;
+    using state = typename Block::state;
+    block.part([&](int thread, state& mine) {
+      int const* const ids = a.ids(ids_slot) + extent(sample) * keys;
+      mine.count = 0;
+      for (int s = thread; s < keys; s += Threads)
+        if (ids[s] >= 0) mine.count = s + 1;
+    });
+    reduce_lanes(
+        block, [](state& mine) -> int& { return mine.count; }, larger{});
+    block.phase([&](int thread, state& mine) {
+      if (thread % warp_size == 0) block.shared().counts[thread / warp_size] = mine.count;
+    });
+    int most = 0;
+    PIPE_UNROLL
+    for (int w = 0; w < Threads / warp_size; ++w) most = larger{}(most, block.shared().counts[w]);
+    return most;
+  }
+
+  /// Starts to copy `Rows` rows of a head to shared memory, or zeros for those from `there` on.
+  /// Called in a phase.
+  template <int Threads, int Rows, class Block>
+  PIPE_HD PIPE_INLINE static void copy_rows(Block& block, int thread, T const* from, extent stride,
+                                            int there, T* to) {
+    constexpr int pieces = depth / each, bytes = each * int(sizeof(T));
+    PIPE_UNROLL
+    for (int i = 0; i < (Rows * pieces + Threads - 1) / Threads; ++i) {
+      int const at = thread + i * Threads, row = at / pieces, column = at % pieces * each;
+      if (Rows * pieces % Threads != 0 && row >= Rows) break;
+      bool const present = row < there && column < head_size;
+      T const* const source = from + row * stride + column;  // read only if present
+      if constexpr (bytes >= 4)
+        copy_async<bytes>(block, to + row * pitch + column, source, present);
+      else
+        to[row * pitch + column] = present ? *source : T(0.0f);
+    }
+  }
+
+  /// sums * factor to rows of a head in memory: rows [0, there) of the block's, of which those of a
+  /// warp are in its sums.
+  template <int Tall>
+  PIPE_HD PIPE_INLINE static void save_rows(int thread, float const (&sums)[Tall * depth / 8][4],
+                                            float const (&factor)[2 * Tall], int there, T* to,
+                                            extent stride) {
+    PIPE_UNROLL
+    for (int r = 0; r < 2 * Tall; ++r) {
+      int const row = row_of_sums<Tall>(thread, r);
+      if (row >= there) continue;
+      PIPE_UNROLL
+      for (int j = 0; j < depth / 8; ++j) {
+        int const column = 8 * j + thread % 4 * 2, i = r % 2 * 2;
+        if (column >= head_size) continue;
+        T* const at = to + row * stride + column;
+        float const(&tile_sums)[4] = sums[r / 2 * (depth / 8) + j];
+        float const pair[2] = {tile_sums[i] * factor[r], tile_sums[i + 1] * factor[r]};
+        if constexpr (head_size % 2 == 0) {
+          save<2>(at, pair);
+        } else {
+          at[0] = T(pair[0]);
+          if (column + 1 < head_size) at[1] = T(pair[1]);
+        }
+      }
+    }
+  }
+
+  /// Whether the halves of a pair are in the same thread of the sums, so that gradients are turned
+  /// back there.
+  static constexpr bool turns_in_registers = is_turned && head_size % 16 == 0;
+
+  /// Gradients of turned rows become those of the rows themselves; `first` is the position of the
+  /// block's first row.
+  template <int Tall>
+  PIPE_HD PIPE_INLINE static void turn_back(arguments const& a, int thread,
+                                            float (&sums)[Tall * depth / 8][4], int first) {
+    constexpr int half = head_size / 2;
+    PIPE_UNROLL
+    for (int r = 0; r < 2 * Tall; ++r) {
+      int const t = first + row_of_sums<Tall>(thread, r);
+      if (t >= keys) continue;
+      float const* const table =
+          a.at<float const>(rotation_slot) + extent(t) * head_size + thread % 4 * 2;
+      PIPE_UNROLL
+      for (int j = 0; j < half / 8; ++j) {
+        float cosine[2], sine[2];
+        load<2>(table + 8 * j, cosine);
+        load<2>(table + half + 8 * j, sine);
+        PIPE_UNROLL
+        for (int k = 0; k < 2; ++k) {
+          float& low = sums[r / 2 * (depth / 8) + j][r % 2 * 2 + k];
+          float& high = sums[r / 2 * (depth / 8) + j + half / 8][r % 2 * 2 + k];
+          float const x = low * cosine[k] + high * sine[k];
+          high = high * cosine[k] - low * sine[k];
+          low = x;
+        }
+      }
+    }
+  }
+};
+
+/// copy(i, i % Stages) and then use(i, i % Stages) for every i < count, copies one ahead if there
+/// is room for two tiles.
+///
+/// needs: copies that were started before and not committed belong to the first tile; use reads it
+///        in parts, between which no thread writes
+template <int Stages, class Block, class Copy, class Use>
+PIPE_HD PIPE_INLINE void stream_tiles(Block& block, int count, Copy copy, Use use) {
+  using state = typename Block::state;
+  if (count > 0) copy(0, 0);
+  commit_copies(block);
+  for (int i = 0; i < count; ++i) {
+    if constexpr (Stages == 2) {
+      if (i + 1 < count) copy(i + 1, (i + 1) % 2);
+      commit_copies(block);
+      await_copies<1>(block);
+    } else {
+      await_copies<0>(block);
+    }
+    use(i, i % Stages);
+    block.phase([](int, state&) {});  // all have read it
+    if constexpr (Stages == 1) {
+      if (i + 1 < count) copy(i + 1, 0);
+      commit_copies(block);
+    }
+  }
+  await_copies<0>(block);
+}
+
+}  // namespace pp::cuda

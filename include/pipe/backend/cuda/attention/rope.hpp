@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Rotary positions: queries and keys turned by the angles of their positions before a kernel of
+// attention, which would else turn keys again for every block of queries; and gradients turned back
+// where that kernel cannot do it in registers.
+#pragma once
+
+#include <pipe/backend/cuda/attention/geometry.hpp>
+
+namespace pp::cuda {
+
+/// The halves x1, x2 of a head become x1 cos - x2 sin and x2 cos + x1 sin, from the fused matrix to
+/// the workspace; if Back with -sin, in the fused matrix of gradients, in place.
+///
+/// source: Su et al., RoFormer, 2021; the pairing of Hugging Face's Llama
+template <class P, int G, bool Back>
+struct attention_turn {
+  using shape = attention_geometry<P, G>;
+  using T = typename P::element;
+  static constexpr int half = shape::head_size / 2, each = access_width<T>(half),
+                       pieces = half / each;
+  static constexpr int turned_heads = shape::heads + shape::key_heads;
+  static constexpr extent items = extent(shape::samples) * shape::queries * turned_heads * pieces;
+  static constexpr int threads = 256;
+  static constexpr extent blocks = (items + threads - 1) / threads;
+  static constexpr long workspace_bytes = shape::workspace_bytes;
+  using state = nothing;
+  using shared = nothing;
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    constexpr group g = group_of<P, G>::value;
+    block.part([&](int thread, state&) {
+      extent const at = block.index() * threads + thread;
+      if (at >= items) return;
+      int const column = int(at % pieces) * each, head = int(at / pieces % turned_heads);
+      extent const row = at / pieces / turned_heads;
+      float const* const table = a.at<float const>(shape::rotation_slot) +
+                                 row % shape::queries * shape::head_size + column;
+      T const* from = nullptr;
+      T* to = nullptr;
+      if constexpr (Back) {
+        from = to = a.at<T>(g.out[0]) + row * shape::fused + head * shape::head_size + column;
+      } else {
+        from = a.at<T const>(g.in[shape::is_gradient ? 1 : 0]) + row * shape::fused +
+               head * shape::head_size + column;
+        to = shape::turned(a) + row * shape::turned_width + head * shape::head_size + column;
+      }
+      float low[each], high[each], cosine[each], sine[each];
+      load<each>(from, low);
+      load<each>(from + half, high);
+      load<each>(table, cosine);
+      load<each>(table + half, sine);
+      PIPE_UNROLL
+      for (int i = 0; i < each; ++i) {
+        float const s = Back ? -sine[i] : sine[i], x = low[i] * cosine[i] - high[i] * s;
+        high[i] = high[i] * cosine[i] + low[i] * s;
+        low[i] = x;
+      }
+      save<each>(to, low);
+      save<each>(to + half, high);
+    });
+  }
+};
+
+}  // namespace pp::cuda

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Kernels that run one after the other: what a group is lowered to.
+#pragma once
+
+#include <type_traits>
+
+#include <pipe/backend/cuda/block/block.hpp>
+
+namespace pp::cuda {
+
+template <class... Body>
+struct bodies {};
+
+/// `Body`, if wanted, before others.
+template <bool IsWanted, class Body, class... Others>
+constexpr auto maybe_before(bodies<Others...>) {
+  return std::conditional_t<IsWanted, bodies<Body, Others...>, bodies<Others...>>{};
+}
+
+/// Whether a block of each finds the shared memory that it needs on every GPU. What a user-defined
+/// layer launches is not looked at.
+template <class... Body>
+constexpr bool fit_every_device(bodies<Body...>) {
+  bool fit = true;
+  [[maybe_unused]] auto const look = [&]<class B>(B const*) {
+    if constexpr (requires { typename B::shared; })
+      if (shared_bytes < B >> least_shared_bytes) fit = false;
+  };
+  (look(static_cast<Body const*>(nullptr)), ...);
+  return fit;
+}
+
+/// Bytes of workspace that they need.
+template <class... Body>
+constexpr long workspace_of(bodies<Body...>) {
+  long most = 0;
+  [[maybe_unused]] auto const look = [&]<class B>(B const*) {
+    if constexpr (requires { B::workspace_bytes; })
+      if (B::workspace_bytes > most) most = B::workspace_bytes;
+  };
+  (look(static_cast<Body const*>(nullptr)), ...);
+  return most;
+}
+
+}  // namespace pp::cuda

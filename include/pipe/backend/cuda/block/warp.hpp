@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What the threads of a warp exchange without shared memory. Each atom is called between phases and
+// works on a value in each thread's state, which `access(state)` names; on the CPU it does for all
+// warps of a block what the hardware does.
+#pragma once
+
+#include <pipe/backend/cuda/block/block.hpp>
+
+namespace pp::cuda {
+
+inline constexpr unsigned all_lanes = 0xffffffffu;
+
+struct plus {
+  template <class T>
+  PIPE_HD PIPE_INLINE T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+struct larger {
+  template <class T>
+  PIPE_HD PIPE_INLINE T operator()(T a, T b) const {
+    return a > b ? a : b;
+  }
+};
+
+/// x = op(x, x of the thread whose lane differs in the bits of `lanes`), in every thread.
+///
+/// needs: op is commutative, bit for bit; T has 4 or 8 bytes
+template <class Block, class Access, class Op>
+PIPE_HD PIPE_INLINE void exchange(Block& block, int lanes, Access access, Op op) {
+#ifdef __CUDA_ARCH__
+  auto& x = access(block.mine());
+  x = op(x, __shfl_xor_sync(all_lanes, x, lanes));
+#else
+  block.together([&](int first) {
+    for (int thread = first; thread < first + warp_size; ++thread) {
+      if (thread & lanes & -lanes)
+        continue;  // each pair once: from the thread without the lowest of the bits
+      auto &a = access(block.of(thread)), &b = access(block.of(thread ^ lanes));
+      auto const x = a, y = b;
+      a = op(x, y);
+      b = op(y, x);
+    }
+  });
+#endif
+}
+
+/// x = op over the x of `Width` neighbouring threads, the same in all of them: a butterfly.
+///
+/// law: the order of operations depends on Width only
+template <int Width = warp_size, class Block, class Access, class Op>
+PIPE_HD PIPE_INLINE void reduce_lanes(Block& block, Access access, Op op) {
+  static_assert(Width > 0 && Width <= warp_size && (Width & (Width - 1)) == 0);
+  PIPE_UNROLL
+  for (int lanes = Width / 2; lanes > 0; lanes /= 2) exchange(block, lanes, access, op);
+}
+
+}  // namespace pp::cuda

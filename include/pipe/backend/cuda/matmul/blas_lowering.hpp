@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A kernel group around a matrix product whose product is a library's call: our own kernels before
+// and after it. Before: the rows that a prologue makes. After: the steps of the epilogue that the
+// call left, in one pass; or the gradient of a bias, as sums over rows of what the weight's
+// gradient reads too (a library's own cannot be added to what is there).
+#pragma once
+
+#include <pipe/backend/cuda/matmul/blas_product.hpp>
+#include <pipe/backend/cuda/block/kernel_list.hpp>
+#include <pipe/backend/cuda/rows/column_sums.hpp>
+#include <pipe/backend/cuda/matmul/contraction.hpp>
+#include <pipe/backend/cuda/rows/pointwise.hpp>
+
+namespace pp::cuda {
+
+/// Workspace of a call, all that any call may ask for: what NVIDIA recommends for Hopper. It begins
+/// at a multiple of `blas_alignment`.
+inline constexpr long blas_bytes = long(32) << 20, blas_alignment = 256;
+
+/// A source of kernels whose one group is what a call leaves of P's group G.
+template <class P, int G>
+struct rest_source : P {
+  static constexpr group group_at(int) {
+    return rest_of(group_of<P, G>::value, describe_blas_product<P, G>());
+  }
+};
+
+template <class P, int G>
+constexpr auto before_blas() {
+  if constexpr (contraction<P, G>::makes_left)
+    return bodies<left_rows_kernel<P, G>>{};
+  else
+    return bodies<>{};
+}
+template <class P, int G>
+constexpr auto after_blas() {
+  using product = contraction<P, G>;
+  constexpr group g = group_of<P, G>::value;
+  if constexpr (product::sums_bias)
+    return column_sums<element_source<typename P::element, product::shape.inner,
+                                      product::shape.columns, g.in[1], product::stored>>();
+  else if constexpr (describe_blas_product<P, G>().steps < int(g.epilogue.size()))
+    return bodies<pointwise_kernel<rest_source<P, G>, 0>>{};
+  else
+    return bodies<>{};
+}
+
+/// The launches of group G around a library's call.
+template <class P, int G>
+struct blas_lowering {
+  static constexpr blas_product product = describe_blas_product<P, G>();
+  using before = decltype(before_blas<P, G>());
+  using after = decltype(after_blas<P, G>());
+  /// Where the call's own workspace may begin.
+  static constexpr long first_byte = contraction<P, G>::left_bytes;
+  static constexpr long call_bytes = first_byte + blas_bytes + blas_alignment;
+  static constexpr long after_bytes = workspace_of(after{});
+  static constexpr long workspace_bytes = call_bytes > after_bytes ? call_bytes : after_bytes;
+};
+
+}  // namespace pp::cuda

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What one call of a BLAS library with epilogues (cuBLASLt) computes of a kernel group around a
+// matrix product: a plain description, so that tests execute it literally, and what is left of the
+// group for kernels of our own.
+//
+// Libraries count elements down columns. A matrix c[M, N] in rows is c^T[N, M] in columns, and c^T
+// = b^T a^T: so the library's A is our b, its B is our a, and neither is transposed but the a of a
+// weight's gradient, which we read transposed too.
+//
+// law: what is fused into the call rounds as what is not: a bias is added to the sum before both
+//      are rounded, once, as our own kernels do. So it changes no bit whether a value inside the
+//      group is read elsewhere, and must be stored.
+// note: a library's ReLU would round alike, but whether it keeps a NaN is not documented; ours
+//       does, so that a step can be rejected.
+#pragma once
+
+#include <cstddef>
+
+#include <pipe/backend/cuda/matmul/contraction_group.hpp>
+#include <pipe/base/list.hpp>
+
+namespace pp::cuda {
+
+/// D[m, n] = A[m, k] op(B)[k, n] + beta D + bias[m], all in columns. Extents and leading dimensions
+/// count elements.
+struct blas_product {
+  extent m = 0, n = 0, k = 0;
+  extent lda = 0, ldb = 0, ldd = 0;
+  bool transposes_b = false;  ///< B is in memory as [n, k]
+  product_format format = product_format::fp32;
+  bool makes_fp32 = false;   ///< D is fp32 whatever A and B are
+  bool accumulates = false;  ///< beta is 1 where a launch accumulates; else 0, and D is not read
+  int a = -1, d = -1;        ///< slots of the group
+  int b = -1;     ///< the same; -1: the rows that a prologue left at the start of the workspace
+  int bias = -1;  ///< of m numbers, of the type of D; -1: none
+  int steps = 0;  ///< steps of the group's epilogue that the call takes
+};
+
+/// law: D is where readers outside the group find it, if there are any; else where the next result
+///      is stored, by a pass that reads D first
+constexpr blas_product blas_product_of(group const& g, product_shape const& s,
+                                       product_format format, int left) {
+  bool const weight = g.anchor == op_kind::matmul_weight_gradient;
+  blas_product p;
+  p.m = s.columns, p.n = s.rows, p.k = s.inner;
+  p.lda = p.ldd = p.m;
+  p.ldb = weight ? p.n : p.k;
+  p.transposes_b = weight;
+  p.format = format;
+  p.makes_fp32 = p.accumulates = weight;
+  p.a = g.in[1], p.b = left, p.d = g.out[0];
+  if (weight) return p;
+  int const length = int(g.epilogue.size());
+  auto const stored_before = [&](int i) {
+    return int(i == 0 ? g.out[0] : g.epilogue.items[i - 1].store);
+  };
+  if (length > 0 && stored_before(0) < 0 && g.epilogue.items[0].kind == op_kind::bias) {
+    p.bias = g.epilogue.items[0].slot;
+    p.steps = 1;
+  }
+  p.d = stored_before(p.steps);
+  for (int i = p.steps; p.d < 0 && i < length; ++i) p.d = g.epilogue.items[i].store;
+  return p;
+}
+
+/// The steps that the call leaves, as a group of their own on what it wrote.
+constexpr group rest_of(group const& g, blas_product const& p) {
+  group rest = g;
+  rest.anchor = op_kind::pointwise;
+  rest.prologue.clear();
+  rest.epilogue.clear();
+  for (int i = p.steps; i < int(g.epilogue.size()); ++i)
+    rest.epilogue.push_back(g.epilogue.items[i]);
+  for (signed char& in : rest.in) in = -1;
+  for (signed char& out : rest.out) out = -1;
+  rest.in[0] = static_cast<signed char>(p.d);
+  return rest;
+}
+
+/// Of group G, which is a product.
+template <class P, int G>
+constexpr blas_product describe_blas_product() {
+  using product = contraction<P, G>;
+  constexpr group g = group_of<P, G>::value;
+  return blas_product_of(g, product::shape, product::format,
+                         product::makes_left ? product::stored : int(g.in[0]));
+}
+
+/// Bytes of each operand of a product's group, by slot.
+template <class P, int G>
+constexpr list<long, group::max_slots> operand_bytes() {
+  constexpr group g = group_of<P, G>::value;
+  constexpr bool weight = contraction<P, G>::makes_weight;
+  constexpr long number = long(sizeof(typename P::element)), fp32 = long(sizeof(float)),
+                 rows = long(g.rows) * P::samples;
+  list<long, group::max_slots> bytes;
+  auto const set = [&](int slot, long n) {
+    if (slot >= 0) bytes[slot] = n;
+  };
+  auto const set_chain = [&](auto const& chain, long width) {
+    for (step const& s : chain) {
+      if (s.kind == op_kind::bias_gradient) {
+        set(s.store, width * fp32);
+        continue;
+      }
+      set(s.slot, s.kind == op_kind::bias       ? width * number
+                  : s.kind == op_kind::row_bias ? g.rows * width * number
+                  : s.kind == op_kind::dropout  ? long(sizeof(int))
+                                                : rows * width * number);
+      set(s.store, rows * width * number);
+    }
+  };
+  set(g.in[0], rows * g.inner * number);
+  set(g.in[1], (weight ? rows : long(g.inner)) * g.columns * number);
+  set(g.out[0], weight ? long(g.inner) * g.columns * fp32 : rows * g.columns * number);
+  set_chain(g.prologue, weight ? g.columns : g.inner);
+  set_chain(g.epilogue, g.columns);
+  return bytes;
+}
+
+}  // namespace pp::cuda

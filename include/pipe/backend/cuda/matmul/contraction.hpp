@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Matrix products: a matmul, and the gradients of its input and of its weight. All three are c = a
+// b with b[K, N] in rows; a of a weight's gradient is read transposed.
+//
+// Chains before a matmul run as a kernel of their own that writes the rows of a: each row is read
+// by as many blocks as c has tiles in a row, and none of them should compute it again.
+//
+// law: an element of c is summed in an order that depends on M, N, K and the product's format only
+#pragma once
+
+#include <pipe/backend/cuda/block/kernel_list.hpp>
+#include <pipe/backend/cuda/matmul/contraction_tile.hpp>
+
+namespace pp::cuda {
+
+/// The rows of a that a prologue makes.
+template <class P, int G>
+struct left_rows_kernel {
+  using T = typename P::element;
+  using product = contraction<P, G>;
+  using steps = chain<P, G, false>;
+  static constexpr extent elements = product::shape.rows * steps::width;
+  static constexpr int threads = 256, each = access_width<T>(steps::width);
+  static constexpr extent blocks = (elements + threads * each - 1) / (threads * each);
+  static constexpr long workspace_bytes = product::left_bytes;
+  using state = nothing;
+  using shared = nothing;
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    constexpr group g = group_of<P, G>::value;
+    block.part([&](int thread, state&) {
+      extent const at = (block.index() * threads + thread) * each;
+      if (at >= elements) return;
+      float v[each];
+      load<each>(a.at<T const>(g.in[0]) + at, v);
+      steps::template run<each>(a, at / steps::width, int(at % steps::width), v);
+      if constexpr (product::stored < 0) save<each>(product::made_left(a) + at, v);
+    });
+  }
+};
+
+/// c from the sums of all splits, which are added in order.
+template <class P, int G, tile_plan Plan>
+struct split_sums_kernel {
+  using tiles = contraction_tiles<P, G, Plan>;
+  using product = contraction<P, G>;
+  static constexpr int threads = 256, each = product::each,
+                       together = Plan.splits < 8 ? Plan.splits : 8;
+  static constexpr extent columns = product::shape.columns,
+                          elements = tiles::partial_rows * columns;
+  static constexpr extent blocks = (elements + threads * each - 1) / (threads * each);
+  static constexpr long workspace_bytes = tiles::workspace_bytes;
+  using state = nothing;
+  using shared = nothing;
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    block.part([&](int thread, state&) {
+      extent const at = (block.index() * threads + thread) * each;
+      if (at >= elements) return;
+      float v[each] = {};
+      for (int first = 0; first < Plan.splits; first += together) {
+        PIPE_UNROLL
+        for (int i = 0; i < together; ++i) {
+          if (first + i >= Plan.splits) break;
+          float x[each];
+          load<each>(tiles::partial_sums(a) + (first + i) * elements + at, x);
+          PIPE_UNROLL
+          for (int k = 0; k < each; ++k) v[k] += x[k];
+        }
+      }
+      product::template take<each>(a, at / columns, int(at % columns), v);
+    });
+  }
+};
+
+/// The kernels of a product, cut as planned.
+template <class P, int G,
+          tile_plan Plan = plan_for(contraction<P, G>::shape, contraction<P, G>::format)>
+constexpr auto lower_contraction() {
+  using tiles = contraction_tiles<P, G, Plan>;
+  using sums = split_sums_kernel<P, G, Plan>;
+  if constexpr (contraction<P, G>::makes_left && Plan.splits > 1)
+    return bodies<left_rows_kernel<P, G>, tiles, sums>{};
+  else if constexpr (contraction<P, G>::makes_left)
+    return bodies<left_rows_kernel<P, G>, tiles>{};
+  else if constexpr (Plan.splits > 1)
+    return bodies<tiles, sums>{};
+  else
+    return bodies<tiles>{};
+}
+
+}  // namespace pp::cuda

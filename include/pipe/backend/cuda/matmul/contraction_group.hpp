@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A kernel group around a matrix product c[M, N] = a[M, K] b[K, N]: which of its operands a and b
+// are, and what happens to c.
+#pragma once
+
+#include <utility>
+
+#include <pipe/backend/cuda/chain.hpp>
+#include <pipe/backend/cuda/matmul/contraction_plan.hpp>
+#include <pipe/base/bytes.hpp>
+
+namespace pp::cuda {
+
+/// The product of group G: what it reads and where it goes.
+template <class P, int G>
+struct contraction {
+  using T = typename P::element;
+  static constexpr op_kind anchor = group_of<P, G>::value.anchor;
+  static constexpr bool makes_weight = anchor == op_kind::matmul_weight_gradient;
+  static constexpr bool has_prologue = group_of<P, G>::value.prologue.size() > 0;
+  /// The bias's gradient is one more row of the weight's: that of an x which is always 1.
+  static constexpr bool sums_bias = makes_weight && has_prologue,
+                        makes_left = !makes_weight && has_prologue;
+  static constexpr product_format format = product_of<P>();
+
+  static constexpr product_shape shape_of(group const& g) {
+    extent const rows = extent(g.rows) * P::samples;
+    return makes_weight ? product_shape{g.inner, g.columns, rows}
+                        : product_shape{rows, g.columns, g.inner};
+  }
+  static constexpr product_shape shape = shape_of(group_of<P, G>::value);
+  /// What a prologue writes last.
+  static constexpr int stored =
+      has_prologue ? group_of<P, G>::value.prologue
+                         .items[has_prologue ? group_of<P, G>::value.prologue.size() - 1 : 0]
+                         .store
+                   : -1;
+  static constexpr long left_bytes =
+      makes_left && stored < 0 ? align_up(long(shape.rows * shape.inner) * long(sizeof(T))) : 0;
+  /// Elements of a row of c that are finished together.
+  static constexpr int each =
+      makes_weight ? access_width<float>(int(shape.columns)) : access_width<T>(int(shape.columns));
+
+  PIPE_HD PIPE_INLINE static T* made_left(arguments const& a) {
+    return stored >= 0 ? a.at<T>(stored < 0 ? 0 : stored) : static_cast<T*>(a.workspace);
+  }
+  PIPE_HD PIPE_INLINE static T const* left(arguments const& a) {
+    constexpr group g = group_of<P, G>::value;
+    return makes_left ? made_left(a) : a.at<T const>(g.in[0]);
+  }
+  PIPE_HD PIPE_INLINE static T const* right(arguments const& a) {
+    constexpr group g = group_of<P, G>::value;
+    return a.at<T const>(g.in[1]);
+  }
+
+  /// Finished elements [column, column + Count) of a row of c, or of the bias's gradient.
+  template <int Count>
+  PIPE_HD PIPE_INLINE static void take(arguments const& a, extent row, int column,
+                                       float (&v)[Count]) {
+    constexpr group g = group_of<P, G>::value;
+    if constexpr (makes_weight) {
+      constexpr int bias = stored < 0 ? 0 : stored;
+      float* const to = sums_bias && row == shape.rows
+                            ? a.at<float>(bias) + column
+                            : a.at<float>(g.out[0]) + row * shape.columns + column;
+      if (a.accumulate) {
+        float before[Count];
+        load<Count>(to, before);
+        PIPE_UNROLL
+        for (int i = 0; i < Count; ++i) v[i] = before[i] + v[i];
+      }
+      save<Count>(to, v);
+    } else {
+      finish<P, G>(a, row, column, v);
+    }
+  }
+
+  /// read(matrix) for every matrix [M, N] that `take` reads.
+  template <class Read>
+  PIPE_HD PIPE_INLINE static void each_matrix_read([[maybe_unused]] arguments const& a,
+                                                   [[maybe_unused]] Read read) {
+    constexpr group g = group_of<P, G>::value;
+    if constexpr (makes_weight) {
+      if (a.accumulate) read(a.at<float const>(g.out[0]));
+    } else {
+      [&]<std::size_t... I>(std::index_sequence<I...>) { (each_matrix_read<int(I)>(a, read), ...); }
+      (std::make_index_sequence<std::size_t(chain<P, G, true>::length)>{});
+    }
+  }
+
+ private:
+  template <int I, class Read>
+  PIPE_HD PIPE_INLINE static void each_matrix_read([[maybe_unused]] arguments const& a,
+                                                   [[maybe_unused]] Read read) {
+    constexpr step s = chain<P, G, true>::template step_at<I>::value;
+    if constexpr (s.kind == op_kind::add || s.kind == op_kind::map_gradient)
+      read(a.at<T const>(s.slot));
+  }
+};
+
+}  // namespace pp::cuda

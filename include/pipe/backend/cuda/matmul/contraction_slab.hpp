@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What a block of a matrix product holds of an operand: a slab of its tile, in shared memory. It is
+// copied row by row as the operand lies in global memory, and read as tensor cores want it. Rows
+// are longer than what they hold, so that neither way two threads of a warp meet in a bank: eight
+// rows begin at eight different sixteenths of 128 bytes, or, where single floats are read, four
+// rows at four quarters.
+#pragma once
+
+#include <pipe/backend/cuda/block/cp_async.hpp>
+#include <pipe/backend/cuda/matmul/load_matrix.hpp>
+#include <pipe/backend/cuda/matmul/matrix.hpp>
+#include <pipe/backend/cuda/block/vectors.hpp>
+
+namespace pp::cuda {
+
+/// `Extent` rows of a or columns of b, times `Depth` k. Turned: a row in memory is one k, as in b,
+/// or in an a that is read transposed.
+template <class T, int Extent, int Depth, bool Turned>
+struct alignas(16) operand_slab {
+  static constexpr int rows = Turned ? Depth : Extent, columns = Turned ? Extent : Depth;
+  static constexpr int sixteenth = 16 / int(sizeof(T)), stride = columns + (Turned ? 8 : sixteenth);
+  T element[rows * stride];
+
+  /// Elements that are copied together from rows of this width: a constant, for device code.
+  template <int Columns>
+  static constexpr int each_of = access_width<T>(Columns);
+
+  /// Starts to copy what begins at (row, column) of a matrix [Rows, Columns]; beyond its end there
+  /// are zeros. Called in a phase.
+  template <extent Rows, int Columns, int Threads, class Block>
+  PIPE_HD PIPE_INLINE void copy(Block& block, int thread, T const* matrix, extent row,
+                                extent column) {
+    constexpr int each = each_of<Columns>, pieces = columns / each, down = Threads / pieces;
+    static_assert(columns % each == 0 && Threads % pieces == 0 && rows % down == 0);
+    constexpr bool whole = Rows % rows == 0 && Columns % columns == 0;
+    int const c = thread % pieces * each;
+    row += thread / pieces, column += c;
+    T const* const from = matrix + row * Columns + column;
+    T* const to = element + thread / pieces * stride + c;
+    auto const copy_row = [&](int r) {
+      bool const present = whole || (row + r < Rows && column < Columns);
+      if constexpr (each * sizeof(T) >= 4)
+        copy_async<each* int(sizeof(T))>(block, to + r * stride, from + extent(r) * Columns,
+                                         present);
+      else
+        to[r * stride] = present ? from[extent(r) * Columns] : T(0.0f);
+    };
+    if constexpr (rows <= 16 * down) {
+      PIPE_UNROLL
+      for (int r = 0; r < rows; r += down) copy_row(r);
+    } else {  // no wide access fits such rows: they are not worth many registers
+      for (int r = 0; r < rows; r += 4 * down)
+        copy_row(r), copy_row(r + down), copy_row(r + 2 * down), copy_row(r + 3 * down);
+    }
+  }
+
+  /// Four registers of the left operand: 16 rows from row(thread) on, one multiplication deep from
+  /// `depth` on.
+  template <operand_format F, class Block, class Row, class Access>
+  PIPE_HD PIPE_INLINE void load_left(Block& block, int depth, Row row, Access access) const {
+    if constexpr (!Turned)
+      load_rows(block, depth, row, access);
+    else if constexpr (sizeof(T) == 2)
+      load_matrices<true>(
+          block,
+          [&](int thread) {
+            int const lane = thread % warp_size;
+            return element + (depth + lane % 8 + lane / 16 * 8) * stride + row(thread) +
+                   lane / 8 % 2 * 8;
+          },
+          access);
+    else
+      block.part([&](int thread, auto& mine) {
+        unsigned* const to = access(mine);
+        PIPE_UNROLL
+        for (int i = 0; i < 4; ++i) {
+          tile_place const p = place_in_a<F>(thread % warp_size, i);
+          to[i] = math::bits(element[(depth + p.column) * stride + row(thread) + p.row]);
+        }
+      });
+  }
+
+  /// The same of a left operand whose rows these rows are.
+  template <class Block, class Row, class Access>
+  PIPE_HD PIPE_INLINE void load_rows(Block& block, int depth, Row row, Access access) const {
+    load_matrices<false>(
+        block,
+        [&](int thread) {
+          int const lane = thread % warp_size;
+          return element + (row(thread) + lane % 16) * stride + depth + lane / 16 * sixteenth;
+        },
+        access);
+  }
+
+  /// Two registers of the right operand for each of two neighbouring tiles: 16 columns from
+  /// column(thread) on.
+  template <operand_format F, class Block, class Column, class Access>
+  PIPE_HD PIPE_INLINE void load_right(Block& block, int depth, Column column, Access access) const {
+    static_assert(Turned);
+    if constexpr (sizeof(T) == 2)
+      load_matrices<true>(
+          block,
+          [&](int thread) {
+            int const lane = thread % warp_size;
+            return element + (depth + lane % 16) * stride + column(thread) + lane / 16 * 8;
+          },
+          access);
+    else
+      block.part([&](int thread, auto& mine) {
+        unsigned* const to = access(mine);
+        PIPE_UNROLL
+        for (int i = 0; i < 4; ++i) {
+          tile_place const p = place_in_b<F>(thread % warp_size, i % 2);
+          to[i] =
+              math::bits(element[(depth + p.row) * stride + column(thread) + i / 2 * 8 + p.column]);
+        }
+      });
+  }
+};
+
+}  // namespace pp::cuda

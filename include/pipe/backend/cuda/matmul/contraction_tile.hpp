@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A tile of a matrix product, computed by a block of threads on tensor cores. Each warp multiplies
+// its piece of a slab of a and b while the next slabs are on their way into shared memory. Then the
+// tile's sums pass through shared memory once, so that the epilogue reads and writes whole rows, 16
+// bytes at a time.
+#pragma once
+
+#include <pipe/backend/cuda/matmul/contraction_group.hpp>
+#include <pipe/backend/cuda/matmul/contraction_slab.hpp>
+#include <pipe/backend/cuda/matmul/contraction_warp.hpp>
+#include <pipe/backend/cuda/block/warp.hpp>
+
+namespace pp::cuda {
+
+/// The tiles of c; of several splits, their sums, [split][row][column], which split_sums_kernel
+/// adds up.
+template <class P, int G, tile_plan Plan>
+struct contraction_tiles {
+  using T = typename P::element;
+  using product = contraction<P, G>;
+  static constexpr product_shape shape = product::shape;
+  static constexpr product_format format = product::format;
+  static constexpr operand_format operands = operands_of(format);
+  static constexpr bool split = Plan.splits > 1, sums_bias = product::sums_bias;
+
+  static constexpr extent tile_rows = (shape.rows + Plan.rows - 1) / Plan.rows;
+  static constexpr extent tile_columns = (shape.columns + Plan.columns - 1) / Plan.columns;
+  static constexpr extent slabs = Plan.slabs(shape), slabs_each = Plan.slabs_each(shape);
+  static constexpr int threads = Plan.threads(), resident = Plan.resident();
+  static constexpr extent blocks = tile_rows * tile_columns * Plan.splits;
+  static constexpr extent partial_rows = shape.rows + (sums_bias ? 1 : 0);
+  static constexpr long workspace_bytes =
+      product::left_bytes +
+      (split ? long(partial_rows * shape.columns) * Plan.splits * long(sizeof(float)) : 0);
+
+  /// Small tiles that a warp multiplies, of 16 rows and 8 columns, and how deep.
+  static constexpr int down = Plan.warp_rows / 16, across = Plan.warp_columns / 8,
+                       inner = tile<operands>::inner;
+  static_assert(across % 2 == 0 && Plan.depth % inner == 0);
+  static_assert(shape.rows < 0x7fffff00 && shape.columns < 0x7fffff00);
+
+  struct state {
+    float sums[down][across][4];
+    warp_operands<across> operands;
+    float columns[across];  // of b, over the k that this thread holds
+  };
+  struct stage {
+    operand_slab<T, Plan.rows, Plan.depth, product::makes_weight> left;
+    operand_slab<T, Plan.columns, Plan.depth, true> right;
+  };
+  static constexpr int sums_stride =
+      Plan.columns + 8;  // no two threads of half a warp write to one bank
+  union shared {
+    stage stages[Plan.stages];
+    float sums[Plan.rows * sums_stride];
+  };
+
+  /// The tile of a block, and the slabs that it adds up.
+  struct place {
+    int row, column, part, first_slab, slabs;
+  };
+  /// Blocks that run together work on eight rows of tiles, and so share what they read.
+  PIPE_HD PIPE_INLINE static place place_of(extent block) {
+    constexpr unsigned tiles = unsigned(tile_rows * tile_columns), band = 8,
+                       band_tiles = band * unsigned(tile_columns);
+    unsigned const part = split ? unsigned(block) / tiles : 0,
+                   index = split ? unsigned(block) % tiles : unsigned(block);
+    unsigned const first = index / band_tiles * band, rest = unsigned(tile_rows) - first,
+                   high = rest < band ? rest : band;
+    int const slab = int(part) * int(slabs_each), left = int(slabs) - slab;
+    return {int(first + index % band_tiles % high) * Plan.rows,
+            int(index % band_tiles / high) * Plan.columns, int(part), slab,
+            left < int(slabs_each) ? left : int(slabs_each)};
+  }
+  /// Where a warp's piece of the tile begins.
+  PIPE_HD PIPE_INLINE static int warp_row(int thread) {
+    return thread / warp_size / (Plan.columns / Plan.warp_columns) * Plan.warp_rows;
+  }
+  PIPE_HD PIPE_INLINE static int warp_column(int thread) {
+    return thread / warp_size % (Plan.columns / Plan.warp_columns) * Plan.warp_columns;
+  }
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    place const at = place_of(block.index());
+    T const *const left = product::left(a), *const right = product::right(a);
+    block.part([&](int, state& mine) {
+      PIPE_UNROLL
+      for (int j = 0; j < across; ++j) {
+        mine.columns[j] = 0;
+        PIPE_UNROLL
+        for (int i = 0; i < down; ++i) {
+          PIPE_UNROLL
+          for (int c = 0; c < 4; ++c) mine.sums[i][j][c] = 0;
+        }
+      }
+    });
+    auto const start = [&](int slab) {
+      if (slab < at.slabs) {
+        stage& s = block.shared().stages[unsigned(slab) % Plan.stages];
+        extent const k = extent(at.first_slab + slab) * Plan.depth;
+        block.part([&](int thread, state&) {
+          if constexpr (product::makes_weight)
+            s.left.template copy<shape.inner, int(shape.rows), threads>(block, thread, left, k,
+                                                                        at.row);
+          else
+            s.left.template copy<shape.rows, int(shape.inner), threads>(block, thread, left, at.row,
+                                                                        k);
+          s.right.template copy<shape.inner, int(shape.columns), threads>(block, thread, right, k,
+                                                                          at.column);
+        });
+      }
+      commit_copies(block);
+    };
+    PIPE_UNROLL
+    for (int slab = 0; slab + 1 < Plan.stages; ++slab) start(slab);
+    if constexpr (!split)
+      product::each_matrix_read(a, [&](auto const* matrix) { prefetch_tile(block, matrix, at); });
+    for (int slab = 0; slab < at.slabs; ++slab) {
+      await_copies<Plan.stages - 2>(block);
+      start(slab + Plan.stages -
+            1);  // where the slab before this one was, which all threads have read
+      multiply(block, block.shared().stages[unsigned(slab) % Plan.stages], at.row == 0);
+    }
+    await_copies<0>(block);
+    if constexpr (sums_bias)
+      if (at.row == 0) take_columns(block, a, at);
+    take_tile(block, a, at);
+  }
+
+  /// What the epilogue reads is in L2 when the sums are complete.
+  template <class U, class Block>
+  PIPE_HD PIPE_INLINE static void prefetch_tile(Block& block, U const* matrix, place const& at) {
+    constexpr int line = 128 / int(sizeof(U)), lines = (Plan.columns + line - 1) / line;
+    block.part([&](int thread, state&) {
+      PIPE_UNROLL
+      for (int i = thread; i < Plan.rows * lines; i += threads) {
+        int const row = at.row + i / lines, column = at.column + i % lines * line;
+        if (row < shape.rows && column < shape.columns)
+          prefetch(matrix + row * shape.columns + column);
+      }
+    });
+  }
+
+  /// sums += left right; with_columns: adds the rows of right to `columns`.
+  template <class Block>
+  PIPE_HD PIPE_INLINE static void multiply(Block& block, stage const& s,
+                                           [[maybe_unused]] bool with_columns) {
+    PIPE_UNROLL
+    for (int k = 0; k < Plan.depth; k += inner)
+      multiply_step<format, down, across>(
+          block, [](state & mine) -> auto& { return mine.operands; },
+          [](state& mine, int i, int j) { return mine.sums[i][j]; },
+          [&](int i, auto access) {
+            s.left.template load_left<operands>(
+                block, k, [&](int thread) { return warp_row(thread) + 16 * i; }, access);
+          },
+          [&](int j, auto access) {
+            s.right.template load_right<operands>(
+                block, k, [&](int thread) { return warp_column(thread) + 8 * j; }, access);
+          },
+          [&] {
+            if constexpr (sums_bias)
+              if (with_columns)
+                block.part([&](int, state& mine) {
+                  add_columns<format, T, across>(mine.columns, mine.operands);
+                });
+          });
+  }
+
+  /// Elements of a row of c, or of the bias's gradient, are complete, or those of a split are.
+  template <int Count>
+  PIPE_HD PIPE_INLINE static void take(arguments const& a, place const& at, extent row, int column,
+                                       float (&v)[Count]) {
+    if constexpr (split)
+      save<Count>(partial_sums(a) + (extent(at.part) * partial_rows + row) * shape.columns + column,
+                  v);
+    else
+      product::template take<Count>(a, row, column, v);
+  }
+  PIPE_HD PIPE_INLINE static float* partial_sums(arguments const& a) {
+    return reinterpret_cast<float*>(static_cast<char*>(a.workspace) + product::left_bytes);
+  }
+
+  template <class Block>
+  PIPE_HD PIPE_INLINE static void take_columns(Block& block, arguments const& a, place const& at) {
+    PIPE_UNROLL
+    for (int j = 0; j < across; ++j)  // four lanes share a column
+      reduce_lanes<4>(
+          block, [&](state& mine) -> float& { return mine.columns[j]; }, plus{});
+    block.part([&](int thread, state& mine) {
+      if (warp_row(thread) != 0 || thread % 4 != 0) return;
+      PIPE_UNROLL
+      for (int j = 0; j < across; ++j) {
+        int const column = at.column + warp_column(thread) + 8 * j + thread % warp_size / 4;
+        float v[1] = {mine.columns[j]};
+        if (column < shape.columns) take<1>(a, at, shape.rows, column, v);
+      }
+    });
+  }
+  template <class Block>
+  PIPE_HD PIPE_INLINE static void take_tile(Block& block, arguments const& a, place const& at) {
+    constexpr int each = product::each, pieces = Plan.columns / each;
+    block.phase([&](int thread, state& mine) {
+      PIPE_UNROLL
+      for (int i = 0; i < down; ++i) {
+        PIPE_UNROLL
+        for (int j = 0; j < across; ++j) {
+          PIPE_UNROLL
+          for (int c = 0; c < 4; c += 2) {
+            tile_place const p = place_in_c(thread % warp_size, c);
+            int const row = warp_row(thread) + 16 * i + p.row,
+                      column = warp_column(thread) + 8 * j + p.column;
+            float const two[2] = {mine.sums[i][j][c], mine.sums[i][j][c + 1]};
+            save<2>(block.shared().sums + row * sums_stride + column, two);
+          }
+        }
+      }
+    });
+    block.part([&](int thread, state&) {
+      for (int piece = thread; piece < Plan.rows * pieces; piece += threads) {
+        int const r = piece / pieces, c = piece % pieces * each;
+        if (at.row + r >= shape.rows || at.column + c >= shape.columns) continue;
+        float v[each];
+        load<each>(block.shared().sums + r * sums_stride + c, v);
+        take<each>(a, at, at.row + r, at.column + c, v);
+      }
+    });
+  }
+};
+
+}  // namespace pp::cuda

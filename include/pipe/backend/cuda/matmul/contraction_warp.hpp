@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What a warp does with its operands in registers: one multiplication deep, for all small tiles of
+// its piece of a product. An element's sums are added in the same order whatever the piece, so
+// products that are cut differently give the same bits.
+#pragma once
+
+#include <pipe/backend/cuda/matmul/contraction_plan.hpp>
+#include <pipe/backend/cuda/matmul/matrix.hpp>
+
+namespace pp::cuda {
+
+/// A constant, for device code.
+template <product_format F>
+inline constexpr operand_format operands_in = operands_of(F);
+
+/// A thread's part of the operands of a step: of 16 rows of the left one, and of `Across` tiles of
+/// 8 columns of the right one, two registers each, side by side, because two tiles are loaded at
+/// once.
+template <int Across>
+struct warp_operands {
+  unsigned left[4], right[2 * Across];
+  unsigned left_rest[4], right_rest[2 * Across];  // fp32: what tf32 numbers leave out
+  float step[4][4];                               // fp32: the sums of one multiplication
+};
+
+/// `Count` registers to tf32 numbers, and what they leave out to tf32 numbers of its own.
+template <product_format F, int Count>
+PIPE_HD PIPE_INLINE void round_operand(unsigned* x, unsigned* rest) {
+  PIPE_UNROLL
+  for (int i = 0; i < Count; ++i) {
+    float const exact = math::from_bits(x[i]);
+    x[i] = to_tf32(exact);
+    if constexpr (F == product_format::fp32) rest[i] = to_tf32(exact - math::from_bits(x[i]));
+  }
+}
+
+/// A row of small tiles in fp32. Tensor cores add by cutting digits off, which over thousands of k
+/// is a bias; so each multiplication starts from zero, and its sums are added with rounding.
+///
+/// source: Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while
+///         surpassing the FP32 theoretical peak performance", 2022
+template <int Across, class Block, class Operands, class Sums>
+PIPE_HD PIPE_INLINE void multiply_exactly(Block& block, Operands of, Sums sums) {
+  using state = typename Block::state;
+  constexpr int some = Across % 4 == 0 ? 4 : 2;  // enough to hide the latency of one
+  PIPE_UNROLL
+  for (int first = 0; first < Across; first += some) {
+    auto const each_product = [&](auto left, auto right) {
+      PIPE_UNROLL
+      for (int j = 0; j < some; ++j)
+        multiply_add<operand_format::tf32>(block, [&](state& mine) {
+          return tile_operands{of(mine).step[j], left(mine), right(mine) + 2 * (first + j)};
+        });
+    };
+    block.part([&](int, state& mine) {
+      PIPE_UNROLL
+      for (int j = 0; j < some; ++j) {
+        PIPE_UNROLL
+        for (int c = 0; c < 4; ++c) of(mine).step[j][c] = 0;
+      }
+    });
+    each_product([&](state& mine) { return of(mine).left_rest; },
+                 [&](state& mine) { return of(mine).right; });
+    each_product([&](state& mine) { return of(mine).left; },
+                 [&](state& mine) { return of(mine).right_rest; });
+    each_product([&](state& mine) { return of(mine).left; },
+                 [&](state& mine) { return of(mine).right; });
+    block.part([&](int, state& mine) {
+      PIPE_UNROLL
+      for (int j = 0; j < some; ++j) {
+        PIPE_UNROLL
+        for (int c = 0; c < 4; ++c) sums(mine, first + j)[c] += of(mine).step[j][c];
+      }
+    });
+  }
+}
+
+/// sums += left right, one multiplication deep, for `Down` rows of `Across` small tiles.
+///
+/// of(state): the thread's warp_operands. sums(state, i, j): its 4 sums of a small tile.
+/// load_left(i, access) and load_right(j, access) bring a row of small tiles of a, and two columns
+/// of b. seen(): called when b is there as it is in memory
+template <product_format F, int Down, int Across, class Block, class Operands, class Sums,
+          class Left, class Right, class Seen>
+PIPE_HD PIPE_INLINE void multiply_step(Block& block, Operands of, Sums sums, Left load_left,
+                                       Right load_right, Seen seen) {
+  using state = typename Block::state;
+  constexpr bool rounds = operands_in<F> == operand_format::tf32;
+  static_assert(Across % 2 == 0);
+  PIPE_UNROLL
+  for (int j = 0; j < Across; j += 2)
+    load_right(j, [&](state& mine) { return of(mine).right + 2 * j; });
+  seen();
+  if constexpr (rounds)
+    block.part([&](int, state& mine) {
+      round_operand<F, 2 * Across>(of(mine).right, of(mine).right_rest);
+    });
+  PIPE_UNROLL
+  for (int i = 0; i < Down; ++i) {
+    load_left(i, [&](state& mine) { return of(mine).left; });
+    if constexpr (rounds)
+      block.part([&](int, state& mine) { round_operand<F, 4>(of(mine).left, of(mine).left_rest); });
+    if constexpr (F == product_format::fp32) {
+      multiply_exactly<Across>(block, of, [&](state& mine, int j) { return sums(mine, i, j); });
+    } else {
+      PIPE_UNROLL
+      for (int j = 0; j < Across; ++j)
+        multiply_add<operands_in<F>>(block, [&](state& mine) {
+          return tile_operands{sums(mine, i, j), of(mine).left, of(mine).right + 2 * j};
+        });
+    }
+  }
+}
+
+/// columns[j] += the elements of b that this thread holds of tile j: what the gradient of a bias
+/// adds up.
+template <product_format F, class T, int Across, int Most>
+PIPE_HD PIPE_INLINE void add_columns(float* columns, warp_operands<Most> const& of) {
+  PIPE_UNROLL
+  for (int j = 0; j < Across; ++j) {
+    PIPE_UNROLL
+    for (int i = 0; i < 2; ++i)
+      if constexpr (sizeof(T) == 4)
+        columns[j] += math::from_bits(of.right[2 * j + i]);
+      else
+        columns[j] += operand_value<operands_in<F>>(of.right[2 * j + i], 0),
+            columns[j] += operand_value<operands_in<F>>(of.right[2 * j + i], 1);
+  }
+}
+
+}  // namespace pp::cuda

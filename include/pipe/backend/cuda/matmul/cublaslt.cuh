@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Matrix products by cuBLASLt. The library is opened when a program asks for it, so that no program
+// has to link it; where it is not, or where <cublasLt.h> was not when the program was compiled,
+// everything runs by our own kernels.
+//
+// A product's descriptors and its algorithm are made once. The algorithm is the library's first
+// choice for the shape: the same on every run of one version of the library on one kind of GPU, and
+// so are the bits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <pipe/backend/cuda/matmul/blas_lowering.hpp>
+#include <pipe/backend/cuda/block/check.cuh>
+
+#if defined(__CUDACC__) && __has_include(<cublasLt.h>)
+
+#include <cublasLt.h>
+#include <dlfcn.h>
+
+namespace pp::cuda {
+
+/// The functions of the library that are used.
+class cublaslt {
+ public:
+  /// Opened by the first call.
+  static cublaslt const& library() {
+    static cublaslt const one;
+    return one;
+  }
+  /// Why the library cannot be used; empty if it can.
+  std::string const& missing() const { return missing_; }
+
+  /// Throws pp::error, "cuBLASLt, `what`: reason", if a call failed.
+  void check(cublasStatus_t status, char const* what) const {
+    if (status != CUBLAS_STATUS_SUCCESS)
+      complain<error>({"cuBLASLt, ", what, ": ", text_of(status)});
+  }
+
+  decltype(cublasLtCreate)* create = nullptr;
+  decltype(cublasLtDestroy)* destroy = nullptr;
+  decltype(cublasLtGetStatusString)* text_of = nullptr;
+  decltype(cublasLtMatmulDescCreate)* create_operation = nullptr;
+  decltype(cublasLtMatmulDescDestroy)* destroy_operation = nullptr;
+  decltype(cublasLtMatmulDescSetAttribute)* set_operation = nullptr;
+  decltype(cublasLtMatrixLayoutCreate)* create_layout = nullptr;
+  decltype(cublasLtMatrixLayoutDestroy)* destroy_layout = nullptr;
+  decltype(cublasLtMatmulPreferenceCreate)* create_preference = nullptr;
+  decltype(cublasLtMatmulPreferenceDestroy)* destroy_preference = nullptr;
+  decltype(cublasLtMatmulPreferenceSetAttribute)* set_preference = nullptr;
+  decltype(cublasLtMatmulAlgoGetHeuristic)* choose = nullptr;
+  decltype(cublasLtMatmulAlgoCheck)* check_algorithm = nullptr;
+  decltype(cublasLtMatmul)* multiply = nullptr;
+
+ private:
+  /// It stays open until the program ends.
+  cublaslt() {
+    void* opened = nullptr;
+    for (char const* name : {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"})
+      if (opened == nullptr) opened = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (opened == nullptr) {
+      missing_ = dlerror();
+      return;
+    }
+    auto const find = [&]<class F>(F*& f, char const* name) {
+      f = reinterpret_cast<F*>(dlsym(opened, name));
+      if (f == nullptr && missing_.empty())
+        missing_ = std::string("no ") + name + " in libcublasLt";
+    };
+    find(create, "cublasLtCreate");
+    find(destroy, "cublasLtDestroy");
+    find(text_of, "cublasLtGetStatusString");
+    find(create_operation, "cublasLtMatmulDescCreate");
+    find(destroy_operation, "cublasLtMatmulDescDestroy");
+    find(set_operation, "cublasLtMatmulDescSetAttribute");
+    find(create_layout, "cublasLtMatrixLayoutCreate");
+    find(destroy_layout, "cublasLtMatrixLayoutDestroy");
+    find(create_preference, "cublasLtMatmulPreferenceCreate");
+    find(destroy_preference, "cublasLtMatmulPreferenceDestroy");
+    find(set_preference, "cublasLtMatmulPreferenceSetAttribute");
+    find(choose, "cublasLtMatmulAlgoGetHeuristic");
+    find(check_algorithm, "cublasLtMatmulAlgoCheck");
+    find(multiply, "cublasLtMatmul");
+  }
+  std::string missing_;
+};
+
+/// One per engine. The library's own state, shared by all streams.
+class cublaslt_handle {
+ public:
+  /// Null where there is no library.
+  cublaslt_handle() {
+    if (!missing().empty()) return;
+    cublasLtHandle_t made = nullptr;
+    cublaslt const& lt = cublaslt::library();
+    lt.check(lt.create(&made), "a handle");
+    handle_ = {made, lt.destroy};
+  }
+  static std::string const& missing() { return cublaslt::library().missing(); }
+  operator cublasLtHandle_t() const { return handle_.get(); }
+
+ private:
+  std::unique_ptr<cublasLtContext, decltype(cublasLtDestroy)*> handle_{nullptr, nullptr};
+};
+
+/// A described product, ready to be enqueued.
+class cublaslt_product {
+ public:
+  /// Null if the library cannot do this one, or is not there.
+  static std::unique_ptr<cublaslt_product> make(cublaslt_handle const& handle,
+                                                blas_product const& p, long first_byte) {
+    if (!cublaslt_handle::missing().empty()) return nullptr;
+    std::unique_ptr<cublaslt_product> made(new cublaslt_product(handle, p, first_byte));
+    return made->finds_algorithm() ? std::move(made) : nullptr;
+  }
+
+  /// On one host thread at a time: the bias is a part of the descriptor.
+  void enqueue(arguments const& a, cudaStream_t stream) const {
+    if (p_.bias >= 0)
+      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<void const*>(a.slot[p_.bias]), "a bias");
+    float const one = 1, beta = p_.accumulates && a.accumulate ? 1.0f : 0.0f;
+    void const* const b = p_.b >= 0 ? a.slot[p_.b] : a.workspace;
+    lt_.check(lt_.multiply(handle_, operation_.get(), &one, a.slot[p_.a], layout_a_.get(), b,
+                           layout_b_.get(), &beta, a.slot[p_.d], layout_d_.get(), a.slot[p_.d],
+                           layout_d_.get(), &algorithm_, workspace_of(a), std::size_t(blas_bytes),
+                           stream),
+              "a matrix product");
+  }
+
+ private:
+  using layout =
+      std::unique_ptr<cublasLtMatrixLayoutOpaque_t, decltype(cublasLtMatrixLayoutDestroy)*>;
+
+  cublaslt_product(cublasLtHandle_t handle, blas_product const& p, long first_byte)
+      : p_(p), first_byte_(first_byte), handle_(handle), operation_(nullptr, lt_.destroy_operation),
+        layout_a_(layout_of(number(), p.m, p.k, p.lda)),
+        layout_b_(p.transposes_b ? layout_of(number(), p.n, p.k, p.ldb)
+                                 : layout_of(number(), p.k, p.n, p.ldb)),
+        layout_d_(layout_of(p.makes_fp32 ? CUDA_R_32F : number(), p.m, p.n, p.ldd)) {
+    cublasLtMatmulDesc_t made = nullptr;
+    lt_.check(lt_.create_operation(&made,
+                                   p.format == product_format::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                                    : CUBLAS_COMPUTE_32F,
+                                   CUDA_R_32F),
+              "the description of a product");
+    operation_.reset(made);
+    if (p.transposes_b) set(CUBLASLT_MATMUL_DESC_TRANSB, CUBLAS_OP_T, "a transposed operand");
+    set_epilogue(p.bias >= 0 ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT);
+    // Not read before a product runs: here the library looks at its alignment only.
+    if (p.bias >= 0)
+      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<void const*>(std::size_t(alignment)),
+          "a bias");
+  }
+
+  /// The library's first choice within the workspace. Splits are added up in fp32, in an order of
+  /// their own, whatever D is.
+  bool finds_algorithm() {
+    cublasLtMatmulPreference_t made = nullptr;
+    lt_.check(lt_.create_preference(&made), "preferences");
+    std::unique_ptr<cublasLtMatmulPreferenceOpaque_t,
+                    decltype(cublasLtMatmulPreferenceDestroy)*> const
+        preference(made, lt_.destroy_preference);
+    auto const prefer = [&](cublasLtMatmulPreferenceAttributes_t which, auto value) {
+      lt_.check(lt_.set_preference(made, which, &value, sizeof value), "a preference");
+    };
+    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t(blas_bytes));
+    prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+           std::uint32_t(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+    std::uint32_t const d = row_alignment(p_.ldd, p_.makes_fp32 ? 4 : bytes_of(p_.format));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, row_alignment(p_.lda, bytes_of(p_.format)));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, row_alignment(p_.ldb, bytes_of(p_.format)));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, d);
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, d);
+    cublasLtMatmulHeuristicResult_t found{};
+    int count = 0;
+    cublasStatus_t const status =
+        lt_.choose(handle_, operation_.get(), layout_a_.get(), layout_b_.get(), layout_d_.get(),
+                   layout_d_.get(), made, 1, &found, &count);
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED) return false;
+    lt_.check(status, "the choice of an algorithm");
+    if (count == 0 || found.state != CUBLAS_STATUS_SUCCESS) return false;
+    algorithm_ = found.algo;
+    return true;
+  }
+  /// What our own kernels need of operands, too: a row is whole accesses.
+  static std::uint32_t row_alignment(extent elements, int bytes) {
+    std::uint32_t most = 16;
+    while (elements * bytes % most != 0) most /= 2;
+    return most;
+  }
+
+  cudaDataType_t number() const {
+    return p_.format == product_format::bf16   ? CUDA_R_16BF
+           : p_.format == product_format::fp16 ? CUDA_R_16F
+                                               : CUDA_R_32F;
+  }
+  void set_epilogue(cublasLtEpilogue_t e) const {
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, e, "an epilogue");
+  }
+  layout layout_of(cudaDataType_t type, extent rows, extent columns, extent leading) const {
+    cublasLtMatrixLayout_t made = nullptr;
+    lt_.check(lt_.create_layout(&made, type, std::uint64_t(rows), std::uint64_t(columns), leading),
+              "a layout");
+    return {made, lt_.destroy_layout};
+  }
+  template <class Value>
+  void set(cublasLtMatmulDescAttributes_t which, Value value, char const* what) const {
+    lt_.check(lt_.set_operation(operation_.get(), which, &value, sizeof value), what);
+  }
+  /// After what is already in the workspace, where the library wants it.
+  void* workspace_of(arguments const& a) const {
+    auto const from = reinterpret_cast<std::uintptr_t>(a.workspace) + std::uintptr_t(first_byte_);
+    return reinterpret_cast<void*>((from + blas_alignment - 1) / blas_alignment * blas_alignment);
+  }
+
+  blas_product p_;
+  long first_byte_;
+  cublaslt const& lt_ = cublaslt::library();
+  cublasLtHandle_t handle_;
+  std::unique_ptr<cublasLtMatmulDescOpaque_t, decltype(cublasLtMatmulDescDestroy)*> operation_;
+  layout layout_a_, layout_b_, layout_d_;
+  cublasLtMatmulAlgo_t algorithm_{};
+};
+
+}  // namespace pp::cuda
+
+#else
+
+namespace pp::cuda {
+
+struct cublaslt_handle {
+  static std::string missing() { return "compiled without cublasLt.h"; }
+};
+struct cublaslt_product {
+  static std::unique_ptr<cublaslt_product> make(cublaslt_handle const&, blas_product const&, long) {
+    return nullptr;
+  }
+  void enqueue(arguments const&, cudaStream_t) const {}
+};
+
+}  // namespace pp::cuda
+
+#endif

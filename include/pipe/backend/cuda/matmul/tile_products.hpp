@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Products of matrices in shared memory on tensor cores, each warp for 16 or 32 rows of the result,
+// which stays in registers: of the rows of two matrices with each other, and of a result with a
+// third matrix, so that what two products make in between is never in memory. With 32 rows (Tall =
+// 2) what is read of the right operand is used twice: shared memory is as scarce as tensor cores.
+//
+// float is multiplied as two tf32 numbers, x = high + rest, in three products: what is lost is
+// 2^-21 of a factor. In sums' registers a thread has two neighbouring columns, as a left operand it
+// needs two that are 4 apart: the sum over them may run in any order, so those two are taken for
+// these, and the rows of the right operand accordingly.
+#pragma once
+
+#include <pipe/backend/cuda/matmul/matrix.hpp>
+#include <pipe/backend/cuda/matmul/load_matrix.hpp>
+#include <pipe/base/half.hpp>
+
+namespace pp::cuda {
+
+template <class T>
+inline constexpr operand_format format_of = operand_format::tf32;
+template <>
+inline constexpr operand_format format_of<bf16> = operand_format::bf16;
+template <>
+inline constexpr operand_format format_of<fp16> = operand_format::fp16;
+
+/// Elements from a row to the next of a matrix in shared memory; columns are a multiple of 16. An
+/// odd number of 16 bytes, so that eight rows lie in different banks.
+template <class T>
+PIPE_HD constexpr int pitch_of(int columns) {
+  return columns + 16 / int(sizeof(T));
+}
+
+/// The operands of a step of a product in a thread: 16 * Tall rows of the left one, 16 columns of
+/// the right one. Bodies that multiply keep them in their state, as a member `operands`, and their
+/// sums as float[Tall * columns / 8][4].
+template <class T, int Tall>
+struct operand_registers {
+  static constexpr int parts = format_of<T> == operand_format::tf32 ? 2 : 1;
+  unsigned left[Tall][parts][4], right[parts][4];
+};
+
+/// The row, of those of a block, of a thread's sums number 2 * (r % 2) and the next of each tile
+/// number r / 2 from above.
+template <int Tall>
+PIPE_HD PIPE_INLINE int row_of_sums(int thread, int r) {
+  return (thread / warp_size * Tall + r / 2) * 16 + place_in_c(thread % warp_size, r % 2 * 2).row;
+}
+
+/// x as a sum of two numbers of which tensor cores read all bits that matter. NaN and infinity give
+/// NaN.
+PIPE_HD PIPE_INLINE void split(float x, unsigned& high, unsigned& rest) {
+  high = (math::bits(x) + 0x1000u) & 0xffffe000u;
+  rest = math::bits(x - math::from_bits(high));
+}
+
+/// Two numbers in a register, `low` in its lower half.
+template <class T>
+PIPE_HD PIPE_INLINE unsigned pack(float low, float high) {
+#ifdef __CUDA_ARCH__
+  unsigned both;
+  if constexpr (format_of<T> == operand_format::bf16)
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+  else
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+  return both;
+#else
+  return unsigned(T(low).bits) | unsigned(T(high).bits) << 16;
+#endif
+}
+
+/// Columns [k, k + tile depth) of the rows of a warp, from 16 * Tall * warp on, as the left
+/// operand.
+template <int Tall, int Pitch, class T, class Block>
+PIPE_HD PIPE_INLINE void load_left(Block& block, T const* from, int k) {
+  using state = typename Block::state;
+  PIPE_UNROLL
+  for (int m = 0; m < Tall; ++m)
+    if constexpr (format_of<T> == operand_format::tf32)
+      block.part([&](int thread, state& mine) {
+        PIPE_UNROLL
+        for (int i = 0; i < 4; ++i) {
+          tile_place const p = place_in_a<operand_format::tf32>(thread % warp_size, i);
+          int const row = (thread / warp_size * Tall + m) * 16 + p.row;
+          split(from[row * Pitch + k + p.column], mine.operands.left[m][0][i],
+                mine.operands.left[m][1][i]);
+        }
+      });
+    else
+      load_matrices<false>(
+          block,
+          [&](int thread) {
+            int const row = (thread / warp_size * Tall + m) * 16 + thread % 16;
+            return from + row * Pitch + k + thread % warp_size / 16 * 8;
+          },
+          [&](state& mine) { return mine.operands.left[m][0]; });
+}
+
+/// right[k, n] = from[n, k]: tile depth columns from k on of 16 rows from n on.
+template <int Pitch, class T, class Block>
+PIPE_HD PIPE_INLINE void load_right_transposed(Block& block, T const* from, int k, int n) {
+  using state = typename Block::state;
+  if constexpr (format_of<T> == operand_format::tf32)
+    block.part([&](int thread, state& mine) {
+      PIPE_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        tile_place const p = place_in_b<operand_format::tf32>(thread % warp_size, i % 2);
+        split(from[(n + i / 2 * 8 + p.column) * Pitch + k + p.row], mine.operands.right[0][i],
+              mine.operands.right[1][i]);
+      }
+    });
+  else
+    load_matrices<false>(
+        block,
+        [&](int thread) {
+          int const lane = thread % warp_size;
+          return from + (n + lane % 8 + lane / 16 * 8) * Pitch + k + lane / 8 % 2 * 8;
+        },
+        [](state& mine) { return mine.operands.right[0]; });
+}
+
+/// right[k, n] = from[k, n]: tile depth rows from k on, 16 columns from n on. Of floats in the
+/// order of left_of_sums.
+template <int Pitch, class T, class Block>
+PIPE_HD PIPE_INLINE void load_right(Block& block, T const* from, int k, int n) {
+  using state = typename Block::state;
+  if constexpr (format_of<T> == operand_format::tf32)
+    block.part([&](int thread, state& mine) {
+      int const lane = thread % warp_size;
+      PIPE_UNROLL
+      for (int i = 0; i < 4; ++i)
+        split(from[(k + lane % 4 * 2 + i % 2) * Pitch + n + i / 2 * 8 + lane / 4],
+              mine.operands.right[0][i], mine.operands.right[1][i]);
+    });
+  else
+    load_matrices<true>(
+        block,
+        [&](int thread) {
+          return from + (k + thread % 16) * Pitch + n + thread % warp_size / 16 * 8;
+        },
+        [](state& mine) { return mine.operands.right[0]; });
+}
+
+/// Sums of a column of tiles, of two columns where one register holds two elements, as the left
+/// operand of tile depth columns.
+template <int Tall, int Columns, class T, class Block, class Sums>
+PIPE_HD PIPE_INLINE void left_of_sums(Block& block, Sums sums) {
+  block.part([&](int, typename Block::state& mine) {
+    PIPE_UNROLL
+    for (int m = 0; m < Tall; ++m) {
+      float(*const c)[4] = sums(mine) + m * (Columns / 8);
+      PIPE_UNROLL
+      for (int i = 0; i < 4; ++i)
+        if constexpr (format_of<T> == operand_format::tf32)
+          split(c[0][i % 2 * 2 + i / 2], mine.operands.left[m][0][i], mine.operands.left[m][1][i]);
+        else
+          mine.operands.left[m][0][i] = pack<T>(c[i / 2][i % 2 * 2], c[i / 2][i % 2 * 2 + 1]);
+    }
+  });
+}
+
+/// Two tiles of sums, in each row of tiles, += left operand * right operand.
+template <int Tall, int Columns, class T, class Block, class Sums>
+PIPE_HD PIPE_INLINE void multiply_operands(Block& block, Sums sums) {
+  constexpr int products = operand_registers<T, Tall>::parts == 2 ? 3 : 1;
+  PIPE_UNROLL
+  for (int product = products - 1; product >= 0; --product)  // the small ones first
+    PIPE_UNROLL
+  for (int j = 0; j < 2 * Tall; ++j)
+    multiply_add<format_of<T>>(block, [&](typename Block::state& mine) {
+      return tile_operands{sums(mine)[j / 2 * (Columns / 8) + j % 2],
+                           mine.operands.left[j / 2][product == 2],
+                           mine.operands.right[product == 1] + 2 * (j % 2)};
+    });
+}
+
+/// sums[16 * Tall rows of each warp, Columns] = the rows of `left` times the rows of `right`, of
+/// Depth elements both.
+///
+/// sums(state): float[Tall * Columns / 8][4], spread as place_in_c says, upper tiles first. Called
+/// between phases; `left` and `right` are in shared memory.
+template <int Tall, int Depth, int Columns, class T, class Block, class Sums>
+PIPE_HD PIPE_INLINE void multiply_rows(Block& block, T const* left, T const* right, Sums sums) {
+  static_assert(Depth % 16 == 0 && Columns % 16 == 0);
+  constexpr int pitch = pitch_of<T>(Depth), step = tile<format_of<T>>::inner;
+  block.part([&](int, typename Block::state& mine) {
+    PIPE_UNROLL
+    for (int j = 0; j < Tall * Columns / 8; ++j) {
+      PIPE_UNROLL
+      for (int i = 0; i < 4; ++i) sums(mine)[j][i] = 0;
+    }
+  });
+  PIPE_UNROLL
+  for (int k = 0; k < Depth; k += step) {
+    load_left<Tall, pitch>(block, left, k);
+    PIPE_UNROLL
+    for (int n = 0; n < Columns; n += 16) {
+      load_right_transposed<pitch>(block, right, k, n);
+      multiply_operands<Tall, Columns, T>(
+          block, [&](typename Block::state& mine) { return sums(mine) + n / 8; });
+    }
+  }
+}
+
+/// sums[16 * Tall rows of each warp, Columns] += left[., Depth], sums of another product, times
+/// right[Depth, Columns] in shared memory.
+template <int Tall, int Depth, int Columns, class T, class Block, class Left, class Sums>
+PIPE_HD PIPE_INLINE void multiply_sums(Block& block, Left left, T const* right, Sums sums) {
+  static_assert(Depth % 16 == 0 && Columns % 16 == 0);
+  constexpr int pitch = pitch_of<T>(Columns), step = tile<format_of<T>>::inner;
+  PIPE_UNROLL
+  for (int k = 0; k < Depth; k += step) {
+    left_of_sums<Tall, Depth, T>(block,
+                                 [&](typename Block::state& mine) { return left(mine) + k / 8; });
+    PIPE_UNROLL
+    for (int n = 0; n < Columns; n += 16) {
+      load_right<pitch>(block, right, k, n);
+      multiply_operands<Tall, Columns, T>(
+          block, [&](typename Block::state& mine) { return sums(mine) + n / 8; });
+    }
+  }
+}
+
+}  // namespace pp::cuda

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A chain of narrow layers forward: a block has the weights of all of them in shared memory, and
+// takes rows of the batch through them tile by tile, the next tile being on its way meanwhile. What
+// backward reads is stored; nothing of it is read again.
+#pragma once
+
+#include <pipe/backend/cuda/narrow_mlp/tile.hpp>
+
+namespace pp::cuda {
+
+template <class P, int Rows, class Numbers, int... G>
+struct narrow_forward_weights;
+template <class P, int Rows, int... I, int... G>
+struct narrow_forward_weights<P, Rows, std::integer_sequence<int, I...>, G...>
+    : numbered_slab<I, typename narrow_layer<P, G, Rows>::weights>... {};
+
+/// Groups G of P, each of which multiplies what the one before it has finished; Rows of the batch
+/// make a tile.
+///
+/// law: the bits of the groups' own kernels
+template <class P, int Rows, int... G>
+struct narrow_forward_kernel {
+  static constexpr int layers = sizeof...(G);
+  using T = typename P::element;
+  using arguments = run_arguments<layers>;
+  template <int I>
+  using layer = narrow_layer<P, launch_at<I, G...>, Rows>;
+  using weights = narrow_forward_weights<P, Rows, std::make_integer_sequence<int, layers>, G...>;
+
+  template <int... N>
+  static constexpr int most(std::integer_sequence<int, N...>) {
+    int m = 0;
+    ((m = N > m ? N : m), ...);
+    return m;
+  }
+  static constexpr int widest =
+      most(std::integer_sequence<int, group_of<P, G>::value.inner...>{});  // the last one's result
+                                                                           // is no tile
+  static constexpr int sums =
+      most(std::integer_sequence<int, narrow_layer<P, G, Rows>::product::sums...>{});
+  static constexpr int across =
+      most(std::integer_sequence<int, narrow_layer<P, G, Rows>::product::across...>{});
+
+  struct state {
+    float sums[narrow_forward_kernel::sums][4];
+    warp_operands<narrow_forward_kernel::across> operands;
+  };
+  struct shared {
+    narrow_rows<T, Rows, layer<0>::inner> input;
+    narrow_rows<T, Rows, widest> tile;
+    narrow_forward_kernel::weights weights;
+  };
+
+  static constexpr extent rows = contraction<P, launch_at<0, G...>>::shape.rows;
+  static constexpr extent tiles = (rows + Rows - 1) / Rows,
+                          tiles_each = (tiles + narrow_blocks - 1) / narrow_blocks;
+  static constexpr int threads = narrow_threads,
+                       resident = 2 * sizeof(shared) <= 220 * 1024 ? 2 : 1;
+  static constexpr extent blocks_in_all = (tiles + tiles_each - 1) / tiles_each;
+  PIPE_HD static extent blocks(arguments const&) { return blocks_in_all; }
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    extent const first = block.index() * tiles_each * Rows,
+                 end = first + tiles_each * Rows < rows ? first + tiles_each * Rows : rows;
+    start_weights(block, a, std::make_integer_sequence<int, layers>{});
+    start_input(block, a, first, end);
+    for (extent row = first; row < end; row += Rows) {
+      await_copies<0>(block);
+      run_layers(block, a, row, end, std::make_integer_sequence<int, layers>{});
+    }
+    await_copies<0>(block);
+  }
+
+ private:
+  template <class Block, int... I>
+  PIPE_HD PIPE_INLINE static void start_weights(Block& block, arguments const& a,
+                                                std::integer_sequence<int, I...>) {
+    (copy_weights<layer<I>::inner, layer<I>::columns>(
+         block, slab_of<I>(block.shared().weights),
+         contraction<P, launch_at<I, G...>>::right(a.of[I])),
+     ...);
+  }
+  template <class Block>
+  PIPE_HD PIPE_INLINE static void start_input(Block& block, arguments const& a, extent row,
+                                              extent end) {
+    copy_rows<layer<0>::inner>(block, block.shared().input,
+                               contraction<P, launch_at<0, G...>>::left(a.of[0]), row, end);
+    commit_copies(block);
+  }
+  template <class Block, int... I>
+  PIPE_HD PIPE_INLINE static void run_layers(Block& block, arguments const& a, extent row,
+                                             extent end, std::integer_sequence<int, I...>) {
+    (run_layer<I>(block, a, row, end), ...);
+  }
+  template <int I, class Block>
+  PIPE_HD PIPE_INLINE static void run_layer(Block& block, arguments const& a, extent row,
+                                            extent end) {
+    if constexpr (I == 0)
+      layer<I>::multiply(block, block.shared().input, slab_of<I>(block.shared().weights));
+    else
+      layer<I>::multiply(block, block.shared().tile, slab_of<I>(block.shared().weights));
+    auto const finish_it = [&](int thread, state& mine) {
+      layer<I>::template finish_rows<I + 1 < layers>(a.of[I], thread, mine, row, end,
+                                                     block.shared().tile);
+    };
+    if constexpr (I + 1 < layers) {
+      if constexpr (I > 0) block.phase([](int, state&) {});  // the tile has been read
+      block.phase(finish_it);
+      if constexpr (I == 0)
+        if (row + Rows < end) start_input(block, a, row + Rows, end);
+    } else {
+      block.part(finish_it);  // the next tile's first await is a barrier
+    }
+  }
+};
+
+}  // namespace pp::cuda

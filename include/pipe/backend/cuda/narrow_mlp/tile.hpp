@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Rows of a batch on their way through narrow layers: tiles of them in shared memory, weights
+// beside them, and products of the two whose finished rows become the next tile. Numbers are added
+// as contraction_tiles adds them, and epilogues are the group's own, so a layer gives the same bits
+// here and there.
+#pragma once
+
+#include <utility>
+
+#include <pipe/backend/cuda/matmul/contraction_group.hpp>
+#include <pipe/backend/cuda/matmul/contraction_slab.hpp>
+#include <pipe/backend/cuda/matmul/contraction_warp.hpp>
+
+namespace pp::cuda {
+
+/// Shared memory that a block may have from sm_80 on; some devices have less.
+inline constexpr int narrow_shared_bytes = 163 * 1024;
+/// Threads of a block, and how many blocks fill a device.
+inline constexpr int narrow_threads = 256, narrow_blocks = 2 * 132;
+
+/// Columns are filled up with zeros to what contraction_tiles multiplies at once.
+constexpr int narrow_columns(int columns, int bytes) {
+  int const some = 64 / bytes;
+  return (columns + some - 1) / some * some;
+}
+/// From a row to the next, of a matrix with this number of columns in shared memory:
+/// operand_slab's.
+constexpr int narrow_stride(int columns, int bytes) { return narrow_columns(columns, bytes) + 8; }
+
+/// Warps over the units of a product: `rows` x `columns` warps, each with `down` x `across` units.
+struct warp_grid {
+  int rows, columns, down, across;
+};
+/// The grid in which a warp has least to do, and reads least for it.
+constexpr warp_grid spread_warps(int units_down, int units_across) {
+  constexpr int warps = narrow_threads / warp_size;
+  warp_grid best{1, warps, units_down, units_across};
+  int least = 0;
+  for (int rows = 1; rows <= warps; rows *= 2) {
+    int const columns = warps / rows;
+    warp_grid const g{rows, columns, (units_down + rows - 1) / rows,
+                      (units_across + columns - 1) / columns};
+    int const work = g.down * g.across * 64 + g.down + g.across;
+    if (rows == 1 || work < least) best = g, least = work;
+  }
+  return best;
+}
+
+/// Sums of a product [Rows, Columns] in the registers of a block: each warp has 16 rows of units of
+/// `Unit` columns. A warp that is left without a unit does again what another does.
+template <int Rows, int Columns, int Unit>
+struct narrow_product {
+  static_assert(Rows % 16 == 0 && Columns % Unit == 0 && Unit % 16 == 0);
+  static constexpr int units_down = Rows / 16, units_across = Columns / Unit, tiles = Unit / 8;
+  static constexpr warp_grid grid = spread_warps(units_down, units_across);
+  static constexpr int down = grid.down, across = grid.across * tiles, sums = down * across;
+
+  PIPE_HD PIPE_INLINE static int unit_down(int thread, int i) {
+    return thread / warp_size / grid.columns * down + i;
+  }
+  PIPE_HD PIPE_INLINE static int unit_across(int thread, int j) {
+    return thread / warp_size % grid.columns * grid.across + j / tiles;
+  }
+  /// Whether sums of row i and column j of the thread's small tiles are in the product.
+  PIPE_HD PIPE_INLINE static bool is_inside(int thread, int i, int j) {
+    return (grid.rows * down == units_down || unit_down(thread, i) < units_down) &&
+           (grid.columns * grid.across == units_across || unit_across(thread, j) < units_across);
+  }
+  /// Where the small tiles of row i begin, and those of column j; of a tile outside of the product,
+  /// the last one's.
+  PIPE_HD PIPE_INLINE static int row(int thread, int i) {
+    int const unit = unit_down(thread, i);
+    return (grid.rows * down == units_down || unit < units_down ? unit : units_down - 1) * 16;
+  }
+  PIPE_HD PIPE_INLINE static int column(int thread, int j) {
+    int const unit = unit_across(thread, j);
+    return (grid.columns * grid.across == units_across || unit < units_across ? unit
+                                                                              : units_across - 1) *
+               Unit +
+           j % tiles * 8;
+  }
+
+  template <class Block, class Sums>
+  PIPE_HD PIPE_INLINE static void clear(Block& block, Sums to) {
+    block.part([&](int, typename Block::state& mine) {
+      PIPE_UNROLL
+      for (int i = 0; i < sums; ++i) {
+        PIPE_UNROLL
+        for (int c = 0; c < 4; ++c) to(mine)[i][c] = 0;
+      }
+    });
+  }
+};
+
+/// Elements that a thread finishes together: with columns of the weights in the order of
+/// `place_of_column`, sums of neighbouring small tiles are neighbours in a row, 16 bytes of it.
+template <class T>
+inline constexpr int narrow_each = 16 / int(sizeof(T));
+template <class T>
+inline constexpr int narrow_unit = 4 * narrow_each<T>;
+
+/// Where column n of the weights lies in shared memory.
+template <class T>
+PIPE_HD PIPE_INLINE int place_of_column(int n) {
+  constexpr int each = narrow_each<T>, unit = narrow_unit<T>;
+  int const r = n % unit;
+  return n - r + r % each / 2 * 8 + r / each * 2 + r % 2;
+}
+
+/// Weights [Inner, Columns] in shared memory.
+template <class T, int Inner, int Columns>
+using narrow_weights =
+    operand_slab<T, narrow_columns(Columns, sizeof(T)), narrow_columns(Inner, sizeof(T)), true>;
+/// Rows of a batch there, of up to this number of columns.
+template <class T, int Rows, int Columns>
+using narrow_rows = operand_slab<T, narrow_columns(Columns, sizeof(T)), Rows, true>;
+
+/// `Count` elements, or zeros. Called in a phase; they are there when the block has awaited its
+/// copies.
+template <int Count, class T, class Block>
+PIPE_HD PIPE_INLINE void copy_some(Block& block, T* to, T const* from, bool present) {
+  if constexpr (Count * sizeof(T) >= 4)
+    copy_async<Count* int(sizeof(T))>(block, to, from, present);
+  else
+    *to = present ? *from : T(0.0f);
+}
+
+/// Starts to copy weights, their columns in the order of place_of_column.
+template <int Inner, int Columns, class T, class Block>
+PIPE_HD PIPE_INLINE void copy_weights(Block& block, narrow_weights<T, Inner, Columns>& to,
+                                      T const* from) {
+  using slab = narrow_weights<T, Inner, Columns>;
+  constexpr int each = Columns % 2 == 0 ? 2 : 1, pieces = slab::columns / each;
+  block.part([&](int thread, typename Block::state&) {
+    for (int i = thread; i < slab::rows * pieces; i += narrow_threads) {
+      int const k = i / pieces, n = i % pieces * each;
+      bool const present = k < Inner && n < Columns;
+      copy_some<each>(block, to.element + k * slab::stride + place_of_column<T>(n),
+                      from + (present ? k * Columns + n : 0), present);
+    }
+  });
+}
+
+template <class T, int Columns>
+inline constexpr int copied_together = access_width<T>(Columns);
+
+/// Starts to copy rows [row, end) of a matrix of `Columns`, as many as a tile has; where they end
+/// there are zeros.
+template <int Columns, class Slab, class T, class Block>
+PIPE_HD PIPE_INLINE void copy_rows(Block& block, Slab& to, T const* from, extent row, extent end) {
+  constexpr int each = copied_together<T, Columns>,
+                pieces = narrow_rows<T, 1, Columns>::columns / each;
+  block.part([&](int thread, typename Block::state&) {
+    for (int i = thread; i < Slab::rows * pieces; i += narrow_threads) {
+      int const r = i / pieces, c = i % pieces * each;
+      bool const present = row + r < end && c < Columns;
+      copy_some<each>(block, to.element + r * Slab::stride + c,
+                      from + (present ? (row + r) * Columns + c : 0), present);
+    }
+  });
+}
+
+/// The product of the rows of a tile with the weights of group G: forward, or the gradient of its
+/// input.
+template <class P, int G, int Rows>
+struct narrow_layer {
+  using T = typename P::element;
+  static constexpr int inner = group_of<P, G>::value.inner, columns = group_of<P, G>::value.columns;
+  static constexpr product_format format = contraction<P, G>::format;
+  using weights = narrow_weights<T, inner, columns>;
+  using product = narrow_product<Rows, weights::columns, narrow_unit<T>>;
+  static constexpr int each = narrow_each<T>, together = access_width<T>(columns);
+
+  /// sums = tile weights. Called when both are there; state has `sums` and `operands`.
+  template <class Block, class Slab>
+  PIPE_HD PIPE_INLINE static void multiply(Block& block, Slab const& tile, weights const& w) {
+    using state = typename Block::state;
+    constexpr operand_format operands = operands_in<format>;
+    constexpr int step = cuda::tile<operands>::inner;
+    product::clear(block, [](state& mine) { return mine.sums; });
+    constexpr int deep = 64 / int(sizeof(T));
+    PIPE_ROLLED
+    for (int first = 0; first < weights::rows; first += deep) {
+      PIPE_UNROLL
+      for (int k = 0; k < deep; k += step)
+        multiply_step<format, product::down, product::across>(
+            block, [](state & mine) -> auto& { return mine.operands; },
+            [](state& mine, int i, int j) { return mine.sums[i * product::across + j]; },
+            [&](int i, auto access) {
+              tile.load_rows(
+                  block, first + k, [&](int thread) { return product::row(thread, i); }, access);
+            },
+            [&](int j, auto access) {
+              w.template load_right<operands>(
+                  block, first + k, [&](int thread) { return product::column(thread, j); }, access);
+            },
+            [] {});
+    }
+  }
+
+  /// A thread's finished rows [row, end), as many as a tile has, through the group's epilogue;
+  /// Keeps: they become the tile `next`.
+  template <bool Keeps, class State, class Slab>
+  PIPE_HD PIPE_INLINE static void finish_rows(arguments const& a, int thread, State& mine,
+                                              extent row, extent end, Slab& next) {
+    int const lane = thread % warp_size;
+    PIPE_UNROLL
+    for (int i = 0; i < product::down; ++i) {
+      PIPE_UNROLL
+      for (int j = 0; j < product::across; j += each / 2) {
+        if (!product::is_inside(thread, i, j)) continue;
+        PIPE_UNROLL
+        for (int half = 0; half < 2; ++half) {
+          int const r = product::row(thread, i) + place_in_c(lane, 2 * half).row;
+          int const c = product::column(thread, j) + lane % 4 * each;
+          float v[each];
+          PIPE_UNROLL
+          for (int e = 0; e < each; ++e)
+            v[e] = mine.sums[i * product::across + j + e / 2][2 * half + e % 2];
+          bool const present = row + r < end;
+          PIPE_UNROLL
+          for (int e = 0; e < each; e += together) {
+            float some[together];
+            PIPE_UNROLL
+            for (int k = 0; k < together; ++k) some[k] = v[e + k];
+            if (present && c + e < columns) finish<P, G, together>(a, row + r, c + e, some);
+            PIPE_UNROLL
+            for (int k = 0; k < together; ++k) v[e + k] = present && c + e < columns ? some[k] : 0;
+          }
+          if constexpr (Keeps) save<each>(next.element + r * Slab::stride + c, v);
+        }
+      }
+    }
+  }
+};
+
+/// Weights of one of several layers, by its number: a base for each.
+template <int I, class Slab>
+struct numbered_slab {
+  Slab slab;
+};
+/// That of layer I, of a struct with such bases.
+template <int I, class Slab>
+PIPE_HD PIPE_INLINE Slab& slab_of(numbered_slab<I, Slab>& layers) {
+  return layers.slab;
+}
+
+/// The launches of a run, each with its own operands.
+template <int Count>
+struct run_arguments {
+  arguments of[Count]{};
+};
+/// What a kernel may be called with has 4 KB.
+inline constexpr int most_in_run = 16;
+static_assert(sizeof(run_arguments<most_in_run>) <= 4096);
+
+/// Launch I, for device code.
+template <int I, int... G>
+inline constexpr int launch_at = [] {
+  constexpr int all[] = {G...};
+  return all[I];
+}();
+
+}  // namespace pp::cuda

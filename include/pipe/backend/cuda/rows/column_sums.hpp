@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Sums over rows: the gradients of biases, of tables of positions, and of a norm's scale and shift.
+// Many blocks share the rows in chunks; what a chunk adds up to goes to the workspace, and a second
+// kernel adds the chunks. The plan of chunks is made from the shape alone, so the order of every
+// sum is the same on every GPU.
+//
+// What is summed is a source:
+//
+//     struct some_source {
+//       using T = ...;                       // of what it reads: rows of `columns` elements
+//       static constexpr extent rows, columns;
+//       static constexpr int sums;           // of each column
+//       template <int Count>
+//       static void read(arguments const&, extent row, extent column, float (&terms)[sums][Count]);
+//       static float* target(arguments const&, int sum);  // float[columns]
+//     };
+#pragma once
+
+#include <pipe/backend/cuda/block/block.hpp>
+#include <pipe/backend/cuda/block/kernel_list.hpp>
+#include <pipe/backend/cuda/block/vectors.hpp>
+
+namespace pp::cuda {
+
+/// How the rows and columns of a source are spread over blocks of `threads`: `lanes` neighbours of
+/// a block have neighbouring pieces of a row, and its other threads the same pieces of other rows.
+template <class T>
+struct column_plan {
+  static constexpr int threads = 256;
+  int each, lanes, rows_at_once;
+  extent strips, chunk_rows, chunks;
+
+  /// Few lanes, when there is more than one chunk to make: `narrow`, as for the few rows that the
+  /// chunks have become.
+  static constexpr column_plan of(extent rows, extent columns, bool narrow) {
+    column_plan p{};
+    p.each = 16 / int(sizeof(T));
+    while (columns % p.each != 0) p.each /= 2;
+    extent const pieces = columns / p.each;
+    int apart = 1;  // rows at once that are worth it
+    while (apart < (narrow ? 32 : 8) && apart < rows) apart *= 2;
+    p.lanes = 1;
+    while (p.lanes < pieces && p.lanes < threads / apart) p.lanes *= 2;
+    p.rows_at_once = threads / p.lanes;
+    p.strips = (pieces + p.lanes - 1) / p.lanes;
+    // As many blocks as keep any GPU busy, but every thread has some rows to add.
+    extent const busy = 1024, wanted = (busy + p.strips - 1) / p.strips,
+                 most = rows / (8 * p.rows_at_once);
+    p.chunks = narrow || most < 1 ? 1 : wanted < most ? wanted : most;
+    p.chunk_rows = (rows + p.chunks - 1) / p.chunks;
+    p.chunks = (rows + p.chunk_rows - 1) / p.chunk_rows;
+    return p;
+  }
+};
+
+/// Sums of a chunk of rows for each column: to the workspace, or, if there is one chunk, to where
+/// they belong. Narrow: always so.
+///
+/// law: accumulate adds the finished sum once
+template <class Source, bool Narrow = false>
+struct column_sums_kernel {
+  using T = typename Source::T;
+  static constexpr column_plan<T> plan = column_plan<T>::of(Source::rows, Source::columns, Narrow);
+  static constexpr int threads = plan.threads, each = plan.each, lanes = plan.lanes,
+                       rows_at_once = plan.rows_at_once;
+  static constexpr int sums = Source::sums;
+  static constexpr extent chunks = plan.chunks, chunk_rows = plan.chunk_rows, strips = plan.strips;
+  static constexpr extent blocks = strips * chunks;
+  static constexpr bool finishes = chunks == 1;
+  static constexpr long workspace_bytes =
+      finishes ? 0 : long(chunks * Source::columns) * sums * long(sizeof(float));
+
+  struct state {
+    float sum[sums][each];
+  };
+  struct shared {
+    float sum[sums][each][threads];
+  };
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    extent const chunk = block.index() / strips, strip = block.index() % strips;
+    extent const end =
+        (chunk + 1) * chunk_rows < Source::rows ? (chunk + 1) * chunk_rows : extent(Source::rows);
+    auto const column_of = [&](int thread) { return (strip * lanes + thread % lanes) * each; };
+    block.phase([&](int thread, state& mine) {
+      PIPE_UNROLL
+      for (int s = 0; s < sums; ++s) {
+        PIPE_UNROLL
+        for (int i = 0; i < each; ++i) mine.sum[s][i] = 0;
+      }
+      extent const column = column_of(thread);
+      if (column < Source::columns)
+        add_rows(a, chunk * chunk_rows + thread / lanes, end, column, mine.sum);
+      leave(block, thread, mine);
+    });
+    for (int half = rows_at_once / 2; half > 0; half /= 2) {
+      block.phase([&](int thread, state& mine) {
+        if (thread >= half * lanes) return;
+        PIPE_UNROLL
+        for (int s = 0; s < sums; ++s) {
+          PIPE_UNROLL
+          for (int i = 0; i < each; ++i)
+            mine.sum[s][i] += block.shared().sum[s][i][thread + half * lanes];
+        }
+        leave(block, thread, mine);
+      });
+    }
+    block.part([&](int thread, state& mine) {
+      extent const column = column_of(thread);
+      if (thread >= lanes || column >= Source::columns) return;
+      PIPE_UNROLL
+      for (int s = 0; s < sums; ++s) {
+        if constexpr (finishes) {
+          float* const to = Source::target(a, s) + column;
+          float before[each];
+          if (a.accumulate) load<each>(to, before);
+          PIPE_UNROLL
+          for (int i = 0; i < each; ++i)
+            mine.sum[s][i] = a.accumulate ? before[i] + mine.sum[s][i] : mine.sum[s][i];
+          save<each>(to, mine.sum[s]);
+        } else {
+          save<each>(
+              static_cast<float*>(a.workspace) + (chunk * sums + s) * Source::columns + column,
+              mine.sum[s]);
+        }
+      }
+    });
+  }
+
+ private:
+  template <class Block>
+  PIPE_HD PIPE_INLINE static void leave(Block& block, int thread, state const& mine) {
+    PIPE_UNROLL
+    for (int s = 0; s < sums; ++s) {
+      PIPE_UNROLL
+      for (int i = 0; i < each; ++i) block.shared().sum[s][i][thread] = mine.sum[s][i];
+    }
+  }
+
+  /// Every rows_at_once-th row from `row` on, in order; several are on their way from memory at
+  /// once.
+  PIPE_HD PIPE_INLINE static void add_rows(arguments const& a, extent row, extent end,
+                                           extent column, float (&sum)[sums][each]) {
+    constexpr int together = sums == 1 ? 8 : 4;
+    float terms[together][sums][each];
+    for (; row + (together - 1) * rows_at_once < end; row += together * rows_at_once) {
+      PIPE_UNROLL
+      for (int k = 0; k < together; ++k)
+        Source::template read<each>(a, row + k * rows_at_once, column, terms[k]);
+      PIPE_UNROLL
+      for (int k = 0; k < together; ++k) add(terms[k], sum);
+    }
+    for (; row < end; row += rows_at_once) {
+      Source::template read<each>(a, row, column, terms[0]);
+      add(terms[0], sum);
+    }
+  }
+  PIPE_HD PIPE_INLINE static void add(float const (&terms)[sums][each], float (&sum)[sums][each]) {
+    PIPE_UNROLL
+    for (int s = 0; s < sums; ++s) {
+      PIPE_UNROLL
+      for (int i = 0; i < each; ++i) sum[s][i] += terms[s][i];
+    }
+  }
+};
+
+/// The chunks that column_sums_kernel<Source> left in the workspace, as a source.
+template <class Source>
+struct chunk_source {
+  using T = float;
+  using first = column_sums_kernel<Source>;
+  static constexpr int sums = Source::sums;
+  static constexpr extent rows = first::chunks, columns = Source::columns;
+
+  template <int Count>
+  PIPE_HD PIPE_INLINE static void read(arguments const& a, extent row, extent column,
+                                       float (&terms)[sums][Count]) {
+    PIPE_UNROLL
+    for (int s = 0; s < sums; ++s)
+      load<Count>(static_cast<float const*>(a.workspace) + (row * sums + s) * columns + column,
+                  terms[s]);
+  }
+  PIPE_HD static float* target(arguments const& a, int sum) { return Source::target(a, sum); }
+};
+template <class Source>
+using chunk_sums_kernel = column_sums_kernel<chunk_source<Source>, true>;
+
+/// Sums over the rows of a source, with a second kernel if there are several chunks.
+template <class Source>
+constexpr auto column_sums() {
+  if constexpr (column_sums_kernel<Source>::finishes)
+    return bodies<column_sums_kernel<Source>>{};
+  else
+    return bodies<column_sums_kernel<Source>, chunk_sums_kernel<Source>>{};
+}
+
+/// Elements of one matrix: slot In, to slot Out.
+template <class Element, extent Rows, extent Columns, int In, int Out>
+struct element_source {
+  using T = Element;
+  static constexpr int sums = 1;
+  static constexpr extent rows = Rows, columns = Columns;
+
+  template <int Count>
+  PIPE_HD PIPE_INLINE static void read(arguments const& a, extent row, extent column,
+                                       float (&terms)[1][Count]) {
+    load<Count>(a.at<T const>(In) + row * columns + column, terms[0]);
+  }
+  PIPE_HD static float* target(arguments const& a, int) { return a.at<float>(Out); }
+};
+
+/// db[c] (+)= the sum over rows of dy[row, c]
+template <class P, int G>
+using bias_source =
+    element_source<typename P::element, extent(group_of<P, G>::value.rows) * P::samples,
+                   group_of<P, G>::value.columns, group_of<P, G>::value.in[0],
+                   group_of<P, G>::value.out[0]>;
+
+/// A row of the table is a column of [B, T * C].
+template <class P, int G>
+using row_bias_source =
+    element_source<typename P::element, P::samples,
+                   extent(group_of<P, G>::value.rows) * group_of<P, G>::value.columns,
+                   group_of<P, G>::value.in[0], group_of<P, G>::value.out[0]>;
+
+/// dgamma: dy * xhat, xhat = (x - mean) * rstd; dbeta: dy. Either may be absent.
+template <class P, int G>
+struct norm_parameter_source {
+  using T = typename P::element;
+  static constexpr int gamma = group_of<P, G>::value.out[0], beta = group_of<P, G>::value.out[1];
+  static constexpr int sums = (gamma >= 0) + (beta >= 0);
+  static constexpr extent rows = extent(group_of<P, G>::value.rows) * P::samples;
+  static constexpr extent columns = group_of<P, G>::value.columns;
+  template <int I>
+  static constexpr int in = group_of<P, G>::value.in[I];
+
+  template <int Count>
+  PIPE_HD PIPE_INLINE static void read(arguments const& a, extent row, extent column,
+                                       float (&terms)[sums][Count]) {
+    float dy[Count];
+    load<Count>(a.at<T const>(in<0>) + row * columns + column, dy);
+    if constexpr (gamma >= 0) {
+      float x[Count], statistics[2];
+      load<Count>(a.at<T const>(in<1>) + row * columns + column, x);
+      load<2>(a.at<float const>(in<2>) + 2 * row, statistics);
+      PIPE_UNROLL
+      for (int i = 0; i < Count; ++i)
+        terms[0][i] = dy[i] * ((x[i] - statistics[0]) * statistics[1]);
+    }
+    if constexpr (beta >= 0) {
+      PIPE_UNROLL
+      for (int i = 0; i < Count; ++i) terms[sums - 1][i] = dy[i];
+    }
+  }
+  PIPE_HD static float* target(arguments const& a, int sum) {
+    return a.at<float>(sum == 0 && gamma >= 0 ? gamma : beta);
+  }
+};
+
+}  // namespace pp::cuda

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Rows put side by side, and taken apart again: copies, in the widest accesses that the widths
+// allow.
+#pragma once
+
+#include <pipe/backend/cuda/block/block.hpp>
+#include <pipe/backend/cuda/block/vectors.hpp>
+
+namespace pp::cuda {
+
+/// f(row, column) for every piece of rows of `columns` elements, one in each thread. Common
+/// divisors of `aligned` divide a piece's place.
+template <class P, int G, int Aligned>
+struct copied_rows {
+  using T = typename P::element;
+  static constexpr int columns = group_of<P, G>::value.columns;
+  static constexpr extent elements = extent(group_of<P, G>::value.rows) * P::samples * columns;
+  static constexpr int threads = 256, each = access_width<T>(columns | Aligned);
+  static constexpr extent blocks = (elements + threads * each - 1) / (threads * each);
+  using piece = packed<T, each>;
+  using state = nothing;
+  using shared = nothing;
+
+  /// y[row, column] = what from(row, column) points to, for every piece.
+  template <class Block, class From>
+  PIPE_HD PIPE_INLINE static void copy(Block& block, T* y, From from) {
+    block.part([&](int thread, state&) {
+      extent const at = (block.index() * threads + thread) * each;
+      if (at < elements)
+        store(reinterpret_cast<piece*>(y + at),
+              *reinterpret_cast<piece const*>(from(at / columns, int(at % columns))));
+    });
+  }
+};
+
+/// x[R, K], z[R, C - K] -> y[R, C]
+template <class P, int G>
+struct concat_kernel : copied_rows<P, G, group_of<P, G>::value.inner> {
+  using base = copied_rows<P, G, group_of<P, G>::value.inner>;
+  using typename base::T;
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    constexpr group g = group_of<P, G>::value;
+    constexpr int left = g.inner, right = g.columns - g.inner;
+    T const *const x = a.at<T const>(g.in[0]), *const z = a.at<T const>(g.in[1]);
+    base::copy(block, a.at<T>(g.out[0]), [&](extent row, int column) {
+      return column < left ? x + row * left + column : z + row * right + (column - left);
+    });
+  }
+};
+
+/// dy[R, K] -> dx[R, C]: columns from `keys` on
+template <class P, int G>
+struct slice_kernel
+    : copied_rows<P, G, (group_of<P, G>::value.inner | group_of<P, G>::value.keys)> {
+  using base = copied_rows<P, G, (group_of<P, G>::value.inner | group_of<P, G>::value.keys)>;
+  using typename base::T;
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    constexpr group g = group_of<P, G>::value;
+    constexpr int width = g.inner, first = g.keys;
+    T const* const dy = a.at<T const>(g.in[0]) + first;
+    base::copy(block, a.at<T>(g.out[0]),
+               [&](extent row, int column) { return dy + row * width + column; });
+  }
+};
+
+}  // namespace pp::cuda

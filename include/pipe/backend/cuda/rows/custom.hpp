@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A user-defined layer on a GPU: its functions are called with a stream, on which they launch what
+// they like.
+#pragma once
+
+#include <pipe/backend/cuda/block/block.hpp>
+#include <pipe/backend/cuda/block/kernel_list.hpp>
+#include <pipe/backend/cuda/block/vectors.hpp>
+#include <pipe/base/custom.hpp>
+#include <pipe/graph/layers.hpp>
+
+namespace pp::cuda {
+
+/// The layer of group G, and what its functions are called with.
+template <class P, int G>
+struct custom_layer {
+  using T = typename P::element;
+  using layer = leaf_at<group_of<P, G>::value.leaf, typename P::leaves>;
+  static constexpr op_kind anchor = group_of<P, G>::value.anchor;
+
+  static custom_forward<T> forward(arguments const& a) {
+    constexpr group g = group_of<P, G>::value;
+    custom_forward<T> with{
+        P::samples, g.form, a.at<T const>(g.in[0]), {}, a.at<T>(g.out[0]), a.maybe<T>(g.out[1])};
+    for (int i = 0; i < most_custom_parameters; ++i)
+      with.parameter[i] = a.maybe<T const>(g.in[1 + i]);
+    return with;
+  }
+  static custom_input_gradient<T> input_gradient(arguments const& a) {
+    constexpr group g = group_of<P, G>::value;
+    custom_input_gradient<T> with{P::samples,
+                                  g.form,
+                                  a.at<T const>(g.in[0]),
+                                  a.at<T const>(g.in[1]),
+                                  a.maybe<T const>(g.in[2]),
+                                  {},
+                                  a.at<T>(g.out[0])};
+    for (int i = 0; i < most_custom_parameters; ++i)
+      with.parameter[i] = a.maybe<T const>(g.in[3 + i]);
+    return with;
+  }
+  static custom_weight_gradient<T> weight_gradient(arguments const& a) {
+    constexpr group g = group_of<P, G>::value;
+    custom_weight_gradient<T> with{P::samples,
+                                   g.form,
+                                   a.at<T const>(g.in[0]),
+                                   a.at<T const>(g.in[1]),
+                                   a.maybe<T const>(g.in[2]),
+                                   {}};
+    for (int i = 0; i < layer::parameters; ++i) with.gradient[i] = a.maybe<float>(g.out[i]);
+    return with;
+  }
+};
+
+/// No body: launch.cuh calls it instead of launching one.
+template <class P, int G>
+struct custom_call {
+  using call = custom_layer<P, G>;
+  using kernels = typename call::layer::kernels;
+
+  template <class Stream>
+  static void launch(arguments const& a, Stream stream) {
+    if constexpr (call::anchor == op_kind::custom)
+      kernels::forward(call::forward(a), stream);
+    else if constexpr (call::anchor == op_kind::custom_input_gradient)
+      kernels::input_gradient(call::input_gradient(a), stream);
+    else
+      kernels::weight_gradient(call::weight_gradient(a), stream);
+  }
+};
+
+/// The layer adds to the gradient of parameter I, so the first micro-batch must find zeros.
+template <class P, int G, int I>
+struct clear_gradient_kernel {
+  static constexpr int slot = group_of<P, G>::value.out[I];
+  static constexpr extent elements =
+      slot < 0 ? 0 : custom_layer<P, G>::layer::elements(I, group_of<P, G>::value.form);
+  static constexpr int threads = 256;
+  static constexpr extent blocks = (elements + threads - 1) / threads;
+  using state = nothing;
+  using shared = nothing;
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    if (a.accumulate) return;
+    constexpr int to = slot;
+    block.part([&](int thread, state&) {
+      extent const at = block.index() * threads + thread;
+      if (at < elements) a.at<float>(to)[at] = 0;
+    });
+  }
+};
+
+/// The calls of group G, which is a custom layer or a gradient of one.
+template <class P, int G>
+constexpr auto lower_custom() {
+  constexpr group g = group_of<P, G>::value;
+  constexpr bool adds = g.anchor == op_kind::custom_weight_gradient;
+  constexpr auto third = maybe_before < adds && g.out[2] >= 0, clear_gradient_kernel < P, G,
+                 2 >> (bodies<custom_call<P, G>>{});
+  constexpr auto second = maybe_before < adds && g.out[1] >= 0, clear_gradient_kernel < P, G,
+                 1 >> (third);
+  return maybe_before < adds && g.out[0] >= 0, clear_gradient_kernel < P, G, 0 >> (second);
+}
+
+}  // namespace pp::cuda

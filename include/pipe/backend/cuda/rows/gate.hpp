@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Gated units: a formula of one half of a row times the other half. A thread has the same piece of
+// both halves.
+#pragma once
+
+#include <pipe/backend/cuda/block/block.hpp>
+#include <pipe/backend/cuda/chain.hpp>
+
+#ifdef __CUDACC__  // a user's formula for the host alone would do nothing here, and nvcc only warns
+                   // of that
+#pragma nv_diagnostic push
+#pragma nv_diag_error 20011, 20013, 20014, 20015
+#endif
+
+namespace pp::cuda {
+
+/// Rows of two halves of `half` elements, of which each thread has one piece.
+template <class P, int G, int Half>
+struct half_rows {
+  using T = typename P::element;
+  using layer = leaf_at<group_of<P, G>::value.leaf, typename P::leaves>;
+  using formula = typename layer::formula;
+  static constexpr int half = Half, activated = layer::activates_first ? 0 : half,
+                       plain = half - activated;
+  static constexpr extent elements = extent(group_of<P, G>::value.rows) * P::samples * half;
+  static constexpr int threads = 256, each = access_width<T>(half);
+  static constexpr extent blocks = (elements + threads * each - 1) / (threads * each);
+  using state = nothing;
+  using shared = nothing;
+
+  /// f(row, column, activated piece, plain piece) of x, which is in slot `slot`.
+  template <class Block, class F>
+  PIPE_HD PIPE_INLINE static void for_piece(Block& block, arguments const& a, int slot, F f) {
+    block.part([&](int thread, state&) {
+      extent const at = (block.index() * threads + thread) * each, row = at / half;
+      if (at >= elements) return;
+      int const column = int(at % half);
+      T const* const x = a.at<T const>(slot) + row * 2 * half + column;
+      float u[each], z[each];
+      load<each>(x + activated, u);
+      load<each>(x + plain, z);
+      f(row, column, u, z);
+    });
+  }
+};
+
+/// x[0, 2N) -> y[0, N)
+template <class P, int G>
+struct gate_kernel : half_rows<P, G, group_of<P, G>::value.columns> {
+  using base = half_rows<P, G, group_of<P, G>::value.columns>;
+  using base::each;
+  using typename base::formula;
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    constexpr int x = group_of<P, G>::value.in[0];
+    base::for_piece(block, a, x, [&](extent row, int column, float(&u)[each], float(&z)[each]) {
+      PIPE_UNROLL
+      for (int i = 0; i < each; ++i) u[i] = formula::forward(u[i]) * z[i];
+      finish<P, G, each>(a, row, column, u);
+    });
+  }
+};
+
+/// dy[0, N), x[0, 2N) -> dx[0, 2N)
+template <class P, int G>
+struct gate_gradient_kernel : half_rows<P, G, group_of<P, G>::value.columns / 2> {
+  using base = half_rows<P, G, group_of<P, G>::value.columns / 2>;
+  using base::each, base::half, base::activated, base::plain;
+  using typename base::T, typename base::formula;
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    constexpr int in = group_of<P, G>::value.in[0], x = group_of<P, G>::value.in[1];
+    base::for_piece(block, a, x, [&](extent row, int column, float(&u)[each], float(&z)[each]) {
+      float dy[each];
+      load<each>(a.at<T const>(in) + row * half + column, dy);
+      PIPE_UNROLL
+      for (int i = 0; i < each; ++i) {
+        float const f = formula::forward(u[i]);
+        u[i] = dy[i] * z[i] * formula::derivative(formula::derivative_reads_output ? f : u[i]);
+        z[i] = dy[i] * f;
+      }
+      finish<P, G, each>(a, row, column + activated, u);
+      finish<P, G, each>(a, row, column + plain, z);
+    });
+  }
+};
+
+}  // namespace pp::cuda
+
+#ifdef __CUDACC__
+#pragma nv_diagnostic pop
+#endif

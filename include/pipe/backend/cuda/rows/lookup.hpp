@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Rows of a table by their ids, and the table's gradient. The gradient adds the rows of each id in
+// ascending order of the rows, and no two threads add to the same element: rows are put in the
+// order of their ids (row_order.hpp), that order is cut into chunks of equal length, a thread adds
+// up the runs of equal ids in its chunk, and what spans chunks is joined by a second kernel. So the
+// work of a block does not depend on how frequent an id is, and the order of additions follows from
+// the shapes and the ids alone.
+#pragma once
+
+#include <type_traits>
+
+#include <pipe/backend/cuda/block/block.hpp>
+#include <pipe/backend/cuda/chain.hpp>
+#include <pipe/backend/cuda/rows/radix_sort_rows.hpp>
+
+namespace pp::cuda {
+
+/// Row r of the result is row ids[r] of the table, or zeros for -1; then the epilogue.
+template <class P, int G>
+struct lookup_kernel {
+  using T = typename P::element;
+  static constexpr int columns = group_of<P, G>::value.columns;
+  static constexpr extent elements = extent(group_of<P, G>::value.rows) * P::samples * columns;
+  static constexpr int threads = 256, each = access_width<T>(columns);
+  static constexpr extent blocks = (elements + threads * each - 1) / (threads * each);
+  using state = nothing;
+  using shared = nothing;
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    constexpr group g = group_of<P, G>::value;
+    block.part([&](int thread, state&) {
+      extent const at = (block.index() * threads + thread) * each;
+      if (at >= elements) return;
+      extent const row = at / columns, id = a.ids(g.in[0])[row];
+      int const column = int(at % columns);
+      float v[each] = {};
+      if (id >= 0) load<each>(a.at<T const>(g.in[1]) + id * columns + column, v);
+      finish<P, G>(a, row, column, v);
+    });
+  }
+};
+
+/// Constants that the kernels of a table's gradient have in common.
+template <class P, int G>
+struct lookup_gradient {
+  using T = typename P::element;
+  static constexpr int rows = group_of<P, G>::value.rows * P::samples,
+                       bound = group_of<P, G>::value.inner;
+  static constexpr int columns = group_of<P, G>::value.columns, each = access_width<T>(columns);
+  static constexpr int vectors = columns / each, slot = group_of<P, G>::value.in[1];
+  using order = row_order<rows, bound>;
+  static constexpr int order_kernels = 2 * order::passes;
+
+  /// Rows of a chunk: a run of all rows is then joined from 16 times as many parts at most, by 8
+  /// warps.
+  static constexpr int chunk_for(int n) {
+    int length = 16;
+    while (16l * length * length < n) length *= 2;
+    return length;
+  }
+  static constexpr int chunk = chunk_for(rows), chunks = (rows + chunk - 1) / chunk;
+
+  /// A sum of part of a run: of the chunk's first run, if it began before (0), or of its last,
+  /// which goes on and began here (1).
+  PIPE_HD static float* partial(arguments const& a, extent chunk_index, int which) {
+    return reinterpret_cast<float*>(static_cast<char*>(a.workspace) + order::bytes) +
+           (2 * chunk_index + which) * columns;
+  }
+  static constexpr long workspace_bytes =
+      order::bytes + 2l * chunks * columns * long(sizeof(float));
+
+  template <int Count>
+  PIPE_HD PIPE_INLINE static void finish_sum(arguments const& a, extent id, int column,
+                                             float (&sum)[Count]) {
+    constexpr group g = group_of<P, G>::value;
+    float* const to = a.at<float>(g.out[0]) + id * columns + column;
+    if (a.accumulate) {
+      float before[Count];
+      load<Count>(to, before);
+      PIPE_UNROLL
+      for (int i = 0; i < Count; ++i) sum[i] += before[i];
+    }
+    save<Count>(to, sum);
+  }
+};
+
+/// Kernel I of those that put the rows in order.
+template <class P, int G, int I, class Of = lookup_gradient<P, G>>
+using order_rows_kernel =
+    std::conditional_t<I % 2 == 0, count_digits_kernel<Of::rows, Of::bound, Of::slot, I / 2>,
+                       place_rows_kernel<Of::rows, Of::bound, Of::slot, I / 2>>;
+
+/// Zeros to the gradients of ids that no row has, unless gradients are added to what is there.
+template <class P, int G>
+struct clear_absent_kernel {
+  using common = lookup_gradient<P, G>;
+  static constexpr int threads = 256, band = 32, each = access_width<float>(common::columns);
+  static constexpr extent blocks = (common::bound + band - 1) / band;
+  using state = nothing;
+  struct shared {
+    bool absent[band];
+  };
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    if (a.accumulate) return;
+    constexpr group g = group_of<P, G>::value;
+    constexpr int vectors = common::columns / each;
+    int const first = int(block.index()) * band;
+    block.phase([&](int thread, state&) {
+      int const id = first + thread;
+      if (thread >= band) return;
+      int const* const keys = common::order::keys(a.workspace);
+      int low = 0, high = common::rows;  // where the first key of at least id is
+      while (low < high) {
+        int const middle = low + (high - low) / 2;
+        if (keys[middle] < id)
+          low = middle + 1;
+        else
+          high = middle;
+      }
+      block.shared().absent[thread] =
+          id < common::bound && (low == common::rows || keys[low] != id);
+    });
+    block.part([&](int thread, state&) {
+      float const zeros[each] = {};
+      for (int k = thread; k < band * vectors; k += threads)
+        if (block.shared().absent[k / vectors])
+          save<each>(a.at<float>(g.out[0]) + extent(first + k / vectors) * common::columns +
+                         k % vectors * each,
+                     zeros);
+    });
+  }
+};
+
+/// The runs in each chunk. A thread takes a few columns of one chunk.
+template <class P, int G>
+struct sum_chunks_kernel {
+  using T = typename P::element;
+  using common = lookup_gradient<P, G>;
+  static constexpr int threads = 128, each = common::each, batch = 32 / each < 8 ? 32 / each : 8;
+  static_assert(common::chunk % batch == 0);  // so only the last chunk ends within a batch
+  static constexpr extent items = extent(common::chunks) * common::vectors;
+  static constexpr extent blocks = (items + threads - 1) / threads;
+  static constexpr long workspace_bytes = common::workspace_bytes;
+  using state = nothing;
+  using shared = nothing;
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    block.part([&](int thread, state&) {
+      extent const item = block.index() * threads + thread;
+      if (item < items) sum(a, int(item / common::vectors), int(item % common::vectors) * each);
+    });
+  }
+
+ private:
+  PIPE_HD PIPE_INLINE static void sum(arguments const& a, int chunk, int column) {
+    constexpr group g = group_of<P, G>::value;
+    int const* const keys = common::order::keys(a.workspace);
+    int const* const rows = common::order::rows(a.workspace);
+    T const* const dy = a.at<T const>(g.in[0]) + column;
+    int const begin = chunk * common::chunk;
+    int const end = begin + common::chunk < common::rows ? begin + common::chunk : common::rows;
+    int key = keys[begin];
+    if (key == common::bound) return;
+    bool began_before = begin > 0 && keys[begin - 1] == key;
+    float total[each] = {};
+    for (int at = begin; at < end; at += batch) {
+      int next[batch];
+      float v[batch][each] = {};
+      PIPE_UNROLL
+      for (int k = 0; k < batch; ++k) {  // many loads in flight
+        next[k] = at + k < end ? keys[at + k] : int(common::bound);
+        if (next[k] != common::bound) load<each>(dy + extent(rows[at + k]) * common::columns, v[k]);
+      }
+      PIPE_UNROLL
+      for (int k = 0; k < batch; ++k) {
+        if (next[k] != key) {  // what follows a key of `bound` has that key
+          close(a, chunk, column, key, began_before, false, total);
+          began_before = false;
+          key = next[k];
+          for (int i = 0; i < each; ++i) total[i] = 0;
+        }
+        for (int i = 0; i < each; ++i) total[i] += v[k][i];
+      }
+    }
+    if (key != common::bound)
+      close(a, chunk, column, key, began_before, end < common::rows && keys[end] == key, total);
+  }
+
+  PIPE_HD PIPE_INLINE static void close(arguments const& a, int chunk, int column, int key,
+                                        bool began_before, bool goes_on, float (&total)[each]) {
+    if (began_before || goes_on)
+      save<each>(common::partial(a, chunk, began_before ? 0 : 1) + column, total);
+    else
+      common::finish_sum(a, key, column, total);
+  }
+};
+
+/// Joins the parts of the run that begins in a chunk and goes on behind it. A block takes a few
+/// columns of one chunk; each of its warps adds up a range of the parts, then one warp adds these
+/// sums.
+template <class P, int G>
+struct join_chunks_kernel {
+  using common = lookup_gradient<P, G>;
+  static constexpr int warps = 8, threads = warps * warp_size,
+                       each = access_width<float>(common::columns);
+  static constexpr int slices = (common::columns / each + warp_size - 1) / warp_size;
+  static constexpr extent blocks = extent(common::chunks) * slices;
+  using state = nothing;
+  struct shared {
+    float sum[warps][warp_size][each];
+  };
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    int const first = int(block.index() / slices), slice = int(block.index() % slices);
+    int const* const keys = common::order::keys(a.workspace);
+    int const begin = first * common::chunk, end = begin + common::chunk;
+    if (end >= common::rows) return;
+    int const key = keys[end];
+    if (key == common::bound || keys[end - 1] != key || (begin > 0 && keys[begin - 1] == key))
+      return;
+    int last = first + 1;  // the last chunk that begins with this key
+    for (int after = common::chunks; after - last > 1;) {
+      int const middle = last + (after - last) / 2;
+      if (keys[middle * common::chunk] == key)
+        last = middle;
+      else
+        after = middle;
+    }
+    int const parts = last - first + 1;
+    auto const column_of = [slice](int thread) {
+      return (slice * warp_size + thread % warp_size) * each;
+    };
+    block.phase([&](int thread, state&) {
+      if (column_of(thread) >= common::columns) return;
+      int const warp = thread / warp_size;
+      float total[each] = {};
+      for (int i = parts * warp / warps; i < parts * (warp + 1) / warps; ++i) {
+        float v[each];
+        load<each>(common::partial(a, first + i, i == 0 ? 1 : 0) + column_of(thread), v);
+        for (int k = 0; k < each; ++k) total[k] += v[k];
+      }
+      for (int k = 0; k < each; ++k) block.shared().sum[warp][thread % warp_size][k] = total[k];
+    });
+    block.part([&](int thread, state&) {
+      if (thread >= warp_size || column_of(thread) >= common::columns) return;
+      float total[each] = {};
+      for (int w = 0; w < warps; ++w)
+        for (int k = 0; k < each; ++k) total[k] += block.shared().sum[w][thread][k];
+      common::finish_sum(a, key, column_of(thread), total);
+    });
+  }
+};
+
+}  // namespace pp::cuda

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Losses: each row's loss in double precision, and its gradient, which may take the place of the
+// row. The logits of a classifier are read once and stay in registers, as they are in memory; only
+// what does not fit is read again, from the L2 cache mostly.
+#pragma once
+
+#include <pipe/backend/cuda/rows/row_team.hpp>
+#include <pipe/base/math.hpp>
+#include <pipe/graph/layers.hpp>
+
+#ifdef __CUDACC__  // a user's formula for the host alone would do nothing here, and nvcc only warns
+                   // of that
+#pragma nv_diagnostic push
+#pragma nv_diag_error 20011, 20013, 20014, 20015
+#endif
+
+namespace pp::cuda {
+
+/// What the kernels of this file have in common: teams that keep `Bytes` bytes of an element.
+template <class P, int G, int Bytes>
+struct loss_rows {
+  using T = typename P::element;
+  static constexpr int columns = group_of<P, G>::value.columns,
+                       rows_per_sample = group_of<P, G>::value.rows;
+  static constexpr extent rows = extent(rows_per_sample) * P::samples;
+  using team = row_team<T, columns, Bytes>;
+  static constexpr int threads = team::threads, each = team::each;
+  static constexpr extent blocks = team::blocks(rows);
+  static constexpr int logits = group_of<P, G>::value.in[0], labels = group_of<P, G>::value.in[1],
+                       gradient = group_of<P, G>::value.out[0];
+
+  static constexpr bool is_weighted = group_of<P, G>::value.in[op::loss_weights] >= 0;
+  /// What a row counts for.
+  PIPE_HD PIPE_INLINE static float weight(arguments const& a, extent row) {
+    constexpr int weights = group_of<P, G>::value.in[op::loss_weights];
+    if constexpr (is_weighted) return a.at<float const>(weights)[row];
+    return 1;
+  }
+  /// What every gradient of a row is multiplied by.
+  PIPE_HD PIPE_INLINE static float scale(arguments const& a, extent row) {
+    float const all = float(a.loss_scale) * (a.scaling != nullptr ? *a.scaling : 1.0f);
+    return is_weighted ? all * weight(a, row) : all;
+  }
+  /// A row's loss, from that of a row that counts for one.
+  PIPE_HD PIPE_INLINE static void put_loss(arguments const& a, extent row, double loss) {
+    a.loss[row] = is_weighted ? double(weight(a, row)) * loss : loss;
+  }
+  /// f(further targets, as pointers to the first number of each)
+  template <class F>
+  PIPE_HD PIPE_INLINE static auto with_targets(arguments const& a, F f) {
+    constexpr int first = group_of<P, G>::value.in[op::first_target];
+    constexpr int second = group_of<P, G>::value.in[op::first_target + 1];
+    constexpr int third = group_of<P, G>::value.in[op::first_target + 2];
+    if constexpr (third >= 0)
+      return f(a.at<float const>(first), a.at<float const>(second), a.at<float const>(third));
+    else if constexpr (second >= 0)
+      return f(a.at<float const>(first), a.at<float const>(second));
+    else if constexpr (first >= 0)
+      return f(a.at<float const>(first));
+    else
+      return f();
+  }
+  /// Rows of absent samples are no part of a loss.
+  PIPE_HD PIPE_INLINE static bool counts(arguments const& a, extent row) {
+    return row < extent(a.valid_samples) * rows_per_sample;
+  }
+  PIPE_HD PIPE_INLINE static T* gradient_at(arguments const& a, extent row, int column) {
+    return a.at<T>(gradient) + row * columns + column;
+  }
+  /// A row that is no part of the loss: 0, and gradient 0.
+  PIPE_HD PIPE_INLINE static void skip(arguments const& a, extent row, int thread) {
+    if (thread % team::size == 0) a.loss[row] = 0;
+    if (!a.wants_gradient) return;
+    team::for_pieces(thread, [&](int, int column) {
+      float const nothing[each]{};
+      save<each>(gradient_at(a, row, column), nothing);
+    });
+  }
+};
+
+/// The compiler no longer knows what is in x. Else it would keep what it made of x the first time:
+/// floats, twice as large.
+template <class X>
+PIPE_HD PIPE_INLINE void forget([[maybe_unused]] X& x) {
+#ifdef __CUDA_ARCH__
+  if constexpr (sizeof(X) % sizeof(unsigned) == 0) {
+    unsigned(&words)[sizeof(X) / sizeof(unsigned)] =
+        reinterpret_cast<unsigned(&)[sizeof(X) / sizeof(unsigned)]>(x);
+    PIPE_UNROLL
+    for (unsigned& word : words) asm volatile("" : "+r"(word));
+  }
+#endif
+}
+
+/// What the layer type says of a cross entropy, where the group asks it: weights of classes, or a
+/// formula of the row's log-probability.
+template <class P, int G, bool Asks = group_of<P, G>::value.flag>
+struct cross_entropy_terms {
+  static constexpr bool is_formula = false, weighs_classes = false;
+  static constexpr double sum = 0;
+  PIPE_HD PIPE_INLINE static float weight(int) { return 1; }
+};
+template <class P, int G>
+struct cross_entropy_terms<P, G, true> {
+  using layer = leaf_at<group_of<P, G>::value.leaf, typename P::leaves>;
+  static constexpr bool is_formula = requires { layer::reads_log_probability; }
+  , weighs_classes = !is_formula;
+  static constexpr double sum = [] {
+    if constexpr (weighs_classes)
+      return double(layer::class_weights::sum);
+    else
+      return 0.0;
+  }();
+  PIPE_HD PIPE_INLINE static float weight(int label) {
+    if constexpr (weighs_classes) return layer::class_weights::template of<float>(label);
+    return 1;
+  }
+};
+
+/// The sum over j of -t_j log softmax(x)_j, and z (log sum exp(x))^2 besides, where the target t is
+/// 1 - smoothing at the label, and smoothing / V everywhere. label -1: loss 0 and gradient 0.
+///
+/// The largest element and the sum of exponentials are found together: the sum is scaled down when
+/// a larger element turns up.
+template <class P, int G>
+struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> {
+  using base = loss_rows<P, G, int(sizeof(typename P::element))>;
+  using base::columns, base::each, base::rows;
+  using typename base::T, typename base::team;
+  using piece = packed<T, each>;
+  static constexpr float smoothing = group_of<P, G>::value.amount,
+                         z = group_of<P, G>::value.epsilon;
+  using terms = cross_entropy_terms<P, G>;
+
+  struct state {
+    piece x[team::slots];
+    int label;       // -1: the row does not count, or is none
+    float at_label;  // in the thread that has the label
+    float top, least_top;
+    float sum[2];  // of exponentials; of elements times what their classes weigh, or for a formula
+                   // the element at the label
+  };
+  struct shared {
+    float tops[1][team::warps], sums[smoothing != 0 || terms::is_formula ? 2 : 1][team::warps];
+  };
+
+  PIPE_HD PIPE_INLINE static void read(arguments const& a, extent row, int column, piece& x) {
+    x = *reinterpret_cast<piece const*>(a.at<T const>(base::logits) + row * columns + column);
+  }
+  /// f(column, elements) for the thread's pieces of its row: those that it keeps have been read.
+  template <class F>
+  PIPE_HD PIPE_INLINE static void for_logits(arguments const& a, extent row, int thread,
+                                             state& mine, F f) {
+    team::for_pieces(thread, [&](int slot, int column) {
+      if (slot == team::kept) read(a, row, column, mine.x[slot]);
+      float v[each];
+      PIPE_UNROLL
+      for (int i = 0; i < each; ++i) v[i] = float(mine.x[slot].item[i]);
+      f(column, v);
+    });
+  }
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    block.part([&](int thread, state& mine) {
+      extent const row = team::row(block, thread);
+      mine.label = row < rows && base::counts(a, row) ? a.ids(base::labels)[row] : -1;
+      mine.top = -0x1.fffffep127f;  // finite, so that elements of negative infinity add nothing
+      mine.sum[0] = mine.sum[1] = 0;
+      if (mine.label < 0) return;
+      team::for_kept(thread, [&](int slot, int column) { read(a, row, column, mine.x[slot]); });
+      for_logits(a, row, thread, mine, [&](int column, float(&v)[each]) {
+        float top = mine.top;
+        PIPE_UNROLL
+        for (int i = 0; i < each; ++i) top = larger{}(v[i], top);
+        if (top > mine.top) {
+          mine.sum[0] *= math::exp(mine.top - top);
+          mine.top = top;
+        }
+        PIPE_UNROLL
+        for (int i = 0; i < each; ++i) {
+          mine.sum[0] += math::exp(v[i] - top);
+          if constexpr (smoothing != 0)
+            mine.sum[1] += terms::weighs_classes ? terms::weight(column + i) * v[i] : v[i];
+        }
+        if (column <= mine.label && mine.label < column + each) {
+          PIPE_UNROLL
+          for (int i = 0; i < each; ++i)
+            if (column + i == mine.label) mine.at_label = v[i];
+          if constexpr (terms::is_formula) mine.sum[1] = mine.at_label;
+        }
+      });
+      mine.least_top = mine.top;
+    });
+    team::reduce(
+        block, [](state& mine, int) -> float& { return mine.top; }, larger{}, block.shared().tops);
+    block.part([&](int, state& mine) {
+      if (mine.label >= 0) mine.sum[0] *= math::exp(mine.least_top - mine.top);
+    });
+    team::reduce(
+        block, [](state& mine, int i) -> float& { return mine.sum[i]; }, plus{},
+        block.shared().sums);
+    block.part([&](int thread, state& mine) {
+      extent const row = team::row(block, thread);
+      if (row >= rows) return;
+      if (mine.label < 0) return base::skip(a, row, thread);
+      if (a.wants_gradient) write_gradient(a, row, thread, mine);
+      if (mine.label / each % team::size == thread % team::size)
+        base::put_loss(a, row, loss_of(a, row, mine));
+    });
+  }
+
+ private:
+  PIPE_HD static double loss_of([[maybe_unused]] arguments const& a, [[maybe_unused]] extent row,
+                                state const& mine) {
+    double const whole =
+        libm::log(double(mine.sum[0])) + double(mine.top);  // the logarithm of the sum of exp(x)
+    if constexpr (terms::is_formula) {
+      float const l = float(double(mine.at_label) - whole);
+      return base::with_targets(a, [&](auto const*... more) {
+        return double(terms::layer::formula::value(l, more[row]...));
+      });
+    } else if constexpr (terms::weighs_classes) {
+      double const own = terms::weight(mine.label);
+      double loss = own * (1 - double(smoothing)) * (whole - double(mine.at_label)) +
+                    own * double(z) * whole * whole;
+      if constexpr (smoothing != 0)
+        loss += double(smoothing) / columns * (terms::sum * whole - double(mine.sum[1]));
+      return loss;
+    } else {
+      double loss = whole - double(mine.at_label) + double(z) * whole * whole;
+      if constexpr (smoothing != 0)
+        loss += double(smoothing) * (double(mine.at_label) - double(mine.sum[1]) / columns);
+      return loss;
+    }
+  }
+  /// What the gradient of the logarithm of the sum of exp(x) is multiplied by, and that of the
+  /// element at the label.
+  struct factors {
+    float whole, label;
+  };
+  PIPE_HD PIPE_INLINE static factors factors_of([[maybe_unused]] arguments const& a, extent row,
+                                                state const& mine) {
+    float const scale = base::scale(a, row);
+    float const log_of_all = z != 0 || terms::is_formula ? math::log(mine.sum[0]) + mine.top : 0;
+    if constexpr (terms::is_formula) {
+      float const slope = base::with_targets(a, [&](auto const*... more) {
+        return terms::layer::formula::slope(mine.sum[1] - log_of_all, more[row]...);
+      });
+      return {-(scale * slope), -(scale * slope)};
+    } else if constexpr (terms::weighs_classes) {
+      float const own = terms::weight(mine.label), kept = own * (1.0f - smoothing);
+      return {scale * (kept + smoothing / float(columns) * float(terms::sum) +
+                       2.0f * z * own * log_of_all),
+              scale * kept};
+    } else {
+      return {z != 0 ? scale * (1.0f + 2.0f * z * log_of_all) : scale, scale * (1.0f - smoothing)};
+    }
+  }
+  PIPE_HD PIPE_INLINE static void write_gradient(arguments const& a, extent row, int thread,
+                                                 state& mine) {
+    team::for_kept(thread, [&](int slot, int) { forget(mine.x[slot]); });
+    factors const by = factors_of(a, row, mine);
+    float const everywhere = base::scale(a, row) * smoothing / float(columns),
+                factor = by.whole / mine.sum[0];
+    for_logits(a, row, thread, mine, [&](int column, float(&v)[each]) {
+      PIPE_UNROLL
+      for (int i = 0; i < each; ++i)
+        v[i] = math::exp(v[i] - mine.top) * factor - (terms::weighs_classes && smoothing != 0
+                                                          ? everywhere * terms::weight(column + i)
+                                                          : everywhere);
+      if (column <= mine.label && mine.label < column + each) {
+        PIPE_UNROLL
+        for (int i = 0; i < each; ++i) v[i] -= column + i == mine.label ? by.label : 0.0f;
+      }
+      save<each>(base::gradient_at(a, row, column), v);
+    });
+  }
+};
+
+/// (x - target)^2
+struct squared_difference {
+  PIPE_HD PIPE_INLINE static double value(float x, float target) {
+    double const d = double(x - target);
+    return d * d;
+  }
+  PIPE_HD PIPE_INLINE static float slope(float x, float target) { return 2.0f * (x - target); }
+};
+
+/// The sum over a row of a formula of x and the target, which is float.
+template <class P, int G, class Formula>
+struct element_loss_kernel : loss_rows<P, G, int(sizeof(float))> {
+  using base = loss_rows<P, G, int(sizeof(float))>;
+  using base::columns, base::each, base::rows;
+  using typename base::T, typename base::team;
+
+  struct state {
+    double sum;
+  };
+  struct shared {
+    double sums[1][team::warps];
+  };
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    block.part([&](int thread, state& mine) {
+      extent const row = team::row(block, thread);
+      mine.sum = 0;
+      if (row >= rows || !base::counts(a, row)) return;
+      float const scale = base::scale(a, row);
+      team::for_pieces(thread, [&](int, int column) {
+        float x[each], target[each];
+        load<each>(a.at<T const>(base::logits) + row * columns + column, x);
+        load<each>(a.at<float const>(base::labels) + row * columns + column, target);
+        PIPE_UNROLL
+        for (int i = 0; i < each; ++i) {
+          base::with_targets(a, [&](auto const*... more) {
+            [[maybe_unused]] extent const at = row * columns + column + i;
+            mine.sum += double(Formula::value(x[i], target[i], more[at]...));
+            x[i] = Formula::slope(x[i], target[i], more[at]...) * scale;
+          });
+        }
+        if (a.wants_gradient) save<each>(base::gradient_at(a, row, column), x);
+      });
+    });
+    team::reduce(
+        block, [](state& mine, int) -> double& { return mine.sum; }, plus{}, block.shared().sums);
+    block.part([&](int thread, state& mine) {
+      extent const row = team::row(block, thread);
+      if (row >= rows) return;
+      if (!base::counts(a, row)) return base::skip(a, row, thread);
+      if (thread % team::size == 0) base::put_loss(a, row, mine.sum);
+    });
+  }
+};
+
+}  // namespace pp::cuda
+
+#ifdef __CUDACC__
+#pragma nv_diagnostic pop
+#endif

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// From the rows of a sample to one row, and back. A thread has some columns of a sample and walks
+// along its rows, so that threads side by side access memory side by side, and a mean adds up in
+// the order of the rows.
+#pragma once
+
+#include <pipe/backend/cuda/block/block.hpp>
+#include <pipe/backend/cuda/block/vectors.hpp>
+
+namespace pp::cuda {
+
+/// What both kernels have in common.
+template <class P, int G>
+struct pooled_columns {
+  using T = typename P::element;
+  static constexpr int columns = group_of<P, G>::value.columns,
+                       positions = group_of<P, G>::value.keys;
+  static constexpr pool_kind which = pool_kind(group_of<P, G>::value.groups);
+  static constexpr int threads = 256, each = access_width<T>(columns);
+  static constexpr extent pieces = extent(P::samples) * (columns / each),
+                          blocks = (pieces + threads - 1) / threads;
+  using state = nothing;
+  using shared = nothing;
+
+  /// Which of a sample's rows are no padding.
+  struct rows {
+    int const* ids = nullptr;
+    int count = 0, chosen = -1;
+    PIPE_HD PIPE_INLINE bool is_real(int t) const { return ids == nullptr || ids[t] >= 0; }
+    PIPE_HD PIPE_INLINE bool takes_part(int t) const {
+      return which == pool_kind::mean ? is_real(t) : t == chosen;
+    }
+    PIPE_HD PIPE_INLINE float divisor() const {
+      return which == pool_kind::mean && count > 0 ? float(count) : 1.0f;
+    }
+  };
+  PIPE_HD PIPE_INLINE static rows rows_of(arguments const& a, extent sample) {
+    constexpr int slot = group_of<P, G>::value.in[1];
+    rows r;
+    if constexpr (slot >= 0) r.ids = a.ids(slot) + sample * positions;
+    for (int t = 0; t < positions; ++t) {
+      if (!r.is_real(t)) continue;
+      if (which == pool_kind::last || (which == pool_kind::first && r.count == 0)) r.chosen = t;
+      ++r.count;
+    }
+    return r;
+  }
+  /// f(sample, column) for the piece of each thread.
+  template <class Block, class F>
+  PIPE_HD PIPE_INLINE static void for_pieces(Block& block, F f) {
+    block.part([&](int thread, state&) {
+      extent const piece = block.index() * threads + thread;
+      if (piece < pieces) f(piece / (columns / each), int(piece % (columns / each)) * each);
+    });
+  }
+};
+
+/// x[S, C], ids[S]? -> y[1, C]
+template <class P, int G>
+struct pool_kernel : pooled_columns<P, G> {
+  using base = pooled_columns<P, G>;
+  using base::columns, base::each, base::positions;
+  using typename base::T;
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    constexpr group g = group_of<P, G>::value;
+    constexpr int from = g.in[0], to = g.out[0];
+    base::for_pieces(block, [&](extent sample, int column) {
+      auto const rows = base::rows_of(a, sample);
+      float sum[each]{};
+      for (int t = 0; t < positions; ++t) {
+        if (!rows.takes_part(t)) continue;
+        float x[each];
+        load<each>(a.at<T const>(from) + (sample * positions + t) * columns + column, x);
+        PIPE_UNROLL
+        for (int i = 0; i < each; ++i) sum[i] += x[i];
+      }
+      PIPE_UNROLL
+      for (int i = 0; i < each; ++i) sum[i] /= rows.divisor();
+      save<each>(a.at<T>(to) + sample * columns + column, sum);
+    });
+  }
+};
+
+/// dy[1, C], ids[S]? -> dx[S, C]
+template <class P, int G>
+struct pool_gradient_kernel : pooled_columns<P, G> {
+  using base = pooled_columns<P, G>;
+  using base::columns, base::each, base::positions;
+  using typename base::T;
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    constexpr group g = group_of<P, G>::value;
+    constexpr int from = g.in[0], to = g.out[0];
+    base::for_pieces(block, [&](extent sample, int column) {
+      auto const rows = base::rows_of(a, sample);
+      float dy[each];
+      load<each>(a.at<T const>(from) + sample * columns + column, dy);
+      PIPE_UNROLL
+      for (int i = 0; i < each; ++i) dy[i] /= rows.divisor();
+      float const nothing[each]{};
+      for (int t = 0; t < positions; ++t) {
+        T* const dx = a.at<T>(to) + (sample * positions + t) * columns + column;
+        if (rows.takes_part(t))
+          save<each>(dx, dy);
+        else
+          save<each>(dx, nothing);
+      }
+    });
+  }
+};
+
+}  // namespace pp::cuda

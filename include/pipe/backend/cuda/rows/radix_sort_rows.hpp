@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Rows in the order of their ids, rows of one id in their own order: what a deterministic
+// scatter-add is made of. A radix sort from the least digit, of at most 9 bits, in integers only,
+// so nothing depends on timing: for vocabularies below 2^18 two passes, each of two kernels. In a
+// pass a block takes 512 rows; the lanes of a warp whose rows have the same digit find each other
+// by one instruction, so a row's place among the rows of its warp is a count of bits; a table
+// [warps][digits] in shared memory gives its place in the tile, and the tiles' counts in global
+// memory its place among all. For 1k to 64k rows that is four short kernels, some 10 us, whatever
+// the number of rows (an estimate: no GPU has run it yet). Comparing all rows with each other takes
+// one kernel, but its work grows with the square: as fast up to some 8k rows, 0.4 ms at 64k.
+#pragma once
+
+#include <pipe/backend/cuda/block/block.hpp>
+#include <pipe/backend/cuda/block/warp.hpp>
+
+namespace pp::cuda {
+
+/// into = the lanes of the warp whose x is the same as this one's, as bits.
+template <class Block, class Access, class Into>
+PIPE_HD PIPE_INLINE void match_lanes(Block& block, Access access, Into into) {
+#ifdef __CUDA_ARCH__
+  into(block.mine()) = __match_any_sync(all_lanes, access(block.mine()));
+#else
+  block.together([&](int first) {
+    for (int thread = first; thread < first + warp_size; ++thread) {
+      unsigned same = 0;
+      for (int lane = 0; lane < warp_size; ++lane)
+        if (access(block.of(first + lane)) == access(block.of(thread))) same |= 1u << lane;
+      into(block.of(thread)) = same;
+    }
+  });
+#endif
+}
+
+PIPE_HD PIPE_INLINE int count_bits(unsigned x) {
+#ifdef __CUDA_ARCH__
+  return __popc(x);
+#else
+  return __builtin_popcount(x);
+#endif
+}
+
+/// n bytes, rounded up so that what follows is aligned for any access.
+constexpr long aligned_bytes(long n) { return (n + 63) / 64 * 64; }
+
+/// How `Rows` rows with ids in [0, Bound), or -1, are ordered. A row of id -1 has the key Bound and
+/// comes last. In the workspace, from its beginning: keys and rows, two copies of each, and how
+/// many rows of a tile have a digit.
+template <int Rows, int Bound>
+struct row_order {
+  static constexpr int bits_of(int x) { return x == 0 ? 0 : 1 + bits_of(x / 2); }
+  static constexpr int bits = bits_of(Bound), passes = (bits + 8) / 9,
+                       digit_bits = (bits + passes - 1) / passes;
+  static constexpr int digits = 1 << digit_bits;
+  static constexpr int threads = 512, warps = threads / warp_size;
+  /// A tile is rounds * threads rows: at most 128 tiles, whose counts every block reads.
+  static constexpr int rounds = (Rows + 128 * threads - 1) / (128 * threads),
+                       tile = rounds * threads;
+  static constexpr int tiles = (Rows + tile - 1) / tile;
+  static_assert(Rows > 0 && Bound > 0 && digits <= threads);
+
+  static constexpr long list_bytes = aligned_bytes(long(sizeof(int)) * Rows);
+  static constexpr long count_begin = 4 * list_bytes;
+  static constexpr long bytes = count_begin + aligned_bytes(long(sizeof(int)) * tiles * digits);
+
+  PIPE_HD static int* list(void* workspace, int i) {
+    return reinterpret_cast<int*>(static_cast<char*>(workspace) + i * list_bytes);
+  }
+  /// After pass `pass`: keys in ascending order of their lowest (pass + 1) digits, and the row that
+  /// each belongs to.
+  PIPE_HD static int* keys(void* workspace, int pass = passes - 1) {
+    return list(workspace, pass % 2);
+  }
+  PIPE_HD static int* rows(void* workspace, int pass = passes - 1) {
+    return list(workspace, 2 + pass % 2);
+  }
+  /// [tiles][digits]
+  PIPE_HD static int* counts(void* workspace) {
+    return reinterpret_cast<int*>(static_cast<char*>(workspace) + count_begin);
+  }
+};
+
+/// What both kernels of a pass begin with. Slot: of the ids.
+template <class Order, int Rows, int Bound, int Slot, int Pass>
+struct digit_tally {
+  static constexpr int threads = Order::threads, warps = Order::warps, digits = Order::digits;
+  static constexpr extent blocks = Order::tiles;
+
+  struct state {
+    int key, row, digit, next;
+    unsigned peers;  // lanes whose rows have the same digit
+  };
+  struct shared {
+    int count[warps * digits];
+    int scan[2][digits];
+  };
+
+  PIPE_HD PIPE_INLINE static int before(int thread, state const& mine) {
+    return count_bits(mine.peers & ((1u << thread % warp_size) - 1));
+  }
+
+  /// A row for every thread, and how many rows of each warp have each digit.
+  template <class Block>
+  PIPE_HD PIPE_INLINE static void run(Block& block, arguments const& a, int round) {
+    block.phase([&](int thread, state& mine) {
+      extent const i = (block.index() * Order::rounds + round) * threads + thread;
+      mine.digit = -1;
+      if (i < Rows) {
+        if constexpr (Pass == 0) {
+          int const id = a.ids(Slot)[i];
+          mine.key = id < 0 ? Bound : id;
+          mine.row = int(i);
+        } else {
+          mine.key = Order::keys(a.workspace, Pass - 1)[i];
+          mine.row = Order::rows(a.workspace, Pass - 1)[i];
+        }
+        mine.digit = mine.key >> Pass * Order::digit_bits & (digits - 1);
+      }
+      for (int k = thread; k < warps * digits; k += threads) block.shared().count[k] = 0;
+    });
+    match_lanes(
+        block, [](state& s) -> int& { return s.digit; },
+        [](state& s) -> unsigned& { return s.peers; });
+    block.phase([&](int thread, state& mine) {
+      if (mine.digit >= 0 && before(thread, mine) == 0)
+        block.shared().count[thread / warp_size * digits + mine.digit] = count_bits(mine.peers);
+    });
+  }
+};
+
+/// First kernel of a pass: how many rows of this tile have each digit.
+template <int Rows, int Bound, int Slot, int Pass>
+struct count_digits_kernel {
+  using order = row_order<Rows, Bound>;
+  using tally = digit_tally<order, Rows, Bound, Slot, Pass>;
+  static constexpr int threads = tally::threads;
+  static constexpr extent blocks = tally::blocks;
+  using state = typename tally::state;
+  using shared = typename tally::shared;
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    block.part([](int, state& mine) { mine.next = 0; });
+    for (int round = 0; round < order::rounds; ++round) {
+      tally::run(block, a, round);
+      block.phase([&](int thread, state& mine) {
+        if (thread >= order::digits) return;
+        for (int w = 0; w < order::warps; ++w)
+          mine.next += block.shared().count[w * order::digits + thread];
+      });
+    }
+    block.part([&](int thread, state& mine) {
+      if (thread < order::digits)
+        order::counts(a.workspace)[block.index() * order::digits + thread] = mine.next;
+    });
+  }
+};
+
+/// Second kernel of a pass: every row of this tile to its place.
+template <int Rows, int Bound, int Slot, int Pass>
+struct place_rows_kernel {
+  using order = row_order<Rows, Bound>;
+  using tally = digit_tally<order, Rows, Bound, Slot, Pass>;
+  static constexpr int threads = tally::threads, digits = order::digits;
+  static constexpr extent blocks = tally::blocks;
+  using state = typename tally::state;
+  using shared = typename tally::shared;
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    // Thread d: where the tile's first row of digit d goes: behind all smaller digits, and behind
+    // the same one in earlier tiles.
+    block.phase([&](int thread, state& mine) {
+      if (thread >= digits) return;
+      int const* const count = order::counts(a.workspace) + thread;
+      int all = 0, earlier = 0;
+      constexpr int batch = 16;  // loads in flight
+      for (int t = 0; t < order::tiles; t += batch) {
+        int here[batch];
+        PIPE_UNROLL
+        for (int k = 0; k < batch; ++k)
+          here[k] = t + k < order::tiles ? count[(t + k) * digits] : 0;
+        PIPE_UNROLL
+        for (int k = 0; k < batch; ++k) {
+          all += here[k];
+          earlier += t + k < block.index() ? here[k] : 0;
+        }
+      }
+      mine.next = earlier - all;  // the scan below includes this digit
+      block.shared().scan[0][thread] = all;
+    });
+    int side = 0;
+    for (int step = 1; step < digits; step *= 2, side = 1 - side)
+      block.phase([&](int thread, state&) {
+        if (thread >= digits) return;
+        int const* const from = block.shared().scan[side];
+        block.shared().scan[1 - side][thread] =
+            from[thread] + (thread >= step ? from[thread - step] : 0);
+      });
+    block.part([&](int thread, state& mine) {
+      if (thread < digits) mine.next += block.shared().scan[side][thread];
+    });
+    for (int round = 0; round < order::rounds; ++round) {
+      tally::run(block, a, round);
+      block.phase([&](int thread, state& mine) {  // from how many to where the first goes
+        if (thread >= digits) return;
+        int here[order::warps];
+        int* const count = block.shared().count + thread;
+        PIPE_UNROLL
+        for (int w = 0; w < order::warps; ++w) here[w] = count[w * digits];
+        PIPE_UNROLL
+        for (int w = 0; w < order::warps; ++w) {
+          count[w * digits] = mine.next;
+          mine.next += here[w];
+        }
+      });
+      block.phase([&](int thread, state& mine) {
+        if (mine.digit < 0) return;
+        int const at = block.shared().count[thread / warp_size * digits + mine.digit] +
+                       tally::before(thread, mine);
+        order::keys(a.workspace, Pass)[at] = mine.key;
+        order::rows(a.workspace, Pass)[at] = mine.row;
+      });
+    }
+  }
+};
+
+}  // namespace pp::cuda

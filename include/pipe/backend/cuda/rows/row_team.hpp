@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// How a block works along rows: each row has a team of threads, a power of two of them, and each
+// thread of the team has every n-th piece of the row, a piece being one access; n is the size of
+// the team. A narrow row has some lanes of a warp, so that a warp works on several; a wider one has
+// as many warps as it takes for its elements to fit into their registers. Of rows that fit into no
+// block's registers, what does not fit is read again.
+#pragma once
+
+#include <pipe/backend/cuda/block/vectors.hpp>
+#include <pipe/backend/cuda/block/warp.hpp>
+
+namespace pp::cuda {
+
+/// Rows of Columns elements of T, of which a thread keeps `Bytes` bytes for each element.
+template <class T, int Columns, int Bytes>
+struct row_team {
+  static constexpr int each = access_width<T>(Columns), pieces = Columns / each;
+
+  static constexpr int turns_of(int team) { return (pieces + team - 1) / team; }
+  /// Of a piece: a register has four.
+  static constexpr int piece_bytes = each * Bytes > 4 ? each* Bytes : 4;
+  /// Bytes that a thread of a team keeps, and may keep: blocks of 1024 threads have 64 registers
+  /// for each.
+  static constexpr int kept_bytes(int team) { return turns_of(team) * piece_bytes; }
+  static constexpr int most_bytes(int team) { return team < 1024 ? 128 : 112; }
+  static constexpr int smallest() {
+    int team = 1;
+    while (team < warp_size && team < pieces) team *= 2;
+    while (team < 1024 && kept_bytes(team) > most_bytes(team)) team *= 2;
+    return team;
+  }
+
+  /// Threads of a team.
+  static constexpr int size = smallest();
+  /// Whether the threads of a team can keep a row; if not, a thread keeps its first `kept` pieces,
+  /// and has the others one at a time.
+  static constexpr bool keeps = kept_bytes(size) <= most_bytes(size);
+  static constexpr int slots = keeps ? turns_of(size) : most_bytes(size) / piece_bytes;
+  static constexpr int kept = keeps ? slots : slots - 1;
+
+  /// Of a block.
+  static constexpr int threads = size > 128 ? size : 128, warps = threads / warp_size;
+  static constexpr int teams = threads / size;
+  static constexpr extent blocks(extent rows) { return (rows + teams - 1) / teams; }
+
+  template <class Block>
+  PIPE_HD PIPE_INLINE static extent row(Block const& block, int thread) {
+    return block.index() * teams + thread / size;
+  }
+
+  /// f(slot, column) for each of the thread's pieces: slot `kept` for those that it does not keep.
+  template <class F>
+  PIPE_HD PIPE_INLINE static void for_pieces(int thread, F f) {
+    for_kept(thread, f);
+    if constexpr (!keeps)
+      for (int column = (kept * size + thread % size) * each; column < Columns;
+           column += size * each)
+        f(kept, column);
+  }
+  /// The same for those that it keeps.
+  template <class F>
+  PIPE_HD PIPE_INLINE static void for_kept(int thread, F f) {
+    PIPE_UNROLL
+    for (int turn = 0; turn < kept; ++turn) {
+      int const column = (turn * size + thread % size) * each;
+      if ((turn + 1) * size <= pieces || column < Columns) f(turn, column);
+    }
+  }
+
+  /// For each of Count numbers: access(state, i) = op over the team's, the same in all its threads.
+  /// Called between phases.
+  ///
+  /// needs: `room`, in shared memory, serves no other reduction
+  /// law:   the order of operations depends on Columns and T only
+  template <class Block, class Access, class Op, class X, int Count>
+  PIPE_HD PIPE_INLINE static void reduce(Block& block, Access access, Op op,
+                                         X (&room)[Count][warps]) {
+    using state = typename Block::state;
+    fold<(size < warp_size ? size : warp_size), Count>(block, access, op);
+    if constexpr (size > warp_size) {
+      constexpr int together = size / warp_size;  // warps, whose results each of them folds
+      block.phase([&](int thread, state& mine) {
+        if (thread % warp_size != 0) return;
+        PIPE_UNROLL
+        for (int i = 0; i < Count; ++i) room[i][thread / warp_size] = access(mine, i);
+      });
+      block.part([&](int thread, state& mine) {
+        PIPE_UNROLL
+        for (int i = 0; i < Count; ++i)
+          access(mine, i) = room[i][thread / size * together + thread % together];
+      });
+      fold<together, Count>(block, access, op);
+    }
+  }
+
+ private:
+  template <int Width, int Count, class Block, class Access, class Op>
+  PIPE_HD PIPE_INLINE static void fold(Block& block, Access access, Op op) {
+    PIPE_UNROLL
+    for (int i = 0; i < Count; ++i)
+      reduce_lanes<Width>(
+          block, [&](typename Block::state & mine) -> auto& { return access(mine, i); }, op);
+  }
+};
+
+}  // namespace pp::cuda

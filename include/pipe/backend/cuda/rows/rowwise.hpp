@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Norms and softmax along rows, and their gradients, with a chain of pointwise steps before and
+// after. A row is read once, stays in registers while it is summed over, and is written once; only
+// what fits into no block's registers is read again.
+#pragma once
+
+#include <pipe/backend/cuda/chain.hpp>
+#include <pipe/backend/cuda/rows/row_team.hpp>
+
+namespace pp::cuda {
+
+/// Negative infinity: no number is less.
+PIPE_HD PIPE_INLINE float least() { return math::from_bits(0xff800000u); }
+
+/// What the kernels of this file have in common: teams that keep `Kept` floats for each element.
+template <class P, int G, int Kept>
+struct row_kernel {
+  using T = typename P::element;
+  static constexpr int columns = group_of<P, G>::value.columns;
+  static constexpr extent rows = extent(group_of<P, G>::value.rows) * P::samples;
+  using team = row_team<T, columns, Kept* int(sizeof(float))>;
+  static constexpr int threads = team::threads, each = team::each;
+  static constexpr extent blocks = team::blocks(rows);
+  using pieces = float[team::slots][each];
+  template <int I>
+  static constexpr int in = group_of<P, G>::value.in[I];
+  template <int I>
+  static constexpr int out = group_of<P, G>::value.out[I];
+
+  /// Piece `column` of a row of operand I.
+  template <int I>
+  PIPE_HD PIPE_INLINE static void read(arguments const& a, extent row, int column,
+                                       float (&v)[each]) {
+    load<each>(a.at<T const>(in<I>) + row * columns + column, v);
+  }
+
+  /// The pieces that the thread keeps of its row of the main operand, after the prologue: all loads
+  /// are on their way before one is waited for.
+  PIPE_HD PIPE_INLINE static void read_row(arguments const& a, extent row, int thread, pieces& x) {
+    using before = chain<P, G, false>;
+    team::for_kept(thread, [&](int slot, int column) { read<0>(a, row, column, x[slot]); });
+    if constexpr (before::length > 0)
+      team::for_kept(thread, [&](int slot, int column) {
+        before::template run<each>(a, row, column, x[slot]);
+      });
+  }
+
+  /// f(column, piece, whether it is kept) for the thread's pieces of its row after read_row.
+  template <class F>
+  PIPE_HD PIPE_INLINE static void for_row(arguments const& a, extent row, int thread, pieces& x,
+                                          F f) {
+    team::for_pieces(thread, [&](int slot, int column) {
+      if (slot == team::kept) {
+        read<0>(a, row, column, x[slot]);
+        chain<P, G, false>::template run<each>(a, row, column, x[slot]);
+      }
+      f(column, x[slot], slot < team::kept);
+    });
+  }
+};
+
+/// y = (x - mean) * rstd * gamma (+ beta), and statistics {mean, rstd} of each row. Without a mean
+/// it is 0: RMSNorm.
+template <class P, int G>
+struct norm_kernel : row_kernel<P, G, 1> {
+  using base = row_kernel<P, G, 1>;
+  using base::columns, base::each, base::rows;
+  using typename base::T, typename base::team;
+  static constexpr bool has_mean = group_of<P, G>::value.flag;
+  static constexpr float epsilon = group_of<P, G>::value.epsilon;
+
+  struct state {
+    typename base::pieces x;
+    float sum, squares;
+  };
+  struct shared {
+    float sums[1][team::warps], squares[1][team::warps];
+  };
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    block.part([&](int thread, state& mine) {
+      extent const row = team::row(block, thread);
+      mine.sum = 0;
+      if (row >= rows) return;
+      base::read_row(a, row, thread, mine.x);
+      if constexpr (has_mean)
+        base::for_row(a, row, thread, mine.x, [&](int, float(&x)[each], bool) {
+          PIPE_UNROLL
+          for (int i = 0; i < each; ++i) mine.sum += x[i];
+        });
+    });
+    if constexpr (has_mean)
+      team::reduce(
+          block, [](state& mine, int) -> float& { return mine.sum; }, plus{}, block.shared().sums);
+    block.part([&](int thread, state& mine) {
+      extent const row = team::row(block, thread);
+      mine.squares = 0;
+      if (row >= rows) return;
+      float const mean = mine.sum / float(columns);
+      base::for_row(a, row, thread, mine.x, [&](int, float(&x)[each], bool) {
+        PIPE_UNROLL
+        for (int i = 0; i < each; ++i) mine.squares += (x[i] - mean) * (x[i] - mean);
+      });
+    });
+    team::reduce(
+        block, [](state& mine, int) -> float& { return mine.squares; }, plus{},
+        block.shared().squares);
+    block.part([&](int thread, state& mine) {
+      extent const row = team::row(block, thread);
+      if (row >= rows) return;
+      float const mean = mine.sum / float(columns),
+                  rstd = 1.0f / libm::sqrt(mine.squares / float(columns) + epsilon);
+      float const statistics[2]{mean, rstd};
+      if (thread % team::size == 0)
+        save<2>(a.at<float>(base::template out<1>) + 2 * row, statistics);
+      base::for_row(a, row, thread, mine.x, [&](int column, float(&x)[each], bool) {
+        float gamma[each], beta[each];
+        load<each>(a.at<T const>(base::template in<1>) + column, gamma);
+        if constexpr (base::template in<2> >= 0)
+          load<each>(a.at<T const>(base::template in<2>) + column, beta);
+        PIPE_UNROLL
+        for (int i = 0; i < each; ++i) {
+          x[i] = (x[i] - mean) * rstd * gamma[i];
+          if constexpr (base::template in<2> >= 0) x[i] += beta[i];
+        }
+        finish<P, G, each>(a, row, column, x);
+      });
+    });
+  }
+};
+
+/// dx = rstd * (g - mean(g) - xhat * mean(g * xhat)), g = dy * gamma, xhat = (x - mean) * rstd.
+/// RMSNorm: without mean(g).
+template <class P, int G>
+struct norm_gradient_kernel : row_kernel<P, G, 2> {
+  using base = row_kernel<P, G, 2>;
+  using base::columns, base::each, base::rows;
+  using typename base::T, typename base::team;
+  static constexpr bool has_mean = group_of<P, G>::value.flag;
+
+  struct state {
+    typename base::pieces g, xhat;
+    float rstd, sum[2];  // of g, of g * xhat
+  };
+  struct shared {
+    float sums[2][team::warps];
+  };
+
+  /// dy and x of a piece.
+  PIPE_HD PIPE_INLINE static void read(arguments const& a, extent row, int column, state& mine,
+                                       int slot) {
+    base::template read<0>(a, row, column, mine.g[slot]);
+    base::template read<1>(a, row, column, mine.xhat[slot]);
+  }
+  /// From dy and x to g and xhat.
+  PIPE_HD PIPE_INLINE static void scale(arguments const& a, extent row, int column, state& mine,
+                                        int slot) {
+    float gamma[each], statistics[2];
+    load<each>(a.at<T const>(base::template in<2>) + column, gamma);
+    load<2>(a.at<float const>(base::template in<3>) + 2 * row, statistics);
+    mine.rstd = statistics[1];
+    PIPE_UNROLL
+    for (int i = 0; i < each; ++i) {
+      mine.g[slot][i] *= gamma[i];
+      mine.xhat[slot][i] = (mine.xhat[slot][i] - statistics[0]) * statistics[1];
+    }
+  }
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    block.part([&](int thread, state& mine) {
+      extent const row = team::row(block, thread);
+      mine.sum[0] = mine.sum[1] = 0;
+      if (row >= rows) return;
+      team::for_kept(thread, [&](int slot, int column) { read(a, row, column, mine, slot); });
+      team::for_pieces(thread, [&](int slot, int column) {
+        if (slot == team::kept) read(a, row, column, mine, slot);
+        scale(a, row, column, mine, slot);
+        PIPE_UNROLL
+        for (int i = 0; i < each; ++i) {
+          if constexpr (has_mean) mine.sum[0] += mine.g[slot][i];
+          mine.sum[1] += mine.g[slot][i] * mine.xhat[slot][i];
+        }
+      });
+    });
+    team::reduce(
+        block, [](state& mine, int i) -> float& { return mine.sum[i]; }, plus{},
+        block.shared().sums);
+    block.part([&](int thread, state& mine) {
+      extent const row = team::row(block, thread);
+      if (row >= rows) return;
+      float const mean_g = mine.sum[0] / float(columns), mean_gx = mine.sum[1] / float(columns);
+      team::for_pieces(thread, [&](int slot, int column) {
+        if (slot == team::kept) read(a, row, column, mine, slot), scale(a, row, column, mine, slot);
+        float dx[each];
+        PIPE_UNROLL
+        for (int i = 0; i < each; ++i)
+          dx[i] = (mine.g[slot][i] - mean_g - mine.xhat[slot][i] * mean_gx) * mine.rstd;
+        finish<P, G, each>(a, row, column, dx);
+      });
+    });
+  }
+};
+
+/// y = e^x / (the sum of e^x over the row); computed from x less its largest element. NaN makes the
+/// row NaN.
+template <class P, int G>
+struct softmax_kernel : row_kernel<P, G, 1> {
+  using base = row_kernel<P, G, 1>;
+  using base::each, base::rows;
+  using typename base::team;
+
+  struct state {
+    typename base::pieces x;
+    float top, sum;
+  };
+  struct shared {
+    float tops[1][team::warps], sums[1][team::warps];
+  };
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    block.part([&](int thread, state& mine) {
+      extent const row = team::row(block, thread);
+      mine.top = least();
+      if (row >= rows) return;
+      base::read_row(a, row, thread, mine.x);
+      base::for_row(a, row, thread, mine.x, [&](int, float(&x)[each], bool) {
+        PIPE_UNROLL
+        for (int i = 0; i < each; ++i) mine.top = larger{}(mine.top, x[i]);
+      });
+    });
+    team::reduce(
+        block, [](state& mine, int) -> float& { return mine.top; }, larger{}, block.shared().tops);
+    block.part([&](int thread, state& mine) {
+      extent const row = team::row(block, thread);
+      mine.sum = 0;
+      if (row >= rows) return;
+      base::for_row(a, row, thread, mine.x, [&](int, float(&x)[each], bool) {
+        PIPE_UNROLL
+        for (int i = 0; i < each; ++i) mine.sum += x[i] = math::exp(x[i] - mine.top);
+      });
+    });
+    team::reduce(
+        block, [](state& mine, int) -> float& { return mine.sum; }, plus{}, block.shared().sums);
+    block.part([&](int thread, state& mine) {
+      extent const row = team::row(block, thread);
+      if (row >= rows) return;
+      float const factor = 1.0f / mine.sum;
+      base::for_row(a, row, thread, mine.x, [&](int column, float(&x)[each], bool kept) {
+        PIPE_UNROLL
+        for (int i = 0; i < each; ++i) x[i] = (kept ? x[i] : math::exp(x[i] - mine.top)) * factor;
+        finish<P, G, each>(a, row, column, x);
+      });
+    });
+  }
+};
+
+/// dx = y * (dy - the sum of dy * y over the row)
+template <class P, int G>
+struct softmax_gradient_kernel : row_kernel<P, G, 2> {
+  using base = row_kernel<P, G, 2>;
+  using base::each, base::rows;
+  using typename base::team;
+
+  struct state {
+    typename base::pieces dy, y;
+    float sum;
+  };
+  struct shared {
+    float sums[1][team::warps];
+  };
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    auto const read = [&](extent row, int column, state& mine, int slot) {
+      base::template read<0>(a, row, column, mine.dy[slot]);
+      base::template read<1>(a, row, column, mine.y[slot]);
+    };
+    block.part([&](int thread, state& mine) {
+      extent const row = team::row(block, thread);
+      mine.sum = 0;
+      if (row >= rows) return;
+      team::for_pieces(thread, [&](int slot, int column) {
+        read(row, column, mine, slot);
+        PIPE_UNROLL
+        for (int i = 0; i < each; ++i) mine.sum += mine.dy[slot][i] * mine.y[slot][i];
+      });
+    });
+    team::reduce(
+        block, [](state& mine, int) -> float& { return mine.sum; }, plus{}, block.shared().sums);
+    block.part([&](int thread, state& mine) {
+      extent const row = team::row(block, thread);
+      if (row >= rows) return;
+      team::for_pieces(thread, [&](int slot, int column) {
+        if (slot == team::kept) read(row, column, mine, slot);
+        float dx[each];
+        PIPE_UNROLL
+        for (int i = 0; i < each; ++i) dx[i] = mine.y[slot][i] * (mine.dy[slot][i] - mine.sum);
+        finish<P, G, each>(a, row, column, dx);
+      });
+    });
+  }
+};
+
+}  // namespace pp::cuda

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What a rank keeps on a device beside the model's values: lists that launches over all parameters
+// go through, sums of squares, the verdict on a step. How many bytes that takes is a constant, a
+// part of the memory plan.
+#pragma once
+
+#include <pipe/backend/cuda/backend.hpp>
+#include <pipe/backend/cuda/update/not_finite.hpp>
+#include <pipe/backend/cuda/update/flat_parameters.hpp>
+#include <pipe/backend/cuda/update/transpose.hpp>
+#include <pipe/backend/cuda/update/step_outcome.hpp>
+#include <pipe/base/bytes.hpp>
+
+namespace pp::cuda {
+
+/// `count` items of type Item, as they are given out: aligned.
+template <class Item>
+constexpr long bytes_for(long count) {
+  return align_up(count * long(sizeof(Item)));
+}
+
+/// How many pieces and squares there are for a parameter.
+template <class Place>
+constexpr long pieces_for(Place const& p) {
+  return p.trained && !p.shared ? pieces::count_of(p.elements()) : 0;
+}
+template <class Place>
+constexpr long squares_for(Place const& p) {
+  auto const sides = [](long n) { return (n + transposed_side - 1) / transposed_side; };
+  return p.transposed < 0 ? 0 : sides(p.rows) * sides(p.columns);
+}
+
+/// Of the lists of a chunk: pieces, where each parameter's begin, their sums; squares.
+template <class Chunk>
+constexpr long chunk_book_bytes(Chunk const& c) {
+  long pieces = 0, squares = 0;
+  for (int i = 0; i < c.parameter_count; ++i) {
+    pieces += pieces_for(c.parameters[i]);
+    squares += squares_for(c.parameters[i]);
+  }
+  return bytes_for<piece>(pieces) + bytes_for<extent>(c.parameter_count + 1) +
+         bytes_for<double>(pieces) + bytes_for<transposed_square>(squares);
+}
+/// Of what all ranks share, on the first: two sums of squares per parameter, the verdict, the loss
+/// scale, numbers of streams of bits, and what a search for numbers that are not finite has found.
+constexpr long shared_book_bytes(int parameters, int streams) {
+  return 2 * bytes_for<double>(parameters) + bytes_for<verdict>(1) + bytes_for<loss_scaling>(1) +
+         bytes_for<int>(streams) + bytes_for<int>(find_not_finite_kernel::search_blocks);
+}
+
+}  // namespace pp::cuda
+
+namespace pp {
+
+template <class Chunk>
+constexpr long Cuda::book_bytes(Chunk const* chunks, int chunk_count, int rank, int parameters,
+                                int streams) {
+  long bytes = rank == 0 ? cuda::shared_book_bytes(parameters, streams) : 0;
+  for (int c = 0; c < chunk_count; ++c)
+    if (chunks[c].rank == rank) bytes += cuda::chunk_book_bytes(chunks[c]);
+  return bytes;
+}
+
+}  // namespace pp

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Kernels over the flat parameter memory of a rank: its extents are numbers of the run, not of the
+// model's type, and one launch goes over all parameters. A block works on a piece of up to 4096
+// elements. No piece has elements of two parameters, so a sum over a piece is the same however the
+// model is cut into stages, and a piece says which settings its parameter has (its group).
+#pragma once
+
+#include <pipe/backend/cuda/block/block.hpp>
+#include <pipe/backend/cuda/block/vectors.hpp>
+#include <pipe/backend/cuda/block/warp.hpp>
+
+namespace pp::cuda {
+
+inline constexpr int piece_elements = 4096;
+
+/// Elements [begin, begin + count) of flat memory. needs: begin is a multiple of 16
+struct piece {
+  extent begin = 0;
+  int count = 0;
+  int group = 0;
+};
+
+/// The pieces of one launch: a list in the device's memory, or those of a range of elements.
+struct pieces {
+  piece const* list = nullptr;
+  extent size = 0;      ///< of the list
+  extent elements = 0;  ///< of the range, if there is no list
+
+  PIPE_HD static constexpr extent count_of(extent elements) {
+    return (elements + piece_elements - 1) / piece_elements;
+  }
+  PIPE_HD extent count() const { return list != nullptr ? size : count_of(elements); }
+  PIPE_HD piece at(extent i) const {
+    if (list != nullptr) return list[i];
+    extent const begin = i * piece_elements, left = elements - begin;
+    return {begin, int(left < piece_elements ? left : piece_elements), 0};
+  }
+  static pieces of_range(extent elements) { return {nullptr, 0, elements}; }
+};
+
+/// append(piece) for those of a parameter's elements [begin, begin + elements), in their order.
+template <class Append>
+void cut_into_pieces(extent begin, extent elements, int group, Append append) {
+  pieces const all = pieces::of_range(elements);
+  for (extent i = 0; i < all.count(); ++i) {
+    piece const p = all.at(i);
+    append(piece{begin + p.begin, p.count, group});
+  }
+}
+
+/// f.template run<Count>(first element, group) for all elements, some at a time; f.is_wanted() says
+/// whether at all.
+template <class F>
+struct pieces_kernel {
+  struct arguments {
+    pieces where;
+    F f;
+  };
+  static constexpr int threads = 256, each = 4;
+  static extent blocks(arguments const& a) { return a.where.count(); }
+  using state = nothing;
+  using shared = nothing;
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    if (!a.f.is_wanted()) return;
+    piece const p = a.where.at(block.index());
+    block.part([&](int thread, state&) {
+      for (int i = thread * each; i + each <= p.count; i += threads * each)
+        a.f.template run<each>(p.begin + i, p.group);
+      int const rest = p.count % each;
+      if (thread < rest) a.f.template run<1>(p.begin + p.count - rest + thread, p.group);
+    });
+  }
+};
+
+// ---- Sums in double precision: of squares over each piece, then over the pieces of each
+// parameter. ----
+
+/// done(total) in one thread of the block, `total` being the sum of all threads' access(state).
+///
+/// law: the order of additions depends on the number of threads only
+template <class Block, class Access, class Done>
+PIPE_HD PIPE_INLINE void add_threads(Block& block, double (&of_warp)[8], Access access, Done done) {
+  reduce_lanes(block, access, plus{});
+  block.phase([&](int thread, auto& mine) {
+    if (thread % warp_size == 0) of_warp[thread / warp_size] = access(mine);
+  });
+  block.phase([&](int thread, auto&) {
+    if (thread != 0) return;
+    double total = 0;
+    for (double const sum : of_warp) total += sum;
+    done(total);
+  });
+}
+
+/// sums[i] = sum of the squares of piece i.
+struct square_pieces_kernel {
+  struct arguments {
+    pieces where;
+    float const* x = nullptr;
+    double* sums = nullptr;
+  };
+  static constexpr int threads = 256, each = 4;
+  static extent blocks(arguments const& a) { return a.where.count(); }
+  struct state {
+    double sum;
+  };
+  struct shared {
+    double of_warp[threads / warp_size];
+  };
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    piece const p = a.where.at(block.index());
+    block.part([&](int thread, state& mine) {
+      mine.sum = 0;
+      for (int i = thread * each; i + each <= p.count; i += threads * each) {
+        float v[each];
+        load<each>(a.x + p.begin + i, v);
+        PIPE_UNROLL
+        for (int k = 0; k < each; ++k) mine.sum += double(v[k]) * double(v[k]);
+      }
+      int const rest = p.count % each;
+      double const last = thread < rest ? double(a.x[p.begin + p.count - rest + thread]) : 0;
+      mine.sum += last * last;
+    });
+    add_threads(
+        block, block.shared().of_warp, [](state& s) -> double& { return s.sum; },
+        [&](double total) { a.sums[block.index()] = total; });
+  }
+};
+
+/// to[i] = sum of from[first[i]] to from[first[i + 1] - 1], for i < count; without `first` the one
+/// sum of all `elements`.
+struct add_up_kernel {
+  struct arguments {
+    double const* from = nullptr;
+    extent elements = 0;
+    extent const* first = nullptr;
+    extent count = 1;
+    double* to = nullptr;
+  };
+  static constexpr int threads = 256;
+  static extent blocks(arguments const& a) { return a.count; }
+  using state = square_pieces_kernel::state;
+  using shared = square_pieces_kernel::shared;
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    extent const begin = a.first != nullptr ? a.first[block.index()] : 0;
+    extent const end = a.first != nullptr ? a.first[block.index() + 1] : a.elements;
+    block.part([&](int thread, state& mine) {
+      mine.sum = 0;
+      for (extent i = begin + thread; i < end; i += threads) mine.sum += a.from[i];
+    });
+    add_threads(
+        block, block.shared().of_warp, [](state& s) -> double& { return s.sum; },
+        [&](double total) { a.to[block.index()] = total; });
+  }
+};
+
+}  // namespace pp::cuda

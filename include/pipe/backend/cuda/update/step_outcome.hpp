@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What is decided about a step once all gradients are there, by one small kernel on the device:
+// whether the step is sound, how far gradients are scaled down, and how large the loss scale of
+// 16-bit training is next. What follows reads it from the device's memory, so the host waits for
+// nothing; it may copy the verdict when it likes.
+#pragma once
+
+#include <pipe/backend/cuda/block/block.hpp>
+#include <pipe/backend/cuda/update/flat_parameters.hpp>
+#include <pipe/base/libm.hpp>
+
+namespace pp::cuda {
+
+/// In the device's memory, one for all ranks.
+struct verdict {
+  double loss = 0;   ///< of the mini-batch
+  double norm = 0;   ///< of all gradients, before clipping
+  float factor = 1;  ///< what gradients are multiplied by when they are used: of clipping, of the
+                     ///< mean, of the loss scale
+  float loss_scale = 1;    ///< that is in the gradients
+  int sound = 1;           ///< loss and norm are finite; else no update
+  long long updates = 0;   ///< sound steps
+  long long rejected = 0;  ///< others
+};
+
+/// fp16 has few exponents: the loss is multiplied by `scale`, and so are all gradients until they
+/// are used. The scale is halved when a gradient is not finite, and doubled after 2000 steps in a
+/// row that were. In the device's memory; this is its start.
+///
+/// source: torch.amp.GradScaler, with its default settings
+struct loss_scaling {
+  float scale = 65536;
+  int sound_steps = 0;  ///< since the scale last changed
+
+  static constexpr float growth = 2, backoff = 0.5f;
+  static constexpr int interval = 2000;
+
+  /// law: what torch._amp_update_scale_ does
+  PIPE_HD void step(bool finite) {
+    if (!finite) {
+      scale *= backoff;
+      sound_steps = 0;
+    } else if (++sound_steps == interval) {
+      if (libm::isfinite(scale * growth)) scale *= growth;
+      sound_steps = 0;
+    }
+  }
+};
+
+/// One block; runs after the squares of all parameters are summed, and clipped by value if they
+/// are.
+struct judge_kernel {
+  struct arguments {
+    double const* squares = nullptr;  ///< of every parameter's gradient, in the order of the model
+    double const* clamped = nullptr;  ///< the same after clipping by value; null if there is none
+    extent parameters = 0;
+    double const* losses = nullptr;  ///< of every row
+    extent rows = 0;
+    double loss_terms = 1;            ///< the loss is the mean over this number of terms
+    double gradient_scale = 1;        ///< what gradients are multiplied by besides
+    double clip_norm = 0;             ///< 0: no clipping
+    loss_scaling* scaling = nullptr;  ///< null: the loss is not scaled
+    bool completes =
+        true;  ///< a step; else more gradients may follow, of a loss that is scaled alike
+    verdict* out = nullptr;
+  };
+  static constexpr int threads = 256;
+  static extent blocks(arguments const&) { return 1; }
+  struct state {
+    double square, clamped, loss;
+  };
+  struct shared {
+    double of_warp[threads / warp_size];
+    double square, clamped;
+  };
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    block.part([&](int thread, state& mine) {
+      mine = {0, 0, 0};
+      for (extent i = thread; i < a.parameters; i += threads) {
+        mine.square += a.squares[i];
+        if (a.clamped != nullptr) mine.clamped += a.clamped[i];
+      }
+      for (extent i = thread; i < a.rows; i += threads) mine.loss += a.losses[i];
+    });
+    auto& s = block.shared();
+    add_threads(
+        block, s.of_warp, [](state& x) -> double& { return x.square; },
+        [&](double total) { s.square = total; });
+    add_threads(
+        block, s.of_warp, [](state& x) -> double& { return x.clamped; },
+        [&](double total) { s.clamped = total; });
+    add_threads(
+        block, s.of_warp, [](state& x) -> double& { return x.loss; },
+        [&](double total) {
+          decide(a, s.square, a.clamped != nullptr ? s.clamped : s.square, total);
+        });
+  }
+
+ private:
+  PIPE_HD static void decide(arguments const& a, double square, double left_square, double loss) {
+    double const scale =
+        a.scaling != nullptr ? a.gradient_scale / double(a.scaling->scale) : a.gradient_scale;
+    double const norm = libm::sqrt(square) * scale, left = libm::sqrt(left_square) * scale;
+    double const clip = a.clip_norm > 0 && left > a.clip_norm ? a.clip_norm / (left + 1e-6) : 1;
+    verdict& v = *a.out;
+    v.loss = loss / a.loss_terms;
+    v.norm = norm;
+    v.factor = float(clip * scale);
+    v.loss_scale = a.scaling != nullptr ? a.scaling->scale : 1;
+    v.sound = libm::isfinite(norm) && libm::isfinite(v.loss) ? 1 : 0;
+    (v.sound != 0 ? v.updates : v.rejected) += 1;
+    bool const overflows = !libm::isfinite(norm);
+    if (a.scaling != nullptr && (a.completes || overflows)) a.scaling->step(!overflows);
+  }
+};
+
+}  // namespace pp::cuda

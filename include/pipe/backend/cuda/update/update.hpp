@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// How parameters change, in one kernel over all of a rank's memory: an optimizer's formula for
+// single elements, the host's functor, with what the verdict on the step says about the gradients
+// read from the device's memory; and the small kernels around it. Optimizers of whole tensors
+// (Adafactor, LAMB, Muon) are not here yet: they compute with norms and products of one tensor at a
+// time.
+//
+// Each is a functor for pieces_kernel: bytes bound all of them, 28 per parameter for AdamW and 2
+// more for a 16-bit copy.
+#pragma once
+
+#include <type_traits>
+
+#include <pipe/backend/cuda/update/flat_parameters.hpp>
+#include <pipe/backend/cuda/update/step_outcome.hpp>
+#include <pipe/base/math.hpp>
+
+namespace pp::cuda {
+
+PIPE_HD PIPE_INLINE bool is_sound(verdict const* judged) {
+  return judged == nullptr || judged->sound != 0;
+}
+PIPE_HD PIPE_INLINE float factor_of(verdict const* judged) {
+  return judged == nullptr ? 1.0f : judged->factor;
+}
+
+/// One step of an optimizer of single elements. The weights are float; `Copy` is the type of
+/// another copy of them, which kernels compute with, or void.
+///
+/// needs: coefficients are prepared with a gradient scale of 1: gradients are multiplied by the
+///        verdict's factor before
+/// law:   a verdict that is not sound leaves everything as it is
+/// note:  the host prepares coefficients for its own count of steps, and hears of a rejected step
+///        when it reads the verdict: until then Adam's corrections are those of one step later
+template <class Optimizer, class Copy = void>
+struct optimizer_step {
+  static constexpr int groups = 4;
+  typename Optimizer::template coefficients<float>
+      of_group[groups]{};  ///< a piece's group says which
+  float* weights = nullptr;
+  float const* gradients = nullptr;
+  float* first = nullptr;  ///< the optimizer's states, as many as it has
+  float* second = nullptr;
+  Copy* copy = nullptr;
+  verdict const* judged = nullptr;  ///< null: sound, factor 1
+
+  PIPE_HD bool is_wanted() const { return is_sound(judged); }
+
+  template <int Count>
+  PIPE_HD PIPE_INLINE void run(extent at, int group) const {
+    static_assert(Optimizer::states <= 2);
+    float const factor = factor_of(judged);
+    float w[Count], g[Count], m[Count], v[Count];
+    load<Count>(weights + at, w);
+    load<Count>(gradients + at, g);
+    if constexpr (Optimizer::states > 0) load<Count>(first + at, m);
+    if constexpr (Optimizer::states > 1) load<Count>(second + at, v);
+    PIPE_UNROLL
+    for (int k = 0; k < Count; ++k) {
+      float const scaled = g[k] * factor;
+      if constexpr (Optimizer::states == 0)
+        w[k] = Optimizer::apply(of_group[group], w[k], scaled);
+      else if constexpr (Optimizer::states == 1)
+        w[k] = Optimizer::apply(of_group[group], w[k], scaled, m[k]);
+      else
+        w[k] = Optimizer::apply(of_group[group], w[k], scaled, m[k], v[k]);
+    }
+    save<Count>(weights + at, w);
+    if constexpr (Optimizer::states > 0) save<Count>(first + at, m);
+    if constexpr (Optimizer::states > 1) save<Count>(second + at, v);
+    if constexpr (!std::is_void_v<Copy>) save<Count>(copy + at, w);
+  }
+};
+
+/// x within [-limit, limit], and NaN stays NaN. Scaled gradients have a scaled limit.
+struct clamp_elements {
+  float* x = nullptr;
+  float limit = 0;
+  loss_scaling const* scaling = nullptr;  ///< null: the loss is not scaled
+
+  PIPE_HD bool is_wanted() const { return true; }
+  template <int Count>
+  PIPE_HD PIPE_INLINE void run(extent at, int) const {
+    float const most = scaling == nullptr ? limit : limit * scaling->scale;
+    float v[Count];
+    load<Count>(x + at, v);
+    PIPE_UNROLL
+    for (int k = 0; k < Count; ++k) v[k] = math::clamped(v[k], most);
+    save<Count>(x + at, v);
+  }
+};
+
+/// x *= the verdict's factor: for what reads gradients and not the verdict.
+struct scale_elements {
+  float* x = nullptr;
+  verdict const* judged = nullptr;
+
+  PIPE_HD bool is_wanted() const { return is_sound(judged); }
+  template <int Count>
+  PIPE_HD PIPE_INLINE void run(extent at, int) const {
+    float const factor = factor_of(judged);
+    float v[Count];
+    load<Count>(x + at, v);
+    PIPE_UNROLL
+    for (int k = 0; k < Count; ++k) v[k] = v[k] * factor;
+    save<Count>(x + at, v);
+  }
+};
+
+/// average += amount * (x - average), after a sound step.
+struct approach_elements {
+  float* average = nullptr;
+  float const* x = nullptr;
+  float amount = 0;
+  verdict const* judged = nullptr;
+
+  PIPE_HD bool is_wanted() const { return is_sound(judged); }
+  template <int Count>
+  PIPE_HD PIPE_INLINE void run(extent at, int) const {
+    float v[Count], target[Count];
+    load<Count>(average + at, v);
+    load<Count>(x + at, target);
+    PIPE_UNROLL
+    for (int k = 0; k < Count; ++k) v[k] = v[k] + amount * (target[k] - v[k]);
+    save<Count>(average + at, v);
+  }
+};
+
+/// to += from: gradients of a parameter that is used in two places.
+struct add_elements {
+  float* to = nullptr;
+  float const* from = nullptr;
+
+  PIPE_HD bool is_wanted() const { return true; }
+  template <int Count>
+  PIPE_HD PIPE_INLINE void run(extent at, int) const {
+    float v[Count], more[Count];
+    load<Count>(to + at, v);
+    load<Count>(from + at, more);
+    PIPE_UNROLL
+    for (int k = 0; k < Count; ++k) v[k] = v[k] + more[k];
+    save<Count>(to + at, v);
+  }
+};
+
+/// to = from, in another type: 16-bit copies of weights that something else has changed.
+template <class To>
+struct convert_elements {
+  To* to = nullptr;
+  float const* from = nullptr;
+
+  PIPE_HD bool is_wanted() const { return true; }
+  template <int Count>
+  PIPE_HD PIPE_INLINE void run(extent at, int) const {
+    float v[Count];
+    load<Count>(from + at, v);
+    save<Count>(to + at, v);
+  }
+};
+
+}  // namespace pp::cuda

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A file that grows record by record while a run goes on: what was written can be read at once, by
+// another program too, and a disk that is full costs the record it had no room for, not the file.
+#pragma once
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <pipe/io/file_descriptor.hpp>
+
+namespace pp {
+
+/// A pipe that no program reads is an error: opening it does not wait.
+///
+/// throws: file_error, naming the file and the reason
+class record_file {
+ public:
+  /// What becomes of a file that has the name: `replace` empties it, `fresh` refuses, `beside`
+  /// leaves it and takes the next name that is free (metrics.csv, metrics-2.csv ...). Devices and
+  /// pipes are written to, and what /dev/stdout leads to.
+  enum class start : unsigned char { replace, fresh, beside };
+
+  explicit record_file(std::string path, start how = start::replace) : path_(std::move(path)) {
+    std::string const asked = path_;
+    for (long number = 2;; ++number) {
+      open(how == start::replace ? O_TRUNC : O_EXCL);
+      if (how != start::beside || file_.is_open() || errno != EEXIST) break;
+      struct stat there {};
+      if (path_.starts_with("/dev/") ||
+          (::stat(path_.c_str(), &there) == 0 && !S_ISREG(there.st_mode))) {
+        open(O_APPEND);
+        is_alone_ = false;
+        break;
+      }
+      path_ = numbered(asked, number);
+    }
+    if (!file_.is_open() && errno == ENXIO)
+      throw file_error("cannot write metrics to '" + path_ + "': it is a pipe without a reader");
+    if (!file_.is_open() ||
+        ::fcntl(file_.number(), F_SETFL, ::fcntl(file_.number(), F_GETFL) & ~O_NONBLOCK) != 0)
+      throw_file_error("write metrics to", path_);
+  }
+
+  std::string const& path() const { return path_; }
+
+  /// law: the file ends with this record, or, if that fails, with the one before (where nothing
+  ///      else is written to it)
+  void append(std::string_view record) {
+    if (!file_.write(std::as_bytes(std::span(record.data(), record.size())))) {
+      int const reason = errno;
+      [[maybe_unused]] bool const restored = is_alone_ &&
+                                             ::ftruncate(file_.number(), off_t(bytes_)) == 0 &&
+                                             ::lseek(file_.number(), off_t(bytes_), SEEK_SET) >= 0;
+      errno = reason;
+      throw_file_error("write metrics to", path_);
+    }
+    bytes_ += record.size();
+  }
+
+ private:
+  void open(int how) { file_ = file_descriptor(path_, O_WRONLY | O_NONBLOCK | O_CREAT | how); }
+  /// folder/name.end -> folder/name-2.end
+  static std::string numbered(std::string const& path, long number) {
+    std::size_t const dot = path.rfind('.');
+    bool const has_ending =
+        dot != path.npos && path.find('/', dot) == path.npos && dot > 0 && path[dot - 1] != '/';
+    std::size_t const end = has_ending ? dot : path.size();
+    return path.substr(0, end) + "-" + std::to_string(number) + path.substr(end);
+  }
+
+  std::string path_;
+  file_descriptor file_;
+  std::uint64_t bytes_ = 0;
+  bool is_alone_ = true;  // nothing else writes to it
+};
+
+}  // namespace pp

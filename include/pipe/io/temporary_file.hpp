@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Temporary files beside the file that they will be: their names, and which of them were left by
+// programs that were killed.
+//
+//     NAME.tmp-HOST-PROCESS-NUMBER    HOST: a hash of the machine's name; a long NAME is cut
+//
+// A program holds a lock (flock) on its temporary file until it is done; the system takes the lock
+// back when the program ends, however that happens. Process numbers would not tell: they are used
+// again, and other machines have their own.
+#pragma once
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <ctime>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <pipe/io/file_descriptor.hpp>
+
+namespace pp {
+
+/// FNV-1a.
+constexpr std::uint64_t hash_of(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (char const c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
+}
+
+/// A file's folder, "" or with a slash at the end, and the names of its temporary files without
+/// their last number.
+struct temporary_names {
+  std::string folder, stem, host, process;
+
+  explicit temporary_names(std::string const& path) {
+    std::size_t const slash = path.rfind('/');
+    folder = slash == path.npos ? "" : path.substr(0, slash + 1);
+    stem = short_name(path.substr(folder.size())) + ".tmp-";
+    char name[256] = "";
+    if (::gethostname(name, sizeof name - 1) != 0) name[0] = 0;
+    host = digits(hash_of(name)).substr(8);
+    process = std::to_string(::getpid());
+  }
+  std::string path(int number) const {
+    return folder + stem + host + "-" + process + "-" + std::to_string(number);
+  }
+
+ private:
+  static std::string digits(std::uint64_t hash) {
+    char text[17];
+    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
+    return text;
+  }
+  /// A name may have 255 bytes, on some file systems 143. What is cut is whole UTF-8, and a hash
+  /// tells long names apart.
+  static std::string short_name(std::string const& name) {
+    if (name.size() <= 90) return name;
+    std::size_t end = 70;
+    while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80) --end;
+    return name.substr(0, end) + "~" + digits(hash_of(name));
+  }
+};
+
+/// Takes the lock of a file that is open. False if another program, or another object of this one,
+/// has it, or if the file has lost its name meanwhile; true as well where the file system has no
+/// locks.
+inline bool lock_temporary(file_descriptor const& file) {
+  if (::flock(file.number(), LOCK_EX | LOCK_NB) != 0) return errno != EWOULDBLOCK;
+  struct stat about {};
+  return ::fstat(file.number(), &about) == 0 && about.st_nlink > 0;
+}
+
+/// Removes temporary files of that name whose lock is free: at once if they are from this machine,
+/// otherwise when nothing was written to them for a day (some network file systems keep locks to
+/// each machine). Where the file system has no locks nothing is removed. Fails silently: what stays
+/// is only space.
+inline void remove_stale_files(temporary_names const& names) noexcept {
+  auto const is_ours = [&](std::string_view name) {  // HOST-PROCESS-NUMBER after the stem
+    if (!name.starts_with(names.stem)) return false;
+    name.remove_prefix(names.stem.size());
+    if (name.size() < 12 || name.substr(0, 8).find_first_not_of("0123456789abcdef") != name.npos)
+      return false;
+    std::size_t const dash = name.find('-', 9);
+    return name[8] == '-' && dash != name.npos && dash > 9 && dash + 1 < name.size() &&
+           name.substr(9, dash - 9).find_first_not_of("0123456789") == name.npos &&
+           name.substr(dash + 1).find_first_not_of("0123456789") == name.npos;
+  };
+  DIR* const folder = ::opendir(names.folder.empty() ? "." : names.folder.c_str());
+  if (folder == nullptr) return;
+  while (dirent const* const entry = ::readdir(folder)) {
+    if (!is_ours(entry->d_name)) continue;
+    int const flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    int number = ::openat(::dirfd(folder), entry->d_name,
+                          O_RDWR | flags);  // a network's locks need a file to write to
+    if (number < 0) number = ::openat(::dirfd(folder), entry->d_name, O_RDONLY | flags);
+    struct stat open {
+    }, named{};
+    if (number >= 0 && ::fstat(number, &open) == 0 && S_ISREG(open.st_mode) &&
+        ::flock(number, LOCK_EX | LOCK_NB) == 0 &&
+        ::fstatat(::dirfd(folder), entry->d_name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+        open.st_dev == named.st_dev && open.st_ino == named.st_ino) {
+      bool const is_from_here =
+          std::string_view(entry->d_name).substr(names.stem.size(), 8) == names.host;
+      constexpr std::time_t day = 24 * 60 * 60;
+      if (is_from_here || std::time(nullptr) - open.st_mtime > day)
+        ::unlinkat(::dirfd(folder), entry->d_name, 0);
+    }
+    if (number >= 0) ::close(number);
+  }
+  ::closedir(folder);
+}
+
+}  // namespace pp

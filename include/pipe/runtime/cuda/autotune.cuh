@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Which of two ways to run a kernel group is faster on this device, by events, on operands of its
+// own that are given back afterwards.
+#pragma once
+
+#include <vector>
+
+#include <pipe/backend/cuda/arguments.hpp>
+#include <pipe/base/list.hpp>
+#include <pipe/runtime/cuda/resources.cuh>
+
+namespace pp::cuda {
+
+/// Memory for one launch of a group. It is full of small numbers in every format.
+class race_track {
+ public:
+  race_track(list<long, group::max_slots> const& bytes, long workspace_bytes) {
+    auto const give = [&](long size) -> void* {
+      if (size == 0) return nullptr;
+      memory_.emplace_back(size);
+      check(cudaMemset(memory_.back().data(), 0x3c, std::size_t(size)), "filling of operands");
+      return memory_.back().data();
+    };
+    for (int i = 0; i < group::max_slots; ++i) a_.slot[i] = give(bytes[i]);
+    a_.workspace = give(workspace_bytes);
+    a_.training = true;
+    check(cudaDeviceSynchronize(), "filling of operands");
+  }
+
+  /// Whether `one` took less time than `other`: the best of some rounds in turn, after one that
+  /// does not count.
+  template <class One, class Other>
+  bool is_faster(One const& one, Other const& other) {
+    constexpr int rounds = 5;
+    float best = 0, best_of_other = 0;
+    for (int i = 0; i <= rounds; ++i) {
+      float const mine = milliseconds(one), theirs = milliseconds(other);
+      if (i == 0) continue;
+      if (i == 1 || mine < best) best = mine;
+      if (i == 1 || theirs < best_of_other) best_of_other = theirs;
+    }
+    return best < best_of_other;
+  }
+
+ private:
+  /// Of several launches on end.
+  template <class Launch>
+  float milliseconds(Launch const& launch) {
+    constexpr int launches = 8;
+    check(cudaEventRecord(begin_, on_), "an event");
+    for (int i = 0; i < launches; ++i) launch(a_, on_);
+    check(cudaEventRecord(end_, on_), "an event");
+    check(cudaStreamSynchronize(on_), "timing of a kernel");
+    float ms = 0;
+    check(cudaEventElapsedTime(&ms, begin_, end_), "time between events");
+    return ms;
+  }
+
+  std::vector<device_buffer> memory_;
+  arguments a_;
+  stream on_;
+  event begin_{true}, end_{true};
+};
+
+}  // namespace pp::cuda

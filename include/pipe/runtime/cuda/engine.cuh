@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What a pipeline runs on, on a GPU: its kernels' launches, the machine that enqueues them, what
+// happens to parameters between two steps, and a mirror of the parameters in the host's memory,
+// through which the host reads and writes them.
+#pragma once
+
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <pipe/base/libm.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/optim/optimizer.hpp>
+#include <pipe/runtime/cuda/device.cuh>
+#include <pipe/runtime/cuda/launches.cuh>
+#include <pipe/runtime/cuda/machine.cuh>
+#include <pipe/runtime/cuda/parameters.cuh>
+#include <pipe/runtime/cuda/runs.cuh>
+#include <pipe/schedule/dynamic_table.hpp>
+#include <pipe/schedule/execution.hpp>
+
+namespace pp {
+
+namespace cuda {
+
+/// Which rank takes its next action, so that everything comes after what it needs: rows of a table,
+/// walked as the ranks of a machine would.
+template <class Problem, class Rows>
+std::vector<int> order_of(Problem const& problem, Rows const& rows,
+                          std::vector<slot_count> const& slots) {
+  std::vector<int> order;
+  auto walk = execution<Problem, Rows, std::vector<slot_count>>(problem, rows, slots);
+  walk.run([&](int rank, long, long) { order.push_back(rank); });
+  return order;
+}
+
+}  // namespace cuda
+
+/// P: a compiled pipeline.
+template <class P>
+class cuda_engine {
+ public:
+  using element = typename P::element;
+  using optimizer = typename P::optimizer;
+
+  cuda_engine(optimizer const& o, machine_settings const& settings)
+      : optimizer_(o), device_(cuda::use_device(0)),
+        machine_(P::description(), launches_.groups(), cuda_runs<P>(device_), order(),
+                 settings.timeline),
+        parameters_(machine_, optimizer_) {
+    settle();
+  }
+
+  /// Throws if a run has left the parameters half updated.
+  void check() const {
+    if (torn_ != 0)
+      complain<error>({"this trainer is broken: the update of step ", torn_,
+                       " failed, and some parameters are updated, others are not"});
+  }
+  /// Runs are on the caller's thread.
+  bool is_own_thread() const { return false; }
+
+  /// What is thrown on the way, by a launch of a user-defined layer, a watcher or the runtime,
+  /// comes out when nothing is under way.
+  step_result run(job const& j) {
+    try {
+      return complete(j);
+    } catch (...) {
+      machine_.drain();
+      throw;
+    }
+  }
+
+  /// A copy of the memory of a chunk: of its parameters, gradients, state and averages. It is there
+  /// until the next run.
+  char* memory(int chunk) {
+    if (!mirror_is_current_) download();
+    return mirror_[std::size_t(chunk)].data();
+  }
+  void parameters_changed() { mirror_is_newer_ = true; }
+  long bytes(int rank) const { return machine_.bytes(rank); }
+
+  executed_action const* executed(int rank) const { return machine_.executed(rank); }
+  int executed_count(int rank) const { return machine_.executed_count(rank); }
+
+  /// The device's name, and for how many products it has cuBLASLt.
+  std::string runs_on() const { return device_.name + launches_.text(); }
+
+ private:
+  step_result complete(job const& j) {
+    if (mirror_is_newer_) upload();
+    machine_.enqueue(j);
+    step_result result;
+    if (j.what == job::kind::infer) {
+      machine_.deliver();
+      result.seconds = machine_.seconds();
+      return result;
+    }
+    cuda::verdict const outcome = parameters_.finish(j, torn_);
+    mirror_is_current_ = mirror_is_current_ && j.what != job::kind::train;
+    result.seconds = machine_.seconds();
+    result.loss = outcome.loss;
+    if (j.what == job::kind::train) {
+      result.gradient_norm = outcome.norm;
+      result.loss_scale = outcome.loss_scale;
+      bool const overflows = libm::isfinite(outcome.loss) && !libm::isfinite(outcome.norm);
+      result.skipped = P::precision::scales_loss && overflows && outcome.loss_scale > 1;
+      loss_scale_ = outcome.loss_scale;
+    }
+    result.bubble = machine_.bubble();
+    torn_ = 0;
+    return result;
+  }
+
+  static cuda_order order() {
+    std::vector<slot_count> slots;
+    auto const& map = P::memory();
+    for (int c = 0; c + 1 < P::stages; ++c)
+      slots.push_back({map.chunks[c].boundary.slots, map.chunks[c + 1].gradient.slots});
+    auto forward = dynamic_table(P::ranks, P::schedule::where, false);
+    for (int r = 0; r < P::ranks; ++r)
+      for (int i = 0; i < map.rank[r].evaluation_count; ++i)
+        forward.push(r, map.rank[r].evaluation[i]);
+    return {cuda::order_of(P::problem, P::table(), slots),
+            cuda::order_of(P::problem, forward, slots)};
+  }
+
+  /// Copies and clearings outside of the machine's streams may still be on their way when their
+  /// calls return.
+  static void settle() { cuda::check(cudaDeviceSynchronize(), "copies to the device"); }
+
+  /// What a mirror holds of a chunk: everything up to the averages.
+  static long mirrored(chunk_description const& c) { return c.copies; }
+  /// Offsets count from the start of the rank's arena.
+  char* begin_of(int chunk) const { return machine_.memory(chunk); }
+
+  void download() {
+    machine_.wait_for_all();
+    mirror_.resize(std::size_t(P::stages));
+    for (int c = 0; c < P::stages; ++c) {
+      chunk_description const& chunk = P::memory().chunks[c];
+      auto& mine = mirror_[std::size_t(c)];
+      mine.resize(std::size_t(mirrored(chunk)));
+      cuda::check(cudaMemcpy(mine.data() + chunk.values, begin_of(c) + chunk.values,
+                             std::size_t(mirrored(chunk) - chunk.values), cudaMemcpyDeviceToHost),
+                  "download of parameters");
+      if (loss_scale_ == 1) continue;
+      float* const gradients = reinterpret_cast<float*>(mine.data() + chunk.gradients);
+      for (long i = 0; i < chunk.trained_bytes / long(sizeof(float)); ++i)
+        gradients[i] /= loss_scale_;
+    }
+    mirror_is_current_ = true;
+  }
+  void upload() {
+    for (int c = 0; c < P::stages && !mirror_.empty(); ++c) {
+      chunk_description const& chunk = P::memory().chunks[c];
+      auto const copy = [&](long from, long bytes) {
+        if (bytes > 0)
+          cuda::check(cudaMemcpy(begin_of(c) + from, mirror_[std::size_t(c)].data() + from,
+                                 std::size_t(bytes), cudaMemcpyHostToDevice),
+                      "upload of parameters");
+      };
+      copy(chunk.values, chunk.parameter_bytes);
+      if (P::averaging::averages) copy(chunk.average, chunk.trained_bytes);
+    }
+    settle();
+    parameters_.renew_copies();
+    mirror_is_newer_ = false;
+  }
+
+  optimizer const optimizer_;
+  cudaDeviceProp device_;
+  cuda_launches<P> launches_;
+  mutable cuda_machine machine_;
+  cuda_parameters<P> parameters_;
+  std::vector<std::vector<char>> mirror_;  // by chunk, at the offsets of its rank's arena
+  bool mirror_is_current_ = false, mirror_is_newer_ = false;
+  float loss_scale_ = 1;  // that is in the gradients
+  long torn_ = 0;         // the step whose update did not come to its end; 0: none
+};
+
+}  // namespace pp

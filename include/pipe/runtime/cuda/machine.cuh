@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Runs a pipeline on one GPU. Every rank has a stream; one host thread walks all actions in an
+// order in which everything comes after what it needs, and enqueues each on its rank's stream,
+// behind events of the actions of other ranks that it waits for. Boundary values are read where
+// they were written. The host waits once, at the end of a run.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include <pipe/backend/cuda/arguments.hpp>
+#include <pipe/backend/cuda/narrow_mlp/tile.hpp>
+#include <pipe/backend/cuda/update/not_finite.hpp>
+#include <pipe/backend/cuda/update/flat_parameters.hpp>
+#include <pipe/backend/cuda/update/step_outcome.hpp>
+#include <pipe/base/bytes.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/runtime/actions.hpp>
+#include <pipe/runtime/cuda/conversion.hpp>
+#include <pipe/runtime/cuda/bodies.cuh>
+#include <pipe/runtime/cuda/resources.cuh>
+#include <pipe/runtime/description.hpp>
+#include <pipe/runtime/job.hpp>
+
+namespace pp {
+
+/// Launches the kernels of a group, with what was made for it at construction.
+struct cuda_group {
+  void (*launch)(void const* made, cuda::arguments const&, cudaStream_t) = nullptr;
+  void const* made = nullptr;
+  void operator()(cuda::arguments const& a, cudaStream_t on) const { launch(made, a, on); }
+};
+
+/// Launches of a program that run as one kernel, from `first` on.
+struct cuda_run {
+  launch const* first = nullptr;
+  int count = 0;
+  void (*run)(cuda::arguments const* each, cudaStream_t) = nullptr;
+};
+
+/// Which rank takes its next action: a list for training and one for evaluation.
+struct cuda_order {
+  std::vector<int> training, evaluation;
+};
+
+/// The part of a machine that does not depend on the optimizer.
+class cuda_machine {
+ public:
+  cuda_machine(pipeline_description const& d, cuda_group const* groups, std::vector<cuda_run> runs,
+               cuda_order order, bool wants_timeline)
+      : d_(d), groups_(groups), runs_(std::move(runs)), order_(std::move(order)),
+        wants_timeline_(wants_timeline), streams_(std::size_t(d.ranks)),
+        position_(std::size_t(d.ranks)), timelines_(std::size_t(d.ranks)) {
+    cuda::prepare_bodies(kernels{});
+    for (int r = 0; r < d.ranks; ++r) {
+      rank_description const& plan = d.rank[r];
+      allocate(r);
+      rooms_.emplace_back(memory_of(r) + plan.books, plan.book_bytes);
+      int const most =
+          plan.training_count > plan.evaluation_count ? plan.training_count : plan.evaluation_count;
+      if (wants_timeline) timelines_[std::size_t(r)].marks.resize(std::size_t(most));
+      timelines_[std::size_t(r)].actions.reserve(std::size_t(most));
+    }
+    for (int i = 0; i < milestones * d.chunks * d.micro_batches; ++i) reached_.emplace_back();
+    long uploaded = 0;
+    for (int i = 0; i <= d.inputs; ++i) uploaded += d.bytes_of(i) * d.micro_batches;
+    long const part =
+        align_up(uploaded / 4);  // so that the device has work while the host converts the rest
+    pinned_ = cuda::pinned_buffer(2 * (part < upload_bytes ? part : upload_bytes));
+    streams_of_bits_ = kept<int>(0, d.streams, d.stream_count);
+    cuda::loss_scaling const start{};
+    scaling_ = kept(0, &start, 1);
+    found_ = kept<int>(0, nullptr, search_blocks);
+  }
+  cuda_machine(cuda_machine const&) = delete;
+  cuda_machine& operator=(cuda_machine const&) = delete;
+
+  // ---- a run, in three steps ----
+
+  /// Uploads the mini-batch and enqueues every action of the job.
+  void enqueue(job const& j) {
+    job_ = j;
+    begin_ = std::chrono::steady_clock::now();
+    start_timelines();
+    upload();
+    std::fill(position_.begin(), position_.end(), 0);
+    bool const trains = j.what == job::kind::train;
+    for (int const r : trains ? order_.training : order_.evaluation) {
+      rank_description const& plan = d_.rank[r];
+      action const a = (trains ? plan.training : plan.evaluation)[position_[std::size_t(r)]++];
+      if (samples_in(d_, j, a.micro_batch) > 0) execute(r, a);
+    }
+  }
+
+  pipeline_description const& description() const { return d_; }
+  cudaStream_t stream_of(int rank) const { return streams_[std::size_t(rank)]; }
+  char* memory_of(int rank) const { return arenas_[std::size_t(rank)].data(); }
+  char* memory(int chunk) const { return memory_of(d_.chunk[chunk].rank); }
+  long bytes(int rank) const { return arenas_[std::size_t(rank)].bytes(); }
+  /// Memory of the rank's books for `count` items, zeros, or, if there are some, with these in it.
+  template <class T>
+  T* kept(int rank, T const* items, long count) {
+    T* const p = rooms_[std::size_t(rank)].template take<T>(count);
+    if (items != nullptr && count > 0)
+      cuda::check(cudaMemcpy(p, items, sizeof(T) * std::size_t(count), cudaMemcpyHostToDevice),
+                  "upload of a list");
+    return p;
+  }
+  /// By micro-batch, on the device.
+  double* losses() const {
+    return reinterpret_cast<double*>(memory_of(last_rank()) + d_.rank[last_rank()].losses);
+  }
+
+  /// On the device; null: the loss is not scaled.
+  cuda::loss_scaling* scaling() const { return d_.scales_loss ? scaling_ : nullptr; }
+
+  /// Gives the user the outputs of an inference, each micro-batch's when it is there, and waits for
+  /// the end.
+  void deliver() {
+    long const each = d_.output_bytes / size_of(d_.value_type);
+    for (int mb = 0; samples_in(d_, job_, mb) > 0; ++mb) {
+      reached(d_.chunks - 1, milestone::forward, mb).wait();
+      convert_to_float(d_.value_type, static_cast<float*>(job_.output) + mb * each,
+                       outputs_.data() + mb * d_.output_bytes,
+                       each / d_.samples * samples_in(d_, job_, mb));
+    }
+    wait_for_all();
+  }
+
+  /// Waits for a stream: what it was given has been done, and had no error.
+  void wait_for(int rank) const {
+    cuda::check(cudaStreamSynchronize(stream_of(rank)), "run of the pipeline");
+  }
+  void wait_for_all() const {
+    for (int r = 0; r < d_.ranks; ++r) wait_for(r);
+  }
+  /// After a failure: returns when nothing is under way on the device that reads or writes the
+  /// caller's or the host's memory. The runtime forgets the failure, which else the next check of a
+  /// launch would find.
+  void drain() const noexcept {
+    for (int r = 0; r < d_.ranks; ++r) (void)cudaStreamSynchronize(stream_of(r));
+    (void)cudaGetLastError();
+  }
+  /// Rank `waiting` goes on when `other` has done what it was given so far.
+  void meet(int waiting, int other, cuda::event const& at) const {
+    if (waiting == other) return;
+    cuda::check(cudaEventRecord(at, stream_of(other)), "an event");
+    cuda::check(cudaStreamWaitEvent(stream_of(waiting), at, 0), "a wait for an event");
+  }
+
+  // ---- after it ----
+
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  }
+
+  /// What rank r did in the last run, by the device's clock. Throws error if nobody asked for a
+  /// timeline before.
+  executed_action const* executed(int r) {
+    read_clock();
+    if (!has_timeline_)
+      throw error(
+          "no times were recorded of the last run: on a GPU settings.runtime.timeline asks for "
+          "them");
+    return timelines_[std::size_t(r)].actions.data();
+  }
+  int executed_count(int r) const { return int(timelines_[std::size_t(r)].actions.size()); }
+
+  /// Share of the ranks' time, from the first action to the end of the last, in which they had
+  /// nothing to do; NaN without a timeline.
+  double bubble() {
+    if (!has_timeline_) return std::numeric_limits<double>::quiet_NaN();
+    read_clock();
+    long busy = 0, last = 0;
+    for (rank_timeline const& of_rank : timelines_)
+      for (executed_action const& e : of_rank.actions) {
+        busy += e.end - e.start;
+        last = e.end > last ? e.end : last;
+      }
+    return last > 0 ? 1 - double(busy) / (double(last) * d_.ranks) : 0;
+  }
+
+ private:
+  static constexpr int milestones = int(milestone::release) + 1;
+  static constexpr long upload_bytes = 1L << 20;  // at a time
+  static constexpr int search_blocks = cuda::find_not_finite_kernel::search_blocks;
+  using kernels = cuda::bodies<cuda::add_up_kernel, cuda::find_not_finite_kernel>;
+  static_assert(cuda::fit_every_device(kernels{}));
+  struct time_marks {
+    cuda::event start{true}, end{true};
+  };
+  /// Of a rank: what it did in this run, and events around each action, as many as there were in
+  /// any run.
+  struct rank_timeline {
+    std::vector<executed_action> actions;
+    std::vector<time_marks> marks;
+  };
+
+  cuda::event const& reached(int chunk, milestone m, int micro_batch) const {
+    return reached_[std::size_t((chunk * milestones + int(m)) * d_.micro_batches + micro_batch)];
+  }
+
+  void allocate(int rank) {
+    try {
+      arenas_.emplace_back(d_.rank[rank].bytes);
+    } catch (error const& e) {
+      complain<error>({"rank ", rank, ": no memory for an arena of ", d_.rank[rank].bytes,
+                       " bytes, of ", d_.bytes(), " that the plan needs in all: ", e.what()});
+    }
+  }
+  int last_rank() const { return d_.chunk[d_.chunks - 1].rank; }
+  double* row_losses() const {
+    return reinterpret_cast<double*>(memory_of(last_rank()) + d_.rank[last_rank()].row_losses);
+  }
+  void const* given(int input) const { return input < d_.inputs ? job_.input[input] : job_.label; }
+
+  /// Where the outputs of an inference go first. Pinned: a copy to the user's memory would keep the
+  /// host from enqueueing what follows.
+  char* downloaded_outputs() {
+    if (outputs_.data() == nullptr)
+      outputs_ = cuda::pinned_buffer(d_.output_bytes * d_.micro_batches);
+    return outputs_.data();
+  }
+
+  /// What the user's numbers become: labels, ids and what the loss reads stay as they are.
+  dtype type_of(int which) const {
+    return which < d_.inputs && d_.input_is_converted[which] ? d_.value_type : dtype::f32;
+  }
+  /// Each rank gets of what was given what its stages read; the one micro-batch that is partly
+  /// filled is filled up with zeros.
+  void upload() {
+    for (int r = 0; r < d_.ranks; ++r)
+      for (int i = 0; i <= d_.inputs; ++i)
+        if (d_.rank[r].staging[i] >= 0 && given(i) != nullptr) upload(r, i);
+    cuda::check(
+        cudaMemsetAsync(losses(), 0, sizeof(double) * std::size_t(d_.micro_batches), stream_of(0)),
+        "clearing of the losses");
+    cuda::check(cudaEventRecord(uploaded_, stream_of(0)), "an event");
+    if (has_timeline_) cuda::check(cudaEventRecord(start_, stream_of(0)), "an event");
+    for (int r = 1; r < d_.ranks; ++r)
+      cuda::check(cudaStreamWaitEvent(stream_of(r), uploaded_, 0), "a wait for an event");
+  }
+  /// Through pinned memory, half of which is filled while the other half is on its way.
+  void upload(int rank, int input) {
+    char* const to = memory_of(rank) + d_.rank[rank].staging[input];
+    long const bytes = d_.bytes_of(input), all = bytes / d_.samples * job_.samples,
+               half = pinned_.bytes() / 2;
+    long const size = size_of(type_of(input));
+    for (long at = 0; at < all; at += half, ++sent_) {
+      cuda::event const& gone = gone_[sent_ % 2];
+      char* const from = pinned_.data() + sent_ % 2 * half;
+      long const now = all - at < half ? all - at : half;
+      gone.wait();
+      convert_from_float(type_of(input), from,
+                         static_cast<char const*>(given(input)) + at / size * long(sizeof(float)),
+                         now / size);
+      cuda::check(
+          cudaMemcpyAsync(to + at, from, std::size_t(now), cudaMemcpyHostToDevice, stream_of(rank)),
+          "upload of the mini-batch");
+      cuda::check(cudaEventRecord(gone, stream_of(rank)), "an event");
+    }
+    if (long const rest = (bytes - all % bytes) % bytes; rest > 0)
+      cuda::check(cudaMemsetAsync(to + all, 0, std::size_t(rest), stream_of(rank)),
+                  "filling up of a micro-batch");
+  }
+
+  void execute(int r, action const& a) {
+    for_each_need(d_, a, [&](int chunk, milestone m, int mb) { need(r, chunk, m, mb); });
+    if (!has_timeline_) return run_action(r, a);
+    rank_timeline& mine = timelines_[std::size_t(r)];
+    std::size_t const at = mine.actions.size();
+    if (at == mine.marks.size()) mine.marks.emplace_back();
+    cuda::check(cudaEventRecord(mine.marks[at].start, stream_of(r)), "an event");
+    run_action(r, a);
+    cuda::check(cudaEventRecord(mine.marks[at].end, stream_of(r)), "an event");
+    mine.actions.push_back({a, 0, 0, 0});
+    clock_is_read_ = false;
+  }
+  void start_timelines() {
+    has_timeline_ = wants_timeline_ || job_.watch != nullptr;
+    clock_is_read_ = true;
+    for (rank_timeline& of_rank : timelines_) of_rank.actions.clear();
+  }
+
+  void need(int r, int chunk, milestone m, int micro_batch) {
+    if (micro_batch < 0 || d_.chunk[chunk].rank == r) return;
+    cuda::check(cudaStreamWaitEvent(stream_of(r), reached(chunk, m, micro_batch), 0),
+                "a wait for an event");
+  }
+
+  void run_action(int r, action const& a) {
+    int const c = a.chunk, mb = a.micro_batch;
+    region_bases const at = bases_for(c, mb);
+    pp::run_action(
+        d_, job_, a,
+        [&](program_set const& set, program p) { run_program(d_.chunk[c], set, p, at, r, mb); },
+        [&](copied const* what, int count) {
+          for (int i = 0; i < count; ++i)
+            cuda::check(
+                cudaMemcpyAsync(at.at(what[i].to), at.at(what[i].from), std::size_t(what[i].bytes),
+                                cudaMemcpyDeviceToDevice, stream_of(r)),
+                "copy of a value that is handed on");
+        },
+        [&](address const& output) {
+          cuda::check(
+              cudaMemcpyAsync(downloaded_outputs() + mb * d_.output_bytes, at.at(output),
+                              std::size_t(d_.output_bytes / d_.samples * samples_in(d_, job_, mb)),
+                              cudaMemcpyDeviceToHost, stream_of(r)),
+              "download of outputs");
+        },
+        [&](milestone m) {
+          cuda::check(cudaEventRecord(reached(c, m, mb), stream_of(r)), "an event");
+        });
+  }
+
+  region_bases bases_for(int c, int mb) const {
+    region_bases b = bases_in_arenas(d_, c, mb, [this](int chunk) { return memory(chunk); });
+    b.set(region::random, reinterpret_cast<char*>(streams_of_bits_));
+    rank_description const& rank = d_.rank[d_.chunk[c].rank];
+    for (int i = 0; i <= d_.inputs; ++i)
+      if (rank.staging[i] >= 0)
+        b.set(i < d_.inputs ? input_region(i) : region::label,
+              memory_of(d_.chunk[c].rank) + rank.staging[i] + mb * d_.bytes_of(i));
+    return b;
+  }
+
+  void run_program(chunk_description const& chunk, program_set const& set, program p,
+                   region_bases const& at, int r, int mb) {
+    program_view const& view = set.programs[int(p)];
+    cuda::arguments a;
+    a.workspace = memory_of(r) + d_.rank[r].workspace;
+    a.loss = row_losses();
+    a.loss_scale = 1 / job_.gradient_terms;
+    a.scaling = scaling() != nullptr ? &scaling()->scale : nullptr;
+    a.accumulate = mb > 0 || job_.continues;
+    a.wants_gradient = a.training = job_.what == job::kind::train;
+    a.valid_samples = samples_in(d_, job_, mb);
+    a.seed = job_.seed;
+    a.step = job_.step;
+    a.first_sample = job_.first_sample + long(mb) * d_.samples;
+    bool const is_last = &chunk == &d_.chunk[d_.chunks - 1];
+    int const count =
+        view.count -
+        (job_.what == job::kind::infer && is_last ? 1 : 0);  // the loss is the last launch
+    auto const place = [&](launch const& l) {
+      for (int k = 0; k < l.count; ++k) a.slot[k] = at.at(view.operands[l.first + k].at);
+    };
+    for (int i = 0; i < count; ++i) {
+      if (cuda_run const* const run = run_from(view.launches + i); run != nullptr) {
+        cuda::arguments each[cuda::most_in_run];
+        for (int k = 0; k < run->count; ++k) {
+          place(view.launches[i + k]);
+          each[k] = a;
+        }
+        run->run(each, stream_of(r));
+        i += run->count - 1;
+        continue;
+      }
+      launch const& l = view.launches[i];
+      placed_operand const* const from = view.operands + l.first;
+      place(l);
+      if (job_.watch != nullptr)
+        cuda::check(cudaEventRecord(watched_from_, stream_of(r)), "an event");
+      groups_[l.group](a, stream_of(r));
+      if (job_.watch != nullptr)
+        show(a, {r, int(&chunk - d_.chunk), mb, p, i, 0, &l, from}, stream_of(r));
+    }
+    if (p == program::forward && is_last && job_.what != job::kind::infer)
+      sum_row_losses(mb, stream_of(r));
+  }
+
+  /// The run that begins with a launch, or null. A watcher sees every launch on its own.
+  cuda_run const* run_from(launch const* first) const {
+    if (job_.watch != nullptr) return nullptr;
+    for (cuda_run const& run : runs_)
+      if (run.first == first) return &run;
+    return nullptr;
+  }
+
+  /// What a watched launch has written: in the device's memory, and, of the operands that the
+  /// watcher has asked for, in the host's, as floats.
+  struct written {
+    cuda_machine const& machine;
+    cuda::arguments const& a;
+    launch_seen const& by;
+    cudaStream_t on;
+    std::vector<std::vector<float>> numbers{};  // by operand
+
+    dtype type_of(int k) const {
+      return by.operands[k].is_wide ? dtype::f32 : machine.d_.value_type;
+    }
+    void const* values(int k) {
+      numbers.resize(std::size_t(by.what->count));
+      std::vector<float>& to = numbers[std::size_t(k)];
+      long const count = by.operands[k].elements;
+      if (count == 0 || !to.empty()) return to.data();
+      std::vector<char> copy(std::size_t(count * size_of(type_of(k))));
+      cuda::check(cudaMemcpy(copy.data(), a.slot[k], copy.size(), cudaMemcpyDeviceToHost),
+                  "download for a watcher");
+      to.resize(std::size_t(count));
+      convert_to_float(type_of(k), to.data(), copy.data(), count);
+      return to.data();
+    }
+    bool all_finite() const {
+      cuda::find_not_finite_kernel::arguments search;
+      for (int k = 0; k < by.what->count; ++k)
+        if (by.operands[k].elements > 0)
+          search.of[search.operands++] = {a.slot[k], by.operands[k].elements, type_of(k)};
+      search.found = machine.found_;
+      cuda::launch_body<cuda::find_not_finite_kernel>(search, on);
+      int found[search_blocks];
+      cuda::check(cudaMemcpyAsync(found, search.found, sizeof found, cudaMemcpyDeviceToHost, on),
+                  "download of a search");
+      cuda::check(cudaStreamSynchronize(on), "a search for numbers that are not finite");
+      return std::find(found, found + search_blocks, 1) == found + search_blocks;
+    }
+  };
+
+  /// To the watcher; meanwhile all ranks wait.
+  void show(cuda::arguments const& a, launch_seen seen, cudaStream_t on) {
+    cuda::check(cudaEventRecord(watched_until_, on), "an event");
+    cuda::check(cudaStreamSynchronize(on), "run of a kernel");
+    float ms = 0;
+    cuda::check(cudaEventElapsedTime(&ms, watched_from_, watched_until_), "time between events");
+    seen.nanoseconds = long(double(ms) * 1e6);
+    written w{*this, a, seen, on};
+    seen.reader = {&w, [](void* of, int k) { return static_cast<written*>(of)->values(k); },
+                   [](void* of) { return static_cast<written*>(of)->all_finite(); }};
+    job_.watch(job_.watcher, seen);
+  }
+
+  /// losses[mb] = the sum of the micro-batch's row losses.
+  void sum_row_losses(int mb, cudaStream_t on) {
+    cuda::launch_body<cuda::add_up_kernel>({row_losses(), d_.loss_rows, nullptr, 1, losses() + mb},
+                                           on);
+  }
+
+  void read_clock() {
+    if (clock_is_read_) return;
+    clock_is_read_ = true;
+    auto const since = [&](cuda::event const& e) {
+      float ms = 0;
+      cuda::check(cudaEventElapsedTime(&ms, start_, e), "time between events");
+      return long(double(ms) * 1e6);
+    };
+    for (rank_timeline& of_rank : timelines_)
+      for (std::size_t i = 0; i < of_rank.actions.size(); ++i) {
+        of_rank.actions[i].start = since(of_rank.marks[i].start);
+        of_rank.actions[i].end = since(of_rank.marks[i].end);
+      }
+  }
+
+  pipeline_description d_;
+  cuda_group const* groups_;
+  std::vector<cuda_run> runs_;
+  cuda_order order_;
+  bool wants_timeline_;
+  std::vector<cuda::stream> streams_;
+  std::vector<cuda::device_buffer> arenas_;
+  std::vector<cuda::room> rooms_;  // in them, of the books
+  int* streams_of_bits_ = nullptr;
+  cuda::loss_scaling* scaling_ = nullptr;
+  cuda::pinned_buffer pinned_;
+  cuda::event gone_[2];          // what was in a half of it
+  long sent_ = 0;                // halves
+  cuda::pinned_buffer outputs_;  // of an inference, of all micro-batches
+  std::vector<cuda::event> reached_;
+  cuda::event uploaded_, start_{true}, watched_from_{true}, watched_until_{true};
+  int* found_ = nullptr;  // of a search, on the device
+  std::vector<int> position_;
+  std::vector<rank_timeline> timelines_;             // by rank
+  bool has_timeline_ = true, clock_is_read_ = true;  // of the last run
+  job job_;
+  std::chrono::steady_clock::time_point begin_;
+};
+
+}  // namespace pp

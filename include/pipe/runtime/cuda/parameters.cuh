@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What happens to parameters between the last gradient and the next forward, on a GPU: norms,
+// gradients of shared parameters, the verdict on the step, the optimizer's update, averages, and
+// the copies that must follow. Each rank's stream works on its own chunks; what all of them have to
+// agree on is decided by one kernel, and the host reads of it when everything has been done.
+#pragma once
+
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include <pipe/backend/cuda/update/transpose.hpp>
+#include <pipe/backend/cuda/update/update.hpp>
+#include <pipe/backend/cuda/update/step_outcome.hpp>
+#include <pipe/optim/optimizer.hpp>
+#include <pipe/runtime/cuda/bodies.cuh>
+#include <pipe/runtime/cuda/machine.cuh>
+
+namespace pp {
+
+/// P: a compiled pipeline whose optimizer works on single elements.
+template <class P>
+class cuda_parameters {
+ public:
+  using optimizer = typename P::optimizer;
+  using value = typename P::value;
+
+  cuda_parameters(cuda_machine& machine, optimizer const& o)
+      : machine_(machine), d_(machine.description()), optimizer_(o),
+        squares_(kept<double>(0, d_.parameter_count)),
+        clamped_(kept<double>(0, d_.parameter_count)), verdict_(kept<cuda::verdict>(0, 1)),
+        read_(long(sizeof(cuda::verdict))) {
+    cuda::prepare_bodies(kernels{});
+    for (int c = 0; c < d_.chunks; ++c) lists_.push_back(lists_of(d_.chunk[c]));
+    for (int r = 0; r < d_.ranks; ++r) ready_.emplace_back();
+  }
+
+  /// After everything of job j was enqueued: enqueues the rest of a training step, waits, and
+  /// returns the verdict. An update that is not sound has not been done. Sets `torn` to the step
+  /// before the first launch that changes what the next step reads.
+  cuda::verdict finish(job const& j, long& torn) {
+    bool const trains = j.what == job::kind::train;
+    if (trains && d_.tie_count > 0) {
+      everybody_meets();
+      if (!j.is_continued) add_tied_gradients();
+    }
+    bool const clamps = trains && j.updates && j.clip_value > 0;
+    if (trains) measure(j, clamps);
+    for (int r = 1; r < d_.ranks; ++r) machine_.meet(0, r, ready_[std::size_t(r)]);
+    if (trains && j.updates) torn = j.step;
+    cuda::launch_body<cuda::judge_kernel>(
+        {squares_, clamps ? clamped_ : nullptr, trains ? d_.parameter_count : 0, machine_.losses(),
+         d_.micro_batches, j.loss_terms, j.gradient_scale, j.clip_norm,
+         trains ? machine_.scaling() : nullptr, j.updates, verdict_},
+        machine_.stream_of(0));
+    if (trains && j.updates) {
+      for (int r = 1; r < d_.ranks; ++r) machine_.meet(r, 0, ready_[0]);
+      for (int c = 0; c < d_.chunks; ++c) update(d_.chunk[c], j);
+      for (int c = 0; c < d_.chunks; ++c) transpose(c);
+      if (d_.tie_count > 0) {
+        everybody_meets();
+        copy_tied();
+      }
+    }
+    cuda::check(cudaMemcpyAsync(read_.data(), verdict_, sizeof(cuda::verdict),
+                                cudaMemcpyDeviceToHost, machine_.stream_of(0)),
+                "download of the verdict");
+    machine_.wait_for_all();
+    return *read_.as<cuda::verdict>();
+  }
+
+  /// Makes the copies again after the parameters were written. Waits for them.
+  void renew_copies() {
+    if constexpr (P::passes::has_copies)
+      for (chunk_description const& c : std::span(d_.chunk, std::size_t(d_.chunks))) {
+        cuda::convert_elements<value> const shorten{copies(c), floats(c.rank) + element(c.values)};
+        cuda::launch_body<cuda::pieces_kernel<cuda::convert_elements<value>>>(
+            {cuda::pieces::of_range(element(c.parameter_bytes)), shorten},
+            machine_.stream_of(c.rank));
+      }
+    everybody_meets();
+    copy_tied();
+    machine_.wait_for_all();
+    for (int c = 0; c < d_.chunks; ++c) transpose(c);
+    machine_.wait_for_all();
+  }
+
+ private:
+  using step_type =
+      cuda::optimizer_step<optimizer, std::conditional_t<P::passes::has_copies, value, void>>;
+  template <class F>
+  using over_pieces = cuda::pieces_kernel<F>;
+  /// All that are launched here, but one that is there only if kernels read copies of the
+  /// parameters.
+  using always = cuda::bodies<cuda::judge_kernel, cuda::square_pieces_kernel, cuda::add_up_kernel,
+                              cuda::transpose_kernel<value>, over_pieces<cuda::clamp_elements>,
+                              over_pieces<cuda::add_elements>, over_pieces<cuda::approach_elements>,
+                              over_pieces<step_type>>;
+  static constexpr auto all_kernels() {
+    return cuda::maybe_before<P::passes::has_copies, over_pieces<cuda::convert_elements<value>>>(
+        always{});
+  }
+  using kernels = decltype(all_kernels());
+  static_assert(cuda::fit_every_device(kernels{}));
+
+  /// What launches over a chunk's parameters go through, in the device's memory. Elements count
+  /// from the start of the rank's arena.
+  struct lists {
+    cuda::piece const* pieces = nullptr;
+    cuda::extent const* first_pieces = nullptr;
+    double* sums = nullptr;
+    cuda::transposed_square const* squares = nullptr;
+    long piece_count = 0, square_count = 0;
+  };
+
+  template <class T>
+  T* kept(int rank, long count) {
+    return machine_.kept<T>(rank, nullptr, count);
+  }
+  static long element(long bytes) { return bytes / long(sizeof(float)); }
+  static bool is_measured(parameter_place const& p) { return p.trained && !p.shared; }
+  float* floats(int rank) const { return reinterpret_cast<float*>(machine_.memory_of(rank)); }
+  /// What kernels read of parameters: number i is that of parameter number i.
+  static long read_at(chunk_description const& c) {
+    return P::passes::has_copies ? c.copies / long(sizeof(value)) : element(c.values);
+  }
+  value* values(int rank) const { return reinterpret_cast<value*>(machine_.memory_of(rank)); }
+  value* copies(chunk_description const& c) const { return values(c.rank) + read_at(c); }
+
+  lists lists_of(chunk_description const& c) {
+    std::vector<cuda::piece> pieces;
+    std::vector<cuda::extent> first;
+    std::vector<cuda::transposed_square> squares;
+    for (int i = 0; i < c.parameter_count; ++i) {
+      parameter_place const& p = c.parameters[i];
+      first.push_back(cuda::extent(pieces.size()));
+      if (is_measured(p))
+        cuda::cut_into_pieces(element(c.gradients + p.offset), p.elements(), 0,
+                              [&](cuda::piece const& x) { pieces.push_back(x); });
+      if (p.transposed >= 0)
+        cuda::cut_into_squares(
+            read_at(c) + element(p.offset), (c.transposed + p.transposed) / long(sizeof(value)),
+            p.rows, p.columns, [&](cuda::transposed_square const& x) { squares.push_back(x); });
+    }
+    first.push_back(cuda::extent(pieces.size()));
+    lists l;
+    l.pieces = machine_.kept(c.rank, pieces.data(), long(pieces.size()));
+    l.first_pieces = machine_.kept(c.rank, first.data(), long(first.size()));
+    l.squares = machine_.kept(c.rank, squares.data(), long(squares.size()));
+    l.sums = kept<double>(c.rank, long(pieces.size()));
+    l.piece_count = long(pieces.size());
+    l.square_count = long(squares.size());
+    return l;
+  }
+
+  /// Everything that any rank was given so far comes before what any is given from now on.
+  void everybody_meets() {
+    for (int r = 1; r < d_.ranks; ++r) machine_.meet(0, r, ready_[std::size_t(r)]);
+    for (int r = 1; r < d_.ranks; ++r) machine_.meet(r, 0, ready_[0]);
+  }
+
+  void measure(job const& j, bool clamps) {
+    for (int c = 0; c < d_.chunks; ++c) {
+      add_squares(c, squares_);
+      if (!clamps) continue;
+      int const rank = d_.chunk[c].rank;
+      cuda::launch_body<cuda::pieces_kernel<cuda::clamp_elements>>(
+          {where(c), {floats(rank), float(j.clip_value / j.gradient_scale), machine_.scaling()}},
+          machine_.stream_of(rank));
+      add_squares(c, clamped_);
+    }
+  }
+  cuda::pieces where(int c) const {
+    lists const& l = lists_[std::size_t(c)];
+    return {l.pieces, l.piece_count, 0};
+  }
+  /// Of the gradient of every parameter of chunk c, in the order of the model.
+  void add_squares(int c, double* to) {
+    chunk_description const& chunk = d_.chunk[c];
+    if (chunk.parameter_count == 0) return;
+    lists const& l = lists_[std::size_t(c)];
+    cudaStream_t const on = machine_.stream_of(chunk.rank);
+    cuda::launch_body<cuda::square_pieces_kernel>({where(c), floats(chunk.rank), l.sums}, on);
+    cuda::launch_body<cuda::add_up_kernel>(
+        {l.sums, 0, l.first_pieces, chunk.parameter_count, to + chunk.parameters[0].index}, on);
+  }
+
+  void update(chunk_description const& c, job const& j) {
+    cudaStream_t const on = machine_.stream_of(c.rank);
+    float* const memory = floats(c.rank);
+    auto const* const judged = verdict_;
+    for (int i = 0; i < c.update_count; ++i) {
+      update_range const& u = c.updates[i];
+      step_type step;
+      step.of_group[0] = optimizer_.template prepare<float>(
+          update_context{j.step, j.learning_rate * u.rate_scale, 1, u.decay_scale});
+      step.weights = memory + element(c.values) + u.begin;
+      step.gradients = memory + element(c.gradients) + u.begin;
+      step.first = memory + element(c.state) + u.state;
+      step.second = step.first + (u.end - u.begin);
+      step.judged = judged;
+      if constexpr (P::passes::has_copies) step.copy = copies(c) + u.begin;
+      cuda::launch_body<cuda::pieces_kernel<step_type>>(
+          {cuda::pieces::of_range(u.end - u.begin), step}, on);
+    }
+    if (!d_.averages) return;
+    cuda::approach_elements const average{memory + element(c.average), memory + element(c.values),
+                                          j.step == 1 ? 1.0f : float(1 - d_.average_decay), judged};
+    cuda::launch_body<cuda::pieces_kernel<cuda::approach_elements>>(
+        {cuda::pieces::of_range(element(c.trained_bytes)), average}, on);
+  }
+
+  void transpose(int c) {
+    chunk_description const& chunk = d_.chunk[c];
+    lists const& l = lists_[std::size_t(c)];
+    cuda::launch_body<cuda::transpose_kernel<value>>(
+        {values(chunk.rank), values(chunk.rank), l.squares, l.square_count},
+        machine_.stream_of(chunk.rank));
+  }
+
+  /// law: the gradient of a shared parameter is that of its first place, plus the others in the
+  ///      order of the model
+  void add_tied_gradients() {
+    for (int i = 0; i < d_.tie_count; ++i) {
+      tie const& t = d_.ties[i];
+      if (!t.place.trained) continue;
+      chunk_description const &place = d_.chunk[t.chunk], &owner = d_.chunk[t.owner_chunk];
+      cuda::add_elements const add{floats(owner.rank) + element(owner.gradients + t.owner.offset),
+                                   floats(place.rank) + element(place.gradients + t.place.offset)};
+      cuda::launch_body<cuda::pieces_kernel<cuda::add_elements>>(
+          {cuda::pieces::of_range(t.owner.elements()), add}, machine_.stream_of(owner.rank));
+    }
+  }
+  /// Shared parameters, from where they were updated; and their transposed copies.
+  void copy_tied() {
+    for (int i = 0; i < d_.tie_count; ++i) {
+      tie const& t = d_.ties[i];
+      chunk_description const &place = d_.chunk[t.chunk], &owner = d_.chunk[t.owner_chunk];
+      auto const copy = [&](auto* to, auto const* from) {
+        cuda::check(cudaMemcpyAsync(to, from, sizeof *to * std::size_t(t.owner.elements()),
+                                    cudaMemcpyDeviceToDevice, machine_.stream_of(place.rank)),
+                    "copy of a shared parameter");
+      };
+      copy(floats(place.rank) + element(place.values + t.place.offset),
+           floats(owner.rank) + element(owner.values + t.owner.offset));
+      if constexpr (P::passes::has_copies)
+        copy(copies(place) + element(t.place.offset), copies(owner) + element(t.owner.offset));
+      transpose(t.chunk);
+    }
+  }
+
+  cuda_machine& machine_;
+  pipeline_description const& d_;
+  optimizer const& optimizer_;
+  std::vector<lists> lists_;    // by chunk
+  double *squares_, *clamped_;  // by parameter, on the device
+  cuda::verdict* verdict_;      // there, too
+  cuda::pinned_buffer read_;
+  std::vector<cuda::event> ready_;  // by rank
+};
+
+}  // namespace pp

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What a pipeline runs on, on the CPU: the kernels of its backend, and the machine that calls them.
+// An engine is what a backend names as its own; see also runtime/cuda/engine.cuh.
+#pragma once
+
+#include <pipe/backend/host/backend.hpp>
+#include <pipe/optim/optimizer.hpp>
+#include <pipe/runtime/host/machine.hpp>
+
+namespace pp {
+
+/// P: a compiled pipeline.
+template <class P>
+class host_engine {
+ public:
+  using element = typename P::element;
+  using optimizer = typename P::optimizer;
+
+  host_engine(optimizer const& o, machine_settings const& settings)
+      : optimizer_(o), kernels_(P::backend::template kernels<P>()),
+        machine_(P::description(), calls(), settings) {}
+
+  step_result run(job const& j) { return machine_.run(j); }
+  void check() const { machine_.check(); }
+  bool is_own_thread() const { return machine_.is_own_thread(); }
+
+  /// Where the memory of a chunk begins; of its parameters, gradients and averages what is there is
+  /// read and may be written.
+  char* memory(int chunk) { return machine_.memory(chunk); }
+  /// To be called after parameters were written there.
+  void parameters_changed() { machine_.parameters_changed(); }
+  long bytes(int rank) const { return machine_.bytes(rank); }
+
+  /// What rank r did in the last run, in order.
+  executed_action const* executed(int rank) const { return machine_.executed(rank); }
+  int executed_count(int rank) const { return machine_.executed_count(rank); }
+
+  /// The instruction set of the kernels.
+  host::isa runs_on() const { return kernels_.runs_on; }
+
+ private:
+  backend_calls<element> calls() const {
+    return {kernels_.groups.items, kernels_.sum_of_squares, kernels_.add,
+            kernels_.transpose,    &host_engine::update,    this,
+            kernels_.clamp,        kernels_.approach};
+  }
+  static void update(void const* self, update_request<element> const& r) {
+    host_engine const& e = *static_cast<host_engine const*>(self);
+    update_range const& range = r.range;
+    e.kernels_.update(
+        e.optimizer_,
+        update_context{r.step, r.learning_rate * range.rate_scale, r.gradient_scale,
+                       range.decay_scale},
+        tensor_update<element>{range.shape, r.values, r.gradients, r.state, r.workspace},
+        range.whole, r.own);
+  }
+
+  optimizer const optimizer_;
+  host::kernels<P> kernels_;
+  machine<element> machine_;
+};
+
+}  // namespace pp

@@ -1,0 +1,474 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Runs a pipeline in this process: one thread per rank, each walking its list of actions. A rank
+// waits for what an action needs, runs the chunk's program at the micro-batch's offsets, and
+// publishes the result. At the end of a training run all ranks meet once, agree on the gradient
+// norm and on whether the step is sound, and update their own parameters.
+#pragma once
+
+#include <atomic>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include <pipe/base/config.hpp>
+#include <pipe/base/error.hpp>
+#include <pipe/base/heap_array.hpp>
+#include <pipe/base/libm.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/runtime/actions.hpp>
+#include <pipe/runtime/host/activity.hpp>
+#include <pipe/runtime/host/arena.hpp>
+#include <pipe/runtime/host/backend_calls.hpp>
+#include <pipe/runtime/job.hpp>
+#include <pipe/runtime/host/parameters.hpp>
+#include <pipe/runtime/host/pinning.hpp>
+#include <pipe/runtime/host/team.hpp>
+#include <pipe/transport/in_process.hpp>
+
+PIPE_OPTIMIZED_BEGIN
+namespace pp {
+
+template <class T>
+class machine {
+ public:
+  PIPE_COLD machine(pipeline_description const& d, backend_calls<T> const& calls,
+                    machine_settings const& settings)
+      : d_(d), calls_(calls), settings_(adapt(settings, d.ranks * d.threads)),
+        board_(d.chunks, {settings_.waiting.spin, no_deadline}), parameters_(d_, calls_),
+        ranks_(d.ranks) {
+    try {
+      for (int r = 0; r < d_.ranks; ++r) start(r);
+      finished_.wait(d_.ranks, {{}, no_deadline});
+      conclude_failure();
+    } catch (...) {
+      stop();
+      throw;
+    }
+  }
+  machine(machine const&) = delete;
+  machine& operator=(machine const&) = delete;
+  ~machine() { stop(); }
+
+  /// Throws if a run has left the parameters half updated.
+  void check() const {
+    if (long const step = torn_.load())
+      complain<error>({"this trainer is broken: its optimizer threw in the update of step ", step,
+                       ", and some parameters are updated, others are not"});
+  }
+  /// Whether the calling thread is one of the ranks' or their helpers'.
+  PIPE_COLD bool is_own_thread() const {
+    for (worker const& r : ranks_)
+      if (r.thread.get_id() == std::this_thread::get_id() || r.threads.is_own_thread()) return true;
+    return false;
+  }
+
+  /// Runs a job on all ranks and returns when they are done. A failure of any rank is thrown here,
+  /// after all have stopped; parameters are then as before, or, if it was the optimizer that threw,
+  /// check() does from now on.
+  step_result run(job const& j) {
+    board_.reset();
+    arrived_.reset();
+    job_ = j;
+    begin_ = std::chrono::steady_clock::now();
+    start_.advance();
+    oversee();
+    conclude_failure();
+    stale_ = false;
+    updated_ = j.what == job::kind::train && j.updates;
+    return conclude();
+  }
+
+  /// The parameters changed from outside: the transposed copies are renewed before the next run.
+  void parameters_changed() { stale_ = true; }
+
+  char* memory(int chunk) const { return ranks_[d_.chunk[chunk].rank].memory.data(); }
+  long bytes(int rank) const { return ranks_[rank].memory.bytes(); }
+
+  /// What rank r did in the last run, in order.
+  executed_action const* executed(int rank) const {
+    return planned<executed_action>(rank, d_.rank[rank].executed);
+  }
+  int executed_count(int rank) const { return ranks_[rank].count; }
+
+ private:
+  struct alignas(64) worker {
+    std::thread thread;
+    team threads;  // that one and those it calls
+    activity doing;
+    arena memory;
+    int count = 0;  // of actions executed in this run
+    long waited = 0;
+  };
+
+  /// What the plan has put at an offset of a rank's arena.
+  template <class Item>
+  Item* planned(int rank, long offset) const {
+    return reinterpret_cast<Item*>(ranks_[rank].memory.data() + offset);
+  }
+  int last_rank() const { return d_.chunk[d_.chunks - 1].rank; }
+  double* losses() const {
+    return planned<double>(last_rank(), d_.rank[last_rank()].losses);
+  }  // by micro-batch
+
+  PIPE_COLD void start(int r) {
+    try {
+      ranks_[r].thread = start_thread(
+          [](void* self, int rank) { static_cast<machine*>(self)->live(rank); }, this, r);
+    } catch (std::system_error const& e) {
+      complain<error>({"rank ", r, ": cannot start its thread: ", e.what()});
+    }
+  }
+
+  PIPE_COLD void stop() {
+    job_.what = job::kind::stop;
+    start_.advance();
+    for (worker& r : ranks_)
+      if (r.thread.joinable()) r.thread.join();
+  }
+
+  /// With more threads than cores a spinning one would keep another from working.
+  PIPE_COLD static machine_settings adapt(machine_settings s, int threads) {
+    if (threads > int(allowed_cores())) {
+      s.waiting.spin = std::chrono::nanoseconds(0);
+      s.pin = false;
+    }
+    return s;
+  }
+
+  /// Returns when all ranks are done. A run that makes no progress for as long as the deadline
+  /// fails; ranks that wait then stop, one that is stuck in a kernel is waited for all the same.
+  void oversee() {
+    using std::chrono::milliseconds;
+    milliseconds const deadline = settings_.waiting.deadline, longest(1000), shortest(1);
+    if (deadline.count() <= 0) return void(finished_.wait(d_.ranks, {{}, no_deadline}));
+    milliseconds look = deadline / 16;
+    look = look < shortest ? shortest : look > longest ? longest : look;
+    long still = 0;
+    for (long seen = -1; finished_.wait(d_.ranks, {{}, look}) == waited::too_long;) {
+      long changes = 0;
+      for (worker const& r : ranks_) changes += r.doing.changes();
+      still = changes == seen ? still + 1 : 0;
+      seen = changes;
+      if (still == (deadline + look - shortest) / look) return time_out();
+    }
+  }
+  /// Reports, once, and fails the run, unless all ranks have arrived at its end: then they are in
+  /// the update, which is not left half done. Returns when all ranks are done.
+  PIPE_COLD void time_out() {
+    std::exception_ptr why;
+    try {
+      std::string const text = report();
+      why = std::make_exception_ptr(rank_error(text));
+      if (settings_.on_timeout != nullptr) settings_.on_timeout(text);
+    } catch (...) {
+      why = std::current_exception();
+    }
+    if (arrived_.withdraw(last_meeting() * d_.ranks)) fail(std::move(why));
+    finished_.wait(d_.ranks, {{}, no_deadline});
+  }
+  PIPE_COLD std::string report() const {
+    long const at = now(), ms = settings_.waiting.deadline.count();
+    bool const whole = ms % 1000 == 0;
+    std::string text = sentence({"timed out after ", whole ? ms / 1000 : ms, whole ? " s" : " ms",
+                                 " waiting for "})
+                           .begin();
+    int stuck = 0;
+    while (stuck < d_.ranks && !ranks_[stuck].doing.is_running()) ++stuck;
+    if (stuck < d_.ranks)
+      text += sentence({"rank ", stuck, " (", std::string_view(ranks_[stuck].doing.text()), ")"})
+                  .begin();
+    else
+      text += "any rank to make progress";
+    for (int r = 0; r < d_.ranks; ++r)
+      text += sentence({"\nrank ", r, ": ", std::string_view(ranks_[r].doing.text()), ", for ",
+                        ranks_[r].doing.seconds(at), " s"})
+                  .begin();
+    return text;
+  }
+  /// The meeting after which all ranks update.
+  int last_meeting() const { return d_.tie_count > 0 ? 2 : 1; }
+
+  /// All ranks are done: throws what any of them threw.
+  void conclude_failure() {
+    finished_.reset();
+    if (!failed_.load()) return;
+    failed_.store(false);
+    std::rethrow_exception(std::exchange(failure_, nullptr));
+  }
+
+  PIPE_COLD step_result conclude() {
+    step_result o;
+    o.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+    if (job_.what == job::kind::infer) return o;
+    long waited = 0;
+    for (worker const& r : ranks_) waited += r.waited;
+    o.bubble = o.seconds > 0 ? double(waited) * 1e-9 / (o.seconds * d_.ranks) : 0;
+    o.loss = loss();
+    if (job_.what == job::kind::train) o.gradient_norm = parameters_.norm(job_);
+    return o;
+  }
+  /// law: sums in micro-batch order: the same bits for every partition
+  double loss() const {
+    double sum = 0;
+    for (int mb = 0; samples_in(d_, job_, mb) > 0; ++mb) sum += losses()[mb];
+    return sum / job_.loss_terms;
+  }
+
+  // ---- what a rank's thread does ----
+
+  PIPE_COLD void live(int r) {
+    attempt(r, &machine::settle);
+    for (int seen = 0;;) {
+      seen = progress::after(seen);
+      start_.wait(seen, {settings_.waiting.spin, no_deadline});
+      if (job_.what == job::kind::stop) return;
+      attempt(r, &machine::work);
+    }
+  }
+  void attempt(int r, void (machine::*what)(int, worker&)) {
+    try {
+      (this->*what)(r, ranks_[r]);
+    } catch (...) {
+      fail(std::current_exception());
+    }
+    ranks_[r].doing.change(activity::kind::nothing, 0, now());
+    finished_.add();
+  }
+  /// Threads and memory.
+  PIPE_COLD void settle(int r, worker& me) {
+    try {
+      me.threads.assemble(d_.threads, settings_.waiting.spin, settings_.pin ? r * d_.threads : -1);
+      me.memory = arena(d_.rank[r].bytes);
+      parameters_.set_memory(r, me.memory.data());
+    } catch (std::system_error const& e) {
+      complain<error>({"rank ", r, ": cannot start ", d_.threads - 1, " threads: ", e.what()});
+    } catch (...) {
+      complain<error>({"rank ", r, ": no memory for an arena of ", d_.rank[r].bytes, " bytes, of ",
+                       d_.bytes(), " that the plan needs in all"});
+    }
+  }
+  PIPE_COLD void fail(std::exception_ptr e) {
+    {
+      std::lock_guard const lock(failure_mutex_);
+      if (!failure_) failure_ = std::move(e);
+    }
+    failed_.store(true, std::memory_order_release);
+    board_.wake_all();
+    arrived_.wake();
+  }
+
+  void work(int r, worker& me) {
+    me.count = 0;
+    me.waited = 0;
+    if (stale_ || updated_) parameters_.renew_tied(r, me.threads);
+    if (stale_) parameters_.renew_transposed(r, me.threads);
+    bool const trains = job_.what == job::kind::train;
+    rank_description const& plan = d_.rank[r];
+    stage_partial(r);
+    action const* const actions = trains ? plan.training : plan.evaluation;
+    int const count = trains ? plan.training_count : plan.evaluation_count;
+    for (int i = 0; i < count; ++i)
+      if (samples_in(d_, job_, actions[i].micro_batch) > 0) execute(r, me, actions[i]);
+    if (trains) {
+      if (d_.tie_count > 0) {
+        meet(r, me, 1);
+        if (!job_.is_continued) parameters_.add_tied_gradients(r, me.threads);
+      }
+      parameters_.measure(r, me.threads, job_);
+      meet(r, me, last_meeting());
+      update(r, me);
+    }
+  }
+
+  long now() const {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() -
+                                                                begin_)
+        .count();
+  }
+
+  void execute(int r, worker& me, action const& a) {
+    long const arrived = now();
+    me.doing.begin(a);
+    for_each_need(d_, a, [&](int chunk, milestone m, int mb) {
+      me.doing.change(activity::kind::waits, chunk, arrived);
+      need(r, chunk, m, mb);
+    });
+    long const start = now();
+    me.doing.change(activity::kind::runs, 0, start);
+    run_action(r, me, a);
+    long const end = now();
+    me.waited += start - arrived;
+    planned<executed_action>(r, d_.rank[r].executed)[me.count++] =
+        executed_action{a, start, end, start - arrived};
+  }
+
+  void need(int r, int chunk, milestone m, int micro_batch) {
+    if (board_.wait(chunk, m, micro_batch, failed_) != waited::done) stopped(r);
+  }
+  [[noreturn]] PIPE_COLD void stopped(int r) {
+    complain<rank_error>({"rank ", r, " stopped because another rank failed"});
+  }
+
+  void run_action(int r, worker& me, action const& a) {
+    int const c = a.chunk, mb = a.micro_batch;
+    region_bases const at = bases_for(c, mb);
+    pp::run_action(
+        d_, job_, a,
+        [&](program_set const& set, program p) { run_program(d_.chunk[c], set, p, at, r, me, mb); },
+        [&](copied const* what, int count) {
+          for (int i = 0; i < count; ++i)
+            std::memcpy(at.at(what[i].to), at.at(what[i].from), std::size_t(what[i].bytes));
+        },
+        [&](address const& output) {
+          std::memcpy(static_cast<char*>(job_.output) + mb * d_.output_bytes, at.at(output),
+                      std::size_t(d_.output_bytes / d_.samples * samples_in(d_, job_, mb)));
+        },
+        [&](milestone m) { board_.publish(c, m, mb); });
+  }
+
+  region_bases bases_for(int c, int mb) const {
+    region_bases b = bases_in_arenas(d_, c, mb, [this](int chunk) { return memory(chunk); });
+    b.set(region::random, reinterpret_cast<char*>(const_cast<int*>(d_.streams)));
+    for (int i = 0; i < d_.inputs; ++i) b.set(input_region(i), batch_at(d_.chunk[c].rank, i, mb));
+    b.set(region::label, batch_at(d_.chunk[c].rank, d_.inputs, mb));
+    return b;
+  }
+
+  void const* given(int input) const { return input < d_.inputs ? job_.input[input] : job_.label; }
+  /// Where a rank finds micro-batch mb of an input (or of the labels, the last): in the caller's
+  /// memory, or, if some of its samples are missing, filled up in its own. Null: it does not read
+  /// that, or nothing was given.
+  char* batch_at(int rank, int input, int mb) const {
+    if (d_.rank[rank].staging[input] < 0 || given(input) == nullptr) return nullptr;
+    if (samples_in(d_, job_, mb) < d_.samples)
+      return planned<char>(rank, d_.rank[rank].staging[input]);
+    return const_cast<char*>(static_cast<char const*>(given(input))) + mb * d_.bytes_of(input);
+  }
+  /// Fills the one micro-batch up that has real samples and others, with zeros.
+  PIPE_COLD void stage_partial(int rank) {
+    int const mb = job_.samples / d_.samples, real = job_.samples % d_.samples;
+    for (int i = 0; i <= d_.inputs && real > 0; ++i) {
+      char* const to = batch_at(rank, i, mb);
+      if (to == nullptr) continue;
+      long const bytes = d_.bytes_of(i), taken = bytes / d_.samples * real;
+      std::memcpy(to, static_cast<char const*>(given(i)) + mb * bytes, std::size_t(taken));
+      std::memset(to + taken, 0, std::size_t(bytes - taken));
+    }
+  }
+
+  void run_program(chunk_description const& chunk, program_set const& set, program p,
+                   region_bases const& at, int r, worker& me, int mb) {
+    program_view const& view = set.programs[int(p)];
+    host::arguments<T> a;
+    a.workspace = me.memory.data() + d_.rank[r].workspace;
+    a.loss = planned<double>(
+        last_rank(), d_.rank[last_rank()].row_losses);  // written by the loss, which is there
+    a.loss_scale = T(1 / job_.gradient_terms);
+    a.accumulate = mb > 0 || job_.continues;
+    a.wants_gradient = job_.what == job::kind::train;
+    a.valid_samples = samples_in(d_, job_, mb);
+    a.training = job_.what == job::kind::train;
+    a.seed = job_.seed;
+    a.step = job_.step;
+    a.first_sample = job_.first_sample + long(mb) * d_.samples;
+    bool const is_last = &chunk == &d_.chunk[d_.chunks - 1];
+    int const count =
+        view.count -
+        (job_.what == job::kind::infer && is_last ? 1 : 0);  // the loss is the last launch
+    for (int i = 0; i < count; ++i) {
+      launch const& l = view.launches[i];
+      placed_operand const* const from = view.operands + l.first;
+      for (int k = 0; k < l.count; ++k) a.slot[k] = at.at(from[k].at);
+      me.doing.run_layer(l.layer);
+      if (job_.watch == nullptr)
+        run_launch(l, a, me.threads);
+      else
+        run_watched(l, a, me.threads, {r, int(&chunk - d_.chunk), mb, p, i, 0, &l, from});
+    }
+    if (p == program::forward && is_last && job_.what != job::kind::infer) {
+      double sum = 0;
+      for (double const* l = a.loss; l < a.loss + d_.loss_rows; ++l) sum += *l;
+      losses()[mb] = sum;
+    }
+  }
+  void run_launch(launch const& l, host::arguments<T> const& a, team& threads) const {
+    host::kernel<T> const kernel = calls_.groups[l.group];
+    if (d_.parts[l.group] == 1) return kernel(a);
+    threads.run([&](int part) {
+      host::arguments<T> mine = a;
+      mine.part = part;
+      mine.parts = threads.size();
+      mine.workspace = static_cast<char*>(a.workspace) + part * d_.workspace_bytes;
+      kernel(mine);
+    });
+  }
+  PIPE_COLD void run_watched(launch const& l, host::arguments<T> const& a, team& threads,
+                             launch_seen seen) {
+    long const start = now();
+    run_launch(l, a, threads);
+    seen.nanoseconds = now() - start;
+    struct written {
+      void* const* slots;
+      launch_seen const& by;
+    } w{a.slot, seen};
+    seen.reader = {
+        &w, [](void* of, int k) -> void const* { return static_cast<written*>(of)->slots[k]; },
+        [](void* of) {
+          written const& all = *static_cast<written*>(of);
+          for (int k = 0; k < all.by.what->count; ++k)
+            for (T const *x = static_cast<T const*>(all.slots[k]),
+                         *end = x + all.by.operands[k].elements;
+                 x != end; ++x)
+              if (!libm::isfinite(*x)) return false;
+          return true;
+        }};
+    job_.watch(job_.watcher, seen);
+  }
+
+  /// Barrier, for the first or second time in this run. Either all ranks pass or none: a rank that
+  /// stops because the run has failed withdraws its arrival.
+  void meet(int r, worker& me, int meeting) {
+    long const start = now();
+    me.doing.change(activity::kind::meets, 0, start);
+    arrived_.add();
+    if (arrived_.wait(meeting * d_.ranks, {settings_.waiting.spin, no_deadline}, failed_) !=
+            waited::done &&
+        arrived_.withdraw(meeting * d_.ranks))
+      stopped(r);
+    me.waited += now() - start;
+  }
+
+  void update(int r, worker& me) {
+    if (!job_.updates || !libm::isfinite(parameters_.norm(job_)) || !libm::isfinite(loss())) return;
+    me.doing.change(activity::kind::updates, 0, now());
+    try {
+      parameters_.update(r, me.threads, job_);
+    } catch (...) {
+      torn_.store(job_.step);
+      throw;
+    }
+  }
+
+  pipeline_description d_;
+  backend_calls<T> calls_;
+  machine_settings settings_;
+  in_process board_;
+  parameter_work<T> parameters_;
+  heap_array<worker> ranks_;
+  progress start_, finished_, arrived_;
+  failure_flag failed_{false};
+  std::atomic<long> torn_{0};  // the step whose update a rank did not finish; 0: none
+  std::mutex failure_mutex_;
+  std::exception_ptr failure_;
+  job job_;
+  bool stale_ = true, updated_ = false;  // parameters changed from outside; by the last run
+  std::chrono::steady_clock::time_point begin_;
+};
+
+}  // namespace pp
+PIPE_OPTIMIZED_END

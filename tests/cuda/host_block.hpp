@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A block of threads on the CPU, to run kernel bodies without a GPU: see block.hpp. What a correct
+// body does not depend on can be
+// chosen: the order of the threads in a phase, and the contents of uninitialised memory.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#include <pipe/backend/cuda/block/block.hpp>
+
+namespace pp::cuda {
+
+/// In which order the threads of a phase run.
+enum class thread_order : unsigned char { ascending, descending, interleaved };
+
+/// needs: Body::state and Body::shared are trivial: plain memory
+template <class Body>
+class host_block {
+ public:
+  using state = typename Body::state;
+  using shared_type = typename Body::shared;
+  static_assert(std::is_trivially_copyable_v<state> && std::is_trivially_destructible_v<state>);
+  static_assert(std::is_trivially_copyable_v<shared_type> &&
+                std::is_trivially_destructible_v<shared_type>);
+  static_assert(Body::threads % warp_size == 0);
+
+  explicit host_block(thread_order order = thread_order::ascending)
+      : order_(order), states_(Body::threads), shared_(std::make_unique<shared_type>()) {}
+
+  /// A new block begins: nothing has been written to its registers and its shared memory, which is
+  /// NaN for floats.
+  void begin(extent index) {
+    index_ = index;
+    std::memset(static_cast<void*>(states_.data()), 0xff, sizeof(state) * states_.size());
+    std::memset(static_cast<void*>(shared_.get()), 0xff, sizeof(shared_type));
+    copies_.clear();
+    committed_ = 0;
+  }
+
+  extent index() const { return index_; }
+  shared_type& shared() const { return *shared_; }
+
+  template <class F>
+  void phase(F f) {
+    part(f);
+  }
+  template <class F>
+  void part(F f) {
+    for (int i = 0; i < Body::threads; ++i) {
+      int const thread = order_ == thread_order::ascending    ? i
+                         : order_ == thread_order::descending ? Body::threads - 1 - i
+                                                              : (i * 37 + 11) % Body::threads;
+      f(thread, states_[std::size_t(thread)]);
+    }
+  }
+
+  /// For atoms: f(first thread) for every warp, and the state of any thread.
+  template <class F>
+  void together(F f) {
+    for (int first = 0; first < Body::threads; first += warp_size) f(first);
+  }
+  state& of(int thread) { return states_[std::size_t(thread)]; }
+
+  // ---- asynchronous copies: see copy.hpp. They happen when a thread waits for them, not before.
+  // ----
+
+  void copy_later(void* to, void const* from, int bytes) {
+    copies_.push_back({to, from, bytes, committed_});
+  }
+  void commit() { ++committed_; }
+  /// Until all but the last `Pending` committed groups have been copied.
+  void await(int pending) {
+    std::size_t kept = 0;
+    for (later const& c : copies_)
+      if (c.group >= committed_ - pending)
+        copies_[kept++] = c;
+      else if (c.from == nullptr)
+        std::memset(c.to, 0, std::size_t(c.bytes));
+      else
+        std::memcpy(c.to, c.from, std::size_t(c.bytes));
+    copies_.resize(kept);
+  }
+
+ private:
+  struct later {
+    void* to;
+    void const* from;  // null: zeros
+    int bytes, group;
+  };
+  extent index_ = 0;
+  thread_order order_;
+  std::vector<state> states_;
+  std::unique_ptr<shared_type> shared_;
+  std::vector<later> copies_;
+  int committed_ = 0;
+};
+
+/// Runs all blocks of a kernel, one after the other.
+template <class Body>
+void run_on_host(arguments const& a, thread_order order = thread_order::ascending) {
+  host_block<Body> block(order);
+  for (extent i = 0; i < Body::blocks; ++i) {
+    block.begin(i);
+    Body::run(block, a);
+  }
+}
+
+/// The same for a kernel with arguments of its own, which decide how many blocks it has.
+template <class Body>
+requires requires { typename Body::arguments; }
+void run_on_host(typename Body::arguments const& a, thread_order order = thread_order::ascending) {
+  host_block<Body> block(order);
+  for (extent i = 0; i < Body::blocks(a); ++i) {
+    block.begin(i);
+    Body::run(block, a);
+  }
+}
+
+}  // namespace pp::cuda

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Stands in for the library's header of this name: a launch runs the kernel's body on the CPU when
+// its stream comes to it, one thread after the other or all of them at once.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <pipe/backend/cuda/block/check.cuh>
+#include "cuda/host_block.hpp"
+
+#include "device/threaded_block.hpp"
+
+namespace fake_gpu {
+
+inline bool uses_threads = false;
+
+/// Whether a kernel's code is on the device.
+template <class Body>
+inline bool is_loaded = false;
+
+template <class Body, class Arguments>
+void launch(Arguments const& a, pp::cuda::extent blocks, cudaStream_t stream) {
+  if (!is_loaded<Body>) throw pp::error("a launch has to load its kernel");
+  pp::cuda::check(gpu.answer(), "launch of a kernel");
+  pp::cuda::check(cudaGetLastError(), "launch of a kernel");
+  stream->tasks.push_back({[a, blocks] {
+    if (uses_threads)
+      on_host::run_on_threads<Body>(a, blocks);
+    else
+      pp::cuda::run_on_host<Body>(a);
+  }});
+}
+
+}  // namespace fake_gpu
+
+namespace pp::cuda {
+
+template <class Body>
+void launch_body(arguments const& a, cudaStream_t stream) {
+  fake_gpu::launch<Body>(a, Body::blocks, stream);
+}
+template <class Body>
+requires requires { typename Body::kernels; }
+void launch_body(arguments const& a, cudaStream_t stream) {
+  Body::launch(a, stream);
+  check(cudaGetLastError(), "launch of a kernel of a Custom layer");
+}
+template <class Body>
+requires requires { typename Body::arguments; }
+void launch_body(typename Body::arguments const& a, cudaStream_t stream) {
+  fake_gpu::launch<Body>(a, Body::blocks(a), stream);
+}
+template <class Body>
+void prepare_body() {
+  fake_gpu::is_loaded<Body> = true;
+}
+
+}  // namespace pp::cuda
