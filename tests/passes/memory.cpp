@@ -82,18 +82,17 @@ void parts_do_not_overlap() {
     }
     [&]<int... S>(std::integer_sequence<int, S...>) {
       ((C::memory().chunks[S].rank == r
-            ? void(most_scratch = std::max(most_scratch, C::template scratch_bytes<S>()))
+            ? void(most_scratch = std::max(most_scratch, C::template stage<S>::scratch_bytes()))
             : void()),
        ...);
-    }
-    (std::make_integer_sequence<int, C::stages>{});
+    }(std::make_integer_sequence<int, C::stages>{});
     add(rank.scratch, most_scratch);
     add(rank.workspace, C::workspace);
     auto const numbers = [](long count) { return align_up(count * long(sizeof(double))); };
     for (int i = 0; i <= C::description().inputs; ++i)
-      if (rank.staging[i] >= 0) add(rank.staging[i], align_up(C::batch_bytes(i)));
+      if (rank.staging[i] >= 0) add(rank.staging[i], align_up(C::step::batch_bytes(i)));
     if (C::memory().chunks[C::stages - 1].rank == r) {
-      add(rank.row_losses, numbers(C::loss_rows));
+      add(rank.row_losses, numbers(C::step::loss_rows));
       add(rank.losses, numbers(C::micro_batches));
     }
     add(rank.executed, align_up(long(sizeof(executed_action)) *

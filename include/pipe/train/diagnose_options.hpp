@@ -71,18 +71,8 @@ template <class... What>
 struct custom_layer_has_no_functions_for_cuda;
 template <class... What>
 struct host_has_no_cublaslt;
-template <class... What>
-struct memory_limit_is_exceeded;
 
 /// Words of their messages.
-template <long Bytes>
-struct LimitBytes;
-template <long Bytes>
-struct NeededBytes;
-template <long Bytes>
-struct OverBytes;
-template <memory_use What, long Bytes>
-struct Takes;
 template <int Number>
 struct Layers;
 template <long Number>
@@ -101,28 +91,35 @@ constexpr member missing_of_schedule() {
   if constexpr (!requires(problem<> const& question, static_table<1, 8>& answer) {
                   O::fill(question, answer);
                 })
-    return requires { O::chunks_per_rank; }
-  ? fill : none;
-  else if constexpr (!requires { O::name; }) return name;
-  else if constexpr (!requires { O::where; }) return where;
-  else if constexpr (!requires { O::chunks_per_rank; }) return chunks_per_rank;
-  else if constexpr (!requires { O::splits_backward; }) return splits_backward;
-  else if constexpr (!requires { O::trains; }) return trains;
-  else if constexpr (!refuses_in_words<O>) return refuses;
-  else return none;
+    return requires { O::chunks_per_rank; } ? fill : none;
+  else if constexpr (!requires { O::name; })
+    return name;
+  else if constexpr (!requires { O::where; })
+    return where;
+  else if constexpr (!requires { O::chunks_per_rank; })
+    return chunks_per_rank;
+  else if constexpr (!requires { O::splits_backward; })
+    return splits_backward;
+  else if constexpr (!requires { O::trains; })
+    return trains;
+  else if constexpr (!refuses_in_words<O>)
+    return refuses;
+  else
+    return none;
 }
 template <class O>
 constexpr member missing_of_optimizer() {
   using enum member;
-  if constexpr (!element_optimizer<O> && !tensor_optimizer<O>) return requires(O const& o) {
-      o.learning_rate;
-    }
-  ? states_and_prepare : none;
+  if constexpr (!element_optimizer<O> && !tensor_optimizer<O>)
+    return requires(O const& o) { o.learning_rate; } ? states_and_prepare : none;
   else if constexpr (!requires {
                        { O::name } -> std::convertible_to<char const*>;
-                     }) return name;
-  else if constexpr (!requires(O const& o) { o.learning_rate; }) return learning_rate;
-  else return none;
+                     })
+    return name;
+  else if constexpr (!requires(O const& o) { o.learning_rate; })
+    return learning_rate;
+  else
+    return none;
 }
 /// A static member of O, as a function.
 template <class O, member Which>

@@ -21,6 +21,7 @@
 #include <pipe/schedule/policy.hpp>
 #include <pipe/schedule/problem.hpp>
 #include <pipe/train/option_family.hpp>
+#include <pipe/train/options/memory_limit.hpp>
 #include <pipe/train/plan.hpp>
 #include <pipe/train/precision.hpp>
 
@@ -44,13 +45,6 @@ struct MicroBatchSize {
   static constexpr auto family = option_family::micro_batch_size;
   static constexpr int value = N;
 };
-/// No rank may plan more than N bytes (default: no limit).
-template <long N>
-struct MemoryLimit {
-  static constexpr auto family = option_family::memory_limit;
-  static constexpr long value = N;
-};
-
 /// Beside every trained parameter its average is kept, decay * average + (1 - decay) * parameter
 /// after each step, where decay is Numerator/Denominator; after the first step it is the parameter
 /// (default: no averages). As torch.optim.swa_utils.AveragedModel with get_ema_multi_avg_fn(decay).
@@ -101,8 +95,7 @@ struct ByCount {
 /// nanoseconds per micro-batch.
 template <class P>
 concept layer_profile = requires {
-  requires P::layers >
-  0;
+  requires P::layers > 0;
   requires sizeof(P::forward_nanoseconds) == P::layers * sizeof(long);
   requires sizeof(P::backward_nanoseconds) == P::layers * sizeof(long);
 };

@@ -74,7 +74,7 @@ class Pipeline : public with_plan<typename made_from<Given, Options...>::compile
   /// Samples of a mini-batch, and numbers per sample.
   static constexpr int samples = compiled::micro_batches * compiled::samples;
   static constexpr long inputs_per_sample = M::graph.inputs[0].form.elements();
-  static constexpr long labels_per_sample = compiled::label_elements;
+  static constexpr long labels_per_sample = compiled::step::label_elements;
   static constexpr long outputs_per_sample = M::graph.output.elements();
   /// Whether there are averages of the parameters: see Averaging.
   static constexpr bool keeps_averages = compiled::averaging::averages;
@@ -314,7 +314,7 @@ class Pipeline : public with_plan<typename made_from<Given, Options...>::compile
       return diagnosis_of<wrong::pipeline_keeps_no_averages, typename compiled::averaging>();
   }
   /// All parameters but constant tables, as they are in one of the flat regions that hold them.
-  std::vector<parameter_view<element>> views(long chunk_description::*region) {
+  std::vector<parameter_view<element>> views(long chunk_description::* region) {
     std::vector<parameter_view<element>> all;
     for_each_place([&](char* memory, chunk_description const& chunk, parameter_place const& p) {
       parameter const& of = M::graph.parameters[p.index];
@@ -357,8 +357,9 @@ class Pipeline : public with_plan<typename made_from<Given, Options...>::compile
       complain<data_error>({"inputs: expected 1 to ", samples, " samples of ", per_sample,
                             " numbers, got ", b.inputs.size(), " numbers"});
     j.samples = int(n);
-    [&]<int... I>(std::integer_sequence<int, I...>) { (take_input<I>(b, n, j), ...); }
-    (std::make_integer_sequence<int, M::graph.size.inputs>{});
+    [&]<int... I>(std::integer_sequence<int, I...>) {
+      (take_input<I>(b, n, j), ...);
+    }(std::make_integer_sequence<int, M::graph.size.inputs>{});
   }
   template <int I>
   static auto input_of(batch const& b) {
@@ -490,8 +491,7 @@ class Pipeline : public with_plan<typename made_from<Given, Options...>::compile
                   {I == 0 ? "inputs" : "input ", I == 0 ? std::string_view() : input_name<M, I>()},
                   j.input[I], M::graph.inputs[I].form.elements(), j, with)),
        ...);
-    }
-    (std::make_integer_sequence<int, M::graph.size.inputs>{});
+    }(std::make_integer_sequence<int, M::graph.size.inputs>{});
     if (!M::labels_are_ids) reject_if_given({"labels"}, j.label, labels_per_sample, j, with);
     reject_if_of_parameters(with);
     first_fault search(compiled::ranks);

@@ -36,6 +36,10 @@ struct pipeline_schedule {
   using element = typename option<option_family::precision>::element;
   using value = typename option<option_family::precision>::value;
   using schedule = option<option_family::schedule>;
+  using optimizer = option<option_family::optimizer>;
+  using backend = option<option_family::backend>;
+  using averaging = option<option_family::averaging>;
+  using model = M;
 
   static constexpr int stages = option<option_family::stages>::value;
   static constexpr int ranks = stages / schedule::chunks_per_rank;
@@ -50,7 +54,7 @@ struct pipeline_schedule {
   /// again.
   static constexpr int first_kept =
       !recompute::recomputes ? 0 : micro_batches - int(recompute::keeps_last);
-  static constexpr bool some_keep = first_kept<micro_batches, some_drop = first_kept> 0;
+  static constexpr bool some_keep = first_kept < micro_batches, some_drop = first_kept > 0;
 
   /// Time of a layer per micro-batch: estimated, in FLOPs at full speed, or as the partition policy
   /// knows it.

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The plan of a compiled pipeline: times from the passes and the schedule, bytes from the memory
+// map.
+#pragma once
+
+#include <pipe/base/bytes.hpp>
+#include <pipe/graph/tables.hpp>
+#include <pipe/runtime/description.hpp>
+#include <pipe/schedule/in_flight.hpp>
+#include <pipe/train/plan.hpp>
+
+namespace pp {
+
+/// P: a compiled pipeline.
+template <class P>
+constexpr plan_of<P::stages, P::ranks> make_plan() {
+  using passes = typename P::passes;
+  constexpr int stages = P::stages, ranks = P::ranks, samples = P::samples,
+                micro_batches = P::micro_batches;
+  constexpr auto const& graph = P::model::graph;
+  auto const& problem = P::problem;
+  auto const& map = P::memory();
+  plan_of<stages, ranks> p;
+  p.micro_batches = micro_batches;
+  p.micro_batch_size = samples;
+  p.threads = P::threads;
+  p.schedule = P::schedule::name;
+  p.optimizer = P::optimizer::name;
+  p.precision = P::precision::name;
+  p.kernels = P::groups;
+  p.bubble = P::timeline().bubble_by_makespan();
+  p.bubble_stage_local = P::timeline().bubble_by_stage_local_span();
+  long total = 0, slowest = 0;
+  for (int s = 0; s < stages; ++s) {
+    long const time =
+        problem.cost(s).forward + problem.cost(s).backward_input + problem.cost(s).backward_weight;
+    total += time;
+    if (time > slowest) slowest = time;
+  }
+  p.imbalance = double(slowest) * stages / double(total);
+  for (int s = 0; s < stages; ++s) {
+    chunk_description const& c = map.chunks[s];
+    stage_plan& q = p.stages[s];
+    q.rank = c.rank;
+    q.first_layer = passes::cuts[s];
+    q.end_layer = passes::cuts[s + 1];
+    q.in = s == 0 ? graph.inputs[0].form : graph.units[passes::cuts[s] - 1].out;
+    q.out = graph.units[passes::cuts[s + 1] - 1].out;
+    for (int i = 0; i < c.parameter_count; ++i) {
+      parameter_place const& place = c.parameters[i];
+      if (place.shared || is_table(graph.parameters[place.index].initial.kind)) continue;
+      q.parameters += place.elements();
+      if (place.trained) q.trained += place.elements();
+    }
+    for (int u = q.first_layer; u < q.end_layer; ++u) {
+      q.forward_flops += samples * passes::costs[0][u].flops;
+      q.backward_flops += samples * (passes::costs[1][u].flops + passes::costs[2][u].flops);
+      if (P::some_drop) q.recompute_flops += samples * passes::again_costs[u].flops;
+    }
+    q.share = double(problem.cost(s).forward + problem.cost(s).backward_input +
+                     problem.cost(s).backward_weight) /
+              double(total);
+    q.in_flight = peak_in_flight(P::table(), c.rank, s);
+    program_set const& set = P::some_drop ? c.dropping : c.keeping;
+    q.forward_kernels = set.programs[int(program::forward)].count;
+    for (int k = 1; k < program_count; ++k) q.backward_kernels += set.programs[k].count;
+    q.parameter_bytes = c.parameter_bytes + align_up(c.copy_bytes);
+    q.gradient_bytes = c.trained_bytes;
+    q.optimizer_bytes = c.copies - c.state;
+    q.transposed_bytes = align_up(c.transposed_bytes);
+    q.saved_bytes = c.keeping.records.bytes() + c.dropping.records.bytes() + c.pending.bytes();
+    q.boundary_bytes = c.boundary.bytes() + c.gradient.bytes();
+    q.bytes = c.bytes;
+    p.parameters += q.parameters;
+    p.trained += q.trained;
+    p.step_flops += micro_batches * (q.forward_flops + q.backward_flops);
+    if (q.in_flight > p.peak_in_flight) p.peak_in_flight = q.in_flight;
+  }
+  for (int r = 0; r < ranks; ++r) {
+    p.rank_bytes[r] = map.rank[r].bytes;
+    p.staging_bytes[r] = map.rank[r].staging_bytes;
+    p.bookkeeping_bytes[r] = map.rank[r].bookkeeping_bytes;
+    p.bytes += map.rank[r].bytes;
+  }
+  return p;
+}
+}  // namespace pp

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Where everything lies: one arena per rank, which begins with its chunks, one after the other.
+#pragma once
+
+#include <pipe/base/bytes.hpp>
+#include <pipe/base/list.hpp>
+#include <pipe/runtime/description.hpp>
+
+namespace pp {
+
+template <int Stages, int Ranks>
+struct memory_map {
+  list<chunk_description, Stages> chunks;
+  list<rank_description, Ranks> rank;
+};
+
+/// Shifts a chunk's offsets from the start of the chunk to that of its rank's arena.
+constexpr void shift(chunk_description& c, long bytes) {
+  for (long* offset : {&c.values, &c.gradients, &c.state, &c.average, &c.copies, &c.transposed,
+                       &c.keeping.records.offset, &c.dropping.records.offset, &c.pending.offset,
+                       &c.boundary.offset, &c.gradient.offset})
+    *offset += bytes;
+}
+
+/// Lays the chunks of rank r into its arena, then scratch, which they share, then a workspace for
+/// each of the rank's threads.
+///
+/// law: nothing overlaps, and there is no gap but for alignment
+template <int Stages, int Ranks>
+constexpr void lay_out_rank(memory_map<Stages, Ranks>& m, int r,
+                            list<long, Stages> const& scratch_bytes, int threads,
+                            long workspace_bytes) {
+  rank_description& rank = m.rank[r];
+  long scratch = 0;
+  for (int s = 0; s < Stages; ++s) {
+    chunk_description& c = m.chunks[s];
+    if (c.rank != r) continue;
+    shift(c, rank.bytes);
+    rank.bytes += c.bytes;
+    if (scratch_bytes[s] > scratch) scratch = scratch_bytes[s];
+  }
+  rank.scratch = rank.bytes;
+  rank.workspace = rank.scratch + align_up(scratch);
+  rank.bytes = rank.workspace + threads * workspace_bytes;
+}
+
+}  // namespace pp

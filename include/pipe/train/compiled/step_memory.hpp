@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What a rank keeps beside the values of the model: inputs that are not read where the caller has
+// them, losses, norms of gradients, and records of executed actions.
+#pragma once
+
+#include <pipe/base/bytes.hpp>
+#include <pipe/base/list.hpp>
+#include <pipe/graph/graph.hpp>
+#include <pipe/runtime/description.hpp>
+#include <pipe/runtime/job.hpp>
+
+namespace pp {
+
+/// Work: a pipeline_schedule whose table is valid.
+template <class Work>
+struct step_memory {
+  using passes = typename Work::passes;
+  using backend = typename Work::backend;
+  using model = typename Work::model;
+  using element = typename Work::element;
+  using value = typename Work::value;
+  static constexpr int samples = Work::samples, inputs = model::graph.size.inputs;
+
+  /// Of a sample; of a micro-batch.
+  static constexpr long label_elements =
+      model::labels_are_ids ? model::graph.output.rows() : model::graph.output.elements();
+  static constexpr long loss_rows = samples * long(model::graph.output.rows());
+  /// Bytes of an input for a micro-batch; after the last input, of the labels.
+  static constexpr long batch_bytes(int input) {
+    if (input == inputs)
+      return samples * label_elements * long(model::labels_are_ids ? sizeof(int) : sizeof(element));
+    input_record const& in = model::graph.inputs[input];
+    return samples * in.form.elements() *
+           long(in.is_ids    ? sizeof(int)
+                : in.of_loss ? sizeof(element)
+                             : sizeof(value));
+  }
+
+  /// Bit i of a rank is set: one of its chunks reads input i, or, the last, the labels.
+  static constexpr list<unsigned, Work::ranks> find_inputs_read() {
+    list<unsigned, Work::ranks> read;
+    auto const note = [&](op const* ops, int n) {
+      for (int i = 0; i < n; ++i)
+        for (operand const& x : ops[i].in)
+          if (x.where == space::input || x.where == space::label)
+            read[rank_of(Work::schedule::where, Work::ranks, passes::stage_of_unit[ops[i].unit])] |=
+                1u << (x.where == space::input ? x.index : inputs);
+    };
+    note(model::graph.ops, model::graph.size.ops);
+    note(passes::backward.input_ops, passes::gradient_sizes.input_ops);
+    note(passes::backward.weight_ops, passes::gradient_sizes.weight_ops);
+    return read;
+  }
+  static constexpr auto inputs_read = find_inputs_read();
+
+  /// Whether inputs are uploaded, and the machine keeps its books on a device.
+  static constexpr bool on_device =
+      requires(chunk_description const* c) { backend::book_bytes(c, 0, 0, 0, 0); };
+  /// The micro-batches of an input that are staged at once. On the host a micro-batch of one sample
+  /// is there or not, and is read where it is.
+  static constexpr int staged = on_device ? Work::micro_batches : samples > 1;
+
+  /// Appends it to a rank's arena.
+  static constexpr void take(rank_description& rank, int r, chunk_description* chunks) {
+    constexpr int stages = Work::stages;
+    long from = rank.bytes;
+    auto const take = [&](long bytes) {
+      long const at = rank.bytes;
+      rank.bytes += align_up(bytes);
+      return at;
+    };
+    for (int i = 0; i <= inputs; ++i)
+      if (inputs_read[r] >> i & 1) rank.staging[i] = take(staged * batch_bytes(i));
+    rank.staging_bytes = rank.bytes - from;
+    from = rank.bytes;
+    if (chunks[stages - 1].rank == r) {
+      rank.row_losses = take(loss_rows * long(sizeof(double)));
+      rank.losses = take(Work::micro_batches * long(sizeof(double)));
+    }
+    if constexpr (on_device) {
+      rank.book_bytes = backend::book_bytes(chunks, stages, r, model::graph.size.parameters,
+                                            passes::stream_count);
+      rank.books = take(rank.book_bytes);
+    } else {
+      int const most =
+          rank.training_count > rank.evaluation_count ? rank.training_count : rank.evaluation_count;
+      rank.executed = take(most * long(sizeof(executed_action)));
+      for (int s = 0; s < stages; ++s) {
+        chunk_description& c = chunks[s];
+        if (c.rank != r) continue;
+        c.norms = take(2 * c.parameter_count * long(sizeof(double)));
+        for (int i = 0; i < c.parameter_count; ++i) rank.block_count += blocks_of(c.parameters[i]);
+      }
+      rank.blocks = take(rank.block_count * long(sizeof(gradient_block)));
+    }
+    rank.bookkeeping_bytes = rank.bytes - from;
+  }
+};
+
+}  // namespace pp

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Parameters that several layers share: each has a copy in every stage that reads it.
+#pragma once
+
+#include <pipe/base/list.hpp>
+#include <pipe/graph/graph.hpp>
+#include <pipe/runtime/description.hpp>
+
+namespace pp {
+
+template <graph_size Size>
+constexpr int count_ties(graph<Size> const& g) {
+  int n = 0;
+  for (int i = 0; i < Size.parameters; ++i) n += g.parameters[i].tied_to >= 0;
+  return n;
+}
+
+/// Every place of a shared parameter but its owner's, in the order of the model.
+///
+/// shape: places[stages], of each stage the places of its parameters in the order of the model
+template <int Count, graph_size Size, class Places, class StageOf>
+constexpr list<tie, Count> find_ties(graph<Size> const& g, Places const& places,
+                                     StageOf const& stage_of) {
+  auto const place_of = [&](int index, int stage) -> parameter_place const& {
+    return places[stage][index - places[stage]->index];
+  };
+  list<tie, Count> ties;
+  int n = 0;
+  for (int i = 0; i < Size.parameters; ++i) {
+    int const owner = g.parameters[i].tied_to;
+    if (owner < 0) continue;
+    int const chunk = stage_of(g.parameters[i].unit),
+              owner_chunk = stage_of(g.parameters[owner].unit);
+    ties[n++] = tie{chunk, owner_chunk, place_of(i, chunk), place_of(owner, owner_chunk)};
+  }
+  return ties;
+}
+
+}  // namespace pp

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A limit on the memory of a rank, which the compiler holds the plan to.
+#pragma once
+
+#include <type_traits>
+#include <utility>
+
+#include <pipe/base/list.hpp>
+#include <pipe/graph/diagnostics.hpp>
+#include <pipe/schedule/proved.hpp>
+#include <pipe/train/option_family.hpp>
+#include <pipe/train/plan.hpp>
+
+namespace pp {
+
+/// No rank may plan more than N bytes (default: no limit).
+template <long N>
+struct MemoryLimit {
+  static constexpr auto family = option_family::memory_limit;
+  static constexpr long value = N;
+};
+
+namespace wrong {
+template <class... What>
+struct memory_limit_is_exceeded;
+
+/// Words of the message.
+template <long Bytes>
+struct LimitBytes;
+template <long Bytes>
+struct NeededBytes;
+template <long Bytes>
+struct OverBytes;
+template <memory_use What, long Bytes>
+struct Takes;
+}  // namespace wrong
+
+/// The first rank that needs more bytes than the limit, or -1. A limit of 0 is none.
+template <class Ranks>
+constexpr int first_over(Ranks const& ranks, long limit) {
+  for (int r = 0; r < ranks.size(); ++r)
+    if (limit > 0 && ranks[r].bytes > limit) return r;
+  return -1;
+}
+
+/// How many uses of memory there are in a list.
+constexpr int used(list<memory_share, memory_uses> const& shares) {
+  int n = 0;
+  for (memory_share const& s : shares) n += s.bytes > 0;
+  return n;
+}
+
+/// What is wrong with the memory of compiled pipeline P, whose plan is a constant.
+template <class P>
+constexpr auto diagnose_memory_limit() {
+  if constexpr (constexpr int rank = first_over(P::memory().rank, P::limit); rank < 0) {
+    return std::type_identity<nothing_wrong>{};
+  } else {
+    constexpr long bytes = P::plan().rank_bytes[rank];
+    return []<int... I>(std::integer_sequence<int, I...>) {
+      return diagnosis_of<
+          wrong::memory_limit_is_exceeded, wrong::OnRank<rank>, wrong::OverBytes<bytes - P::limit>,
+          wrong::LimitBytes<P::limit>, wrong::NeededBytes<bytes>,
+          wrong::Takes<P::plan().memory_of(rank)[I].what, P::plan().memory_of(rank)[I].bytes>...>();
+    }(std::make_integer_sequence<int, used(P::plan().memory_of(rank))>{});
+  }
+}
+
+}  // namespace pp
