@@ -139,7 +139,7 @@ void compare_families() {
 /// spinning.
 double hand_off() {
   constexpr int trips = 2000, runs = 101;
-  in_process board(2, patience{});
+  in_process board(1, 2, patience{});
   failure_flag never{false};
   std::vector<double> each;
   for (int run = 0; run < runs; ++run) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "laws/data.hpp"
 #include "laws/worse.hpp"
@@ -52,6 +53,34 @@ void clipped_step(double clip_value, double clip_norm, std::vector<double> gradi
 
 }  // namespace
 
+TEST_CASE("the factor of clipping brings a norm to its limit and changes no smaller one",
+          "[optim]") {
+  static_assert(clip_factor(3, 0) == 1);  // no limit
+  static_assert(clip_factor(3, 3) == 1);
+  static_assert(clip_factor(0, 1) == 1);
+  static_assert(clip_factor(4, 1) == 1 / (4 + 1e-6));  // torch.nn.utils.clip_grad_norm_
+  for (double norm : {1e-300, 1e-6, 1.0, 1.5, 1e6, 1e300})
+    for (double most : {1e-8, 1.0, 1e8}) {
+      double const factor = clip_factor(norm, most);
+      CHECK(factor > 0);
+      CHECK(factor <= 1);
+      CHECK(factor * norm <= most);
+      if (norm > most && norm > 1) CHECK(factor * norm > most * (1 - 2e-6));
+    }
+  double const infinite = std::numeric_limits<double>::infinity();
+  CHECK(clip_factor(infinite, 1) == 0);
+  CHECK(std::isnan(clip_factor(std::nan(""), 1) * std::nan("")));
+}
+TEST_CASE("a step's norm is before clipping, its factor after clipping by value", "[optim]") {
+  gradient_outcome const free = outcome_of(16, 16, 0.5, 0);
+  CHECK(free.norm == 2);
+  CHECK(free.factor == 0.5);
+  gradient_outcome const clamped = outcome_of(16, 4, 0.5, 0.25);  // norms 2, and 1 when clamped
+  CHECK(clamped.norm == 2);
+  CHECK(clamped.factor == 0.25 / (1 + 1e-6) * 0.5);
+  CHECK(outcome_of(16, 4, 0.5, 1.5).factor == 0.5);  // the clamped norm is within the limit
+  CHECK(std::isnan(outcome_of(std::nan(""), 1, 1, 1).norm));
+}
 TEST_CASE("gradients are clipped by value, then by norm", "[optim]") {
   Trainer plain({.seed = 2});
   double const norm = plain.gradients(laws::sample_batch<Trainer>(1).view()).gradient_norm;

@@ -39,7 +39,7 @@ TEST_CASE("a wait ends with the deadline, not before", "[runtime]") {
 }
 
 TEST_CASE("a failure wakes everybody who waits", "[runtime]") {
-  in_process board(2, {.spin = 1000ns, .deadline = 300s});
+  in_process board(1, 2, {.spin = 1000ns, .deadline = 300s});
   failure_flag failed{false};
   std::vector<std::thread> waiting;
   std::atomic<int> woken{0};
@@ -55,7 +55,7 @@ TEST_CASE("a failure wakes everybody who waits", "[runtime]") {
 }
 
 TEST_CASE("values pass between threads in both directions", "[runtime]") {
-  in_process board(2, {.spin = 0ns});
+  in_process board(1, 2, {.spin = 0ns});
   failure_flag failed{false};
   constexpr int rounds = 3000;
   std::vector<long> there(rounds), back(rounds);  // plain memory: the board orders the accesses

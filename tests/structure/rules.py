@@ -14,10 +14,9 @@ import re
 import sys
 from pathlib import Path
 
-ORDER = ["base", "io", "schedule", "graph", "nn", "passes", "backend", "transport", "optim", "runtime", "train", "infer", "report"]
+ORDER = ["base", "io", "schedule", "graph", "nn", "passes", "optim", "backend", "transport", "runtime", "train", "infer", "report"]
 APART = {  # these may never include those
     "graph": ["schedule"],
-    "optim": ["backend", "transport"],
     "backend/host": ["backend/cuda"],
     "backend/cuda": ["backend/host"],
 }

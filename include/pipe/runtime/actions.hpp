@@ -9,7 +9,8 @@
 #include <pipe/passes/address.hpp>
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/job.hpp>
-#include <pipe/transport/in_process.hpp>
+#include <pipe/runtime/transfers.hpp>
+#include <pipe/transport/transport.hpp>
 
 PIPE_OPTIMIZED_BEGIN
 namespace pp {
@@ -27,12 +28,13 @@ struct region_bases {
   void set(pp::region where, char* p) { region[int(where)] = p; }
 };
 
-/// All that lie in the arenas of ranks: memory(chunk) is where that of a chunk's rank begins.
-/// Inputs, labels and streams of random bits are left to the machine.
-template <class Memory>
-region_bases bases_in_arenas(pipeline_description const& d, int c, int mb, Memory const& memory) {
+/// All that lie in the arenas of ranks: that of chunk c's rank begins at `mine`, and
+/// received(transfer) is where a neighbour's values are read. Inputs, labels and streams of random
+/// bits are left to the machine.
+template <class Received>
+region_bases bases_in_arenas(pipeline_description const& d, int c, int mb, char* mine,
+                             Received const& received) {
   chunk_description const& chunk = d.chunk[c];
-  char* const mine = memory(c);
   region_bases b{};
   b.set(region::parameters, mine + chunk.values);
   b.set(region::parameter_gradients, mine + chunk.gradients);
@@ -43,8 +45,8 @@ region_bases bases_in_arenas(pipeline_description const& d, int c, int mb, Memor
   b.set(region::scratch, mine + d.rank[chunk.rank].scratch);
   b.set(region::boundary_out, mine + chunk.boundary.at(mb));
   b.set(region::gradient_out, mine + chunk.gradient.at(mb));
-  if (c > 0) b.set(region::boundary_in, memory(c - 1) + d.chunk[c - 1].boundary.at(mb));
-  if (c + 1 < d.chunks) b.set(region::gradient_in, memory(c + 1) + d.chunk[c + 1].gradient.at(mb));
+  if (c > 0) b.set(region::boundary_in, received(values_into(d, c, mb)));
+  if (c + 1 < d.chunks) b.set(region::gradient_in, received(gradients_into(d, c, mb)));
   return b;
 }
 

@@ -11,6 +11,7 @@
 #include <pipe/passes/address.hpp>
 #include <pipe/passes/memory.hpp>
 #include <pipe/schedule/action.hpp>
+#include <pipe/schedule/rank_step.hpp>
 
 namespace pp {
 
@@ -104,8 +105,11 @@ struct chunk_description {
   copied const* passed_values = nullptr;  ///< that leave without being made on the way
   int passed_value_count = 0;
   long bytes = 0;  ///< of all of the above
+  /// Slots of its own for what the neighbours hand over: where an edge copies, else nothing.
+  ring received, received_gradient;
   long norms = 0;  ///< two doubles for each parameter, in the rank's bookkeeping: its gradient's
                    ///< squared norm, and when clamped
+  long norms_before = 0;  ///< bytes of those of all chunks before it
 };
 
 struct rank_description {
@@ -120,14 +124,26 @@ struct rank_description {
   /// there; on a device the whole mini-batch. -1: not here.
   long staging[max_inputs + 1]{-1, -1, -1, -1, -1};
   long row_losses = -1,
-       losses = -1;   ///< doubles: by row of a micro-batch, by micro-batch; where the last chunk is
-  long executed = 0;  ///< the actions of the last run, with their times
+       losses = -1;  ///< doubles: by row of a micro-batch, by micro-batch; where the last chunk is
+                     ///< (`losses` on every rank, where a transport copies)
+  /// Where a transport copies: the squared norms of other ranks' chunks, the gradient of a shared
+  /// parameter's later place.
+  long norms = 0, received_tie = 0;
+  long executed = 0;                              ///< the actions of the last run, with their times
   long blocks = 0, block_count = 0;               ///< of the gradients of its chunks
   long books = 0, book_bytes = 0;                 ///< on a device: its machine's
   long staging_bytes = 0, bookkeeping_bytes = 0;  ///< from `staging` on; from `row_losses` on
   long bytes = 0;                                 ///< of the arena: of all of this and the chunks
 };
 static_assert(max_inputs == 4, "as many -1 in `staging`, and one");
+
+/// The actions of a rank with its sends and receives between them: see communicate().
+struct rank_steps {
+  rank_step const* training = nullptr;
+  int training_count = 0;
+  rank_step const* evaluation = nullptr;
+  int evaluation_count = 0;
+};
 
 struct pipeline_description {
   int ranks = 1, chunks = 1, micro_batches = 1, samples = 1;
@@ -137,8 +153,9 @@ struct pipeline_description {
   int loss_rows = 0;             ///< of a micro-batch: the terms of its loss
   chunk_description const* chunk = nullptr;
   rank_description const* rank = nullptr;
-  int parameter_count = 0;       ///< of the model
-  int const* streams = nullptr;  ///< of random bits: their numbers
+  int parameter_count = 0;            ///< of the model
+  rank_steps const* steps = nullptr;  ///< by rank, where the transport copies
+  int const* streams = nullptr;       ///< of random bits: their numbers
   int stream_count = 0;
   tie const* ties = nullptr;
   int tie_count = 0;

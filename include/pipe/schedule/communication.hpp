@@ -12,22 +12,10 @@
 #include <algorithm>
 #include <climits>
 
+#include <pipe/schedule/rank_step.hpp>
 #include <pipe/schedule/validate.hpp>
 
 namespace pp {
-
-/// What a rank does: an action of its table, or one side of the transfer of what an action made.
-enum class step_kind : unsigned char { compute, send, receive };
-
-/// law: `of` is the action that runs, or the one (F or B) whose result is handed over; `peer` is
-///      the other rank, or -1
-struct rank_step {
-  step_kind kind = step_kind::compute;
-  action of{};
-  int peer = -1;
-
-  friend constexpr bool operator==(rank_step const&, rank_step const&) = default;
-};
 
 /// The rank that needs what an action makes, if it is another one; else -1.
 template <pipeline_problem Problem, action_table Table>

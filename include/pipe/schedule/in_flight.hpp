@@ -15,8 +15,8 @@ namespace pp {
 inline constexpr int all_chunks = -1;
 
 /// The most micro-batches in flight at once in one chunk of a rank: the chunk needs as many stash
-/// records, micro-batch mb in record turn_of(mb) % peak. For `all_chunks`: the most in all of the
-/// rank's chunks together, each counted as one. Forward-only: 1.
+/// records, the n-th micro-batch of its replica in record n % peak. For `all_chunks`: the most in
+/// all of the rank's chunks together, each counted as one. Forward-only: 1.
 ///
 /// throws: pp::error if there is no such rank
 template <action_table Table>

@@ -98,18 +98,6 @@ concept pipeline_problem = requires(P const& p, int i, action a) {
   { p.limit } -> std::convertible_to<long>;
 };
 
-/// A problem whose links differ: links(from_rank, to_rank) is the hop time of one, beside what its
-/// bandwidth takes.
-template <class Problem, class Links>
-struct linked_problem : Problem {
-  Links links{};
-  constexpr long hop_time(int from_rank, int to_rank, int boundary) const {
-    return from_rank == to_rank ? 0 : links(from_rank, to_rank) + this->transfer_time(boundary);
-  }
-};
-template <class Problem, class Links>
-linked_problem(Problem, Links) -> linked_problem<Problem, Links>;
-
 /// A problem whose `ranks * chunks_per_rank` chunks all cost the same.
 constexpr problem<> equal_times(int ranks, int micro_batches, chunk_cost each = {}, long hop = 0,
                                 int chunks_per_rank = 1) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The channel between two neighbouring chunks is a ring of slots: the value of a micro-batch lies
-// in slot `turn_of(micro_batch) % k`, and its writer waits until the value k turns before has been
+// The channel between two neighbouring chunks is a ring of k slots: the value of its replica's n-th
+// micro-batch lies in slot n % k, and its writer waits until the value k turns before has been
 // read for the last time. That is the strictest transport there is: bounded, in order, and nothing
 // is buffered elsewhere.
 #pragma once
@@ -32,8 +32,5 @@ struct same_slots {
   slot_count each{};
   constexpr slot_count operator[](std::size_t) const { return each; }
 };
-
-/// The how-many-th micro-batch of its replica this is.
-constexpr int turn_of(placement where, int micro_batch) { return micro_batch / replicas(where); }
 
 }  // namespace pp

@@ -1,49 +1,66 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Neighbouring stages in one process. Their memory is one address space, so a hand-off moves no
+// Ranks as threads of one process. Their memory is one address space, so a hand-off moves no
 // data: the maker writes a value into a slot of its own arena, publishes how far it is, and the
 // reader reads it there. The slot is free again when the reader publishes that it is done.
 #pragma once
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/heap_array.hpp>
+#include <pipe/transport/barrier.hpp>
+#include <pipe/transport/transport.hpp>
 #include <pipe/transport/waiting.hpp>
 
 PIPE_OPTIMIZED_BEGIN
 namespace pp {
 
-/// What a chunk has finished, counted in micro-batches, each in order.
-enum class milestone : unsigned char {
-  forward,         ///< its result is there
-  input_gradient,  ///< the gradient of its input is there
-  release          ///< it will not read its input, nor the gradient it got, again
-};
-
 /// One board for all chunks.
 class in_process {
  public:
-  in_process(int chunks, patience const& limits) : board_(3L * chunks), limits_(limits) {}
+  static constexpr bool copies = false;
+
+  in_process(int ranks, int chunks, patience const& limits)
+      : memory_(ranks), board_(3L * chunks), limits_(limits), meetings_(ranks, limits) {}
+
+  static constexpr bool is_local(int) { return true; }
+  void set_memory(int rank, char* arena) { memory_[rank] = arena; }
 
   /// Before a run, while no rank is in one.
   void reset() {
     for (progress& p : board_) p.reset();
-  }
-  void publish(int chunk, milestone m, int micro_batch) { at(chunk, m).publish(micro_batch + 1); }
-
-  /// Until `chunk` has reached `m` with `micro_batch`; a negative micro-batch has always been.
-  waited wait(int chunk, milestone m, int micro_batch, failure_flag const& failed) {
-    return at(chunk, m).wait(micro_batch + 1, limits_, failed);
+    meetings_.reset();
   }
   void wake_all() {
     for (progress& p : board_) p.wake();
+    meetings_.wake_all();
   }
 
- private:
-  progress& at(int chunk, milestone m) { return board_[3L * chunk + int(m)]; }
+  void publish(int chunk, milestone m, int micro_batch) {
+    progress_of(chunk, m).publish(micro_batch + 1);
+  }
+  /// Until `chunk` has reached `m` with `micro_batch`; a negative micro-batch has always been.
+  waited wait(int chunk, milestone m, int micro_batch, failure_flag const& failed) {
+    return progress_of(chunk, m).wait(micro_batch + 1, limits_, failed);
+  }
 
+  /// Nothing moves: the reader reads what the maker wrote.
+  waited share(int, transfer const&, failure_flag const&) const { return waited::done; }
+  char* at(transfer const& x) const { return memory_[x.from_rank] + x.from; }
+
+  waited meet(int, int meeting, failure_flag const& failed) {
+    return meetings_.meet(meeting, failed);
+  }
+  bool call_off(int meeting) { return meetings_.call_off(meeting); }
+
+ private:
+  progress& progress_of(int chunk, milestone m) { return board_[3L * chunk + int(m)]; }
+
+  heap_array<char*> memory_;  // by rank
   heap_array<progress> board_;
   patience limits_;
+  barrier meetings_;
 };
+static_assert(transport<in_process>);
 
 }  // namespace pp
 PIPE_OPTIMIZED_END

@@ -2,8 +2,9 @@
 //
 // Runs a pipeline on one GPU. Every rank has a stream; one host thread walks all actions in an
 // order in which everything comes after what it needs, and enqueues each on its rank's stream,
-// behind events of the actions of other ranks that it waits for. Boundary values are read where
-// they were written. The host waits once, at the end of a run.
+// behind events of the actions of other ranks that it waits for: the tokens of a transport that
+// shares memory, for streams. Boundary values are read where they were written. The host waits
+// once, at the end of a run.
 #pragma once
 
 #include <algorithm>
@@ -319,7 +320,9 @@ class cuda_machine {
   }
 
   region_bases bases_for(int c, int mb) const {
-    region_bases b = bases_in_arenas(d_, c, mb, [this](int chunk) { return memory(chunk); });
+    region_bases b = bases_in_arenas(d_, c, mb, memory(c), [this](transfer const& x) {
+      return memory_of(x.from_rank) + x.from;
+    });
     b.set(region::random, reinterpret_cast<char*>(streams_of_bits_));
     rank_description const& rank = d_.rank[d_.chunk[c].rank];
     for (int i = 0; i <= d_.inputs; ++i)

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What happens to parameters between the last gradient and the next forward, on a GPU: norms,
-// gradients of shared parameters, the verdict on the step, the optimizer's update, averages, and
-// the copies that must follow. Each rank's stream works on its own chunks; what all of them have to
-// agree on is decided by one kernel, and the host reads of it when everything has been done.
+// The operations of runtime/step_end.hpp on a GPU: what happens to parameters between the last
+// gradient and the next forward. Each rank's stream works on its own chunks; what all of them have
+// to agree on is decided by one kernel, and the host reads of it when everything has been done.
 #pragma once
 
 #include <span>
@@ -16,6 +15,7 @@
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/runtime/cuda/bodies.cuh>
 #include <pipe/runtime/cuda/machine.cuh>
+#include <pipe/runtime/step_end.hpp>
 
 namespace pp {
 
@@ -40,29 +40,14 @@ class cuda_parameters {
   /// returns the verdict. An update that is not sound has not been done. Sets `torn` to the step
   /// before the first launch that changes what the next step reads.
   cuda::verdict finish(job const& j, long& torn) {
-    bool const trains = j.what == job::kind::train;
-    if (trains && d_.tie_count > 0) {
-      everybody_meets();
-      if (!j.is_continued) add_tied_gradients();
-    }
-    bool const clamps = trains && j.updates && j.clip_value > 0;
-    if (trains) measure(j, clamps);
-    for (int r = 1; r < d_.ranks; ++r) machine_.meet(0, r, ready_[std::size_t(r)]);
-    if (trains && j.updates) torn = j.step;
-    cuda::launch_body<cuda::judge_kernel>(
-        {squares_, clamps ? clamped_ : nullptr, trains ? d_.parameter_count : 0, machine_.losses(),
-         d_.micro_batches, j.loss_terms, j.gradient_scale, j.clip_norm,
-         trains ? machine_.scaling() : nullptr, j.updates, verdict_},
-        machine_.stream_of(0));
-    if (trains && j.updates) {
-      for (int r = 1; r < d_.ranks; ++r) machine_.meet(r, 0, ready_[0]);
-      for (int c = 0; c < d_.chunks; ++c) update(d_.chunk[c], j);
-      for (int c = 0; c < d_.chunks; ++c) transpose(c);
-      if (d_.tie_count > 0) {
-        everybody_meets();
-        copy_tied();
-      }
-    }
+    bool const clamps = j.what == job::kind::train && j.updates && j.clip_value > 0;
+    unsigned const known = run_lines(step_end, facts_of(d_, j), [&](step_op op, unsigned facts) {
+      if (op == step_op::judge && (facts & run_fact::updates)) torn = j.step;
+      execute(op, j, clamps);
+      // Whether the step is sound is known on the device, where every update asks.
+      return op == step_op::judge ? facts | run_fact::is_sound : facts;
+    });
+    if (known & run_fact::updates) follow(known, j);
     cuda::check(cudaMemcpyAsync(read_.data(), verdict_, sizeof(cuda::verdict),
                                 cudaMemcpyDeviceToHost, machine_.stream_of(0)),
                 "download of the verdict");
@@ -79,10 +64,7 @@ class cuda_parameters {
             {cuda::pieces::of_range(element(c.parameter_bytes)), shorten},
             machine_.stream_of(c.rank));
       }
-    everybody_meets();
-    copy_tied();
-    machine_.wait_for_all();
-    for (int c = 0; c < d_.chunks; ++c) transpose(c);
+    follow(facts_of(d_, job{}) | run_fact::was_written, job{});
     machine_.wait_for_all();
   }
 
@@ -154,10 +136,45 @@ class cuda_parameters {
     return l;
   }
 
-  /// Everything that any rank was given so far comes before what any is given from now on.
-  void everybody_meets() {
+  /// Enqueues an operation of the end of a run. `clamps`: gradients are clipped by value.
+  void execute(step_op op, job const& j, bool clamps) {
+    auto const each = [&](auto const& use) {
+      for (int c = 0; c < d_.chunks; ++c) use(c);
+    };
+    switch (op) {
+      case step_op::meet: return gather(), spread();
+      case step_op::sum_ties: return sum_ties();
+      case step_op::measure: return measure(j, clamps);
+      case step_op::gather: return gather();
+      case step_op::judge: return judge(j, clamps), spread();
+      case step_op::update: return each([&](int c) { update(d_.chunk[c], j); });
+      case step_op::average: return each([&](int c) { average(d_.chunk[c], j); });
+      case step_op::transpose: return each([&](int c) { transpose(c); });
+      case step_op::copy_ties: return copy_ties();
+    }
+  }
+  void follow(unsigned facts, job const& j) {
+    run_lines(copies_follow, facts, [&](step_op op, unsigned known) {
+      execute(op, j, false);
+      return known;
+    });
+  }
+
+  /// What rank 0 is given from now on comes after everything that any rank was given so far.
+  void gather() {
     for (int r = 1; r < d_.ranks; ++r) machine_.meet(0, r, ready_[std::size_t(r)]);
+  }
+  /// What any rank is given from now on comes after everything that rank 0 was given so far.
+  void spread() {
     for (int r = 1; r < d_.ranks; ++r) machine_.meet(r, 0, ready_[0]);
+  }
+  void judge(job const& j, bool clamps) {
+    bool const trains = j.what == job::kind::train;
+    cuda::launch_body<cuda::judge_kernel>(
+        {squares_, clamps ? clamped_ : nullptr, trains ? d_.parameter_count : 0, machine_.losses(),
+         d_.micro_batches, j.loss_terms, j.gradient_scale, j.clip_norm,
+         trains ? machine_.scaling() : nullptr, j.updates, verdict_},
+        machine_.stream_of(0));
   }
 
   void measure(job const& j, bool clamps) {
@@ -189,7 +206,6 @@ class cuda_parameters {
   void update(chunk_description const& c, job const& j) {
     cudaStream_t const on = machine_.stream_of(c.rank);
     float* const memory = floats(c.rank);
-    auto const* const judged = verdict_;
     for (int i = 0; i < c.update_count; ++i) {
       update_range const& u = c.updates[i];
       step_type step;
@@ -199,14 +215,18 @@ class cuda_parameters {
       step.gradients = memory + element(c.gradients) + u.begin;
       step.first = memory + element(c.state) + u.state;
       step.second = step.first + (u.end - u.begin);
-      step.judged = judged;
+      step.judged = verdict_;
       if constexpr (P::passes::has_copies) step.copy = copies(c) + u.begin;
       cuda::launch_body<cuda::pieces_kernel<step_type>>(
           {cuda::pieces::of_range(u.end - u.begin), step}, on);
     }
-    if (!d_.averages) return;
+  }
+  void average(chunk_description const& c, job const& j) {
+    cudaStream_t const on = machine_.stream_of(c.rank);
+    float* const memory = floats(c.rank);
     cuda::approach_elements const average{memory + element(c.average), memory + element(c.values),
-                                          j.step == 1 ? 1.0f : float(1 - d_.average_decay), judged};
+                                          j.step == 1 ? 1.0f : float(1 - d_.average_decay),
+                                          verdict_};
     cuda::launch_body<cuda::pieces_kernel<cuda::approach_elements>>(
         {cuda::pieces::of_range(element(c.trained_bytes)), average}, on);
   }
@@ -221,7 +241,7 @@ class cuda_parameters {
 
   /// law: the gradient of a shared parameter is that of its first place, plus the others in the
   ///      order of the model
-  void add_tied_gradients() {
+  void sum_ties() {
     for (int i = 0; i < d_.tie_count; ++i) {
       tie const& t = d_.ties[i];
       if (!t.place.trained) continue;
@@ -233,7 +253,7 @@ class cuda_parameters {
     }
   }
   /// Shared parameters, from where they were updated; and their transposed copies.
-  void copy_tied() {
+  void copy_ties() {
     for (int i = 0; i < d_.tie_count; ++i) {
       tie const& t = d_.ties[i];
       chunk_description const &place = d_.chunk[t.chunk], &owner = d_.chunk[t.owner_chunk];

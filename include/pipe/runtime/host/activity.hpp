@@ -16,7 +16,7 @@ namespace pp {
 /// law: any thread may read at any time; each change adds 1 to changes()
 class activity {
  public:
-  enum class kind : int { nothing, waits, runs, meets, updates };
+  enum class kind : int { nothing, waits, sends, receives, runs, meets, updates };
 
   // ---- the rank's thread; times in nanoseconds from the start of the run ----
 
@@ -25,7 +25,7 @@ class activity {
     set(chunk_, a.chunk);
     set(micro_batch_, a.micro_batch);
   }
-  /// waits: for a chunk; runs: a layer.
+  /// waits: for a chunk; sends, receives: a rank; runs: a layer.
   void change(kind k, int of, long now) {
     set(kind_, int(k));
     set(of_, of);
@@ -52,6 +52,8 @@ class activity {
     switch (kind(get(kind_))) {
       case kind::nothing: return "idle";
       case kind::waits: return what(", waiting for chunk ", get(of_));
+      case kind::sends: return what(", being sent to rank ", get(of_));
+      case kind::receives: return what(", being received from rank ", get(of_));
       case kind::runs: return what(", in layer ", get(of_));
       case kind::meets: return "waiting for the other ranks to finish";
       case kind::updates: return "in the optimizer's update";

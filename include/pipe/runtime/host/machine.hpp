@@ -28,22 +28,28 @@
 #include <pipe/runtime/host/parameters.hpp>
 #include <pipe/runtime/host/pinning.hpp>
 #include <pipe/runtime/host/team.hpp>
+#include <pipe/runtime/step_end.hpp>
+#include <pipe/runtime/transfers.hpp>
 #include <pipe/transport/in_process.hpp>
 
 PIPE_OPTIMIZED_BEGIN
 namespace pp {
 
-template <class T>
+/// T: the element; Transport: how its ranks wait for each other and hand values over.
+template <class T, transport Transport = in_process>
 class machine {
  public:
   PIPE_COLD machine(pipeline_description const& d, backend_calls<T> const& calls,
                     machine_settings const& settings)
       : d_(d), calls_(calls), settings_(adapt(settings, d.ranks * d.threads)),
-        board_(d.chunks, {settings_.waiting.spin, no_deadline}), parameters_(d_, calls_),
-        ranks_(d.ranks) {
+        transport_(d.ranks, d.chunks, {settings_.waiting.spin, no_deadline}),
+        parameters_(d_, calls_, transport_), ranks_(d.ranks) {
+    for (int r = d_.ranks - 1; r >= 0; --r)
+      if (Transport::is_local(r)) first_local_ = r, ++local_ranks_;
     try {
-      for (int r = 0; r < d_.ranks; ++r) start(r);
-      finished_.wait(d_.ranks, {{}, no_deadline});
+      for (int r = 0; r < d_.ranks; ++r)
+        if (Transport::is_local(r)) start(r);
+      finished_.wait(local_ranks_, {{}, no_deadline});
       conclude_failure();
     } catch (...) {
       stop();
@@ -71,8 +77,7 @@ class machine {
   /// after all have stopped; parameters are then as before, or, if it was the optimizer that threw,
   /// check() does from now on.
   step_result run(job const& j) {
-    board_.reset();
-    arrived_.reset();
+    transport_.reset();
     job_ = j;
     begin_ = std::chrono::steady_clock::now();
     start_.advance();
@@ -111,10 +116,6 @@ class machine {
     return reinterpret_cast<Item*>(ranks_[rank].memory.data() + offset);
   }
   int last_rank() const { return d_.chunk[d_.chunks - 1].rank; }
-  double* losses() const {
-    return planned<double>(last_rank(), d_.rank[last_rank()].losses);
-  }  // by micro-batch
-
   PIPE_COLD void start(int r) {
     try {
       ranks_[r].thread = start_thread(
@@ -145,11 +146,11 @@ class machine {
   void oversee() {
     using std::chrono::milliseconds;
     milliseconds const deadline = settings_.waiting.deadline, longest(1000), shortest(1);
-    if (deadline.count() <= 0) return void(finished_.wait(d_.ranks, {{}, no_deadline}));
+    if (deadline.count() <= 0) return void(finished_.wait(local_ranks_, {{}, no_deadline}));
     milliseconds look = deadline / 16;
     look = look < shortest ? shortest : look > longest ? longest : look;
     long still = 0;
-    for (long seen = -1; finished_.wait(d_.ranks, {{}, look}) == waited::too_long;) {
+    for (long seen = -1; finished_.wait(local_ranks_, {{}, look}) == waited::too_long;) {
       long changes = 0;
       for (worker const& r : ranks_) changes += r.doing.changes();
       still = changes == seen ? still + 1 : 0;
@@ -168,8 +169,8 @@ class machine {
     } catch (...) {
       why = std::current_exception();
     }
-    if (arrived_.withdraw(last_meeting() * d_.ranks)) fail(std::move(why));
-    finished_.wait(d_.ranks, {{}, no_deadline});
+    if (transport_.call_off(last_meeting())) fail(std::move(why));
+    finished_.wait(local_ranks_, {{}, no_deadline});
   }
   PIPE_COLD std::string report() const {
     long const at = now(), ms = settings_.waiting.deadline.count();
@@ -191,7 +192,17 @@ class machine {
     return text;
   }
   /// The meeting after which all ranks update.
-  int last_meeting() const { return d_.tie_count > 0 ? 2 : 1; }
+  int last_meeting() const {
+    int n = 0;
+    run_lines(step_end, facts_of(d_, job_), [&](step_op op, unsigned facts) {
+      n += is_meeting(op);
+      return facts;
+    });
+    return n;
+  }
+  static constexpr bool is_meeting(step_op op) {
+    return op == step_op::meet || op == step_op::gather;
+  }
 
   /// All ranks are done: throws what any of them threw.
   void conclude_failure() {
@@ -207,16 +218,10 @@ class machine {
     if (job_.what == job::kind::infer) return o;
     long waited = 0;
     for (worker const& r : ranks_) waited += r.waited;
-    o.bubble = o.seconds > 0 ? double(waited) * 1e-9 / (o.seconds * d_.ranks) : 0;
-    o.loss = loss();
-    if (job_.what == job::kind::train) o.gradient_norm = parameters_.norm(job_);
+    o.bubble = o.seconds > 0 ? double(waited) * 1e-9 / (o.seconds * local_ranks_) : 0;
+    o.loss = parameters_.loss(first_local_, job_);
+    if (job_.what == job::kind::train) o.gradient_norm = parameters_.judge(first_local_, job_).norm;
     return o;
-  }
-  /// law: sums in micro-batch order: the same bits for every partition
-  double loss() const {
-    double sum = 0;
-    for (int mb = 0; samples_in(d_, job_, mb) > 0; ++mb) sum += losses()[mb];
-    return sum / job_.loss_terms;
   }
 
   // ---- what a rank's thread does ----
@@ -258,31 +263,94 @@ class machine {
       if (!failure_) failure_ = std::move(e);
     }
     failed_.store(true, std::memory_order_release);
-    board_.wake_all();
-    arrived_.wake();
+    transport_.wake_all();
   }
 
   void work(int r, worker& me) {
     me.count = 0;
     me.waited = 0;
-    if (stale_ || updated_) parameters_.renew_tied(r, me.threads);
-    if (stale_) parameters_.renew_transposed(r, me.threads);
-    bool const trains = job_.what == job::kind::train;
-    rank_description const& plan = d_.rank[r];
+    if (stale_ || updated_) follow(r, me);
     stage_partial(r);
-    action const* const actions = trains ? plan.training : plan.evaluation;
-    int const count = trains ? plan.training_count : plan.evaluation_count;
-    for (int i = 0; i < count; ++i)
-      if (samples_in(d_, job_, actions[i].micro_batch) > 0) execute(r, me, actions[i]);
-    if (trains) {
-      if (d_.tie_count > 0) {
-        meet(r, me, 1);
-        if (!job_.is_continued) parameters_.add_tied_gradients(r, me.threads);
+    walk(r, me);
+    if (job_.what != job::kind::infer) finish(r, me);
+  }
+  /// Copies of parameters follow what changed before this run. Its start was the meeting.
+  void follow(int r, worker& me) {
+    unsigned const facts = facts_of(d_, job_) | (stale_ ? run_fact::was_written : 0u);
+    run_lines(copies_follow, facts, [&](step_op op, unsigned known) {
+      if (op == step_op::copy_ties)
+        parameters_.copy_ties(r, me.threads, sharing(r));
+      else if (op == step_op::transpose)
+        parameters_.transpose(r, me.threads);
+      return known;
+    });
+  }
+  /// Every action of rank r in its order.
+  void walk(int r, worker& me) {
+    bool const trains = job_.what == job::kind::train;
+    if constexpr (Transport::copies) {
+      rank_steps const& mine = d_.steps[r];
+      rank_step const* const steps = trains ? mine.training : mine.evaluation;
+      int const count = trains ? mine.training_count : mine.evaluation_count;
+      for (int i = 0; i < count; ++i) {
+        if (samples_in(d_, job_, steps[i].of.micro_batch) == 0) continue;
+        if (steps[i].kind == step_kind::compute)
+          execute(r, me, steps[i].of);
+        else
+          hand_over(r, me, steps[i]);
       }
-      parameters_.measure(r, me.threads, job_);
-      meet(r, me, last_meeting());
-      update(r, me);
+    } else {
+      rank_description const& plan = d_.rank[r];
+      action const* const actions = trains ? plan.training : plan.evaluation;
+      int const count = trains ? plan.training_count : plan.evaluation_count;
+      for (int i = 0; i < count; ++i)
+        if (samples_in(d_, job_, actions[i].micro_batch) > 0) execute(r, me, actions[i]);
     }
+  }
+  void finish(int r, worker& me) {
+    gradient_outcome outcome;
+    int meetings = 0;
+    run_lines(step_end, facts_of(d_, job_), [&](step_op op, unsigned facts) {
+      switch (op) {
+        case step_op::meet: meet(r, me, ++meetings); break;
+        case step_op::sum_ties: parameters_.sum_ties(r, me.threads, sharing(r)); break;
+        case step_op::measure: parameters_.measure(r, me.threads, job_); break;
+        case step_op::gather:
+          parameters_.gather(job_, sharing(r));
+          if (facts & run_fact::trains) meet(r, me, ++meetings);
+          break;
+        case step_op::judge:
+          if (!(facts & run_fact::updates)) break;  // conclude() reports the rest
+          outcome = parameters_.judge(r, job_);
+          if (libm::isfinite(outcome.norm) && libm::isfinite(parameters_.loss(r, job_)))
+            facts |= run_fact::is_sound;
+          break;
+        case step_op::update:
+          me.doing.change(activity::kind::updates, 0, now());
+          tearing([&] { parameters_.update(r, me.threads, job_, outcome.factor); });
+          break;
+        case step_op::average: tearing([&] { parameters_.average(r, me.threads, job_); }); break;
+        case step_op::transpose: tearing([&] { parameters_.transpose(r, me.threads); }); break;
+        case step_op::copy_ties: break;  // at the start of the next run
+      }
+      return facts;
+    });
+  }
+  /// A failure in `use` leaves parameters that are half updated.
+  template <class Use>
+  void tearing(Use const& use) {
+    try {
+      use();
+    } catch (...) {
+      torn_.store(job_.step);
+      throw;
+    }
+  }
+  /// The part of rank r in a transfer.
+  auto sharing(int r) {
+    return [this, r](transfer const& x) {
+      if (transport_.share(r, x, failed_) != waited::done) stopped(r);
+    };
   }
 
   long now() const {
@@ -294,10 +362,11 @@ class machine {
   void execute(int r, worker& me, action const& a) {
     long const arrived = now();
     me.doing.begin(a);
-    for_each_need(d_, a, [&](int chunk, milestone m, int mb) {
-      me.doing.change(activity::kind::waits, chunk, arrived);
-      need(r, chunk, m, mb);
-    });
+    if constexpr (!Transport::copies)
+      for_each_need(d_, a, [&](int chunk, milestone m, int mb) {
+        me.doing.change(activity::kind::waits, chunk, arrived);
+        if (transport_.wait(chunk, m, mb, failed_) != waited::done) stopped(r);
+      });
     long const start = now();
     me.doing.change(activity::kind::runs, 0, start);
     run_action(r, me, a);
@@ -307,8 +376,14 @@ class machine {
         executed_action{a, start, end, start - arrived};
   }
 
-  void need(int r, int chunk, milestone m, int micro_batch) {
-    if (board_.wait(chunk, m, micro_batch, failed_) != waited::done) stopped(r);
+  /// One side of the transfer of an action's result.
+  void hand_over(int r, worker& me, rank_step const& s) {
+    long const arrived = now();
+    me.doing.begin(s.of);
+    me.doing.change(s.kind == step_kind::send ? activity::kind::sends : activity::kind::receives,
+                    s.peer, arrived);
+    sharing(r)(result_of(d_, s.of));
+    me.waited += now() - arrived;
   }
   [[noreturn]] PIPE_COLD void stopped(int r) {
     complain<rank_error>({"rank ", r, " stopped because another rank failed"});
@@ -328,11 +403,14 @@ class machine {
           std::memcpy(static_cast<char*>(job_.output) + mb * d_.output_bytes, at.at(output),
                       std::size_t(d_.output_bytes / d_.samples * samples_in(d_, job_, mb)));
         },
-        [&](milestone m) { board_.publish(c, m, mb); });
+        [&]([[maybe_unused]] milestone m) {
+          if constexpr (!Transport::copies) transport_.publish(c, m, mb);
+        });
   }
 
   region_bases bases_for(int c, int mb) const {
-    region_bases b = bases_in_arenas(d_, c, mb, [this](int chunk) { return memory(chunk); });
+    region_bases b = bases_in_arenas(d_, c, mb, memory(c),
+                                     [this](transfer const& x) { return transport_.at(x); });
     b.set(region::random, reinterpret_cast<char*>(const_cast<int*>(d_.streams)));
     for (int i = 0; i < d_.inputs; ++i) b.set(input_region(i), batch_at(d_.chunk[c].rank, i, mb));
     b.set(region::label, batch_at(d_.chunk[c].rank, d_.inputs, mb));
@@ -366,8 +444,7 @@ class machine {
     program_view const& view = set.programs[int(p)];
     host::arguments<T> a;
     a.workspace = me.memory.data() + d_.rank[r].workspace;
-    a.loss = planned<double>(
-        last_rank(), d_.rank[last_rank()].row_losses);  // written by the loss, which is there
+    if (r == last_rank()) a.loss = planned<double>(r, d_.rank[r].row_losses);  // the loss is there
     a.loss_scale = T(1 / job_.gradient_terms);
     a.accumulate = mb > 0 || job_.continues;
     a.wants_gradient = job_.what == job::kind::train;
@@ -393,7 +470,7 @@ class machine {
     if (p == program::forward && is_last && job_.what != job::kind::infer) {
       double sum = 0;
       for (double const* l = a.loss; l < a.loss + d_.loss_rows; ++l) sum += *l;
-      losses()[mb] = sum;
+      parameters_.losses(r)[mb] = sum;
     }
   }
   void run_launch(launch const& l, host::arguments<T> const& a, team& threads) const {
@@ -430,37 +507,21 @@ class machine {
     job_.watch(job_.watcher, seen);
   }
 
-  /// Barrier, for the first or second time in this run. Either all ranks pass or none: a rank that
-  /// stops because the run has failed withdraws its arrival.
   void meet(int r, worker& me, int meeting) {
     long const start = now();
     me.doing.change(activity::kind::meets, 0, start);
-    arrived_.add();
-    if (arrived_.wait(meeting * d_.ranks, {settings_.waiting.spin, no_deadline}, failed_) !=
-            waited::done &&
-        arrived_.withdraw(meeting * d_.ranks))
-      stopped(r);
+    if (transport_.meet(r, meeting, failed_) != waited::done) stopped(r);
     me.waited += now() - start;
-  }
-
-  void update(int r, worker& me) {
-    if (!job_.updates || !libm::isfinite(parameters_.norm(job_)) || !libm::isfinite(loss())) return;
-    me.doing.change(activity::kind::updates, 0, now());
-    try {
-      parameters_.update(r, me.threads, job_);
-    } catch (...) {
-      torn_.store(job_.step);
-      throw;
-    }
   }
 
   pipeline_description d_;
   backend_calls<T> calls_;
   machine_settings settings_;
-  in_process board_;
-  parameter_work<T> parameters_;
+  Transport transport_;
+  parameter_work<T, Transport> parameters_;
+  int first_local_ = 0, local_ranks_ = 0;
   heap_array<worker> ranks_;
-  progress start_, finished_, arrived_;
+  progress start_, finished_;
   failure_flag failed_{false};
   std::atomic<long> torn_{0};  // the step whose update a rank did not finish; 0: none
   std::mutex failure_mutex_;

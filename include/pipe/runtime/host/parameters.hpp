@@ -2,31 +2,35 @@
 //
 // What the runtime does with parameters between the last gradient and the next forward: norms,
 // gradients of shared parameters, the optimizer's update, averages, and the copies that must
-// follow. Each rank does it for its own chunks, its threads sharing the work: which thread does
-// what changes no bit.
+// follow: the operations of runtime/step_end.hpp. Each rank does it for its own chunks, its threads
+// sharing the work: which thread does what changes no bit.
 #pragma once
 
 #include <cstring>
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/heap_array.hpp>
-#include <pipe/base/libm.hpp>
+#include <pipe/optim/clip.hpp>
+#include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/host/backend_calls.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/host/team.hpp>
+#include <pipe/runtime/transfers.hpp>
 
 PIPE_OPTIMIZED_BEGIN
 namespace pp {
 
-template <class T>
+template <class T, transport Transport>
 class parameter_work {
  public:
-  PIPE_COLD parameter_work(pipeline_description const& d, backend_calls<T> const& calls)
-      : d_(d), calls_(calls), memory_(d.ranks) {}
+  PIPE_COLD parameter_work(pipeline_description const& d, backend_calls<T> const& calls,
+                           Transport& transport)
+      : d_(d), calls_(calls), transport_(transport), memory_(d.ranks) {}
 
   /// A rank's arena, once it is there.
   PIPE_COLD void set_memory(int rank, char* memory) {
     memory_[rank] = memory;
+    transport_.set_memory(rank, memory);
     gradient_block* to = blocks_of_rank(rank);
     for_chunks_of(rank, [&](chunk_description const& c) {
       for (int i = 0; i < c.parameter_count; ++i)
@@ -35,9 +39,37 @@ class parameter_work {
     });
   }
 
-  /// The norm of all gradients before clipping.
+  /// The sums of the loss's terms, by micro-batch, as rank `reader` knows them.
+  double* losses(int reader) const {
+    return reinterpret_cast<double*>(transport_.at(losses_of(d_, reader)));
+  }
+  /// The part of rank r in telling all ranks the losses and, if it trains, the squared norms;
+  /// share(transfer) is called for all transfers, on all ranks in the same order.
+  template <class Share>
+  void gather(job const& j, Share const& share) {
+    for (int reader = 0; reader < d_.ranks; ++reader) {
+      share(losses_of(d_, reader));
+      for (int c = 0; c < d_.chunks && j.what == job::kind::train; ++c)
+        share(norms_of(d_, c, reader));
+    }
+  }
+
+  /// The gradients of the whole pipeline, as rank `reader` knows them.
   /// law: sums in parameter order: the same bits for every partition
-  double norm(job const& j) const { return norm_of(unclamped) * j.gradient_scale; }
+  gradient_outcome judge(int reader, job const& j) const {
+    double const whole = sum_of(unclamped, reader);
+    bool const clamps = j.updates && j.clip_value > 0;
+    return outcome_of(whole, clamps ? sum_of(clamped, reader) : whole, j.gradient_scale,
+                      j.clip_norm);
+  }
+  /// The loss of the mini-batch, as rank `reader` knows it.
+  /// law: sums in micro-batch order: the same bits for every partition
+  double loss(int reader, job const& j) const {
+    double const* const of = losses(reader);
+    double sum = 0;
+    for (int mb = 0; samples_in(d_, j, mb) > 0; ++mb) sum += of[mb];
+    return sum / j.loss_terms;
+  }
 
   /// Squared norms of the gradients of rank r, which are then clipped by value if the job says so.
   /// law: sums over blocks of gradient_block::most_elements elements, then over a parameter's
@@ -68,57 +100,63 @@ class parameter_work {
   }
 
   /// One step of the optimizer on the parameters of rank r, all ranks having measured.
-  void update(int r, team& all, job const& j) {
-    double const whole = norm(j),
-                 left = j.clip_value > 0 ? norm_of(clamped) * j.gradient_scale : whole;
-    double const clip = j.clip_norm > 0 && left > j.clip_norm ? j.clip_norm / (left + 1e-6) : 1;
-    double const scale = clip * j.gradient_scale;
+  /// `gradient_scale` is gradient_outcome::factor.
+  void update(int r, team& all, job const& j, double gradient_scale) {
     all.run([&](int part) {
-      for_chunks_of(
-          r, [&](chunk_description const& c) { update_part(r, c, j, scale, part, all.size()); });
-    });
-    if (d_.averages)
-      all.run([&](int part) {
-        for_chunks_of(r, [&](chunk_description const& c) {
-          renew_averages(c, j, elements_of(c.trained_bytes / long(sizeof(T)), part, all.size()));
-        });
+      for_chunks_of(r, [&](chunk_description const& c) {
+        update_part(r, c, j, gradient_scale, part, all.size());
       });
-    renew_transposed(r, all);
+    });
+  }
+  void average(int r, team& all, job const& j) {
+    all.run([&](int part) {
+      for_chunks_of(r, [&](chunk_description const& c) {
+        renew_averages(c, j, elements_of(c.trained_bytes / long(sizeof(T)), part, all.size()));
+      });
+    });
   }
 
   /// law: the gradient of a shared parameter is that of its first place, plus the others in the
   ///      order of the model
-  void add_tied_gradients(int r, team& all) {
+  template <class Share>
+  void sum_ties(int r, team& all, Share const& share) {
     for (int i = 0; i < d_.tie_count; ++i) {
       tie const& t = d_.ties[i];
-      chunk_description const &place = d_.chunk[t.chunk], &owner = d_.chunk[t.owner_chunk];
-      if (!t.place.trained || owner.rank != r) continue;
+      if (!t.place.trained) continue;
+      chunk_description const& owner = d_.chunk[t.owner_chunk];
+      transfer const x = gradient_of<T>(d_, t);
+      share(x);
+      if (owner.rank != r) continue;
       T* const to = at(owner, owner.gradients, t.owner);
-      T const* const from = at(place, place.gradients, t.place);
+      T const* const from = reinterpret_cast<T const*>(transport_.at(x));
       all.run([&](int part) {
         host::share const own = elements_of(t.owner.elements(), part, all.size());
         calls_.add(own.size(), to + own.begin, from + own.begin);
       });
     }
   }
-  /// Copies shared parameters from where they were updated. All ranks have finished that run.
-  void renew_tied(int r, team& all) {
+  /// Shared parameters, from where they were updated; and their transposed copies.
+  template <class Share>
+  void copy_ties(int r, team& all, Share const& share) {
     for (int i = 0; i < d_.tie_count; ++i) {
       tie const& t = d_.ties[i];
-      chunk_description const &place = d_.chunk[t.chunk], &owner = d_.chunk[t.owner_chunk];
+      chunk_description const& place = d_.chunk[t.chunk];
+      transfer const x = values_of<T>(d_, t);
+      share(x);
       if (place.rank != r) continue;
       T* const to = at(place, place.values, t.place);
-      T const* const from = at(owner, owner.values, t.owner);
+      T const* const from = reinterpret_cast<T const*>(transport_.at(x));
       all.run([&](int part) {
         host::share const own = rows_of(t.place, part, all.size());
-        std::memcpy(to + own.begin * t.place.columns, from + own.begin * t.place.columns,
-                    sizeof(T) * std::size_t(own.size() * t.place.columns));
+        if (from != to)
+          std::memcpy(to + own.begin * t.place.columns, from + own.begin * t.place.columns,
+                      sizeof(T) * std::size_t(own.size() * t.place.columns));
         transpose_rows(place, t.place, own);
       });
     }
   }
   /// The transposed copies of the parameters of rank r.
-  void renew_transposed(int r, team& all) {
+  void transpose(int r, team& all) {
     all.run([&](int part) {
       for_chunks_of(r, [&](chunk_description const& c) {
         for (int i = 0; i < c.parameter_count; ++i)
@@ -146,12 +184,14 @@ class parameter_work {
   static host::share rows_of(parameter_place const& p, int part, int parts) {
     return host::share_of(p.rows, line, part, parts);
   }
-  double norm_of(which squared) const {
+  double sum_of(which squared, int reader) const {
     double sum = 0;
-    for (int c = 0; c < d_.chunks; ++c)
-      for (int i = 0; i < d_.chunk[c].parameter_count; ++i)
-        sum += squares(d_.chunk[c])[2 * i + squared];
-    return libm::sqrt(sum);
+    for (int c = 0; c < d_.chunks; ++c) {
+      double const* const squares =
+          reinterpret_cast<double const*>(transport_.at(norms_of(d_, c, reader)));
+      for (int i = 0; i < d_.chunk[c].parameter_count; ++i) sum += squares[2 * i + squared];
+    }
+    return sum;
   }
 
   T* at(chunk_description const& c, long region, long element) const {
@@ -201,6 +241,7 @@ class parameter_work {
 
   pipeline_description const& d_;
   backend_calls<T> const& calls_;
+  Transport& transport_;
   heap_array<char*> memory_;  // by rank
 };
 

@@ -9,6 +9,7 @@
 #include <pipe/backend/cuda/block/block.hpp>
 #include <pipe/backend/cuda/update/flat_parameters.hpp>
 #include <pipe/base/libm.hpp>
+#include <pipe/optim/clip.hpp>
 
 namespace pp::cuda {
 
@@ -103,12 +104,12 @@ struct judge_kernel {
   PIPE_HD static void decide(arguments const& a, double square, double left_square, double loss) {
     double const scale =
         a.scaling != nullptr ? a.gradient_scale / double(a.scaling->scale) : a.gradient_scale;
-    double const norm = libm::sqrt(square) * scale, left = libm::sqrt(left_square) * scale;
-    double const clip = a.clip_norm > 0 && left > a.clip_norm ? a.clip_norm / (left + 1e-6) : 1;
+    gradient_outcome const found = outcome_of(square, left_square, scale, a.clip_norm);
+    double const norm = found.norm;
     verdict& v = *a.out;
     v.loss = loss / a.loss_terms;
     v.norm = norm;
-    v.factor = float(clip * scale);
+    v.factor = float(found.factor);
     v.loss_scale = a.scaling != nullptr ? a.scaling->scale : 1;
     v.sound = libm::isfinite(norm) && libm::isfinite(v.loss) ? 1 : 0;
     (v.sound != 0 ? v.updates : v.rejected) += 1;

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Everything that one rank reads of another, as transfers: where it is made, and where its reader
+// has a slot for it if the transport copies. A machine shares in no others.
+#pragma once
+
+#include <pipe/base/config.hpp>
+#include <pipe/runtime/description.hpp>
+#include <pipe/transport/transport.hpp>
+
+PIPE_OPTIMIZED_BEGIN
+namespace pp {
+
+/// The values that chunk c - 1 hands to chunk c > 0.
+inline transfer values_into(pipeline_description const& d, int c, int micro_batch) {
+  chunk_description const &maker = d.chunk[c - 1], &reader = d.chunk[c];
+  return {maker.rank, reader.rank, maker.boundary.at(micro_batch), reader.received.at(micro_batch),
+          maker.boundary.stride};
+}
+/// The gradients of what chunk c handed on, from chunk c + 1.
+inline transfer gradients_into(pipeline_description const& d, int c, int micro_batch) {
+  chunk_description const &maker = d.chunk[c + 1], &reader = d.chunk[c];
+  return {maker.rank, reader.rank, maker.gradient.at(micro_batch),
+          reader.received_gradient.at(micro_batch), maker.gradient.stride};
+}
+/// What the transfer of an action's result hands over.
+inline transfer result_of(pipeline_description const& d, action const& a) {
+  return a.kind == action_kind::forward ? values_into(d, a.chunk + 1, a.micro_batch)
+                                        : gradients_into(d, a.chunk - 1, a.micro_batch);
+}
+
+/// The squared norms of a chunk's gradients: two for each parameter.
+inline transfer norms_of(pipeline_description const& d, int c, int reader) {
+  chunk_description const& chunk = d.chunk[c];
+  return {chunk.rank, reader, chunk.norms, d.rank[reader].norms + chunk.norms_before,
+          2 * chunk.parameter_count * long(sizeof(double))};
+}
+/// The sums of the loss's terms, by micro-batch.
+inline transfer losses_of(pipeline_description const& d, int reader) {
+  int const last = d.chunk[d.chunks - 1].rank;
+  return {last, reader, d.rank[last].losses, d.rank[reader].losses,
+          d.micro_batches * long(sizeof(double))};
+}
+
+/// The gradient of a shared parameter's later place; T: its element.
+template <class T>
+transfer gradient_of(pipeline_description const& d, tie const& t) {
+  chunk_description const &place = d.chunk[t.chunk], &owner = d.chunk[t.owner_chunk];
+  return {place.rank, owner.rank, place.gradients + t.place.offset, d.rank[owner.rank].received_tie,
+          t.place.elements() * long(sizeof(T))};
+}
+/// The values of a shared parameter, from where it is updated to a later place.
+template <class T>
+transfer values_of(pipeline_description const& d, tie const& t) {
+  chunk_description const &place = d.chunk[t.chunk], &owner = d.chunk[t.owner_chunk];
+  return {owner.rank, place.rank, owner.values + t.owner.offset, place.values + t.place.offset,
+          t.place.elements() * long(sizeof(T))};
+}
+
+}  // namespace pp
+PIPE_OPTIMIZED_END

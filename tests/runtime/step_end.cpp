@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The end of a run as a value: which operations run under which facts, and in which order.
+#include <catch2/catch.hpp>
+
+#include <pipe/runtime/step_end.hpp>
+
+#include <algorithm>
+#include <vector>
+
+using namespace pp;
+using enum step_op;
+
+namespace {
+
+constexpr unsigned every_fact = 127;
+
+/// The operations that run, if step_op::judge finds the step sound or not.
+std::vector<step_op> executed(unsigned facts, bool sound = true) {
+  std::vector<step_op> ops;
+  unsigned const known = run_lines(step_end, facts, [&](step_op op, unsigned f) {
+    ops.push_back(op);
+    return op == judge && sound ? f | run_fact::is_sound : f;
+  });
+  if (known & run_fact::updates && known & run_fact::is_sound)
+    run_lines(copies_follow, known, [&](step_op op, unsigned f) {
+      ops.push_back(op);
+      return f;
+    });
+  return ops;
+}
+
+bool has(std::vector<step_op> const& ops, step_op op) {
+  return std::count(ops.begin(), ops.end(), op) > 0;
+}
+auto first(std::vector<step_op> const& ops, step_op op) {
+  return std::find(ops.begin(), ops.end(), op);
+}
+/// Every a comes before every b.
+bool in_order(std::vector<step_op> const& ops, step_op a, step_op b) {
+  auto const last_a = std::find(ops.rbegin(), ops.rend(), a);
+  return !has(ops, a) || !has(ops, b) || last_a.base() <= first(ops, b);
+}
+
+}  // namespace
+
+TEST_CASE("a plain step measures, judges and updates") {
+  CHECK(executed(run_fact::trains | run_fact::completes | run_fact::updates) ==
+        std::vector{measure, gather, judge, update, transpose});
+}
+TEST_CASE("a step with shared parameters and averages runs every operation") {
+  CHECK(executed(run_fact::trains | run_fact::completes | run_fact::updates | run_fact::has_ties |
+                 run_fact::has_averages) == std::vector{meet, sum_ties, measure, gather, judge,
+                                                        update, average, transpose, meet,
+                                                        copy_ties});
+}
+TEST_CASE("whatever the facts, operations come after what they read") {
+  for (unsigned facts = 0; facts <= every_fact; ++facts)
+    for (bool sound : {true, false}) {
+      if (facts & run_fact::is_sound) continue;  // known from judge on
+      auto const ops = executed(facts, sound);
+      CAPTURE(facts, sound);
+      CHECK(has(ops, judge));
+      CHECK(has(ops, measure) == bool(facts & run_fact::trains));
+      CHECK(in_order(ops, sum_ties, measure));
+      CHECK(in_order(ops, measure, gather));
+      CHECK(in_order(ops, gather, judge));
+      CHECK(in_order(ops, judge, update));
+      CHECK(in_order(ops, update, average));
+      CHECK(in_order(ops, update, transpose));
+      CHECK(in_order(ops, update, copy_ties));
+      // What reads another rank's memory has a meeting before it, after the last write there.
+      if (has(ops, sum_ties)) CHECK(*std::prev(first(ops, sum_ties)) == meet);
+      if (has(ops, copy_ties)) CHECK(*std::prev(first(ops, copy_ties)) == meet);
+      // Parameters change only in a sound step that was asked for.
+      bool const steps = sound && facts & run_fact::updates && facts & run_fact::trains;
+      CHECK(has(ops, update) == steps);
+      CHECK(has(ops, average) == (steps && facts & run_fact::has_averages));
+      if (!steps && !(facts & run_fact::updates)) CHECK(ops.back() == judge);
+    }
+}
+TEST_CASE("gradients that wait for more are not added up between places") {
+  auto const ops = executed(run_fact::trains | run_fact::has_ties);
+  CHECK(ops == std::vector{measure, gather, judge});
+}
+TEST_CASE("parameters written from outside are copied before they are transposed") {
+  std::vector<step_op> ops;
+  run_lines(copies_follow, run_fact::has_ties | run_fact::was_written,
+            [&](step_op op, unsigned f) { return ops.push_back(op), f; });
+  CHECK(ops == std::vector{meet, copy_ties, transpose});
+}
+TEST_CASE("the facts of a run are those of its job and its pipeline") {
+  pipeline_description d;
+  job j;
+  CHECK(facts_of(d, j) == run_fact::completes);
+  j.what = job::kind::train;
+  CHECK(facts_of(d, j) == (run_fact::trains | run_fact::completes | run_fact::updates));
+  j.is_continued = true;
+  j.updates = false;
+  d.tie_count = 1;
+  d.averages = true;
+  CHECK(facts_of(d, j) == (run_fact::trains | run_fact::has_ties | run_fact::has_averages));
+}
