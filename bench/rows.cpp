@@ -63,18 +63,16 @@ template <class C>
 class stage {
   using passes = typename C::passes;
   static constexpr auto const& kernels_of = passes::ranges[measured_stage].segments;
-  static_assert(kernels_of[0][1] - kernels_of[0][0] == 1 &&
-                kernels_of[1][1] - kernels_of[1][0] == 1 &&
-                kernels_of[2][1] - kernels_of[2][0] == 2);
+  static_assert(kernels_of[op_list::forward].size() == 1 &&
+                kernels_of[op_list::input_gradients].size() == 1 &&
+                kernels_of[op_list::weight_gradients].size() == 2);
 
  public:
-  enum list { forward = 0, input_gradients = 1, sums = 2 };
-
-  void run(list which) {
+  void run(op_list which) {
     for (launch const& l : launches(which)) kernels_.groups[l.group](l.with);
   }
   /// Every operand of every kernel once.
-  long bytes(list which) {
+  long bytes(op_list which) {
     long total = 0;
     for (launch const& l : launches(which)) total += l.bytes;
     return total;
@@ -87,12 +85,13 @@ class stage {
     host::arguments<float> with;
   };
 
-  std::vector<launch> const& launches(list which) {
+  std::vector<launch> const& launches(op_list which) {
     auto& all = launches_[which];
-    auto const& range = kernels_of[which];
-    for (int i = range[0] + int(all.size()); i < range[1]; ++i) {
-      described_group const d = passes::describe(which, i);
-      launch l{passes::group_number(which, i), 0, {}};
+    range const kernels = kernels_of[which];
+    for (int i = kernels.begin + int(all.size()); i < kernels.end; ++i) {
+      described_group const d = passes::kernels.describe(which, i);
+      int const group = passes::kernels.fused[which].segments[i].group;
+      launch l{passes::numbers.number(which, group), 0, {}};
       for (int slot = 0; slot < int(d.operands.size()); ++slot) {
         long const count = elements(d.operands[slot]);
         l.with.slot[slot] = memory(d.operands[slot], count);
@@ -106,7 +105,7 @@ class stage {
     return all;
   }
   static long elements(operand x) {
-    if (x.where == space::value) return passes::value_elements(x.index) * C::samples;
+    if (x.where == space::value) return passes::values.elements(x.index) * C::samples;
     return passes::forward.parameters[x.index].elements();
   }
   void* memory(operand x, long count) {
@@ -118,7 +117,7 @@ class stage {
   host::kernels<C> kernels_ = C::backend::template kernels<C>();
   std::map<std::pair<int, int>, arena> memory_;
   std::vector<arena> workspaces_;
-  std::vector<launch> launches_[3];
+  per_op_list<std::vector<launch>> launches_;
 };
 
 /// Ways to copy, half of `bytes` to the other half.
@@ -172,17 +171,17 @@ template <int Samples>
 figures measure(int rounds) {
   using measured = stage<compiled<Samples>>;
   measured s;
-  long const back = s.bytes(measured::input_gradients), sums = s.bytes(measured::sums);
-  s.run(measured::forward);  // the statistics that backward reads
+  long const back = s.bytes(op_list::input_gradients), sums = s.bytes(op_list::weight_gradients);
+  s.run(op_list::forward);  // the statistics that backward reads
   figures f;
-  f.forward = of_copy("forward", Samples, s.bytes(measured::forward), rounds,
-                      [&] { s.run(measured::forward); });
+  f.forward = of_copy("forward", Samples, s.bytes(op_list::forward), rounds,
+                      [&] { s.run(op_list::forward); });
   of_copy("backward: input gradient", Samples, back, rounds,
-          [&] { s.run(measured::input_gradients); });
-  of_copy("backward: sums", Samples, sums, rounds, [&] { s.run(measured::sums); });
+          [&] { s.run(op_list::input_gradients); });
+  of_copy("backward: sums", Samples, sums, rounds, [&] { s.run(op_list::weight_gradients); });
   f.backward = of_copy("backward", Samples, back + sums, rounds, [&] {
-    s.run(measured::input_gradients);
-    s.run(measured::sums);
+    s.run(op_list::input_gradients);
+    s.run(op_list::weight_gradients);
   });
   return f;
 }

@@ -33,19 +33,19 @@ constexpr auto backward() {
 
 template <class M>
 void units_ascend() {
-  auto const& g = M::graph;
-  for (int i = 1; i < g.size.ops; ++i) CHECK(g.ops[i].unit >= g.ops[i - 1].unit);
-  for (int i = 1; i < g.size.values; ++i) CHECK(g.values[i].unit >= g.values[i - 1].unit);
-  for (int i = 1; i < g.size.parameters; ++i)
+  graph_view const g = M::graph;
+  for (int i = 1; i < g.ops.size(); ++i) CHECK(g.ops[i].unit >= g.ops[i - 1].unit);
+  for (int i = 1; i < g.values.size(); ++i) CHECK(g.values[i].unit >= g.values[i - 1].unit);
+  for (int i = 1; i < g.parameters.size(); ++i)
     CHECK(g.parameters[i].unit >= g.parameters[i - 1].unit);
-  for (int i = 0; i < g.size.ops; ++i)  // nothing is read before it is made
-    for (operand const& in : g.ops[i].in)
-      if (in.where == space::value) CHECK(in.index < g.ops[i].out[0].index);
-  for (int u = 0; u < g.size.units; ++u) {
+  for (op const& o : g.ops)  // nothing is read before it is made
+    for (operand const& in : o.in)
+      if (in.where == space::value) CHECK(in.index < o.out[0].index);
+  for (int u = 0; u < g.units.size(); ++u) {
     CHECK(g.ops[g.first_op(u)].unit == u);
     CHECK(g.first_op(u) < g.first_op(u + 1));
   }
-  CHECK(g.first_op(g.size.units) == g.size.ops);
+  CHECK(g.first_op(g.units.size()) == g.ops.size());
   CHECK(is_loss(g.loss().kind));
 }
 
@@ -93,7 +93,7 @@ TEST_CASE("every op has its backward", "[graph]") {
   constexpr auto image = backward<Image>();
   static_assert(!image.transposed[0] && image.transposed[2]);
   static_assert(image.size.input_ops == 3);  // map, matmul, map
-  static_assert(b.entering(1, 0).where == space::value);
+  CHECK(gradient_view(b).entering(1, 0).where == space::value);
 }
 
 TEST_CASE("costs are those of the formulas", "[graph]") {

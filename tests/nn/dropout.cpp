@@ -26,9 +26,8 @@ template <class T, int Width, int Numerator, int Denominator>
 void check() {
   using C = compiled<T, Width, Dropout<Numerator, Denominator>>;
   constexpr int number = [] {  // the group of stage 1
-    for (int i = 0; i < C::passes::segment_count(0); ++i)
-      if (C::passes::ops(0)[C::passes::segment_at(0, i).begin].unit == 2)
-        return C::passes::segment_at(0, i).group;
+    for (segment const& s : C::passes::kernels.fused[op_list::forward].segments)
+      if (C::passes::forward.ops[s.begin].unit == 2) return s.group;
     return -1;
   }();
   constexpr group g = C::group_at(number);

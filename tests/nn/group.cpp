@@ -110,7 +110,8 @@ TEST_CASE("nothing is differentiated for frozen layers at the start", "[nn]") {
   for (int i = 0; i < 2; ++i) CHECK(made_by<FrozenStart>(i) == op_kind::none);
   CHECK(made_by<FrozenStart>(2) == op_kind::matmul_weight_gradient);
   auto const entering = [](int u) {
-    return backward<FrozenStart>.entering(u, FrozenStart::graph.units[u - 1].result.index);
+    return gradient_view(backward<FrozenStart>)
+        .entering(u, FrozenStart::graph.units[u - 1].result.index);
   };
   for (int u = 1; u <= 2; ++u) CHECK(entering(u).where == space::none);
   CHECK(entering(3).where == space::value);

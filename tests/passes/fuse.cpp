@@ -17,10 +17,10 @@ using compiled = typename compiled_pipeline<M, option_set<PortableHost, Options.
 /// A list of launches in words: `matmul[bias map] norm ...`, prologues before the anchor, * after a
 /// step that is stored.
 template <class C>
-std::string words(int list) {
+std::string words(op_list list) {
   std::string text;
-  for (int i = 0; i < C::segment_count(list); ++i) {
-    group const g = C::describe(list, i).shape;
+  for (int i = 0; i < C::kernels.fused[list].segments.size(); ++i) {
+    group const g = C::kernels.describe(list, i).shape;
     auto const steps = [&](auto const& chain) {
       if (chain.empty()) return;
       text += "[";
@@ -50,24 +50,23 @@ struct Flat : Model<Input<2, 3>, Linear<4>, Tanh, Flatten, Linear<2>, MSE> {};
 
 template <class C>
 void laws_hold() {
-  for (int list = 0; list < 3; ++list) {
-    op const* const ops = C::ops(list);
-    int const count = list == 0   ? C::forward.size.ops
-                      : list == 1 ? C::gradient_sizes.input_ops
-                                  : C::gradient_sizes.weight_ops;
+  constexpr kernel_lists const& kernels = C::kernels;
+  for (op_list l : every_op_list) {
+    view<op> const ops = kernels.ops[l];
     int at = 0;
-    for (int i = 0; i < C::segment_count(list); ++i) {
-      segment const& s = C::segment_at(list, i);
+    for (int i = 0; i < kernels.fused[l].segments.size(); ++i) {
+      segment const& s = kernels.fused[l].segments[i];
       CHECK(s.begin == at);
       CHECK(s.end > s.begin);
       at = s.end;
       for (int k = s.begin; k < s.end; ++k)
         CHECK(C::stage_of_unit[ops[k].unit] == C::stage_of_unit[ops[s.begin].unit]);
-      CHECK(C::describe(list, i).shape == C::group_at(C::first_group[list] + s.group));
+      CHECK(kernels.describe(l, i).shape == C::group_at(C::numbers.number(l, s.group)));
     }
-    CHECK(at == count);
-    for (int a = C::first_group[list]; a < C::first_group[list + 1]; ++a)
-      for (int b = C::first_group[list]; b < a; ++b) CHECK_FALSE(C::group_at(a) == C::group_at(b));
+    CHECK(at == ops.size());
+    for (int a = 0; a < kernels.fused[l].distinct.size(); ++a)
+      for (int b = 0; b < a; ++b)
+        CHECK_FALSE(C::group_at(C::numbers.number(l, a)) == C::group_at(C::numbers.number(l, b)));
   }
 }
 
@@ -82,40 +81,46 @@ void random_model() {
 }  // namespace
 
 TEST_CASE("bias and activation join the matmul that feeds them", "[passes]") {
-  CHECK(words<compiled<Mlp>>(0) ==
+  CHECK(words<compiled<Mlp>>(op_list::forward) ==
         "matmul[bias* map*], matmul[bias map*], matmul[bias*], squared_error*");
-  CHECK(words<compiled<Mlp>>(1) ==
+  CHECK(words<compiled<Mlp>>(op_list::input_gradients) ==
         "matmul_input_gradient[map_gradient*], matmul_input_gradient[map_gradient*]");
-  CHECK(words<compiled<Mlp>>(2) ==
+  CHECK(words<compiled<Mlp>>(op_list::weight_gradients) ==
         "[bias_gradient*]matmul_weight_gradient*, [bias_gradient*]matmul_weight_gradient*, "
         "[bias_gradient*]matmul_weight_gradient*");
 }
 TEST_CASE("a residual add joins the contraction before it, and in backward the norm", "[passes]") {
-  CHECK(words<compiled<Normed>>(0) == "matmul[bias*], norm*, matmul[bias add*], squared_error*");
-  CHECK(words<compiled<Normed>>(1) == "matmul_input_gradient*, norm_gradient[add*]");
+  CHECK(words<compiled<Normed>>(op_list::forward) ==
+        "matmul[bias*], norm*, matmul[bias add*], squared_error*");
+  CHECK(words<compiled<Normed>>(op_list::input_gradients) ==
+        "matmul_input_gradient*, norm_gradient[add*]");
 }
 TEST_CASE("pointwise ops before a contraction or a norm are its prologue", "[passes]") {
-  CHECK(words<compiled<Begins>>(0) == "[map map*]matmul[bias map*], norm*, squared_error*");
+  CHECK(words<compiled<Begins>>(op_list::forward) ==
+        "[map map*]matmul[bias map*], norm*, squared_error*");
   using cut = compiled<Begins, Stages<2>, Cut<3>>;  // the second stage begins with Tanh
-  CHECK(words<cut>(0) == "[map map*]matmul[bias*], [map*]norm*, squared_error*");
+  CHECK(words<cut>(op_list::forward) == "[map map*]matmul[bias*], [map*]norm*, squared_error*");
 }
 TEST_CASE("positions join the lookup", "[passes]") {
-  CHECK(words<compiled<Words>>(0) == "lookup[row_bias*], matmul[bias*], cross_entropy*");
-  CHECK(words<compiled<Words, Stages<3>>>(0) ==
+  CHECK(words<compiled<Words>>(op_list::forward) ==
+        "lookup[row_bias*], matmul[bias*], cross_entropy*");
+  CHECK(words<compiled<Words, Stages<3>>>(op_list::forward) ==
         "lookup*, pointwise[row_bias*], matmul[bias*], cross_entropy*");
 }
 TEST_CASE("a dropout joins as other pointwise ops do, and streams make no difference", "[passes]") {
-  CHECK(words<compiled<Drops>>(0) ==
+  CHECK(words<compiled<Drops>>(op_list::forward) ==
         "lookup[dropout*], matmul[bias*], gate[dropout*], matmul[bias dropout add*], "
         "matmul[bias*], gate[dropout*], "
         "matmul[bias dropout add*], softmax*, matmul[bias*], squared_error*");
   using passes = compiled<Drops>;
   for (int i : {1, 2, 3})
-    CHECK(passes::segment_at(0, i).group == passes::segment_at(0, i + 3).group);
+    CHECK(passes::kernels.fused[op_list::forward].segments[i].group ==
+          passes::kernels.fused[op_list::forward].segments[i + 3].group);
 }
 TEST_CASE("nothing joins across another look at the numbers", "[passes]") {
   using cut = compiled<Flat, Stages<2>, Cut<1>>;
-  CHECK(words<cut>(0) == "matmul[bias*], pointwise[map*], matmul[bias*], squared_error*");
+  CHECK(words<cut>(op_list::forward) ==
+        "matmul[bias*], pointwise[map*], matmul[bias*], squared_error*");
 }
 TEST_CASE("the laws of fusion hold on random models", "[passes]") {
   random_model<31>(), random_model<32>(), random_model<33>(), random_model<34>(),

@@ -142,17 +142,17 @@ class run : public findings {
     stages([&]<int S>() { set_up<S>(); });
     stages([&]<int S>() {
       launch_all<S, program::forward>();
-      pass_on<S>(C::boundaries[S + 1].forward, programs<S>::layout.passed_values);
+      pass_on<S>(C::boundaries[S + 1].forward, programs<S>::passed_values);
     });
     stages([&]<int Reversed>() {
       constexpr int S = C::stages - 1 - Reversed;
-      launch_all<S, C::splits_backward ? program::backward_input : program::backward>();
-      pass_on<S>(C::boundaries[S].gradient, programs<S>::layout.passed_gradients);
+      launch_all<S, C::whole.splits_backward ? program::backward_input : program::backward>();
+      pass_on<S>(C::boundaries[S].gradient, programs<S>::passed_gradients);
     });
-    if constexpr (C::splits_backward)
+    if constexpr (C::whole.splits_backward)
       stages([&]<int S>() { launch_all<S, program::backward_weight>(); });  // as late as can be
     stages([&]<int S>() {
-      for (int i = C::ranges[S].parameters[0]; i < C::ranges[S].parameters[1]; ++i) {
+      for (int i = C::ranges[S].parameters.begin; i < C::ranges[S].parameters.end; ++i) {
         operand const x{space::parameter_gradient, i};
         if (!C::forward.parameters[i].trained) continue;
         read(*this, memory_, S, x, programs<S>::template resolve<program::forward>(x), bytes_of(x));
@@ -164,8 +164,9 @@ class run : public findings {
  private:
   template <class Use>
   static void stages(Use use) {
-    [&]<int... S>(std::integer_sequence<int, S...>) { (use.template operator()<S>(), ...); }
-    (std::make_integer_sequence<int, C::stages>{});
+    [&]<int... S>(std::integer_sequence<int, S...>) {
+      (use.template operator()<S>(), ...);
+    }(std::make_integer_sequence<int, C::stages>{});
   }
 
   /// What leaves stage S without being made there.
@@ -181,7 +182,7 @@ class run : public findings {
 
   template <int S>
   void set_up() {
-    for (int i = C::ranges[S].parameters[0]; i < C::ranges[S].parameters[1]; ++i)
+    for (int i = C::ranges[S].parameters.begin; i < C::ranges[S].parameters.end; ++i)
       for (space const where : {space::parameter, space::parameter_transposed}) {
         operand const x{where, i};
         if (where == space::parameter_transposed && !C::backward.transposed[i]) continue;
@@ -191,7 +192,7 @@ class run : public findings {
   }
 
   static long bytes_of(operand x) {
-    if (x.where == space::value) return C::value_bytes(x.index);
+    if (x.where == space::value) return C::values.bytes(x.index);
     if (x.where == space::input || x.where == space::label || x.where == space::random) return 0;
     return align_up(C::forward.parameters[x.index].elements() * C::widths.element);
   }
@@ -220,7 +221,7 @@ class run : public findings {
     auto const& resolved = programs<S>::template launches<P>;
     auto const& order = programs<S>::template order<P>;
     for (int i = 0; i < order.size(); ++i, ++launches) {
-      auto const [g, with] = C::describe(order[i].list, order[i].index);
+      auto const [g, with] = C::kernels.describe(order[i].list, order[i].index);
       launch const& l = resolved.items[i];
       call c{g, with, resolved.operands.items + l.first, {}, {}};
       must(C::group_at(l.group) == g && l.count == g.slots, "is launched as another group", S,

@@ -42,8 +42,10 @@ static_assert(passes::boundaries[2].forward_bytes == 2 * 128 * 96 * sizeof(float
 // [/cut]
 
 // [fuse]
-static_assert(passes::segment_count(0) + passes::segment_count(1) + passes::segment_count(2) ==
-              60 + 58 + 52);
+constexpr auto const& kernels = passes::kernels.fused;
+static_assert(kernels[op_list::forward].segments.size() == 60);
+static_assert(kernels[op_list::input_gradients].segments.size() == 58);
+static_assert(kernels[op_list::weight_gradients].segments.size() == 52);
 static_assert(passes::groups == 25);
 static_assert(passes::group_at(5).anchor == op_kind::matmul &&
               passes::group_at(5).epilogue.size() == 2);  // bias, GELU
@@ -83,10 +85,9 @@ static_assert(spelling::boundaries[1].forward.size() == 1 &&
 static_assert(spelling::boundaries[3].forward.size() == 2 &&
               spelling::boundaries[3].gradient.size() == 2);
 static_assert(spelling::boundaries[3].forward_bytes == 16 * (6 * 64 + 10 * 64) * sizeof(float));
-static_assert(spelling::programs<2, false>::layout.passed_values.size() ==
+static_assert(spelling::programs<2, false>::passed_values.size() ==
               1);  // stage 2 copies the digits
-static_assert(spelling::programs<2, false>::layout.passed_gradients.size() ==
-              1);  // and their gradient
+static_assert(spelling::programs<2, false>::passed_gradients.size() == 1);  // and their gradient
 // [/named]
 
 // [again]

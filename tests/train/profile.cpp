@@ -87,9 +87,10 @@ template <class Trainer>
 std::vector<bool> layers_with_launches(bool forward) {
   using passes = typename Trainer::compiled::passes;
   std::vector<bool> found = std::vector<bool>(std::size_t(passes::units));
-  for (int list = forward ? 0 : 1; list < (forward ? 1 : 3); ++list)
-    for (int i = 0; i < passes::segment_count(list); ++i)
-      found[std::size_t(passes::ops(list)[passes::segment_at(list, i).begin].unit)] = true;
+  for (op_list l : every_op_list)
+    if (l != op_list::again && (l == op_list::forward) == forward)
+      for (segment const& s : passes::kernels.fused[l].segments)
+        found[std::size_t(passes::ops[l][s.begin].unit)] = true;
   return found;
 }
 

@@ -21,56 +21,90 @@ struct crossing {
   operand gradient{};
 };
 
-/// The backward ops of a graph.
+/// What passes read of the backward ops of a graph.
 ///
 /// law: input_ops and weight_ops are in an order in which they can run, units descending; weight op
-///      w may run as soon as the
-/// input ops of all forward ops after w's origin have run. `values` continues the numbering of the
-/// forward graph's.
-template <graph_size Forward, gradient_size Size>
+///      w may run as soon as the input ops of all forward ops after w's origin have run. `values`
+///      continues the numbering of the forward graph's.
+struct gradient_view {
+  view<op> input_ops, weight_ops;
+  view<value> values;
+  view<crossing> crossings;          // readers descending
+  bool const* transposed = nullptr;  // by parameter: some op reads it transposed
+
+  /// The gradient of a value with respect to all units from `unit` on, none of which makes it.
+  constexpr operand entering(int unit, int value) const {
+    operand last{};
+    for (int i = 0; i < crossings.count && crossings.items[i].reader >= unit; ++i)
+      if (crossings.items[i].value == value) last = crossings.items[i].gradient;
+    return last;
+  }
+};
+
+/// What differentiation fills.
+struct gradient_sinks {
+  sink<op> input_ops, weight_ops;
+  sink<value> values;
+  sink<crossing> crossings;
+  bool* transposed = nullptr;
+
+  constexpr bool keeps() const { return transposed != nullptr; }
+  constexpr gradient_size sizes() const {
+    return gradient_size{input_ops.count, weight_ops.count, values.count, crossings.count};
+  }
+};
+
+/// The memory of a graph's backward ops.
+template <gradient_size Size, int Parameters>
 struct gradient_graph {
   static constexpr gradient_size size = Size;
   op input_ops[Size.input_ops + 1];
   op weight_ops[Size.weight_ops + 1];
   value values[Size.values + 1];
-  crossing crossings[Size.crossings + 1];     // readers descending
-  bool transposed[Forward.parameters + 1]{};  // some op reads it transposed
+  crossing crossings[Size.crossings + 1];
+  bool transposed[Parameters + 1]{};
 
-  /// The gradient of a value with respect to all units from `unit` on, none of which makes it.
-  constexpr operand entering(int unit, int value) const {
-    operand last{};
-    for (int i = 0; i < Size.crossings && crossings[i].reader >= unit; ++i)
-      if (crossings[i].value == value) last = crossings[i].gradient;
-    return last;
+  constexpr gradient_sinks sinks() {
+    return gradient_sinks{{input_ops}, {weight_ops}, {values}, {crossings}, transposed};
+  }
+  constexpr operator gradient_view() const {
+    return gradient_view{{input_ops, Size.input_ops},
+                         {weight_ops, Size.weight_ops},
+                         {values, Size.values},
+                         {crossings, Size.crossings},
+                         transposed};
   }
 };
 
-/// Walks a graph backwards. Without room it only counts.
-template <graph_size Forward, gradient_size Room = gradient_size{}>
+/// Memory that differentiation uses for a while: an item for each value of the graph.
+struct gradient_scratch {
+  bool* needed = nullptr;       // whether the value needs a gradient; false at first
+  operand* gradient = nullptr;  // so far; none at first
+};
+
+/// Walks a graph backwards.
 class differentiator {
  public:
-  static constexpr bool keeps = Room.input_ops + Room.weight_ops > 0;
-
-  constexpr explicit differentiator(graph<Forward> const& g) : g_(g) { mark_needed(); }
+  constexpr differentiator(graph_view const& g, gradient_scratch scratch, gradient_sinks& out)
+      : g_(g), needed_(scratch.needed), gradient_(scratch.gradient), out_(out) {}
 
   constexpr void run() {
-    for (int i = Forward.ops - 1; i >= 0; --i) rule(copy_of(g_.ops[i]));
+    mark_needed();
+    for (int i = g_.ops.count - 1; i >= 0; --i) rule(copy_of(g_.ops.items[i]));
   }
-  constexpr gradient_size sizes() const { return sizes_; }
-  constexpr gradient_graph<Forward, Room> const& result() const { return out_; }
 
  private:
   /// A value needs a gradient if a trained parameter or another such value went into it.
   constexpr void mark_needed() {
-    for (int i = 0; i < Forward.ops; ++i) {
-      op const o = g_.ops[i];
+    for (int i = 0; i < g_.ops.count; ++i) {
+      op const o = g_.ops.items[i];
       bool needed = false;
       for (int k = 0; k < o.ins && !needed; ++k) needed = is_trained(o.in[k]) || needs(o.in[k]);
       needed_[o.out[0].index] = needed;
     }
   }
   constexpr bool is_trained(operand x) const {
-    return is_parameter(x) && g_.parameters[x.index].trained;
+    return is_parameter(x) && g_.parameters.items[x.index].trained;
   }
   constexpr bool needs(operand x) const { return x.where == space::value && needed_[x.index]; }
 
@@ -144,7 +178,7 @@ class differentiator {
     op dw = backward(op_kind::matmul_weight_gradient, o, turned ? inputs{dy, x} : inputs{x, dy});
     if (turned) dw.columns = o.inner, dw.inner = o.columns;
     weight(dw, w);
-    if constexpr (keeps) out_.transposed[w.index] = out_.transposed[w.index] || turned || needs(x);
+    if (out_.keeps()) out_.transposed[w.index] = out_.transposed[w.index] || turned || needs(x);
     if (!needs(x)) return;
     op d = backward(op_kind::matmul_input_gradient, o, {dy, turned ? w : w_turned});
     d.columns = o.inner;
@@ -159,10 +193,7 @@ class differentiator {
       dw.out[i] = operand{space::parameter_gradient, o.in[1 + i].index};
       any = true;
     }
-    if (any) {
-      if constexpr (keeps) out_.weight_ops[sizes_.weight_ops] = dw;
-      ++sizes_.weight_ops;
-    }
+    if (any) out_.weight_ops.push_back(dw);
     if (!needs(x)) return;
     op d = backward(op_kind::custom_input_gradient, o, {dy, x, o.out[1]});
     d.ins = op::max_in;
@@ -192,7 +223,7 @@ class differentiator {
               width = o.columns + (apart ? 0 : key_width);
     if (needs(x)) d.out[0] = new_value(long(o.rows) * width, d.unit);
     if (needs(kv)) d.out[1] = new_value(long(o.keys) * key_width, d.unit);
-    push(d);
+    out_.input_ops.push_back(d);
     d.columns = width;
     contribute(d, x, d.out[0]);
     d.rows = o.keys;
@@ -213,10 +244,10 @@ class differentiator {
     }
   };
   /// An op like o on these operands, without results. Who only counts needs no more than its unit.
-  static constexpr op backward(op_kind kind, op const& o, inputs in) {
+  constexpr op backward(op_kind kind, op const& o, inputs in) const {
     op d{};
     d.unit = o.unit;
-    if constexpr (keeps) {
+    if (out_.keeps()) {
       d.kind = kind;
       d.leaf = o.leaf;
       d.ins = in.count();
@@ -246,17 +277,14 @@ class differentiator {
   }
   constexpr void weight(op d, operand p, operand second = operand{}) {
     if (!is_trained(p) && !is_trained(second)) return;
-    if constexpr (keeps) {
-      if (is_trained(p)) d.out[0] = operand{space::parameter_gradient, p.index};
-      if (is_trained(second)) d.out[1] = operand{space::parameter_gradient, second.index};
-      out_.weight_ops[sizes_.weight_ops] = d;
-    }
-    ++sizes_.weight_ops;
+    if (is_trained(p)) d.out[0] = operand{space::parameter_gradient, p.index};
+    if (is_trained(second)) d.out[1] = operand{space::parameter_gradient, second.index};
+    out_.weight_ops.push_back(d);
   }
   /// Adds input-gradient op d, whose result is a contribution to the gradient of x.
   constexpr void input(op d, operand x) {
     d.out[0] = new_value(long(d.rows) * d.columns, d.unit);
-    push(d);
+    out_.input_ops.push_back(d);
     contribute(d, x, d.out[0]);
   }
   /// The gradient of x is the sum over its readers. The newest term comes first, so that the sum
@@ -273,45 +301,52 @@ class differentiator {
     sum.inner = sum.groups = sum.keys = 0;
     sum.epsilon = 0;
     sum.out[0] = new_value(long(o.rows) * o.columns, o.unit);
-    push(sum);
+    out_.input_ops.push_back(sum);
     total = sum.out[0];
     cross(x, o.unit);
   }
   /// The gradient of x has changed in unit `reader`.
   constexpr void cross(operand x, short reader) {
-    if (g_.values[x.index].unit == reader) return;
-    if constexpr (keeps)
-      out_.crossings[sizes_.crossings] = crossing{x.index, reader, gradient_[x.index]};
-    ++sizes_.crossings;
-  }
-  constexpr void push(op const& d) {
-    if constexpr (keeps) out_.input_ops[sizes_.input_ops] = d;
-    ++sizes_.input_ops;
+    if (g_.values.items[x.index].unit == reader) return;
+    out_.crossings.push_back(crossing{x.index, reader, gradient_[x.index]});
   }
   constexpr operand new_value(long elements, short unit) {
-    if constexpr (keeps) out_.values[sizes_.values] = value{elements, unit};
-    return value_operand(Forward.values + sizes_.values++);
+    out_.values.push_back(value{elements, unit});
+    return value_operand(g_.values.count + out_.values.count - 1);
   }
 
-  graph<Forward> const& g_;
-  gradient_size sizes_{};
-  bool needed_[Forward.values + 1]{};
-  operand gradient_[Forward.values + 1]{};
-  gradient_graph<Forward, Room> out_{};
+  graph_view const g_;
+  bool* const needed_;
+  operand* const gradient_;
+  gradient_sinks& out_;
 };
 
-template <graph_size Forward>
-constexpr gradient_size count_gradients(graph<Forward> const& g) {
-  differentiator<Forward> d(g);
-  d.run();
-  return d.sizes();
+/// Adds the backward ops of a graph to `out`, or counts them.
+constexpr void differentiate(graph_view const& g, gradient_scratch scratch, gradient_sinks& out) {
+  differentiator(g, scratch, out).run();
 }
 
+/// The same on memory of constant size.
+template <graph_size Forward>
+struct gradient_scratch_of {
+  bool needed[Forward.values + 1]{};
+  operand gradient[Forward.values + 1]{};
+  constexpr operator gradient_scratch() { return gradient_scratch{needed, gradient}; }
+};
+template <graph_size Forward>
+constexpr gradient_size count_gradients(graph<Forward> const& g) {
+  gradient_scratch_of<Forward> scratch;
+  gradient_sinks counts;
+  differentiate(g, scratch, counts);
+  return counts.sizes();
+}
 template <gradient_size Size, graph_size Forward>
-constexpr gradient_graph<Forward, Size> differentiate(graph<Forward> const& g) {
-  differentiator<Forward, Size> d(g);
-  d.run();
-  return d.result();
+constexpr gradient_graph<Size, Forward.parameters> differentiate(graph<Forward> const& g) {
+  gradient_scratch_of<Forward> scratch;
+  gradient_graph<Size, Forward.parameters> out;
+  gradient_sinks sinks = out.sinks();
+  differentiate(g, scratch, sinks);
+  return out;
 }
 
 }  // namespace pp

@@ -5,7 +5,7 @@
 // for at every copy.
 #pragma once
 
-#include <pipe/base/static_vector.hpp>
+#include <pipe/base/view.hpp>
 #include <pipe/graph/op.hpp>
 
 namespace pp {
@@ -38,9 +38,25 @@ struct unit_record {
   shape out{};
 };
 
+/// What passes read of a model.
+///
 /// law: ops are in an order in which they can run; op i of unit u has unit u, and units are
-///      ascending over ops, values and
-/// parameters. units[size.units] is an end marker.
+///      ascending over ops, values and parameters. units.items[units.count] is an end marker.
+struct graph_view {
+  view<op> ops;
+  view<value> values;
+  view<pp::parameter> parameters;
+  view<unit_record> units;
+  view<input_record> inputs;
+  shape output{};
+
+  constexpr int first_op(int unit) const { return units.items[unit].first_op; }
+  constexpr int first_value(int unit) const { return units.items[unit].first_value; }
+  constexpr int first_parameter(int unit) const { return units.items[unit].first_parameter; }
+  constexpr op const& loss() const { return ops.items[ops.count - 1]; }
+};
+
+/// The memory of a model's graph.
 template <graph_size Size>
 struct graph {
   static constexpr graph_size size = Size;
@@ -51,9 +67,10 @@ struct graph {
   input_record inputs[Size.inputs + 1];
   shape output;
 
-  constexpr int first_op(int unit) const { return units[unit].first_op; }
-  constexpr int first_value(int unit) const { return units[unit].first_value; }
-  constexpr int first_parameter(int unit) const { return units[unit].first_parameter; }
+  constexpr operator graph_view() const {
+    return graph_view{{ops, Size.ops},     {values, Size.values}, {parameters, Size.parameters},
+                      {units, Size.units}, {inputs, Size.inputs}, output};
+  }
   constexpr op const& loss() const { return ops[Size.ops - 1]; }
 };
 

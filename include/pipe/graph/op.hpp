@@ -57,6 +57,7 @@ enum class op_kind : unsigned char {
   // kernel to join
   pointwise,
 };
+inline constexpr int op_kinds = int(op_kind::pointwise) + 1;
 
 constexpr char const* name_of(op_kind k) {
   switch (k) {

@@ -5,8 +5,7 @@
 // its boundaries.
 #pragma once
 
-#include <pipe/base/static_vector.hpp>
-#include <pipe/graph/op.hpp>
+#include <pipe/passes/value_table.hpp>
 
 namespace pp {
 
@@ -16,18 +15,83 @@ struct handed_on {
   long offset = 0;
 };
 
-template <int Most>
+/// What crosses one cut: values, and the gradients that come back for them.
 struct boundary {
-  static_vector<handed_on, Most> forward, gradient;
+  view<handed_on> forward, gradient;
   long forward_bytes = 0, gradient_bytes = 0;
 };
 
 /// Where x is in a list, or -1.
-template <class List>
-constexpr int find(List const& list, operand x) {
-  for (int i = 0; i < int(list.size()); ++i)
-    if (list[i].what == x) return i;
+constexpr int find(view<handed_on> list, operand x) {
+  for (int i = 0; i < list.count; ++i)
+    if (list.items[i].what == x) return i;
   return -1;
+}
+
+/// The boundaries of all stages: number s lies before stage s. The first and the last are empty.
+struct boundary_table {
+  struct entry {
+    range forward{}, gradient{};  // of `items`
+    long forward_bytes = 0, gradient_bytes = 0;
+  };
+  view<entry> entries;
+  view<handed_on> items;
+
+  constexpr boundary operator[](int s) const {
+    entry const& e = entries.items[s];
+    return boundary{items.part(e.forward), items.part(e.gradient), e.forward_bytes,
+                    e.gradient_bytes};
+  }
+};
+
+/// shape: forward ops -> reader[values]: the last unit that reads each
+constexpr void find_last_readers(view<op> ops, short* reader) {
+  for (int i = 0; i < ops.count; ++i) {
+    op const o = ops.items[i];
+    for (int k = 0; k < o.ins; ++k)
+      if (o.in[k].where == space::value) reader[o.in[k].index] = o.unit;
+  }
+}
+
+/// How many values cross the cuts of a model, each counted at every cut.
+constexpr int count_crossings(graph_view const& g, short const* last_reader, int const* cuts,
+                              int stages) {
+  int n = 0;
+  for (int s = 1; s < stages; ++s) {
+    int const cut = cuts[s], made = g.first_value(cut);
+    for (int v = 0; v < made; ++v) n += last_reader[v] >= cut;
+  }
+  return n;
+}
+
+/// Finds every boundary of a model that is cut into stages.
+///
+/// shape: cuts[stages + 1] -> entries[stages + 1], items: at most two for each crossing
+/// law:   a value crosses the cut before unit u if it is made before u and read from there on
+constexpr void find_boundaries(graph_view const& g, gradient_view const& backward,
+                               value_table const& values, short const* last_reader, int const* cuts,
+                               int stages, boundary_table::entry* entries, sink<handed_on>& items) {
+  for (int s = 1; s < stages; ++s) {
+    int const cut = cuts[s], made = g.first_value(cut);
+    boundary_table::entry& e = entries[s];
+    e.forward.begin = items.count;
+    for (int v = 0; v < made; ++v)
+      if (last_reader[v] >= cut) {
+        items.push_back(handed_on{value_operand(v), e.forward_bytes});
+        e.forward_bytes += values.bytes(v);
+      }
+    e.forward.end = e.gradient.begin = items.count;
+    for (int i = e.forward.begin; i < e.forward.end; ++i) {
+      int const v = items.items[i].what.index;
+      operand const gradient = backward.entering(cut, v);
+      bool const known =  // two values may have one gradient
+          find(items.filled().part({e.gradient.begin, items.count}), gradient) >= 0;
+      if (gradient.where != space::value || known) continue;
+      items.push_back(handed_on{gradient, e.gradient_bytes});
+      e.gradient_bytes += values.bytes(v);
+    }
+    e.gradient.end = items.count;
+  }
 }
 
 }  // namespace pp

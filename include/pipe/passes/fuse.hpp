@@ -12,36 +12,24 @@
 // outside the group.
 #pragma once
 
-#include <pipe/base/list.hpp>
+#include <pipe/base/view.hpp>
 #include <pipe/passes/group.hpp>
 
 namespace pp {
 
-/// How often each value is read, by all lists of ops and across cuts. A group stores what is read
-/// outside of it.
-template <int Values>
-struct use_counts {
-  int of[Values + 1]{};
-  /// Returns how many operands these ops read, or a few more.
-  constexpr int count(op const* ops, int n) {
-    int read = 0;
-    for (int i = 0; i < n; ++i) {
-      op const o = ops[i];
-      read += o.ins;
-      for (int k = 0; k < o.ins; ++k)
-        if (o.in[k].where == space::value) ++of[o.in[k].index];
-    }
-    return read;
+/// Adds how often these ops read each value; returns how many operands they read.
+///
+/// shape: uses[values]. A group stores what is read outside of it.
+constexpr int count_uses(view<op> ops, int* uses) {
+  int read = 0;
+  for (int i = 0; i < ops.count; ++i) {
+    op const o = ops.items[i];
+    read += o.ins;
+    for (int k = 0; k < o.ins; ++k)
+      if (o.in[k].where == space::value) ++uses[o.in[k].index];
   }
-};
-
-/// Who reads a value: [0] forward and backward, [1] backward alone, [2] what runs again and
-/// backward. And how many operands each list of ops has, or a few more.
-template <int Values, int Counts, int Lists>
-struct use_table {
-  list<use_counts<Values>, Counts> counts;
-  int operand_count[Lists]{};
-};
+  return read;
+}
 
 /// Anchors whose finished rows pass through an epilogue.
 constexpr bool takes_epilogue(op_kind k) {
@@ -80,8 +68,8 @@ constexpr bool joins(op const* ops, int begin, int at, op const& next) {
 
 /// Structure of the group of ops [begin, end); its operands are added to a list of those of all
 /// groups.
-template <class Uses, class Operands>
-constexpr group describe_group(op const* ops, int begin, int end, Uses const& uses,
+template <class Operands>
+constexpr group describe_group(op const* ops, int begin, int end, int const* uses,
                                Operands& added) {
   constexpr signed char absent = -1;
   group g;
@@ -91,14 +79,14 @@ constexpr group describe_group(op const* ops, int begin, int end, Uses const& us
     ++anchor;
   bool const chain_only = is_pointwise(ops[anchor].kind);
   auto const slot = [&](operand const& x) -> signed char {
-    added.items[added.count++] = x;
+    added.push_back(x);
     return static_cast<signed char>(g.slots++);
   };
   // A result read once, by the next op of the group, never reaches memory.
   auto const result = [&](int i) -> signed char {
     operand const& out = ops[i].out[0];
-    bool const inside = i + 1 < end && out.where == space::value && uses.of[out.index] == 1 &&
-                        ops[i + 1].in[0] == out;
+    bool const inside =
+        i + 1 < end && out.where == space::value && uses[out.index] == 1 && ops[i + 1].in[0] == out;
     return inside ? absent : slot(out);
   };
   auto const add_step = [&](auto& chain, int i) {
@@ -148,14 +136,24 @@ constexpr group describe_group(op const* ops, int begin, int end, Uses const& us
 
 /// A list of ops as a list of launches.
 ///
-/// law: the segments cover [0, ops) in order; segments with the same group number have equal
+/// law: the segments cover the ops in order; segments with the same group number have equal
 ///      descriptions; `distinct[g]` is the first segment of group g; the operands of segment s, by
 ///      slot, are operands[s.first], operands[s.first + 1] ...
-template <int Ops, int Operands>
-struct fused {
-  static_vector<segment, Ops> segments;
-  static_vector<operand, Operands> operands;
-  static_vector<int, Ops> distinct;
+struct fused_view {
+  view<segment> segments;
+  view<operand> operands;
+  view<int> distinct;
+};
+
+/// What fusing fills: a segment and a distinct group for each op at most, and as many operands as
+/// the ops read and write.
+struct fused_sinks {
+  sink<segment> segments;
+  sink<operand> operands;
+  sink<int> distinct;
+  constexpr fused_view filled() const {
+    return fused_view{segments.filled(), operands.filled(), distinct.filled()};
+  }
 };
 
 /// A number that equal groups share and different ones almost never do; equality is checked all the
@@ -174,19 +172,27 @@ constexpr std::uint64_t hash_of(group const& g) {
   return h;
 }
 
+/// Memory that fusing uses for a while: an item for each op, and one more; zeros at first.
+struct fuse_scratch {
+  std::uint64_t* hashes = nullptr;
+  int* after = nullptr;
+};
+
 /// The distinct groups of a list of ops while it is fused.
-template <int Ops>
 struct known_groups {
   static_vector<group, 32> first;  // most models have no more, and to describe one again takes time
-  std::uint64_t hashes[Ops + 1]{};
-  int after[Ops + 1]{};  // which one followed each the last time, plus 1: models repeat themselves
-  int count = 0, before = Ops;
+  std::uint64_t* hashes;
+  int* after;  // which one followed each the last time, plus 1: models repeat themselves
+  int count, before;
+
+  constexpr known_groups(fuse_scratch scratch, int ops)
+      : hashes(scratch.hashes), after(scratch.after), count(0), before(ops) {}
 
   /// The number of group g, which may be a new one. again(id) describes group id.
   template <class Again>
   constexpr int number(group const& g, Again const& again) {
     int id = after[before] - 1;
-    if (id < 0 || id >= int(first.size()) || !(first[id] == g)) id = search(g, again);
+    if (id < 0 || id >= int(first.size()) || !(first.items[id] == g)) id = search(g, again);
     after[before] = id + 1;
     before = id;
     return id;
@@ -203,29 +209,29 @@ struct known_groups {
 };
 
 /// law: no segment holds ops of units on both sides of a cut
-template <int Ops, int Operands, class Uses, class StageOf>
-constexpr fused<Ops, Operands> fuse(op const* ops, Uses const& uses, StageOf const& stage_of) {
-  fused<Ops, Operands> f;
-  known_groups<Ops> known;
+constexpr void fuse(view<op> list, int const* uses, short const* stage_of_unit,
+                    fuse_scratch scratch, fused_sinks& f) {
+  op const* const ops = list.items;
+  int const count = list.count;
+  known_groups known(scratch, count);
   auto const again = [&](int id) {
-    segment const& s = f.segments[f.distinct[id]];
-    operands ignored;
+    segment const& s = f.segments.items[f.distinct.items[id]];
+    static_vector<operand, group::max_slots> ignored;
     return describe_group(ops, s.begin, s.end, uses, ignored);
   };
-  for (int begin = 0; begin < Ops;) {
-    int const stage = stage_of(ops[begin].unit);
+  for (int begin = 0; begin < count;) {
+    int const stage = stage_of_unit[ops[begin].unit];
     int end = begin + 1;
-    while (end < Ops && joins(ops, begin, end, copy_of(ops[end])) &&
-           stage_of(ops[end].unit) == stage)
+    while (end < count && joins(ops, begin, end, copy_of(ops[end])) &&
+           stage_of_unit[ops[end].unit] == stage)
       ++end;
-    int const operands_before = int(f.operands.count);
+    int const operands_before = f.operands.count;
     group const g = describe_group(ops, begin, end, uses, f.operands);
     int const id = known.number(g, again);
-    if (id == int(f.distinct.size())) f.distinct.push_back(int(f.segments.size()));
+    if (id == f.distinct.count) f.distinct.push_back(f.segments.count);
     f.segments.push_back(segment{begin, end, id, operands_before, g.slots});
     begin = end;
   }
-  return f;
 }
 
 }  // namespace pp

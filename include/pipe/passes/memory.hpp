@@ -5,66 +5,45 @@
 // only inside one program run shares scratch with values that live at other times.
 #pragma once
 
-#include <initializer_list>
-
 #include <pipe/base/bytes.hpp>
-#include <pipe/base/list.hpp>
-#include <pipe/base/static_vector.hpp>
-#include <pipe/graph/differentiate.hpp>
-#include <pipe/passes/address.hpp>
-#include <pipe/passes/boundary.hpp>
-#include <pipe/passes/fuse.hpp>
+#include <pipe/passes/programs.hpp>
 
 namespace pp {
 
+/// A block of scratch memory that is in use.
+struct scratch_block {
+  long offset, end;
+  int last_use;
+};
+
 /// Gives out offsets for values with known lifetimes, lowest first. `peak` is the room needed.
 ///
-/// law: two allocations that are live at the same time do not overlap
-template <int Capacity>
+/// shape: live: room for every value that may live at a time, and one
+/// law:   two allocations that are live at the same time do not overlap
 struct scratch_room {
-  struct block {
-    long offset, end;
-    int last_use;
-  };
-  static_vector<block, Capacity> live;  // by offset
+  scratch_block* live;  // by offset
+  int count = 0;
   long peak = 0;
 
   constexpr long allocate(long bytes, int now, int last_use) {
     int kept = 0;
     long offset = 0;
     int at = 0;  // where the new block comes
-    for (int i = 0; i < int(live.count); ++i) {
-      if (live.items[i].last_use < now) continue;
-      if (at == kept && live.items[i].offset < offset + bytes) {
-        offset = live.items[i].end;
+    for (int i = 0; i < count; ++i) {
+      if (live[i].last_use < now) continue;
+      if (at == kept && live[i].offset < offset + bytes) {
+        offset = live[i].end;
         ++at;
       }
-      if (kept < i) live.items[kept] = live.items[i];
+      if (kept < i) live[kept] = live[i];
       ++kept;
     }
-    live.count = std::size_t(kept + 1);
-    for (int i = kept; i > at; --i) live.items[i] = live.items[i - 1];
-    live.items[at] = block{offset, offset + bytes, last_use};
+    count = kept + 1;
+    for (int i = kept; i > at; --i) live[i] = live[i - 1];
+    live[at] = scratch_block{offset, offset + bytes, last_use};
     if (offset + bytes > peak) peak = offset + bytes;
     return offset;
   }
-};
-
-/// The programs of a stage, each a list of segments: forward; B; W; and B with W, each W as soon as
-/// it can run.
-enum class program : unsigned char { forward, backward_input, backward_weight, backward };
-inline constexpr int program_count = 4;
-
-/// A segment in a program: of which list of ops (see compilation::op_lists), and where in that
-/// list's segments.
-struct scheduled_segment {
-  int list = 0, index = 0;
-};
-
-/// Ranges of one stage in the model's lists.
-struct stage_range {
-  int units[2]{}, values[2]{}, gradients[2]{}, parameters[2]{};
-  int segments[4][2]{};  // by list
 };
 
 /// How many bytes each region of a stage needs: of `record` and `pending` and the boundaries, one
@@ -74,174 +53,138 @@ struct stage_bytes {
   long record = 0, pending = 0, scratch = 0, boundary = 0, gradient = 0;
 };
 
-template <int Values, int Parameters, int Crossing>
-struct stage_layout {
-  stage_bytes bytes;
-  address values[Values + 1];  // as forward finds them: forward values, then gradients, from the
-                               // stage's first
-  address again[Values + 1];   // as backward finds them
-  long parameters[Parameters + 1]{};  // offset of each parameter and of its gradient
-  int by_offset[Parameters + 1]{};    // parameters in the order in which they lie
-  long transposed[Parameters + 1]{};  // offset of the transposed copy, where there is one
-  bool rereads_result = false;        // backward reads something that left the stage
-  bool rereads_gradient = false;      // W reads a gradient that left the stage
-  static_vector<copied, Crossing> passed_values,
-      passed_gradients;  // what leaves without being made on the way
+/// The places that laying out a stage fills, by value or by parameter of the stage.
+struct layout_sinks {
+  address *values = nullptr, *again = nullptr;
+  long* parameters = nullptr;
+  int* by_offset = nullptr;
+  long* transposed = nullptr;
+  sink<copied> passed_values, passed_gradients;
 };
 
-/// Memory of stage S of compilation C with programs P. First it notes where each value first and
-/// last occurs in each program, then it gives out room.
-template <class P, class C, int S>
-struct memory_pass {
-  static constexpr auto const& g = C::forward;
-  static constexpr stage_range range = C::ranges[S];
-  static constexpr int values = C::template local_values<S>;
-  static constexpr int parameters = range.parameters[1] - range.parameters[0];
+/// What else is known of a layout.
+struct layout_totals {
+  stage_bytes bytes;
+  bool rereads_result = false;    // backward reads something that left the stage
+  bool rereads_gradient = false;  // W reads a gradient that left the stage
+};
 
-  struct occurrence {
-    int first = -1, last = -1;
-    constexpr bool any() const { return first >= 0; }
+/// When a program first and last touches a value: numbers of its segments.
+struct occurrence {
+  int first = -1, last = -1;
+  constexpr bool any() const { return first >= 0; }
+};
+
+/// Memory that laying out uses for a while: an item for each value of the stage in each program,
+/// and room for all blocks of scratch; `seen` has default values at first.
+struct layout_scratch {
+  occurrence* seen[program_count]{};
+  scratch_block *forward_blocks = nullptr, *backward_blocks = nullptr;
+};
+
+/// Offsets of a stage's parameters. Those that are trained alike lie together, so that an update is
+/// a few runs over flat memory; those that are not trained come last: gradients are as long as what
+/// is before them.
+///
+/// shape: turn[parameters of the stage]: memory that this uses for a while
+constexpr void lay_out_parameters(compiled_model const& m, stage_range const& r, char* turn,
+                                  layout_sinks& out, stage_bytes& bytes) {
+  constexpr char placed = 3;
+  int const count = r.parameters.size();
+  parameter const* const p = m.graph.parameters.items + r.parameters.begin;
+  auto const trained_alike = [](parameter const& a, parameter const& b) {
+    return a.trained == b.trained && a.rate_scale == b.rate_scale && a.decay_scale == b.decay_scale;
   };
-  list<list<occurrence, values>, program_count> seen{};
+  // 0: the optimizer's; 1: shared with an earlier place, which the optimizer updates; 2: not
+  // trained.
+  for (int i = 0; i < count; ++i) turn[i] = char(!p[i].trained ? 2 : p[i].tied_to >= 0 ? 1 : 0);
+  int n = 0;
+  for (char order = 0; order < placed; ++order) {
+    for (int first = 0; first < count; ++first) {
+      if (turn[first] != order) continue;
+      for (int i = first; i < count; ++i) {
+        if (turn[i] != order) continue;
+        if (order == 0 && !trained_alike(p[i], p[first])) continue;
+        turn[i] = placed;
+        out.by_offset[n++] = i;
+        out.parameters[i] = bytes.parameters;
+        bytes.parameters += align_up(p[i].elements() * m.values.widths.element);
+      }
+    }
+    if (order < 2) bytes.trained = bytes.parameters;
+  }
+  for (int i = 0; i < count; ++i)
+    if (m.backward.transposed[r.parameters.begin + i]) {
+      out.transposed[i] = bytes.transposed;
+      bytes.transposed += align_up(p[i].elements() * m.values.widths.value);
+    }
+}
 
-  template <program Which>
-  constexpr void note() {
-    auto const& order = P::template order<Which>;
-    for (int i = 0; i < order.size(); ++i) {
-      scheduled_segment const at = order[i];
-      segment const s = C::segment_at(at.list, at.index);
+/// Lays out the values of stage s. First it notes where each value first and last occurs in each
+/// program, then it gives out room.
+///
+/// law: what a program reads is where the program, or one that ran before it for the same
+///      micro-batch, has written it
+class value_layout {
+ public:
+  constexpr value_layout(compiled_model const& m, stage_range const& r, int stage, bool drops,
+                         layout_scratch scratch)
+      : m_(m), r_(r), stage_(stage), drops_(drops), is_last_(stage == m.stages - 1),
+        seen_{scratch.seen[0], scratch.seen[1], scratch.seen[2], scratch.seen[3]},
+        forward_room_{scratch.forward_blocks}, backward_room_{scratch.backward_blocks} {}
+
+  /// The order in which the segments of a program run.
+  constexpr void note(program p, view<scheduled_segment> order) {
+    length_[int(p)] = order.count;
+    occurrence* const seen = seen_[int(p)];
+    for (int i = 0; i < order.count; ++i) {
+      scheduled_segment const at = order.items[i];
+      fused_view const& fused = m_.kernels.fused.of[int(at.list)];
+      segment const s = fused.segments.items[at.index];
       for (int k = s.first; k < s.first + s.operands; ++k) {
-        operand const x = C::operand_at(at.list, k);
+        operand const x = fused.operands.items[k];
         if (x.where != space::value) continue;
-        int const v = C::template local<S>(x.index);
+        int const v = r_.local(x.index);
         if (v < 0) continue;
-        occurrence& o = seen[int(Which)][v];
+        occurrence& o = seen[v];
         if (o.first < 0) o.first = i;
         o.last = i;
       }
     }
   }
-  constexpr occurrence const& in_forward(int at) const { return seen[int(program::forward)][at]; }
-  constexpr occurrence const& in_backward(int at) const {
-    return seen[int(C::splits_backward ? program::backward_input : program::backward)][at];
-  }
-  constexpr bool in_weights(int at) const {
-    return C::splits_backward && seen[int(program::backward_weight)][at].any();
-  }
 
-  using result = stage_layout<values, parameters, C::most_crossing>;
-
-  constexpr result run() {
-    note<program::forward>();
-    if constexpr (C::splits_backward) {
-      note<program::backward_input>();
-      note<program::backward_weight>();
-    } else {
-      note<program::backward>();
-    }
-    result out;
-    lay_out_parameters(out);
-    lay_out_values(out);
-    return out;
-  }
-
-  static constexpr parameter const& parameter_at(int i) {
-    return g.parameters[range.parameters[0] + i];
-  }
-  static constexpr bool trained_alike(parameter const& a, parameter const& b) {
-    return a.trained == b.trained && a.rate_scale == b.rate_scale && a.decay_scale == b.decay_scale;
-  }
-  /// 0: the optimizer's; 1: shared with an earlier place, which the optimizer updates; 2: not
-  /// trained.
-  static constexpr int order_of(parameter const& p) {
-    return !p.trained ? 2 : p.tied_to >= 0 ? 1 : 0;
-  }
-
-  /// Parameters that are trained alike lie together, so that an update is a few runs over flat
-  /// memory; those that are not trained come last: gradients are as long as what is before them.
-  static constexpr void lay_out_parameters(result& out) {
-    constexpr int placed = 3;
-    int turn[parameters + 1]{};
-    for (int i = 0; i < parameters; ++i) turn[i] = order_of(parameter_at(i));
-    int count = 0;
-    for (int order = 0; order < placed; ++order) {
-      for (int first = 0; first < parameters; ++first) {
-        if (turn[first] != order) continue;
-        for (int i = first; i < parameters; ++i) {
-          if (turn[i] != order) continue;
-          if (order == 0 && !trained_alike(parameter_at(i), parameter_at(first))) continue;
-          turn[i] = placed;
-          out.by_offset[count++] = i;
-          out.parameters[i] = out.bytes.parameters;
-          out.bytes.parameters += align_up(parameter_at(i).elements() * C::widths.element);
-        }
-      }
-      if (order < 2) out.bytes.trained = out.bytes.parameters;
-    }
-    for (int i = 0; i < parameters; ++i)
-      if (C::backward.transposed[range.parameters[0] + i]) {
-        out.transposed[i] = out.bytes.transposed;
-        out.bytes.transposed +=
-            align_up(g.parameters[range.parameters[0] + i].elements() * C::widths.value);
-      }
-  }
-
-  /// The gradient of the loss overwrites the logits where nothing else reads them: both have one
-  /// place.
-  static constexpr int overwritten_logits(int list) {
-    op const& loss = g.loss();
-    bool const alone = S == C::stages - 1 && C::uses(list).of[loss.in[0].index] == 1;
-    return alone ? C::template local<S>(loss.in[0].index) : -1;
-  }
-
-  constexpr void lay_out_values(result& out) {
-    auto const &entered = C::boundaries[S], &left = C::boundaries[S + 1];
-    scratch_room<2 * values + 1> forward_room, backward_room;
-    out.bytes.boundary = left.forward_bytes;
-    out.bytes.gradient = entered.gradient_bytes;
-    int const loss_gradient = S == C::stages - 1 ? C::template local<S>(g.loss().out[0].index) : -1;
-    int const logits = overwritten_logits(0), logits_again = overwritten_logits(P::drops ? 3 : 0);
-    auto const share = [&](program p, int from,
-                           int to) {  // a value lives as long as the one that takes its place
-      occurrence &a = seen[int(p)][from], &b = seen[int(p)][to];
-      if (a.any() && b.any() && b.last > a.last) a.last = b.last;
-    };
-    constexpr program backward = C::splits_backward ? program::backward_input : program::backward;
-    if (loss_gradient >= 0 && find(entered.gradient, g.loss().out[0]) >= 0 &&
+  /// needs: note() of every program of the stage
+  constexpr void run(layout_sinks& out, layout_totals& totals) {
+    boundary const entered = m_.boundaries[stage_], left = m_.boundaries[stage_ + 1];
+    stage_bytes& bytes = totals.bytes;
+    bytes.boundary = left.forward_bytes;
+    bytes.gradient = entered.gradient_bytes;
+    op const& loss = m_.graph.loss();
+    int const loss_gradient = is_last_ ? r_.local(loss.out[0].index) : -1;
+    int const logits = overwritten_logits(op_list::forward),
+              logits_again = overwritten_logits(drops_ ? op_list::again : op_list::forward);
+    program const backward = backward_of(m_.splits_backward);
+    if (loss_gradient >= 0 && find(entered.gradient, loss.out[0]) >= 0 &&
         in_backward(loss_gradient).any())
-      seen[int(backward)][loss_gradient].last =
-          P::template order<backward>.size();  // handed on when all has run
+      seen_[int(backward)][loss_gradient].last = length_[int(backward)];  // handed on at the end
     if (logits >= 0) share(program::forward, logits, loss_gradient);
     if (logits_again >= 0) share(backward, logits_again, loss_gradient);
 
-    auto const record = [&](int v) {
-      address const a{region::record, out.bytes.record};
-      out.bytes.record += C::value_bytes(v);
-      return a;
-    };
-    auto const pending = [&](int v) {
-      address const a{region::pending, out.bytes.pending};
-      out.bytes.pending += C::value_bytes(v);
-      return a;
-    };
-    auto const scratch = [&](auto& room, occurrence const& o, int v) {
-      return o.any() ? address{region::scratch, room.allocate(C::value_bytes(v), o.first, o.last)}
-                     : address{};
-    };
-    for (int v = range.values[0]; v < range.values[1]; ++v) {
-      int const at = v - range.values[0];
+    for (int v = r_.values.begin; v < r_.values.end; ++v) {
+      int const at = v - r_.values.begin;
       bool const gradient_of_loss = at == loss_gradient;
       bool const for_backward = in_backward(at).any() || in_weights(at) || gradient_of_loss ||
-                                (at == logits && P::keeps(g.loss().out[0].index));
-      bool const kept = for_backward && P::keeps(v);
+                                (at == logits && keeps(loss.out[0].index));
+      bool const kept = for_backward && keeps(v);
       int const leaves = find(left.forward, value_operand(v));
       if (leaves >= 0) {
-        out.rereads_result = out.rereads_result || kept;
-        out.values[at] = address{region::boundary_out, left.forward[leaves].offset};
+        totals.rereads_result = totals.rereads_result || kept;
+        out.values[at] = address{region::boundary_out, left.forward.items[leaves].offset};
       } else if (gradient_of_loss && logits >= 0) {
         out.values[at] = out.values[logits];
       } else {
-        out.values[at] = kept ? record(v) : scratch(forward_room, in_forward(at), v);
+        out.values[at] = kept ? append(region::record, bytes.record, v)
+                              : scratch(forward_room_, seen_[int(program::forward)][at], v);
       }
       if (kept)
         out.again[at] = out.values[at];
@@ -249,36 +192,79 @@ struct memory_pass {
         out.again[at] = out.again[logits_again];
       else
         out.again[at] = in_weights(at) || (at == logits_again && in_weights(loss_gradient))
-                            ? pending(v)
-                            : scratch(backward_room, in_backward(at), v);
+                            ? append(region::pending, bytes.pending, v)
+                            : scratch(backward_room_, in_backward(at), v);
     }
-    for (int v = range.gradients[0]; v < range.gradients[1]; ++v) {
-      int const at = v - range.gradients[0] + range.values[1] - range.values[0];
+    for (int v = r_.gradients.begin; v < r_.gradients.end; ++v) {
+      int const at = v - r_.gradients.begin + r_.values.size();
       if (int const i = find(entered.gradient, value_operand(v)); i >= 0) {
-        out.rereads_gradient = out.rereads_gradient || in_weights(at);
-        out.again[at] = address{region::gradient_out, entered.gradient[i].offset};
+        totals.rereads_gradient = totals.rereads_gradient || in_weights(at);
+        out.again[at] = address{region::gradient_out, entered.gradient.items[i].offset};
       } else {
-        out.again[at] = in_weights(at) ? pending(v) : scratch(backward_room, in_backward(at), v);
+        out.again[at] = in_weights(at) ? append(region::pending, bytes.pending, v)
+                                       : scratch(backward_room_, in_backward(at), v);
       }
     }
-    out.bytes.scratch =
-        forward_room.peak > backward_room.peak ? forward_room.peak : backward_room.peak;
+    bytes.scratch =
+        forward_room_.peak > backward_room_.peak ? forward_room_.peak : backward_room_.peak;
+    pass_on(entered, left, out);
+  }
 
+ private:
+  constexpr occurrence const& in_backward(int at) const {
+    return seen_[int(backward_of(m_.splits_backward))][at];
+  }
+  constexpr bool in_weights(int at) const {
+    return m_.splits_backward && seen_[int(program::backward_weight)][at].any();
+  }
+  /// Whether forward value v is kept for backward, not made again.
+  constexpr bool keeps(int v) const { return !drops_ || !m_.dropped[v]; }
+
+  /// The gradient of the loss overwrites the logits where nothing else reads them: both have one
+  /// place.
+  constexpr int overwritten_logits(op_list l) const {
+    int const logits = m_.graph.loss().in[0].index;
+    return is_last_ && m_.kernels.uses[l][logits] == 1 ? r_.local(logits) : -1;
+  }
+  /// A value lives as long as the one that takes its place.
+  constexpr void share(program p, int from, int to) {
+    occurrence &a = seen_[int(p)][from], &b = seen_[int(p)][to];
+    if (a.any() && b.any() && b.last > a.last) a.last = b.last;
+  }
+  constexpr address append(region where, long& end, int v) const {
+    address const a{where, end};
+    end += m_.values.bytes(v);
+    return a;
+  }
+  constexpr address scratch(scratch_room& room, occurrence const& o, int v) const {
+    if (!o.any()) return address{};
+    return address{region::scratch, room.allocate(m_.values.bytes(v), o.first, o.last)};
+  }
+  /// What leaves the stage without being made on the way.
+  constexpr void pass_on(boundary const& entered, boundary const& left, layout_sinks& out) const {
     for (handed_on const& x : left.forward)
-      if (C::template local<S>(x.what.index) < 0)
-        out.passed_values.push_back(copied{C::from_neighbour(S, x.what),
+      if (r_.local(x.what.index) < 0)
+        out.passed_values.push_back(copied{from_neighbour(m_, stage_, x.what),
                                            {region::boundary_out, x.offset},
-                                           C::value_bytes(x.what.index)});
+                                           m_.values.bytes(x.what.index)});
     for (handed_on const& x : entered.gradient) {
-      int const v = C::template local<S>(x.what.index);  // the loss makes a gradient in forward
+      int const v = r_.local(x.what.index);  // the loss makes a gradient in forward
       address const to{region::gradient_out, x.offset};
+      long const bytes = m_.values.bytes(x.what.index);
       if (v < 0)
-        out.passed_gradients.push_back(
-            copied{C::from_neighbour(S, x.what), to, C::value_bytes(x.what.index)});
-      else if (x.what.index < g.size.values)
-        out.passed_gradients.push_back(copied{out.again[v], to, C::value_bytes(x.what.index)});
+        out.passed_gradients.push_back(copied{from_neighbour(m_, stage_, x.what), to, bytes});
+      else if (x.what.index < m_.graph.values.count)
+        out.passed_gradients.push_back(copied{out.again[v], to, bytes});
     }
   }
+
+  compiled_model const& m_;
+  stage_range const& r_;
+  int const stage_;
+  bool const drops_, is_last_;
+  occurrence* seen_[program_count];
+  int length_[program_count]{};
+  scratch_room forward_room_, backward_room_;
 };
 
 }  // namespace pp

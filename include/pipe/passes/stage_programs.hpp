@@ -1,131 +1,102 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// One stage, ready to run: the order of its kernels in each program, where every operand is, and
-// how much memory that takes. Under a policy that recomputes, a backward program begins with what
-// has to be made again.
+// One stage as constants, ready to run: the order of its kernels in each program, where every
+// operand is, and how much memory that takes.
 #pragma once
 
 #include <pipe/base/list.hpp>
-#include <pipe/passes/address.hpp>
-#include <pipe/passes/memory.hpp>
+#include <pipe/passes/launches.hpp>
 
 namespace pp {
+
+/// The memory of a stage's layout.
+template <int Values, int Parameters, int Passed>
+struct stage_layout : layout_totals {
+  list<address, Values> values;       // as forward finds them: forward values, then gradients
+  list<address, Values> again;        // as backward finds them
+  list<long, Parameters> parameters;  // offset of each parameter and of its gradient
+  list<int, Parameters> by_offset;    // parameters in the order in which they lie
+  list<long, Parameters> transposed;  // offset of the transposed copy, where there is one
+  list<copied, Passed> passed_values,
+      passed_gradients;  // what leaves without being made on the way
+  int passed_value_count = 0, passed_gradient_count = 0;
+};
 
 /// Stage S of compilation C. Drops: values that the recompute policy drops are not kept but made
 /// again; otherwise all are kept.
 template <class C, int S, bool Drops>
 struct stage_programs {
   static constexpr stage_range range = C::ranges[S];
-  static constexpr bool splits_backward = C::splits_backward, drops = Drops;
+  static constexpr bool splits_backward = C::whole.splits_backward, drops = Drops;
 
-  /// Which program runs the dropped values again.
-  static constexpr bool runs_again(program p) {
-    return Drops && (p == program::backward || p == program::backward_input);
-  }
-  static constexpr int segment_count(int list) {
-    return range.segments[list][1] - range.segments[list][0];
-  }
-  static constexpr int length(program p) {
-    int const own =
-        p == program::backward ? segment_count(1) + segment_count(2) : segment_count(int(p));
-    return own + (runs_again(p) ? segment_count(3) : 0);
-  }
-
-  /// The order in which the stage's segments run in program P.
   template <program P>
   static constexpr auto order = [](auto...) {
-    list<scheduled_segment, length(P)> o;
-    int n = 0;
-    auto const take = [&](int list) {
-      for (int i = range.segments[list][0]; i < range.segments[list][1]; ++i)
-        o[n++] = scheduled_segment{list, i};
-    };
-    if constexpr (runs_again(P)) take(3);
-    if constexpr (P != program::backward) {
-      take(int(P));
-    } else {
-      int w = range.segments[2][0];
-      auto const ready = [&](int origin) {  // weight segments whose gradient is complete before
-                                            // forward op `origin`
-        while (w < range.segments[2][1] &&
-               C::backward.weight_ops[C::segment_at(2, w).end - 1].origin >= origin)
-          o[n++] = scheduled_segment{2, w++};
-      };
-      for (int b = range.segments[1][0]; b < range.segments[1][1]; ++b) {
-        ready(C::backward.input_ops[C::segment_at(1, b).begin].origin);
-        o[n++] = scheduled_segment{1, b};
-      }
-      ready(-1);
-    }
+    list<scheduled_segment, length_of(P, range, Drops)> o;
+    sink<scheduled_segment> to{o.items};
+    order_program(C::whole, range, P, Drops, to);
     return o;
   }();
+  template <program P>
+  static constexpr view<scheduled_segment> order_view{order<P>.items, order<P>.size()};
 
-  /// Whether forward value v of this stage is kept for backward, not made again.
-  static constexpr bool keeps(int v) { return !Drops || !C::recomputed.dropped[v]; }
+  static constexpr auto layout = [](auto...) {
+    constexpr int values = range.local_values(), parameters = range.parameters.size();
+    constexpr int passed =
+        C::whole.boundaries[S].gradient.count > C::whole.boundaries[S + 1].forward.count
+            ? C::whole.boundaries[S].gradient.count
+            : C::whole.boundaries[S + 1].forward.count;
+    stage_layout<values, parameters, passed> l;
+    layout_sinks out{
+        l.values.items,     l.again.items,           l.parameters.items,        l.by_offset.items,
+        l.transposed.items, {l.passed_values.items}, {l.passed_gradients.items}};
+    list<char, parameters> turn;
+    lay_out_parameters(C::whole, range, turn.items, out, l.bytes);
+    list<list<occurrence, values>, program_count> seen;
+    list<scratch_block, 2 * values + 1> forward_blocks, backward_blocks;
+    layout_scratch scratch{{}, forward_blocks.items, backward_blocks.items};
+    for (int p = 0; p < program_count; ++p) scratch.seen[p] = seen[p].items;
+    value_layout pass(C::whole, range, S, Drops, scratch);
+    pass.note(program::forward, order_view<program::forward>);
+    if constexpr (splits_backward) {
+      pass.note(program::backward_input, order_view<program::backward_input>);
+      pass.note(program::backward_weight, order_view<program::backward_weight>);
+    } else {
+      pass.note(program::backward, order_view<program::backward>);
+    }
+    pass.run(out, l);
+    l.passed_value_count = out.passed_values.count;
+    l.passed_gradient_count = out.passed_gradients.count;
+    return l;
+  }();
 
-  static constexpr auto layout = memory_pass<stage_programs, C, S>{}.run();
+  /// What leaves the stage without being made on the way.
+  static constexpr view<copied> passed_values{layout.passed_values.items,
+                                              layout.passed_value_count},
+      passed_gradients{layout.passed_gradients.items, layout.passed_gradient_count};
 
-  /// What a kernel reads of a parameter. Angles of rotations are not shortened.
-  static constexpr address resolve_parameter(int index) {
-    long const at = layout.parameters[index - range.parameters[0]];
-    if (!C::has_copies || C::forward.parameters[index].initial.kind == distribution::rotary)
-      return address{region::parameters, at};
-    return address{region::copies, at / C::widths.element * C::widths.value};
-  }
+  static constexpr operand_places places{range,
+                                         S,
+                                         layout.values.items,
+                                         layout.again.items,
+                                         layout.parameters.items,
+                                         layout.transposed.items};
   /// Where program P finds operand x.
   template <program P>
   static constexpr address resolve(operand x) {
-    switch (x.where) {
-      case space::none: return address{};
-      case space::input: return address{input_region(x.index), 0};
-      case space::label: return address{region::label, 0};
-      case space::parameter: return resolve_parameter(x.index);
-      case space::parameter_gradient:
-        return address{region::parameter_gradients,
-                       layout.parameters[x.index - range.parameters[0]]};
-      case space::parameter_transposed:
-        return address{region::transposed, layout.transposed[x.index - range.parameters[0]]};
-      case space::random: return address{region::random, x.index * long(sizeof(int))};
-      case space::value: break;
-    }
-    if (int const v = C::template local<S>(x.index); v >= 0)
-      return P == program::forward ? layout.values[v] : layout.again[v];
-    return C::from_neighbour(S, x);
+    return places.resolve(C::whole, P, x);
   }
 
-  /// The launches of program P, with every operand resolved to an address.
+  /// The launches of program P.
   template <int Launches, int Operands>
   struct resolved {
     static constexpr int launches = Launches;
     list<launch, Launches> items;
     list<placed_operand, Operands> operands;
   };
-  static constexpr long elements(operand const& x) {
-    return x.where == space::value ? C::value_elements(x.index) * C::samples
-                                   : C::forward.parameters[x.index].elements();
-  }
-  template <program P>
-  static constexpr int operand_total = [](auto...) {
-    int n = 0;
-    for (scheduled_segment const& s : order<P>) n += C::segment_at(s.list, s.index).operands;
-    return n;
-  }();
   template <program P>
   static constexpr auto launches = [](auto...) {
-    resolved<order<P>.size(), operand_total<P>> r;
-    int n = 0;
-    for (int i = 0; i < order<P>.size(); ++i) {
-      scheduled_segment const s = order<P>[i];
-      segment const with = C::segment_at(s.list, s.index);
-      int const g = C::group_number(s.list, s.index);
-      r.items[i] = launch{g, n, with.operands, C::ops(s.list)[with.begin].unit, s.list == 3};
-      for (int k = 0; k < with.operands; ++k, ++n) {
-        operand const x = C::operand_at(s.list, with.first + k);
-        r.operands[n].at = stage_programs::template resolve<P>(x);
-        if (C::written[g] >> k & 1) r.operands[n].elements = elements(x);
-        r.operands[n].is_wide = x.where != space::value || C::is_wide(x.index);
-      }
-    }
+    resolved<order<P>.size(), count_operands(C::whole, order_view<P>)> r;
+    list_launches(C::whole, places, P, order_view<P>, r.items.items, r.operands.items);
     return r;
   }();
 };

@@ -58,9 +58,10 @@ std::string explain_kernels() {
       for (int i = 0; i < p.count; ++i) ++launches[std::size_t(p.launches[i].group)];
   text_table table({"kernel", "pass", "launches", "what"}, {1, 3});
   for (int g = 0; g < compiled::groups; ++g) {
-    char const* const pass = g < compiled::passes::first_group[1]   ? "forward"
-                             : g < compiled::passes::first_group[2] ? "backward, input"
-                             : g < compiled::passes::first_group[3] ? "backward, weight"
+    auto const& first = compiled::passes::numbers.first;
+    char const* const pass = g < first[op_list::input_gradients]    ? "forward"
+                             : g < first[op_list::weight_gradients] ? "backward, input"
+                             : g < first[op_list::again]            ? "backward, weight"
                                                                     : "recompute";
     table.add({std::to_string(g), pass, std::to_string(launches[std::size_t(g)]),
                group_text(compiled::group_at(g), leaf)});

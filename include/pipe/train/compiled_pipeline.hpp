@@ -110,7 +110,7 @@ struct compiled_pipeline {
   static constexpr auto ties = []<int... S>(std::integer_sequence<int, S...>) {
     return find_ties<tie_count>(M::graph,
                                 list<parameter_place const*, stages>{{stage<S>::places.items...}},
-                                typename passes::in_stage{});
+                                passes::stage_of_unit.items);
   }(std::make_integer_sequence<int, stages>{});
 
   static constexpr pipeline_description description() {

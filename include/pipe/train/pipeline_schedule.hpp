@@ -60,12 +60,12 @@ struct pipeline_schedule {
   /// knows it.
   static constexpr chunk_cost time_of(int layer) {
     using partition = option<option_family::partition>;
-    auto const estimate = [layer](auto const& costs) {
-      return samples * estimated_time(costs[layer]);
+    auto const estimate = [layer](op_list l) {
+      return samples * estimated_time(passes::costs[layer][l]);
     };
-    chunk_cost c{estimate(passes::costs[0]), estimate(passes::costs[1]),
-                 estimate(passes::costs[2])};
-    long const again = some_drop ? estimate(passes::again_costs) : 0;
+    chunk_cost c{estimate(op_list::forward), estimate(op_list::input_gradients),
+                 estimate(op_list::weight_gradients)};
+    long const again = some_drop ? estimate(op_list::again) : 0;
     if constexpr (requires { typename partition::profile; })
       c = partition::time_of(layer, c, again);
     else
@@ -87,10 +87,8 @@ struct pipeline_schedule {
   /// a fraction.
   static constexpr bool is_countable = [](auto...) {
     double time = 0;
-    for (int u = 0; u < passes::units; ++u) {
-      for (int k = 0; k < 3; ++k) time += double(estimated_time(passes::costs[k][u]));
-      time += double(estimated_time(passes::again_costs[u]));
-    }
+    for (unit_cost const& c : passes::costs)
+      for (op_list l : every_op_list) time += double(estimated_time(c[l]));
     return time * samples * micro_batches < double(1L << 62);
   }();
 

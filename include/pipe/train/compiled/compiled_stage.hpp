@@ -31,8 +31,8 @@ struct compiled_stage {
   /// Where both are in use, those that keep everything. Parameters lie alike in both.
   using any_programs = programs<!Work::some_keep>;
 
-  static constexpr int first_parameter = passes::ranges[S].parameters[0],
-                       parameter_count = passes::ranges[S].parameters[1] - first_parameter;
+  static constexpr int first_parameter = passes::ranges[S].parameters.begin,
+                       parameter_count = passes::ranges[S].parameters.size();
 
   static constexpr auto place_parameters() {
     constexpr auto const& layout = any_programs::layout;
@@ -79,8 +79,8 @@ struct compiled_stage {
     } else {
       set.programs[int(program::backward)] = view<Programs, program::backward>();
     }
-    set.passed_gradients = Programs::layout.passed_gradients.items;
-    set.passed_gradient_count = int(Programs::layout.passed_gradients.size());
+    set.passed_gradients = Programs::passed_gradients.items;
+    set.passed_gradient_count = Programs::passed_gradients.count;
     if constexpr (S == Work::stages - 1)
       set.output = Programs::template resolve<program::forward>(graph.loss().in[0]);
     return set;
@@ -144,8 +144,8 @@ struct compiled_stage {
       c.gradient =
           take_ring(b.gradient, rereads_gradient && least < pending_slots ? pending_slots : least);
     }
-    c.passed_values = layout.passed_values.items;
-    c.passed_value_count = int(layout.passed_values.size());
+    c.passed_values = any_programs::passed_values.items;
+    c.passed_value_count = any_programs::passed_values.count;
     return c;
   }
 };

@@ -6,6 +6,7 @@
 
 #include <pipe/base/bytes.hpp>
 #include <pipe/graph/tables.hpp>
+#include <pipe/passes/costs.hpp>
 #include <pipe/runtime/description.hpp>
 #include <pipe/schedule/in_flight.hpp>
 #include <pipe/train/plan.hpp>
@@ -54,9 +55,11 @@ constexpr plan_of<P::stages, P::ranks> make_plan() {
       if (place.trained) q.trained += place.elements();
     }
     for (int u = q.first_layer; u < q.end_layer; ++u) {
-      q.forward_flops += samples * passes::costs[0][u].flops;
-      q.backward_flops += samples * (passes::costs[1][u].flops + passes::costs[2][u].flops);
-      if (P::some_drop) q.recompute_flops += samples * passes::again_costs[u].flops;
+      unit_cost const& layer = passes::costs[u];
+      q.forward_flops += samples * layer[op_list::forward].flops;
+      q.backward_flops += samples * (layer[op_list::input_gradients].flops +
+                                     layer[op_list::weight_gradients].flops);
+      if (P::some_drop) q.recompute_flops += samples * layer[op_list::again].flops;
     }
     q.share = double(problem.cost(s).forward + problem.cost(s).backward_input +
                      problem.cost(s).backward_weight) /

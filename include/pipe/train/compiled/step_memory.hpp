@@ -40,16 +40,12 @@ struct step_memory {
   /// Bit i of a rank is set: one of its chunks reads input i, or, the last, the labels.
   static constexpr list<unsigned, Work::ranks> find_inputs_read() {
     list<unsigned, Work::ranks> read;
-    auto const note = [&](op const* ops, int n) {
-      for (int i = 0; i < n; ++i)
-        for (operand const& x : ops[i].in)
+    for (view<op> const& ops : passes::ops.of)
+      for (op const& o : ops)
+        for (operand const& x : o.in)
           if (x.where == space::input || x.where == space::label)
-            read[rank_of(Work::schedule::where, Work::ranks, passes::stage_of_unit[ops[i].unit])] |=
+            read[rank_of(Work::schedule::where, Work::ranks, passes::stage_of_unit[o.unit])] |=
                 1u << (x.where == space::input ? x.index : inputs);
-    };
-    note(model::graph.ops, model::graph.size.ops);
-    note(passes::backward.input_ops, passes::gradient_sizes.input_ops);
-    note(passes::backward.weight_ops, passes::gradient_sizes.weight_ops);
     return read;
   }
   static constexpr auto inputs_read = find_inputs_read();

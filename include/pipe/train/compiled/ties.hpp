@@ -9,29 +9,28 @@
 
 namespace pp {
 
-template <graph_size Size>
-constexpr int count_ties(graph<Size> const& g) {
+constexpr int count_ties(graph_view const& g) {
   int n = 0;
-  for (int i = 0; i < Size.parameters; ++i) n += g.parameters[i].tied_to >= 0;
+  for (parameter const& p : g.parameters) n += p.tied_to >= 0;
   return n;
 }
 
 /// Every place of a shared parameter but its owner's, in the order of the model.
 ///
 /// shape: places[stages], of each stage the places of its parameters in the order of the model
-template <int Count, graph_size Size, class Places, class StageOf>
-constexpr list<tie, Count> find_ties(graph<Size> const& g, Places const& places,
-                                     StageOf const& stage_of) {
+template <int Count, class Places>
+constexpr list<tie, Count> find_ties(graph_view const& g, Places const& places,
+                                     short const* stage_of_unit) {
   auto const place_of = [&](int index, int stage) -> parameter_place const& {
     return places[stage][index - places[stage]->index];
   };
   list<tie, Count> ties;
   int n = 0;
-  for (int i = 0; i < Size.parameters; ++i) {
+  for (int i = 0; i < g.parameters.count; ++i) {
     int const owner = g.parameters[i].tied_to;
     if (owner < 0) continue;
-    int const chunk = stage_of(g.parameters[i].unit),
-              owner_chunk = stage_of(g.parameters[owner].unit);
+    int const chunk = stage_of_unit[g.parameters[i].unit],
+              owner_chunk = stage_of_unit[g.parameters[owner].unit];
     ties[n++] = tie{chunk, owner_chunk, place_of(i, chunk), place_of(owner, owner_chunk)};
   }
   return ties;

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The distinct kernel groups of all lists of ops under one numbering.
+#pragma once
+
+#include <pipe/passes/fuse.hpp>
+#include <pipe/passes/op_list.hpp>
+
+namespace pp {
+
+/// The lists of ops, how often their values are read, and the launches that they were fused into.
+struct kernel_lists {
+  ops_by_list ops;
+  per_op_list<int const*> uses;  // by value
+  per_op_list<fused_view> fused;
+
+  /// The description of segment i of a list; with its operands.
+  constexpr described_group describe(op_list l, int i) const {
+    segment const& s = fused[l].segments.items[i];
+    described_group d;
+    d.shape = describe_group(ops[l].items, s.begin, s.end, uses[l], d.operands);
+    return d;
+  }
+};
+
+/// Numbers run through the lists. What runs again is mostly a forward group, and then has its
+/// number.
+struct group_numbers {
+  per_op_list<int>
+      first;  // the number of each list's first group; of `again`, of its first new one
+  int const* again = nullptr;  // of the distinct groups that run again
+  int count = 0;
+
+  constexpr int number(op_list l, int group) const {
+    return l == op_list::again ? again[group] : first[l] + group;
+  }
+};
+
+/// shape: again[distinct groups of what runs again]
+constexpr group_numbers number_groups(kernel_lists const& k, int* again) {
+  group_numbers n;
+  for (op_list l : {op_list::forward, op_list::input_gradients, op_list::weight_gradients}) {
+    n.first[l] = n.count;
+    n.count += k.fused[l].distinct.count;
+  }
+  n.first[op_list::again] = n.count;
+  view<int> const distinct = k.fused[op_list::again].distinct;
+  int const forward_groups = k.fused[op_list::forward].distinct.count;
+  for (int i = 0; i < distinct.count; ++i) {
+    group const mine = k.describe(op_list::again, distinct[i]).shape;
+    int same = 0;
+    while (same < forward_groups &&
+           !(k.describe(op_list::forward, k.fused[op_list::forward].distinct[same]).shape == mine))
+      ++same;
+    again[i] = same < forward_groups ? same : n.count++;
+  }
+  return n;
+}
+
+/// shape: shapes[numbers.count]
+constexpr void describe_groups(kernel_lists const& k, group_numbers const& numbers, group* shapes) {
+  for (op_list l : every_op_list) {
+    view<int> const distinct = k.fused[l].distinct;
+    for (int i = 0; i < distinct.count; ++i)
+      shapes[numbers.number(l, i)] = k.describe(l, distinct[i]).shape;
+  }
+}
+
+/// Bit s is set: the group writes slot s.
+constexpr unsigned slots_written(group const& g) {
+  unsigned slots = 0;
+  for_each_written(g, [&](int slot) {
+    if (slot >= 0) slots |= 1u << slot;
+  });
+  return slots;
+}
+
+}  // namespace pp

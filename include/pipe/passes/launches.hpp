@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The launches of a program, with every operand resolved to an address.
+#pragma once
+
+#include <pipe/passes/memory.hpp>
+
+namespace pp {
+
+/// Where a stage finds what its launches read and write.
+struct operand_places {
+  stage_range r;
+  int stage = 0;
+  address const *values = nullptr, *again = nullptr;  // by value of the stage, see layout_sinks
+  long const *parameters = nullptr, *transposed = nullptr;
+
+  /// What a kernel reads of a parameter. Angles of rotations are not shortened.
+  constexpr address resolve_parameter(compiled_model const& m, int index) const {
+    long const at = parameters[index - r.parameters.begin];
+    if (!m.has_copies() || m.graph.parameters.items[index].initial.kind == distribution::rotary)
+      return address{region::parameters, at};
+    return address{region::copies, at / m.values.widths.element * m.values.widths.value};
+  }
+  /// Where program p finds operand x.
+  constexpr address resolve(compiled_model const& m, program p, operand x) const {
+    switch (x.where) {
+      case space::none: return address{};
+      case space::input: return address{input_region(x.index), 0};
+      case space::label: return address{region::label, 0};
+      case space::parameter: return resolve_parameter(m, x.index);
+      case space::parameter_gradient:
+        return address{region::parameter_gradients, parameters[x.index - r.parameters.begin]};
+      case space::parameter_transposed:
+        return address{region::transposed, transposed[x.index - r.parameters.begin]};
+      case space::random: return address{region::random, x.index * long(sizeof(int))};
+      case space::value: break;
+    }
+    if (int const v = r.local(x.index); v >= 0) return p == program::forward ? values[v] : again[v];
+    return from_neighbour(m, stage, x);
+  }
+};
+
+/// How many operands the launches of a program have.
+constexpr int count_operands(compiled_model const& m, view<scheduled_segment> order) {
+  int n = 0;
+  for (scheduled_segment const& s : order) n += m.kernels.fused[s.list].segments[s.index].operands;
+  return n;
+}
+
+/// shape: order[n] -> launches[n], placed[count_operands(order)]
+constexpr void list_launches(compiled_model const& m, operand_places const& places, program p,
+                             view<scheduled_segment> order, launch* launches,
+                             placed_operand* placed) {
+  int n = 0;
+  for (int i = 0; i < order.count; ++i) {
+    scheduled_segment const s = order.items[i];
+    fused_view const& fused = m.kernels.fused.of[int(s.list)];
+    segment const with = fused.segments.items[s.index];
+    int const g = m.numbers.number(s.list, with.group);
+    unsigned const written = m.written[g];
+    launches[i] = launch{g, n, with.operands, m.kernels.ops[s.list].items[with.begin].unit,
+                         s.list == op_list::again};
+    for (int k = 0; k < with.operands; ++k, ++n) {
+      operand const x = fused.operands.items[with.first + k];
+      placed_operand& o = placed[n];
+      bool const is_value = x.where == space::value;
+      o.at = places.resolve(m, p, x);
+      if (written >> k & 1)
+        o.elements = is_value ? m.values.elements(x.index) * m.values.samples
+                              : m.graph.parameters.items[x.index].elements();
+      o.is_wide = !is_value || m.values.is_wide(x.index);
+    }
+  }
+}
+
+}  // namespace pp

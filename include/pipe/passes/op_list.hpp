@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The lists of ops that become programs.
+#pragma once
+
+#include <pipe/base/view.hpp>
+#include <pipe/graph/differentiate.hpp>
+
+namespace pp {
+
+/// `again`: the forward ops that run a second time, before backward, under a policy that
+/// recomputes.
+enum class op_list : unsigned char { forward, input_gradients, weight_gradients, again };
+inline constexpr int op_lists = 4;
+inline constexpr op_list every_op_list[] = {op_list::forward, op_list::input_gradients,
+                                            op_list::weight_gradients, op_list::again};
+
+/// Something for each list of ops.
+template <class T>
+struct per_op_list {
+  T of[op_lists]{};
+  constexpr T& operator[](op_list l) { return of[int(l)]; }
+  constexpr T const& operator[](op_list l) const { return of[int(l)]; }
+};
+
+using ops_by_list = per_op_list<view<op>>;
+constexpr ops_by_list lists_of(graph_view const& g, gradient_view const& backward,
+                               view<op> again = view<op>{}) {
+  return ops_by_list{{g.ops, backward.input_ops, backward.weight_ops, again}};
+}
+
+}  // namespace pp

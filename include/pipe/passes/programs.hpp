@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The programs of a stage: in which order its kernels run.
+#pragma once
+
+#include <pipe/passes/stage.hpp>
+
+namespace pp {
+
+/// The programs of a stage, each a list of segments: forward; B; W; and B with W, each W as soon as
+/// it can run.
+enum class program : unsigned char { forward, backward_input, backward_weight, backward };
+inline constexpr int program_count = 4;
+
+/// The program that makes input gradients.
+constexpr program backward_of(bool splits_backward) {
+  return splits_backward ? program::backward_input : program::backward;
+}
+
+/// A segment in a program: of which list of ops, and where in that list's segments.
+struct scheduled_segment {
+  op_list list = op_list::forward;
+  int index = 0;
+};
+
+/// Whether a program begins with what has to be made again. Drops: the values that the recompute
+/// policy drops are not kept.
+constexpr bool runs_again(program p, bool drops) {
+  return drops && (p == program::backward || p == program::backward_input);
+}
+
+constexpr int length_of(program p, stage_range const& r, bool drops) {
+  auto const count = [&](op_list l) { return r.segments[l].size(); };
+  int own = 0;
+  switch (p) {
+    case program::forward: own = count(op_list::forward); break;
+    case program::backward_input: own = count(op_list::input_gradients); break;
+    case program::backward_weight: own = count(op_list::weight_gradients); break;
+    case program::backward:
+      own = count(op_list::input_gradients) + count(op_list::weight_gradients);
+      break;
+  }
+  return own + (runs_again(p, drops) ? count(op_list::again) : 0);
+}
+
+/// The order in which a stage's segments run.
+///
+/// shape: -> order[length_of(p, r, drops)]
+/// law:   in program::backward a weight gradient comes as soon as the gradient it reads is complete
+constexpr void order_program(compiled_model const& m, stage_range const& r, program p, bool drops,
+                             sink<scheduled_segment>& order) {
+  auto const take = [&](op_list l) {
+    for (int i = r.segments[l].begin; i < r.segments[l].end; ++i)
+      order.push_back(scheduled_segment{l, i});
+  };
+  if (runs_again(p, drops)) take(op_list::again);
+  switch (p) {
+    case program::forward: return take(op_list::forward);
+    case program::backward_input: return take(op_list::input_gradients);
+    case program::backward_weight: return take(op_list::weight_gradients);
+    case program::backward: break;
+  }
+  range const inputs = r.segments[op_list::input_gradients],
+              weights = r.segments[op_list::weight_gradients];
+  segment const* const input_segments = m.kernels.fused[op_list::input_gradients].segments.items;
+  segment const* const weight_segments = m.kernels.fused[op_list::weight_gradients].segments.items;
+  int w = weights.begin;
+  auto const ready = [&](int origin) {  // what waits for no forward op after `origin`
+    while (w < weights.end &&
+           m.backward.weight_ops.items[weight_segments[w].end - 1].origin >= origin)
+      order.push_back(scheduled_segment{op_list::weight_gradients, w++});
+  };
+  for (int b = inputs.begin; b < inputs.end; ++b) {
+    ready(m.backward.input_ops.items[input_segments[b].begin].origin);
+    order.push_back(scheduled_segment{op_list::input_gradients, b});
+  }
+  ready(-1);
+}
+
+}  // namespace pp

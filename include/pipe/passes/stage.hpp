@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A compiled model, stage by stage: which ranges of the model's lists belong to a stage, and where
+// it finds values of other stages.
+#pragma once
+
+#include <pipe/passes/address.hpp>
+#include <pipe/passes/boundary.hpp>
+#include <pipe/passes/kernel_groups.hpp>
+
+namespace pp {
+
+/// Ranges of one stage in the model's lists.
+struct stage_range {
+  range units, values, gradients, parameters;
+  per_op_list<range> segments;
+
+  constexpr int local_values() const { return values.size() + gradients.size(); }
+  /// Position of value v among those that the stage makes, or -1 if another one does.
+  constexpr int local(int v) const {
+    if (v < values.end) return v < values.begin ? -1 : v - values.begin;
+    return v < gradients.begin || v >= gradients.end ? -1 : v - gradients.begin + values.size();
+  }
+};
+
+/// What the passes over a whole model found, for the passes over its stages.
+struct compiled_model {
+  graph_view graph;
+  gradient_view backward;
+  int stages = 1;
+  int const* cuts = nullptr;  // stages + 1 units
+  short const* stage_of_unit = nullptr;
+  value_table values;
+  boundary_table boundaries;
+  bool const* dropped = nullptr;  // by forward value: made again for backward
+  kernel_lists kernels;
+  group_numbers numbers;
+  unsigned const* written = nullptr;  // by group, see slots_written
+  bool splits_backward = false;       // B and W run apart: what B makes for W outlives B
+  constexpr bool has_copies() const { return values.widths.value != values.widths.element; }
+};
+
+/// shape: -> ranges[stages]. Backward lists run from the last stage to the first.
+constexpr void find_ranges(compiled_model const& m, stage_range* ranges) {
+  graph_view const& g = m.graph;
+  for (int s = 0; s < m.stages; ++s) {
+    stage_range& r = ranges[s];
+    r.units = range{m.cuts[s], m.cuts[s + 1]};
+    r.values = range{g.first_value(r.units.begin), g.first_value(r.units.end)};
+    r.parameters = range{g.first_parameter(r.units.begin), g.first_parameter(r.units.end)};
+  }
+  int const gradients = m.backward.values.count;
+  int v = 0;
+  for (int s = m.stages - 1; s >= 0; --s) {
+    ranges[s].gradients.begin = g.values.count + v;
+    while (v < gradients && m.stage_of_unit[m.backward.values.items[v].unit] == s) ++v;
+    ranges[s].gradients.end = g.values.count + v;
+  }
+  for (op_list l : every_op_list) {
+    bool const ascending = l == op_list::forward || l == op_list::again;
+    view<segment> const segments = m.kernels.fused[l].segments;
+    op const* const ops = m.kernels.ops[l].items;
+    int i = 0;
+    for (int k = 0; k < m.stages; ++k) {
+      int const s = ascending ? k : m.stages - 1 - k;
+      ranges[s].segments[l].begin = i;
+      while (i < segments.count && m.stage_of_unit[ops[segments.items[i].begin].unit] == s) ++i;
+      ranges[s].segments[l].end = i;
+    }
+  }
+}
+
+/// Where stage s finds a value that another stage made.
+constexpr address from_neighbour(compiled_model const& m, int s, operand x) {
+  boundary const entered = m.boundaries[s], left = m.boundaries[s + 1];
+  if (int const i = find(entered.forward, x); i >= 0)
+    return address{region::boundary_in, entered.forward.items[i].offset};
+  if (int const i = find(left.gradient, x); i >= 0)
+    return address{region::gradient_in, left.gradient.items[i].offset};
+  return address{};
+}
+
+}  // namespace pp
