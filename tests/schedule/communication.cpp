@@ -4,6 +4,7 @@
 // table they come from.
 #include <catch2/catch.hpp>
 #include <deque>
+#include <pipe/schedule/boundary_slots.hpp>
 #include <pipe/schedule/catalog.hpp>
 #include <pipe/schedule/communication.hpp>
 
@@ -80,6 +81,82 @@ void check_laws(reference::many_costs const& problem, dynamic_table const& table
         channel.pop_front();
       }
   for (auto const& [pair, left] : channels) REQUIRE(left.empty());
+}
+
+/// A receiver with these slots has read what lies in one for the last time before it receives the
+/// next value there.
+template <class Slots>
+bool fits(reference::many_costs const& problem, dynamic_table const& table, Slots const& slots) {
+  auto const steps = communicate(problem, table, slots);
+  if (!check_rendezvous(problem, steps).ok()) return false;
+  int const copies = replicas(table.where);
+  for (int rank = 0; rank < problem.ranks; ++rank) {
+    std::set<std::tuple<bool, int, int>> read;      // forward, reading chunk, micro-batch
+    for (int i = 0; i < steps.size(rank); ++i) {
+      rank_step const s = steps.at(rank, i);
+      int const mb = s.of.micro_batch;
+      if (s.kind == step_kind::compute) {
+        if (table.trains ? makes_weight_gradient(s.of.kind) : s.of.kind == forward)
+          read.insert({true, s.of.chunk, mb}), read.insert({false, s.of.chunk, mb});
+      } else if (s.kind == step_kind::receive) {
+        bool const is_value = s.of.kind == forward;
+        int const reader = is_value ? s.of.chunk + 1 : s.of.chunk - 1;
+        slot_count const there = slots[std::size_t(is_value ? s.of.chunk : reader)];
+        int const before = mb - copies * (is_value ? there.activation : there.gradient);
+        if (before >= 0 && read.count({is_value, reader, before}) == 0) return false;
+      }
+    }
+  }
+  return true;
+}
+
+/// The slots that the timeline of a table needs.
+std::vector<slot_count> slots_of(reference::many_costs const& problem, dynamic_table const& table) {
+  std::vector<slot_count> slots;
+  auto const when = simulate(problem, table);
+  for (int b = 0; b + 1 < problem.chunks; ++b)
+    slots.push_back(boundary_slots(problem, table, when, b));
+  return slots;
+}
+
+TEST_CASE("what is received has a free slot", "[communication]") {
+  dice roll(9);
+  int tight = 0;
+  for (int i = 0; i < 300; ++i)
+    for (placement where : reference::placements) {
+      auto const problem = reference::random_problem(roll, where, 5, 6, 0);
+      auto const table = reference::random_table(roll, problem, where,
+                                                 reference::styles[std::size_t(roll(0, 3))]);
+      auto slots = slots_of(problem, table);
+      REQUIRE(fits(problem, table, slots));
+      for (slot_count& s : slots) ++s.activation, ++s.gradient;  // as a pipeline plans them
+      REQUIRE(fits(problem, table, slots));
+      for (slot_count& s : slots) s = {1, 1};
+      if (validate(problem, table, slots).ok())
+        REQUIRE(fits(problem, table, slots));
+      else
+        ++tight;
+    }
+  REQUIRE(tight > 100);  // tables that one slot would lock
+}
+TEST_CASE("forward alone runs ahead no further than there are slots", "[communication]") {
+  for (int slots : {1, 2, 3}) {
+    reference::many_costs problem;
+    problem.ranks = problem.chunks = 3;
+    problem.micro_batches = 8;
+    problem.costs = {{1, 1, 1}, {9, 1, 1}, {2, 1, 1}};  // the second rank is slow
+    auto table = dynamic_table(3, placement::straight, false);
+    for (int r = 0; r < 3; ++r)
+      for (int mb = 0; mb < 8; ++mb) table.push(r, {forward, r, mb});
+    CHECK(fits(problem, table, same_slots{{slots, slots}}));
+    auto const eager = communicate(problem, table);
+    int ahead = 0, most = 0;  // received by the second rank before it reads any
+    for (int i = 0; i < eager.size(1); ++i) {
+      if (eager.at(1, i).kind == step_kind::receive) most = std::max(most, ++ahead);
+      if (eager.at(1, i).kind == step_kind::compute) --ahead;
+    }
+    CHECK(most > slots);  // without a limit it does
+  }
 }
 
 TEST_CASE("transfers of any right table come in order and cannot lock", "[communication]") {

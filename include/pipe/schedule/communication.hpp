@@ -34,10 +34,12 @@ constexpr int receiver_of(Problem const& problem, Table const& table, int rank, 
 ///        same order
 /// law:   check_rendezvous(problem, steps); a value is received before it is read, and sent as soon
 ///        as it is made
-/// needs: validate(problem, table)
+/// law:   a rank that has `slots` at a boundary for what it receives, micro-batch n in slot n modulo
+///        their number, has read the value there for the last time before it receives the next
+/// needs: validate(problem, table); with these slots the table gets to its end
 /// cost:  n log n in the number of actions
-template <pipeline_problem Problem, action_table Table>
-constexpr auto communicate(Problem const& problem, Table const& table) {
+template <pipeline_problem Problem, action_table Table, class Slots = unbounded_slots>
+constexpr auto communicate(Problem const& problem, Table const& table, Slots const& slots = {}) {
   // A moment is a time and, among equal times, a place in an order in which everything comes after
   // what it needs.
   struct event {
@@ -57,7 +59,7 @@ constexpr auto communicate(Problem const& problem, Table const& table) {
   auto events = scratch<event>(total);
   auto begun = table.template like<moment>();
   int count = 0, turn = 0;
-  auto paper = execution<Problem, Table>(problem, table, unbounded_slots{});
+  auto paper = execution<Problem, Table, Slots>(problem, table, slots);
   paper.run([&](int rank, long start, long end) {
     action const a = table.at(rank, begun.size(rank));
     begun.push(rank, moment{start, turn});

@@ -5,7 +5,9 @@
 // runtime walks (`description`) and what a user reads (`plan`) are all here.
 #pragma once
 
+#include <iterator>
 #include <utility>
+#include <vector>
 
 #include <pipe/base/dtype.hpp>
 #include <pipe/base/error.hpp>
@@ -34,6 +36,7 @@ struct compiled_pipeline {
   using schedule = option<option_family::schedule>;
   using backend = option<option_family::backend>;
   using averaging = option<option_family::averaging>;
+  using transport = typename option<option_family::transport>::transport;
   static constexpr product_policy products = option<option_family::products>::products;
   using model = M;
   using leaves = typename M::leaves;
@@ -86,6 +89,13 @@ struct compiled_pipeline {
     return of_updates > of_groups ? of_updates : of_groups;
   }();
 
+  static constexpr int tie_count = count_ties(M::graph);
+  static constexpr auto ties = []<int... S>(std::integer_sequence<int, S...>) {
+    return find_ties<tie_count>(M::graph,
+                                list<parameter_place const*, stages>{{stage<S>::places.items...}},
+                                passes::stage_of_unit.items);
+  }(std::make_integer_sequence<int, stages>{});
+
   struct make_memory {
     template <int... S>
     static constexpr auto lay_out(std::integer_sequence<int, S...>) {
@@ -98,20 +108,13 @@ struct compiled_pipeline {
         rank.evaluation = std::data(work::evaluation().row(r));
         rank.evaluation_count = work::evaluation().size(r);
         lay_out_rank(m, r, scratch, threads, workspace);
-        step::take(rank, r, m.chunks.items);
+        step::take(rank, r, m.chunks.items, ties.items, tie_count);
       }
       return m;
     }
     static constexpr auto make() { return lay_out(std::make_integer_sequence<int, stages>{}); }
   };
   static constexpr auto const& memory() { return once<by_compiler, make_memory>::get(); }
-
-  static constexpr int tie_count = count_ties(M::graph);
-  static constexpr auto ties = []<int... S>(std::integer_sequence<int, S...>) {
-    return find_ties<tie_count>(M::graph,
-                                list<parameter_place const*, stages>{{stage<S>::places.items...}},
-                                passes::stage_of_unit.items);
-  }(std::make_integer_sequence<int, stages>{});
 
   static constexpr pipeline_description description() {
     auto const& map = memory();
@@ -144,6 +147,43 @@ struct compiled_pipeline {
     d.average_decay = averaging::decay;
     return d;
   }
+
+  // ---- the order of transfers ----
+
+  /// Of the boundaries between stages.
+  static std::vector<slot_count> slots_of_boundaries() {
+    std::vector<slot_count> all;
+    [&]<int... S>(std::integer_sequence<int, S...>) {
+      (all.push_back(work::template slots<S>()), ...);
+    }(std::make_integer_sequence<int, stages - 1>{});
+    return all;
+  }
+  static dynamic_table evaluation_table() {
+    auto forward = dynamic_table(ranks, schedule::where, false);
+    for (int r = 0; r < ranks; ++r)
+      for (action const& a : work::evaluation().row(r)) forward.push(r, a);
+    return forward;
+  }
+  /// The steps of every rank where the transport copies, made when the first trainer is. The header
+  /// of such a transport includes schedule/communication.hpp, which this one does without.
+  struct order_training {
+    static auto make() { return communicate(problem, table(), slots_of_boundaries()); }
+  };
+  struct order_evaluation {
+    static auto make() { return communicate(problem, evaluation_table(), slots_of_boundaries()); }
+  };
+  struct make_steps {
+    static auto make() {
+      auto const &training = once<false, order_training>::get(),
+                 &evaluation = once<false, order_evaluation>::get();
+      list<rank_steps, ranks> steps;
+      for (int r = 0; r < ranks; ++r)
+        steps[r] = {std::data(training.row(r)), training.size(r), std::data(evaluation.row(r)),
+                    evaluation.size(r)};
+      return steps;
+    }
+  };
+  static auto const& steps() { return once<false, make_steps>::get(); }
 
   // ---- the plan ----
 

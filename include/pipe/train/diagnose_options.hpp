@@ -71,6 +71,8 @@ template <class... What>
 struct custom_layer_has_no_functions_for_cuda;
 template <class... What>
 struct host_has_no_cublaslt;
+template <class... What>
+struct ranks_of_a_device_share_its_memory;
 
 /// Words of their messages.
 template <int Number>
@@ -219,6 +221,7 @@ constexpr auto diagnose_options() {
   using optimizer = typename O::template get<option_family::optimizer>;
   using recompute = typename O::template get<option_family::recompute>;
   using products = typename O::template get<option_family::products>;
+  using transport = typename O::template get<option_family::transport>;
   constexpr int unknown = O::first_of(option_family::unknown, 0), twice = O::doubled();
   if constexpr (unknown >= 0) {
     return diagnose_unknown<leaf_at<(unknown < 0 ? 0 : unknown), all>>();
@@ -271,6 +274,8 @@ constexpr auto diagnose_options() {
   } else if constexpr (why_refused<schedule>(stages::value / schedule::chunks_per_rank,
                                              micro_batches::value) != nullptr) {
     return diagnosis_of<wrong::schedule_refuses_these_numbers, schedule, stages, micro_batches>();
+  } else if constexpr (requires { backend::is_device; } && transport::transport::copies) {
+    return diagnosis_of<wrong::ranks_of_a_device_share_its_memory, backend, transport>();
   } else if constexpr (requires { backend::is_device; } && !is_nvcc) {
     return diagnosis_of<wrong::cuda_is_compiled_by_nvcc, backend>();
   } else if constexpr (requires { backend::is_device; } && !has_target_for_kernels) {

@@ -19,8 +19,9 @@ enum class option_family : unsigned char {
   recompute,
   averaging,
   threads,
-  products
+  products,
+  transport
 };
-inline constexpr int option_families = 14;
+inline constexpr int option_families = 15;
 
 }  // namespace pp

@@ -24,6 +24,7 @@
 #include <pipe/train/options/memory_limit.hpp>
 #include <pipe/train/plan.hpp>
 #include <pipe/train/precision.hpp>
+#include <pipe/transport/in_process.hpp>
 
 namespace pp {
 
@@ -189,6 +190,15 @@ concept compute_backend = requires {
   { B::parts_for(group{}, 1, 1) } -> std::same_as<int>;
 };
 
+/// Ranks are threads of this process and read each other's memory (default).
+struct InProcess {
+  using transport = in_process;
+};
+
+/// An option that names how ranks wait for each other and hand values over.
+template <class O>
+concept transport_option = transport<typename O::transport>;
+
 template <class O>
 constexpr option_family option_family_of() {
   if constexpr (requires { O::family; })
@@ -201,6 +211,8 @@ constexpr option_family option_family_of() {
     return option_family::backend;
   else if constexpr (product_option<O>)
     return option_family::products;
+  else if constexpr (transport_option<O>)
+    return option_family::transport;
   else
     return option_family::unknown;
 }
@@ -210,7 +222,8 @@ template <class... O>
 struct option_set {
   using all =
       layers<O..., Stages<1>, MicroBatches<1>, MicroBatchSize<1>, OneFOneB, FP32, SGD, Host, ByCost,
-             MemoryLimit<0>, RecomputeNothing, NoAveraging, HostThreads<1>, PlannedProducts>;
+             MemoryLimit<0>, RecomputeNothing, NoAveraging, HostThreads<1>, PlannedProducts,
+             InProcess>;
   static constexpr int given = sizeof...(O);
 
   static constexpr int first_of(option_family f, int from) {
@@ -219,7 +232,8 @@ struct option_set {
         option_family::micro_batch_size, option_family::schedule,  option_family::precision,
         option_family::optimizer,        option_family::backend,   option_family::partition,
         option_family::memory_limit,     option_family::recompute, option_family::averaging,
-        option_family::threads,          option_family::products};
+        option_family::threads,          option_family::products,
+        option_family::transport};
     for (int i = from; i < given + option_families - 1; ++i)
       if (families[i] == f) return i;
     return -1;

@@ -246,6 +246,7 @@ class Pipeline : public with_plan<typename made_from<Given, Options...>::compile
     static_assert(accepted<decltype(diagnose_averages())>::value);
     auto const access = engine_.enter();
     for (int c = 0; c < compiled::stages; ++c) {
+      if (!engine::is_local(c)) continue;
       chunk_description const& chunk = compiled::memory().chunks[c];
       char* const values = engine_->memory(c) + chunk.values;
       char* const averages = engine_->memory(c) + chunk.average;
@@ -344,6 +345,7 @@ class Pipeline : public with_plan<typename made_from<Given, Options...>::compile
   template <class Use>
   void for_each_place(Use const& use) {
     for (int c = 0; c < compiled::stages; ++c) {
+      if (!engine::is_local(c)) continue;
       chunk_description const& chunk = compiled::memory().chunks[c];
       for (int i = 0; i < chunk.parameter_count; ++i)
         if (!chunk.parameters[i].shared) use(engine_->memory(c), chunk, chunk.parameters[i]);

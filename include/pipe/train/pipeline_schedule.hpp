@@ -39,6 +39,7 @@ struct pipeline_schedule {
   using optimizer = option<option_family::optimizer>;
   using backend = option<option_family::backend>;
   using averaging = option<option_family::averaging>;
+  using transport = typename option<option_family::transport>::transport;
   using model = M;
 
   static constexpr int stages = option<option_family::stages>::value;

@@ -73,6 +73,8 @@ class cuda_engine {
     }
   }
 
+  /// Whether this process runs the rank of a chunk.
+  static constexpr bool is_local(int) { return true; }
   /// A copy of the memory of a chunk: of its parameters, gradients, state and averages. It is there
   /// until the next run.
   char* memory(int chunk) {

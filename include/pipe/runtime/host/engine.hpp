@@ -19,7 +19,7 @@ class host_engine {
 
   host_engine(optimizer const& o, machine_settings const& settings)
       : optimizer_(o), kernels_(P::backend::template kernels<P>()),
-        machine_(P::description(), calls(), settings) {}
+        machine_(description(), calls(), settings) {}
 
   step_result run(job const& j) { return machine_.run(j); }
   void check() const { machine_.check(); }
@@ -39,7 +39,17 @@ class host_engine {
   /// The instruction set of the kernels.
   host::isa runs_on() const { return kernels_.runs_on; }
 
+  /// Whether this process runs the rank of a chunk; of others it has no memory.
+  static bool is_local(int chunk) {
+    return P::transport::is_local(P::memory().chunks[chunk].rank);
+  }
+
  private:
+  static pipeline_description description() {
+    pipeline_description d = P::description();
+    if constexpr (P::transport::copies) d.steps = P::steps().items;
+    return d;
+  }
   backend_calls<element> calls() const {
     return {kernels_.groups.items, kernels_.sum_of_squares, kernels_.add,
             kernels_.transpose,    &host_engine::update,    this,
@@ -58,7 +68,7 @@ class host_engine {
 
   optimizer const optimizer_;
   host::kernels<P> kernels_;
-  machine<element> machine_;
+  machine<element, typename P::transport> machine_;
 };
 
 }  // namespace pp

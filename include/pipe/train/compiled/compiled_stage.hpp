@@ -31,6 +31,13 @@ struct compiled_stage {
   /// Where both are in use, those that keep everything. Parameters lie alike in both.
   using any_programs = programs<!Work::some_keep>;
 
+  /// Whether what another stage hands over arrives in a slot of this one's own: it is on another
+  /// rank, and the transport copies.
+  static constexpr bool copies_from(int other) {
+    return Work::transport::copies && rank_of(schedule::where, Work::ranks, other) !=
+                                          rank_of(schedule::where, Work::ranks, S);
+  }
+
   static constexpr int first_parameter = passes::ranges[S].parameters.begin,
                        parameter_count = passes::ranges[S].parameters.size();
 
@@ -144,6 +151,14 @@ struct compiled_stage {
       c.gradient =
           take_ring(b.gradient, rereads_gradient && least < pending_slots ? pending_slots : least);
     }
+    if constexpr (S > 0)
+      if (copies_from(S - 1))
+        c.received = take_ring(passes::boundaries[S].forward_bytes,
+                               Work::template slots<S - 1>().activation);
+    if constexpr (S + 1 < Work::stages)
+      if (copies_from(S + 1))
+        c.received_gradient = take_ring(passes::boundaries[S + 1].gradient_bytes,
+                                        Work::template slots<S>().gradient);
     c.passed_values = any_programs::passed_values.items;
     c.passed_value_count = any_programs::passed_values.count;
     return c;

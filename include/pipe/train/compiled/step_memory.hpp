@@ -57,8 +57,20 @@ struct step_memory {
   /// is there or not, and is read where it is.
   static constexpr int staged = on_device ? Work::micro_batches : samples > 1;
 
+  /// The largest gradient of a shared parameter that rank r receives.
+  static constexpr long received_tie(int r, chunk_description const* chunks, tie const* ties,
+                                     int count) {
+    long most = 0;
+    for (int i = 0; i < count; ++i)
+      if (chunks[ties[i].owner_chunk].rank == r && chunks[ties[i].chunk].rank != r &&
+          ties[i].place.elements() > most)
+        most = ties[i].place.elements();
+    return most * long(sizeof(element));
+  }
+
   /// Appends it to a rank's arena.
-  static constexpr void take(rank_description& rank, int r, chunk_description* chunks) {
+  static constexpr void take(rank_description& rank, int r, chunk_description* chunks,
+                             tie const* ties, int tie_count) {
     constexpr int stages = Work::stages;
     long from = rank.bytes;
     auto const take = [&](long bytes) {
@@ -70,10 +82,10 @@ struct step_memory {
       if (inputs_read[r] >> i & 1) rank.staging[i] = take(staged * batch_bytes(i));
     rank.staging_bytes = rank.bytes - from;
     from = rank.bytes;
-    if (chunks[stages - 1].rank == r) {
-      rank.row_losses = take(loss_rows * long(sizeof(double)));
+    bool const is_last = chunks[stages - 1].rank == r;
+    if (is_last) rank.row_losses = take(loss_rows * long(sizeof(double)));
+    if (is_last || Work::transport::copies)
       rank.losses = take(Work::micro_batches * long(sizeof(double)));
-    }
     if constexpr (on_device) {
       rank.book_bytes = backend::book_bytes(chunks, stages, r, model::graph.size.parameters,
                                             passes::stream_count);
@@ -89,6 +101,15 @@ struct step_memory {
         for (int i = 0; i < c.parameter_count; ++i) rank.block_count += blocks_of(c.parameters[i]);
       }
       rank.blocks = take(rank.block_count * long(sizeof(gradient_block)));
+      if constexpr (Work::transport::copies) {
+        long norms = 0;
+        for (int s = 0; s < stages; ++s) {
+          chunks[s].norms_before = norms;
+          norms += 2 * chunks[s].parameter_count * long(sizeof(double));
+        }
+        rank.norms = take(norms);
+        rank.received_tie = take(received_tie(r, chunks, ties, tie_count));
+      }
     }
     rank.bookkeeping_bytes = rank.bytes - from;
   }
