@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "transport/messages.hpp"
+#include "transport/models.hpp"
 
 #include "laws/bit_law.hpp"
 #include "laws/schedules.hpp"
@@ -17,16 +18,7 @@ using namespace pp;
 
 namespace {
 
-template <class M, class... More>
-using Small = Pipeline<M, PortableHost, AdamW, MicroBatches<4>, MicroBatchSize<2>, More...>;
-
-/// Skips over any number of stages, one within the other; a table in three places, which on two
-/// ranks and on four are on different ones, owned by a rank that also has a later place.
-struct Shared
-    : Model<Tokens<11, 4>, Named<"table", Embedding<6>>, Stash<"outer">, Linear<6>, Tanh,
-            Stash<"inner">, Named<"right", Tokens<11, 4>>, Tied<"table">, Pop<"inner">, Linear<6>,
-            Pop<"outer">, Tied<"table">, CrossEntropy> {};
-
+using transports::Shared, transports::Small;
 using Four = Small<Shared, Messages, Stages<4>, laws::LastWeights, RecomputeAll>;
 
 /// Its first stages hand on no gradient, its last one hands on the loss's own.
