@@ -91,7 +91,7 @@ bool fits(reference::many_costs const& problem, dynamic_table const& table, Slot
   if (!check_rendezvous(problem, steps).ok()) return false;
   int const copies = replicas(table.where);
   for (int rank = 0; rank < problem.ranks; ++rank) {
-    std::set<std::tuple<bool, int, int>> read;      // forward, reading chunk, micro-batch
+    std::set<std::tuple<bool, int, int>> read;  // forward, reading chunk, micro-batch
     for (int i = 0; i < steps.size(rank); ++i) {
       rank_step const s = steps.at(rank, i);
       int const mb = s.of.micro_batch;
@@ -125,8 +125,8 @@ TEST_CASE("what is received has a free slot", "[communication]") {
   for (int i = 0; i < 300; ++i)
     for (placement where : reference::placements) {
       auto const problem = reference::random_problem(roll, where, 5, 6, 0);
-      auto const table = reference::random_table(roll, problem, where,
-                                                 reference::styles[std::size_t(roll(0, 3))]);
+      auto const table =
+          reference::random_table(roll, problem, where, reference::styles[std::size_t(roll(0, 3))]);
       auto slots = slots_of(problem, table);
       REQUIRE(fits(problem, table, slots));
       for (slot_count& s : slots) ++s.activation, ++s.gradient;  // as a pipeline plans them

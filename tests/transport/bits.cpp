@@ -87,8 +87,9 @@ TEST_CASE("a run without progress ends and says who waits for whom", "[laws]") {
   CHECK_THAT(text, Catch::StartsWith("timed out after 100 ms waiting for rank 1 (F of chunk 1"));
   CHECK_THAT(text, Catch::Contains(
                        "\nrank 0: F of chunk 0, micro-batch 1, being sent to rank 1, for 0 s"));
-  CHECK_THAT(text, Catch::Contains(
-                       "\nrank 2: F of chunk 1, micro-batch 0, being received from rank 1, for 0 s"));
+  CHECK_THAT(text,
+             Catch::Contains(
+                 "\nrank 2: F of chunk 1, micro-batch 0, being received from rank 1, for 0 s"));
   CHECK_NOTHROW(stalled.step(data.view()));
 }
 TEST_CASE("a transport that copies plans the slots of what is received", "[laws]") {

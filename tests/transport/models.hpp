@@ -15,8 +15,8 @@ using Small = pp::Pipeline<M, pp::PortableHost, pp::AdamW, pp::MicroBatches<4>,
 /// ranks and on four are on different ones, owned by a rank that also has a later place.
 struct Shared
     : pp::Model<pp::Tokens<11, 4>, pp::Named<"table", pp::Embedding<6>>, pp::Stash<"outer">,
-                pp::Linear<6>, pp::Tanh, pp::Stash<"inner">,
-                pp::Named<"right", pp::Tokens<11, 4>>, pp::Tied<"table">, pp::Pop<"inner">,
-                pp::Linear<6>, pp::Pop<"outer">, pp::Tied<"table">, pp::CrossEntropy> {};
+                pp::Linear<6>, pp::Tanh, pp::Stash<"inner">, pp::Named<"right", pp::Tokens<11, 4>>,
+                pp::Tied<"table">, pp::Pop<"inner">, pp::Linear<6>, pp::Pop<"outer">,
+                pp::Tied<"table">, pp::CrossEntropy> {};
 
 }  // namespace transports

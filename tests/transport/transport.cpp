@@ -52,7 +52,8 @@ struct world {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("a value arrives as it was made, whatever its length", "", in_process, messages) {
+TEMPLATE_TEST_CASE("a value arrives as it was made, whatever its length", "", in_process,
+                   messages) {
   long const sizes[] = {0, 1, 47, 48, 49, 96, 1000};
   world<TestType> w(2);
   std::atomic<int> right{0};

@@ -220,10 +220,9 @@ constexpr option_family option_family_of() {
 /// The options of one pipeline, with defaults where none is given.
 template <class... O>
 struct option_set {
-  using all =
-      layers<O..., Stages<1>, MicroBatches<1>, MicroBatchSize<1>, OneFOneB, FP32, SGD, Host, ByCost,
-             MemoryLimit<0>, RecomputeNothing, NoAveraging, HostThreads<1>, PlannedProducts,
-             InProcess>;
+  using all = layers<O..., Stages<1>, MicroBatches<1>, MicroBatchSize<1>, OneFOneB, FP32, SGD, Host,
+                     ByCost, MemoryLimit<0>, RecomputeNothing, NoAveraging, HostThreads<1>,
+                     PlannedProducts, InProcess>;
   static constexpr int given = sizeof...(O);
 
   static constexpr int first_of(option_family f, int from) {
@@ -232,8 +231,7 @@ struct option_set {
         option_family::micro_batch_size, option_family::schedule,  option_family::precision,
         option_family::optimizer,        option_family::backend,   option_family::partition,
         option_family::memory_limit,     option_family::recompute, option_family::averaging,
-        option_family::threads,          option_family::products,
-        option_family::transport};
+        option_family::threads,          option_family::products,  option_family::transport};
     for (int i = from; i < given + option_families - 1; ++i)
       if (families[i] == f) return i;
     return -1;

@@ -40,9 +40,7 @@ class host_engine {
   host::isa runs_on() const { return kernels_.runs_on; }
 
   /// Whether this process runs the rank of a chunk; of others it has no memory.
-  static bool is_local(int chunk) {
-    return P::transport::is_local(P::memory().chunks[chunk].rank);
-  }
+  static bool is_local(int chunk) { return P::transport::is_local(P::memory().chunks[chunk].rank); }
 
  private:
   static pipeline_description description() {

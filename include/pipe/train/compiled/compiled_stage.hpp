@@ -34,8 +34,8 @@ struct compiled_stage {
   /// Whether what another stage hands over arrives in a slot of this one's own: it is on another
   /// rank, and the transport copies.
   static constexpr bool copies_from(int other) {
-    return Work::transport::copies && rank_of(schedule::where, Work::ranks, other) !=
-                                          rank_of(schedule::where, Work::ranks, S);
+    return Work::transport::copies &&
+           rank_of(schedule::where, Work::ranks, other) != rank_of(schedule::where, Work::ranks, S);
   }
 
   static constexpr int first_parameter = passes::ranges[S].parameters.begin,
@@ -157,8 +157,8 @@ struct compiled_stage {
                                Work::template slots<S - 1>().activation);
     if constexpr (S + 1 < Work::stages)
       if (copies_from(S + 1))
-        c.received_gradient = take_ring(passes::boundaries[S + 1].gradient_bytes,
-                                        Work::template slots<S>().gradient);
+        c.received_gradient =
+            take_ring(passes::boundaries[S + 1].gradient_bytes, Work::template slots<S>().gradient);
     c.passed_values = any_programs::passed_values.items;
     c.passed_value_count = any_programs::passed_values.count;
     return c;

@@ -73,8 +73,8 @@ constexpr plan_of<P::stages, P::ranks> make_plan() {
     q.optimizer_bytes = c.copies - c.state;
     q.transposed_bytes = align_up(c.transposed_bytes);
     q.saved_bytes = c.keeping.records.bytes() + c.dropping.records.bytes() + c.pending.bytes();
-    q.boundary_bytes = c.boundary.bytes() + c.gradient.bytes() + c.received.bytes() +
-                       c.received_gradient.bytes();
+    q.boundary_bytes =
+        c.boundary.bytes() + c.gradient.bytes() + c.received.bytes() + c.received_gradient.bytes();
     q.bytes = c.bytes;
     p.parameters += q.parameters;
     p.trained += q.trained;
