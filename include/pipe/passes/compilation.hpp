@@ -15,6 +15,7 @@
 #include <pipe/passes/partition.hpp>
 #include <pipe/passes/recompute.hpp>
 #include <pipe/passes/stage_programs.hpp>
+#include <pipe/passes/uses.hpp>
 
 namespace pp {
 
@@ -143,36 +144,21 @@ struct compilation {
 
   // ---- fuse ----
 
-  struct use_memory {
+  struct count_memory {
     list<int, value_count> by_all, by_backward;
     list<int, recomputed.ops == 0 ? 0 : value_count> by_again;
-    per_op_list<int> operands;  // that each list of ops reads and writes, or a few more
+    per_op_list<int> operands;  // an upper bound
   };
-  static constexpr use_memory used = [](auto...) {
-    use_memory n;
-    int* const backward_uses = n.by_backward.items;
-    n.operands[op_list::input_gradients] =
-        count_uses(backward.input_ops, backward_uses) + gradient_sizes.values;
-    n.operands[op_list::weight_gradients] =
-        count_uses(backward.weight_ops, backward_uses) + sizes.parameters;
-    n.by_all = n.by_backward;
-    if constexpr (recomputed.ops > 0) {
-      n.by_again = n.by_backward;
-      n.operands[op_list::again] = count_uses(ops[op_list::again], n.by_again.items) + sizes.values;
-      if (!recompute::keeps_last)  // forward need not store what backward will make again
-        for (int v = 0; v < sizes.values; ++v)
-          if (recomputed.dropped[v]) n.by_all[v] = 0;
-    }
-    for (handed_on const& x : boundaries.items) {  // the runtime hands these on
-      ++n.by_all[x.what.index];
-      ++n.by_backward[x.what.index];
-    }
-    n.operands[op_list::forward] = count_uses(forward.ops, n.by_all.items) + sizes.values;
+  static constexpr count_memory counted = [](auto...) {
+    count_memory n;
+    n.operands = count_all_uses(forward, backward, ops[op_list::again], boundaries.items,
+                                recompute::keeps_last ? nullptr : recomputed.dropped.items,
+                                use_memory{n.by_all.items, n.by_backward.items, n.by_again.items});
     return n;
   }();
   static constexpr per_op_list<int const*> uses{
-      {used.by_all.items, used.by_backward.items, used.by_backward.items,
-       recomputed.ops == 0 ? used.by_backward.items : used.by_again.items}};
+      {counted.by_all.items, counted.by_backward.items, counted.by_backward.items,
+       recomputed.ops > 0 ? counted.by_again.items : counted.by_backward.items}};
 
   template <int Ops, int Operands>
   struct fuse_memory {
@@ -189,7 +175,7 @@ struct compilation {
   template <op_list L>
   static constexpr auto fuse_list = [](auto...) {
     constexpr int count = ops[L].count;
-    fuse_memory<count, used.operands[L]> f;
+    fuse_memory<count, counted.operands[L]> f;
     list<std::uint64_t, count + 1> hashes;
     list<int, count + 1> after;
     fused_sinks out{{f.segments.items}, {f.operands.items}, {f.distinct.items}};

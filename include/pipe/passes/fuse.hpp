@@ -17,20 +17,6 @@
 
 namespace pp {
 
-/// Adds how often these ops read each value; returns how many operands they read.
-///
-/// shape: uses[values]. A group stores what is read outside of it.
-constexpr int count_uses(view<op> ops, int* uses) {
-  int read = 0;
-  for (int i = 0; i < ops.count; ++i) {
-    op const o = ops.items[i];
-    read += o.ins;
-    for (int k = 0; k < o.ins; ++k)
-      if (o.in[k].where == space::value) ++uses[o.in[k].index];
-  }
-  return read;
-}
-
 /// Anchors whose finished rows pass through an epilogue.
 constexpr bool takes_epilogue(op_kind k) {
   return is_any_of<op_kind::lookup, op_kind::matmul, op_kind::norm, op_kind::softmax, op_kind::gate,

@@ -11,7 +11,14 @@ namespace pp {
 /// it can run.
 enum class program : unsigned char { forward, backward_input, backward_weight, backward };
 inline constexpr int program_count = 4;
+inline constexpr program split_programs[] = {program::forward, program::backward_input,
+                                             program::backward_weight},
+                         whole_programs[] = {program::forward, program::backward};
 
+/// The programs of a schedule.
+constexpr view<program> programs_of(bool splits_backward) {
+  return splits_backward ? view<program>{split_programs, 3} : view<program>{whole_programs, 2};
+}
 /// The program that makes input gradients.
 constexpr program backward_of(bool splits_backward) {
   return splits_backward ? program::backward_input : program::backward;

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The compiler inside the compiler as a program runs it: the passes of compilation.hpp in the same
+// order, on memory of the heap. For models that are too large for constants, and for tests.
+#pragma once
+#ifndef PIPE_SHOWS_WARNINGS
+#pragma GCC system_header
+#endif
+
+#include <utility>
+
+#include <pipe/base/heap_array.hpp>
+#include <pipe/passes/costs.hpp>
+#include <pipe/passes/recompute.hpp>
+#include <pipe/passes/launches.hpp>
+#include <pipe/passes/uses.hpp>
+
+namespace pp {
+
+/// The backward ops of a graph.
+class heap_gradients {
+ public:
+  explicit heap_gradients(graph_view const& g) {
+    gradient_sinks counts;
+    fill(g, counts);
+    gradient_size const n = counts.sizes();
+    input_ops_ = heap_array<op>(n.input_ops);
+    weight_ops_ = heap_array<op>(n.weight_ops);
+    values_ = heap_array<value>(n.values);
+    crossings_ = heap_array<crossing>(n.crossings);
+    transposed_ = heap_array<bool>(g.parameters.count + 1);
+    gradient_sinks sinks{{input_ops_.begin()},
+                         {weight_ops_.begin()},
+                         {values_.begin()},
+                         {crossings_.begin()},
+                         transposed_.begin()};
+    fill(g, sinks);
+    view_ = gradient_view{sinks.input_ops.filled(), sinks.weight_ops.filled(),
+                          sinks.values.filled(), sinks.crossings.filled(), sinks.transposed};
+  }
+  operator gradient_view() const { return view_; }
+
+ private:
+  static void fill(graph_view const& g, gradient_sinks& out) {
+    heap_array<bool> needed(g.values.count);
+    heap_array<operand> gradient(g.values.count);
+    differentiate(g, gradient_scratch{needed.begin(), gradient.begin()}, out);
+  }
+  heap_array<op> input_ops_, weight_ops_;
+  heap_array<value> values_;
+  heap_array<crossing> crossings_;
+  heap_array<bool> transposed_;
+  gradient_view view_;
+};
+
+/// A list of ops as launches.
+class heap_fused {
+ public:
+  heap_fused() = default;
+  /// bound: no fewer than the operands that the ops read and write
+  heap_fused(view<op> ops, int const* uses, short const* stage_of_unit, int bound)
+      : segments_(ops.count), operands_(bound), distinct_(ops.count) {
+    heap_array<std::uint64_t> hashes(ops.count + 1);
+    heap_array<int> after(ops.count + 1);
+    fused_sinks out{{segments_.begin()}, {operands_.begin()}, {distinct_.begin()}};
+    fuse(ops, uses, stage_of_unit, fuse_scratch{hashes.begin(), after.begin()}, out);
+    view_ = out.filled();
+  }
+  operator fused_view() const { return view_; }
+
+ private:
+  heap_array<segment> segments_;
+  heap_array<operand> operands_;
+  heap_array<int> distinct_;
+  fused_view view_;
+};
+
+/// How a model is to be compiled.
+struct compile_options {
+  int stages = 1, samples = 1;
+  number_widths widths{};
+  bool splits_backward = false;
+  recompute_rule recompute{};
+};
+
+/// A model that is compiled when the program runs. The graph must live as long.
+///
+/// law: every list is that of the `compilation` with the same options
+class heap_compilation {
+ public:
+  /// cut(costs by unit, units, stages, cuts) fills cuts[stages + 1], as partition policies do.
+  template <class Cut>
+  heap_compilation(graph_view const& g, compile_options const& options, Cut const& cut)
+      : gradients_(g) {
+    m_.graph = g;
+    m_.backward = gradients_;
+    m_.stages = options.stages;
+    m_.splits_backward = options.splits_backward;
+    partition(cut);
+    find_values(options);
+    plan_again(options.recompute);
+    fuse_all(options.recompute);
+    number();
+    ranges_ = heap_array<stage_range>(options.stages);
+    find_ranges(m_, ranges_.begin());
+  }
+  heap_compilation(heap_compilation const&) = delete;
+  heap_compilation& operator=(heap_compilation const&) = delete;
+
+  compiled_model const& model() const { return m_; }
+  view<unit_cost> costs() const { return view<unit_cost>{costs_.begin(), m_.graph.units.count}; }
+  view<group> groups() const { return view<group>{groups_.begin(), m_.numbers.count}; }
+  stage_range const& range(int stage) const { return ranges_[stage]; }
+
+ private:
+  template <class Cut>
+  void partition(Cut const& cut) {
+    int const units = m_.graph.units.count;
+    costs_ = heap_array<unit_cost>(units);
+    add_costs(op_list::forward, m_.graph.ops, costs_.begin());
+    add_costs(op_list::input_gradients, m_.backward.input_ops, costs_.begin());
+    add_costs(op_list::weight_gradients, m_.backward.weight_ops, costs_.begin());
+    heap_array<long> total(units);
+    for (int u = 0; u < units; ++u) total[u] = training_time(costs_[u]);
+    cuts_ = heap_array<int>(m_.stages + 1);
+    cut(total, units, m_.stages, cuts_);
+    stage_of_unit_ = heap_array<short>(units);
+    for (int s = 0; s < m_.stages; ++s)
+      for (int u = cuts_[s]; u < cuts_[s + 1]; ++u) stage_of_unit_[u] = short(s);
+    m_.cuts = cuts_.begin();
+    m_.stage_of_unit = stage_of_unit_.begin();
+  }
+  void find_values(compile_options const& options) {
+    graph_view const& g = m_.graph;
+    is_statistic_ = heap_array<bool>(g.values.count);
+    mark_statistics(g.ops, is_statistic_.begin());
+    m_.values = value_table{g.values, m_.backward.values, is_statistic_.begin(), options.widths,
+                            options.samples};
+    heap_array<short> last_reader(g.values.count);
+    find_last_readers(g.ops, last_reader.begin());
+    boundaries_ = heap_array<boundary_table::entry>(m_.stages + 1);
+    handed_on_ =
+        heap_array<handed_on>(2L * count_crossings(g, last_reader.begin(), m_.cuts, m_.stages));
+    sink<handed_on> items{handed_on_.begin()};
+    find_boundaries(g, m_.backward, m_.values, last_reader.begin(), m_.cuts, m_.stages,
+                    boundaries_.begin(), items);
+    m_.boundaries = boundary_table{{boundaries_.begin(), m_.stages + 1}, items.filled()};
+  }
+  void plan_again(recompute_rule rule) {
+    graph_view const& g = m_.graph;
+    heap_array<bool> runs(g.ops.count), read(g.values.count);
+    dropped_ = heap_array<bool>(g.values.count);
+    recompute_plan plan{runs.begin(), dropped_.begin()};
+    plan_recompute(g, m_.backward, rule, m_.stage_of_unit, read.begin(), plan);
+    again_ = heap_array<op>(plan.ops);
+    sink<op> to{again_.begin()};
+    list_again(g.ops, runs.begin(), to);
+    m_.dropped = dropped_.begin();
+    m_.kernels.ops = lists_of(g, m_.backward, view<op>{again_.begin(), plan.ops});
+    add_costs(op_list::again, m_.kernels.ops[op_list::again], costs_.begin());
+  }
+  void fuse_all(recompute_rule rule) {
+    bool const runs_again = m_.kernels.ops[op_list::again].count > 0;
+    for (heap_array<int>& uses : uses_) uses = heap_array<int>(m_.values.size());
+    use_memory const memory{uses_[0].begin(), uses_[1].begin(),
+                            runs_again ? uses_[2].begin() : nullptr};
+    m_.kernels.uses = memory.by_list();
+    per_op_list<int> const bound =
+        count_all_uses(m_.graph, m_.backward, m_.kernels.ops[op_list::again], m_.boundaries.items,
+                       rule.keeps_last ? nullptr : m_.dropped, memory);
+    for (op_list l : every_op_list) {
+      fused_[l] = heap_fused(m_.kernels.ops[l], m_.kernels.uses[l], m_.stage_of_unit, bound[l]);
+      m_.kernels.fused[l] = fused_[l];
+    }
+  }
+  void number() {
+    again_numbers_ = heap_array<int>(m_.kernels.fused[op_list::again].distinct.count);
+    m_.numbers = number_groups(m_.kernels, again_numbers_.begin());
+    m_.numbers.again = again_numbers_.begin();
+    groups_ = heap_array<group>(m_.numbers.count);
+    describe_groups(m_.kernels, m_.numbers, groups_.begin());
+    written_ = heap_array<unsigned>(m_.numbers.count);
+    for (int g = 0; g < m_.numbers.count; ++g) written_[g] = slots_written(groups_[g]);
+    m_.written = written_.begin();
+  }
+
+  compiled_model m_;
+  heap_gradients gradients_;
+  heap_array<unit_cost> costs_;
+  heap_array<int> cuts_;
+  heap_array<short> stage_of_unit_;
+  heap_array<bool> is_statistic_, dropped_;
+  heap_array<boundary_table::entry> boundaries_;
+  heap_array<handed_on> handed_on_;
+  heap_array<op> again_;
+  heap_array<int> uses_[3];
+  per_op_list<heap_fused> fused_;
+  heap_array<int> again_numbers_;
+  heap_array<group> groups_;
+  heap_array<unsigned> written_;
+  heap_array<stage_range> ranges_;
+};
+
+/// A stage of such a model: the order of its programs and the layout of its memory.
+class heap_stage {
+ public:
+  heap_stage(heap_compilation const& c, int stage, bool drops) {
+    compiled_model const& m = c.model();
+    stage_range const& r = c.range(stage);
+    int const values = r.local_values(), parameters = r.parameters.size();
+    values_ = heap_array<address>(values);
+    again_ = heap_array<address>(values);
+    parameters_ = heap_array<long>(parameters);
+    by_offset_ = heap_array<int>(parameters);
+    transposed_ = heap_array<long>(parameters);
+    passed_values_ = heap_array<copied>(m.boundaries[stage + 1].forward.count);
+    passed_gradients_ = heap_array<copied>(m.boundaries[stage].gradient.count);
+    layout_sinks out{values_.begin(),
+                     again_.begin(),
+                     parameters_.begin(),
+                     by_offset_.begin(),
+                     transposed_.begin(),
+                     {passed_values_.begin()},
+                     {passed_gradients_.begin()}};
+    heap_array<char> turn(parameters);
+    lay_out_parameters(m, r, turn.begin(), out, totals_.bytes);
+
+    heap_array<occurrence> seen(long(program_count) * values);
+    heap_array<scratch_block> forward_blocks(2L * values + 1), backward_blocks(2L * values + 1);
+    layout_scratch scratch{{}, forward_blocks.begin(), backward_blocks.begin()};
+    for (int p = 0; p < program_count; ++p) scratch.seen[p] = seen.begin() + long(p) * values;
+    value_layout pass(m, r, stage, drops, scratch);
+    for (program p : programs_of(m.splits_backward)) {
+      heap_array<scheduled_segment>& order = order_[int(p)];
+      order = heap_array<scheduled_segment>(length_of(p, r, drops));
+      sink<scheduled_segment> to{order.begin()};
+      order_program(m, r, p, drops, to);
+      pass.note(p, to.filled());
+    }
+    pass.run(out, totals_);
+    places_ = operand_places{
+        r, stage, values_.begin(), again_.begin(), parameters_.begin(), transposed_.begin()};
+    passed_value_count_ = out.passed_values.count;
+    passed_gradient_count_ = out.passed_gradients.count;
+  }
+
+  layout_totals const& totals() const { return totals_; }
+  operand_places const& places() const { return places_; }
+  view<scheduled_segment> order(program p) const {
+    return {order_[int(p)].begin(), int(order_[int(p)].size())};
+  }
+  view<int> by_offset() const { return {by_offset_.begin(), int(by_offset_.size())}; }
+  view<copied> passed_values() const { return {passed_values_.begin(), passed_value_count_}; }
+  view<copied> passed_gradients() const {
+    return {passed_gradients_.begin(), passed_gradient_count_};
+  }
+
+ private:
+  heap_array<scheduled_segment> order_[program_count];
+  heap_array<address> values_, again_;
+  heap_array<long> parameters_, transposed_;
+  heap_array<int> by_offset_;
+  heap_array<copied> passed_values_, passed_gradients_;
+  int passed_value_count_ = 0, passed_gradient_count_ = 0;
+  layout_totals totals_;
+  operand_places places_;
+};
+
+}  // namespace pp

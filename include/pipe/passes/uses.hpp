@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// How often each value is read. A kernel group stores what is read outside of it.
+#pragma once
+
+#include <pipe/passes/boundary.hpp>
+#include <pipe/passes/op_list.hpp>
+
+namespace pp {
+
+/// Adds how often these ops read each value; returns how many operands they read.
+///
+/// shape: uses[values]
+constexpr int count_uses(view<op> ops, int* uses) {
+  int read = 0;
+  for (int i = 0; i < ops.count; ++i) {
+    op const o = ops.items[i];
+    read += o.ins;
+    for (int k = 0; k < o.ins; ++k)
+      if (o.in[k].where == space::value) ++uses[o.in[k].index];
+  }
+  return read;
+}
+
+/// Memory of counts by value, zeros at first: by forward and backward; by backward alone; by
+/// backward and what runs again, null where nothing does.
+struct use_memory {
+  int *by_all = nullptr, *by_backward = nullptr, *by_again = nullptr;
+
+  /// What counts for the ops of each list.
+  constexpr per_op_list<int const*> by_list() const {
+    return {{by_all, by_backward, by_backward, by_again != nullptr ? by_again : by_backward}};
+  }
+};
+
+/// Counts the uses of all values: by ops, and by the runtime, which hands on what crosses a cut.
+/// Returns a bound on the operands that the ops of each list read and write.
+///
+/// recomputed: by forward value; forward need not store what backward will make again. Or null: the
+///             last micro-batch keeps everything
+constexpr per_op_list<int> count_all_uses(graph_view const& g, gradient_view const& backward,
+                                          view<op> again, view<handed_on> crossing,
+                                          bool const* recomputed, use_memory memory) {
+  int const values = g.values.count + backward.values.count;
+  int *const all = memory.by_all, *const behind = memory.by_backward;
+  per_op_list<int> bound;
+  bound[op_list::input_gradients] = count_uses(backward.input_ops, behind) + backward.values.count;
+  bound[op_list::weight_gradients] = count_uses(backward.weight_ops, behind) + g.parameters.count;
+  for (int v = 0; v < values; ++v) all[v] = behind[v];
+  if (again.count > 0) {
+    for (int v = 0; v < values; ++v) memory.by_again[v] = behind[v];
+    bound[op_list::again] = count_uses(again, memory.by_again) + g.values.count;
+    for (int v = 0; recomputed != nullptr && v < g.values.count; ++v)
+      if (recomputed[v]) all[v] = 0;
+  }
+  for (handed_on const& x : crossing) {
+    ++all[x.what.index];
+    ++behind[x.what.index];
+  }
+  bound[op_list::forward] = count_uses(g.ops, all) + g.values.count;
+  return bound;
+}
+
+}  // namespace pp

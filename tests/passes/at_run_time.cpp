@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The passes as functions that a program calls: on the heap they find what the compiler finds, and
+// each can be asked alone about a graph that was written by hand.
+#include <catch2/catch.hpp>
+
+#include <utility>
+#include <vector>
+
+#include "laws/random_model.hpp"
+
+#include <pipe/passes/compile.hpp>
+
+using namespace pp;
+
+namespace {
+
+bool same(address const& a, address const& b) { return a.where == b.where && a.offset == b.offset; }
+bool same(copied const& a, copied const& b) {
+  return same(a.from, b.from) && same(a.to, b.to) && a.bytes == b.bytes;
+}
+bool same(handed_on const& a, handed_on const& b) {
+  return a.what == b.what && a.offset == b.offset;
+}
+bool same(segment const& a, segment const& b) {
+  return a.begin == b.begin && a.end == b.end && a.group == b.group && a.first == b.first &&
+         a.operands == b.operands;
+}
+bool same(operand const& a, operand const& b) { return a == b; }
+bool same(group const& a, group const& b) { return a == b; }
+bool same(scheduled_segment const& a, scheduled_segment const& b) {
+  return a.list == b.list && a.index == b.index;
+}
+bool same(op const& a, op const& b) {
+  bool operands = a.kind == b.kind && a.unit == b.unit && a.rows == b.rows &&
+                  a.columns == b.columns && a.origin == b.origin;
+  for (int k = 0; k < op::max_in; ++k) operands = operands && a.in[k] == b.in[k];
+  for (int k = 0; k < op::max_out; ++k) operands = operands && a.out[k] == b.out[k];
+  return operands;
+}
+bool same(int a, int b) { return a == b; }
+bool same(long a, long b) { return a == b; }
+
+template <class T>
+bool equal(view<T> a, view<T> b) {
+  if (a.size() != b.size()) return false;
+  for (int i = 0; i < a.size(); ++i)
+    if (!same(a[i], b[i])) return false;
+  return true;
+}
+
+template <class C, int S, bool Drops>
+void stage_is_the_same(heap_compilation const& heap) {
+  using programs = typename C::template programs<S, Drops>;
+  heap_stage const stage(heap, S, Drops);
+  stage_bytes const &a = stage.totals().bytes, &b = programs::layout.bytes;
+  CHECK((a.parameters == b.parameters && a.trained == b.trained && a.transposed == b.transposed));
+  CHECK((a.record == b.record && a.pending == b.pending && a.scratch == b.scratch));
+  CHECK((a.boundary == b.boundary && a.gradient == b.gradient));
+  constexpr int values = C::ranges[S].local_values(), parameters = C::ranges[S].parameters.size();
+  operand_places const& places = stage.places();
+  CHECK(equal(view<address>{places.values, values}, {programs::layout.values.items, values}));
+  CHECK(equal(view<address>{places.again, values}, {programs::layout.again.items, values}));
+  CHECK(equal(view<long>{places.parameters, parameters},
+              {programs::layout.parameters.items, parameters}));
+  CHECK(equal(stage.by_offset(), {programs::layout.by_offset.items, parameters}));
+  CHECK(equal(stage.passed_values(), programs::passed_values));
+  CHECK(equal(stage.passed_gradients(), programs::passed_gradients));
+  CHECK(equal(stage.order(program::forward), programs::template order_view<program::forward>));
+  constexpr program backward = backward_of(C::whole.splits_backward);
+  CHECK(equal(stage.order(backward), programs::template order_view<backward>));
+}
+
+/// What the compiler found, by the same passes.
+template <class C, class Cutter>
+void is_the_same() {
+  heap_compilation const heap(C::model::graph,
+                              {C::stages, C::samples, C::widths, C::whole.splits_backward,
+                               rule_of<typename C::recompute>()},
+                              [](auto const& costs, int units, int stages, auto& cuts) {
+                                Cutter::cut(costs, units, stages, cuts);
+                              });
+  compiled_model const &a = heap.model(), &b = C::whole;
+  CHECK(equal(a.backward.input_ops, b.backward.input_ops));
+  CHECK(equal(a.backward.weight_ops, b.backward.weight_ops));
+  CHECK(equal(view<int>{a.cuts, a.stages + 1}, {b.cuts, b.stages + 1}));
+  CHECK(equal(a.boundaries.items, b.boundaries.items));
+  for (op_list l : every_op_list) {
+    CHECK(equal(a.kernels.ops[l], b.kernels.ops[l]));
+    CHECK(equal(a.kernels.fused[l].segments, b.kernels.fused[l].segments));
+    CHECK(equal(a.kernels.fused[l].operands, b.kernels.fused[l].operands));
+  }
+  CHECK(equal(heap.groups(), {C::shapes.items, C::groups}));
+  [&]<int... S>(std::integer_sequence<int, S...>) {
+    (stage_is_the_same<C, S, false>(heap), ...);
+    (stage_is_the_same<C, S, true>(heap), ...);
+  }(std::make_integer_sequence<int, C::stages>{});
+}
+
+template <class M, int Stages, bool Splits, class Rule = RecomputeNothing>
+using of = compilation<M, Stages, ByCost, 3, number_widths{4, 2}, Splits, Rule>;
+
+/// Two products of a row: y = (x w0) w1, whose loss is in the second unit.
+struct two_products {
+  op ops[3];
+  value values[3]{{4, 0}, {2, 1}, {2, 1}};
+  parameter parameters[2];
+  unit_record units[3];
+  graph_view view() const { return {{ops, 3}, {values, 3}, {parameters, 2}, {units, 2}, {}, {}}; }
+
+  two_products() {
+    ops[0] = product({space::input, 0}, 0, 5, 4, 0);
+    ops[1] = product(value_operand(0), 1, 4, 2, 1);
+    ops[2].kind = op_kind::squared_error;
+    ops[2].unit = 1;
+    ops[2].ins = 2;
+    ops[2].in[0] = value_operand(1);
+    ops[2].in[1] = operand{space::label, 0};
+    ops[2].out[0] = value_operand(2);
+    ops[2].rows = 1;
+    ops[2].columns = 2;
+    for (int i = 0; i < 3; ++i) ops[i].origin = i;
+    parameters[0].rows = 5;
+    parameters[0].columns = parameters[1].rows = 4;
+    parameters[1].columns = 2;
+    units[1].first_op = units[1].first_value = units[1].first_parameter = 1;
+    units[2].first_op = units[2].first_value = 3;
+    units[2].first_parameter = 2;
+  }
+  static op product(operand x, int w, int inner, int columns, short unit) {
+    op o;
+    o.kind = op_kind::matmul;
+    o.unit = unit;
+    o.ins = 2;
+    o.in[0] = x;
+    o.in[1] = operand{space::parameter, w};
+    o.out[0] = value_operand(w);
+    o.rows = 1;
+    o.columns = columns;
+    o.inner = inner;
+    return o;
+  }
+};
+
+/// Cuts after the first unit.
+void halve(heap_array<long> const&, int, int, heap_array<int>& cuts) {
+  cuts[1] = 1;
+  cuts[2] = 2;
+}
+
+}  // namespace
+
+TEST_CASE("passes find the same on the heap as in constants", "[passes]") {
+  is_the_same<of<laws::RandomModel<3, 6>, 1, false>, ByCost>();
+  is_the_same<of<laws::RandomModel<4, 8>, 3, true>, ByCost>();
+  is_the_same<of<laws::RandomModel<5, 9>, 4, false, RecomputeAll>, ByCost>();
+  is_the_same<of<laws::RandomModel<7, 7>, 2, true, Recompute<op_kind::matmul, op_kind::map>>,
+              ByCost>();
+}
+
+TEST_CASE("a graph that was written by hand is differentiated", "[passes]") {
+  two_products const g;
+  heap_gradients const gradients(g.view());
+  gradient_view const b = gradients;
+  REQUIRE(b.input_ops.size() == 1);  // nothing before the first product needs a gradient
+  CHECK(b.input_ops[0].kind == op_kind::matmul_input_gradient);
+  CHECK(b.input_ops[0].in[0] == value_operand(2));  // the loss's gradient
+  CHECK(b.input_ops[0].in[1] == operand{space::parameter_transposed, 1});
+  REQUIRE(b.weight_ops.size() == 2);
+  CHECK(b.weight_ops[0].in[0] == value_operand(0));
+  CHECK(b.weight_ops[1].in[0] == operand{space::input, 0});
+  CHECK(b.weight_ops[1].in[1] == b.input_ops[0].out[0]);
+  REQUIRE(b.values.size() == 1);
+  CHECK(b.values[0].elements == 4);
+  CHECK((!b.transposed[0] && b.transposed[1]));
+  CHECK(b.entering(1, 0) == b.input_ops[0].out[0]);
+}
+
+TEST_CASE("a graph that was written by hand is cut and laid out", "[passes]") {
+  two_products const g;
+  heap_compilation const c(g.view(), {.stages = 2, .samples = 3}, halve);
+  REQUIRE(c.model().boundaries[1].forward.size() == 1);
+  CHECK(c.model().boundaries[1].forward[0].what == value_operand(0));
+  CHECK(c.model().boundaries[1].forward_bytes == align_up(3 * 4 * 4));
+  REQUIRE(c.model().boundaries[1].gradient.size() == 1);
+  CHECK(c.groups().size() == 6);  // two products, the loss, and a gradient of x and two of weights
+  heap_stage const first(c, 0, false), last(c, 1, false);
+  CHECK(first.totals().bytes.parameters == align_up(5 * 4 * 4));
+  CHECK(first.totals().bytes.transposed == 0);
+  CHECK(last.totals().bytes.transposed == align_up(4 * 2 * 4));
+  CHECK(first.totals().bytes.record == 0);  // its result leaves, its input is the caller's
+  CHECK(last.totals().bytes.record == align_up(3 * 2 * 4));  // logits, and over them their gradient
+  CHECK(same(first.places().resolve(c.model(), program::forward, value_operand(0)),
+             {region::boundary_out, 0}));
+  CHECK(same(last.places().resolve(c.model(), program::forward, value_operand(0)),
+             {region::boundary_in, 0}));
+}
+
+TEST_CASE("what backward reads is kept or made again", "[passes]") {
+  two_products const g;
+  recompute_rule const all{.recomputes = true, .drops = ~std::uint64_t(0)};
+  heap_compilation const one(g.view(), {.samples = 3, .recompute = all},
+                             [](auto const&, int, int, auto& cuts) { cuts[1] = 2; });
+  CHECK(one.model().dropped[0]);  // the second product's gradient reads it
+  heap_stage const kept(one, 0, false), again(one, 0, true);
+  CHECK(kept.totals().bytes.record > again.totals().bytes.record);
+  CHECK(again.order(program::backward)[0].list == op_list::again);
+}
