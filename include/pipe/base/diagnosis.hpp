@@ -36,6 +36,19 @@ struct accepted {
 template <class Diagnosis>
 inline constexpr bool is_accepted = std::is_same_v<Diagnosis, nothing_wrong>;
 
+/// The first finding of some checks, each with a static `diagnose()`. Checks after it are not asked:
+/// each may rely on those before.
+template <class Check, class... Rest>
+constexpr auto first_finding() {
+  using found = decltype(Check::diagnose());
+  if constexpr (sizeof...(Rest) == 0)
+    return found{};
+  else if constexpr (is_accepted<typename found::type>)
+    return first_finding<Rest...>();
+  else
+    return found{};
+}
+
 /// All of them are types: true, unless the compiler has reported that one is none, a bare `Linear`
 /// say. nvcc then goes on with something in its place of which nothing can be asked without one
 /// more report.

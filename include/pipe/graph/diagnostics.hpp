@@ -99,7 +99,14 @@ enum class member : unsigned char {
   takes,
   state_elements,
   workspace_elements,
-  describe
+  describe,
+  drops,
+  keeps_last,
+  recomputes,
+  cut,
+  element,
+  product,
+  scales_loss
 };
 
 /// The first thing wrong with a model, or nothing. `expected` and `found` are shapes or single

@@ -6,22 +6,13 @@
 // sublinear memory cost", 2016; per stage: Huang et al., GPipe, 2019.
 #pragma once
 
-#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 
 #include <pipe/graph/differentiate.hpp>
+#include <pipe/passes/recompute_policy.hpp>
 
 namespace pp {
-
-/// What a policy says: whether the results of a kind of op are dropped, and whether the last
-/// micro-batch keeps everything.
-template <class P>
-concept recompute_policy = requires(op_kind kind) {
-  { P::drops(kind) } -> std::convertible_to<bool>;
-  { P::keeps_last } -> std::convertible_to<bool>;
-  { P::recomputes } -> std::convertible_to<bool>;
-};
 
 /// A policy as a value.
 struct recompute_rule {

@@ -10,7 +10,7 @@
 
 #include <pipe/base/checked_index.hpp>
 #include <pipe/report/palette.hpp>
-#include <pipe/runtime/host/machine.hpp>
+#include <pipe/runtime/job.hpp>
 #include <pipe/schedule/simulate.hpp>
 #include <pipe/schedule/table.hpp>
 

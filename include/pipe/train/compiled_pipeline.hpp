@@ -27,8 +27,8 @@ namespace pp {
 
 template <class M, class Options>
 struct compiled_pipeline {
-  template <option_family F>
-  using option = typename Options::template get<F>;
+  template <class Family>
+  using option = typename Options::template get<Family>;
   using precision = option<option_family::precision>;
   using element = typename precision::element;
   using value = typename precision::value;
@@ -46,7 +46,7 @@ struct compiled_pipeline {
   using work = pipeline_schedule<M, Options>;
   static constexpr int stages = work::stages, ranks = work::ranks,
                        micro_batches = work::micro_batches, samples = work::samples,
-                       threads = option<option_family::threads>::value;
+                       threads = option<option_family::threads>::host_threads;
   using passes = typename work::passes;
   static constexpr int first_kept = work::first_kept;
   static constexpr bool some_keep = work::some_keep, some_drop = work::some_drop;

@@ -16,6 +16,17 @@
 
 namespace pp {
 
+namespace wrong {
+template <class... What>
+struct first_argument_of_a_pipeline_must_be_a_model;
+template <class... What>
+struct model_must_be_complete_before_it_is_trained;
+template <class... What>
+struct model_must_be_derived_from_publicly;
+template <class... What>
+struct no_parameters_to_train;
+}  // namespace wrong
+
 /// What stands in for a model that is none, so that nothing else is reported.
 template <class Given>
 struct no_model : Model<Input<1>, Linear<1>, MSE> {};
@@ -31,6 +42,30 @@ constexpr auto diagnose_no_model() {
     return diagnosis_of<wrong::first_argument_of_a_pipeline_must_be_a_model, Given>();
 }
 
+/// What is wrong with training model M at all.
+template <class M>
+struct parameter_check {
+  static constexpr bool any() {
+    for (int i = 0; i < M::graph.size.parameters; ++i)
+      if (M::graph.parameters[i].trained) return true;
+    return false;
+  }
+  static constexpr auto diagnose() {
+    if constexpr (any())
+      return std::type_identity<nothing_wrong>{};
+    else
+      return diagnosis_of<wrong::no_parameters_to_train, M>();
+  }
+};
+template <class Set>
+struct all_options_check {
+  static constexpr auto diagnose() { return diagnose_options<Set>(); }
+};
+template <class M, class Set>
+struct all_options_for_model_check {
+  static constexpr auto diagnose() { return diagnose_options_for<M, Set>(); }
+};
+
 /// What is wrong with a pipeline but for its memory. A wrong model has been reported by itself.
 template <class M, class Set>
 constexpr auto diagnose_pipeline() {
@@ -38,18 +73,9 @@ constexpr auto diagnose_pipeline() {
     return diagnose_no_model<M>();
   else if constexpr (!M::valid)
     return std::type_identity<nothing_wrong>{};
-  else if constexpr (!is_accepted<typename decltype(diagnose_options<Set>())::type>)
-    return diagnose_options<Set>();
-  else if constexpr (!is_accepted<typename decltype(diagnose_parameters<M>())::type>)
-    return diagnose_parameters<M>();
-  else if constexpr (!is_accepted<typename decltype(diagnose_backend<M, Set>())::type>)
-    return diagnose_backend<M, Set>();
-  else if constexpr (!is_accepted<typename decltype(diagnose_size<M, Set>())::type>)
-    return diagnose_size<M, Set>();
-  else if constexpr (!is_accepted<typename decltype(diagnose_cut<M, Set>())::type>)
-    return diagnose_cut<M, Set>();
   else
-    return pipeline_schedule<M, Set>::diagnose();
+    return first_finding<all_options_check<Set>, parameter_check<M>,
+                         all_options_for_model_check<M, Set>, pipeline_schedule<M, Set>>();
 }
 
 /// An optimizer that the compiler can ask how much memory it needs: O, if it can.

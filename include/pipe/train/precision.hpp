@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// In what numbers a pipeline computes: an option.
+// Precision policies: storage, product and accumulation types.
 #pragma once
 
+#include <concepts>
+
+#include <pipe/base/constant.hpp>
 #include <pipe/base/dtype.hpp>
-#include <pipe/train/option_family.hpp>
 
 namespace pp {
 
@@ -14,7 +16,6 @@ namespace pp {
 /// what products of matrices multiply. Sums are never shorter than fp32.
 template <class Element, class Value, dtype Product>
 struct number_types {
-  static constexpr auto family = option_family::precision;
   using element = Element;
   using value = Value;
   static constexpr dtype product = Product;
@@ -46,6 +47,29 @@ struct BF16 : number_types<float, bf16, dtype::bf16> {
 struct FP16 : number_types<float, fp16, dtype::f16> {
   static constexpr char const* name = "fp16";
   static constexpr bool scales_loss = true;
+};
+
+/// Parameters and sums are of a type that the host computes with; what layers hand on is of the
+/// same type or of 16 bits.
+template <class P>
+concept has_elements = std::same_as<typename P::element, float> ||
+                       std::same_as<typename P::element, double>;
+template <class P>
+concept has_values = has_elements<P> && (std::same_as<typename P::value, typename P::element> ||
+                                         std::same_as<typename P::value, bf16> ||
+                                         std::same_as<typename P::value, fp16>);
+
+/// All that a precision has, known to the compiler or not.
+template <class P>
+concept has_facts_of_precision = has_values<P> && requires {
+  { P::name } -> std::convertible_to<char const*>;
+  { P::product } -> std::convertible_to<dtype>;
+  { P::scales_loss } -> std::convertible_to<bool>;
+};
+/// A precision: its types, and its facts, which are constants.
+template <class P>
+concept precision_policy = has_facts_of_precision<P> && requires {
+  typename constants<is_read(P::name), is_read(P::product), is_read(P::scales_loss)>;
 };
 
 }  // namespace pp

@@ -15,7 +15,7 @@
 
 #include <pipe/base/error.hpp>
 #include <pipe/base/type_name.hpp>
-#include <pipe/runtime/host/machine.hpp>
+#include <pipe/runtime/job.hpp>
 #include <pipe/io/atomic_file.hpp>
 
 namespace pp {

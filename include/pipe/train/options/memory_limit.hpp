@@ -7,17 +7,20 @@
 #include <utility>
 
 #include <pipe/base/list.hpp>
-#include <pipe/graph/diagnostics.hpp>
 #include <pipe/schedule/proved.hpp>
 #include <pipe/train/option_family.hpp>
 #include <pipe/train/plan.hpp>
 
 namespace pp {
 
+namespace option_family {
+struct memory_limit;
+}
+
 /// No rank may plan more than N bytes (default: no limit).
 template <long N>
 struct MemoryLimit {
-  static constexpr auto family = option_family::memory_limit;
+  using family = option_family::memory_limit;
   static constexpr long value = N;
 };
 
@@ -35,6 +38,19 @@ struct OverBytes;
 template <memory_use What, long Bytes>
 struct Takes;
 }  // namespace wrong
+
+struct option_family::memory_limit : any_family {
+  using fallback = MemoryLimit<0>;
+
+  template <class Options>
+  static constexpr auto diagnose() {
+    using option = typename Options::template get<memory_limit>;
+    if constexpr (option::value < 0)
+      return diagnosis_of<wrong::number_must_be_positive, option>();
+    else
+      return std::type_identity<nothing_wrong>{};
+  }
+};
 
 /// The first rank that needs more bytes than the limit, or -1. A limit of 0 is none.
 template <class Ranks>

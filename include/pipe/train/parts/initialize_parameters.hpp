@@ -4,13 +4,15 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 #include <pipe/base/libm.hpp>
 #include <pipe/base/philox.hpp>
+#include <pipe/graph/graph.hpp>
 #include <pipe/graph/tables.hpp>
-#include <pipe/runtime/description.hpp>
+#include <pipe/train/parts/parameter_memory.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// Element e of a parameter.
 ///
@@ -26,4 +28,17 @@ T initial_value(initializer how, std::uint64_t seed, parameter_place const& p, l
   return T(how.scale * radius * libm::cos(6.283185307179586 * double(unit_uniform(bits.word[1]))));
 }
 
-}  // namespace pp
+/// Gives every parameter of model M its initial values, and every average, where there are any,
+/// those of its parameter.
+template <class M, class T, bool Averages, class Engine>
+void initialize_parameters(parameter_memory<Engine> const& parameters, std::uint64_t seed) {
+  parameters.for_each([&](char* memory, chunk_description const& chunk, parameter_place const& p) {
+    T* const values = reinterpret_cast<T*>(memory + chunk.values + p.offset);
+    initializer const how = M::graph.parameters[p.index].initial;
+    for (long e = 0; e < p.elements(); ++e) values[e] = initial_value<T>(how, seed, p, e);
+    if (Averages && p.trained)
+      std::memcpy(memory + chunk.average + p.offset, values, sizeof(T) * std::size_t(p.elements()));
+  });
+}
+
+}  // namespace pp::detail

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Where a model is cut into stages: by cost, by count, by measured times, or where a program says.
+#pragma once
+
+#include <pipe/base/list.hpp>
+#include <pipe/passes/partition.hpp>
+#include <pipe/schedule/problem.hpp>
+
+namespace pp {
+
+/// A partition policy: `P::cut(costs, layers, stages, cuts)`.
+///
+/// shape: costs[layers] >= 0 -> cuts[0 .. stages], cuts[0] = 0, cuts[stages] = layers, ascending
+template <class P>
+concept partition_policy =
+    requires(list<long, 1> const& costs, list<int, 2>& cuts) { P::cut(costs, 1, 1, cuts); };
+
+/// The slowest stage as fast as possible by estimated cost (default).
+struct ByCost {
+  template <class Costs, class Cuts>
+  static constexpr void cut(Costs const& costs, int layers, int stages, Cuts& cuts) {
+    partition_by_cost(costs, layers, stages, cuts);
+  }
+};
+/// Equal numbers of layers.
+struct ByCount {
+  template <class Costs, class Cuts>
+  static constexpr void cut(Costs const&, int layers, int stages, Cuts& cuts) {
+    partition_by_count(layers, stages, cuts);
+  }
+};
+
+/// Measured times of the layers of a model, as write_profile writes them (train/profile.hpp):
+/// nanoseconds per micro-batch.
+template <class P>
+concept layer_profile = requires {
+  requires P::layers > 0;
+  requires sizeof(P::forward_nanoseconds) == P::layers * sizeof(long);
+  requires sizeof(P::backward_nanoseconds) == P::layers * sizeof(long);
+};
+/// part / all of a time; nothing of nothing.
+constexpr long in_proportion(long time, long part, long all) {
+  return all > 0 ? static_cast<long>(static_cast<double>(time) * static_cast<double>(part) /
+                                     static_cast<double>(all))
+                 : 0;
+}
+/// As ByCost, by the times of profile P instead of estimates. The plan's shares and the simulated
+/// schedule have them too.
+///
+/// needs: no time is negative, and not all are 0
+template <class P>
+struct ByProfile {
+  using profile = P;
+  struct times {
+    constexpr long operator[](int layer) const {
+      return P::forward_nanoseconds[layer] + P::backward_nanoseconds[layer];
+    }
+  };
+  template <class Costs, class Cuts>
+  static constexpr void cut(Costs const&, int layers, int stages, Cuts& cuts) {
+    partition_by_cost(times{}, layers, stages, cuts);
+  }
+  /// Time of a layer in nanoseconds. The two parts of its backward, and what runs again, are in
+  /// proportion to estimates.
+  static constexpr chunk_cost time_of(int layer, chunk_cost const& estimate, long again) {
+    long const forward = P::forward_nanoseconds[layer], backward = P::backward_nanoseconds[layer];
+    long const weight = in_proportion(backward, estimate.backward_weight,
+                                      estimate.backward_input + estimate.backward_weight);
+    return chunk_cost{forward, backward - weight + in_proportion(forward, again, estimate.forward),
+                      weight};
+  }
+};
+/// User-defined cuts: the layers (from 0, as `explain` counts them) with which the second, third
+/// ... stage begins.
+template <int... At>
+struct Cut {
+  template <class Costs, class Cuts>
+  static constexpr void cut(Costs const&, int layers, int stages, Cuts& cuts) {
+    constexpr int at[] = {0, At..., 0};
+    for (int s = 0; s < stages; ++s) cuts[s] = at[s];
+    cuts[stages] = layers;
+  }
+  /// law: one cut less than stages, ascending, every stage has a layer
+  static constexpr bool possible(int layers, int stages) {
+    constexpr int at[] = {0, At..., 0};
+    if (int(sizeof...(At)) != stages - 1) return false;
+    for (int s = 1; s < stages; ++s)
+      if (at[s] <= at[s - 1]) return false;
+    return at[stages - 1] < layers;
+  }
+};
+
+/// Whether each of the stages has a layer, and each layer a stage.
+template <class Cuts>
+constexpr bool are_cuts(Cuts const& cuts, int layers, int stages) {
+  if (cuts[0] != 0 || cuts[stages] != layers) return false;
+  for (int s = 0; s < stages; ++s)
+    if (cuts[s] >= cuts[s + 1]) return false;
+  return true;
+}
+
+}  // namespace pp

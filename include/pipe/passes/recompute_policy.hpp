@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Which values forward keeps for backward, and which are made again.
+#pragma once
+
+#include <concepts>
+
+#include <pipe/base/constant.hpp>
+#include <pipe/graph/diagnostics.hpp>
+#include <pipe/graph/op.hpp>
+
+namespace pp {
+
+/// All that a policy has, known to the compiler or not: whether the results of a kind of op are
+/// dropped, whether the last micro-batch keeps everything, and whether anything is dropped at all.
+template <class P>
+concept has_facts_of_recompute = requires(op_kind kind) {
+  { P::drops(kind) } -> std::convertible_to<bool>;
+  { P::keeps_last } -> std::convertible_to<bool>;
+  { P::recomputes } -> std::convertible_to<bool>;
+};
+
+/// P::drops for each kind of op, as a call that may not be constant.
+template <class P>
+struct drops_call {
+  static constexpr int call() {
+    int n = 0;
+    for (int kind = 0; kind < op_kinds; ++kind) n += P::drops(op_kind(kind)) ? 1 : 0;
+    return n;
+  }
+};
+
+/// A recompute policy: its facts, which the compiler knows.
+template <class P>
+concept recompute_policy = has_facts_of_recompute<P> && is_constant<drops_call<P>> && requires {
+  typename constants<is_read(P::keeps_last), is_read(P::recomputes)>;
+};
+
+/// The first member that a type lacks to be a recompute policy; `none` if it does not look like
+/// one.
+template <class P>
+constexpr member missing_of_recompute() {
+  using enum member;
+  constexpr bool has_drops = requires(op_kind kind) {
+    { P::drops(kind) } -> std::convertible_to<bool>;
+  };
+  constexpr bool has_recomputes = requires {
+    { P::recomputes } -> std::convertible_to<bool>;
+  };
+  constexpr bool has_keeps_last = requires {
+    { P::keeps_last } -> std::convertible_to<bool>;
+  };
+  if constexpr (!has_drops) return has_recomputes || has_keeps_last ? drops : none;
+  if constexpr (!has_recomputes) return recomputes;
+  if constexpr (!has_keeps_last) return keeps_last;
+  return none;
+}
+
+/// Everything that backward reads is kept from forward (default).
+struct RecomputeNothing {
+  static constexpr bool recomputes = false, keeps_last = false;
+  static constexpr bool drops(op_kind) { return false; }
+};
+/// Only what enters a stage is kept; backward runs forward again. Source: Huang et al., GPipe,
+/// 2019, section 2.3.
+struct RecomputeAll {
+  static constexpr bool recomputes = true, keeps_last = false;
+  static constexpr bool drops(op_kind) { return true; }
+};
+/// The same for all micro-batches but the last, whose backward follows soon after its forward.
+/// Source: Kim et al., torchgpipe, 2020.
+struct RecomputeAllButLast {
+  static constexpr bool recomputes = true, keeps_last = true;
+  static constexpr bool drops(op_kind) { return true; }
+};
+/// The results of these kinds of op are made again: cheap ones that take much memory. Source:
+/// Korthikanti et al., "Reducing activation recomputation in large transformer models", 2022.
+template <op_kind... Kinds>
+struct Recompute {
+  static constexpr bool recomputes = sizeof...(Kinds) > 0, keeps_last = false;
+  static constexpr bool drops(op_kind kind) { return ((kind == Kinds) || ...); }
+};
+
+}  // namespace pp

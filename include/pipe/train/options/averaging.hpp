@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Averages of the parameters over the steps.
+#pragma once
+
+#include <pipe/nn/ratio.hpp>
+#include <pipe/train/option_family.hpp>
+
+namespace pp {
+
+namespace option_family {
+struct averaging;
+}
+
+/// Beside every trained parameter its average is kept, decay * average + (1 - decay) * parameter
+/// after each step, where decay is Numerator/Denominator; after the first step it is the parameter
+/// (default: no averages). As torch.optim.swa_utils.AveragedModel with get_ema_multi_avg_fn(decay).
+template <auto Numerator, int Denominator = 1>
+struct Averaging {
+  using quotient = ratio<Numerator, Denominator>;
+  using family = option_family::averaging;
+  static constexpr bool averages = true, of_integers = quotient::of_integers,
+                        in_range = quotient::at_least_zero() && quotient::numerator < Denominator;
+  static constexpr double decay = in_range ? quotient::template value<double>() : 0;
+  using found = wrong::Found<quotient::numerator, Denominator>;
+};
+/// No averages of parameters are kept (default).
+struct NoAveraging {
+  using family = option_family::averaging;
+  static constexpr bool averages = false, of_integers = true, in_range = true;
+  static constexpr double decay = 0;
+};
+
+namespace wrong {
+template <class... What>
+struct decay_of_averages_is_out_of_range;
+template <class... What>
+struct pipeline_keeps_no_averages;
+}  // namespace wrong
+
+struct option_family::averaging : any_family {
+  using fallback = NoAveraging;
+
+  template <class Options>
+  static constexpr auto diagnose() {
+    using option = typename Options::template get<averaging>;
+    if constexpr (!option::of_integers)
+      return diagnosis_of<wrong::ratio_is_written_as_two_integers, option>();
+    else if constexpr (!option::in_range)
+      return diagnosis_of<wrong::decay_of_averages_is_out_of_range, option,
+                          typename option::found>();
+    else
+      return std::type_identity<nothing_wrong>{};
+  }
+};
+
+/// What is wrong with asking a pipeline with this option for averages.
+template <class Averages>
+constexpr auto diagnose_use_of_averages() {
+  if constexpr (Averages::averages)
+    return std::type_identity<nothing_wrong>{};
+  else
+    return diagnosis_of<wrong::pipeline_keeps_no_averages, Averages>();
+}
+
+}  // namespace pp

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The number of samples of a micro-batch.
+#pragma once
+
+#include <pipe/base/list.hpp>
+#include <pipe/train/options/micro_batches.hpp>
+
+namespace pp {
+
+namespace option_family {
+struct micro_batch_size;
+}
+
+/// A micro-batch is N samples (default 1).
+template <int N>
+struct MicroBatchSize {
+  using family = option_family::micro_batch_size;
+  static constexpr int value = N;
+};
+
+/// The most samples of a mini-batch, and numbers of a value for a micro-batch.
+inline constexpr long most_samples = (1L << 31) - 1, most_numbers_of_value = 1L << 36;
+
+namespace wrong {
+template <class... What>
+struct micro_batch_is_too_large;
+}  // namespace wrong
+
+/// The largest micro-batch of a model: its rows and the numbers of each value are bounded.
+template <class M>
+constexpr long most_samples_at_once() {
+  long rows = M::graph.output.rows(), numbers = 0;
+  for (int i = 0; i < M::graph.size.ops; ++i)
+    if (M::graph.ops[i].rows > rows) rows = M::graph.ops[i].rows;
+  for (int i = 0; i < M::graph.size.values; ++i)
+    if (M::graph.values[i].elements > numbers) numbers = M::graph.values[i].elements;
+  long const by_rows = most_samples / rows, by_numbers = most_numbers_of_value / numbers;
+  return by_rows < by_numbers ? by_rows : by_numbers;
+}
+
+struct option_family::micro_batch_size : any_family {
+  using fallback = MicroBatchSize<1>;
+
+  template <class Options>
+  static constexpr auto diagnose() {
+    using option = typename Options::template get<micro_batch_size>;
+    using count = typename Options::template get<micro_batches>;
+    if constexpr (option::value < 1)
+      return diagnosis_of<wrong::number_must_be_positive, option>();
+    else if constexpr (long(count::value) * option::value > most_samples)
+      return diagnosis_of<wrong::number_is_too_large, count, option, wrong::AtMost<most_samples>>();
+    else
+      return std::type_identity<nothing_wrong>{};
+  }
+  template <class M, class Options>
+  static constexpr auto diagnose_for() {
+    using option = typename Options::template get<micro_batch_size>;
+    constexpr long most = most_samples_at_once<M>();
+    if constexpr (option::value > most)
+      return diagnosis_of<wrong::micro_batch_is_too_large, M, option, wrong::AtMost<most>>();
+    else
+      return std::type_identity<nothing_wrong>{};
+  }
+};
+
+}  // namespace pp

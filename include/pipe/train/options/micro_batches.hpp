@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The number of micro-batches of a mini-batch.
+#pragma once
+
+#include <pipe/train/option_family.hpp>
+
+namespace pp {
+
+namespace option_family {
+struct micro_batches;
+}
+
+/// A step's mini-batch is N micro-batches (default 1).
+template <int N>
+struct MicroBatches {
+  using family = option_family::micro_batches;
+  static constexpr int value = N;
+};
+
+struct option_family::micro_batches : any_family {
+  using fallback = MicroBatches<1>;
+
+  template <class Options>
+  static constexpr auto diagnose() {
+    using option = typename Options::template get<micro_batches>;
+    if constexpr (option::value < 1)
+      return diagnosis_of<wrong::number_must_be_positive, option>();
+    else
+      return std::type_identity<nothing_wrong>{};
+  }
+};
+
+}  // namespace pp

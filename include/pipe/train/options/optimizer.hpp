@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The optimizer: the library's, or a user-defined one.
+#pragma once
+
+#include <concepts>
+
+#include <pipe/optim/adam.hpp>
+#include <pipe/optim/optimizer.hpp>
+#include <pipe/optim/sgd.hpp>
+#include <pipe/train/options/incomplete.hpp>
+#include <pipe/train/option_family.hpp>
+
+namespace pp {
+
+namespace wrong {
+template <class... What>
+struct optimizer_is_incomplete;
+}  // namespace wrong
+
+/// The first member that a type lacks to be an optimizer; `none` if it does not look like one.
+template <class O>
+constexpr member missing_of_optimizer() {
+  using enum member;
+  constexpr bool has_rate = requires(O const& o) { o.learning_rate; };
+  if constexpr (!element_optimizer<O> && !tensor_optimizer<O>)
+    return has_rate ? states_and_prepare : none;
+  else if constexpr (!requires {
+                       { O::name } -> std::convertible_to<char const*>;
+                     })
+    return name;
+  else
+    return has_rate ? none : learning_rate;
+}
+
+namespace option_family {
+struct optimizer : any_family {
+  using fallback = SGD;
+  template <class O>
+  static constexpr bool holds() {
+    return pp::optimizer<O>;
+  }
+
+  template <class O>
+  static constexpr auto diagnose_type() {
+    using enum member;
+    constexpr member lacks = missing_of_optimizer<O>();
+    if constexpr (lacks != none)
+      return diagnosis_of<wrong::optimizer_is_incomplete, O, wrong::Missing<lacks>>();
+    else if constexpr (!has_parts_of_optimizer<O>)
+      return std::type_identity<nothing_wrong>{};
+    else if constexpr (!tensor_optimizer<O>)
+      return diagnose_facts<O, name, states>();
+    else if constexpr (!element_optimizer<O>)
+      return diagnose_facts<O, name, takes, state_elements>();
+    else
+      return diagnose_facts<O, name, takes, state_elements, states>();
+  }
+};
+}  // namespace option_family
+
+}  // namespace pp

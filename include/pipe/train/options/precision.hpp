@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The precision of a pipeline: the library's number types, or a user-defined precision_policy.
+#pragma once
+
+#include <pipe/train/options/incomplete.hpp>
+#include <pipe/train/option_family.hpp>
+#include <pipe/train/precision.hpp>
+
+namespace pp {
+
+namespace wrong {
+template <class... What>
+struct precision_is_incomplete;
+}  // namespace wrong
+
+/// The first member that a type lacks to be a precision; `none` if it does not look like one.
+template <class O>
+constexpr member missing_of_precision() {
+  using enum member;
+  constexpr bool looks_like_one = requires { O::scales_loss; } || requires {
+    { O::product } -> std::convertible_to<dtype>;
+  };
+  if constexpr (!looks_like_one) return none;
+  else if constexpr (!has_elements<O>) return element;
+  else if constexpr (!has_values<O>) return value;
+  else if constexpr (!requires { { O::product } -> std::convertible_to<dtype>; }) return product;
+  else if constexpr (!requires { { O::scales_loss } -> std::convertible_to<bool>; })
+    return scales_loss;
+  else if constexpr (!requires { { O::name } -> std::convertible_to<char const*>; }) return name;
+  else return none;
+}
+
+namespace option_family {
+struct precision : any_family {
+  using fallback = FP32;
+  template <class O>
+  static constexpr bool holds() {
+    return precision_policy<O>;
+  }
+
+  template <class O>
+  static constexpr auto diagnose_type() {
+    using enum member;
+    constexpr member lacks = missing_of_precision<O>();
+    if constexpr (lacks != none)
+      return diagnosis_of<wrong::precision_is_incomplete, O, wrong::Missing<lacks>>();
+    else if constexpr (has_facts_of_precision<O>)
+      return diagnose_facts<O, name, product, scales_loss>();
+    else
+      return std::type_identity<nothing_wrong>{};
+  }
+};
+}  // namespace option_family
+
+}  // namespace pp

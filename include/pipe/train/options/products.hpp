@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Which matrix products run by a vendor's library: an option of the CUDA backend.
+#pragma once
+
+#include <pipe/backend/cuda/matmul/matmul_option.hpp>
+#include <pipe/train/option_family.hpp>
+
+namespace pp {
+
+namespace option_family {
+struct products : any_family {
+  using fallback = PlannedProducts;
+  template <class O>
+  static constexpr bool holds() {
+    return product_option<O>;
+  }
+};
+}  // namespace option_family
+
+}  // namespace pp

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Recomputation of values for backward: a policy of passes/recompute_policy.hpp, or a user-defined
+// one.
+#pragma once
+
+#include <type_traits>
+
+#include <pipe/passes/recompute_policy.hpp>
+#include <pipe/train/options/incomplete.hpp>
+#include <pipe/train/option_family.hpp>
+
+namespace pp {
+
+namespace wrong {
+template <class... What>
+struct recompute_is_incomplete;
+template <class... What>
+struct recompute_needs_kinds_of_op;
+}  // namespace wrong
+
+namespace option_family {
+struct recompute : any_family {
+  using fallback = RecomputeNothing;
+  template <class O>
+  static constexpr bool holds() {
+    return recompute_policy<O>;
+  }
+
+  template <class O>
+  static constexpr auto diagnose_type() {
+    using enum member;
+    constexpr member lacks = missing_of_recompute<O>();
+    if constexpr (lacks != none)
+      return diagnosis_of<wrong::recompute_is_incomplete, O, wrong::Missing<lacks>>();
+    else if constexpr (has_facts_of_recompute<O>)
+      return diagnose_facts<O, drops, keeps_last, recomputes>();
+    else
+      return std::type_identity<nothing_wrong>{};
+  }
+
+  template <class Options>
+  static constexpr auto diagnose() {
+    using option = typename Options::template get<recompute>;
+    if constexpr (std::is_same_v<option, Recompute<>>)
+      return diagnosis_of<wrong::recompute_needs_kinds_of_op, option>();
+    else
+      return std::type_identity<nothing_wrong>{};
+  }
+};
+}  // namespace option_family
+
+}  // namespace pp

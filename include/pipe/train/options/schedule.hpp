@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The schedule of a step: the library's families, or a user-defined schedule_policy.
+#pragma once
+
+#include <pipe/base/constant.hpp>
+#include <pipe/schedule/one_f_one_b.hpp>
+#include <pipe/schedule/policy.hpp>
+#include <pipe/schedule/proved.hpp>
+#include <pipe/train/options/incomplete.hpp>
+#include <pipe/train/options/micro_batches.hpp>
+#include <pipe/train/options/stages.hpp>
+
+namespace pp {
+
+namespace wrong {
+template <class... What>
+struct schedule_is_incomplete;
+template <class... What>
+struct schedule_does_not_train;
+template <class... What>
+struct stages_are_no_multiple_of_the_chunks_per_rank;
+template <class... What>
+struct pipeline_keeps_one_copy_of_each_weight;
+}  // namespace wrong
+
+/// The first member that a type lacks to be a schedule; `none` if it does not look like one.
+template <class O>
+constexpr member missing_of_schedule() {
+  using enum member;
+  if constexpr (!requires(problem<> const& question, static_table<1, 8>& answer) {
+                  O::fill(question, answer);
+                }) {
+    constexpr bool looks_like_one = requires { O::chunks_per_rank; };
+    return looks_like_one ? fill : none;
+  } else {
+    if constexpr (!requires { O::name; }) return name;
+    if constexpr (!requires { O::where; }) return where;
+    if constexpr (!requires { O::chunks_per_rank; }) return chunks_per_rank;
+    if constexpr (!requires { O::splits_backward; }) return splits_backward;
+    if constexpr (!requires { O::trains; }) return trains;
+    if constexpr (!refuses_in_words<O>) return refuses;
+    return none;
+  }
+}
+
+/// Whether a schedule reads one copy of each weight in one version: no second replica, no update
+/// before the end of the step.
+template <schedule_policy S>
+constexpr bool reads_one_copy() {
+  return replicas(S::where) == 1 && !is_unflushed<S>();
+}
+/// Whether this number of chunks can lie on each rank.
+constexpr bool can_place(placement where, int chunks_per_rank) {
+  return where != placement::straight || chunks_per_rank == 1;
+}
+
+/// A schedule's answers for these numbers, as calls that may not be constant.
+template <class S, int Ranks, int MicroBatches>
+struct refusal_call {
+  static constexpr auto call() { return why_refused<S>(Ranks, MicroBatches); }
+};
+template <class S, int Ranks, int MicroBatches>
+struct fit_call {
+  static constexpr auto call() { return fits_a_constant<S>(Ranks, MicroBatches); }
+};
+
+namespace option_family {
+struct schedule : any_family {
+  using fallback = OneFOneB;
+  template <class O>
+  static constexpr bool holds() {
+    return schedule_policy<O>;
+  }
+
+  template <class O>
+  static constexpr auto diagnose_type() {
+    using enum member;
+    constexpr member lacks = missing_of_schedule<O>();
+    if constexpr (lacks != none)
+      return diagnosis_of<wrong::schedule_is_incomplete, O, wrong::Missing<lacks>>();
+    else if constexpr (has_facts_of_schedule<O>)
+      return diagnose_facts<O, name, where, chunks_per_rank, splits_backward, trains, updates>();
+    else
+      return std::type_identity<nothing_wrong>{};
+  }
+
+  template <class Options>
+  static constexpr auto diagnose() {
+    using option = typename Options::template get<schedule>;
+    using cut = typename Options::template get<stages>;
+    using parts = typename Options::template get<micro_batches>;
+    constexpr int chunks = option::chunks_per_rank;
+    if constexpr (chunks < 1)
+      return diagnosis_of<wrong::number_must_be_positive, option, wrong::Found<chunks>>();
+    else if constexpr (!reads_one_copy<option>())
+      return diagnosis_of<wrong::pipeline_keeps_one_copy_of_each_weight, option>();
+    else if constexpr (!can_place(option::where, chunks))
+      return diagnosis_of<wrong::schedule_is_not_valid, option,
+                          wrong::Because<fault::wrong_shape>>();
+    else if constexpr (!option::trains)
+      return diagnosis_of<wrong::schedule_does_not_train, option>();
+    else if constexpr (cut::value % chunks != 0)
+      return diagnosis_of<wrong::stages_are_no_multiple_of_the_chunks_per_rank, cut, option>();
+    else if constexpr (!is_constant<refusal_call<option, cut::value / chunks, parts::value>>)
+      return diagnosis_of<wrong::function_must_be_constexpr, option,
+                          wrong::Function<member::refuses>>();
+    else if constexpr (!is_constant<fit_call<option, cut::value / chunks, parts::value>>)
+      return diagnosis_of<wrong::function_must_be_constexpr, option,
+                          wrong::Function<member::fits_a_constant>>();
+    else if constexpr (why_refused<option>(cut::value / chunks, parts::value) != nullptr)
+      return diagnosis_of<wrong::schedule_refuses_these_numbers, option, cut, parts>();
+    else
+      return std::type_identity<nothing_wrong>{};
+  }
+};
+}  // namespace option_family
+
+}  // namespace pp

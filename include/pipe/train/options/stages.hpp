@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The number of stages.
+#pragma once
+
+#include <pipe/train/option_family.hpp>
+
+namespace pp {
+
+namespace option_family {
+struct stages;
+}
+
+/// The model is cut into N stages (default 1).
+template <int N>
+struct Stages {
+  using family = option_family::stages;
+  static constexpr int value = N;
+};
+
+namespace wrong {
+template <class... What>
+struct more_stages_than_layers;
+}  // namespace wrong
+
+struct option_family::stages : any_family {
+  using fallback = Stages<1>;
+
+  template <class Options>
+  static constexpr auto diagnose() {
+    using option = typename Options::template get<stages>;
+    if constexpr (option::value < 1)
+      return diagnosis_of<wrong::number_must_be_positive, option>();
+    else
+      return std::type_identity<nothing_wrong>{};
+  }
+  template <class M, class Options>
+  static constexpr auto diagnose_for() {
+    using option = typename Options::template get<stages>;
+    constexpr int layers = M::graph.size.units;
+    if constexpr (option::value > layers)
+      return diagnosis_of<wrong::more_stages_than_layers, option, wrong::Layers<layers>>();
+    else
+      return std::type_identity<nothing_wrong>{};
+  }
+};
+
+}  // namespace pp

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The threads of a rank.
+#pragma once
+
+#include <pipe/backend/host/threads.hpp>
+#include <pipe/train/option_family.hpp>
+
+namespace pp {
+
+namespace option_family {
+struct threads : any_family {
+  using fallback = HostThreads<1>;
+  template <class O>
+  static constexpr bool holds() {
+    return host_threads_option<O>;
+  }
+
+  template <class Options>
+  static constexpr auto diagnose() {
+    using option = typename Options::template get<threads>;
+    if constexpr (option::host_threads > most_threads)
+      return diagnosis_of<wrong::number_is_too_large, option, wrong::AtMost<most_threads>>();
+    else if constexpr (option::host_threads < 1)
+      return diagnosis_of<wrong::number_must_be_positive, option>();
+    else
+      return std::type_identity<nothing_wrong>{};
+  }
+};
+}  // namespace option_family
+
+}  // namespace pp

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Averages of the parameters in the parameters' place.
+#pragma once
+
+#include <utility>
+
+#include <pipe/base/error.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/train/parts/parameter_memory.hpp>
+
+namespace pp::detail {
+
+/// Whether averages stand where the parameters are, and the other way round.
+class averages {
+ public:
+  /// law: twice changes nothing
+  template <class Engine>
+  void swap(parameter_memory<Engine> const& parameters) {
+    parameters.for_each_chunk([](char* memory, chunk_description const& chunk) {
+      for (long i = 0; i < chunk.trained_bytes; ++i)
+        std::swap(memory[chunk.values + i], memory[chunk.average + i]);
+    });
+    are_in_ = !are_in_;
+  }
+  /// Throws pp::error while they do: a step would train the averages.
+  void require_out(long step) const {
+    if (are_in_)
+      complain<error>({"step ", step,
+                       ": averages stand in for the parameters; swap them out first"});
+  }
+
+ private:
+  bool are_in_ = false;
+};
+
+}  // namespace pp::detail

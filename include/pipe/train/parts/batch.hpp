@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A mini-batch of a model, and what it is held to before it runs.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include <pipe/base/error.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/runtime/job.hpp>
+#include <pipe/train/batch_check.hpp>
+#include <pipe/train/inputs.hpp>
+#include <pipe/train/loss_terms.hpp>
+
+namespace pp::detail {
+
+/// A mini-batch of model M: as many samples as a step has, or fewer, one after the other. It is
+/// read where it is, while a step runs. Further inputs are given by name: `Trainer::batch b{source,
+/// labels}; b.set<"target">(ids);`
+///
+/// Reports: M is right; what is wrong with the types of a batch is reported
+template <class M, class Element, bool Reports>
+struct batch_of {
+  using model = M;
+  using element = Element;
+  using label_type = std::conditional_t<M::labels_are_ids, int, Element>;
+  template <int I, bool Exists = true>
+  using input_values =
+      values_for<input_element<M, I, Element> const, wrong::inputs_have_the_wrong_type,
+                 input_item_of<M, I>, Reports && Exists>;
+  using label_values =
+      values_for<label_type const, wrong::labels_have_the_wrong_type, typename M::loss, Reports>;
+  /// Which input has that name; the first if none has.
+  template <text Name>
+  static constexpr int input_named = find_input<M, Name>() < 0 ? 0 : find_input<M, Name>();
+
+  input_values<0> inputs;
+  label_values labels;
+  further_values<int> named_ids[max_inputs]{};
+  further_values<Element> named_numbers[max_inputs]{};
+
+  template <text Name>
+  batch_of& set(input_values<input_named<Name>, (find_input<M, Name>() >= 0)> values) {
+    static_assert(accepted<decltype(diagnose_name<M, Name>())>::value);
+    constexpr int input = input_named<Name>;
+    if constexpr (input == 0)
+      inputs = values;
+    else if constexpr (M::graph.inputs[input].is_ids)
+      named_ids[input] = values;
+    else
+      named_numbers[input] = values;
+    return *this;
+  }
+};
+
+/// Input I of a batch.
+template <int I, class Batch>
+auto input_of(Batch const& b) {
+  if constexpr (I == 0)
+    return b.inputs;
+  else if constexpr (Batch::model::graph.inputs[I].is_ids)
+    return b.named_ids[I];
+  else
+    return b.named_numbers[I];
+}
+
+template <int I, class Batch>
+void take_input(Batch const& b, std::size_t samples, job& j) {
+  using M = typename Batch::model;
+  constexpr input_record in = M::graph.inputs[I];
+  if (in.of_loss && j.what == job::kind::infer) return;
+  auto const values = input_of<I>(b);
+  std::size_t const expected = samples * std::size_t(in.form.elements());
+  if constexpr (I > 0) check_size({"input ", input_name<M, I>()}, values.size(), expected);
+  if constexpr (in.is_ids) check_ids("token", values, -1, in.vocabulary);
+  j.input[I] = values.data();
+}
+
+/// Counts the samples, from 1 to `most`, and takes every input for a job of that kind.
+///
+/// throws: data_error unless each input is of as many samples, and each token in the vocabulary
+template <class Batch>
+void take_inputs(Batch const& b, int most, job& j) {
+  using M = typename Batch::model;
+  std::size_t const per_sample = std::size_t(M::graph.inputs[0].form.elements()),
+                    n = b.inputs.size() / per_sample;
+  if (n < 1 || n > std::size_t(most) || b.inputs.size() % per_sample != 0)
+    complain<data_error>({"inputs: expected 1 to ", most, " samples of ", per_sample,
+                          " numbers, got ", b.inputs.size(), " numbers"});
+  j.samples = int(n);
+  [&]<int... I>(std::integer_sequence<int, I...>) { (take_input<I>(b, n, j), ...); }
+  (std::make_integer_sequence<int, M::graph.size.inputs>{});
+}
+
+/// The weights of a batch's rows; none if the loss takes none.
+template <class Batch>
+std::span<typename Batch::element const> weights_of([[maybe_unused]] Batch const& b) {
+  using loss = typename Batch::model::loss;
+  if constexpr (loss::is_weighted)
+    return input_of<Batch::template input_named<loss::weights::name>>(b);
+  else
+    return {};
+}
+
+/// See Pipeline::loss_terms.
+template <class Batch>
+double loss_terms_of(Batch const& b) {
+  using M = typename Batch::model;
+  return loss_terms<typename M::loss>(std::span<typename Batch::label_type const>(b.labels),
+                                      weights_of(b), long(M::graph.output.columns()));
+}
+
+/// Takes the labels, and what the loss is divided by. Inputs have been taken.
+///
+/// throws: data_error as loss_terms does, or for another number of labels than the samples have
+template <class Batch>
+void take_labels(Batch const& b, long per_sample, job& j) {
+  check_size({"labels"}, b.labels.size(), std::size_t(j.samples * per_sample));
+  j.label = b.labels.data();
+  j.counted = loss_terms_of(b);
+  j.loss_terms = j.gradient_terms = j.counted > 0 ? j.counted : 1;
+}
+
+}  // namespace pp::detail

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The first number that is not finite, after a step has failed: among those given, the parameters,
+// or else, as the mini-batch runs again, among those made. What a run makes is searched in the order
+// in which one micro-batch goes through the model, so that the answer does not depend on the
+// schedule.
+#pragma once
+
+#include <string_view>
+#include <utility>
+
+#include <pipe/base/error.hpp>
+#include <pipe/base/heap_array.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/base/type_name.hpp>
+#include <pipe/graph/layers.hpp>
+#include <pipe/runtime/job.hpp>
+#include <pipe/train/batch_check.hpp>
+#include <pipe/train/inputs.hpp>
+#include <pipe/train/parts/parameter_memory.hpp>
+
+namespace pp::detail {
+
+/// law: a is before b if its micro-batch is, or forward before backward, or in the order of the
+///      program
+struct fault_place {
+  int micro_batch = 0, chunk = 0, launch = 0, layer = 0;
+  bool forward = true;
+  bool is_one = false;  ///< or else there is no fault
+
+  bool is_before(fault_place const& other) const {
+    if (micro_batch != other.micro_batch) return micro_batch < other.micro_batch;
+    if (forward != other.forward) return forward;
+    if (chunk != other.chunk) return (chunk < other.chunk) == forward;
+    return launch < other.launch;
+  }
+};
+
+/// Watches a run of a pipeline on this number of ranks.
+class nonfinite_search {
+ public:
+  PIPE_COLD explicit nonfinite_search(int ranks) : by_rank_(ranks) {}
+  static void watch(void* self, launch_seen const& seen) {
+    static_cast<nonfinite_search*>(self)->look(seen);
+  }
+
+  /// After the run; null if all numbers are finite.
+  PIPE_COLD fault_place const* found() const {
+    fault_place const* first = nullptr;
+    for (fault_place const& p : by_rank_)
+      if (p.is_one && (first == nullptr || p.is_before(*first))) first = &p;
+    return first;
+  }
+
+ private:
+  PIPE_COLD void look(launch_seen const& seen) {
+    fault_place const p{seen.micro_batch,
+                        seen.chunk,
+                        seen.launch,
+                        seen.what->layer,
+                        seen.which == program::forward,
+                        true};
+    fault_place& mine = by_rank_[seen.rank];
+    if ((!mine.is_one || p.is_before(mine)) && !seen.all_finite()) mine = p;
+  }
+
+  heap_array<fault_place> by_rank_;  // the first that each saw
+};
+
+/// The type of a top-level layer of M, from 0.
+template <class M>
+std::string_view spelled_layer(int layer) {
+  return [&]<class... L>(layers<L...>) {
+    std::string_view const names[] = {type_name<L>()...};
+    return names[M::graph.units[layer].leaf];
+  }
+  (typename M::leaves{});
+}
+
+/// What was rejected, in words: `step 3 rejected, with what was accumulated`.
+struct rejection {
+  long step = 0;
+  char const* with = "";
+};
+
+/// Throws not_finite if one of the numbers of a batch is none.
+///
+/// shape: values[samples * per_sample]
+template <class T>
+PIPE_COLD void reject_if_given(rejection const& r, batch_part of, void const* values,
+                               long per_sample, int samples) {
+  T const* const x = static_cast<T const*>(values);
+  long const count = samples * per_sample, i = first_not_finite(x, count);
+  if (i < count)
+    complain<not_finite>({"step ", r.step, " rejected", r.with, ": ", of.what, of.quote(), of.name,
+                          of.quote(), ": ", double(x[i]), " at position ", i, " (sample ",
+                          i / per_sample, ")"});
+}
+
+/// Throws not_finite if one of the parameters of model M is none.
+template <class M, class T, class Engine>
+PIPE_COLD void reject_if_of_parameters(rejection const& r,
+                                       parameter_memory<Engine> const& parameters) {
+  parameters.for_each([&](char* memory, chunk_description const& chunk, parameter_place const& p) {
+    T const* const values = reinterpret_cast<T const*>(memory + chunk.values + p.offset);
+    long const i = first_not_finite(values, p.elements());
+    int const layer = M::graph.parameters[p.index].unit;
+    if (i < p.elements())
+      complain<not_finite>({"step ", r.step, " rejected", r.with, ": a parameter of layer ", layer,
+                            " (", spelled_layer<M>(layer), "), ", p.rows, " x ", p.columns, ": ",
+                            double(values[i]), " at position ", i,
+                            ", written or made by an update of an earlier step: was its learning "
+                            "rate too large?"});
+  });
+}
+
+/// Runs a job of model M again, without an update, and throws not_finite, which says where the
+/// first number appears that is none.
+template <class M, class Engine>
+[[noreturn]] PIPE_COLD void reject_made(rejection const& r, job& j, int ranks, Engine& engine) {
+  nonfinite_search search(ranks);
+  j.updates = false;
+  j.watch = &nonfinite_search::watch;
+  j.watcher = &search;
+  engine.run(j);
+  if (fault_place const* const p = search.found())
+    complain<not_finite>({"step ", r.step, " rejected", r.with,
+                          ": a number that is not finite first appears in ",
+                          p->forward ? "forward" : "backward", " of micro-batch ", p->micro_batch,
+                          ", stage ", p->chunk, ", layer ", p->layer, " (",
+                          spelled_layer<M>(p->layer), ")"});
+  complain<not_finite>({"step ", r.step, " rejected", r.with,
+                        ": the loss or the gradient norm overflowed, though every term of it is "
+                        "finite"});
+}
+
+/// Says where the first number is that is not finite. T: the type of parameters.
+template <class M, class T, class Engine>
+[[noreturn]] PIPE_COLD void reject_step(rejection const& r, job& j, long labels_per_sample,
+                                        int ranks, parameter_memory<Engine> const& parameters) {
+  [&]<int... I>(std::integer_sequence<int, I...>) {
+    ((M::graph.inputs[I].is_ids
+          ? void()
+          : reject_if_given<T>(
+                r, {I == 0 ? "inputs" : "input ", I == 0 ? std::string_view() : input_name<M, I>()},
+                j.input[I], M::graph.inputs[I].form.elements(), j.samples)),
+     ...);
+  }
+  (std::make_integer_sequence<int, M::graph.size.inputs>{});
+  if (!M::labels_are_ids) reject_if_given<T>(r, {"labels"}, j.label, labels_per_sample, j.samples);
+  reject_if_of_parameters<M, T>(r, parameters);
+  reject_made<M>(r, j, ranks, *parameters.engine);
+}
+
+}  // namespace pp::detail

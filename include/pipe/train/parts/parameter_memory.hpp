@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Where the parameters of a trainer lie.
+#pragma once
+
+#include <pipe/runtime/description.hpp>
+
+namespace pp::detail {
+
+/// The chunks of a pipeline and their memory. Engine: has `char* memory(int chunk)`, and says with
+/// a static `is_local(chunk)` which of them are in this process.
+template <class Engine>
+struct parameter_memory {
+  chunk_description const* chunks = nullptr;
+  int count = 0;
+  Engine* engine = nullptr;
+
+  /// Calls use(memory, chunk) for each local chunk.
+  template <class Use>
+  void for_each_chunk(Use const& use) const {
+    for (int c = 0; c < count; ++c)
+      if (Engine::is_local(c)) use(engine->memory(c), chunks[c]);
+  }
+  /// Calls use(memory, chunk, place) for each parameter that is not shared with an earlier one, in
+  /// the order of the model.
+  template <class Use>
+  void for_each(Use const& use) const {
+    for_each_chunk([&](char* memory, chunk_description const& chunk) {
+      for (int i = 0; i < chunk.parameter_count; ++i)
+        if (!chunk.parameters[i].shared) use(memory, chunk, chunk.parameters[i]);
+    });
+  }
+};
+
+}  // namespace pp::detail

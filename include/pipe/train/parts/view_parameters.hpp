@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Views of a trainer's parameters, as a program sees them.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include <pipe/graph/graph.hpp>
+#include <pipe/graph/tables.hpp>
+#include <pipe/train/names.hpp>
+#include <pipe/train/parameter_view.hpp>
+#include <pipe/train/parts/parameter_memory.hpp>
+
+namespace pp::detail {
+
+/// The shape of a parameter in weight files.
+inline std::vector<long> file_shape(parameter const& p, bool transposed) {
+  if (p.kind == tensor_kind::vector) return {p.columns};
+  return transposed ? std::vector<long>{p.columns, p.rows} : std::vector<long>{p.rows, p.columns};
+}
+
+/// All parameters of model M but constant tables, as they are in one of the flat regions that hold
+/// them; one that is not trained, as it is.
+template <class M, class T, class Engine>
+std::vector<parameter_view<T>> view_parameters(parameter_memory<Engine> const& parameters,
+                                               long chunk_description::*region) {
+  std::vector<parameter_view<T>> all;
+  parameters.for_each([&](char* memory, chunk_description const& chunk, parameter_place const& p) {
+    parameter const& of = M::graph.parameters[p.index];
+    if (is_table(of.initial.kind)) return;
+    auto const at = [&](long start) { return reinterpret_cast<T*>(memory + start + p.offset); };
+    std::size_t const n = std::size_t(p.elements());
+    parameter_name const& file = parameter_names<M>()[std::size_t(p.index)];
+    all.push_back({p.index,
+                   of.unit,
+                   file.name,
+                   file_shape(of, file.transposed),
+                   file.transposed,
+                   p.rows,
+                   p.columns,
+                   {at(p.trained ? chunk.*region : chunk.values), n},
+                   {at(chunk.gradients), p.trained ? n : 0}});
+  });
+  return all;
+}
+
+}  // namespace pp::detail
