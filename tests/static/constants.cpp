@@ -192,4 +192,129 @@ static_assert(
     names_function<said<late_state_elements>, late_state_elements, member::state_elements>);
 static_assert(names_function<said<late_workspace>, late_workspace, member::workspace_elements>);
 
+// ---- recompute policies ----
+
+// [recompute]
+struct Norms {  // the results of norms are made again, in every micro-batch
+  static constexpr bool recomputes = true, keeps_last = false;
+  static constexpr bool drops(op_kind kind) { return kind == op_kind::norm; }
+};
+// [/recompute]
+struct late_drops : Norms {
+  static bool drops(op_kind) { return true; }
+};
+struct drops_of_some : Norms {  // not of all
+  static constexpr bool drops(op_kind kind) { return kind == op_kind::gate ? throw "no" : true; }
+};
+struct late_keeps_last : Norms {
+  static inline bool keeps_last = true;
+};
+struct late_recomputes : Norms {
+  static inline bool recomputes = true;
+};
+static_assert(std::is_same_v<said<Norms>, nothing_wrong>);
+static_assert(names_function<said<late_drops>, late_drops, member::drops>);
+static_assert(names_function<said<drops_of_some>, drops_of_some, member::drops>);
+static_assert(names_value<said<late_keeps_last>, late_keeps_last, member::keeps_last>);
+static_assert(names_value<said<late_recomputes>, late_recomputes, member::recomputes>);
+struct only_drops {
+  static constexpr bool drops(op_kind) { return true; }
+};
+struct only_recomputes {
+  static constexpr bool recomputes = true;
+};
+template <member Lacks, class O>
+inline constexpr bool lacks_of_recompute =
+    std::is_same_v<said<O>, wrong::recompute_is_incomplete<O, wrong::Missing<Lacks>>>;
+static_assert(lacks_of_recompute<member::recomputes, only_drops> &&
+              lacks_of_recompute<member::drops, only_recomputes>);
+
+// ---- precisions ----
+
+struct late_precision : FP32 {
+  static inline char const* name = "late";
+};
+struct late_scale : FP32 {
+  static inline bool scales_loss = false;
+};
+struct late_product : FP32 {
+  static inline dtype product = dtype::f32;
+};
+struct of_integers : FP32 {
+  using element = int;
+};
+struct of_longs : FP32 {
+  using value = long;
+};
+template <member Lacks, class O>
+inline constexpr bool lacks_of_precision =
+    std::is_same_v<said<O>, wrong::precision_is_incomplete<O, wrong::Missing<Lacks>>>;
+static_assert(names_value<said<late_precision>, late_precision, member::name>);
+static_assert(names_value<said<late_scale>, late_scale, member::scales_loss>);
+static_assert(names_value<said<late_product>, late_product, member::product>);
+static_assert(lacks_of_precision<member::element, of_integers> &&
+              lacks_of_precision<member::value, of_longs> &&
+              lacks_of_precision<member::name, number_types<float, float, dtype::f32>>);
+
+// ---- partition policies ----
+
+// [partition]
+struct Halves {  // stage s begins with layer cuts[s]; costs[layer] is not used here
+  static constexpr void cut(auto const& costs, int layers, int stages, auto& cuts) {
+    for (int s = 0; s <= stages; ++s) cuts[s] = s * layers / stages;
+    (void)costs;
+  }
+};
+// [/partition]
+struct late_cut {
+  static void cut(auto const& costs, int layers, int stages, auto& cuts) {
+    ByCount::cut(costs, layers, stages, cuts);
+  }
+};
+struct cut_beyond_the_last : Halves {
+  static constexpr void cut(auto const& costs, int layers, int stages, auto& cuts) {
+    Halves::cut(costs, layers, stages + 1, cuts);
+  }
+};
+struct cut_by_nothing : Halves {
+  static constexpr void cut(auto const&, int layers, int stages, auto& cuts) {
+    for (int s = 0; s <= stages; ++s) cuts[s] = layers - s;
+  }
+};
+struct cut_of_two {
+  static constexpr void cut(auto const&, auto&) {}
+};
+struct SmallNet : Model<Input<3>, Linear<4>, Linear<2>, MSE> {};
+template <class... O>
+using said_of_cuts =
+    typename decltype(diagnose_pipeline<SmallNet,
+                                        option_set<PortableHost, Stages<2>, O...>>())::type;
+static_assert(std::is_same_v<said_of_cuts<Halves>, nothing_wrong>);
+static_assert(names_function<said_of_cuts<late_cut>, late_cut, member::cut>);
+static_assert(names_function<said_of_cuts<cut_beyond_the_last>, cut_beyond_the_last, member::cut>);
+static_assert(
+    std::is_same_v<said_of_cuts<cut_by_nothing>, wrong::cuts_must_ascend_and_make_as_many_stages<
+                                                     cut_by_nothing, Stages<2>, wrong::Layers<2>>>);
+static_assert(
+    std::is_same_v<said<cut_of_two>,
+                   wrong::partition_is_incomplete<cut_of_two, wrong::Missing<member::cut>>>);
+
+// ---- the list of families ----
+
+// An option of each family is found in any order, and a missing one has its default.
+using mixed = option_set<AdamW, HostThreads<2>, Stages<3>, Norms, PortableHost>;
+static_assert(std::is_same_v<mixed::get<option_family::optimizer>, AdamW> &&
+              std::is_same_v<mixed::get<option_family::threads>, HostThreads<2>> &&
+              std::is_same_v<mixed::get<option_family::stages>, Stages<3>> &&
+              std::is_same_v<mixed::get<option_family::recompute>, Norms> &&
+              std::is_same_v<mixed::get<option_family::backend>, PortableHost> &&
+              std::is_same_v<mixed::get<option_family::schedule>, OneFOneB> &&
+              std::is_same_v<mixed::get<option_family::memory_limit>, MemoryLimit<0>>);
+// Each default is of its own family, and of no other.
+template <class... Family>
+constexpr bool defaults_are_of_their_family(layers<Family...> all) {
+  return ((find_family<typename Family::fallback>(all) == leaf_index<Family>(all)) && ...);
+}
+static_assert(defaults_are_of_their_family(option_families{}));
+
 }  // namespace

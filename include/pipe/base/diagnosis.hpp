@@ -36,8 +36,8 @@ struct accepted {
 template <class Diagnosis>
 inline constexpr bool is_accepted = std::is_same_v<Diagnosis, nothing_wrong>;
 
-/// The first finding of some checks, each with a static `diagnose()`. Checks after it are not asked:
-/// each may rely on those before.
+/// The first finding of some checks, each with a static `diagnose()`. Checks after it are not
+/// asked: each may rely on those before.
 template <class Check, class... Rest>
 constexpr auto first_finding() {
   using found = decltype(Check::diagnose());

@@ -248,8 +248,9 @@ using word = std::type_identity<T>;
 /// Expected or Found with the extents of S.
 template <template <int...> class Word, shape S>
 constexpr auto spell() {
-  return []<std::size_t... I>(std::index_sequence<I...>) { return word<Word<S.extent[I]...>>{}; }
-  (std::make_index_sequence<S.rank>{});
+  return []<std::size_t... I>(std::index_sequence<I...>) {
+    return word<Word<S.extent[I]...>>{};
+  }(std::make_index_sequence<S.rank>{});
 }
 
 /// A name, letter by letter: the one spelling of it that is readable in every compiler.
@@ -257,8 +258,7 @@ template <text Letters>
 constexpr auto spell_text() {
   return []<std::size_t... I>(std::index_sequence<I...>) {
     return word<wrong::Called<Letters.characters[I]...>>{};
-  }
-  (std::make_index_sequence<Letters.view().size()>{});
+  }(std::make_index_sequence<Letters.view().size()>{});
 }
 /// The name that is in layer type L, where there is one.
 template <class L>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The first mistake in a set of options: by themselves, and for a model. Each family has its own
-// checks. Every function returns one of the types in `wrong` (base/diagnosis.hpp), or nothing_wrong.
+// checks. Every function returns one of the types in `wrong` (base/diagnosis.hpp), or
+// nothing_wrong.
 #pragma once
 
 #include <pipe/base/diagnosis.hpp>

@@ -104,7 +104,7 @@ constexpr bool is_valid_model() {
 template <class Given, class... Options>
 struct made_from;
 template <class Given, class... Options>
-requires all_are_types<Options...>
+  requires all_are_types<Options...>
 struct made_from<Given, Options...> {
   using options = option_set<Options...>;
   using model = std::conditional_t<model_type<Given>, Given, no_model<Given>>;

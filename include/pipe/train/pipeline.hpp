@@ -166,9 +166,7 @@ class Pipeline : public with_plan<typename made_from<Given, Options...>::compile
   /// of 0 or more, or of the elements; each weighs 1 if the loss takes no weights. 0 if nothing
   /// counts; 1 for a sum. Losses of mini-batches are averaged with it. Throws data_error for labels
   /// and weights that evaluate refuses, of which there may be any number.
-  static double loss_terms(batch const& b) {
-    return detail::loss_terms_of(b);
-  }
+  static double loss_terms(batch const& b) { return detail::loss_terms_of(b); }
 
   /// The model's output (logits, before the loss) for n <= samples samples.
   ///
@@ -316,7 +314,7 @@ class Pipeline : public with_plan<typename made_from<Given, Options...>::compile
     if (r.skipped) return r;
     if (!libm::isfinite(r.loss) || !libm::isfinite(r.gradient_norm))
       detail::reject_step<M, element>({steps_ + 1, with}, j, labels_per_sample, compiled::ranks,
-                              parameter_places());
+                                      parameter_places());
     r.loss = all.add(j, r.loss);
     accumulated_ = all;
     return r;

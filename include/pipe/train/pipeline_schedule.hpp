@@ -169,36 +169,10 @@ struct pipeline_schedule {
     static constexpr auto call() { return make_schedule::make(); }
   };
 
-  /// The same of the partition policy's `cut`, asked with the costs of the model.
-  static constexpr bool cuts_in_a_constant() {
-    if constexpr (is_of_this_library<option<option_family::partition>>)
-      return true;
-    else
-      return is_constant<cut_call>;
-  }
-  struct cut_call {
-    static constexpr auto call() {
-      list<long, passes::units> time;
-      for (int u = 0; u < passes::units; ++u)
-        for (op_list l : {op_list::forward, op_list::input_gradients, op_list::weight_gradients})
-          time[u] += estimated_time(passes::costs[u][l]);
-      list<int, stages + 1> cuts;
-      option<option_family::partition>::cut(time, passes::units, stages, cuts);
-      return cuts;
-    }
-  };
-
   static constexpr auto diagnose() {
     if constexpr (!is_countable) {
       return diagnosis_of<wrong::step_is_too_large, M, option<option_family::micro_batches>,
                           option<option_family::micro_batch_size>>();
-    } else if constexpr (!cuts_in_a_constant()) {
-      return diagnosis_of<wrong::function_must_be_constexpr, option<option_family::partition>,
-                          wrong::Function<member::cut>>();
-    } else if constexpr (!are_cuts(passes::cuts, passes::units, stages)) {
-      return diagnosis_of<wrong::cuts_must_ascend_and_make_as_many_stages,
-                          option<option_family::partition>, option<option_family::stages>,
-                          wrong::Layers<passes::units>>();
     } else if constexpr (!by_compiler) {
       return std::type_identity<nothing_wrong>{};
     } else if constexpr (!fills_in_a_constant()) {

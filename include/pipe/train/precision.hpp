@@ -52,8 +52,8 @@ struct FP16 : number_types<float, fp16, dtype::f16> {
 /// Parameters and sums are of a type that the host computes with; what layers hand on is of the
 /// same type or of 16 bits.
 template <class P>
-concept has_elements = std::same_as<typename P::element, float> ||
-                       std::same_as<typename P::element, double>;
+concept has_elements =
+    std::same_as<typename P::element, float> || std::same_as<typename P::element, double>;
 template <class P>
 concept has_values = has_elements<P> && (std::same_as<typename P::value, typename P::element> ||
                                          std::same_as<typename P::value, bf16> ||

@@ -43,19 +43,19 @@ struct compiled_stage {
 
   static constexpr auto place_parameters() {
     constexpr auto const& layout = any_programs::layout;
-    list<parameter_place, parameter_count> places;
+    list<parameter_place, parameter_count> all;
     for (int i = 0; i < parameter_count; ++i) {
       int const index = first_parameter + i;
       parameter const& p = graph.parameters[index];
-      places[i] = parameter_place{index,
-                                  p.trained,
-                                  p.tied_to >= 0,
-                                  p.rows,
-                                  p.columns,
-                                  layout.parameters[i],
-                                  passes::backward.transposed[index] ? layout.transposed[i] : -1};
+      all[i] = parameter_place{index,
+                               p.trained,
+                               p.tied_to >= 0,
+                               p.rows,
+                               p.columns,
+                               layout.parameters[i],
+                               passes::backward.transposed[index] ? layout.transposed[i] : -1};
     }
-    return places;
+    return all;
   }
   static constexpr auto places = place_parameters();
   static constexpr auto updates = find_update_ranges<optimizer, element, parameter_count>(

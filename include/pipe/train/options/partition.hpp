@@ -4,8 +4,12 @@
 // user-defined one.
 #pragma once
 
+#include <type_traits>
+
 #include <pipe/base/constant.hpp>
 #include <pipe/base/type_name.hpp>
+#include <pipe/graph/differentiate.hpp>
+#include <pipe/passes/costs.hpp>
 #include <pipe/passes/partition_policy.hpp>
 #include <pipe/train/option_family.hpp>
 #include <pipe/train/options/stages.hpp>
@@ -20,6 +24,17 @@ struct profile_is_of_another_model;
 template <class... What>
 struct partition_is_incomplete;
 }  // namespace wrong
+
+/// Whether a type has a member `cut`, of whatever kind: the name is then ambiguous in a class that
+/// has another from elsewhere.
+struct another_cut {
+  int cut = 0;
+};
+template <class O>
+struct with_another_cut : O, another_cut {};
+template <class O>
+concept has_member_cut =
+    std::is_class_v<O> && !std::is_final_v<O> && !requires { &with_another_cut<O>::cut; };
 
 /// Whether policy P has times of a model with this number of layers, or needs none.
 template <class P>
@@ -39,6 +54,42 @@ constexpr bool can_cut([[maybe_unused]] int layers, [[maybe_unused]] int stages)
     return true;
 }
 
+/// The cuts that policy P makes of model M, as a call that may not be constant.
+template <class M, class P, int Stages>
+struct cut_call {
+  static constexpr auto call() {
+    constexpr int layers = M::graph.size.units;
+    auto const gradients = differentiate<count_gradients(M::graph)>(M::graph);
+    gradient_view const backward = gradients;
+    graph_view const forward = M::graph;
+    list<unit_cost, layers> costs;
+    add_costs(op_list::forward, forward.ops, costs.items);
+    add_costs(op_list::input_gradients, backward.input_ops, costs.items);
+    add_costs(op_list::weight_gradients, backward.weight_ops, costs.items);
+    list<long, layers> times;
+    for (int u = 0; u < layers; ++u) times[u] = training_time(costs[u]);
+    list<int, Stages + 1> cuts;
+    P::cut(times, layers, Stages, cuts);
+    return cuts;
+  }
+};
+
+/// What is wrong with the cuts that a user-defined policy makes. Those of the library are right
+/// where they are possible.
+template <class M, class P, class Count>
+constexpr auto diagnose_cuts() {
+  constexpr int layers = M::graph.size.units;
+  if constexpr (is_of_this_library<P>)
+    return std::type_identity<nothing_wrong>{};
+  else if constexpr (!is_constant<cut_call<M, P, Count::value>>)
+    return diagnosis_of<wrong::function_must_be_constexpr, P, wrong::Function<member::cut>>();
+  else if constexpr (!are_cuts(cut_call<M, P, Count::value>::call(), layers, Count::value))
+    return diagnosis_of<wrong::cuts_must_ascend_and_make_as_many_stages, P, Count,
+                        wrong::Layers<layers>>();
+  else
+    return std::type_identity<nothing_wrong>{};
+}
+
 namespace option_family {
 struct partition : any_family {
   using fallback = ByCost;
@@ -52,10 +103,7 @@ struct partition : any_family {
   /// A ByProfile of something that is no profile has a `cut`: it is unknown.
   template <class O>
   static constexpr auto diagnose_type() {
-    constexpr bool looks_like_one = requires { &O::cut; } || requires {
-      &O::template cut<list<long, 1>, list<int, 2>>;
-    };
-    if constexpr (looks_like_one && !partition_policy<O>)
+    if constexpr (has_member_cut<O> && !partition_policy<O>)
       return diagnosis_of<wrong::partition_is_incomplete, O, wrong::Missing<member::cut>>();
     else
       return std::type_identity<nothing_wrong>{};
@@ -73,7 +121,7 @@ struct partition : any_family {
       return diagnosis_of<wrong::cuts_must_ascend_and_make_as_many_stages, option, count,
                           wrong::Layers<layers>>();
     else
-      return std::type_identity<nothing_wrong>{};
+      return diagnose_cuts<M, option, count>();
   }
 };
 }  // namespace option_family

@@ -21,14 +21,26 @@ constexpr member missing_of_precision() {
   constexpr bool looks_like_one = requires { O::scales_loss; } || requires {
     { O::product } -> std::convertible_to<dtype>;
   };
-  if constexpr (!looks_like_one) return none;
-  else if constexpr (!has_elements<O>) return element;
-  else if constexpr (!has_values<O>) return value;
-  else if constexpr (!requires { { O::product } -> std::convertible_to<dtype>; }) return product;
-  else if constexpr (!requires { { O::scales_loss } -> std::convertible_to<bool>; })
+  if constexpr (!looks_like_one)
+    return none;
+  else if constexpr (!has_elements<O>)
+    return element;
+  else if constexpr (!has_values<O>)
+    return value;
+  else if constexpr (!requires {
+                       { O::product } -> std::convertible_to<dtype>;
+                     })
+    return product;
+  else if constexpr (!requires {
+                       { O::scales_loss } -> std::convertible_to<bool>;
+                     })
     return scales_loss;
-  else if constexpr (!requires { { O::name } -> std::convertible_to<char const*>; }) return name;
-  else return none;
+  else if constexpr (!requires {
+                       { O::name } -> std::convertible_to<char const*>;
+                     })
+    return name;
+  else
+    return none;
 }
 
 namespace option_family {

@@ -26,8 +26,8 @@ class averages {
   /// Throws pp::error while they do: a step would train the averages.
   void require_out(long step) const {
     if (are_in_)
-      complain<error>({"step ", step,
-                       ": averages stand in for the parameters; swap them out first"});
+      complain<error>(
+          {"step ", step, ": averages stand in for the parameters; swap them out first"});
   }
 
  private:

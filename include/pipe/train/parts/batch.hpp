@@ -91,8 +91,9 @@ void take_inputs(Batch const& b, int most, job& j) {
     complain<data_error>({"inputs: expected 1 to ", most, " samples of ", per_sample,
                           " numbers, got ", b.inputs.size(), " numbers"});
   j.samples = int(n);
-  [&]<int... I>(std::integer_sequence<int, I...>) { (take_input<I>(b, n, j), ...); }
-  (std::make_integer_sequence<int, M::graph.size.inputs>{});
+  [&]<int... I>(std::integer_sequence<int, I...>) {
+    (take_input<I>(b, n, j), ...);
+  }(std::make_integer_sequence<int, M::graph.size.inputs>{});
 }
 
 /// The weights of a batch's rows; none if the loss takes none.

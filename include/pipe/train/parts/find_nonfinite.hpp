@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The first number that is not finite, after a step has failed: among those given, the parameters,
-// or else, as the mini-batch runs again, among those made. What a run makes is searched in the order
-// in which one micro-batch goes through the model, so that the answer does not depend on the
+// or else, as the mini-batch runs again, among those made. What a run makes is searched in the
+// order in which one micro-batch goes through the model, so that the answer does not depend on the
 // schedule.
 #pragma once
 
@@ -73,8 +73,7 @@ std::string_view spelled_layer(int layer) {
   return [&]<class... L>(layers<L...>) {
     std::string_view const names[] = {type_name<L>()...};
     return names[M::graph.units[layer].leaf];
-  }
-  (typename M::leaves{});
+  }(typename M::leaves{});
 }
 
 /// What was rejected, in words: `step 3 rejected, with what was accumulated`.
@@ -124,11 +123,10 @@ template <class M, class Engine>
   j.watcher = &search;
   engine.run(j);
   if (fault_place const* const p = search.found())
-    complain<not_finite>({"step ", r.step, " rejected", r.with,
-                          ": a number that is not finite first appears in ",
-                          p->forward ? "forward" : "backward", " of micro-batch ", p->micro_batch,
-                          ", stage ", p->chunk, ", layer ", p->layer, " (",
-                          spelled_layer<M>(p->layer), ")"});
+    complain<not_finite>(
+        {"step ", r.step, " rejected", r.with, ": a number that is not finite first appears in ",
+         p->forward ? "forward" : "backward", " of micro-batch ", p->micro_batch, ", stage ",
+         p->chunk, ", layer ", p->layer, " (", spelled_layer<M>(p->layer), ")"});
   complain<not_finite>({"step ", r.step, " rejected", r.with,
                         ": the loss or the gradient norm overflowed, though every term of it is "
                         "finite"});
@@ -145,8 +143,7 @@ template <class M, class T, class Engine>
                 r, {I == 0 ? "inputs" : "input ", I == 0 ? std::string_view() : input_name<M, I>()},
                 j.input[I], M::graph.inputs[I].form.elements(), j.samples)),
      ...);
-  }
-  (std::make_integer_sequence<int, M::graph.size.inputs>{});
+  }(std::make_integer_sequence<int, M::graph.size.inputs>{});
   if (!M::labels_are_ids) reject_if_given<T>(r, {"labels"}, j.label, labels_per_sample, j.samples);
   reject_if_of_parameters<M, T>(r, parameters);
   reject_made<M>(r, j, ranks, *parameters.engine);

@@ -24,7 +24,7 @@ inline std::vector<long> file_shape(parameter const& p, bool transposed) {
 /// them; one that is not trained, as it is.
 template <class M, class T, class Engine>
 std::vector<parameter_view<T>> view_parameters(parameter_memory<Engine> const& parameters,
-                                               long chunk_description::*region) {
+                                               long chunk_description::* region) {
   std::vector<parameter_view<T>> all;
   parameters.for_each([&](char* memory, chunk_description const& chunk, parameter_place const& p) {
     parameter const& of = M::graph.parameters[p.index];
