@@ -174,6 +174,14 @@ TEMPLATE_TEST_CASE("a meeting is passed by all ranks or none", "", in_process, m
     CHECK_FALSE(w.link.call_off(1));  // all have passed
   }
 }
+TEMPLATE_TEST_CASE("a rank that gives a meeting up takes its arrival back", "", in_process,
+                   messages) {
+  world<TestType> w(2, {.spin = 0us, .deadline = 5ms});
+  CHECK(w.link.meet(0, 1, w.failed) == waited::too_long);
+  CHECK(w.link.meet(1, 1, w.failed) == waited::too_long);
+  w.run([&](int r) { w.link.meet(r, 1, w.failed); });
+  CHECK_FALSE(w.link.call_off(1));
+}
 TEST_CASE("a failing rank wakes all that send, receive or meet") {
   world<messages> w(4, {.spin = 0us, .deadline = 300s});
   std::atomic<int> ended{0};
