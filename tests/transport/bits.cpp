@@ -36,8 +36,8 @@ TEST_CASE("edges without gradients are edges", "[laws]") {
 }
 
 TEST_CASE("averages and accumulated gradients are those of one stage", "[laws]") {
-  // The first stage is quick: in an evaluation it is ahead of the second by as many micro-batches as
-  // there are slots.
+  // The first stage is quick: in an evaluation it is ahead of the second by as many micro-batches
+  // as there are slots.
   using one = Pipeline<Shared, PortableHost, AdamW, MicroBatches<9>, Averaging<9, 10>>;
   using two = Pipeline<Shared, PortableHost, AdamW, MicroBatches<9>, Averaging<9, 10>, Messages,
                        Stages<2>, Cut<1>>;

@@ -174,8 +174,8 @@ struct compiled_pipeline {
   };
   struct make_steps {
     static auto make() {
-      auto const &training = once<false, order_training>::get(),
-                 &evaluation = once<false, order_evaluation>::get();
+      auto const& training = once<false, order_training>::get();
+      auto const& evaluation = once<false, order_evaluation>::get();
       list<rank_steps, ranks> steps;
       for (int r = 0; r < ranks; ++r)
         steps[r] = {std::data(training.row(r)), training.size(r), std::data(evaluation.row(r)),
