@@ -7,7 +7,7 @@
 
 #include <catch2/catch.hpp>
 
-#include <pipe/train/batch_check.hpp>
+#include <pipe/train/parts/batch_check.hpp>
 
 #include "message_of.hpp"
 

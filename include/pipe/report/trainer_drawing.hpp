@@ -18,7 +18,7 @@
 #include <pipe/report/drawing.hpp>
 #include <pipe/report/kernels.hpp>
 #include <pipe/report/layer_list.hpp>
-#include <pipe/train/compiled_pipeline.hpp>
+#include <pipe/train/compiled/compiled_pipeline.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/schedule/dynamic_table.hpp>
 #include <pipe/train/options.hpp>

@@ -11,7 +11,7 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/train/argmax.hpp>
-#include <pipe/train/batch_check.hpp>
+#include <pipe/train/parts/batch_check.hpp>
 
 namespace pp {
 

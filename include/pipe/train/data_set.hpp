@@ -11,7 +11,7 @@
 
 #include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
-#include <pipe/train/inputs.hpp>
+#include <pipe/train/parts/inputs.hpp>
 
 namespace pp::data_set {
 
@@ -38,8 +38,9 @@ constexpr void for_each_list(Batch& b, Use const& use) {
     else
       use(b.named_numbers[I], per_sample, further);
   };
-  [&]<int... I>(std::integer_sequence<int, I...>) { (list(std::integral_constant<int, I>{}), ...); }
-  (std::make_integer_sequence<int, M::graph.size.inputs>{});
+  [&]<int... I>(std::integer_sequence<int, I...>) {
+    (list(std::integral_constant<int, I>{}), ...);
+  }(std::make_integer_sequence<int, M::graph.size.inputs>{});
   use(b.labels, std::size_t(Trainer::labels_per_sample), list_name{"labels", {}, true});
 }
 

@@ -8,7 +8,7 @@
 
 #include <pipe/base/list.hpp>
 #include <pipe/graph/layers.hpp>
-#include <pipe/train/option_family.hpp>
+#include <pipe/train/options/family.hpp>
 #include <pipe/train/options/averaging.hpp>
 #include <pipe/train/options/backend.hpp>
 #include <pipe/train/options/memory_limit.hpp>

@@ -18,15 +18,15 @@
 #include <pipe/optim/setting_check.hpp>
 #include <pipe/runtime/exclusive.hpp>
 #include <pipe/runtime/host/engine.hpp>
-#include <pipe/train/compiled_pipeline.hpp>
-#include <pipe/train/diagnose_pipeline.hpp>
+#include <pipe/train/compiled/compiled_pipeline.hpp>
+#include <pipe/train/compiled/diagnose_pipeline.hpp>
 #include <pipe/train/parts/accumulation.hpp>
 #include <pipe/train/parts/averages.hpp>
 #include <pipe/train/parts/batch.hpp>
 #include <pipe/train/parts/find_nonfinite.hpp>
 #include <pipe/train/parts/initialize_parameters.hpp>
 #include <pipe/train/parts/view_parameters.hpp>
-#include <pipe/train/settings_elsewhere.hpp>
+#include <pipe/train/parts/settings_elsewhere.hpp>
 
 namespace pp {
 

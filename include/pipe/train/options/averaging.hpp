@@ -4,7 +4,7 @@
 #pragma once
 
 #include <pipe/nn/ratio.hpp>
-#include <pipe/train/option_family.hpp>
+#include <pipe/train/options/family.hpp>
 
 namespace pp {
 

@@ -8,7 +8,7 @@
 
 #include <pipe/base/list.hpp>
 #include <pipe/schedule/proved.hpp>
-#include <pipe/train/option_family.hpp>
+#include <pipe/train/options/family.hpp>
 #include <pipe/train/plan.hpp>
 
 namespace pp {

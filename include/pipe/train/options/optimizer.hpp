@@ -8,8 +8,8 @@
 #include <pipe/optim/adam.hpp>
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/optim/sgd.hpp>
-#include <pipe/train/options/incomplete.hpp>
-#include <pipe/train/option_family.hpp>
+#include <pipe/train/options/constants.hpp>
+#include <pipe/train/options/family.hpp>
 
 namespace pp {
 

@@ -11,7 +11,7 @@
 #include <pipe/graph/differentiate.hpp>
 #include <pipe/passes/costs.hpp>
 #include <pipe/passes/partition_policy.hpp>
-#include <pipe/train/option_family.hpp>
+#include <pipe/train/options/family.hpp>
 #include <pipe/train/options/stages.hpp>
 
 namespace pp {

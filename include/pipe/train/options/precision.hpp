@@ -3,8 +3,8 @@
 // The precision of a pipeline: the library's number types, or a user-defined precision_policy.
 #pragma once
 
-#include <pipe/train/options/incomplete.hpp>
-#include <pipe/train/option_family.hpp>
+#include <pipe/train/options/constants.hpp>
+#include <pipe/train/options/family.hpp>
 #include <pipe/train/precision.hpp>
 
 namespace pp {

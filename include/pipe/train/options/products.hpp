@@ -4,7 +4,7 @@
 #pragma once
 
 #include <pipe/backend/cuda/matmul/matmul_option.hpp>
-#include <pipe/train/option_family.hpp>
+#include <pipe/train/options/family.hpp>
 
 namespace pp {
 

@@ -7,8 +7,8 @@
 #include <type_traits>
 
 #include <pipe/passes/recompute_policy.hpp>
-#include <pipe/train/options/incomplete.hpp>
-#include <pipe/train/option_family.hpp>
+#include <pipe/train/options/constants.hpp>
+#include <pipe/train/options/family.hpp>
 
 namespace pp {
 

@@ -7,7 +7,7 @@
 #include <pipe/schedule/one_f_one_b.hpp>
 #include <pipe/schedule/policy.hpp>
 #include <pipe/schedule/proved.hpp>
-#include <pipe/train/options/incomplete.hpp>
+#include <pipe/train/options/constants.hpp>
 #include <pipe/train/options/micro_batches.hpp>
 #include <pipe/train/options/stages.hpp>
 

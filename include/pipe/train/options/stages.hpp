@@ -3,7 +3,7 @@
 // The number of stages.
 #pragma once
 
-#include <pipe/train/option_family.hpp>
+#include <pipe/train/options/family.hpp>
 
 namespace pp {
 

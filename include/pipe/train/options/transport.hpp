@@ -3,7 +3,7 @@
 // The transport between ranks, as an option.
 #pragma once
 
-#include <pipe/train/option_family.hpp>
+#include <pipe/train/options/family.hpp>
 #include <pipe/train/options/backend.hpp>
 #include <pipe/transport/in_process.hpp>
 

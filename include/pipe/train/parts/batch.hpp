@@ -11,9 +11,9 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/runtime/job.hpp>
-#include <pipe/train/batch_check.hpp>
-#include <pipe/train/inputs.hpp>
-#include <pipe/train/loss_terms.hpp>
+#include <pipe/train/parts/batch_check.hpp>
+#include <pipe/train/parts/inputs.hpp>
+#include <pipe/train/parts/loss_terms.hpp>
 
 namespace pp::detail {
 

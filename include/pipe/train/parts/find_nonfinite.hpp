@@ -15,8 +15,8 @@
 #include <pipe/base/type_name.hpp>
 #include <pipe/graph/layers.hpp>
 #include <pipe/runtime/job.hpp>
-#include <pipe/train/batch_check.hpp>
-#include <pipe/train/inputs.hpp>
+#include <pipe/train/parts/batch_check.hpp>
+#include <pipe/train/parts/inputs.hpp>
 #include <pipe/train/parts/parameter_memory.hpp>
 
 namespace pp::detail {

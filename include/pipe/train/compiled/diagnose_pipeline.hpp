@@ -11,8 +11,8 @@
 #include <pipe/nn/linear.hpp>
 #include <pipe/nn/loss.hpp>
 #include <pipe/nn/model.hpp>
-#include <pipe/train/compiled_pipeline.hpp>
-#include <pipe/train/diagnose_options.hpp>
+#include <pipe/train/compiled/compiled_pipeline.hpp>
+#include <pipe/train/options/diagnose.hpp>
 
 namespace pp {
 

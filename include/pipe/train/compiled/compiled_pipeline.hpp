@@ -19,8 +19,8 @@
 #include <pipe/train/compiled/memory_map.hpp>
 #include <pipe/train/compiled/step_memory.hpp>
 #include <pipe/train/compiled/ties.hpp>
-#include <pipe/train/diagnose_options.hpp>
-#include <pipe/train/pipeline_schedule.hpp>
+#include <pipe/train/options/diagnose.hpp>
+#include <pipe/train/compiled/pipeline_schedule.hpp>
 #include <pipe/train/plan.hpp>
 
 namespace pp {
