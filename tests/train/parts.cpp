@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The parts of a trainer, each alone: accumulation, averages, initial values, the first number that
+// is not finite, and where everything lies.
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include <pipe/nn/activation.hpp>
+#include <pipe/nn/linear.hpp>
+#include <pipe/nn/loss.hpp>
+#include <pipe/nn/model.hpp>
+#include <pipe/nn/named.hpp>
+#include <pipe/optim/adam.hpp>
+#include <pipe/optim/muon.hpp>
+#include <pipe/train/compiled/memory_map.hpp>
+#include <pipe/train/compiled/ties.hpp>
+#include <pipe/train/compiled/update_ranges.hpp>
+#include <pipe/train/parts/accumulation.hpp>
+#include <pipe/train/parts/averages.hpp>
+#include <pipe/train/parts/find_nonfinite.hpp>
+#include <pipe/train/parts/initialize_parameters.hpp>
+
+using namespace pp;
+
+namespace {
+
+/// The text of the E that call() throws.
+template <class E, class Call>
+std::string text_of(Call call) {
+  try {
+    call();
+  } catch (E const& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+job of_terms(double terms, int samples) {
+  job j;
+  j.counted = terms;
+  j.loss_terms = j.gradient_terms = terms > 0 ? terms : 1;
+  j.samples = samples;
+  return j;
+}
+
+TEST_CASE("Accumulated mini-batches have the loss and the scale of one with all of their terms") {
+  detail::accumulation all;
+  job first = of_terms(4, 2), second = of_terms(0, 1), third = of_terms(12, 3);
+  all.extend(first, false);
+  CHECK((!first.continues && first.first_sample == 0 && first.gradient_scale == 1));
+  CHECK(all.add(first, 2.5) == 2.5);
+  all.extend(second, false);  // nothing counts: its loss is 0 over one term
+  CHECK((second.continues && second.first_sample == 2));
+  CHECK(all.add(second, 0) == 2.5);
+  all.extend(third, false);
+  CHECK(third.gradient_terms == 4);         // as if the first were alone
+  CHECK(third.gradient_scale == 4.0 / 16);  // and then as a mean over all
+  CHECK(third.first_sample == 3);
+  CHECK(all.add(third, 0.5) == (4 * 2.5 + 12 * 0.5) / 16);
+  CHECK(all.count() == 3);
+}
+
+TEST_CASE("Accumulated sums are added") {
+  detail::accumulation all;
+  job first = of_terms(1, 2), second = of_terms(1, 2);
+  all.extend(first, true);
+  all.add(first, 3);
+  all.extend(second, true);
+  CHECK((second.gradient_scale == 1 && all.add(second, 4) == 7));
+}
+
+struct Net : Model<Input<3>, Linear<4>, ReLU, Linear<2>, MSE> {};
+
+/// Two chunks in memory of their own, each with a parameter and its average.
+struct memory_of_chunks {
+  std::vector<float> numbers[2]{std::vector<float>(64), std::vector<float>(64)};
+  parameter_place places[2];
+  chunk_description chunks[2];
+  static inline bool second_is_local = true;
+
+  memory_of_chunks() {
+    for (int c = 0; c < 2; ++c) {
+      places[c] = parameter_place{2 * c, true, false, c == 0 ? 3 : 4, c == 0 ? 4 : 2, 0, -1};
+      chunks[c].parameters = &places[c];
+      chunks[c].parameter_count = 1;
+      chunks[c].values = 0;
+      chunks[c].average = 32 * long(sizeof(float));
+      chunks[c].trained_bytes = places[c].elements() * long(sizeof(float));
+    }
+  }
+  char* memory(int chunk) { return reinterpret_cast<char*>(numbers[chunk].data()); }
+  static bool is_local(int chunk) { return chunk == 0 || second_is_local; }
+  detail::parameter_memory<memory_of_chunks> parameters() { return {chunks, 2, this}; }
+};
+
+TEST_CASE("Initial values depend on seed, parameter and element, and averages begin with them") {
+  memory_of_chunks one, same, other;
+  detail::initialize_parameters<Net, float, true>(one.parameters(), 1);
+  detail::initialize_parameters<Net, float, true>(same.parameters(), 1);
+  detail::initialize_parameters<Net, float, true>(other.parameters(), 2);
+  for (int c = 0; c < 2; ++c) {
+    long const n = one.places[c].elements();
+    CHECK(one.numbers[c] == same.numbers[c]);
+    CHECK(one.numbers[c] != other.numbers[c]);
+    CHECK(std::memcmp(&one.numbers[c][0], &one.numbers[c][32], sizeof(float) * std::size_t(n)) ==
+          0);
+    CHECK(one.numbers[c][std::size_t(n)] == 0);  // and nothing beyond
+    CHECK(one.numbers[c][0] ==
+          detail::initial_value<float>(Net::graph.parameters[2 * c].initial, 1, one.places[c], 0));
+  }
+}
+
+TEST_CASE("Averages are swapped in and out, of the chunks of this process") {
+  memory_of_chunks m;
+  for (int c = 0; c < 2; ++c)
+    for (int i = 0; i < 64; ++i) m.numbers[c][std::size_t(i)] = float(100 * c + i);
+  auto const before = std::vector{m.numbers[0], m.numbers[1]};
+  detail::averages averages;
+  memory_of_chunks::second_is_local = false;
+  averages.swap(m.parameters());
+  CHECK((m.numbers[0][0] == 32 && m.numbers[0][32] == 0));
+  CHECK(m.numbers[0][11] == 43);
+  CHECK(m.numbers[0][12] == 12);  // no parameter
+  CHECK(m.numbers[1] == before[1]);
+  CHECK(text_of<error>([&] { averages.require_out(7); }) ==
+        "step 7: averages stand in for the parameters; swap them out first");
+  averages.swap(m.parameters());
+  memory_of_chunks::second_is_local = true;
+  CHECK(std::vector{m.numbers[0], m.numbers[1]} == before);
+  averages.require_out(7);
+}
+
+TEST_CASE("The first fault is the first on the way of a micro-batch through the model") {
+  detail::fault_place const forward{1, 2, 3, 4, true, true}, later_launch{1, 2, 4, 5, true, true},
+      next_chunk{1, 3, 0, 6, true, true}, backward{1, 3, 0, 6, false, true},
+      earlier_chunk{1, 2, 0, 4, false, true}, next_micro_batch{2, 0, 0, 0, true, true};
+  detail::fault_place const in_order[] = {forward,  later_launch,  next_chunk,
+                                          backward, earlier_chunk, next_micro_batch};
+  for (int i = 0; i < 6; ++i)
+    for (int k = 0; k < 6; ++k) {
+      INFO(i << " " << k);
+      CHECK(in_order[i].is_before(in_order[k]) == (i < k));
+    }
+}
+
+TEST_CASE("A parameter that is not finite is named with its layer and place") {
+  memory_of_chunks m;
+  m.numbers[1][5] = std::numeric_limits<float>::infinity();
+  CHECK(text_of<not_finite>(
+            [&] { detail::reject_if_of_parameters<Net, float>({3, ""}, m.parameters()); }) ==
+        "step 3 rejected: a parameter of layer 2 (Linear<2>), 4 x 2: inf at position 5, written or "
+        "made by an update of an earlier step: was its learning rate too large?");
+  m.numbers[1][5] = 1;
+  m.numbers[1][8] = NAN;  // beyond the parameter
+  detail::reject_if_of_parameters<Net, float>({3, ""}, m.parameters());
+}
+
+constexpr memory_map<3, 2> three_chunks() {
+  memory_map<3, 2> m;
+  for (int s = 0; s < 3; ++s) {
+    m.chunks[s].rank = s % 2;
+    m.chunks[s].gradients = 64;
+    m.chunks[s].bytes = 128 * (s + 1);
+  }
+  for (int r = 0; r < 2; ++r)
+    lay_out_rank(m, r, list<long, 3>{{100, 300, 200}}, /*threads=*/2, /*workspace_bytes=*/64);
+  return m;
+}
+TEST_CASE(
+    "A rank's arena has its chunks, the largest of their scratches, and a workspace per thread") {
+  constexpr auto m = three_chunks();
+  CHECK((m.chunks[0].values == 0 && m.chunks[0].gradients == 64));
+  CHECK((m.chunks[2].values == 128 && m.chunks[2].gradients == 192));  // after chunk 0
+  CHECK(m.rank[0].scratch == 128 + 384);
+  CHECK(m.rank[0].workspace == 512 + align_up(200));
+  CHECK(m.rank[0].bytes == m.rank[0].workspace + 2 * 64);
+  CHECK((m.rank[1].scratch == 256 && m.rank[1].bytes == 256 + align_up(300) + 2 * 64));
+}
+
+TEST_CASE("An optimizer for single elements takes neighbours at once, one for tensors each alone") {
+  constexpr auto const& graph = Net::graph;
+  constexpr list<int, 4> order{{0, 1, 2, 3}};  // weight, bias, weight, bias
+  constexpr auto single = find_update_ranges<AdamW, float, 4>(graph.parameters, order);
+  constexpr auto whole = find_update_ranges<Muon, float, 4>(graph.parameters, order);
+  for (auto const* u : {&single, &whole}) {  // side by side, from the first number to the last
+    long end = 0;
+    for (update_range const& r : u->ranges) {
+      CHECK(r.begin == end);
+      end = r.end;
+    }
+    CHECK(end == padded<float>(12) + padded<float>(4) + padded<float>(8) + padded<float>(2));
+  }
+  CHECK(single.ranges.size() == 4);  // weights decay, biases do not
+  CHECK(single.state == 2 * single.ranges[3].end);
+  CHECK((whole.ranges[0].whole && !whole.ranges[1].whole));
+  CHECK((whole.ranges[0].shape.rows == 3 && whole.ranges[0].shape.columns == 4));
+}
+
+struct TiedNet : Model<Input<4>, Named<"a", Linear<4>>, ReLU, Tied<"a">, Linear<2>, MSE> {};
+TEST_CASE("A tie has the places of a shared parameter and of its owner") {
+  constexpr auto const& graph = TiedNet::graph;
+  constexpr int count = count_ties(graph);
+  REQUIRE(count > 0);
+  parameter_place places[8];
+  for (int i = 0; i < graph.size.parameters; ++i) places[i].index = i;
+  short const stage_of_unit[] = {0, 0, 1, 1};
+  int const second = graph_view(graph).first_parameter(2);
+  parameter_place const* const of_stage[] = {places, places + second};
+  auto const ties = find_ties<count>(graph, of_stage, stage_of_unit);
+  for (int i = 0; i < count; ++i) {
+    CHECK((ties[i].chunk == 1 && ties[i].owner_chunk == 0));
+    CHECK(graph.parameters[ties[i].place.index].tied_to == ties[i].owner.index);
+  }
+}
+
+}  // namespace
