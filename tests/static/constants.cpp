@@ -256,6 +256,31 @@ static_assert(lacks_of_precision<member::element, of_integers> &&
               lacks_of_precision<member::value, of_longs> &&
               lacks_of_precision<member::name, number_types<float, float, dtype::f32>>);
 
+// ---- transports ----
+
+template <class T>
+struct Over {
+  using transport = T;
+};
+struct late_copies : in_process {
+  using in_process::in_process;
+  static inline bool copies = false;
+};
+struct says_nothing {};
+struct of_no_ranks : in_process {};
+struct waits_in_vain : in_process {
+  using in_process::in_process;
+  void wait(int, milestone, int, failure_flag const&);
+};
+template <member Lacks, class T>
+inline constexpr bool lacks_of_transport =
+    std::is_same_v<said<Over<T>>, wrong::transport_is_incomplete<Over<T>, wrong::Missing<Lacks>>>;
+static_assert(std::is_same_v<said<Over<in_process>>, nothing_wrong>);
+static_assert(names_value<said<Over<late_copies>>, Over<late_copies>, member::copies>);
+static_assert(lacks_of_transport<member::copies, says_nothing> &&
+              lacks_of_transport<member::constructor, of_no_ranks> &&
+              lacks_of_transport<member::wait, waits_in_vain>);
+
 // ---- partition policies ----
 
 // [partition]

@@ -106,7 +106,19 @@ enum class member : unsigned char {
   cut,
   element,
   product,
-  scales_loss
+  scales_loss,
+  copies,
+  constructor,
+  is_local,
+  set_memory,
+  reset,
+  wake_all,
+  share,
+  at,
+  meet,
+  call_off,
+  publish,
+  wait
 };
 
 /// The first thing wrong with a model, or nothing. `expected` and `found` are shapes or single

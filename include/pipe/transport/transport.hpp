@@ -12,6 +12,7 @@
 #include <concepts>
 
 #include <pipe/base/config.hpp>
+#include <pipe/base/constant.hpp>
 #include <pipe/transport/waiting.hpp>
 
 namespace pp {
@@ -44,7 +45,8 @@ struct transfer {
 template <class T>
 concept rank_transport = requires(T& t, failure_flag const& failed, transfer const& x, int rank,
                                   int meeting, char* arena, patience const& limits) {
-  requires std::same_as<decltype(T::copies), bool const>;
+  { T::copies } -> std::convertible_to<bool>;
+  typename constants<is_read(T::copies)>;
   T(rank, rank, limits);                                 // ranks, chunks
   { T::is_local(rank) } -> std::same_as<bool>;           // whether this process runs that rank
   t.set_memory(rank, arena);                             // once, before the first run

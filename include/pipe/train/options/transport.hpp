@@ -3,9 +3,12 @@
 // The transport between ranks, as an option.
 #pragma once
 
+#include <pipe/base/constant.hpp>
+#include <pipe/graph/diagnostics.hpp>
 #include <pipe/train/options/family.hpp>
 #include <pipe/train/options/backend.hpp>
 #include <pipe/transport/in_process.hpp>
+#include <pipe/transport/transport.hpp>
 
 namespace pp {
 
@@ -18,7 +21,48 @@ struct InProcess {
 template <class O>
 concept transport_option = transport<typename O::transport>;
 
+/// The first member that T lacks, or has with another type, to be a transport; `none` if there is
+/// one for every name.
+template <class T>
+constexpr member missing_of_transport() {
+  using enum member;
+  using status = failure_flag const&;
+  if constexpr (!requires { bool(T::copies); }) return copies;
+  if constexpr (!requires(patience const& p) { T(1, 1, p); }) return constructor;
+  if constexpr (!requires { requires std::same_as<decltype(T::is_local(0)), bool>; })
+    return is_local;
+  if constexpr (!requires(T& t, char* p) { t.set_memory(0, p); }) return set_memory;
+  if constexpr (!requires(T& t) { t.reset(); }) return reset;
+  if constexpr (!requires(T& t) { t.wake_all(); }) return wake_all;
+  if constexpr (!requires(T& t, transfer const& x, status f) {
+                  requires std::same_as<decltype(t.share(0, x, f)), waited>;
+                })
+    return share;
+  if constexpr (!requires(T& t, transfer const& x) {
+                  requires std::same_as<decltype(t.at(x)), char*>;
+                })
+    return at;
+  if constexpr (!requires(T& t, status f) {
+                  requires std::same_as<decltype(t.meet(0, 1, f)), waited>;
+                })
+    return meet;
+  if constexpr (!requires(T& t) { requires std::same_as<decltype(t.call_off(1)), bool>; })
+    return call_off;
+  if constexpr (!requires { typename constants<is_read(T::copies)>; }) {
+    return none;
+  } else if constexpr (!bool(T::copies)) {
+    if constexpr (!requires(T& t, milestone m) { t.publish(0, m, 0); }) return publish;
+    if constexpr (!requires(T& t, milestone m, status f) {
+                    requires std::same_as<decltype(t.wait(0, m, 0, f)), waited>;
+                  })
+      return wait;
+  }
+  return none;
+}
+
 namespace wrong {
+template <class... What>
+struct transport_is_incomplete;
 template <class... What>
 struct ranks_of_a_device_share_its_memory;
 }  // namespace wrong
@@ -29,6 +73,20 @@ struct transport : any_family {
   template <class O>
   static constexpr bool holds() {
     return transport_option<O>;
+  }
+
+  /// Of a type with a member type `transport`.
+  template <class O>
+  static constexpr auto diagnose_type() {
+    if constexpr (requires { typename O::transport; }) {
+      constexpr member lacks = missing_of_transport<typename O::transport>();
+      if constexpr (lacks != member::none)
+        return diagnosis_of<wrong::transport_is_incomplete, O, wrong::Missing<lacks>>();
+      else
+        return diagnosis_of<wrong::value_must_be_constexpr, O, wrong::Value<member::copies>>();
+    } else {
+      return std::type_identity<nothing_wrong>{};
+    }
   }
 
   template <class Options>
