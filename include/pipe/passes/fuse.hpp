@@ -28,9 +28,8 @@ constexpr bool takes_prologue(op_kind k) {
   return is_any_of<op_kind::matmul, op_kind::norm, op_kind::softmax>(k);
 }
 
-/// Whether op `next` may join the group of ops [begin, at), which ends just before it.
-constexpr bool joins(op const* ops, int begin, int at, op const& next) {
-  op const last = ops[at - 1];
+/// Whether op `next` may join the group of ops [begin, at), which ends in op `last` before it.
+constexpr bool joins(op const* ops, int begin, int at, op const& last, op const& next) {
   if (at - begin >= group::max_steps) return false;
   if (last.kind == op_kind::bias_gradient)
     return at - begin == 1 && next.kind == op_kind::matmul_weight_gradient &&
@@ -52,38 +51,19 @@ constexpr bool joins(op const* ops, int begin, int at, op const& next) {
   return next.rows == last.rows && width == last.columns;
 }
 
-/// Structure of the group of ops [begin, end); its operands are added to a list of those of all
-/// groups.
-template <class Operands>
-constexpr group describe_group(op const* ops, int begin, int end, int const* uses,
-                               Operands& added) {
-  constexpr signed char absent = -1;
+/// Structure of the group of ops [begin, end); its operands, one for each slot, go to `slots`.
+///
+/// The compiler spends much of its time here: ops are copied, and nothing is called that can be
+/// written in place.
+constexpr group describe_group(op const* ops, int begin, int end, int const* uses, operand* slots) {
   group g;
   int anchor = begin;
-  while (anchor + 1 < end &&
-         (is_pointwise(ops[anchor].kind) || ops[anchor].kind == op_kind::bias_gradient))
-    ++anchor;
-  bool const chain_only = is_pointwise(ops[anchor].kind);
-  auto const slot = [&](operand const& x) -> signed char {
-    added.push_back(x);
-    return static_cast<signed char>(g.slots++);
-  };
-  // A result read once, by the next op of the group, never reaches memory.
-  auto const result = [&](int i) -> signed char {
-    operand const& out = ops[i].out[0];
-    bool const inside =
-        i + 1 < end && out.where == space::value && uses[out.index] == 1 && ops[i + 1].in[0] == out;
-    return inside ? absent : slot(out);
-  };
-  auto const add_step = [&](auto& chain, int i) {
-    op const o = ops[i];
-    step& s = chain.items[chain.count++];
-    s.kind = o.kind;
-    s.leaf = is_by_leaf(o.kind) ? o.leaf : short(0);
-    s.slot = o.ins > 1 && o.kind != op_kind::bias_gradient ? slot(o.in[1]) : absent;
-    s.store = result(i);
-  };
-  op const a = ops[chain_only ? begin : anchor];
+  op a = ops[begin];
+  bool const starts_pointwise = is_pointwise(a.kind);
+  while (anchor + 1 < end && (a.kind == op_kind::bias_gradient || is_pointwise(a.kind)))
+    a = ops[++anchor];
+  bool const chain_only = anchor + 1 == end && is_pointwise(a.kind);
+  if (chain_only) anchor = -1;
   g.anchor = chain_only ? op_kind::pointwise : a.kind;
   g.rows = a.rows;
   g.columns = a.columns;
@@ -97,26 +77,46 @@ constexpr group describe_group(op const* ops, int begin, int end, int const* use
     g.epsilon = a.epsilon;
     g.amount = a.amount;
   }
-  auto const read = [&](int k, operand const& x) {
-    g.in[k] = slot(x);
-    g.present |= 1 << k;
-  };
-  auto const write = [&](int k, signed char where) {
-    g.out[k] = where;
-    if (where != absent) g.present |= 1 << (op::max_in + k);
-  };
-  read(0, ops[is_pointwise(ops[begin].kind) ? begin : anchor].in[0]);
-  if (chain_only) {
-    for (int i = begin; i < end; ++i) add_step(g.epilogue, i);
-  } else {
-    for (int i = begin; i < anchor; ++i) add_step(g.prologue, i);
-    for (int k = 1; k < a.ins; ++k)
-      if (a.in[k].where != space::none) read(k, a.in[k]);
-    if (a.out[0].where != space::none) write(0, result(anchor));
-    for (int k = 1; k < op::max_out; ++k)
-      if (a.out[k].where != space::none) write(k, slot(a.out[k]));
-    for (int i = anchor + 1; i < end; ++i) add_step(g.epilogue, i);
+  int n = 0, present = 1;
+  slots[n++] = starts_pointwise ? ops[begin].in[0] : a.in[0];
+  g.in[0] = 0;
+  for (int i = begin; i < end; ++i) {
+    op const o = ops[i];
+    // A result read once, by the next op of the group, never reaches memory.
+    bool const inside = i + 1 < end && o.out[0].where == space::value &&
+                        uses[o.out[0].index] == 1 && ops[i + 1].in[0] == o.out[0];
+    if (i != anchor) {
+      step s{o.kind, 0, -1, -1};
+      if (is_by_leaf(o.kind)) s.leaf = o.leaf;
+      if (o.ins > 1 && o.kind != op_kind::bias_gradient) {
+        s.slot = static_cast<signed char>(n);
+        slots[n++] = o.in[1];
+      }
+      if (!inside) {
+        s.store = static_cast<signed char>(n);
+        slots[n++] = o.out[0];
+      }
+      if (i < anchor)
+        g.prologue.items[g.prologue.count++] = s;
+      else
+        g.epilogue.items[g.epilogue.count++] = s;
+      continue;
+    }
+    for (int k = 1; k < o.ins; ++k)
+      if (o.in[k].where != space::none) {
+        present |= 1 << k;
+        g.in[k] = static_cast<signed char>(n);
+        slots[n++] = o.in[k];
+      }
+    for (int k = 0; k < op::max_out; ++k)
+      if (o.out[k].where != space::none && !(k == 0 && inside)) {
+        present |= 1 << (op::max_in + k);
+        g.out[k] = static_cast<signed char>(n);
+        slots[n++] = o.out[k];
+      }
   }
+  g.slots = n;
+  g.present = present;
   return g;
 }
 
@@ -202,20 +202,24 @@ constexpr void fuse(view<op> list, int const* uses, short const* stage_of_unit,
   known_groups known(scratch, count);
   auto const again = [&](int id) {
     segment const& s = f.segments.items[f.distinct.items[id]];
-    static_vector<operand, group::max_slots> ignored;
+    operand ignored[group::max_slots]{};
     return describe_group(ops, s.begin, s.end, uses, ignored);
   };
   for (int begin = 0; begin < count;) {
-    int const stage = stage_of_unit[ops[begin].unit];
+    op last = ops[begin];
+    int const stage = stage_of_unit[last.unit];
     int end = begin + 1;
-    while (end < count && joins(ops, begin, end, copy_of(ops[end])) &&
-           stage_of_unit[ops[end].unit] == stage)
-      ++end;
-    int const operands_before = f.operands.count;
-    group const g = describe_group(ops, begin, end, uses, f.operands);
+    for (; end < count; ++end) {
+      op const next = ops[end];
+      if (!joins(ops, begin, end, last, next) || stage_of_unit[next.unit] != stage) break;
+      last = next;
+    }
+    int const first = f.operands.count;
+    group const g = describe_group(ops, begin, end, uses, f.operands.items + first);
+    f.operands.count += g.slots;
     int const id = known.number(g, again);
     if (id == f.distinct.count) f.distinct.push_back(f.segments.count);
-    f.segments.push_back(segment{begin, end, id, operands_before, g.slots});
+    f.segments.push_back(segment{begin, end, id, first, g.slots});
     begin = end;
   }
 }

@@ -18,7 +18,8 @@ struct kernel_lists {
   constexpr described_group describe(op_list l, int i) const {
     segment const& s = fused[l].segments.items[i];
     described_group d;
-    d.shape = describe_group(ops[l].items, s.begin, s.end, uses[l], d.operands);
+    d.shape = describe_group(ops[l].items, s.begin, s.end, uses[l], d.operands.items);
+    d.operands.count = std::size_t(d.shape.slots);
     return d;
   }
 };

@@ -23,8 +23,14 @@ struct operand_places {
   }
   /// Where program p finds operand x.
   constexpr address resolve(compiled_model const& m, program p, operand x) const {
+    if (x.where == space::value) {
+      int const v = r.local(x.index);
+      if (v < 0) return from_neighbour(m, stage, x);
+      return p == program::forward ? values[v] : again[v];
+    }
     switch (x.where) {
-      case space::none: return address{};
+      case space::none:
+      case space::value: break;
       case space::input: return address{input_region(x.index), 0};
       case space::label: return address{region::label, 0};
       case space::parameter: return resolve_parameter(m, x.index);
@@ -33,10 +39,8 @@ struct operand_places {
       case space::parameter_transposed:
         return address{region::transposed, transposed[x.index - r.parameters.begin]};
       case space::random: return address{region::random, x.index * long(sizeof(int))};
-      case space::value: break;
     }
-    if (int const v = r.local(x.index); v >= 0) return p == program::forward ? values[v] : again[v];
-    return from_neighbour(m, stage, x);
+    return address{};
   }
 };
 
@@ -54,21 +58,22 @@ constexpr void list_launches(compiled_model const& m, operand_places const& plac
   int n = 0;
   for (int i = 0; i < order.count; ++i) {
     scheduled_segment const s = order.items[i];
-    fused_view const& fused = m.kernels.fused.of[int(s.list)];
+    fused_view const fused = m.kernels.fused.of[int(s.list)];
     segment const with = fused.segments.items[s.index];
+    operand const* const first = fused.operands.items + with.first;
     int const g = m.numbers.number(s.list, with.group);
     unsigned const written = m.written[g];
     launches[i] = launch{g, n, with.operands, m.kernels.ops[s.list].items[with.begin].unit,
                          s.list == op_list::again};
     for (int k = 0; k < with.operands; ++k, ++n) {
-      operand const x = fused.operands.items[with.first + k];
-      placed_operand& o = placed[n];
+      operand const x = first[k];
       bool const is_value = x.where == space::value;
-      o.at = places.resolve(m, p, x);
+      long elements = 0;
       if (written >> k & 1)
-        o.elements = is_value ? m.values.elements(x.index) * m.values.samples
-                              : m.graph.parameters.items[x.index].elements();
-      o.is_wide = !is_value || m.values.is_wide(x.index);
+        elements = is_value ? m.values.elements(x.index) * m.values.samples
+                            : m.graph.parameters.items[x.index].elements();
+      placed[n] =
+          placed_operand{places.resolve(m, p, x), elements, !is_value || m.values.is_wide(x.index)};
     }
   }
 }

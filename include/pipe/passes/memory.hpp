@@ -137,18 +137,19 @@ class value_layout {
   constexpr void note(program p, view<scheduled_segment> order) {
     length_[int(p)] = order.count;
     occurrence* const seen = seen_[int(p)];
+    stage_range const r = r_;  // compilers evaluate members of locals faster
     for (int i = 0; i < order.count; ++i) {
       scheduled_segment const at = order.items[i];
-      fused_view const& fused = m_.kernels.fused.of[int(at.list)];
+      fused_view const fused = m_.kernels.fused.of[int(at.list)];
       segment const s = fused.segments.items[at.index];
-      for (int k = s.first; k < s.first + s.operands; ++k) {
-        operand const x = fused.operands.items[k];
+      operand const* const first = fused.operands.items + s.first;
+      for (int k = 0; k < s.operands; ++k) {
+        operand const x = first[k];
         if (x.where != space::value) continue;
-        int const v = r_.local(x.index);
+        int const v = r.local(x.index);
         if (v < 0) continue;
-        occurrence& o = seen[v];
-        if (o.first < 0) o.first = i;
-        o.last = i;
+        if (seen[v].first < 0) seen[v].first = i;
+        seen[v].last = i;
       }
     }
   }

@@ -41,11 +41,13 @@ struct step_memory {
   static constexpr list<unsigned, Work::ranks> find_inputs_read() {
     list<unsigned, Work::ranks> read;
     for (view<op> const& ops : passes::ops.of)
-      for (op const& o : ops)
-        for (operand const& x : o.in)
-          if (x.where == space::input || x.where == space::label)
+      for (int i = 0; i < ops.count; ++i) {
+        op const o = copy_of(ops.items[i]);
+        for (int k = 0; k < o.ins; ++k)
+          if (o.in[k].where == space::input || o.in[k].where == space::label)
             read[rank_of(Work::schedule::where, Work::ranks, passes::stage_of_unit[o.unit])] |=
-                1u << (x.where == space::input ? x.index : inputs);
+                1u << (o.in[k].where == space::input ? o.in[k].index : inputs);
+      }
     return read;
   }
   static constexpr auto inputs_read = find_inputs_read();
