@@ -79,9 +79,11 @@ struct wrapped_machine {
                     weights(c) + compiled::memory().chunks[c].parameter_bytes / 4);
     return values;
   }
-  step_result train() {
+  step_result train() { return run(job::kind::train); }
+  step_result evaluate() { return run(job::kind::evaluate); }
+  step_result run(job::kind what) {
     job j;
-    j.what = job::kind::train;
+    j.what = what;
     j.input[0] = data.inputs.data();
     j.samples = tiny::Regression::samples;
     j.label = data.labels.data();
@@ -133,6 +135,8 @@ TEST_CASE("a stalled rank is not waited for beyond the deadline", "[runtime]") {
   in_trouble(trouble::stalls, group_of(0, program::forward));  // the others wait for its result
   CHECK_THROWS_AS(troubled.train(), rank_error);
   CHECK(laws::same_numbers(before, troubled.all()));
+
+  CHECK_THROWS_AS(troubled.evaluate(), rank_error);  // in which there is no meeting
 
   // It stalls in its last action, when all others wait for the end of the step: they give up, and
   // when it arrives in the end it must not go on to an update that the others have not made.

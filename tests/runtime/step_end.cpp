@@ -83,6 +83,14 @@ TEST_CASE("gradients that wait for more are not added up between places") {
   auto const ops = executed(run_fact::trains | run_fact::has_ties);
   CHECK(ops == std::vector{measure, gather, judge});
 }
+TEST_CASE("all ranks meet before they update, and never only to evaluate") {
+  unsigned const plain = run_fact::trains | run_fact::completes | run_fact::updates;
+  static_assert(count_meetings(0) == 0);
+  CHECK(count_meetings(plain) == 1);
+  CHECK(count_meetings(plain | run_fact::has_ties) == 2);
+  CHECK(count_meetings(run_fact::trains | run_fact::has_ties) == 1);
+  CHECK(count_meetings(run_fact::completes | run_fact::has_ties) == 0);
+}
 TEST_CASE("parameters written from outside are copied before they are transposed") {
   std::vector<step_op> ops;
   run_lines(copies_follow, run_fact::has_ties | run_fact::was_written,

@@ -72,6 +72,15 @@ inline constexpr step_line copies_follow[] = {
     {step_op::transpose, run_fact::was_written},
 };
 
+/// The meetings of the end of a run: no rank updates before the last.
+constexpr int count_meetings(unsigned facts) {
+  int n = 0;
+  for (step_line const& line : step_end)
+    n += line.applies(facts) &&
+         (line.what == step_op::meet || (line.what == step_op::gather && facts & run_fact::trains));
+  return n;
+}
+
 /// Calls execute(step_op, facts) for each line that applies under the facts known by then; it
 /// returns them, with what it has found out.
 template <int Lines, class Execute>

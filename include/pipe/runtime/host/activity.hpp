@@ -6,6 +6,8 @@
 
 #include <atomic>
 #include <string>
+#include <string_view>
+#include <thread>  // has the durations of <chrono> without its calendar
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/sentence.hpp>
@@ -73,5 +75,31 @@ class activity {
   std::atomic<int> kind_{0}, action_{0}, chunk_{0}, micro_batch_{0}, of_{0};
   std::atomic<long> since_{0}, changes_{0};
 };
+
+/// What all ranks are doing in a run that makes no progress, a line for each; the first line names
+/// one that is stuck in a kernel. Ranks: workers with an activity `doing`. `at`: now, in nanoseconds
+/// from the start of the run.
+template <class Ranks>
+PIPE_COLD std::string stall_report(Ranks const& ranks, std::chrono::milliseconds deadline,
+                                   long at) {
+  long const ms = deadline.count();
+  bool const whole = ms % 1000 == 0;
+  std::string text = sentence({"timed out after ", whole ? ms / 1000 : ms, whole ? " s" : " ms",
+                               " waiting for "})
+                         .begin();
+  int const count = int(ranks.size());
+  int stuck = 0;
+  while (stuck < count && !ranks[stuck].doing.is_running()) ++stuck;
+  if (stuck < count)
+    text += sentence({"rank ", stuck, " (", std::string_view(ranks[stuck].doing.text()), ")"})
+                .begin();
+  else
+    text += "any rank to make progress";
+  for (int r = 0; r < count; ++r)
+    text += sentence({"\nrank ", r, ": ", std::string_view(ranks[r].doing.text()), ", for ",
+                      ranks[r].doing.seconds(at), " s"})
+                .begin();
+  return text;
+}
 
 }  // namespace pp

@@ -163,47 +163,16 @@ class machine {
   PIPE_COLD void time_out() {
     std::exception_ptr why;
     try {
-      std::string const text = report();
+      std::string const text = stall_report(ranks_, settings_.waiting.deadline, now());
       why = std::make_exception_ptr(rank_error(text));
       if (settings_.on_timeout != nullptr) settings_.on_timeout(text);
     } catch (...) {
       why = std::current_exception();
     }
-    if (transport_.call_off(last_meeting())) fail(std::move(why));
+    int const last = count_meetings(facts_of(d_, job_));
+    if (last == 0 || transport_.call_off(last)) fail(std::move(why));
     finished_.wait(local_ranks_, {{}, no_deadline});
   }
-  PIPE_COLD std::string report() const {
-    long const at = now(), ms = settings_.waiting.deadline.count();
-    bool const whole = ms % 1000 == 0;
-    std::string text = sentence({"timed out after ", whole ? ms / 1000 : ms, whole ? " s" : " ms",
-                                 " waiting for "})
-                           .begin();
-    int stuck = 0;
-    while (stuck < d_.ranks && !ranks_[stuck].doing.is_running()) ++stuck;
-    if (stuck < d_.ranks)
-      text += sentence({"rank ", stuck, " (", std::string_view(ranks_[stuck].doing.text()), ")"})
-                  .begin();
-    else
-      text += "any rank to make progress";
-    for (int r = 0; r < d_.ranks; ++r)
-      text += sentence({"\nrank ", r, ": ", std::string_view(ranks_[r].doing.text()), ", for ",
-                        ranks_[r].doing.seconds(at), " s"})
-                  .begin();
-    return text;
-  }
-  /// The meeting after which all ranks update.
-  int last_meeting() const {
-    int n = 0;
-    run_lines(step_end, facts_of(d_, job_), [&](step_op op, unsigned facts) {
-      n += is_meeting(op);
-      return facts;
-    });
-    return n;
-  }
-  static constexpr bool is_meeting(step_op op) {
-    return op == step_op::meet || op == step_op::gather;
-  }
-
   /// All ranks are done: throws what any of them threw.
   void conclude_failure() {
     finished_.reset();
