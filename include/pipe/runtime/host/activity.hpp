@@ -77,22 +77,22 @@ class activity {
 };
 
 /// What all ranks are doing in a run that makes no progress, a line for each; the first line names
-/// one that is stuck in a kernel. Ranks: workers with an activity `doing`. `at`: now, in nanoseconds
-/// from the start of the run.
+/// one that is stuck in a kernel. Ranks: workers with an activity `doing`. `at`: now, in
+/// nanoseconds from the start of the run.
 template <class Ranks>
 PIPE_COLD std::string stall_report(Ranks const& ranks, std::chrono::milliseconds deadline,
                                    long at) {
   long const ms = deadline.count();
   bool const whole = ms % 1000 == 0;
-  std::string text = sentence({"timed out after ", whole ? ms / 1000 : ms, whole ? " s" : " ms",
-                               " waiting for "})
-                         .begin();
+  std::string text =
+      sentence({"timed out after ", whole ? ms / 1000 : ms, whole ? " s" : " ms", " waiting for "})
+          .begin();
   int const count = int(ranks.size());
   int stuck = 0;
   while (stuck < count && !ranks[stuck].doing.is_running()) ++stuck;
   if (stuck < count)
-    text += sentence({"rank ", stuck, " (", std::string_view(ranks[stuck].doing.text()), ")"})
-                .begin();
+    text +=
+        sentence({"rank ", stuck, " (", std::string_view(ranks[stuck].doing.text()), ")"}).begin();
   else
     text += "any rank to make progress";
   for (int r = 0; r < count; ++r)
