@@ -8,6 +8,7 @@
 * Includes are spelled <pipe/...>, name a file that exists, and make no cycle.
 * Every source file has the licence line; a header has at most LONGEST lines and #pragma once.
 * No header declares a `consteval` function: clang++ 14 refuses to call one with a constant that depends on a template parameter.
+* No template argument list is torn into comparisons (`f < P, G > (x)`), as clang-format does where an argument has `<` or `&&`.
 * No file holds an absolute path of somebody's machine.
 """
 import re
@@ -25,10 +26,12 @@ LICENCE = "SPDX-License-Identifier: BSL-1.0"
 
 HEADERS = {".hpp", ".cuh"}
 SOURCES = HEADERS | {".cpp", ".cu", ".py", ".sh", ".cmake"}
+CODE = HEADERS | {".inl", ".cpp", ".cu"}
 FOLDERS = ["include", "tests", "examples", "bench", "docs", "cmake", ".ci"]
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 QUIET = "#pragma once\n#ifndef PIPE_SHOWS_WARNINGS\n#pragma GCC system_header\n#endif\n"
 IMMEDIATE = re.compile(r"^[^/]*\bconsteval\b")
+TORN = re.compile(r"\w < [A-Z]\w*, [A-Z]\w*\b|\w < [^<>;()]*&&[^<>;()]*, [\w:]+ < ")
 ABSOLUTE = re.compile(r'(?<![\w.:/~}$-])/(?:home|root|work|workspace|Users|mnt|opt|var/folders)/\w|#\s*include\s*[<"]/')
 
 
@@ -127,6 +130,8 @@ def check_texts(root):
             if not any(LICENCE in line for line in lines[:6]):
                 yield f"{where}:1: no licence line: {LICENCE}"
         for number, line in enumerate(lines, 1):
+            if path.suffix in CODE and TORN.search(line.split("//")[0]):
+                yield f"{where}:{number}: a torn template argument list, name its arguments: {line.strip()}"
             if ABSOLUTE.search(line):
                 yield f"{where}:{number}: an absolute path: {line.strip()}"
 

@@ -73,6 +73,12 @@ class Rules(unittest.TestCase):
         self.assertEqual(["include/pipe/base/a.hpp:4: write constexpr, clang++ 14 cannot always call it: "
                           "consteval int f() { return 1; }"], problems)
 
+    def test_torn_template_arguments(self):
+        torn = "auto a = f < x && y >= 0, g < P, G, 1 >> (b);\n"
+        self.assertIn("a.cpp:2: a torn template argument list", self.problems({"tests/base/a.cpp": LICENCE + torn})[0])
+        whole = "bool a = x < y && z > w;\nauto b = f<P, G>(i < n);  // row < R, C\n"
+        self.assertEqual([], self.problems({"tests/base/a.cpp": LICENCE + whole}))
+
     def test_licence_and_paths(self):
         self.assertIn("no licence line", self.problems({"tests/base/a.cpp": "int x;\n"})[0])
         path = "/" + "home/somebody/data"

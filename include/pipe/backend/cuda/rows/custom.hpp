@@ -97,11 +97,12 @@ template <class P, int G>
 constexpr auto lower_custom() {
   constexpr group g = group_of<P, G>::value;
   constexpr bool adds = g.anchor == op_kind::custom_weight_gradient;
-  constexpr auto third = maybe_before < adds && g.out[2] >= 0, clear_gradient_kernel < P, G,
-                 2 >> (bodies<custom_call<P, G>>{});
-  constexpr auto second = maybe_before < adds && g.out[1] >= 0, clear_gradient_kernel < P, G,
-                 1 >> (third);
-  return maybe_before < adds && g.out[0] >= 0, clear_gradient_kernel < P, G, 0 >> (second);
+  constexpr bool clears_first = adds && g.out[0] >= 0, clears_second = adds && g.out[1] >= 0,
+                 clears_third = adds && g.out[2] >= 0;
+  constexpr auto call = bodies<custom_call<P, G>>{};
+  constexpr auto third = maybe_before<clears_third, clear_gradient_kernel<P, G, 2>>(call);
+  constexpr auto second = maybe_before<clears_second, clear_gradient_kernel<P, G, 1>>(third);
+  return maybe_before<clears_first, clear_gradient_kernel<P, G, 0>>(second);
 }
 
 }  // namespace pp::cuda
