@@ -5,7 +5,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from rules import QUIET, check
+from rules import LONGEST, QUIET, check
 
 LICENCE = "// SPDX-License-Identifier: BSL-1.0\n"
 
