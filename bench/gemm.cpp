@@ -64,9 +64,9 @@ struct matrix {
 
  private:
   static float* allocate(extent bytes) {
-    return static_cast<float*>(::operator new (std::size_t(bytes), std::align_val_t{64}));
+    return static_cast<float*>(::operator new(std::size_t(bytes), std::align_val_t{64}));
   }
-  static void release(float* p) { ::operator delete (p, std::align_val_t{64}); }
+  static void release(float* p) { ::operator delete(p, std::align_val_t{64}); }
 };
 
 /// The largest |a - b| over the largest |a|.
@@ -88,8 +88,11 @@ void ours(shape const& s, matrix const& a, matrix const& b, matrix const& c, voi
       return pp::host::avx512::contract<float>(s.m, s.n, s.k, left, b.data(), s.n, to, workspace);
     case pp::host::isa::avx2:
       return pp::host::avx2::contract<float>(s.m, s.n, s.k, left, b.data(), s.n, to, workspace);
+#else
+    case pp::host::isa::avx512:
+    case pp::host::isa::avx2:
 #endif
-    default:
+    case pp::host::isa::portable:
       return pp::host::portable::contract<float>(s.m, s.n, s.k, left, b.data(), s.n, to, workspace);
   }
 }

@@ -13,7 +13,7 @@ if(PIPE_CCACHE)
 endif()
 
 # clang++ counts sign conversions among -Wconversion, g++ does not: both look for the same here.
-set(PIPE_WARNINGS -Wall -Wextra -Wconversion -Wno-sign-conversion -Wshadow -Werror)
+set(PIPE_WARNINGS -Wall -Wextra -Wconversion -Wno-sign-conversion -Wshadow -Wswitch-enum -Werror)
 add_library(pipe.warnings INTERFACE)
 target_compile_options(
   pipe.warnings INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${PIPE_WARNINGS}>"

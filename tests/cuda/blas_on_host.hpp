@@ -65,15 +65,16 @@ struct BlasKernels : Kernels {
   template <class P>
   static pp::host::kernels<P> kernels() {
     auto k = Kernels::kernels<P>();
-    [&]<int... G>(std::integer_sequence<int, G...>) { (replace<P, G>(k), ...); }
-    (std::make_integer_sequence<int, P::groups>{});
+    [&]<int... G>(std::integer_sequence<int, G...>) {
+      (replace<P, G>(k), ...);
+    }(std::make_integer_sequence<int, P::groups>{});
     return k;
   }
 
  private:
   template <class P, int G>
   static void replace(pp::host::kernels<P>& k) {
-    if constexpr (pp::cuda::is_product(pp::cuda::group_of<pp::cuda::source_of<P>, G>::value.anchor))
+    if constexpr (pp::is_contraction(pp::cuda::group_of<pp::cuda::source_of<P>, G>::value.anchor))
       k.groups[G] = &run_by_blas<P, G>;
   }
 };

@@ -206,17 +206,20 @@ class reference {
   void run(static_vector<step, group::max_steps> const& chain, int width, int r, int c, double& v) {
     for (step const& s : chain) {
       long const at = long(r) * width + c;
-      switch (s.kind) {
-        case op_kind::bias: v += number(s.slot, c); break;
-        case op_kind::row_bias: v += number(s.slot, long(r % g.rows) * width + c); break;
-        case op_kind::add: v += number(s.slot, at); break;
-        case op_kind::dropout: v *= kept(*a_.ids(s.slot), width, r, c); break;
-        case op_kind::map:
-          v = s.leaf == relu   ? ReLU::forward(v)
-              : s.leaf == gelu ? GELU::forward(v)
-                               : Tanh::forward(v);
-          break;
-        default: v *= GELU::derivative(number(s.slot, at));
+      if (s.kind == op_kind::bias) {
+        v += number(s.slot, c);
+      } else if (s.kind == op_kind::row_bias) {
+        v += number(s.slot, long(r % g.rows) * width + c);
+      } else if (s.kind == op_kind::add) {
+        v += number(s.slot, at);
+      } else if (s.kind == op_kind::dropout) {
+        v *= kept(*a_.ids(s.slot), width, r, c);
+      } else if (s.kind == op_kind::map) {
+        v = s.leaf == relu   ? ReLU::forward(v)
+            : s.leaf == gelu ? GELU::forward(v)
+                             : Tanh::forward(v);
+      } else {
+        v *= GELU::derivative(number(s.slot, at));
       }
       if (s.store >= 0) of[s.store][std::size_t(at)] = v;
     }

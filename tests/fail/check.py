@@ -6,6 +6,7 @@ The source begins with its expectations, each on a line of its own:
 
     // error: REGEX         the first error of every compiler matches this
     // error(nvcc): REGEX   optional: what one compiler says instead
+    // says: REGEX          optional: some line of every compiler matches this, perhaps a note
     // errors: N            optional: how many errors there are (1 when not said)
     // errors(nvcc): N      optional: of one compiler
     // compilers: g++ nvcc  optional: the others skip the test
@@ -33,7 +34,7 @@ def expectations(text, kind):
     for line in text.splitlines():
         if not line.startswith("//"):
             break
-        if match := re.match(r"// (errors?(?:\([^)]*\))?|compilers|flags|refused|needs): (.+)$", line):
+        if match := re.match(r"// (errors?(?:\([^)]*\))?|says|compilers|flags|refused|needs): (.+)$", line):
             found[match[1]] = match[2].strip()
     pattern = found.get(f"error({kind})", found.get("error"))
     if pattern is None or not text.startswith("// error"):
@@ -41,7 +42,7 @@ def expectations(text, kind):
     compilers, usual = found.get("compilers", " ".join(MOST_LINES)).split(), "-arch=compute_80" if kind == "nvcc" else ""
     flags = found.get("flags", usual).split()
     refused = [*flags, *found.get("refused", "").split()]
-    return pattern, int(found.get(f"errors({kind})", found.get("errors", "1"))), compilers, flags, refused, found.get("needs")
+    return pattern, int(found.get(f"errors({kind})", found.get("errors", "1"))), compilers, flags, refused, found.get("needs"), found.get("says", "")
 
 
 def has_header(compiler, name):
@@ -68,7 +69,7 @@ def compile_source(arguments, flags):
 def check(arguments):
     with open(arguments.source, encoding="utf-8") as file:
         text = file.read()
-    pattern, count, kinds, flags, refused, header = expectations(text, arguments.kind)
+    pattern, count, kinds, flags, refused, header, says = expectations(text, arguments.kind)
     if arguments.kind not in kinds:
         print(f"not for {arguments.kind}")
         return SKIPPED
@@ -95,6 +96,8 @@ def check(arguments):
     else:
         if not re.search(pattern, errors[0]):
             problems.append(f"the first error is not the expected one\n  expected: {pattern}\n  found:    {errors[0]}")
+        if not re.search(says, output):
+            problems.append(f"no line says {says}")
         if len(errors) != count:
             problems.append(f"{len(errors)} errors, expected {count}")
         if (lines := len(output.splitlines())) > MOST_LINES[arguments.kind]:

@@ -92,8 +92,17 @@ inline bool may_write(program p, region to) {
     case region::pending: return p == program::backward_input || p == program::backward;
     case region::parameter_gradients:
       return p == program::backward_weight || p == program::backward;
-    default: return false;
+    case region::none:
+    case region::parameters:
+    case region::copies:
+    case region::transposed:
+    case region::boundary_in:
+    case region::gradient_in:
+    case region::random:
+    case region::label:
+    case region::input: break;
   }
+  return false;
 }
 
 /// Reads first, then writes. A kernel writes rows while it still reads others: no operand may lie
@@ -209,8 +218,15 @@ class run : public findings {
       case region::scratch: return b.scratch;
       case region::boundary_out: return b.boundary;
       case region::gradient_out: return b.gradient;
-      default: return 0;
+      case region::none:
+      case region::copies:
+      case region::boundary_in:
+      case region::gradient_in:
+      case region::random:
+      case region::label:
+      case region::input: break;
     }
+    return 0;
   }
 
   template <int S, program P>

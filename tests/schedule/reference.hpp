@@ -38,8 +38,10 @@ inline std::set<result> results_of(action const& a) {
     case action_kind::backward_weight: return {{'W', a.chunk, a.micro_batch}};
     case action_kind::backward:
       return {{'B', a.chunk, a.micro_batch}, {'W', a.chunk, a.micro_batch}};
-    default: return {};
+    case action_kind::recompute:
+    case action_kind::update: break;
   }
+  return {};
 }
 
 inline std::set<result> needs_of(action const& a, int chunks) {
@@ -64,8 +66,9 @@ inline long duration(many_costs const& problem, action const& a) {
     case action_kind::backward_input: return cost.backward_input;
     case action_kind::backward_weight: return cost.backward_weight;
     case action_kind::backward: return cost.backward_input + cost.backward_weight;
-    default: return 0;
+    case action_kind::update: break;
   }
+  return 0;
 }
 
 struct course {

@@ -51,8 +51,23 @@ constexpr cost cost_of(op const& o) {
     case op_kind::custom: return {long(o.amount), 4 * (results + o.inner)};
     case op_kind::custom_input_gradient:
     case op_kind::custom_weight_gradient: return {long(o.amount), 8 * results};
-    default: return {8 * results, 12 * results};
+    case op_kind::none:
+    case op_kind::map:
+    case op_kind::dropout:
+    case op_kind::norm:
+    case op_kind::softmax:
+    case op_kind::gate:
+    case op_kind::cross_entropy:
+    case op_kind::squared_error:
+    case op_kind::element_loss:
+    case op_kind::map_gradient:
+    case op_kind::norm_gradient:
+    case op_kind::softmax_gradient:
+    case op_kind::gate_gradient:
+    case op_kind::norm_parameter_gradient:
+    case op_kind::pointwise: return {8 * results, 12 * results};
   }
+  op_kind_without::cost(o.kind);
 }
 
 /// FLOPs that a host core does in the time it moves one byte through its outer caches (247 GF/s

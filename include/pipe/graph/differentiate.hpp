@@ -117,56 +117,73 @@ class differentiator {
       case op_kind::element_loss:
         gradient_[x.index] = o.out[0];
         cross(x, o.unit);
-        break;
-      case op_kind::matmul: matmul_rule(o, x, dy); break;
+        return;
+      case op_kind::matmul: matmul_rule(o, x, dy); return;
       case op_kind::bias:
         weight(op_kind::bias_gradient, o, {dy}, o.in[1]);
         contribute(o, x, dy);
-        break;
+        return;
       case op_kind::row_bias:
         weight(op_kind::row_bias_gradient, o, {dy}, o.in[1]);
         contribute(o, x, dy);
-        break;
+        return;
       case op_kind::map:
         if (needs(x)) input(backward(op_kind::map_gradient, o, {dy, o.flag ? o.out[0] : x}), x);
-        break;
+        return;
       case op_kind::add:
         contribute(o, x, dy);
         contribute(o, o.in[1], dy);
-        break;
+        return;
       case op_kind::dropout:
         if (needs(x)) input(backward(op_kind::dropout, o, {dy, o.in[1]}), x);
-        break;
+        return;
       case op_kind::concat:
         slice_rule(o, x, dy, 0, o.inner);
         slice_rule(o, o.in[1], dy, o.inner, o.columns - o.inner);
-        break;
-      case op_kind::custom: custom_rule(o, x, dy); break;
+        return;
+      case op_kind::custom: custom_rule(o, x, dy); return;
       case op_kind::norm:
         weight(op_kind::norm_parameter_gradient, o, {dy, x, o.out[1]}, o.in[1], o.in[2]);
         if (needs(x)) input(backward(op_kind::norm_gradient, o, {dy, x, o.in[1], o.out[1]}), x);
-        break;
+        return;
       case op_kind::softmax:
         if (needs(x)) input(backward(op_kind::softmax_gradient, o, {dy, o.out[0]}), x);
-        break;
+        return;
       case op_kind::gate:
         if (needs(x)) {
           op d = backward(op_kind::gate_gradient, o, {dy, x});
           d.columns = 2 * o.columns;
           input(d, x);
         }
-        break;
+        return;
       case op_kind::pool:
         if (needs(x)) {
           op d = backward(op_kind::pool_gradient, o, {dy, o.in[1]});
           d.rows = o.keys;
           input(d, x);
         }
-        break;
-      case op_kind::attention: attention_rule(o, x, dy); break;
-      case op_kind::lookup: weight(op_kind::lookup_gradient, o, {dy, x}, o.in[1]); break;
-      default: break;
+        return;
+      case op_kind::attention: attention_rule(o, x, dy); return;
+      case op_kind::lookup: weight(op_kind::lookup_gradient, o, {dy, x}, o.in[1]); return;
+      case op_kind::none:  // never in a forward graph
+      case op_kind::matmul_input_gradient:
+      case op_kind::map_gradient:
+      case op_kind::slice:
+      case op_kind::norm_gradient:
+      case op_kind::softmax_gradient:
+      case op_kind::gate_gradient:
+      case op_kind::pool_gradient:
+      case op_kind::attention_gradient:
+      case op_kind::custom_input_gradient:
+      case op_kind::matmul_weight_gradient:
+      case op_kind::bias_gradient:
+      case op_kind::row_bias_gradient:
+      case op_kind::norm_parameter_gradient:
+      case op_kind::lookup_gradient:
+      case op_kind::custom_weight_gradient:
+      case op_kind::pointwise: return;
     }
+    op_kind_without::gradient_rule(o.kind);
   }
 
   /// y = x w, or y = x table' where the table is shared with a lookup: then the roles of the table

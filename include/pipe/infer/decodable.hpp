@@ -25,21 +25,8 @@ struct layer_cannot_run_position_by_position;
 /// Whether a row of what op o makes depends on no later row of its operands.
 constexpr bool runs_by_position(op const& o, int context) {
   if (o.rows != context) return false;
-  switch (o.kind) {
-    case op_kind::lookup:
-    case op_kind::matmul:
-    case op_kind::bias:
-    case op_kind::row_bias:
-    case op_kind::map:
-    case op_kind::add:
-    case op_kind::dropout:
-    case op_kind::concat:
-    case op_kind::norm:
-    case op_kind::softmax:
-    case op_kind::gate: return true;
-    case op_kind::attention: return o.flag && o.keys == 0;
-    default: return false;
-  }
+  return has<&op_traits::by_position>(o.kind) ||
+         (o.kind == op_kind::attention && o.flag && o.keys == 0);
 }
 
 enum class decoding_fault : unsigned char { none, input, output, layer };

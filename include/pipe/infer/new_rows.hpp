@@ -168,7 +168,29 @@ class new_rows {
         });
         break;
       case op_kind::attention: attend(o, caches_[i], end - first, x, y, position + first); break;
-      default: break;  // refused: see runs_by_position
+      // refused: see runs_by_position
+      case op_kind::none:
+      case op_kind::pool:
+      case op_kind::cross_entropy:
+      case op_kind::squared_error:
+      case op_kind::element_loss:
+      case op_kind::custom:
+      case op_kind::matmul_input_gradient:
+      case op_kind::map_gradient:
+      case op_kind::slice:
+      case op_kind::norm_gradient:
+      case op_kind::softmax_gradient:
+      case op_kind::gate_gradient:
+      case op_kind::pool_gradient:
+      case op_kind::attention_gradient:
+      case op_kind::custom_input_gradient:
+      case op_kind::matmul_weight_gradient:
+      case op_kind::bias_gradient:
+      case op_kind::row_bias_gradient:
+      case op_kind::norm_parameter_gradient:
+      case op_kind::lookup_gradient:
+      case op_kind::custom_weight_gradient:
+      case op_kind::pointwise: break;
     }
   }
 

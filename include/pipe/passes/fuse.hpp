@@ -17,17 +17,6 @@
 
 namespace pp {
 
-/// Anchors whose finished rows pass through an epilogue.
-constexpr bool takes_epilogue(op_kind k) {
-  return is_any_of<op_kind::lookup, op_kind::matmul, op_kind::norm, op_kind::softmax, op_kind::gate,
-                   op_kind::matmul_input_gradient, op_kind::norm_gradient,
-                   op_kind::softmax_gradient, op_kind::gate_gradient>(k) ||
-         is_pointwise(k);
-}
-constexpr bool takes_prologue(op_kind k) {
-  return is_any_of<op_kind::matmul, op_kind::norm, op_kind::softmax>(k);
-}
-
 /// Whether op `next` may join the group of ops [begin, at), which ends in op `last` before it.
 constexpr bool joins(op const* ops, int begin, int at, op const& last, op const& next) {
   if (at - begin >= group::max_steps) return false;

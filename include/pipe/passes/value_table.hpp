@@ -38,10 +38,9 @@ struct value_table {
 ///
 /// shape: forward ops -> wide[values], false at first
 constexpr void mark_statistics(view<op> ops, bool* wide) {
-  for (op const& o : ops) {
-    bool const has_statistics = o.kind == op_kind::norm || o.kind == op_kind::attention;
-    if (has_statistics && o.out[1].where == space::value) wide[o.out[1].index] = true;
-  }
+  for (op const& o : ops)
+    if (has<&op_traits::statistics>(o.kind) && o.out[1].where == space::value)
+      wide[o.out[1].index] = true;
 }
 
 }  // namespace pp

@@ -38,10 +38,7 @@ inline std::string group_text(group const& g, std::vector<std::string_view> cons
   for (step const& s : g.prologue)
     text += step_text(s, leaf) + (s.kind == bias_gradient ? " and " : " -> ");
   text += anchor_text(g, leaf) + " " + std::to_string(g.rows) + " x " + std::to_string(g.columns);
-  char const* const inner = g.anchor == attention || g.anchor == attention_gradient ? " h"
-                            : g.anchor == lookup || g.anchor == lookup_gradient     ? " v"
-                                                                                    : " k";
-  if (g.inner > 0) text += inner + std::to_string(g.inner);
+  if (g.inner > 0) text += std::string(" ") + traits_of(g.anchor).inner + std::to_string(g.inner);
   for (step const& s : g.epilogue) text += " + " + step_text(s, leaf);
   return text;
 }

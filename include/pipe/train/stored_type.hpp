@@ -96,22 +96,18 @@ void put_little_endian(Bits bits, std::byte* to) {
 /// Calls work(number_at) with the function that reads one number of a real type where it lies.
 template <class Work>
 auto with_reader_of(stored_type t, Work work) {
-  switch (t) {
-    case stored_type::f64:
-      return work([](std::byte const* at) {
-        return std::bit_cast<double>(little_endian<std::uint64_t>(at));
-      });
-    case stored_type::f32:
-      return work([](std::byte const* at) {
-        return std::bit_cast<float>(little_endian<std::uint32_t>(at));
-      });
-    case stored_type::f16:
-      return work(
-          [](std::byte const* at) { return float_from_f16(little_endian<std::uint16_t>(at)); });
-    default:
-      return work(
-          [](std::byte const* at) { return float_from_bf16(little_endian<std::uint16_t>(at)); });
-  }
+  if (t == stored_type::f64)
+    return work([](std::byte const* at) {
+      return std::bit_cast<double>(little_endian<std::uint64_t>(at));
+    });
+  if (t == stored_type::f32)
+    return work(
+        [](std::byte const* at) { return std::bit_cast<float>(little_endian<std::uint32_t>(at)); });
+  if (t == stored_type::f16)
+    return work(
+        [](std::byte const* at) { return float_from_f16(little_endian<std::uint16_t>(at)); });
+  return work(
+      [](std::byte const* at) { return float_from_bf16(little_endian<std::uint16_t>(at)); });
 }
 
 /// Reads numbers of a real type.

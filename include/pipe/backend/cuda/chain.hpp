@@ -56,9 +56,7 @@ struct chain {
   static constexpr bool seals() {
     if constexpr (I == 0)
       return IsEpilogue && length > 0 &&
-             is_any_of<op_kind::norm, op_kind::norm_gradient, op_kind::softmax,
-                       op_kind::softmax_gradient, op_kind::gate, op_kind::gate_gradient>(
-                 group_of<P, G>::value.anchor);
+             has<&op_traits::ends_in_product>(group_of<P, G>::value.anchor);
     else
       return is_by_leaf(step_at<I - 1>::value.kind);
   }

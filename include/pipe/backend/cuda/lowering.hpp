@@ -38,10 +38,9 @@ constexpr auto lower_group() {
   constexpr op_kind anchor = group_of<P, G>::value.anchor;
   if constexpr (anchor == op_kind::pointwise)
     return bodies<pointwise_kernel<P, G>>{};
-  else if constexpr (is_any_of<op_kind::matmul, op_kind::matmul_input_gradient,
-                               op_kind::matmul_weight_gradient>(anchor))
+  else if constexpr (is_contraction(anchor))
     return lower_contraction<P, G>();
-  else if constexpr (anchor == op_kind::attention || anchor == op_kind::attention_gradient)
+  else if constexpr (is_attention(anchor))
     return attention_bodies<P, G>();
   else if constexpr (anchor == op_kind::norm)
     return bodies<norm_kernel<P, G>>{};
@@ -81,8 +80,10 @@ constexpr auto lower_group() {
     return bodies<concat_kernel<P, G>>{};
   else if constexpr (anchor == op_kind::slice)
     return bodies<slice_kernel<P, G>>{};
-  else
+  else if constexpr (is_custom(anchor))
     return lower_custom<P, G>();
+  else
+    static_assert(sizeof(op_kind_without::cuda_body<anchor>) > 0);
 }
 /// The kernels of group G of pipeline P.
 template <class P, int G>
@@ -112,8 +113,7 @@ constexpr long Cuda::workspace_bytes() {
       if (Kernels::workspace_bytes > most) most = Kernels::workspace_bytes;
     });
     return align_up(most);
-  }
-  (std::make_integer_sequence<int, P::groups>{});
+  }(std::make_integer_sequence<int, P::groups>{});
 }
 
 }  // namespace pp

@@ -48,15 +48,6 @@ inline constexpr extent rows_step = 8;
 template <class T>
 inline constexpr extent columns_step = extent(widest_vector_bytes / sizeof(T));
 
-/// Whether the sum over `inner` makes most of a kernel's work.
-constexpr bool is_contraction(op_kind kind) {
-  using enum op_kind;
-  return kind == matmul || kind == matmul_input_gradient || kind == matmul_weight_gradient;
-}
-constexpr bool is_attention(op_kind kind) {
-  return kind == op_kind::attention || kind == op_kind::attention_gradient;
-}
-
 /// In how many parts a group runs where a rank has this number of threads: in one if it takes only
 /// some microseconds, as to call the others takes one and to fetch what they made takes more; or if
 /// it is user-defined.

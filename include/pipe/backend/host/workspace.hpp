@@ -46,8 +46,37 @@ constexpr long workspace_bytes(group const& g, int samples, int parts = 1) {
       return long(g.anchor == op_kind::attention ? attention_forward_workspace<T>(s)
                                                  : attention_backward_workspace<T>(s));
     }
-    default: return 2 * row;
+    case op_kind::none:
+    case op_kind::lookup:
+    case op_kind::bias:
+    case op_kind::row_bias:
+    case op_kind::map:
+    case op_kind::add:
+    case op_kind::dropout:
+    case op_kind::concat:
+    case op_kind::norm:
+    case op_kind::softmax:
+    case op_kind::gate:
+    case op_kind::pool:
+    case op_kind::cross_entropy:
+    case op_kind::squared_error:
+    case op_kind::element_loss:
+    case op_kind::custom:
+    case op_kind::map_gradient:
+    case op_kind::slice:
+    case op_kind::norm_gradient:
+    case op_kind::softmax_gradient:
+    case op_kind::gate_gradient:
+    case op_kind::pool_gradient:
+    case op_kind::custom_input_gradient:
+    case op_kind::bias_gradient:
+    case op_kind::row_bias_gradient:
+    case op_kind::norm_parameter_gradient:
+    case op_kind::lookup_gradient:
+    case op_kind::custom_weight_gradient:
+    case op_kind::pointwise: return 2 * row;
   }
+  op_kind_without::workspace(g.anchor);
 }
 
 }  // namespace pp::host

@@ -41,8 +41,9 @@ template <class P>
 class cuda_launches {
  public:
   cuda_launches() {
-    [&]<int... G>(std::integer_sequence<int, G...>) { (decide<G>(), ...); }
-    (std::make_integer_sequence<int, P::groups>{});
+    [&]<int... G>(std::integer_sequence<int, G...>) {
+      (decide<G>(), ...);
+    }(std::make_integer_sequence<int, P::groups>{});
   }
   cuda_group const* groups() const { return groups_.items; }
 
@@ -65,7 +66,7 @@ class cuda_launches {
     static_assert(cuda::fit_every_device(cuda::lowered<source, G>{}));
     cuda::prepare_bodies(cuda::lowered<source, G>{});
     groups_[G] = {&cuda::launch_group<source, G>, nullptr};
-    products_ += cuda::is_product(cuda::group_of<source, G>::value.anchor);
+    products_ += is_contraction(cuda::group_of<source, G>::value.anchor);
     if constexpr (policy != product_policy::own) {
       using lowering = cuda::blas_lowering<source, G>;
       static_assert(cuda::fit_every_device(typename lowering::before{}));

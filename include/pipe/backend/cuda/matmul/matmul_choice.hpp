@@ -57,16 +57,11 @@ constexpr bool is_for_cublaslt(product_shape const& s, product_format format, bo
   return blas_clocks(s, format, makes_weight) < clocks(s, plan_for(s, format), format);
 }
 
-constexpr bool is_product(op_kind anchor) {
-  return is_any_of<op_kind::matmul, op_kind::matmul_input_gradient,
-                   op_kind::matmul_weight_gradient>(anchor);
-}
-
 /// What is to run group G of P, if cuBLASLt is there: `own`, `cublaslt`, or `timed`: the faster
 /// one.
 template <class P, int G, product_policy Policy>
 constexpr product_policy policy_of() {
-  if constexpr (!is_product(group_of<P, G>::value.anchor)) {
+  if constexpr (!is_contraction(group_of<P, G>::value.anchor)) {
     return product_policy::own;
   } else if constexpr (Policy == product_policy::planned) {
     using product = contraction<P, G>;

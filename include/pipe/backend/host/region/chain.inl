@@ -102,7 +102,7 @@ struct chain {
   template <int I>
   static constexpr bool sealed() {
     if constexpr (I == 0)
-      return g.anchor == op_kind::norm || g.anchor == op_kind::norm_gradient;
+      return has<&op_traits::ends_in_product>(g.anchor);
     else
       return is_by_leaf(at(I - 1).kind);
   }

@@ -379,38 +379,62 @@ template <class P, int G>
 void run(arguments<typename P::element> const& a) {
   using k = group_kernel<P, G>;
   constexpr op_kind anchor = k::g.anchor;
-  if constexpr (anchor == op_kind::lookup) k::lookup(a);
-  if constexpr (anchor == op_kind::matmul) k::matmul(a);
-  if constexpr (anchor == op_kind::matmul_input_gradient) k::matmul_input_gradient(a);
-  if constexpr (anchor == op_kind::matmul_weight_gradient) k::matmul_weight_gradient(a);
-  if constexpr (anchor == op_kind::norm) k::norm(a);
-  if constexpr (anchor == op_kind::norm_gradient) k::norm_gradient(a);
-  if constexpr (anchor == op_kind::norm_parameter_gradient) k::norm_parameter_gradient(a);
-  if constexpr (anchor == op_kind::softmax) k::softmax(a);
-  if constexpr (anchor == op_kind::softmax_gradient) k::softmax_gradient(a);
-  if constexpr (anchor == op_kind::gate) k::gate(a);
-  if constexpr (anchor == op_kind::gate_gradient) k::gate_gradient(a);
-  if constexpr (anchor == op_kind::pool) k::pool(a);
-  if constexpr (anchor == op_kind::pool_gradient) k::pool_gradient(a);
-  if constexpr (anchor == op_kind::attention) k::attention(a);
-  if constexpr (anchor == op_kind::attention_gradient) k::attention_gradient(a);
-  if constexpr (anchor == op_kind::cross_entropy) k::cross_entropy(a);
-  if constexpr (anchor == op_kind::squared_error) k::squared_error(a);
-  if constexpr (anchor == op_kind::element_loss) k::element_loss(a);
-  if constexpr (anchor == op_kind::concat) k::concat(a);
-  if constexpr (anchor == op_kind::slice) k::slice(a);
-  if constexpr (is_custom(anchor)) {
-    using layer = leaf_at<k::g.leaf, typename P::leaves>;
-    if constexpr (anchor == op_kind::custom) k::template custom<layer>(a);
-    if constexpr (anchor == op_kind::custom_input_gradient)
-      k::template custom_input_gradient<layer>(a);
-    if constexpr (anchor == op_kind::custom_weight_gradient)
-      k::template custom_weight_gradient<layer>(a);
-  }
-  if constexpr (anchor == op_kind::pointwise) k::pointwise(a);
-  if constexpr (anchor == op_kind::bias_gradient) k::bias_gradient(a);
-  if constexpr (anchor == op_kind::row_bias_gradient) k::row_bias_gradient(a);
-  if constexpr (anchor == op_kind::lookup_gradient) k::lookup_gradient(a);
+  if constexpr (anchor == op_kind::lookup)
+    k::lookup(a);
+  else if constexpr (anchor == op_kind::matmul)
+    k::matmul(a);
+  else if constexpr (anchor == op_kind::matmul_input_gradient)
+    k::matmul_input_gradient(a);
+  else if constexpr (anchor == op_kind::matmul_weight_gradient)
+    k::matmul_weight_gradient(a);
+  else if constexpr (anchor == op_kind::norm)
+    k::norm(a);
+  else if constexpr (anchor == op_kind::norm_gradient)
+    k::norm_gradient(a);
+  else if constexpr (anchor == op_kind::norm_parameter_gradient)
+    k::norm_parameter_gradient(a);
+  else if constexpr (anchor == op_kind::softmax)
+    k::softmax(a);
+  else if constexpr (anchor == op_kind::softmax_gradient)
+    k::softmax_gradient(a);
+  else if constexpr (anchor == op_kind::gate)
+    k::gate(a);
+  else if constexpr (anchor == op_kind::gate_gradient)
+    k::gate_gradient(a);
+  else if constexpr (anchor == op_kind::pool)
+    k::pool(a);
+  else if constexpr (anchor == op_kind::pool_gradient)
+    k::pool_gradient(a);
+  else if constexpr (anchor == op_kind::attention)
+    k::attention(a);
+  else if constexpr (anchor == op_kind::attention_gradient)
+    k::attention_gradient(a);
+  else if constexpr (anchor == op_kind::cross_entropy)
+    k::cross_entropy(a);
+  else if constexpr (anchor == op_kind::squared_error)
+    k::squared_error(a);
+  else if constexpr (anchor == op_kind::element_loss)
+    k::element_loss(a);
+  else if constexpr (anchor == op_kind::concat)
+    k::concat(a);
+  else if constexpr (anchor == op_kind::slice)
+    k::slice(a);
+  else if constexpr (anchor == op_kind::pointwise)
+    k::pointwise(a);
+  else if constexpr (anchor == op_kind::bias_gradient)
+    k::bias_gradient(a);
+  else if constexpr (anchor == op_kind::row_bias_gradient)
+    k::row_bias_gradient(a);
+  else if constexpr (anchor == op_kind::lookup_gradient)
+    k::lookup_gradient(a);
+  else if constexpr (anchor == op_kind::custom)
+    k::template custom<leaf_at<k::g.leaf, typename P::leaves>>(a);
+  else if constexpr (anchor == op_kind::custom_input_gradient)
+    k::template custom_input_gradient<leaf_at<k::g.leaf, typename P::leaves>>(a);
+  else if constexpr (anchor == op_kind::custom_weight_gradient)
+    k::template custom_weight_gradient<leaf_at<k::g.leaf, typename P::leaves>>(a);
+  else
+    static_assert(sizeof(op_kind_without::host_kernel<anchor>) > 0);
   if constexpr (streams<P, G>()) finish_streaming();
 }
 

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The kinds of ops, with the shapes of their operands and results. The set is closed: each kind has
+// a row in graph/op_traits.hpp, a gradient rule, a cost, a kernel on each backend and a workspace,
+// and a kind that lacks one of them does not compile.
+#pragma once
+
+#include <cstdlib>
+
+namespace pp {
+
+enum class op_kind : unsigned char {
+  none,
+  // forward
+  lookup,    // ids[R], table[V, C]            -> y[R, C]
+  matmul,    // x[R, K], w[K, N]               -> y[R, N]
+  bias,      // x[R, C], b[C]                  -> y          pointwise
+  row_bias,  // x[R, C], t[R, C]               -> y          pointwise: one row of t per position
+  map,       // x                              -> y          pointwise: a formula
+  add,       // x, z                           -> y          pointwise
+  dropout,   // x, stream                      -> y          pointwise; and its own gradient: dy,
+             // stream -> dx
+  concat,    // x[R, K], z[R, C - K]           -> y[R, C]
+  norm,      // x[R, C], gamma[C], beta[C]?    -> y, statistics[R, 2]
+  softmax,   // x[R, C]                        -> y          along each row
+  gate,  // x[R, 2C]                       -> y[R, C]    a formula of one half times the other half
+  pool,  // x[S, C], ids[S]?               -> y[1, C]    a mean of rows, or one of them
+  attention,  // qkv[R, C + 2K], -, table?, ids? -> y[R, C], lse[R, H]; or q[R, C], kv[S, 2K], -,
+              // ids?
+  // losses: further targets are in[2] to in[4], weights[R] in[5]; the result is their gradient, and
+  //         they add to the step's loss
+  cross_entropy,  // logits[R, V], labels[R]        -> dlogits
+  squared_error,  // x[R, C], target[R, C]          -> dx
+  element_loss,   // x[R, C], target[R, C]          -> dx         a formula
+  custom,         // x, p0?, p1?, p2?               -> y, saved?
+  // backward, input gradients
+  matmul_input_gradient,  // dy[R, N], w            -> dx[R, K]
+  map_gradient,           // dy, x or y             -> dx         pointwise
+  slice,                  // dy[R, K]               -> dx[R, C]: columns from `keys` on
+  norm_gradient,          // dy, x, gamma, statistics -> dx
+  softmax_gradient,       // dy, y                  -> dx
+  gate_gradient,          // dy[R, C / 2], x[R, C]  -> dx[R, C]
+  pool_gradient,          // dy[1, C], ids[S]?      -> dx[S, C]
+  attention_gradient,  // dy, qkv, y, lse, table?, ids? -> dqkv; or dy, q, y, lse, kv, ids? -> dq?,
+                       // dkv?
+  custom_input_gradient,  // dy, x, saved?, p0?, p1?, p2? -> dx
+  // backward, weight gradients
+  matmul_weight_gradient,   // x[R, K], dy[R, N]    -> dw[K, N]
+  bias_gradient,            // dy[R, C]             -> db[C]
+  row_bias_gradient,        // dy[R, C]             -> dt[R, C]
+  norm_parameter_gradient,  // dy, x, statistics    -> dgamma, dbeta?
+  lookup_gradient,          // dy[R, C], ids[R]     -> dtable[V, C]
+  custom_weight_gradient,   // dy, x, saved?          -> dp0, dp1?, dp2?
+  // only as the anchor of a kernel group: a chain of pointwise ops with no contraction or row
+  // kernel to join
+  pointwise,
+};
+inline constexpr int op_kinds = int(op_kind::pointwise) + 1;
+
+/// What the compiler names when a kind is added and a part of it forgotten: the values functions
+/// are not constexpr, so that a constant evaluation that needs the part stops; the types are not
+/// complete, and are asked for where a kernel is chosen.
+namespace op_kind_without {
+[[noreturn]] inline void traits(op_kind) { std::abort(); }
+[[noreturn]] inline void gradient_rule(op_kind) { std::abort(); }
+[[noreturn]] inline void cost(op_kind) { std::abort(); }
+[[noreturn]] inline void workspace(op_kind) { std::abort(); }
+template <op_kind Kind>
+struct host_kernel;
+template <op_kind Kind>
+struct cuda_body;
+}  // namespace op_kind_without
+
+}  // namespace pp

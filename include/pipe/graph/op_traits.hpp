@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The properties of each kind of op: one row per kind, read by every pass and both backends. Rules
+// that need code (gradient, cost, workspace, kernels) are switches without a default.
+#pragma once
+
+#include <cstdint>
+
+#include <pipe/graph/op_kind.hpp>
+
+namespace pp {
+
+struct op_traits {
+  char const* name = nullptr;
+  char inner = 'k';  // in reports, op::inner: inner width, heads or vocabulary
+  /// law: out[i] depends on element i of the operands (and on one row or column of a parameter), so
+  ///      such an op can be computed wherever its main operand, in[0], has just been computed.
+  bool pointwise = false;
+  bool by_leaf = false;      // pointwise, with a formula or numbers from its layer type
+  bool formula = false;      // not pointwise, with a formula from its layer type
+  bool loss = false;         // ends the model; its result is its own gradient
+  bool custom = false;       // a user-defined layer
+  bool contraction = false;  // a matrix product; the sum over op::inner is most of the work
+  bool attention = false;
+  bool prologue = false;         // as an anchor, may read a chain of pointwise ops
+  bool epilogue = false;         // as an anchor, passes finished rows through a chain
+  bool ends_in_product = false;  // the last operation on a result is a product, which a following
+                                 // sum must not contract into one rounding
+  bool statistics = false;       // out[1] holds statistics of rows, as wide as parameters
+  bool by_position = false;      // a row of the result depends on the same row of the operands only
+};
+
+/// The row of a kind. Passes read the masks below instead.
+constexpr op_traits traits_of(op_kind k) {
+  switch (k) {
+    case op_kind::none: return {.name = "none"};
+    case op_kind::lookup:
+      return {.name = "lookup", .inner = 'v', .epilogue = true, .by_position = true};
+    case op_kind::matmul:
+      return {.name = "matmul",
+              .inner = 'k',
+              .contraction = true,
+              .prologue = true,
+              .epilogue = true,
+              .by_position = true};
+    case op_kind::bias: return {.name = "bias", .pointwise = true, .by_position = true};
+    case op_kind::row_bias: return {.name = "row_bias", .pointwise = true, .by_position = true};
+    case op_kind::map:
+      return {.name = "map", .pointwise = true, .by_leaf = true, .by_position = true};
+    case op_kind::add: return {.name = "add", .pointwise = true, .by_position = true};
+    case op_kind::dropout:
+      return {.name = "dropout", .pointwise = true, .by_leaf = true, .by_position = true};
+    case op_kind::concat: return {.name = "concat", .by_position = true};
+    case op_kind::norm:
+      return {.name = "norm",
+              .prologue = true,
+              .epilogue = true,
+              .ends_in_product = true,
+              .statistics = true,
+              .by_position = true};
+    case op_kind::softmax:
+      return {.name = "softmax",
+              .prologue = true,
+              .epilogue = true,
+              .ends_in_product = true,
+              .by_position = true};
+    case op_kind::gate:
+      return {.name = "gate",
+              .formula = true,
+              .epilogue = true,
+              .ends_in_product = true,
+              .by_position = true};
+    case op_kind::pool: return {.name = "pool"};
+    case op_kind::attention:
+      return {.name = "attention", .inner = 'h', .attention = true, .statistics = true};
+    case op_kind::cross_entropy: return {.name = "cross_entropy", .loss = true};
+    case op_kind::squared_error: return {.name = "squared_error", .loss = true};
+    case op_kind::element_loss: return {.name = "element_loss", .formula = true, .loss = true};
+    case op_kind::custom: return {.name = "custom", .formula = true, .custom = true};
+    case op_kind::matmul_input_gradient:
+      return {.name = "matmul_input_gradient", .inner = 'k', .contraction = true, .epilogue = true};
+    case op_kind::map_gradient: return {.name = "map_gradient", .pointwise = true, .by_leaf = true};
+    case op_kind::slice: return {.name = "slice"};
+    case op_kind::norm_gradient:
+      return {.name = "norm_gradient", .epilogue = true, .ends_in_product = true};
+    case op_kind::softmax_gradient:
+      return {.name = "softmax_gradient", .epilogue = true, .ends_in_product = true};
+    case op_kind::gate_gradient:
+      return {.name = "gate_gradient", .formula = true, .epilogue = true, .ends_in_product = true};
+    case op_kind::pool_gradient: return {.name = "pool_gradient"};
+    case op_kind::attention_gradient:
+      return {.name = "attention_gradient", .inner = 'h', .attention = true};
+    case op_kind::custom_input_gradient:
+      return {.name = "custom_input_gradient", .formula = true, .custom = true};
+    case op_kind::matmul_weight_gradient:
+      return {.name = "matmul_weight_gradient", .inner = 'k', .contraction = true};
+    case op_kind::bias_gradient: return {.name = "bias_gradient"};
+    case op_kind::row_bias_gradient: return {.name = "row_bias_gradient"};
+    case op_kind::norm_parameter_gradient: return {.name = "norm_parameter_gradient"};
+    case op_kind::lookup_gradient: return {.name = "lookup_gradient", .inner = 'v'};
+    case op_kind::custom_weight_gradient:
+      return {.name = "custom_weight_gradient", .formula = true, .custom = true};
+    case op_kind::pointwise: return {.name = "pointwise"};
+  }
+  op_kind_without::traits(k);
+}
+
+/// The rows in the order of the kinds.
+struct op_traits_table {
+  op_traits rows[op_kinds];
+  constexpr op_traits_table() : rows{} {
+    for (int k = 0; k < op_kinds; ++k) rows[k] = traits_of(op_kind(k));
+  }
+  /// The kinds with a property, a bit each.
+  constexpr std::uint64_t kinds_with(bool op_traits::* property) const {
+    std::uint64_t mask = 0;
+    for (int k = 0; k < op_kinds; ++k) mask |= std::uint64_t(rows[k].*property) << k;
+    return mask;
+  }
+};
+inline constexpr op_traits_table op_traits_rows{};
+static_assert(op_kinds <= 64, "a mask has a bit for each kind of op");
+
+/// Passes ask for properties of every op, so that a query is one shift of a word of bits.
+template <bool op_traits::* Property>
+inline constexpr std::uint64_t kinds_with = op_traits_rows.kinds_with(Property);
+template <bool op_traits::* Property>
+constexpr bool has(op_kind k) {
+  return kinds_with<Property> >> int(k) & 1;
+}
+
+constexpr char const* name_of(op_kind k) { return op_traits_rows.rows[int(k)].name; }
+constexpr bool is_pointwise(op_kind k) { return kinds_with<&op_traits::pointwise> >> int(k) & 1; }
+constexpr bool is_by_leaf(op_kind k) { return kinds_with<&op_traits::by_leaf> >> int(k) & 1; }
+constexpr bool has_formula(op_kind k) { return kinds_with<&op_traits::formula> >> int(k) & 1; }
+constexpr bool is_loss(op_kind k) { return kinds_with<&op_traits::loss> >> int(k) & 1; }
+constexpr bool is_custom(op_kind k) { return kinds_with<&op_traits::custom> >> int(k) & 1; }
+constexpr bool is_contraction(op_kind k) {
+  return kinds_with<&op_traits::contraction> >> int(k) & 1;
+}
+constexpr bool is_attention(op_kind k) { return kinds_with<&op_traits::attention> >> int(k) & 1; }
+constexpr bool takes_prologue(op_kind k) { return kinds_with<&op_traits::prologue> >> int(k) & 1; }
+constexpr bool takes_epilogue(op_kind k) {
+  return (kinds_with<&op_traits::epilogue> | kinds_with<&op_traits::pointwise>) >> int(k) & 1;
+}
+
+/// An op of this kind, with this flag, takes something from its layer type.
+constexpr bool reads_layer(op_kind k, bool flag) {
+  return has_formula(k) || (k == op_kind::cross_entropy && flag);
+}
+
+}  // namespace pp
