@@ -42,7 +42,7 @@ using last_of =
 template <class... Items>
 struct lowering;
 template <class... Items>
-requires all_are_types<Items...>
+  requires all_are_types<Items...>
 struct lowering<Items...> {
   using leaves = all_leaves<Items...>;
   using loss = last_of<Items...>;
@@ -118,8 +118,7 @@ struct lowering<Items...> {
       constexpr auto found = names(repeated_name);
       return [&]<std::size_t... I>(std::index_sequence<I...>) {
         return std::type_identity<wrong::Called<found.way[I]...>>{};
-      }
-      (std::make_index_sequence<std::size_t(found.length)>{});
+      }(std::make_index_sequence<std::size_t(found.length)>{});
     } else {
       return std::type_identity<wrong::Called<>>{};
     }
@@ -183,7 +182,7 @@ struct Model : any_model {
                                   std::conditional_t<labels_are_ids, CrossEntropy, MSE>>>;
   using leaves = typename described::leaves;
   using loss = typename described::loss;
-  static constexpr auto graph = described::lower();
+  static constexpr pp::graph<described::measured.size> graph = described::lower();
 };
 
 /// What a Pipeline takes for a model.
