@@ -144,7 +144,7 @@ cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t d) {
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d,
                                               cublasLtMatmulDescAttributes_t which,
                                               void const* value, std::size_t bytes) {
-  switch (which) {
+  switch (int(which)) {
     case CUBLASLT_MATMUL_DESC_TRANSA: return take(of(d).of_a, value, bytes);
     case CUBLASLT_MATMUL_DESC_TRANSB: return take(of(d).of_b, value, bytes);
     case CUBLASLT_MATMUL_DESC_EPILOGUE: return take(of(d).epilogue, value, bytes);
@@ -177,7 +177,7 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t p) {
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p,
                                                     cublasLtMatmulPreferenceAttributes_t which,
                                                     void const* value, std::size_t bytes) {
-  switch (which) {
+  switch (int(which)) {
     case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES: return take(of(p).workspace, value, bytes);
     case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK: return take(of(p).reduction, value, bytes);
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES: return take(of(p).alignment[0], value, bytes);
