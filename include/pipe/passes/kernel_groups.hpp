@@ -3,6 +3,8 @@
 // The distinct kernel groups of all lists of ops under one numbering.
 #pragma once
 
+#include <initializer_list>
+
 #include <pipe/passes/fuse.hpp>
 #include <pipe/passes/op_list.hpp>
 

@@ -3,6 +3,8 @@
 // Where everything lies: one arena per rank, which begins with its chunks, one after the other.
 #pragma once
 
+#include <initializer_list>
+
 #include <pipe/base/bytes.hpp>
 #include <pipe/base/list.hpp>
 #include <pipe/runtime/description.hpp>
