@@ -93,7 +93,7 @@ class Format(unittest.TestCase):
         result = subprocess.run(["clang-format", f"--style=file:{HERE / '.clang-format'}", "--dump-config"],
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.assertEqual((0, ""), (result.returncode, result.stderr))
-        self.assertRegex(result.stdout, r"ColumnLimit: +120")
+        self.assertRegex(result.stdout, r"ColumnLimit: +100")
 
 
 if __name__ == "__main__":
