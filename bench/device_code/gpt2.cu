@@ -14,7 +14,7 @@ namespace {
 /// clocks that the plan expects of cuBLASLt.
 template <class Source, int G>
 void print_product(int launches) {
-  if constexpr (pp::cuda::is_product(pp::cuda::group_of<Source, G>::value.anchor)) {
+  if constexpr (pp::is_contraction(pp::cuda::group_of<Source, G>::value.anchor)) {
     using product = pp::cuda::contraction<Source, G>;
     bool const library =
         pp::cuda::is_for_cublaslt(product::shape, product::format, product::makes_weight);
@@ -35,8 +35,7 @@ void train(int steps) {
     for (int i = 0; i < p.count; ++i) ++launches[std::size_t(p.launches[i].group)];
   [&]<int... G>(std::integer_sequence<int, G...>) {
     (print_product<pp::cuda::source_of<compiled>, G>(launches[G]), ...);
-  }
-  (std::make_integer_sequence<int, compiled::groups>{});
+  }(std::make_integer_sequence<int, compiled::groups>{});
 
   Trainer trainer({.seed = 1, .optimizer = {.learning_rate = 3e-4}, .clip_norm = 1});
   std::vector<int> tokens(std::size_t(Trainer::samples * Trainer::inputs_per_sample)),
