@@ -31,7 +31,7 @@ FOLDERS = ["include", "tests", "examples", "bench", "docs", "cmake", ".ci"]
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 QUIET = "#pragma once\n#ifndef PIPE_SHOWS_WARNINGS\n#pragma GCC system_header\n#endif\n"
 IMMEDIATE = re.compile(r"^[^/]*\bconsteval\b")
-TORN = re.compile(r"\w < [A-Z]\w*, [A-Z]\w*\b|\w < [^<>;()]*&&[^<>;()]*, [\w:]+ < ")
+TORN = re.compile(r"\w < [A-Z]\w*, ([A-Z]\w*\b|requires\b|\w+ [=!<>]= \w+ > )|\w < [^<>;()]*&&[^<>;()]*, [\w:]+ < ")
 ABSOLUTE = re.compile(r'(?<![\w.:/~}$-])/(?:home|root|work|workspace|Users|mnt|opt|var/folders)/\w|#\s*include\s*[<"]/')
 
 

@@ -76,6 +76,8 @@ class Rules(unittest.TestCase):
     def test_torn_template_arguments(self):
         torn = "auto a = f < x && y >= 0, g < P, G, 1 >> (b);\n"
         self.assertIn("a.cpp:2: a torn template argument list", self.problems({"tests/base/a.cpp": LICENCE + torn})[0])
+        for line in ("auto a = f < T, rest == 0 > (n);\n", "setting < O, requires(O o) { o.beta; }\n"):
+            self.assertIn("a.cpp:2: a torn", self.problems({"tests/base/a.cpp": LICENCE + line})[0])
         whole = "bool a = x < y && z > w;\nauto b = f<P, G>(i < n);  // row < R, C\n"
         self.assertEqual([], self.problems({"tests/base/a.cpp": LICENCE + whole}))
 

@@ -58,31 +58,40 @@ template <class Owner, bool Has, text Name>
 using setting_if = std::conditional_t<Has, number_setting,
                                       no_such_setting<Owner, Name, instead::another_optimizer>>;
 
+template <class O>
+concept has_momentum = requires(O o) { o.momentum; };
+template <class O>
+concept has_dampening = requires(O o) { o.dampening; };
+template <class O>
+concept has_beta1 = requires(O o) { o.beta1; };
+template <class O>
+concept has_beta2 = requires(O o) { o.beta2; };
+template <class O>
+concept has_epsilon = requires(O o) { o.epsilon; };
+template <class O>
+concept has_weight_decay = requires(O o) { o.weight_decay; };
+template <class O>
+concept has_nesterov = requires(O o) { o.nesterov; };
+template <class O>
+concept has_amsgrad = requires(O o) { o.amsgrad; };
+
 /// The settings of all optimizers, in an order that is that of each.
 template <class O>
 struct optimizer_elsewhere {
   number_setting learning_rate{};
   no_such_setting<O, "lr", instead::learning_rate> lr{};
-  setting_if < O, requires(O o) { o.momentum; }
-  , "momentum" > momentum{};
-  setting_if < O, requires(O o) { o.dampening; }
-  , "dampening" > dampening{};
-  setting_if < O, requires(O o) { o.beta1; }
-  , "beta1" > beta1{};
-  setting_if < O, requires(O o) { o.beta2; }
-  , "beta2" > beta2{};
+  setting_if<O, has_momentum<O>, "momentum"> momentum{};
+  setting_if<O, has_dampening<O>, "dampening"> dampening{};
+  setting_if<O, has_beta1<O>, "beta1"> beta1{};
+  setting_if<O, has_beta2<O>, "beta2"> beta2{};
   no_such_setting<O, "beta_1", instead::beta1> beta_1{};
   no_such_setting<O, "beta_2", instead::beta2> beta_2{};
   no_such_setting<O, "betas", instead::beta1_and_beta2> betas{};
-  setting_if < O, requires(O o) { o.epsilon; }
-  , "epsilon" > epsilon{};
+  setting_if<O, has_epsilon<O>, "epsilon"> epsilon{};
   no_such_setting<O, "eps", instead::epsilon> eps{};
-  setting_if < O, requires(O o) { o.weight_decay; }
-  , "weight_decay" > weight_decay{};
-  setting_if < O, requires(O o) { o.nesterov; }
-  , "nesterov" > nesterov{};
-  setting_if < O, requires(O o) { o.amsgrad; }
-  , "amsgrad" > amsgrad{};
+  setting_if<O, has_weight_decay<O>, "weight_decay"> weight_decay{};
+  setting_if<O, has_nesterov<O>, "nesterov"> nesterov{};
+  setting_if<O, has_amsgrad<O>, "amsgrad"> amsgrad{};
 };
 
 /// The settings of a trainer of that type.
