@@ -22,6 +22,7 @@
 #include <pipe/backend/host/contraction.hpp>
 #include <pipe/backend/host/contraction_loops.hpp>
 #include <pipe/backend/host/isa.hpp>
+#include <pipe/backend/host/kernel_source.hpp>
 #include <pipe/backend/host/parts.hpp>
 #include <pipe/backend/host/row_kernels.hpp>
 #include <pipe/backend/host/tiles.hpp>

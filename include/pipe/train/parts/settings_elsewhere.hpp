@@ -43,7 +43,8 @@ template <class Owner, text Name, class Instead>
 struct no_such_setting {
   constexpr no_such_setting() = default;
   template <class... Values>
-  requires(sizeof...(Values) > 0) constexpr no_such_setting(Values const&...) {
+    requires(sizeof...(Values) > 0)
+  constexpr no_such_setting(Values const&...) {
     using name = typename decltype(spell_text<Name>())::type;
     static_assert(accepted<decltype(diagnosis_of<wrong::there_is_no_such_setting, Owner, name,
                                                  wrong::UseInstead<Instead>>())>::value);

@@ -162,7 +162,7 @@ void update(Optimizer const& o, Context const& c, Tensor const& t, bool whole, s
 template <template <class> class Table, class P, std::size_t... G>
 void fill(Table<P>& k, std::index_sequence<G...>) {
   using T = typename P::element;
-  ((k.groups[int(G)] = &run<P, int(G)>), ...);
+  ((k.groups[int(G)] = &run<source_of<P>, int(G)>), ...);
   k.update = &update<typename P::optimizer, typename P::context, typename P::tensor>;
   k.sum_of_squares = &sum_of_squares<T>;
   k.clamp = &clamp<T>;

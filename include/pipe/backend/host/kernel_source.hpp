@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The facts of a pipeline that its host kernels are instantiated on.
+#pragma once
+
+#include <pipe/passes/group.hpp>
+
+namespace pp::host {
+
+/// What the kernels of a pipeline depend on, and no more: pipelines of one model that differ in
+/// their schedule or their optimizer share kernels, of every instruction set.
+template <class Passes, class T>
+struct kernel_source {
+  using element = T;  ///< of values, gradients and parameters
+  using leaves = typename Passes::model::leaves;
+  static constexpr int samples = Passes::samples, groups = Passes::groups;
+  static constexpr group group_at(int g) { return Passes::group_at(g); }
+};
+/// Of a compiled pipeline.
+template <class P>
+using source_of = kernel_source<typename P::passes, typename P::element>;
+
+}  // namespace pp::host
