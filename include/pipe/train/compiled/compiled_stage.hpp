@@ -4,13 +4,13 @@
 // chunk. This header and step_memory.hpp are where the layouts of the passes are read.
 #pragma once
 
-#include <type_traits>
 #include <utility>
 
 #include <pipe/base/bytes.hpp>
 #include <pipe/base/list.hpp>
 #include <pipe/runtime/description.hpp>
 #include <pipe/schedule/in_flight.hpp>
+#include <pipe/train/compiled/chunk_layout.hpp>
 #include <pipe/train/compiled/update_ranges.hpp>
 
 namespace pp {
@@ -31,11 +31,12 @@ struct compiled_stage {
   /// Where both are in use, those that keep everything. Parameters lie alike in both.
   using any_programs = programs<!Work::some_keep>;
 
+  static constexpr int rank = rank_of(schedule::where, Work::ranks, S);
+
   /// Whether what another stage hands over arrives in a slot of this one's own: it is on another
   /// rank, and the transport copies.
   static constexpr bool copies_from(int other) {
-    return Work::transport::copies &&
-           rank_of(schedule::where, Work::ranks, other) != rank_of(schedule::where, Work::ranks, S);
+    return Work::transport::copies && rank_of(schedule::where, Work::ranks, other) != rank;
   }
 
   static constexpr int first_parameter = passes::ranges[S].parameters.begin,
@@ -93,74 +94,46 @@ struct compiled_stage {
     return set;
   }
 
+  static constexpr chunk_facts facts() {
+    chunk_facts f;
+    if constexpr (Work::some_keep) f.keeping = &programs<false>::layout;
+    if constexpr (Work::some_drop) f.dropping = &programs<true>::layout;
+    f.keeping_micro_batches = Work::micro_batches - Work::first_kept;
+    f.dropping_micro_batches = Work::first_kept;
+    f.in_flight = peak_in_flight(Work::table(), rank, S);
+    f.pending_slots = Work::pending_slots(S);
+    f.widths = passes::widths;
+    f.state_bytes = updates.state * long(sizeof(element));
+    f.averages = Work::averaging::averages;
+    if constexpr (S > 0) {
+      f.has_entered = true;
+      f.entered = Work::template slots<S - 1>();
+      f.copies_value = copies_from(S - 1);
+      f.received_bytes = passes::boundaries[S].forward_bytes;
+    }
+    if constexpr (S + 1 < Work::stages) {
+      f.has_left = true;
+      f.left = Work::template slots<S>();
+      f.copies_gradient = copies_from(S + 1);
+      f.received_gradient_bytes = passes::boundaries[S + 1].gradient_bytes;
+    }
+    return f;
+  }
+
   /// Programs and memory. Offsets are from the start of the chunk.
   static constexpr chunk_description describe() {
-    constexpr auto const& layout = any_programs::layout;
-    constexpr stage_bytes const& b = layout.bytes;
     chunk_description c;
-    c.rank = rank_of(schedule::where, Work::ranks, S);
+    c.rank = rank;
     c.parameters = places.items;
     c.parameter_count = places.size();
-    c.parameter_bytes = b.parameters;
-    c.trained_bytes = b.trained;
     c.updates = updates.ranges.items;
     c.update_count = int(updates.ranges.size());
-    auto const take = [&](long bytes) {
-      long const at = c.bytes;
-      c.bytes += align_up(bytes);
-      return at;
-    };
-    auto const take_ring = [&](long stride, int slots) {
-      return ring{take(stride * slots), stride, slots < 1 ? 1 : slots};
-    };
-    c.values = take(b.parameters);
-    c.gradients = take(b.trained);
-    c.state = take(updates.state * long(sizeof(element)));
-    c.average = take(Work::averaging::averages ? b.trained : 0);
-    c.copy_bytes =
-        passes::has_copies ? b.parameters / long(sizeof(element)) * long(sizeof(value)) : 0;
-    c.copies = take(c.copy_bytes);
-    c.transposed = take(b.transposed);
-    c.transposed_bytes = b.transposed;
-    int const in_flight = peak_in_flight(Work::table(), c.rank, S);
-    long pending = 0;
-    bool rereads_result = false, rereads_gradient = false;
     c.first_kept = Work::first_kept;
-    auto const add_set = [&]<class Programs>(program_set& set, std::type_identity<Programs>,
-                                             int most) {
-      constexpr auto const& own = Programs::layout;
-      set = describe_set<Programs>();
-      set.records = take_ring(own.bytes.record, in_flight < most ? in_flight : most);
-      pending = own.bytes.pending > pending ? own.bytes.pending : pending;
-      rereads_result = rereads_result || own.rereads_result;
-      rereads_gradient = rereads_gradient || own.rereads_gradient;
-    };
-    if constexpr (Work::some_keep)
-      add_set(c.keeping, std::type_identity<programs<false>>{},
-              Work::micro_batches - Work::first_kept);
-    if constexpr (Work::some_drop)
-      add_set(c.dropping, std::type_identity<programs<true>>{}, Work::first_kept);
-    int const pending_slots = Work::pending_slots(S);
-    c.pending = take_ring(pending, pending_slots);
-    if constexpr (S + 1 < Work::stages) {
-      int const least = Work::template slots<S>().activation;
-      c.boundary = take_ring(b.boundary, rereads_result && least < in_flight ? in_flight : least);
-    }
-    if constexpr (S > 0) {
-      int const least = Work::template slots<S - 1>().gradient;
-      c.gradient =
-          take_ring(b.gradient, rereads_gradient && least < pending_slots ? pending_slots : least);
-    }
-    if constexpr (S > 0)
-      if (copies_from(S - 1))
-        c.received = take_ring(passes::boundaries[S].forward_bytes,
-                               Work::template slots<S - 1>().activation);
-    if constexpr (S + 1 < Work::stages)
-      if (copies_from(S + 1))
-        c.received_gradient =
-            take_ring(passes::boundaries[S + 1].gradient_bytes, Work::template slots<S>().gradient);
+    if constexpr (Work::some_keep) c.keeping = describe_set<programs<false>>();
+    if constexpr (Work::some_drop) c.dropping = describe_set<programs<true>>();
     c.passed_values = any_programs::passed_values.items;
     c.passed_value_count = any_programs::passed_values.count;
+    lay_out_chunk(facts(), c);
     return c;
   }
 };
