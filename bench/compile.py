@@ -30,6 +30,17 @@ int main() {
   return trainer.step({tokens, tokens}).loss > 0 ? 0 : 1;
 }
 """
+SCHEDULES = GPT.split("using Trainer")[0].replace("BLOCKS", "12") + """template <class Schedule>
+bool trains() {
+  using Trainer = Pipeline<GPT, Stages<4>, MicroBatches<8>, MicroBatchSize<2>, AdamW, Schedule>;
+  Trainer trainer;
+  std::vector<int> tokens(Trainer::samples * Trainer::inputs_per_sample);
+  return trainer.step({tokens, tokens}).loss > 0;
+}
+int main() { return CALLS ? 0 : 1; }
+"""
+ONE_SCHEDULE = SCHEDULES.replace("CALLS", "trains<OneFOneB>()")
+TWO_SCHEDULES = SCHEDULES.replace("CALLS", "trains<OneFOneB>() && trains<GPipe>()")
 GPT_ON_GPU = GPT.replace("AdamW>", "AdamW, Cuda>")
 FAMILIES = ["GPipe", "OneFOneB", "EagerOneFOneB", "Interleaved<2>", "GroupedInterleaved<2>", "LoopedBFS<2>", "ZeroBubbleH1",
             "ZeroBubbleH2", "ZeroBubbleV", "VHalf", "VMin", "Hanayo<>", "Chimera", "DualPipe", "DualPipeV", "ForwardOnly",
@@ -89,6 +100,7 @@ def main():
     print("-O2, Stages<4>; seconds are user and system time of all the compiler's processes, medians")
     print(f"{'compiler':8} {'program':21} {'seconds':>8} {'peak MB':>10} {'object kB':>14} {'runs':>5}")
     programs = {"empty": EMPTY} | {f"{n} blocks": GPT.replace("BLOCKS", str(n)) for n in (2, 12, 48, 96)}
+    programs |= {"12, one schedule": ONE_SCHEDULE, "12, two schedules": TWO_SCHEDULES}
     on_gpu = {"empty": EMPTY} | {f"{n} blocks": GPT_ON_GPU.replace("BLOCKS", str(n)) for n in (12, 96)}
     with tempfile.TemporaryDirectory() as folder:
         seconds = measure("g++", programs, ROUNDS, pathlib.Path(folder))
@@ -106,6 +118,7 @@ def main():
     print(f"figure compile_proof_s {slowest['g++']:.2f}")
     print(f"figure compile_gpt_12_s {seconds['12 blocks']:.2f}")
     print(f"figure compile_gpt_96_over_12 {seconds['96 blocks'] / seconds['12 blocks']:.3f}")
+    print(f"figure compile_second_schedule_over_first {seconds['12, two schedules'] / seconds['12, one schedule']:.3f}")
     if "nvcc" in compilers:
         print(f"figure compile_gpt_12_nvcc_s {by_nvcc['12 blocks']:.1f}")
         print(f"figure compile_gpt_96_over_12_nvcc {by_nvcc['96 blocks'] / by_nvcc['12 blocks']:.3f}")
