@@ -58,9 +58,8 @@ struct options {
   std::string page;         ///< the same as a page; empty: none
 };
 
-/// The program for every schedule that is compiled in, by name: a source file each in the folder
-/// schedules, so that they compile side by side. CMake's PIPE_GPT_SCHEDULES says which, or `all`.
-/// Those of the device "cuda" are in cuda.cu.
+/// The program for every schedule, by name. Those of the device "cpu" are in schedules.cpp, those
+/// of "cuda" in cuda.cu.
 using program = void (*)(options const&);
 std::map<std::string, program>& programs(std::string const& device = "cpu");
 

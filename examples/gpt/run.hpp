@@ -132,11 +132,16 @@ void run(options const& o) {
         shown.recent(std::max(1L, done / 20)), validation, speed);
 }
 
-/// Compiles a schedule in.
-template <class Schedule, class Backend = pp::Host>
+/// Compiles schedules in.
+template <class Backend, class... Schedule>
 struct compiled_in {
   compiled_in() {
-    programs(std::is_same_v<Backend, pp::Cuda> ? "cuda" : "cpu")[Schedule::name] =
-        run<Trainer<Schedule, Backend>>;
+    auto& known = programs(std::is_same_v<Backend, pp::Cuda> ? "cuda" : "cpu");
+    ((known[Schedule::name] = run<Trainer<Schedule, Backend>>), ...);
   }
 };
+template <class Backend>
+using all_schedules =
+    compiled_in<Backend, pp::OneFOneB, pp::EagerOneFOneB, pp::GPipe, pp::Interleaved<2>,
+                pp::GroupedInterleaved<2>, pp::LoopedBFS<2>, pp::Hanayo<>, pp::ZeroBubbleH1,
+                pp::ZeroBubbleH2, pp::ZeroBubbleV, pp::VHalf, pp::VMin>;

@@ -15,7 +15,7 @@ from pathlib import Path
 from format import SKIPPED, find_program
 
 VERSIONS = [19]
-SOURCES = ["examples/encoder_decoder.cpp", "examples/gpt/schedules/one_f_one_b.cpp", "examples/gpt/measure.cpp"]
+SOURCES = ["examples/encoder_decoder.cpp", "examples/gpt/schedules.cpp", "examples/gpt/measure.cpp"]
 PLACE = re.compile(r"^(.+?):(\d+):\d+: (?:error|warning): (.*)$")
 
 

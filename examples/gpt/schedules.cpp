@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "../run.hpp"
+//
+// The schedules on the CPU, in one file, since they share their kernels.
+#include "run.hpp"
 
 // [plan]
 // By estimate; measured times are what they are.
@@ -7,4 +9,4 @@ static_assert(profiled || Trainer<pp::OneFOneB>::plan.imbalance < 1.10);
 static_assert(profiled || Trainer<pp::OneFOneB>::plan.bubble < 0.35);
 // [/plan]
 
-static compiled_in<pp::OneFOneB> const schedule;
+static all_schedules<pp::Host> const schedules;

@@ -1,4 +1,0 @@
-// SPDX-License-Identifier: BSL-1.0
-#include "../run.hpp"
-
-static compiled_in<pp::GPipe> const schedule;
