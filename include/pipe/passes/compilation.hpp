@@ -152,7 +152,7 @@ struct compilation {
   static constexpr count_memory counted = [](auto...) {
     count_memory n;
     n.operands = count_all_uses(forward, backward, ops[op_list::again], boundaries.items,
-                                recompute::keeps_last ? nullptr : recomputed.dropped.items,
+                                recomputed.dropped.items, recompute::keeps_last,
                                 use_memory{n.by_all.items, n.by_backward.items, n.by_again.items});
     return n;
   }();

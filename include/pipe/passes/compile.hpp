@@ -167,7 +167,7 @@ class heap_compilation {
     m_.kernels.uses = memory.by_list();
     per_op_list<int> const bound =
         count_all_uses(m_.graph, m_.backward, m_.kernels.ops[op_list::again], m_.boundaries.items,
-                       rule.keeps_last ? nullptr : m_.dropped, memory);
+                       m_.dropped, rule.keeps_last, memory);
     for (op_list l : every_op_list) {
       fused_[l] = heap_fused(m_.kernels.ops[l], m_.kernels.uses[l], m_.stage_of_unit, bound[l]);
       m_.kernels.fused[l] = fused_[l];

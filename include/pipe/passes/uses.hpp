@@ -36,11 +36,12 @@ struct use_memory {
 /// Counts the uses of all values: by ops, and by the runtime, which hands on what crosses a cut.
 /// Returns a bound on the operands that the ops of each list read and write.
 ///
-/// recomputed: by forward value; forward need not store what backward will make again. Or null: the
+/// recomputed: by forward value; forward need not store what backward will make again, unless the
 ///             last micro-batch keeps everything
 constexpr per_op_list<int> count_all_uses(graph_view const& g, gradient_view const& backward,
                                           view<op> again, view<handed_on> crossing,
-                                          bool const* recomputed, use_memory memory) {
+                                          bool const* recomputed, bool keeps_last,
+                                          use_memory memory) {
   int const values = g.values.count + backward.values.count;
   int *const all = memory.by_all, *const behind = memory.by_backward;
   per_op_list<int> bound;
@@ -50,7 +51,7 @@ constexpr per_op_list<int> count_all_uses(graph_view const& g, gradient_view con
   if (again.count > 0) {
     for (int v = 0; v < values; ++v) memory.by_again[v] = behind[v];
     bound[op_list::again] = count_uses(again, memory.by_again) + g.values.count;
-    for (int v = 0; recomputed != nullptr && v < g.values.count; ++v)
+    for (int v = 0; !keeps_last && v < g.values.count; ++v)
       if (recomputed[v]) all[v] = 0;
   }
   for (handed_on const& x : crossing) {

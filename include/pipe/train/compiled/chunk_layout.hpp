@@ -13,9 +13,8 @@ namespace pp {
 
 /// What the layout of a chunk depends on.
 struct chunk_facts {
-  layout_totals const* keeping = nullptr;  // of the programs that keep what backward reads
-  layout_totals const* dropping =
-      nullptr;  // of those that make it again; null: no micro-batch does
+  layout_totals keeping{}, dropping{};  // of the programs that keep what backward reads, or make it
+                                        // again
   int keeping_micro_batches = 0, dropping_micro_batches = 0;
   int in_flight = 1;                           // micro-batches between F and the end of backward
   int pending_slots = 0;                       // micro-batches between B and W
@@ -32,7 +31,7 @@ struct chunk_facts {
 ///
 /// law: nothing overlaps, and there is no gap but for alignment
 constexpr void lay_out_chunk(chunk_facts const& f, chunk_description& c) {
-  stage_bytes const& b = (f.keeping != nullptr ? f.keeping : f.dropping)->bytes;
+  stage_bytes const b = (f.keeping_micro_batches > 0 ? f.keeping : f.dropping).bytes;
   c.parameter_bytes = b.parameters;
   c.trained_bytes = b.trained;
   auto const take = [&](long bytes) {
@@ -54,12 +53,12 @@ constexpr void lay_out_chunk(chunk_facts const& f, chunk_description& c) {
   c.transposed_bytes = b.transposed;
   long pending = 0;
   bool rereads_result = false, rereads_gradient = false;
-  auto const add_records = [&](layout_totals const* of, int most, ring& records) {
-    if (of == nullptr) return;
-    records = take_ring(of->bytes.record, f.in_flight < most ? f.in_flight : most);
-    pending = of->bytes.pending > pending ? of->bytes.pending : pending;
-    rereads_result = rereads_result || of->rereads_result;
-    rereads_gradient = rereads_gradient || of->rereads_gradient;
+  auto const add_records = [&](layout_totals const& of, int most, ring& records) {
+    if (most == 0) return;
+    records = take_ring(of.bytes.record, f.in_flight < most ? f.in_flight : most);
+    pending = of.bytes.pending > pending ? of.bytes.pending : pending;
+    rereads_result = rereads_result || of.rereads_result;
+    rereads_gradient = rereads_gradient || of.rereads_gradient;
   };
   add_records(f.keeping, f.keeping_micro_batches, c.keeping.records);
   add_records(f.dropping, f.dropping_micro_batches, c.dropping.records);
