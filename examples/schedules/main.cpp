@@ -3,7 +3,7 @@
 // Pipeline schedules side by side, with no model and no device: which is fastest on p ranks and m
 // micro-batches with these times, which fits the memory, and how far each is from what is possible.
 //
-//     examples/run.sh schedules --ranks 8 --micro-batches 32 --forward 18513 \
+//     examples/run.sh schedules --ranks 8 --micro-batches 32 --forward 18513
 //         --backward 18086 --weight 9331 --hop 626 --limit 2
 #include <CLI/CLI.hpp>
 #include <charconv>

@@ -20,7 +20,7 @@ TOOLS = {
     "nvidia-smi": """
 case "$*" in
   *compute_cap*) echo "${CAPABILITY-9.0}" ;;
-  *-lms*) for ((i = 0; i < 300; ++i)); do echo "1980, 512.5"; sleep 0.05; done ;;
+  *-lms*) for ((i = 0; i < 300; ++i)); do echo "1980, 512.5"; touch "$LAB/sampled"; sleep 0.05; done ;;
   *) echo "NVIDIA Fake, 580.1, 143771 MiB, 700.00 W, 1980 MHz, 3201 MHz" ;;
 esac""",
     # Objects are their sources' names; a linked program prints a figure by its name.
@@ -84,6 +84,13 @@ before=$(cat "$LAB/tick" 2>/dev/null); sleep 0.3; after=$(cat "$LAB/tick" 2>/dev
 """
 
 
+# Until the clock was read once while the program ran.
+SAMPLED = """
+rm -f "$LAB/sampled"
+for ((i = 0; i < 200; ++i)); do [[ -e $LAB/sampled ]] && break; sleep 0.05; done
+"""
+
+
 class GpuSh(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -130,6 +137,7 @@ class GpuSh(unittest.TestCase):
 
     def test_all_is_well(self):
         (self.root / "bench/gpu/expected.txt").write_text("# a comment\ngpt2_tokens_per_second_bf16 430000\nnarrow_mlp_us_bf16 50\n")
+        self.program("gpt2", SAMPLED + PROGRAMS["gpt2"])
         status, rows, text = self.run_script()
         self.assertEqual(0, status, self.output)
         self.assertIn("NVIDIA Fake, 580.1", text)
