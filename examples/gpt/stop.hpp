@@ -16,7 +16,7 @@ class stop_request {
  public:
   stop_request() {
     received_ = 0;
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_handler = note;
     action.sa_flags = SA_RESTART;  // no write to a file is cut short
     for (std::size_t i = 0; i < signals.size(); ++i) {
@@ -43,7 +43,7 @@ class stop_request {
   static void note(int number) {
     received_ = number;
     for (int const s : signals) {
-      struct sigaction now {};
+      struct sigaction now{};
       if (sigaction(s, nullptr, &now) == 0 && now.sa_handler == note) signal(s, SIG_DFL);
     }
   }

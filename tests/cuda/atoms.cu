@@ -284,8 +284,7 @@ void mma_agrees(char const* name) {
   compare<mma_atom<F>>(name, "model, exact sums", modelled<F>(in), r.device, equal);
 
   // Numbers of some ten magnitudes: the model's bits, and the twin's up to what both round.
-  in = mma_operands<F>(
-      32, [] { return element_of<F>(as_float(ordinary_floats(1)[0])); }, any_sum);
+  in = mma_operands<F>(32, [] { return element_of<F>(as_float(ordinary_floats(1)[0])); }, any_sum);
   r = run<mma_atom<F>>(in);
   compare<mma_atom<F>>(name, "model", modelled<F>(in), r.device, equal);
   constexpr double unit =
@@ -499,8 +498,7 @@ struct exchange_atom : atom<2, 16> {
       block.part([&](int thread, state& mine) {
         mine.x = from_words<T>(in(args, block.index(), thread), in(args, block.index(), thread, 1));
       });
-      exchange(
-          block, masks[k], [](state& s) -> T& { return s.x; }, Op{});
+      exchange(block, masks[k], [](state& s) -> T& { return s.x; }, Op{});
       block.part([&](int thread, state& mine) {
         for (int i = 0; i < 2; ++i)
           out(args, block.index(), thread, 2 * k + i) = word_of(mine.x, i);
@@ -522,8 +520,7 @@ struct reduce_atom : atom<2, 10> {
     block.part([&](int thread, state& mine) {
       mine.x = from_words<T>(in(args, block.index(), thread), in(args, block.index(), thread, 1));
     });
-    reduce_lanes<Width>(
-        block, [](state& s) -> T& { return s.x; }, Op{});
+    reduce_lanes<Width>(block, [](state& s) -> T& { return s.x; }, Op{});
     block.part([&](int thread, state& mine) {
       for (int i = 0; i < 2; ++i) out(args, block.index(), thread, 2 * k + i) = word_of(mine.x, i);
     });

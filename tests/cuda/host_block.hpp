@@ -112,7 +112,7 @@ void run_on_host(arguments const& a, thread_order order = thread_order::ascendin
 
 /// The same for a kernel with arguments of its own, which decide how many blocks it has.
 template <class Body>
-requires requires { typename Body::arguments; }
+  requires requires { typename Body::arguments; }
 void run_on_host(typename Body::arguments const& a, thread_order order = thread_order::ascending) {
   host_block<Body> block(order);
   for (extent i = 0; i < Body::blocks(a); ++i) {

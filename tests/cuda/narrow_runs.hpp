@@ -139,8 +139,7 @@ void is_its_launches(bool accumulate) {
                                    Programs::template launches<Which>.items[run.first + K].group>{},
             K),
      ...);
-  }
-  (std::make_integer_sequence<int, run.count>{});
+  }(std::make_integer_sequence<int, run.count>{});
 
   using pp::cuda::thread_order;
   for (thread_order const order :
@@ -163,8 +162,7 @@ void are_their_launches(bool accumulate = false) {
   STATIC_REQUIRE(pp::cuda::narrow_runs_of<P, Programs, Which>::count == Count);
   [&]<int... I>(std::integer_sequence<int, I...>) {
     (is_its_launches<P, Programs, Which, I>(accumulate), ...);
-  }
-  (std::make_integer_sequence<int, Count>{});
+  }(std::make_integer_sequence<int, Count>{});
 }
 
 }  // namespace narrow

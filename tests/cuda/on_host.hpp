@@ -65,8 +65,9 @@ struct Kernels : pp::PortableHost {
   template <class P>
   static pp::host::kernels<P> kernels() {
     auto k = pp::host::kernels_for<P, pp::host::isa::portable>();
-    [&]<int... G>(std::integer_sequence<int, G...>) { (replace<P, G>(k), ...); }
-    (std::make_integer_sequence<int, P::groups>{});
+    [&]<int... G>(std::integer_sequence<int, G...>) {
+      (replace<P, G>(k), ...);
+    }(std::make_integer_sequence<int, P::groups>{});
     return k;
   }
 };

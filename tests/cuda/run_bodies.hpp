@@ -27,7 +27,7 @@ void run_kernel(pp::cuda::arguments const& a, pp::cuda::thread_order = order) {
   await_kernels();
 }
 template <class Body>
-requires requires { typename Body::arguments; }
+  requires requires { typename Body::arguments; }
 void run_kernel(typename Body::arguments const& a, pp::cuda::thread_order = order) {
   pp::cuda::launch_body<Body>(a, nullptr);
   await_kernels();
@@ -40,7 +40,7 @@ void run_kernel(pp::cuda::arguments const& a, pp::cuda::thread_order in = order)
   pp::cuda::run_on_host<Body>(a, in);
 }
 template <class Body>
-requires requires { typename Body::arguments; }
+  requires requires { typename Body::arguments; }
 void run_kernel(typename Body::arguments const& a, pp::cuda::thread_order in = order) {
   pp::cuda::run_on_host<Body>(a, in);
 }

@@ -14,7 +14,9 @@ struct Double {
     for (long i = 0; i < f.samples * f.in.elements(); ++i) f.y[i] = 2 * f.x[i];
   }
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const& g) requires HasGradient {
+  static void input_gradient(custom_input_gradient<T> const& g)
+    requires HasGradient
+  {
     for (long i = 0; i < g.samples * g.in.elements(); ++i) g.dx[i] = 2 * g.dy[i];
   }
 };

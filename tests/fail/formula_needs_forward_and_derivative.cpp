@@ -9,7 +9,11 @@ using namespace pp;
 template <bool HasDerivative>
 struct Square {
   PIPE_HD static PIPE_INLINE float forward(float x) { return x * x; }
-  PIPE_HD static PIPE_INLINE float derivative(float x) requires HasDerivative { return 2 * x; }
+  PIPE_HD static PIPE_INLINE float derivative(float x)
+    requires HasDerivative
+  {
+    return 2 * x;
+  }
 };
 
 #ifdef PIPE_EXPECT_OK

@@ -9,7 +9,11 @@ using namespace pp;
 template <bool HasForward>
 struct Cube : activation<Cube<HasForward>> {
   static constexpr bool derivative_reads_output = false;
-  PIPE_HD static PIPE_INLINE float forward(float x) requires HasForward { return x * x * x; }
+  PIPE_HD static PIPE_INLINE float forward(float x)
+    requires HasForward
+  {
+    return x * x * x;
+  }
   PIPE_HD static PIPE_INLINE float derivative(float x) { return 3 * x * x; }
 };
 

@@ -11,7 +11,9 @@ struct Distance : element_loss<Distance<HasSlope>> {
   PIPE_HD static PIPE_INLINE float value(float x, float target) {
     return x < target ? target - x : x - target;
   }
-  PIPE_HD static PIPE_INLINE float slope(float x, float target) requires HasSlope {
+  PIPE_HD static PIPE_INLINE float slope(float x, float target)
+    requires HasSlope
+  {
     return x < target ? -1.0f : 1.0f;
   }
 };

@@ -8,7 +8,9 @@ using namespace pp;
 
 template <bool TakesIt>
 struct Scaled : element_loss<Scaled<TakesIt>, Target<"scale">> {
-  PIPE_HD static PIPE_INLINE float value(float x, float target, float scale) requires TakesIt {
+  PIPE_HD static PIPE_INLINE float value(float x, float target, float scale)
+    requires TakesIt
+  {
     return (x - target) * scale;
   }
   PIPE_HD static PIPE_INLINE float value(float x, float target) { return x - target; }

@@ -155,15 +155,12 @@ TEST_CASE("what cannot be drawn from is refused") {
   std::vector<float> const fine{1, 2};
   for (double const temperature : {0.0, 1.0}) {
     sampling_settings const s{.temperature = temperature};
-    CHECK(message_of<not_finite>([&] {
-            sample(std::vector{1.f, nan}, s, 0);
-          }) == "logit 1 is not a finite number");
-    CHECK(message_of<not_finite>([&] {
-            sample(std::vector{infinity, 1.0}, s, 0);
-          }) == "logit 0 is not a finite number");
-    CHECK(message_of<not_finite>([&] {
-            sample(std::vector{-infinity, -infinity}, s, 0);
-          }) == "none of 2 logits is a finite number");
+    CHECK(message_of<not_finite>([&] { sample(std::vector{1.f, nan}, s, 0); }) ==
+          "logit 1 is not a finite number");
+    CHECK(message_of<not_finite>([&] { sample(std::vector{infinity, 1.0}, s, 0); }) ==
+          "logit 0 is not a finite number");
+    CHECK(message_of<not_finite>([&] { sample(std::vector{-infinity, -infinity}, s, 0); }) ==
+          "none of 2 logits is a finite number");
   }
   for (double const bad : {-1.0, infinity, std::nan("")})
     CHECK(message_of<data_error>([&] { sample(fine, {.temperature = bad}, 0); }) ==

@@ -20,31 +20,38 @@ struct choice {
 template <choice C>
 struct chosen;
 template <choice C>
-requires(C.kind == 0) struct chosen<C> {
+  requires(C.kind == 0)
+struct chosen<C> {
   using type = pp::Linear<C.width>;
 };
 template <choice C>
-requires(C.kind == 1) struct chosen<C> {
+  requires(C.kind == 1)
+struct chosen<C> {
   using type = pp::Linear<C.width, pp::NoBias>;
 };
 template <choice C>
-requires(C.kind == 2) struct chosen<C> {
+  requires(C.kind == 2)
+struct chosen<C> {
   using type = pp::Attention<C.inner>;
 };
 template <choice C>
-requires(C.kind == 3) struct chosen<C> {
+  requires(C.kind == 3)
+struct chosen<C> {
   using type = pp::Residual<pp::LayerNorm, pp::Linear<C.inner>, pp::GELU, pp::Linear<C.width>>;
 };
 template <choice C>
-requires(C.kind == 4) struct chosen<C> {
+  requires(C.kind == 4)
+struct chosen<C> {
   using type = pp::Residual<pp::SiLU, pp::Seq<pp::Linear<C.width>, pp::Sigmoid>>;
 };
 template <choice C>
-requires(C.kind == 5) struct chosen<C> {
+  requires(C.kind == 5)
+struct chosen<C> {
   using type = pp::Residual<pp::Attention<C.inner, pp::NotCausal, pp::NoBias>, pp::Positions>;
 };
 template <choice C>
-requires(C.kind >= 6) struct chosen<C> {
+  requires(C.kind >= 6)
+struct chosen<C> {
   using plain = pp::layers<pp::GELU, pp::GELUErf, pp::Tanh, pp::SiLU, pp::Sigmoid, pp::LayerNorm,
                            pp::RMSNorm, pp::Positions, pp::SinusoidalPositions, pp::Dropout<1, 3>>;
   using type = pp::leaf_at<C.kind - 6, plain>;

@@ -20,7 +20,7 @@ constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN(),
 
 /// Every value of `bad` in a copy of the settings is refused by that name, and none of `good`.
 template <class Settings, class Number>
-void holds(char const* name, Number Settings::*which, std::initializer_list<Number> bad,
+void holds(char const* name, Number Settings::* which, std::initializer_list<Number> bad,
            std::initializer_list<Number> good) {
   INFO(name);
   for (Number value : bad) {
@@ -36,15 +36,15 @@ void holds(char const* name, Number Settings::*which, std::initializer_list<Numb
   }
 }
 template <class Settings>
-void holds_fraction(char const* name, double Settings::*which) {
+void holds_fraction(char const* name, double Settings::* which) {
   holds(name, which, {not_a_number, inf, -inf, -0.1, 1.0, 2.0}, {0.0, 0.5, 0.999999});
 }
 template <class Settings>
-void holds_amount(char const* name, double Settings::*which) {
+void holds_amount(char const* name, double Settings::* which) {
   holds(name, which, {not_a_number, inf, -inf, -1e-9, 1e31, 1e300}, {0.0, 0.1, 1e6});
 }
 template <class Settings>
-void holds_positive(char const* name, double Settings::*which) {
+void holds_positive(char const* name, double Settings::* which) {
   holds(name, which, {not_a_number, inf, -inf, -1e-8, 0.0, 1e-60, 1e300}, {1e-30, 1e-8, 1.0});
 }
 template <class Settings>

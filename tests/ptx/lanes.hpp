@@ -28,8 +28,7 @@ void apply(warp& w, instruction const& i, lanes active) {
     std::tuple<Argument const*...> const a{w.look<Argument>(i.of[K + 1])...};
     Result* const d = w.write<Result>(i.of[0], active, (w.known_of(i.of[K + 1]) & ...));
     each(active, [&](int l) { d[l] = F::of(std::get<K>(a)[l]...); });
-  }
-  (std::index_sequence_for<Argument...>{});
+  }(std::index_sequence_for<Argument...>{});
 }
 
 /// F::of(a, b) as a predicate.

@@ -61,9 +61,8 @@ TEST_CASE("the critical path is that of the schedule") {
     INFO(name);
     auto const when = pp::simulate(question, table);
     std::set<std::pair<int, int>> expected, found;
-    pp::for_each_critical(question, table, when, [&](int rank, int position) {
-      expected.insert({rank, position});
-    });
+    pp::for_each_critical(question, table, when,
+                          [&](int rank, int position) { expected.insert({rank, position}); });
     pp::drawing const d = pp::drawing_of(question, table, when);
     for (int rank = 0; rank < table.ranks(); ++rank)
       for (int i = 0; i < table.size(rank); ++i)

@@ -64,7 +64,7 @@ using Large = Pipeline<Wide, PortableHost, AdamW, MicroBatches<3>, More...>;
 /// Beside the arenas: a thread's handle and the like, and the board on which ranks see how far
 /// others are.
 template <class Trainer>
-constexpr long handles = 2048L * Trainer::plan.rank_count* Trainer::plan.threads +
+constexpr long handles = 2048L * Trainer::plan.rank_count * Trainer::plan.threads +
                          512L * Trainer::plan.stage_count + 4096;
 
 /// What the system is asked for while a trainer is made and does all it can do, in full

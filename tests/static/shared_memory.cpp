@@ -39,7 +39,8 @@ constexpr bool attention_fits =
 template <class T, int... Sixteenths>
 constexpr bool all_attentions_fit(std::integer_sequence<int, Sixteenths...>) {
   return ((attention_fits<T, 16 * (Sixteenths + 1), false> &&
-           attention_fits<T, 16 * (Sixteenths + 1), true>)&&...);
+           attention_fits<T, 16 * (Sixteenths + 1), true>) &&
+          ...);
 }
 static_assert(all_attentions_fit<float>(std::make_integer_sequence<int, 8>{}));
 static_assert(all_attentions_fit<bf16>(std::make_integer_sequence<int, 8>{}));
@@ -67,9 +68,9 @@ constexpr bool tiles_fit = fit_every_device(lower_contraction<P, 0, large_tiles(
                            fit_every_device(lower_contraction<P, 0, middle_tiles(F)>()) &&
                            fit_every_device(lower_contraction<P, 0, small_tiles(F)>());
 template <class T, product_format F>
-constexpr bool products_fit = tiles_fit<product_alone<T, op_kind::matmul, F>, F>&&
-    tiles_fit<product_alone<T, op_kind::matmul_input_gradient, F>, F>&&
-        tiles_fit<product_alone<T, op_kind::matmul_weight_gradient, F>, F>;
+constexpr bool products_fit = tiles_fit<product_alone<T, op_kind::matmul, F>, F> &&
+                              tiles_fit<product_alone<T, op_kind::matmul_input_gradient, F>, F> &&
+                              tiles_fit<product_alone<T, op_kind::matmul_weight_gradient, F>, F>;
 static_assert(products_fit<float, product_format::fp32>);
 static_assert(products_fit<float, product_format::tf32>);
 static_assert(products_fit<bf16, product_format::bf16>);

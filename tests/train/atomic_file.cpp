@@ -55,7 +55,9 @@ TEST_CASE("an atomic file gets its name when it is whole") {
 TEST_CASE("an atomic file that is not committed leaves nothing") {
   temporary_folder const folder;
   std::string const path = folder.write("a", old_text);
-  { pp::atomic_file(path).write("never seen"); }
+  {
+    pp::atomic_file(path).write("never seen");
+  }
   CHECK(content(path) == old_text);
   CHECK(folder.names() == names{"a"});
 }
@@ -141,7 +143,7 @@ TEST_CASE("a replaced file keeps its mode, and its owner where that is allowed")
     bool const is_root = geteuid() == 0;
     if (is_root) REQUIRE(chown(path.c_str(), 12345, 54321) == 0);
     replace(path, new_text);
-    struct stat now {};
+    struct stat now{};
     REQUIRE(stat(path.c_str(), &now) == 0);
     CHECK((now.st_mode & 07777) == mode);
     if (is_root) CHECK((now.st_uid == 12345 && now.st_gid == 54321));
@@ -150,7 +152,7 @@ TEST_CASE("a replaced file keeps its mode, and its owner where that is allowed")
   mode_t const mask = umask(027);
   replace(folder.file("b"), new_text);
   umask(mask);
-  struct stat fresh {};
+  struct stat fresh{};
   REQUIRE(stat(folder.file("b").c_str(), &fresh) == 0);
   CHECK((fresh.st_mode & 07777) == 0640);
 }
@@ -161,7 +163,7 @@ TEST_CASE("the temporary file of a private file is never readable by others") {
   REQUIRE(chmod(path.c_str(), 0600) == 0);
   pp::atomic_file const file(path);
   for (std::string const& name : folder.names()) {
-    struct stat about {};
+    struct stat about{};
     REQUIRE(stat(folder.file(name).c_str(), &about) == 0);
     CHECK((about.st_mode & 0777) == 0600);
   }

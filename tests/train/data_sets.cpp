@@ -221,12 +221,10 @@ TEST_CASE("a row of scores stands for its largest, the first of equal ones") {
   CHECK(argmax(std::vector{1.f, 3.f, 2.f, 3.f}) == 1);
   CHECK(argmax(std::vector{-std::numeric_limits<double>::infinity(), -2.0}) == 1);
   CHECK(argmax(std::vector{0.f, -0.f}) == 0);
-  CHECK(message_of([] {
-          argmax(std::vector{1.f, std::nanf("")});
-        }) == "argmax: score 1 is not a number");
-  CHECK(message_of([] {
-          argmax(std::vector{std::nan(""), 1.0});
-        }) == "argmax: score 0 is not a number");
+  CHECK(message_of([] { argmax(std::vector{1.f, std::nanf("")}); }) ==
+        "argmax: score 1 is not a number");
+  CHECK(message_of([] { argmax(std::vector{std::nan(""), 1.0}); }) ==
+        "argmax: score 0 is not a number");
   CHECK(message_of([] { argmax(std::span<float const>()); }) == "argmax: no scores");
 }
 
@@ -271,9 +269,8 @@ TEST_CASE("labels and weights that a loss does not count are refused by whatever
   CHECK(trainer_type::loss_terms(data(6)) == 3 * (1 + 5) + 5 * (2 + 4 + 6));
   CHECK(message_of([&] { trainer_type::loss_terms(data(5)); }) ==
         "input \"weight\": expected 6 numbers, got 5");
-  CHECK(message_of([&] {
-          trainer_type::loss_terms(trainer_type::batch{inputs, labels});
-        }) == "input \"weight\": expected 6 numbers, got 0");
+  CHECK(message_of([&] { trainer_type::loss_terms(trainer_type::batch{inputs, labels}); }) ==
+        "input \"weight\": expected 6 numbers, got 0");
   for (int const none : {-2, 2, 1000000000}) {
     labels[5] = none;
     std::string const why = "label " + std::to_string(none) + " at position ";
@@ -310,9 +307,8 @@ TEST_CASE("what accuracy cannot count it refuses") {
   CHECK(refused({1, 2}, {-1}) == "accuracy: none of 1 labels counts");
   CHECK(message_of([] { accuracy(std::vector<float>(), std::vector<int>()); }) ==
         "outputs: expected at least 2 scores per label, got 0 scores for 0 labels");
-  CHECK(message_of([] {
-          confusion(std::vector{1.f, 2.f}, std::vector{0}, -3);
-        }) == "outputs: expected at least 2 scores per label, got 2 scores for 1 labels");
+  CHECK(message_of([] { confusion(std::vector{1.f, 2.f}, std::vector{0}, -3); }) ==
+        "outputs: expected at least 2 scores per label, got 2 scores for 1 labels");
 }
 
 TEST_CASE("the page about data sets does what it says") {

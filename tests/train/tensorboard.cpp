@@ -234,8 +234,7 @@ TEST_CASE("what cannot be an event file is refused in one sentence") {
   CHECK(sentence<pp::file_error>([&] { pp::tensorboard_file board(taken); }) ==
         "cannot make the folder '" + taken + "': Not a directory");
   pp::tensorboard_file board(folder.file("runs"));
-  CHECK(sentence<pp::data_error>([&] {
-          board.write({.scalars = {{"a\xFF", 1}}});
-        }) == "metrics in '" + board.path() + "': the name 'a\\xff' is not UTF-8");
+  CHECK(sentence<pp::data_error>([&] { board.write({.scalars = {{"a\xFF", 1}}}); }) ==
+        "metrics in '" + board.path() + "': the name 'a\\xff' is not UTF-8");
   CHECK(records_of(content(board.path())).size() == 1);
 }

@@ -9,9 +9,8 @@ namespace pp {
 
 /// Whether F::call() is a constant expression. F does what is asked about.
 template <class F>
-concept is_constant = requires {
-  typename std::bool_constant<(static_cast<void>(F::call()), true)>;
-};
+concept is_constant =
+    requires { typename std::bool_constant<(static_cast<void>(F::call()), true)>; };
 
 /// Whether the compiler knows values: `requires { typename constants<is_read(F::name),
 /// is_read(F::states)>; }`.

@@ -19,8 +19,8 @@ struct shape {
 
   constexpr shape() = default;
   template <class... Extents>
-  requires(sizeof...(Extents) > 0) constexpr explicit shape(Extents... extents)
-      : rank(sizeof...(Extents)) {
+    requires(sizeof...(Extents) > 0)
+  constexpr explicit shape(Extents... extents) : rank(sizeof...(Extents)) {
     int i = 0;
     ((extent[i++] = int(extents)), ...);
   }

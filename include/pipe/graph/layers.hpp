@@ -26,16 +26,14 @@ constexpr layers<A..., B...> operator+(layers<A...>, layers<B...>) {
 /// its parts. Static `enter` and `leave`, where it has them, are called around each of its
 /// repetitions.
 template <class L>
-concept opened = requires {
-  L::times;
-};
+concept opened = requires { L::times; };
 
 template <class L>
 struct leaves_of {
   using type = layers<L>;
 };
 template <class L>
-requires requires { typename L::parts; }
+  requires requires { typename L::parts; }
 struct leaves_of<L> {
   template <class... P>
   static constexpr auto join(layers<P...>) {
@@ -85,28 +83,22 @@ using leaf_at = typename leaf_at_index<I, List>::type;
 
 /// What is an input and no layer.
 template <class L>
-inline constexpr bool is_input = requires {
-  L::input;
-};
+inline constexpr bool is_input = requires { L::input; };
 
 /// A layer that a user gave a name.
 template <class L>
-concept has_name = requires {
-  L::name;
-};
+concept has_name = requires { L::name; };
 
 /// Makes copies of what is inside it (`Repeat`), which count from 0 in names, also a single one.
 template <class L>
-inline constexpr bool makes_copies = requires {
-  L::makes_copies;
-};
+inline constexpr bool makes_copies = requires { L::makes_copies; };
 
 /// Says something about the one layer inside it and is none itself (`Frozen`, `Group`): it has no
 /// place in names.
 template <class L>
 inline constexpr bool decorates_one = false;
 template <class L>
-requires requires { L::decorates; }
+  requires requires { L::decorates; }
 inline constexpr bool decorates_one<L> = leaf_count(typename L::parts{}) == 1;
 
 /// Whether a name stands where L stands in a list: L's own, or that of the layer which L decorates.
@@ -122,7 +114,7 @@ constexpr bool brings_name() {
 template <class L>
 inline constexpr bool names_parameters = false;
 template <class L>
-requires requires { L::names_parameters; }
+  requires requires { L::names_parameters; }
 inline constexpr bool names_parameters<L> = L::names_parameters;
 
 /// Whether a layer, or a parameter beside others of its layer, has a name of the user's.
@@ -136,17 +128,17 @@ constexpr bool some_have_names(layers<L...>) {
 template <class L>
 inline constexpr bool is_base_alone = false;
 template <class L>
-requires requires { typename L::derived; }
+  requires requires { typename L::derived; }
 inline constexpr bool is_base_alone<L> = !std::is_base_of_v<typename L::derived, L>;
 
 /// Made of other layers, of which there is none: `Residual<>`.
 template <class L>
 inline constexpr bool has_no_parts = false;
 template <class L>
-requires(
-    requires { typename L::parts; } &&
-    !requires { L::labels_are_ids; })  // the parts of a loss are options
-    inline constexpr bool has_no_parts<L> = leaf_count(typename L::parts{}) == 0;
+  requires(
+              requires { typename L::parts; } &&
+              !requires { L::labels_are_ids; })  // the parts of a loss are options
+inline constexpr bool has_no_parts<L> = leaf_count(typename L::parts{}) == 0;
 
 /// How many of the leaves share the parameters of a layer with a name.
 template <class... L>

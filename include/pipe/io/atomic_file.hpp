@@ -29,7 +29,7 @@ class atomic_file {
  public:
   explicit atomic_file(std::string path) : path_(std::move(path)) {
     if (path_.empty()) throw file_error("cannot write '': there is no name");
-    struct stat there {};
+    struct stat there{};
     bool const is_there = ::lstat(path_.c_str(), &there) == 0;
     if (!is_there && errno != ENOENT) throw_file_error("write", path_);
     if (is_there && !S_ISREG(there.st_mode) && !S_ISLNK(there.st_mode))
@@ -80,7 +80,7 @@ class atomic_file {
   /// Mode, group and owner of the file that is replaced. Where it cannot be the same group, the new
   /// file's group may do no more than others.
   void take_over(struct stat const& old) const {
-    struct stat mine {};
+    struct stat mine{};
     mode_t mode = old.st_mode & 0777;
     if (::fstat(file_.number(), &mine) != 0) return;
     if (mine.st_gid != old.st_gid && ::fchown(file_.number(), uid_t(-1), old.st_gid) != 0)

@@ -31,7 +31,7 @@ class record_file {
     for (long number = 2;; ++number) {
       open(how == start::replace ? O_TRUNC : O_EXCL);
       if (how != start::beside || file_.is_open() || errno != EEXIST) break;
-      struct stat there {};
+      struct stat there{};
       if (path_.starts_with("/dev/") ||
           (::stat(path_.c_str(), &there) == 0 && !S_ISREG(there.st_mode))) {
         open(O_APPEND);

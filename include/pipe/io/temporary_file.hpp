@@ -75,7 +75,7 @@ struct temporary_names {
 /// locks.
 inline bool lock_temporary(file_descriptor const& file) {
   if (::flock(file.number(), LOCK_EX | LOCK_NB) != 0) return errno != EWOULDBLOCK;
-  struct stat about {};
+  struct stat about{};
   return ::fstat(file.number(), &about) == 0 && about.st_nlink > 0;
 }
 
@@ -102,8 +102,7 @@ inline void remove_stale_files(temporary_names const& names) noexcept {
     int number = ::openat(::dirfd(folder), entry->d_name,
                           O_RDWR | flags);  // a network's locks need a file to write to
     if (number < 0) number = ::openat(::dirfd(folder), entry->d_name, O_RDONLY | flags);
-    struct stat open {
-    }, named{};
+    struct stat open{}, named{};
     if (number >= 0 && ::fstat(number, &open) == 0 && S_ISREG(open.st_mode) &&
         ::flock(number, LOCK_EX | LOCK_NB) == 0 &&
         ::fstatat(::dirfd(folder), entry->d_name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&

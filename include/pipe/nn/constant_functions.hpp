@@ -36,18 +36,10 @@ struct function_of_shape {
     }
   };
   static constexpr bool exists(shape in) {
-    if constexpr (Which == member::result) return requires {
-        L::result(in);
-      };
-    if constexpr (Which == member::parameter) return requires {
-        L::parameter(0, in);
-      };
-    if constexpr (Which == member::saved_per_sample) return requires {
-        L::saved_per_sample(in);
-      };
-    if constexpr (Which == member::flops) return requires {
-        L::flops(in);
-      };
+    if constexpr (Which == member::result) return requires { L::result(in); };
+    if constexpr (Which == member::parameter) return requires { L::parameter(0, in); };
+    if constexpr (Which == member::saved_per_sample) return requires { L::saved_per_sample(in); };
+    if constexpr (Which == member::flops) return requires { L::flops(in); };
   }
   static constexpr bool is_right = [] {
     if constexpr (exists(shape(1)))
@@ -89,15 +81,11 @@ struct measuring {
 };
 
 template <class L>
-concept brings_functions = requires {
-  typename L::kernels;
-};
+concept brings_functions = requires { typename L::kernels; };
 /// A layer that is described neither by this library nor by a base of it.
 template <class L>
-concept describes_itself = !is_of_this_library<L> && !requires {
-  typename L::derived;
-}
-&&requires(builder<all_leaves<L>>& b) { L::describe(b); };
+concept describes_itself = !is_of_this_library<L> && !requires { typename L::derived; } &&
+                           requires(builder<all_leaves<L>>& b) { L::describe(b); };
 
 /// The first member of the user-defined layer L that is not constexpr, or `none`.
 template <class L>

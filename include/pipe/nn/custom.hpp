@@ -25,9 +25,7 @@ struct custom_parameter {
 
 /// Whether L says how many parameters it has, in a constant.
 template <class L>
-concept says_parameters = requires {
-  typename constants<is_read(L::parameters)>;
-};
+concept says_parameters = requires { typename constants<is_read(L::parameters)>; };
 
 /// What L lacks of a Custom layer with this number of parameters, or `none`.
 template <class L, int Parameters>

@@ -48,9 +48,7 @@ struct WeightDecay : ratio<Numerator, Denominator> {
 
 /// What sets something for all layers of a Group; every other item is one of them.
 template <class O>
-concept group_option = requires(parameter_scope& s) {
-  O::set(s);
-};
+concept group_option = requires(parameter_scope& s) { O::set(s); };
 template <class... Lists>
 using joined = decltype((layers<>{} + ... + Lists{}));
 

@@ -139,13 +139,9 @@ struct OutputInit {
 };
 
 template <class O>
-concept init_option = requires {
-  O::rules;
-};
+concept init_option = requires { O::rules; };
 template <class O>
-concept output_init_option = requires {
-  O::output_rules;
-};
+concept output_init_option = requires { O::output_rules; };
 
 /// What option O makes of the rules so far.
 template <class O>

@@ -18,8 +18,7 @@ namespace pp {
 template <class L>
 concept loss_layer = requires {
   { L::labels_are_ids } -> std::convertible_to<bool>;
-}
-&&!requires { L::graph; };
+} && !requires { L::graph; };
 
 /// The target is 1 - e at the label plus e / V everywhere, e = Numerator / Denominator in [0, 1]:
 /// PyTorch's label_smoothing (Szegedy et al., 2016).

@@ -154,8 +154,7 @@ constexpr member missing_of_loss() {
       return member::value;
     else
       return has_slope<F, decltype(float(I))...> ? member::none : member::slope;
-  }
-  (std::make_index_sequence<std::size_t(Numbers)>{});
+  }(std::make_index_sequence<std::size_t(Numbers)>{});
 }
 
 /// The description of a loss with options With that is a formula of `Numbers` numbers and of its

@@ -79,7 +79,8 @@ class learning_rate_function {
  public:
   learning_rate_function() = default;
   template <std::invocable<long> F>
-  requires(!std::same_as<F, learning_rate_function>) learning_rate_function(F f) {
+    requires(!std::same_as<F, learning_rate_function>)
+  learning_rate_function(F f) {
     if constexpr (may_be_empty<F>)
       if (!f) return;
     call_ = [](std::any& kept, long step) {
@@ -101,9 +102,8 @@ class learning_rate_function {
 
  private:
   template <class F>
-  static constexpr bool may_be_empty = std::is_pointer_v<F> || requires(F const& f) {
-    f.operator bool();
-  };
+  static constexpr bool may_be_empty =
+      std::is_pointer_v<F> || requires(F const& f) { f.operator bool(); };
 
   mutable std::any function_;
   double (*call_)(std::any& function, long step) = nullptr;

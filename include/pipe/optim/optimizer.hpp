@@ -67,16 +67,16 @@ concept tensor_optimizer = requires(tensor_shape const& shape) {
 
 /// All that an optimizer has, known to the compiler or not.
 template <class O>
-concept has_parts_of_optimizer = (element_optimizer<O> ||
-                                  tensor_optimizer<O>)&&requires(O const& o) {
-  { O::name } -> std::convertible_to<char const*>;
-  { o.learning_rate } -> std::convertible_to<double>;
-};
+concept has_parts_of_optimizer =
+    (element_optimizer<O> || tensor_optimizer<O>) && requires(O const& o) {
+      { O::name } -> std::convertible_to<char const*>;
+      { o.learning_rate } -> std::convertible_to<double>;
+    };
 /// How much it keeps, and of what, is known to the compiler.
 template <class O>
-concept optimizer = has_parts_of_optimizer<O> && requires {
-  typename constants<is_read(O::name)>;
-} &&(!element_optimizer<O> || requires { typename constants<is_read(O::states)>; }) &&
+concept optimizer =
+    has_parts_of_optimizer<O> && requires { typename constants<is_read(O::name)>; } &&
+    (!element_optimizer<O> || requires { typename constants<is_read(O::states)>; }) &&
     (!tensor_optimizer<O> ||
      requires { typename constants<is_read(O::takes(tensor_kind::matrix))>; }) &&
     (!tensor_optimizer<O> ||

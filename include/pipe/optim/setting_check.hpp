@@ -62,8 +62,6 @@ class setting_check {
 
 /// Settings that say their ranges.
 template <class S>
-concept checked_settings = requires(S const& s, setting_check const& is) {
-  s.check(is);
-};
+concept checked_settings = requires(S const& s, setting_check const& is) { s.check(is); };
 
 }  // namespace pp

@@ -151,9 +151,12 @@ struct compilation {
   };
   static constexpr count_memory counted = [](auto...) {
     count_memory n;
-    n.operands = count_all_uses(forward, backward, ops[op_list::again], boundaries.items,
-                                recomputed.dropped.items, recompute::keeps_last,
-                                use_memory{n.by_all.items, n.by_backward.items, n.by_again.items});
+    n.operands = count_backward_uses(forward, backward, n.by_backward.items);
+    n.by_all = n.by_backward;
+    if constexpr (recomputed.ops > 0) n.by_again = n.by_backward;
+    count_other_uses(forward, ops[op_list::again], boundaries.items, recomputed.dropped.items,
+                     recompute::keeps_last,
+                     use_memory{n.by_all.items, n.by_backward.items, n.by_again.items}, n.operands);
     return n;
   }();
   static constexpr per_op_list<int const*> uses{

@@ -165,9 +165,10 @@ class heap_compilation {
     use_memory const memory{uses_[0].begin(), uses_[1].begin(),
                             runs_again ? uses_[2].begin() : nullptr};
     m_.kernels.uses = memory.by_list();
-    per_op_list<int> const bound =
-        count_all_uses(m_.graph, m_.backward, m_.kernels.ops[op_list::again], m_.boundaries.items,
-                       m_.dropped, rule.keeps_last, memory);
+    per_op_list<int> bound = count_backward_uses(m_.graph, m_.backward, memory.by_backward);
+    for (int v = 0; v < m_.values.size(); ++v) uses_[0][v] = uses_[2][v] = uses_[1][v];
+    count_other_uses(m_.graph, m_.kernels.ops[op_list::again], m_.boundaries.items, m_.dropped,
+                     rule.keeps_last, memory, bound);
     for (op_list l : every_op_list) {
       fused_[l] = heap_fused(m_.kernels.ops[l], m_.kernels.uses[l], m_.stage_of_unit, bound[l]);
       m_.kernels.fused[l] = fused_[l];

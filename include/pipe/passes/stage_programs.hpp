@@ -69,6 +69,8 @@ struct stage_programs {
     return l;
   }();
 
+  static constexpr layout_totals const& totals() { return layout; }
+
   /// What leaves the stage without being made on the way.
   static constexpr view<copied> passed_values{layout.passed_values.items,
                                               layout.passed_value_count},

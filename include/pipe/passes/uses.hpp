@@ -33,33 +33,38 @@ struct use_memory {
   }
 };
 
-/// Counts the uses of all values: by ops, and by the runtime, which hands on what crosses a cut.
-/// Returns a bound on the operands that the ops of each list read and write.
+/// Counts the uses of values by backward, in by_backward. Returns a bound on the operands that the
+/// ops of these lists read and write.
+constexpr per_op_list<int> count_backward_uses(graph_view const& g, gradient_view const& backward,
+                                               int* by_backward) {
+  per_op_list<int> bound;
+  bound[op_list::input_gradients] =
+      count_uses(backward.input_ops, by_backward) + backward.values.count;
+  bound[op_list::weight_gradients] =
+      count_uses(backward.weight_ops, by_backward) + g.parameters.count;
+  return bound;
+}
+
+/// Adds all other uses: by forward and by what runs again, and by the runtime, which hands on what
+/// crosses a cut. Adds the bounds of these lists.
 ///
+/// needs:      by_all, and by_again if there is one, are copies of what backward counted
 /// recomputed: by forward value; forward need not store what backward will make again, unless the
 ///             last micro-batch keeps everything
-constexpr per_op_list<int> count_all_uses(graph_view const& g, gradient_view const& backward,
-                                          view<op> again, view<handed_on> crossing,
-                                          bool const* recomputed, bool keeps_last,
-                                          use_memory memory) {
-  int const values = g.values.count + backward.values.count;
-  int *const all = memory.by_all, *const behind = memory.by_backward;
-  per_op_list<int> bound;
-  bound[op_list::input_gradients] = count_uses(backward.input_ops, behind) + backward.values.count;
-  bound[op_list::weight_gradients] = count_uses(backward.weight_ops, behind) + g.parameters.count;
-  for (int v = 0; v < values; ++v) all[v] = behind[v];
+constexpr void count_other_uses(graph_view const& g, view<op> again, view<handed_on> crossing,
+                                bool const* recomputed, bool keeps_last, use_memory memory,
+                                per_op_list<int>& bound) {
+  int* const all = memory.by_all;
   if (again.count > 0) {
-    for (int v = 0; v < values; ++v) memory.by_again[v] = behind[v];
     bound[op_list::again] = count_uses(again, memory.by_again) + g.values.count;
     for (int v = 0; !keeps_last && v < g.values.count; ++v)
       if (recomputed[v]) all[v] = 0;
   }
   for (handed_on const& x : crossing) {
     ++all[x.what.index];
-    ++behind[x.what.index];
+    ++memory.by_backward[x.what.index];
   }
   bound[op_list::forward] = count_uses(g.ops, all) + g.values.count;
-  return bound;
 }
 
 }  // namespace pp

@@ -29,9 +29,7 @@ struct family {
 
 /// A policy that looks for its order, with options that it reads off the problem.
 template <class Policy>
-concept searching_policy = requires(run_time_problem const& problem) {
-  Policy::options(problem);
-};
+concept searching_policy = requires(run_time_problem const& problem) { Policy::options(problem); };
 
 /// Policy, which may be a template whose number of chunks per rank is read off the problem.
 template <schedule_policy Policy>

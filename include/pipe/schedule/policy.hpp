@@ -55,15 +55,13 @@ concept has_facts_of_schedule = requires(problem<> const& question, static_table
   { P::splits_backward } -> std::convertible_to<bool>;
   { P::trains } -> std::convertible_to<bool>;
   P::fill(question, answer);
-}
-&&refuses_in_words<P>;
+} && refuses_in_words<P>;
 /// A schedule family: its facts, which are constants, and a `fill` that writes each rank's list.
 template <class P>
 concept schedule_policy = has_facts_of_schedule<P> && requires {
   typename constants<is_read(P::name), is_read(P::where), is_read(P::chunks_per_rank),
                      is_read(P::splits_backward), is_read(P::trains)>;
-} &&(
-    !requires { P::updates; } || requires { typename constants<is_read(P::updates)>; });
+} && (!requires { P::updates; } || requires { typename constants<is_read(P::updates)>; });
 
 /// Why there is no table of that family for these numbers of ranks and micro-batches, in words that
 /// follow its name; null: there is one.

@@ -36,8 +36,7 @@ inline std::filesystem::path where_it_leads(std::filesystem::path path) {
 /// Whether two paths lead to the same file or folder: by device and inode (so under other names,
 /// through links, symbolic or hard), or, if there is none yet, by where it would be.
 inline bool same_file(std::filesystem::path const& a, std::filesystem::path const& b) {
-  struct stat first {
-  }, second{};
+  struct stat first{}, second{};
   bool const has_first = ::stat(a.c_str(), &first) == 0,
              has_second = ::stat(b.c_str(), &second) == 0;
   if (has_first && has_second)
@@ -55,8 +54,7 @@ inline bool is_in_folder(std::filesystem::path const& file, std::filesystem::pat
     if (same_file(at, folder)) return true;
     if (at == at.parent_path()) break;
   }
-  struct stat wanted {
-  }, found{};
+  struct stat wanted{}, found{};
   if (::stat(file.c_str(), &wanted) != 0) return false;
   auto const options = fs::directory_options::skip_permission_denied;
   for (auto at = fs::recursive_directory_iterator(folder, options, error);
@@ -82,7 +80,7 @@ struct file_use {
 inline void require_distinct(std::vector<file_use> const& uses) {
   using way = file_use::way;
   auto const is_shared = [](std::string const& path) {
-    struct stat about {};
+    struct stat about{};
     return ::stat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode);
   };
   auto const text = [](file_use const& u) { return u.option + " '" + u.path + "'"; };

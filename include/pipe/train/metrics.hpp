@@ -54,10 +54,8 @@ void for_each_number(step_metrics const& m, Each each) {
 
 /// Something that takes records: has write(record), or is called with it.
 template <class S>
-concept metrics_sink = requires(S& s, step_metrics const& m) {
-  s.write(m);
-}
-|| std::invocable<S&, step_metrics const&>;
+concept metrics_sink = requires(S& s, step_metrics const& m) { s.write(m); } ||
+                       std::invocable<S&, step_metrics const&>;
 
 /// Hands every record to all of its sinks, in the order in which they were added.
 ///

@@ -49,7 +49,7 @@ class safetensors_reader {
  public:
   explicit safetensors_reader(std::string path)
       : name_(std::move(path)), file_(name_, O_RDONLY | O_NONBLOCK) {
-    struct stat about {};
+    struct stat about{};
     if (!file_.is_open() || ::fstat(file_.number(), &about) != 0) throw_file_error("read", name_);
     if (!S_ISREG(about.st_mode)) throw file_error("cannot read '" + name_ + "': it is not a file");
     read_header(std::uint64_t(about.st_size));

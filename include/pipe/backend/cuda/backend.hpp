@@ -46,10 +46,9 @@ struct Cuda {
                                             custom_input_gradient<T> const& b, device_stream on) {
     Layer::kernels::forward(f, on);
     Layer::kernels::input_gradient(b, on);
-  }
-  &&(Layer::parameters == 0 || requires(custom_weight_gradient<T> const& w, device_stream on) {
-    Layer::kernels::weight_gradient(w, on);
-  });
+  } && (Layer::parameters == 0 || requires(custom_weight_gradient<T> const& w, device_stream on) {
+                                     Layer::kernels::weight_gradient(w, on);
+                                   });
 
   /// A kernel is not shared out among threads of the host.
   static constexpr int parts_for(group const&, int, int) { return 1; }

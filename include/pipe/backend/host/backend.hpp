@@ -65,8 +65,8 @@ struct HostKernels {
 
   template <class Precision>
   static constexpr bool computes_in =
-      std::is_same_v<typename Precision::element, typename Precision::value>&& Precision::product ==
-      dtype_of<typename Precision::element>::value;
+      std::is_same_v<typename Precision::element, typename Precision::value> &&
+      Precision::product == dtype_of<typename Precision::element>::value;
 
   /// In how many parts a group runs where a rank has this number of threads; and below, how many
   /// bytes of workspace each part needs.

@@ -49,9 +49,7 @@ struct accumulate {
 /// wide its matrix is: `static constexpr extent width`, which spares compiling what is never
 /// called. Rectangles come in no promised order; each element comes exactly once.
 template <class Sink>
-concept direct_sink = requires {
-  Sink::adds;
-};
+concept direct_sink = requires { Sink::adds; };
 
 /// Prologue: called before rows [i, i + rows) of A are first read, in ascending order; may compute
 /// those rows.

@@ -96,8 +96,8 @@ struct compiled_stage {
 
   static constexpr chunk_facts facts() {
     chunk_facts f;
-    if constexpr (Work::some_keep) f.keeping = programs<false>::layout;
-    if constexpr (Work::some_drop) f.dropping = programs<true>::layout;
+    if constexpr (Work::some_keep) f.keeping = programs<false>::totals();
+    if constexpr (Work::some_drop) f.dropping = programs<true>::totals();
     f.keeping_micro_batches = Work::micro_batches - Work::first_kept;
     f.dropping_micro_batches = Work::first_kept;
     f.in_flight = peak_in_flight(Work::table(), rank, S);

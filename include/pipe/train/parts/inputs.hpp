@@ -58,16 +58,16 @@ template <class T, template <class...> class Wrong, class Item, bool Reports>
 struct values_for : std::span<T> {
   constexpr values_for() = default;
   template <class List>
-  requires std::constructible_from<std::span<T>, List>
+    requires std::constructible_from<std::span<T>, List>
   constexpr values_for(List&& list) : std::span<T>(std::forward<List>(list)) {}
   template <class First, class End>
-  requires std::constructible_from<std::span<T>, First, End>
+    requires std::constructible_from<std::span<T>, First, End>
   constexpr values_for(First first, End end) : std::span<T>(first, end) {}
 
   template <class List>
-  requires(!std::constructible_from<std::span<T>, List> && requires(List & list) {
-    std::data(list);
-  }) constexpr values_for([[maybe_unused]] List&& list) {
+    requires(!std::constructible_from<std::span<T>, List> &&
+             requires(List& list) { std::data(list); })
+  constexpr values_for([[maybe_unused]] List&& list) {
     if constexpr (Reports) {
       using diagnosis = decltype(say<Wrong>(word<Item>{}, spell_expected<std::remove_const_t<T>>(),
                                             spell_found(std::data(list))));
@@ -110,8 +110,7 @@ constexpr int find_input() {
     int found = -1;
     ((found = found < 0 && input_name<M, I>() == Name.view() ? I : found), ...);
     return found;
-  }
-  (std::make_integer_sequence<int, M::graph.size.inputs>{});
+  }(std::make_integer_sequence<int, M::graph.size.inputs>{});
 }
 
 /// What is wrong with asking M for an input of that name. A wrong model has been reported by

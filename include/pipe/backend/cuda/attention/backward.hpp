@@ -47,8 +47,7 @@ struct attention_slopes {
         for (int i = 0; i < each; ++i) mine.sum += y[i] * dy[i];
       }
     });
-    reduce_lanes<lanes>(
-        block, [](state& mine) -> float& { return mine.sum; }, plus{});
+    reduce_lanes<lanes>(block, [](state& mine) -> float& { return mine.sum; }, plus{});
     block.part([&](int thread, state& mine) {
       extent const item = first + thread / lanes;
       if (item >= items || thread % lanes != 0) return;

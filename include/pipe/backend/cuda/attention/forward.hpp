@@ -132,8 +132,7 @@ struct attention_forward {
     });
     PIPE_UNROLL
     for (int r = 0; r < 2 * Tall; ++r)
-      reduce_lanes<4>(
-          block, [&](state& mine) -> float& { return mine.newest[r]; }, larger{});
+      reduce_lanes<4>(block, [&](state& mine) -> float& { return mine.newest[r]; }, larger{});
     block.part([&]([[maybe_unused]] int thread, state& mine) {
       PIPE_UNROLL
       for (int r = 0; r < 2 * Tall; ++r) {
@@ -168,8 +167,7 @@ struct attention_forward {
     constexpr group g = group_of<P, G>::value;
     PIPE_UNROLL
     for (int r = 0; r < 2 * Tall; ++r)
-      reduce_lanes<4>(
-          block, [&](state& mine) -> float& { return mine.sum[r]; }, plus{});
+      reduce_lanes<4>(block, [&](state& mine) -> float& { return mine.sum[r]; }, plus{});
     block.part([&](int thread, state& mine) {
       extent const at = extent(sample) * shape::queries + first;
       float factor[2 * Tall];

@@ -172,8 +172,7 @@ struct attention_geometry {
       for (int s = thread; s < keys; s += Threads)
         if (ids[s] >= 0) mine.count = s + 1;
     });
-    reduce_lanes(
-        block, [](state& mine) -> int& { return mine.count; }, larger{});
+    reduce_lanes(block, [](state& mine) -> int& { return mine.count; }, larger{});
     block.phase([&](int thread, state& mine) {
       if (thread % warp_size == 0) block.shared().counts[thread / warp_size] = mine.count;
     });

@@ -42,9 +42,8 @@ inline constexpr long least_shared_bytes = 99 * 1024;
 
 /// Bytes of shared memory of a block of a kernel.
 template <class Body>
-inline constexpr long shared_bytes = std::is_empty_v<typename Body::shared>
-                                         ? 0
-                                         : long(sizeof(typename Body::shared));
+inline constexpr long shared_bytes =
+    std::is_empty_v<typename Body::shared> ? 0 : long(sizeof(typename Body::shared));
 
 #ifdef __CUDACC__
 

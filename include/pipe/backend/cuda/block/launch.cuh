@@ -44,7 +44,7 @@ void launch_body(arguments const& a, cudaStream_t stream) {
 
 /// What the user launches.
 template <class Body>
-requires requires { typename Body::kernels; }
+  requires requires { typename Body::kernels; }
 void launch_body(arguments const& a, cudaStream_t stream) {
   Body::launch(a, stream);
   check(cudaGetLastError(), "launch of a kernel of a Custom layer");
@@ -61,7 +61,7 @@ static __global__ void __launch_bounds__(Body::threads, resident_of<Body>())
 }
 
 template <class Body>
-requires requires { typename Body::arguments; }
+  requires requires { typename Body::arguments; }
 void launch_body(typename Body::arguments const& a, cudaStream_t stream) {
   extent const blocks = Body::blocks(a);
   if (blocks == 0) return;

@@ -84,8 +84,9 @@ struct contraction {
     if constexpr (makes_weight) {
       if (a.accumulate) read(a.at<float const>(g.out[0]));
     } else {
-      [&]<std::size_t... I>(std::index_sequence<I...>) { (each_matrix_read<int(I)>(a, read), ...); }
-      (std::make_index_sequence<std::size_t(chain<P, G, true>::length)>{});
+      [&]<std::size_t... I>(std::index_sequence<I...>) {
+        (each_matrix_read<int(I)>(a, read), ...);
+      }(std::make_index_sequence<std::size_t(chain<P, G, true>::length)>{});
     }
   }
 

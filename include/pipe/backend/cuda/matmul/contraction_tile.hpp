@@ -150,7 +150,7 @@ struct contraction_tiles {
     PIPE_UNROLL
     for (int k = 0; k < Plan.depth; k += inner)
       multiply_step<format, down, across>(
-          block, [](state & mine) -> auto& { return mine.operands; },
+          block, [](state& mine) -> auto& { return mine.operands; },
           [](state& mine, int i, int j) { return mine.sums[i][j]; },
           [&](int i, auto access) {
             s.left.template load_left<operands>(
@@ -187,8 +187,7 @@ struct contraction_tiles {
   PIPE_HD PIPE_INLINE static void take_columns(Block& block, arguments const& a, place const& at) {
     PIPE_UNROLL
     for (int j = 0; j < across; ++j)  // four lanes share a column
-      reduce_lanes<4>(
-          block, [&](state& mine) -> float& { return mine.columns[j]; }, plus{});
+      reduce_lanes<4>(block, [&](state& mine) -> float& { return mine.columns[j]; }, plus{});
     block.part([&](int thread, state& mine) {
       if (warp_row(thread) != 0 || thread % 4 != 0) return;
       PIPE_UNROLL

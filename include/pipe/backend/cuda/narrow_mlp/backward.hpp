@@ -37,7 +37,7 @@ struct narrow_weight_sums {
       PIPE_UNROLL
       for (int k = 0; k < deep; k += step)
         multiply_step<whole::format, product::down, product::across>(
-            block, [](state & mine) -> auto& { return mine.operands; },
+            block, [](state& mine) -> auto& { return mine.operands; },
             [&](state& mine, int i, int j) { return to(mine)[i * product::across + j]; },
             [&](int i, auto access) {
               x.template load_left<operands>(
@@ -86,8 +86,7 @@ struct narrow_weight_sums {
     if constexpr (whole::sums_bias) {
       PIPE_UNROLL
       for (int j = 0; j < product::across; ++j)  // four lanes share a column
-        reduce_lanes<4>(
-            block, [&](state& mine) -> float& { return columns_of(mine)[j]; }, plus{});
+        reduce_lanes<4>(block, [&](state& mine) -> float& { return columns_of(mine)[j]; }, plus{});
       block.part([&](int thread, state& mine) {
         PIPE_UNROLL
         for (int j = 0; j < product::across; ++j) {
@@ -162,15 +161,13 @@ struct narrow_backward_kernel {
   static constexpr int sums_before() {
     return []<int... K>(std::integer_sequence<int, K...>) {
       return (0 + ... + (makes_weight<K> ? weight_sums<K>::product::sums : 0));
-    }
-    (std::make_integer_sequence<int, I>{});
+    }(std::make_integer_sequence<int, I>{});
   }
   template <int I>
   static constexpr int columns_before() {
     return []<int... K>(std::integer_sequence<int, K...>) {
       return (0 + ... + (makes_weight<K> ? weight_sums<K>::product::across : 0));
-    }
-    (std::make_integer_sequence<int, I>{});
+    }(std::make_integer_sequence<int, I>{});
   }
   template <int I>
   static constexpr int first_sum = sums_before<I>();
@@ -393,8 +390,7 @@ struct narrow_sums_kernel {
   static constexpr extent blocks_before() {
     return []<int... K>(std::integer_sequence<int, K...>) {
       return (extent(0) + ... + blocks_of<launch_at<K, G...>>());
-    }
-    (std::make_integer_sequence<int, I>{});
+    }(std::make_integer_sequence<int, I>{});
   }
   template <int I>
   static constexpr extent first_block = blocks_before<I>();

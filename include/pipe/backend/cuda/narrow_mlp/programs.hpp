@@ -18,8 +18,7 @@ constexpr void for_each_run_of(Visit const& visit) {
            Programs::template launches<Which>.items.items + runs::runs.items[I].first,
            runs::runs.items[I].count),
      ...);
-  }
-  (std::make_integer_sequence<int, runs::count>{});
+  }(std::make_integer_sequence<int, runs::count>{});
 }
 template <class P, class Programs, class Visit>
 constexpr void for_each_run_in(Visit const& visit) {
@@ -37,8 +36,9 @@ constexpr void for_each_run_of_stage(Visit const& visit) {
 /// P: a compiled pipeline.
 template <class P, class Visit>
 constexpr void for_each_narrow_run(Visit const& visit) {
-  [&]<int... S>(std::integer_sequence<int, S...>) { (for_each_run_of_stage<P, S>(visit), ...); }
-  (std::make_integer_sequence<int, P::stages>{});
+  [&]<int... S>(std::integer_sequence<int, S...>) {
+    (for_each_run_of_stage<P, S>(visit), ...);
+  }(std::make_integer_sequence<int, P::stages>{});
 }
 
 }  // namespace pp::cuda

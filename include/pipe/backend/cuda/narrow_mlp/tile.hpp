@@ -185,7 +185,7 @@ struct narrow_layer {
       PIPE_UNROLL
       for (int k = 0; k < deep; k += step)
         multiply_step<format, product::down, product::across>(
-            block, [](state & mine) -> auto& { return mine.operands; },
+            block, [](state& mine) -> auto& { return mine.operands; },
             [](state& mine, int i, int j) { return mine.sums[i * product::across + j]; },
             [&](int i, auto access) {
               tile.load_rows(

@@ -104,8 +104,8 @@ struct cross_entropy_terms {
 template <class P, int G>
 struct cross_entropy_terms<P, G, true> {
   using layer = leaf_at<group_of<P, G>::value.leaf, typename P::leaves>;
-  static constexpr bool is_formula = requires { layer::reads_log_probability; }
-  , weighs_classes = !is_formula;
+  static constexpr bool is_formula = requires { layer::reads_log_probability; },
+                        weighs_classes = !is_formula;
   static constexpr double sum = [] {
     if constexpr (weighs_classes)
       return double(layer::class_weights::sum);

@@ -100,7 +100,7 @@ struct row_team {
     PIPE_UNROLL
     for (int i = 0; i < Count; ++i)
       reduce_lanes<Width>(
-          block, [&](typename Block::state & mine) -> auto& { return access(mine, i); }, op);
+          block, [&](typename Block::state& mine) -> auto& { return access(mine, i); }, op);
   }
 };
 

@@ -51,8 +51,7 @@ struct find_not_finite_kernel {
                x.type == dtype::bf16 ? 0x7f80u : 0x7c00u, first, mine.found);
       }
     });
-    reduce_lanes(
-        block, [](state& mine) -> int& { return mine.found; }, larger{});
+    reduce_lanes(block, [](state& mine) -> int& { return mine.found; }, larger{});
     block.phase([&](int thread, state& mine) {
       if (thread % warp_size == 0) block.shared().of_warp[thread / warp_size] = mine.found;
     });

@@ -10,13 +10,14 @@ namespace pp::host::PIPE_ISA {
 template <int N, class T>
 PIPE_ONE_COPY void softmax_forward_row(T const* x, T* y) {
   constexpr int L = lanes<T>, whole = N / L * L, rest = N - whole;
+  constexpr bool is_whole = rest == 0;
   vec<T> tops = vec<T>{} + x[0];
   for (int i = 0; i < whole; i += L) tops = load(x + i) > tops ? load(x + i) : tops;
   T top = fold_lanes<larger, T>(tops);
   for (int i = whole; i < N; ++i) top = x[i] > top ? x[i] : top;
   for (int i = 0; i < whole; i += L) shifted_exp<L>(x + i, top, y + i);
   if constexpr (rest > 0) shifted_exp<rest>(x + whole, top, y + whole);
-  T const factor = T(1) / row_sum<T, rest == 0>(N, plain_term<T>{y});
+  T const factor = T(1) / row_sum<T, is_whole>(N, plain_term<T>{y});
   for (int i = 0; i < whole; i += L) save(y + i, load(y + i) * factor);
   for (int i = whole; i < N; ++i) y[i] *= factor;
 }

@@ -79,7 +79,7 @@ inline constexpr int tile_vectors = PIPE_TILE_VECTORS;
 
 /// Columns of the widest tile.
 template <class T>
-inline constexpr int tile_columns = tile_vectors* lanes<T>;
+inline constexpr int tile_columns = tile_vectors * lanes<T>;
 
 /// The tile of this number of rows and vectors; Least: least_tile_rows().
 template <int Least, int Vectors, class T>

@@ -41,13 +41,13 @@ void launch_body(arguments const& a, cudaStream_t stream) {
   fake_gpu::launch<Body>(a, Body::blocks, stream);
 }
 template <class Body>
-requires requires { typename Body::kernels; }
+  requires requires { typename Body::kernels; }
 void launch_body(arguments const& a, cudaStream_t stream) {
   Body::launch(a, stream);
   check(cudaGetLastError(), "launch of a kernel of a Custom layer");
 }
 template <class Body>
-requires requires { typename Body::arguments; }
+  requires requires { typename Body::arguments; }
 void launch_body(typename Body::arguments const& a, cudaStream_t stream) {
   fake_gpu::launch<Body>(a, Body::blocks(a), stream);
 }
