@@ -120,5 +120,5 @@ TEST_CASE("biases, scales and shifts do not decay", "[optim]") {
   constexpr auto const& g = Net::graph;
   static_assert(g.size.parameters == 6);
   for (int i = 0; i < 6; ++i)
-    CHECK(g.parameters[i].decay_scale == (decays(g.parameters[i].rows) ? 1 : 0));
+    CHECK(g.parameters[i].decay_scale == (decays(g.parameters[i].rows()) ? 1 : 0));
 }

@@ -18,6 +18,7 @@
 #include <catch2/catch.hpp>
 
 #include <pipe/nn/activation.hpp>
+#include <pipe/nn/custom.hpp>
 #include <pipe/nn/linear.hpp>
 #include <pipe/nn/loss.hpp>
 #include <pipe/nn/model.hpp>
@@ -46,6 +47,30 @@ struct parameters_of_two_layers {
   }
   friend bool operator==(parameters_of_two_layers const&,
                          parameters_of_two_layers const&) = default;
+};
+
+/// y = w x with one number for each of 2 x 3 x 2 x 2 numbers of a sample: a parameter of four
+/// extents.
+struct Scales {
+  static constexpr pp::shape result(pp::shape in) { return in; }
+  static constexpr int parameters = 1;
+  static constexpr pp::custom_parameter parameter(int, pp::shape) {
+    return {.name = "scales",
+            .initial = {pp::distribution::normal, 1},
+            .form = pp::shape(2, 3, 2, 2)};
+  }
+  template <class T>
+  static void forward(pp::custom_forward<T> const& a) {
+    for (int i = 0; i < a.samples * 24; ++i) a.y[i] = a.parameter[0][i % 24] * a.x[i];
+  }
+  template <class T>
+  static void input_gradient(pp::custom_input_gradient<T> const& a) {
+    for (int i = 0; i < a.samples * 24; ++i) a.dx[i] = a.parameter[0][i % 24] * a.dy[i];
+  }
+  template <class T>
+  static void weight_gradient(pp::custom_weight_gradient<T> const& a) {
+    for (int i = 0; i < a.samples * 24; ++i) a.gradient[0][i % 24] += a.x[i] * a.dy[i];
+  }
 };
 
 template <class T>
@@ -457,4 +482,25 @@ TEST_CASE(
   std::vector<float> const labels(6);
   CHECK(two.gradients({inputs, labels}).gradient_norm ==
         one.gradients({inputs, labels}).gradient_norm);
+}
+
+TEST_CASE("a parameter of four extents has them in a file, and comes back") {
+  struct Net : pp::Model<pp::Input<24>, pp::Custom<Scales>, pp::Linear<2>, pp::MSE> {};
+  static_assert(Net::graph.parameters[0].form == pp::shape(2, 3, 2, 2));
+  static_assert(Net::graph.parameters[0].rows() == 12 && Net::graph.parameters[0].columns() == 2);
+  using Trainer = pp::Pipeline<Net, pp::PortableHost>;
+  Trainer from({.seed = 1}), to({.seed = 2});
+  temporary_folder folder;
+  pp::save_weights(from, folder.file("a"));
+  pp::safetensors_file const file(folder.file("a"));
+  pp::safetensors_entry const* const scales = file.find("0.scales");
+  REQUIRE(scales != nullptr);
+  CHECK(scales->shape == std::vector<long>{2, 3, 2, 2});
+  auto const numbers = [](Trainer& t) {
+    auto const values = t.parameters().front().values;
+    return std::vector<float>(values.begin(), values.end());
+  };
+  CHECK(numbers(from) != numbers(to));
+  pp::load_weights(to, folder.file("a"));
+  CHECK(numbers(from) == numbers(to));
 }

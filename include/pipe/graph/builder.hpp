@@ -193,19 +193,23 @@ class builder : public complaints {
   /// (matrices; not biases, not norms).
   constexpr operand parameter(int rows, int columns, initializer initial, bool decays,
                               file_name const& file = file_name{}) {
+    return parameter(shape(rows, columns), initial, decays, file);
+  }
+  /// The same, of 1 to 4 extents.
+  constexpr operand parameter(shape form, initializer initial, bool decays,
+                              file_name const& file = file_name{}) {
     if constexpr (shares)
       if (tying_ >= 0) {
         shared_extents const of = shared(tying_);
-        if (of.rows != rows || of.columns != columns)
-          complain(fault_kind::tied_shape_differs, shape(of.rows, of.columns),
-                   shape(rows, columns));
+        if (!(of.form == form)) complain(fault_kind::tied_shape_differs, of.form, form);
         return ok() ? share(tying_++) : operand{};
       }
-    if (!needs_room(shape(rows, columns), most_parameters)) return operand{};
+    shape leading = form;  // rows are counted in an int
+    --leading.rank;
+    if (!needs_room(form, most_parameters) || !needs_room(leading, most_numbers)) return operand{};
     if (file.name != nullptr) observer_.parameter(sizes_.parameters, file);
     pp::parameter p{};
-    p.rows = rows;
-    p.columns = columns;
+    p.form = form;
     p.tied_to = -1;
     p.initial = initial;
     p.trained = scope_.trained;
@@ -242,11 +246,10 @@ class builder : public complaints {
   /// x[R, K] and table[N, K] -> x table', [R, N]
   constexpr handle matmul_transposed(handle x, operand table) {
     shared_extents const of = shared(table.index);
-    if (of.columns != x.form.columns())
-      complain(fault_kind::tied_shape_differs, shape(of.rows, of.columns),
-               shape(of.rows, x.form.columns()));
+    if (of.form.columns() != x.form.columns())
+      complain(fault_kind::tied_shape_differs, of.form, of.form.with_columns(x.form.columns()));
     operand const turned{space::parameter_transposed, table.index};
-    return push(op_kind::matmul, x, x.form.with_columns(of.rows), {turned},
+    return push(op_kind::matmul, x, x.form.with_columns(of.form.rows()), {turned},
                 {.inner = x.form.columns()});
   }
   constexpr handle bias(handle x, operand b) { return push(op_kind::bias, x, x.form, {b}); }
@@ -407,8 +410,7 @@ class builder : public complaints {
   constexpr operand share(int parameter) {
     shared_extents const of = shared(parameter);
     pp::parameter p{};
-    p.rows = of.rows;
-    p.columns = of.columns;
+    p.form = of.form;
     p.tied_to = short(of.owner);
     p.trained = of.trained;
     return add_parameter(p);
@@ -416,14 +418,14 @@ class builder : public complaints {
   constexpr operand add_parameter(pp::parameter p) {
     p.unit = unit_;
     p.leaf = short(leaf_);
-    p.kind = p.rows > 1 ? tensor_kind::matrix : tensor_kind::vector;
+    p.kind = p.rows() > 1 ? tensor_kind::matrix : tensor_kind::vector;
     if constexpr (keeps) graph_.parameters[sizes_.parameters] = p;
     if constexpr (shares)
       if (tied_names_.open > 0 || p.tied_to >= 0) {
         if (shared_.size() == shared_.capacity())
           complain(fault_kind::too_many_tied, shape(int(shared_.capacity())), shape{});
         else
-          shared_.push_back({sizes_.parameters, p.rows, p.columns,
+          shared_.push_back({p.form, sizes_.parameters,
                              p.tied_to >= 0 ? p.tied_to : sizes_.parameters, p.trained});
       }
     return operand{space::parameter, sizes_.parameters++};

@@ -64,7 +64,8 @@ struct wanted_names {
 /// A parameter that may be shared, or is: its extents, the one it was first, and whether that is
 /// trained.
 struct shared_extents {
-  int parameter = 0, rows = 0, columns = 0, owner = 0;
+  shape form{};
+  int parameter = 0, owner = 0;
   bool trained = true;
 };
 

@@ -101,7 +101,7 @@ enum class tensor_kind : unsigned char {
 };
 
 struct parameter {
-  int rows = 0, columns = 0;  // a vector has one row
+  shape form{};  // of 1 to 4 extents; a vector may have one row
   short unit = 0, leaf = 0;
   short tied_to = -1;  // the earlier parameter that this one is the same as, or -1
   initializer initial{};
@@ -109,7 +109,11 @@ struct parameter {
   bool trained = true;     // false: it has no gradient and no optimizer state
   double rate_scale = 1;   // multiplies the optimizer's learning rate
   double decay_scale = 1;  // multiplies its weight decay: 0 for biases and norms
-  constexpr long elements() const { return long(rows) * columns; }
+  /// All extents but the last as one, and the last: what a matrix product, a transposition or an
+  /// optimizer of matrices sees.
+  constexpr int rows() const { return form.rows(); }
+  constexpr int columns() const { return form.columns(); }
+  constexpr long elements() const { return form.elements(); }
 };
 
 }  // namespace pp

@@ -148,13 +148,13 @@ class decoder {
     for (int k = 0; k < i; ++k) {
       parameter const& p = M::graph.parameters[k];
       if (p.initial.kind == mine.initial.kind && p.initial.scale == mine.initial.scale &&
-          p.rows == mine.rows && p.columns == mine.columns)
+          p.form == mine.form)
         return before[k];
     }
     heap_array<element>& all = tables_.emplace_back(mine.elements());
     for (long e = 0; e < all.size(); ++e)
       all[e] =
-          element(table_entry(mine.initial, mine.columns, e / mine.columns, int(e % mine.columns)));
+          element(table_entry(mine.initial, mine.columns(), e / mine.columns(), int(e % mine.columns())));
     return all.begin();
   }
 

@@ -14,13 +14,16 @@
 
 namespace pp {
 
-/// One parameter of a Custom layer: a matrix, or a vector, which has one row.
+/// One parameter of a Custom layer: a matrix, a vector, which has one row, or a tensor of up to four
+/// extents.
 struct custom_parameter {
   int rows = 1, columns = 1;
   char const* name =
       "weight";  ///< in weight files: not empty, UTF-8, another one for each parameter of a layer
   initializer initial{distribution::constant, 0};
   bool decays = false;  ///< weight decay applies
+  shape form{};         ///< of a tensor of other than two extents, instead of rows x columns
+  constexpr shape extents() const { return form.rank > 0 ? form : shape(rows, columns); }
 };
 
 /// Whether L says how many parameters it has, in a constant.
@@ -87,7 +90,7 @@ struct Custom {
 
   /// Numbers in parameter i.
   static constexpr long elements(int i, shape in) {
-    return long(parameter(i, in).rows) * parameter(i, in).columns;
+    return parameter(i, in).extents().elements();
   }
 
   template <class Builder>
@@ -107,9 +110,9 @@ struct Custom {
       custom_operands with;
       for (int i = 0; i < parameters; ++i) {
         custom_parameter const p = parameter(i, in);
-        if (!b.needs_positive(p.rows) || !b.needs_positive(p.columns)) return;
+        if (!b.needs_positive(p.extents())) return;
         if (!b.needs_name(p.name != nullptr ? p.name : "")) return;
-        with.parameter[i] = b.parameter(p.rows, p.columns, p.initial, p.decays, {p.name});
+        with.parameter[i] = b.parameter(p.extents(), p.initial, p.decays, {p.name});
       }
       if constexpr (requires { L::saved_per_sample(in); })
         with.saved_per_sample = L::saved_per_sample(in);

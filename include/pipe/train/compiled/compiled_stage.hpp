@@ -51,8 +51,8 @@ struct compiled_stage {
       all[i] = parameter_place{index,
                                p.trained,
                                p.tied_to >= 0,
-                               p.rows,
-                               p.columns,
+                               p.rows(),
+                               p.columns(),
                                layout.parameters[i],
                                passes::backward.transposed[index] ? layout.transposed[i] : -1};
     }

@@ -39,7 +39,7 @@ constexpr update_list<Parameters> find_update_ranges(parameter const* parameters
     } else {
       long const begin = u.ranges.empty() ? 0 : u.ranges.back().end;
       tensor_shape const shape =
-          whole ? tensor_shape{p.kind, p.rows, p.columns} : tensor_shape{tensor_kind::vector, 1, n};
+          whole ? tensor_shape{p.kind, p.rows(), p.columns()} : tensor_shape{tensor_kind::vector, 1, n};
       u.ranges.push_back(
           update_range{begin, begin + n, 0, whole, shape, p.rate_scale, p.decay_scale});
     }

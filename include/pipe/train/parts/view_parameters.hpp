@@ -16,8 +16,9 @@ namespace pp::detail {
 
 /// The shape of a parameter in weight files.
 inline std::vector<long> file_shape(parameter const& p, bool transposed) {
-  if (p.kind == tensor_kind::vector) return {p.columns};
-  return transposed ? std::vector<long>{p.columns, p.rows} : std::vector<long>{p.rows, p.columns};
+  if (p.kind == tensor_kind::vector && p.form.rank <= 2) return {p.elements()};
+  if (transposed) return {p.columns(), p.rows()};
+  return std::vector<long>(p.form.extent, p.form.extent + p.form.rank);
 }
 
 /// All parameters of model M but constant tables, as they are in one of the flat regions that hold
