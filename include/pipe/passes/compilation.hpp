@@ -44,11 +44,7 @@ struct compilation {
   static constexpr int value_count = sizes.values + gradient_sizes.values;
 
   /// The numbers of the streams of random bits, as kernels read them: 0, 1, 2 ...
-  static constexpr int stream_count = [](auto...) {
-    int n = 0;
-    for (op const& o : forward.ops) n += o.kind == op_kind::dropout;
-    return n;
-  }();
+  static constexpr int stream_count = count_streams(forward.ops);
   static constexpr auto streams = [](auto...) {
     list<int, stream_count> numbers;
     for (int i = 0; i < stream_count; ++i) numbers[i] = i;

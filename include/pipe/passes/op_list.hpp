@@ -29,4 +29,11 @@ constexpr ops_by_list lists_of(graph_view const& g, gradient_view const& backwar
   return ops_by_list{{g.ops, backward.input_ops, backward.weight_ops, again}};
 }
 
+/// Streams of random bits: one for each op that draws some.
+constexpr int count_streams(view<op> ops) {
+  int n = 0;
+  for (int i = 0; i < ops.count; ++i) n += ops.items[i].kind == op_kind::dropout;
+  return n;
+}
+
 }  // namespace pp

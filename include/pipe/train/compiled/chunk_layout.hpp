@@ -11,6 +11,24 @@
 
 namespace pp {
 
+/// The parameters of a stage in its chunk, in the order of the model.
+///
+/// shape: offsets, transposed, places: by parameter of the stage
+constexpr void place_parameters(compiled_model const& m, stage_range const& r, long const* offsets,
+                                long const* transposed, parameter_place* places) {
+  for (int i = 0; i < r.parameters.size(); ++i) {
+    int const index = r.parameters.begin + i;
+    parameter const& p = m.graph.parameters.items[index];
+    places[i] = parameter_place{index,
+                                p.trained,
+                                p.tied_to >= 0,
+                                p.rows(),
+                                p.columns(),
+                                offsets[i],
+                                m.backward.transposed[index] ? transposed[i] : -1};
+  }
+}
+
 /// What the layout of a chunk depends on.
 struct chunk_facts {
   layout_totals keeping{}, dropping{};  // of the programs that keep what backward reads, or make it

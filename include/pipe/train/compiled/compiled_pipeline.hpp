@@ -51,6 +51,7 @@ struct compiled_pipeline {
   static constexpr int first_kept = work::first_kept;
   static constexpr bool some_keep = work::some_keep, some_drop = work::some_drop;
   static constexpr int groups = passes::groups;
+  static constexpr int group_count() { return groups; }
   static constexpr group group_at(int g) { return passes::group_at(g); }
 
   template <int S>
@@ -78,7 +79,7 @@ struct compiled_pipeline {
   static constexpr long update_workspace(std::integer_sequence<int, S...>) {
     long most = 0;
     for (long const n :
-         {most_workspace_elements<optimizer, backend, element>(stage<S>::updates)...})
+         {most_workspace_elements<optimizer, backend, element>(stage<S>::update_ranges)...})
       if (n > most) most = n;
     return align_up(most * long(sizeof(element)));
   }
@@ -101,6 +102,7 @@ struct compiled_pipeline {
     static constexpr auto lay_out(std::integer_sequence<int, S...>) {
       memory_map<stages, ranks> m{{{stage<S>::describe()...}}, {}};
       constexpr list<long, stages> scratch{{stage<S>::scratch_bytes()...}};
+      constexpr auto read = step::find_inputs_read();
       for (int r = 0; r < ranks; ++r) {
         rank_description& rank = m.rank[r];
         rank.training = std::data(table().row(r));
@@ -108,7 +110,7 @@ struct compiled_pipeline {
         rank.evaluation = std::data(work::evaluation().row(r));
         rank.evaluation_count = work::evaluation().size(r);
         lay_out_rank(m, r, scratch, threads, workspace);
-        step::take(rank, r, m.chunks.items, ties.items, tie_count);
+        step::take(rank, r, read[r], m.chunks.items, ties.items, tie_count);
       }
       return m;
     }
@@ -126,7 +128,7 @@ struct compiled_pipeline {
     d.threads = threads;
     d.parts = parts.items;
     d.workspace_bytes = workspace;
-    d.loss_rows = int(step::loss_rows);
+    d.loss_rows = int(step::loss_rows());
     d.chunk = map.chunks.items;
     d.rank = map.rank.items;
     d.parameter_count = M::graph.size.parameters;

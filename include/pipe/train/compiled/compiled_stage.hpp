@@ -23,7 +23,6 @@ struct compiled_stage {
   using element = typename Work::element;
   using value = typename Work::value;
   using optimizer = typename Work::optimizer;
-  static constexpr auto const& graph = Work::model::graph;
 
   /// The stage's programs, with values made again or all kept.
   template <bool Drops>
@@ -39,28 +38,30 @@ struct compiled_stage {
     return Work::transport::copies && rank_of(schedule::where, Work::ranks, other) != rank;
   }
 
-  static constexpr int first_parameter = passes::ranges[S].parameters.begin,
-                       parameter_count = passes::ranges[S].parameters.size();
+  static constexpr int parameter_count = passes::ranges[S].parameters.size();
 
-  static constexpr auto place_parameters() {
-    constexpr auto const& layout = any_programs::layout;
+  static constexpr auto places = [](auto...) {
     list<parameter_place, parameter_count> all;
-    for (int i = 0; i < parameter_count; ++i) {
-      int const index = first_parameter + i;
-      parameter const& p = graph.parameters[index];
-      all[i] = parameter_place{index,
-                               p.trained,
-                               p.tied_to >= 0,
-                               p.rows(),
-                               p.columns(),
-                               layout.parameters[i],
-                               passes::backward.transposed[index] ? layout.transposed[i] : -1};
-    }
+    pp::place_parameters(passes::whole, passes::ranges[S], any_programs::layout.parameters.items,
+                         any_programs::layout.transposed.items, all.items);
     return all;
-  }
-  static constexpr auto places = place_parameters();
-  static constexpr auto updates = find_update_ranges<optimizer, element, parameter_count>(
-      graph.parameters + first_parameter, any_programs::layout.by_offset);
+  }();
+
+  struct update_memory {
+    list<update_range, parameter_count> ranges;
+    int count = 0;
+    long state = 0;  // numbers that the optimizer keeps
+  };
+  static constexpr update_memory updates = [](auto...) {
+    update_memory u;
+    sink<update_range> ranges{u.ranges.items};
+    u.state = find_update_ranges<optimizer, element>(
+        passes::forward.parameters.part(passes::ranges[S].parameters),
+        any_programs::layout.by_offset.items, ranges);
+    u.count = ranges.count;
+    return u;
+  }();
+  static constexpr view<update_range> update_ranges{updates.ranges.items, updates.count};
 
   /// Of a micro-batch's values that are not kept, in either set of programs.
   static constexpr long scratch_bytes() {
@@ -72,7 +73,7 @@ struct compiled_stage {
   }
 
   template <class Programs, program P>
-  static constexpr program_view view() {
+  static constexpr program_view view_of() {
     return {Programs::template launches<P>.items.items,
             Programs::template launches<P>.operands.items,
             Programs::template launches<P>.items.size()};
@@ -80,17 +81,17 @@ struct compiled_stage {
   template <class Programs>
   static constexpr program_set describe_set() {
     program_set set;
-    set.programs[int(program::forward)] = view<Programs, program::forward>();
+    set.programs[int(program::forward)] = view_of<Programs, program::forward>();
     if constexpr (schedule::splits_backward) {
-      set.programs[int(program::backward_input)] = view<Programs, program::backward_input>();
-      set.programs[int(program::backward_weight)] = view<Programs, program::backward_weight>();
+      set.programs[int(program::backward_input)] = view_of<Programs, program::backward_input>();
+      set.programs[int(program::backward_weight)] = view_of<Programs, program::backward_weight>();
     } else {
-      set.programs[int(program::backward)] = view<Programs, program::backward>();
+      set.programs[int(program::backward)] = view_of<Programs, program::backward>();
     }
     set.passed_gradients = Programs::passed_gradients.items;
     set.passed_gradient_count = Programs::passed_gradients.count;
     if constexpr (S == Work::stages - 1)
-      set.output = Programs::template resolve<program::forward>(graph.loss().in[0]);
+      set.output = Programs::template resolve<program::forward>(passes::forward.loss().in[0]);
     return set;
   }
 
@@ -126,8 +127,8 @@ struct compiled_stage {
     c.rank = rank;
     c.parameters = places.items;
     c.parameter_count = places.size();
-    c.updates = updates.ranges.items;
-    c.update_count = int(updates.ranges.size());
+    c.updates = update_ranges.items;
+    c.update_count = update_ranges.count;
     c.first_kept = Work::first_kept;
     if constexpr (Work::some_keep) c.keeping = describe_set<programs<false>>();
     if constexpr (Work::some_drop) c.dropping = describe_set<programs<true>>();

@@ -16,11 +16,11 @@ namespace pp {
 /// P: a compiled pipeline.
 template <class P>
 constexpr plan_of<P::stages, P::ranks> make_plan() {
-  using passes = typename P::passes;
   constexpr int stages = P::stages, ranks = P::ranks, samples = P::samples,
                 micro_batches = P::micro_batches;
-  constexpr auto const& graph = P::model::graph;
-  auto const& problem = P::problem;
+  graph_view const g = P::work::graph();
+  int const* const cuts = P::work::compiled().cuts;
+  auto const& problem = P::work::times();
   auto const& map = P::memory();
   plan_of<stages, ranks> p;
   p.micro_batches = micro_batches;
@@ -29,7 +29,7 @@ constexpr plan_of<P::stages, P::ranks> make_plan() {
   p.schedule = P::schedule::name;
   p.optimizer = P::optimizer::name;
   p.precision = P::precision::name;
-  p.kernels = P::groups;
+  p.kernels = P::group_count();
   p.bubble = P::timeline().bubble_by_makespan();
   p.bubble_stage_local = P::timeline().bubble_by_stage_local_span();
   long total = 0, slowest = 0;
@@ -44,18 +44,18 @@ constexpr plan_of<P::stages, P::ranks> make_plan() {
     chunk_description const& c = map.chunks[s];
     stage_plan& q = p.stages[s];
     q.rank = c.rank;
-    q.first_layer = passes::cuts[s];
-    q.end_layer = passes::cuts[s + 1];
-    q.in = s == 0 ? graph.inputs[0].form : graph.units[passes::cuts[s] - 1].out;
-    q.out = graph.units[passes::cuts[s + 1] - 1].out;
+    q.first_layer = cuts[s];
+    q.end_layer = cuts[s + 1];
+    q.in = s == 0 ? g.inputs.items[0].form : g.units.items[cuts[s] - 1].out;
+    q.out = g.units.items[cuts[s + 1] - 1].out;
     for (int i = 0; i < c.parameter_count; ++i) {
       parameter_place const& place = c.parameters[i];
-      if (place.shared || is_table(graph.parameters[place.index].initial.kind)) continue;
+      if (place.shared || is_table(g.parameters.items[place.index].initial.kind)) continue;
       q.parameters += place.elements();
       if (place.trained) q.trained += place.elements();
     }
     for (int u = q.first_layer; u < q.end_layer; ++u) {
-      unit_cost const& layer = passes::costs[u];
+      unit_cost const& layer = P::work::costs()[u];
       q.forward_flops += samples * layer[op_list::forward].flops;
       q.backward_flops += samples * (layer[op_list::input_gradients].flops +
                                      layer[op_list::weight_gradients].flops);

@@ -51,6 +51,8 @@ struct pipeline_schedule {
                              number_widths{int(sizeof(element)), int(sizeof(value))},
                              schedule::splits_backward, option<option_family::recompute>>;
   using recompute = typename passes::recompute;
+  static constexpr graph_view graph() { return passes::forward; }
+  static constexpr compiled_model const& compiled() { return passes::whole; }
   /// Micro-batches from this one on keep what backward reads; those before make dropped values
   /// again.
   static constexpr int first_kept =
@@ -108,6 +110,11 @@ struct pipeline_schedule {
     }
     return unequal_times(ranks, micro_batches, cost);
   }();
+
+  static constexpr auto const& times() { return problem; }
+  static constexpr view<unit_cost> costs() {
+    return view<unit_cost>{passes::costs.items, passes::units};
+  }
 
   /// Whether the compiler makes the schedule and proves it; else the program does, when it first
   /// asks.

@@ -12,25 +12,28 @@
 
 namespace pp {
 
-/// Work: a pipeline_schedule whose table is valid.
+/// Work: a pipeline_schedule whose table is valid, or what stands in for it in a planned_pipeline.
 template <class Work>
 struct step_memory {
-  using passes = typename Work::passes;
   using backend = typename Work::backend;
   using model = typename Work::model;
   using element = typename Work::element;
   using value = typename Work::value;
-  static constexpr int samples = Work::samples, inputs = model::graph.size.inputs;
+  static constexpr int samples = Work::samples;
 
-  /// Of a sample; of a micro-batch.
-  static constexpr long label_elements =
-      model::labels_are_ids ? model::graph.output.rows() : model::graph.output.elements();
-  static constexpr long loss_rows = samples * long(model::graph.output.rows());
+  /// Of a sample.
+  static constexpr long label_elements() {
+    shape const out = Work::graph().output;
+    return model::labels_are_ids ? out.rows() : out.elements();
+  }
+  /// Of a micro-batch.
+  static constexpr long loss_rows() { return samples * long(Work::graph().output.rows()); }
   /// Bytes of an input for a micro-batch; after the last input, of the labels.
   static constexpr long batch_bytes(int input) {
-    if (input == inputs)
-      return samples * label_elements * long(model::labels_are_ids ? sizeof(int) : sizeof(element));
-    input_record const& in = model::graph.inputs[input];
+    if (input == Work::graph().inputs.count)
+      return samples * label_elements() *
+             long(model::labels_are_ids ? sizeof(int) : sizeof(element));
+    input_record const& in = Work::graph().inputs.items[input];
     return samples * in.form.elements() *
            long(in.is_ids    ? sizeof(int)
                 : in.of_loss ? sizeof(element)
@@ -40,17 +43,17 @@ struct step_memory {
   /// Bit i of a rank is set: one of its chunks reads input i, or, the last, the labels.
   static constexpr list<unsigned, Work::ranks> find_inputs_read() {
     list<unsigned, Work::ranks> read;
-    for (view<op> const& ops : passes::ops.of)
+    compiled_model const& m = Work::compiled();
+    for (view<op> const& ops : m.kernels.ops.of)
       for (int i = 0; i < ops.count; ++i) {
         op const o = copy_of(ops.items[i]);
         for (int k = 0; k < o.ins; ++k)
           if (o.in[k].where == space::input || o.in[k].where == space::label)
-            read[rank_of(Work::schedule::where, Work::ranks, passes::stage_of_unit[o.unit])] |=
-                1u << (o.in[k].where == space::input ? o.in[k].index : inputs);
+            read[rank_of(Work::schedule::where, Work::ranks, m.stage_of_unit[o.unit])] |=
+                1u << (o.in[k].where == space::input ? o.in[k].index : m.graph.inputs.count);
       }
     return read;
   }
-  static constexpr auto inputs_read = find_inputs_read();
 
   /// Whether inputs are uploaded, and the machine keeps its books on a device.
   static constexpr bool on_device =
@@ -70,27 +73,28 @@ struct step_memory {
     return most * long(sizeof(element));
   }
 
-  /// Appends it to a rank's arena.
-  static constexpr void take(rank_description& rank, int r, chunk_description* chunks,
-                             tie const* ties, int tie_count) {
+  /// Appends it to the arena of rank r, which reads `inputs_read`.
+  static constexpr void take(rank_description& rank, int r, unsigned inputs_read,
+                             chunk_description* chunks, tie const* ties, int tie_count) {
     constexpr int stages = Work::stages;
+    graph_view const g = Work::graph();
     long from = rank.bytes;
     auto const take = [&](long bytes) {
       long const at = rank.bytes;
       rank.bytes += align_up(bytes);
       return at;
     };
-    for (int i = 0; i <= inputs; ++i)
-      if (inputs_read[r] >> i & 1) rank.staging[i] = take(staged * batch_bytes(i));
+    for (int i = 0; i <= g.inputs.count; ++i)
+      if (inputs_read >> i & 1) rank.staging[i] = take(staged * batch_bytes(i));
     rank.staging_bytes = rank.bytes - from;
     from = rank.bytes;
     bool const is_last = chunks[stages - 1].rank == r;
-    if (is_last) rank.row_losses = take(loss_rows * long(sizeof(double)));
+    if (is_last) rank.row_losses = take(loss_rows() * long(sizeof(double)));
     if (is_last || Work::transport::copies)
       rank.losses = take(Work::micro_batches * long(sizeof(double)));
     if constexpr (on_device) {
-      rank.book_bytes = backend::book_bytes(chunks, stages, r, model::graph.size.parameters,
-                                            passes::stream_count);
+      rank.book_bytes =
+          backend::book_bytes(chunks, stages, r, g.parameters.count, count_streams(g.ops));
       rank.books = take(rank.book_bytes);
     } else {
       int const most =

@@ -5,58 +5,56 @@
 #pragma once
 
 #include <pipe/base/bytes.hpp>
-#include <pipe/base/static_vector.hpp>
+#include <pipe/base/view.hpp>
 #include <pipe/graph/op.hpp>
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/runtime/description.hpp>
 
 namespace pp {
 
-template <int Parameters>
-struct update_list {
-  static_vector<update_range, Parameters> ranges;
-  long state = 0;  ///< numbers that the optimizer keeps for all of them
-};
-
-/// The ranges of consecutive parameters: those that are trained and not tied come first.
+/// Adds the ranges of a stage's parameters: those that are trained and not tied come first. Returns
+/// how many numbers the optimizer keeps for all of them.
 ///
-/// law: the ranges cover the trained parameters in the order in which they lie; each is one
-///      parameter that the optimizer takes whole, or all neighbours that are trained alike
-template <class Optimizer, class Element, int Parameters, class Order>
-constexpr update_list<Parameters> find_update_ranges(parameter const* parameters,
-                                                     Order const& by_offset) {
-  update_list<Parameters> u;
-  for (int i = 0; i < Parameters; ++i) {
-    parameter const& p = parameters[by_offset[i]];
+/// shape: by_offset[parameters.count]; at most as many ranges
+/// law:   the ranges cover the trained parameters in the order in which they lie; each is one
+///        parameter that the optimizer takes whole, or all neighbours that are trained alike
+template <class Optimizer, class Element>
+constexpr long find_update_ranges(view<parameter> parameters, int const* by_offset,
+                                  sink<update_range>& ranges) {
+  update_range* last = nullptr;
+  for (int i = 0; i < parameters.count; ++i) {
+    parameter const& p = parameters.items[by_offset[i]];
     if (!p.trained || p.tied_to >= 0) break;
     bool const whole = updates_whole<Optimizer>(p.kind);
     long const n = padded<Element>(p.elements());
-    if (!u.ranges.empty() && !whole && !u.ranges.back().whole &&
-        u.ranges.back().rate_scale == p.rate_scale &&
-        u.ranges.back().decay_scale == p.decay_scale) {
-      u.ranges.back().end += n;
-      u.ranges.back().shape.columns += n;
+    if (last != nullptr && !whole && !last->whole && last->rate_scale == p.rate_scale &&
+        last->decay_scale == p.decay_scale) {
+      last->end += n;
+      last->shape.columns += n;
     } else {
-      long const begin = u.ranges.empty() ? 0 : u.ranges.back().end;
+      long const begin = last == nullptr ? 0 : last->end;
       tensor_shape const shape =
           whole ? tensor_shape{p.kind, p.rows(), p.columns()} : tensor_shape{tensor_kind::vector, 1, n};
-      u.ranges.push_back(
+      ranges.push_back(
           update_range{begin, begin + n, 0, whole, shape, p.rate_scale, p.decay_scale});
+      last = ranges.items + ranges.count - 1;
     }
   }
-  for (update_range& range : u.ranges) {
-    range.state = u.state;
-    u.state += padded<Element>(state_elements<Optimizer>(range.whole, range.shape));
+  long state = 0;
+  for (int i = 0; i < ranges.count; ++i) {
+    ranges.items[i].state = state;
+    state +=
+        padded<Element>(state_elements<Optimizer>(ranges.items[i].whole, ranges.items[i].shape));
   }
-  return u;
+  return state;
 }
 
 /// The numbers of workspace that an optimizer needs for one of these ranges.
-template <class Optimizer, class Backend, class Element, int Parameters>
-constexpr long most_workspace_elements(update_list<Parameters> const& updates) {
+template <class Optimizer, class Backend, class Element>
+constexpr long most_workspace_elements(view<update_range> ranges) {
   long most = 0;
-  for (update_range const& range : updates.ranges) {
-    long const needed = workspace_elements<Optimizer, Backend, Element>(range.whole, range.shape);
+  for (update_range const& each : ranges) {
+    long const needed = workspace_elements<Optimizer, Backend, Element>(each.whole, each.shape);
     if (needed > most) most = needed;
   }
   return most;
