@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSL-1.0
-"""What the compiler needs for a GPT of 2 to 96 blocks in four stages, and to prove schedules: processor seconds, memory and object size.
+"""What the compiler needs for a GPT of 2 to 96 blocks in four stages, to prove schedules, and to plan a model of 83.9 billion parameters:
+processor seconds, memory and object size.
 
 nvcc compiles the GPT for a GPU, with all of its kernels, for one architecture."""
 
@@ -10,6 +11,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ROUNDS = 3
@@ -45,6 +47,16 @@ GPT_ON_GPU = GPT.replace("AdamW>", "AdamW, Cuda>")
 FAMILIES = ["GPipe", "OneFOneB", "EagerOneFOneB", "Interleaved<2>", "GroupedInterleaved<2>", "LoopedBFS<2>", "ZeroBubbleH1",
             "ZeroBubbleH2", "ZeroBubbleV", "VHalf", "VMin", "Hanayo<>", "Chimera", "DualPipe", "DualPipeV", "ForwardOnly",
             "PipeDream<>", "PipeDream2BW<>"]
+# The largest Transformer of GPipe's table 1, planned by the program: it is compiled, linked and run.
+PLAN = """#include <cstdio>
+#include <pipe/pipe.hpp>
+#include <pipe/train/planned.hpp>
+using namespace pp;
+using Layer = Seq<Residual<LayerNorm, Attention<32>>, Residual<LayerNorm, Linear<8192>, GELU, Linear<2048>>>;
+struct Large : Model<Tokens<32000, 1024>, Embedding<2048>, Positions, Repeat<1663, Layer>, LayerNorm, Linear<32000>,
+                     CrossEntropy> {};
+int main() { std::puts(explain<Planned<Large, Stages<128>, MicroBatches<512>, GPipe, RecomputeAll, AdamW>>().c_str()); }
+"""
 NO_PROOF = """#include <pipe/schedule.hpp>
 int main() {}
 """
@@ -81,6 +93,21 @@ def compile_once(compiler, text, folder):
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, target.stat().st_size / 1024
 
 
+def plan_once(folder):
+    """(seconds, peak megabytes of the compiler or the program) to compile and run PLAN"""
+    source, program = folder / "plan.cpp", folder / "plan"
+    source.write_text(PLAN)
+    begin, most = time.monotonic(), 0
+    for command in ([*COMPILERS["g++"], "-I", ROOT / "include", source, "-o", program], [program]):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode != 0:
+            sys.exit(f"{command[0]} failed")
+        most = max(most, usage.ru_maxrss / 1024)
+    return time.monotonic() - begin, most
+
+
 def measure(compiler, texts, rounds, folder):
     """One row for each text, the texts in turns; returns the median seconds by text name."""
     runs = {name: [] for name in texts}
@@ -115,7 +142,12 @@ def main():
         for compiler in compilers:
             proved = measure(compiler, proofs, ROUNDS if compiler == "g++" else 1, pathlib.Path(folder))
             slowest[compiler] = max(proved[name] for name in FAMILIES) - proved["headers"]
+    with tempfile.TemporaryDirectory() as folder:
+        plans = [plan_once(pathlib.Path(folder)) for _ in range(ROUNDS)]
+    plan_seconds, plan_megabytes = (statistics.median(column) for column in zip(*plans))
+    print(f"a plan of 83.9 billion parameters on 128 stages, compiled and run: {plan_seconds:.2f} s, {plan_megabytes:.0f} MB")
     print(f"figure compile_proof_s {slowest['g++']:.2f}")
+    print(f"figure plan_83b_s {plan_seconds:.2f}")
     print(f"figure compile_gpt_12_s {seconds['12 blocks']:.2f}")
     print(f"figure compile_gpt_96_over_12 {seconds['96 blocks'] / seconds['12 blocks']:.3f}")
     print(f"figure compile_second_schedule_over_first {seconds['12, two schedules'] / seconds['12, one schedule']:.3f}")

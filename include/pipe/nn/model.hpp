@@ -96,6 +96,17 @@ struct lowering<Items...> {
     return b.finish();
   }
 
+  template <class Graph>
+  static Graph* lower_on_heap() {
+    using builder_type = builder<leaves, measured.size>;
+    struct owner {
+      builder_type* it = new builder_type(first_of<Items...>::input);
+      ~owner() { delete it; }
+    } b;
+    run(*b.it);
+    return new Graph(b.it->finish());
+  }
+
   /// The names of parameters in files; of the wanted one in full.
   static constexpr auto names(int wanted) {
     using observer = names_in_files<measured.size.parameters>;
@@ -182,7 +193,10 @@ struct Model : any_model {
                                   std::conditional_t<labels_are_ids, CrossEntropy, MSE>>>;
   using leaves = typename described::leaves;
   using loss = typename described::loss;
-  static constexpr pp::graph<described::measured.size> graph = described::lower();
+  using graph_type = pp::graph<described::measured.size>;
+  static constexpr graph_type graph = described::lower();
+  /// The same when the program runs, on the heap: for a model that is too large for a constant.
+  static graph_type* new_graph() { return described::template lower_on_heap<graph_type>(); }
 };
 
 /// What a Pipeline takes for a model.

@@ -43,15 +43,22 @@ std::string explain_options() {
   return text;
 }
 
-/// Which layers are in which stage.
+/// Which layers are in which stage; neighbours that have the same share a line.
 template <class Trainer>
 std::string explain_layers() {
-  std::string text;
-  for (int s = 0; s < Trainer::compiled::stages; ++s) {
+  auto const names_of = [](int s) {
     stage_plan const& stage = Trainer::compiled::plan().stages[s];
-    std::string const head = "stage " + std::to_string(s) + "  ";
-    std::string const names =
-        list_layers<typename Trainer::model>(stage.first_layer, stage.end_layer);
+    return list_layers<typename Trainer::model>(Trainer::compiled::work::graph(), stage.first_layer,
+                                                stage.end_layer);
+  };
+  std::string text;
+  for (int s = 0, end = 0; s < Trainer::compiled::stages; s = end) {
+    std::string const names = names_of(s);
+    for (end = s + 1; end < Trainer::compiled::stages && names_of(end) == names;) ++end;
+    std::string const numbers = end == s + 1
+                                    ? " " + std::to_string(s)
+                                    : "s " + std::to_string(s) + "-" + std::to_string(end - 1);
+    std::string const head = "stage" + numbers + "  ";
     text += wrapped(head + names, explain_width, head.size()) + "\n";
   }
   return text;
@@ -68,7 +75,7 @@ std::string explain_work() {
                    {2, 3});
   for (int s = 0; s < plan.stage_count; ++s) {
     stage_plan const& p = plan.stages[s];
-    bool const ids = s == 0 && Trainer::model::graph.inputs[0].is_ids;
+    bool const ids = s == 0 && Trainer::compiled::work::graph().inputs[0].is_ids;
     table.add({std::to_string(s), std::to_string(p.rank),
                std::to_string(p.first_layer) + "-" + std::to_string(p.end_layer - 1),
                readable_shape(p.in) + (ids ? " ids" : "") + " -> " + readable_shape(p.out),

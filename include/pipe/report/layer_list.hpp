@@ -65,16 +65,16 @@ std::vector<int> leaves_in_order(lowering<Items...>) {
   return list;
 }
 
-/// Layers [first, end) of model M, and its loss if they are the last. A layer without work (Stash,
-/// Flatten, a further input) stands before the next one that has some.
+/// Layers [first, end) of model M, whose graph is g, and its loss if they are the last. A layer
+/// without work (Stash, Flatten, a further input) stands before the next one that has some.
 template <class M>
-std::string list_layers(int first, int end) {
+std::string list_layers(graph_view const& g, int first, int end) {
   std::vector<std::string_view> const leaf = leaf_names(typename M::leaves{});
   std::vector<int> const order = leaves_in_order<typename M::leaves>(typename M::described{});
-  int const units = M::graph.size.units;
+  int const units = g.units.count;
   std::vector<std::string_view> names;
   for (std::size_t i = 1, u = 0; i < order.size(); ++i) {  // the first is the input
-    bool const works = int(u) < units && M::graph.units[u].leaf == order[i];
+    bool const works = int(u) < units && g.units[int(u)].leaf == order[i];
     if (int const of = int(u) < units ? int(u) : units - 1; of >= first && of < end)
       names.push_back(leaf[std::size_t(order[i])]);
     u += works;

@@ -32,6 +32,17 @@ constexpr int peak_in_flight(Table const& table, int rank, int chunk = all_chunk
   return peak;
 }
 
+/// The most micro-batches of a chunk between B and W at once.
+template <action_table Table>
+constexpr int peak_pending(Table const& table, int chunk) {
+  int live = 0, peak = 0;
+  for_each_of_chunk(table, chunk, [&](int, int, action const& a) {
+    if (makes_input_gradient(a.kind) && ++live > peak) peak = live;
+    if (makes_weight_gradient(a.kind)) --live;
+  });
+  return peak;
+}
+
 /// How many versions of its weights a rank with one chunk has to keep at once: the newest one, and
 /// older ones until their last reader.
 ///

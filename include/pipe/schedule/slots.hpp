@@ -22,6 +22,13 @@ struct slot_count {
   friend constexpr bool operator==(slot_count const&, slot_count const&) = default;
 };
 
+/// A slot more than an estimated timeline needs: where an action takes longer than estimated, its
+/// neighbour need not wait until it has read the value before it writes the next.
+constexpr slot_count spare_slots(slot_count n, int micro_batches) {
+  return slot_count{n.activation + (n.activation < micro_batches),
+                    n.gradient + (n.gradient < micro_batches)};
+}
+
 /// Channels that never make a rank wait.
 struct unbounded_slots {
   constexpr slot_count operator[](std::size_t) const { return slot_count{INT_MAX, INT_MAX}; }

@@ -72,7 +72,7 @@ class Pipeline : public with_plan<typename made_from<Given, Options...>::compile
   /// Samples of a mini-batch, and numbers per sample.
   static constexpr int samples = compiled::micro_batches * compiled::samples;
   static constexpr long inputs_per_sample = M::graph.inputs[0].form.elements();
-  static constexpr long labels_per_sample = compiled::step::label_elements();
+  static constexpr long labels_per_sample = compiled::step::label_elements(M::graph);
   static constexpr long outputs_per_sample = M::graph.output.elements();
   /// Whether there are averages of the parameters: see Averaging.
   static constexpr bool keeps_averages = compiled::averaging::averages;

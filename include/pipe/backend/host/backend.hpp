@@ -73,16 +73,22 @@ struct HostKernels {
   static constexpr int parts_for(group const& g, int samples, int threads) {
     return host::parts_for(g, samples, threads);
   }
-  /// P: a pipeline with `parts` of its groups.
-  template <class P>
-  static constexpr long workspace_bytes() {
+  /// Bytes of workspace that the groups of a pipeline need, with as many parts of each.
+  template <class T>
+  static constexpr long workspace_of(view<group> groups, int samples, int threads) {
     long most = 0;
-    for (int g = 0; g < P::groups; ++g) {
-      long const needed =
-          host::workspace_bytes<typename P::element>(P::group_at(g), P::samples, P::parts[g]);
+    for (group const& g : groups) {
+      int const parts = threads == 1 ? 1 : parts_for(g, samples, threads);
+      long const needed = host::workspace_bytes<T>(g, samples, parts);
       if (needed > most) most = needed;
     }
     return align_up(most);
+  }
+  /// P: a compiled pipeline.
+  template <class P>
+  static constexpr long workspace_bytes() {
+    return workspace_of<typename P::element>(view<group>{P::passes::shapes.items, P::groups},
+                                             P::samples, P::threads);
   }
   /// Numbers of workspace that an optimizer's product c[m, n] = a[m, k] b[k, n] needs.
   template <class T>

@@ -91,18 +91,21 @@ struct compiled_pipeline {
   }();
 
   static constexpr int tie_count = count_ties(M::graph);
-  static constexpr auto ties = []<int... S>(std::integer_sequence<int, S...>) {
-    return find_ties<tie_count>(M::graph,
-                                list<parameter_place const*, stages>{{stage<S>::places.items...}},
-                                passes::stage_of_unit.items);
-  }(std::make_integer_sequence<int, stages>{});
+  template <int... S>
+  static constexpr auto list_ties(std::integer_sequence<int, S...>) {
+    list<tie, tie_count> all;
+    parameter_place const* const places[] = {stage<S>::places.items...};
+    find_ties(passes::forward, places, passes::stage_of_unit.items, all.items);
+    return all;
+  }
+  static constexpr auto ties = list_ties(std::make_integer_sequence<int, stages>{});
 
   struct make_memory {
     template <int... S>
     static constexpr auto lay_out(std::integer_sequence<int, S...>) {
       memory_map<stages, ranks> m{{{stage<S>::describe()...}}, {}};
       constexpr list<long, stages> scratch{{stage<S>::scratch_bytes()...}};
-      constexpr auto read = step::find_inputs_read();
+      constexpr auto read = step::inputs_read_of(passes::whole);
       for (int r = 0; r < ranks; ++r) {
         rank_description& rank = m.rank[r];
         rank.training = std::data(table().row(r));
@@ -110,7 +113,7 @@ struct compiled_pipeline {
         rank.evaluation = std::data(work::evaluation().row(r));
         rank.evaluation_count = work::evaluation().size(r);
         lay_out_rank(m, r, scratch, threads, workspace);
-        step::take(rank, r, read[r], m.chunks.items, ties.items, tie_count);
+        step::take(rank, r, read[r], passes::forward, m.chunks.items, ties.items, tie_count);
       }
       return m;
     }
@@ -128,7 +131,7 @@ struct compiled_pipeline {
     d.threads = threads;
     d.parts = parts.items;
     d.workspace_bytes = workspace;
-    d.loss_rows = int(step::loss_rows());
+    d.loss_rows = int(step::loss_rows(passes::forward));
     d.chunk = map.chunks.items;
     d.rank = map.rank.items;
     d.parameter_count = M::graph.size.parameters;
@@ -139,9 +142,9 @@ struct compiled_pipeline {
     d.inputs = M::graph.size.inputs;
     for (int i = 0; i < d.inputs; ++i) {
       d.input_is_converted[i] = !M::graph.inputs[i].is_ids && !M::graph.inputs[i].of_loss;
-      d.input_bytes[i] = step::batch_bytes(i);
+      d.input_bytes[i] = step::batch_bytes(passes::forward, i);
     }
-    d.label_bytes = step::batch_bytes(d.inputs);
+    d.label_bytes = step::batch_bytes(passes::forward, d.inputs);
     d.output_bytes = samples * M::graph.output.elements() * long(sizeof(value));
     d.value_type = dtype_of<value>::value;
     d.scales_loss = precision::scales_loss;

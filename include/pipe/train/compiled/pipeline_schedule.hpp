@@ -18,8 +18,9 @@
 #include <pipe/schedule/boundary_slots.hpp>
 #include <pipe/schedule/dynamic_table.hpp>
 #include <pipe/schedule/in_flight.hpp>
-#include <pipe/schedule/simulate.hpp>
 #include <pipe/schedule/proved.hpp>
+#include <pipe/schedule/simulate.hpp>
+#include <pipe/train/compiled/stage_times.hpp>
 #include <pipe/train/options.hpp>
 
 namespace pp {
@@ -59,62 +60,22 @@ struct pipeline_schedule {
       !recompute::recomputes ? 0 : micro_batches - int(recompute::keeps_last);
   static constexpr bool some_keep = first_kept < micro_batches, some_drop = first_kept > 0;
 
-  /// Time of a layer per micro-batch: estimated, in FLOPs at full speed, or as the partition policy
-  /// knows it.
-  static constexpr chunk_cost time_of(int layer) {
-    using partition = option<option_family::partition>;
-    auto const estimate = [layer](op_list l) {
-      return samples * estimated_time(passes::costs[layer][l]);
-    };
-    chunk_cost c{estimate(op_list::forward), estimate(op_list::input_gradients),
-                 estimate(op_list::weight_gradients)};
-    long const again = some_drop ? estimate(op_list::again) : 0;
-    if constexpr (requires { typename partition::profile; })
-      c = partition::time_of(layer, c, again);
-    else
-      c.backward_input += again;
-    return c;
-  }
-  /// Bytes that forward saves of a micro-batch in stage S, until W is done. Where all but the last
-  /// are recomputed, of those.
-  template <int S>
-  static constexpr memory_change memory_of() {
-    constexpr long saved = passes::template programs<S, some_drop>::layout.bytes.record;
-    return memory_change{saved, 0, -saved};
-  }
-  template <int... S>
-  static constexpr list<memory_change, stages> memory_of_all(std::integer_sequence<int, S...>) {
-    return {{memory_of<S>()...}};
-  }
-  /// Whether what a plan adds up is far from 2^63: a step's FLOPs and times, of which its bytes are
-  /// a fraction.
-  static constexpr bool is_countable = [](auto...) {
-    double time = 0;
-    for (unit_cost const& c : passes::costs)
-      for (op_list l : every_op_list) time += double(estimated_time(c[l]));
-    return time * samples * micro_batches < double(1L << 62);
-  }();
-
-  /// Times of every stage and micro-batch, and the bytes it keeps.
-  static constexpr auto problem = [](auto...) {
-    chunk_cost cost[stages];
-    auto const memory = memory_of_all(std::make_integer_sequence<int, stages>{});
-    for (int s = 0; s < stages; ++s) {
-      cost[s] = chunk_cost{0, 0, 0, memory[s]};
-      for (int u = passes::cuts[s]; u < passes::cuts[s + 1]; ++u) {
-        chunk_cost const layer = time_of(u);
-        cost[s].forward += layer.forward;
-        cost[s].backward_input += layer.backward_input;
-        cost[s].backward_weight += layer.backward_weight;
-      }
-    }
-    return unequal_times(ranks, micro_batches, cost);
-  }();
-
-  static constexpr auto const& times() { return problem; }
   static constexpr view<unit_cost> costs() {
     return view<unit_cost>{passes::costs.items, passes::units};
   }
+  static constexpr bool is_countable = pp::is_countable(costs(), samples, micro_batches);
+
+  /// Times of every stage and micro-batch, and the bytes it keeps. Where all but the last
+  /// micro-batch are recomputed, those of the others.
+  template <int... S>
+  static constexpr auto make_problem(std::integer_sequence<int, S...>) {
+    chunk_cost const cost[] = {time_of_stage<option<option_family::partition>>(
+        passes::costs.items, passes::cuts[S], passes::cuts[S + 1], samples, some_drop,
+        passes::template programs<S, some_drop>::layout.bytes.record)...};
+    return unequal_times(ranks, micro_batches, cost);
+  }
+  static constexpr auto problem = make_problem(std::make_integer_sequence<int, stages>{});
+  static constexpr auto const& times() { return problem; }
 
   /// Whether the compiler makes the schedule and proves it; else the program does, when it first
   /// asks.
@@ -201,15 +162,11 @@ struct pipeline_schedule {
   };
   static constexpr auto const& timeline() { return once<by_compiler, make_timeline>::get(); }
 
-  /// Between stage `Boundary` and the next. A slot more than the estimated timeline needs: where an
-  /// action takes longer than estimated, its neighbour need not wait until it has read the value
-  /// before it writes the next.
+  /// Between stage `Boundary` and the next.
   template <int Boundary>
   struct make_slots {
     static constexpr slot_count make() {
-      slot_count n = boundary_slots(problem, table(), timeline(), Boundary);
-      for (int* const each : {&n.activation, &n.gradient}) *each += *each < micro_batches;
-      return n;
+      return spare_slots(boundary_slots(problem, table(), timeline(), Boundary), micro_batches);
     }
   };
   template <int Boundary>
@@ -246,15 +203,8 @@ struct pipeline_schedule {
   };
   static constexpr auto const& evaluation() { return once<by_compiler, make_evaluation>::get(); }
 
-  /// The most micro-batches of a chunk between B and W at once.
   static constexpr int pending_slots(int chunk) {
-    if (!schedule::splits_backward) return 0;
-    int live = 0, peak = 0;
-    for_each_of_chunk(table(), chunk, [&](int, int, action const& a) {
-      if (makes_input_gradient(a.kind) && ++live > peak) peak = live;
-      if (makes_weight_gradient(a.kind)) --live;
-    });
-    return peak;
+    return schedule::splits_backward ? peak_pending(table(), chunk) : 0;
   }
 };
 

@@ -22,18 +22,17 @@ struct step_memory {
   static constexpr int samples = Work::samples;
 
   /// Of a sample.
-  static constexpr long label_elements() {
-    shape const out = Work::graph().output;
-    return model::labels_are_ids ? out.rows() : out.elements();
+  static constexpr long label_elements(graph_view const& g) {
+    return model::labels_are_ids ? g.output.rows() : g.output.elements();
   }
   /// Of a micro-batch.
-  static constexpr long loss_rows() { return samples * long(Work::graph().output.rows()); }
+  static constexpr long loss_rows(graph_view const& g) { return samples * long(g.output.rows()); }
   /// Bytes of an input for a micro-batch; after the last input, of the labels.
-  static constexpr long batch_bytes(int input) {
-    if (input == Work::graph().inputs.count)
-      return samples * label_elements() *
+  static constexpr long batch_bytes(graph_view const& g, int input) {
+    if (input == g.inputs.count)
+      return samples * label_elements(g) *
              long(model::labels_are_ids ? sizeof(int) : sizeof(element));
-    input_record const& in = Work::graph().inputs.items[input];
+    input_record const& in = g.inputs.items[input];
     return samples * in.form.elements() *
            long(in.is_ids    ? sizeof(int)
                 : in.of_loss ? sizeof(element)
@@ -41,9 +40,8 @@ struct step_memory {
   }
 
   /// Bit i of a rank is set: one of its chunks reads input i, or, the last, the labels.
-  static constexpr list<unsigned, Work::ranks> find_inputs_read() {
+  static constexpr list<unsigned, Work::ranks> inputs_read_of(compiled_model const& m) {
     list<unsigned, Work::ranks> read;
-    compiled_model const& m = Work::compiled();
     for (view<op> const& ops : m.kernels.ops.of)
       for (int i = 0; i < ops.count; ++i) {
         op const o = copy_of(ops.items[i]);
@@ -75,9 +73,9 @@ struct step_memory {
 
   /// Appends it to the arena of rank r, which reads `inputs_read`.
   static constexpr void take(rank_description& rank, int r, unsigned inputs_read,
-                             chunk_description* chunks, tie const* ties, int tie_count) {
+                             graph_view const& g, chunk_description* chunks, tie const* ties,
+                             int tie_count) {
     constexpr int stages = Work::stages;
-    graph_view const g = Work::graph();
     long from = rank.bytes;
     auto const take = [&](long bytes) {
       long const at = rank.bytes;
@@ -85,11 +83,11 @@ struct step_memory {
       return at;
     };
     for (int i = 0; i <= g.inputs.count; ++i)
-      if (inputs_read >> i & 1) rank.staging[i] = take(staged * batch_bytes(i));
+      if (inputs_read >> i & 1) rank.staging[i] = take(staged * batch_bytes(g, i));
     rank.staging_bytes = rank.bytes - from;
     from = rank.bytes;
     bool const is_last = chunks[stages - 1].rank == r;
-    if (is_last) rank.row_losses = take(loss_rows() * long(sizeof(double)));
+    if (is_last) rank.row_losses = take(loss_rows(g) * long(sizeof(double)));
     if (is_last || Work::transport::copies)
       rank.losses = take(Work::micro_batches * long(sizeof(double)));
     if constexpr (on_device) {

@@ -17,23 +17,20 @@ constexpr int count_ties(graph_view const& g) {
 
 /// Every place of a shared parameter but its owner's, in the order of the model.
 ///
-/// shape: places[stages], of each stage the places of its parameters in the order of the model
-template <int Count, class Places>
-constexpr list<tie, Count> find_ties(graph_view const& g, Places const& places,
-                                     short const* stage_of_unit) {
+/// shape: places[stages], of each stage the places of its parameters in the order of the model ->
+///        ties[count_ties(g)]
+constexpr void find_ties(graph_view const& g, parameter_place const* const* places,
+                         short const* stage_of_unit, tie* ties) {
   auto const place_of = [&](int index, int stage) -> parameter_place const& {
     return places[stage][index - places[stage]->index];
   };
-  list<tie, Count> ties;
-  int n = 0;
   for (int i = 0; i < g.parameters.count; ++i) {
     int const owner = g.parameters[i].tied_to;
     if (owner < 0) continue;
     int const chunk = stage_of_unit[g.parameters[i].unit],
               owner_chunk = stage_of_unit[g.parameters[owner].unit];
-    ties[n++] = tie{chunk, owner_chunk, place_of(i, chunk), place_of(owner, owner_chunk)};
+    *ties++ = tie{chunk, owner_chunk, place_of(i, chunk), place_of(owner, owner_chunk)};
   }
-  return ties;
 }
 
 }  // namespace pp

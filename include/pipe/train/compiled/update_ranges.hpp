@@ -33,8 +33,8 @@ constexpr long find_update_ranges(view<parameter> parameters, int const* by_offs
       last->shape.columns += n;
     } else {
       long const begin = last == nullptr ? 0 : last->end;
-      tensor_shape const shape =
-          whole ? tensor_shape{p.kind, p.rows(), p.columns()} : tensor_shape{tensor_kind::vector, 1, n};
+      tensor_shape const shape = whole ? tensor_shape{p.kind, p.rows(), p.columns()}
+                                       : tensor_shape{tensor_kind::vector, 1, n};
       ranges.push_back(
           update_range{begin, begin + n, 0, whole, shape, p.rate_scale, p.decay_scale});
       last = ranges.items + ranges.count - 1;

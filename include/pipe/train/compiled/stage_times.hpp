@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// How long the stages take and what they keep: the problem that a schedule solves.
+#pragma once
+
+#include <pipe/passes/costs.hpp>
+#include <pipe/schedule/problem.hpp>
+
+namespace pp {
+
+/// Time of a layer per micro-batch: estimated, in FLOPs at full speed, or as a partition policy
+/// that has a profile knows it. Recomputes: what runs again counts as a part of backward.
+template <class Partition>
+constexpr chunk_cost time_of_layer(unit_cost const& layer, int index, int samples,
+                                   bool recomputes) {
+  auto const estimate = [&](op_list l) { return samples * estimated_time(layer[l]); };
+  chunk_cost c{estimate(op_list::forward), estimate(op_list::input_gradients),
+               estimate(op_list::weight_gradients)};
+  long const again = recomputes ? estimate(op_list::again) : 0;
+  if constexpr (requires { typename Partition::profile; })
+    c = Partition::time_of(index, c, again);
+  else
+    c.backward_input += again;
+  return c;
+}
+
+/// Time of a stage per micro-batch, and the bytes that forward saves until W is done.
+template <class Partition>
+constexpr chunk_cost time_of_stage(unit_cost const* layers, int first, int end, int samples,
+                                   bool recomputes, long saved) {
+  chunk_cost c{0, 0, 0, memory_change{saved, 0, -saved}};
+  for (int u = first; u < end; ++u) {
+    chunk_cost const layer = time_of_layer<Partition>(layers[u], u, samples, recomputes);
+    c.forward += layer.forward;
+    c.backward_input += layer.backward_input;
+    c.backward_weight += layer.backward_weight;
+  }
+  return c;
+}
+
+/// Whether what a plan adds up is far from 2^63: a step's FLOPs and times, of which its bytes are a
+/// fraction.
+constexpr bool is_countable(view<unit_cost> costs, int samples, int micro_batches) {
+  double time = 0;
+  for (unit_cost const& c : costs)
+    for (op_list l : every_op_list) time += double(estimated_time(c[l]));
+  return time * samples * micro_batches < double(1L << 62);
+}
+
+}  // namespace pp

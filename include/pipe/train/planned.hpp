@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The plan of a pipeline without the pipeline: what a model would need on so many ranks, when
+// neither its constants fit the compiler nor its parameters this machine.
+//
+//     struct Large : Model<Tokens<32000, 1024>, Embedding<2048>, Positions, Repeat<1663, Block>,
+//                          LayerNorm, Linear<32000>, CrossEntropy> {};
+//     std::puts(explain<Planned<Large, Stages<128>, MicroBatches<512>>>().c_str());
+#pragma once
+#ifndef PIPE_SHOWS_WARNINGS
+#pragma GCC system_header
+#endif
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <pipe/base/error.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/passes/compile.hpp>
+#include <pipe/schedule/boundary_slots.hpp>
+#include <pipe/schedule/catalog.hpp>
+#include <pipe/schedule/proved.hpp>
+#include <pipe/schedule/simulate.hpp>
+#include <pipe/train/compiled/chunk_layout.hpp>
+#include <pipe/train/compiled/make_plan.hpp>
+#include <pipe/train/compiled/memory_map.hpp>
+#include <pipe/train/compiled/stage_times.hpp>
+#include <pipe/train/compiled/step_memory.hpp>
+#include <pipe/train/compiled/ties.hpp>
+#include <pipe/train/compiled/update_ranges.hpp>
+#include <pipe/train/options/diagnose.hpp>
+
+namespace pp {
+
+/// What stands in for a compiled_pipeline where nothing is compiled: the same passes and the same
+/// layout, called by the program, once, when it first asks.
+///
+/// law: plan() equals Pipeline<M, Options...>::plan, where that is a constant
+template <class M, class Options>
+struct planned_pipeline {
+  template <class Family>
+  using option = typename Options::template get<Family>;
+  using precision = option<option_family::precision>;
+  using element = typename precision::element;
+  using value = typename precision::value;
+  using optimizer = option<option_family::optimizer>;
+  using schedule = option<option_family::schedule>;
+  using backend = option<option_family::backend>;
+  using averaging = option<option_family::averaging>;
+  using partition = option<option_family::partition>;
+  using recompute = option<option_family::recompute>;
+  using transport = typename option<option_family::transport>::transport;
+  using model = M;
+  using work = planned_pipeline;
+  using step = step_memory<planned_pipeline>;
+
+  static constexpr int stages = option<option_family::stages>::value,
+                       ranks = stages / schedule::chunks_per_rank,
+                       micro_batches = option<option_family::micro_batches>::value,
+                       samples = option<option_family::micro_batch_size>::value,
+                       threads = option<option_family::threads>::host_threads;
+  static constexpr int first_kept =
+      !recompute::recomputes ? 0 : micro_batches - int(recompute::keeps_last);
+  static constexpr bool some_keep = first_kept < micro_batches, some_drop = first_kept > 0;
+
+  static graph_view graph() { return *all().graph; }
+  static compiled_model const& compiled() { return all().compilation.model(); }
+  static view<unit_cost> costs() { return all().compilation.costs(); }
+  static int group_count() { return compiled().numbers.count; }
+  static run_time_problem const& times() { return all().problem; }
+  static dynamic_table const& table() { return all().table; }
+  static auto const& timeline() { return all().simulated; }
+  static auto const& memory() { return all().map; }
+  static plan_of<stages, ranks> const& plan() {
+    static plan_of<stages, ranks> const made = make_plan<planned_pipeline>();
+    return made;
+  }
+
+ private:
+  /// A stage with what is laid out in its chunk.
+  struct stage {
+    std::unique_ptr<heap_stage> keeping, dropping;
+    heap_array<parameter_place> places;
+    heap_array<update_range> updates;
+    int update_count = 0;
+    long state = 0;
+    heap_stage const& any() const { return *(keeping ? keeping : dropping); }
+  };
+
+  struct everything {
+    std::unique_ptr<typename M::graph_type> graph;
+    heap_compilation compilation;
+    std::vector<stage> stage_of;
+    run_time_problem problem;
+    dynamic_table table;
+    decltype(simulate(problem, table)) simulated;
+    memory_map<stages, ranks> map;
+
+    everything()
+        : graph(checked_graph()),
+          compilation(*graph,
+                      {stages,
+                       samples,
+                       {int(sizeof(element)), int(sizeof(value))},
+                       schedule::splits_backward,
+                       rule_of<recompute>()},
+                      [](auto const& layer_times, int units, int count, auto& cuts) {
+                        partition::cut(layer_times, units, count, cuts);
+                      }),
+          stage_of(lay_out_stages(compilation)), problem(make_problem(compilation, stage_of)),
+          table(proved(problem)), simulated(simulate(problem, table)) {}
+  };
+  /// The memory map reads all the rest.
+  static everything const& all() {
+    static std::unique_ptr<everything const> const made = [] {
+      auto e = std::make_unique<everything>();
+      map_memory(*e);
+      return e;
+    }();
+    return *made;
+  }
+
+  static typename M::graph_type* checked_graph() {
+    std::unique_ptr<typename M::graph_type> g(M::new_graph());
+    if (stages > g->size.units)
+      complain<error>(
+          {"a model of ", g->size.units, " layers cannot be cut into ", stages, " stages"});
+    return g.release();
+  }
+  static std::vector<stage> lay_out_stages(heap_compilation const& c) {
+    std::vector<stage> all_stages(static_cast<std::size_t>(stages));
+    for (int s = 0; s < stages; ++s) {
+      stage& one = all_stages[std::size_t(s)];
+      if (some_keep) one.keeping = std::make_unique<heap_stage>(c, s, false);
+      if (some_drop) one.dropping = std::make_unique<heap_stage>(c, s, true);
+      stage_range const& r = c.range(s);
+      operand_places const& at = one.any().places();
+      one.places = heap_array<parameter_place>(r.parameters.size());
+      place_parameters(c.model(), r, at.parameters, at.transposed, one.places.begin());
+      one.updates = heap_array<update_range>(r.parameters.size());
+      sink<update_range> ranges{one.updates.begin()};
+      one.state = find_update_ranges<optimizer, element>(
+          c.model().graph.parameters.part(r.parameters), one.any().by_offset().items, ranges);
+      one.update_count = ranges.count;
+    }
+    return all_stages;
+  }
+  static run_time_problem make_problem(heap_compilation const& c,
+                                       std::vector<stage> const& stage_of) {
+    if (!is_countable(c.costs(), samples, micro_batches))
+      complain<error>({"a step of ", micro_batches, " micro-batches of ", samples,
+                       " samples is too large to be counted"});
+    run_time_problem p;
+    p.ranks = ranks;
+    p.chunks = stages;
+    p.micro_batches = micro_batches;
+    for (int s = 0; s < stages; ++s) {
+      stage const& one = stage_of[std::size_t(s)];
+      heap_stage const& saves = some_drop ? *one.dropping : *one.keeping;
+      p.costs.push_back(time_of_stage<partition>(c.costs().items, c.model().cuts[s],
+                                                 c.model().cuts[s + 1], samples, some_drop,
+                                                 saves.totals().bytes.record));
+    }
+    return p;
+  }
+  static dynamic_table proved(run_time_problem const& problem) {
+    dynamic_table table = make_dynamic_table<schedule>(problem);
+    verdict v = validate(problem, table);
+    if (v.ok()) v = check_runs(table);
+    if (!v.ok())
+      complain<error>({"schedule ", schedule::name, " is not valid for ", ranks, " ranks and ",
+                       micro_batches, " micro-batches: ", v.text()});
+    return table;
+  }
+
+  static void map_memory(everything& e) {
+    compiled_model const& m = e.compilation.model();
+    std::vector<slot_count> slots;  // before each stage, and behind the last
+    slots.push_back(slot_count{});
+    for (int s = 0; s + 1 < stages; ++s)
+      slots.push_back(
+          spare_slots(boundary_slots(e.problem, e.table, e.simulated, s), micro_batches));
+    slots.push_back(slot_count{});
+    auto const rank = [](int s) { return rank_of(schedule::where, ranks, s); };
+    list<long, stages> scratch;
+    long of_updates = 0;
+    list<parameter_place const*, stages> places;
+    for (int s = 0; s < stages; ++s) {
+      stage const& one = e.stage_of[std::size_t(s)];
+      chunk_description& c = e.map.chunks[s];
+      c.rank = rank(s);
+      c.parameters = places[s] = one.places.begin();
+      c.parameter_count = int(one.places.size());
+      c.updates = one.updates.begin();
+      c.update_count = one.update_count;
+      c.first_kept = first_kept;
+      chunk_facts f;
+      if (one.keeping) f.keeping = one.keeping->totals();
+      if (one.dropping) f.dropping = one.dropping->totals();
+      f.keeping_micro_batches = micro_batches - first_kept;
+      f.dropping_micro_batches = first_kept;
+      f.in_flight = peak_in_flight(e.table, c.rank, s);
+      f.pending_slots = schedule::splits_backward ? peak_pending(e.table, s) : 0;
+      f.entered = slots[std::size_t(s)];
+      f.left = slots[std::size_t(s) + 1];
+      f.has_entered = s > 0;
+      f.has_left = s + 1 < stages;
+      f.copies_value = transport::copies && s > 0 && rank(s - 1) != c.rank;
+      f.copies_gradient = transport::copies && s + 1 < stages && rank(s + 1) != c.rank;
+      f.received_bytes = m.boundaries[s].forward_bytes;
+      f.received_gradient_bytes = m.boundaries[s + 1].gradient_bytes;
+      f.widths = m.values.widths;
+      f.state_bytes = one.state * long(sizeof(element));
+      f.averages = averaging::averages;
+      lay_out_chunk(f, c);
+      count_launches(m, one, c);
+      for (heap_stage const* of : {one.keeping.get(), one.dropping.get()})
+        if (of != nullptr && of->totals().bytes.scratch > scratch[s])
+          scratch[s] = of->totals().bytes.scratch;
+      long const n = most_workspace_elements<optimizer, backend, element>(
+          view<update_range>{one.updates.begin(), one.update_count});
+      if (n > of_updates) of_updates = n;
+    }
+    of_updates = align_up(of_updates * long(sizeof(element)));
+    long const of_groups =
+        backend::template workspace_of<element>(e.compilation.groups(), samples, threads);
+    int const tie_count = count_ties(m.graph);
+    heap_array<tie> ties(tie_count);
+    find_ties(m.graph, places.items, m.stage_of_unit, ties.begin());
+    auto const read = step::inputs_read_of(m);
+    for (int r = 0; r < ranks; ++r) {
+      rank_description& of = e.map.rank[r];
+      of.training_count = e.table.size(r);
+      of.evaluation_count = micro_batches * schedule::chunks_per_rank;
+      lay_out_rank(e.map, r, scratch, threads, of_updates > of_groups ? of_updates : of_groups);
+      step::take(of, r, read[r], m.graph, e.map.chunks.items, ties.begin(), tie_count);
+    }
+  }
+  /// The plan says how many kernels a micro-batch launches.
+  static void count_launches(compiled_model const& m, stage const& one, chunk_description& c) {
+    for (auto const& [of, set] :
+         {std::pair{one.keeping.get(), &c.keeping}, std::pair{one.dropping.get(), &c.dropping}})
+      for (program p : programs_of(m.splits_backward))
+        if (of != nullptr) set->programs[int(p)].count = of->order(p).count;
+  }
+};
+
+/// A Pipeline's plan alone: explain<Planned<M, Options...>>() and Planned<M, Options...>::plan().
+///
+/// throws: pp::error when the plan is first asked for, where a Pipeline of these options would not
+///         compile for this model
+template <class M, class... Options>
+struct Planned {
+  using options = option_set<Options...>;
+  static_assert(sizeof(pp::diagnosed(diagnose_options<options>())) > 0);
+  using model = M;
+  using compiled = planned_pipeline<M, options>;
+  static auto const& plan() { return compiled::plan(); }
+};
+
+}  // namespace pp

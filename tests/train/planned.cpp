@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A plan that the program makes: that of the Pipeline with the same options, number by number.
+#include <catch2/catch.hpp>
+
+#include <string>
+
+#include "laws/random_model.hpp"
+
+#include <pipe/train/planned.hpp>
+
+using namespace pp;
+
+namespace {
+
+struct Mlp : Model<Input<5>, Linear<8>, GELU, Linear<8>, ReLU, Linear<3>, CrossEntropy> {};
+using Block =
+    Seq<Residual<LayerNorm, Attention<2>>, Residual<LayerNorm, Linear<16>, GELU, Linear<8>>>;
+struct Gpt : Model<Tokens<11, 6>, Named<"tokens", Embedding<8>>, Positions, Repeat<4, Block>,
+                   LayerNorm, Tied<"tokens">, CrossEntropy> {};
+
+bool same(stage_plan const& a, stage_plan const& b) {
+  return a.rank == b.rank && a.first_layer == b.first_layer && a.end_layer == b.end_layer &&
+         a.in == b.in && a.out == b.out && a.parameters == b.parameters && a.trained == b.trained &&
+         a.forward_flops == b.forward_flops && a.backward_flops == b.backward_flops &&
+         a.recompute_flops == b.recompute_flops && a.share == b.share &&
+         a.in_flight == b.in_flight && a.forward_kernels == b.forward_kernels &&
+         a.backward_kernels == b.backward_kernels && a.parameter_bytes == b.parameter_bytes &&
+         a.gradient_bytes == b.gradient_bytes && a.transposed_bytes == b.transposed_bytes &&
+         a.optimizer_bytes == b.optimizer_bytes && a.saved_bytes == b.saved_bytes &&
+         a.boundary_bytes == b.boundary_bytes && a.bytes == b.bytes;
+}
+
+template <class M, class... Options>
+void plans_are_the_same() {
+  auto const& made = Planned<M, Options...>::plan();
+  auto const& compiled = compiled_pipeline<M, option_set<Options...>>::plan();
+  REQUIRE(made.stage_count == compiled.stage_count);
+  for (int s = 0; s < made.stage_count; ++s) CHECK(same(made.stages[s], compiled.stages[s]));
+  for (int r = 0; r < made.rank_count; ++r) {
+    CHECK(made.rank_bytes[r] == compiled.rank_bytes[r]);
+    CHECK(made.staging_bytes[r] == compiled.staging_bytes[r]);
+    CHECK(made.bookkeeping_bytes[r] == compiled.bookkeeping_bytes[r]);
+  }
+  CHECK(made.parameters == compiled.parameters);
+  CHECK(made.kernels == compiled.kernels);
+  CHECK(made.step_flops == compiled.step_flops);
+  CHECK(made.imbalance == compiled.imbalance);
+  CHECK(made.bubble == compiled.bubble);
+  CHECK(made.bytes == compiled.bytes);
+}
+
+/// The largest Transformer of GPipe's table 1.
+using Layer =
+    Seq<Residual<LayerNorm, Attention<32>>, Residual<LayerNorm, Linear<8192>, GELU, Linear<2048>>>;
+struct Large : Model<Tokens<32000, 1024>, Embedding<2048>, Positions, Repeat<1663, Layer>,
+                     LayerNorm, Linear<32000>, CrossEntropy> {};
+
+}  // namespace
+
+TEST_CASE("a plan made by the program is that of the compiler", "[train]") {
+  plans_are_the_same<Mlp, PortableHost>();
+  plans_are_the_same<Mlp, PortableHost, Stages<3>, MicroBatches<5>, MicroBatchSize<2>, Adafactor,
+                     FP64>();
+  plans_are_the_same<Gpt, PortableHost, Stages<4>, MicroBatches<8>, MicroBatchSize<3>, AdamW,
+                     HostThreads<2>, Averaging<9, 10>>();
+  plans_are_the_same<Gpt, PortableHost, Stages<4>, MicroBatches<4>, Interleaved<2>, AdamW>();
+  plans_are_the_same<Gpt, PortableHost, Stages<3>, MicroBatches<6>, ZeroBubbleH1, RecomputeAll>();
+  plans_are_the_same<Gpt, PortableHost, Stages<5>, MicroBatches<4>, RecomputeAllButLast, ByCount>();
+  plans_are_the_same<laws::RandomModel<5, 9>, PortableHost, Stages<3>, MicroBatches<4>>();
+}
+
+TEST_CASE("a model of 1663 layers is planned on 128 stages", "[train]") {
+  using plan_of_large = Planned<Large, Stages<128>, MicroBatches<512>, GPipe, RecomputeAll, AdamW>;
+  auto const& plan = plan_of_large::plan();
+  CHECK(plan.parameters == 83'879'011'584);  // the paper rounds it to 83.9 billion
+  long layers = 0;
+  for (stage_plan const& s : plan.stages) {
+    CHECK(s.end_layer > s.first_layer);
+    layers += s.end_layer - s.first_layer;
+  }
+  CHECK(layers == 2 + 2 * 1663 + 2);
+  CHECK(plan.imbalance < 1.1);
+  CHECK(plan.peak_in_flight == 512);
+  CHECK(explain<plan_of_large>().find("83,879,011,584 parameters") != std::string::npos);
+}
+
+TEST_CASE("what a Pipeline would not compile, a plan refuses", "[train]") {
+  CHECK_THROWS_WITH((Planned<Mlp, PortableHost, Stages<6>>::plan()),
+                    "a model of 5 layers cannot be cut into 6 stages");
+}
