@@ -62,7 +62,8 @@ TEST_CASE("shapes are inferred from layer to layer", "[graph]") {
   static_assert(Image::graph.units[1].out == shape(4, 4, 8));
   static_assert(Image::graph.output == shape(10));
   static_assert(Image::graph.size.units == 4);  // Flatten is no place to cut
-  static_assert(Image::graph.parameters[2].rows() == 128 && Image::graph.parameters[2].columns() == 10);
+  static_assert(Image::graph.parameters[2].rows() == 128 &&
+                Image::graph.parameters[2].columns() == 10);
   SUCCEED();
 }
 

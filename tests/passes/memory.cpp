@@ -90,7 +90,8 @@ void parts_do_not_overlap() {
     add(rank.workspace, C::workspace);
     auto const numbers = [](long count) { return align_up(count * long(sizeof(double))); };
     for (int i = 0; i <= C::description().inputs; ++i)
-      if (rank.staging[i] >= 0) add(rank.staging[i], align_up(C::step::batch_bytes(C::passes::forward, i)));
+      if (rank.staging[i] >= 0)
+        add(rank.staging[i], align_up(C::step::batch_bytes(C::passes::forward, i)));
     if (C::memory().chunks[C::stages - 1].rank == r) {
       add(rank.row_losses, numbers(C::step::loss_rows(C::passes::forward)));
       add(rank.losses, numbers(C::micro_batches));

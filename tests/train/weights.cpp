@@ -55,9 +55,8 @@ struct Scales {
   static constexpr pp::shape result(pp::shape in) { return in; }
   static constexpr int parameters = 1;
   static constexpr pp::custom_parameter parameter(int, pp::shape) {
-    return {.name = "scales",
-            .initial = {pp::distribution::normal, 1},
-            .form = pp::shape(2, 3, 2, 2)};
+    return {
+        .name = "scales", .initial = {pp::distribution::normal, 1}, .form = pp::shape(2, 3, 2, 2)};
   }
   template <class T>
   static void forward(pp::custom_forward<T> const& a) {

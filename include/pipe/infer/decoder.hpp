@@ -153,8 +153,8 @@ class decoder {
     }
     heap_array<element>& all = tables_.emplace_back(mine.elements());
     for (long e = 0; e < all.size(); ++e)
-      all[e] =
-          element(table_entry(mine.initial, mine.columns(), e / mine.columns(), int(e % mine.columns())));
+      all[e] = element(
+          table_entry(mine.initial, mine.columns(), e / mine.columns(), int(e % mine.columns())));
     return all.begin();
   }
 

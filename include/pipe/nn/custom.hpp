@@ -14,8 +14,8 @@
 
 namespace pp {
 
-/// One parameter of a Custom layer: a matrix, a vector, which has one row, or a tensor of up to four
-/// extents.
+/// One parameter of a Custom layer: a matrix, a vector, which has one row, or a tensor of up to
+/// four extents.
 struct custom_parameter {
   int rows = 1, columns = 1;
   char const* name =
@@ -89,9 +89,7 @@ struct Custom {
   static constexpr bool names_parameters = parameters > 1;
 
   /// Numbers in parameter i.
-  static constexpr long elements(int i, shape in) {
-    return parameter(i, in).extents().elements();
-  }
+  static constexpr long elements(int i, shape in) { return parameter(i, in).extents().elements(); }
 
   template <class Builder>
   static constexpr void describe(Builder& b) {
