@@ -34,6 +34,7 @@
 #include <pipe/nn/softmax.hpp>
 #include <pipe/optim/adafactor.hpp>
 #include <pipe/optim/adam.hpp>
+#include <pipe/optim/elsewhere.hpp>
 #include <pipe/optim/lamb.hpp>
 #include <pipe/optim/learning_rate.hpp>
 #include <pipe/optim/lion.hpp>

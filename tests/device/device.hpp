@@ -15,24 +15,24 @@ namespace on_host {
 /// The option that takes the place of Cuda.
 struct Device {
   static constexpr char const* name = "cuda on the host";
-  template <class P>
-  using engine = pp::cuda_engine<P>;
-  template <class Precision>
-  static constexpr bool computes_in = pp::Cuda::computes_in<Precision>;
+  static constexpr bool has_own_memory = true;
   static constexpr int parts_for(pp::group const&, int, int) { return 1; }
-  template <class P>
-  static constexpr long workspace_bytes() {
-    return pp::Cuda::workspace_bytes<P>();
-  }
-  template <class Chunk>
-  static constexpr long book_bytes(Chunk const* chunks, int chunk_count, int rank, int parameters,
-                                   int streams) {
-    return pp::Cuda::book_bytes(chunks, chunk_count, rank, parameters, streams);
-  }
   template <class T>
   static constexpr long contraction_elements(long, long, long) {
     return 0;
   }
+  /// Where the device is the host there is nothing to refuse.
+  template <class Chosen>
+  static constexpr auto diagnose() {
+    return std::type_identity<pp::nothing_wrong>{};
+  }
+  template <class M, class Chosen>
+  static constexpr auto diagnose_model() {
+    return std::type_identity<pp::nothing_wrong>{};
+  }
 };
 
 }  // namespace on_host
+
+template <>
+struct pp::runtime_of<on_host::Device> : pp::runtime_of<pp::Cuda> {};

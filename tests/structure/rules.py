@@ -3,6 +3,8 @@
 """Holds the source tree to its rules; prints every line that breaks one as `file:line: what is wrong`.
 
 * A folder of include/pipe includes itself and folders earlier in ORDER only, less the pairs in APART.
+* A header declares no class that a folder after its own defines, and defines no member of a class of another header: what a header means
+  does not depend on which others are included.
 * Only hana.hpp includes Boost.
 * A header that no other header includes, outside of backend/, is one for programs: it is a system header unless PIPE_SHOWS_WARNINGS.
 * Includes are spelled <pipe/...>, name a file that exists, and make no cycle.
@@ -32,6 +34,11 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 QUIET = "#pragma once\n#ifndef PIPE_SHOWS_WARNINGS\n#pragma GCC system_header\n#endif\n"
 IMMEDIATE = re.compile(r"^[^/]*\bconsteval\b")
 TORN = re.compile(r"\w < [A-Z]\w*, ([A-Z]\w*\b|requires\b|\w+ [=!<>]= \w+ > )|\w < [^<>;()]*&&[^<>;()]*, [\w:]+ < ")
+NAMESPACE = re.compile(r"^(?:inline )?namespace ([\w:]+) \{")
+END = re.compile(r"^\}  // namespace")
+DECLARED = re.compile(r"^(?:template <[^;{]*>\s*)?(?:class|struct|enum class|enum|union) (?:PIPE_\w+ )?(\w+)(?: : [\w: ]+)?;")
+DEFINED = re.compile(r"^(?:template <.*> )?(?:class|struct|enum class|enum|union) (?:\w+\(.*?\) |PIPE_\w+ )*(\w+)(?:<.*>)?(?: final)?(?: :[^:].*)?(?: \{.*|)$")
+MEMBER = re.compile(r"^[^/#=]*?\b(\w+)(?:<[^()]*>)?::(?:~?\w+|operator\W+)\(")
 ABSOLUTE = re.compile(r'(?<![\w.:/~}$-])/(?:home|root|work|workspace|Users|mnt|opt|var/folders)/\w|#\s*include\s*[<"]/')
 
 
@@ -98,6 +105,40 @@ def check_headers(root):
     yield from cycles(uses)
 
 
+def names_of(lines):
+    """(number, namespace, line) of every line at namespace scope; the namespaces of a line are joined by `::`."""
+    inside = []
+    for number, line in enumerate(lines, 1):
+        if match := NAMESPACE.match(line):
+            inside.append(match[1])
+        elif END.match(line):
+            inside.pop()
+        elif inside and line and not line[0].isspace():
+            yield number, "::".join(inside), line
+
+
+def check_declarations(root):
+    include = root / "include" / "pipe"
+    declared, defined, members = [], {}, []
+    for header in sorted(p for p in include.rglob("*") if p.suffix in HEADERS):
+        for number, scope, line in names_of(header.read_text().splitlines()):
+            if match := DECLARED.match(line):
+                declared.append((header, number, (scope, match[1])))
+            elif match := DEFINED.match(line):
+                defined.setdefault((scope, match[1]), set()).add(header)
+            elif match := MEMBER.match(line):
+                members.append((header, number, (scope, match[1])))
+    place = lambda header: ORDER.index(header.relative_to(include).parts[0]) if len(header.relative_to(include).parts) > 1 else len(ORDER)
+    for header, number, name in declared:
+        homes = defined.get(name, set())
+        if homes and min(map(place, homes)) > place(header):
+            yield f"{header.relative_to(root)}:{number}: {name[1]} is defined above, in {min(homes).relative_to(root)}"
+    for header, number, name in members:
+        homes = defined.get(name, set())
+        if homes and header not in homes:
+            yield f"{header.relative_to(root)}:{number}: a member of {name[1]}, which is of {min(homes).relative_to(root)}"
+
+
 def cycles(uses):
     done, trail = set(), []
 
@@ -137,7 +178,7 @@ def check_texts(root):
 
 
 def check(root):
-    return [*check_headers(root), *check_texts(root)]
+    return [*check_headers(root), *check_declarations(root), *check_texts(root)]
 
 
 if __name__ == "__main__":

@@ -68,6 +68,26 @@ class Rules(unittest.TestCase):
         self.assertEqual(["include/pipe/base/a.hpp:3: only pipe/hana.hpp needs Boost: " + boost.strip()],
                          self.headers({"base/a.hpp": boost, "hana.hpp": boost}))
 
+    def test_declarations_go_downwards(self):
+        scope = "namespace pp {{\n{}\n}}  // namespace pp\n"
+        engine = "template <class P>\nclass engine{}"
+        self.assertEqual([], self.headers({"runtime/a.hpp": scope.format(engine.format(";")),
+                                           "runtime/b.hpp": scope.format(engine.format(" {\n};"))}))
+        self.assertEqual(["include/pipe/backend/a.hpp:5: engine is defined above, in include/pipe/runtime/b.hpp"],
+                         self.headers({"backend/a.hpp": scope.format(engine.format(";")),
+                                       "runtime/b.hpp": scope.format(engine.format(" {\n};"))}))
+        other = "namespace wrong {\nclass engine;\n}  // namespace wrong"
+        self.assertEqual([], self.headers({"backend/a.hpp": scope.format(other),
+                                           "runtime/b.hpp": scope.format(engine.format(" {\n};"))}))
+
+    def test_members_are_defined_beside_their_class(self):
+        scope = "namespace pp {{\n{}\n}}  // namespace pp\n"
+        member = "template <class P>\nconstexpr long Cuda::bytes() {\n  return 0;\n}"
+        struct = "struct Cuda {\n  template <class P>\n  static constexpr long bytes();\n};\n"
+        self.assertEqual([], self.headers({"backend/a.hpp": scope.format(struct + member)}))
+        self.assertEqual(["include/pipe/backend/b.hpp:5: a member of Cuda, which is of include/pipe/backend/a.hpp"],
+                         self.headers({"backend/a.hpp": scope.format(struct), "backend/b.hpp": scope.format(member)}))
+
     def test_no_consteval(self):
         problems = self.headers({"base/a.hpp": "// consteval\nconsteval int f() { return 1; }\n"})
         self.assertEqual(["include/pipe/base/a.hpp:4: write constexpr, clang++ 14 cannot always call it: "

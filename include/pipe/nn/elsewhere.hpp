@@ -122,11 +122,6 @@ struct KLDivLoss : no_such<instead::element_loss_of_your_own> {};
 struct FocalLoss : no_such<instead::label_loss_of_your_own> {};
 struct CTCLoss : no_such<instead::class_numbers_and_CrossEntropy> {};
 
-struct Adam;
-struct RMSprop : no_such<Adam> {};
-struct Adagrad : no_such<Adam> {};
-struct Adamax : no_such<Adam> {};
-struct NAdam : no_such<Adam> {};
 template <auto...>
 struct DataParallel : no_such<instead::HostThreads_and_Stages> {};
 template <auto...>

@@ -18,6 +18,7 @@
 #include <pipe/optim/setting_check.hpp>
 #include <pipe/runtime/exclusive.hpp>
 #include <pipe/runtime/host/engine.hpp>
+#include <pipe/runtime/runtime_of.hpp>
 #include <pipe/train/compiled/compiled_pipeline.hpp>
 #include <pipe/train/compiled/diagnose_pipeline.hpp>
 #include <pipe/train/parts/accumulation.hpp>
@@ -61,7 +62,7 @@ class Pipeline : public with_plan<typename made_from<Given, Options...>::compile
   using compiled = typename made::compiled;
   static_assert(sizeof(pp::diagnosed(compiled::diagnose_memory())) > 0);
 
-  using engine = typename compiled::backend::template engine<compiled>;
+  using engine = typename runtime_of<typename compiled::backend>::template engine<compiled>;
   using model = M;
   using element = typename compiled::element;
   using optimizer_type = typename compiled::optimizer;

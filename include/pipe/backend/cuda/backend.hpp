@@ -6,7 +6,11 @@
 
 #include <type_traits>
 
+#include <pipe/backend/backend.hpp>
 #include <pipe/base/custom.hpp>
+#include <pipe/graph/diagnostics.hpp>
+#include <pipe/graph/layers.hpp>
+#include <pipe/optim/optimizer.hpp>
 #include <pipe/passes/group.hpp>
 
 namespace pp {
@@ -27,18 +31,43 @@ inline constexpr bool is_nvcc = false;
 using device_stream = struct no_stream*;
 #endif
 
-template <class P>
-class cuda_engine;  // runtime/cuda/engine.cuh
+namespace wrong {
+template <class... What>
+struct cuda_is_compiled_by_nvcc;
+template <class... What>
+struct cuda_needs_a_target_from_sm_80;
+template <class... What>
+struct cuda_updates_single_elements;
+template <class... What>
+struct custom_layer_has_no_functions_for_cuda;
+template <class... What>
+struct ranks_of_a_device_share_its_memory;
+}  // namespace wrong
 
 /// One GPU for all ranks, which live in one process; each has a stream.
 struct Cuda {
   static constexpr char const* name = "cuda";
-  static constexpr bool is_device = true;
-  template <class P>
-  using engine = cuda_engine<P>;
+  static constexpr bool has_own_memory = true;
 
   template <class Precision>
   static constexpr bool computes_in = std::is_same_v<typename Precision::element, float>;
+
+  template <class Chosen>
+  static constexpr auto diagnose() {
+    if constexpr (!is_nvcc)
+      return diagnosis_of<wrong::cuda_is_compiled_by_nvcc, Cuda>();
+    else if constexpr (!has_target_for_kernels)
+      return diagnosis_of<wrong::cuda_needs_a_target_from_sm_80, Cuda>();
+    else if constexpr (!computes_in<typename Chosen::precision>)
+      return diagnosis_of<wrong::backend_has_no_such_precision, Cuda, typename Chosen::precision>();
+    else if constexpr (tensor_optimizer<typename Chosen::optimizer>)
+      return diagnosis_of<wrong::cuda_updates_single_elements, Cuda, typename Chosen::optimizer>();
+    else if constexpr (Chosen::transport::transport::copies)
+      return diagnosis_of<wrong::ranks_of_a_device_share_its_memory, Cuda,
+                          typename Chosen::transport>();
+    else
+      return std::type_identity<nothing_wrong>{};
+  }
 
   /// Whether a Custom layer of values of type T has functions for a device.
   template <class Layer, class T>
@@ -49,15 +78,33 @@ struct Cuda {
   } && (Layer::parameters == 0 || requires(custom_weight_gradient<T> const& w, device_stream on) {
                                      Layer::kernels::weight_gradient(w, on);
                                    });
+  /// The first of a model's layers that brings functions but none for a device, or -1.
+  template <class T, class... L>
+  static constexpr int first_without_kernels(layers<L...>) {
+    constexpr auto lacks = []<class Layer>(Layer const*) {
+      if constexpr (requires { typename Layer::kernels; })
+        return !can_call<Layer, T>;
+      else
+        return false;
+    };
+    bool const found[] = {lacks(static_cast<L const*>(nullptr))...};
+    for (int i = 0; i < int(sizeof...(L)); ++i)
+      if (found[i]) return i;
+    return -1;
+  }
+  template <class M, class Chosen>
+  static constexpr auto diagnose_model() {
+    using leaves = typename M::leaves;
+    constexpr int lacking = first_without_kernels<typename Chosen::precision::value>(leaves{});
+    if constexpr (lacking >= 0)
+      return diagnosis_of<wrong::custom_layer_has_no_functions_for_cuda,
+                          leaf_at<lacking, leaves>>();
+    else
+      return std::type_identity<nothing_wrong>{};
+  }
 
   /// A kernel is not shared out among threads of the host.
   static constexpr int parts_for(group const&, int, int) { return 1; }
-  template <class P>
-  static constexpr long workspace_bytes();  // backend/cuda/lowering.hpp
-  /// Of what a rank keeps on the device for parameters and steps.
-  template <class Chunk>
-  static constexpr long book_bytes(Chunk const* chunks, int chunk_count, int rank, int parameters,
-                                   int streams);  // backend/cuda/update/books.hpp
   /// Numbers of workspace for an optimizer's product of matrices: there is none on the device.
   template <class T>
   static constexpr long contraction_elements(long, long, long) {

@@ -7,10 +7,8 @@
 #include <utility>
 
 #include <pipe/backend/cuda/attention/attention.hpp>
-#include <pipe/backend/cuda/backend.hpp>
 #include <pipe/backend/cuda/matmul/blas_lowering.hpp>
 #include <pipe/backend/cuda/block/kernel_list.hpp>
-#include <pipe/backend/cuda/update/books.hpp>
 #include <pipe/backend/cuda/rows/column_sums.hpp>
 #include <pipe/backend/cuda/rows/concat.hpp>
 #include <pipe/backend/cuda/matmul/contraction.hpp>
@@ -99,21 +97,18 @@ constexpr long workspace_of() {
   return needed;
 }
 
-}  // namespace pp::cuda
-
-namespace pp {
-
+/// Bytes of workspace of a compiled pipeline: what its groups and its narrow runs need.
 template <class P>
-constexpr long Cuda::workspace_bytes() {
+constexpr long workspace_bytes() {
   return []<int... G>(std::integer_sequence<int, G...>) {
     long most = 0;
-    for (long const needed : {0L, cuda::workspace_of<cuda::source_of<P>, G, P::products>()...})
+    for (long const needed : {0L, workspace_of<source_of<P>, G, P::products>()...})
       if (needed > most) most = needed;
-    cuda::for_each_narrow_run<P>([&]<class Kernels>(Kernels, launch const*, int) {
+    for_each_narrow_run<P>([&]<class Kernels>(Kernels, launch const*, int) {
       if (Kernels::workspace_bytes > most) most = Kernels::workspace_bytes;
     });
     return align_up(most);
   }(std::make_integer_sequence<int, P::groups>{});
 }
 
-}  // namespace pp
+}  // namespace pp::cuda

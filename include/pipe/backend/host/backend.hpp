@@ -4,19 +4,22 @@
 // table of those that this machine runs best.
 #pragma once
 
-#include <concepts>
 #include <type_traits>
 #include <utility>
 
+#include <pipe/backend/backend.hpp>
 #include <pipe/backend/host/kernels.hpp>
 #include <pipe/backend/host/workspace.hpp>
 #include <pipe/base/dtype.hpp>
 #include <pipe/base/list.hpp>
+#include <pipe/graph/diagnostics.hpp>
 
 namespace pp {
 
-template <class P>
-class host_engine;  // runtime/host/engine.hpp
+namespace wrong {
+template <class... What>
+struct host_has_no_cublaslt;
+}  // namespace wrong
 
 namespace host {
 
@@ -60,13 +63,7 @@ kernels<P> kernels_for() {
 template <host::isa... Sets>
 struct HostKernels {
   static constexpr char const* name = "host";
-  template <class P>
-  using engine = host_engine<P>;
-
-  template <class Precision>
-  static constexpr bool computes_in =
-      std::is_same_v<typename Precision::element, typename Precision::value> &&
-      Precision::product == dtype_of<typename Precision::element>::value;
+  static constexpr bool has_own_memory = false;
 
   /// In how many parts a group runs where a rank has this number of threads; and below, how many
   /// bytes of workspace each part needs.
@@ -84,17 +81,32 @@ struct HostKernels {
     }
     return align_up(most);
   }
-  /// P: a compiled pipeline.
-  template <class P>
-  static constexpr long workspace_bytes() {
-    return workspace_of<typename P::element>(view<group>{P::passes::shapes.items, P::groups},
-                                             P::samples, P::threads);
-  }
   /// Numbers of workspace that an optimizer's product c[m, n] = a[m, k] b[k, n] needs.
   template <class T>
   static constexpr long contraction_elements(long m, long n, long k) {
     return padded<T>(long(host::contraction_workspace<T>(m, n, k)) / long(sizeof(T)));
   }
+  /// Values are as wide as their master copies, and products are of the same format.
+  template <class Precision>
+  static constexpr bool computes_in =
+      std::is_same_v<typename Precision::element, typename Precision::value> &&
+      Precision::product == dtype_of<typename Precision::element>::value;
+  template <class Chosen>
+  static constexpr auto diagnose() {
+    if constexpr (!computes_in<typename Chosen::precision>)
+      return diagnosis_of<wrong::backend_has_no_such_precision, HostKernels,
+                          typename Chosen::precision>();
+    else if constexpr (Chosen::needs_cublaslt)
+      return diagnosis_of<wrong::host_has_no_cublaslt, HostKernels, typename Chosen::products>();
+    else
+      return std::type_identity<nothing_wrong>{};
+  }
+  /// Every layer runs on the host.
+  template <class M, class Chosen>
+  static constexpr auto diagnose_model() {
+    return std::type_identity<nothing_wrong>{};
+  }
+
   template <class P>
   static host::kernels<P> kernels() {
     host::kernels<P> chosen = host::kernels_for<P, host::isa::portable>();

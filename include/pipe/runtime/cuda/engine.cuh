@@ -10,6 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include <pipe/backend/cuda/backend.hpp>
+#include <pipe/backend/cuda/lowering.hpp>
+#include <pipe/backend/cuda/update/books.hpp>
 #include <pipe/base/libm.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/optim/optimizer.hpp>
@@ -18,6 +21,7 @@
 #include <pipe/runtime/cuda/machine.cuh>
 #include <pipe/runtime/cuda/parameters.cuh>
 #include <pipe/runtime/cuda/runs.cuh>
+#include <pipe/runtime/runtime_of.hpp>
 #include <pipe/schedule/dynamic_table.hpp>
 #include <pipe/schedule/execution.hpp>
 
@@ -181,6 +185,21 @@ class cuda_engine {
   bool mirror_is_current_ = false, mirror_is_newer_ = false;
   float loss_scale_ = 1;  // that is in the gradients
   long torn_ = 0;         // the step whose update did not come to its end; 0: none
+};
+
+template <>
+struct runtime_of<Cuda> {
+  template <class P>
+  using engine = cuda_engine<P>;
+  template <class P>
+  static constexpr long workspace_bytes() {
+    return cuda::workspace_bytes<P>();
+  }
+  template <class Chunk>
+  static constexpr long book_bytes(Chunk const* chunks, int chunk_count, int rank, int parameters,
+                                   int streams) {
+    return cuda::book_bytes(chunks, chunk_count, rank, parameters, streams);
+  }
 };
 
 }  // namespace pp

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // What a pipeline runs on, on the CPU: the kernels of its backend, and the machine that calls them.
-// An engine is what a backend names as its own; see also runtime/cuda/engine.cuh.
 #pragma once
 
 #include <pipe/backend/host/backend.hpp>
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/runtime/host/machine.hpp>
+#include <pipe/runtime/runtime_of.hpp>
 
 namespace pp {
 
@@ -67,6 +67,17 @@ class host_engine {
   optimizer const optimizer_;
   host::kernels<P> kernels_;
   machine<element, typename P::transport> machine_;
+};
+
+template <host::isa... Sets>
+struct runtime_of<HostKernels<Sets...>> {
+  template <class P>
+  using engine = host_engine<P>;
+  template <class P>
+  static constexpr long workspace_bytes() {
+    return HostKernels<Sets...>::template workspace_of<typename P::element>(
+        view<group>{P::passes::shapes.items, P::groups}, P::samples, P::threads);
+  }
 };
 
 }  // namespace pp

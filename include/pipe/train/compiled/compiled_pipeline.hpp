@@ -14,6 +14,7 @@
 #include <pipe/base/once.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/runtime/description.hpp>
+#include <pipe/runtime/runtime_of.hpp>
 #include <pipe/train/compiled/compiled_stage.hpp>
 #include <pipe/train/compiled/make_plan.hpp>
 #include <pipe/train/compiled/memory_map.hpp>
@@ -86,7 +87,7 @@ struct compiled_pipeline {
   /// Of a thread.
   static constexpr long workspace = [](auto...) {
     long const of_updates = update_workspace(std::make_integer_sequence<int, stages>{});
-    long const of_groups = backend::template workspace_bytes<compiled_pipeline>();
+    long const of_groups = runtime_of<backend>::template workspace_bytes<compiled_pipeline>();
     return of_updates > of_groups ? of_updates : of_groups;
   }();
 

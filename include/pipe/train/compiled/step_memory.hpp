@@ -9,6 +9,7 @@
 #include <pipe/graph/graph.hpp>
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/job.hpp>
+#include <pipe/runtime/runtime_of.hpp>
 
 namespace pp {
 
@@ -54,8 +55,7 @@ struct step_memory {
   }
 
   /// Whether inputs are uploaded, and the machine keeps its books on a device.
-  static constexpr bool on_device =
-      requires(chunk_description const* c) { backend::book_bytes(c, 0, 0, 0, 0); };
+  static constexpr bool on_device = backend::has_own_memory;
   /// The micro-batches of an input that are staged at once. On the host a micro-batch of one sample
   /// is there or not, and is read where it is.
   static constexpr int staged = on_device ? Work::micro_batches : samples > 1;
@@ -91,8 +91,8 @@ struct step_memory {
     if (is_last || Work::transport::copies)
       rank.losses = take(Work::micro_batches * long(sizeof(double)));
     if constexpr (on_device) {
-      rank.book_bytes =
-          backend::book_bytes(chunks, stages, r, g.parameters.count, count_streams(g.ops));
+      rank.book_bytes = runtime_of<backend>::book_bytes(chunks, stages, r, g.parameters.count,
+                                                        count_streams(g.ops));
       rank.books = take(rank.book_bytes);
     } else {
       int const most =

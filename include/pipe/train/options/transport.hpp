@@ -6,7 +6,6 @@
 #include <pipe/base/constant.hpp>
 #include <pipe/graph/diagnostics.hpp>
 #include <pipe/train/options/family.hpp>
-#include <pipe/train/options/backend.hpp>
 #include <pipe/transport/in_process.hpp>
 #include <pipe/transport/transport.hpp>
 
@@ -63,8 +62,6 @@ constexpr member missing_of_transport() {
 namespace wrong {
 template <class... What>
 struct transport_is_incomplete;
-template <class... What>
-struct ranks_of_a_device_share_its_memory;
 }  // namespace wrong
 
 namespace option_family {
@@ -87,16 +84,6 @@ struct transport : any_family {
     } else {
       return std::type_identity<nothing_wrong>{};
     }
-  }
-
-  template <class Options>
-  static constexpr auto diagnose() {
-    using option = typename Options::template get<transport>;
-    using runs_on = typename Options::template get<backend>;
-    if constexpr (requires { runs_on::is_device; } && option::transport::copies)
-      return diagnosis_of<wrong::ranks_of_a_device_share_its_memory, runs_on, option>();
-    else
-      return std::type_identity<nothing_wrong>{};
   }
 };
 }  // namespace option_family

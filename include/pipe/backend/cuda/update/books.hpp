@@ -5,7 +5,6 @@
 // part of the memory plan.
 #pragma once
 
-#include <pipe/backend/cuda/backend.hpp>
 #include <pipe/backend/cuda/update/not_finite.hpp>
 #include <pipe/backend/cuda/update/flat_parameters.hpp>
 #include <pipe/backend/cuda/update/transpose.hpp>
@@ -49,17 +48,14 @@ constexpr long shared_book_bytes(int parameters, int streams) {
          bytes_for<int>(streams) + bytes_for<int>(find_not_finite_kernel::search_blocks);
 }
 
-}  // namespace pp::cuda
-
-namespace pp {
-
+/// Of all lists of a rank.
 template <class Chunk>
-constexpr long Cuda::book_bytes(Chunk const* chunks, int chunk_count, int rank, int parameters,
-                                int streams) {
-  long bytes = rank == 0 ? cuda::shared_book_bytes(parameters, streams) : 0;
+constexpr long book_bytes(Chunk const* chunks, int chunk_count, int rank, int parameters,
+                          int streams) {
+  long bytes = rank == 0 ? shared_book_bytes(parameters, streams) : 0;
   for (int c = 0; c < chunk_count; ++c)
-    if (chunks[c].rank == rank) bytes += cuda::chunk_book_bytes(chunks[c]);
+    if (chunks[c].rank == rank) bytes += chunk_book_bytes(chunks[c]);
   return bytes;
 }
 
-}  // namespace pp
+}  // namespace pp::cuda

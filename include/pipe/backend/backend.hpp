@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The concept of a backend: the facts that the memory plan reads, and what a backend refuses. Its
+// kernels belong to the backend, its engine to the runtime (runtime/runtime_of.hpp).
+#pragma once
+
+#include <concepts>
+
+#include <pipe/passes/group.hpp>
+
+namespace pp {
+
+namespace wrong {
+template <class... What>
+struct backend_has_no_such_precision;
+}  // namespace wrong
+
+/// A backend, an option of a Pipeline:
+///
+///     name                              in reports
+///     has_own_memory                    whether inputs are copied to its memory, where the machine
+///                                       also keeps its books
+///     parts_for(group, samples, threads)    in how many parts the threads of a rank run a group
+///     contraction_elements<T>(m, n, k)  numbers of workspace of an optimizer's product c[m, n] =
+///                                       a[m, k] b[k, n]
+///     diagnose<Chosen>()                what is wrong with the options beside it: a type in
+///                                       `wrong`, or nothing_wrong; Chosen has `precision`,
+///                                       `optimizer`, `products`, `needs_cublaslt` and `transport`
+///     diagnose_model<M, Chosen>()       what is wrong with the layers of model M
+template <class B>
+concept compute_backend = requires(group const& g) {
+  { B::name } -> std::convertible_to<char const*>;
+  { B::has_own_memory } -> std::convertible_to<bool>;
+  { B::parts_for(g, 1, 1) } -> std::same_as<int>;
+  { B::template contraction_elements<float>(1L, 1L, 1L) } -> std::same_as<long>;
+};
+
+}  // namespace pp

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Optimizers of other libraries that this one does not have: each says what to use instead.
+#pragma once
+
+#include <pipe/nn/elsewhere.hpp>
+
+namespace pp {
+
+struct Adam;
+struct RMSprop : no_such<Adam> {};
+struct Adagrad : no_such<Adam> {};
+struct Adamax : no_such<Adam> {};
+struct NAdam : no_such<Adam> {};
+
+}  // namespace pp
