@@ -5,6 +5,7 @@
 // calls kernels, or a stream that is given events and launches.
 #pragma once
 
+#include <pipe/backend/launch_context.hpp>
 #include <pipe/base/config.hpp>
 #include <pipe/passes/address.hpp>
 #include <pipe/runtime/description.hpp>
@@ -19,6 +20,17 @@ namespace pp {
 inline int samples_in(pipeline_description const& d, job const& j, int micro_batch) {
   int const left = j.samples - micro_batch * d.samples;
   return left < 0 ? 0 : left < d.samples ? left : d.samples;
+}
+
+/// What a launch of job j on a micro-batch is told, but for its memory.
+inline void set_context(launch_context& a, pipeline_description const& d, job const& j,
+                        int micro_batch) {
+  a.seed = j.seed;
+  a.step = j.step;
+  a.first_sample = j.first_sample + long(micro_batch) * d.samples;
+  a.valid_samples = samples_in(d, j, micro_batch);
+  a.accumulate = micro_batch > 0 || j.continues;
+  a.training = a.wants_gradient = j.what == job::kind::train;
 }
 
 /// Where the operands of a launch are, for one chunk and micro-batch.

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a CUDA kernel is called with: a plain struct that travels as a kernel parameter. Everything
-// else a kernel needs to know is a constant of the kernel group it was made for.
+// The arguments of a CUDA kernel: a plain struct that travels as a kernel parameter.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 
+#include <pipe/backend/launch_context.hpp>
 #include <pipe/base/dtype.hpp>
 #include <pipe/passes/group.hpp>
 
@@ -14,24 +13,13 @@ namespace pp::cuda {
 
 using extent = std::ptrdiff_t;
 
-/// One launch on one micro-batch. Pointers are to the device's memory.
-struct arguments {
-  void* slot[group::max_slots]{};  ///< operands, as the group numbers them
-  void* workspace = nullptr;       ///< of workspace_bytes(group, samples), or more
-  double* loss = nullptr;          ///< a loss kernel writes each row's loss here
-  double loss_scale =
-      0;  ///< of the gradient: one over the number of terms in the mini-batch's mean
-  float const* scaling =
-      nullptr;  ///< and what it is multiplied by besides, in the device's memory; null: 1
-  std::uint64_t seed = 0;  ///< of random bits, which depend on what follows besides
-  long step = 0;           ///< of training, from 1
-  long first_sample = 0;   ///< of the micro-batch, in the mini-batch
-  int valid_samples =
-      1 << 30;        ///< a loss kernel: samples from this one on are absent, loss 0 and gradient 0
+/// One launch on one micro-batch.
+struct arguments : launch_context {
+  /// Of the gradient: one over the number of terms in the mini-batch's mean.
+  double loss_scale = 0;
+  /// And what it is multiplied by besides, in the device's memory; null: 1.
+  float const* scaling = nullptr;
   unsigned zero = 0;  ///< 0, which no compiler knows: see seal
-  bool accumulate = false;     ///< weight gradients: add to what is there, or overwrite it
-  bool training = false;       ///< else nothing is dropped
-  bool wants_gradient = true;  ///< a loss kernel: training, not evaluation
 
   template <class T>
   PIPE_HD T* at(int i) const {

@@ -336,16 +336,11 @@ class cuda_machine {
                    region_bases const& at, int r, int mb) {
     program_view const& view = set.programs[int(p)];
     cuda::arguments a;
+    set_context(a, d_, job_, mb);
     a.workspace = memory_of(r) + d_.rank[r].workspace;
     a.loss = row_losses();
     a.loss_scale = 1 / job_.gradient_terms;
     a.scaling = scaling() != nullptr ? &scaling()->scale : nullptr;
-    a.accumulate = mb > 0 || job_.continues;
-    a.wants_gradient = a.training = job_.what == job::kind::train;
-    a.valid_samples = samples_in(d_, job_, mb);
-    a.seed = job_.seed;
-    a.step = job_.step;
-    a.first_sample = job_.first_sample + long(mb) * d_.samples;
     bool const is_last = &chunk == &d_.chunk[d_.chunks - 1];
     int const count =
         view.count -

@@ -412,16 +412,10 @@ class machine {
                    region_bases const& at, int r, worker& me, int mb) {
     program_view const& view = set.programs[int(p)];
     host::arguments<T> a;
+    set_context(a, d_, job_, mb);
     a.workspace = me.memory.data() + d_.rank[r].workspace;
     if (r == last_rank()) a.loss = planned<double>(r, d_.rank[r].row_losses);  // the loss is there
     a.loss_scale = T(1 / job_.gradient_terms);
-    a.accumulate = mb > 0 || job_.continues;
-    a.wants_gradient = job_.what == job::kind::train;
-    a.valid_samples = samples_in(d_, job_, mb);
-    a.training = job_.what == job::kind::train;
-    a.seed = job_.seed;
-    a.step = job_.step;
-    a.first_sample = job_.first_sample + long(mb) * d_.samples;
     bool const is_last = &chunk == &d_.chunk[d_.chunks - 1];
     int const count =
         view.count -
