@@ -17,7 +17,8 @@ struct forward {
   static constexpr group make() {
     group g;
     g.anchor = op_kind::attention;
-    g.rows = positions, g.columns = width, g.inner = g.groups = Heads, g.flag = true;
+    g.rows = positions, g.columns = width;
+    g.attributes = attention_attributes{.heads = Heads, .kv_heads = Heads, .causal = true};
     g.in[0] = 0, g.out[0] = 1, g.out[1] = 2;
     g.slots = 5;
     return g;

@@ -20,7 +20,7 @@ struct product {
   static constexpr group make() {
     group g;
     g.anchor = Kind;
-    g.rows = Rows, g.columns = Columns, g.inner = Inner;
+    g.rows = Rows, g.columns = Columns, g.attributes = contraction_attributes{Inner};
     g.in[0] = 0, g.in[1] = 1;
     g.slots = 5;
     if (After == after::nothing) {

@@ -19,7 +19,8 @@ struct norm : plain {
   static constexpr group make() {
     group g;
     g.anchor = Kind;
-    g.rows = Rows, g.columns = Columns, g.flag = true, g.epsilon = 1e-5f;
+    g.rows = Rows, g.columns = Columns;
+    g.attributes = norm_attributes{.has_mean = true, .epsilon = 1e-5f};
     for (signed char i = 0; i < 3; ++i) g.in[i] = i;
     g.out[0] = 3;
     (Kind == op_kind::norm ? g.out[1] : g.in[3]) = 4;

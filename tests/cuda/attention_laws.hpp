@@ -40,9 +40,8 @@ struct attention_alone {
   static constexpr group group_at(int i) {
     group g;
     g.anchor = i == 0 ? op_kind::attention : op_kind::attention_gradient;
-    g.rows = s.queries, g.columns = s.heads * s.head_size, g.inner = s.heads,
-    g.groups = s.key_heads;
-    g.keys = s.apart ? s.keys : 0, g.flag = s.causal;
+    g.rows = s.queries, g.columns = s.heads * s.head_size;
+    g.attributes = attention_attributes{s.heads, s.key_heads, s.apart ? s.keys : 0, s.causal};
     // slots: 0 q or qkv, 1 kv, 2 table, 3 ids, 4 y, 5 lse, 6 dy, 7 dq or dqkv, 8 dkv
     signed char const kv = s.apart ? 1 : -1, table = s.turned ? 2 : -1,
                       ids = s.padding > 0 ? 3 : -1;

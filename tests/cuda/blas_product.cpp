@@ -22,7 +22,7 @@ struct builder {
   constexpr explicit builder(op_kind anchor) {
     bool const weight = anchor == op_kind::matmul_weight_gradient;
     g.anchor = anchor;
-    g.rows = Rows, g.columns = Columns, g.inner = Inner;
+    g.rows = Rows, g.columns = Columns, g.attributes = contraction_attributes{Inner};
     g.in[0] = take(), g.in[1] = take();
     if (weight) g.out[0] = take();
   }
@@ -155,7 +155,7 @@ template <class T, class P>
 class reference {
  public:
   static constexpr group g = P::group_at(0);
-  static constexpr int rows = g.rows * P::samples;
+  static constexpr int rows = g.rows * P::samples, inner = g.attributes.contraction().inner;
   std::vector<double> of[group::max_slots];
 
   reference(operands<T, P> const& from, double before) : a_(from.a) {
@@ -172,12 +172,12 @@ class reference {
   double number(int slot, long at) const { return double(float(a_.at<T const>(slot)[at])); }
 
   void make_weight(double before) {
-    for (int k = 0; k < g.inner; ++k)
+    for (int k = 0; k < inner; ++k)
       for (int c = 0; c < g.columns; ++c) {
         double& sum = of[g.out[0]][std::size_t(k * g.columns + c)];
         sum = before;
         for (int r = 0; r < rows; ++r)
-          sum += number(g.in[0], r * g.inner + k) * number(g.in[1], r * g.columns + c);
+          sum += number(g.in[0], r * inner + k) * number(g.in[1], r * g.columns + c);
       }
     for (step const& s : g.prologue)
       for (int c = 0; c < g.columns; ++c) {
@@ -189,14 +189,14 @@ class reference {
   void make_rows() {
     for (int r = 0; r < rows; ++r) {
       std::vector<double> left;
-      for (int k = 0; k < g.inner; ++k) {
-        double v = number(g.in[0], r * g.inner + k);
-        run(g.prologue, g.inner, r, k, v);
+      for (int k = 0; k < inner; ++k) {
+        double v = number(g.in[0], r * inner + k);
+        run(g.prologue, inner, r, k, v);
         left.push_back(double(float(T(float(v)))));
       }
       for (int c = 0; c < g.columns; ++c) {
         double v = 0;
-        for (int k = 0; k < g.inner; ++k)
+        for (int k = 0; k < inner; ++k)
           v += left[std::size_t(k)] * number(g.in[1], k * g.columns + c);
         if (g.out[0] >= 0) of[g.out[0]][std::size_t(r * g.columns + c)] = v;
         run(g.epilogue, g.columns, r, c, v);

@@ -24,7 +24,7 @@ struct one_product {
   static constexpr group group_at(int) {
     group g;
     g.anchor = Kind;
-    g.rows = R, g.inner = K, g.columns = N;
+    g.rows = R, g.attributes = contraction_attributes{K}, g.columns = N;
     g.in[0] = 0, g.in[1] = 1, g.out[0] = 2;
     if (Kind == op_kind::matmul_weight_gradient)
       g.prologue.push_back(step{op_kind::bias_gradient, 0, -1, 3});
@@ -152,7 +152,7 @@ struct chained_product {
   static constexpr group group_at(int) {
     group g;
     g.anchor = op_kind::matmul;
-    g.rows = R, g.inner = K, g.columns = N;
+    g.rows = R, g.attributes = contraction_attributes{K}, g.columns = N;
     g.in[0] = 0, g.in[1] = 1;
     g.prologue.push_back(step{op_kind::bias, 0, 2, -1});
     g.prologue.push_back(step{op_kind::add, 0, 3, Stored ? 4 : -1});

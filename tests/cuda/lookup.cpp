@@ -20,7 +20,7 @@ struct one_gradient {
   static constexpr group group_at(int) {
     group g;
     g.anchor = op_kind::lookup_gradient;
-    g.rows = Rows, g.columns = Columns, g.inner = Vocabulary;
+    g.rows = Rows, g.columns = Columns, g.attributes = lookup_attributes{Vocabulary};
     g.in[0] = 0, g.in[1] = 1, g.out[0] = 2, g.slots = 3;
     return g;
   }

@@ -22,7 +22,7 @@ struct one_product {
   static constexpr group group_at(int) {
     group g;
     g.anchor = Anchor;
-    g.rows = 8192, g.columns = Columns, g.inner = Inner;
+    g.rows = 8192, g.columns = Columns, g.attributes = contraction_attributes{Inner};
     g.in[0] = 0, g.in[1] = 1;
     g.slots = 2;
     if (Anchor == op_kind::matmul_weight_gradient) {

@@ -35,7 +35,7 @@ struct one_product {
   static constexpr group group_at(int) {
     group g;
     g.anchor = IsWeight ? op_kind::matmul_weight_gradient : op_kind::matmul;
-    g.rows = 72, g.columns = 96, g.inner = 160;
+    g.rows = 72, g.columns = 96, g.attributes = contraction_attributes{160};
     g.in[0] = 0, g.in[1] = 1;
     if (IsWeight) {
       g.out[0] = 2;

@@ -23,8 +23,8 @@ struct along {
     g.anchor = Kind;
     g.rows = 3;
     g.columns = Columns;
-    g.flag = Flag;
-    g.epsilon = Kind == op_kind::norm ? 1e-5f : 0;
+    if (Kind == op_kind::norm || Kind == op_kind::norm_gradient)
+      g.attributes = norm_attributes{.has_mean = Flag, .epsilon = 1e-5f};
     for (signed char i = 0; i < 3; ++i) g.in[i] = i;
     g.out[0] = 3;
     if (Kind == op_kind::norm) g.out[1] = 4;
@@ -134,8 +134,7 @@ struct classes {
     g.anchor = op_kind::cross_entropy;
     g.rows = 2;
     g.columns = Columns;
-    g.amount = float(Smoothing) / 10;
-    g.epsilon = float(Z) / 10;
+    g.attributes = cross_entropy_attributes{float(Smoothing) / 10, float(Z) / 10};
     g.in[0] = 0, g.in[1] = 1, g.out[0] = 2;
     g.slots = 3;
     return g;
@@ -261,8 +260,10 @@ struct copied {
     g.anchor = Kind;
     g.rows = 3;
     g.columns = Columns;
-    g.inner = Inner;
-    g.keys = First;
+    if (Kind == op_kind::concat)
+      g.attributes = concat_attributes{Inner};
+    else
+      g.attributes = slice_attributes{Inner, First};
     g.in[0] = 0, g.in[1] = 1, g.out[0] = 2;
     g.slots = 3;
     return g;

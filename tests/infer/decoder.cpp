@@ -55,7 +55,8 @@ void same_as_forward(std::vector<std::vector<int>> const& sizes) {
   long kept = 0;  // keys and values
   for (int i = 0; i < Trainer::model::graph.size.ops; ++i)
     if (op const& o = Trainer::model::graph.ops[i]; o.kind == op_kind::attention)
-      kept += 2L * read.context * o.groups * (o.columns / o.inner) * long(sizeof(T));
+      kept += 2L * read.context * o.attributes.attention().kv_heads *
+              (o.columns / o.attributes.attention().heads) * long(sizeof(T));
   CHECK(read.bytes() >= kept);
   std::size_t const width = std::size_t(read.vocabulary);
   for (auto const& groups : sizes) {

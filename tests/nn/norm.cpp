@@ -15,7 +15,7 @@ namespace {
 template <class Norm>
 struct Rows : Model<Input<4, 3>, Linear<21>, Norm, Linear<2>, MSE> {};
 template <class Norm>
-inline constexpr float epsilon_of = Rows<Norm>::graph.ops[2].epsilon;
+inline constexpr float epsilon_of = Rows<Norm>::graph.ops[2].attributes.norm().epsilon;
 
 static_assert(epsilon_of<LayerNorm> == 1e-5f && epsilon_of<LayerNormWith<>> == 1e-5f);
 static_assert(epsilon_of<RMSNorm> == std::numeric_limits<float>::epsilon());

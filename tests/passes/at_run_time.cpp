@@ -136,7 +136,7 @@ struct two_products {
     o.out[0] = value_operand(w);
     o.rows = 1;
     o.columns = columns;
-    o.inner = inner;
+    o.attributes = contraction_attributes{inner};
     return o;
   }
 };

@@ -24,7 +24,8 @@ struct attention_alone {
   static constexpr group group_at(int i) {
     group g;
     g.anchor = i == 0 ? op_kind::attention : op_kind::attention_gradient;
-    g.rows = 1024, g.columns = HeadSize, g.inner = g.groups = 1, g.flag = true;
+    g.rows = 1024, g.columns = HeadSize;
+    g.attributes = attention_attributes{.heads = 1, .kv_heads = 1, .causal = true};
     g.in[0] = g.in[1] = g.in[2] = 0, g.in[3] = 1, g.in[4] = g.in[5] = -1, g.in[2] = i == 0 ? -1 : 0;
     if (i == 0) g.in[1] = g.in[3] = -1;
     g.out[0] = 2, g.out[1] = i == 0 ? 3 : -1;
@@ -55,7 +56,7 @@ struct product_alone {
   static constexpr int samples = 1;
   static constexpr group group_at(int) {
     group g;
-    g.anchor = Kind, g.rows = g.inner = g.columns = 1000;
+    g.anchor = Kind, g.rows = g.columns = 1000, g.attributes = contraction_attributes{1000};
     g.in[0] = 0, g.in[1] = 1, g.out[0] = 2;
     if (Kind == op_kind::matmul_weight_gradient)
       g.prologue.push_back(step{op_kind::bias_gradient, 0, -1, 3});

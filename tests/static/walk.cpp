@@ -19,8 +19,8 @@ constexpr auto const& graph = GPT::graph;
 static_assert(graph.size.ops == 118 && graph.size.values == 143 && graph.size.parameters == 102);
 static_assert(graph.ops[0].kind == op_kind::lookup &&
               graph.ops[1].kind == op_kind::row_bias);  // Embedding, Positions
-static_assert(graph.ops[3].kind == op_kind::matmul && graph.ops[3].inner == 96 &&
-              graph.ops[3].columns == 3 * 96);
+static_assert(graph.ops[3].kind == op_kind::matmul &&
+              graph.ops[3].attributes.contraction().inner == 96 && graph.ops[3].columns == 3 * 96);
 static_assert(graph.units[2].out ==
               shape(128, 96));  // layer 2, the first Residual, keeps the shape
 // [/graph]

@@ -234,14 +234,15 @@ class builder : public complaints {
     shape form = ids.form;
     form.extent[form.rank++] = width;
     is_a(tensor_kind::table, table);
-    handle y = push(op_kind::lookup, ids, form, {table}, {.inner = vocabulary});
+    handle y = push(op_kind::lookup, ids, form, {table}, lookup_attributes{vocabulary});
     y.padding = ids.at;
     return y;
   }
   /// x[R, K] and w[K, N] -> [R, N]
   constexpr handle matmul(handle x, operand w, int columns) {
     is_a(tensor_kind::matrix, w);
-    return push(op_kind::matmul, x, x.form.with_columns(columns), {w}, {.inner = x.form.columns()});
+    return push(op_kind::matmul, x, x.form.with_columns(columns), {w},
+                contraction_attributes{x.form.columns()});
   }
   /// x[R, K] and table[N, K] -> x table', [R, N]
   constexpr handle matmul_transposed(handle x, operand table) {
@@ -250,7 +251,7 @@ class builder : public complaints {
       complain(fault_kind::tied_shape_differs, of.form, of.form.with_columns(x.form.columns()));
     operand const turned{space::parameter_transposed, table.index};
     return push(op_kind::matmul, x, x.form.with_columns(of.form.rows()), {turned},
-                {.inner = x.form.columns()});
+                contraction_attributes{x.form.columns()});
   }
   constexpr handle bias(handle x, operand b) { return push(op_kind::bias, x, x.form, {b}); }
   constexpr handle row_bias(handle x, operand table) {
@@ -260,7 +261,7 @@ class builder : public complaints {
   /// The formula of the layer being described, element by element. `reads_output`: see concept
   /// formula.
   constexpr handle map(handle x, bool reads_output) {
-    return push(op_kind::map, x, x.form, {}, {.flag = reads_output});
+    return push(op_kind::map, x, x.form, {}, map_attributes{reads_output});
   }
   constexpr handle add(handle x, handle z) { return push(op_kind::add, x, x.form, {z.at}); }
   /// Drops elements of x at random, as the layer being described says; see Dropout.
@@ -270,12 +271,12 @@ class builder : public complaints {
   /// x[R, C] and z[R, S] -> [R, C + S]
   constexpr handle concat(handle x, handle z) {
     return push(op_kind::concat, x, x.form.with_columns(x.form.columns() + z.form.columns()),
-                {z.at}, {.inner = x.form.columns()});
+                {z.at}, concat_attributes{x.form.columns()});
   }
   /// Normalises each row; beta may be absent. `has_mean`: LayerNorm, else RMSNorm.
   constexpr handle norm(handle x, operand gamma, operand beta, bool has_mean, float epsilon) {
     handle const y =
-        push(op_kind::norm, x, x.form, {gamma, beta}, {.flag = has_mean, .epsilon = epsilon});
+        push(op_kind::norm, x, x.form, {gamma, beta}, norm_attributes{has_mean, epsilon});
     second_output(2L * x.form.rows());
     return y;
   }
@@ -284,7 +285,7 @@ class builder : public complaints {
   /// x[S, C] -> [C]
   constexpr handle pool(handle x, pool_kind which) {
     return as_probable(x, push(op_kind::pool, x, shape(x.form.columns()), {x.padding},
-                               {.groups = int(which), .keys = x.form.rows()}));
+                               pool_attributes{which, x.form.rows()}));
   }
   /// x[R, 2C] -> [R, C] by the formula of the layer being described; see gated.
   constexpr handle gate(handle x) {
@@ -295,16 +296,16 @@ class builder : public complaints {
   constexpr handle attention(handle qkv, int heads, int kv_heads, bool causal,
                              operand rotation = operand{}) {
     int const width = qkv.form.columns() / (heads + 2 * kv_heads) * heads;
-    handle const y = push(op_kind::attention, qkv, qkv.form.with_columns(width),
-                          {operand{}, rotation, qkv.padding},
-                          {.inner = heads, .groups = kv_heads, .flag = causal});
+    handle const y =
+        push(op_kind::attention, qkv, qkv.form.with_columns(width),
+             {operand{}, rotation, qkv.padding}, attention_attributes{heads, kv_heads, 0, causal});
     second_output(long(heads) * qkv.form.rows());
     return y;
   }
   /// q[R, C] and kv[S, 2K] -> [R, C]: queries of one sequence see all keys of another.
   constexpr handle cross_attention(handle q, handle kv, int heads, int kv_heads) {
     handle const y = push(op_kind::attention, q, q.form, {kv.at, operand{}, kv.padding},
-                          {.inner = heads, .groups = kv_heads, .keys = kv.form.rows()});
+                          attention_attributes{heads, kv_heads, kv.form.rows()});
     second_output(long(heads) * q.form.rows());
     return y;
   }
@@ -312,8 +313,7 @@ class builder : public complaints {
   constexpr handle custom(handle x, shape form, custom_operands const& with) {
     handle const y =
         push(op_kind::custom, x, form, {with.parameter[0], with.parameter[1], with.parameter[2]},
-             {.inner = int(x.form.elements()), .amount = float(with.flops)});
-    if constexpr (keeps) graph_.ops[sizes_.ops - 1].form = x.form;
+             custom_attributes{x.form, with.flops});
     if (with.saved_per_sample > 0) second_output(with.saved_per_sample);
     return y;
   }
@@ -321,7 +321,7 @@ class builder : public complaints {
   constexpr void loss(op_kind kind, handle x, loss_operands const& with = loss_operands{}) {
     if (depth_ > 0) return complain(fault_kind::loss_is_not_last, shape{}, shape{});
     push(kind, x, x.form, {operand{space::label, 0}},
-         {.flag = with.is_from_layer, .epsilon = with.z, .amount = with.smoothing});
+         kind == op_kind::cross_entropy ? attributes(with.cross_entropy) : attributes());
     if constexpr (keeps) with.put(graph_.ops[sizes_.ops - 1]);
   }
 
@@ -451,19 +451,13 @@ class builder : public complaints {
       graph_.units[unit_].out = current_.form;
     }
   }
-  /// What an op has beside its kind, its shape and its operands; see op.
-  struct details {
-    int inner = 0, groups = 0, keys = 0;
-    bool flag = false;
-    float epsilon = 0, amount = 0;
-  };
   struct further {
     operand a{}, b{}, c{};
   };
   /// An op on x and further operands. If the result has as many rows as x, they stand for the same
   /// positions.
   constexpr handle push(op_kind kind, handle x, shape form, further in,
-                        details const& with = details{}) {
+                        attributes const& with = attributes{}) {
     if constexpr (!keeps)  // what is kept has been counted
       if (!needs_room(form, most_numbers) || !needs_fewer_ops(sizes_.ops)) return x;
     operand const out = new_value(form.elements());
@@ -483,14 +477,9 @@ class builder : public complaints {
       o.out[0] = out;
       o.rows = form.rows();
       o.columns = form.columns();
-      o.inner = with.inner;
-      o.groups = with.groups;
-      o.keys = with.keys;
-      o.flag = with.flag;
-      o.epsilon = with.epsilon;
-      o.amount = with.amount;
       o.origin = sizes_.ops;
-      graph_.ops[sizes_.ops] = o;
+      o.attributes = with;
+      graph_.ops[sizes_.ops] = complete(o);
     }
     ++sizes_.ops;
     return handle{out, form, false, 0, form.rows() == x.form.rows() ? x.padding : operand{}};

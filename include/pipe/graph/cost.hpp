@@ -18,25 +18,29 @@ struct cost {
   }
 };
 
+/// Scores and their product with V: 4 T S C, half of it when causal; backward has five such
+/// products instead of two. What is moved: rows of queries and of results, keys and values.
+constexpr cost cost_of_attention(op const& o, int products, int bytes) {
+  attention_attributes const of = o.attributes.attention();
+  long const results = long(o.rows) * o.columns, keys = of.is_fused() ? o.rows : of.keys,
+             key_values = keys * (o.columns / of.heads) * of.kv_heads;
+  return {(of.causal ? products / 2 : products) * results * keys + 8 * results,
+          bytes * (results + key_values)};
+}
+
 /// One multiply-add is two FLOPs; an element of a map, a norm or a softmax counts as eight. Bytes
 /// are those of fp32 operands read and written once, parameters left out (they are shared by all
 /// samples of a micro-batch).
 constexpr cost cost_of(op const& o) {
   long const results = long(o.rows) * o.columns;
-  // Of an attention: keys of a sample, and numbers in all its keys.
-  long const keys = o.keys > 0 ? o.keys : o.rows,
-             key_values = o.inner > 0 ? keys * (o.columns / o.inner) * o.groups : 0;
   switch (o.kind) {
     case op_kind::matmul:
     case op_kind::matmul_input_gradient:
     case op_kind::matmul_weight_gradient:
-      return {2 * results * o.inner, 4 * (results + long(o.rows) * o.inner)};
-    // Scores and their product with V: 4 T S C, half of it when causal; backward has five such
-    // products instead of two.
-    case op_kind::attention:
-      return {(o.flag ? 2 : 4) * results * keys + 8 * results, 8 * (results + key_values)};
-    case op_kind::attention_gradient:
-      return {(o.flag ? 5 : 10) * results * keys + 8 * results, 16 * (results + key_values)};
+      return {2 * results * o.attributes.contraction().inner,
+              4 * (results + long(o.rows) * o.attributes.contraction().inner)};
+    case op_kind::attention: return cost_of_attention(o, 4, 8);
+    case op_kind::attention_gradient: return cost_of_attention(o, 10, 16);
     case op_kind::lookup:
     case op_kind::lookup_gradient:
     case op_kind::bias:
@@ -46,11 +50,15 @@ constexpr cost cost_of(op const& o) {
     case op_kind::add: return {results, 12 * results};
     case op_kind::concat:
     case op_kind::slice: return {0, 8 * results};
-    case op_kind::pool: return {long(o.keys) * o.columns, 4 * (o.keys + 1L) * o.columns};
+    case op_kind::pool: {
+      long const rows = o.attributes.pool().rows;
+      return {rows * o.columns, 4 * (rows + 1) * o.columns};
+    }
     case op_kind::pool_gradient: return {results, 4 * (results + o.columns)};
-    case op_kind::custom: return {long(o.amount), 4 * (results + o.inner)};
+    case op_kind::custom:
+      return {o.attributes.custom().flops, 4 * (results + o.attributes.custom().form.elements())};
     case op_kind::custom_input_gradient:
-    case op_kind::custom_weight_gradient: return {long(o.amount), 8 * results};
+    case op_kind::custom_weight_gradient: return {o.attributes.custom().flops, 8 * results};
     case op_kind::none:
     case op_kind::map:
     case op_kind::dropout:

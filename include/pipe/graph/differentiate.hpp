@@ -128,7 +128,10 @@ class differentiator {
         contribute(o, x, dy);
         return;
       case op_kind::map:
-        if (needs(x)) input(backward(op_kind::map_gradient, o, {dy, o.flag ? o.out[0] : x}), x);
+        if (needs(x))
+          input(backward(op_kind::map_gradient, o,
+                         {dy, o.attributes.map().reads_output ? o.out[0] : x}),
+                x);
         return;
       case op_kind::add:
         contribute(o, x, dy);
@@ -138,8 +141,8 @@ class differentiator {
         if (needs(x)) input(backward(op_kind::dropout, o, {dy, o.in[1]}), x);
         return;
       case op_kind::concat:
-        slice_rule(o, x, dy, 0, o.inner);
-        slice_rule(o, o.in[1], dy, o.inner, o.columns - o.inner);
+        slice_rule(o, x, dy, 0, o.attributes.concat().left);
+        slice_rule(o, o.in[1], dy, o.attributes.concat().left, o.columns);
         return;
       case op_kind::custom: custom_rule(o, x, dy); return;
       case op_kind::norm:
@@ -159,7 +162,7 @@ class differentiator {
       case op_kind::pool:
         if (needs(x)) {
           op d = backward(op_kind::pool_gradient, o, {dy, o.in[1]});
-          d.rows = o.keys;
+          d.rows = o.attributes.pool().rows;
           input(d, x);
         }
         return;
@@ -193,13 +196,17 @@ class differentiator {
     operand const w{space::parameter, o.in[1].index},
         w_turned{space::parameter_transposed, o.in[1].index};
     op dw = backward(op_kind::matmul_weight_gradient, o, turned ? inputs{dy, x} : inputs{x, dy});
-    if (turned) dw.columns = o.inner, dw.inner = o.columns;
+    int const inner = o.attributes.contraction().inner;
+    if (turned) {
+      dw.columns = inner;
+      dw.attributes = contraction_attributes{o.columns};
+    }
     weight(dw, w);
     if (out_.keeps()) out_.transposed[w.index] = out_.transposed[w.index] || turned || needs(x);
     if (!needs(x)) return;
     op d = backward(op_kind::matmul_input_gradient, o, {dy, turned ? w : w_turned});
-    d.columns = o.inner;
-    d.inner = o.columns;
+    d.columns = inner;
+    d.attributes = contraction_attributes{o.columns};
     input(d, x);
   }
   constexpr void custom_rule(op const& o, operand x, operand dy) {
@@ -210,22 +217,20 @@ class differentiator {
       dw.out[i] = operand{space::parameter_gradient, o.in[1 + i].index};
       any = true;
     }
-    if (any) out_.weight_ops.push_back(dw);
+    if (any) out_.weight_ops.push_back(checked(dw));
     if (!needs(x)) return;
     op d = backward(op_kind::custom_input_gradient, o, {dy, x, o.out[1]});
     d.ins = op::max_in;
     for (int i = 0; i < 3; ++i) d.in[3 + i] = o.in[1 + i];
     d.rows = 1;
-    d.columns = o.inner;
-    d.inner = o.rows * o.columns;
+    d.columns = int(o.attributes.custom().form.elements());
     input(d, x);
   }
-  constexpr void slice_rule(op const& o, operand x, operand dy, int first, int columns) {
+  constexpr void slice_rule(op const& o, operand x, operand dy, int first, int end) {
     if (!needs(x)) return;
     op d = backward(op_kind::slice, o, {dy});
-    d.inner = o.columns;
-    d.keys = first;
-    d.columns = columns;
+    d.attributes = slice_attributes{o.columns, first};
+    d.columns = end - first;
     input(d, x);
   }
 
@@ -233,17 +238,18 @@ class differentiator {
   constexpr void attention_rule(op const& o, operand x, operand dy) {
     operand const kv = o.in[1], rotation = o.in[2];
     if (!needs(x) && !needs(kv)) return;
-    bool const apart = o.keys > 0;
+    attention_attributes const of = o.attributes.attention();
+    bool const apart = !of.is_fused();
     op d = backward(op_kind::attention_gradient, o,
                     {dy, x, o.out[0], o.out[1], apart ? kv : rotation, o.in[3]});
-    int const key_width = 2 * (o.columns / o.inner) * o.groups,
+    int const key_width = 2 * (o.columns / of.heads) * of.kv_heads,
               width = o.columns + (apart ? 0 : key_width);
     if (needs(x)) d.out[0] = new_value(long(o.rows) * width, d.unit);
-    if (needs(kv)) d.out[1] = new_value(long(o.keys) * key_width, d.unit);
-    out_.input_ops.push_back(d);
+    if (needs(kv)) d.out[1] = new_value(long(of.keys) * key_width, d.unit);
+    out_.input_ops.push_back(checked(d));
     d.columns = width;
     contribute(d, x, d.out[0]);
-    d.rows = o.keys;
+    d.rows = of.keys;
     d.columns = key_width;
     contribute(d, kv, d.out[1]);
   }
@@ -260,7 +266,8 @@ class differentiator {
                                : 1;
     }
   };
-  /// An op like o on these operands, without results. Who only counts needs no more than its unit.
+  /// An op like o on these operands, without results, with o's attributes if its kind has the same.
+  /// Who only counts needs no more than its unit.
   constexpr op backward(op_kind kind, op const& o, inputs in) const {
     op d{};
     d.unit = o.unit;
@@ -276,17 +283,12 @@ class differentiator {
       d.in[5] = in.f;
       d.rows = o.rows;
       d.columns = o.columns;
-      d.inner = o.inner;
-      d.groups = o.groups;
-      d.keys = o.keys;
-      d.flag = o.flag;
-      d.epsilon = o.epsilon;
-      d.amount = o.amount;
-      d.form = o.form;
       d.origin = o.origin;
+      if (attributes_of(kind) == o.attributes.kind()) d.attributes = o.attributes;
     }
     return d;
   }
+  constexpr op const& checked(op const& d) const { return out_.keeps() ? complete(d) : d; }
   /// Adds a weight-gradient op for those of its two parameters that are trained, if any is.
   constexpr void weight(op_kind kind, op const& o, inputs const& in, operand p,
                         operand second = operand{}) {
@@ -296,12 +298,12 @@ class differentiator {
     if (!is_trained(p) && !is_trained(second)) return;
     if (is_trained(p)) d.out[0] = operand{space::parameter_gradient, p.index};
     if (is_trained(second)) d.out[1] = operand{space::parameter_gradient, second.index};
-    out_.weight_ops.push_back(d);
+    out_.weight_ops.push_back(checked(d));
   }
   /// Adds input-gradient op d, whose result is a contribution to the gradient of x.
   constexpr void input(op d, operand x) {
     d.out[0] = new_value(long(d.rows) * d.columns, d.unit);
-    out_.input_ops.push_back(d);
+    out_.input_ops.push_back(checked(d));
     contribute(d, x, d.out[0]);
   }
   /// The gradient of x is the sum over its readers. The newest term comes first, so that the sum
@@ -314,9 +316,6 @@ class differentiator {
       return cross(x, o.unit);
     }
     op sum = backward(op_kind::add, o, {d, total});
-    sum.flag = false;
-    sum.inner = sum.groups = sum.keys = 0;
-    sum.epsilon = 0;
     sum.out[0] = new_value(long(o.rows) * o.columns, o.unit);
     out_.input_ops.push_back(sum);
     total = sum.out[0];

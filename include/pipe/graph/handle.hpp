@@ -62,8 +62,7 @@ struct parameter_scope {
 /// What a loss has beside its input and the labels.
 struct loss_operands {
   operand target[3]{}, weights{};
-  float smoothing = 0, z = 0;  // of cross_entropy
-  bool is_from_layer = false;  // cross_entropy: its terms come from its layer type
+  cross_entropy_attributes cross_entropy{};  // where the loss is one
   constexpr void put(op& o) const {
     auto const read = [&](int at, operand const& x) {
       o.in[at] = x;

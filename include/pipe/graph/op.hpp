@@ -6,12 +6,10 @@
 #pragma once
 
 #include <pipe/base/shape.hpp>
+#include <pipe/graph/attributes.hpp>
 #include <pipe/graph/op_traits.hpp>
 
 namespace pp {
-
-/// What a pool makes of a sample's rows. A row whose id is -1 is none.
-enum class pool_kind : unsigned char { mean, first, last };
 
 /// Where an operand lives. Values are per micro-batch; parameters and their gradients belong to the
 /// stage. `random` is the number of a stream of random bits: it is read from memory, so that ops
@@ -54,20 +52,20 @@ struct op {
   operand out[max_out]{};
   int rows = 0;     // R, per sample
   int columns = 0;  // width of the result
-  int inner = 0;    // K of a contraction, H of an attention, V of a lookup
-  int groups = 0;   // attention: heads of keys and values; pool: which pool_kind
-  int keys = 0;  // attention: rows of keys and values, if they are another value; slice: the first
-                 // column; pool: S
-  // attention: causal; norm: has a mean (LayerNorm, not RMSNorm); map: derivative is a function of
-  //            y; cross_entropy: its layer type
-  // weighs classes, or is a formula
-  bool flag = false;
-  float epsilon = 0;  // norm: added to the variance; cross_entropy: factor of the squared log of
-                      // the denominator
-  float amount = 0;   // cross_entropy: label smoothing; custom: FLOPs
-  shape form{};       // custom: of one sample of x
-  int origin = 0;     // the forward op that this one is, or differentiates
+  int origin = 0;   // the forward op that this one is, or differentiates
+  pp::attributes attributes{};
 };
+
+/// Whether o takes something from its layer type.
+constexpr bool reads_layer(op const& o) {
+  return has_formula(o.kind) || (o.kind == op_kind::cross_entropy &&
+                                 o.attributes.cross_entropy().term != row_term::log_probability);
+}
+/// needs: o has the attributes that the row of its kind names
+constexpr op const& complete(op const& o) {
+  if (o.attributes.kind() != attributes_of(o.kind)) op_kind_without::attributes(o.kind);
+  return o;
+}
 
 /// For passes that look at more than one or two members of an op of a graph: compilers evaluate
 /// these faster in a copy.

@@ -36,7 +36,7 @@ enum class op_kind : unsigned char {
   // backward, input gradients
   matmul_input_gradient,  // dy[R, N], w            -> dx[R, K]
   map_gradient,           // dy, x or y             -> dx         pointwise
-  slice,                  // dy[R, K]               -> dx[R, C]: columns from `keys` on
+  slice,                  // dy[R, K]               -> dx[R, C]: columns from `first` on
   norm_gradient,          // dy, x, gamma, statistics -> dx
   softmax_gradient,       // dy, y                  -> dx
   gate_gradient,          // dy[R, C / 2], x[R, C]  -> dx[R, C]
@@ -62,6 +62,7 @@ inline constexpr int op_kinds = int(op_kind::pointwise) + 1;
 /// complete, and are asked for where a kernel is chosen.
 namespace op_kind_without {
 [[noreturn]] inline void traits(op_kind) { std::abort(); }
+[[noreturn]] inline void attributes(op_kind) { std::abort(); }
 [[noreturn]] inline void gradient_rule(op_kind) { std::abort(); }
 [[noreturn]] inline void cost(op_kind) { std::abort(); }
 [[noreturn]] inline void workspace(op_kind) { std::abort(); }

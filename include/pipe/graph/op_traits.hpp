@@ -6,13 +6,14 @@
 
 #include <cstdint>
 
+#include <pipe/graph/attributes.hpp>
 #include <pipe/graph/op_kind.hpp>
 
 namespace pp {
 
 struct op_traits {
   char const* name = nullptr;
-  char inner = 'k';  // in reports, op::inner: inner width, heads or vocabulary
+  attribute_kind attributes = attribute_kind::none;
   /// law: out[i] depends on element i of the operands (and on one row or column of a parameter), so
   ///      such an op can be computed wherever its main operand, in[0], has just been computed.
   bool pointwise = false;
@@ -20,7 +21,7 @@ struct op_traits {
   bool formula = false;      // not pointwise, with a formula from its layer type
   bool loss = false;         // ends the model; its result is its own gradient
   bool custom = false;       // a user-defined layer
-  bool contraction = false;  // a matrix product; the sum over op::inner is most of the work
+  bool contraction = false;  // a matrix product; its sums are most of the work
   bool attention = false;
   bool prologue = false;         // as an anchor, may read a chain of pointwise ops
   bool epilogue = false;         // as an anchor, passes finished rows through a chain
@@ -35,10 +36,13 @@ constexpr op_traits traits_of(op_kind k) {
   switch (k) {
     case op_kind::none: return {.name = "none"};
     case op_kind::lookup:
-      return {.name = "lookup", .inner = 'v', .epilogue = true, .by_position = true};
+      return {.name = "lookup",
+              .attributes = attribute_kind::lookup,
+              .epilogue = true,
+              .by_position = true};
     case op_kind::matmul:
       return {.name = "matmul",
-              .inner = 'k',
+              .attributes = attribute_kind::contraction,
               .contraction = true,
               .prologue = true,
               .epilogue = true,
@@ -46,13 +50,19 @@ constexpr op_traits traits_of(op_kind k) {
     case op_kind::bias: return {.name = "bias", .pointwise = true, .by_position = true};
     case op_kind::row_bias: return {.name = "row_bias", .pointwise = true, .by_position = true};
     case op_kind::map:
-      return {.name = "map", .pointwise = true, .by_leaf = true, .by_position = true};
+      return {.name = "map",
+              .attributes = attribute_kind::map,
+              .pointwise = true,
+              .by_leaf = true,
+              .by_position = true};
     case op_kind::add: return {.name = "add", .pointwise = true, .by_position = true};
     case op_kind::dropout:
       return {.name = "dropout", .pointwise = true, .by_leaf = true, .by_position = true};
-    case op_kind::concat: return {.name = "concat", .by_position = true};
+    case op_kind::concat:
+      return {.name = "concat", .attributes = attribute_kind::concat, .by_position = true};
     case op_kind::norm:
       return {.name = "norm",
+              .attributes = attribute_kind::norm,
               .prologue = true,
               .epilogue = true,
               .ends_in_product = true,
@@ -70,36 +80,59 @@ constexpr op_traits traits_of(op_kind k) {
               .epilogue = true,
               .ends_in_product = true,
               .by_position = true};
-    case op_kind::pool: return {.name = "pool"};
+    case op_kind::pool: return {.name = "pool", .attributes = attribute_kind::pool};
     case op_kind::attention:
-      return {.name = "attention", .inner = 'h', .attention = true, .statistics = true};
-    case op_kind::cross_entropy: return {.name = "cross_entropy", .loss = true};
+      return {.name = "attention",
+              .attributes = attribute_kind::attention,
+              .attention = true,
+              .statistics = true};
+    case op_kind::cross_entropy:
+      return {.name = "cross_entropy", .attributes = attribute_kind::cross_entropy, .loss = true};
     case op_kind::squared_error: return {.name = "squared_error", .loss = true};
     case op_kind::element_loss: return {.name = "element_loss", .formula = true, .loss = true};
-    case op_kind::custom: return {.name = "custom", .formula = true, .custom = true};
+    case op_kind::custom:
+      return {
+          .name = "custom", .attributes = attribute_kind::custom, .formula = true, .custom = true};
     case op_kind::matmul_input_gradient:
-      return {.name = "matmul_input_gradient", .inner = 'k', .contraction = true, .epilogue = true};
+      return {.name = "matmul_input_gradient",
+              .attributes = attribute_kind::contraction,
+              .contraction = true,
+              .epilogue = true};
     case op_kind::map_gradient: return {.name = "map_gradient", .pointwise = true, .by_leaf = true};
-    case op_kind::slice: return {.name = "slice"};
+    case op_kind::slice: return {.name = "slice", .attributes = attribute_kind::slice};
     case op_kind::norm_gradient:
-      return {.name = "norm_gradient", .epilogue = true, .ends_in_product = true};
+      return {.name = "norm_gradient",
+              .attributes = attribute_kind::norm,
+              .epilogue = true,
+              .ends_in_product = true};
     case op_kind::softmax_gradient:
       return {.name = "softmax_gradient", .epilogue = true, .ends_in_product = true};
     case op_kind::gate_gradient:
       return {.name = "gate_gradient", .formula = true, .epilogue = true, .ends_in_product = true};
-    case op_kind::pool_gradient: return {.name = "pool_gradient"};
+    case op_kind::pool_gradient:
+      return {.name = "pool_gradient", .attributes = attribute_kind::pool};
     case op_kind::attention_gradient:
-      return {.name = "attention_gradient", .inner = 'h', .attention = true};
+      return {
+          .name = "attention_gradient", .attributes = attribute_kind::attention, .attention = true};
     case op_kind::custom_input_gradient:
-      return {.name = "custom_input_gradient", .formula = true, .custom = true};
+      return {.name = "custom_input_gradient",
+              .attributes = attribute_kind::custom,
+              .formula = true,
+              .custom = true};
     case op_kind::matmul_weight_gradient:
-      return {.name = "matmul_weight_gradient", .inner = 'k', .contraction = true};
+      return {.name = "matmul_weight_gradient",
+              .attributes = attribute_kind::contraction,
+              .contraction = true};
     case op_kind::bias_gradient: return {.name = "bias_gradient"};
     case op_kind::row_bias_gradient: return {.name = "row_bias_gradient"};
     case op_kind::norm_parameter_gradient: return {.name = "norm_parameter_gradient"};
-    case op_kind::lookup_gradient: return {.name = "lookup_gradient", .inner = 'v'};
+    case op_kind::lookup_gradient:
+      return {.name = "lookup_gradient", .attributes = attribute_kind::lookup};
     case op_kind::custom_weight_gradient:
-      return {.name = "custom_weight_gradient", .formula = true, .custom = true};
+      return {.name = "custom_weight_gradient",
+              .attributes = attribute_kind::custom,
+              .formula = true,
+              .custom = true};
     case op_kind::pointwise: return {.name = "pointwise"};
   }
   op_kind_without::traits(k);
@@ -130,6 +163,8 @@ constexpr bool has(op_kind k) {
 }
 
 constexpr char const* name_of(op_kind k) { return op_traits_rows.rows[int(k)].name; }
+/// The attributes that ops of a kind have.
+constexpr attribute_kind attributes_of(op_kind k) { return op_traits_rows.rows[int(k)].attributes; }
 constexpr bool is_pointwise(op_kind k) { return kinds_with<&op_traits::pointwise> >> int(k) & 1; }
 constexpr bool is_by_leaf(op_kind k) { return kinds_with<&op_traits::by_leaf> >> int(k) & 1; }
 constexpr bool has_formula(op_kind k) { return kinds_with<&op_traits::formula> >> int(k) & 1; }
@@ -142,11 +177,6 @@ constexpr bool is_attention(op_kind k) { return kinds_with<&op_traits::attention
 constexpr bool takes_prologue(op_kind k) { return kinds_with<&op_traits::prologue> >> int(k) & 1; }
 constexpr bool takes_epilogue(op_kind k) {
   return (kinds_with<&op_traits::epilogue> | kinds_with<&op_traits::pointwise>) >> int(k) & 1;
-}
-
-/// An op of this kind, with this flag, takes something from its layer type.
-constexpr bool reads_layer(op_kind k, bool flag) {
-  return has_formula(k) || (k == op_kind::cross_entropy && flag);
 }
 
 }  // namespace pp

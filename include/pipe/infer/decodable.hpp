@@ -26,7 +26,7 @@ struct layer_cannot_run_position_by_position;
 constexpr bool runs_by_position(op const& o, int context) {
   if (o.rows != context) return false;
   return has<&op_traits::by_position>(o.kind) ||
-         (o.kind == op_kind::attention && o.flag && o.keys == 0);
+         (o.kind == op_kind::attention && o.attributes.attention().causal);
 }
 
 enum class decoding_fault : unsigned char { none, input, output, layer };

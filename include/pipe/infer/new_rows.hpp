@@ -61,7 +61,7 @@ class new_rows {
       if (needed > work) work = needed;
       if (o.kind != op_kind::attention) continue;
       last_attention_ = int(i);
-      caches_[i] = {room(o.groups * keys_of(o)), room(o.groups * values_of(o))};
+      caches_[i] = {room(kv_heads(o) * keys_of(o)), room(kv_heads(o) * values_of(o))};
     }
     work_ = room(work);
     memory_ = heap_array<T>(total + alignment / long(sizeof(T)));
@@ -91,7 +91,8 @@ class new_rows {
   struct cache {
     long keys = 0, values = 0;
   };
-  static int head_size(op const& o) { return o.columns / o.inner; }
+  static int head_size(op const& o) { return o.columns / o.attributes.attention().heads; }
+  static int kv_heads(op const& o) { return o.attributes.attention().kv_heads; }
   long keys_of(op const& o) const {
     return host::round_up(m_.context, host::key_block) * head_size(o);
   }
@@ -109,11 +110,12 @@ class new_rows {
       return r * (2 * padded_head(o) + host::key_block) + 3 * host::query_block + o.columns;
     if (o.kind != op_kind::matmul) return 0;
     bool const turns = o.in[1].where == space::parameter_transposed;
+    extent const inner = o.attributes.contraction().inner;
     long const product =
-        long(host::contraction_workspace<T>(r, turns ? turned_columns : o.columns, o.inner) /
+        long(host::contraction_workspace<T>(r, turns ? turned_columns : o.columns, inner) /
              sizeof(T)) +
         1;
-    return padded<T>(product) + (turns ? turned_columns * o.inner : 0);
+    return padded<T>(product) + (turns ? turned_columns * inner : 0);
   }
 
   long width(operand x) const { return width_[x.index]; }
@@ -156,15 +158,16 @@ class new_rows {
         break;
       case op_kind::concat:
         each([&](int r, T const* left, T* to) {
-          copy(left, o.inner, to);
-          copy(row(o.in[1], r), columns - o.inner, to + o.inner);
+          extent const width_of_left = o.attributes.concat().left;
+          copy(left, width_of_left, to);
+          copy(row(o.in[1], r), columns - width_of_left, to + width_of_left);
         });
         break;
       case op_kind::norm:
         each([&](int, T const* from, T* to) {
           auto const norm = m_.kernels.norm[columns % m_.kernels.attention.tiles.lanes == 0];
-          norm(o.columns, o.flag, T(o.epsilon), from, weights(o.in[1]), weights(o.in[2]),
-               base_ + work_, to);
+          norm(o.columns, o.attributes.norm().has_mean, T(o.attributes.norm().epsilon), from,
+               weights(o.in[1]), weights(o.in[2]), base_ + work_, to);
         });
         break;
       case op_kind::attention: attend(o, caches_[i], end - first, x, y, position + first); break;
@@ -200,7 +203,7 @@ class new_rows {
 
   /// y[rows, N] = x[rows, K] w[K, N], or of the transpose of w[N, K]
   void multiply(op const& o, extent rows, T const* x, T* y) {
-    extent const n = o.columns, k = o.inner;
+    extent const n = o.columns, k = o.attributes.contraction().inner;
     T const* const w = weights(o.in[1]);
     if (o.in[1].where == space::parameter) return product(rows, n, k, x, w, n, y, n, base_ + work_);
     T* const turned = base_ + work_;
@@ -223,8 +226,8 @@ class new_rows {
   /// Keeps the rows' keys and values, and lets their queries see these and all before.
   void attend(op const& o, cache const& kept, extent rows, T const* x, T* y, extent position) {
     host::attention_set<T> const& region = m_.kernels.attention;
-    extent const d = head_size(o), heads = o.inner, groups = o.groups, wide = padded_head(o),
-                 stride = width(o.in[0]);
+    extent const d = head_size(o), heads = o.attributes.attention().heads, groups = kv_heads(o),
+                 wide = padded_head(o), stride = width(o.in[0]);
     T const* const rotation =
         o.in[2].where == space::none ? nullptr : weights(o.in[2]) + position * d;
     host::attention_shape const shape{1, rows, position + rows, heads, groups, d, true};

@@ -28,7 +28,7 @@ struct LabelSmoothing : ratio<Numerator, Denominator> {
   static constexpr auto option = option_kind::smoothing;
   static constexpr option_number number = quotient::in(quotient::at_most_one());
   static constexpr void join(loss_operands& in) {
-    in.smoothing = quotient::template value<float>();
+    in.cross_entropy.smoothing = quotient::template value<float>();
   }
 };
 
@@ -39,7 +39,9 @@ struct ZLoss : ratio<Numerator, Denominator> {
   using quotient = ratio<Numerator, Denominator>;
   static constexpr auto option = option_kind::z;
   static constexpr option_number number = quotient::in(quotient::at_least_zero());
-  static constexpr void join(loss_operands& in) { in.z = quotient::template value<float>(); }
+  static constexpr void join(loss_operands& in) {
+    in.cross_entropy.z_loss = quotient::template value<float>();
+  }
 };
 
 /// -log softmax(x)[label], mean over the rows of the mini-batch whose label is not -1; softmax,
@@ -63,7 +65,7 @@ struct CrossEntropyWith : loss_with<Options...> {
                           shape(with::class_weights::count));
     loss_operands in = with::further_inputs(b, shape{});
     (add<Options>(in), ...);
-    in.is_from_layer = with::weighs_classes;
+    if (with::weighs_classes) in.cross_entropy.term = row_term::weighted_by_class;
     b.loss(op_kind::cross_entropy, b.current(), in);
   }
 
@@ -131,7 +133,7 @@ struct label_loss : loss_with<Options...> {
   using with = loss_with<Options...>;
   static constexpr unsigned takes =
       option_kinds(option_kind::target, option_kind::weights, option_kind::reduction);
-  static constexpr bool labels_are_ids = true, reads_log_probability = true;
+  static constexpr bool labels_are_ids = true;
   template <class Builder>
   static constexpr void describe(Builder& b) {
     describe_formula<F, 1>(b, op_kind::cross_entropy, with{}, shape(b.current().form.rows()));

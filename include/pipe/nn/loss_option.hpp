@@ -166,7 +166,7 @@ constexpr void describe_formula(Builder& b, op_kind kind, loss_with<Options...>,
     b.complain_of_missing(fault_kind::loss_is_incomplete, missing);
   } else if (b.needs_numbers()) {
     loss_operands in = loss_with<Options...>::further_inputs(b, target);
-    in.is_from_layer = kind == op_kind::cross_entropy;
+    in.cross_entropy.term = row_term::formula;
     b.loss(kind, b.current(), in);
   }
 }

@@ -36,7 +36,8 @@ constexpr bool joins(op const* ops, int begin, int at, op const& last, op const&
   if (!takes_prologue(next.kind)) return false;
   for (int i = begin; i < at; ++i)
     if (!is_pointwise(ops[i].kind)) return false;
-  int const width = next.kind == op_kind::matmul ? next.inner : next.columns;
+  int const width =
+      next.kind == op_kind::matmul ? next.attributes.contraction().inner : next.columns;
   return next.rows == last.rows && width == last.columns;
 }
 
@@ -57,14 +58,8 @@ constexpr group describe_group(op const* ops, int begin, int end, int const* use
   g.rows = a.rows;
   g.columns = a.columns;
   if (!chain_only) {
-    if (reads_layer(a.kind, a.flag)) g.leaf = a.leaf;
-    if (is_custom(a.kind)) g.form = a.form;
-    g.inner = a.inner;
-    g.groups = a.groups;
-    g.keys = a.keys;
-    g.flag = a.flag;
-    g.epsilon = a.epsilon;
-    g.amount = a.amount;
+    if (reads_layer(a)) g.leaf = a.leaf;
+    g.attributes = a.attributes;
   }
   int n = 0, present = 1;
   slots[n++] = starts_pointwise ? ops[begin].in[0] : a.in[0];
@@ -136,9 +131,9 @@ struct fused_sinks {
 constexpr std::uint64_t hash_of(group const& g) {
   std::uint64_t h = 14695981039346656037u;
   auto const mix = [&](long v) { h = (h ^ std::uint64_t(v)) * 1099511628211u; };
-  mix(long(g.anchor) + 64L * g.flag);
+  mix(long(g.anchor) + 64L * g.slots);
   mix(g.rows + (long(g.columns) << 24));
-  mix(g.inner + (long(g.slots) << 32));
+  mix(g.attributes.hash());
   for (step const& s : g.prologue)
     mix(long(s.kind) + 64L * (s.slot + 1 + 64L * (s.store + 1 + 64L * s.leaf)));
   mix(-1);

@@ -28,11 +28,9 @@ struct group {
   static constexpr int max_steps = 8, max_slots = 20;
 
   op_kind anchor = op_kind::none;
-  short leaf = 0;  // of an anchor with a formula: where it is found
-  int rows = 0, columns = 0, inner = 0, groups = 0, keys = 0;  // per sample, as in op
-  shape form{};
-  bool flag = false;
-  float epsilon = 0, amount = 0;
+  short leaf = 0;               // of an anchor with a formula: where it is found
+  int rows = 0, columns = 0;    // per sample, as in op
+  pp::attributes attributes{};  // of the anchor
   signed char in[op::max_in]{-1, -1, -1, -1, -1, -1};
   signed char out[op::max_out]{-1, -1, -1};
   static_vector<step, max_steps> prologue, epilogue;
@@ -42,10 +40,8 @@ struct group {
   /// Slots are given out in order: where the same ones are present, they have the same numbers.
   friend constexpr bool operator==(group const& a, group const& b) {
     return a.anchor == b.anchor && a.columns == b.columns && a.rows == b.rows &&
-           a.present == b.present && a.slots == b.slots && a.inner == b.inner && a.leaf == b.leaf &&
-           a.groups == b.groups && a.keys == b.keys && a.flag == b.flag && a.epsilon == b.epsilon &&
-           a.amount == b.amount && a.prologue == b.prologue && a.epilogue == b.epilogue &&
-           (!is_custom(a.anchor) || a.form == b.form);
+           a.present == b.present && a.slots == b.slots && a.leaf == b.leaf &&
+           a.attributes == b.attributes && a.prologue == b.prologue && a.epilogue == b.epilogue;
   }
 };
 

@@ -29,6 +29,24 @@ inline std::string anchor_text(group const& g, std::vector<std::string_view> con
          (g.anchor == op_kind::gate_gradient ? " gradient" : "");
 }
 
+/// What tells most kernels of a kind apart beside their size.
+inline std::string attribute_text(attributes const& a) {
+  switch (a.kind()) {
+    case attribute_kind::contraction: return " k" + std::to_string(a.contraction().inner);
+    case attribute_kind::attention: return " h" + std::to_string(a.attention().heads);
+    case attribute_kind::lookup: return " v" + std::to_string(a.lookup().vocabulary);
+    case attribute_kind::concat: return " k" + std::to_string(a.concat().left);
+    case attribute_kind::slice: return " k" + std::to_string(a.slice().columns);
+    case attribute_kind::none:
+    case attribute_kind::map:
+    case attribute_kind::norm:
+    case attribute_kind::pool:
+    case attribute_kind::cross_entropy:
+    case attribute_kind::custom: return "";
+  }
+  return "";
+}
+
 /// What a kernel computes for one sample, in order: `GELU -> matmul 128 x 96 k384 + bias + add`.
 /// The size is the anchor's rows x columns; k is the inner width of a contraction, h the heads of
 /// an attention, v the vocabulary of a lookup.
@@ -37,8 +55,8 @@ inline std::string group_text(group const& g, std::vector<std::string_view> cons
   std::string text;
   for (step const& s : g.prologue)
     text += step_text(s, leaf) + (s.kind == bias_gradient ? " and " : " -> ");
-  text += anchor_text(g, leaf) + " " + std::to_string(g.rows) + " x " + std::to_string(g.columns);
-  if (g.inner > 0) text += std::string(" ") + traits_of(g.anchor).inner + std::to_string(g.inner);
+  text += anchor_text(g, leaf) + " " + std::to_string(g.rows) + " x " + std::to_string(g.columns) +
+          attribute_text(g.attributes);
   for (step const& s : g.epilogue) text += " + " + step_text(s, leaf);
   return text;
 }

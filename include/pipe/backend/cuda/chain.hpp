@@ -42,7 +42,7 @@ struct chain {
   static constexpr int length = count(group_of<P, G>::value);
   static constexpr int width = IsEpilogue || group_of<P, G>::value.anchor != op_kind::matmul
                                    ? group_of<P, G>::value.columns
-                                   : group_of<P, G>::value.inner;
+                                   : group_of<P, G>::value.attributes.contraction().inner;
 
   /// Step I, for device code: a member array of a constant cannot be indexed there.
   template <int I>

@@ -29,8 +29,10 @@ struct attention_shape {
 
 /// The shape of group g, an attention or its gradient, on `samples` samples.
 constexpr attention_shape attention_shape_of(group const& g, int samples) {
-  return {samples, g.rows, g.keys > 0 ? g.keys : g.rows, g.inner, g.groups, g.columns / g.inner,
-          g.flag};
+  attention_attributes const of = g.attributes.attention();
+  return {samples,  g.rows,      of.is_fused() ? g.rows : of.keys,
+          of.heads, of.kv_heads, g.columns / of.heads,
+          of.causal};
 }
 
 /// A matrix of positions: position t of sample b is row b * T + t at data + row * stride, head h

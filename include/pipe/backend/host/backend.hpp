@@ -12,6 +12,7 @@
 #include <pipe/backend/host/workspace.hpp>
 #include <pipe/base/dtype.hpp>
 #include <pipe/base/list.hpp>
+#include <pipe/base/view.hpp>
 #include <pipe/graph/diagnostics.hpp>
 
 namespace pp {

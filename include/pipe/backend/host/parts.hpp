@@ -58,8 +58,11 @@ constexpr int parts_for(group const& g, int samples, int threads) {
   if (is_custom(g.anchor)) return 1;
   double const elements = double(g.rows) * samples * g.columns;
   double inner = 0;
-  if (is_contraction(g.anchor)) inner = g.inner;
-  if (is_attention(g.anchor)) inner = 2.0 * (g.keys > 0 ? g.keys : g.rows);
+  if (is_contraction(g.anchor)) inner = g.attributes.contraction().inner;
+  if (is_attention(g.anchor)) {
+    attention_attributes const of = g.attributes.attention();
+    inner = 2.0 * (of.is_fused() ? g.rows : of.keys);
+  }
   return elements * (1 + inner * per_product) < worth_sharing ? 1 : threads;
 }
 

@@ -72,9 +72,9 @@ constexpr int least_tile_rows() {
   for (int i = 0; i < P::groups; ++i) {
     group const g = P::group_at(i);
     if (is_attention(g.anchor))
-      all |= unsigned(g.rows | g.keys);
+      all |= unsigned(g.rows | g.attributes.attention().keys);
     else if (g.anchor == op_kind::matmul_weight_gradient)
-      all |= unsigned(g.inner);
+      all |= unsigned(g.attributes.contraction().inner);
     else if (is_contraction(g.anchor))
       all |= unsigned(g.rows * P::samples);
   }

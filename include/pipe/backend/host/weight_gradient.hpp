@@ -32,11 +32,12 @@ template <class T>
 PIPE_ONE_COPY void weight_gradient(tile_set<T> const& tiles, arguments<T> const& a, group const& g,
                                    extent rows) {
   constexpr long near_cache = 32 * 1024;  // L1
+  extent const inner = g.attributes.contraction().inner;
   share const own =
-      share_of(g.inner, rows_step, a.part, a.parts);  // a row of dw belongs to a column of x
+      share_of(inner, rows_step, a.part, a.parts);  // a row of dw belongs to a column of x
   if (own.size() == 0) return;
-  strided<T const> const x{a.at(g.in[0]) + own.begin, 1, g.inner};
-  if (rows * g.inner * long(sizeof(T)) > near_cache) warm(x.data, rows, own.size(), g.inner);
+  strided<T const> const x{a.at(g.in[0]) + own.begin, 1, inner};
+  if (rows * inner * long(sizeof(T)) > near_cache) warm(x.data, rows, own.size(), inner);
   contraction_ends<T> dw;
   dw.c = a.at(g.out[0]) + own.begin * g.columns;
   dw.ldc = g.columns;

@@ -34,12 +34,13 @@ constexpr long workspace_bytes(group const& g, int samples, int parts = 1) {
     case op_kind::matmul:
     case op_kind::matmul_input_gradient: {
       bool const makes_rows = !g.prologue.empty() && g.prologue.back().store < 0;
-      return most_workspace<T>(rows, g.columns, g.inner, parts) +
-             (makes_rows
-                  ? align_up(largest_share(rows, rows_step, parts) * g.inner * long(sizeof(T)))
-                  : 0);
+      extent const inner = g.attributes.contraction().inner;
+      return most_workspace<T>(rows, g.columns, inner, parts) +
+             (makes_rows ? align_up(largest_share(rows, rows_step, parts) * inner * long(sizeof(T)))
+                         : 0);
     }
-    case op_kind::matmul_weight_gradient: return most_workspace<T>(g.inner, g.columns, rows, parts);
+    case op_kind::matmul_weight_gradient:
+      return most_workspace<T>(g.attributes.contraction().inner, g.columns, rows, parts);
     case op_kind::attention:
     case op_kind::attention_gradient: {
       attention_shape const s = attention_shape_of(g, samples);

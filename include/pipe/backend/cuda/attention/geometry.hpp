@@ -46,13 +46,12 @@ template <class P, int G>
 struct attention_geometry {
   using T = typename P::element;
   static constexpr bool is_gradient = group_of<P, G>::value.anchor == op_kind::attention_gradient;
-  static constexpr bool is_fused =
-      group_of<P, G>::value.keys == 0;  // queries, keys and values are slices of one matrix
-  static constexpr bool is_causal = group_of<P, G>::value.flag;
+  static constexpr attention_attributes of = group_of<P, G>::value.attributes.attention();
+  static constexpr bool is_fused = of.is_fused(),  // slices of one matrix
+      is_causal = of.causal;
   static constexpr int samples = P::samples, queries = group_of<P, G>::value.rows;
-  static constexpr int keys = is_fused ? queries : group_of<P, G>::value.keys;
-  static constexpr int heads = group_of<P, G>::value.inner,
-                       key_heads = group_of<P, G>::value.groups;
+  static constexpr int keys = is_fused ? queries : of.keys;
+  static constexpr int heads = of.heads, key_heads = of.kv_heads;
   static constexpr int head_size = group_of<P, G>::value.columns / heads,
                        sharing = heads / key_heads;
   static constexpr int width = heads * head_size, key_width = key_heads * head_size,

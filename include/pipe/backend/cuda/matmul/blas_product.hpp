@@ -111,10 +111,11 @@ constexpr list<long, group::max_slots> operand_bytes() {
       set(s.store, rows * width * number);
     }
   };
-  set(g.in[0], rows * g.inner * number);
-  set(g.in[1], (weight ? rows : long(g.inner)) * g.columns * number);
-  set(g.out[0], weight ? long(g.inner) * g.columns * fp32 : rows * g.columns * number);
-  set_chain(g.prologue, weight ? g.columns : g.inner);
+  long const inner = g.attributes.contraction().inner;
+  set(g.in[0], rows * inner * number);
+  set(g.in[1], (weight ? rows : inner) * g.columns * number);
+  set(g.out[0], weight ? inner * g.columns * fp32 : rows * g.columns * number);
+  set_chain(g.prologue, weight ? g.columns : inner);
   set_chain(g.epilogue, g.columns);
   return bytes;
 }

@@ -25,9 +25,9 @@ struct contraction {
   static constexpr product_format format = product_of<P>();
 
   static constexpr product_shape shape_of(group const& g) {
-    extent const rows = extent(g.rows) * P::samples;
-    return makes_weight ? product_shape{g.inner, g.columns, rows}
-                        : product_shape{rows, g.columns, g.inner};
+    extent const rows = extent(g.rows) * P::samples, inner = g.attributes.contraction().inner;
+    return makes_weight ? product_shape{inner, g.columns, rows}
+                        : product_shape{rows, g.columns, inner};
   }
   static constexpr product_shape shape = shape_of(group_of<P, G>::value);
   /// What a prologue writes last.

@@ -20,7 +20,8 @@ struct narrow_weight_sums {
   using whole = contraction<P, G>;
   static constexpr tile_plan plan = plan_for(whole::shape, whole::format);
   using tiles = contraction_tiles<P, G, plan>;
-  static constexpr int inner = group_of<P, G>::value.inner, columns = group_of<P, G>::value.columns;
+  static constexpr int inner = group_of<P, G>::value.attributes.contraction().inner,
+                       columns = group_of<P, G>::value.columns;
   using product =
       narrow_product<narrow_columns(inner, sizeof(T)), narrow_columns(columns, sizeof(T)), 16>;
 
@@ -183,12 +184,12 @@ struct narrow_backward_kernel {
   }
   template <int I>
   static constexpr int width_of_dy = group_of<P, I>::value.anchor == op_kind::matmul_input_gradient
-                                         ? group_of<P, I>::value.inner
+                                         ? group_of<P, I>::value.attributes.contraction().inner
                                          : group_of<P, I>::value.columns;
   template <int I>
-  static constexpr int width_of_x =
-      group_of<P, I>::value.anchor == op_kind::matmul_input_gradient ? 0
-                                                                     : group_of<P, I>::value.inner;
+  static constexpr int width_of_x = group_of<P, I>::value.anchor == op_kind::matmul_input_gradient
+                                        ? 0
+                                        : group_of<P, I>::value.attributes.contraction().inner;
   template <int I>
   static constexpr int sums_of = group_of<P, I>::value.anchor == op_kind::matmul_input_gradient
                                      ? narrow_layer<P, I, Rows>::product::sums

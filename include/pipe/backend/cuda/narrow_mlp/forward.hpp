@@ -35,8 +35,9 @@ struct narrow_forward_kernel {
     return m;
   }
   static constexpr int widest =
-      most(std::integer_sequence<int, group_of<P, G>::value.inner...>{});  // the last one's result
-                                                                           // is no tile
+      most(std::integer_sequence<
+           int, group_of<P, G>::value.attributes.contraction().inner...>{});  // the last one's
+                                                                              // result is no tile
   static constexpr int sums =
       most(std::integer_sequence<int, narrow_layer<P, G, Rows>::product::sums...>{});
   static constexpr int across =

@@ -61,6 +61,7 @@ struct narrow_finder {
     return g.anchor == op_kind::matmul_input_gradient;
   }
   constexpr group at(int launch) const { return group_at(program.items[launch].group); }
+  static constexpr int inner_of(group const& g) { return g.attributes.contraction().inner; }
   constexpr address operand(int launch, int slot) const {
     return slot < 0 ? address{} : program.operands[program.items[launch].first + slot].at;
   }
@@ -69,7 +70,7 @@ struct narrow_finder {
   /// Whether group g may be in a run at all.
   constexpr bool takes(group const& g) const {
     bool const product = g.anchor == op_kind::matmul || is_input(g);
-    if (!(product || is_weight(g)) || g.inner > narrow_width || g.columns > narrow_width)
+    if (!(product || is_weight(g)) || inner_of(g) > narrow_width || g.columns > narrow_width)
       return false;
     if (is_weight(g)) {
       for (step const& s : g.prologue)
@@ -77,13 +78,13 @@ struct narrow_finder {
       return g.prologue.size() < 2;
     }
     return g.prologue.empty() &&
-           plan_for({extent(rows_of(g)), g.columns, g.inner}, format).splits == 1;
+           plan_for({extent(rows_of(g)), g.columns, inner_of(g)}, format).splits == 1;
   }
   /// What a launch computes from: a matmul's rows, or a gradient's dy.
   constexpr address main_operand(int i) const {
     return operand(i, at(i).in[is_weight(at(i)) ? 1 : 0]);
   }
-  constexpr int main_width(group const& g) const { return is_weight(g) ? g.columns : g.inner; }
+  constexpr int main_width(group const& g) const { return is_weight(g) ? g.columns : inner_of(g); }
   /// Where its finished rows are.
   constexpr address result(int i) const {
     group const g = at(i);
@@ -139,14 +140,14 @@ struct narrow_finder {
         all.push_back({operand(i, slot), elements * long(sizeof(float)), 0, writes, !writes});
     };
     if (is_weight(g)) {
-      by_rows(g.in[0], g.inner, false, true);
+      by_rows(g.in[0], inner_of(g), false, true);
       if (is_first) by_rows(g.in[1], g.columns, false, true);
-      whole(g.out[0], long(g.inner) * g.columns, true);
+      whole(g.out[0], long(inner_of(g)) * g.columns, true);
       for (step const& s : g.prologue) whole(s.store, g.columns, true);
       return all;
     }
-    if (is_first) by_rows(g.in[0], g.inner, false, true);
-    whole(g.in[1], long(g.inner) * g.columns, false);
+    if (is_first) by_rows(g.in[0], inner_of(g), false, true);
+    whole(g.in[1], long(inner_of(g)) * g.columns, false);
     by_rows(g.out[0], g.columns, true);
     for (step const& s : g.epilogue) {
       if (s.kind == op_kind::bias || s.kind == op_kind::row_bias)
@@ -194,9 +195,9 @@ struct narrow_finder {
       int const stride = narrow_stride(main_width(g), bytes);
       widest = stride > widest ? stride : widest;
       if (is_weight(g))
-        x = narrow_stride(g.inner, bytes) > x ? narrow_stride(g.inner, bytes) : x;
+        x = narrow_stride(inner_of(g), bytes) > x ? narrow_stride(inner_of(g), bytes) : x;
       else
-        weights += long(narrow_columns(g.inner, bytes)) * narrow_stride(g.columns, bytes);
+        weights += long(narrow_columns(inner_of(g), bytes)) * narrow_stride(g.columns, bytes);
     }
     long const input = narrow_stride(main_width(at(run.first)), bytes),
                none = 64;  // x of one row, if there are none
@@ -210,7 +211,8 @@ struct narrow_finder {
     int kept = 0, product = 0;
     for (int i = run.first; i < run.first + run.count; ++i) {
       group const g = at(i);
-      int const inner = narrow_columns(g.inner, bytes), columns = narrow_columns(g.columns, bytes);
+      int const inner = narrow_columns(inner_of(g), bytes),
+                columns = narrow_columns(g.columns, bytes);
       warp_grid const w = is_weight(g) ? spread_warps(inner / 16, columns / 16)
                                        : spread_warps(rows / 16, columns / unit);
       int const here = w.down * w.across * (is_weight(g) ? 2 : unit / 8) * 4;

@@ -166,7 +166,8 @@ PIPE_HD PIPE_INLINE void copy_rows(Block& block, Slab& to, T const* from, extent
 template <class P, int G, int Rows>
 struct narrow_layer {
   using T = typename P::element;
-  static constexpr int inner = group_of<P, G>::value.inner, columns = group_of<P, G>::value.columns;
+  static constexpr int inner = group_of<P, G>::value.attributes.contraction().inner,
+                       columns = group_of<P, G>::value.columns;
   static constexpr product_format format = contraction<P, G>::format;
   using weights = narrow_weights<T, inner, columns>;
   using product = narrow_product<Rows, weights::columns, narrow_unit<T>>;

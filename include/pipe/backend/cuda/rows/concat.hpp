@@ -36,14 +36,15 @@ struct copied_rows {
 
 /// x[R, K], z[R, C - K] -> y[R, C]
 template <class P, int G>
-struct concat_kernel : copied_rows<P, G, group_of<P, G>::value.inner> {
-  using base = copied_rows<P, G, group_of<P, G>::value.inner>;
+struct concat_kernel : copied_rows<P, G, group_of<P, G>::value.attributes.concat().left> {
+  static constexpr int left = group_of<P, G>::value.attributes.concat().left;
+  using base = copied_rows<P, G, left>;
   using typename base::T;
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     constexpr group g = group_of<P, G>::value;
-    constexpr int left = g.inner, right = g.columns - g.inner;
+    constexpr int right = g.columns - left;
     T const *const x = a.at<T const>(g.in[0]), *const z = a.at<T const>(g.in[1]);
     base::copy(block, a.at<T>(g.out[0]), [&](extent row, int column) {
       return column < left ? x + row * left + column : z + row * right + (column - left);
@@ -51,20 +52,19 @@ struct concat_kernel : copied_rows<P, G, group_of<P, G>::value.inner> {
   }
 };
 
-/// dy[R, K] -> dx[R, C]: columns from `keys` on
-template <class P, int G>
-struct slice_kernel
-    : copied_rows<P, G, (group_of<P, G>::value.inner | group_of<P, G>::value.keys)> {
-  using base = copied_rows<P, G, (group_of<P, G>::value.inner | group_of<P, G>::value.keys)>;
+/// dy[R, K] -> dx[R, C]: columns from `first` on
+template <class P, int G, int Width = group_of<P, G>::value.attributes.slice().columns,
+          int First = group_of<P, G>::value.attributes.slice().first>
+struct slice_kernel : copied_rows<P, G, (Width | First)> {
+  using base = copied_rows<P, G, (Width | First)>;
   using typename base::T;
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     constexpr group g = group_of<P, G>::value;
-    constexpr int width = g.inner, first = g.keys;
-    T const* const dy = a.at<T const>(g.in[0]) + first;
+    T const* const dy = a.at<T const>(g.in[0]) + First;
     base::copy(block, a.at<T>(g.out[0]),
-               [&](extent row, int column) { return dy + row * width + column; });
+               [&](extent row, int column) { return dy + row * Width + column; });
   }
 };
 

@@ -18,11 +18,12 @@ struct custom_layer {
   using T = typename P::element;
   using layer = leaf_at<group_of<P, G>::value.leaf, typename P::leaves>;
   static constexpr op_kind anchor = group_of<P, G>::value.anchor;
+  static constexpr shape form = group_of<P, G>::value.attributes.custom().form;
 
   static custom_forward<T> forward(arguments const& a) {
     constexpr group g = group_of<P, G>::value;
-    custom_forward<T> with{
-        P::samples, g.form, a.at<T const>(g.in[0]), {}, a.at<T>(g.out[0]), a.maybe<T>(g.out[1])};
+    custom_forward<T> with{P::samples,          form, a.at<T const>(g.in[0]), {}, a.at<T>(g.out[0]),
+                           a.maybe<T>(g.out[1])};
     for (int i = 0; i < most_custom_parameters; ++i)
       with.parameter[i] = a.maybe<T const>(g.in[1 + i]);
     return with;
@@ -30,7 +31,7 @@ struct custom_layer {
   static custom_input_gradient<T> input_gradient(arguments const& a) {
     constexpr group g = group_of<P, G>::value;
     custom_input_gradient<T> with{P::samples,
-                                  g.form,
+                                  form,
                                   a.at<T const>(g.in[0]),
                                   a.at<T const>(g.in[1]),
                                   a.maybe<T const>(g.in[2]),
@@ -42,12 +43,9 @@ struct custom_layer {
   }
   static custom_weight_gradient<T> weight_gradient(arguments const& a) {
     constexpr group g = group_of<P, G>::value;
-    custom_weight_gradient<T> with{P::samples,
-                                   g.form,
-                                   a.at<T const>(g.in[0]),
-                                   a.at<T const>(g.in[1]),
-                                   a.maybe<T const>(g.in[2]),
-                                   {}};
+    custom_weight_gradient<T> with{
+        P::samples, form, a.at<T const>(g.in[0]), a.at<T const>(g.in[1]), a.maybe<T const>(g.in[2]),
+        {}};
     for (int i = 0; i < layer::parameters; ++i) with.gradient[i] = a.maybe<float>(g.out[i]);
     return with;
   }
@@ -75,7 +73,7 @@ template <class P, int G, int I>
 struct clear_gradient_kernel {
   static constexpr int slot = group_of<P, G>::value.out[I];
   static constexpr extent elements =
-      slot < 0 ? 0 : custom_layer<P, G>::layer::elements(I, group_of<P, G>::value.form);
+      slot < 0 ? 0 : custom_layer<P, G>::layer::elements(I, custom_layer<P, G>::form);
   static constexpr int threads = 256;
   static constexpr extent blocks = (elements + threads - 1) / threads;
   using state = nothing;

@@ -47,7 +47,7 @@ template <class P, int G>
 struct lookup_gradient {
   using T = typename P::element;
   static constexpr int rows = group_of<P, G>::value.rows * P::samples,
-                       bound = group_of<P, G>::value.inner;
+                       bound = group_of<P, G>::value.attributes.lookup().vocabulary;
   static constexpr int columns = group_of<P, G>::value.columns, each = access_width<T>(columns);
   static constexpr int vectors = columns / each, slot = group_of<P, G>::value.in[1];
   using order = row_order<rows, bound>;

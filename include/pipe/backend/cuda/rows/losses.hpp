@@ -95,27 +95,24 @@ PIPE_HD PIPE_INLINE void forget([[maybe_unused]] X& x) {
 
 /// What the layer type says of a cross entropy, where the group asks it: weights of classes, or a
 /// formula of the row's log-probability.
-template <class P, int G, bool Asks = group_of<P, G>::value.flag>
+template <class P, int G, row_term Term = group_of<P, G>::value.attributes.cross_entropy().term>
 struct cross_entropy_terms {
   static constexpr bool is_formula = false, weighs_classes = false;
   static constexpr double sum = 0;
   PIPE_HD PIPE_INLINE static float weight(int) { return 1; }
 };
 template <class P, int G>
-struct cross_entropy_terms<P, G, true> {
+struct cross_entropy_terms<P, G, row_term::formula>
+    : cross_entropy_terms<P, G, row_term::log_probability> {
   using layer = leaf_at<group_of<P, G>::value.leaf, typename P::leaves>;
-  static constexpr bool is_formula = requires { layer::reads_log_probability; },
-                        weighs_classes = !is_formula;
-  static constexpr double sum = [] {
-    if constexpr (weighs_classes)
-      return double(layer::class_weights::sum);
-    else
-      return 0.0;
-  }();
-  PIPE_HD PIPE_INLINE static float weight(int label) {
-    if constexpr (weighs_classes) return layer::class_weights::template of<float>(label);
-    return 1;
-  }
+  static constexpr bool is_formula = true;
+};
+template <class P, int G>
+struct cross_entropy_terms<P, G, row_term::weighted_by_class> {
+  using weights = typename leaf_at<group_of<P, G>::value.leaf, typename P::leaves>::class_weights;
+  static constexpr bool is_formula = false, weighs_classes = true;
+  static constexpr double sum = double(weights::sum);
+  PIPE_HD PIPE_INLINE static float weight(int label) { return weights::template of<float>(label); }
 };
 
 /// The sum over j of -t_j log softmax(x)_j, and z (log sum exp(x))^2 besides, where the target t is
@@ -129,8 +126,8 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
   using base::columns, base::each, base::rows;
   using typename base::T, typename base::team;
   using piece = packed<T, each>;
-  static constexpr float smoothing = group_of<P, G>::value.amount,
-                         z = group_of<P, G>::value.epsilon;
+  static constexpr float smoothing = group_of<P, G>::value.attributes.cross_entropy().smoothing,
+                         z = group_of<P, G>::value.attributes.cross_entropy().z_loss;
   using terms = cross_entropy_terms<P, G>;
 
   struct state {

@@ -15,8 +15,8 @@ template <class P, int G>
 struct pooled_columns {
   using T = typename P::element;
   static constexpr int columns = group_of<P, G>::value.columns,
-                       positions = group_of<P, G>::value.keys;
-  static constexpr pool_kind which = pool_kind(group_of<P, G>::value.groups);
+                       positions = group_of<P, G>::value.attributes.pool().rows;
+  static constexpr pool_kind which = group_of<P, G>::value.attributes.pool().which;
   static constexpr int threads = 256, each = access_width<T>(columns);
   static constexpr extent pieces = extent(P::samples) * (columns / each),
                           blocks = (pieces + threads - 1) / threads;

@@ -67,8 +67,8 @@ struct norm_kernel : row_kernel<P, G, 1> {
   using base = row_kernel<P, G, 1>;
   using base::columns, base::each, base::rows;
   using typename base::T, typename base::team;
-  static constexpr bool has_mean = group_of<P, G>::value.flag;
-  static constexpr float epsilon = group_of<P, G>::value.epsilon;
+  static constexpr bool has_mean = group_of<P, G>::value.attributes.norm().has_mean;
+  static constexpr float epsilon = group_of<P, G>::value.attributes.norm().epsilon;
 
   struct state {
     typename base::pieces x;
@@ -138,7 +138,7 @@ struct norm_gradient_kernel : row_kernel<P, G, 2> {
   using base = row_kernel<P, G, 2>;
   using base::columns, base::each, base::rows;
   using typename base::T, typename base::team;
-  static constexpr bool has_mean = group_of<P, G>::value.flag;
+  static constexpr bool has_mean = group_of<P, G>::value.attributes.norm().has_mean;
 
   struct state {
     typename base::pieces g, xhat;

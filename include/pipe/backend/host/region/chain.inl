@@ -39,7 +39,8 @@ struct chain {
   using T = typename P::element;
   static constexpr group g = P::group_at(G);
   static constexpr int length = int(IsEpilogue ? g.epilogue.size() : g.prologue.size());
-  static constexpr int width = IsEpilogue || g.anchor != op_kind::matmul ? g.columns : g.inner;
+  static constexpr int width =
+      IsEpilogue || g.anchor != op_kind::matmul ? g.columns : g.attributes.contraction().inner;
   static constexpr int block = 4 * lanes<T>;
 
   static constexpr step at(int i) {

@@ -36,15 +36,16 @@ struct group_kernel {
   }
 
   static void matmul(args const& a) {
+    constexpr extent inner = g.attributes.contraction().inner;
     share const own = own_rows(a, rows_step);
     if (own.size() == 0) return;
-    strided<T const> left{a.at(g.in[0]) + own.begin * g.inner, g.inner, 1};
+    strided<T const> left{a.at(g.in[0]) + own.begin * inner, inner, 1};
     if constexpr (g.prologue.size() > 0) {
       constexpr int stored = g.prologue[g.prologue.size() - 1].store;
       char* free = static_cast<char*>(a.workspace);
-      T* const rows_of_a = stored >= 0 ? a.at(stored < 0 ? 0 : stored) + own.begin * g.inner
+      T* const rows_of_a = stored >= 0 ? a.at(stored < 0 ? 0 : stored) + own.begin * inner
                                        : reinterpret_cast<T*>(free);
-      if (stored < 0) free += align_up(own.size() * g.inner * long(sizeof(T)));
+      if (stored < 0) free += align_up(own.size() * inner * long(sizeof(T)));
       left.data = rows_of_a;
       product(a, own, left, a.at(g.in[1]), free, chain_prologue<P, G>{a, own.begin, rows_of_a});
     } else {
@@ -52,20 +53,22 @@ struct group_kernel {
     }
   }
   static void matmul_input_gradient(args const& a) {
+    constexpr extent inner = g.attributes.contraction().inner;
     share const own = own_rows(a, rows_step);
     if (own.size() == 0) return;
-    product(a, own, strided<T const>{a.at(g.in[0]) + own.begin * g.inner, g.inner, 1},
-            a.at(g.in[1]), a.workspace, no_prologue{});
+    product(a, own, strided<T const>{a.at(g.in[0]) + own.begin * inner, inner, 1}, a.at(g.in[1]),
+            a.workspace, no_prologue{});
   }
   /// Rows `own` of the result; `left` and what the prologue makes begin with the first of them.
   template <class Prologue>
   static void product(args const& a, share own, strided<T const> left, T const* right,
                       void* workspace, Prologue prologue) {
+    constexpr extent inner = g.attributes.contraction().inner;
     if constexpr (g.epilogue.size() > 0)
-      contract<T, least>(own.size(), g.columns, g.inner, left, right, g.columns,
+      contract<T, least>(own.size(), g.columns, inner, left, right, g.columns,
                          epilogue_sink<P, G>{a, own.begin}, workspace, prologue);
     else
-      contract<T, least>(own.size(), g.columns, g.inner, left, right, g.columns,
+      contract<T, least>(own.size(), g.columns, inner, left, right, g.columns,
                          store<T>{a.at(g.out[0]) + own.begin * g.columns, g.columns}, workspace,
                          prologue);
   }
@@ -76,12 +79,13 @@ struct group_kernel {
   }
 
   static void norm(args const& a) {
+    constexpr norm_attributes of = g.attributes.norm();
     T* const buffer = static_cast<T*>(a.workspace);
     share const own = own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
       T* const y = result_row(a, r, buffer);
       norm_row<T, whole, streams<P, G>() && g.epilogue.size() == 0>(
-          g.columns, g.flag, T(g.epsilon), main_row(a, r, buffer + g.columns), a.at(g.in[1]),
+          g.columns, of.has_mean, T(of.epsilon), main_row(a, r, buffer + g.columns), a.at(g.in[1]),
           maybe(a, g.in[2]), a.at(g.out[1]) + 2 * r, y);
       finish_row<P, G>(a, r, y);
     }
@@ -91,9 +95,9 @@ struct group_kernel {
     share const own = own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
       T* const dx = result_row(a, r, buffer);
-      norm_gradient_row<T, whole>(g.columns, g.flag, a.at(g.in[0]) + r * g.columns,
-                                  a.at(g.in[1]) + r * g.columns, a.at(g.in[2]),
-                                  a.at(g.in[3]) + 2 * r, dx);
+      norm_gradient_row<T, whole>(g.columns, g.attributes.norm().has_mean,
+                                  a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns,
+                                  a.at(g.in[2]), a.at(g.in[3]) + 2 * r, dx);
       finish_row<P, G>(a, r, dx);
     }
   }
@@ -159,21 +163,23 @@ struct group_kernel {
   /// each(ids of a sample, or null, sample) for the samples of this part.
   template <class Each>
   static void each_pooled(args const& a, Each const& each) {
+    constexpr int positions = g.attributes.pool().rows;
     share const own = part_of(P::samples, 1, a.part, a.parts);
     for (extent s = own.begin; s < own.end; ++s)
-      each(g.in[1] < 0 ? nullptr : a.ids(g.in[1] < 0 ? 0 : g.in[1]) + s * g.keys, s);
+      each(g.in[1] < 0 ? nullptr : a.ids(g.in[1] < 0 ? 0 : g.in[1]) + s * positions, s);
   }
   static void pool(args const& a) {
     each_pooled(a, [&a](int const* ids, extent s) {
-      pool_sample<T>(pool_kind(g.groups), g.keys, g.columns, ids,
-                     a.at(g.in[0]) + s * g.keys * g.columns, a.at(g.out[0]) + s * g.columns);
+      constexpr pool_attributes of = g.attributes.pool();
+      pool_sample<T>(of.which, of.rows, g.columns, ids, a.at(g.in[0]) + s * of.rows * g.columns,
+                     a.at(g.out[0]) + s * g.columns);
     });
   }
   static void pool_gradient(args const& a) {
     each_pooled(a, [&a](int const* ids, extent s) {
-      pool_gradient_sample<T>(pool_kind(g.groups), g.keys, g.columns, ids,
-                              a.at(g.in[0]) + s * g.columns,
-                              a.at(g.out[0]) + s * g.keys * g.columns);
+      constexpr pool_attributes of = g.attributes.pool();
+      pool_gradient_sample<T>(of.which, of.rows, g.columns, ids, a.at(g.in[0]) + s * g.columns,
+                              a.at(g.out[0]) + s * of.rows * g.columns);
     });
   }
 
@@ -185,9 +191,10 @@ struct group_kernel {
   };
   template <class U>
   static attention_slices<U> slices(U* from, U* keys_from) {
-    constexpr extent width = g.columns, key_width = g.columns / g.inner * g.groups,
+    constexpr attention_attributes of = g.attributes.attention();
+    constexpr extent width = g.columns, key_width = g.columns / of.heads * of.kv_heads,
                      fused = width + 2 * key_width;
-    if constexpr (g.keys == 0)
+    if constexpr (of.is_fused())
       return {{from, fused}, {from + width, fused}, {from + width + key_width, fused}};
     else
       return {{from, width},
@@ -212,7 +219,7 @@ struct group_kernel {
   }
   static void attention_gradient(args const& a) {
     constexpr attention_shape shape = attention_shape_of(g, P::samples);
-    constexpr bool fused = g.keys == 0;
+    constexpr bool fused = g.attributes.attention().is_fused();
     attention_slices<T const> const x =
         slices<T const>(a.at(g.in[1]), fused ? nullptr : maybe(a, g.in[4]));
     attention_slices<T> const d = slices<T>(maybe(a, g.out[0]), maybe(a, g.out[1]));
@@ -259,23 +266,23 @@ struct group_kernel {
   }
   static void cross_entropy(args const& a) {
     each_loss(a, [&a](extent r, T scale, T* gradient) {
+      constexpr cross_entropy_attributes of = g.attributes.cross_entropy();
       T const* const x = a.at(g.in[0]) + r * g.columns;
       T* const e = static_cast<T*>(a.workspace);
       int const label = a.ids(g.in[1])[r];
-      if constexpr (g.flag) {
-        using layer = leaf_at<g.leaf, typename P::leaves>;
-        if constexpr (requires { layer::reads_log_probability; })
-          return with_targets(a, r, [&](auto const*... more) {
-            return label_loss_row<typename layer::formula, g.columns, T>(
-                x, label, scale, a.wants_gradient, e, gradient, *more...);
-          });
-        else
-          return weighted_cross_entropy_row<typename layer::class_weights, g.columns, T>(
-              x, label, T(g.amount), T(g.epsilon), scale, a.wants_gradient, e, gradient);
-      } else {
-        return cross_entropy_row<g.columns, T>(x, label, T(g.amount), T(g.epsilon), scale,
+      if constexpr (of.term == row_term::formula)
+        return with_targets(a, r, [&](auto const*... more) {
+          using layer = leaf_at<g.leaf, typename P::leaves>;
+          return label_loss_row<typename layer::formula, g.columns, T>(
+              x, label, scale, a.wants_gradient, e, gradient, *more...);
+        });
+      else if constexpr (of.term == row_term::weighted_by_class)
+        return weighted_cross_entropy_row<
+            typename leaf_at<g.leaf, typename P::leaves>::class_weights, g.columns, T>(
+            x, label, T(of.smoothing), T(of.z_loss), scale, a.wants_gradient, e, gradient);
+      else
+        return cross_entropy_row<g.columns, T>(x, label, T(of.smoothing), T(of.z_loss), scale,
                                                a.wants_gradient, e, gradient);
-      }
     });
   }
   static void squared_error(args const& a) {
@@ -296,7 +303,8 @@ struct group_kernel {
   }
 
   static void concat(args const& a) {
-    constexpr std::size_t left = std::size_t(g.inner), right = std::size_t(g.columns - g.inner);
+    constexpr int of_left = g.attributes.concat().left;
+    constexpr std::size_t left = std::size_t(of_left), right = std::size_t(g.columns - of_left);
     share const own = own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
       T* const y = a.at(g.out[0]) + r * g.columns;
@@ -305,9 +313,10 @@ struct group_kernel {
     }
   }
   static void slice(args const& a) {
+    constexpr slice_attributes of = g.attributes.slice();
     share const own = own_rows(a);
     for (extent r = own.begin; r < own.end; ++r)
-      std::memcpy(a.at(g.out[0]) + r * g.columns, a.at(g.in[0]) + r * g.inner + g.keys,
+      std::memcpy(a.at(g.out[0]) + r * g.columns, a.at(g.in[0]) + r * of.columns + of.first,
                   sizeof(T) * std::size_t(g.columns));
   }
 
@@ -315,27 +324,29 @@ struct group_kernel {
   /// compiler can inline them.
   template <class L>
   [[gnu::flatten]] static void custom(args const& a) {
-    custom_forward<T> with{P::samples, g.form,         a.at(g.in[0]),
-                           {},         a.at(g.out[0]), maybe(a, g.out[1])};
+    custom_forward<T> with{P::samples,     g.attributes.custom().form, a.at(g.in[0]), {},
+                           a.at(g.out[0]), maybe(a, g.out[1])};
     for (int i = 0; i < most_custom_parameters; ++i) with.parameter[i] = maybe(a, g.in[1 + i]);
     L::kernels::forward(with);
   }
   template <class L>
   [[gnu::flatten]] static void custom_input_gradient(args const& a) {
-    pp::custom_input_gradient<T> with{P::samples,        g.form, a.at(g.in[0]), a.at(g.in[1]),
-                                      maybe(a, g.in[2]), {},     a.at(g.out[0])};
+    pp::custom_input_gradient<T> with{P::samples,    g.attributes.custom().form, a.at(g.in[0]),
+                                      a.at(g.in[1]), maybe(a, g.in[2]),          {},
+                                      a.at(g.out[0])};
     for (int i = 0; i < most_custom_parameters; ++i) with.parameter[i] = maybe(a, g.in[3 + i]);
     L::kernels::input_gradient(with);
   }
   /// The layer adds, so the first micro-batch must find zeros.
   template <class L>
   [[gnu::flatten]] static void custom_weight_gradient(args const& a) {
-    pp::custom_weight_gradient<T> with{P::samples,        g.form, a.at(g.in[0]), a.at(g.in[1]),
-                                       maybe(a, g.in[2]), {}};
+    pp::custom_weight_gradient<T> with{P::samples,    g.attributes.custom().form, a.at(g.in[0]),
+                                       a.at(g.in[1]), maybe(a, g.in[2]),          {}};
     for (int i = 0; i < L::parameters; ++i) {
       with.gradient[i] = maybe(a, g.out[i]);
       if (with.gradient[i] != nullptr && !a.accumulate)
-        std::memset(with.gradient[i], 0, sizeof(T) * std::size_t(L::elements(i, g.form)));
+        std::memset(with.gradient[i], 0,
+                    sizeof(T) * std::size_t(L::elements(i, g.attributes.custom().form)));
     }
     L::kernels::weight_gradient(with);
   }
@@ -358,10 +369,11 @@ struct group_kernel {
     sum_columns(a, a.at(g.in[0]), P::samples, extent(g.rows) * g.columns, a.at(g.out[0]));
   }
   static void lookup_gradient(args const& a) {
+    constexpr int vocabulary = g.attributes.lookup().vocabulary;
     T* const table = a.at(g.out[0]);
     share const own = own_columns(a, g.columns);
     if (!a.accumulate)
-      for (extent id = 0; id < g.inner; ++id)
+      for (extent id = 0; id < vocabulary; ++id)
         std::memset(table + id * g.columns + own.begin, 0, sizeof(T) * std::size_t(own.size()));
     for (extent r = 0; r < rows; ++r) {
       extent const id = a.ids(g.in[1])[r];

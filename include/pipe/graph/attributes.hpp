@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The attributes of ops: what a kind of op needs to know beside its operands and the size of its
+// result. Ops and kernel groups hold them as one value.
+#pragma once
+
+#include <cstdlib>
+
+#include <pipe/base/shape.hpp>
+
+namespace pp {
+
+/// Of a matrix product: the sum of each element has `inner` terms.
+struct contraction_attributes {
+  int inner = 0;
+  friend constexpr bool operator==(contraction_attributes const&,
+                                   contraction_attributes const&) = default;
+};
+struct lookup_attributes {
+  int vocabulary = 0;  // rows of the table
+  friend constexpr bool operator==(lookup_attributes const&, lookup_attributes const&) = default;
+};
+struct map_attributes {
+  bool reads_output = false;  // the derivative is a function of y, not of x
+  friend constexpr bool operator==(map_attributes const&, map_attributes const&) = default;
+};
+/// The first `left` columns of the result are the first operand's.
+struct concat_attributes {
+  int left = 0;
+  friend constexpr bool operator==(concat_attributes const&, concat_attributes const&) = default;
+};
+/// The result is columns from `first` on of rows of `columns`.
+struct slice_attributes {
+  int columns = 0, first = 0;
+  friend constexpr bool operator==(slice_attributes const&, slice_attributes const&) = default;
+};
+struct norm_attributes {
+  bool has_mean = false;  // LayerNorm; without: RMSNorm
+  float epsilon = 0;      // added to the variance, or to the mean of squares
+  friend constexpr bool operator==(norm_attributes const&, norm_attributes const&) = default;
+};
+
+/// What a pool makes of a sample's rows. A row whose id is -1 is none.
+enum class pool_kind : unsigned char { mean, first, last };
+struct pool_attributes {
+  pool_kind which = pool_kind::mean;
+  int rows = 0;  // of x, per sample
+  friend constexpr bool operator==(pool_attributes const&, pool_attributes const&) = default;
+};
+
+/// `keys`: rows of keys and values if they are another value (cross-attention), else 0: they are
+/// columns of the same rows as the queries.
+struct attention_attributes {
+  int heads = 0, kv_heads = 0, keys = 0;
+  bool causal = false;
+  constexpr bool is_fused() const { return keys == 0; }
+  friend constexpr bool operator==(attention_attributes const&,
+                                   attention_attributes const&) = default;
+};
+
+/// What a row adds to a cross entropy: -log p of its label, that times the weight of the label's
+/// class, or a formula of it. The last two come from the layer type.
+enum class row_term : unsigned char { log_probability, weighted_by_class, formula };
+struct cross_entropy_attributes {
+  float smoothing = 0;  // of labels
+  float z_loss = 0;     // factor of the squared log of the denominator
+  row_term term = row_term::log_probability;
+  friend constexpr bool operator==(cross_entropy_attributes const&,
+                                   cross_entropy_attributes const&) = default;
+};
+
+struct custom_attributes {
+  shape form{};    // of one sample of x
+  long flops = 0;  // per sample, of each of its functions
+  friend constexpr bool operator==(custom_attributes const&, custom_attributes const&) = default;
+};
+
+enum class attribute_kind : unsigned char {
+  none,
+  contraction,
+  lookup,
+  map,
+  concat,
+  slice,
+  norm,
+  pool,
+  attention,
+  cross_entropy,
+  custom
+};
+
+/// What a program names that reads attributes which an op does not have: not constexpr, so that a
+/// constant evaluation stops here.
+[[noreturn]] inline void op_has_other_attributes() { std::abort(); }
+
+/// The attributes of one op: none, or one of the structs above, as a row of graph/op_traits.hpp
+/// says.
+class attributes {
+  using is = attribute_kind;
+
+ public:
+  constexpr attributes() : none_{} {}
+  constexpr attributes(contraction_attributes const& a) : kind_(is::contraction), contraction_(a) {}
+  constexpr attributes(lookup_attributes const& a) : kind_(is::lookup), lookup_(a) {}
+  constexpr attributes(map_attributes const& a) : kind_(is::map), map_(a) {}
+  constexpr attributes(concat_attributes const& a) : kind_(is::concat), concat_(a) {}
+  constexpr attributes(slice_attributes const& a) : kind_(is::slice), slice_(a) {}
+  constexpr attributes(norm_attributes const& a) : kind_(is::norm), norm_(a) {}
+  constexpr attributes(pool_attributes const& a) : kind_(is::pool), pool_(a) {}
+  constexpr attributes(attention_attributes const& a) : kind_(is::attention), attention_(a) {}
+  constexpr attributes(cross_entropy_attributes const& a)
+      : kind_(is::cross_entropy), cross_entropy_(a) {}
+  constexpr attributes(custom_attributes const& a) : kind_(is::custom), custom_(a) {}
+
+  constexpr attribute_kind kind() const { return kind_; }
+
+  /// needs: the kind of that name
+  constexpr contraction_attributes const& contraction() const {
+    return needs(is::contraction), contraction_;
+  }
+  constexpr lookup_attributes const& lookup() const { return needs(is::lookup), lookup_; }
+  constexpr map_attributes const& map() const { return needs(is::map), map_; }
+  constexpr concat_attributes const& concat() const { return needs(is::concat), concat_; }
+  constexpr slice_attributes const& slice() const { return needs(is::slice), slice_; }
+  constexpr norm_attributes const& norm() const { return needs(is::norm), norm_; }
+  constexpr pool_attributes const& pool() const { return needs(is::pool), pool_; }
+  constexpr attention_attributes const& attention() const {
+    return needs(is::attention), attention_;
+  }
+  constexpr cross_entropy_attributes const& cross_entropy() const {
+    return needs(is::cross_entropy), cross_entropy_;
+  }
+  constexpr custom_attributes const& custom() const { return needs(is::custom), custom_; }
+
+  /// A number that equal attributes share.
+  constexpr long hash() const {
+    switch (kind_) {
+      case is::none: return 0;
+      case is::contraction: return contraction_.inner;
+      case is::lookup: return lookup_.vocabulary;
+      case is::map: return map_.reads_output;
+      case is::concat: return concat_.left;
+      case is::slice: return slice_.columns + (long(slice_.first) << 32);
+      case is::norm: return norm_.has_mean;
+      case is::pool: return pool_.rows + (long(pool_.which) << 32);
+      case is::attention: return attention_.heads + (long(attention_.keys) << 32);
+      case is::cross_entropy: return long(cross_entropy_.term);
+      case is::custom: return custom_.flops;
+    }
+    return 0;
+  }
+
+  friend constexpr bool operator==(attributes const& a, attributes const& b) {
+    if (a.kind_ != b.kind_) return false;
+    switch (a.kind_) {
+      case is::none: return true;
+      case is::contraction: return a.contraction_ == b.contraction_;
+      case is::lookup: return a.lookup_ == b.lookup_;
+      case is::map: return a.map_ == b.map_;
+      case is::concat: return a.concat_ == b.concat_;
+      case is::slice: return a.slice_ == b.slice_;
+      case is::norm: return a.norm_ == b.norm_;
+      case is::pool: return a.pool_ == b.pool_;
+      case is::attention: return a.attention_ == b.attention_;
+      case is::cross_entropy: return a.cross_entropy_ == b.cross_entropy_;
+      case is::custom: return a.custom_ == b.custom_;
+    }
+    return false;
+  }
+
+ private:
+  constexpr void needs(attribute_kind kind) const {
+    if (kind_ != kind) op_has_other_attributes();
+  }
+
+  struct nothing {};
+  attribute_kind kind_ = is::none;
+  union {
+    nothing none_;
+    contraction_attributes contraction_;
+    lookup_attributes lookup_;
+    map_attributes map_;
+    concat_attributes concat_;
+    slice_attributes slice_;
+    norm_attributes norm_;
+    pool_attributes pool_;
+    attention_attributes attention_;
+    cross_entropy_attributes cross_entropy_;
+    custom_attributes custom_;
+  };
+};
+
+}  // namespace pp
