@@ -15,4 +15,4 @@ constexpr pp::op made() {
   o.attributes = pp::norm_attributes{.has_mean = true, .epsilon = 1e-5f};
   return pp::complete(o);
 }
-constexpr pp::op norm = made();
+constexpr pp::op layer_norm = made();
