@@ -83,7 +83,7 @@ void ours(shape const& s, matrix const& a, matrix const& b, matrix const& c, voi
   pp::host::strided<float const> const left{a.data(), s.k, 1};
   pp::host::store<float> const to{c.data(), s.n};
   switch (pp::host::best_isa()) {
-#if PIPE_HOST_HAS_AVX
+#ifdef __x86_64__
     case pp::host::isa::avx512:
       return pp::host::avx512::contract<float>(s.m, s.n, s.k, left, b.data(), s.n, to, workspace);
     case pp::host::isa::avx2:

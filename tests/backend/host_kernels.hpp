@@ -47,7 +47,7 @@
   };
 
 PIPE_TESTED_ISA(portable)
-#if PIPE_HOST_HAS_AVX
+#ifdef __x86_64__
 PIPE_TESTED_ISA(avx2)
 PIPE_TESTED_ISA(avx512)
 #endif
@@ -57,7 +57,7 @@ PIPE_TESTED_ISA(avx512)
 template <class Test>
 void on_every_isa(Test test) {
   test(portable_kernels{});
-#if PIPE_HOST_HAS_AVX
+#ifdef __x86_64__
   if (pp::host::best_isa() >= pp::host::isa::avx2) test(avx2_kernels{});
   if (pp::host::best_isa() >= pp::host::isa::avx512) test(avx512_kernels{});
 #endif

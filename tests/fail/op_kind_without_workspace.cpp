@@ -1,11 +1,26 @@
-// error: op_kind_without::workspace|must be initialized by a constant expression|expression must have a constant value
-// says: non-.?constexpr.? function .*workspace
+// error: workspace_bytes
+// errors: 2
 // SPDX-License-Identifier: BSL-1.0
 //
-// A kind that does not say how much workspace its host kernel needs.
-#include <pipe/backend/host/workspace.hpp>
+// A host kernel that does not say how much workspace it needs.
+#include <pipe/backend/host/backend.hpp>
 #include <pipe/graph/layers.hpp>
 
 #include "new_op_kind.hpp"  // PIPE_EXPECT_OK: softmax
 
-constexpr long bytes = pp::host::workspace_bytes<float>(lone_group::group_at(0), 1);
+#ifndef PIPE_EXPECT_OK
+template <>
+struct pp::host::portable::kernel_of<kind> {
+  template <class P, int G>
+  static void run(pp::host::arguments<typename P::element> const&) {}
+};
+#endif
+
+constexpr long workspace() {
+  long bytes = 0;
+  pp::ask_kernel<pp::host::portable::kernel_of, kind>(kind, bytes, [](auto kernel) {
+    return kernel.template workspace_bytes<float>(lone_group::group_at(0), 1, 1);
+  });
+  return bytes;
+}
+static_assert(workspace() > 0);

@@ -49,7 +49,7 @@ void obeys(std::uint64_t seed) {
 template <class M>
 void cuts_keep_the_bits_everywhere(std::uint64_t seed) {
   cuts_keep_the_bits<M>(seed);
-#if PIPE_HOST_HAS_AVX
+#ifdef __x86_64__
   if (pp::host::best_isa() >= pp::host::isa::avx2)
     cuts_keep_the_bits<M, pp::HostKernels<pp::host::isa::avx2>>(seed);
   if (pp::host::best_isa() >= pp::host::isa::avx512)

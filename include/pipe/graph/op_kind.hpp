@@ -57,19 +57,14 @@ enum class op_kind : unsigned char {
 };
 inline constexpr int op_kinds = int(op_kind::pointwise) + 1;
 
-/// What the compiler names when a kind is added and a part of it forgotten: the values functions
-/// are not constexpr, so that a constant evaluation that needs the part stops; the types are not
-/// complete, and are asked for where a kernel is chosen.
+/// What the compiler names when a kind is added and a part of it forgotten: these functions are not
+/// constexpr, so that a constant evaluation that needs the part stops. A kernel that is missing is
+/// an incomplete type (backend/dispatch.hpp).
 namespace op_kind_without {
 [[noreturn]] inline void traits(op_kind) { std::abort(); }
 [[noreturn]] inline void attributes(op_kind) { std::abort(); }
 [[noreturn]] inline void gradient_rule(op_kind) { std::abort(); }
 [[noreturn]] inline void cost(op_kind) { std::abort(); }
-[[noreturn]] inline void workspace(op_kind) { std::abort(); }
-template <op_kind Kind>
-struct host_kernel;
-template <op_kind Kind>
-struct cuda_body;
 }  // namespace op_kind_without
 
 }  // namespace pp

@@ -25,7 +25,7 @@ namespace pp {
 template <class Program, class T, host::isa Set>
 void choose_rows(host::row_kernels<T>& k, host::row_function<T>* functions) {
   constexpr auto all = std::make_index_sequence<std::size_t(Program::distinct.count)>{};
-#if PIPE_HOST_HAS_AVX
+#ifdef __x86_64__
   if constexpr (Set == host::isa::avx512)
     host::avx512::fill_rows<Program>(k, functions, all);
   else if constexpr (Set == host::isa::avx2)

@@ -225,7 +225,7 @@ class new_rows {
 
   /// Keeps the rows' keys and values, and lets their queries see these and all before.
   void attend(op const& o, cache const& kept, extent rows, T const* x, T* y, extent position) {
-    host::attention_set<T> const& region = m_.kernels.attention;
+    host::attention_set<T> const& set = m_.kernels.attention;
     extent const d = head_size(o), heads = o.attributes.attention().heads, groups = kv_heads(o),
                  wide = padded_head(o), stride = width(o.in[0]);
     T const* const rotation =
@@ -248,7 +248,7 @@ class new_rows {
         T const* const value = x + (heads + groups + group) * d;
         extent key_stride = stride;
         if (rotation != nullptr) {
-          region.turn(key, stride, rows, d, rotation, wide, turned, wide);
+          set.turn(key, stride, rows, d, rotation, wide, turned, wide);
           key = turned;
           key_stride = wide;
         }
@@ -256,18 +256,18 @@ class new_rows {
           for (extent c = 0; c < d; ++c)
             keys[(position + r) / host::key_block * d * host::key_block + c * host::key_block +
                  (position + r) % host::key_block] = key[r * key_stride + c];
-        region.tiles.copy_rows(value, stride, rows, d, wide, values + position * wide, wide);
+        set.tiles.copy_rows(value, stride, rows, d, wide, values + position * wide, wide);
       }
       T const* query = x + h * d;
       extent query_stride = stride;
       if (rotation != nullptr) {
-        region.turn(query, stride, rows, d, rotation, wide, turned, wide);
+        set.turn(query, stride, rows, d, rotation, wide, turned, wide);
         query = turned;
         query_stride = wide;
       }
-      host::attend(region, shape, shape.keys, extent(0), rows, T(1) / libm::sqrt(T(d)), query,
+      host::attend(set, shape, shape.keys, extent(0), rows, T(1) / libm::sqrt(T(d)), query,
                    query_stride, keys, values, scores, state);
-      region.finish(state, rows, d, y + h * d, o.columns, logs, extent(1));
+      set.finish(state, rows, d, y + h * d, o.columns, logs, extent(1));
     }
   }
 

@@ -18,10 +18,10 @@ namespace pp::host {
 
 /// to[r, 0 .. d) = from[r, 0 .. d), turned back if there is a rotation.
 template <class T>
-void write_rows(attention_set<T> const& region, T const* from, extent padded, extent rows, extent d,
+void write_rows(attention_set<T> const& set, T const* from, extent padded, extent rows, extent d,
                 T const* rotation, T* to, extent stride) {
-  if (rotation != nullptr) return region.turn_back(from, padded, rows, d, rotation, d, to, stride);
-  region.tiles.copy_rows(from, padded, rows, d, d, to, stride);
+  if (rotation != nullptr) return set.turn_back(from, padded, rows, d, rotation, d, to, stride);
+  set.tiles.copy_rows(from, padded, rows, d, d, to, stride);
 }
 
 /// dq, dk, dv (overwritten; dq alone, or dk with dv, may be absent) from dout and what the forward
@@ -34,7 +34,7 @@ void write_rows(attention_set<T> const& region, T const* from, extent padded, ex
 /// own:       those of the B * KV heads of keys to work on
 /// workspace: attention_backward_workspace<T>(shape) bytes
 template <class T>
-PIPE_ONE_COPY void attention_backward(attention_set<T> const& region, attention_shape const& shape,
+PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_shape const& shape,
                                       T scale, positions<T const> q, positions<T const> k,
                                       positions<T const> v, positions<T const> out, T const* lse,
                                       positions<T const> dout, positions<T> dq, positions<T> dk,
@@ -42,7 +42,7 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& region, attention_
                                       attention_extras<T> const& with = attention_extras<T>{},
                                       share own = everything) {
   extent const d = shape.head_size, group = shape.heads / shape.kv_heads,
-               padded = round_up(d, region.tiles.lanes);
+               padded = round_up(d, set.tiles.lanes);
   attention_parts<T> const part(shape);
   carver<T> space{static_cast<T*>(workspace)};
   T* const keys_t = space.take(part.transposed);
@@ -65,13 +65,13 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& region, attention_
     if (h % group == 0) {
       T const* const key = k.data + key_row * k.stride + at;
       if (with.rotation != nullptr) {
-        region.turn(key, k.stride, shape.keys, d, with.rotation, padded, keys, padded);
-        transpose_blocks(region, keys, padded, shape.keys, d, keys_t);
+        set.turn(key, k.stride, shape.keys, d, with.rotation, padded, keys, padded);
+        transpose_blocks(set, keys, padded, shape.keys, d, keys_t);
       } else {
-        transpose_blocks(region, key, k.stride, shape.keys, d, keys_t);
-        region.tiles.copy_rows(key, k.stride, shape.keys, d, padded, keys, padded);
+        transpose_blocks(set, key, k.stride, shape.keys, d, keys_t);
+        set.tiles.copy_rows(key, k.stride, shape.keys, d, padded, keys, padded);
       }
-      transpose_blocks(region, v.data + key_row * v.stride + at, v.stride, shape.keys, d, values_t);
+      transpose_blocks(set, v.data + key_row * v.stride + at, v.stride, shape.keys, d, values_t);
       std::size_t const bytes = sizeof(T) * static_cast<std::size_t>(shape.keys * padded);
       std::memset(key_sums, 0, bytes);
       std::memset(value_sums, 0, bytes);
@@ -83,66 +83,66 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& region, attention_
                                     ? with.rotation + (t0 + shape.keys - shape.queries) * d
                                     : nullptr;
       if (rotation != nullptr)
-        region.turn(q.data + first_row * q.stride + h * d, q.stride, rows, d, rotation, padded,
-                    query, padded);
+        set.turn(q.data + first_row * q.stride + h * d, q.stride, rows, d, rotation, padded, query,
+                 padded);
       else
-        region.tiles.copy_rows(q.data + first_row * q.stride + h * d, q.stride, rows, d, padded,
-                               query, padded);
-      region.tiles.copy_rows(dout.data + first_row * dout.stride + h * d, dout.stride, rows, d,
-                             padded, slope_out, padded);
+        set.tiles.copy_rows(q.data + first_row * q.stride + h * d, q.stride, rows, d, padded, query,
+                            padded);
+      set.tiles.copy_rows(dout.data + first_row * dout.stride + h * d, dout.stride, rows, d, padded,
+                          slope_out, padded);
       for (extent r = 0; r < rows; ++r) {
         // The mean slope of a row of probabilities: sum of p * dp, which is out * dout.
         mean[r] =
-            region.dot(out.data + (first_row + r) * out.stride + h * d, slope_out + r * padded, d);
+            set.dot(out.data + (first_row + r) * out.stride + h * d, slope_out + r * padded, d);
       }
       extent const seen = visible_keys(shape, present, t0 + rows - 1, 0);
       for (extent s0 = 0; s0 < seen; s0 += key_block) {
         extent const count = shape.keys - s0 < key_block ? shape.keys - s0 : key_block;
         int high = 0;
         for (extent i = 0; i < rows; i += high) {
-          high = region.tiles.next_rows(rows - i);
+          high = set.tiles.next_rows(rows - i);
           extent depth = visible_keys(shape, present, t0 + i + high - 1, s0);
           if (depth > count) depth = count;
           if (depth == 0) continue;
-          extent const columns = round_up(depth, region.column_step());
+          extent const columns = round_up(depth, set.column_step());
           T* const score = scores + i * key_block;
           T* const slope = slopes + i * key_block;
-          multiply_block<T>(region.tiles, high, columns, d, {query + i * padded, padded, 1},
+          multiply_block<T>(set.tiles, high, columns, d, {query + i * padded, padded, 1},
                             keys_t + s0 * d, key_block, score, key_block, false);
-          multiply_block<T>(region.tiles, high, columns, d, {slope_out + i * padded, padded, 1},
+          multiply_block<T>(set.tiles, high, columns, d, {slope_out + i * padded, padded, 1},
                             values_t + s0 * d, key_block, slope, key_block, false);
           for (extent r = i; r < i + high; ++r) {
             extent const visible = visible_keys(shape, present, t0 + r, s0);
-            region.softmax_slopes(scores + r * key_block, slopes + r * key_block,
-                                  visible < count ? visible : count, columns, scale,
-                                  lse[(first_row + r) * shape.heads + h], mean[r]);
+            set.softmax_slopes(scores + r * key_block, slopes + r * key_block,
+                               visible < count ? visible : count, columns, scale,
+                               lse[(first_row + r) * shape.heads + h], mean[r]);
           }
-          multiply_block<T>(region.tiles, high, padded, depth, {slope, key_block, 1},
+          multiply_block<T>(set.tiles, high, padded, depth, {slope, key_block, 1},
                             keys + s0 * padded, padded, query_sums + i * padded, padded, s0 != 0);
         }
         extent const last = visible_keys(shape, present, t0 + rows - 1, s0);
         for (extent s = 0; s < count && s < last; s += high) {
-          high = region.tiles.next_rows(count - s);
+          high = set.tiles.next_rows(count - s);
           // The first query of the block that sees key s0 + s.
           extent skip = shape.causal ? s0 + s - (shape.keys - shape.queries) - t0 : 0;
           if (skip < 0) skip = 0;
           extent const from = (s0 + s) * padded, depth = rows - skip, corner = skip * key_block + s;
-          multiply_block<T>(region.tiles, high, padded, depth, {scores + corner, 1, key_block},
+          multiply_block<T>(set.tiles, high, padded, depth, {scores + corner, 1, key_block},
                             slope_out + skip * padded, padded, value_sums + from, padded, true);
-          multiply_block<T>(region.tiles, high, padded, depth, {slopes + corner, 1, key_block},
+          multiply_block<T>(set.tiles, high, padded, depth, {slopes + corner, 1, key_block},
                             query + skip * padded, padded, key_sums + from, padded, true);
         }
       }
       if (seen == 0)
         std::memset(query_sums, 0, sizeof(T) * static_cast<std::size_t>(rows * padded));
       if (dq.data != nullptr)
-        write_rows(region, query_sums, padded, rows, d, rotation,
+        write_rows(set, query_sums, padded, rows, d, rotation,
                    dq.data + first_row * dq.stride + h * d, dq.stride);
     }
     if ((h + 1) % group == 0 && dk.data != nullptr) {
-      write_rows(region, key_sums, padded, shape.keys, d, with.rotation,
+      write_rows(set, key_sums, padded, shape.keys, d, with.rotation,
                  dk.data + key_row * dk.stride + at, dk.stride);
-      write_rows<T>(region, value_sums, padded, shape.keys, d, nullptr,
+      write_rows<T>(set, value_sums, padded, shape.keys, d, nullptr,
                     dv.data + key_row * dv.stride + at, dv.stride);
     }
   }

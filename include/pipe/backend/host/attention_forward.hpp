@@ -17,37 +17,35 @@ PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
 
 /// Scores, their softmax and the sums of values for `rows` <= query_block queries of one head, from
-/// query t0 of the shape on; what region.finish then divides is in `state`. keys: as
+/// query t0 of the shape on; what set.finish then divides is in `state`. keys: as
 /// transpose_blocks makes them; values: [S][state.ldo].
 ///
 /// law: what a row sums does not depend on the rows beside it
 template <class T>
-PIPE_ONE_COPY void attend(attention_set<T> const& region, attention_shape const& shape,
-                          extent present, extent t0, extent rows, T scale, T const* query,
-                          extent query_stride, T const* keys, T const* values, T* scores,
-                          softmax_rows<T> const& state) {
+PIPE_ONE_COPY void attend(attention_set<T> const& set, attention_shape const& shape, extent present,
+                          extent t0, extent rows, T scale, T const* query, extent query_stride,
+                          T const* keys, T const* values, T* scores, softmax_rows<T> const& state) {
   extent const d = shape.head_size, padded = state.ldo;
   extent const seen = visible_keys(shape, present, t0 + rows - 1, 0);
   for (extent s0 = 0; s0 < seen; s0 += key_block) {
     extent const count = shape.keys - s0 < key_block ? shape.keys - s0 : key_block;
     int high = 0;
     for (extent i = 0; i < rows; i += high) {
-      high = region.tiles.next_rows(rows - i);
+      high = set.tiles.next_rows(rows - i);
       extent depth = visible_keys(shape, present, t0 + i + high - 1, s0);
       if (depth > count) depth = count;
-      extent const columns = round_up(depth, region.column_step());
+      extent const columns = round_up(depth, set.column_step());
       T* const score = scores + i * key_block;
       if (depth > 0)
-        multiply_block<T>(region.tiles, high, columns, d,
-                          {query + i * query_stride, query_stride, 1}, keys + s0 * d, key_block,
-                          score, key_block, false);
+        multiply_block<T>(set.tiles, high, columns, d, {query + i * query_stride, query_stride, 1},
+                          keys + s0 * d, key_block, score, key_block, false);
       for (extent r = i; depth > 0 && r < i + high; ++r) {
         extent const visible = visible_keys(shape, present, t0 + r, s0);
-        region.softmax_row(scores + r * key_block, visible < count ? visible : count, columns,
-                           scale, s0 == 0, state, r);
+        set.softmax_row(scores + r * key_block, visible < count ? visible : count, columns, scale,
+                        s0 == 0, state, r);
       }
       if (depth > 0)
-        multiply_block<T>(region.tiles, high, padded, depth, {score, key_block, 1},
+        multiply_block<T>(set.tiles, high, padded, depth, {score, key_block, 1},
                           values + s0 * padded, padded, state.out + i * padded, padded, s0 != 0);
     }
   }
@@ -62,14 +60,14 @@ PIPE_ONE_COPY void attend(attention_set<T> const& region, attention_shape const&
 /// own:       those of the B * KV heads of keys to work on
 /// workspace: attention_forward_workspace<T>(shape) bytes
 template <class T>
-PIPE_ONE_COPY void attention_forward(attention_set<T> const& region, attention_shape const& shape,
+PIPE_ONE_COPY void attention_forward(attention_set<T> const& set, attention_shape const& shape,
                                      T scale, positions<T const> q, positions<T const> k,
                                      positions<T const> v, positions<T> out, T* lse,
                                      void* workspace,
                                      attention_extras<T> const& with = attention_extras<T>{},
                                      share own = everything) {
   extent const d = shape.head_size, group = shape.heads / shape.kv_heads,
-               padded = round_up(d, region.tiles.lanes);
+               padded = round_up(d, set.tiles.lanes);
   attention_parts<T> const part(shape);
   carver<T> space{static_cast<T*>(workspace)};
   T* const keys = space.take(part.transposed);
@@ -89,13 +87,13 @@ PIPE_ONE_COPY void attention_forward(attention_set<T> const& region, attention_s
       extent const at = h / group * d;
       T const* const key = k.data + b * shape.keys * k.stride + at;
       if (with.rotation != nullptr) {
-        region.turn(key, k.stride, shape.keys, d, with.rotation, d, values, padded);
-        transpose_blocks(region, values, padded, shape.keys, d, keys);
+        set.turn(key, k.stride, shape.keys, d, with.rotation, d, values, padded);
+        transpose_blocks(set, values, padded, shape.keys, d, keys);
       } else {
-        transpose_blocks(region, key, k.stride, shape.keys, d, keys);
+        transpose_blocks(set, key, k.stride, shape.keys, d, keys);
       }
-      region.tiles.copy_rows(v.data + b * shape.keys * v.stride + at, v.stride, shape.keys, d,
-                             padded, values, padded);
+      set.tiles.copy_rows(v.data + b * shape.keys * v.stride + at, v.stride, shape.keys, d, padded,
+                          values, padded);
     }
     for (extent t0 = 0; t0 < shape.queries; t0 += query_block) {
       extent const rows = shape.queries - t0 < query_block ? shape.queries - t0 : query_block;
@@ -103,17 +101,17 @@ PIPE_ONE_COPY void attention_forward(attention_set<T> const& region, attention_s
       T const* query = q.data + first_row * q.stride + h * d;
       extent query_stride = q.stride;
       if (with.rotation != nullptr) {
-        region.turn(query, q.stride, rows, d, with.rotation + (t0 + shape.keys - shape.queries) * d,
-                    d, turned, padded);
+        set.turn(query, q.stride, rows, d, with.rotation + (t0 + shape.keys - shape.queries) * d, d,
+                 turned, padded);
         query = turned;
         query_stride = padded;
       }
-      attend(region, shape, present, t0, rows, scale, query, query_stride, keys, values, scores,
+      attend(set, shape, present, t0, rows, scale, query, query_stride, keys, values, scores,
              state);
       T* const result = out.data + first_row * out.stride + h * d;
       T* const logs = lse + first_row * shape.heads + h;
       if (present > 0)
-        region.finish(state, rows, d, result, out.stride, logs, shape.heads);
+        set.finish(state, rows, d, result, out.stride, logs, shape.heads);
       else
         for (extent r = 0; r < rows; ++r) {
           std::memset(result + r * out.stride, 0, sizeof(T) * static_cast<std::size_t>(d));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What the loops of the two attention kernels share: the table of a region's row kernels, copies of
+// What the loops of the two attention kernels share: the table of row kernels, copies of
 // one head in the layouts the register tile reads, products of whole blocks, and which keys a query
 // sees.
 #pragma once
@@ -24,8 +24,8 @@ struct softmax_rows {
   T* sum = nullptr;
 };
 
-/// What a region computes for the loops of attention, in region/attention.inl; absent is what a
-/// model has no use for.
+/// What the loops of attention call, from per_isa/attention.inl; null is what a model has no use
+/// for.
 template <class T>
 struct attention_set {
   tile_set<T> tiles{};
@@ -82,13 +82,13 @@ PIPE_ONE_COPY void multiply_block(tile_set<T> const& tiles, extent rows, extent 
 
 /// to = from[keys, d] as blocks [d][key_block] of key_block keys each, zero beyond the last key.
 template <class T>
-PIPE_ONE_COPY void transpose_blocks(attention_set<T> const& region, T const* from, extent stride,
+PIPE_ONE_COPY void transpose_blocks(attention_set<T> const& set, T const* from, extent stride,
                                     extent keys, extent d, T* to) {
   for (extent s = 0; s < keys; s += key_block, to += d * key_block) {
     extent const count = keys - s < key_block ? keys - s : key_block;
-    region.transpose(from + s * stride, count, d, stride, to, key_block);
+    set.transpose(from + s * stride, count, d, stride, to, key_block);
     for (extent c = 0; c < d; ++c)
-      for (extent r = count; r < round_up(count, region.column_step()); ++r)
+      for (extent r = count; r < round_up(count, set.column_step()); ++r)
         to[c * key_block + r] = T(0);
   }
 }

@@ -9,7 +9,6 @@
 
 #include <pipe/backend/backend.hpp>
 #include <pipe/backend/host/kernels.hpp>
-#include <pipe/backend/host/workspace.hpp>
 #include <pipe/base/dtype.hpp>
 #include <pipe/base/list.hpp>
 #include <pipe/base/view.hpp>
@@ -23,6 +22,21 @@ struct host_has_no_cublaslt;
 }  // namespace wrong
 
 namespace host {
+
+/// Bytes of workspace of each of `parts` threads, for micro-batches of `samples`. Facts are the
+/// same on every instruction set.
+template <class T>
+constexpr long workspace_bytes(group const& g, int samples, int parts = 1) {
+  return ask_kernel<portable::kernel_of>(g.anchor, 0L, [&g, samples, parts](auto kernel) {
+    return kernel.template workspace_bytes<T>(g, samples, parts);
+  });
+}
+/// In how many parts a group runs where a rank has this number of threads.
+constexpr int parts_of(group const& g, int samples, int threads) {
+  return ask_kernel<portable::kernel_of>(g.anchor, 1, [&g, samples, threads](auto kernel) {
+    return kernel.parts(g, samples, threads);
+  });
+}
 
 /// Everything that a rank calls: the kernel groups of pipeline P, and what works on parameters.
 template <class P>
@@ -46,7 +60,7 @@ kernels<P> kernels_for() {
   constexpr auto all = std::make_index_sequence<std::size_t(P::groups)>{};
   kernels<P> k;
   k.runs_on = Set;
-#if PIPE_HOST_HAS_AVX
+#ifdef __x86_64__
   if constexpr (Set == isa::avx512)
     avx512::fill(k, all);
   else if constexpr (Set == isa::avx2)
@@ -59,17 +73,20 @@ kernels<P> kernels_for() {
 
 }  // namespace host
 
+/// Base of the backends whose kernels run on the CPU: HostKernels and what is derived from it.
+struct host_backend {};
+
 /// The CPU backend with kernels for the given instruction sets, best last; the best that the
 /// machine has is used. Fewer sets compile faster.
 template <host::isa... Sets>
-struct HostKernels {
+struct HostKernels : host_backend {
   static constexpr char const* name = "host";
   static constexpr bool has_own_memory = false;
 
   /// In how many parts a group runs where a rank has this number of threads; and below, how many
   /// bytes of workspace each part needs.
   static constexpr int parts_for(group const& g, int samples, int threads) {
-    return host::parts_for(g, samples, threads);
+    return host::parts_of(g, samples, threads);
   }
   /// Bytes of workspace that the groups of a pipeline need, with as many parts of each.
   template <class T>
@@ -117,8 +134,8 @@ struct HostKernels {
   }
 };
 
-/// Every instruction set there is a region for: AVX-512, AVX2 or portable vectors, chosen at run
-/// time.
+/// Every instruction set that kernels are compiled for: AVX-512, AVX2 or portable vectors, chosen
+/// at run time.
 using Host = HostKernels<host::isa::avx2, host::isa::avx512>;
 /// Portable vectors alone: compiles in a third of the time, for tests and for machines without AVX.
 using PortableHost = HostKernels<>;

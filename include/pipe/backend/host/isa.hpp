@@ -7,34 +7,44 @@
 
 #include <cstddef>
 
-/// 1 where the avx2 and avx512 regions of kernels.hpp are compiled as well as the portable one.
-#if defined(__x86_64__)
-#define PIPE_HOST_HAS_AVX 1
-#else
-#define PIPE_HOST_HAS_AVX 0
-#endif
-
 namespace pp::host {
 
 /// A count or a stride, in elements. Signed, so that loops and address arithmetic need no casts.
 using extent = std::ptrdiff_t;
 
 /// The instruction sets a kernel exists for, worst first. Each names a namespace:
-/// pp::host::portable, avx2, avx512.
+/// pp::host::portable, avx2, avx512. Kernels for the latter two exist where __x86_64__ is defined.
 enum class isa { portable, avx2, avx512 };
+
+/// Sizes of vectors, and of the largest register tile: as many sums as the registers hold beside
+/// one row of B and one element of A.
+template <isa Set>
+struct isa_traits;
+template <>
+struct isa_traits<isa::portable> {
+  static constexpr int vector_bytes = 16, tile_rows = 4, tile_vectors = 2;
+};
+template <>
+struct isa_traits<isa::avx2> {
+  static constexpr int vector_bytes = 32, tile_rows = 4, tile_vectors = 3;
+};
+template <>
+struct isa_traits<isa::avx512> {
+  static constexpr int vector_bytes = 64, tile_rows = 8, tile_vectors = 3;
+};
 
 /// Vector registers are never wider than this on any set: what workspace formulas and alignments
 /// assume.
-inline constexpr std::size_t widest_vector_bytes = 64;
+inline constexpr std::size_t widest_vector_bytes = isa_traits<isa::avx512>::vector_bytes;
 
 /// What was written this many bytes ago is in no cache of most processors, or will not be for long.
 inline constexpr long cached_bytes = 24L << 20;
 
 /// The best set that this processor (and its operating system) can run.
 ///
-/// law: every feature that the region's target string in kernels.hpp names is asked for here.
+/// law: every feature of the set's target string in kernels.hpp is asked for here.
 inline isa best_isa() {
-#if PIPE_HOST_HAS_AVX
+#ifdef __x86_64__
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))

@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The host kernels, once per instruction set. Each region below switches the compiler's target,
-// names itself PIPE_ISA and includes the same sources (region/families.inl), whose templates keep
-// that target wherever they are instantiated. A new kernel family is one line in families.inl; a
-// new instruction set is one region here and one line in isa.hpp.
+// The host kernels, once per instruction set. Each namespace below switches the compiler's target
+// and includes the same sources (per_isa/compile.inl), whose templates keep that target wherever
+// they are instantiated. A new kernel is a specialisation of kernel_of in per_isa/; a new
+// instruction set is one namespace here and its traits in isa.hpp.
 #pragma once
 
-// Everything the regions use must be included here, before the first region: an inline function of
-// the standard library that was first defined inside a region would be compiled for its target and
-// picked by the linker for the whole program.
+// Everything that per_isa/ uses must be included here: an inline function of the standard library
+// that was first defined under a target pragma would be compiled for that target and picked by the
+// linker for the whole program.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
 #include <utility>
 
+#include <pipe/backend/dispatch.hpp>
 #include <pipe/backend/host/arguments.hpp>
 #include <pipe/backend/host/attention.hpp>
 #include <pipe/backend/host/attention_backward.hpp>
 #include <pipe/backend/host/attention_forward.hpp>
 #include <pipe/backend/host/contraction.hpp>
 #include <pipe/backend/host/contraction_loops.hpp>
+#include <pipe/backend/host/facts.hpp>
 #include <pipe/backend/host/isa.hpp>
 #include <pipe/backend/host/kernel_source.hpp>
 #include <pipe/backend/host/parts.hpp>
@@ -39,7 +41,7 @@
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored \
-    "-Wpsabi"  // vector arguments never leave a region: all such functions are inlined
+    "-Wpsabi"  // vectors are passed to inlined functions and within one instruction set only
 #endif
 #if defined(__clang__)
 #pragma clang diagnostic push
@@ -52,17 +54,13 @@
 
 PIPE_OPTIMIZED_BEGIN
 
-#define PIPE_ISA portable
-#define PIPE_VECTOR_BYTES 16
-#define PIPE_TILE_ROWS 4
-#define PIPE_TILE_VECTORS 2
-#include <pipe/backend/host/region/families.inl>
-#undef PIPE_ISA
-#undef PIPE_VECTOR_BYTES
-#undef PIPE_TILE_ROWS
-#undef PIPE_TILE_VECTORS
+namespace pp::host::portable {
+using this_isa = isa_traits<isa::portable>;
+namespace per_isa = portable;
+#include <pipe/backend/host/per_isa/compile.inl>
+}  // namespace pp::host::portable
 
-#if PIPE_HOST_HAS_AVX
+#ifdef __x86_64__
 
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
@@ -70,15 +68,11 @@ PIPE_OPTIMIZED_BEGIN
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
 #endif
-#define PIPE_ISA avx2
-#define PIPE_VECTOR_BYTES 32
-#define PIPE_TILE_ROWS 4
-#define PIPE_TILE_VECTORS 3
-#include <pipe/backend/host/region/families.inl>
-#undef PIPE_ISA
-#undef PIPE_VECTOR_BYTES
-#undef PIPE_TILE_ROWS
-#undef PIPE_TILE_VECTORS
+namespace pp::host::avx2 {
+using this_isa = isa_traits<isa::avx2>;
+namespace per_isa = avx2;
+#include <pipe/backend/host/per_isa/compile.inl>
+}  // namespace pp::host::avx2
 #if defined(__clang__)
 #pragma clang attribute pop
 #else
@@ -92,22 +86,18 @@ PIPE_OPTIMIZED_BEGIN
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,fma,avx2,prefer-vector-width=512")
 #endif
-#define PIPE_ISA avx512
-#define PIPE_VECTOR_BYTES 64
-#define PIPE_TILE_ROWS 8
-#define PIPE_TILE_VECTORS 3
-#include <pipe/backend/host/region/families.inl>
-#undef PIPE_ISA
-#undef PIPE_VECTOR_BYTES
-#undef PIPE_TILE_ROWS
-#undef PIPE_TILE_VECTORS
+namespace pp::host::avx512 {
+using this_isa = isa_traits<isa::avx512>;
+namespace per_isa = avx512;
+#include <pipe/backend/host/per_isa/compile.inl>
+}  // namespace pp::host::avx512
 #if defined(__clang__)
 #pragma clang attribute pop
 #else
 #pragma GCC pop_options
 #endif
 
-#endif  // PIPE_HOST_HAS_AVX
+#endif  // __x86_64__
 
 PIPE_OPTIMIZED_END
 

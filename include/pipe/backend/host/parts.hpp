@@ -9,7 +9,6 @@
 
 #include <pipe/backend/host/isa.hpp>
 #include <pipe/base/config.hpp>
-#include <pipe/passes/group.hpp>
 
 PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
@@ -47,24 +46,6 @@ inline constexpr extent rows_step = 8;
 /// Columns in whole cache lines, so that no two threads write to one.
 template <class T>
 inline constexpr extent columns_step = extent(widest_vector_bytes / sizeof(T));
-
-/// In how many parts a group runs where a rank has this number of threads: in one if it takes only
-/// some microseconds, as to call the others takes one and to fetch what they made takes more; or if
-/// it is user-defined.
-constexpr int parts_for(group const& g, int samples, int threads) {
-  constexpr double worth_sharing =
-      32768;  // elements that a norm works on in about six microseconds
-  constexpr double per_product = 1.0 / 16;  // of an element's time, in a contraction
-  if (is_custom(g.anchor)) return 1;
-  double const elements = double(g.rows) * samples * g.columns;
-  double inner = 0;
-  if (is_contraction(g.anchor)) inner = g.attributes.contraction().inner;
-  if (is_attention(g.anchor)) {
-    attention_attributes const of = g.attributes.attention();
-    inner = 2.0 * (of.is_fused() ? g.rows : of.keys);
-  }
-  return elements * (1 + inner * per_product) < worth_sharing ? 1 : threads;
-}
 
 }  // namespace pp::host
 PIPE_OPTIMIZED_END

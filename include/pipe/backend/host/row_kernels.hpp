@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a decoder calls: the ops of a forward pass on a few new rows, apart from each other. A
-// region fills the table (region/new_rows.inl) with the kernels that groups are made of, so that a
-// row has the bits that a whole forward pass gives it.
+// What a decoder calls: the ops of a forward pass on a few new rows, apart from each other. The
+// table is filled (per_isa/new_rows.inl) with the kernels that groups are made of, so that a row
+// has the bits that a whole forward pass gives it.
 #pragma once
 
 #include <pipe/backend/host/attention_loops.hpp>

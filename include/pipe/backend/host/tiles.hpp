@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What the loops around register tiles see of an instruction set. A region (region/tile.inl)
-// compiles the tiles; the loops, which only count and address, are compiled once for all regions
-// and call them through this table: that is nothing against a tile, and spares the compiler two
-// copies of three.
+// What the loops around register tiles see of an instruction set. The tiles are compiled once per
+// set (per_isa/tile.inl); the loops, which only count and address, once for all sets, and call the
+// tiles through this table: that is nothing against a tile, and spares the compiler two copies of
+// three.
 #pragma once
 
 #include <bit>
 
 #include <pipe/backend/host/isa.hpp>
-#include <pipe/backend/host/parts.hpp>
 #include <pipe/base/config.hpp>
-#include <pipe/passes/group.hpp>
 
 PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
@@ -29,13 +27,13 @@ struct tile_ends {
   bool add = false;
 };
 
-/// The tiles of one region.
+/// The tiles of one instruction set.
 template <class T>
 struct tile_set {
   int lanes = 0;              ///< elements of a vector
   int rows = 0, vectors = 0;  ///< of the largest tile
   /// The tile of `high` rows and `wide` vectors, from next_rows and next_vectors; see tile() in
-  /// region/tile.inl. One function for all sizes, as a processor that comes out of a tile's loop
+  /// per_isa/tile.inl. One function for all sizes, as a processor that comes out of a tile's loop
   /// foresees a branch better than one of twelve addresses.
   void (*tile)(int high, int wide, extent k, T const* a, extent row, extent column, T const* b,
                extent ldb, tile_ends<T> const& ends) = nullptr;
@@ -63,23 +61,6 @@ struct tile_set {
     return left >= 2 ? 2 : 1;
   }
 };
-
-/// Tiles of fewer rows than this, a power of two, are not compiled for pipeline P: the rows of all
-/// its products are multiples.
-template <class P>
-constexpr int least_tile_rows() {
-  auto all = unsigned(rows_step);
-  for (int i = 0; i < P::groups; ++i) {
-    group const g = P::group_at(i);
-    if (is_attention(g.anchor))
-      all |= unsigned(g.rows | g.attributes.attention().keys);
-    else if (g.anchor == op_kind::matmul_weight_gradient)
-      all |= unsigned(g.attributes.contraction().inner);
-    else if (is_contraction(g.anchor))
-      all |= unsigned(g.rows * P::samples);
-  }
-  return int(all & -all);
-}
 
 }  // namespace pp::host
 PIPE_OPTIMIZED_END

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Data movement beside the contractions: the transposed copy of a weight, made once per optimizer
-// update so that every backward contraction reads its B row-major. A region (region/transpose.inl)
-// transposes squares in registers.
+// update so that every backward contraction reads its B row-major. Squares are
+// transposed in registers (per_isa/transpose.inl).
 #pragma once
 
 #include <pipe/backend/host/isa.hpp>

@@ -3,6 +3,8 @@
 // What a pipeline runs on, on the CPU: the kernels of its backend, and the machine that calls them.
 #pragma once
 
+#include <concepts>
+
 #include <pipe/backend/host/backend.hpp>
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/runtime/host/machine.hpp>
@@ -69,13 +71,13 @@ class host_engine {
   machine<element, typename P::transport> machine_;
 };
 
-template <host::isa... Sets>
-struct runtime_of<HostKernels<Sets...>> {
+template <std::derived_from<host_backend> Backend>
+struct runtime_of<Backend> {
   template <class P>
   using engine = host_engine<P>;
   template <class P>
   static constexpr long workspace_bytes() {
-    return HostKernels<Sets...>::template workspace_of<typename P::element>(
+    return Backend::template workspace_of<typename P::element>(
         view<group>{P::passes::shapes.items, P::groups}, P::samples, P::threads);
   }
 };

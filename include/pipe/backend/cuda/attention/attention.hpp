@@ -31,4 +31,12 @@ constexpr auto attention_bodies() {
   }
 }
 
+template <>
+struct kernel_of<op_kind::attention> {
+  template <class P, int G>
+  using list = decltype(attention_bodies<P, G>());
+};
+template <>
+struct kernel_of<op_kind::attention_gradient> : kernel_of<op_kind::attention> {};
+
 }  // namespace pp::cuda

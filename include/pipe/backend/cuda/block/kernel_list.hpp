@@ -1,16 +1,32 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Kernels that run one after the other: what a group is lowered to.
+// Kernels that run one after the other: what a group is lowered to, by the kind of its anchor.
 #pragma once
 
 #include <type_traits>
 
 #include <pipe/backend/cuda/block/block.hpp>
+#include <pipe/graph/op_kind.hpp>
 
 namespace pp::cuda {
 
 template <class... Body>
 struct bodies {};
+
+/// The kernels of groups with this anchor, specialised for each kind beside them:
+///
+///     template <> struct kernel_of<op_kind::some> {
+///       template <class P, int G> using list = bodies<first_kernel<P, G>, second_kernel<P, G>>;
+///     };
+template <op_kind Anchor>
+struct kernel_of;
+
+/// Groups that one kernel computes.
+template <template <class P, int G> class Kernel>
+struct one_kernel {
+  template <class P, int G>
+  using list = bodies<Kernel<P, G>>;
+};
 
 /// `Body`, if wanted, before others.
 template <bool IsWanted, class Body, class... Others>

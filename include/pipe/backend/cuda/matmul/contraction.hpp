@@ -92,4 +92,14 @@ constexpr auto lower_contraction() {
     return bodies<tiles>{};
 }
 
+template <>
+struct kernel_of<op_kind::matmul> {
+  template <class P, int G>
+  using list = decltype(lower_contraction<P, G>());
+};
+template <>
+struct kernel_of<op_kind::matmul_input_gradient> : kernel_of<op_kind::matmul> {};
+template <>
+struct kernel_of<op_kind::matmul_weight_gradient> : kernel_of<op_kind::matmul> {};
+
 }  // namespace pp::cuda

@@ -259,4 +259,22 @@ struct norm_parameter_source {
   }
 };
 
+template <>
+struct kernel_of<op_kind::bias_gradient> {
+  template <class P, int G>
+  using list = decltype(column_sums<bias_source<P, G>>());
+};
+
+template <>
+struct kernel_of<op_kind::row_bias_gradient> {
+  template <class P, int G>
+  using list = decltype(column_sums<row_bias_source<P, G>>());
+};
+
+template <>
+struct kernel_of<op_kind::norm_parameter_gradient> {
+  template <class P, int G>
+  using list = decltype(column_sums<norm_parameter_source<P, G>>());
+};
+
 }  // namespace pp::cuda

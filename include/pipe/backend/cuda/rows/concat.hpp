@@ -5,6 +5,7 @@
 #pragma once
 
 #include <pipe/backend/cuda/block/block.hpp>
+#include <pipe/backend/cuda/block/kernel_list.hpp>
 #include <pipe/backend/cuda/block/vectors.hpp>
 
 namespace pp::cuda {
@@ -67,5 +68,11 @@ struct slice_kernel : copied_rows<P, G, (Width | First)> {
                [&](extent row, int column) { return dy + row * Width + column; });
   }
 };
+
+template <>
+struct kernel_of<op_kind::concat> : one_kernel<concat_kernel> {};
+
+template <>
+struct kernel_of<op_kind::slice> : one_kernel<slice_kernel> {};
 
 }  // namespace pp::cuda

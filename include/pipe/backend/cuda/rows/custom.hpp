@@ -103,4 +103,14 @@ constexpr auto lower_custom() {
   return maybe_before<clears_first, clear_gradient_kernel<P, G, 0>>(second);
 }
 
+template <>
+struct kernel_of<op_kind::custom> {
+  template <class P, int G>
+  using list = decltype(lower_custom<P, G>());
+};
+template <>
+struct kernel_of<op_kind::custom_input_gradient> : kernel_of<op_kind::custom> {};
+template <>
+struct kernel_of<op_kind::custom_weight_gradient> : kernel_of<op_kind::custom> {};
+
 }  // namespace pp::cuda

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <pipe/backend/cuda/block/block.hpp>
+#include <pipe/backend/cuda/block/kernel_list.hpp>
 #include <pipe/backend/cuda/chain.hpp>
 
 #ifdef __CUDACC__  // a user's formula for the host alone would do nothing here, and nvcc only warns
@@ -87,6 +88,12 @@ struct gate_gradient_kernel : half_rows<P, G, group_of<P, G>::value.columns / 2>
     });
   }
 };
+
+template <>
+struct kernel_of<op_kind::gate> : one_kernel<gate_kernel> {};
+
+template <>
+struct kernel_of<op_kind::gate_gradient> : one_kernel<gate_gradient_kernel> {};
 
 }  // namespace pp::cuda
 

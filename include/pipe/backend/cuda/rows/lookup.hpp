@@ -9,8 +9,10 @@
 #pragma once
 
 #include <type_traits>
+#include <utility>
 
 #include <pipe/backend/cuda/block/block.hpp>
+#include <pipe/backend/cuda/block/kernel_list.hpp>
 #include <pipe/backend/cuda/chain.hpp>
 #include <pipe/backend/cuda/rows/radix_sort_rows.hpp>
 
@@ -255,6 +257,22 @@ struct join_chunks_kernel {
       common::finish_sum(a, key, column_of(thread), total);
     });
   }
+};
+
+template <>
+struct kernel_of<op_kind::lookup> : one_kernel<lookup_kernel> {};
+
+template <class P, int G, int... I>
+constexpr auto lower_lookup_gradient(std::integer_sequence<int, I...>) {
+  return bodies<order_rows_kernel<P, G, I>..., clear_absent_kernel<P, G>, sum_chunks_kernel<P, G>,
+                join_chunks_kernel<P, G>>{};
+}
+
+template <>
+struct kernel_of<op_kind::lookup_gradient> {
+  template <class P, int G>
+  using list = decltype(lower_lookup_gradient<P, G>(
+      std::make_integer_sequence<int, lookup_gradient<P, G>::order_kernels>{}));
 };
 
 }  // namespace pp::cuda

@@ -5,6 +5,7 @@
 // what does not fit is read again, from the L2 cache mostly.
 #pragma once
 
+#include <pipe/backend/cuda/block/kernel_list.hpp>
 #include <pipe/backend/cuda/rows/row_team.hpp>
 #include <pipe/base/math.hpp>
 #include <pipe/graph/layers.hpp>
@@ -330,6 +331,23 @@ struct element_loss_kernel : loss_rows<P, G, int(sizeof(float))> {
       if (thread % team::size == 0) base::put_loss(a, row, mine.sum);
     });
   }
+};
+
+template <>
+struct kernel_of<op_kind::cross_entropy> : one_kernel<cross_entropy_kernel> {};
+
+template <>
+struct kernel_of<op_kind::squared_error> {
+  template <class P, int G>
+  using list = bodies<element_loss_kernel<P, G, squared_difference>>;
+};
+
+template <>
+struct kernel_of<op_kind::element_loss> {
+  template <class P, int G>
+  using formula = typename leaf_at<group_of<P, G>::value.leaf, typename P::leaves>::formula;
+  template <class P, int G>
+  using list = bodies<element_loss_kernel<P, G, formula<P, G>>>;
 };
 
 }  // namespace pp::cuda

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <pipe/backend/cuda/block/block.hpp>
+#include <pipe/backend/cuda/block/kernel_list.hpp>
 #include <pipe/backend/cuda/chain.hpp>
 
 namespace pp::cuda {
@@ -30,5 +31,8 @@ struct pointwise_kernel {
     });
   }
 };
+
+template <>
+struct kernel_of<op_kind::pointwise> : one_kernel<pointwise_kernel> {};
 
 }  // namespace pp::cuda

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <pipe/backend/cuda/block/block.hpp>
+#include <pipe/backend/cuda/block/kernel_list.hpp>
 #include <pipe/backend/cuda/block/vectors.hpp>
 
 namespace pp::cuda {
@@ -112,5 +113,11 @@ struct pool_gradient_kernel : pooled_columns<P, G> {
     });
   }
 };
+
+template <>
+struct kernel_of<op_kind::pool> : one_kernel<pool_kernel> {};
+
+template <>
+struct kernel_of<op_kind::pool_gradient> : one_kernel<pool_gradient_kernel> {};
 
 }  // namespace pp::cuda

@@ -5,6 +5,7 @@
 // what fits into no block's registers is read again.
 #pragma once
 
+#include <pipe/backend/cuda/block/kernel_list.hpp>
 #include <pipe/backend/cuda/chain.hpp>
 #include <pipe/backend/cuda/rows/row_team.hpp>
 
@@ -304,5 +305,17 @@ struct softmax_gradient_kernel : row_kernel<P, G, 2> {
     });
   }
 };
+
+template <>
+struct kernel_of<op_kind::norm> : one_kernel<norm_kernel> {};
+
+template <>
+struct kernel_of<op_kind::norm_gradient> : one_kernel<norm_gradient_kernel> {};
+
+template <>
+struct kernel_of<op_kind::softmax> : one_kernel<softmax_kernel> {};
+
+template <>
+struct kernel_of<op_kind::softmax_gradient> : one_kernel<softmax_gradient_kernel> {};
 
 }  // namespace pp::cuda

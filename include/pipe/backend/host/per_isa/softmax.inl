@@ -3,8 +3,6 @@
 // Softmax along a row as a layer of its own, and its gradient. (That of the scores is in the
 // attention kernels, that of the logits in the loss.)
 
-namespace pp::host::PIPE_ISA {
-
 /// y = e^x / (the sum of e^x over the row); computed from x less its largest element. NaN makes the
 /// row NaN.
 template <int N, class T>
@@ -32,4 +30,37 @@ PIPE_ONE_COPY void softmax_gradient_row(int n, T const* dy, T const* y, T* dx) {
     for (; i < n; ++i) dx[i] = y[i] * (dy[i] - mean);
 }
 
-}  // namespace pp::host::PIPE_ISA
+template <>
+struct kernel_of<op_kind::softmax> : row_facts {
+  template <class P, int G>
+  static void run(arguments<typename P::element> const& a) {
+    using k = group_rows<P, G>;
+    using T = typename k::T;
+    constexpr group g = k::g;
+    T* const buffer = static_cast<T*>(a.workspace);
+    share const own = k::own_rows(a);
+    for (extent r = own.begin; r < own.end; ++r) {
+      T* const y = k::result_row(a, r, buffer);
+      softmax_forward_row<g.columns, T>(k::main_row(a, r, buffer + g.columns), y);
+      finish_row<P, G>(a, r, y);
+    }
+  }
+};
+
+template <>
+struct kernel_of<op_kind::softmax_gradient> : row_facts {
+  template <class P, int G>
+  static void run(arguments<typename P::element> const& a) {
+    using k = group_rows<P, G>;
+    using T = typename k::T;
+    constexpr group g = k::g;
+    T* const buffer = static_cast<T*>(a.workspace);
+    share const own = k::own_rows(a);
+    for (extent r = own.begin; r < own.end; ++r) {
+      T* const dx = k::result_row(a, r, buffer);
+      softmax_gradient_row<T, k::whole>(g.columns, a.at(g.in[0]) + r * g.columns,
+                                        a.at(g.in[1]) + r * g.columns, dx);
+      finish_row<P, G>(a, r, dx);
+    }
+  }
+};

@@ -3,8 +3,6 @@
 // From the rows of a sample to one row, and back. Ids, where there are some, say which rows are
 // padding.
 
-namespace pp::host::PIPE_ISA {
-
 /// How many of n rows are no padding, and the one that a pool of this kind takes: -1 if there is
 /// none, and of a mean.
 struct pooled_rows {
@@ -62,4 +60,42 @@ PIPE_ONE_COPY void pool_gradient_sample(pool_kind which, int n, int columns, int
   }
 }
 
-}  // namespace pp::host::PIPE_ISA
+/// each(ids of a sample, or null, sample) for the samples of this part.
+template <class P, int G, class T, class Each>
+void each_pooled(arguments<T> const& a, Each const& each) {
+  constexpr group g = P::group_at(G);
+  constexpr int positions = g.attributes.pool().rows;
+  share const own = part_of(P::samples, 1, a.part, a.parts);
+  for (extent s = own.begin; s < own.end; ++s)
+    each(g.in[1] < 0 ? nullptr : a.ids(g.in[1] < 0 ? 0 : g.in[1]) + s * positions, s);
+}
+
+template <>
+struct kernel_of<op_kind::pool> : row_facts {
+  template <class P, int G>
+  static void run(arguments<typename P::element> const& a) {
+    using k = group_rows<P, G>;
+    using T = typename k::T;
+    each_pooled<P, G>(a, [&a](int const* ids, extent s) {
+      constexpr pool_attributes of = k::g.attributes.pool();
+      pool_sample<T>(of.which, of.rows, k::g.columns, ids,
+                     a.at(k::g.in[0]) + s * of.rows * k::g.columns,
+                     a.at(k::g.out[0]) + s * k::g.columns);
+    });
+  }
+};
+
+template <>
+struct kernel_of<op_kind::pool_gradient> : row_facts {
+  template <class P, int G>
+  static void run(arguments<typename P::element> const& a) {
+    using k = group_rows<P, G>;
+    using T = typename k::T;
+    each_pooled<P, G>(a, [&a](int const* ids, extent s) {
+      constexpr pool_attributes of = k::g.attributes.pool();
+      pool_gradient_sample<T>(of.which, of.rows, k::g.columns, ids,
+                              a.at(k::g.in[0]) + s * k::g.columns,
+                              a.at(k::g.out[0]) + s * of.rows * k::g.columns);
+    });
+  }
+};

@@ -2,30 +2,32 @@
 //
 // Squares are transposed in registers; see transpose.hpp.
 
-namespace pp::host::PIPE_ISA {
-
-/// Where lane `lane` of a row comes from when two rows exchange the lanes whose number differs in
-/// bit `step`: lanes of the upper row are counted from `lanes` on.
-constexpr int exchange_source(int lane, int step, int lanes, bool upper) {
-  if (upper) return (lane & step) != 0 ? lane + lanes : lane + step;
-  return (lane & step) != 0 ? lane - step + lanes : lane;
-}
+/// Two rows exchange the lanes whose number differs in bit `Step`.
+template <int Step, int Lanes, bool Upper>
+struct exchange {
+  /// Where lane `lane` of the upper or the lower row comes from: lanes of the upper row are counted
+  /// from `Lanes` on.
+  static constexpr int at(int lane) {
+    if (Upper) return (lane & Step) != 0 ? lane + Lanes : lane + Step;
+    return (lane & Step) != 0 ? lane - Step + Lanes : lane;
+  }
+};
 
 // nvcc's front end loses a parameter pack inside this builtin, so the lanes are spelled out.
 template <class T, int Step, bool Upper>
 [[gnu::always_inline]] inline vec<T> exchanged(vec<T> a, vec<T> b) {
-  constexpr int N = lanes<T>;
-#define PIPE_SOURCE(lane) exchange_source(lane, Step, N, Upper)
-#define PIPE_SOURCES(lane) \
-  PIPE_SOURCE(lane), PIPE_SOURCE((lane) + 1), PIPE_SOURCE((lane) + 2), PIPE_SOURCE((lane) + 3)
-  if constexpr (N == 2) return __builtin_shufflevector(a, b, PIPE_SOURCE(0), PIPE_SOURCE(1));
-  if constexpr (N == 4) return __builtin_shufflevector(a, b, PIPE_SOURCES(0));
-  if constexpr (N == 8) return __builtin_shufflevector(a, b, PIPE_SOURCES(0), PIPE_SOURCES(4));
-  if constexpr (N == 16)
-    return __builtin_shufflevector(a, b, PIPE_SOURCES(0), PIPE_SOURCES(4), PIPE_SOURCES(8),
-                                   PIPE_SOURCES(12));
-#undef PIPE_SOURCE
-#undef PIPE_SOURCES
+  using from = exchange<Step, lanes<T>, Upper>;
+  if constexpr (lanes<T> == 2) return __builtin_shufflevector(a, b, from::at(0), from::at(1));
+  if constexpr (lanes<T> == 4)
+    return __builtin_shufflevector(a, b, from::at(0), from::at(1), from::at(2), from::at(3));
+  if constexpr (lanes<T> == 8)
+    return __builtin_shufflevector(a, b, from::at(0), from::at(1), from::at(2), from::at(3),
+                                   from::at(4), from::at(5), from::at(6), from::at(7));
+  if constexpr (lanes<T> == 16)
+    return __builtin_shufflevector(a, b, from::at(0), from::at(1), from::at(2), from::at(3),
+                                   from::at(4), from::at(5), from::at(6), from::at(7), from::at(8),
+                                   from::at(9), from::at(10), from::at(11), from::at(12),
+                                   from::at(13), from::at(14), from::at(15));
 }
 
 template <int Step, class T>
@@ -66,5 +68,3 @@ template <class T>
 void transpose(T const* in, extent rows, extent columns, T* out) {
   transpose(in, rows, columns, columns, out, rows);
 }
-
-}  // namespace pp::host::PIPE_ISA

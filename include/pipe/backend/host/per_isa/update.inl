@@ -3,8 +3,6 @@
 // Kernels over the flat parameter memory of a stage: the optimizer's formula, what an optimizer of
 // whole tensors computes with, and the norm of the gradients.
 
-namespace pp::host::PIPE_ISA {
-
 /// One optimizer step on those of n elements that are `own`, in whole cache lines: the plan aligns
 /// every parameter and fills the gaps with zeros, which stay zero. `state` is Optimizer::states
 /// arrays of n, one after the other.
@@ -79,7 +77,7 @@ void sum_squares_of_columns(T const* in, extent rows, extent columns, T* out) {
   }
 }
 
-/// What an optimizer of whole tensors computes with, compiled for this region.
+/// What an optimizer of whole tensors computes with, compiled for this instruction set.
 struct tensor_kernels {
   /// f(i) for every i in [0, n); f works on element i of its arrays and on no other.
   template <class F>
@@ -94,25 +92,25 @@ struct tensor_kernels {
   }
   template <class T>
   static double sum_of_squares(extent n, T const* x) {
-    return PIPE_ISA::sum_of_squares(n, x);
+    return per_isa::sum_of_squares(n, x);
   }
   /// out[c] = sum over rows of in[r * columns + c]^2, in blocks of rows: a sum over many loses no
   /// digits
   template <class T>
   static void sum_squares_of_columns(T const* in, extent rows, extent columns, T* out) {
-    PIPE_ISA::sum_squares_of_columns(in, rows, columns, out);
+    per_isa::sum_squares_of_columns(in, rows, columns, out);
   }
   /// out[c * rows + r] = in[r * columns + c]
   template <class T>
   static void transpose(T const* in, extent rows, extent columns, T* out) {
-    PIPE_ISA::transpose(in, rows, columns, out);
+    per_isa::transpose(in, rows, columns, out);
   }
   /// c[m, n] = a[m, k] b[k, n]; element (i, p) of a is a[i * row + p * column], b and c are dense.
   /// workspace: Backend::contraction_elements<T>(m, n, k) numbers
   template <class T>
   static void contract(extent m, extent n, extent k, T const* a, extent row, extent column,
                        T const* b, T* c, T* workspace) {
-    PIPE_ISA::contract<T>(m, n, k, strided<T const>{a, row, column}, b, n, store<T>{c, n},
+    per_isa::contract<T>(m, n, k, strided<T const>{a, row, column}, b, n, store<T>{c, n},
                           workspace);
   }
 };
@@ -158,7 +156,7 @@ void update(Optimizer const& o, Context const& c, Tensor const& t, bool whole, s
                                   t.gradients, t.state);
 }
 
-/// The functions of this region that pipeline P calls.
+/// The functions that pipeline P calls.
 template <template <class> class Table, class P, std::size_t... G>
 void fill(Table<P>& k, std::index_sequence<G...>) {
   using T = typename P::element;
@@ -170,5 +168,3 @@ void fill(Table<P>& k, std::index_sequence<G...>) {
   if constexpr (P::tie_count > 0) k.add = &add<T>;
   if constexpr (P::averaging::averages) k.approach = &approach<T>;
 }
-
-}  // namespace pp::host::PIPE_ISA

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Matrix multiplication of this region: a sink and a prologue of any type, for the loops of
+// Matrix multiplication: a sink and a prologue of any type, for the loops of
 // contraction_loops.hpp.
-
-namespace pp::host::PIPE_ISA {
 
 /// Whether every row of a sink's matrix, if it says how wide that is, is made of whole pieces of
 /// this number of columns. Then nothing is compiled for what would be left.
@@ -59,5 +57,3 @@ void contract(extent m, extent n, extent k, strided<T const> a, T const* b, exte
               void* workspace, Prologue&& prologue = Prologue{}) {
   contract_tiles<T>(tiles<T, Least>, m, n, k, a, b, ldb, ends_of<T>(sink, prologue), workspace);
 }
-
-}  // namespace pp::host::PIPE_ISA

@@ -3,8 +3,6 @@
 // Losses that are sums over elements, from a formula: its terms are vector code, and add up in
 // double precision.
 
-namespace pp::host::PIPE_ISA {
-
 /// The sum of x[0, n), as eight sums of every eighth, so that they need not wait for each other.
 /// law: the order of additions depends on n only
 template <class T>
@@ -52,4 +50,19 @@ template <class Formula, int N, class T, class... More>
   return sum_in_double(N, terms);
 }
 
-}  // namespace pp::host::PIPE_ISA
+template <>
+struct kernel_of<op_kind::element_loss> : row_facts {
+  template <class P, int G>
+  static void run(arguments<typename P::element> const& a) {
+    using k = loss_rows<P, G>;
+    using T = typename k::T;
+    using formula = typename leaf_at<k::g.leaf, typename P::leaves>::formula;
+    k::each_loss(a, [&a](extent r, T scale, T* gradient) {
+      return k::with_targets(a, r * k::g.columns, [&](auto const*... more) {
+        return element_loss_row<formula, k::g.columns, T>(
+            a.at(k::g.in[0]) + r * k::g.columns, a.at(k::g.in[1]) + r * k::g.columns, scale, a.wants_gradient,
+            static_cast<T*>(a.workspace), gradient, more...);
+      });
+    });
+  }
+};

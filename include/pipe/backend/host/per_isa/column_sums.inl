@@ -3,8 +3,6 @@
 // Sums over rows: the gradients of biases, and of a norm's scale and shift. Rows are read in order,
 // as they lie in memory, and the sums of a strip of columns stay in L1 cache meanwhile.
 
-namespace pp::host::PIPE_ISA {
-
 /// Columns whose sums are alive together.
 inline constexpr int summed_columns = 1024;
 /// Rows that are added while a vector of `Sums` sums is in registers: memory is read fastest where
@@ -49,13 +47,14 @@ void column_sums(extent rows, extent columns, Term const& term, T* const (&out)[
         save(out[s] + c, accumulate ? load(out[s] + c) + sum : sum);
       }
   }
-  if constexpr (!Whole)
+  if constexpr (!Whole) {
     for (extent c = whole; c < columns; ++c) {
       T sum[Sums] = {};
       for (extent r = 0; r < rows; ++r) term.scalar(sum, r, c);
       for (int s = 0; s < Sums; ++s)
         if (out[s] != nullptr) out[s][c] = accumulate ? out[s][c] + sum[s] : sum[s];
     }
+  }
 }
 
 /// in[r * stride + c]
@@ -107,5 +106,3 @@ PIPE_ONE_COPY void norm_parameter_gradient(extent rows, int n, share own, T cons
                             dbeta != nullptr ? dbeta + own.begin : nullptr},
                            accumulate);
 }
-
-}  // namespace pp::host::PIPE_ISA

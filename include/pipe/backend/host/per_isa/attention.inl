@@ -3,8 +3,6 @@
 // What attention computes row by row, between the products of register tiles: rotations, softmax
 // and its gradient. The loops that call this are attention_forward.hpp and attention_backward.hpp.
 
-namespace pp::host::PIPE_ISA {
-
 /// Turns `rows` rows of one head by the angles of their positions, back if `Back`; zero from d up
 /// to `padded`. The halves x1, x2 of a row become x1 cos - x2 sin and x2 cos + x1 sin; a row of
 /// `rotation` holds d / 2 cosines and d / 2 sines.
@@ -151,4 +149,69 @@ constexpr attention_set<T> attention_kernels() {
 template <class T, bool Turns = true, int Least = 1>
 inline constexpr attention_set<T> attention_rows = attention_kernels<T, Turns, Least>();
 
-}  // namespace pp::host::PIPE_ISA
+/// Queries, keys and values, or their gradients: slices of one matrix, or those of keys and values
+/// of another.
+template <class U>
+struct attention_slices {
+  positions<U> q, k, v;
+};
+template <class P, int G, class U>
+attention_slices<U> slices(U* from, U* keys_from) {
+  constexpr group g = P::group_at(G);
+  constexpr attention_attributes of = g.attributes.attention();
+  constexpr extent width = g.columns, key_width = g.columns / of.heads * of.kv_heads,
+                   fused = width + 2 * key_width;
+  if constexpr (of.is_fused())
+    return {{from, fused}, {from + width, fused}, {from + width + key_width, fused}};
+  else
+    return {{from, width},
+            {keys_from, 2 * key_width},
+            {keys_from == nullptr ? nullptr : keys_from + key_width, 2 * key_width}};
+}
+template <class T>
+attention_extras<T> extras(arguments<T> const& a, int rotation, int ids) {
+  return {rotation < 0 ? nullptr : a.at(rotation), ids < 0 ? nullptr : a.ids(ids)};
+}
+/// Heads of keys and values, over all samples, that this part works on.
+template <class T>
+share own_heads(arguments<T> const& a, attention_shape const& shape) {
+  return share_of(shape.samples * shape.kv_heads, 1, a.part, a.parts);
+}
+
+template <>
+struct kernel_of<op_kind::attention> : attention_forward_facts {
+  template <class P, int G>
+  static void run(arguments<typename P::element> const& a) {
+    using k = group_rows<P, G>;
+    using T = typename k::T;
+    constexpr group g = k::g;
+    constexpr attention_shape shape = attention_shape_of(g, P::samples);
+    attention_slices<T const> const x =
+        slices<P, G, T const>(a.at(g.in[0]), k::maybe(a, g.in[1]));
+    attention_forward<T>(attention_rows<T, (g.in[2] >= 0), least_tile_rows<P>()>, shape,
+                         reciprocal_sqrt(T(shape.head_size)), x.q, x.k, x.v,
+                         {a.at(g.out[0]), g.columns}, a.at(g.out[1]), a.workspace,
+                         extras(a, g.in[2], g.in[3]), own_heads(a, shape));
+  }
+};
+
+template <>
+struct kernel_of<op_kind::attention_gradient> : attention_backward_facts {
+  template <class P, int G>
+  static void run(arguments<typename P::element> const& a) {
+    using k = group_rows<P, G>;
+    using T = typename k::T;
+    constexpr group g = k::g;
+    constexpr attention_shape shape = attention_shape_of(g, P::samples);
+    constexpr bool fused = g.attributes.attention().is_fused();
+    attention_slices<T const> const x =
+        slices<P, G, T const>(a.at(g.in[1]), fused ? nullptr : k::maybe(a, g.in[4]));
+    attention_slices<T> const d =
+        slices<P, G, T>(k::maybe(a, g.out[0]), k::maybe(a, g.out[1]));
+    attention_backward<T>(
+        attention_rows<T, (fused && g.in[4] >= 0), least_tile_rows<P>()>, shape,
+        reciprocal_sqrt(T(shape.head_size)), x.q, x.k, x.v, {a.at(g.in[2]), g.columns},
+        a.at(g.in[3]), {a.at(g.in[0]), g.columns}, d.q, d.k, d.v, a.workspace,
+        extras(a, fused ? g.in[4] : -1, g.in[5]), own_heads(a, shape));
+  }
+};

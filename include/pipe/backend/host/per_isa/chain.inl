@@ -5,8 +5,6 @@
 // product may have made is sealed before the next step reads it, so that no compiler contracts the
 // two into one rounding: a fused chain gives the bits of its steps run apart.
 
-namespace pp::host::PIPE_ISA {
-
 /// Whether what a launch of group G writes, row by row, is too large to be in a cache when it is
 /// read. Then it is written past them: a store to memory that is not in a cache first reads it.
 template <class P, int G>
@@ -124,7 +122,7 @@ struct chain {
 
   /// x[0, n) at (row, column) -> stores of the steps, and the end of the chain in `result` if that
   /// is not null. n is Columns unless Columns is 0. Flattened: formulas, a user's too, must be
-  /// compiled for this region's instruction set.
+  /// compiled for this instruction set.
   template <int Columns, bool HasResult, std::size_t... I>
   [[gnu::flatten]] static void run(arguments<T> const& a, extent row, extent column, T const* x,
                                    T* result, int n, std::index_sequence<I...>) {
@@ -235,5 +233,3 @@ struct chain_prologue {
                                      rows_of_a + r * before::width);
   }
 };
-
-}  // namespace pp::host::PIPE_ISA

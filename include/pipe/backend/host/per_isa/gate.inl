@@ -3,8 +3,6 @@
 // Gated units: a formula of one half of a row times the other half. One copy for each formula and
 // width, so that equal rows give equal bits wherever they are computed.
 
-namespace pp::host::PIPE_ISA {
-
 template <class F, int N, class T>
 void gate_piece(T const* activated, T const* plain, T* y) {
   PIPE_INDEPENDENT
@@ -47,4 +45,38 @@ template <class Gate, int N, class T>
                                  dx + activated + whole, dx + plain + whole);
 }
 
-}  // namespace pp::host::PIPE_ISA
+template <>
+struct kernel_of<op_kind::gate> : row_facts {
+  template <class P, int G>
+  static void run(arguments<typename P::element> const& a) {
+    using k = group_rows<P, G>;
+    using T = typename k::T;
+    constexpr group g = k::g;
+    using layer = leaf_at<g.leaf, typename P::leaves>;
+    share const own = k::own_rows(a);
+    for (extent r = own.begin; r < own.end; ++r) {
+      T* const y = k::result_row(a, r, static_cast<T*>(a.workspace));
+      gate_row<layer, g.columns, T>(a.at(g.in[0]) + r * 2 * g.columns, y);
+      finish_row<P, G>(a, r, y);
+    }
+  }
+};
+
+template <>
+struct kernel_of<op_kind::gate_gradient> : row_facts {
+  template <class P, int G>
+  static void run(arguments<typename P::element> const& a) {
+    using k = group_rows<P, G>;
+    using T = typename k::T;
+    constexpr group g = k::g;
+    using layer = leaf_at<g.leaf, typename P::leaves>;
+    constexpr int half = g.columns / 2;
+    share const own = k::own_rows(a);
+    for (extent r = own.begin; r < own.end; ++r) {
+      T* const dx = k::result_row(a, r, static_cast<T*>(a.workspace));
+      gate_gradient_row<layer, half, T>(a.at(g.in[0]) + r * half, a.at(g.in[1]) + r * g.columns,
+                                        dx);
+      finish_row<P, G>(a, r, dx);
+    }
+  }
+};

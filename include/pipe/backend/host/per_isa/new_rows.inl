@@ -3,8 +3,6 @@
 // The table of row_kernels.hpp. A product with one row is bound by reading the matrix: it is read
 // in its order, a few rows side by side.
 
-namespace pp::host::PIPE_ISA {
-
 /// y[n] = x[k] w[k, n]
 ///
 /// law: an element is one chain of fused multiply-adds over ascending k, as in a tile: the bits of
@@ -74,7 +72,7 @@ constexpr row_function<typename Program::element> function_of() {
     return &map_row<leaf_at<f.leaf, typename Program::leaves>, f.columns, T>;
 }
 
-/// The functions of this region that a program over new rows calls.
+/// The functions that a program over new rows calls.
 template <class Program, class T, std::size_t... I>
 void fill_rows(row_kernels<T>& k, [[maybe_unused]] row_function<T>* functions,
                std::index_sequence<I...>) {
@@ -89,5 +87,3 @@ void fill_rows(row_kernels<T>& k, [[maybe_unused]] row_function<T>* functions,
   k.norm[1] = &norm_row<T, true, false>;
   ((functions[I] = function_of<Program, int(I)>()), ...);
 }
-
-}  // namespace pp::host::PIPE_ISA

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The region's vector type. GCC vector extensions give element-wise arithmetic and scalar broadcast
+// The vector type of the instruction set. GCC vector extensions give element-wise arithmetic and scalar broadcast
 // on every compiler we use, stay in registers, and need no intrinsics header.
-
-namespace pp::host::PIPE_ISA {
 
 template <class T>
 struct vector_of {
-  static constexpr int lanes = PIPE_VECTOR_BYTES / static_cast<int>(sizeof(T));
-  typedef T type __attribute__((vector_size(PIPE_VECTOR_BYTES)));
+  static constexpr int lanes = this_isa::vector_bytes / static_cast<int>(sizeof(T));
+  typedef T type __attribute__((vector_size(this_isa::vector_bytes)));
   /// The same value in memory: at any element's address, and allowed to alias arrays of T.
   typedef T unaligned
-      __attribute__((vector_size(PIPE_VECTOR_BYTES), aligned(sizeof(T)), may_alias));
+      __attribute__((vector_size(this_isa::vector_bytes), aligned(sizeof(T)), may_alias));
 };
 
 template <class T>
@@ -33,10 +31,10 @@ template <class T>
 /// save() past the caches, where `to` allows it. Other threads see it after finish_streaming().
 template <class T>
 [[gnu::always_inline]] inline void stream(T* to, vec<T> value) {
-#if PIPE_HOST_HAS_AVX
-  if (reinterpret_cast<std::uintptr_t>(to) % PIPE_VECTOR_BYTES == 0) {
+#ifdef __x86_64__
+  if (reinterpret_cast<std::uintptr_t>(to) % this_isa::vector_bytes == 0) {
     auto& place = *reinterpret_cast<typename vector_of<T>::unaligned*>(to);
-    if constexpr (PIPE_VECTOR_BYTES == 16)
+    if constexpr (this_isa::vector_bytes == 16)
       asm("movntps %1, %0" : "=m"(place) : "x"(value));
     else
       asm("vmovntps %1, %0" : "=m"(place) : "x"(value));
@@ -47,7 +45,7 @@ template <class T>
 }
 
 inline void finish_streaming() {
-#if PIPE_HOST_HAS_AVX
+#ifdef __x86_64__
   asm volatile("sfence" : : : "memory");
 #endif
 }
@@ -91,5 +89,3 @@ template <class Fold, class T>
     for (int c = 0; c < 2; ++c) lane[c] = Fold::of(lane[c], lane[c + 2]);
   return Fold::of(lane[0], lane[1]);
 }
-
-}  // namespace pp::host::PIPE_ISA

@@ -3,8 +3,6 @@
 // Which elements a Dropout keeps: four at a time from one block of Philox, many blocks side by
 // side, as vector code.
 
-namespace pp::host::PIPE_ISA {
-
 /// Where the bits of a row come from.
 struct random_row {
   std::uint64_t seed;
@@ -63,5 +61,3 @@ PIPE_ONE_COPY T const* dropout_mask(random_row const& from, extent column, bool 
   }
   return room + column % 4;
 }
-
-}  // namespace pp::host::PIPE_ISA

@@ -5,8 +5,6 @@
 // broadcast element at a time through two strides, so a transposed A costs nothing, and B one row
 // of vectors at a time.
 
-namespace pp::host::PIPE_ISA {
-
 /// to[r, c] (+)= from[r, c] + sum over p of a[r * row + p * column] * b[p * ldb + c], r < Rows, c <
 /// Vectors * lanes
 ///
@@ -72,16 +70,16 @@ void copy_rows(T const* from, extent stride, extent rows, extent columns, extent
   }
 }
 
-/// The largest tile: as many sums as the region's registers hold beside one row of B and one
+/// The largest tile: as many sums as the registers hold beside one row of B and one
 /// element of A.
-inline constexpr int tile_rows = PIPE_TILE_ROWS;
-inline constexpr int tile_vectors = PIPE_TILE_VECTORS;
+inline constexpr int tile_rows = this_isa::tile_rows;
+inline constexpr int tile_vectors = this_isa::tile_vectors;
 
 /// Columns of the widest tile.
 template <class T>
 inline constexpr int tile_columns = tile_vectors * lanes<T>;
 
-/// The tile of this number of rows and vectors; Least: least_tile_rows().
+/// The tile of this number of rows and vectors; Least: see least_tile_rows.
 template <int Least, int Vectors, class T>
 void tile_of(int rows, extent k, T const* a, extent row, extent column, T const* b, extent ldb,
              tile_ends<T> const& ends) {
@@ -101,10 +99,7 @@ void tile_of(int rows, int vectors, extent k, T const* a, extent row, extent col
   return tile_of<Least, tile_vectors>(rows, k, a, row, column, b, ldb, ends);
 }
 
-/// What the loops around the tiles of this region call, where every number of rows is a multiple of
-/// Least.
+/// What the loops around the tiles call, where every number of rows is a multiple of Least.
 template <class T, int Least = 1>
 inline constexpr tile_set<T> tiles{lanes<T>, tile_rows, tile_vectors, &tile_of<Least, T>,
                                    &copy_rows<T>};
-
-}  // namespace pp::host::PIPE_ISA

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Facts of a host kernel that the memory plan and the threads of a rank are made from, whatever the
+// instruction set. Each kernel (kernel_of in per_isa/) inherits the facts of its family or has its
+// own:
+//
+//     template <class T> static constexpr long workspace_bytes(group const&, int samples, int
+//     parts) static constexpr int parts(group const&, int samples, int threads) static constexpr
+//     int tile_rows(group const&, int samples)
+//
+// workspace_bytes: of each of `parts` threads, for micro-batches of `samples`.
+// parts:           in how many parts a group runs where a rank has this number of threads.
+// tile_rows:       what the rows of its products are multiples of, so that no smaller register
+// tiles
+//                  are compiled; 0 for a kernel without register tiles.
+#pragma once
+
+#include <pipe/backend/host/attention.hpp>
+#include <pipe/backend/host/contraction.hpp>
+#include <pipe/backend/host/parts.hpp>
+#include <pipe/base/bytes.hpp>
+#include <pipe/passes/group.hpp>
+
+namespace pp::host {
+
+/// All threads, or one where the work is of a few microseconds, as to call the others takes one and
+/// to fetch what they made takes more.
+///
+/// work: of an element of the result, in that of an element of a norm
+constexpr int parts_for(group const& g, int samples, int threads, double work) {
+  constexpr double worth_sharing = 32768;  // elements of a norm: about six microseconds
+  return double(g.rows) * samples * g.columns * work < worth_sharing ? 1 : threads;
+}
+/// A multiply-add of a product, in elements of a norm.
+inline constexpr double product_work = 1.0 / 16;
+
+/// Of kernels that make row after row: room for two, before and after the anchor.
+struct row_facts {
+  template <class T>
+  static constexpr long workspace_bytes(group const& g, int, int) {
+    return 2 * align_up(long(g.columns) * long(sizeof(T)));
+  }
+  static constexpr int parts(group const& g, int samples, int threads) {
+    return parts_for(g, samples, threads, 1);
+  }
+  static constexpr int tile_rows(group const&, int) { return 0; }
+};
+
+/// Of user-defined layers, whose functions are called for a whole micro-batch.
+struct custom_facts : row_facts {
+  static constexpr int parts(group const&, int, int) { return 1; }
+};
+
+/// Of c[rows, columns] = a[rows, inner] b[inner, columns], whose rows are shared out.
+struct contraction_facts {
+  template <class T>
+  static constexpr long workspace_bytes(group const& g, int samples, int parts) {
+    extent const rows = extent(g.rows) * samples;
+    extent const inner = g.attributes.contraction().inner;
+    bool const makes_rows = !g.prologue.empty() && g.prologue.back().store < 0;
+    return shared_workspace<T>(rows, g.columns, inner, parts) +
+           (makes_rows ? align_up(largest_share(rows, rows_step, parts) * inner * long(sizeof(T)))
+                       : 0);
+  }
+  static constexpr int parts(group const& g, int samples, int threads) {
+    return parts_for(g, samples, threads, 1 + g.attributes.contraction().inner * product_work);
+  }
+  static constexpr int tile_rows(group const& g, int samples) { return g.rows * samples; }
+
+ protected:
+  /// Bytes for the most demanding part of a product whose result has `rows` rows.
+  template <class T>
+  static constexpr long shared_workspace(extent rows, extent columns, extent inner, int parts) {
+    long most = 0;
+    for (int part = 0; part < parts; ++part) {
+      share const mine = share_of(rows, rows_step, part, parts);
+      long const needed =
+          mine.size() > 0 ? long(contraction_workspace<T>(mine.size(), columns, inner)) : 0;
+      if (needed > most) most = needed;
+    }
+    return most;
+  }
+};
+
+/// Of dw[inner, columns] = x[rows, inner]^T dy[rows, columns], whose rows are shared out.
+struct weight_gradient_facts : contraction_facts {
+  template <class T>
+  static constexpr long workspace_bytes(group const& g, int samples, int parts) {
+    return shared_workspace<T>(g.attributes.contraction().inner, g.columns,
+                               extent(g.rows) * samples, parts);
+  }
+  static constexpr int tile_rows(group const& g, int) { return g.attributes.contraction().inner; }
+};
+
+/// Of an attention and its gradient, whose heads of keys and values are shared out.
+struct attention_facts {
+  static constexpr int parts(group const& g, int samples, int threads) {
+    extent const keys = attention_shape_of(g, samples).keys;
+    return parts_for(g, samples, threads, 1 + 2.0 * double(keys) * product_work);
+  }
+  static constexpr int tile_rows(group const& g, int) {
+    return g.rows | g.attributes.attention().keys;
+  }
+};
+struct attention_forward_facts : attention_facts {
+  template <class T>
+  static constexpr long workspace_bytes(group const& g, int samples, int) {
+    return long(attention_forward_workspace<T>(attention_shape_of(g, samples)));
+  }
+};
+struct attention_backward_facts : attention_facts {
+  template <class T>
+  static constexpr long workspace_bytes(group const& g, int samples, int) {
+    return long(attention_backward_workspace<T>(attention_shape_of(g, samples)));
+  }
+};
+
+}  // namespace pp::host

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Everything that is compiled once per instruction set, in the order in which one builds on
+// another. kernels.hpp includes this file inside a namespace of the set, which has
+//
+//     using this_isa = isa_traits<...>;      // sizes of vectors and register tiles
+//     namespace per_isa = ...;               // the namespace itself
+//
+// so neither this file nor those it names have include guards, includes or namespaces.
+
+// What kernels are made of.
+#include <pipe/backend/host/per_isa/vector.inl>
+#include <pipe/backend/host/per_isa/tile.inl>
+#include <pipe/backend/host/per_isa/contraction.inl>
+#include <pipe/backend/host/per_isa/transpose.inl>
+#include <pipe/backend/host/per_isa/column_sums.inl>
+#include <pipe/backend/host/per_isa/dropout.inl>
+#include <pipe/backend/host/per_isa/chain.inl>
+#include <pipe/backend/host/per_isa/group.inl>
+#include <pipe/backend/host/per_isa/rows.inl>
+
+// The kernels of groups.
+#include <pipe/backend/host/per_isa/bias.inl>
+#include <pipe/backend/host/per_isa/matmul.inl>
+#include <pipe/backend/host/per_isa/attention.inl>
+#include <pipe/backend/host/per_isa/norm.inl>
+#include <pipe/backend/host/per_isa/softmax.inl>
+#include <pipe/backend/host/per_isa/gate.inl>
+#include <pipe/backend/host/per_isa/lookup.inl>
+#include <pipe/backend/host/per_isa/pool.inl>
+#include <pipe/backend/host/per_isa/losses.inl>
+#include <pipe/backend/host/per_isa/element_loss.inl>
+#include <pipe/backend/host/per_isa/pointwise.inl>
+#include <pipe/backend/host/per_isa/custom.inl>
+
+// What works on parameters, and on new positions.
+#include <pipe/backend/host/per_isa/update.inl>
+#include <pipe/backend/host/per_isa/new_rows.inl>
+
+static_assert(has_kernels<kernel_of>());

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A kernel group as one function: the anchor's kernel with its prologue and epilogue built in.
+// `run<P, G>` is what a launch calls; P describes the groups of a pipeline, G is the number of a
+// distinct one.
+
+/// The kernel of groups with this anchor, specialised for each kind:
+///
+///     template <> struct kernel_of<op_kind::softmax> : row_facts {      // see facts.hpp
+///       template <class P, int G>
+///       static void run(arguments<typename P::element> const& a);
+///     };
+///
+/// run does the part of one micro-batch that `a` names.
+template <op_kind Anchor>
+struct kernel_of;
+
+/// Runs group G of P on one micro-batch.
+template <class P, int G>
+void run(arguments<typename P::element> const& a) {
+  kernel_of<P::group_at(G).anchor> const kernel{};
+  kernel.template run<P, G>(a);
+  if constexpr (streams<P, G>()) finish_streaming();
+}
+
+/// Tiles of fewer rows than this, a power of two, are not compiled for pipeline P: the rows of all
+/// its products are multiples.
+template <class P>
+constexpr int least_tile_rows() {
+  auto all = unsigned(rows_step);
+  for (int i = 0; i < P::groups; ++i) {
+    group const g = P::group_at(i);
+    all |= unsigned(ask_kernel<kernel_of>(
+        g.anchor, 0, [&g](auto kernel) { return kernel.tile_rows(g, P::samples); }));
+  }
+  return int(all & -all);
+}
+
+/// Group G of P as its kernel sees it: a matrix of `rows` x g.columns, of which each part makes
+/// some rows or columns.
+template <class P, int G>
+struct group_rows {
+  using T = typename P::element;
+  using args = arguments<T>;
+  static constexpr group g = P::group_at(G);
+  static constexpr extent rows = extent(g.rows) * P::samples;
+  static constexpr bool whole = g.columns % lanes<T> == 0;  // vectors
+
+  /// The rows, or the columns, that this part works on.
+  static share own_rows(args const& a, extent step = 1) {
+    return part_of(rows, step, a.part, a.parts);
+  }
+  static share own_columns(args const& a, extent columns) {
+    return part_of(columns, columns_step<T>, a.part, a.parts);
+  }
+  static T* maybe(args const& a, int slot) { return slot < 0 ? nullptr : a.at(slot); }
+
+  /// Row r of the anchor's main operand, from the prologue, if there is one, by way of `buffer`.
+  static T const* main_row(args const& a, extent r, [[maybe_unused]] T* buffer) {
+    T const* const x = a.at(g.in[0]) + r * g.columns;
+    if constexpr (g.prologue.size() > 0) {
+      chain<P, G, false>::template run_row<true>(a, r, x, buffer);
+      return buffer;
+    } else {
+      return x;
+    }
+  }
+  /// Where row r of the anchor's result is made: in place if nothing follows, else in `buffer`.
+  static T* result_row(args const& a, extent r, T* buffer) {
+    return g.epilogue.size() == 0 ? a.at(g.out[0] < 0 ? 0 : g.out[0]) + r * g.columns : buffer;
+  }
+};

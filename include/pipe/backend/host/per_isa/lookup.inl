@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Rows of a table, by their ids, and the gradient of the table.
+
+template <>
+struct kernel_of<op_kind::lookup> : row_facts {
+  template <class P, int G>
+  static void run(arguments<typename P::element> const& a) {
+    using k = group_rows<P, G>;
+    using T = typename k::T;
+    constexpr group g = k::g;
+    T* const nothing = static_cast<T*>(a.workspace);  // what an id of -1 stands for
+    std::memset(nothing, 0, sizeof(T) * std::size_t(g.columns));
+    share const own = k::own_rows(a);
+    for (extent r = own.begin; r < own.end; ++r) {
+      extent const id = a.ids(g.in[0])[r];
+      finish_row<P, G>(a, r, id < 0 ? nothing : a.at(g.in[1]) + id * g.columns);
+    }
+  }
+};
+
+/// Each part has columns of its own, so that rows with the same id add up in order.
+template <>
+struct kernel_of<op_kind::lookup_gradient> : row_facts {
+  template <class P, int G>
+  static void run(arguments<typename P::element> const& a) {
+    using k = group_rows<P, G>;
+    using T = typename k::T;
+    constexpr group g = k::g;
+    constexpr int vocabulary = g.attributes.lookup().vocabulary;
+    T* const table = a.at(g.out[0]);
+    share const own = k::own_columns(a, g.columns);
+    if (!a.accumulate)
+      for (extent id = 0; id < vocabulary; ++id)
+        std::memset(table + id * g.columns + own.begin, 0, sizeof(T) * std::size_t(own.size()));
+    for (extent r = 0; r < k::rows; ++r) {
+      extent const id = a.ids(g.in[1])[r];
+      if (id < 0) continue;
+      T const* const dy = a.at(g.in[0]) + r * g.columns;
+      T* const to = table + id * g.columns;
+      PIPE_INDEPENDENT
+      for (extent c = own.begin; c < own.end; ++c) to[c] += dy[c];
+    }
+  }
+};

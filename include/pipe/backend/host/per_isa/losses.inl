@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Losses of rows and their gradients: of logits and a label, and the squared error.
+
+/// One row of logits[V]: returns the sum over j of -t_j log softmax(x)_j, and z (log sum exp(x))^2
+/// besides, where the target t is 1 - smoothing at the label, and smoothing / V everywhere. Writes
+/// the gradient times `scale`, which may overwrite the logits. `e` has room for V elements. label
+/// -1: loss 0 and gradient 0.
+template <int N, class T>
+PIPE_ONE_COPY double cross_entropy_row(T const* x, int label, T smoothing, T z, T scale,
+                                       bool wants_gradient, T* e, T* gradient) {
+  if (label < 0) {
+    if (wants_gradient) std::memset(gradient, 0, sizeof(T) * N);
+    return 0;
+  }
+  constexpr int L = lanes<T>, whole = N / L * L, rest = N - whole;
+  auto const [sum, whole_log] = exponentials_of<N>(x, e);
+  double loss = whole_log - double(x[label]) + double(z) * whole_log * whole_log;
+  if (smoothing != T(0))
+    loss += double(smoothing) *
+            (double(x[label]) - double(row_sum<T, (rest == 0)>(N, plain_term<T>{x})) / N);
+  if (wants_gradient) {
+    T const factor = scale * (T(1) + T(2) * z * T(whole_log)) / sum,
+            everywhere = scale * smoothing / T(N);
+    for (int i = 0; i < whole; i += L) save(gradient + i, load(e + i) * factor - everywhere);
+    for (int i = whole; i < N; ++i) gradient[i] = e[i] * factor - everywhere;
+    gradient[label] -= scale * (T(1) - smoothing);
+  }
+  return loss;
+}
+
+/// The same where classes weigh w, as PyTorch has it: w_label times the loss without smoothing, and
+/// then the sum over j of -(smoothing / V) w_j log softmax(x)_j instead of that without weights.
+template <class Classes, int N, class T>
+PIPE_ONE_COPY double weighted_cross_entropy_row(T const* x, int label, T smoothing, T z, T scale,
+                                                bool wants_gradient, T* e, T* gradient) {
+  if (label < 0) {
+    if (wants_gradient) std::memset(gradient, 0, sizeof(T) * N);
+    return 0;
+  }
+  T const own = Classes::template of<T>(label), kept = own * (T(1) - smoothing),
+          each = smoothing / T(N);
+  auto const [sum, whole_log] = exponentials_of<N>(x, e);
+  double loss = double(kept) * (whole_log - double(x[label])) +
+                double(own) * double(z) * whole_log * whole_log;
+  if (smoothing != T(0))
+    for (int i = 0; i < N; ++i)
+      loss += double(each * Classes::template of<T>(i)) * (whole_log - double(x[i]));
+  if (wants_gradient) {
+    T const mass =
+        kept +
+        each * T(Classes::sum);  // of the targets: what the gradient of whole_log is multiplied by
+    T const factor = scale * (mass + T(2) * z * own * T(whole_log)) / sum;
+    for (int i = 0; i < N; ++i)
+      gradient[i] = e[i] * factor - scale * (each * Classes::template of<T>(i));
+    gradient[label] -= scale * kept;
+  }
+  return loss;
+}
+
+/// One row of a formula of the log-probability l of its label, and of further numbers: returns its
+/// value and writes its slope by the logits times `scale`.
+template <class Formula, int N, class T, class... More>
+[[gnu::flatten]] PIPE_ONE_COPY double label_loss_row(T const* x, int label, T scale,
+                                                     bool wants_gradient, T* e, T* gradient,
+                                                     More... more) {
+  if (label < 0) {
+    if (wants_gradient) std::memset(gradient, 0, sizeof(T) * N);
+    return 0;
+  }
+  constexpr int L = lanes<T>, whole = N / L * L;
+  auto const [sum, whole_log] = exponentials_of<N>(x, e);
+  T const l = T(double(x[label]) - whole_log);
+  if (wants_gradient) {
+    T const slope = Formula::slope(l, more...) * scale, factor = slope / sum;
+    for (int i = 0; i < whole; i += L) save(gradient + i, -(load(e + i) * factor));
+    for (int i = whole; i < N; ++i) gradient[i] = -(e[i] * factor);
+    gradient[label] += slope;
+  }
+  return double(Formula::value(l, more...));
+}
+
+/// One row of (x - target)^2: returns the sum and writes 2 (x - target) * scale.
+template <class T>
+PIPE_ONE_COPY double squared_error_row(int n, T const* x, T const* target, T scale,
+                                       bool wants_gradient, T* gradient) {
+  double sum = 0;
+  for (int i = 0; i < n; ++i) {
+    T const d = x[i] - target[i];
+    sum += double(d) * double(d);
+    if (wants_gradient) gradient[i] = T(2) * d * scale;
+  }
+  return sum;
+}
+
+/// The loss of group G of P, row by row.
+template <class P, int G>
+struct loss_rows : group_rows<P, G> {
+  using base = group_rows<P, G>;
+  using base::g, base::rows, base::own_rows;
+  using typename base::T, typename base::args;
+  static constexpr bool is_weighted = g.in[op::loss_weights] >= 0;
+
+  /// a.loss[r] = loss_of(r, what its gradient is multiplied by, where that goes), times the row's
+  /// weight. Rows of absent samples are no part of a loss: 0, and gradient 0.
+  template <class Loss>
+  static void each_loss(args const& a, Loss const& loss_of) {
+    extent const valid = a.valid_samples < P::samples ? extent(a.valid_samples) * g.rows : rows;
+    share const own = own_rows(a);
+    for (extent r = own.begin; r < own.end; ++r) {
+      T* const gradient = a.at(g.out[0]) + r * g.columns;
+      if (r < valid) {
+        T const weight = is_weighted ? a.at(is_weighted ? g.in[op::loss_weights] : 0)[r] : T(1);
+        double const loss =
+            loss_of(r, is_weighted ? a.loss_scale * weight : a.loss_scale, gradient);
+        a.loss[r] = is_weighted ? double(weight) * loss : loss;
+      } else {
+        a.loss[r] = 0;
+      }
+      if (r >= valid && a.wants_gradient)
+        std::memset(gradient, 0, sizeof(T) * std::size_t(g.columns));
+    }
+  }
+  /// row(further targets, as pointers to what they have from element `at` on)
+  template <class Row>
+  static double with_targets(args const& a, extent at, Row const& row) {
+    constexpr int first = op::first_target;
+    if constexpr (g.in[first + 2] >= 0)
+      return row(a.at(g.in[first]) + at, a.at(g.in[first + 1]) + at, a.at(g.in[first + 2]) + at);
+    else if constexpr (g.in[first + 1] >= 0)
+      return row(a.at(g.in[first]) + at, a.at(g.in[first + 1]) + at);
+    else if constexpr (g.in[first] >= 0)
+      return row(a.at(g.in[first]) + at);
+    else
+      return row();
+  }
+};
+
+template <>
+struct kernel_of<op_kind::cross_entropy> : row_facts {
+  template <class P, int G>
+  static void run(arguments<typename P::element> const& a) {
+    using k = loss_rows<P, G>;
+    using T = typename k::T;
+    k::each_loss(a, [&a](extent r, T scale, T* gradient) {
+      constexpr cross_entropy_attributes of = k::g.attributes.cross_entropy();
+      T const* const x = a.at(k::g.in[0]) + r * k::g.columns;
+      T* const e = static_cast<T*>(a.workspace);
+      int const label = a.ids(k::g.in[1])[r];
+      if constexpr (of.term == row_term::formula)
+        return k::with_targets(a, r, [&](auto const*... more) {
+          using layer = leaf_at<k::g.leaf, typename P::leaves>;
+          return label_loss_row<typename layer::formula, k::g.columns, T>(
+              x, label, scale, a.wants_gradient, e, gradient, *more...);
+        });
+      else if constexpr (of.term == row_term::weighted_by_class)
+        return weighted_cross_entropy_row<
+            typename leaf_at<k::g.leaf, typename P::leaves>::class_weights, k::g.columns, T>(
+            x, label, T(of.smoothing), T(of.z_loss), scale, a.wants_gradient, e, gradient);
+      else
+        return cross_entropy_row<k::g.columns, T>(x, label, T(of.smoothing), T(of.z_loss), scale,
+                                                  a.wants_gradient, e, gradient);
+    });
+  }
+};
+
+template <>
+struct kernel_of<op_kind::squared_error> : row_facts {
+  template <class P, int G>
+  static void run(arguments<typename P::element> const& a) {
+    using k = loss_rows<P, G>;
+    using T = typename k::T;
+    k::each_loss(a, [&a](extent r, T scale, T* gradient) {
+      return squared_error_row<T>(k::g.columns, a.at(k::g.in[0]) + r * k::g.columns,
+                                  a.at(k::g.in[1]) + r * k::g.columns, scale, a.wants_gradient,
+                                  gradient);
+    });
+  }
+};

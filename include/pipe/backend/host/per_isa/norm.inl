@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// LayerNorm and RMSNorm along rows, and the gradient by their input.
+
+/// g and g * xhat, g = dy * gamma, xhat = (x - mean) * rstd
+template <class T>
+struct norm_gradient_term {
+  T const *dy, *gamma, *x;
+  T mean, rstd;
+  [[gnu::always_inline]] void vector(vec<T>* sum, int i) const {
+    vec<T> const g = load(dy + i) * load(gamma + i);
+    sum[0] += g;
+    sum[1] += g * ((load(x + i) - mean) * rstd);
+  }
+  [[gnu::always_inline]] void scalar(T* sum, int i) const {
+    T const g = dy[i] * gamma[i];
+    sum[0] += g;
+    sum[1] += g * ((x[i] - mean) * rstd);
+  }
+};
+
+/// y = (x - mean) * rstd * gamma (+ beta); statistics = {mean, rstd}. RMSNorm: mean = 0. Streams: y
+/// is written past the caches.
+template <class T, bool Whole, bool Streams>
+PIPE_ONE_COPY void norm_row(int n, bool has_mean, T epsilon, T const* x, T const* gamma,
+                            T const* beta, T* statistics, T* y) {
+  T const mean = has_mean ? row_sum<T, Whole>(n, plain_term<T>{x}) / T(n) : T(0);
+  T const rstd = reciprocal_sqrt(row_sum<T, Whole>(n, square_term<T>{x, mean}) / T(n) + epsilon);
+  statistics[0] = mean;
+  statistics[1] = rstd;
+  int i = 0;
+  for (; i + lanes<T> <= n; i += lanes<T>) {
+    vec<T> v = (load(x + i) - mean) * rstd * load(gamma + i);
+    if (beta != nullptr) v += load(beta + i);
+    if constexpr (Streams)
+      stream(y + i, v);
+    else
+      save(y + i, v);
+  }
+  if constexpr (!Whole)
+    for (; i < n; ++i) y[i] = (x[i] - mean) * rstd * gamma[i] + (beta != nullptr ? beta[i] : T(0));
+}
+
+/// dx = rstd * (g - mean(g) - xhat * mean(g * xhat)), g = dy * gamma, xhat = (x - mean) * rstd.
+/// RMSNorm: without mean(g).
+template <class T, bool Whole>
+PIPE_ONE_COPY void norm_gradient_row(int n, bool has_mean, T const* dy, T const* x, T const* gamma,
+                                     T const* statistics, T* dx) {
+  T const mean = statistics[0], rstd = statistics[1];
+  T sums[2];
+  row_sums<2, Whole, T>(n, norm_gradient_term<T>{dy, gamma, x, mean, rstd}, sums);
+  T const mean_g = has_mean ? sums[0] / T(n) : T(0), mean_gx = sums[1] / T(n);
+  int i = 0;
+  for (; i + lanes<T> <= n; i += lanes<T>) {
+    vec<T> const g = load(dy + i) * load(gamma + i), xhat = (load(x + i) - mean) * rstd;
+    save(dx + i, (g - mean_g - xhat * mean_gx) * rstd);
+  }
+  if constexpr (!Whole)
+    for (; i < n; ++i) dx[i] = (dy[i] * gamma[i] - mean_g - (x[i] - mean) * rstd * mean_gx) * rstd;
+}
+
+template <>
+struct kernel_of<op_kind::norm> : row_facts {
+  template <class P, int G>
+  static void run(arguments<typename P::element> const& a) {
+    using k = group_rows<P, G>;
+    using T = typename k::T;
+    constexpr group g = k::g;
+    constexpr norm_attributes of = g.attributes.norm();
+    T* const buffer = static_cast<T*>(a.workspace);
+    share const own = k::own_rows(a);
+    for (extent r = own.begin; r < own.end; ++r) {
+      T* const y = k::result_row(a, r, buffer);
+      norm_row<T, k::whole, streams<P, G>() && g.epilogue.size() == 0>(
+          g.columns, of.has_mean, T(of.epsilon), k::main_row(a, r, buffer + g.columns),
+          a.at(g.in[1]), k::maybe(a, g.in[2]), a.at(g.out[1]) + 2 * r, y);
+      finish_row<P, G>(a, r, y);
+    }
+  }
+};
+
+template <>
+struct kernel_of<op_kind::norm_gradient> : row_facts {
+  template <class P, int G>
+  static void run(arguments<typename P::element> const& a) {
+    using k = group_rows<P, G>;
+    using T = typename k::T;
+    constexpr group g = k::g;
+    T* const buffer = static_cast<T*>(a.workspace);
+    share const own = k::own_rows(a);
+    for (extent r = own.begin; r < own.end; ++r) {
+      T* const dx = k::result_row(a, r, buffer);
+      norm_gradient_row<T, k::whole>(g.columns, g.attributes.norm().has_mean,
+                                     a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns,
+                                     a.at(g.in[2]), a.at(g.in[3]) + 2 * r, dx);
+      finish_row<P, G>(a, r, dx);
+    }
+  }
+};

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Groups without a kernel to join: chains of pointwise ops, and copies of columns.
+
+template <>
+struct kernel_of<op_kind::pointwise> : row_facts {
+  template <class P, int G>
+  static void run(arguments<typename P::element> const& a) {
+    using k = group_rows<P, G>;
+    constexpr group g = k::g;
+    share const own = k::own_rows(a);
+    for (extent r = own.begin; r < own.end; ++r)
+      chain<P, G, true>::run_row(a, r, a.at(g.in[0]) + r * g.columns);
+  }
+};
+
+template <>
+struct kernel_of<op_kind::concat> : row_facts {
+  template <class P, int G>
+  static void run(arguments<typename P::element> const& a) {
+    using k = group_rows<P, G>;
+    using T = typename k::T;
+    constexpr group g = k::g;
+    constexpr int of_left = g.attributes.concat().left;
+    constexpr std::size_t left = std::size_t(of_left), right = std::size_t(g.columns - of_left);
+    share const own = k::own_rows(a);
+    for (extent r = own.begin; r < own.end; ++r) {
+      T* const y = a.at(g.out[0]) + r * g.columns;
+      std::memcpy(y, a.at(g.in[0]) + r * extent(left), sizeof(T) * left);
+      std::memcpy(y + left, a.at(g.in[1]) + r * extent(right), sizeof(T) * right);
+    }
+  }
+};
+
+template <>
+struct kernel_of<op_kind::slice> : row_facts {
+  template <class P, int G>
+  static void run(arguments<typename P::element> const& a) {
+    using k = group_rows<P, G>;
+    using T = typename k::T;
+    constexpr group g = k::g;
+    constexpr slice_attributes of = g.attributes.slice();
+    share const own = k::own_rows(a);
+    for (extent r = own.begin; r < own.end; ++r)
+      std::memcpy(a.at(g.out[0]) + r * g.columns, a.at(g.in[0]) + r * of.columns + of.first,
+                  sizeof(T) * std::size_t(g.columns));
+  }
+};

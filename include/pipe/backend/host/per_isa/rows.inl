@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Reductions along rows, for norms, softmax and losses. A row is in L1 cache between its passes.
+// Each function of a row is one copy for all groups, so that equal rows give equal bits wherever
+// they are computed.
+
+/// Sums over a row of what `term` says, for whole vectors first and then for the rest. Several
+/// vectors of each sum are alive together, as an addition takes as long as several loads. Whole: n
+/// is a multiple of the lanes, and nothing is compiled for a rest.
+/// law: the order of additions depends on n and the lane count only
+template <int Sums, bool Whole, class T, class Term>
+void row_sums(int n, Term const& term, T (&total)[Sums]) {
+  constexpr int Lanes = lanes<T>, Together = 4;
+  vec<T> sum[Together][Sums] = {};
+  int i = 0;
+  for (; i + Together * Lanes <= n; i += Together * Lanes) {
+#pragma GCC unroll 4
+    for (int k = 0; k < Together; ++k) term.vector(sum[k], i + k * Lanes);
+  }
+  for (; i + Lanes <= n; i += Lanes) term.vector(sum[0], i);
+  for (int s = 0; s < Sums; ++s)
+    total[s] = fold_lanes<sum_of, T>((sum[0][s] + sum[1][s]) + (sum[2][s] + sum[3][s]));
+  if constexpr (!Whole)
+    for (; i < n; ++i) term.scalar(total, i);
+}
+template <class T, bool Whole, class Term>
+T row_sum(int n, Term const& term) {
+  T total[1];
+  row_sums<1, Whole, T>(n, term, total);
+  return total[0];
+}
+
+template <class T>
+struct plain_term {
+  T const* x;
+  [[gnu::always_inline]] void vector(vec<T>* sum, int i) const { sum[0] += load(x + i); }
+  [[gnu::always_inline]] void scalar(T* sum, int i) const { sum[0] += x[i]; }
+};
+template <class T>
+struct square_term {
+  T const* x;
+  T mean;
+  [[gnu::always_inline]] void vector(vec<T>* sum, int i) const {
+    vec<T> const d = load(x + i) - mean;
+    sum[0] += d * d;
+  }
+  [[gnu::always_inline]] void scalar(T* sum, int i) const {
+    sum[0] += (x[i] - mean) * (x[i] - mean);
+  }
+};
+template <class T>
+struct product_term {
+  T const *x, *y;
+  [[gnu::always_inline]] void vector(vec<T>* sum, int i) const {
+    sum[0] += load(x + i) * load(y + i);
+  }
+  [[gnu::always_inline]] void scalar(T* sum, int i) const { sum[0] += x[i] * y[i]; }
+};
+/// 1 / sqrt(x), correctly rounded operations.
+template <class T>
+T reciprocal_sqrt(T x) {
+  return T(1) / libm::sqrt(x);
+}
+
+/// exp(x - top) for a whole row, in blocks of constant length.
+template <int N, class T>
+void shifted_exp(T const* x, T top, T* out) {
+  PIPE_INDEPENDENT
+  for (int i = 0; i < N; ++i) out[i] = math::exp(x[i] - top);
+}
+
+/// A row's exponentials, over that of the largest element; their sum; and the logarithm of the sum
+/// of exp(x).
+template <class T>
+struct row_exponentials {
+  T sum = 0;
+  double log_of_all = 0;
+};
+template <int N, class T>
+row_exponentials<T> exponentials_of(T const* x, T* e) {
+  constexpr int L = lanes<T>, whole = N / L * L, rest = N - whole;
+  T top = x[0];
+  for (int i = 1; i < N; ++i) top = x[i] > top ? x[i] : top;
+  for (int i = 0; i < whole; i += L) shifted_exp<L>(x + i, top, e + i);
+  if constexpr (rest > 0) shifted_exp<rest>(x + whole, top, e + whole);
+  T const sum = row_sum<T, (rest == 0)>(N, plain_term<T>{e});
+  return {sum, libm::log(double(sum)) + double(top)};
+}
