@@ -48,7 +48,7 @@ void print_kernels(Trainer& trainer, std::vector<int> const& tokens, std::vector
   auto const leaf = pp::leaf_names(Gpt2::leaves{});
   for (auto const& [group, c] : sorted)
     std::printf("%9.1f us  %4d launches  %s\n", double(c.nanoseconds) * 1e-3, c.launches,
-                pp::group_text(Trainer::compiled::group_at(group), leaf).c_str());
+                pp::kernel_text<Trainer>(group, leaf).c_str());
 }
 
 /// main of a program: `--kernels` prints times of kernels, a number is of the steps (12). Figures

@@ -10,6 +10,12 @@
 
 namespace on_device {
 
+/// Every launch on its own.
+struct CudaWithoutChains : pp::Cuda {
+  template <class Precision, class Products>
+  using chains = pp::no_chains;
+};
+
 /// Five micro-batches of two samples.
 template <class M, class Backend, class... More>
 using trainer =
@@ -48,3 +54,6 @@ void losses_equal_the_hosts(double tolerance = 1e-4, int steps = 8) {
 }
 
 }  // namespace on_device
+
+template <>
+struct pp::runtime_of<on_device::CudaWithoutChains> : pp::runtime_of<pp::Cuda> {};

@@ -16,6 +16,8 @@ namespace on_host {
 struct Device {
   static constexpr char const* name = "cuda on the host";
   static constexpr bool has_own_memory = true;
+  template <class Precision, class Products>
+  using chains = pp::Cuda::chains<Precision, Products>;
   static constexpr int parts_for(pp::group const&, int, int) { return 1; }
   template <class T>
   static constexpr long contraction_elements(long, long, long) {
@@ -32,7 +34,15 @@ struct Device {
   }
 };
 
+/// Every launch on its own.
+struct DeviceWithoutChains : Device {
+  template <class Precision, class Products>
+  using chains = pp::no_chains;
+};
+
 }  // namespace on_host
 
 template <>
 struct pp::runtime_of<on_host::Device> : pp::runtime_of<pp::Cuda> {};
+template <>
+struct pp::runtime_of<on_host::DeviceWithoutChains> : pp::runtime_of<pp::Cuda> {};

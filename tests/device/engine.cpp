@@ -151,20 +151,36 @@ TEST_CASE("layers of a user's own run on streams", "[cuda]") {
 
 TEST_CASE("narrow layers as one kernel give the bits of their launches", "[cuda]") {
   using trainer = Pipeline<Narrow, on_host::Device, BF16, MicroBatches<2>, MicroBatchSize<70>>;
-  trainer together({.seed = 3}), apart({.seed = 3});
+  using without =
+      Pipeline<Narrow, on_host::DeviceWithoutChains, BF16, MicroBatches<2>, MicroBatchSize<70>>;
+  trainer together({.seed = 3});
+  without apart({.seed = 3});
   laws::sample_batch<trainer> const data(1);
-  CHECK(cuda_runs<trainer::compiled>({"", 9, 0, 227 * 1024}).size() == 2);
-  auto const a = together.gradients(data.view()),
-             b = apart.watch(data.view(), [](launch_seen const&) {});
+  STATIC_REQUIRE(trainer::compiled::chain_kernels().count == 2);
+  STATIC_REQUIRE(without::compiled::chain_kernels().count == 0);
+  auto const& plan = trainer::plan().stages[0];
+  CHECK(plan.forward_kernels < without::plan().stages[0].forward_kernels);
+  CHECK(plan.backward_kernels < without::plan().stages[0].backward_kernels);
+  // gradients that go from layer to layer have no place in memory
+  CHECK(trainer::compiled::passes::programs<0, false, trainer::compiled::work::chains>::layout.bytes
+            .scratch < trainer::compiled::passes::programs<0, false>::layout.bytes.scratch);
+  auto const a = together.gradients(data.view()), b = apart.gradients(data.view());
   CHECK(laws::same_bits(a.loss, b.loss));
   CHECK(laws::same_numbers(laws::snapshot(together).gradients, laws::snapshot(apart).gradients));
 
-  // where a block has too little shared memory they stay apart
-  std::size_t const small = fake_gpu::gpu.shared_bytes = 16 * 1024;
-  CHECK(cuda_runs<trainer::compiled>({"", 8, 6, small}).empty());
-  trainer never({.seed = 3});
-  CHECK(laws::same_bits(never.gradients(data.view()).loss, a.loss));
-  CHECK(laws::same_numbers(laws::snapshot(never).gradients, laws::snapshot(apart).gradients));
+  // a watcher sees a chain as one launch, with what it has left in memory
+  int chains = 0;
+  together.watch(data.view(), [&](launch_seen const& seen) {
+    chains += seen.what->group >= trainer::compiled::groups;
+    CHECK(seen.all_finite());
+    for (int k = 0; k < seen.what->count; ++k)
+      CHECK((seen.operands[k].elements == 0 || seen.values(k) != nullptr));
+  });
+  CHECK(chains == 4);
+
+  // a device whose blocks have too little shared memory is refused
+  fake_gpu::gpu.shared_bytes = 16 * 1024;
+  CHECK_THROWS_WITH(trainer(), Catch::Contains("bytes of shared memory"));
   fake_gpu::gpu.shared_bytes = 227 * 1024;
 }
 

@@ -2,8 +2,8 @@
 //
 // The shared memory of a block of CUDA kernels: every GPU from sm_80 on has it. Families whose
 // share depends on the model are listed here at their largest; of all others, and of these in every
-// program, a trainer asserts the same. Exceptions are runs of narrow layers, which are left apart
-// where a device has too little: see cuda_runs.
+// program, a trainer asserts the same. Exceptions are chains of narrow layers, which have what the
+// devices have that the program is compiled for.
 #include <utility>
 
 #include <pipe/backend/cuda/lowering.hpp>

@@ -50,7 +50,8 @@ struct placed_operand {
   bool is_wide = true;
 };
 
-/// One kernel launch of a program: operands [first, first + count) of the program's list.
+/// One kernel launch of a program: operands [first, first + count) of the program's list. `group`:
+/// the number of a group, or, after all groups, of a chain of them.
 struct launch {
   int group = 0;
   int first = 0, count = 0;

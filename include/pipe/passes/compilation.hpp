@@ -237,9 +237,9 @@ struct compilation {
   }();
 
   /// The programs and the memory of stage S: with everything kept, or with values dropped and made
-  /// again.
-  template <int S, bool Drops>
-  using programs = stage_programs<compilation, S, Drops>;
+  /// again. Chains: which launches the backend runs as one.
+  template <int S, bool Drops, class Chains = no_chains>
+  using programs = stage_programs<compilation, S, Drops, Chains>;
 };
 
 }  // namespace pp

@@ -51,6 +51,30 @@ constexpr int count_operands(compiled_model const& m, view<scheduled_segment> or
   return n;
 }
 
+/// How many launches a program has: those of a chain are one.
+constexpr int count_launches(view<scheduled_segment> order, view<launch_chain> chains) {
+  int n = order.count;
+  for (launch_chain const& c : chains) n -= c.count - 1;
+  return n;
+}
+
+/// The launches of a program with those of each chain as one, which has their operands one after
+/// the other and the chain's number.
+///
+/// shape: single[n], numbers[chains] -> launches[count_launches()]
+constexpr void join_launches(view<launch> single, view<launch_chain> chains, int const* numbers,
+                             launch* launches) {
+  chain_walk walk{chains};
+  for (int i = 0, n = 0; i < single.count; ++n) {
+    launches[n] = single[i];
+    launch_chain const* const c = walk.at(i);
+    int const count = c != nullptr ? c->count : 1;
+    if (c != nullptr) launches[n].group = numbers[walk.next];
+    for (int k = 1; k < count; ++k) launches[n].count += single[i + k].count;
+    i += count;
+  }
+}
+
 /// shape: order[n] -> launches[n], placed[count_operands(order)]
 constexpr void list_launches(compiled_model const& m, operand_places const& places, program p,
                              view<scheduled_segment> order, launch* launches,
@@ -68,12 +92,12 @@ constexpr void list_launches(compiled_model const& m, operand_places const& plac
     for (int k = 0; k < with.operands; ++k, ++n) {
       operand const x = first[k];
       bool const is_value = x.where == space::value;
+      address const at = places.resolve(m, p, x);
       long elements = 0;
-      if (written >> k & 1)
+      if ((written >> k & 1) && at.where != region::none)
         elements = is_value ? m.values.elements(x.index) * m.values.samples
                             : m.graph.parameters.items[x.index].elements();
-      placed[n] =
-          placed_operand{places.resolve(m, p, x), elements, !is_value || m.values.is_wide(x.index)};
+      placed[n] = placed_operand{at, elements, !is_value || m.values.is_wide(x.index)};
     }
   }
 }

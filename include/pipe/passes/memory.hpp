@@ -6,7 +6,7 @@
 #pragma once
 
 #include <pipe/base/bytes.hpp>
-#include <pipe/passes/programs.hpp>
+#include <pipe/passes/chains.hpp>
 
 namespace pp {
 
@@ -80,6 +80,7 @@ struct occurrence {
 struct layout_scratch {
   occurrence* seen[program_count]{};
   scratch_block *forward_blocks = nullptr, *backward_blocks = nullptr;
+  bool const* in_memory = nullptr;  // by value, see note_in_memory; null: all are
 };
 
 /// Offsets of a stage's parameters. Those that are trained alike lie together, so that an update is
@@ -130,12 +131,14 @@ class value_layout {
   constexpr value_layout(compiled_model const& m, stage_range const& r, int stage, bool drops,
                          layout_scratch scratch)
       : m_(m), r_(r), stage_(stage), drops_(drops), is_last_(stage == m.stages - 1),
+        in_memory_(scratch.in_memory),
         seen_{scratch.seen[0], scratch.seen[1], scratch.seen[2], scratch.seen[3]},
         forward_room_{scratch.forward_blocks}, backward_room_{scratch.backward_blocks} {}
 
-  /// The order in which the segments of a program run.
-  constexpr void note(program p, view<scheduled_segment> order) {
+  /// The order in which the segments of a program run, those of a chain at once.
+  constexpr void note(program p, view<scheduled_segment> order, view<launch_chain> chains = {}) {
     length_[int(p)] = order.count;
+    chain_walk walk{chains};
     occurrence* const seen = seen_[int(p)];
     stage_range const r = r_;  // compilers evaluate members of locals faster
     for (int i = 0; i < order.count; ++i) {
@@ -143,13 +146,16 @@ class value_layout {
       fused_view const fused = m_.kernels.fused.of[int(at.list)];
       segment const s = fused.segments.items[at.index];
       operand const* const first = fused.operands.items + s.first;
+      int time = i;
+      if (chains.count > 0)
+        if (launch_chain const* const c = walk.at(i); c != nullptr) time = c->first;
       for (int k = 0; k < s.operands; ++k) {
         operand const x = first[k];
         if (x.where != space::value) continue;
         int const v = r.local(x.index);
         if (v < 0) continue;
-        if (seen[v].first < 0) seen[v].first = i;
-        seen[v].last = i;
+        if (seen[v].first < 0) seen[v].first = time;
+        seen[v].last = time;
       }
     }
   }
@@ -185,7 +191,7 @@ class value_layout {
         out.values[at] = out.values[logits];
       } else {
         out.values[at] = kept ? append(region::record, bytes.record, v)
-                              : scratch(forward_room_, seen_[int(program::forward)][at], v);
+                              : scratch(forward_room_, program::forward, at, v);
       }
       if (kept)
         out.again[at] = out.values[at];
@@ -194,7 +200,7 @@ class value_layout {
       else
         out.again[at] = in_weights(at) || (at == logits_again && in_weights(loss_gradient))
                             ? append(region::pending, bytes.pending, v)
-                            : scratch(backward_room_, in_backward(at), v);
+                            : scratch(backward_room_, backward, at, v);
     }
     for (int v = r_.gradients.begin; v < r_.gradients.end; ++v) {
       int const at = v - r_.gradients.begin + r_.values.size();
@@ -203,7 +209,7 @@ class value_layout {
         out.again[at] = address{region::gradient_out, entered.gradient.items[i].offset};
       } else {
         out.again[at] = in_weights(at) ? append(region::pending, bytes.pending, v)
-                                       : scratch(backward_room_, in_backward(at), v);
+                                       : scratch(backward_room_, backward, at, v);
       }
     }
     bytes.scratch =
@@ -237,8 +243,10 @@ class value_layout {
     end += m_.values.bytes(v);
     return a;
   }
-  constexpr address scratch(scratch_room& room, occurrence const& o, int v) const {
-    if (!o.any()) return address{};
+  /// Number `at` among the values of the stage. What no program has, or a chain alone, is nowhere.
+  constexpr address scratch(scratch_room& room, program p, int at, int v) const {
+    occurrence const o = seen_[int(p)][at];
+    if (!o.any() || (in_memory_ != nullptr && !in_memory_[at])) return address{};
     return address{region::scratch, room.allocate(m_.values.bytes(v), o.first, o.last)};
   }
   /// What leaves the stage without being made on the way.
@@ -263,6 +271,7 @@ class value_layout {
   stage_range const& r_;
   int const stage_;
   bool const drops_, is_last_;
+  bool const* in_memory_;
   occurrence* seen_[program_count];
   int length_[program_count]{};
   scratch_room forward_room_, backward_room_;

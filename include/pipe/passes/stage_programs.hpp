@@ -24,7 +24,9 @@ struct stage_layout : layout_totals {
 
 /// Stage S of compilation C. Drops: values that the recompute policy drops are not kept but made
 /// again; otherwise all are kept.
-template <class C, int S, bool Drops>
+/// Chains: see passes/chains.hpp; number(chain_kernel) is what such a launch has in place of a
+/// group's number.
+template <class C, int S, bool Drops, class Chains>
 struct stage_programs {
   static constexpr stage_range range = C::ranges[S];
   static constexpr bool splits_backward = C::whole.splits_backward, drops = Drops;
@@ -38,6 +40,37 @@ struct stage_programs {
   }();
   template <program P>
   static constexpr view<scheduled_segment> order_view{order<P>.items, order<P>.size()};
+
+  // ---- chains ----
+
+  template <program P>
+  static constexpr unplaced_program unplaced{&C::whole, C::shapes.items, order_view<P>};
+  template <int Most>
+  struct chain_memory {
+    list<launch_chain, Most> items;
+    int count = 0;
+  };
+  template <program P>
+  static constexpr auto chain_list = [](auto...) {
+    chain_memory<(Chains::any ? order<P>.size() / 2 : 0)> found;
+    if constexpr (Chains::any) {
+      sink<launch_chain> to{found.items.items};
+      find_chains(Chains::rule, unplaced<P>, to);
+      found.count = to.count;
+    }
+    return found;
+  }();
+  template <program P>
+  static constexpr view<launch_chain> chains{chain_list<P>.items.items, chain_list<P>.count};
+
+  // ---- memory ----
+
+  template <program P>
+  static constexpr void note(value_layout& pass, [[maybe_unused]] bool* in_memory) {
+    pass.note(P, order_view<P>, chains<P>);
+    if constexpr (Chains::any)
+      note_in_memory(Chains::rule, unplaced<P>, chains<P>, range, in_memory);
+  }
 
   static constexpr auto layout = [](auto...) {
     constexpr int values = range.local_values(), parameters = range.parameters.size();
@@ -55,13 +88,15 @@ struct stage_programs {
     list<scratch_block, 2 * values + 1> forward_blocks, backward_blocks;
     layout_scratch scratch{{}, forward_blocks.items, backward_blocks.items};
     for (int p = 0; p < program_count; ++p) scratch.seen[p] = seen[p].items;
+    list<bool, Chains::any ? values : 0> in_memory;
+    if constexpr (Chains::any) scratch.in_memory = in_memory.items;
     value_layout pass(C::whole, range, S, Drops, scratch);
-    pass.note(program::forward, order_view<program::forward>);
+    note<program::forward>(pass, in_memory.items);
     if constexpr (splits_backward) {
-      pass.note(program::backward_input, order_view<program::backward_input>);
-      pass.note(program::backward_weight, order_view<program::backward_weight>);
+      note<program::backward_input>(pass, in_memory.items);
+      note<program::backward_weight>(pass, in_memory.items);
     } else {
-      pass.note(program::backward, order_view<program::backward>);
+      note<program::backward>(pass, in_memory.items);
     }
     pass.run(out, l);
     l.passed_value_count = out.passed_values.count;
@@ -88,6 +123,17 @@ struct stage_programs {
     return places.resolve(C::whole, P, x);
   }
 
+  /// What the kernels of the chains of program P are made for.
+  template <program P>
+  static constexpr auto chain_kernels = [](auto...) {
+    list<chain_kernel, chains<P>.count> all;
+    if constexpr (Chains::any)
+      for (int c = 0; c < all.size(); ++c)
+        all[c] = kernel_of(Chains::rule, unplaced<P>, chains<P>[c],
+                           [](operand x) { return resolve<P>(x).where != region::none; });
+    return all;
+  }();
+
   /// The launches of program P.
   template <int Launches, int Operands>
   struct resolved {
@@ -97,10 +143,20 @@ struct stage_programs {
   };
   template <program P>
   static constexpr auto launches = [](auto...) {
-    resolved<order<P>.size(), count_operands(C::whole, order_view<P>)> r;
-    list_launches(C::whole, places, P, order_view<P>, r.items.items, r.operands.items);
+    resolved<count_launches(order_view<P>, chains<P>), count_operands(C::whole, order_view<P>)> r;
+    if constexpr (chains<P>.count == 0) {
+      list_launches(C::whole, places, P, order_view<P>, r.items.items, r.operands.items);
+    } else {
+      list<launch, order<P>.size()> single;
+      list_launches(C::whole, places, P, order_view<P>, single.items, r.operands.items);
+      list<int, chains<P>.count> numbers;
+      for (int c = 0; c < numbers.size(); ++c) numbers[c] = Chains::number(chain_kernels<P>[c]);
+      join_launches(view<launch>{single.items, single.size()}, chains<P>, numbers.items,
+                    r.items.items);
+    }
     return r;
   }();
+
 };
 
 }  // namespace pp

@@ -61,25 +61,39 @@ inline std::string group_text(group const& g, std::vector<std::string_view> cons
   return text;
 }
 
+/// What launches with a number compute, be it of a group or of a chain of groups.
+template <class Trainer>
+std::string kernel_text(int number, std::vector<std::string_view> const& leaf) {
+  using compiled = typename Trainer::compiled;
+  if (number < compiled::groups) return group_text(compiled::group_at(number), leaf);
+  chain_kernel const& chain = compiled::chain_kernels()[number - compiled::groups];
+  std::string text = "as one: ";
+  for (int i = 0; i < chain.count; ++i)
+    text += (i > 0 ? "; " : "") + group_text(compiled::group_at(chain.groups[i]), leaf);
+  return text;
+}
+
 /// The distinct kernels of a trainer: each is compiled once. Launches are those of one micro-batch,
 /// over all stages.
 template <class Trainer>
 std::string explain_kernels() {
   using compiled = typename Trainer::compiled;
   auto const leaf = leaf_names(typename Trainer::model::leaves{});
-  std::vector<int> launches(static_cast<std::size_t>(compiled::groups));
+  int const kernels = compiled::groups + compiled::chain_kernels().count;
+  std::vector<int> launches(static_cast<std::size_t>(kernels));
   for (int s = 0; s < compiled::stages; ++s)
     for (program_view const& p : compiled::memory().chunks[s].set_for(0).programs)
       for (int i = 0; i < p.count; ++i) ++launches[std::size_t(p.launches[i].group)];
   text_table table({"kernel", "pass", "launches", "what"}, {1, 3});
-  for (int g = 0; g < compiled::groups; ++g) {
+  for (int i = 0; i < kernels; ++i) {
+    int const g = i < compiled::groups ? i : compiled::chain_kernels()[i - compiled::groups].groups[0];
     auto const& first = compiled::passes::numbers.first;
     char const* const pass = g < first[op_list::input_gradients]    ? "forward"
                              : g < first[op_list::weight_gradients] ? "backward, input"
                              : g < first[op_list::again]            ? "backward, weight"
                                                                     : "recompute";
-    table.add({std::to_string(g), pass, std::to_string(launches[std::size_t(g)]),
-               group_text(compiled::group_at(g), leaf)});
+    table.add({std::to_string(i), pass, std::to_string(launches[std::size_t(i)]),
+               kernel_text<Trainer>(i, leaf)});
   }
   return table.str();
 }

@@ -7,6 +7,8 @@
 #include <type_traits>
 
 #include <pipe/backend/backend.hpp>
+#include <pipe/backend/cuda/matmul/matmul_option.hpp>
+#include <pipe/backend/cuda/narrow_mlp/chain_rule.hpp>
 #include <pipe/base/custom.hpp>
 #include <pipe/graph/diagnostics.hpp>
 #include <pipe/graph/layers.hpp>
@@ -102,6 +104,13 @@ struct Cuda {
     else
       return std::type_identity<nothing_wrong>{};
   }
+
+  /// Narrow layers run together; not where all products are to be cuBLASLt's, whose bits are its
+  /// own.
+  template <class Precision, class Products>
+  using chains = std::conditional_t<
+      needs_cublaslt(Products::products), no_chains,
+      cuda::narrow_chains<typename Precision::value, Precision::product>>;
 
   /// A kernel is not shared out among threads of the host.
   static constexpr int parts_for(group const&, int, int) { return 1; }

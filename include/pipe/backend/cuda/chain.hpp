@@ -80,23 +80,24 @@ struct chain {
   static constexpr bool is_rounded = rounds<I>();
 
   /// v[Count] are elements [column, column + Count) of a row: through all steps, each of which is
-  /// stored if it is read outside the group.
+  /// stored if it is read outside the group; StoresLast: the last one too.
   ///
   /// needs: column and width are multiples of Count; `row` counts the rows of all samples
-  template <int Count>
+  template <int Count, bool StoresLast = true>
   PIPE_HD PIPE_INLINE static void run(arguments const& a, extent row, int column,
                                       float (&v)[Count]) {
-    run_steps<Count>(a, row, column, v, std::make_index_sequence<std::size_t(length)>{});
+    run_steps<Count, StoresLast>(a, row, column, v,
+                                 std::make_index_sequence<std::size_t(length)>{});
   }
 
  private:
-  template <int Count, std::size_t... I>
+  template <int Count, bool StoresLast, std::size_t... I>
   PIPE_HD PIPE_INLINE static void run_steps([[maybe_unused]] arguments const& a,
                                             [[maybe_unused]] extent row,
                                             [[maybe_unused]] int column,
                                             [[maybe_unused]] float (&v)[Count],
                                             std::index_sequence<I...>) {
-    (apply<Count, int(I)>(a, row, column, v), ...);
+    (apply<Count, int(I), (StoresLast || int(I) + 1 < length)>(a, row, column, v), ...);
     settle<Count, length>(a, v);
   }
 
@@ -113,7 +114,7 @@ struct chain {
     }
   }
 
-  template <int Count, int I>
+  template <int Count, int I, bool Stores>
   PIPE_HD PIPE_INLINE static void apply(arguments const& a, extent row, int column,
                                         float (&v)[Count]) {
     constexpr step s = step_at<I>::value;
@@ -140,7 +141,7 @@ struct chain {
         else
           v[i] = v[i] + z[i];
     }
-    if constexpr (s.store >= 0) save<Count>(a.at<T>(s.store) + row * width + column, v);
+    if constexpr (s.store >= 0 && Stores) save<Count>(a.at<T>(s.store) + row * width + column, v);
   }
 
   /// Factors of a dropout. The bits are those of the host: four neighbouring elements share a block
@@ -175,13 +176,13 @@ struct chain {
 };
 
 /// A finished piece of a row of the anchor: stores it if it is read outside the group, then runs
-/// the epilogue on it.
-template <class P, int G, int Count>
+/// the epilogue on it. StoresLast: what comes out in the end is stored, if it has a place.
+template <class P, int G, int Count, bool StoresLast = true>
 PIPE_HD PIPE_INLINE void finish(arguments const& a, extent row, int column, float (&v)[Count]) {
   constexpr group g = group_of<P, G>::value;
-  if constexpr (g.out[0] >= 0)
+  if constexpr (g.out[0] >= 0 && (StoresLast || !g.epilogue.empty()))
     save<Count>(a.at<typename P::element>(g.out[0]) + row * g.columns + column, v);
-  chain<P, G, true>::template run<Count>(a, row, column, v);
+  chain<P, G, true>::template run<Count, StoresLast>(a, row, column, v);
 }
 
 }  // namespace pp::cuda

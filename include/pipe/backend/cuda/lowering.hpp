@@ -16,7 +16,7 @@
 #include <pipe/backend/cuda/rows/gate.hpp>
 #include <pipe/backend/cuda/rows/lookup.hpp>
 #include <pipe/backend/cuda/rows/losses.hpp>
-#include <pipe/backend/cuda/narrow_mlp/programs.hpp>
+#include <pipe/backend/cuda/narrow_mlp/narrow_mlp.hpp>
 #include <pipe/backend/cuda/rows/pointwise.hpp>
 #include <pipe/backend/cuda/rows/pool.hpp>
 #include <pipe/backend/cuda/matmul/matmul_choice.hpp>
@@ -32,6 +32,15 @@ static_assert(has_kernels<kernel_of>());
 template <class P, int G>
 using lowered = typename kernel_of<group_of<P, G>::value.anchor>::template list<P, G>;
 
+/// Chain C of pipeline P, as a constant for device code.
+template <class P, int C>
+struct chain_of {
+  static constexpr chain_kernel value = P::chain_kernels()[C];
+};
+/// The kernels of chain C of compiled pipeline P.
+template <class P, int C>
+using chain_kernels = lowered_chain<source_of<P>, chain_of<P, C>>;
+
 /// Bytes of workspace of group G. Our own kernels must find enough where cuBLASLt is not.
 template <class P, int G, product_policy Policy>
 constexpr long workspace_of() {
@@ -42,18 +51,17 @@ constexpr long workspace_of() {
   return needed;
 }
 
-/// Bytes of workspace of a compiled pipeline: what its groups and its narrow runs need.
+/// Bytes of workspace of a compiled pipeline: what its groups and its chains need.
 template <class P>
 constexpr long workspace_bytes() {
-  return []<int... G>(std::integer_sequence<int, G...>) {
+  return []<int... G, int... C>(std::integer_sequence<int, G...>, std::integer_sequence<int, C...>) {
     long most = 0;
-    for (long const needed : {0L, workspace_of<source_of<P>, G, P::products>()...})
+    for (long const needed : {0L, workspace_of<source_of<P>, G, P::products>()...,
+                              chain_kernels<P, C>::workspace_bytes...})
       if (needed > most) most = needed;
-    for_each_narrow_run<P>([&]<class Kernels>(Kernels, launch const*, int) {
-      if (Kernels::workspace_bytes > most) most = Kernels::workspace_bytes;
-    });
     return align_up(most);
-  }(std::make_integer_sequence<int, P::groups>{});
+  }(std::make_integer_sequence<int, P::groups>{},
+         std::make_integer_sequence<int, P::chain_kernels().count>{});
 }
 
 }  // namespace pp::cuda

@@ -13,6 +13,7 @@
 #include <pipe/base/list.hpp>
 #include <pipe/base/view.hpp>
 #include <pipe/graph/diagnostics.hpp>
+#include <pipe/passes/chains.hpp>
 
 namespace pp {
 
@@ -82,6 +83,10 @@ template <host::isa... Sets>
 struct HostKernels : host_backend {
   static constexpr char const* name = "host";
   static constexpr bool has_own_memory = false;
+
+  /// Every launch is a group's.
+  template <class Precision, class Products>
+  using chains = no_chains;
 
   /// In how many parts a group runs where a rank has this number of threads; and below, how many
   /// bytes of workspace each part needs.

@@ -20,7 +20,6 @@
 #include <pipe/runtime/cuda/launches.cuh>
 #include <pipe/runtime/cuda/machine.cuh>
 #include <pipe/runtime/cuda/parameters.cuh>
-#include <pipe/runtime/cuda/runs.cuh>
 #include <pipe/runtime/runtime_of.hpp>
 #include <pipe/schedule/dynamic_table.hpp>
 #include <pipe/schedule/execution.hpp>
@@ -50,9 +49,8 @@ class cuda_engine {
   using optimizer = typename P::optimizer;
 
   cuda_engine(optimizer const& o, machine_settings const& settings)
-      : optimizer_(o), device_(cuda::use_device(0)),
-        machine_(P::description(), launches_.groups(), cuda_runs<P>(device_), order(),
-                 settings.timeline),
+      : optimizer_(o), device_(cuda::use_device(0)), launches_(device_),
+        machine_(P::description(), launches_.groups(), order(), settings.timeline),
         parameters_(machine_, optimizer_) {
     settle();
   }

@@ -21,14 +21,29 @@ namespace pp {
 
 namespace cuda {
 
+/// Arguments of a launch of a group.
+inline arguments with_slots(arguments a, void* const* slots, int count) {
+  for (int k = 0; k < count; ++k) a.slot[k] = slots[k];
+  return a;
+}
 template <class P, int G>
-void launch_group(void const*, arguments const& a, cudaStream_t stream) {
-  launch_bodies(lowered<P, G>{}, a, stream);
+void launch_group(void const*, arguments const& a, void* const* slots, cudaStream_t stream) {
+  launch_bodies(lowered<P, G>{}, with_slots(a, slots, group_of<P, G>::value.slots), stream);
+}
+/// Kernels: a narrow_mlp
+template <class Kernels>
+void launch_chain_of(void const*, arguments const& a, void* const* slots, cudaStream_t stream) {
+  auto const launch = [&]<class... Body>(bodies<Body...>, auto const& packed) {
+    (launch_body<Body>(packed, stream), ...);
+  };
+  launch(Kernels::kernels(), Kernels::pack(a, slots));
 }
 /// made: a cublaslt_product
 template <class P, int G>
-void launch_group_by_cublaslt(void const* made, arguments const& a, cudaStream_t stream) {
+void launch_group_by_cublaslt(void const* made, arguments const& shared, void* const* slots,
+                              cudaStream_t stream) {
   using lowering = blas_lowering<P, G>;
+  arguments const a = with_slots(shared, slots, group_of<P, G>::value.slots);
   launch_bodies(typename lowering::before{}, a, stream);
   static_cast<cublaslt_product const*>(made)->enqueue(a, stream);
   launch_bodies(typename lowering::after{}, a, stream);
@@ -40,11 +55,15 @@ void launch_group_by_cublaslt(void const* made, arguments const& a, cudaStream_t
 template <class P>
 class cuda_launches {
  public:
-  cuda_launches() {
+  explicit cuda_launches([[maybe_unused]] cudaDeviceProp const& device) {
     [&]<int... G>(std::integer_sequence<int, G...>) {
       (decide<G>(), ...);
     }(std::make_integer_sequence<int, P::groups>{});
+    [&]<int... C>(std::integer_sequence<int, C...>) {
+      (prepare_chain<C>(device), ...);
+    }(std::make_integer_sequence<int, chains>{});
   }
+  /// By number of a launch: those of the groups, then those of chains.
   cuda_group const* groups() const { return groups_.items; }
 
   /// What a reader wants to know of it: ", cuBLASLt for 5 of 9 products", or why there is none;
@@ -59,6 +78,20 @@ class cuda_launches {
 
  private:
   using source = cuda::source_of<P>;
+  static constexpr int chains = P::chain_kernels().count;
+
+  template <int C>
+  void prepare_chain(cudaDeviceProp const& device) {
+    using kernels = cuda::chain_kernels<P, C>;
+    long const needed = cuda::most_shared_bytes(kernels::kernels());
+    if (needed > long(device.sharedMemPerBlockOptin))
+      complain<error>({"a kernel of ", kernels::launches, " narrow layers needs ", needed,
+                       " bytes of shared memory and ", device.name, " has ",
+                       long(device.sharedMemPerBlockOptin),
+                       ": compile the program for this device too (nvcc -arch=native)"});
+    cuda::prepare_bodies(kernels::kernels());
+    groups_[P::groups + C] = {&cuda::launch_chain_of<kernels>, nullptr};
+  }
 
   template <int G>
   void decide() {
@@ -88,7 +121,7 @@ class cuda_launches {
     }
   }
 
-  list<cuda_group, P::groups> groups_;
+  list<cuda_group, P::groups + chains> groups_;
   std::unique_ptr<cuda::cublaslt_handle> handle_;  // of who may use cuBLASLt
   std::vector<std::unique_ptr<cuda::cublaslt_product>> made_;
   int products_ = 0, by_cublaslt_ = 0;

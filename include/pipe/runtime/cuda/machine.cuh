@@ -30,18 +30,15 @@
 
 namespace pp {
 
-/// Launches the kernels of a group, with what was made for it at construction.
+/// Launches the kernels of a group or of a chain on operands, with what was made for it at
+/// construction.
 struct cuda_group {
-  void (*launch)(void const* made, cuda::arguments const&, cudaStream_t) = nullptr;
+  void (*launch)(void const* made, cuda::arguments const&, void* const* slots,
+                 cudaStream_t) = nullptr;
   void const* made = nullptr;
-  void operator()(cuda::arguments const& a, cudaStream_t on) const { launch(made, a, on); }
-};
-
-/// Launches of a program that run as one kernel, from `first` on.
-struct cuda_run {
-  launch const* first = nullptr;
-  int count = 0;
-  void (*run)(cuda::arguments const* each, cudaStream_t) = nullptr;
+  void operator()(cuda::arguments const& a, void* const* slots, cudaStream_t on) const {
+    launch(made, a, slots, on);
+  }
 };
 
 /// Which rank takes its next action: a list for training and one for evaluation.
@@ -52,9 +49,9 @@ struct cuda_order {
 /// The part of a machine that does not depend on the optimizer.
 class cuda_machine {
  public:
-  cuda_machine(pipeline_description const& d, cuda_group const* groups, std::vector<cuda_run> runs,
-               cuda_order order, bool wants_timeline)
-      : d_(d), groups_(groups), runs_(std::move(runs)), order_(std::move(order)),
+  cuda_machine(pipeline_description const& d, cuda_group const* groups, cuda_order order,
+               bool wants_timeline)
+      : d_(d), groups_(groups), order_(std::move(order)),
         wants_timeline_(wants_timeline), streams_(std::size_t(d.ranks)),
         position_(std::size_t(d.ranks)), timelines_(std::size_t(d.ranks)) {
     cuda::prepare_bodies(kernels{});
@@ -345,46 +342,26 @@ class cuda_machine {
     int const count =
         view.count -
         (job_.what == job::kind::infer && is_last ? 1 : 0);  // the loss is the last launch
-    auto const place = [&](launch const& l) {
-      for (int k = 0; k < l.count; ++k) a.slot[k] = at.at(view.operands[l.first + k].at);
-    };
+    void* slots[most_operands];
     for (int i = 0; i < count; ++i) {
-      if (cuda_run const* const run = run_from(view.launches + i); run != nullptr) {
-        cuda::arguments each[cuda::most_in_run];
-        for (int k = 0; k < run->count; ++k) {
-          place(view.launches[i + k]);
-          each[k] = a;
-        }
-        run->run(each, stream_of(r));
-        i += run->count - 1;
-        continue;
-      }
       launch const& l = view.launches[i];
       placed_operand const* const from = view.operands + l.first;
-      place(l);
+      for (int k = 0; k < l.count; ++k) slots[k] = at.at(from[k].at);
       if (job_.watch != nullptr)
         cuda::check(cudaEventRecord(watched_from_, stream_of(r)), "an event");
-      groups_[l.group](a, stream_of(r));
+      groups_[l.group](a, slots, stream_of(r));
       if (job_.watch != nullptr)
-        show(a, {r, int(&chunk - d_.chunk), mb, p, i, 0, &l, from}, stream_of(r));
+        show(slots, {r, int(&chunk - d_.chunk), mb, p, i, 0, &l, from}, stream_of(r));
     }
     if (p == program::forward && is_last && job_.what != job::kind::infer)
       sum_row_losses(mb, stream_of(r));
-  }
-
-  /// The run that begins with a launch, or null. A watcher sees every launch on its own.
-  cuda_run const* run_from(launch const* first) const {
-    if (job_.watch != nullptr) return nullptr;
-    for (cuda_run const& run : runs_)
-      if (run.first == first) return &run;
-    return nullptr;
   }
 
   /// What a watched launch has written: in the device's memory, and, of the operands that the
   /// watcher has asked for, in the host's, as floats.
   struct written {
     cuda_machine const& machine;
-    cuda::arguments const& a;
+    void* const* slots;
     launch_seen const& by;
     cudaStream_t on;
     std::vector<std::vector<float>> numbers{};  // by operand
@@ -398,7 +375,7 @@ class cuda_machine {
       long const count = by.operands[k].elements;
       if (count == 0 || !to.empty()) return to.data();
       std::vector<char> copy(std::size_t(count * size_of(type_of(k))));
-      cuda::check(cudaMemcpy(copy.data(), a.slot[k], copy.size(), cudaMemcpyDeviceToHost),
+      cuda::check(cudaMemcpy(copy.data(), slots[k], copy.size(), cudaMemcpyDeviceToHost),
                   "download for a watcher");
       to.resize(std::size_t(count));
       convert_to_float(type_of(k), to.data(), copy.data(), count);
@@ -408,7 +385,7 @@ class cuda_machine {
       cuda::find_not_finite_kernel::arguments search;
       for (int k = 0; k < by.what->count; ++k)
         if (by.operands[k].elements > 0)
-          search.of[search.operands++] = {a.slot[k], by.operands[k].elements, type_of(k)};
+          search.of[search.operands++] = {slots[k], by.operands[k].elements, type_of(k)};
       search.found = machine.found_;
       cuda::launch_body<cuda::find_not_finite_kernel>(search, on);
       int found[search_blocks];
@@ -420,13 +397,13 @@ class cuda_machine {
   };
 
   /// To the watcher; meanwhile all ranks wait.
-  void show(cuda::arguments const& a, launch_seen seen, cudaStream_t on) {
+  void show(void* const* slots, launch_seen seen, cudaStream_t on) {
     cuda::check(cudaEventRecord(watched_until_, on), "an event");
     cuda::check(cudaStreamSynchronize(on), "run of a kernel");
     float ms = 0;
     cuda::check(cudaEventElapsedTime(&ms, watched_from_, watched_until_), "time between events");
     seen.nanoseconds = long(double(ms) * 1e6);
-    written w{*this, a, seen, on};
+    written w{*this, slots, seen, on};
     seen.reader = {&w, [](void* of, int k) { return static_cast<written*>(of)->values(k); },
                    [](void* of) { return static_cast<written*>(of)->all_finite(); }};
     job_.watch(job_.watcher, seen);
@@ -455,7 +432,6 @@ class cuda_machine {
 
   pipeline_description d_;
   cuda_group const* groups_;
-  std::vector<cuda_run> runs_;
   cuda_order order_;
   bool wants_timeline_;
   std::vector<cuda::stream> streams_;

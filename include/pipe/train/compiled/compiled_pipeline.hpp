@@ -53,6 +53,8 @@ struct compiled_pipeline {
   static constexpr bool some_keep = work::some_keep, some_drop = work::some_drop;
   static constexpr int groups = passes::groups;
   static constexpr int group_count() { return groups; }
+  /// The kernels of launches with the numbers after those of the groups.
+  static constexpr view<chain_kernel> chain_kernels() { return work::chain_kernels(); }
   static constexpr group group_at(int g) { return passes::group_at(g); }
 
   template <int S>

@@ -26,7 +26,7 @@ struct compiled_stage {
 
   /// The stage's programs, with values made again or all kept.
   template <bool Drops>
-  using programs = typename passes::template programs<S, Drops>;
+  using programs = typename Work::template programs<S, Drops>;
   /// Where both are in use, those that keep everything. Parameters lie alike in both.
   using any_programs = programs<!Work::some_keep>;
 

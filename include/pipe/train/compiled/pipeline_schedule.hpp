@@ -20,6 +20,7 @@
 #include <pipe/schedule/in_flight.hpp>
 #include <pipe/schedule/proved.hpp>
 #include <pipe/schedule/simulate.hpp>
+#include <pipe/train/compiled/chain_table.hpp>
 #include <pipe/train/compiled/stage_times.hpp>
 #include <pipe/train/options.hpp>
 
@@ -60,6 +61,20 @@ struct pipeline_schedule {
       !recompute::recomputes ? 0 : micro_batches - int(recompute::keeps_last);
   static constexpr bool some_keep = first_kept < micro_batches, some_drop = first_kept > 0;
 
+  /// Which launches of a program the backend runs as one.
+  using chain_rule = typename backend::template chains<option<option_family::precision>,
+                                                       option<option_family::products>>;
+  using chains =
+      std::conditional_t<chain_rule::any, numbered_chains<chain_rule, pipeline_schedule>, no_chains>;
+  template <int S, bool Drops>
+  using programs = typename passes::template programs<S, Drops, chains>;
+  static constexpr view<chain_kernel> chain_kernels() {
+    if constexpr (chain_rule::any)
+      return chain_table<pipeline_schedule>::kernels;
+    else
+      return {};
+  }
+
   static constexpr view<unit_cost> costs() {
     return view<unit_cost>{passes::costs.items, passes::units};
   }
@@ -71,7 +86,7 @@ struct pipeline_schedule {
   static constexpr auto make_problem(std::integer_sequence<int, S...>) {
     chunk_cost const cost[] = {time_of_stage<option<option_family::partition>>(
         passes::costs.items, passes::cuts[S], passes::cuts[S + 1], samples, some_drop,
-        passes::template programs<S, some_drop>::layout.bytes.record)...};
+        programs<S, some_drop>::layout.bytes.record)...};
     return unequal_times(ranks, micro_batches, cost);
   }
   static constexpr auto problem = make_problem(std::make_integer_sequence<int, stages>{});

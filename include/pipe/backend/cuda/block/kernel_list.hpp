@@ -47,6 +47,14 @@ constexpr bool fit_every_device(bodies<Body...>) {
   return fit;
 }
 
+/// Bytes of shared memory of a block of the largest.
+template <class... Body>
+constexpr long most_shared_bytes(bodies<Body...>) {
+  long most = 0;
+  for (long const bytes : {0L, long(shared_bytes<Body>)...}) most = bytes > most ? bytes : most;
+  return most;
+}
+
 /// Bytes of workspace that they need.
 template <class... Body>
 constexpr long workspace_of(bodies<Body...>) {

@@ -143,11 +143,11 @@ struct narrow_backward_weights<P, Rows, std::integer_sequence<int, I...>, G...>
 /// of weights of what they read.
 ///
 /// law: the bits of the groups' own kernels
-template <class P, int Rows, int... G>
+template <class P, int Rows, unsigned Dropped, int... G>
 struct narrow_backward_kernel {
   static constexpr int launches = sizeof...(G);
   using T = typename P::element;
-  using arguments = run_arguments<launches>;
+  using arguments = chain_arguments<launches>;
   using levels = narrow_levels<P, G...>;
   using numbers = std::make_integer_sequence<int, levels::count>;
   template <int I>
@@ -329,7 +329,7 @@ struct narrow_backward_kernel {
       layer<b>::multiply(block, dy, slab_of<b>(block.shared().weights));
       if constexpr (L > 0 && !is_last) block.phase([](int, state&) {});  // the tile has been read
       block.part([&](int thread, state& mine) {
-        layer<b>::template finish_rows<!is_last>(a.of[b], thread, mine, row, end,
+        layer<b>::template finish_rows<!is_last, (Dropped >> b & 1) != 0>(a.of[b], thread, mine, row, end,
                                                  block.shared().tile);
       });
     }
@@ -366,7 +366,7 @@ struct part_of_grid {
 template <class P, int... G>
 struct narrow_sums_kernel {
   static constexpr int launches = sizeof...(G);
-  using arguments = run_arguments<launches>;
+  using arguments = chain_arguments<launches>;
   using state = nothing;
   using shared = nothing;
   static constexpr int threads = 256;

@@ -2,7 +2,7 @@
 //
 // A chain of narrow layers forward: a block has the weights of all of them in shared memory, and
 // takes rows of the batch through them tile by tile, the next tile being on its way meanwhile. What
-// backward reads is stored; nothing of it is read again.
+// has a place in memory is stored; nothing of it is read again.
 #pragma once
 
 #include <pipe/backend/cuda/narrow_mlp/tile.hpp>
@@ -19,11 +19,11 @@ struct narrow_forward_weights<P, Rows, std::integer_sequence<int, I...>, G...>
 /// make a tile.
 ///
 /// law: the bits of the groups' own kernels
-template <class P, int Rows, int... G>
+template <class P, int Rows, unsigned Dropped, int... G>
 struct narrow_forward_kernel {
   static constexpr int layers = sizeof...(G);
   using T = typename P::element;
-  using arguments = run_arguments<layers>;
+  using arguments = chain_arguments<layers>;
   template <int I>
   using layer = narrow_layer<P, launch_at<I, G...>, Rows>;
   using weights = narrow_forward_weights<P, Rows, std::make_integer_sequence<int, layers>, G...>;
@@ -103,7 +103,7 @@ struct narrow_forward_kernel {
     else
       layer<I>::multiply(block, block.shared().tile, slab_of<I>(block.shared().weights));
     auto const finish_it = [&](int thread, state& mine) {
-      layer<I>::template finish_rows<I + 1 < layers>(a.of[I], thread, mine, row, end,
+      layer<I>::template finish_rows<(I + 1 < layers), (Dropped >> I & 1) != 0>(a.of[I], thread, mine, row, end,
                                                      block.shared().tile);
     };
     if constexpr (I + 1 < layers) {

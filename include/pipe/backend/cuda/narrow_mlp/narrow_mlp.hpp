@@ -1,32 +1,35 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A run of launches as kernels: a chain of Linear and activation layers of up to 128 channels is
-// one kernel forward, and two backward, of which the second adds up the splits of the weights'
-// gradients.
+// A chain of launches as kernels: Linear and activation layers of up to 128 channels are one kernel
+// forward, and two backward, of which the second adds up the splits of the weights' gradients.
 #pragma once
+
+#include <utility>
 
 #include <pipe/backend/cuda/block/kernel_list.hpp>
 #include <pipe/backend/cuda/narrow_mlp/backward.hpp>
 #include <pipe/backend/cuda/narrow_mlp/forward.hpp>
-#include <pipe/backend/cuda/narrow_mlp/runs.hpp>
 #include <pipe/base/bytes.hpp>
-#include <pipe/passes/stage_programs.hpp>
+#include <pipe/passes/chains.hpp>
 
 namespace pp::cuda {
 
-/// The kernels of a run of groups G.
-template <class P, bool IsBackward, int Rows, int... G>
+/// The kernels of a chain of groups G of P. Rows: of the batch, in a tile; Dropped: bit k is set
+/// where the result of launch k has no place in memory.
+template <class P, int Rows, unsigned Dropped, int... G>
 struct narrow_mlp {
   static constexpr int launches = sizeof...(G);
-  using arguments = run_arguments<launches>;
+  static constexpr bool is_forward = group_of<P, launch_at<0, G...>>::value.anchor ==
+                                     op_kind::matmul;
+  using arguments = chain_arguments<launches>;
 
   static constexpr auto kernels() {
-    if constexpr (!IsBackward)
-      return bodies<narrow_forward_kernel<P, Rows, G...>>{};
+    if constexpr (is_forward)
+      return bodies<narrow_forward_kernel<P, Rows, Dropped, G...>>{};
     else if constexpr (narrow_sums_kernel<P, G...>::blocks_in_all > 0)
-      return bodies<narrow_backward_kernel<P, Rows, G...>, narrow_sums_kernel<P, G...>>{};
+      return bodies<narrow_backward_kernel<P, Rows, Dropped, G...>, narrow_sums_kernel<P, G...>>{};
     else
-      return bodies<narrow_backward_kernel<P, Rows, G...>>{};
+      return bodies<narrow_backward_kernel<P, Rows, Dropped, G...>>{};
   }
 
   template <int H>
@@ -38,35 +41,31 @@ struct narrow_mlp {
   /// The launches have their workspaces one behind the other.
   static constexpr long workspace_bytes = (0L + ... + workspace_of_group<G>());
 
-  /// The arguments of all launches as those of the kernels, from a workspace of `workspace_bytes`.
-  static arguments pack(cuda::arguments const* each, void* workspace) {
+  /// The arguments of the kernels: `each` with the operands of all launches one after the other, and
+  /// a workspace of `workspace_bytes`.
+  static arguments pack(cuda::arguments const& each, void* const* slot) {
     constexpr long bytes[] = {workspace_of_group<G>()...};
+    constexpr int counts[] = {group_of<P, G>::value.slots...};
     arguments a;
-    char* at = static_cast<char*>(workspace);
+    char* at = static_cast<char*>(each.workspace);
     for (int i = 0; i < launches; ++i) {
-      a.of[i] = each[i];
+      a.of[i] = each;
       a.of[i].workspace = at;
       if (at != nullptr) at += bytes[i];
+      for (int k = 0; k < counts[i]; ++k) a.of[i].slot[k] = *slot++;
     }
     return a;
   }
 };
 
-/// The runs of program Which of a stage, of kernel source P. Programs: its stage_programs.
-template <class P, class Programs, program Which>
-struct narrow_runs_of {
-  static constexpr auto runs = find_narrow_runs<P>(Programs::template launches<Which>);
-  static constexpr int count = int(runs.size());
-
-  /// One type for each list of groups, whichever stage and program it is in.
-  template <int I, int... K>
-  static constexpr auto kernels_of(std::integer_sequence<int, K...>) {
-    constexpr auto const& launches = Programs::template launches<Which>;
-    constexpr narrow_run run = runs.items[I];
-    return narrow_mlp<P, run.is_backward, run.rows, launches.items[run.first + K].group...>{};
-  }
-  template <int I>
-  using kernels = decltype(kernels_of<I>(std::make_integer_sequence<int, runs.items[I].count>{}));
-};
+/// That of a chain_kernel K, a constant of type `Constant`.
+template <class P, class Constant, int... I>
+constexpr auto narrow_mlp_of(std::integer_sequence<int, I...>) {
+  constexpr chain_kernel k = Constant::value;
+  return narrow_mlp<P, k.form, k.dropped, k.groups[I]...>{};
+}
+template <class P, class Constant>
+using lowered_chain =
+    decltype(narrow_mlp_of<P, Constant>(std::make_integer_sequence<int, Constant::value.count>{}));
 
 }  // namespace pp::cuda

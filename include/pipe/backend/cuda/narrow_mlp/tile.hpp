@@ -11,41 +11,9 @@
 #include <pipe/backend/cuda/matmul/contraction_group.hpp>
 #include <pipe/backend/cuda/matmul/contraction_slab.hpp>
 #include <pipe/backend/cuda/matmul/contraction_warp.hpp>
+#include <pipe/backend/cuda/narrow_mlp/geometry.hpp>
 
 namespace pp::cuda {
-
-/// Shared memory that a block may have from sm_80 on; some devices have less.
-inline constexpr int narrow_shared_bytes = 163 * 1024;
-/// Threads of a block, and how many blocks fill a device.
-inline constexpr int narrow_threads = 256, narrow_blocks = 2 * 132;
-
-/// Columns are filled up with zeros to what contraction_tiles multiplies at once.
-constexpr int narrow_columns(int columns, int bytes) {
-  int const some = 64 / bytes;
-  return (columns + some - 1) / some * some;
-}
-/// From a row to the next, of a matrix with this number of columns in shared memory:
-/// operand_slab's.
-constexpr int narrow_stride(int columns, int bytes) { return narrow_columns(columns, bytes) + 8; }
-
-/// Warps over the units of a product: `rows` x `columns` warps, each with `down` x `across` units.
-struct warp_grid {
-  int rows, columns, down, across;
-};
-/// The grid in which a warp has least to do, and reads least for it.
-constexpr warp_grid spread_warps(int units_down, int units_across) {
-  constexpr int warps = narrow_threads / warp_size;
-  warp_grid best{1, warps, units_down, units_across};
-  int least = 0;
-  for (int rows = 1; rows <= warps; rows *= 2) {
-    int const columns = warps / rows;
-    warp_grid const g{rows, columns, (units_down + rows - 1) / rows,
-                      (units_across + columns - 1) / columns};
-    int const work = g.down * g.across * 64 + g.down + g.across;
-    if (rows == 1 || work < least) best = g, least = work;
-  }
-  return best;
-}
 
 /// Sums of a product [Rows, Columns] in the registers of a block: each warp has 16 rows of units of
 /// `Unit` columns. A warp that is left without a unit does again what another does.
@@ -201,8 +169,8 @@ struct narrow_layer {
   }
 
   /// A thread's finished rows [row, end), as many as a tile has, through the group's epilogue;
-  /// Keeps: they become the tile `next`.
-  template <bool Keeps, class State, class Slab>
+  /// Keeps: they become the tile `next`. Dropped: the result is not stored.
+  template <bool Keeps, bool Dropped, class State, class Slab>
   PIPE_HD PIPE_INLINE static void finish_rows(arguments const& a, int thread, State& mine,
                                               extent row, extent end, Slab& next) {
     int const lane = thread % warp_size;
@@ -225,7 +193,8 @@ struct narrow_layer {
             float some[together];
             PIPE_UNROLL
             for (int k = 0; k < together; ++k) some[k] = v[e + k];
-            if (present && c + e < columns) finish<P, G, together>(a, row + r, c + e, some);
+            if (present && c + e < columns) 
+              finish<P, G, together, !Dropped>(a, row + r, c + e, some);
             PIPE_UNROLL
             for (int k = 0; k < together; ++k) v[e + k] = present && c + e < columns ? some[k] : 0;
           }
@@ -247,14 +216,13 @@ PIPE_HD PIPE_INLINE Slab& slab_of(numbered_slab<I, Slab>& layers) {
   return layers.slab;
 }
 
-/// The launches of a run, each with its own operands.
+/// The launches of a chain, each with its own operands.
 template <int Count>
-struct run_arguments {
+struct chain_arguments {
   arguments of[Count]{};
 };
-/// What a kernel may be called with has 4 KB.
-inline constexpr int most_in_run = 16;
-static_assert(sizeof(run_arguments<most_in_run>) <= 4096);
+static_assert(sizeof(chain_arguments<chain_kernel::most>) <= 4096,
+              "what a kernel may be called with");
 
 /// Launch I, for device code.
 template <int I, int... G>

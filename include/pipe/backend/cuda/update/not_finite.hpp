@@ -7,7 +7,7 @@
 #include <pipe/backend/cuda/block/block.hpp>
 #include <pipe/backend/cuda/block/warp.hpp>
 #include <pipe/base/dtype.hpp>
-#include <pipe/passes/group.hpp>
+#include <pipe/passes/chains.hpp>
 
 namespace pp::cuda {
 
@@ -24,8 +24,11 @@ struct flat_numbers {
 /// needs: numbers of f32, bf16 or f16
 struct find_not_finite_kernel {
   static constexpr int threads = 256, search_blocks = 256;
+  /// Of what one launch may write: each group of a chain its result and that of every step.
+  static constexpr int most = chain_kernel::most * (group::max_steps + 1);
+  static_assert(most >= group::max_slots);
   struct arguments {
-    flat_numbers of[group::max_slots];
+    flat_numbers of[most];
     int operands = 0;
     int* found = nullptr;
   };

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Which launches of a program run as one kernel: chains of narrow layers, forward, or the gradients
+// of their inputs and weights. Rows of the batch stay with the block that has them, so launches of a
+// chain may share only what all of them read, or what each reads and writes row by row.
+#pragma once
+
+#include <pipe/backend/cuda/matmul/contraction_plan.hpp>
+#include <pipe/backend/cuda/narrow_mlp/geometry.hpp>
+#include <pipe/base/static_vector.hpp>
+#include <pipe/passes/chains.hpp>
+
+namespace pp::cuda {
+
+/// An operand of a launch. `by_rows`: each row of the batch has a row of it.
+struct narrow_access {
+  operand what;
+  bool by_rows = false, writes = false,
+       on_the_way = false;  ///< on_the_way: read before launches before it have ended
+};
+using narrow_accesses = static_vector<narrow_access, group::max_slots>;
+
+/// The rule of passes/chains.hpp for narrow layers whose products are computed in `format`; the form
+/// of a chain is how many rows of the batch are in a tile.
+///
+/// law: launches of a chain, run as one kernel, make the bits that they make one after the other
+struct narrow_chain_rule {
+  product_format format = product_format::fp32;
+
+  constexpr launch_chain longest(unplaced_program const& p, int first) const {
+    launch_chain run{first, 1, 0}, good = run;
+    if (!may_be_in_a_chain(p, first)) return run;
+    bool const is_backward = p.shape(first).anchor != op_kind::matmul;
+    int levels = is_input(p.shape(first)) ? 1 : 0;  // that are complete
+    operand now = main_operand(p, first);
+    int width = main_width(p.shape(first));
+    for (int i = first;;) {
+      group const g = p.shape(i);
+      if (!is_weight(g)) now = p.operand_of(i, handed(g)), width = g.columns;
+      run.form = rows_in_tile(p, run, is_backward);
+      if (run.form == 0) break;
+      // a gradient of a weight alone, or with the gradient of the same layer's input, has nothing
+      // to hand on
+      if (run.count > 1 && (!is_backward || levels > 1 || (levels == 1 && is_weight(g))))
+        good = run;
+      if (++i == p.size() || run.count == chain_kernel::most || now == operand{}) break;
+      group const next = p.shape(i);
+      if (!may_be_in_a_chain(p, i) || (next.anchor != op_kind::matmul) != is_backward ||
+          next.rows != g.rows || main_operand(p, i) != now || main_width(next) != width)
+        break;
+      if (is_weight(next) && is_weight(g)) break;
+      if (!may_join(p, first, i)) break;
+      levels += is_input(next);
+      ++run.count;
+    }
+    return good;
+  }
+  /// What a launch computes from: a matmul's rows, or a gradient's dy.
+  constexpr int taken(group const& g) const { return g.in[is_weight(g) ? 1 : 0]; }
+  /// Its finished rows, if others may go on with them.
+  constexpr int handed(group const& g) const {
+    if (is_weight(g)) return -1;
+    return g.epilogue.empty() ? g.out[0] : g.epilogue.back().store;
+  }
+
+ private:
+  static constexpr bool is_weight(group const& g) {
+    return g.anchor == op_kind::matmul_weight_gradient;
+  }
+  static constexpr bool is_input(group const& g) {
+    return g.anchor == op_kind::matmul_input_gradient;
+  }
+  static constexpr int inner_of(group const& g) { return g.attributes.contraction().inner; }
+  constexpr bool may_be_in_a_chain(unplaced_program const& p, int i) const {
+    group const g = p.shape(i);
+    bool const product = g.anchor == op_kind::matmul || is_input(g);
+    if (!(product || is_weight(g)) || inner_of(g) > narrow_width || g.columns > narrow_width)
+      return false;
+    if (is_weight(g)) {
+      for (step const& s : g.prologue)
+        if (s.kind != op_kind::bias_gradient) return false;
+      return g.prologue.size() < 2;
+    }
+    extent const rows = extent(g.rows) * p.m->values.samples;
+    return g.prologue.empty() && plan_for({rows, g.columns, inner_of(g)}, format).splits == 1;
+  }
+  constexpr operand main_operand(unplaced_program const& p, int i) const {
+    return p.operand_of(i, taken(p.shape(i)));
+  }
+  static constexpr int main_width(group const& g) { return is_weight(g) ? g.columns : inner_of(g); }
+
+  // ---- what launches share ----
+
+  static constexpr narrow_accesses accesses(unplaced_program const& p, int i, bool is_first) {
+    group const g = p.shape(i);
+    narrow_accesses all;
+    auto const by_rows = [&](int slot, bool writes, bool on_the_way = false) {
+      if (slot >= 0) all.push_back({p.operand_of(i, slot), true, writes, on_the_way});
+    };
+    auto const whole = [&](int slot, bool writes) {
+      if (slot >= 0) all.push_back({p.operand_of(i, slot), false, writes, !writes});
+    };
+    if (is_weight(g)) {
+      by_rows(g.in[0], false, true);
+      if (is_first) by_rows(g.in[1], false, true);
+      whole(g.out[0], true);
+      for (step const& s : g.prologue) whole(s.store, true);
+      return all;
+    }
+    if (is_first) by_rows(g.in[0], false, true);
+    whole(g.in[1], false);
+    by_rows(g.out[0], true);
+    for (step const& s : g.epilogue) {
+      if (s.kind == op_kind::bias || s.kind == op_kind::row_bias)
+        whole(s.slot, false);
+      else if (s.kind != op_kind::dropout)
+        by_rows(s.slot, false);
+      by_rows(s.store, true);
+    }
+    return all;
+  }
+  /// Whether launch i may run together with those from `first` on.
+  constexpr bool may_join(unplaced_program const& p, int first, int i) const {
+    narrow_accesses const mine = accesses(p, i, false);
+    for (int k = first; k < i; ++k)
+      for (narrow_access const& before : accesses(p, k, k == first))
+        for (narrow_access const& now : mine) {
+          if (!(before.writes || now.writes) || before.what != now.what) continue;
+          if (!before.by_rows || !now.by_rows || (before.writes && now.on_the_way)) return false;
+        }
+    return true;
+  }
+
+  // ---- what a block holds ----
+
+  /// The most rows of a tile with which a chain's block fits on a multiprocessor, or 0.
+  constexpr int rows_in_tile(unplaced_program const& p, launch_chain const& run,
+                             bool is_backward) const {
+    int const most = 256 / bytes_of(format);
+    for (int rows = most; rows >= most / 2; rows /= 2)
+      if (shared_bytes(p, run, rows) <= narrow_shared_bytes &&
+          (!is_backward || sums(p, run, rows) <= most_sums))
+        return rows;
+    return 0;
+  }
+  constexpr long shared_bytes(unplaced_program const& p, launch_chain const& run, int rows) const {
+    int const bytes = bytes_of(format);
+    long widest = 0, x = 0, weights = 0;
+    for (int i = run.first; i < run.first + run.count; ++i) {
+      group const g = p.shape(i);
+      int const stride = narrow_stride(main_width(g), bytes);
+      widest = stride > widest ? stride : widest;
+      if (is_weight(g))
+        x = narrow_stride(inner_of(g), bytes) > x ? narrow_stride(inner_of(g), bytes) : x;
+      else
+        weights += long(narrow_columns(inner_of(g), bytes)) * narrow_stride(g.columns, bytes);
+    }
+    long const input = narrow_stride(main_width(p.shape(run.first)), bytes),
+               none = 64;  // x of one row, if there are none
+    return ((input + widest + 2 * x) * rows + weights) * bytes + 2 * none * bytes;
+  }
+  /// Numbers that a thread keeps in registers: sums of all weights, and those of the product under
+  /// way.
+  static constexpr int most_sums = 160;
+  constexpr int sums(unplaced_program const& p, launch_chain const& run, int rows) const {
+    int const bytes = bytes_of(format), unit = 64 / bytes;
+    int kept = 0, product = 0;
+    for (int i = run.first; i < run.first + run.count; ++i) {
+      group const g = p.shape(i);
+      int const inner = narrow_columns(inner_of(g), bytes), columns = narrow_columns(g.columns, bytes);
+      warp_grid const w = is_weight(g) ? spread_warps(inner / 16, columns / 16)
+                                       : spread_warps(rows / 16, columns / unit);
+      int const here = w.down * w.across * (is_weight(g) ? 2 : unit / 8) * 4;
+      if (is_weight(g))
+        kept += here + w.across * 2;
+      else
+        product = here > product ? here : product;
+    }
+    return kept + product;
+  }
+};
+
+/// As the option of a backend: products of values of type T are computed in `Product`.
+template <class T, dtype Product>
+struct narrow_chains {
+  struct numbers {
+    using element = T;
+    static constexpr dtype product = Product;
+  };
+  static constexpr bool any = true;
+  static constexpr narrow_chain_rule rule{product_of<numbers>()};
+};
+
+}  // namespace pp::cuda

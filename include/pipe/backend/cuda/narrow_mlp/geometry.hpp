@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The shapes of narrow layers on a multiprocessor: how wide rows are in shared memory, and how a
+// product is shared out among the warps of a block.
+#pragma once
+
+#include <pipe/backend/cuda/block/block.hpp>
+
+namespace pp::cuda {
+
+/// Shared memory that a block may have where code for this architecture runs (900: sm_90), as the
+/// tables of compute capabilities in the CUDA C++ Programming Guide say: code for sm_80 also runs on
+/// sm_86 and sm_89, which have the least.
+constexpr long shared_bytes_on(int architecture) {
+  return architecture >= 900 && architecture < 1200 ? 227 * 1024 : least_shared_bytes;
+}
+/// What a block of narrow layers may have: on every architecture that the program is compiled for,
+/// and no more than leaves room for another block on the largest.
+inline constexpr long narrow_shared_bytes = [] {
+  long least = 163 * 1024;
+#ifdef __CUDA_ARCH_LIST__
+  for (int const architecture : {__CUDA_ARCH_LIST__})
+    if (shared_bytes_on(architecture) < least) least = shared_bytes_on(architecture);
+#endif
+  return least;
+}();
+/// Threads of a block, and how many blocks fill a device.
+inline constexpr int narrow_threads = 256, narrow_blocks = 2 * 132;
+
+/// Columns are filled up with zeros to what contraction_tiles multiplies at once.
+constexpr int narrow_columns(int columns, int bytes) {
+  int const some = 64 / bytes;
+  return (columns + some - 1) / some * some;
+}
+/// From a row to the next, of a matrix with this number of columns in shared memory:
+/// operand_slab's.
+constexpr int narrow_stride(int columns, int bytes) { return narrow_columns(columns, bytes) + 8; }
+
+/// Warps over the units of a product: `rows` x `columns` warps, each with `down` x `across` units.
+struct warp_grid {
+  int rows, columns, down, across;
+};
+/// The grid in which a warp has least to do, and reads least for it.
+constexpr warp_grid spread_warps(int units_down, int units_across) {
+  constexpr int warps = narrow_threads / warp_size;
+  warp_grid best{1, warps, units_down, units_across};
+  int least = 0;
+  for (int rows = 1; rows <= warps; rows *= 2) {
+    int const columns = warps / rows;
+    warp_grid const g{rows, columns, (units_down + rows - 1) / rows,
+                      (units_across + columns - 1) / columns};
+    int const work = g.down * g.across * 64 + g.down + g.across;
+    if (rows == 1 || work < least) best = g, least = work;
+  }
+  return best;
+}
+
+}  // namespace pp::cuda

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Chains of launches that a backend runs as one kernel. They are found before memory is planned:
+// what is made and read within a chain alone has no place in memory.
+#pragma once
+
+#include <pipe/passes/programs.hpp>
+
+namespace pp {
+
+/// Launches [first, first + count) of a program as one. `form`: which of a backend's ways to run
+/// it.
+struct launch_chain {
+  int first = 0, count = 1, form = 0;
+  friend constexpr bool operator==(launch_chain const&, launch_chain const&) = default;
+};
+
+/// What the kernel of a chain is made for: the groups of its launches, and whose result has no
+/// place in memory (bit k: launch k's).
+struct chain_kernel {
+  static constexpr int most = 16;
+  int count = 0, form = 0;
+  unsigned dropped = 0;
+  int groups[most]{};
+  friend constexpr bool operator==(chain_kernel const&, chain_kernel const&) = default;
+};
+/// Operands of a launch, be it of one group or of a chain.
+inline constexpr int most_operands = chain_kernel::most * group::max_slots;
+
+/// A program before its operands have addresses.
+struct unplaced_program {
+  compiled_model const* m = nullptr;
+  group const* shapes = nullptr;  // by number of the group
+  view<scheduled_segment> order{};
+
+  constexpr int size() const { return order.count; }
+  constexpr segment const& segment_of(int i) const {
+    return m->kernels.fused[order[i].list].segments[order[i].index];
+  }
+  constexpr int group_of(int i) const {
+    return m->numbers.number(order[i].list, segment_of(i).group);
+  }
+  constexpr group const& shape(int i) const { return shapes[group_of(i)]; }
+  /// The operand in a slot of launch i; of slot -1 there is none.
+  constexpr operand operand_of(int i, int slot) const {
+    return slot < 0 ? operand{}
+                    : m->kernels.fused[order[i].list].operands[segment_of(i).first + slot];
+  }
+};
+
+/// What a backend says of chains, as a type with
+///
+///     static constexpr bool any = true;
+///     static constexpr Rule rule;  // a value with
+///       launch_chain longest(unplaced_program const&, int first) const;  // count 1: no chain
+///       int taken(group const&) const;   // the slot that takes what an earlier launch has made
+///       int handed(group const&) const;  // and the slot of what is handed on, or -1
+///
+/// This one has none.
+struct no_chains {
+  static constexpr bool any = false;
+};
+
+/// law: chains do not overlap and come in the order of the program
+template <class Rule>
+constexpr void find_chains(Rule const& rule, unplaced_program const& p,
+                           sink<launch_chain>& chains) {
+  for (int i = 0; i < p.size();) {
+    launch_chain const c = rule.longest(p, i);
+    if (c.count > 1) chains.push_back(c);
+    i += c.count;
+  }
+}
+
+/// The chains of a program as a walk over its launches meets them.
+struct chain_walk {
+  view<launch_chain> chains{};
+  int next = 0;
+
+  /// The chain that launch i is in, or null. i must not fall.
+  constexpr launch_chain const* at(int i) {
+    while (next < chains.count && i >= chains[next].first + chains[next].count) ++next;
+    return next < chains.count && i >= chains[next].first ? chains.items + next : nullptr;
+  }
+};
+
+/// Notes which values a program needs in memory: those that some launch reads or writes otherwise
+/// than from one launch of a chain to the next.
+///
+/// shape: -> in_memory[values of the stage]
+template <class Rule>
+constexpr void note_in_memory(Rule const& rule, unplaced_program const& p,
+                              view<launch_chain> chains, stage_range const& r, bool* in_memory) {
+  chain_walk walk{chains};
+  for (int i = 0; i < p.size(); ++i) {
+    launch_chain const* const c = walk.at(i);
+    int const taken = c != nullptr && i > c->first ? rule.taken(p.shape(i)) : -1,
+              handed = c != nullptr ? rule.handed(p.shape(i)) : -1;
+    int const count = p.segment_of(i).operands;
+    for (int slot = 0; slot < count; ++slot) {
+      operand const x = p.operand_of(i, slot);
+      if (x.where != space::value || slot == taken || slot == handed) continue;
+      if (int const v = r.local(x.index); v >= 0) in_memory[v] = true;
+    }
+  }
+}
+
+/// The kernel of a chain. has_place(operand): whether it has an address.
+template <class Rule, class HasPlace>
+constexpr chain_kernel kernel_of(Rule const& rule, unplaced_program const& p, launch_chain const& c,
+                                 HasPlace has_place) {
+  chain_kernel k;
+  k.count = c.count;
+  k.form = c.form;
+  for (int i = 0; i < c.count; ++i) {
+    k.groups[i] = p.group_of(c.first + i);
+    int const handed = rule.handed(p.shape(c.first + i));
+    if (handed >= 0 && !has_place(p.operand_of(c.first + i, handed))) k.dropped |= 1u << i;
+  }
+  return k;
+}
+
+}  // namespace pp

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The kernels of the chains of a pipeline's programs, each once: their launches are numbered after
+// those of the groups.
+#pragma once
+
+#include <utility>
+
+#include <pipe/base/list.hpp>
+#include <pipe/passes/chains.hpp>
+
+namespace pp {
+
+/// The position of x among items, or their count.
+constexpr int position_of(chain_kernel const& x, view<chain_kernel> items) {
+  int i = 0;
+  while (i < items.count && !(items[i] == x)) ++i;
+  return i;
+}
+
+/// Work: a pipeline_schedule.
+template <class Work>
+class chain_table {
+  /// visit.operator()<Programs, P>() for every program of the stages.
+  template <class Visit>
+  static constexpr void each_program(Visit visit) {
+    [&]<int... S>(std::integer_sequence<int, S...>) {
+      if constexpr (Work::some_keep) (each_of<typename Work::template programs<S, false>>(visit), ...);
+      if constexpr (Work::some_drop) (each_of<typename Work::template programs<S, true>>(visit), ...);
+    }(std::make_integer_sequence<int, Work::stages>{});
+  }
+  template <class Programs, class Visit>
+  static constexpr void each_of(Visit visit) {
+    visit.template operator()<Programs, program::forward>();
+    visit.template operator()<Programs, backward_of(Programs::splits_backward)>();
+    if constexpr (Programs::splits_backward)
+      visit.template operator()<Programs, program::backward_weight>();
+  }
+
+  static constexpr int most = [](auto...) {
+    int n = 0;
+    each_program([&]<class Programs, program P>() { n += Programs::template chains<P>.count; });
+    return n;
+  }();
+  struct memory {
+    list<chain_kernel, most> items;
+    int count = 0;
+  };
+  static constexpr memory distinct = [](auto...) {
+    memory m;
+    sink<chain_kernel> to{m.items.items};
+    each_program([&]<class Programs, program P>() {
+      for (int c = 0; c < Programs::template chains<P>.count; ++c)
+        if (chain_kernel const& k = Programs::template chain_kernels<P>[c];
+            position_of(k, to.filled()) == to.count)
+          to.push_back(k);
+    });
+    m.count = to.count;
+    return m;
+  }();
+
+ public:
+  static constexpr view<chain_kernel> kernels{distinct.items.items, distinct.count};
+};
+
+/// The chains of a Work by the backend's rule, for its programs.
+template <class Rule, class Work>
+struct numbered_chains : Rule {
+  static constexpr int number(chain_kernel const& k) {
+    return Work::passes::groups + position_of(k, chain_table<Work>::kernels);
+  }
+};
+
+}  // namespace pp

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Chains of narrow layers as one kernel against the kernels of their launches: the same memory,
+// full of numbers, before; the same bits after, in all of it that the chain has.
+#pragma once
+
+#include <catch2/catch.hpp>
+
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include "cuda/one_group.hpp"
+
+#include <pipe/backend/cuda/lowering.hpp>
+#include <pipe/passes/stage_programs.hpp>
+
+namespace narrow {
+
+/// The numbers of a pipeline's kernels, whatever its own are; Format: what products are computed
+/// in.
+template <class Trainer, class T, pp::cuda::product_format Format>
+struct source
+    : pp::cuda::kernel_source<typename Trainer::compiled::passes, T,
+                              Format == pp::cuda::product_format::tf32 ? pp::dtype::tf32
+                                                                       : pp::dtype_of<T>::value> {};
+
+/// The chains of a trainer's passes in a number format, without the trainer's backend. number: a
+/// program's own.
+template <class T, pp::cuda::product_format Format>
+struct chains_in
+    : pp::cuda::narrow_chains<
+          T, Format == pp::cuda::product_format::tf32 ? pp::dtype::tf32 : pp::dtype_of<T>::value> {
+  static constexpr int number(pp::chain_kernel const&) { return 1 << 20; }
+};
+/// The programs of stage S as the last micro-batch runs them, or the first, which may recompute.
+template <class Trainer, int S, class T, pp::cuda::product_format Format>
+using programs_of =
+    typename Trainer::compiled::passes::template programs<S, Trainer::compiled::some_drop,
+                                                          chains_in<T, Format>>;
+
+/// Chain I of a program, as a constant for device code.
+template <class Programs, pp::program Which, int I>
+struct kernel_constant {
+  static constexpr pp::chain_kernel value = Programs::template chain_kernels<Which>[I];
+};
+
+/// A buffer for each operand of a chain.
+template <class T>
+class memory {
+ public:
+  /// An operand of so many bytes.
+  void has(pp::operand const& x, std::size_t bytes) {
+    std::size_t& most = bytes_[name(x)];
+    most = std::max(most, bytes);
+  }
+  void fill() {
+    int stream = 0;
+    for (auto const& [which, size] : bytes_) {
+      std::size_t const bytes = size;  // clang++ before 16 captures no structured binding
+      auto& b = at_.emplace(which, on_host::buffer<unsigned char>(bytes)).first->second;
+      auto const numbers = [&]<class Number>(Number const*, auto make) {
+        for (std::size_t i = 0; i + sizeof(Number) <= bytes; i += sizeof(Number)) {
+          Number const x = make(i);
+          std::memcpy(b.data() + i, &x, sizeof x);
+        }
+      };
+      auto const random = [&](std::size_t i) {
+        return float(0.5 * laws::uniform(9, std::uint64_t(stream), i));
+      };
+      if (which.first == pp::space::random)
+        numbers(static_cast<int const*>(nullptr), [&](std::size_t) { return which.second; });
+      else if (which.first == pp::space::parameter_gradient)
+        numbers(static_cast<float const*>(nullptr), random);
+      else
+        numbers(static_cast<T const*>(nullptr), [&](std::size_t i) { return T(random(i)); });
+      ++stream;
+    }
+  }
+  void* find(pp::operand const& x) { return at_.at(name(x)).data(); }
+  /// Whether all but some operands are the same.
+  bool equals(memory const& other, std::vector<pp::operand> const& but) const {
+    for (auto const& [which, bytes] : bytes_) {
+      bool left_out = false;
+      for (pp::operand const& x : but) left_out = left_out || name(x) == which;
+      if (!left_out && std::memcmp(&at_.at(which)[0], &other.at_.at(which)[0], bytes) != 0)
+        return false;
+    }
+    return true;
+  }
+
+ private:
+  using key = std::pair<pp::space, int>;
+  static key name(pp::operand const& x) { return {x.where, x.index}; }
+  std::map<key, std::size_t> bytes_;
+  std::map<key, on_host::buffer<unsigned char>> at_;
+};
+
+/// Bytes of slot `slot` of a launch of group g.
+template <class P>
+std::size_t bytes_of_slot(pp::group const& g, int slot) {
+  using pp::op_kind;
+  std::size_t const T = sizeof(typename P::element), rows = std::size_t(g.rows) * P::samples,
+                    inner = std::size_t(g.attributes.contraction().inner), columns = std::size_t(g.columns);
+  bool const weight = g.anchor == op_kind::matmul_weight_gradient;
+  if (slot == g.in[0]) return rows * inner * T;
+  if (slot == g.in[1]) return (weight ? rows : inner) * columns * T;
+  if (slot == g.out[0]) return weight ? inner * columns * sizeof(float) : rows * columns * T;
+  if (weight) return columns * sizeof(float);  // of the bias
+  for (pp::step const& s : g.epilogue)
+    if (slot == s.slot)
+      return s.kind == op_kind::dropout    ? sizeof(int)
+             : s.kind == op_kind::bias     ? columns * T
+             : s.kind == op_kind::row_bias ? std::size_t(g.rows) * columns * T
+                                           : rows * columns * T;
+  return rows * columns * T;
+}
+
+/// Operands of a chain that are in one region do not overlap: all of them live at once.
+template <class P, class Programs, pp::program Which, int I>
+void has_room_for_all() {
+  constexpr pp::launch_chain chain = Programs::template chains<Which>[I];
+  constexpr pp::unplaced_program list = Programs::template unplaced<Which>;
+  struct piece {
+    pp::operand what;
+    pp::address at;
+    long end;
+  };
+  std::vector<piece> pieces;
+  for (int i = chain.first; i < chain.first + chain.count; ++i)
+    for (int slot = 0; slot < list.shape(i).slots; ++slot) {
+      pp::operand const x = list.operand_of(i, slot);
+      pp::address const at = Programs::template resolve<Which>(x);
+      if (x.where == pp::space::value && at.where != pp::region::none)
+        pieces.push_back({x, at, at.offset + long(bytes_of_slot<P>(list.shape(i), slot))});
+    }
+  for (piece const& a : pieces)
+    for (piece const& b : pieces)
+      if (!(a.what == b.what) && a.at.where == b.at.where)
+        CHECK((a.end <= b.at.offset || b.end <= a.at.offset));
+}
+
+/// Chain I of a program as one kernel changes memory as its launches do, in every order of the
+/// threads; what it hands on within itself has no place.
+template <class P, class Programs, pp::program Which, int I>
+void is_its_launches(bool accumulate) {
+  constexpr pp::launch_chain chain = Programs::template chains<Which>[I];
+  constexpr pp::unplaced_program list = Programs::template unplaced<Which>;
+  using constant = kernel_constant<Programs, Which, I>;
+  using mlp = pp::cuda::lowered_chain<P, constant>;
+  has_room_for_all<P, Programs, Which, I>();
+
+  std::vector<pp::operand> dropped;
+  for (int k = 0; k < chain.count; ++k)
+    if (constant::value.dropped >> k & 1) {
+      pp::group const& g = list.shape(chain.first + k);
+      dropped.push_back(list.operand_of(chain.first + k, pp::cuda::narrow_chain_rule{}.handed(g)));
+    }
+  pp::cuda::arguments shared;
+  shared.accumulate = accumulate;
+  shared.training = true;
+  shared.seed = 7, shared.step = 3;
+  std::vector<void*> slots;
+  auto const prepare = [&](memory<typename P::element>& m) {
+    for (int i = chain.first; i < chain.first + chain.count; ++i)
+      for (int slot = 0; slot < list.shape(i).slots; ++slot)
+        m.has(list.operand_of(i, slot), bytes_of_slot<P>(list.shape(i), slot));
+    m.fill();
+    slots.clear();
+    for (int i = chain.first; i < chain.first + chain.count; ++i)
+      for (int slot = 0; slot < list.shape(i).slots; ++slot)
+        slots.push_back(m.find(list.operand_of(i, slot)));
+  };
+  memory<typename P::element> expected;
+  prepare(expected);
+  std::size_t next = 0;
+  [&]<int... K>(std::integer_sequence<int, K...>) {
+    auto const launch = [&]<int G>(std::integral_constant<int, G>) {
+      using kernels = pp::cuda::lowered<P, G>;
+      on_host::buffer<unsigned char> workspace(std::size_t(pp::cuda::workspace_of(kernels{})) + 1);
+      pp::cuda::arguments a = shared;
+      a.workspace = workspace.data();
+      for (int slot = 0; slot < P::group_at(G).slots; ++slot) a.slot[slot] = slots[next++];
+      on_host::run_bodies(kernels{}, a);
+    };
+    (launch(std::integral_constant<int, constant::value.groups[K]>{}), ...);
+  }(std::make_integer_sequence<int, chain.count>{});
+
+  using pp::cuda::thread_order;
+  for (thread_order const order :
+       {thread_order::ascending, thread_order::descending, thread_order::interleaved}) {
+    memory<typename P::element> found;
+    prepare(found);
+    CHECK_FALSE(found.equals(expected, dropped));
+    std::size_t n = 0;
+    for (int i = chain.first; i < chain.first + chain.count; ++i)
+      for (int slot = 0; slot < list.shape(i).slots; ++slot, ++n)
+        for (pp::operand const& x : dropped)
+          if (list.operand_of(i, slot) == x) slots[n] = nullptr;
+    on_host::buffer<unsigned char> workspace(std::size_t(mlp::workspace_bytes) + 1);
+    shared.workspace = workspace.data();
+    typename mlp::arguments const a = mlp::pack(shared, slots.data());
+    [&]<class... Body>(pp::cuda::bodies<Body...>) {
+      (pp::cuda::run_on_host<Body>(a, order), ...);
+    }(mlp::kernels());
+    CHECK(found.equals(expected, dropped));
+  }
+}
+
+/// All chains of a program, of which there are `Count`.
+template <class P, class Programs, pp::program Which, int Count>
+void are_their_launches(bool accumulate = false) {
+  STATIC_REQUIRE(Programs::template chains<Which>.count == Count);
+  [&]<int... I>(std::integer_sequence<int, I...>) {
+    (is_its_launches<P, Programs, Which, I>(accumulate), ...);
+  }(std::make_integer_sequence<int, Count>{});
+}
+
+}  // namespace narrow

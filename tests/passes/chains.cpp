@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Chains of launches by a rule of the tests' own: what is found, what has no place in memory, and
+// that everything else is where nothing overlaps it.
+#include <catch2/catch.hpp>
+
+#include <vector>
+
+#include <pipe/pipe.hpp>
+
+using namespace pp;
+
+namespace {
+
+/// Launches go together, up to `most`, that begin with what the one before has made.
+template <int Most>
+struct in_a_row {
+  struct rule_type {
+    constexpr int taken(group const& g) const { return g.in[0]; }
+    constexpr int handed(group const& g) const {
+      return g.epilogue.empty() ? g.out[0] : g.epilogue.back().store;
+    }
+    constexpr launch_chain longest(unplaced_program const& p, int first) const {
+      launch_chain c{first, 1, 7};
+      if (p.shape(first).anchor == op_kind::squared_error) return c;
+      while (first + c.count < p.size() && c.count < Most) {
+        operand const made =
+            p.operand_of(first + c.count - 1, handed(p.shape(first + c.count - 1)));
+        if (p.shape(first + c.count).anchor == op_kind::squared_error) break;
+        if (made == operand{} ||
+            made != p.operand_of(first + c.count, taken(p.shape(first + c.count))))
+          break;
+        ++c.count;
+      }
+      return c;
+    }
+  };
+  static constexpr bool any = true;
+  static constexpr rule_type rule{};
+  static constexpr int number(chain_kernel const& k) { return 1000 + k.groups[0]; }
+};
+
+struct Mlp
+    : Model<Input<6>, Linear<9>, Tanh, Linear<5>, LayerNorm, Linear<7>, Softmax, Linear<2>, MSE> {};
+using passes = Pipeline<Mlp, PortableHost, RecomputeAll, MicroBatchSize<4>>::compiled::passes;
+
+/// The chains of a list, found by the program.
+template <class Rule>
+std::vector<launch_chain> found(Rule const& rule, unplaced_program const& p) {
+  std::vector<launch_chain> all(static_cast<std::size_t>(p.size()));
+  sink<launch_chain> to{all.data()};
+  find_chains(rule, p, to);
+  all.resize(std::size_t(to.count));
+  return all;
+}
+
+template <class Chains, program Which, bool Drops>
+void holds() {
+  using with = passes::programs<0, Drops, Chains>;
+  using without = passes::programs<0, Drops>;
+  unplaced_program const p = with::template unplaced<Which>;
+  std::vector<launch_chain> const chains = found(Chains::rule, p);
+  REQUIRE(int(chains.size()) == with::template chains<Which>.count);
+  int end = 0, joined = 0;
+  for (std::size_t c = 0; c < chains.size(); ++c) {
+    CHECK(chains[c] == with::template chains<Which>[int(c)]);
+    CHECK((chains[c].first >= end && chains[c].count > 1 && chains[c].form == 7));
+    end = chains[c].first + chains[c].count;
+    joined += chains[c].count - 1;
+  }
+  CHECK(end <= p.size());
+
+  // launches: fewer, with the same operands in the same order
+  auto const &few = with::template launches<Which>, &many = without::template launches<Which>;
+  REQUIRE(few.items.size() == many.items.size() - joined);
+  REQUIRE(few.operands.size() == many.operands.size());
+  int operands = 0, numbered = 0;
+  for (launch const& l : few.items) {
+    CHECK(l.first == operands);
+    operands += l.count;
+    numbered += l.group >= 1000;
+  }
+  CHECK(operands == few.operands.size());
+  CHECK(numbered == int(chains.size()));
+
+  // places: what lives at one time does not overlap; a value without one is handed on in a chain
+  chain_walk walk{with::template chains<Which>};
+  for (int i = 0; i < p.size(); ++i) {
+    launch_chain const* const c = walk.at(i);
+    int const handed = c != nullptr ? Chains::rule.handed(p.shape(i)) : -1,
+              taken = c != nullptr && i > c->first ? Chains::rule.taken(p.shape(i)) : -1;
+    for (int slot = 0; slot < p.shape(i).slots; ++slot) {
+      operand const x = p.operand_of(i, slot);
+      if (x.where == space::value && with::template resolve<Which>(x).where == region::none)
+        CHECK((slot == handed || slot == taken));
+    }
+  }
+  std::vector<range> live(std::size_t(with::range.local_values()), range{-1, -1});
+  std::vector<int> index(live.size());
+  chain_walk again{with::template chains<Which>};
+  for (int i = 0; i < p.size(); ++i) {
+    launch_chain const* const c = again.at(i);
+    int const first = c != nullptr ? c->first : i,
+              last = c != nullptr ? c->first + c->count : i + 1;
+    for (int slot = 0; slot < p.shape(i).slots; ++slot) {
+      operand const x = p.operand_of(i, slot);
+      if (x.where != space::value || with::range.local(x.index) < 0) continue;
+      auto const v = std::size_t(with::range.local(x.index));
+      index[v] = x.index;
+      live[v] = range{live[v].begin < 0 ? first : live[v].begin, last};
+    }
+  }
+  for (std::size_t a = 0; a < live.size(); ++a)
+    for (std::size_t b = 0; b < a; ++b) {
+      if (live[a].begin >= live[b].end || live[b].begin >= live[a].end) continue;
+      address const x = with::template resolve<Which>(value_operand(index[a])),
+                    y = with::template resolve<Which>(value_operand(index[b]));
+      if (x.where != region::scratch || y.where != region::scratch) continue;
+      CHECK((x.offset + passes::values.bytes(index[a]) <= y.offset ||
+             y.offset + passes::values.bytes(index[b]) <= x.offset || x.offset == y.offset));
+    }
+}
+
+}  // namespace
+
+TEST_CASE("chains are found before memory is planned", "[passes]") {
+  holds<in_a_row<16>, program::forward, false>();
+  holds<in_a_row<16>, program::backward, false>();
+  holds<in_a_row<16>, program::forward, true>();
+  holds<in_a_row<2>, program::forward, true>();
+  holds<in_a_row<3>, program::backward, true>();
+}
+
+TEST_CASE("what a chain alone has needs no memory", "[passes]") {
+  auto const scratch = []<class Chains>(Chains) {
+    return passes::programs<0, true, Chains>::layout.bytes.scratch;
+  };
+  long const apart = scratch(no_chains{}), pairs = scratch(in_a_row<2>{}),
+             all = scratch(in_a_row<16>{});
+  CHECK(all < apart);
+  CHECK(all <= pairs);
+  // the kernel of a chain knows whose result it need not store
+  chain_kernel const& k =
+      passes::programs<0, true, in_a_row<16>>::chain_kernels<program::forward>[0];
+  CHECK(k.count > 2);
+  CHECK(k.form == 7);
+  CHECK(k.dropped != 0);
+  CHECK((k.dropped >> (k.count - 1) & 1) == 0);
+}
