@@ -139,6 +139,7 @@ class value_layout {
   constexpr void note(program p, view<scheduled_segment> order, view<launch_chain> chains = {}) {
     length_[int(p)] = order.count;
     chain_walk walk{chains};
+    bool const chained = chains.count > 0;
     occurrence* const seen = seen_[int(p)];
     stage_range const r = r_;  // compilers evaluate members of locals faster
     for (int i = 0; i < order.count; ++i) {
@@ -147,7 +148,7 @@ class value_layout {
       segment const s = fused.segments.items[at.index];
       operand const* const first = fused.operands.items + s.first;
       int time = i;
-      if (chains.count > 0)
+      if (chained)
         if (launch_chain const* const c = walk.at(i); c != nullptr) time = c->first;
       for (int k = 0; k < s.operands; ++k) {
         operand const x = first[k];
