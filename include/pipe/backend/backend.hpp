@@ -21,6 +21,7 @@ struct backend_has_no_such_precision;
 ///     has_own_memory                    whether inputs are copied to its memory, where the machine
 ///                                       also keeps its books
 ///     parts_for(group, samples, threads)    in how many parts the threads of a rank run a group
+///     chains<Precision, Products>       which launches it runs as one (passes/chains.hpp)
 ///     contraction_elements<T>(m, n, k)  numbers of workspace of an optimizer's product c[m, n] =
 ///                                       a[m, k] b[k, n]
 ///     diagnose<Chosen>()                what is wrong with the options beside it: a type in
