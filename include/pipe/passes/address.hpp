@@ -48,6 +48,7 @@ struct placed_operand {
   address at;
   long elements = 0;
   bool is_wide = true;
+  short layer = 0;  // top-level, of its group: a chain has several
 };
 
 /// One kernel launch of a program: operands [first, first + count) of the program's list. `group`:

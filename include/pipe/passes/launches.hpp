@@ -87,8 +87,8 @@ constexpr void list_launches(compiled_model const& m, operand_places const& plac
     operand const* const first = fused.operands.items + with.first;
     int const g = m.numbers.number(s.list, with.group);
     unsigned const written = m.written[g];
-    launches[i] = launch{g, n, with.operands, m.kernels.ops[s.list].items[with.begin].unit,
-                         s.list == op_list::again};
+    short const layer = m.kernels.ops[s.list].items[with.begin].unit;
+    launches[i] = launch{g, n, with.operands, layer, s.list == op_list::again};
     for (int k = 0; k < with.operands; ++k, ++n) {
       operand const x = first[k];
       bool const is_value = x.where == space::value;
@@ -97,7 +97,7 @@ constexpr void list_launches(compiled_model const& m, operand_places const& plac
       if ((written >> k & 1) && at.where != region::none)
         elements = is_value ? m.values.elements(x.index) * m.values.samples
                             : m.graph.parameters.items[x.index].elements();
-      placed[n] = placed_operand{at, elements, !is_value || m.values.is_wide(x.index)};
+      placed[n] = placed_operand{at, elements, !is_value || m.values.is_wide(x.index), layer};
     }
   }
 }

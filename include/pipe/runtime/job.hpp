@@ -24,7 +24,7 @@ struct executed_action {
 struct operand_reader {
   void* of = nullptr;
   void const* (*values)(void* of, int operand) = nullptr;
-  bool (*all_finite)(void* of) = nullptr;
+  int (*first_not_finite)(void* of) = nullptr;
 };
 
 /// A launch that has just run. Ranks call at the same time, each for its own. What is not asked for
@@ -41,8 +41,10 @@ struct launch_seen {
   /// Numbers of operand k: operands[k].elements of the trainer's element type. Valid during the
   /// call. On a GPU they are downloaded.
   void const* values(int k) const { return reader.values(reader.of, k); }
-  /// Whether all numbers of all operands are finite. On a GPU they are looked at there.
-  bool all_finite() const { return reader.all_finite(reader.of); }
+  /// The first operand with a number that is not finite, or -1. On a GPU numbers are looked at
+  /// there.
+  int first_not_finite() const { return reader.first_not_finite(reader.of); }
+  bool all_finite() const { return first_not_finite() < 0; }
 };
 
 /// One run over a mini-batch.

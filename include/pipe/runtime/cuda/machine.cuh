@@ -381,9 +381,16 @@ class cuda_machine {
       convert_to_float(type_of(k), to.data(), copy.data(), count);
       return to.data();
     }
-    bool all_finite() const {
+    int first_not_finite() const {
+      if (all_finite(0, by.what->count)) return -1;
+      int k = 0;
+      while (all_finite(k, k + 1)) ++k;
+      return k;
+    }
+    /// Operands [first, end).
+    bool all_finite(int first, int end) const {
       cuda::find_not_finite_kernel::arguments search;
-      for (int k = 0; k < by.what->count; ++k)
+      for (int k = first; k < end; ++k)
         if (by.operands[k].elements > 0)
           search.of[search.operands++] = {slots[k], by.operands[k].elements, type_of(k)};
       search.found = machine.found_;
@@ -405,7 +412,7 @@ class cuda_machine {
     seen.nanoseconds = long(double(ms) * 1e6);
     written w{*this, slots, seen, on};
     seen.reader = {&w, [](void* of, int k) { return static_cast<written*>(of)->values(k); },
-                   [](void* of) { return static_cast<written*>(of)->all_finite(); }};
+                   [](void* of) { return static_cast<written*>(of)->first_not_finite(); }};
     job_.watch(job_.watcher, seen);
   }
 

@@ -464,8 +464,8 @@ class machine {
             for (T const *x = static_cast<T const*>(all.slots[k]),
                          *end = x + all.by.operands[k].elements;
                  x != end; ++x)
-              if (!libm::isfinite(*x)) return false;
-          return true;
+              if (!libm::isfinite(*x)) return k;
+          return -1;
         }};
     job_.watch(job_.watcher, seen);
   }

@@ -54,14 +54,14 @@ class nonfinite_search {
 
  private:
   PIPE_COLD void look(launch_seen const& seen) {
-    fault_place const p{seen.micro_batch,
-                        seen.chunk,
-                        seen.launch,
-                        seen.what->layer,
-                        seen.which == program::forward,
-                        true};
+    fault_place p{
+        seen.micro_batch, seen.chunk, seen.launch, 0, seen.which == program::forward, true};
     fault_place& mine = by_rank_[seen.rank];
-    if ((!mine.is_one || p.is_before(mine)) && !seen.all_finite()) mine = p;
+    if (mine.is_one && !p.is_before(mine)) return;
+    int const k = seen.first_not_finite();
+    if (k < 0) return;
+    p.layer = seen.operands[k].layer;
+    mine = p;
   }
 
   heap_array<fault_place> by_rank_;  // the first that each saw
