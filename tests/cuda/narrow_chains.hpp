@@ -101,7 +101,8 @@ template <class P>
 std::size_t bytes_of_slot(pp::group const& g, int slot) {
   using pp::op_kind;
   std::size_t const T = sizeof(typename P::element), rows = std::size_t(g.rows) * P::samples,
-                    inner = std::size_t(g.attributes.contraction().inner), columns = std::size_t(g.columns);
+                    inner = std::size_t(g.attributes.contraction().inner),
+                    columns = std::size_t(g.columns);
   bool const weight = g.anchor == op_kind::matmul_weight_gradient;
   if (slot == g.in[0]) return rows * inner * T;
   if (slot == g.in[1]) return (weight ? rows : inner) * columns * T;

@@ -156,7 +156,6 @@ struct stage_programs {
     }
     return r;
   }();
-
 };
 
 }  // namespace pp

@@ -86,7 +86,8 @@ std::string explain_kernels() {
       for (int i = 0; i < p.count; ++i) ++launches[std::size_t(p.launches[i].group)];
   text_table table({"kernel", "pass", "launches", "what"}, {1, 3});
   for (int i = 0; i < kernels; ++i) {
-    int const g = i < compiled::groups ? i : compiled::chain_kernels()[i - compiled::groups].groups[0];
+    int const g =
+        i < compiled::groups ? i : compiled::chain_kernels()[i - compiled::groups].groups[0];
     auto const& first = compiled::passes::numbers.first;
     char const* const pass = g < first[op_list::input_gradients]    ? "forward"
                              : g < first[op_list::weight_gradients] ? "backward, input"

@@ -108,9 +108,9 @@ struct Cuda {
   /// Narrow layers run together; not where all products are to be cuBLASLt's, whose bits are its
   /// own.
   template <class Precision, class Products>
-  using chains = std::conditional_t<
-      needs_cublaslt(Products::products), no_chains,
-      cuda::narrow_chains<typename Precision::value, Precision::product>>;
+  using chains =
+      std::conditional_t<needs_cublaslt(Products::products), no_chains,
+                         cuda::narrow_chains<typename Precision::value, Precision::product>>;
 
   /// A kernel is not shared out among threads of the host.
   static constexpr int parts_for(group const&, int, int) { return 1; }

@@ -54,14 +54,15 @@ constexpr long workspace_of() {
 /// Bytes of workspace of a compiled pipeline: what its groups and its chains need.
 template <class P>
 constexpr long workspace_bytes() {
-  return []<int... G, int... C>(std::integer_sequence<int, G...>, std::integer_sequence<int, C...>) {
-    long most = 0;
-    for (long const needed : {0L, workspace_of<source_of<P>, G, P::products>()...,
-                              chain_kernels<P, C>::workspace_bytes...})
-      if (needed > most) most = needed;
-    return align_up(most);
-  }(std::make_integer_sequence<int, P::groups>{},
-         std::make_integer_sequence<int, P::chain_kernels().count>{});
+  return
+      []<int... G, int... C>(std::integer_sequence<int, G...>, std::integer_sequence<int, C...>) {
+        long most = 0;
+        for (long const needed : {0L, workspace_of<source_of<P>, G, P::products>()...,
+                                  chain_kernels<P, C>::workspace_bytes...})
+          if (needed > most) most = needed;
+        return align_up(most);
+      }(std::make_integer_sequence<int, P::groups>{},
+        std::make_integer_sequence<int, P::chain_kernels().count>{});
 }
 
 }  // namespace pp::cuda

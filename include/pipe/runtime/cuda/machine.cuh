@@ -51,9 +51,9 @@ class cuda_machine {
  public:
   cuda_machine(pipeline_description const& d, cuda_group const* groups, cuda_order order,
                bool wants_timeline)
-      : d_(d), groups_(groups), order_(std::move(order)),
-        wants_timeline_(wants_timeline), streams_(std::size_t(d.ranks)),
-        position_(std::size_t(d.ranks)), timelines_(std::size_t(d.ranks)) {
+      : d_(d), groups_(groups), order_(std::move(order)), wants_timeline_(wants_timeline),
+        streams_(std::size_t(d.ranks)), position_(std::size_t(d.ranks)),
+        timelines_(std::size_t(d.ranks)) {
     cuda::prepare_bodies(kernels{});
     for (int r = 0; r < d.ranks; ++r) {
       rank_description const& plan = d.rank[r];

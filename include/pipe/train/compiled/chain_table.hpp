@@ -25,8 +25,10 @@ class chain_table {
   template <class Visit>
   static constexpr void each_program(Visit visit) {
     [&]<int... S>(std::integer_sequence<int, S...>) {
-      if constexpr (Work::some_keep) (each_of<typename Work::template programs<S, false>>(visit), ...);
-      if constexpr (Work::some_drop) (each_of<typename Work::template programs<S, true>>(visit), ...);
+      if constexpr (Work::some_keep)
+        (each_of<typename Work::template programs<S, false>>(visit), ...);
+      if constexpr (Work::some_drop)
+        (each_of<typename Work::template programs<S, true>>(visit), ...);
     }(std::make_integer_sequence<int, Work::stages>{});
   }
   template <class Programs, class Visit>

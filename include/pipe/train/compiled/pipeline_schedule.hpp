@@ -64,8 +64,8 @@ struct pipeline_schedule {
   /// Which launches of a program the backend runs as one.
   using chain_rule = typename backend::template chains<option<option_family::precision>,
                                                        option<option_family::products>>;
-  using chains =
-      std::conditional_t<chain_rule::any, numbered_chains<chain_rule, pipeline_schedule>, no_chains>;
+  using chains = std::conditional_t<chain_rule::any, numbered_chains<chain_rule, pipeline_schedule>,
+                                    no_chains>;
   template <int S, bool Drops>
   using programs = typename passes::template programs<S, Drops, chains>;
   static constexpr view<chain_kernel> chain_kernels() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Which launches of a program run as one kernel: chains of narrow layers, forward, or the gradients
-// of their inputs and weights. Rows of the batch stay with the block that has them, so launches of a
-// chain may share only what all of them read, or what each reads and writes row by row.
+// of their inputs and weights. Rows of the batch stay with the block that has them, so launches of
+// a chain may share only what all of them read, or what each reads and writes row by row.
 #pragma once
 
 #include <pipe/backend/cuda/matmul/contraction_plan.hpp>
@@ -20,8 +20,8 @@ struct narrow_access {
 };
 using narrow_accesses = static_vector<narrow_access, group::max_slots>;
 
-/// The rule of passes/chains.hpp for narrow layers whose products are computed in `format`; the form
-/// of a chain is how many rows of the batch are in a tile.
+/// The rule of passes/chains.hpp for narrow layers whose products are computed in `format`; the
+/// form of a chain is how many rows of the batch are in a tile.
 ///
 /// law: launches of a chain, run as one kernel, make the bits that they make one after the other
 struct narrow_chain_rule {
@@ -167,7 +167,8 @@ struct narrow_chain_rule {
     int kept = 0, product = 0;
     for (int i = run.first; i < run.first + run.count; ++i) {
       group const g = p.shape(i);
-      int const inner = narrow_columns(inner_of(g), bytes), columns = narrow_columns(g.columns, bytes);
+      int const inner = narrow_columns(inner_of(g), bytes),
+                columns = narrow_columns(g.columns, bytes);
       warp_grid const w = is_weight(g) ? spread_warps(inner / 16, columns / 16)
                                        : spread_warps(rows / 16, columns / unit);
       int const here = w.down * w.across * (is_weight(g) ? 2 : unit / 8) * 4;

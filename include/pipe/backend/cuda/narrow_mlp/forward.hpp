@@ -103,8 +103,8 @@ struct narrow_forward_kernel {
     else
       layer<I>::multiply(block, block.shared().tile, slab_of<I>(block.shared().weights));
     auto const finish_it = [&](int thread, state& mine) {
-      layer<I>::template finish_rows<(I + 1 < layers), (Dropped >> I & 1) != 0>(a.of[I], thread, mine, row, end,
-                                                     block.shared().tile);
+      layer<I>::template finish_rows<(I + 1 < layers), (Dropped >> I & 1) != 0>(
+          a.of[I], thread, mine, row, end, block.shared().tile);
     };
     if constexpr (I + 1 < layers) {
       if constexpr (I > 0) block.phase([](int, state&) {});  // the tile has been read

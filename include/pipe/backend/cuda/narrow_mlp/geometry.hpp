@@ -9,8 +9,8 @@
 namespace pp::cuda {
 
 /// Shared memory that a block may have where code for this architecture runs (900: sm_90), as the
-/// tables of compute capabilities in the CUDA C++ Programming Guide say: code for sm_80 also runs on
-/// sm_86 and sm_89, which have the least.
+/// tables of compute capabilities in the CUDA C++ Programming Guide say: code for sm_80 also runs
+/// on sm_86 and sm_89, which have the least.
 constexpr long shared_bytes_on(int architecture) {
   return architecture >= 900 && architecture < 1200 ? 227 * 1024 : least_shared_bytes;
 }

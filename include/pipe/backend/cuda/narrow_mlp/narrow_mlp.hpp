@@ -19,8 +19,8 @@ namespace pp::cuda {
 template <class P, int Rows, unsigned Dropped, int... G>
 struct narrow_mlp {
   static constexpr int launches = sizeof...(G);
-  static constexpr bool is_forward = group_of<P, launch_at<0, G...>>::value.anchor ==
-                                     op_kind::matmul;
+  static constexpr bool is_forward =
+      group_of<P, launch_at<0, G...>>::value.anchor == op_kind::matmul;
   using arguments = chain_arguments<launches>;
 
   static constexpr auto kernels() {
@@ -41,8 +41,8 @@ struct narrow_mlp {
   /// The launches have their workspaces one behind the other.
   static constexpr long workspace_bytes = (0L + ... + workspace_of_group<G>());
 
-  /// The arguments of the kernels: `each` with the operands of all launches one after the other, and
-  /// a workspace of `workspace_bytes`.
+  /// The arguments of the kernels: `each` with the operands of all launches one after the other,
+  /// and a workspace of `workspace_bytes`.
   static arguments pack(cuda::arguments const& each, void* const* slot) {
     constexpr long bytes[] = {workspace_of_group<G>()...};
     constexpr int counts[] = {group_of<P, G>::value.slots...};

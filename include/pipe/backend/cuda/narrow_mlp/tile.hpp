@@ -12,6 +12,7 @@
 #include <pipe/backend/cuda/matmul/contraction_slab.hpp>
 #include <pipe/backend/cuda/matmul/contraction_warp.hpp>
 #include <pipe/backend/cuda/narrow_mlp/geometry.hpp>
+#include <pipe/passes/chains.hpp>
 
 namespace pp::cuda {
 
@@ -193,7 +194,7 @@ struct narrow_layer {
             float some[together];
             PIPE_UNROLL
             for (int k = 0; k < together; ++k) some[k] = v[e + k];
-            if (present && c + e < columns) 
+            if (present && c + e < columns)
               finish<P, G, together, !Dropped>(a, row + r, c + e, some);
             PIPE_UNROLL
             for (int k = 0; k < together; ++k) v[e + k] = present && c + e < columns ? some[k] : 0;
