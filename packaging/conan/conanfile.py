@@ -19,7 +19,8 @@ class Pipe(ConanFile):
 
     def set_version(self):
         config = load(self, Path(self.recipe_folder, "../../include/pipe/base/config.hpp"))
-        self.version = ".".join(re.findall(r"#define PIPE_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", config))
+        number = int(re.search(r"#define PIPE_VERSION (\d+)", config)[1])
+        self.version = f"{number // 10000}.{number // 100 % 100}.{number % 100}"
 
     def export_sources(self):
         root = str(Path(self.recipe_folder, "../.."))

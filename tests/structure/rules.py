@@ -11,6 +11,7 @@
 * Every source file has the licence line; a header has at most LONGEST lines and #pragma once.
 * No header declares a `consteval` function: clang++ 14 refuses to call one with a constant that depends on a template parameter.
 * No template argument list is torn into comparisons (`f < P, G > (x)`), as clang-format does where an argument has `<` or `&&`.
+* include/ defines at most MOST_MACROS macros, each named PIPE_*.
 * No file holds an absolute path of somebody's machine.
 """
 import re
@@ -24,6 +25,7 @@ APART = {  # these may never include those
     "backend/cuda": ["backend/host"],
 }
 LONGEST = 540
+MOST_MACROS = 8
 LICENCE = "SPDX-License-Identifier: BSL-1.0"
 
 HEADERS = {".hpp", ".cuh"}
@@ -31,6 +33,7 @@ SOURCES = HEADERS | {".cpp", ".cu", ".py", ".sh", ".cmake"}
 CODE = HEADERS | {".inl", ".cpp", ".cu"}
 FOLDERS = ["include", "tests", "examples", "bench", "docs", "cmake", ".ci"]
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+MACRO = re.compile(r"^\s*#\s*define\s+(\w+)")
 QUIET = "#pragma once\n#ifndef PIPE_SHOWS_WARNINGS\n#pragma GCC system_header\n#endif\n"
 IMMEDIATE = re.compile(r"^[^/]*\bconsteval\b")
 TORN = re.compile(r"\w < [A-Z]\w*, ([A-Z]\w*\b|requires\b|\w+ [=!<>]= \w+ > )|\w < [^<>;()]*&&[^<>;()]*, [\w:]+ < ")
@@ -177,8 +180,22 @@ def check_texts(root):
                 yield f"{where}:{number}: an absolute path: {line.strip()}"
 
 
+def check_macros(root):
+    macros = set()
+    for path in sorted(p for p in (root / "include").rglob("*") if p.suffix in CODE):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if not (match := MACRO.match(line)) or match[1] in macros:
+                continue
+            macros.add(match[1])
+            where = f"{path.relative_to(root)}:{number}"
+            if not match[1].startswith("PIPE_"):
+                yield f"{where}: a macro that a program may have: {match[1]}"
+            if len(macros) > MOST_MACROS:
+                yield f"{where}: {match[1]} is macro number {len(macros)}; there are at most {MOST_MACROS}"
+
+
 def check(root):
-    return [*check_headers(root), *check_declarations(root), *check_texts(root)]
+    return [*check_headers(root), *check_macros(root), *check_declarations(root), *check_texts(root)]
 
 
 if __name__ == "__main__":

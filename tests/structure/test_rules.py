@@ -5,7 +5,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from rules import LONGEST, QUIET, check
+from rules import LONGEST, MOST_MACROS, MOST_MACROS, QUIET, check
 
 LICENCE = "// SPDX-License-Identifier: BSL-1.0\n"
 
@@ -87,6 +87,15 @@ class Rules(unittest.TestCase):
         self.assertEqual([], self.headers({"backend/a.hpp": scope.format(struct + member)}))
         self.assertEqual(["include/pipe/backend/b.hpp:5: a member of Cuda, which is of include/pipe/backend/a.hpp"],
                          self.headers({"backend/a.hpp": scope.format(struct), "backend/b.hpp": scope.format(member)}))
+
+    def test_few_macros(self):
+        defined = [f"#define PIPE_M{i} {i}\n" for i in range(MOST_MACROS + 1)]
+        again = {"base/a.hpp": "".join(defined[:MOST_MACROS]), "base/b.hpp": "#ifdef X\n#undef PIPE_M0\n#define PIPE_M0\n#endif\n"}
+        self.assertEqual([], self.headers(again))
+        self.assertEqual([f"include/pipe/base/a.hpp:{MOST_MACROS + 3}: PIPE_M{MOST_MACROS} is macro number {MOST_MACROS + 1}; "
+                          f"there are at most {MOST_MACROS}"], self.headers({"base/a.hpp": "".join(defined)}))
+        self.assertEqual(["include/pipe/base/a.hpp:3: a macro that a program may have: HD"],
+                         self.headers({"base/a.hpp": "#define HD\n"}))
 
     def test_no_consteval(self):
         problems = self.headers({"base/a.hpp": "// consteval\nconsteval int f() { return 1; }\n"})

@@ -10,7 +10,7 @@
 namespace pp {
 
 template <class Error>
-[[noreturn]] PIPE_COLD PIPE_ONE_COPY void refuse_index(char const* what, int index, int end) {
+[[noreturn, gnu::cold]] PIPE_ONE_COPY void refuse_index(char const* what, int index, int end) {
   complain<Error>({what, " ", index, " is not in [0, ", end, ")"});
 }
 /// The index. Throws Error, with `what` it is of, unless it is in [0, end).

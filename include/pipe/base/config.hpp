@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The one family of macros: what differs between compilers is named here and nowhere else. A user
-// defines none of them. The library's own tests define PIPE_SHOWS_WARNINGS: without it the headers
-// that programs include, and through them all others, are system headers, so that a program may use
-// any warnings and any global names.
+// The only macros of the library, eight: the version, and what differs between compilers. A user
+// defines none of them. Functions that run once, or when something is wrong, are [[gnu::cold]]:
+// made small, not fast, which also takes a compiler less time. The library's own tests define
+// PIPE_SHOWS_WARNINGS: without it the headers that programs include, and through them all others,
+// are system headers, so that a program may use any warnings and any global names.
 #pragma once
 
-#define PIPE_VERSION_MAJOR 0
-#define PIPE_VERSION_MINOR 1
-#define PIPE_VERSION_PATCH 0
-/// One number to compare: `#if PIPE_VERSION >= 200` is 0.2.0 or newer. CHANGELOG.md says what a
-/// version promises.
-#define PIPE_VERSION (PIPE_VERSION_MAJOR * 10000 + PIPE_VERSION_MINOR * 100 + PIPE_VERSION_PATCH)
+/// 10000 major + 100 minor + patch: `#if PIPE_VERSION >= 200` is 0.2.0 or newer. CHANGELOG.md says
+/// what a version promises.
+#define PIPE_VERSION 100
 
 #if !defined(_MSVC_LANG) && __cplusplus < 202002L
 #error "pipe needs C++20: compile with -std=c++20"
@@ -47,13 +45,11 @@
 #endif
 
 /// The loop that follows is unrolled in device code: its index is then a constant, and arrays that
-/// it indexes are registers. PIPE_ROLLED: it is not, so that fewer numbers are under way at once.
+/// it indexes are registers.
 #ifdef __CUDA_ARCH__
 #define PIPE_UNROLL _Pragma("unroll")
-#define PIPE_ROLLED _Pragma("unroll 1")
 #else
 #define PIPE_UNROLL
-#define PIPE_ROLLED
 #endif
 
 /// Compiled once, never inlined or specialised: its scalar loops may be vectorised or not,
@@ -63,10 +59,6 @@
 #else
 #define PIPE_ONE_COPY __attribute__((noinline))
 #endif
-
-/// Runs once, or when something is wrong: made small, not fast, which also takes a compiler less
-/// time.
-#define PIPE_COLD __attribute__((cold))
 
 /// The loop that follows touches no memory through two names in a way that matters: it may be
 /// vectorised without checks.

@@ -48,7 +48,7 @@ class piece {
 };
 
 /// sentence({"rank ", 3, " stopped"}).begin() -> "rank 3 stopped"
-PIPE_COLD PIPE_ONE_COPY inline heap_array<char> sentence(std::initializer_list<piece> pieces) {
+[[gnu::cold]] PIPE_ONE_COPY inline heap_array<char> sentence(std::initializer_list<piece> pieces) {
   long size = 0;
   for (piece const& p : pieces) size += p.size();
   heap_array<char> all(size + 1);
@@ -62,7 +62,7 @@ PIPE_COLD PIPE_ONE_COPY inline heap_array<char> sentence(std::initializer_list<p
 
 /// Throws an Error that says so.
 template <class Error>
-[[noreturn]] PIPE_COLD PIPE_ONE_COPY void complain(std::initializer_list<piece> pieces) {
+[[noreturn, gnu::cold]] PIPE_ONE_COPY void complain(std::initializer_list<piece> pieces) {
   throw Error(sentence(pieces).begin());
 }
 

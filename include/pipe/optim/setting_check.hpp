@@ -49,8 +49,8 @@ class setting_check {
   }
 
   /// Throws for a value that is not what was expected.
-  [[noreturn]] PIPE_COLD void refuse(std::string_view name, double value,
-                                     char const* expected) const {
+  [[noreturn, gnu::cold]] void refuse(std::string_view name, double value,
+                                      char const* expected) const {
     complain<data_error>({owner_, dot(), name, ": expected ", expected, ", got ", value});
   }
 

@@ -42,7 +42,7 @@ class occupancy {
   /// be destroyed. It may not in a process that is not its own, whose memory has no threads to
   /// join; within one of its own calls, which goes on; nor after the call of another thread, which
   /// may come back.
-  PIPE_COLD bool close(bool is_own_thread) noexcept {
+  [[gnu::cold]] bool close(bool is_own_thread) noexcept {
     if (process_ != this_process()) return false;
     for (int found = idle; found != closed; found = state_.load()) {
       if (found == idle && state_.compare_exchange_strong(found, closed)) return true;
@@ -61,7 +61,7 @@ class occupancy {
     closed
   };  // awaited: in use, and close() waits for the end
 
-  [[noreturn]] PIPE_COLD static void refuse(int found) {
+  [[noreturn, gnu::cold]] static void refuse(int found) {
     if (found != closed)
       complain<error>(
           {"a run is in progress: a trainer takes one call at a time, from one thread, and none "

@@ -45,7 +45,7 @@ class activity {
   bool is_running() const { return get(kind_) == int(kind::runs); }
 
   /// "F of chunk 2, micro-batch 3, in layer 4"
-  PIPE_COLD std::string text() const {
+  [[gnu::cold]] std::string text() const {
     auto const what = [this](char const* how, int number) {
       return std::string(sentence({short_name(action_kind(get(action_))), " of chunk ", get(chunk_),
                                    ", micro-batch ", get(micro_batch_), how, number})
@@ -80,8 +80,8 @@ class activity {
 /// one that is stuck in a kernel. Ranks: workers with an activity `doing`. `at`: now, in
 /// nanoseconds from the start of the run.
 template <class Ranks>
-PIPE_COLD std::string stall_report(Ranks const& ranks, std::chrono::milliseconds deadline,
-                                   long at) {
+[[gnu::cold]] std::string stall_report(Ranks const& ranks, std::chrono::milliseconds deadline,
+                                       long at) {
   long const ms = deadline.count();
   bool const whole = ms % 1000 == 0;
   std::string text =

@@ -39,8 +39,8 @@ namespace pp {
 template <class T, transport Transport = in_process>
 class machine {
  public:
-  PIPE_COLD machine(pipeline_description const& d, backend_calls<T> const& calls,
-                    machine_settings const& settings)
+  [[gnu::cold]] machine(pipeline_description const& d, backend_calls<T> const& calls,
+                        machine_settings const& settings)
       : d_(d), calls_(calls), settings_(adapt(settings, d.ranks * d.threads)),
         transport_(d.ranks, d.chunks, {settings_.waiting.spin, no_deadline}),
         parameters_(d_, calls_, transport_), ranks_(d.ranks) {
@@ -67,7 +67,7 @@ class machine {
                        ", and some parameters are updated, others are not"});
   }
   /// Whether the calling thread is one of the ranks' or their helpers'.
-  PIPE_COLD bool is_own_thread() const {
+  [[gnu::cold]] bool is_own_thread() const {
     for (worker const& r : ranks_)
       if (r.thread.get_id() == std::this_thread::get_id() || r.threads.is_own_thread()) return true;
     return false;
@@ -116,7 +116,7 @@ class machine {
     return reinterpret_cast<Item*>(ranks_[rank].memory.data() + offset);
   }
   int last_rank() const { return d_.chunk[d_.chunks - 1].rank; }
-  PIPE_COLD void start(int r) {
+  [[gnu::cold]] void start(int r) {
     try {
       ranks_[r].thread = start_thread(
           [](void* self, int rank) { static_cast<machine*>(self)->live(rank); }, this, r);
@@ -125,7 +125,7 @@ class machine {
     }
   }
 
-  PIPE_COLD void stop() {
+  [[gnu::cold]] void stop() {
     job_.what = job::kind::stop;
     start_.advance();
     for (worker& r : ranks_)
@@ -133,7 +133,7 @@ class machine {
   }
 
   /// With more threads than cores a spinning one would keep another from working.
-  PIPE_COLD static machine_settings adapt(machine_settings s, int threads) {
+  [[gnu::cold]] static machine_settings adapt(machine_settings s, int threads) {
     if (threads > int(allowed_cores())) {
       s.waiting.spin = std::chrono::nanoseconds(0);
       s.pin = false;
@@ -160,7 +160,7 @@ class machine {
   }
   /// Reports, once, and fails the run, unless all ranks have arrived at its end: then they are in
   /// the update, which is not left half done. Returns when all ranks are done.
-  PIPE_COLD void time_out() {
+  [[gnu::cold]] void time_out() {
     std::exception_ptr why;
     try {
       std::string const text = stall_report(ranks_, settings_.waiting.deadline, now());
@@ -181,7 +181,7 @@ class machine {
     std::rethrow_exception(std::exchange(failure_, nullptr));
   }
 
-  PIPE_COLD step_result conclude() {
+  [[gnu::cold]] step_result conclude() {
     step_result o;
     o.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
     if (job_.what == job::kind::infer) return o;
@@ -195,7 +195,7 @@ class machine {
 
   // ---- what a rank's thread does ----
 
-  PIPE_COLD void live(int r) {
+  [[gnu::cold]] void live(int r) {
     attempt(r, &machine::settle);
     for (int seen = 0;;) {
       seen = progress::after(seen);
@@ -214,7 +214,7 @@ class machine {
     finished_.add();
   }
   /// Threads and memory.
-  PIPE_COLD void settle(int r, worker& me) {
+  [[gnu::cold]] void settle(int r, worker& me) {
     try {
       me.threads.assemble(d_.threads, settings_.waiting.spin, settings_.pin ? r * d_.threads : -1);
       me.memory = arena(d_.rank[r].bytes);
@@ -226,7 +226,7 @@ class machine {
                        d_.bytes(), " that the plan needs in all"});
     }
   }
-  PIPE_COLD void fail(std::exception_ptr e) {
+  [[gnu::cold]] void fail(std::exception_ptr e) {
     {
       std::lock_guard const lock(failure_mutex_);
       if (!failure_) failure_ = std::move(e);
@@ -354,7 +354,7 @@ class machine {
     sharing(r)(result_of(d_, s.of));
     me.waited += now() - arrived;
   }
-  [[noreturn]] PIPE_COLD void stopped(int r) {
+  [[noreturn, gnu::cold]] void stopped(int r) {
     complain<rank_error>({"rank ", r, " stopped because another rank failed"});
   }
 
@@ -397,7 +397,7 @@ class machine {
     return const_cast<char*>(static_cast<char const*>(given(input))) + mb * d_.bytes_of(input);
   }
   /// Fills the one micro-batch up that has real samples and others, with zeros.
-  PIPE_COLD void stage_partial(int rank) {
+  [[gnu::cold]] void stage_partial(int rank) {
     int const mb = job_.samples / d_.samples, real = job_.samples % d_.samples;
     for (int i = 0; i <= d_.inputs && real > 0; ++i) {
       char* const to = batch_at(rank, i, mb);
@@ -447,8 +447,8 @@ class machine {
       kernel(mine);
     });
   }
-  PIPE_COLD void run_watched(launch const& l, host::arguments<T> const& a, team& threads,
-                             launch_seen seen) {
+  [[gnu::cold]] void run_watched(launch const& l, host::arguments<T> const& a, team& threads,
+                                 launch_seen seen) {
     long const start = now();
     run_launch(l, a, threads);
     seen.nanoseconds = now() - start;

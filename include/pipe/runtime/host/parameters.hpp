@@ -23,12 +23,12 @@ namespace pp {
 template <class T, transport Transport>
 class parameter_work {
  public:
-  PIPE_COLD parameter_work(pipeline_description const& d, backend_calls<T> const& calls,
-                           Transport& transport)
+  [[gnu::cold]] parameter_work(pipeline_description const& d, backend_calls<T> const& calls,
+                               Transport& transport)
       : d_(d), calls_(calls), transport_(transport), memory_(d.ranks) {}
 
   /// A rank's arena, once it is there.
-  PIPE_COLD void set_memory(int rank, char* memory) {
+  [[gnu::cold]] void set_memory(int rank, char* memory) {
     memory_[rank] = memory;
     transport_.set_memory(rank, memory);
     gradient_block* to = blocks_of_rank(rank);

@@ -19,15 +19,15 @@ PIPE_OPTIMIZED_BEGIN
 namespace pp {
 
 /// A thread that runs run(self, number): one kind of thread for all classes that have some.
-PIPE_COLD inline std::thread start_thread(void (*run)(void* self, int number), void* self,
-                                          int number) {
+[[gnu::cold]] inline std::thread start_thread(void (*run)(void* self, int number), void* self,
+                                              int number) {
   return std::thread([run, self, number] { run(self, number); });
 }
 
 class team {
  public:
   team() = default;
-  PIPE_COLD team(int size, std::chrono::nanoseconds spin, int first_core) {
+  [[gnu::cold]] team(int size, std::chrono::nanoseconds spin, int first_core) {
     assemble(size, spin, first_core);
   }
   team(team const&) = delete;
@@ -36,7 +36,7 @@ class team {
 
   /// Calls the helpers, once, on the rank's own thread. `first_core`: the first of the cores that
   /// the threads are pinned to, or -1.
-  PIPE_COLD void assemble(int size, std::chrono::nanoseconds spin, int first_core) {
+  [[gnu::cold]] void assemble(int size, std::chrono::nanoseconds spin, int first_core) {
     spin_ = spin;
     first_core_ = first_core;
     helpers_ = heap_array<std::thread>(size - 1);
@@ -82,7 +82,7 @@ class team {
 
   // ---- what a helper's thread does ----
 
-  PIPE_COLD void help(int part) {
+  [[gnu::cold]] void help(int part) {
     if (first_core_ >= 0) pin_this_thread(first_core_ + part);
     for (int seen = 0;;) {
       seen = progress::after(seen);
@@ -101,7 +101,7 @@ class team {
     }
   }
 
-  PIPE_COLD void dismiss() {
+  [[gnu::cold]] void dismiss() {
     part_of_ = nullptr;
     begun_.advance();
     for (std::thread& t : helpers_)

@@ -24,8 +24,8 @@ struct batch_part {
   char const* quote() const { return name.empty() ? "" : "\""; }
 };
 
-PIPE_COLD PIPE_ONE_COPY inline void check_size(batch_part of, std::size_t found,
-                                               std::size_t expected) {
+[[gnu::cold]] PIPE_ONE_COPY inline void check_size(batch_part of, std::size_t found,
+                                                   std::size_t expected) {
   if (found != expected)
     complain<data_error>({of.what, of.quote(), of.name, of.quote(), ": expected ", expected,
                           " numbers, got ", found});
@@ -81,7 +81,7 @@ void check_weights(std::span<T const> weights) {
 
 /// The first number that is not finite; `count` if all are.
 template <class T>
-PIPE_COLD PIPE_ONE_COPY long first_not_finite(T const* values, long count) {
+[[gnu::cold]] PIPE_ONE_COPY long first_not_finite(T const* values, long count) {
   long i = 0;
   while (i < count && libm::isfinite(values[i])) ++i;
   return i;

@@ -39,13 +39,13 @@ struct fault_place {
 /// Watches a run of a pipeline on this number of ranks.
 class nonfinite_search {
  public:
-  PIPE_COLD explicit nonfinite_search(int ranks) : by_rank_(ranks) {}
+  [[gnu::cold]] explicit nonfinite_search(int ranks) : by_rank_(ranks) {}
   static void watch(void* self, launch_seen const& seen) {
     static_cast<nonfinite_search*>(self)->look(seen);
   }
 
   /// After the run; null if all numbers are finite.
-  PIPE_COLD fault_place const* found() const {
+  [[gnu::cold]] fault_place const* found() const {
     fault_place const* first = nullptr;
     for (fault_place const& p : by_rank_)
       if (p.is_one && (first == nullptr || p.is_before(*first))) first = &p;
@@ -53,7 +53,7 @@ class nonfinite_search {
   }
 
  private:
-  PIPE_COLD void look(launch_seen const& seen) {
+  [[gnu::cold]] void look(launch_seen const& seen) {
     fault_place p{
         seen.micro_batch, seen.chunk, seen.launch, 0, seen.which == program::forward, true};
     fault_place& mine = by_rank_[seen.rank];
@@ -86,8 +86,8 @@ struct rejection {
 ///
 /// shape: values[samples * per_sample]
 template <class T>
-PIPE_COLD void reject_if_given(rejection const& r, batch_part of, void const* values,
-                               long per_sample, int samples) {
+[[gnu::cold]] void reject_if_given(rejection const& r, batch_part of, void const* values,
+                                   long per_sample, int samples) {
   T const* const x = static_cast<T const*>(values);
   long const count = samples * per_sample, i = first_not_finite(x, count);
   if (i < count)
@@ -98,8 +98,8 @@ PIPE_COLD void reject_if_given(rejection const& r, batch_part of, void const* va
 
 /// Throws not_finite if one of the parameters of model M is none.
 template <class M, class T, class Engine>
-PIPE_COLD void reject_if_of_parameters(rejection const& r,
-                                       parameter_memory<Engine> const& parameters) {
+[[gnu::cold]] void reject_if_of_parameters(rejection const& r,
+                                           parameter_memory<Engine> const& parameters) {
   parameters.for_each([&](char* memory, chunk_description const& chunk, parameter_place const& p) {
     T const* const values = reinterpret_cast<T const*>(memory + chunk.values + p.offset);
     long const i = first_not_finite(values, p.elements());
@@ -116,7 +116,7 @@ PIPE_COLD void reject_if_of_parameters(rejection const& r,
 /// Runs a job of model M again, without an update, and throws not_finite, which says where the
 /// first number appears that is none.
 template <class M, class Engine>
-[[noreturn]] PIPE_COLD void reject_made(rejection const& r, job& j, int ranks, Engine& engine) {
+[[noreturn, gnu::cold]] void reject_made(rejection const& r, job& j, int ranks, Engine& engine) {
   nonfinite_search search(ranks);
   j.updates = false;
   j.watch = &nonfinite_search::watch;
@@ -134,8 +134,8 @@ template <class M, class Engine>
 
 /// Says where the first number is that is not finite. T: the type of parameters.
 template <class M, class T, class Engine>
-[[noreturn]] PIPE_COLD void reject_step(rejection const& r, job& j, long labels_per_sample,
-                                        int ranks, parameter_memory<Engine> const& parameters) {
+[[noreturn, gnu::cold]] void reject_step(rejection const& r, job& j, long labels_per_sample,
+                                         int ranks, parameter_memory<Engine> const& parameters) {
   [&]<int... I>(std::integer_sequence<int, I...>) {
     ((M::graph.inputs[I].is_ids
           ? void()

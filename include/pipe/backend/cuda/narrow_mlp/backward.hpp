@@ -33,7 +33,9 @@ struct narrow_weight_sums {
     using state = typename Block::state;
     constexpr operand_format operands = operands_in<whole::format>;
     constexpr int step = cuda::tile<operands>::inner, deep = 64 / int(sizeof(T));
-    PIPE_ROLLED
+#ifdef __CUDA_ARCH__
+#pragma unroll 1  // so that fewer numbers are under way at once
+#endif
     for (int first = 0; first < Rows && first < left; first += deep) {
       PIPE_UNROLL
       for (int k = 0; k < deep; k += step)

@@ -150,7 +150,9 @@ struct narrow_layer {
     constexpr int step = cuda::tile<operands>::inner;
     product::clear(block, [](state& mine) { return mine.sums; });
     constexpr int deep = 64 / int(sizeof(T));
-    PIPE_ROLLED
+#ifdef __CUDA_ARCH__
+#pragma unroll 1  // so that fewer numbers are under way at once
+#endif
     for (int first = 0; first < weights::rows; first += deep) {
       PIPE_UNROLL
       for (int k = 0; k < deep; k += step)

@@ -73,6 +73,9 @@ template <>
 struct kernel_of<op_kind::concat> : one_kernel<concat_kernel> {};
 
 template <>
-struct kernel_of<op_kind::slice> : one_kernel<slice_kernel> {};
+struct kernel_of<op_kind::slice> {
+  template <class P, int G>
+  using list = bodies<slice_kernel<P, G>>;
+};
 
 }  // namespace pp::cuda
