@@ -34,7 +34,7 @@ struct classes : plain {
   static constexpr group make() {
     group g;
     g.anchor = op_kind::cross_entropy;
-    g.rows = Rows, g.columns = Columns;
+    g.rows = Rows, g.columns = Columns, g.attributes = cross_entropy_attributes{};
     g.in[0] = 0, g.in[1] = 1, g.out[0] = 2;
     g.slots = 3;
     return g;

@@ -28,6 +28,9 @@ PARTS = {
 }
 # A host kernel without facts says nothing of its workspace.
 NO_FACTS = ("backend/host/per_isa/norm.inl", "struct kernel_of<op_kind::center> : row_facts {", "struct kernel_of<op_kind::center> {")
+# A builder that gives attributes which the row of the kind does not name.
+MORE_ATTRIBUTES = ("graph/builder.hpp", "push(op_kind::center, x, x.form, {})",
+                   "push(op_kind::center, x, x.form, {}, lookup_attributes{2})")
 
 PROGRAM = """#include "cuda/on_host.hpp"
 #include <pipe/train/check_gradients.hpp>
@@ -100,6 +103,7 @@ def main():
         problems.append(f"with all its parts:\n{output}")
     cases = [(missing, [name for name in PARTS if name != missing], None, PARTS[missing][2]) for missing in PARTS]
     cases.append(("workspace", list(PARTS), NO_FACTS, r"workspace_bytes"))
+    cases.append(("attributes in its row", list(PARTS), MORE_ATTRIBUTES, r"op_kind_without::attributes"))
     for missing, kept, replaced, says in cases:
         code, output = compile_with(arguments.root, arguments.compiler, kept, replaced)
         if code == 0:
