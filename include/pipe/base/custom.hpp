@@ -11,10 +11,10 @@
 
 namespace pp {
 
-/// The most parameters of a layer.
+/// The most parameters and buffers of a layer.
 inline constexpr int most_custom_parameters = 3;
 
-/// The type of a gradient of a parameter, where values are T.
+/// The type of a gradient of a parameter, of a buffer and of its sum, where values are T.
 template <class T>
 using accumulated = std::conditional_t<(sizeof(T) < sizeof(float)), float, T>;
 
@@ -26,7 +26,8 @@ struct custom_forward {
   T const* x = nullptr;
   T const* parameter[most_custom_parameters]{};
   T* y = nullptr;
-  T* saved = nullptr;  ///< saved_per_sample numbers for each sample, kept for the two below
+  T* saved = nullptr;  ///< saved_per_sample numbers for each sample, kept for those below
+  accumulated<T> const* buffer[most_custom_parameters]{};
 };
 
 /// dx from dy.
@@ -37,6 +38,7 @@ struct custom_input_gradient {
   T const *dy = nullptr, *x = nullptr, *saved = nullptr;
   T const* parameter[most_custom_parameters]{};
   T* dx = nullptr;
+  accumulated<T> const* buffer[most_custom_parameters]{};
 };
 
 /// Adds this micro-batch's share to the gradient of each parameter.
@@ -46,6 +48,15 @@ struct custom_weight_gradient {
   shape in{};  ///< of one sample of x
   T const *dy = nullptr, *x = nullptr, *saved = nullptr;
   accumulated<T>* gradient[most_custom_parameters]{};  ///< null for one that is frozen
+};
+
+/// Adds this micro-batch's share to the statistic of each buffer.
+template <class T>
+struct custom_statistics {
+  int samples = 0;  ///< that are there; the last micro-batch may have fewer than planned
+  shape in{};       ///< of one sample of x
+  T const *x = nullptr, *saved = nullptr;
+  accumulated<T>* sum[most_custom_parameters]{};  ///< null for one that is never written
 };
 
 }  // namespace pp

@@ -204,18 +204,24 @@ class builder : public complaints {
         if (!(of.form == form)) complain(fault_kind::tied_shape_differs, of.form, form);
         return ok() ? share(tying_++) : operand{};
       }
-    shape leading = form;  // rows are counted in an int
-    --leading.rank;
-    if (!needs_room(form, most_parameters) || !needs_room(leading, most_numbers)) return operand{};
-    if (file.name != nullptr) observer_.parameter(sizes_.parameters, file);
     pp::parameter p{};
-    p.form = form;
-    p.tied_to = -1;
-    p.initial = initial;
     p.trained = scope_.trained;
     p.rate_scale = scope_.rate_scale;
     p.decay_scale = decays ? scope_.decay_scale : 0;
-    return add_parameter(p);
+    return new_parameter(p, form, initial, file);
+  }
+  /// A buffer, which ops read as they read a parameter, and which a step writes by `commit`, but
+  /// not in a frozen layer.
+  constexpr operand buffer(shape form, initializer initial, commit_rule commit,
+                           file_name const& file = file_name{}) {
+    if constexpr (shares)
+      if (tying_ >= 0) return complain(fault_kind::tied_buffer, shape{}, form), operand{};
+    pp::parameter p{};
+    p.trained = false;
+    p.is_buffer = true;
+    p.commit = scope_.trained ? commit : commit_rule{};
+    operand const at = new_parameter(p, form, initial, file);
+    return at.where == space::parameter ? operand{space::buffer, at.index} : at;
   }
 
   /// A parameter that is a table of graph/tables.hpp and is never trained.
@@ -392,6 +398,17 @@ class builder : public complaints {
     if (depth_ == 0) end_unit();
   }
 
+  constexpr operand new_parameter(pp::parameter p, shape form, initializer initial,
+                                  file_name const& file) {
+    shape leading = form;  // rows are counted in an int
+    --leading.rank;
+    if (!needs_room(form, most_parameters) || !needs_room(leading, most_numbers)) return operand{};
+    if (file.name != nullptr) observer_.parameter(sizes_.parameters, file);
+    p.form = form;
+    p.tied_to = -1;
+    p.initial = initial;
+    return add_parameter(p);
+  }
   /// Parameter p serves as that; a table stays one whatever else it serves as.
   constexpr void is_a(tensor_kind kind, operand p) {
     if constexpr (keeps)
@@ -421,7 +438,7 @@ class builder : public complaints {
     p.kind = p.rows() > 1 ? tensor_kind::matrix : tensor_kind::vector;
     if constexpr (keeps) graph_.parameters[sizes_.parameters] = p;
     if constexpr (shares)
-      if (tied_names_.open > 0 || p.tied_to >= 0) {
+      if (!p.is_buffer && (tied_names_.open > 0 || p.tied_to >= 0)) {
         if (shared_.size() == shared_.capacity())
           complain(fault_kind::too_many_tied, shape(int(shared_.capacity())), shape{});
         else

@@ -100,6 +100,12 @@ class complaints {
       complain(fault_kind::name_is_no_text, shape{}, shape{});
     return ok();
   }
+  /// True, or a fault: a buffer can follow its statistic by that rule.
+  constexpr bool needs_rule(commit_rule const& rule) {
+    if (!(rule.momentum > 0 && rule.momentum <= 1 && rule.terms > 0))
+      complain(fault_kind::commit_out_of_range, shape{}, shape{});
+    return ok();
+  }
   /// True, or a fault: a row of one number has nothing to compare it with.
   constexpr bool needs_two_channels(handle const& x) {
     if (x.form.columns() < 2) complain(fault_kind::one_channel, shape{}, x.form);

@@ -59,6 +59,10 @@ constexpr cost cost_of(op const& o) {
       return {o.attributes.custom().flops, 4 * (results + o.attributes.custom().form.elements())};
     case op_kind::custom_input_gradient:
     case op_kind::custom_weight_gradient: return {o.attributes.custom().flops, 8 * results};
+    case op_kind::custom_statistics: {
+      long const read = o.attributes.custom().form.elements();
+      return {read, 4 * read};
+    }
     case op_kind::none:
     case op_kind::map:
     case op_kind::dropout:

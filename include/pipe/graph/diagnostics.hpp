@@ -41,6 +41,8 @@ enum class fault_kind : unsigned char {
   too_many_inputs,
   tied_to_nothing,
   tied_shape_differs,
+  tied_buffer,
+  commit_out_of_range,
   too_many_tied,
   name_twice,
   size_too_large,
@@ -92,6 +94,9 @@ enum class member : unsigned char {
   saved_per_sample,
   flops,
   parameters,
+  buffer,
+  buffers,
+  statistics,
   of,
   fits_a_constant,
   updates,
@@ -200,6 +205,10 @@ template <class... What>
 struct tied_name_must_belong_to_exactly_one_layer_before;
 template <class... What>
 struct tied_layer_needs_parameters_of_the_same_shape;
+template <class... What>
+struct tied_layer_must_have_no_buffers;
+template <class... What>
+struct buffer_needs_a_momentum_of_at_most_1_and_terms;
 template <class... What>
 struct tied_layers_have_too_many_parameters;
 template <class... What>
@@ -396,6 +405,10 @@ constexpr auto diagnose() {
                                                                            found);
     else if constexpr (F.what == tied_shape_differs)
       return say<wrong::tied_layer_needs_parameters_of_the_same_shape>(at, type, expected, found);
+    else if constexpr (F.what == tied_buffer)
+      return say<wrong::tied_layer_must_have_no_buffers>(at, type);
+    else if constexpr (F.what == commit_out_of_range)
+      return say<wrong::buffer_needs_a_momentum_of_at_most_1_and_terms>(at, type);
     else if constexpr (F.what == formula_is_incomplete)
       return say<wrong::formula_needs_forward_and_derivative>(at, type, missing);
     else if constexpr (F.what == loss_is_incomplete)

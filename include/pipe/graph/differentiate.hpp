@@ -184,6 +184,7 @@ class differentiator {
       case op_kind::norm_parameter_gradient:
       case op_kind::lookup_gradient:
       case op_kind::custom_weight_gradient:
+      case op_kind::custom_statistics:
       case op_kind::pointwise: return;
     }
     op_kind_without::gradient_rule(o.kind);
@@ -218,6 +219,7 @@ class differentiator {
       any = true;
     }
     if (any) out_.weight_ops.push_back(checked(dw));
+    add_statistics(o, x);
     if (!needs(x)) return;
     op d = backward(op_kind::custom_input_gradient, o, {dy, x, o.out[1]});
     d.ins = op::max_in;
@@ -225,6 +227,23 @@ class differentiator {
     d.rows = 1;
     d.columns = int(o.attributes.custom().form.elements());
     input(d, x);
+  }
+  /// What a layer adds up for its buffers needs no gradient, but runs as often and in the same
+  /// order as what makes those of parameters.
+  constexpr void add_statistics(op const& o, operand x) {
+    op sums = backward(op_kind::custom_statistics, o, {x, o.out[1]});
+    int buffers = 0;
+    bool any = false;
+    for (int i = 0; i < 3; ++i) {
+      operand const b = o.in[1 + i];
+      if (b.where != space::buffer) continue;
+      if (g_.parameters.items[b.index].is_committed()) {
+        sums.out[buffers] = operand{space::buffer_sum, b.index};
+        any = true;
+      }
+      ++buffers;
+    }
+    if (any) out_.weight_ops.push_back(checked(sums));
   }
   constexpr void slice_rule(op const& o, operand x, operand dy, int first, int end) {
     if (!needs(x)) return;

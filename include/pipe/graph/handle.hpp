@@ -75,7 +75,7 @@ struct loss_operands {
 
 /// Operands of a user-defined layer besides its input.
 struct custom_operands {
-  operand parameter[3]{};
+  operand parameter[3]{};  // then buffers
   long saved_per_sample = 0, flops = 0;
 };
 

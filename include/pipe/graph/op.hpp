@@ -7,13 +7,14 @@
 
 #include <pipe/base/shape.hpp>
 #include <pipe/graph/attributes.hpp>
+#include <pipe/graph/commit.hpp>
 #include <pipe/graph/op_traits.hpp>
 
 namespace pp {
 
-/// Where an operand lives. Values are per micro-batch; parameters and their gradients belong to the
-/// stage. `random` is the number of a stream of random bits: it is read from memory, so that ops
-/// that differ only in their stream share one kernel.
+/// Where an operand lives. Values are per micro-batch; parameters, buffers, gradients and sums
+/// belong to the stage. `random` is the number of a stream of random bits: it is read from memory,
+/// so that ops that differ only in their stream share one kernel.
 /// law: `operand{}` is no operand.
 enum class space : unsigned char {
   none,
@@ -23,6 +24,8 @@ enum class space : unsigned char {
   parameter,
   parameter_gradient,
   parameter_transposed,
+  buffer,      // like a parameter, but written by the layer: see commit_rule
+  buffer_sum,  // what is added up for it during a mini-batch
   random
 };
 
@@ -98,6 +101,7 @@ enum class tensor_kind : unsigned char {
   table,   // rows that are looked up or added: embeddings, positions
 };
 
+/// What a stage keeps between steps: a parameter, or a buffer.
 struct parameter {
   shape form{};  // of 1 to 4 extents; a vector may have one row
   short unit = 0, leaf = 0;
@@ -107,11 +111,15 @@ struct parameter {
   bool trained = true;     // false: it has no gradient and no optimizer state
   double rate_scale = 1;   // multiplies the optimizer's learning rate
   double decay_scale = 1;  // multiplies its weight decay: 0 for biases and norms
+  bool is_buffer = false;  // and so not trained
+  commit_rule commit{};    // of a buffer
   /// All extents but the last as one, and the last: what a matrix product, a transposition or an
   /// optimizer of matrices sees.
   constexpr int rows() const { return form.rows(); }
   constexpr int columns() const { return form.columns(); }
   constexpr long elements() const { return form.elements(); }
+  /// Whether it is a buffer that steps write.
+  constexpr bool is_committed() const { return is_buffer && commit.momentum > 0; }
 };
 
 }  // namespace pp

@@ -51,6 +51,7 @@ enum class op_kind : unsigned char {
   norm_parameter_gradient,  // dy, x, statistics    -> dgamma, dbeta?
   lookup_gradient,          // dy[R, C], ids[R]     -> dtable[V, C]
   custom_weight_gradient,   // dy, x, saved?          -> dp0, dp1?, dp2?
+  custom_statistics,        // x, saved?              -> sums of buffers
   // only as the anchor of a kernel group: a chain of pointwise ops with no contraction or row
   // kernel to join
   pointwise,

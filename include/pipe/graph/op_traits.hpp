@@ -133,6 +133,11 @@ constexpr op_traits traits_of(op_kind k) {
               .attributes = attribute_kind::custom,
               .formula = true,
               .custom = true};
+    case op_kind::custom_statistics:
+      return {.name = "custom_statistics",
+              .attributes = attribute_kind::custom,
+              .formula = true,
+              .custom = true};
     case op_kind::pointwise: return {.name = "pointwise"};
   }
   op_kind_without::traits(k);

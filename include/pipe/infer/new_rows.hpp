@@ -193,6 +193,7 @@ class new_rows {
       case op_kind::norm_parameter_gradient:
       case op_kind::lookup_gradient:
       case op_kind::custom_weight_gradient:
+      case op_kind::custom_statistics:
       case op_kind::pointwise: break;
     }
   }

@@ -31,6 +31,7 @@ struct function_of_shape {
       constexpr shape in(Extents...);
       if constexpr (Which == member::result) return L::result(in);
       if constexpr (Which == member::parameter) return L::parameter(0, in);
+      if constexpr (Which == member::buffer) return L::buffer(0, in);
       if constexpr (Which == member::saved_per_sample) return L::saved_per_sample(in);
       if constexpr (Which == member::flops) return L::flops(in);
     }
@@ -38,6 +39,7 @@ struct function_of_shape {
   static constexpr bool exists(shape in) {
     if constexpr (Which == member::result) return requires { L::result(in); };
     if constexpr (Which == member::parameter) return requires { L::parameter(0, in); };
+    if constexpr (Which == member::buffer) return requires { L::buffer(0, in); };
     if constexpr (Which == member::saved_per_sample) return requires { L::saved_per_sample(in); };
     if constexpr (Which == member::flops) return requires { L::flops(in); };
   }
@@ -57,6 +59,8 @@ constexpr member function_not_constexpr() {
     return result;
   else if constexpr (!function_of_shape<L, parameter>::is_right)
     return parameter;
+  else if constexpr (!function_of_shape<L, buffer>::is_right)
+    return buffer;
   else if constexpr (!function_of_shape<L, saved_per_sample>::is_right)
     return saved_per_sample;
   else if constexpr (!function_of_shape<L, flops>::is_right)

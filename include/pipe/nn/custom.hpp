@@ -26,17 +26,30 @@ struct custom_parameter {
   constexpr shape extents() const { return form.rank > 0 ? form : shape(rows, columns); }
 };
 
+/// One buffer of a Custom layer: numbers that forward and input_gradient read and that the end of
+/// each step writes, by a rule, from what statistics() has added up.
+struct custom_buffer {
+  shape form{};  ///< 1 to 4 extents
+  char const* name =
+      "running_mean";  ///< in weight files, as for a parameter: another one for each
+  initializer initial{distribution::constant, 0};
+  commit_rule commit{};
+};
+
 /// Whether L says how many parameters it has, in a constant.
 template <class L>
 concept says_parameters = requires { typename constants<is_read(L::parameters)>; };
+template <class L>
+concept says_buffers = requires { typename constants<is_read(L::buffers)>; };
 
-/// What L lacks of a Custom layer with this number of parameters, or `none`.
-template <class L, int Parameters>
+/// What L lacks of a Custom layer with so many parameters and buffers, or `none`.
+template <class L, int Parameters, int Buffers>
 constexpr member missing_of_custom() {
   using enum member;
   using F = custom_forward<float> const&;
   using B = custom_input_gradient<float> const&;
   using W = custom_weight_gradient<float> const&;
+  using S = custom_statistics<float> const&;
   if constexpr (!requires(shape in) {
                   { L::result(in) } -> std::same_as<shape>;
                 })
@@ -51,6 +64,12 @@ constexpr member missing_of_custom() {
     return parameter;
   else if constexpr (Parameters > 0 && !requires(W g) { L::weight_gradient(g); })
     return weight_gradient;
+  else if constexpr (Buffers > 0 && !requires(shape in) {
+                       { L::buffer(0, in) } -> std::same_as<custom_buffer>;
+                     })
+    return buffer;
+  else if constexpr (Buffers > 0 && !requires(S s) { L::statistics(s); })
+    return statistics;
   else
     return none;
 }
@@ -63,13 +82,16 @@ constexpr member missing_of_custom() {
 ///
 /// It may also have
 ///
-///     static constexpr int parameters = 1;                         // at most 3
+///     static constexpr int parameters = 1;            // at most 3, with the buffers
 ///     static constexpr custom_parameter parameter(int i, shape in);
 ///     template <class T> static void weight_gradient(custom_weight_gradient<T> const&);
 ///     static constexpr long saved_per_sample(shape in);            // numbers
 ///     static constexpr long flops(shape in);  // of forward; backward counts twice as much
+///     static constexpr int buffers = 1;
+///     static constexpr custom_buffer buffer(int i, shape in);
+///     template <class T> static void statistics(custom_statistics<T> const&);
 ///
-/// and, to run on a GPU, the same three functions with a stream, on which they launch kernels:
+/// and, to run on a GPU, the same functions with a stream, on which they launch kernels:
 ///
 ///     template <class T> static void forward(custom_forward<T> const&, cudaStream_t);
 ///
@@ -86,21 +108,31 @@ struct Custom {
       return 0;
   }();
 
-  static constexpr bool names_parameters = parameters > 1;
+  static constexpr int buffers = [] {
+    if constexpr (says_buffers<L>)
+      return int(L::buffers);
+    else
+      return 0;
+  }();
 
-  /// Numbers in parameter i.
+  static constexpr bool names_parameters = parameters + buffers > 1;
+
+  /// Numbers in parameter i, and in buffer i.
   static constexpr long elements(int i, shape in) { return parameter(i, in).extents().elements(); }
+  static constexpr long buffer_elements(int i, shape in) { return buffer(i, in).form.elements(); }
 
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    constexpr member missing = missing_of_custom<L, parameters>();
+    constexpr member missing = missing_of_custom<L, parameters, buffers>();
     if constexpr (requires { L::parameters; } && !says_parameters<L>) {
       b.complain_of_missing(fault_kind::value_not_constexpr, member::parameters);
+    } else if constexpr (requires { L::buffers; } && !says_buffers<L>) {
+      b.complain_of_missing(fault_kind::value_not_constexpr, member::buffers);
     } else if constexpr (missing != member::none) {
       b.complain_of_missing(fault_kind::custom_is_incomplete, missing);
-    } else if constexpr (parameters > most_custom_parameters) {
+    } else if constexpr (parameters + buffers > most_custom_parameters) {
       b.complain(fault_kind::too_many_custom_parameters, shape(most_custom_parameters),
-                 shape(parameters));
+                 shape(parameters + buffers));
     } else {
       if (!b.needs_numbers()) return;
       shape const in = b.current().form, out = L::result(in);
@@ -111,6 +143,13 @@ struct Custom {
         if (!b.needs_positive(p.extents())) return;
         if (!b.needs_name(p.name != nullptr ? p.name : "")) return;
         with.parameter[i] = b.parameter(p.extents(), p.initial, p.decays, {p.name});
+      }
+      for (int i = 0; i < buffers; ++i) {
+        custom_buffer const p = buffer(i, in);
+        if (!b.needs_positive(p.form.rank) || !b.needs_positive(p.form)) return;
+        if (!b.needs_name(p.name != nullptr ? p.name : "")) return;
+        if (!b.needs_rule(p.commit)) return;
+        with.parameter[parameters + i] = b.buffer(p.form, p.initial, p.commit, {p.name});
       }
       if constexpr (requires { L::saved_per_sample(in); })
         with.saved_per_sample = L::saved_per_sample(in);
@@ -124,6 +163,11 @@ struct Custom {
     if constexpr (parameters > 0) return L::parameter(i, in);
     (void)i, (void)in;
     return custom_parameter{};
+  }
+  static constexpr custom_buffer buffer(int i, shape in) {
+    if constexpr (buffers > 0) return L::buffer(i, in);
+    (void)i, (void)in;
+    return custom_buffer{};
   }
 };
 

@@ -18,6 +18,8 @@ enum class region : unsigned char {
   transposed,           // copies of weights that an input gradient reads
   record,               // one per micro-batch in flight: what forward keeps for backward
   pending,              // one per micro-batch between B and W: what B keeps for W
+  buffers,              // of the stage, as wide as parameters
+  buffer_sums,          // of those that steps write, same offsets as buffers
   scratch,              // of one program run
   boundary_in,          // what the previous stage hands on
   boundary_out,         // what this stage hands on

@@ -36,6 +36,10 @@ struct operand_places {
       case space::parameter: return resolve_parameter(m, x.index);
       case space::parameter_gradient:
         return address{region::parameter_gradients, parameters[x.index - r.parameters.begin]};
+      case space::buffer:
+        return address{region::buffers, parameters[x.index - r.parameters.begin]};
+      case space::buffer_sum:
+        return address{region::buffer_sums, parameters[x.index - r.parameters.begin]};
       case space::parameter_transposed:
         return address{region::transposed, transposed[x.index - r.parameters.begin]};
       case space::random: return address{region::random, x.index * long(sizeof(int))};

@@ -50,6 +50,7 @@ struct scratch_room {
 /// of them.
 struct stage_bytes {
   long parameters = 0, trained = 0, transposed = 0;  // the trained parameters come first
+  long buffers = 0, sums = 0;                        // those that steps write come first
   long record = 0, pending = 0, scratch = 0, boundary = 0, gradient = 0;
 };
 
@@ -85,20 +86,23 @@ struct layout_scratch {
 
 /// Offsets of a stage's parameters. Those that are trained alike lie together, so that an update is
 /// a few runs over flat memory; those that are not trained come last: gradients are as long as what
-/// is before them.
+/// is before them. Buffers have a region of their own, those that steps write first.
 ///
 /// shape: turn[parameters of the stage]: memory that this uses for a while
 constexpr void lay_out_parameters(compiled_model const& m, stage_range const& r, char* turn,
                                   layout_sinks& out, stage_bytes& bytes) {
-  constexpr char placed = 3;
+  constexpr char not_trained = 2, committed = 3, constant_buffer = 4, placed = 5;
   int const count = r.parameters.size();
   parameter const* const p = m.graph.parameters.items + r.parameters.begin;
   auto const trained_alike = [](parameter const& a, parameter const& b) {
     return a.trained == b.trained && a.rate_scale == b.rate_scale && a.decay_scale == b.decay_scale;
   };
-  // 0: the optimizer's; 1: shared with an earlier place, which the optimizer updates; 2: not
-  // trained.
-  for (int i = 0; i < count; ++i) turn[i] = char(!p[i].trained ? 2 : p[i].tied_to >= 0 ? 1 : 0);
+  // 0: the optimizer's; 1: shared with an earlier place, which the optimizer updates.
+  for (int i = 0; i < count; ++i)
+    turn[i] = p[i].is_committed()    ? committed
+              : p[i].is_buffer       ? constant_buffer
+              : !p[i].trained        ? not_trained
+              : char(p[i].tied_to >= 0 ? 1 : 0);
   int n = 0;
   for (char order = 0; order < placed; ++order) {
     for (int first = 0; first < count; ++first) {
@@ -108,11 +112,13 @@ constexpr void lay_out_parameters(compiled_model const& m, stage_range const& r,
         if (order == 0 && !trained_alike(p[i], p[first])) continue;
         turn[i] = placed;
         out.by_offset[n++] = i;
-        out.parameters[i] = bytes.parameters;
-        bytes.parameters += align_up(p[i].elements() * m.values.widths.element);
+        long& end = order < committed ? bytes.parameters : bytes.buffers;
+        out.parameters[i] = end;
+        end += align_up(p[i].elements() * m.values.widths.element);
       }
     }
-    if (order < 2) bytes.trained = bytes.parameters;
+    if (order < not_trained) bytes.trained = bytes.parameters;
+    if (order == committed) bytes.sums = bytes.buffers;
   }
   for (int i = 0; i < count; ++i)
     if (m.backward.transposed[r.parameters.begin + i]) {

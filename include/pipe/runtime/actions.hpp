@@ -50,6 +50,8 @@ region_bases bases_in_arenas(pipeline_description const& d, int c, int mb, char*
   region_bases b{};
   b.set(region::parameters, mine + chunk.values);
   b.set(region::parameter_gradients, mine + chunk.gradients);
+  b.set(region::buffers, mine + chunk.buffers);
+  b.set(region::buffer_sums, mine + chunk.sums);
   b.set(region::copies, mine + chunk.copies);
   b.set(region::transposed, mine + chunk.transposed);
   b.set(region::record, mine + chunk.set_for(mb).records.at(mb));

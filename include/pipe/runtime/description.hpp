@@ -38,7 +38,7 @@ struct program_set {
   int passed_gradient_count = 0;
 };
 
-/// A parameter in its chunk's memory.
+/// A parameter or a buffer in its chunk's memory.
 struct parameter_place {
   int index = 0;  ///< in the model
   bool trained = true,
@@ -46,7 +46,11 @@ struct parameter_place {
   int rows = 0, columns = 0;
   long offset = 0;       ///< of the parameter and of its gradient, from the region's start
   long transposed = -1;  ///< of the transposed copy, or -1
+  bool is_buffer = false;
+  commit_rule commit{};  ///< of a buffer
   constexpr long elements() const { return long(rows) * columns; }
+  /// Whether steps write it, as a buffer: then it has a sum.
+  constexpr bool is_committed() const { return is_buffer && commit.momentum > 0; }
 };
 
 /// A parameter that is the same as one of an earlier layer. Each place has a copy of the values and
@@ -68,7 +72,8 @@ struct update_range {
   double rate_scale = 1, decay_scale = 1;  ///< of the learning rate and the weight decay
 };
 
-/// Some of a parameter's gradient, and its squared norm, before and after clipping by value.
+/// Some of a parameter's gradient, and its squared norm, before and after clipping by value; or of a
+/// buffer's sum, and 0, or NaN if not all of it is finite.
 struct gradient_block {
   static constexpr long most_elements = 1L << 15;
   chunk_description const* chunk = nullptr;
@@ -76,10 +81,11 @@ struct gradient_block {
   long begin = 0;
   double square = 0, clamped_square = 0;
 };
-/// How many blocks a parameter's gradient has; what is not trained here has none.
+/// How many blocks a parameter's gradient or a buffer's sum has; what does not change here has none.
 constexpr long blocks_of(parameter_place const& p) {
   constexpr long most = gradient_block::most_elements;
-  return !p.trained || p.shared ? 0 : (p.elements() + most - 1) / most;
+  bool const changes = p.is_committed() || (p.trained && !p.shared);
+  return changes ? (p.elements() + most - 1) / most : 0;
 }
 
 /// One stage: its programs, and where its memory is in its rank's arena (bytes).
@@ -96,6 +102,12 @@ struct chunk_description {
   int update_count = 0;
   long values = 0, gradients = 0, transposed = 0,
        state = 0;    ///< offsets of the flat parameter regions
+  long buffers = 0, sums = 0;  ///< of the buffers; of what is added up for those that steps write
+  long buffer_bytes = 0;
+  /// Where a parameter or a buffer lies.
+  constexpr long values_of(parameter_place const& p) const {
+    return (p.is_buffer ? buffers : values) + p.offset;
+  }
   long average = 0;  ///< of the trained parameters' averages, if there are any
   long copies = 0,
        copy_bytes = 0;  ///< of all parameters' copies in the type of values, if there are any
@@ -175,7 +187,8 @@ struct pipeline_description {
     for (int r = 0; r < ranks; ++r) sum += rank[r].bytes;
     return sum;
   }
-  bool averages = false;  ///< of the trained parameters are kept, with this decay
+  bool has_buffers = false;  ///< that steps write
+  bool averages = false;     ///< of the trained parameters are kept, with this decay
   double average_decay = 0;
 };
 

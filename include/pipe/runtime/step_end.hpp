@@ -20,6 +20,7 @@ enum class step_op : unsigned char {
   judge,      ///< the loss, the norm, the factor of clipping, whether the step is sound
   update,     ///< the optimizer
   average,    ///< the averages of parameters
+  commit,     ///< buffers take in what the mini-batch has added up for them
   transpose,  ///< transposed copies of parameters
   copy_ties   ///< shared parameters, from where they were updated
 };
@@ -33,7 +34,8 @@ struct run_fact {
     is_sound = 8,       ///< loss and norm are finite; known from step_op::judge on
     has_ties = 16,      ///< parameters are shared between places
     has_averages = 32,  ///< of parameters
-    was_written = 64    ///< parameters were changed from outside
+    was_written = 64,   ///< parameters were changed from outside
+    has_buffers = 128   ///< that follow statistics
   };
 };
 
@@ -42,7 +44,8 @@ inline unsigned facts_of(pipeline_description const& d, job const& j) {
   bool const training = j.what == job::kind::train;
   return (training ? run_fact::trains : 0u) | (!j.is_continued ? run_fact::completes : 0u) |
          (training && j.updates ? run_fact::updates : 0u) |
-         (d.tie_count > 0 ? run_fact::has_ties : 0u) | (d.averages ? run_fact::has_averages : 0u);
+         (d.tie_count > 0 ? run_fact::has_ties : 0u) |
+         (d.averages ? run_fact::has_averages : 0u) | (d.has_buffers ? run_fact::has_buffers : 0u);
 }
 
 struct step_line {
@@ -61,6 +64,8 @@ inline constexpr step_line step_end[] = {
     {step_op::update, run_fact::trains | run_fact::updates | run_fact::is_sound},
     {step_op::average,
      run_fact::trains | run_fact::updates | run_fact::is_sound | run_fact::has_averages},
+    {step_op::commit,
+     run_fact::trains | run_fact::updates | run_fact::is_sound | run_fact::has_buffers},
     {step_op::transpose, run_fact::trains | run_fact::updates | run_fact::is_sound},
 };
 

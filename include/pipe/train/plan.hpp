@@ -19,6 +19,7 @@ struct stage_plan {
   shape in{}, out{};                   ///< of one sample
   long parameters = 0;                 ///< numbers
   long trained = 0;                    ///< of them
+  long buffers = 0;                    ///< numbers besides
   long forward_flops = 0, backward_flops = 0;
   long recompute_flops = 0;  ///< made again before backward
   double share = 0;          ///< of the whole model's time: estimated, or measured (ByProfile)
@@ -30,6 +31,7 @@ struct stage_plan {
   long optimizer_bytes = 0;  ///< its state, and averages of parameters
   long saved_bytes = 0;      ///< what forward keeps for backward, for all micro-batches in flight
   long boundary_bytes = 0;   ///< slots for values on their way to a neighbour
+  long buffer_bytes = 0;     ///< and what is added up for them
   long bytes = 0;
 };
 
@@ -41,11 +43,12 @@ enum class memory_use : unsigned char {
   transposed_weights,
   saved_activations,
   boundary_slots,
+  buffers,
   input_staging,  ///< on the host a micro-batch that is filled up, on a device the mini-batch
   bookkeeping,    ///< losses, norms of gradients, records of executed actions
   scratch         ///< with the kernels' workspace
 };
-inline constexpr int memory_uses = 9;
+inline constexpr int memory_uses = 10;
 struct memory_share {
   memory_use what = memory_use::parameters;
   long bytes = 0;
@@ -63,7 +66,7 @@ struct plan_of {
   char const* schedule = "";
   char const* optimizer = "";
   char const* precision = "";
-  long parameters = 0, trained = 0;
+  long parameters = 0, trained = 0, buffers = 0;
   long step_flops = 0;            ///< of one mini-batch, forward and backward
   int kernels = 0;                ///< distinct kernel groups: what was compiled
   double imbalance = 0;           ///< slowest stage over the mean
@@ -91,7 +94,8 @@ struct plan_of {
     for (stage_plan const& s : stages) {
       if (s.rank != rank) continue;
       long const of_stage[] = {s.parameter_bytes,  s.gradient_bytes, s.optimizer_bytes,
-                               s.transposed_bytes, s.saved_bytes,    s.boundary_bytes};
+                               s.transposed_bytes, s.saved_bytes,    s.boundary_bytes,
+                               s.buffer_bytes};
       for (int k = 0; k < int(memory_use::input_staging); ++k) {
         shares[k].bytes += of_stage[k];
         scratch -= of_stage[k];

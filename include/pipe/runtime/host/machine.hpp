@@ -298,6 +298,7 @@ class machine {
           me.doing.change(activity::kind::updates, 0, now());
           tearing([&] { parameters_.update(r, me.threads, job_, outcome.factor); });
           break;
+        case step_op::commit: tearing([&] { parameters_.commit(r, job_); }); break;
         case step_op::average: tearing([&] { parameters_.average(r, me.threads, job_); }); break;
         case step_op::transpose: tearing([&] { parameters_.transpose(r, me.threads); }); break;
         case step_op::copy_ties: break;  // at the start of the next run

@@ -84,6 +84,11 @@ class parameter_work {
         gradient_block& b = blocks[i];
         long const left = b.of->elements() - b.begin;
         long const n = left < gradient_block::most_elements ? left : gradient_block::most_elements;
+        if (b.of->is_buffer) {  // its sum counts for no norm, but a step must find it finite
+          T const* const sum = at(*b.chunk, b.chunk->sums, *b.of) + b.begin;
+          b.square = b.clamped_square = 0 * calls_.sum_of_squares(n, sum);
+          continue;
+        }
         T* const g = at(*b.chunk, b.chunk->gradients, *b.of) + b.begin;
         b.square = calls_.sum_of_squares(n, g);
         if (!clips) continue;
@@ -106,6 +111,19 @@ class parameter_work {
       for_chunks_of(r, [&](chunk_description const& c) {
         update_part(r, c, j, gradient_scale, part, all.size());
       });
+    });
+  }
+  /// The buffers of rank r follow the statistics of the mini-batch, accumulated ones with it.
+  void commit(int r, job const& j) {
+    double const samples = double(j.first_sample + j.samples);
+    for_chunks_of(r, [&](chunk_description const& c) {
+      for (int i = 0; i < c.parameter_count; ++i) {
+        parameter_place const& p = c.parameters[i];
+        if (!p.is_committed()) continue;
+        T* const to = at(c, c.buffers, p);
+        T const* const sum = at(c, c.sums, p);
+        for (long k = 0; k < p.elements(); ++k) to[k] = committed(p.commit, to[k], sum[k], samples);
+      }
     });
   }
   void average(int r, team& all, job const& j) {

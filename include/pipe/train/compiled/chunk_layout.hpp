@@ -25,7 +25,9 @@ constexpr void place_parameters(compiled_model const& m, stage_range const& r, l
                                 p.rows(),
                                 p.columns(),
                                 offsets[i],
-                                m.backward.transposed[index] ? transposed[i] : -1};
+                                m.backward.transposed[index] ? transposed[i] : -1,
+                                p.is_buffer,
+                                p.commit};
   }
 }
 
@@ -60,8 +62,11 @@ constexpr void lay_out_chunk(chunk_facts const& f, chunk_description& c) {
   auto const take_ring = [&](long stride, int slots) {
     return ring{take(stride * slots), stride, slots < 1 ? 1 : slots};
   };
+  c.buffer_bytes = b.buffers;
   c.values = take(b.parameters);
+  c.buffers = take(b.buffers);
   c.gradients = take(b.trained);
+  c.sums = take(b.sums);
   c.state = take(f.state_bytes);
   c.average = take(f.averages ? b.trained : 0);
   c.copy_bytes =

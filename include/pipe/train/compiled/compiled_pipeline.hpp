@@ -151,6 +151,8 @@ struct compiled_pipeline {
     d.output_bytes = samples * M::graph.output.elements() * long(sizeof(value));
     d.value_type = dtype_of<value>::value;
     d.scales_loss = precision::scales_loss;
+    for (int i = 0; i < d.parameter_count; ++i)
+      d.has_buffers = d.has_buffers || M::graph.parameters[i].is_committed();
     d.averages = averaging::averages;
     d.average_decay = averaging::decay;
     return d;

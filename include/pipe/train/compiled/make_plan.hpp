@@ -50,7 +50,10 @@ constexpr plan_of<P::stages, P::ranks> make_plan() {
     q.out = g.units.items[cuts[s + 1] - 1].out;
     for (int i = 0; i < c.parameter_count; ++i) {
       parameter_place const& place = c.parameters[i];
-      if (place.shared || is_table(g.parameters.items[place.index].initial.kind)) continue;
+      if (place.is_buffer) q.buffers += place.elements();
+      if (place.shared || place.is_buffer ||
+          is_table(g.parameters.items[place.index].initial.kind))
+        continue;
       q.parameters += place.elements();
       if (place.trained) q.trained += place.elements();
     }
@@ -75,7 +78,9 @@ constexpr plan_of<P::stages, P::ranks> make_plan() {
     q.saved_bytes = c.keeping.records.bytes() + c.dropping.records.bytes() + c.pending.bytes();
     q.boundary_bytes =
         c.boundary.bytes() + c.gradient.bytes() + c.received.bytes() + c.received_gradient.bytes();
+    q.buffer_bytes = align_up(c.buffer_bytes) + c.state - c.sums;
     q.bytes = c.bytes;
+    p.buffers += q.buffers;
     p.parameters += q.parameters;
     p.trained += q.trained;
     p.step_flops += micro_batches * (q.forward_flops + q.backward_flops);

@@ -101,7 +101,7 @@ template <class M, class T, class Engine>
 [[gnu::cold]] void reject_if_of_parameters(rejection const& r,
                                            parameter_memory<Engine> const& parameters) {
   parameters.for_each([&](char* memory, chunk_description const& chunk, parameter_place const& p) {
-    T const* const values = reinterpret_cast<T const*>(memory + chunk.values + p.offset);
+    T const* const values = reinterpret_cast<T const*>(memory + chunk.values_of(p));
     long const i = first_not_finite(values, p.elements());
     int const layer = M::graph.parameters[p.index].unit;
     if (i < p.elements())

@@ -33,7 +33,7 @@ T initial_value(initializer how, std::uint64_t seed, parameter_place const& p, l
 template <class M, class T, bool Averages, class Engine>
 void initialize_parameters(parameter_memory<Engine> const& parameters, std::uint64_t seed) {
   parameters.for_each([&](char* memory, chunk_description const& chunk, parameter_place const& p) {
-    T* const values = reinterpret_cast<T*>(memory + chunk.values + p.offset);
+    T* const values = reinterpret_cast<T*>(memory + chunk.values_of(p));
     initializer const how = M::graph.parameters[p.index].initial;
     for (long e = 0; e < p.elements(); ++e) values[e] = initial_value<T>(how, seed, p, e);
     if (Averages && p.trained)

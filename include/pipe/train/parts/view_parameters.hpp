@@ -30,7 +30,7 @@ std::vector<parameter_view<T>> view_parameters(parameter_memory<Engine> const& p
   parameters.for_each([&](char* memory, chunk_description const& chunk, parameter_place const& p) {
     parameter const& of = M::graph.parameters[p.index];
     if (is_table(of.initial.kind)) return;
-    auto const at = [&](long start) { return reinterpret_cast<T*>(memory + start + p.offset); };
+    auto const at = [&](long offset) { return reinterpret_cast<T*>(memory + offset); };
     std::size_t const n = std::size_t(p.elements());
     parameter_name const& file = parameter_names<M>()[std::size_t(p.index)];
     all.push_back({p.index,
@@ -40,8 +40,8 @@ std::vector<parameter_view<T>> view_parameters(parameter_memory<Engine> const& p
                    file.transposed,
                    p.rows,
                    p.columns,
-                   {at(p.trained ? chunk.*region : chunk.values), n},
-                   {at(chunk.gradients), p.trained ? n : 0}});
+                   {at(p.trained ? chunk.*region + p.offset : chunk.values_of(p)), n},
+                   {at(chunk.gradients + p.offset), p.trained ? n : 0}});
   });
   return all;
 }

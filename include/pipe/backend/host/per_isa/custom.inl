@@ -12,8 +12,11 @@ struct kernel_of<op_kind::custom> : custom_facts {
     constexpr group g = k::g;
     custom_forward<T> with{P::samples,     g.attributes.custom().form, a.at(g.in[0]), {},
                            a.at(g.out[0]), k::maybe(a, g.out[1])};
-    for (int i = 0; i < most_custom_parameters; ++i) with.parameter[i] = k::maybe(a, g.in[1 + i]);
-    leaf_at<g.leaf, typename P::leaves>::kernels::forward(with);
+    using layer = leaf_at<g.leaf, typename P::leaves>;
+    for (int i = 0; i < layer::parameters; ++i) with.parameter[i] = a.at(g.in[1 + i]);
+    for (int i = 0; i < layer::buffers; ++i)
+      with.buffer[i] = a.at(g.in[1 + layer::parameters + i]);
+    layer::kernels::forward(with);
   }
 };
 
@@ -27,8 +30,11 @@ struct kernel_of<op_kind::custom_input_gradient> : custom_facts {
     custom_input_gradient<T> with{P::samples,    g.attributes.custom().form, a.at(g.in[0]),
                                   a.at(g.in[1]), k::maybe(a, g.in[2]),       {},
                                   a.at(g.out[0])};
-    for (int i = 0; i < most_custom_parameters; ++i) with.parameter[i] = k::maybe(a, g.in[3 + i]);
-    leaf_at<g.leaf, typename P::leaves>::kernels::input_gradient(with);
+    using layer = leaf_at<g.leaf, typename P::leaves>;
+    for (int i = 0; i < layer::parameters; ++i) with.parameter[i] = a.at(g.in[3 + i]);
+    for (int i = 0; i < layer::buffers; ++i)
+      with.buffer[i] = a.at(g.in[3 + layer::parameters + i]);
+    layer::kernels::input_gradient(with);
   }
 };
 
@@ -50,5 +56,29 @@ struct kernel_of<op_kind::custom_weight_gradient> : custom_facts {
                     sizeof(T) * std::size_t(layer::elements(i, g.attributes.custom().form)));
     }
     layer::kernels::weight_gradient(with);
+  }
+};
+
+/// As above. Samples that are filled up are not counted.
+template <>
+struct kernel_of<op_kind::custom_statistics> : custom_facts {
+  template <class P, int G>
+  [[gnu::flatten]] static void run(arguments<typename P::element> const& a) {
+    using k = group_rows<P, G>;
+    using T = typename k::T;
+    constexpr group g = k::g;
+    using layer = leaf_at<g.leaf, typename P::leaves>;
+    custom_statistics<T> with{a.valid_samples < P::samples ? a.valid_samples : P::samples,
+                              g.attributes.custom().form,
+                              a.at(g.in[0]),
+                              k::maybe(a, g.in[1]),
+                              {}};
+    for (int i = 0; i < layer::buffers; ++i) {
+      with.sum[i] = k::maybe(a, g.out[i]);
+      if (with.sum[i] != nullptr && !a.accumulate)
+        std::memset(with.sum[i], 0,
+                    sizeof(T) * std::size_t(layer::buffer_elements(i, with.in)));
+    }
+    layer::kernels::statistics(with);
   }
 };
