@@ -11,42 +11,24 @@
 #include <vector>
 
 #include "laws/bit_law.hpp"
+#include "laws/centered.hpp"
 #include "laws/schedules.hpp"
+#include "transport/messages.hpp"
+
+#include <pipe/train/copy_weights.hpp>
+#include <pipe/train/planned.hpp>
+#include <pipe/train/weights.hpp>
 
 using namespace pp;
-using laws::sample_batch;
+using laws::Centered, laws::sample_batch;
 
 namespace {
 
-// [buffer]
-/// y = x - m, where m follows the mean of each column of x over the mini-batches so far.
-struct Centered {
-  static constexpr shape result(shape in) { return in; }
-  static constexpr int buffers = 1;
-  static constexpr custom_buffer buffer(int, shape in) {
-    return {.form = shape(in.columns()), .commit = {.momentum = 0.25f, .terms = in.rows()}};
-  }
-
-  template <class T>
-  static void forward(custom_forward<T> const& a) {
-    for (long i = 0; i < a.samples * a.in.elements(); ++i)
-      a.y[i] = a.x[i] - a.buffer[0][i % a.in.columns()];
-  }
-  template <class T>
-  static void input_gradient(custom_input_gradient<T> const& a) {
-    for (long i = 0; i < a.samples * a.in.elements(); ++i) a.dx[i] = a.dy[i];
-  }
-  /// Adds to what earlier micro-batches have added.
-  template <class T>
-  static void statistics(custom_statistics<T> const& a) {
-    for (long i = 0; i < a.samples * a.in.elements(); ++i) a.sum[0][i % a.in.columns()] += a.x[i];
-  }
-};
-// [/buffer]
-
 struct Net : Model<Input<2, 3>, Custom<Centered>, Linear<4>, GELU, Custom<Centered>, Linear<4>,
                    Custom<Centered>, Linear<2>, MSE> {};
-using one = Pipeline<Net, PortableHost, AdamW, MicroBatches<4>, MicroBatchSize<2>>;
+template <class... More>
+using Of = Pipeline<Net, PortableHost, AdamW, MicroBatches<4>, MicroBatchSize<2>, More...>;
+using one = Of<>;
 
 /// The first layer's buffer after a mini-batch of these samples, in double precision.
 std::array<double, 3> followed(std::array<double, 3> m, std::vector<float> const& x, long samples) {
@@ -113,4 +95,15 @@ TEST_CASE("accumulated mini-batches are committed as one", "[laws][buffers]") {
   std::vector<float> x = first.inputs;
   x.insert(x.end(), second.inputs.begin(), second.inputs.begin() + 3 * 6);
   check_first(t, followed({}, x, 11));
+}
+
+TEST_CASE("buffers have the bits of one stage", "[laws][buffers]") {
+  // Mini-batches of 8, 5 and 2 samples.
+  constexpr int layers = Net::graph.size.units;
+  laws::same_as_one_stage<one, Of<Stages<layers>, laws::LateWeights>>(7, 3, 3);
+  laws::same_as_one_stage<one, Of<Stages<3>, RecomputeAll>>(7, 3, 3);
+  laws::same_as_one_stage<one, Of<Stages<4>, Interleaved<2>, RecomputeAllButLast>>(7, 3, 3);
+  laws::same_as_one_stage<one, Of<Stages<4>, ZeroBubbleV, Recompute<op_kind::custom>>>(7, 3, 3);
+  laws::same_as_one_stage<one, Of<Stages<2>, HostThreads<2>>>(7, 3, 3);
+  laws::same_as_one_stage<one, Of<Stages<4>, Messages, RecomputeAll>>(7, 3, 3);
 }

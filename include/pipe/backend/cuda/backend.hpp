@@ -77,7 +77,9 @@ struct Cuda {
                                             custom_input_gradient<T> const& b, device_stream on) {
     Layer::kernels::forward(f, on);
     Layer::kernels::input_gradient(b, on);
-  } && (Layer::parameters == 0 || requires(custom_weight_gradient<T> const& w, device_stream on) {
+  } && (Layer::buffers == 0 || requires(custom_statistics<T> const& s, device_stream on) {
+    Layer::kernels::statistics(s, on);
+  }) && (Layer::parameters == 0 || requires(custom_weight_gradient<T> const& w, device_stream on) {
                                      Layer::kernels::weight_gradient(w, on);
                                    });
   /// The first of a model's layers that brings functions but none for a device, or -1.

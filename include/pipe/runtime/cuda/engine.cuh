@@ -167,6 +167,7 @@ class cuda_engine {
                       "upload of parameters");
       };
       copy(chunk.values, chunk.parameter_bytes);
+      copy(chunk.buffers, chunk.buffer_bytes);
       if (P::averaging::averages) copy(chunk.average, chunk.trained_bytes);
     }
     settle();

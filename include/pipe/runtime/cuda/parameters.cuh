@@ -73,15 +73,16 @@ class cuda_parameters {
       cuda::optimizer_step<optimizer, std::conditional_t<P::passes::has_copies, value, void>>;
   template <class F>
   using over_pieces = cuda::pieces_kernel<F>;
-  /// All that are launched here, but one that is there only if kernels read copies of the
-  /// parameters.
+  /// All that are launched here, but for those of copies, if kernels read them, and of buffers.
   using always = cuda::bodies<cuda::judge_kernel, cuda::square_pieces_kernel, cuda::add_up_kernel,
                               cuda::transpose_kernel<value>, over_pieces<cuda::clamp_elements>,
                               over_pieces<cuda::add_elements>, over_pieces<cuda::approach_elements>,
                               over_pieces<step_type>>;
   static constexpr auto all_kernels() {
+    constexpr auto with_buffers =
+        cuda::maybe_before<P::has_buffers, over_pieces<cuda::commit_elements>>(always{});
     return cuda::maybe_before<P::passes::has_copies, over_pieces<cuda::convert_elements<value>>>(
-        always{});
+        with_buffers);
   }
   using kernels = decltype(all_kernels());
   static_assert(cuda::fit_every_device(kernels{}));
@@ -93,7 +94,9 @@ class cuda_parameters {
     cuda::extent const* first_pieces = nullptr;
     double* sums = nullptr;
     cuda::transposed_square const* squares = nullptr;
-    long piece_count = 0, square_count = 0;
+    cuda::piece const* buffers = nullptr;  // elements count from the start of the region
+    commit_rule const* rules = nullptr;
+    long piece_count = 0, square_count = 0, buffer_count = 0;
   };
 
   template <class T>
@@ -111,7 +114,8 @@ class cuda_parameters {
   value* copies(chunk_description const& c) const { return values(c.rank) + read_at(c); }
 
   lists lists_of(chunk_description const& c) {
-    std::vector<cuda::piece> pieces;
+    std::vector<cuda::piece> pieces, buffers;
+    std::vector<commit_rule> rules;
     std::vector<cuda::extent> first;
     std::vector<cuda::transposed_square> squares;
     for (int i = 0; i < c.parameter_count; ++i) {
@@ -120,6 +124,13 @@ class cuda_parameters {
       if (is_measured(p))
         cuda::cut_into_pieces(element(c.gradients + p.offset), p.elements(), 0,
                               [&](cuda::piece const& x) { pieces.push_back(x); });
+      if (p.is_committed()) {
+        cuda::cut_into_pieces(element(c.sums + p.offset), p.elements(), 1,
+                              [&](cuda::piece const& x) { pieces.push_back(x); });
+        cuda::cut_into_pieces(element(p.offset), p.elements(), int(rules.size()),
+                              [&](cuda::piece const& x) { buffers.push_back(x); });
+        rules.push_back(p.commit);
+      }
       if (p.transposed >= 0)
         cuda::cut_into_squares(
             read_at(c) + element(p.offset), (c.transposed + p.transposed) / long(sizeof(value)),
@@ -131,6 +142,9 @@ class cuda_parameters {
     l.first_pieces = machine_.kept(c.rank, first.data(), long(first.size()));
     l.squares = machine_.kept(c.rank, squares.data(), long(squares.size()));
     l.sums = kept<double>(c.rank, long(pieces.size()));
+    l.buffers = machine_.kept(c.rank, buffers.data(), long(buffers.size()));
+    l.rules = machine_.kept(c.rank, rules.data(), long(rules.size()));
+    l.buffer_count = long(buffers.size());
     l.piece_count = long(pieces.size());
     l.square_count = long(squares.size());
     return l;
@@ -149,6 +163,7 @@ class cuda_parameters {
       case step_op::judge: return judge(j, clamps), spread();
       case step_op::update: return each([&](int c) { update(d_.chunk[c], j); });
       case step_op::average: return each([&](int c) { average(d_.chunk[c], j); });
+      case step_op::commit: return each([&](int c) { commit(c, j); });
       case step_op::transpose: return each([&](int c) { transpose(c); });
       case step_op::copy_ties: return copy_ties();
     }
@@ -229,6 +244,20 @@ class cuda_parameters {
                                           verdict_};
     cuda::launch_body<cuda::pieces_kernel<cuda::approach_elements>>(
         {cuda::pieces::of_range(element(c.trained_bytes)), average}, on);
+  }
+
+  void commit([[maybe_unused]] int c, [[maybe_unused]] job const& j) {
+    if constexpr (P::has_buffers) {
+      chunk_description const& chunk = d_.chunk[c];
+      lists const& l = lists_[std::size_t(c)];
+      if (l.buffer_count == 0) return;
+      float* const memory = floats(chunk.rank);
+      cuda::commit_elements const follow{memory + element(chunk.buffers),
+                                         memory + element(chunk.sums), l.rules,
+                                         double(j.first_sample + j.samples), verdict_};
+      cuda::launch_body<cuda::pieces_kernel<cuda::commit_elements>>(
+          {{l.buffers, l.buffer_count, 0}, follow}, machine_.stream_of(chunk.rank));
+    }
   }
 
   void transpose(int c) {

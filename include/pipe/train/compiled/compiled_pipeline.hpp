@@ -124,6 +124,13 @@ struct compiled_pipeline {
   };
   static constexpr auto const& memory() { return once<by_compiler, make_memory>::get(); }
 
+  /// Whether steps write any.
+  static constexpr bool has_buffers = [](auto...) {
+    for (int i = 0; i < M::graph.size.parameters; ++i)
+      if (M::graph.parameters[i].is_committed()) return true;
+    return false;
+  }();
+
   static constexpr pipeline_description description() {
     auto const& map = memory();
     pipeline_description d;
@@ -151,8 +158,7 @@ struct compiled_pipeline {
     d.output_bytes = samples * M::graph.output.elements() * long(sizeof(value));
     d.value_type = dtype_of<value>::value;
     d.scales_loss = precision::scales_loss;
-    for (int i = 0; i < d.parameter_count; ++i)
-      d.has_buffers = d.has_buffers || M::graph.parameters[i].is_committed();
+    d.has_buffers = has_buffers;
     d.averages = averaging::averages;
     d.average_decay = averaging::decay;
     return d;

@@ -24,8 +24,9 @@ struct custom_layer {
     constexpr group g = group_of<P, G>::value;
     custom_forward<T> with{P::samples,          form, a.at<T const>(g.in[0]), {}, a.at<T>(g.out[0]),
                            a.maybe<T>(g.out[1])};
-    for (int i = 0; i < most_custom_parameters; ++i)
-      with.parameter[i] = a.maybe<T const>(g.in[1 + i]);
+    for (int i = 0; i < layer::parameters; ++i) with.parameter[i] = a.maybe<T const>(g.in[1 + i]);
+    for (int i = 0; i < layer::buffers; ++i)
+      with.buffer[i] = a.at<float const>(g.in[1 + layer::parameters + i]);
     return with;
   }
   static custom_input_gradient<T> input_gradient(arguments const& a) {
@@ -37,8 +38,9 @@ struct custom_layer {
                                   a.maybe<T const>(g.in[2]),
                                   {},
                                   a.at<T>(g.out[0])};
-    for (int i = 0; i < most_custom_parameters; ++i)
-      with.parameter[i] = a.maybe<T const>(g.in[3 + i]);
+    for (int i = 0; i < layer::parameters; ++i) with.parameter[i] = a.maybe<T const>(g.in[3 + i]);
+    for (int i = 0; i < layer::buffers; ++i)
+      with.buffer[i] = a.at<float const>(g.in[3 + layer::parameters + i]);
     return with;
   }
   static custom_weight_gradient<T> weight_gradient(arguments const& a) {
@@ -48,6 +50,24 @@ struct custom_layer {
         {}};
     for (int i = 0; i < layer::parameters; ++i) with.gradient[i] = a.maybe<float>(g.out[i]);
     return with;
+  }
+  static custom_statistics<T> statistics(arguments const& a) {
+    constexpr group g = group_of<P, G>::value;
+    custom_statistics<T> with{a.valid_samples < P::samples ? a.valid_samples : P::samples,
+                              form,
+                              a.at<T const>(g.in[0]),
+                              a.maybe<T const>(g.in[1]),
+                              {}};
+    for (int i = 0; i < layer::buffers; ++i) with.sum[i] = a.maybe<float>(g.out[i]);
+    return with;
+  }
+  /// Numbers in result I of an op that adds to its results.
+  template <int I>
+  static constexpr extent elements() {
+    if constexpr (anchor == op_kind::custom_statistics)
+      return layer::buffer_elements(I, form);
+    else
+      return layer::elements(I, form);
   }
 };
 
@@ -63,17 +83,19 @@ struct custom_call {
       kernels::forward(call::forward(a), stream);
     else if constexpr (call::anchor == op_kind::custom_input_gradient)
       kernels::input_gradient(call::input_gradient(a), stream);
+    else if constexpr (call::anchor == op_kind::custom_statistics)
+      kernels::statistics(call::statistics(a), stream);
     else
       kernels::weight_gradient(call::weight_gradient(a), stream);
   }
 };
 
-/// The layer adds to the gradient of parameter I, so the first micro-batch must find zeros.
+/// The layer adds to the gradient of parameter I, or to the sum of buffer I, so the first
+/// micro-batch must find zeros.
 template <class P, int G, int I>
-struct clear_gradient_kernel {
+struct clear_sum_kernel {
   static constexpr int slot = group_of<P, G>::value.out[I];
-  static constexpr extent elements =
-      slot < 0 ? 0 : custom_layer<P, G>::layer::elements(I, custom_layer<P, G>::form);
+  static constexpr extent elements = slot < 0 ? 0 : custom_layer<P, G>::template elements<I>();
   static constexpr int threads = 256;
   static constexpr extent blocks = (elements + threads - 1) / threads;
   using state = nothing;
@@ -94,13 +116,14 @@ struct clear_gradient_kernel {
 template <class P, int G>
 constexpr auto lower_custom() {
   constexpr group g = group_of<P, G>::value;
-  constexpr bool adds = g.anchor == op_kind::custom_weight_gradient;
+  constexpr bool adds = g.anchor == op_kind::custom_weight_gradient ||
+                        g.anchor == op_kind::custom_statistics;
   constexpr bool clears_first = adds && g.out[0] >= 0, clears_second = adds && g.out[1] >= 0,
                  clears_third = adds && g.out[2] >= 0;
   constexpr auto call = bodies<custom_call<P, G>>{};
-  constexpr auto third = maybe_before<clears_third, clear_gradient_kernel<P, G, 2>>(call);
-  constexpr auto second = maybe_before<clears_second, clear_gradient_kernel<P, G, 1>>(third);
-  return maybe_before<clears_first, clear_gradient_kernel<P, G, 0>>(second);
+  constexpr auto third = maybe_before<clears_third, clear_sum_kernel<P, G, 2>>(call);
+  constexpr auto second = maybe_before<clears_second, clear_sum_kernel<P, G, 1>>(third);
+  return maybe_before<clears_first, clear_sum_kernel<P, G, 0>>(second);
 }
 
 template <>

@@ -22,7 +22,8 @@ constexpr long bytes_for(long count) {
 /// How many pieces and squares there are for a parameter.
 template <class Place>
 constexpr long pieces_for(Place const& p) {
-  return p.trained && !p.shared ? pieces::count_of(p.elements()) : 0;
+  bool const changes = p.is_committed() || (p.trained && !p.shared);
+  return changes ? pieces::count_of(p.elements()) : 0;
 }
 template <class Place>
 constexpr long squares_for(Place const& p) {
@@ -30,16 +31,21 @@ constexpr long squares_for(Place const& p) {
   return p.transposed < 0 ? 0 : sides(p.rows) * sides(p.columns);
 }
 
-/// Of the lists of a chunk: pieces, where each parameter's begin, their sums; squares.
+/// Of the lists of a chunk: pieces, where each parameter's begin, their sums; squares; pieces of
+/// buffers, and their rules.
 template <class Chunk>
 constexpr long chunk_book_bytes(Chunk const& c) {
-  long pieces = 0, squares = 0;
+  long pieces = 0, squares = 0, buffers = 0, buffer_pieces = 0;
   for (int i = 0; i < c.parameter_count; ++i) {
     pieces += pieces_for(c.parameters[i]);
     squares += squares_for(c.parameters[i]);
+    if (!c.parameters[i].is_committed()) continue;
+    ++buffers;
+    buffer_pieces += pieces_for(c.parameters[i]);
   }
   return bytes_for<piece>(pieces) + bytes_for<extent>(c.parameter_count + 1) +
-         bytes_for<double>(pieces) + bytes_for<transposed_square>(squares);
+         bytes_for<double>(pieces) + bytes_for<transposed_square>(squares) +
+         bytes_for<piece>(buffer_pieces) + bytes_for<commit_rule>(buffers);
 }
 /// Of what all ranks share, on the first: two sums of squares per parameter, the verdict, the loss
 /// scale, numbers of streams of bits, and what a search for numbers that are not finite has found.

@@ -95,7 +95,8 @@ PIPE_HD PIPE_INLINE void add_threads(Block& block, double (&of_warp)[8], Access 
   });
 }
 
-/// sums[i] = sum of the squares of piece i.
+/// sums[i] = sum of the squares of piece i; of group 1, whose numbers count for no norm, 0 instead,
+/// or NaN if not all of them are finite.
 struct square_pieces_kernel {
   struct arguments {
     pieces where;
@@ -128,7 +129,7 @@ struct square_pieces_kernel {
     });
     add_threads(
         block, block.shared().of_warp, [](state& s) -> double& { return s.sum; },
-        [&](double total) { a.sums[block.index()] = total; });
+        [&](double total) { a.sums[block.index()] = p.group == 0 ? total : 0 * total; });
   }
 };
 

@@ -15,6 +15,7 @@
 #include <pipe/backend/cuda/update/flat_parameters.hpp>
 #include <pipe/backend/cuda/update/step_outcome.hpp>
 #include <pipe/base/math.hpp>
+#include <pipe/graph/commit.hpp>
 
 namespace pp::cuda {
 
@@ -81,7 +82,8 @@ struct clamp_elements {
 
   PIPE_HD bool is_wanted() const { return true; }
   template <int Count>
-  PIPE_HD PIPE_INLINE void run(extent at, int) const {
+  PIPE_HD PIPE_INLINE void run(extent at, int group) const {
+    if (group != 0) return;  // sums of buffers
     float const most = scaling == nullptr ? limit : limit * scaling->scale;
     float v[Count];
     load<Count>(x + at, v);
@@ -124,6 +126,26 @@ struct approach_elements {
     PIPE_UNROLL
     for (int k = 0; k < Count; ++k) v[k] = v[k] + amount * (target[k] - v[k]);
     save<Count>(average + at, v);
+  }
+};
+
+/// Buffers follow their sums, after a sound step. A piece's group says which rule.
+struct commit_elements {
+  float* buffers = nullptr;
+  float const* sums = nullptr;
+  commit_rule const* rules = nullptr;
+  double samples = 0;  ///< that were summed over
+  verdict const* judged = nullptr;
+
+  PIPE_HD bool is_wanted() const { return is_sound(judged); }
+  template <int Count>
+  PIPE_HD PIPE_INLINE void run(extent at, int group) const {
+    float v[Count], sum[Count];
+    load<Count>(buffers + at, v);
+    load<Count>(sums + at, sum);
+    PIPE_UNROLL
+    for (int k = 0; k < Count; ++k) v[k] = committed(rules[group], v[k], sum[k], samples);
+    save<Count>(buffers + at, v);
   }
 };
 

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Buffers on a device: committed once per mini-batch, the same bits under every cut, recomputation
+// and order of streams, the host's numbers, and none of it in a step that is skipped.
+#include <vector>
+
+#include "device/device.hpp"
+#include "laws/bit_law.hpp"
+#include "laws/centered.hpp"
+
+using namespace pp;
+
+namespace {
+
+/// laws::Centered with functions that put on a stream what runs on it.
+struct Centered : laws::Centered {
+  using laws::Centered::forward, laws::Centered::input_gradient, laws::Centered::statistics;
+  template <class T>
+  static void forward(custom_forward<T> const& a, cudaStream_t on) {
+    on->tasks.push_back({[a] { forward(a); }});
+  }
+  template <class T>
+  static void input_gradient(custom_input_gradient<T> const& a, cudaStream_t on) {
+    on->tasks.push_back({[a] { input_gradient(a); }});
+  }
+  template <class T>
+  static void statistics(custom_statistics<T> const& a, cudaStream_t on) {
+    on->tasks.push_back({[a] { statistics(a); }});
+  }
+};
+struct Net : Model<Input<2, 3>, Custom<Centered>, Linear<4>, Custom<Centered>, Linear<2>, MSE> {};
+
+template <class... More>
+using Of = Pipeline<Net, MicroBatches<4>, MicroBatchSize<2>, AdamW, More...>;
+using device = Of<on_host::Device>;
+
+std::vector<float> buffers_of(auto&& trainer) {
+  std::vector<float> all;
+  for (auto const& p : trainer.parameters())
+    if (p.gradients.empty()) all.insert(all.end(), p.values.begin(), p.values.end());
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("buffers on a device have the bits of one stage", "[cuda]") {
+  using many = Of<on_host::Device, Stages<3>, ZeroBubbleH1, RecomputeAll>;
+  using fake_gpu::preference;
+  for (preference p : {preference::awaited, preference::last, preference::first}) {
+    fake_gpu::gpu.prefers = p;
+    laws::train_alike_from_the_start<device, many>(7, 3, 3);
+  }
+  fake_gpu::gpu.prefers = preference::awaited;
+}
+
+TEST_CASE("buffers on a device have the numbers of the host", "[cuda]") {
+  Of<PortableHost> expected({.seed = 3, .clip_value = 1e-3});
+  device found({.seed = 3, .clip_value = 1e-3});  // of gradients, not of sums
+  for (int step = 0; step < 3; ++step) {
+    laws::copy_parameters(expected, found);  // buffers too: they are uploaded
+    laws::sample_batch<device> const data(std::uint64_t(step) + 5);
+    expected.accumulate(data.view<Of<PortableHost>>(5));
+    found.accumulate(data.view(5));
+    CHECK(found.step(data.view()).loss ==
+          Approx(expected.step(data.view<Of<PortableHost>>()).loss).epsilon(1e-5));
+    auto const a = buffers_of(expected), b = buffers_of(found);
+    REQUIRE(a.size() == 3 + 4);
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      CHECK(a[i] != 0);
+      CHECK(b[i] == Approx(a[i]).epsilon(1e-5));
+    }
+  }
+}
+
+TEST_CASE("a step that is skipped on a device commits no buffer", "[cuda]") {
+  Of<on_host::Device, FP16> t({.seed = 3});
+  laws::sample_batch<device> data(9);
+  for (float& y : data.labels) y *= 20000;  // overflows with the first loss scales
+  auto before = buffers_of(t);
+  int skipped = 0, done = 0;
+  for (int step = 0; step < 40 && done == 0; ++step) {
+    bool const was_skipped = t.step(data.view()).skipped;
+    (was_skipped ? skipped : done) += 1;
+    CHECK((buffers_of(t) == before) == was_skipped);
+  }
+  CHECK(skipped > 0);
+  CHECK(done == 1);
+}
