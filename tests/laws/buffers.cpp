@@ -6,6 +6,8 @@
 #include <catch2/catch.hpp>
 
 #include <array>
+#include <cmath>
+#include <filesystem>
 #include <limits>
 #include <string>
 #include <vector>
@@ -26,6 +28,20 @@ namespace {
 
 struct Net : Model<Input<2, 3>, Custom<Centered>, Linear<4>, GELU, Custom<Centered>, Linear<4>,
                    Custom<Centered>, Linear<2>, MSE> {};
+/// The statistic of a position whose number is 0 is not finite, though all else is.
+struct Logs : Centered {
+  template <class T>
+  static void statistics(custom_statistics<T> const& a) {
+    for (long i = 0; i < a.samples * a.in.elements(); ++i)
+      a.sum[0][i % a.in.columns()] += T(std::log(std::fabs(double(a.x[i]))));
+  }
+};
+struct WithLogs : Model<Input<2, 3>, Linear<4>, GELU, Linear<3>, Custom<Logs>, MSE> {};
+
+/// The frozen layer's buffer is a constant.
+struct Kept : Model<Input<2, 3>, Frozen<Named<"kept", Custom<Centered>>>, Linear<4>,
+                    Repeat<2, Custom<Centered>, Linear<4>>, Linear<2>, MSE> {};
+
 template <class... More>
 using Of = Pipeline<Net, PortableHost, AdamW, MicroBatches<4>, MicroBatchSize<2>, More...>;
 using one = Of<>;
@@ -106,4 +122,83 @@ TEST_CASE("buffers have the bits of one stage", "[laws][buffers]") {
   laws::same_as_one_stage<one, Of<Stages<4>, ZeroBubbleV, Recompute<op_kind::custom>>>(7, 3, 3);
   laws::same_as_one_stage<one, Of<Stages<2>, HostThreads<2>>>(7, 3, 3);
   laws::same_as_one_stage<one, Of<Stages<4>, Messages, RecomputeAll>>(7, 3, 3);
+}
+
+TEST_CASE("a statistic that is not finite rejects its step", "[laws][buffers]") {
+  Pipeline<WithLogs, PortableHost, AdamW, Stages<2>, MicroBatches<2>> t({.clip_value = 1e-3});
+  sample_batch<decltype(t)> const data(3);
+  auto const before = laws::snapshot(t).values;
+  for (auto const& p : t.parameters())  // the last layer before the buffer makes zeros
+    if (p.layer == 2) std::fill(p.values.begin(), p.values.end(), 0.0f);
+  t.parameters_changed();
+  auto const zeroed = laws::snapshot(t).values;
+  CHECK_THROWS_WITH(t.step(data.view()),
+                    Catch::Contains("first appears in backward of micro-batch 0, stage 1, layer"));
+  CHECK(laws::same_numbers(laws::snapshot(t).values, zeroed));
+  std::size_t at = 0;
+  for (auto const& p : t.parameters()) {
+    std::copy_n(before.begin() + std::ptrdiff_t(at), p.values.size(), p.values.begin());
+    at += p.values.size();
+  }
+  t.parameters_changed();
+  CHECK(std::isfinite(t.step(data.view()).loss));
+  CHECK(buffers_of(t) != std::vector<float>(3));
+}
+
+TEST_CASE("buffers are named, saved, loaded and copied like parameters", "[laws][buffers]") {
+  using kept = Pipeline<Kept, PortableHost, AdamW, Averaging<1, 2>>;
+  kept t({.seed = 1});
+  std::vector<std::string> names;
+  for (auto const& p : t.parameters())
+    if (p.gradients.empty()) names.push_back(p.name);
+  CHECK(names == std::vector<std::string>{"kept.running_mean", "2.0.0.running_mean",
+                                          "2.1.0.running_mean"});
+  auto const frozen = t.parameters()[0].values;
+  std::fill(frozen.begin(), frozen.end(), 2.0f);
+  t.parameters_changed();
+  sample_batch<kept> const data(4);
+  for (int i = 0; i < 2; ++i) t.step(data.view());
+  auto const values = buffers_of(t);
+  CHECK(std::vector<float>(values.begin(), values.begin() + 3) == std::vector<float>(3, 2.0f));
+  for (std::size_t i = 3; i < values.size(); ++i) CHECK(values[i] != 0);
+
+  auto const path = std::filesystem::temp_directory_path() / "pipe_buffers.safetensors";
+  save_weights(t, path);
+  kept loaded, copied;
+  load_weights(loaded, path);
+  copy_weights(t, copied);
+  std::filesystem::remove(path);
+  CHECK(buffers_of(loaded) == values);
+  CHECK(buffers_of(copied) == values);
+  // Averages have the buffers of the trainer.
+  double const before = t.evaluate(data.view());
+  t.swap_averages();
+  CHECK(buffers_of(t) == values);
+  CHECK(t.evaluate(data.view()) != before);
+}
+
+TEST_CASE("the plan counts buffers and their sums", "[laws][buffers]") {
+  using options = option_set<PortableHost, AdamW, Stages<2>, MicroBatches<2>>;
+  using compiled = compiled_pipeline<Kept, options>;
+  constexpr auto const& plan = compiled::plan();
+  static_assert(plan.buffers == 3 + 4 + 4);
+  static_assert(plan.parameters == (3 * 4 + 4) + 2 * (4 * 4 + 4) + (4 * 2 + 2));
+  static_assert(plan.parameters == plan.trained);
+  long bytes = 0;  // each takes a whole number of cache lines, the frozen one has no sum
+  for (stage_plan const& s : plan.stages) bytes += s.buffer_bytes;
+  CHECK(bytes == (3 + 2) * 64);
+  for (int rank = 0; rank < 2; ++rank) {
+    long sum = 0;
+    for (memory_share const& share : plan.memory_of(rank)) sum += share.bytes;
+    CHECK(sum == plan.rank_bytes[rank]);
+  }
+  using made = Planned<Kept, PortableHost, AdamW, Stages<2>, MicroBatches<2>>;
+  CHECK(made::plan().buffers == plan.buffers);
+  for (int s = 0; s < 2; ++s) {
+    CHECK(made::plan().stages[s].buffer_bytes == plan.stages[s].buffer_bytes);
+    CHECK(made::plan().stages[s].bytes == plan.stages[s].bytes);
+  }
+  CHECK(explain<made>().find(" trained") == std::string::npos);
+  CHECK(explain<made>().find("66 parameters, 11 in buffers") != std::string::npos);
+  CHECK(explain<made>().find(" buffers ") != std::string::npos);
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "laws/centered.hpp"
 #include "laws/random_model.hpp"
 #include "laws/schedules.hpp"
 #include "passes/paper_run.hpp"
@@ -25,10 +26,15 @@ template <class C>
 void ranges_cover_what_is_trained() {
   for (int s = 0; s < C::stages; ++s) {
     chunk_description const& c = C::memory().chunks[s];
-    std::vector<std::pair<long, long>> lies;
+    std::vector<std::pair<long, long>> lies, buffers;
     for (int i = 0; i < c.parameter_count; ++i) {
       parameter_place const& p = c.parameters[i];
       long const end = p.offset + p.elements() * long(sizeof(typename C::element));
+      if (p.is_buffer) {
+        buffers.push_back({p.offset, end});
+        CHECK(p.is_committed() == (p.offset < c.state - c.sums));
+        continue;
+      }
       lies.push_back({p.offset, end});
       CHECK(p.trained == (p.offset < c.trained_bytes));
       if (!p.trained) continue;
@@ -45,8 +51,11 @@ void ranges_cover_what_is_trained() {
       }
       CHECK(found == 1);
     }
-    std::sort(lies.begin(), lies.end());
-    for (std::size_t i = 1; i < lies.size(); ++i) CHECK(lies[i - 1].second <= lies[i].first);
+    for (auto* const all : {&lies, &buffers}) {
+      std::sort(all->begin(), all->end());
+      for (std::size_t i = 1; i < all->size(); ++i)
+        CHECK((*all)[i - 1].second <= (*all)[i].first);
+    }
     for (int u = 0; u < c.update_count; ++u) {
       CHECK(c.updates[u].begin == (u > 0 ? c.updates[u - 1].end : 0));
       CHECK(c.updates[u].begin * long(sizeof(typename C::element)) % alignment == 0);
@@ -73,7 +82,9 @@ void parts_do_not_overlap() {
       chunk_description const& c = C::memory().chunks[s];
       if (c.rank != r) continue;
       add(c.values, c.parameter_bytes);
+      add(c.buffers, c.buffer_bytes);
       add(c.gradients, c.trained_bytes);
+      add(c.sums, C::plan().stages[s].buffer_bytes - c.buffer_bytes);
       add(c.state, C::plan().stages[s].optimizer_bytes);
       add(c.transposed, C::plan().stages[s].transposed_bytes);
       for (ring const& of :
@@ -120,7 +131,7 @@ void bytes_add_up() {
   for (int s = 0; s < C::stages; ++s) {
     stage_plan const& p = C::plan().stages[s];
     CHECK(p.bytes == p.parameter_bytes + p.gradient_bytes + p.optimizer_bytes + p.transposed_bytes +
-                         p.saved_bytes + p.boundary_bytes);
+                         p.saved_bytes + p.boundary_bytes + p.buffer_bytes);
     CHECK(p.parameter_bytes >= p.parameters * long(sizeof(typename C::element)));
     CHECK(p.gradient_bytes >= p.trained * long(sizeof(typename C::element)));
     CHECK(p.optimizer_bytes == 2 * p.gradient_bytes);
@@ -178,6 +189,9 @@ struct Groups
                   Linear<7>>,
             Tanh, Group<WeightDecay<0>, Linear<4>, Residual<Frozen<Linear<5>>, GELU, Linear<4>>>,
             Frozen<Linear<11>>, CrossEntropy> {};
+/// Buffers behind a stage's parameters, one of them a constant, and in a stage of their own.
+struct Buffers : Model<Input<2, 3>, Custom<laws::Centered>, Linear<4>, Frozen<Custom<laws::Centered>>,
+                       Custom<laws::Centered>, Linear<2>, MSE> {};
 struct Gpt : Model<Tokens<11, 5>, Embedding<6>, Positions,
                    Repeat<3, Residual<LayerNorm, Attention<2>>,
                           Residual<LayerNorm, Linear<24>, GELU, Linear<6>>>,
@@ -200,6 +214,7 @@ TEST_CASE("every launch of models with special cuts finds its operands", "[passe
   check<compiled<Gpt, Stages<10>, GPipe>>();
   check<compiled<Gpt, Stages<6>, laws::ManyChunks<placement::loop, 2>>>();
   check<compiled<Skips, Stages<7>>>();
+  check<compiled<Buffers, Stages<1>>>();
   check<compiled<Skips, Stages<4>, laws::LastWeights>>();
 }
 TEST_CASE("every launch finds its operands where values are made again", "[passes]") {
@@ -209,6 +224,7 @@ TEST_CASE("every launch finds its operands where values are made again", "[passe
   check<compiled<Gpt, Stages<3>, Recompute<op_kind::matmul, op_kind::bias>, laws::LastWeights>>();
   check<compiled<Skips, Stages<5>, RecomputeAllButLast, laws::LateWeights>>();
   check<compiled<EndsInPositions, Stages<5>, RecomputeAll, laws::LastWeights>>();
+  check<compiled<Buffers, Stages<5>, RecomputeAll, laws::LastWeights>>();
   check<compiled<EndsInNorms, Stages<3>, Cut<2, 4>, RecomputeAll, laws::LastWeights>>();
 }
 

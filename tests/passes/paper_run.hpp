@@ -91,11 +91,13 @@ inline bool may_write(program p, region to) {
     case region::gradient_out:
     case region::pending: return p == program::backward_input || p == program::backward;
     case region::parameter_gradients:
+    case region::buffer_sums:
       return p == program::backward_weight || p == program::backward;
     case region::none:
     case region::parameters:
     case region::copies:
     case region::transposed:
+    case region::buffers:
     case region::boundary_in:
     case region::gradient_in:
     case region::random:
@@ -162,8 +164,9 @@ class run : public findings {
       stages([&]<int S>() { launch_all<S, program::backward_weight>(); });  // as late as can be
     stages([&]<int S>() {
       for (int i = C::ranges[S].parameters.begin; i < C::ranges[S].parameters.end; ++i) {
-        operand const x{space::parameter_gradient, i};
-        if (!C::forward.parameters[i].trained) continue;
+        parameter const& p = C::forward.parameters[i];
+        operand const x{p.is_buffer ? space::buffer_sum : space::parameter_gradient, i};
+        if (!p.trained && !p.is_committed()) continue;
         read(*this, memory_, S, x, programs<S>::template resolve<program::forward>(x), bytes_of(x));
       }
     });
@@ -192,8 +195,9 @@ class run : public findings {
   template <int S>
   void set_up() {
     for (int i = C::ranges[S].parameters.begin; i < C::ranges[S].parameters.end; ++i)
-      for (space const where : {space::parameter, space::parameter_transposed}) {
+      for (space const where : {space::parameter, space::parameter_transposed, space::buffer}) {
         operand const x{where, i};
+        if (C::forward.parameters[i].is_buffer != (where == space::buffer)) continue;
         if (where == space::parameter_transposed && !C::backward.transposed[i]) continue;
         address const a = programs<S>::template resolve<program::forward>(x);
         write(*this, memory_, S, x, a, bytes_of(x), room<S>(a.where));
@@ -212,6 +216,8 @@ class run : public findings {
     switch (where) {
       case region::parameters: return b.parameters;
       case region::parameter_gradients: return b.trained;
+      case region::buffers: return b.buffers;
+      case region::buffer_sums: return b.sums;
       case region::transposed: return b.transposed;
       case region::record: return b.record;
       case region::pending: return b.pending;

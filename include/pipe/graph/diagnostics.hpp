@@ -208,7 +208,7 @@ struct tied_layer_needs_parameters_of_the_same_shape;
 template <class... What>
 struct tied_layer_must_have_no_buffers;
 template <class... What>
-struct buffer_needs_a_momentum_of_at_most_1_and_terms;
+struct buffer_rule_is_out_of_range;
 template <class... What>
 struct tied_layers_have_too_many_parameters;
 template <class... What>
@@ -408,7 +408,7 @@ constexpr auto diagnose() {
     else if constexpr (F.what == tied_buffer)
       return say<wrong::tied_layer_must_have_no_buffers>(at, type);
     else if constexpr (F.what == commit_out_of_range)
-      return say<wrong::buffer_needs_a_momentum_of_at_most_1_and_terms>(at, type);
+      return say<wrong::buffer_rule_is_out_of_range>(at, type);
     else if constexpr (F.what == formula_is_incomplete)
       return say<wrong::formula_needs_forward_and_derivative>(at, type, missing);
     else if constexpr (F.what == loss_is_incomplete)

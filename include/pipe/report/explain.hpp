@@ -33,7 +33,9 @@ std::string explain_options() {
   std::string text(type_name<typename Trainer::model>());
   std::string const trained =
       plan.trained < plan.parameters ? ", " + readable_count(plan.trained) + " trained" : "";
-  text += ": " + counted(plan.parameters, "parameter") + trained + ", " +
+  std::string const buffers =
+      plan.buffers > 0 ? ", " + readable_count(plan.buffers) + " in buffers" : "";
+  text += ": " + counted(plan.parameters, "parameter") + trained + buffers + ", " +
           counted(plan.kernels, "distinct kernel") + ", " + plan.precision + ", " + plan.optimizer +
           "\n";
   std::string const threads = plan.threads > 1 ? " of " + counted(plan.threads, "thread") : "";
@@ -88,18 +90,27 @@ std::string explain_work() {
   return table.str();
 }
 
-/// What the stages keep, by kind, and the sums.
+/// What the stages keep, by kind, and the sums. Buffers have a column if there are any.
 template <class Trainer>
 std::string explain_memory() {
   auto const& plan = Trainer::compiled::plan();
-  text_table table(
-      {"stage", "parameters", "gradients", "optimizer", "transposed", "saved", "boundary", "sum"});
+  std::vector<std::string> names{"stage",      "parameters", "gradients", "optimizer",
+                                 "transposed", "saved",      "boundary"};
+  if (plan.buffers > 0) names.push_back("buffers");
+  names.push_back("sum");
+  text_table table(names);
   stage_plan all;
   auto const row = [&](std::string const& name, stage_plan const& p) {
-    table.add({name, readable_bytes(p.parameter_bytes), readable_bytes(p.gradient_bytes),
-               readable_bytes(p.optimizer_bytes), readable_bytes(p.transposed_bytes),
-               readable_bytes(p.saved_bytes), readable_bytes(p.boundary_bytes),
-               readable_bytes(p.bytes)});
+    std::vector<std::string> cells{name,
+                                   readable_bytes(p.parameter_bytes),
+                                   readable_bytes(p.gradient_bytes),
+                                   readable_bytes(p.optimizer_bytes),
+                                   readable_bytes(p.transposed_bytes),
+                                   readable_bytes(p.saved_bytes),
+                                   readable_bytes(p.boundary_bytes)};
+    if (plan.buffers > 0) cells.push_back(readable_bytes(p.buffer_bytes));
+    cells.push_back(readable_bytes(p.bytes));
+    table.add(cells);
   };
   for (int s = 0; s < plan.stage_count; ++s) {
     stage_plan const& p = plan.stages[s];
@@ -107,7 +118,7 @@ std::string explain_memory() {
     for (auto const amount :
          {&stage_plan::parameter_bytes, &stage_plan::gradient_bytes, &stage_plan::optimizer_bytes,
           &stage_plan::transposed_bytes, &stage_plan::saved_bytes, &stage_plan::boundary_bytes,
-          &stage_plan::bytes})
+          &stage_plan::buffer_bytes, &stage_plan::bytes})
       all.*amount += p.*amount;
   }
   row("all", all);

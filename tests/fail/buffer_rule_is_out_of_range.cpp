@@ -1,0 +1,31 @@
+// error: wrong::buffer_rule_is_out_of_range<.*Layer<0>.*Custom<Shifted<2, 1> ?>
+// SPDX-License-Identifier: BSL-1.0
+//
+// An average of a buffer and a mean lies between them.
+#include <pipe/pipe.hpp>
+
+using namespace pp;
+
+template <int Momentum, int Terms>
+struct Shifted {
+  static constexpr int buffers = 1;
+  static constexpr custom_buffer buffer(int, shape in) {
+    return {.form = shape(in.columns()), .commit = {.momentum = Momentum, .terms = Terms}};
+  }
+  static constexpr shape result(shape in) { return in; }
+  template <class T>
+  static void forward(custom_forward<T> const&) {}
+  template <class T>
+  static void input_gradient(custom_input_gradient<T> const&) {}
+  template <class T>
+  static void statistics(custom_statistics<T> const&) {}
+};
+
+#ifdef PIPE_EXPECT_OK
+struct Net : Model<Input<4>, Custom<Shifted<1, 1>>, Linear<2>, MSE> {};
+#else
+struct Net : Model<Input<4>, Custom<Shifted<2, 1>>, Linear<2>, MSE> {};
+#endif
+
+using Trainer = Pipeline<Net, MicroBatches<2>, PortableHost, AdamW>;
+#include "program.hpp"

@@ -1,0 +1,33 @@
+// error: wrong::custom_layer_needs_its_shapes_and_its_functions<.*Layer<0>.*Custom<Shifted<false> ?>.*Missing<.*statistics>
+// SPDX-License-Identifier: BSL-1.0
+//
+// What has a buffer says what it follows.
+#include <pipe/pipe.hpp>
+
+using namespace pp;
+
+template <bool HasStatistics>
+struct Shifted {
+  static constexpr int buffers = 1;
+  static constexpr custom_buffer buffer(int, shape in) {
+    return {.form = shape(in.columns()), .commit = {.momentum = 0.1f}};
+  }
+  static constexpr shape result(shape in) { return in; }
+  template <class T>
+  static void forward(custom_forward<T> const&) {}
+  template <class T>
+  static void input_gradient(custom_input_gradient<T> const&) {}
+  template <class T>
+  static void statistics(custom_statistics<T> const&)
+    requires HasStatistics
+  {}
+};
+
+#ifdef PIPE_EXPECT_OK
+struct Net : Model<Input<4>, Custom<Shifted<true>>, Linear<2>, MSE> {};
+#else
+struct Net : Model<Input<4>, Custom<Shifted<false>>, Linear<2>, MSE> {};
+#endif
+
+using Trainer = Pipeline<Net, MicroBatches<2>, PortableHost, AdamW>;
+#include "program.hpp"
