@@ -23,8 +23,7 @@ struct Shifted {
 #ifdef PIPE_EXPECT_OK
 struct Net : Model<Input<4>, Custom<Shifted>, Custom<Shifted>, Linear<2>, MSE> {};
 #else
-struct Net
-    : Model<Input<4>, Named<"block", Custom<Shifted>>, Tied<"block">, Linear<2>, MSE> {};
+struct Net : Model<Input<4>, Named<"block", Custom<Shifted>>, Tied<"block">, Linear<2>, MSE> {};
 #endif
 
 using Trainer = Pipeline<Net, Stages<2>, MicroBatches<2>, PortableHost, AdamW>;

@@ -151,8 +151,8 @@ TEST_CASE("buffers are named, saved, loaded and copied like parameters", "[laws]
   std::vector<std::string> names;
   for (auto const& p : t.parameters())
     if (p.gradients.empty()) names.push_back(p.name);
-  CHECK(names == std::vector<std::string>{"kept.running_mean", "2.0.0.running_mean",
-                                          "2.1.0.running_mean"});
+  CHECK(names ==
+        std::vector<std::string>{"kept.running_mean", "2.0.0.running_mean", "2.1.0.running_mean"});
   auto const frozen = t.parameters()[0].values;
   std::fill(frozen.begin(), frozen.end(), 2.0f);
   t.parameters_changed();

@@ -31,7 +31,8 @@ struct Centered {
   /// Adds to what earlier micro-batches have added.
   template <class T>
   static void statistics(custom_statistics<T> const& a) {
-    for (long i = 0; i < a.samples * a.in.elements(); ++i) a.sum[0][i % a.in.columns()] += accumulated<T>(a.x[i]);
+    for (long i = 0; i < a.samples * a.in.elements(); ++i)
+      a.sum[0][i % a.in.columns()] += accumulated<T>(a.x[i]);
   }
 };
 // [/buffer]

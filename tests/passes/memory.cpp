@@ -53,8 +53,7 @@ void ranges_cover_what_is_trained() {
     }
     for (auto* const all : {&lies, &buffers}) {
       std::sort(all->begin(), all->end());
-      for (std::size_t i = 1; i < all->size(); ++i)
-        CHECK((*all)[i - 1].second <= (*all)[i].first);
+      for (std::size_t i = 1; i < all->size(); ++i) CHECK((*all)[i - 1].second <= (*all)[i].first);
     }
     for (int u = 0; u < c.update_count; ++u) {
       CHECK(c.updates[u].begin == (u > 0 ? c.updates[u - 1].end : 0));
@@ -190,8 +189,8 @@ struct Groups
             Tanh, Group<WeightDecay<0>, Linear<4>, Residual<Frozen<Linear<5>>, GELU, Linear<4>>>,
             Frozen<Linear<11>>, CrossEntropy> {};
 /// Buffers behind a stage's parameters, one of them a constant, and in a stage of their own.
-struct Buffers : Model<Input<2, 3>, Custom<laws::Centered>, Linear<4>, Frozen<Custom<laws::Centered>>,
-                       Custom<laws::Centered>, Linear<2>, MSE> {};
+struct Buffers : Model<Input<2, 3>, Custom<laws::Centered>, Linear<4>,
+                       Frozen<Custom<laws::Centered>>, Custom<laws::Centered>, Linear<2>, MSE> {};
 struct Gpt : Model<Tokens<11, 5>, Embedding<6>, Positions,
                    Repeat<3, Residual<LayerNorm, Attention<2>>,
                           Residual<LayerNorm, Linear<24>, GELU, Linear<6>>>,

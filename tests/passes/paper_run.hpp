@@ -91,8 +91,7 @@ inline bool may_write(program p, region to) {
     case region::gradient_out:
     case region::pending: return p == program::backward_input || p == program::backward;
     case region::parameter_gradients:
-    case region::buffer_sums:
-      return p == program::backward_weight || p == program::backward;
+    case region::buffer_sums: return p == program::backward_weight || p == program::backward;
     case region::none:
     case region::parameters:
     case region::copies:

@@ -29,9 +29,8 @@ struct custom_parameter {
 /// One buffer of a Custom layer: numbers that forward and input_gradient read and that the end of
 /// each step writes, by a rule, from what statistics() has added up.
 struct custom_buffer {
-  shape form{};  ///< 1 to 4 extents
-  char const* name =
-      "running_mean";  ///< in weight files, as for a parameter: another one for each
+  shape form{};                       ///< 1 to 4 extents
+  char const* name = "running_mean";  ///< in weight files, as for a parameter: another one for each
   initializer initial{distribution::constant, 0};
   commit_rule commit{};
 };

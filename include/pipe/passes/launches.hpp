@@ -36,8 +36,7 @@ struct operand_places {
       case space::parameter: return resolve_parameter(m, x.index);
       case space::parameter_gradient:
         return address{region::parameter_gradients, parameters[x.index - r.parameters.begin]};
-      case space::buffer:
-        return address{region::buffers, parameters[x.index - r.parameters.begin]};
+      case space::buffer: return address{region::buffers, parameters[x.index - r.parameters.begin]};
       case space::buffer_sum:
         return address{region::buffer_sums, parameters[x.index - r.parameters.begin]};
       case space::parameter_transposed:

@@ -99,10 +99,10 @@ constexpr void lay_out_parameters(compiled_model const& m, stage_range const& r,
   };
   // 0: the optimizer's; 1: shared with an earlier place, which the optimizer updates.
   for (int i = 0; i < count; ++i)
-    turn[i] = p[i].is_committed()    ? committed
-              : p[i].is_buffer       ? constant_buffer
-              : !p[i].trained        ? not_trained
-              : char(p[i].tied_to >= 0 ? 1 : 0);
+    turn[i] = p[i].is_committed() ? committed
+              : p[i].is_buffer    ? constant_buffer
+              : !p[i].trained     ? not_trained
+                                  : char(p[i].tied_to >= 0 ? 1 : 0);
   int n = 0;
   for (char order = 0; order < placed; ++order) {
     for (int first = 0; first < count; ++first) {

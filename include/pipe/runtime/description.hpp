@@ -72,8 +72,8 @@ struct update_range {
   double rate_scale = 1, decay_scale = 1;  ///< of the learning rate and the weight decay
 };
 
-/// Some of a parameter's gradient, and its squared norm, before and after clipping by value; or of a
-/// buffer's sum, and 0, or NaN if not all of it is finite.
+/// Some of a parameter's gradient, and its squared norm, before and after clipping by value; or of
+/// a buffer's sum, and 0, or NaN if not all of it is finite.
 struct gradient_block {
   static constexpr long most_elements = 1L << 15;
   chunk_description const* chunk = nullptr;
@@ -81,7 +81,8 @@ struct gradient_block {
   long begin = 0;
   double square = 0, clamped_square = 0;
 };
-/// How many blocks a parameter's gradient or a buffer's sum has; what does not change here has none.
+/// How many blocks a parameter's gradient or a buffer's sum has; what does not change here has
+/// none.
 constexpr long blocks_of(parameter_place const& p) {
   constexpr long most = gradient_block::most_elements;
   bool const changes = p.is_committed() || (p.trained && !p.shared);
@@ -101,7 +102,7 @@ struct chunk_description {
   update_range const* updates = nullptr;
   int update_count = 0;
   long values = 0, gradients = 0, transposed = 0,
-       state = 0;    ///< offsets of the flat parameter regions
+       state = 0;              ///< offsets of the flat parameter regions
   long buffers = 0, sums = 0;  ///< of the buffers; of what is added up for those that steps write
   long buffer_bytes = 0;
   /// Where a parameter or a buffer lies.

@@ -44,8 +44,8 @@ inline unsigned facts_of(pipeline_description const& d, job const& j) {
   bool const training = j.what == job::kind::train;
   return (training ? run_fact::trains : 0u) | (!j.is_continued ? run_fact::completes : 0u) |
          (training && j.updates ? run_fact::updates : 0u) |
-         (d.tie_count > 0 ? run_fact::has_ties : 0u) |
-         (d.averages ? run_fact::has_averages : 0u) | (d.has_buffers ? run_fact::has_buffers : 0u);
+         (d.tie_count > 0 ? run_fact::has_ties : 0u) | (d.averages ? run_fact::has_averages : 0u) |
+         (d.has_buffers ? run_fact::has_buffers : 0u);
 }
 
 struct step_line {

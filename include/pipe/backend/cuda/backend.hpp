@@ -73,15 +73,16 @@ struct Cuda {
 
   /// Whether a Custom layer of values of type T has functions for a device.
   template <class Layer, class T>
-  static constexpr bool can_call = requires(custom_forward<T> const& f,
-                                            custom_input_gradient<T> const& b, device_stream on) {
-    Layer::kernels::forward(f, on);
-    Layer::kernels::input_gradient(b, on);
-  } && (Layer::buffers == 0 || requires(custom_statistics<T> const& s, device_stream on) {
-    Layer::kernels::statistics(s, on);
-  }) && (Layer::parameters == 0 || requires(custom_weight_gradient<T> const& w, device_stream on) {
-                                     Layer::kernels::weight_gradient(w, on);
-                                   });
+  static constexpr bool can_call =
+      requires(custom_forward<T> const& f, custom_input_gradient<T> const& b, device_stream on) {
+        Layer::kernels::forward(f, on);
+        Layer::kernels::input_gradient(b, on);
+      } &&
+      (Layer::buffers == 0 || requires(custom_statistics<T> const& s,
+                                       device_stream on) { Layer::kernels::statistics(s, on); }) &&
+      (Layer::parameters == 0 || requires(custom_weight_gradient<T> const& w, device_stream on) {
+        Layer::kernels::weight_gradient(w, on);
+      });
   /// The first of a model's layers that brings functions but none for a device, or -1.
   template <class T, class... L>
   static constexpr int first_without_kernels(layers<L...>) {

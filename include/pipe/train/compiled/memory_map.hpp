@@ -20,8 +20,8 @@ struct memory_map {
 /// Shifts a chunk's offsets from the start of the chunk to that of its rank's arena.
 constexpr void shift(chunk_description& c, long bytes) {
   for (long* offset :
-       {&c.values, &c.gradients, &c.state, &c.average, &c.copies, &c.transposed, &c.buffers, &c.sums,
-        &c.keeping.records.offset, &c.dropping.records.offset, &c.pending.offset,
+       {&c.values, &c.gradients, &c.state, &c.average, &c.copies, &c.transposed, &c.buffers,
+        &c.sums, &c.keeping.records.offset, &c.dropping.records.offset, &c.pending.offset,
         &c.boundary.offset, &c.gradient.offset, &c.received.offset, &c.received_gradient.offset})
     *offset += bytes;
 }

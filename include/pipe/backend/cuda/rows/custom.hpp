@@ -116,8 +116,8 @@ struct clear_sum_kernel {
 template <class P, int G>
 constexpr auto lower_custom() {
   constexpr group g = group_of<P, G>::value;
-  constexpr bool adds = g.anchor == op_kind::custom_weight_gradient ||
-                        g.anchor == op_kind::custom_statistics;
+  constexpr bool adds =
+      g.anchor == op_kind::custom_weight_gradient || g.anchor == op_kind::custom_statistics;
   constexpr bool clears_first = adds && g.out[0] >= 0, clears_second = adds && g.out[1] >= 0,
                  clears_third = adds && g.out[2] >= 0;
   constexpr auto call = bodies<custom_call<P, G>>{};
@@ -135,5 +135,7 @@ template <>
 struct kernel_of<op_kind::custom_input_gradient> : kernel_of<op_kind::custom> {};
 template <>
 struct kernel_of<op_kind::custom_weight_gradient> : kernel_of<op_kind::custom> {};
+template <>
+struct kernel_of<op_kind::custom_statistics> : kernel_of<op_kind::custom> {};
 
 }  // namespace pp::cuda

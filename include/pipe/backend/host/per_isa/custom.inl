@@ -14,8 +14,7 @@ struct kernel_of<op_kind::custom> : custom_facts {
                            a.at(g.out[0]), k::maybe(a, g.out[1])};
     using layer = leaf_at<g.leaf, typename P::leaves>;
     for (int i = 0; i < layer::parameters; ++i) with.parameter[i] = a.at(g.in[1 + i]);
-    for (int i = 0; i < layer::buffers; ++i)
-      with.buffer[i] = a.at(g.in[1 + layer::parameters + i]);
+    for (int i = 0; i < layer::buffers; ++i) with.buffer[i] = a.at(g.in[1 + layer::parameters + i]);
     layer::kernels::forward(with);
   }
 };
@@ -32,8 +31,7 @@ struct kernel_of<op_kind::custom_input_gradient> : custom_facts {
                                   a.at(g.out[0])};
     using layer = leaf_at<g.leaf, typename P::leaves>;
     for (int i = 0; i < layer::parameters; ++i) with.parameter[i] = a.at(g.in[3 + i]);
-    for (int i = 0; i < layer::buffers; ++i)
-      with.buffer[i] = a.at(g.in[3 + layer::parameters + i]);
+    for (int i = 0; i < layer::buffers; ++i) with.buffer[i] = a.at(g.in[3 + layer::parameters + i]);
     layer::kernels::input_gradient(with);
   }
 };
@@ -76,8 +74,7 @@ struct kernel_of<op_kind::custom_statistics> : custom_facts {
     for (int i = 0; i < layer::buffers; ++i) {
       with.sum[i] = k::maybe(a, g.out[i]);
       if (with.sum[i] != nullptr && !a.accumulate)
-        std::memset(with.sum[i], 0,
-                    sizeof(T) * std::size_t(layer::buffer_elements(i, with.in)));
+        std::memset(with.sum[i], 0, sizeof(T) * std::size_t(layer::buffer_elements(i, with.in)));
     }
     layer::kernels::statistics(with);
   }
