@@ -20,6 +20,7 @@
 #include "peer/turns.hpp"
 
 using namespace pp;
+using namespace pp::detail;
 using bench::median;
 
 namespace {

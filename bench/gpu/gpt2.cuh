@@ -45,10 +45,10 @@ void print_kernels(Trainer& trainer, std::vector<int> const& tokens, std::vector
   std::sort(sorted.begin(), sorted.end(), [](auto const& a, auto const& b) {
     return a.second.nanoseconds > b.second.nanoseconds;
   });
-  auto const leaf = pp::leaf_names(Gpt2::leaves{});
+  auto const leaf = pp::detail::leaf_names(Gpt2::leaves{});
   for (auto const& [group, c] : sorted)
     std::printf("%9.1f us  %4d launches  %s\n", double(c.nanoseconds) * 1e-3, c.launches,
-                pp::kernel_text<Trainer>(group, leaf).c_str());
+                pp::detail::kernel_text<Trainer>(group, leaf).c_str());
 }
 
 /// main of a program: `--kernels` prints times of kernels, a number is of the steps (12). Figures

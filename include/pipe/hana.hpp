@@ -31,6 +31,8 @@ template <int>
 struct Element;
 }  // namespace wrong
 
+namespace detail {
+
 /// Stand-in for a refused list, so that the refusal is the only error.
 template <template <class...> class List>
 struct instead_of_list {
@@ -81,6 +83,8 @@ struct unpacked<List, List<T...>> {
   using type = List<T...>;
 };
 
+}  // namespace detail
+
 /// `List<T...>` for a Hana sequence of `hana::type<T>...`: `Model`, `Seq`, `Residual` or any other
 /// template over types.
 ///
@@ -90,7 +94,8 @@ struct unpacked<List, List<T...>> {
 ///
 /// law: the type is the one written by hand; nothing downstream can tell them apart.
 template <template <class...> class List, class Sequence>
-using Unpack = typename unpacked<
-    List, typename decltype(unpack_types<List, std::remove_cvref_t<Sequence>>())::type>::type;
+using Unpack = typename detail::unpacked<
+    List,
+    typename decltype(detail::unpack_types<List, std::remove_cvref_t<Sequence>>())::type>::type;
 
 }  // namespace pp

@@ -5,6 +5,7 @@
 #include <pipe/pipe.hpp>
 
 using namespace pp;
+using namespace pp::detail;
 
 struct incomplete : in_process {
   using in_process::in_process;

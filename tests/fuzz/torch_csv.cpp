@@ -29,7 +29,7 @@ void judge(pp::read_schedule const& read) {
   if (!found.ok()) return;
   auto const when = pp::simulate(problem, read.table);
   law(when.complete && when.makespan >= 3);
-  std::vector<pp::slot_count> slots;
+  std::vector<pp::detail::slot_count> slots;
   for (int boundary = 0; boundary + 1 < chunks; ++boundary)
     slots.push_back(pp::boundary_slots(problem, read.table, when, boundary));
   law(pp::validate(problem, read.table, slots).ok());

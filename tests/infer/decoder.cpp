@@ -13,6 +13,7 @@
 #include "message_of.hpp"
 
 using namespace pp;
+using namespace pp::detail;
 
 namespace {
 

@@ -14,6 +14,7 @@
 #include <pipe/infer/sampling.hpp>
 
 using namespace pp;
+using namespace pp::detail;
 
 namespace {
 

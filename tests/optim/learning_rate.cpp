@@ -11,6 +11,7 @@
 #include "laws/data.hpp"
 
 using namespace pp;
+using namespace pp::detail;
 
 TEST_CASE("the factor rises to 1 and falls to the floor", "[optim]") {
   for (decay_shape const shape : {decay_shape::constant, decay_shape::linear, decay_shape::cosine,

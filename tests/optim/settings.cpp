@@ -12,6 +12,7 @@
 
 using Catch::Matchers::Contains;
 using namespace pp;
+using namespace pp::detail;
 
 namespace {
 

@@ -12,6 +12,7 @@
 #include "laws/worse.hpp"
 
 using namespace pp;
+using namespace pp::detail;
 
 namespace {
 

@@ -30,7 +30,8 @@ void for_tables(Check check) {
 TEST_CASE("the tables to be drawn are schedules") {
   for_tables([](auto const& question, auto const& table, char const* name) {
     INFO(name);
-    CHECK(pp::validate(question, table).text() == std::string(pp::describe(pp::fault::none)));
+    CHECK(pp::validate(question, table).text() ==
+          std::string(pp::detail::describe(pp::fault::none)));
   });
 }
 
@@ -61,8 +62,8 @@ TEST_CASE("the critical path is that of the schedule") {
     INFO(name);
     auto const when = pp::simulate(question, table);
     std::set<std::pair<int, int>> expected, found;
-    pp::for_each_critical(question, table, when,
-                          [&](int rank, int position) { expected.insert({rank, position}); });
+    pp::detail::for_each_critical(
+        question, table, when, [&](int rank, int position) { expected.insert({rank, position}); });
     pp::drawing const d = pp::drawing_of(question, table, when);
     for (int rank = 0; rank < table.ranks(); ++rank)
       for (int i = 0; i < table.size(rank); ++i)
@@ -78,11 +79,11 @@ TEST_CASE("what crosses ranks is handed over once, in time") {
     int expected = 0;
     for (int rank = 0; rank < table.ranks(); ++rank)
       for (int i = 0; i < table.size(rank); ++i)
-        expected += pp::receiver_of(question, table, rank, table.at(rank, i)) >= 0;
+        expected += pp::detail::receiver_of(question, table, rank, table.at(rank, i)) >= 0;
     CHECK(int(d.transfers.size()) == expected);
-    for (pp::drawn_transfer const& t : d.transfers) {
-      pp::drawn_action const &from = d.at(t.from_rank, t.from), &to = d.at(t.to_rank, t.to);
-      CHECK(t.to_rank == pp::receiver_of(question, table, t.from_rank, from.what));
+    for (pp::detail::drawn_transfer const& t : d.transfers) {
+      pp::detail::drawn_action const &from = d.at(t.from_rank, t.from), &to = d.at(t.to_rank, t.to);
+      CHECK(t.to_rank == pp::detail::receiver_of(question, table, t.from_rank, from.what));
       CHECK(from.what.micro_batch == to.what.micro_batch);
       CHECK(from.end + question.hop <= to.start);
     }
@@ -94,9 +95,9 @@ TEST_CASE("memory rises to the peak and is all given back") {
     INFO(name);
     pp::drawing const d = pp::drawing_of(question, table, pp::simulate(question, table));
     for (int rank = 0; rank < table.ranks(); ++rank) {
-      pp::drawn_rank const& r = d.ranks[std::size_t(rank)];
+      pp::detail::drawn_rank const& r = d.ranks[std::size_t(rank)];
       long highest = 0, time = -1;
-      for (pp::memory_point const& p : r.memory) {
+      for (pp::detail::memory_point const& p : r.memory) {
         CHECK(p.time > time);
         time = p.time;
         highest = std::max(highest, p.live);
@@ -120,7 +121,7 @@ TEST_CASE("a deadlock is drawn up to where it is") {
   CHECK_FALSE(d.complete);
   CHECK(d.ranks[0].actions.size() == 1);
   CHECK(d.ranks[1].actions.empty());
-  CHECK(pp::summary_of(d).find("deadlock") == 0);
+  CHECK(pp::detail::summary_of(d).find("deadlock") == 0);
   CHECK(pp::draw_text(d, {.width = 4}).find("rank 0  0000\nrank 1  ....\n") != std::string::npos);
 }
 
@@ -138,22 +139,22 @@ TEST_CASE("two replicas have two shades") {
 }
 
 TEST_CASE("amounts are short and have their unit") {
-  CHECK(pp::readable_amount(1234567, "") == "1,234,567");
-  CHECK(pp::readable_amount(0, "ns") == "0 ns");
-  CHECK(pp::readable_amount(999, "ns") == "999 ns");
-  CHECK(pp::readable_amount(1250000, "ns") == "1.25 ms");
-  CHECK(pp::readable_amount(99960, "ns") == "100 µs");
-  CHECK(pp::readable_amount(5'000'000'000'000, "ns") == "5000 s");
-  CHECK(pp::readable_amount(1536, "B") == "1.5 KiB");
-  CHECK(pp::readable_amount(0, "B") == "0 B");
-  CHECK(pp::readable_amount(77300000, "FLOP") == "77.3 MFLOP");
+  CHECK(pp::detail::readable_amount(1234567, "") == "1,234,567");
+  CHECK(pp::detail::readable_amount(0, "ns") == "0 ns");
+  CHECK(pp::detail::readable_amount(999, "ns") == "999 ns");
+  CHECK(pp::detail::readable_amount(1250000, "ns") == "1.25 ms");
+  CHECK(pp::detail::readable_amount(99960, "ns") == "100 µs");
+  CHECK(pp::detail::readable_amount(5'000'000'000'000, "ns") == "5000 s");
+  CHECK(pp::detail::readable_amount(1536, "B") == "1.5 KiB");
+  CHECK(pp::detail::readable_amount(0, "B") == "0 B");
+  CHECK(pp::detail::readable_amount(77300000, "FLOP") == "77.3 MFLOP");
 }
 
 TEST_CASE("a summary names both bubbles") {
   auto const question = pp::equal_times(4, 8);
   auto const table = pp::make_table<pp::OneFOneB, 4, 8>(question);
   CHECK(
-      pp::summary_of(pp::drawing_of(question, table, pp::simulate(question, table))) ==
+      pp::detail::summary_of(pp::drawing_of(question, table, pp::simulate(question, table))) ==
       "makespan 33, bubble 27.3 % of the makespan, 27.3 % of the stage-local span, peak memory 4");
 }
 

@@ -13,6 +13,7 @@
 namespace {
 
 using namespace pp;
+using namespace pp::detail;
 using Block =
     Seq<Residual<LayerNorm, Attention<2>>, Residual<LayerNorm, Linear<32>, GELU, Linear<16>>>;
 struct Small : Model<Tokens<64, 8>, Embedding<16>, Positions, Repeat<6, Block>, LayerNorm,

@@ -41,7 +41,7 @@ long number_of(std::string const& event, char const* name) {
 
 pp::drawing with_details() {
   pp::drawing d = tables::draw(pp::placement::vee);
-  pp::drawn_action const first = d.at(0, 0);
+  pp::detail::drawn_action const first = d.at(0, 0);
   d.ranks[0].details = {{"one \"kernel\"", first.start, first.start + 100},
                         {"two", first.start + 100, first.end}};
   return d;
@@ -63,7 +63,7 @@ TEST_CASE("a page without a drawing is refused") {
 }
 
 TEST_CASE("no name ends the script or becomes markup") {
-  pp::drawing_words const words{"</script><script>alert(1)</script><!--", "<i>", "&amp;"};
+  pp::detail::drawing_words const words{"</script><script>alert(1)</script><!--", "<i>", "&amp;"};
   std::string const page = pp::draw_html(tables::draw(pp::placement::loop, words));
   CHECK(count(page, "<script") == 2);
   CHECK(count(page, "</script") == 2);
@@ -75,8 +75,8 @@ TEST_CASE("no name ends the script or becomes markup") {
 TEST_CASE("a page has every action of every drawing") {
   pp::drawing const d = tables::draw(pp::placement::vee);
   std::string const page = pp::draw_html(d, with_details());
-  for (pp::drawn_rank const& r : d.ranks) {
-    std::string const all = pp::page_rank(r);
+  for (pp::detail::drawn_rank const& r : d.ranks) {
+    std::string const all = pp::detail::page_rank(r);
     CHECK(count(page, all.substr(0, all.find("]"))) == 2);
   }
   CHECK(page.find(
@@ -87,8 +87,8 @@ TEST_CASE("a page has every action of every drawing") {
 TEST_CASE("a prediction in another unit is stretched until it computes as long") {
   pp::drawing const measured = tables::draw(pp::placement::loop);
   pp::drawing predicted = tables::draw(pp::placement::loop, {"predicted", "FLOP", "B"});
-  for (pp::drawn_rank& r : predicted.ranks)
-    for (pp::drawn_action& a : r.actions) a.start *= 4, a.end *= 4;
+  for (pp::detail::drawn_rank& r : predicted.ranks)
+    for (pp::detail::drawn_action& a : r.actions) a.start *= 4, a.end *= 4;
   CHECK(count(pp::draw_html(predicted, measured), "\"scale\":0.25,") == 1);
   predicted.words.time_unit = "ns";
   CHECK(count(pp::draw_html(predicted, measured), "\"scale\":1,") == 2);
@@ -101,7 +101,7 @@ TEST_CASE("a trace has a track per rank with its actions") {
   CHECK(count(trace, "\"thread_name\"") == 2 * d.ranks.size());
   CHECK(events(trace, 'X').size() == 2 * tables::actions(d) + 2);
   std::size_t points = 0;
-  for (pp::drawn_rank const& r : d.ranks) points += r.memory.size();
+  for (pp::detail::drawn_rank const& r : d.ranks) points += r.memory.size();
   CHECK(events(trace, 'C').size() == 2 * points);
 }
 
@@ -129,7 +129,7 @@ TEST_CASE("arrows lead from a slice to a later one") {
   REQUIRE(to.size() == d.transfers.size());
   auto const in_a_slice = [&](std::string const& event) {
     long const time = time_of(event, "ts");
-    for (pp::drawn_action const& a : d.ranks[std::size_t(number_of(event, "tid"))].actions)
+    for (pp::detail::drawn_action const& a : d.ranks[std::size_t(number_of(event, "tid"))].actions)
       if (a.start <= time && time < a.end) return true;
     return false;
   };

@@ -79,7 +79,7 @@ TEST_CASE("every action is a box in its row, as wide as it is long") {
     CHECK(rows.size() == d.ranks.size());
     CHECK(boxes == tables::actions(d));
     long sum = 0;
-    for (pp::drawn_rank const& r : d.ranks) sum += r.busy();
+    for (pp::detail::drawn_rank const& r : d.ranks) sum += r.busy();
     double const expected = double(sum) / double(d.makespan) * rows[0]["width"];
     CHECK(std::abs(busy - expected) < 0.01 * double(boxes));
   }
@@ -107,8 +107,8 @@ TEST_CASE("options show what they name") {
     });
   };
   long critical = 0;
-  for (pp::drawn_rank const& r : d.ranks)
-    for (pp::drawn_action const& a : r.actions) critical += a.critical;
+  for (pp::detail::drawn_rank const& r : d.ranks)
+    for (pp::detail::drawn_action const& a : r.actions) critical += a.critical;
   CHECK(count({}, "critical") == 0);
   CHECK(count({.critical = true}, "critical") == critical + 1);  // and one in the legend
   CHECK(count({}, "transfer") == 0);
@@ -118,7 +118,7 @@ TEST_CASE("options show what they name") {
 }
 
 TEST_CASE("a hostile title is text") {
-  pp::drawing_words const words{"</title><script>\"a\" & 'b'\x01\xFF", "<b>", "&"};
+  pp::detail::drawing_words const words{"</title><script>\"a\" & 'b'\x01\xFF", "<b>", "&"};
   std::string const text =
       pp::draw_svg(tables::draw(pp::placement::loop, words), {.critical = true, .transfers = true});
   elements_of(text);
@@ -138,19 +138,20 @@ TEST_CASE("nothing, and very much, can be drawn, too") {
 
 TEST_CASE("text is readable on every fill, and fills are apart without colours") {
   using enum pp::action_kind;
-  for (int kind = 0; kind < pp::action_kinds; ++kind)
-    for (int shade = 0; shade < pp::drawn_shades; ++shade) {
-      pp::colour const fill = pp::fill_of(pp::action_kind(kind), shade);
-      INFO(kind << " " << shade << " " << pp::hex_of(fill));
-      CHECK(pp::contrast(fill, pp::text_on(fill)) > 4.5);
+  for (int kind = 0; kind < pp::detail::action_kinds; ++kind)
+    for (int shade = 0; shade < pp::detail::drawn_shades; ++shade) {
+      pp::detail::colour const fill = pp::detail::fill_of(pp::action_kind(kind), shade);
+      INFO(kind << " " << shade << " " << pp::detail::hex_of(fill));
+      CHECK(pp::detail::contrast(fill, pp::detail::text_on(fill)) > 4.5);
     }
-  for (int shade = 0; shade < pp::drawn_shades; ++shade) {
-    CHECK(pp::text_on(pp::fill_of(backward_input, shade)) ==
-          pp::text_on(pp::fill_of(backward_weight, shade)));
-    CHECK(pp::contrast(pp::fill_of(forward, shade), pp::fill_of(backward_input, shade)) > 1.2);
-    CHECK(pp::contrast(pp::fill_of(backward_input, shade), pp::fill_of(backward_weight, shade)) >
-          1.2);
+  for (int shade = 0; shade < pp::detail::drawn_shades; ++shade) {
+    CHECK(pp::detail::text_on(pp::detail::fill_of(backward_input, shade)) ==
+          pp::detail::text_on(pp::detail::fill_of(backward_weight, shade)));
+    CHECK(pp::detail::contrast(pp::detail::fill_of(forward, shade),
+                               pp::detail::fill_of(backward_input, shade)) > 1.2);
+    CHECK(pp::detail::contrast(pp::detail::fill_of(backward_input, shade),
+                               pp::detail::fill_of(backward_weight, shade)) > 1.2);
   }
-  CHECK(pp::hex_of({0, 10, 255}) == "#000aff");
-  CHECK(pp::contrast(pp::white, {0, 0, 0}) == Approx(21));
+  CHECK(pp::detail::hex_of({0, 10, 255}) == "#000aff");
+  CHECK(pp::detail::contrast(pp::detail::white, {0, 0, 0}) == Approx(21));
 }

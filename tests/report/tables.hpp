@@ -16,7 +16,9 @@ inline pp::dynamic_table split(pp::problem<> const& question, pp::placement wher
   auto table = pp::dynamic_table(question.ranks, where);
   int const per_rank = question.chunks / question.ranks;
   for (int rank = 0; rank < question.ranks; ++rank) {
-    auto const chunk = [&](int index) { return pp::chunk_on(where, question.ranks, rank, index); };
+    auto const chunk = [&](int index) {
+      return pp::detail::chunk_on(where, question.ranks, rank, index);
+    };
     auto const all = [&](int index, pp::action_kind kind) {
       for (int mb = 0; mb < question.micro_batches; ++mb)
         table.push(rank, {kind, chunk(index), mb});
@@ -38,14 +40,14 @@ inline pp::dynamic_table split(pp::problem<> const& question, pp::placement wher
 inline constexpr pp::chunk_cost costs{300, 400, 200, {4096, -1024, -3072}, 0};
 inline constexpr pp::problem<> looped = pp::equal_times(3, 4, costs, 50, 2);
 inline pp::drawing draw(pp::placement where,
-                        pp::drawing_words const& words = {"split", "ns", "B"}) {
+                        pp::detail::drawing_words const& words = {"split", "ns", "B"}) {
   auto const table = split(looped, where);
   return pp::drawing_of(looped, table, pp::simulate(looped, table), words);
 }
 
 inline std::size_t actions(pp::drawing const& d) {
   std::size_t sum = 0;
-  for (pp::drawn_rank const& r : d.ranks) sum += r.actions.size();
+  for (pp::detail::drawn_rank const& r : d.ranks) sum += r.actions.size();
   return sum;
 }
 

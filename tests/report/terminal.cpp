@@ -41,18 +41,18 @@ TEST_CASE("a coloured line ends without colour") {
 }
 
 TEST_CASE("chunks of a rank have colours of their own") {
-  pp::timeline_drawing same(1, 2, 2), other(1, 2, 2);
+  pp::detail::timeline_drawing same(1, 2, 2), other(1, 2, 2);
   for (int i = 0; i < 2; ++i) same.add(0, {}, i, i + 1), other.add(0, {}, i, i + 1, i);
   CHECK(same.str() == other.str());
   CHECK(same.str(true) != other.str(true));
 }
 
 TEST_CASE("a backward as one is half B, half W") {
-  pp::timeline_drawing drawing(1, 4, 4);
+  pp::detail::timeline_drawing drawing(1, 4, 4);
   drawing.add(0, {pp::action_kind::backward, 0, 0}, 0, 4);
   auto const colours = [](pp::action_kind kind) {
-    pp::colour const fill = pp::fill_of(kind);
-    return pp::terminal_colours(pp::text_on(fill), fill);
+    pp::detail::colour const fill = pp::detail::fill_of(kind);
+    return pp::detail::terminal_colours(pp::detail::text_on(fill), fill);
   };
   CHECK(drawing.str(true) == "rank 0  " + colours(pp::action_kind::backward_input) + "aa" +
                                  colours(pp::action_kind::backward_weight) + "aa\x1b[0m\n");

@@ -26,8 +26,8 @@ TEST_CASE("bytes have the unit that leaves up to four digits") {
 
 TEST_CASE("shares and shapes") {
   CHECK(pp::readable_percent(0.2484) == "24.8 %");
-  CHECK(pp::readable_shape(pp::shape(128, 96)) == "128 x 96");
-  CHECK(pp::readable_shape(pp::shape(7)) == "7");
+  CHECK(pp::detail::readable_shape(pp::shape(128, 96)) == "128 x 96");
+  CHECK(pp::detail::readable_shape(pp::shape(7)) == "7");
 }
 
 TEST_CASE("a table aligns its columns") {
@@ -41,18 +41,19 @@ TEST_CASE("a table aligns its columns") {
 }
 
 TEST_CASE("a list breaks after commas") {
-  CHECK(pp::wrapped("stage 0  A<1, 2>, B, C", 16, 9) ==
+  CHECK(pp::detail::wrapped("stage 0  A<1, 2>, B, C", 16, 9) ==
         "stage 0  A<1,\n         2>, B,\n         C");
-  CHECK(pp::wrapped("one, two", 80, 0) == "one, two");
-  CHECK(pp::wrapped("longer-than-the-line, b", 6, 2) == "longer-than-the-line,\n  b");
-  CHECK(pp::wrapped("", 80, 0).empty());
+  CHECK(pp::detail::wrapped("one, two", 80, 0) == "one, two");
+  CHECK(pp::detail::wrapped("longer-than-the-line, b", 6, 2) == "longer-than-the-line,\n  b");
+  CHECK(pp::detail::wrapped("", 80, 0).empty());
 }
 
 TEST_CASE("a list counts its repetitions") {
-  CHECK(pp::list_with_repetitions({}).empty());
-  CHECK(pp::list_with_repetitions({"A"}) == "A");
-  CHECK(pp::list_with_repetitions({"A", "A", "A"}) == "A x3");
-  CHECK(pp::list_with_repetitions({"E", "A", "B", "A", "B", "A", "B", "L"}) == "E, (A, B) x3, L");
-  CHECK(pp::list_with_repetitions({"A", "B", "A"}) == "A, B, A");
-  CHECK(pp::list_with_repetitions({"A", "A", "B", "A", "A", "B"}) == "(A, A, B) x2");
+  CHECK(pp::detail::list_with_repetitions({}).empty());
+  CHECK(pp::detail::list_with_repetitions({"A"}) == "A");
+  CHECK(pp::detail::list_with_repetitions({"A", "A", "A"}) == "A x3");
+  CHECK(pp::detail::list_with_repetitions({"E", "A", "B", "A", "B", "A", "B", "L"}) ==
+        "E, (A, B) x3, L");
+  CHECK(pp::detail::list_with_repetitions({"A", "B", "A"}) == "A, B, A");
+  CHECK(pp::detail::list_with_repetitions({"A", "A", "B", "A", "A", "B"}) == "(A, A, B) x2");
 }

@@ -50,12 +50,12 @@ TEST_CASE("a line has the width that was asked for, however long the step") {
 
 TEST_CASE("each kind of action has its character") {
   using enum pp::action_kind;
-  CHECK(pp::drawn({forward, 0, 13}) == '3');
-  CHECK(pp::drawn({backward, 0, 2}) == 'c');
-  CHECK(pp::drawn({backward_input, 0, 27}) == 'b');
-  CHECK(pp::drawn({backward_weight, 0, 2}) == 'C');
-  CHECK(pp::drawn({recompute, 0, 2}) == '+');
-  CHECK(pp::drawn({update, 0, 2}) == '*');
+  CHECK(pp::detail::drawn({forward, 0, 13}) == '3');
+  CHECK(pp::detail::drawn({backward, 0, 2}) == 'c');
+  CHECK(pp::detail::drawn({backward_input, 0, 27}) == 'b');
+  CHECK(pp::detail::drawn({backward_weight, 0, 2}) == 'C');
+  CHECK(pp::detail::drawn({recompute, 0, 2}) == '+');
+  CHECK(pp::detail::drawn({update, 0, 2}) == '*');
 }
 
 TEST_CASE("a measured run is drawn like a schedule") {
@@ -69,7 +69,7 @@ TEST_CASE("a measured run is drawn like a schedule") {
 }
 
 TEST_CASE("numbers of ranks are aligned") {
-  pp::timeline_drawing const drawing(11, 1, 1);
+  pp::detail::timeline_drawing const drawing(11, 1, 1);
   CHECK(drawing.str().substr(0, 11) == "rank  0  .\n");
   CHECK(drawing.str().substr(110) == "rank 10  .\n");
 }
@@ -81,7 +81,7 @@ TEST_CASE("what cannot be drawn is refused") {
   auto const when = pp::simulate(question, table);
   CHECK_THROWS_WITH(pp::draw(table, when, -1),
                     "a drawing has at least 0 lines of at least 0 characters: got 2 of -1");
-  CHECK_THROWS_WITH(pp::timeline_drawing(-1, 1, 1),
+  CHECK_THROWS_WITH(pp::detail::timeline_drawing(-1, 1, 1),
                     "a drawing has at least 0 lines of at least 0 characters: got -1 of 1");
   char const* const other =
       "the timeline is not one of this table: it has other ranks, or more actions";
@@ -89,7 +89,7 @@ TEST_CASE("what cannot be drawn is refused") {
       pp::draw(table, pp::simulate(longer, pp::make_dynamic_table<pp::GPipe>(longer))), other);
   CHECK_THROWS_WITH(pp::draw(table, pp::simulate(wider, pp::make_dynamic_table<pp::GPipe>(wider))),
                     other);
-  pp::timeline_drawing lines(2, 10, 10);
+  pp::detail::timeline_drawing lines(2, 10, 10);
   for (int const none : {-1, 2, 1000000})
     CHECK_THROWS_WITH(lines.add(none, {}, 0, 1),
                       "rank " + std::to_string(none) + " is not in [0, 2)");

@@ -50,7 +50,7 @@ TEST_CASE("a run is drawn as it was executed") {
   bool starts = false, ends = false;
   for (std::size_t rank = 0; rank < d.ranks.size(); ++rank) {
     long before = 0;
-    for (pp::drawn_action const& a : d.ranks[rank].actions) {
+    for (pp::detail::drawn_action const& a : d.ranks[rank].actions) {
       CHECK(a.start >= before);
       CHECK(a.end >= a.start);
       before = a.end;
@@ -60,7 +60,7 @@ TEST_CASE("a run is drawn as it was executed") {
   }
   CHECK(starts);  // nothing waits for nothing but the first forward
   CHECK(ends);
-  for (pp::drawn_transfer const& t : d.transfers)
+  for (pp::detail::drawn_transfer const& t : d.transfers)
     CHECK(d.at(t.from_rank, t.from).start < d.at(t.to_rank, t.to).start);
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("an evaluation keeps nothing") {
   trainer.evaluate({inputs, labels});
   pp::drawing const d = pp::drawing_of_last_run(trainer);
   CHECK(d.words.title == "Small, measured");
-  for (pp::drawn_rank const& r : d.ranks) {
+  for (pp::detail::drawn_rank const& r : d.ranks) {
     CHECK(r.actions.size() == 4);
     CHECK((r.memory.empty() || r.memory.back().live == 0));
   }
@@ -86,11 +86,11 @@ TEST_CASE("kernels lie inside the actions that launched them") {
     launches +=
         4 * (Trainer::plan.stages[s].forward_kernels + Trainer::plan.stages[s].backward_kernels);
   std::size_t details = 0;
-  for (pp::drawn_rank const& r : d.ranks) {
+  for (pp::detail::drawn_rank const& r : d.ranks) {
     details += r.details.size();
     std::size_t inside = 0;
-    for (pp::drawn_detail const& k : r.details)
-      for (pp::drawn_action const& a : r.actions)
+    for (pp::detail::drawn_detail const& k : r.details)
+      for (pp::detail::drawn_action const& a : r.actions)
         inside += a.start <= k.start && k.start <= k.end && k.end <= a.end;
     CHECK(inside >= r.details.size());
   }

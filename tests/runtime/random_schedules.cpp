@@ -21,6 +21,7 @@
 namespace random_schedules {
 
 using namespace pp;
+using namespace pp::detail;
 using enum action_kind;
 using dice = std::mt19937;
 

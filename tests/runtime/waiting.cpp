@@ -10,6 +10,7 @@
 #include <pipe/transport/in_process.hpp>
 
 using namespace pp;
+using namespace pp::detail;
 using namespace std::chrono_literals;
 using seconds = std::chrono::duration<double>;
 

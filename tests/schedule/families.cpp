@@ -11,6 +11,7 @@
 namespace {
 
 using namespace pp;
+using namespace pp::detail;
 using proofs::is_proved;
 using reference::dice;
 using reference::many_costs;

@@ -11,6 +11,7 @@
 namespace {
 
 using namespace pp;
+using namespace pp::detail;
 using reference::dice;
 
 TEST_CASE("ten thousand mutations of right tables", "[mutation]") {

@@ -14,8 +14,9 @@ static_assert(pp::rank_of(placement::loop, 4, 6) == 2);
 static_assert(pp::rank_of(placement::vee, 4, 4) == 3 && pp::rank_of(placement::vee, 4, 7) == 0);
 static_assert(pp::rank_of(placement::bidirectional, 4, 1, 0) == 1 &&
               pp::rank_of(placement::bidirectional, 4, 1, 1) == 2);
-static_assert(!pp::crosses_ranks(placement::vee, 4, 3) && pp::crosses_ranks(placement::loop, 4, 3));
-static_assert(!pp::crosses_ranks(placement::loop, 1, 0));
+static_assert(!pp::detail::crosses_ranks(placement::vee, 4, 3) &&
+              pp::detail::crosses_ranks(placement::loop, 4, 3));
+static_assert(!pp::detail::crosses_ranks(placement::loop, 1, 0));
 
 TEST_CASE("every chunk lies on one rank, and every rank knows its chunks", "[placement]") {
   for (placement where : reference::placements) {
@@ -28,7 +29,7 @@ TEST_CASE("every chunk lies on one rank, and every rank knows its chunks", "[pla
         std::vector<int> seen(static_cast<std::size_t>(chunks), 0);
         for (int rank = 0; rank < ranks; ++rank)
           for (int i = 0; i < chunks_per_rank; ++i) {
-            int const chunk = pp::chunk_on(where, ranks, rank, i);
+            int const chunk = pp::detail::chunk_on(where, ranks, rank, i);
             REQUIRE((chunk >= 0 && chunk < chunks));
             ++seen[static_cast<std::size_t>(chunk)];
             int const replica = i % pp::replicas(where);

@@ -35,6 +35,7 @@ static_assert(validate(equal_times(4, 8), make_table<OneMore, 4, 8>()).ok());
 namespace {
 
 using namespace pp;
+using namespace pp::detail;
 using reference::dice;
 using reference::many_costs;
 using user::OneMore;

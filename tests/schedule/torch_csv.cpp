@@ -10,6 +10,7 @@
 namespace {
 
 using namespace pp;
+using namespace pp::detail;
 using enum pp::action_kind;
 
 TEST_CASE("actions have PyTorch's names", "[torch_csv]") {

@@ -5,6 +5,7 @@
 #include <pipe/pipe.hpp>
 
 using namespace pp;
+using namespace pp::detail;
 
 struct Mlp : Model<Input<64>, Repeat<8, Linear<64>, GELU>, Linear<8>, MSE> {};
 

@@ -50,7 +50,7 @@ class Names(unittest.TestCase):
         self.assertIn("| `train` | Trains, and says so |", text)
         self.assertNotIn("helper", text)
         self.assertNotIn("Hidden", text)
-        self.assertEqual(faults, ["pipe/train/x.hpp: no sentence says what Mute is"])
+        self.assertIn("pipe/train/x.hpp: no sentence says what Mute is", faults)
 
     def test_a_sentence_ends_outside_parentheses(self):
         for doc, sentence in (("At most N (default: none). More.", "At most N (default: none)"),
@@ -63,6 +63,27 @@ class Names(unittest.TestCase):
         _, faults = self.make(HEADER, "`train(2)`")
         self.assertIn("pipe/train/x.hpp: no page mentions Layer", faults)
         self.assertIn("pipe/train/x.hpp: no page mentions Mute", faults)
+
+    def test_names_for_the_library_itself_are_not_exported(self):
+        page = "`Layer<3>`, `train(2)`, `Mute`"
+        fault = "pipe/io/y.hpp: helper is in namespace pp, and no page mentions it: it belongs to pp::detail"
+        inner = self.root / "include/pipe/io/y.hpp"
+        inner.parent.mkdir()
+        inner.write_text("namespace pp {\n\ninline void helper() {}\n\n}  // namespace pp\n")
+        self.assertIn(fault, self.make(HEADER, page)[1])
+        inner.write_text("namespace pp::detail {\n\ninline void helper() {}\n\n}  // namespace pp::detail\n")
+        self.assertNotIn(fault, self.make(HEADER, page)[1])
+
+    def test_the_list_of_mixed_folders_gets_shorter(self):
+        shorter = "train/ has names for users only: take it from MIXED"
+        self.assertNotIn(shorter, self.make(HEADER, "`Layer<3>`, `train(2)`, `Mute`")[1])
+        self.assertIn(shorter, self.make(HEADER, "`Layer<3>`, `train(2)`, `Mute`, `helper()`")[1])
+
+    def test_what_an_example_takes_is_for_users(self):
+        (self.root / "examples").mkdir()
+        (self.root / "examples/a.cpp").write_text("int main() { pp::helper(); }")
+        text, _ = self.make(HEADER, "`Layer<3>`, `train(2)`, `Mute`")
+        self.assertIn("| [a.cpp](../../examples/a.cpp) |", text)
 
     def test_other_names_count_only_as_code_of_their_own(self):
         self.assertNotIn("`train`", self.make(HEADER, "`Layer Mute x.train(3)`")[0])

@@ -79,7 +79,7 @@ TEST_CASE("two atomic files of one name do not meet") {
 TEST_CASE("what killed programs left is removed by the next one, and nothing else is") {
   temporary_folder const folder;
   std::string const path = folder.file("a");
-  pp::temporary_names const mine(path);
+  pp::detail::temporary_names const mine(path);
   auto const name = [&](std::string const& host, std::string const& rest) {
     return "a.tmp-" + host + rest;
   };
@@ -94,8 +94,8 @@ TEST_CASE("what killed programs left is removed by the next one, and nothing els
   names all = stay;
   for (std::string const& n : stay) folder.write(n, "of somebody");
   // A lock is held by an open file: of this machine's, or of another's.
-  pp::file_descriptor const held(folder.file(name(mine.host, "-7-0")), O_RDWR);
-  REQUIRE(pp::lock_temporary(held));
+  pp::detail::file_descriptor const held(folder.file(name(mine.host, "-7-0")), O_RDWR);
+  REQUIRE(pp::detail::lock_temporary(held));
   folder.write(name(mine.host, "-1-0"), "of a program that is gone");
   folder.write(name(mine.host, "-" + std::to_string(getpid()) + "-0"),
                "of one that had our number");
@@ -179,10 +179,10 @@ TEST_CASE("every name that a file may have can be written") {
     replace(path, new_text);
     CHECK(content(path) == new_text);
     CHECK(folder.names() == names{name});
-    pp::temporary_names const temporary(path);
+    pp::detail::temporary_names const temporary(path);
     CHECK(temporary.path(999).size() - temporary.folder.size() <= 143);
     CHECK(pp::valid_utf8_bytes(temporary.stem) == temporary.stem.size());
-    CHECK(temporary.stem != pp::temporary_names(folder.file("y" + name)).stem);
+    CHECK(temporary.stem != pp::detail::temporary_names(folder.file("y" + name)).stem);
     folder.write(temporary.path(0).substr(temporary.folder.size()), "of a program that is gone");
     replace(path, "again");
     CHECK(folder.names() == names{name});

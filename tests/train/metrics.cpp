@@ -113,7 +113,7 @@ TEST_CASE("a file of another run can be left alone") {
   std::fflush(stdout);
   int const output = dup(STDOUT_FILENO);
   folder.write("output", "said before\n");
-  pp::file_descriptor const file(folder.file("output"), O_WRONLY);
+  pp::detail::file_descriptor const file(folder.file("output"), O_WRONLY);
   dup2(file.number(), STDOUT_FILENO);
   std::string const path =
       pp::metrics_file("/dev/stdout", {}, pp::record_file::start::beside).path();
@@ -128,7 +128,7 @@ TEST_CASE("a pipe takes records if it has a reader, and no step waits for one") 
   std::string const path = folder.file("pipe");
   REQUIRE(mkfifo(path.c_str(), 0600) == 0);
   CHECK(message(path) == "cannot write metrics to '" + path + "': it is a pipe without a reader");
-  pp::file_descriptor const reader(path, O_RDONLY | O_NONBLOCK);
+  pp::detail::file_descriptor const reader(path, O_RDONLY | O_NONBLOCK);
   {
     pp::metrics_file metrics(path);
     metrics.write(record(1));

@@ -57,7 +57,7 @@ class messages {
  private:
   /// Filled and emptied in turn. turn[0] is the sender's count of pieces, turn[1] the receiver's.
   struct channel {
-    pp::progress filled, emptied;
+    pp::detail::progress filled, emptied;
     int turn[2]{};
     std::array<char, channel_bytes> piece{};
   };
@@ -107,7 +107,7 @@ class messages {
   pp::patience limits_;
   std::vector<char*> memory_;
   std::vector<channel> channels_;
-  pp::barrier meetings_;
+  pp::detail::barrier meetings_;
 };
 static_assert(sizeof(pp::transfer) <= messages::channel_bytes);
 static_assert(pp::transport<messages>);

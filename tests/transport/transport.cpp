@@ -13,6 +13,7 @@
 #include <vector>
 
 using namespace pp;
+using namespace pp::detail;
 using namespace std::chrono_literals;
 using transports::messages;
 

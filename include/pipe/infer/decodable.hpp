@@ -22,6 +22,8 @@ template <class... What>
 struct layer_cannot_run_position_by_position;
 }  // namespace wrong
 
+namespace detail {
+
 /// Whether a row of what op o makes depends on no later row of its operands.
 constexpr bool runs_by_position(op const& o, int context) {
   if (o.rows != context) return false;
@@ -117,5 +119,7 @@ struct row_program {
   }();
   static constexpr auto const& formulas = distinct.items;
 };
+
+}  // namespace detail
 
 }  // namespace pp

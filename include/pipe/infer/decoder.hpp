@@ -20,6 +20,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// The kernels of a decoder for the instruction sets of a backend; those of `Host` where it has
 /// none.
 template <class Program, class T, host::isa Set>
@@ -46,6 +48,8 @@ void choose_rows(Backend, host::row_kernels<T>& k, host::row_function<T>* functi
   choose_rows<Program, T>(Host{}, k, functions);
 }
 
+}  // namespace detail
+
 /// Reads tokens and gives the scores of what may follow. The parameters are read where the trainer
 /// has them, so the trainer must outlive the decoder; after a training step, or other parameters,
 /// begin again with rewind(0).
@@ -56,8 +60,8 @@ void choose_rows(Backend, host::row_kernels<T>& k, host::row_function<T>* functi
 template <class Trainer>
 class decoder {
   using Given = typename Trainer::model;
-  static_assert(sizeof(pp::diagnosed(diagnose_decoding(word<Given>{}))) > 0);
-  using M = std::conditional_t<is_decodable<Given>(), Given, smallest_decodable>;
+  static_assert(sizeof(pp::diagnosed(detail::diagnose_decoding(word<Given>{}))) > 0);
+  using M = std::conditional_t<detail::is_decodable<Given>(), Given, detail::smallest_decodable>;
 
  public:
   using element = typename Trainer::element;
@@ -112,11 +116,11 @@ class decoder {
   host::isa runs_on() const { return rows_.runs_on(); }
 
  private:
-  using program = row_program<M, element>;
+  using program = detail::row_program<M, element>;
 
-  new_rows_model<element> model_of(Trainer& trainer) {
+  detail::new_rows_model<element> model_of(Trainer& trainer) {
     auto const& g = M::graph;
-    new_rows_model<element> m;
+    detail::new_rows_model<element> m;
     m.ops = {g.ops, std::size_t(g.size.ops - 1)};
     m.values = {g.values, std::size_t(g.size.values)};
     m.output = g.loss().in[0];
@@ -124,8 +128,8 @@ class decoder {
     m.vocabulary = vocabulary;
 
     heap_array<host::row_function<element>> distinct(program::distinct.count);
-    choose_rows<program, element>(typename Trainer::compiled::backend{}, m.kernels,
-                                  distinct.begin());
+    detail::choose_rows<program, element>(typename Trainer::compiled::backend{}, m.kernels,
+                                          distinct.begin());
     m.functions = heap_array<host::row_function<element>>(long(m.ops.size()));
     for (long i = 0; i < m.functions.size(); ++i)
       if (host::row_formula const f = program::formula_of(g.ops[i]); f.kind != op_kind::none)
@@ -159,7 +163,7 @@ class decoder {
   }
 
   std::vector<heap_array<element>> tables_;
-  new_rows<element> rows_;
+  detail::new_rows<element> rows_;
   int position_ = 0;
 };
 template <class Trainer>

@@ -17,12 +17,16 @@
 
 namespace pp {
 
+namespace detail {
+
 struct generation_settings {
   long tokens = 0;  ///< new ones, at most
   sampling_settings sampling{};
   int end = -1;         ///< a token that ends the text; -1: none does
   int keep_at_end = 0;  ///< of a full context, how many tokens stay in sight; 0: half of it
 };
+
+}  // namespace detail
 
 /// Goes on with a text. Calls each(token) for every new token, as it comes; if that returns a bool,
 /// false ends the text. An end token is the last.
@@ -35,8 +39,8 @@ struct generation_settings {
 /// throws: data_error if the prompt is empty or a token or a setting is out of range, before the
 ///         first token
 template <class Trainer, std::invocable<int> Each>
-void generate(decoder<Trainer>& read, std::span<int const> prompt, generation_settings const& s,
-              Each each) {
+void generate(decoder<Trainer>& read, std::span<int const> prompt,
+              detail::generation_settings const& s, Each each) {
   constexpr int context = decoder<Trainer>::context;
   int const kept = s.keep_at_end == 0 ? (context + 1) / 2 : s.keep_at_end;
   if (prompt.empty())
@@ -70,7 +74,7 @@ void generate(decoder<Trainer>& read, std::span<int const> prompt, generation_se
 }
 /// The same with a decoder for this text alone.
 template <class Trainer, std::invocable<int> Each>
-void generate(Trainer& trainer, std::span<int const> prompt, generation_settings const& s,
+void generate(Trainer& trainer, std::span<int const> prompt, detail::generation_settings const& s,
               Each each) {
   decoder<Trainer> read(trainer);
   generate(read, prompt, s, std::move(each));
@@ -78,7 +82,7 @@ void generate(Trainer& trainer, std::span<int const> prompt, generation_settings
 /// The same; returns the new tokens.
 template <class TrainerOrDecoder>
 std::vector<int> generate(TrainerOrDecoder& from, std::span<int const> prompt,
-                          generation_settings const& s) {
+                          detail::generation_settings const& s) {
   std::vector<int> tokens;
   generate(from, prompt, s, [&](int token) { tokens.push_back(token); });
   return tokens;

@@ -18,7 +18,7 @@
 #include <pipe/base/libm.hpp>
 #include <pipe/graph/op.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// A model as the interpreter sees it. The loss is not among its ops.
 template <class T>
@@ -281,4 +281,4 @@ class new_rows {
   int rows_ = 0, last_attention_ = -1;
 };
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -18,6 +18,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// The largest logit. Throws not_finite if one is not a number or +infinity, or all are -infinity,
 /// which stands for "never".
 template <class T>
@@ -46,15 +48,20 @@ std::vector<double> probabilities_of(std::span<T const> logits, double temperatu
   for (double& x : p) x /= sum;
   return p;
 }
+
+}  // namespace detail
+
 /// Probabilities proportional to exp(logit / temperature), temperature > 0, in double.
 ///
 /// throws: data_error for another temperature, not_finite as largest_logit does
 inline std::vector<double> probabilities(std::span<float const> logits, double temperature = 1) {
-  return probabilities_of(logits, temperature);
+  return detail::probabilities_of(logits, temperature);
 }
 inline std::vector<double> probabilities(std::span<double const> logits, double temperature = 1) {
-  return probabilities_of(logits, temperature);
+  return detail::probabilities_of(logits, temperature);
 }
+
+namespace detail {
 
 /// The largest probabilities stay and are scaled to a sum of 1, the others become 0: at most k of
 /// them, and no more than it takes for a sum of at least `mass`. Of equal ones the first stay.
@@ -82,16 +89,19 @@ inline void keep_largest(std::span<double> p, std::size_t k, double mass) {
   if (!(sum > 0)) complain<data_error>({"none of ", p.size(), " probabilities is above 0"});
   for (std::size_t i = 0; i < p.size(); ++i) p[i] = kept[i] / sum;
 }
+
+}  // namespace detail
+
 /// The k largest.
 inline void keep_top_k(std::span<double> p, int k) {
   if (k < 1) complain<data_error>({"top-k: ", k, " is less than 1"});
-  keep_largest(p, std::size_t(k), 2);
+  detail::keep_largest(p, std::size_t(k), 2);
 }
 /// The fewest that have at least this probability together.
 inline void keep_top_p(std::span<double> p, double mass) {
   if (!(mass > 0) || !(mass <= 1))
     complain<data_error>({"top-p: not a number above 0 and up to 1"});
-  keep_largest(p, p.size(), mass);
+  detail::keep_largest(p, p.size(), mass);
 }
 
 /// The index at which the sum of probabilities exceeds u in [0, 1); never one of probability 0. -1
@@ -106,6 +116,8 @@ inline int draw_index(std::span<double const> p, double u) {
   }
   return last;
 }
+
+namespace detail {
 
 /// How a token is chosen. Without further settings it is drawn from the model's own distribution.
 struct sampling_settings {
@@ -134,15 +146,20 @@ int sample_of(std::span<T const> logits, sampling_settings const& s, std::uint64
   std::uint64_t const draw = std::uint64_t(bits.word[0]) << 20 | bits.word[1] >> 12;
   return draw_index(p, (double(draw) + 0.5) / double(std::uint64_t(1) << 52));
 }
+
+}  // namespace detail
+
 /// The token that comes after these logits, at this place of a text.
 ///
 /// law: a function of (logits, settings, place) only
 /// throws: data_error if a setting is out of range, not_finite as largest_logit does
-inline int sample(std::span<float const> logits, sampling_settings const& s, std::uint64_t place) {
-  return sample_of(logits, s, place);
+inline int sample(std::span<float const> logits, detail::sampling_settings const& s,
+                  std::uint64_t place) {
+  return detail::sample_of(logits, s, place);
 }
-inline int sample(std::span<double const> logits, sampling_settings const& s, std::uint64_t place) {
-  return sample_of(logits, s, place);
+inline int sample(std::span<double const> logits, detail::sampling_settings const& s,
+                  std::uint64_t place) {
+  return detail::sample_of(logits, s, place);
 }
 
 }  // namespace pp

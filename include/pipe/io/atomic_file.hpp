@@ -35,16 +35,16 @@ class atomic_file {
     if (is_there && !S_ISREG(there.st_mode) && !S_ISLNK(there.st_mode))
       throw file_error("cannot write '" + path_ + "': there is something else than a file");
     bool const replaces = is_there && S_ISREG(there.st_mode);
-    temporary_names const names(path_);
-    remove_stale_files(names);
+    detail::temporary_names const names(path_);
+    detail::remove_stale_files(names);
     // This program may be writing the same file elsewhere, and another one on another machine may
     // have its number: take the next.
     bool is_mine = false;
     for (int number = 0; number < 1000 && !is_mine; ++number) {
       temporary_ = names.path(number);
-      file_ = file_descriptor(temporary_, O_WRONLY | O_CREAT | O_EXCL,
-                              replaces ? there.st_mode & 0777 : 0666);
-      is_mine = file_.is_open() && lock_temporary(file_);
+      file_ = detail::file_descriptor(temporary_, O_WRONLY | O_CREAT | O_EXCL,
+                                      replaces ? there.st_mode & 0777 : 0666);
+      is_mine = file_.is_open() && detail::lock_temporary(file_);
       if (!file_.is_open() && errno != EEXIST) break;
     }
     if (!is_mine) {
@@ -67,9 +67,9 @@ class atomic_file {
     if (!file_.sync() || !file_.flush()) fail("write");
     if (std::rename(temporary_.c_str(), path_.c_str()) != 0) fail("write");
     temporary_.clear();
-    file_ = file_descriptor();  // the lock went with it until it had its name
-    std::string const folder = temporary_names(path_).folder;
-    file_descriptor const entry(folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY);
+    file_ = detail::file_descriptor();  // the lock went with it until it had its name
+    std::string const folder = detail::temporary_names(path_).folder;
+    detail::file_descriptor const entry(folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY);
     // Some file systems cannot sync a folder and say so by EINVAL: there the rename is as safe as
     // it gets.
     if (!entry.is_open() || (!entry.sync() && errno != EINVAL))
@@ -102,7 +102,7 @@ class atomic_file {
   }
 
   std::string path_, temporary_;
-  file_descriptor file_;
+  detail::file_descriptor file_;
 };
 
 }  // namespace pp

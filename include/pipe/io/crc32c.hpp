@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace pp {
+namespace pp::detail {
 
 /// source: Castagnoli, Braeuer, Herrmann, "Optimization of cyclic redundancy-check codes with 24
 ///         and 32 parity bits", 1993; known answers in RFC 3720, appendix B.4
@@ -19,4 +19,4 @@ constexpr std::uint32_t crc32c(std::string_view bytes) {
   return ~remainder;
 }
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -27,6 +27,8 @@ namespace pp {
   throw file_error(std::string("cannot ") + what + " '" + path + "': " + std::strerror(reason));
 }
 
+namespace detail {
+
 /// Owns a descriptor; closes it at the end. Transfers go on after interruptions until all bytes are
 /// through.
 class file_descriptor {
@@ -89,5 +91,7 @@ class file_descriptor {
  private:
   int number_ = -1;
 };
+
+}  // namespace detail
 
 }  // namespace pp

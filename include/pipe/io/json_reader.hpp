@@ -15,7 +15,7 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/utf8.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// Reads `text` from its beginning to its end by RFC 8259, less what headers do not need: of
 /// numbers only whole ones that are not negative.
@@ -166,4 +166,4 @@ class json_reader {
   std::size_t at_ = 0;
 };
 
-}  // namespace pp
+}  // namespace pp::detail

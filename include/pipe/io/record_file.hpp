@@ -64,7 +64,9 @@ class record_file {
   }
 
  private:
-  void open(int how) { file_ = file_descriptor(path_, O_WRONLY | O_NONBLOCK | O_CREAT | how); }
+  void open(int how) {
+    file_ = detail::file_descriptor(path_, O_WRONLY | O_NONBLOCK | O_CREAT | how);
+  }
   /// folder/name.end -> folder/name-2.end
   static std::string numbered(std::string const& path, long number) {
     std::size_t const dot = path.rfind('.');
@@ -75,7 +77,7 @@ class record_file {
   }
 
   std::string path_;
-  file_descriptor file_;
+  detail::file_descriptor file_;
   std::uint64_t bytes_ = 0;
   bool is_alone_ = true;  // nothing else writes to it
 };

@@ -27,7 +27,7 @@
 
 #include <pipe/io/file_descriptor.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// FNV-1a.
 constexpr std::uint64_t hash_of(std::string_view text) {
@@ -118,4 +118,4 @@ inline void remove_stale_files(temporary_names const& names) noexcept {
   ::closedir(folder);
 }
 
-}  // namespace pp
+}  // namespace pp::detail

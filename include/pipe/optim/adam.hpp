@@ -12,6 +12,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; w -= rate * mhat / (sqrt(vhat) +
 /// epsilon), where the hats divide by 1 - beta^step. Decoupled: w shrinks by rate * weight_decay
 /// first (AdamW); else decay joins the gradient (Adam).
@@ -56,6 +58,8 @@ struct adam_formula {
   }
 };
 
+}  // namespace detail
+
 /// Adam: weight decay joins the gradient, as in torch.optim.Adam.
 struct Adam {
   double learning_rate = 1e-3;
@@ -65,16 +69,16 @@ struct Adam {
 
   static constexpr char const* name = "Adam";
   static constexpr int states = 2;
-  void check(setting_check const& is) const { adam_formula<false>::check(*this, is); }
+  void check(setting_check const& is) const { detail::adam_formula<false>::check(*this, is); }
   template <class T>
-  using coefficients = adam_formula<false>::coefficients<T>;
+  using coefficients = detail::adam_formula<false>::coefficients<T>;
   template <class T>
   coefficients<T> prepare(update_context const& c) const {
-    return adam_formula<false>::prepare<T>(*this, c);
+    return detail::adam_formula<false>::prepare<T>(*this, c);
   }
   template <class T>
   PIPE_HD static PIPE_INLINE T apply(coefficients<T> const& c, T w, T g, T& m, T& v) {
-    return adam_formula<false>::apply(c, w, g, m, v);
+    return detail::adam_formula<false>::apply(c, w, g, m, v);
   }
 };
 
@@ -87,16 +91,16 @@ struct AdamW {
 
   static constexpr char const* name = "AdamW";
   static constexpr int states = 2;
-  void check(setting_check const& is) const { adam_formula<true>::check(*this, is); }
+  void check(setting_check const& is) const { detail::adam_formula<true>::check(*this, is); }
   template <class T>
-  using coefficients = adam_formula<true>::coefficients<T>;
+  using coefficients = detail::adam_formula<true>::coefficients<T>;
   template <class T>
   coefficients<T> prepare(update_context const& c) const {
-    return adam_formula<true>::prepare<T>(*this, c);
+    return detail::adam_formula<true>::prepare<T>(*this, c);
   }
   template <class T>
   PIPE_HD static PIPE_INLINE T apply(coefficients<T> const& c, T w, T g, T& m, T& v) {
-    return adam_formula<true>::apply(c, w, g, m, v);
+    return detail::adam_formula<true>::apply(c, w, g, m, v);
   }
 };
 

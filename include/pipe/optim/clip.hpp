@@ -7,7 +7,7 @@
 #include <pipe/base/config.hpp>
 #include <pipe/base/libm.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// The factor that brings gradients of global norm `norm` to at most `most`; 1 if they are within
 /// it, or if `most` is 0, which means no limit.
@@ -33,4 +33,4 @@ PIPE_HD inline gradient_outcome outcome_of(double square, double clamped_square,
   return {libm::sqrt(square) * scale, clip_factor(clamped_norm, clip_norm) * scale};
 }
 
-}  // namespace pp
+}  // namespace pp::detail

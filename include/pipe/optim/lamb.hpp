@@ -23,7 +23,7 @@ struct LAMB {
   double weight_decay = 0.01;
 
   static constexpr char const* name = "LAMB";
-  void check(setting_check const& is) const { adam_formula<false>::check(*this, is); }
+  void check(setting_check const& is) const { detail::adam_formula<false>::check(*this, is); }
   static constexpr bool takes(tensor_kind) { return true; }
   static constexpr long state_elements(tensor_shape const& s) { return 2 * s.elements(); }
   template <class Backend, class T>

@@ -63,6 +63,8 @@ struct learning_rate_schedule {
   }
 };
 
+namespace detail {
+
 /// WSD: up over `warm_up` steps, at full rate until the last `decay` of `steps`, then down to
 /// `floor`. A run that stays at full rate can be continued; the way down costs a tenth or so of it.
 /// Source: Hu et al., MiniCPM, 2024.
@@ -109,5 +111,7 @@ class learning_rate_function {
   double (*call_)(std::any& function, long step) = nullptr;
   void (*check_)(std::any const& function, setting_check const& is) = nullptr;
 };
+
+}  // namespace detail
 
 }  // namespace pp

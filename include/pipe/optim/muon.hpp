@@ -17,6 +17,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// How the learning rate depends on the outputs and inputs of a matrix; the names are PyTorch's.
 enum class muon_rate : unsigned char {
   original,            // * sqrt(max(1, outputs / inputs)): Jordan's
@@ -24,6 +26,8 @@ enum class muon_rate : unsigned char {
                        // 2025
   spectral_unclamped,  // * sqrt(outputs / inputs): Bernstein's
 };
+
+}  // namespace detail
 
 /// m = momentum m + (1 - momentum) g; x = nesterov ? momentum m + (1 - momentum) g : m; x /= |x|;
 /// `newton_schulz_steps` times x = a x + (b s + c s^2) x with s = x x'; w = (1 - rate *
@@ -38,7 +42,7 @@ struct Muon {
   double a = 3.4445, b = -4.7750, c = 2.0315;
   double epsilon = 1e-7;  ///< |x| counts as this at least
   int newton_schulz_steps = 5;
-  muon_rate adjust = muon_rate::original;
+  detail::muon_rate adjust = detail::muon_rate::original;
   AdamW others{};  ///< for all that is no matrix; when the learning rate changes from step to step,
                    ///< theirs does in proportion
 
@@ -57,7 +61,7 @@ struct Muon {
 
   // ---- what is no matrix ----
 
-  using formula = adam_formula<true>;
+  using formula = detail::adam_formula<true>;
   static constexpr int states = formula::states;
   template <class T>
   using coefficients = formula::coefficients<T>;
@@ -163,9 +167,9 @@ struct Muon {
 
   double adjusted(double outputs, double inputs) const {
     switch (adjust) {
-      case muon_rate::match_rms_adamw: return 0.2 * libm::sqrt(libm::fmax(outputs, inputs));
-      case muon_rate::spectral_unclamped: return libm::sqrt(outputs / inputs);
-      case muon_rate::original: break;
+      case detail::muon_rate::match_rms_adamw: return 0.2 * libm::sqrt(libm::fmax(outputs, inputs));
+      case detail::muon_rate::spectral_unclamped: return libm::sqrt(outputs / inputs);
+      case detail::muon_rate::original: break;
     }
     return libm::sqrt(libm::fmax(1.0, outputs / inputs));
   }

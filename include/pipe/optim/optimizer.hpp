@@ -38,7 +38,11 @@ struct tensor_shape {
   constexpr long elements() const { return rows * columns; }
 };
 
+namespace detail {
+
 inline constexpr tensor_shape smallest_tensor{tensor_kind::matrix, 1, 1};
+
+}  // namespace detail
 
 /// One parameter, row-major. Each array begins at a multiple of `alignment` bytes.
 template <class T>
@@ -65,6 +69,8 @@ concept tensor_optimizer = requires(tensor_shape const& shape) {
   { O::state_elements(shape) } -> std::same_as<long>;
 };
 
+namespace detail {
+
 /// All that an optimizer has, known to the compiler or not.
 template <class O>
 concept has_parts_of_optimizer =
@@ -89,6 +95,8 @@ constexpr bool updates_whole(tensor_kind kind) {
   return false;
 }
 
+}  // namespace detail
+
 /// Numbers of state that O keeps for a whole tensor, or for a run of single elements.
 template <class O>
 constexpr long state_elements(bool whole, tensor_shape const& shape) {
@@ -105,9 +113,14 @@ constexpr long workspace_elements(bool whole, tensor_shape const& shape) {
     if (whole) return O::template workspace_elements<Backend, T>(shape);
   return 0;
 }
+
+namespace detail {
+
 template <class O, class Backend, class T>
 struct workspace_call {
   static constexpr auto call() { return workspace_elements<O, Backend, T>(true, smallest_tensor); }
 };
+
+}  // namespace detail
 
 }  // namespace pp

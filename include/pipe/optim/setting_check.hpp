@@ -60,8 +60,12 @@ class setting_check {
   std::string_view owner_;
 };
 
+namespace detail {
+
 /// Settings that say their ranges.
 template <class S>
 concept checked_settings = requires(S const& s, setting_check const& is) { s.check(is); };
+
+}  // namespace detail
 
 }  // namespace pp

@@ -126,6 +126,8 @@ struct fused_sinks {
   }
 };
 
+namespace detail {
+
 /// A number that equal groups share and different ones almost never do; equality is checked all the
 /// same.
 constexpr std::uint64_t hash_of(group const& g) {
@@ -141,6 +143,8 @@ constexpr std::uint64_t hash_of(group const& g) {
     mix(long(s.kind) + 64L * (s.slot + 1 + 64L * (s.store + 1 + 64L * s.leaf)));
   return h;
 }
+
+}  // namespace detail
 
 /// Memory that fusing uses for a while: an item for each op, and one more; zeros at first.
 struct fuse_scratch {
@@ -169,7 +173,7 @@ struct known_groups {
   }
   template <class Again>
   constexpr int search(group const& g, Again const& again) {
-    std::uint64_t const h = hash_of(g);
+    std::uint64_t const h = detail::hash_of(g);
     for (int id = 0; id < count; ++id)
       if (hashes[id] == h && (id < int(first.size()) ? first[id] : again(id)) == g) return id;
     hashes[count] = h;

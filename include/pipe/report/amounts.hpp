@@ -18,6 +18,8 @@ inline std::string readable_count(long n) {
   return text;
 }
 
+namespace detail {
+
 /// 0.1234 with 2 digits -> "0.12"
 inline std::string readable_real(double x, int digits) {
   char text[64];
@@ -25,8 +27,12 @@ inline std::string readable_real(double x, int digits) {
   return text;
 }
 
+}  // namespace detail
+
 /// 0.248 -> "24.8 %"
-inline std::string readable_percent(double share) { return readable_real(100 * share, 1) + " %"; }
+inline std::string readable_percent(double share) {
+  return detail::readable_real(100 * share, 1) + " %";
+}
 
 /// 1536 -> "1.5 KiB": powers of 1024, one digit after the point from KiB up; "-" for nothing.
 inline std::string readable_bytes(long bytes) {
@@ -35,8 +41,10 @@ inline std::string readable_bytes(long bytes) {
   double amount = double(bytes);
   int unit = 0;
   for (; amount >= 1023.95 && unit < 5; ++unit) amount /= 1024;
-  return readable_real(amount, unit > 0 ? 1 : 0) + " " + units[unit];
+  return detail::readable_real(amount, unit > 0 ? 1 : 0) + " " + units[unit];
 }
+
+namespace detail {
 
 /// (128, 96) -> "128 x 96"
 inline std::string readable_shape(shape const& s) {
@@ -44,5 +52,7 @@ inline std::string readable_shape(shape const& s) {
   for (int i = 0; i < s.rank; ++i) text += (i > 0 ? " x " : "") + std::to_string(s.extent[i]);
   return text;
 }
+
+}  // namespace detail
 
 }  // namespace pp

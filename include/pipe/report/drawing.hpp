@@ -19,6 +19,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// Times are counted from 0 in the drawing's unit.
 struct drawn_action {
   action what{};
@@ -66,17 +68,19 @@ struct drawing_words {
   std::string memory_unit{};  ///< "B", or any other
 };
 
+}  // namespace detail
+
 /// A schedule as spans of time on ranks, planned or measured, for every kind of picture.
 struct drawing {
-  drawing_words words;
+  detail::drawing_words words;
   bool complete = true;  ///< false: it came to a deadlock, and ends there
   long makespan = 0;
   double bubble_by_makespan = 0, bubble_by_stage_local_span = 0;
-  std::vector<drawn_rank> ranks;
-  std::vector<drawn_transfer> transfers;
+  std::vector<detail::drawn_rank> ranks;
+  std::vector<detail::drawn_transfer> transfers;
 
   /// Throws pp::error if there is no such action.
-  drawn_action const& at(int rank, int position) const {
+  detail::drawn_action const& at(int rank, int position) const {
     if (rank < 0 || std::size_t(rank) >= ranks.size() || position < 0 ||
         std::size_t(position) >= ranks[std::size_t(rank)].actions.size())
       complain<error>({"the drawing has no action ", position, " of rank ", rank});
@@ -84,10 +88,12 @@ struct drawing {
   }
   long peak_memory() const {
     long peak = 0;
-    for (drawn_rank const& r : ranks) peak = std::max(peak, r.peak_memory);
+    for (detail::drawn_rank const& r : ranks) peak = std::max(peak, r.peak_memory);
     return peak;
   }
 };
+
+namespace detail {
 
 /// An amount with its unit as people read it: 1250000 "ns" -> "1.25 ms", 1536 "B" -> "1.5 KiB",
 /// 2000000 "FLOP" -> "2.00 MFLOP".
@@ -157,6 +163,8 @@ class sources {
   std::vector<results> made_;
 };
 
+}  // namespace detail
+
 /// Draws a table as a timeline says. The same for a prediction, whose timeline `simulate` has made,
 /// and for a measurement.
 ///
@@ -164,11 +172,11 @@ class sources {
 /// needs: check_shape and check_complete (missing actions are allowed); hop times are in the
 ///        timeline's unit
 /// throws: pp::error for an action that does not exist, or a timeline of another table
-template <pipeline_problem Problem, action_table Table, class Rows>
+template <pipeline_problem Problem, detail::action_table Table, class Rows>
 drawing drawing_of(Problem const& problem, Table const& table, timeline<Rows> const& when,
-                   drawing_words words = {}) {
-  require_actions(problem, table, unbounded_slots{});
-  require_spans(table, when);
+                   detail::drawing_words words = {}) {
+  detail::require_actions(problem, table, detail::unbounded_slots{});
+  detail::require_spans(table, when);
   drawing d;
   d.words = std::move(words);
   d.complete = when.complete;
@@ -176,7 +184,7 @@ drawing drawing_of(Problem const& problem, Table const& table, timeline<Rows> co
   d.bubble_by_makespan = when.bubble_by_makespan();
   d.bubble_by_stage_local_span = when.bubble_by_stage_local_span();
   for (int rank = 0; rank < table.ranks(); ++rank) {
-    drawn_rank& row = d.ranks.emplace_back();
+    detail::drawn_rank& row = d.ranks.emplace_back();
     auto const live_from = [&row](long time, long live) {
       bool const at_once = !row.memory.empty() && row.memory.back().time == time;
       if (at_once) row.memory.pop_back();
@@ -184,20 +192,20 @@ drawing drawing_of(Problem const& problem, Table const& table, timeline<Rows> co
         row.memory.push_back({time, live});
     };
     int const count = when.spans.size(rank);  // after a deadlock fewer than the table has
-    for_each_memory(problem, table, rank, [&](int i, long live) {
+    detail::for_each_memory(problem, table, rank, [&](int i, long live) {
       if (i >= count) return;
       action const a = table.at(rank, i);
       time_span const span = when.spans.at(rank, i);
-      int const shade = replicas(table.where) > 1 ? replica_of(table.where, a.micro_batch)
+      int const shade = replicas(table.where) > 1 ? detail::replica_of(table.where, a.micro_batch)
                                                   : a.chunk / problem.ranks;
-      memory_change const memory = problem.cost(a.chunk).memory;
+      detail::memory_change const memory = problem.cost(a.chunk).memory;
       row.actions.push_back({a, span.start, span.end, shade, false});
       row.peak_memory = std::max(row.peak_memory, live);
       live_from(span.start, live);
       live_from(span.end, live - memory.at_most(a.kind) + (table.trains ? memory.of(a.kind) : 0));
     });
   }
-  auto const made = sources(d, problem.chunks, problem.micro_batches);
+  auto const made = detail::sources(d, problem.chunks, problem.micro_batches);
   for (int rank = 0; rank < table.ranks(); ++rank)
     for (int i = 0; i < when.spans.size(rank); ++i)
       if (auto const from = made.of(table.at(rank, i)); from.rank >= 0 && from.rank != rank)
@@ -206,7 +214,8 @@ drawing drawing_of(Problem const& problem, Table const& table, timeline<Rows> co
     d.ranks[static_cast<std::size_t>(rank)].actions[static_cast<std::size_t>(position)].critical =
         true;
   };
-  for_each_critical(problem, table, when, mark, [&](action const& a) { return made.of(a); });
+  detail::for_each_critical(problem, table, when, mark,
+                            [&](action const& a) { return made.of(a); });
   return d;
 }
 

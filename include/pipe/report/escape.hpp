@@ -12,6 +12,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// What stands for a byte or a character that may not be there: U+FFFD.
 inline constexpr std::string_view replacement_character = "\xEF\xBF\xBD";
 
@@ -73,11 +75,14 @@ inline std::string json_string(std::string_view text) {
   return safe + "\"";
 }
 
+}  // namespace detail
+
 /// Text for a terminal: a control character becomes U+FFFD, so that no sequence of them is obeyed.
 inline std::string terminal_escaped(std::string_view text) {
   std::string safe;
-  for_each_character(
-      text, [&](std::string_view c) { safe += is_control(c) ? replacement_character : c; });
+  detail::for_each_character(text, [&](std::string_view c) {
+    safe += detail::is_control(c) ? detail::replacement_character : c;
+  });
   return safe;
 }
 

@@ -18,13 +18,19 @@
 
 namespace pp {
 
+namespace detail {
+
 /// How wide the text is at most, where names allow it.
 inline constexpr int explain_width = 100;
+
+}  // namespace detail
 
 /// 1, "stage" -> "1 stage"; 4, "stage" -> "4 stages"
 inline std::string counted(long n, char const* what) {
   return readable_count(n) + " " + what + (n == 1 ? "" : "s");
 }
+
+namespace detail {
 
 /// The model, its size and the options, in two lines.
 template <class Trainer>
@@ -154,6 +160,8 @@ std::string explain_schedule() {
          drawing_legend(Trainer::compiled::schedule::splits_backward) + "\n";
 }
 
+}  // namespace detail
+
 namespace wrong {
 template <class... What>
 struct only_a_pipeline_can_be_explained;
@@ -163,9 +171,9 @@ struct only_a_pipeline_can_be_explained;
 template <class Trainer>
 std::string explain() {
   if constexpr (requires { Trainer::compiled::plan(); }) {
-    return explain_options<Trainer>() + "\n" + explain_layers<Trainer>() + "\n" +
-           explain_work<Trainer>() + "\n" + explain_memory<Trainer>() + "\n" +
-           explain_ranks<Trainer>() + "\n" + explain_schedule<Trainer>();
+    return detail::explain_options<Trainer>() + "\n" + detail::explain_layers<Trainer>() + "\n" +
+           detail::explain_work<Trainer>() + "\n" + detail::explain_memory<Trainer>() + "\n" +
+           detail::explain_ranks<Trainer>() + "\n" + detail::explain_schedule<Trainer>();
   } else {
     static_assert(
         accepted<std::type_identity<wrong::only_a_pipeline_can_be_explained<Trainer>>>::value);

@@ -23,6 +23,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// One rank: seven numbers for each action, two for each point of its memory.
 inline std::string page_rank(drawn_rank const& r) {
   auto const one_action = [&](std::size_t i) {
@@ -118,6 +120,8 @@ std::string page_colours(One one) {
   });
 }
 
+}  // namespace detail
+
 /// One page of several drawings, one below the other on one axis: the time of the last. A drawing
 /// in another unit is stretched until its ranks compute as long in all as those of the last: what
 /// differs then is order and waiting.
@@ -126,22 +130,23 @@ std::string page_colours(One one) {
 inline std::string draw_html(std::vector<drawing const*> const& drawings) {
   auto const busy = [](drawing const& d) {
     long sum = 0;
-    for (drawn_rank const& r : d.ranks) sum += r.busy();
+    for (detail::drawn_rank const& r : d.ranks) sum += r.busy();
     return double(std::max(1L, sum));
   };
   if (drawings.empty()) complain<error>({"draw_html: expected at least 1 drawing, got none"});
   drawing const& last = *drawings.back();
-  std::string const title = xml_escaped(last.words.title);
+  std::string const title = detail::xml_escaped(last.words.title);
   auto const scale_of = [&](drawing const& d) {
     return d.words.time_unit == last.words.time_unit ? 1 : busy(last) / busy(d);
   };
-  std::string const data = json_object(
-      {{"kinds", page_kinds([](action_kind kind) { return json_string(short_name(kind)); })},
-       {"fills", page_colours([](colour fill) { return fill; })},
-       {"texts", page_colours([](colour fill) { return text_on(fill); })},
-       {"keys", page_keys(drawings)},
-       {"drawings", json_array(drawings.size(), [&](std::size_t i) {
-          return page_drawing(*drawings[i], scale_of(*drawings[i]));
+  std::string const data = detail::json_object(
+      {{"kinds",
+        detail::page_kinds([](action_kind kind) { return detail::json_string(short_name(kind)); })},
+       {"fills", detail::page_colours([](detail::colour fill) { return fill; })},
+       {"texts", detail::page_colours([](detail::colour fill) { return detail::text_on(fill); })},
+       {"keys", detail::page_keys(drawings)},
+       {"drawings", detail::json_array(drawings.size(), [&](std::size_t i) {
+          return detail::page_drawing(*drawings[i], scale_of(*drawings[i]));
         })}});
   return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"

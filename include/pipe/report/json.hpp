@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-namespace pp {
+namespace pp::detail {
 
 /// `[one(0),one(1),...]`. What one(i) returns may be several items with commas between.
 template <class One>
@@ -41,4 +41,4 @@ inline std::string json_object(std::initializer_list<std::pair<char const*, std:
   return text;
 }
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -16,6 +16,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// `GELU`, `GELU gradient`, or the op's own name. `leaf` holds the names of the model's leaf types.
 inline std::string step_text(step const& s, std::vector<std::string_view> const& leaf) {
   if (s.kind == op_kind::map) return std::string(leaf[std::size_t(s.leaf)]);
@@ -73,12 +75,14 @@ std::string kernel_text(int number, std::vector<std::string_view> const& leaf) {
   return text;
 }
 
+}  // namespace detail
+
 /// The distinct kernels of a trainer: each is compiled once. Launches are those of one micro-batch,
 /// over all stages.
 template <class Trainer>
 std::string explain_kernels() {
   using compiled = typename Trainer::compiled;
-  auto const leaf = leaf_names(typename Trainer::model::leaves{});
+  auto const leaf = detail::leaf_names(typename Trainer::model::leaves{});
   int const kernels = compiled::groups + compiled::chain_kernels().count;
   std::vector<int> launches(static_cast<std::size_t>(kernels));
   for (int s = 0; s < compiled::stages; ++s)
@@ -94,7 +98,7 @@ std::string explain_kernels() {
                              : g < first[op_list::again]            ? "backward, weight"
                                                                     : "recompute";
     table.add({std::to_string(i), pass, std::to_string(launches[std::size_t(i)]),
-               kernel_text<Trainer>(i, leaf)});
+               detail::kernel_text<Trainer>(i, leaf)});
   }
   return table.str();
 }

@@ -12,7 +12,7 @@
 #include <pipe/graph/layers.hpp>
 #include <pipe/nn/model.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// The names of a model's leaf types, by leaf index.
 template <class... L>
@@ -82,4 +82,4 @@ std::string list_layers(graph_view const& g, int first, int end) {
   return list_with_repetitions(names);
 }
 
-}  // namespace pp
+}  // namespace pp::detail

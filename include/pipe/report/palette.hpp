@@ -11,7 +11,7 @@
 #include <pipe/base/libm.hpp>
 #include <pipe/schedule/action.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// sRGB, 0 to 255.
 struct colour {
@@ -94,4 +94,4 @@ inline std::string name_of_shade(int shade) {
   return "chunk " + std::to_string(shade + 1) + " of a rank";
 }
 
-}  // namespace pp
+}  // namespace pp::detail

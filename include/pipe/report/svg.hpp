@@ -27,6 +27,8 @@ struct svg_options {
   bool memory = true;      ///< the curves below
 };
 
+namespace detail {
+
 /// The distance between the marks of an axis from 0 to `end` that has room for `most` marks: 1, 2
 /// or 5 times a power of ten.
 inline long tick_step(long end, int most) {
@@ -297,9 +299,11 @@ class svg_picture {
   std::string text_;
 };
 
+}  // namespace detail
+
 /// One drawing as an SVG picture.
 inline std::string draw_svg(drawing const& d, svg_options const& options = {}) {
-  return svg_picture(d, options).str();
+  return detail::svg_picture(d, options).str();
 }
 
 }  // namespace pp

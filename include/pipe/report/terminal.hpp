@@ -38,25 +38,29 @@ inline bool wants_colour(std::ostream const& stream) {
   return stream.rdbuf() == std::cerr.rdbuf() && wants_colour(stderr);
 }
 
+namespace detail {
+
 struct text_options {
   int width = 88;        ///< of the time, in characters
   bool colours = false;  ///< best: wants_colour(stdout)
 };
 
+}  // namespace detail
+
 /// A drawing with its title and its numbers. Chunks of a rank are told apart by colours only.
-inline std::string draw_text(drawing const& d, text_options const& options = {}) {
-  timeline_drawing lines(int(d.ranks.size()), d.makespan, options.width);
+inline std::string draw_text(drawing const& d, detail::text_options const& options = {}) {
+  detail::timeline_drawing lines(int(d.ranks.size()), d.makespan, options.width);
   unsigned kinds = 0;
   for (std::size_t rank = 0; rank < d.ranks.size(); ++rank)
-    for (drawn_action const& a : d.ranks[rank].actions) {
+    for (detail::drawn_action const& a : d.ranks[rank].actions) {
       lines.add(int(rank), a.what, a.start, a.end, a.shade);
-      kinds |= bit(a.what.kind);
+      kinds |= detail::bit(a.what.kind);
     }
   std::string const title = d.words.title.empty() ? "" : terminal_escaped(d.words.title) + "\n";
-  return title + summary_of(d) + "\n" + lines.str(options.colours) +
-         drawing_legend(kinds & bit(action_kind::backward_weight)) +
-         (kinds & bit(action_kind::recompute) ? ", + recompute" : "") +
-         (kinds & bit(action_kind::update) ? ", * update" : "") + "\n";
+  return title + detail::summary_of(d) + "\n" + lines.str(options.colours) +
+         detail::drawing_legend(kinds & detail::bit(action_kind::backward_weight)) +
+         (kinds & detail::bit(action_kind::recompute) ? ", + recompute" : "") +
+         (kinds & detail::bit(action_kind::update) ? ", * update" : "") + "\n";
 }
 
 }  // namespace pp

@@ -60,6 +60,8 @@ class text_table {
   std::vector<std::size_t> left_;
 };
 
+namespace detail {
+
 /// Breaks a list after commas into lines of at most `width` characters where that is possible;
 /// lines after the first are indented.
 inline std::string wrapped(std::string_view list, std::size_t width, std::size_t indent) {
@@ -81,5 +83,7 @@ inline std::string wrapped(std::string_view list, std::size_t width, std::size_t
   }
   return result;
 }
+
+}  // namespace detail
 
 }  // namespace pp

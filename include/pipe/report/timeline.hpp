@@ -16,6 +16,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// How an action looks: a forward as its micro-batch's last digit, a backward as a letter, a weight
 /// gradient as a capital.
 constexpr char drawn(action const& a) {
@@ -108,12 +110,14 @@ class timeline_drawing {
   std::vector<std::vector<cell>> lines_;
 };
 
+}  // namespace detail
+
 /// A schedule as it was simulated. Throws pp::error if the timeline is one of another table, or the
 /// width is less than 0.
-template <action_table Table, class Rows>
+template <detail::action_table Table, class Rows>
 std::string draw(Table const& table, timeline<Rows> const& when, int width = 88) {
-  require_spans(table, when);
-  timeline_drawing drawing(table.ranks(), when.makespan, width);
+  detail::require_spans(table, when);
+  detail::timeline_drawing drawing(table.ranks(), when.makespan, width);
   for (int rank = 0; rank < table.ranks(); ++rank)
     for (int i = 0; i < when.spans.size(rank); ++i)
       drawing.add(rank, table.at(rank, i), when.spans.at(rank, i).start,
@@ -129,7 +133,7 @@ std::string draw_last_run(Trainer const& trainer, int width = 88) {
   for (int rank = 0; rank < ranks; ++rank)
     for (executed_action const& e : trainer.executed(rank))
       if (end < e.end) end = e.end;
-  timeline_drawing drawing(ranks, end, width);
+  detail::timeline_drawing drawing(ranks, end, width);
   for (int rank = 0; rank < ranks; ++rank)
     for (executed_action const& e : trainer.executed(rank))
       drawing.add(rank, e.what, e.start, e.end);

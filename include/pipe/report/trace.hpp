@@ -20,6 +20,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// Writes events. The format counts in microseconds: nanoseconds become thousandths, a unit of any
 /// other time becomes one microsecond.
 ///
@@ -101,9 +103,11 @@ class trace_writer {
   long arrows_ = 0, nanoseconds_ = 1;  // in a unit of the drawing's time
 };
 
+}  // namespace detail
+
 /// Drawings as a file for Perfetto or chrome://tracing, each a process of its own.
 inline std::string draw_trace(std::vector<drawing const*> const& drawings) {
-  trace_writer writer;
+  detail::trace_writer writer;
   for (drawing const* d : drawings) writer.add(*d);
   return writer.str();
 }

@@ -82,15 +82,15 @@ class seen_kernels {
 
   /// needs: the drawing is of the run that was watched
   void add_to(drawing& d) const {
-    auto const leaf = leaf_names(typename Trainer::model::leaves{});
+    auto const leaf = detail::leaf_names(typename Trainer::model::leaves{});
     for (std::size_t rank = 0; rank < d.ranks.size(); ++rank) {
-      drawn_rank& row = d.ranks[rank];
+      detail::drawn_rank& row = d.ranks[rank];
       auto next = ranks_[rank].begin();
-      for (drawn_action const& a : row.actions)
+      for (detail::drawn_action const& a : row.actions)
         for (long time = a.start; next != ranks_[rank].end() && belongs(*next, a.what); ++next) {
           long const end = std::min(time + next->nanoseconds, a.end);
           row.details.push_back(
-              {group_text(Trainer::compiled::group_at(next->group), leaf), time, end});
+              {detail::group_text(Trainer::compiled::group_at(next->group), leaf), time, end});
           time = end;
         }
     }

@@ -73,7 +73,7 @@ void for_each_need(pipeline_description const& d, action const& a, Need const& n
   if (a.kind == action_kind::forward) {
     if (c > 0) need(c - 1, milestone::forward, mb);
     if (!last) need(c + 1, milestone::release, mb - d.chunk[c].boundary.slots);
-  } else if (makes_input_gradient(a.kind)) {
+  } else if (detail::makes_input_gradient(a.kind)) {
     if (!last) need(c + 1, milestone::input_gradient, mb);
     if (c > 0) need(c - 1, milestone::release, mb - d.chunk[c].gradient.slots);
   }
@@ -95,12 +95,12 @@ void run_action(pipeline_description const& d, job const& j, action const& a, Ru
     return;
   }
   bool const split = set.programs[int(program::backward)].launches == nullptr;
-  if (makes_input_gradient(a.kind)) {
+  if (detail::makes_input_gradient(a.kind)) {
     run(set, split ? program::backward_input : program::backward);
     pass_on(set.passed_gradients, set.passed_gradient_count);
     publish(milestone::input_gradient);
   }
-  if (makes_weight_gradient(a.kind)) {
+  if (detail::makes_weight_gradient(a.kind)) {
     if (split) run(set, program::backward_weight);
     publish(milestone::release);
   }

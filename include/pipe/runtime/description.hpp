@@ -152,9 +152,9 @@ static_assert(max_inputs == 4, "as many -1 in `staging`, and one");
 
 /// The actions of a rank with its sends and receives between them: see communicate().
 struct rank_steps {
-  rank_step const* training = nullptr;
+  detail::rank_step const* training = nullptr;
   int training_count = 0;
-  rank_step const* evaluation = nullptr;
+  detail::rank_step const* evaluation = nullptr;
   int evaluation_count = 0;
 };
 

@@ -16,7 +16,11 @@ enum class action_kind : unsigned char {
   update  ///< U:  the optimizer step, with all gradients up to and including `micro_batch`
 };
 
+namespace detail {
+
 inline constexpr int action_kinds = 6;
+
+}  // namespace detail
 
 /// An entry of a schedule: a kind of work, for one chunk of the model and one micro-batch.
 struct action {
@@ -31,9 +35,11 @@ struct action {
 
 /// The letter by which papers and drawings call a kind.
 constexpr char const* short_name(action_kind kind) {
-  constexpr char const* names[action_kinds] = {"F", "B", "W", "BW", "R", "U"};
-  return static_cast<int>(kind) < action_kinds ? names[static_cast<int>(kind)] : "?";
+  constexpr char const* names[detail::action_kinds] = {"F", "B", "W", "BW", "R", "U"};
+  return static_cast<int>(kind) < detail::action_kinds ? names[static_cast<int>(kind)] : "?";
 }
+
+namespace detail {
 
 /// One bit per kind, for sets of them.
 constexpr unsigned bit(action_kind kind) { return 1u << static_cast<unsigned>(kind); }
@@ -47,5 +53,7 @@ constexpr bool makes_input_gradient(action_kind kind) {
 constexpr bool makes_weight_gradient(action_kind kind) {
   return kind == action_kind::backward_weight || kind == action_kind::backward;
 }
+
+}  // namespace detail
 
 }  // namespace pp

@@ -10,6 +10,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// The length of the ring that holds values alive from `from[mb]` to before `until[mb]`.
 ///
 /// needs: from[mb] < until[mb]; both ascend within a replica
@@ -26,6 +28,8 @@ constexpr int ring_length(placement where, int micro_batches, scratch<long> cons
   return longest;
 }
 
+}  // namespace detail
+
 /// The slots between `boundary` and `boundary + 1` that a timeline needs. A value lies there from
 /// the start of the F that writes it to the end of the last action that reads it: BW or W of the
 /// next chunk, or its F when nothing trains. A gradient lies there from the start of B or BW of the
@@ -35,16 +39,16 @@ constexpr int ring_length(placement where, int micro_batches, scratch<long> cons
 ///        is the same
 /// needs: validate(problem, table); `when` is its timeline
 /// throws: pp::error if there is no such boundary, or the timeline is one of another table
-template <pipeline_problem Problem, action_table Table, class Rows>
-constexpr slot_count boundary_slots(Problem const& problem, Table const& table,
-                                    timeline<Rows> const& when, int boundary) {
-  require_placement(problem, table.where);
-  require_spans(table, when);
+template <pipeline_problem Problem, detail::action_table Table, class Rows>
+constexpr detail::slot_count boundary_slots(Problem const& problem, Table const& table,
+                                            timeline<Rows> const& when, int boundary) {
+  detail::require_placement(problem, table.where);
+  detail::require_spans(table, when);
   if (boundary < 0 || boundary >= problem.chunks - 1 || table.ranks() != problem.ranks)
     complain<error>({"boundary ", boundary, " is none between ", problem.chunks, " chunks on ",
                      table.ranks(), " ranks"});
   auto const is_last_reader = [&](action const& a) {
-    return table.trains ? makes_weight_gradient(a.kind) : a.kind == action_kind::forward;
+    return table.trains ? detail::makes_weight_gradient(a.kind) : a.kind == action_kind::forward;
   };
   // A reader that takes no time still reads after its start: otherwise writers and readers of one
   // instant could wait in a circle.
@@ -53,25 +57,27 @@ constexpr slot_count boundary_slots(Problem const& problem, Table const& table,
   };
 
   int const micro_batches = problem.micro_batches;
-  auto value_from = scratch<long>(micro_batches);
-  auto value_until = scratch<long>(micro_batches);
-  auto gradient_from = scratch<long>(micro_batches);
-  auto gradient_until = scratch<long>(micro_batches);
+  auto value_from = detail::scratch<long>(micro_batches);
+  auto value_until = detail::scratch<long>(micro_batches);
+  auto gradient_from = detail::scratch<long>(micro_batches);
+  auto gradient_until = detail::scratch<long>(micro_batches);
 
-  for_each_of_chunk(table, boundary, [&](int rank, int position, action const& a) {
+  detail::for_each_of_chunk(table, boundary, [&](int rank, int position, action const& a) {
     time_span const span = when.spans.at(rank, position);
     if (a.kind == action_kind::forward) value_from.item[a.micro_batch] = span.start;
     if (is_last_reader(a)) gradient_until.item[a.micro_batch] = gone(span);
   });
-  for_each_of_chunk(table, boundary + 1, [&](int rank, int position, action const& a) {
+  detail::for_each_of_chunk(table, boundary + 1, [&](int rank, int position, action const& a) {
     time_span const span = when.spans.at(rank, position);
-    if (makes_input_gradient(a.kind)) gradient_from.item[a.micro_batch] = span.start;
+    if (detail::makes_input_gradient(a.kind)) gradient_from.item[a.micro_batch] = span.start;
     if (is_last_reader(a)) value_until.item[a.micro_batch] = gone(span);
   });
 
   int const gradients =
-      table.trains ? ring_length(table.where, micro_batches, gradient_from, gradient_until) : 0;
-  return slot_count{ring_length(table.where, micro_batches, value_from, value_until), gradients};
+      table.trains ? detail::ring_length(table.where, micro_batches, gradient_from, gradient_until)
+                   : 0;
+  return detail::slot_count{
+      detail::ring_length(table.where, micro_batches, value_from, value_until), gradients};
 }
 
 }  // namespace pp

@@ -10,6 +10,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// When a rank's F and B of micro-batch 0 come, in slots, on its two chunks (placement::vee). law:
 /// all differ modulo 6
 struct building_block {
@@ -169,6 +171,8 @@ constexpr void fill_with_blocks(Problem const& problem, Table& table, int stages
       gap_rule::any);
 }
 
+}  // namespace detail
+
 /// About half the activations of 1F1B, on all ranks alike.
 ///
 /// law:    TF = TB = TW: the peak of every rank is (P+2) div 2 stages, of two chunks each; without
@@ -181,11 +185,11 @@ struct VHalf {
   static constexpr bool splits_backward = true;
   static constexpr bool trains = true;
 
-  template <pipeline_problem Problem, action_table Table>
+  template <pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     int const p = problem.ranks, k = p % 2 == 0 ? 3 : 0;
-    fill_with_blocks(problem, table, (p + 2) / 2, [=](int i) {
-      return building_block{2 * i, 3 * p - i - 2, 3 * p + k + 2 * i - 1, 6 * p + k - i - 2};
+    detail::fill_with_blocks(problem, table, (p + 2) / 2, [=](int i) {
+      return detail::building_block{2 * i, 3 * p - i - 2, 3 * p + k + 2 * i - 1, 6 * p + k - i - 2};
     });
   }
 };
@@ -203,11 +207,11 @@ struct VMin {
   static constexpr bool splits_backward = true;
   static constexpr bool trains = true;
 
-  template <pipeline_problem Problem, action_table Table>
+  template <pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     int const p = problem.ranks, k = p % 3 == 0 ? 2 : 0;
-    fill_with_blocks(problem, table, (p + 4) / 3, [=](int i) {
-      return building_block{i, 2 * p - i - 1, 2 * p + k + i, 4 * p + k - i - 1};
+    detail::fill_with_blocks(problem, table, (p + 4) / 3, [=](int i) {
+      return detail::building_block{i, 2 * p - i - 1, 2 * p + k + i, 4 * p + k - i - 1};
     });
   }
 };

@@ -27,9 +27,13 @@ struct family {
   void (*fill)(run_time_problem const&, dynamic_table&) = nullptr;
 };
 
+namespace detail {
+
 /// A policy that looks for its order, with options that it reads off the problem.
 template <class Policy>
 concept searching_policy = requires(run_time_problem const& problem) { Policy::options(problem); };
+
+}  // namespace detail
 
 /// Policy, which may be a template whose number of chunks per rank is read off the problem.
 template <schedule_policy Policy>
@@ -40,7 +44,7 @@ constexpr family family_of(bool any_chunks_per_rank = false) {
       any_chunks_per_rank ? 0 : Policy::chunks_per_rank,
       Policy::splits_backward,
       Policy::trains,
-      searching_policy<Policy>,
+      detail::searching_policy<Policy>,
       [](run_time_problem const& problem) { return why_refused<Policy>(problem); },
       [](run_time_problem const& problem, dynamic_table& table) { Policy::fill(problem, table); }};
 }
@@ -81,7 +85,7 @@ constexpr family const* find_family(std::string_view name) {
 /// throws: pp::error if f.refuses(problem) gives a reason, or the problem has not as many chunks
 ///         and costs as the family is for
 inline dynamic_table make_dynamic_table(family const& f, run_time_problem const& problem) {
-  require_chunks(problem, f.where, f.chunks_per_rank);
+  detail::require_chunks(problem, f.where, f.chunks_per_rank);
   if (char const* const why = f.refuses(problem); why != nullptr)
     complain<error>({"schedule ", f.name, ": ", why});
   auto table = dynamic_table(problem.ranks, f.where, f.trains);

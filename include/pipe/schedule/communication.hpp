@@ -17,6 +17,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// The rank that needs what an action makes, if it is another one; else -1.
 template <pipeline_problem Problem, action_table Table>
 constexpr int receiver_of(Problem const& problem, Table const& table, int rank, action const& a) {
@@ -27,6 +29,8 @@ constexpr int receiver_of(Problem const& problem, Table const& table, int rank, 
   int const to = rank_of(table.where, problem.ranks, next, a.micro_batch);
   return to == rank ? -1 : to;
 }
+
+}  // namespace detail
 
 /// Every rank's list of steps.
 ///
@@ -39,7 +43,8 @@ constexpr int receiver_of(Problem const& problem, Table const& table, int rank, 
 ///        their number, has read the value there for the last time before it receives the next
 /// needs: validate(problem, table); with these slots the table gets to its end
 /// cost:  n log n in the number of actions
-template <pipeline_problem Problem, action_table Table, class Slots = unbounded_slots>
+template <pipeline_problem Problem, detail::action_table Table,
+          class Slots = detail::unbounded_slots>
 constexpr auto communicate(Problem const& problem, Table const& table, Slots const& slots = {}) {
   // A moment is a time and, among equal times, a place in an order in which everything comes after
   // what it needs.
@@ -57,38 +62,40 @@ constexpr auto communicate(Problem const& problem, Table const& table, Slots con
   };
   int total = 0;
   for (int rank = 0; rank < problem.ranks; ++rank) total += table.size(rank);
-  auto events = scratch<event>(total);
+  auto events = detail::scratch<event>(total);
   auto begun = table.template like<moment>();
   int count = 0, turn = 0;
-  auto paper = execution<Problem, Table, Slots>(problem, table, slots);
+  auto paper = detail::execution<Problem, Table, Slots>(problem, table, slots);
   paper.run([&](int rank, long start, long end) {
     action const a = table.at(rank, begun.size(rank));
     begun.push(rank, moment{start, turn});
-    if (int const to = receiver_of(problem, table, rank, a); to >= 0)
+    if (int const to = detail::receiver_of(problem, table, rank, a); to >= 0)
       events.item[count++] = event{end, turn, rank, to, a};
     ++turn;
   });
   std::sort(events.item, events.item + count);
 
-  auto steps = table.template like<rank_step, 3>();
-  auto next = scratch<int>(problem.ranks);
+  auto steps = table.template like<detail::rank_step, 3>();
+  auto next = detail::scratch<int>(problem.ranks);
   auto const compute_until = [&](int rank, long time, int last_turn) {
     for (int& i = next.item[rank]; i < begun.size(rank); ++i) {
       moment const m = begun.at(rank, i);
       if (m.time > time || (m.time == time && m.turn > last_turn)) break;
-      steps.push(rank, rank_step{step_kind::compute, table.at(rank, i), -1});
+      steps.push(rank, detail::rank_step{detail::step_kind::compute, table.at(rank, i), -1});
     }
   };
   for (int e = 0; e < count; ++e) {
     event const& t = events.item[e];
     compute_until(t.from, t.time, t.turn);
     compute_until(t.to, t.time, t.turn);
-    steps.push(t.from, rank_step{step_kind::send, t.of, t.to});
-    steps.push(t.to, rank_step{step_kind::receive, t.of, t.from});
+    steps.push(t.from, detail::rank_step{detail::step_kind::send, t.of, t.to});
+    steps.push(t.to, detail::rank_step{detail::step_kind::receive, t.of, t.from});
   }
   for (int rank = 0; rank < problem.ranks; ++rank) compute_until(rank, LONG_MAX, INT_MAX);
   return steps;
 }
+
+namespace detail {
 
 /// Whether every rank gets to the end of its steps when a send and its receive happen at the same
 /// time or not at all, and no rank does anything else while it waits for the other side. If not,
@@ -129,5 +136,7 @@ constexpr verdict check_rendezvous(Problem const& problem, Steps const& steps) {
                      steps.at(rank, position.item[rank]).of};
   return verdict{};
 }
+
+}  // namespace detail
 
 }  // namespace pp

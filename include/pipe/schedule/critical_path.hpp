@@ -6,7 +6,7 @@
 
 #include <pipe/schedule/simulate.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// An action by rank and position; rank -1: there is none.
 struct action_place {
@@ -67,4 +67,4 @@ constexpr void for_each_critical(Problem const& problem, Table const& table,
                     [&](action const& a) { return source_of(problem, table, a); });
 }
 
-}  // namespace pp
+}  // namespace pp::detail

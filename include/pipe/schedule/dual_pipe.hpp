@@ -11,6 +11,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// The order of a rank over two streams of `each` micro-batches; stream 0 is the one that reaches
 /// it first. `half`: as many ranks lie between an end and the turn; this one is the `at`-th from
 /// its end. Calls run(kind, stream) for the stream's next micro-batch.
@@ -70,6 +72,8 @@ struct stream_progress {
   }
 };
 
+}  // namespace detail
+
 /// Two directions at once, forward and backward side by side, on two copies of the weights.
 ///
 /// law:    TF = TB = TW without hops: every rank is idle for (P/2-1) TF; the peak is P+1; weights
@@ -90,18 +94,18 @@ struct DualPipe {
                ? "needs an even number of micro-batches, at least twice the ranks"
                : nullptr;
   }
-  template <pipeline_problem Problem, action_table Table>
+  template <pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     int const p = problem.ranks, half = p / 2;
     for (int rank = 0; rank < p; ++rank) {
       bool const upper = rank >= half;  // the way up reaches it first
-      stream_progress progress;
-      run_dual(upper ? p - 1 - rank : rank, half, problem.micro_batches / 2,
-               [&](action_kind kind, int stream) {
-                 bool const goes_up = (stream == 1) != upper;
-                 table.push(rank, {kind, goes_up ? p - 1 - rank : rank,
-                                   2 * progress.next(kind, stream) + goes_up});
-               });
+      detail::stream_progress progress;
+      detail::run_dual(upper ? p - 1 - rank : rank, half, problem.micro_batches / 2,
+                       [&](action_kind kind, int stream) {
+                         bool const goes_up = (stream == 1) != upper;
+                         table.push(rank, {kind, goes_up ? p - 1 - rank : rank,
+                                           2 * progress.next(kind, stream) + goes_up});
+                       });
     }
   }
 };
@@ -121,12 +125,12 @@ struct DualPipeV {
     return micro_batches < 2 * ranks ? "needs at least twice as many micro-batches as ranks"
                                      : nullptr;
   }
-  template <pipeline_problem Problem, action_table Table>
+  template <pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     int const p = problem.ranks;
     for (int rank = 0; rank < p; ++rank) {
-      stream_progress progress;
-      run_dual(rank, p, problem.micro_batches, [&](action_kind kind, int stream) {
+      detail::stream_progress progress;
+      detail::run_dual(rank, p, problem.micro_batches, [&](action_kind kind, int stream) {
         table.push(rank,
                    {kind, stream == 0 ? rank : 2 * p - 1 - rank, progress.next(kind, stream)});
       });

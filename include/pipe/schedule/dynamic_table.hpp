@@ -54,7 +54,7 @@ struct dynamic_table : dynamic_rows<action> {
   placement where = placement::straight;
   bool trains = true;
   int mini_batch = 0;
-  unplaced_action unplaced{};
+  detail::unplaced_action unplaced{};
 
   explicit dynamic_table(int count, placement placed = placement::straight, bool is_training = true)
       : dynamic_rows<action>(count), where(placed), trains(is_training) {}
@@ -64,7 +64,7 @@ struct dynamic_table : dynamic_rows<action> {
     if (rank >= 0 && rank < ranks())
       dynamic_rows<action>::push(rank, item);
     else if (!unplaced.any)
-      unplaced = unplaced_action{true, false, rank, item};
+      unplaced = detail::unplaced_action{true, false, rank, item};
   }
 };
 
@@ -75,12 +75,12 @@ struct dynamic_table : dynamic_rows<action> {
 ///         is for
 template <schedule_policy Policy, pipeline_problem Problem>
 dynamic_table make_dynamic_table(Problem const& problem) {
-  long const expected = actions_per_rank<Policy>(problem.micro_batches);
+  long const expected = detail::actions_per_rank<Policy>(problem.micro_batches);
   if (problem.ranks > most_actions / (expected > 0 ? expected : 1))
     complain<error>({"schedule ", Policy::name, ": a table of ", problem.ranks, " ranks with ",
                      expected, " actions each is larger than the limit of ", most_actions,
                      " actions"});
-  require_chunks(problem, Policy::where, Policy::chunks_per_rank);
+  detail::require_chunks(problem, Policy::where, Policy::chunks_per_rank);
   if (char const* const why = why_refused<Policy>(problem.ranks, problem.micro_batches);
       why != nullptr)
     complain<error>({"schedule ", Policy::name, ": ", why});

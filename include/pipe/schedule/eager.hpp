@@ -22,10 +22,10 @@ struct EagerOneFOneB {
   static constexpr bool splits_backward = false;
   static constexpr bool trains = true;
 
-  template <pipeline_problem Problem, action_table Table>
+  template <pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     for (int rank = 0; rank < problem.ranks; ++rank)
-      alternate(problem, table, rank, 2 * (problem.ranks - 1 - rank));
+      detail::alternate(problem, table, rank, 2 * (problem.ranks - 1 - rank));
   }
 };
 

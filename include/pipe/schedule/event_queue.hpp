@@ -8,7 +8,7 @@
 
 #include <pipe/schedule/scratch.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 struct rank_event {
   long time = 0;
@@ -56,4 +56,4 @@ class event_queue {
   scratch<int> winner_;  // among the ranks below a node; node 1 is the root, the leaves come last
 };
 
-}  // namespace pp
+}  // namespace pp::detail

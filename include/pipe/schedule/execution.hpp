@@ -17,7 +17,7 @@
 #include <pipe/schedule/slots.hpp>
 #include <pipe/schedule/table.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// `Slots` is indexed by boundary (between chunk c and c + 1) and gives a `slot_count`.
 ///
@@ -168,4 +168,4 @@ class execution {
   scratch<long> clock_;        // by rank, when it is free
 };
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -37,14 +37,16 @@ struct flush_floor {
 /// throws: pp::error if the problem does not fit the placement
 template <pipeline_problem Problem>
 constexpr flush_floor floor_of(Problem const& problem, placement where = placement::straight) {
-  require_placement(problem, where);
+  detail::require_placement(problem, where);
   int const p = problem.ranks, m = problem.micro_batches, copies = replicas(where);
-  auto work = scratch<long>(p), both_ways = scratch<long>(p);  // of a rank, for all micro-batches
-  auto down =
-      scratch<long>(p, LONG_MAX);        // from the first chunk to the rank's first one: F and hops
-  auto up = scratch<long>(p, LONG_MAX);  // and back: hops and B, not counting the rank's own
-  auto up_and_w =
-      scratch<long>(p, LONG_MAX);  // the longest way from the end of its last B to the end of a W
+  auto work = detail::scratch<long>(p),
+       both_ways = detail::scratch<long>(p);  // of a rank, for all micro-batches
+  auto down = detail::scratch<long>(
+      p, LONG_MAX);  // from the first chunk to the rank's first one: F and hops
+  auto up =
+      detail::scratch<long>(p, LONG_MAX);  // and back: hops and B, not counting the rank's own
+  auto up_and_w = detail::scratch<long>(
+      p, LONG_MAX);  // the longest way from the end of its last B to the end of a W
   constexpr auto lower = [](long& least, long to) { least = to < least ? to : least; };
   for (int copy = 0; copy < copies && copy < m; ++copy) {
     long const times = (m + copies - 1 - copy) / copies;
@@ -81,6 +83,8 @@ constexpr flush_floor floor_of(Problem const& problem, placement where = placeme
   return floor;
 }
 
+namespace detail {
+
 /// The bubble of GPipe and of 1F1B at equal times without hops, of the makespan: (P-1)/(M+P-1).
 constexpr double bubble_of_one_flush(int ranks, int micro_batches) {
   return static_cast<double>(ranks - 1) / (micro_batches + ranks - 1);
@@ -90,5 +94,7 @@ constexpr double bubble_of_one_flush(int ranks, int micro_batches) {
 constexpr int peak_of_1f1b(int ranks, int micro_batches, int rank) {
   return micro_batches < ranks - rank ? micro_batches : ranks - rank;
 }
+
+}  // namespace detail
 
 }  // namespace pp

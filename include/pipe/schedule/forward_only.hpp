@@ -18,7 +18,7 @@ struct ForwardOnly {
   static constexpr bool splits_backward = false;
   static constexpr bool trains = false;
 
-  template <pipeline_problem Problem, action_table Table>
+  template <pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     for (int rank = 0; rank < problem.ranks; ++rank)
       for (int mb = 0; mb < problem.micro_batches; ++mb)

@@ -24,7 +24,7 @@ struct GPipe {
   static constexpr bool splits_backward = false;
   static constexpr bool trains = true;
 
-  template <pipeline_problem Problem, action_table Table>
+  template <pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     using enum action_kind;
     for (int rank = 0; rank < problem.ranks; ++rank)

@@ -12,25 +12,31 @@
 
 namespace pp {
 
+namespace detail {
+
 inline constexpr int all_chunks = -1;
+
+}  // namespace detail
 
 /// The most micro-batches in flight at once in one chunk of a rank: the chunk needs as many stash
 /// records, the n-th micro-batch of its replica in record n % peak. For `all_chunks`: the most in
 /// all of the rank's chunks together, each counted as one. Forward-only: 1.
 ///
 /// throws: pp::error if there is no such rank
-template <action_table Table>
-constexpr int peak_in_flight(Table const& table, int rank, int chunk = all_chunks) {
-  require_rank(table, rank);
+template <detail::action_table Table>
+constexpr int peak_in_flight(Table const& table, int rank, int chunk = detail::all_chunks) {
+  detail::require_rank(table, rank);
   int live = 0, peak = 0;
   for (int i = 0; i < table.size(rank); ++i) {
     action const a = table.at(rank, i);
-    if (chunk != all_chunks && a.chunk != chunk) continue;
+    if (chunk != detail::all_chunks && a.chunk != chunk) continue;
     if (a.kind == action_kind::forward && ++live > peak) peak = live;
-    if (!table.trains || makes_weight_gradient(a.kind)) --live;
+    if (!table.trains || detail::makes_weight_gradient(a.kind)) --live;
   }
   return peak;
 }
+
+namespace detail {
 
 /// The most micro-batches of a chunk between B and W at once.
 template <action_table Table>
@@ -80,11 +86,14 @@ constexpr void for_each_memory(Problem const& problem, Table const& table, int r
   }
 }
 
+}  // namespace detail
+
 /// The most memory that a rank's activations take at once.
-template <pipeline_problem Problem, action_table Table>
+template <pipeline_problem Problem, detail::action_table Table>
 constexpr long peak_memory(Problem const& problem, Table const& table, int rank) {
   long peak = 0;
-  for_each_memory(problem, table, rank, [&](int, long live) { peak = live > peak ? live : peak; });
+  detail::for_each_memory(problem, table, rank,
+                          [&](int, long live) { peak = live > peak ? live : peak; });
   return peak;
 }
 

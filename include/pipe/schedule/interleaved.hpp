@@ -9,6 +9,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// The order in which a rank's forwards (or backwards) come: groups of micro-batches, each through
 /// the rank's chunks in turn.
 /// law: visits(n) for n = 0, 1 .. are all chunks and micro-batches once, and some beyond the last
@@ -49,6 +51,8 @@ constexpr void fill_grouped(Problem const& problem, Table& table, int group, War
   }
 }
 
+}  // namespace detail
+
 /// Interleaved 1F1B.
 ///
 /// V: chunks per rank. Group: micro-batches that pass a chunk before the rank turns to its next
@@ -67,11 +71,11 @@ struct Interleaved {
   static constexpr bool splits_backward = false;
   static constexpr bool trains = true;
 
-  template <pipeline_problem Problem, action_table Table>
+  template <pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     int const p = problem.ranks, v = problem.chunks / p, group = Group > 0 ? Group : p;
-    fill_grouped(problem, table, group,
-                 [=](int rank) { return 2 * (p - 1 - rank) + (v - 1) * group; });
+    detail::fill_grouped(problem, table, group,
+                         [=](int rank) { return 2 * (p - 1 - rank) + (v - 1) * group; });
   }
 };
 
@@ -89,10 +93,10 @@ struct GroupedInterleaved {
   static constexpr bool splits_backward = false;
   static constexpr bool trains = true;
 
-  template <pipeline_problem Problem, action_table Table>
+  template <pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     int const p = problem.ranks, v = problem.chunks / p;
-    fill_grouped(problem, table, p, [=](int rank) { return (v - 1) * p + p - 1 - rank; });
+    detail::fill_grouped(problem, table, p, [=](int rank) { return (v - 1) * p + p - 1 - rank; });
   }
 };
 
@@ -111,7 +115,7 @@ struct LoopedBFS {
   static constexpr bool splits_backward = false;
   static constexpr bool trains = true;
 
-  template <pipeline_problem Problem, action_table Table>
+  template <pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     int const p = problem.ranks, v = problem.chunks / p;
     for (int rank = 0; rank < p; ++rank) {

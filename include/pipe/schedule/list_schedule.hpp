@@ -19,7 +19,7 @@ namespace pp {
 ///
 /// needs: may is true for in_flight 0
 /// cost:  slots times ranks times chunks per rank
-template <pipeline_problem Problem, action_table Table, class Order, class May>
+template <pipeline_problem Problem, detail::action_table Table, class Order, class May>
 constexpr void list_schedule(Problem const& problem, Table& table, Order order, May may) {
   using enum action_kind;
   int const p = problem.ranks, m = problem.micro_batches, chunks = problem.chunks,
@@ -28,15 +28,15 @@ constexpr void list_schedule(Problem const& problem, Table& table, Order order, 
   struct stream {  // a chunk of a rank (and replica): its next F, its next BW and which they are
     int chunk = 0, forward = 0, backward = 0;
   };
-  auto streams = scratch<stream>(p * held);
+  auto streams = detail::scratch<stream>(p * held);
   for (int rank = 0; rank < p; ++rank)
     for (int i = 0; i < held; ++i)
-      streams.item[rank * held + i].chunk = copies == 1 ? chunk_on(table.where, p, rank, i)
+      streams.item[rank * held + i].chunk = copies == 1 ? detail::chunk_on(table.where, p, rank, i)
                                             : i == 0    ? rank
                                                         : p - 1 - rank;
   // The slot after which a value, or a gradient, is there; that before the first chunk and after
   // the last one always is.
-  auto made = scratch<int>(2 * (chunks + 2) * m, INT_MAX);
+  auto made = detail::scratch<int>(2 * (chunks + 2) * m, INT_MAX);
   int* const values = made.item + m;
   int* const gradients = values + (chunks + 2) * m;
   for (int mb = 0; mb < m; ++mb) values[-m + mb] = gradients[chunks * m + mb] = -1;

@@ -9,6 +9,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// `ahead` forwards, then a forward and a backward in turns as long as there are forwards, then the
 /// remaining backwards.
 template <pipeline_problem Problem, action_table Table>
@@ -22,6 +24,8 @@ constexpr void alternate(Problem const& problem, Table& table, int rank, int ahe
   }
 }
 
+}  // namespace detail
+
 /// One forward, one backward (default): 1F1B with a flush, also PipeDream-Flush and DAPPLE.
 ///
 /// law:    with equal times the bubble is (P-1)/(M+P-1); the peak of rank i is min(M, P-i)
@@ -34,10 +38,10 @@ struct OneFOneB {
   static constexpr bool splits_backward = false;
   static constexpr bool trains = true;
 
-  template <pipeline_problem Problem, action_table Table>
+  template <pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     for (int rank = 0; rank < problem.ranks; ++rank)
-      alternate(problem, table, rank, problem.ranks - 1 - rank);
+      detail::alternate(problem, table, rank, problem.ranks - 1 - rank);
   }
 };
 

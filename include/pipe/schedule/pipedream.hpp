@@ -9,6 +9,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// 1F1B with an update after each mini-batch; version(rank, mini-batch or micro-batch) says which
 /// weights are read.
 template <pipeline_problem Problem, action_table Table, class Version>
@@ -32,6 +34,8 @@ constexpr void fill_unflushed(Problem const& problem, Table& table, int mini_bat
   }
 }
 
+}  // namespace detail
+
 /// Every micro-batch is a mini-batch. F reads the newest weights there are, its backward the same
 /// ones, which are kept until then. VerticalSync: all ranks read the version that rank 0 read.
 ///
@@ -46,10 +50,10 @@ struct PipeDream {
   static constexpr bool trains = true;
   static constexpr bool updates = true;
 
-  template <pipeline_problem Problem, action_table Table>
+  template <pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     int const p = problem.ranks;
-    fill_unflushed(problem, table, 1, [=](int rank, int mb) {
+    detail::fill_unflushed(problem, table, 1, [=](int rank, int mb) {
       int const behind = p - 1 - (VerticalSync ? 0 : rank);
       return mb < behind ? 0 : mb - behind;
     });
@@ -79,10 +83,10 @@ struct PipeDream2BW {
                ? "needs a mini-batch of about as many micro-batches as there are ranks"
                : nullptr;
   }
-  template <pipeline_problem Problem, action_table Table>
+  template <pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     int const mini_batch = MiniBatch > 0 ? MiniBatch : problem.ranks;
-    fill_unflushed(problem, table, mini_batch, [=](int, int mb) {
+    detail::fill_unflushed(problem, table, mini_batch, [=](int, int mb) {
       int const number = mb / mini_batch;
       return number < 1 ? 0 : number - 1;
     });

@@ -20,10 +20,14 @@ enum class placement : unsigned char {
 /// How many copies of each chunk's weights exist.
 constexpr int replicas(placement where) { return where == placement::bidirectional ? 2 : 1; }
 
+namespace detail {
+
 /// The replica, 0 .. replicas - 1, that handles a micro-batch.
 constexpr int replica_of(placement where, int micro_batch) {
   return where == placement::bidirectional ? micro_batch % 2 : 0;
 }
+
+}  // namespace detail
 
 /// How many chunks a model has when each of `ranks` ranks holds `chunks_per_rank` (replicas
 /// counted).
@@ -41,6 +45,8 @@ constexpr int rank_of(placement where, int ranks, int chunk, int micro_batch = 0
                                              : ranks - 1 - chunk % ranks;
 }
 
+namespace detail {
+
 /// The index-th chunk that a rank holds, in the order of the model (bidirectional: in the order of
 /// the replicas).
 constexpr int chunk_on(placement where, int ranks, int rank, int index) {
@@ -54,5 +60,7 @@ constexpr int chunk_on(placement where, int ranks, int rank, int index) {
 constexpr bool crosses_ranks(placement where, int ranks, int chunk, int micro_batch = 0) {
   return rank_of(where, ranks, chunk, micro_batch) != rank_of(where, ranks, chunk + 1, micro_batch);
 }
+
+}  // namespace detail
 
 }  // namespace pp

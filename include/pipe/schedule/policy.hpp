@@ -33,6 +33,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// Whether `refuses`, where P has it, answers with words or null, and not with a bool.
 template <class P>
 concept refuses_in_words = (
@@ -56,9 +58,12 @@ concept has_facts_of_schedule = requires(problem<> const& question, static_table
   { P::trains } -> std::convertible_to<bool>;
   P::fill(question, answer);
 } && refuses_in_words<P>;
+
+}  // namespace detail
+
 /// A schedule family: its facts, which are constants, and a `fill` that writes each rank's list.
 template <class P>
-concept schedule_policy = has_facts_of_schedule<P> && requires {
+concept schedule_policy = detail::has_facts_of_schedule<P> && requires {
   typename constants<is_read(P::name), is_read(P::where), is_read(P::chunks_per_rank),
                      is_read(P::splits_backward), is_read(P::trains)>;
 } && (!requires { P::updates; } || requires { typename constants<is_read(P::updates)>; });
@@ -76,13 +81,15 @@ constexpr char const* why_refused(int ranks, int micro_batches) {
 /// The same for a family whose answer depends on more of the problem, such as its memory limit.
 template <schedule_policy Policy, pipeline_problem Problem>
 constexpr char const* why_refused(Problem const& problem) {
-  if (!fits_placement(problem, Policy::where))
+  if (!detail::fits_placement(problem, Policy::where))
     return "needs a number of chunks that fits its placement, and a cost for each of them";
   if constexpr (requires { Policy::refuses(problem); })
     return Policy::refuses(problem);
   else
     return why_refused<Policy>(problem.ranks, problem.micro_batches);
 }
+
+namespace detail {
 
 /// Whether the family updates weights inside its table, without a flush.
 template <schedule_policy Policy>
@@ -105,6 +112,8 @@ constexpr long actions_per_rank(int micro_batches) {
   return kinds * Policy::chunks_per_rank * ((long(micro_batches) + copies - 1) / copies);
 }
 
+}  // namespace detail
+
 /// Whether every compiler can make and prove the policy's table within its default limits: up to 16
 /// ranks of two chunks and 128 micro-batches with B and W apart, unless the policy itself has a
 /// fits_a_constant(ranks, micro_batches).
@@ -113,7 +122,7 @@ constexpr bool fits_a_constant(int ranks, int micro_batches) {
   if constexpr (requires { Policy::fits_a_constant(ranks, micro_batches); })
     return Policy::fits_a_constant(ranks, micro_batches);
   else
-    return ranks * actions_per_rank<Policy>(micro_batches) <= 3 * 16 * 2 * 128;
+    return ranks * detail::actions_per_rank<Policy>(micro_batches) <= 3 * 16 * 2 * 128;
 }
 
 namespace wrong {
@@ -138,7 +147,7 @@ constexpr auto make_table(Problem const& problem) {
                          wrong::schedule_refuses_these_numbers<
                              Policy, wrong::ForRanks<Ranks>, wrong::ForMicroBatches<MicroBatches>>>;
   static_assert(accepted<std::type_identity<diagnosis>>::value);
-  auto table = static_table<Ranks, int(actions_per_rank<Policy>(MicroBatches))>{};
+  auto table = static_table<Ranks, int(detail::actions_per_rank<Policy>(MicroBatches))>{};
   table.where = Policy::where;
   table.trains = Policy::trains;
   Policy::fill(problem, table);

@@ -14,6 +14,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// What the actions of a chunk add to the memory of its rank, per micro-batch, in any unit. What an
 /// action adds is there from its start; what it gives back, a negative amount, until its end.
 struct memory_change {
@@ -34,12 +36,14 @@ struct memory_change {
   }
 };
 
+}  // namespace detail
+
 /// What one chunk costs per micro-batch. Times are at least 0.
 struct chunk_cost {
   long forward = 1;
   long backward_input = 1;
   long backward_weight = 1;
-  memory_change memory{};
+  detail::memory_change memory{};
   long bytes =
       0;  ///< of the value that it hands on to the next chunk, and of the gradient that comes back
 };

@@ -25,6 +25,8 @@ template <action_kind Kind, int Chunk, int MicroBatch>
 struct ForAction;
 }  // namespace wrong
 
+namespace detail {
+
 template <verdict V>
 constexpr auto diagnose_schedule() {
   if constexpr (V.ok())
@@ -34,8 +36,11 @@ constexpr auto diagnose_schedule() {
         wrong::Because<V.what>, wrong::OnRank<V.rank>, wrong::AtPosition<V.position>,
         wrong::ForAction<V.which.kind, V.which.chunk, V.which.micro_batch>>>{};
 }
+
+}  // namespace detail
+
 /// True, or the compiler's error names reason, rank, position and action.
 template <verdict V>
-inline constexpr bool proved = accepted<decltype(diagnose_schedule<V>())>::value;
+inline constexpr bool proved = accepted<decltype(detail::diagnose_schedule<V>())>::value;
 
 }  // namespace pp

@@ -5,7 +5,7 @@
 
 #include <pipe/schedule/action.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// What a rank does: an action of its table, or one side of the transfer of what an action made.
 enum class step_kind : unsigned char { compute, send, receive };
@@ -20,4 +20,4 @@ struct rank_step {
   friend constexpr bool operator==(rank_step const&, rank_step const&) = default;
 };
 
-}  // namespace pp
+}  // namespace pp::detail

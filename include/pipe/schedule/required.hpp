@@ -15,7 +15,7 @@
 #include <pipe/schedule/problem.hpp>
 #include <pipe/schedule/table.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// Whether what can be counted has at least so many items.
 template <class Items>
@@ -88,4 +88,4 @@ constexpr void require_actions(Problem const& problem, Table const& table, Slots
     }
 }
 
-}  // namespace pp
+}  // namespace pp::detail

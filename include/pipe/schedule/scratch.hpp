@@ -8,7 +8,7 @@
 
 #include <cstddef>
 
-namespace pp {
+namespace pp::detail {
 
 /// `size` values, all equal to `initial` at first, or to T{}.
 template <class T>
@@ -24,4 +24,4 @@ struct scratch {
   scratch& operator=(scratch const&) = delete;
 };
 
-}  // namespace pp
+}  // namespace pp::detail

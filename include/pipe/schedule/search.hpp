@@ -24,6 +24,8 @@
 
 namespace pp {
 
+namespace detail {
+
 struct search_options {
   static constexpr long no_limit = LONG_MAX / 4;
   static constexpr long usual_effort = 200'000'000;
@@ -33,6 +35,8 @@ struct search_options {
   long effort = usual_effort;  ///< how many actions may be played in all: the search takes time in
                                ///< proportion, whatever the size
 };
+
+}  // namespace detail
 
 /// What a table achieves, and what no table can beat. Under a memory limit the floor holds too,
 /// though perhaps nothing reaches it.
@@ -49,12 +53,14 @@ struct certificate {
 /// Measures a table against what no table can beat.
 ///
 /// needs: validate(problem, table)
-template <pipeline_problem Problem, action_table Table>
+template <pipeline_problem Problem, detail::action_table Table>
 constexpr certificate certify(Problem const& problem, Table const& table) {
   auto const when = simulate(problem, table);
   return certificate{floor_of(problem, table.where),
                      flush_floor{when.makespan, when.stage_local_span()}};
 }
+
+namespace detail {
 
 /// One search: the best order so far, and how much effort is left.
 ///
@@ -286,17 +292,19 @@ constexpr void search(Problem const& problem, Table& table, search_options const
   schedule_search<Problem>(problem, table.where, options).run(table);
 }
 
+}  // namespace detail
+
 /// P times what one micro-batch adds to the memory of the rank where it adds the most: what 1F1B
 /// needs, where all ranks are alike.
 template <pipeline_problem Problem>
 constexpr long memory_of_1f1b(Problem const& problem, placement where) {
-  require_placement(problem, where);
+  detail::require_placement(problem, where);
   int const p = problem.ranks;
   long most = 0;
   for (int rank = 0; rank < p; ++rank) {
     long added = 0;
     for (int index = 0; index < problem.chunks / p; ++index)
-      added += problem.cost(chunk_on(where, p, rank, index)).memory.forward;
+      added += problem.cost(detail::chunk_on(where, p, rank, index)).memory.forward;
     most = added > most ? added : most;
   }
   return p * most;
@@ -310,7 +318,8 @@ constexpr long memory_of_1f1b(Problem const& problem, placement where) {
 /// note: what is short in the sense of the papers, the stage-local span, is what a rank waits when
 ///       steps follow each other without a barrier; for a step with one ask for objective::makespan
 template <int Numerator = 0, int Denominator = 1, placement Where = placement::straight,
-          objective Want = objective::stage_local_span, long Effort = search_options::usual_effort>
+          objective Want = objective::stage_local_span,
+          long Effort = detail::search_options::usual_effort>
 struct Searched {
   static_assert(Numerator >= 0 && Denominator > 0,
                 "the memory limit of a search is a quotient of at least 0");
@@ -323,11 +332,11 @@ struct Searched {
   static constexpr bool trains = true;
 
   template <pipeline_problem Problem>
-  static constexpr search_options options(Problem const& problem) {
+  static constexpr detail::search_options options(Problem const& problem) {
     long const limit = problem.limit > 0 ? problem.limit
                        : Numerator > 0   ? memory_of_1f1b(problem, where) * Numerator / Denominator
-                                         : search_options::no_limit;
-    return search_options{Want, limit, Effort};
+                                         : detail::search_options::no_limit;
+    return detail::search_options{Want, limit, Effort};
   }
 
   /// Up to this product a constant holds the few plans that are tried there; beyond, a program
@@ -339,16 +348,18 @@ struct Searched {
   /// Why a problem has no answer, or null.
   template <pipeline_problem Problem>
   static constexpr char const* refuses(Problem const& problem) {
-    return planner<Problem>(problem, where, options(problem).limit).possible()
+    return detail::planner<Problem>(problem, where, options(problem).limit).possible()
                ? nullptr
                : "not even one micro-batch fits into the memory limit";
   }
 
-  template <pipeline_problem Problem, action_table Table>
+  template <pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
-    search(problem, table, options(problem));
+    detail::search(problem, table, options(problem));
   }
 };
+
+namespace detail {
 
 /// The best order found within `Multiple` times the memory of 1F1B, and within the problem's own
 /// limit.
@@ -366,21 +377,23 @@ struct SearchedWithin : Searched<> {
   static constexpr char const* refuses(Problem const& problem) {
     return Searched<>::refuses(limited(problem));
   }
-  template <pipeline_problem Problem, action_table Table>
+  template <pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     Searched<>::fill(limited(problem), table);
   }
 };
 
+}  // namespace detail
+
 /// Searched within the memory of 1F1B.
-struct ZeroBubble1P : SearchedWithin<1> {
+struct ZeroBubble1P : detail::SearchedWithin<1> {
   static constexpr char const* name = "zb-1p";
 };
 
 /// Searched within twice the memory of 1F1B.
 ///
 /// law: TF = TB = TW without hops and M >= 2P: no bubble in the stage-local span
-struct ZeroBubble2P : SearchedWithin<2> {
+struct ZeroBubble2P : detail::SearchedWithin<2> {
   static constexpr char const* name = "zb-2p";
 };
 

@@ -9,7 +9,7 @@
 #include <pipe/schedule/policy.hpp>
 #include <pipe/schedule/search_score.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// One list of `T` per rank, of at most `length` items each, while an algorithm runs.
 template <class T>
@@ -340,4 +340,4 @@ class search_order {
   long fine_ = 1;  // parts of a unit of time in the energy: many where a unit is much
 };
 
-}  // namespace pp
+}  // namespace pp::detail

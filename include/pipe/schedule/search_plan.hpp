@@ -14,7 +14,7 @@
 #include <pipe/schedule/policy.hpp>
 #include <pipe/schedule/search_score.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// The choices that the zero-bubble paper's greedy tries, all ways.
 /// source: Qi et al., Zero Bubble Pipeline Parallelism, 2024, section 3.1
@@ -222,4 +222,4 @@ constexpr void planner<Problem>::play(plan const& x, Run run) const {
   }
 }
 
-}  // namespace pp
+}  // namespace pp::detail

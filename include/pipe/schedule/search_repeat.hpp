@@ -7,7 +7,7 @@
 
 #include <pipe/schedule/search_order.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// The periods of an order. One of `length` micro-batches is, on every rank, a stretch of actions
 /// with every kind of every chunk `length` times; they begin where the F of the same micro-batch
@@ -107,4 +107,4 @@ class order_periods {
   scratch<int> begin_;    // by rank: of the period to repeat
 };
 
-}  // namespace pp
+}  // namespace pp::detail

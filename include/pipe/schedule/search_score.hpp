@@ -15,6 +15,8 @@ namespace pp {
 /// until all are done, which a step with a barrier takes.
 enum class objective : unsigned char { stage_local_span, makespan };
 
+namespace detail {
+
 /// Less is better. law: `sum` decides between equal `worst`. needs: P times the time of a step is
 /// below 2^62
 struct score {
@@ -73,5 +75,7 @@ struct search_dice {
     return ((zeros + 1) * 256 - within) * ln_2 / 256;
   }
 };
+
+}  // namespace detail
 
 }  // namespace pp

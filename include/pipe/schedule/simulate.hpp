@@ -11,6 +11,7 @@
 
 namespace pp {
 
+/// When an action runs.
 struct time_span {
   long start = 0;
   long end = 0;
@@ -27,7 +28,7 @@ struct timeline {
 
   /// Time that a rank computes. Throws pp::error if there is no such rank.
   constexpr long busy(int rank) const {
-    require_rank(spans, rank);
+    detail::require_rank(spans, rank);
     long sum = 0;
     for (int i = 0; i < spans.size(rank); ++i)
       sum += spans.at(rank, i).end - spans.at(rank, i).start;
@@ -68,6 +69,8 @@ struct timeline {
   }
 };
 
+namespace detail {
+
 /// throws: pp::error if a timeline has other ranks than a table, or more spans than its actions
 template <action_table Table, class Rows>
 constexpr void require_spans(Table const& table, timeline<Rows> const& when) {
@@ -79,16 +82,19 @@ constexpr void require_spans(Table const& table, timeline<Rows> const& when) {
     complain<error>({"the timeline is not one of this table: it has other ranks, or more actions"});
 }
 
+}  // namespace detail
+
 /// The timeline of a table, with channels of `slots[boundary]` slots (none given: no rank waits for
 /// one).
 ///
 /// needs:  validate(problem, table), at least check_shape and check_complete
 /// throws: pp::error for an action, a chunk's cost or a boundary's slots that do not exist
-template <pipeline_problem Problem, action_table Table, class Slots = unbounded_slots>
+template <pipeline_problem Problem, detail::action_table Table,
+          class Slots = detail::unbounded_slots>
 constexpr auto simulate(Problem const& problem, Table const& table, Slots const& slots = Slots{}) {
   auto result =
       timeline<decltype(table.template like<time_span>())>{table.template like<time_span>()};
-  auto paper = execution<Problem, Table, Slots>(problem, table, slots);
+  auto paper = detail::execution<Problem, Table, Slots>(problem, table, slots);
   result.complete = paper.run([&](int rank, long start, long end) {
     result.spans.push(rank, time_span{start, end});
     if (end > result.makespan) result.makespan = end;

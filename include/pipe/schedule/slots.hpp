@@ -11,7 +11,7 @@
 
 #include <pipe/schedule/placement.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// The slots of the boundary between a chunk and the next: for values on their way forward, for
 /// gradients on theirs back.
@@ -40,4 +40,4 @@ struct same_slots {
   constexpr slot_count operator[](std::size_t) const { return each; }
 };
 
-}  // namespace pp
+}  // namespace pp::detail

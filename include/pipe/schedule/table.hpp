@@ -12,6 +12,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// One list of `T` per rank, each of at most `Capacity` items.
 ///
 /// law: pushing beyond the capacity is not a constant expression, but for the actions of a
@@ -45,27 +47,31 @@ struct unplaced_action {
   action which{};
 };
 
+}  // namespace detail
+
 /// A table that lives at compile time.
 template <int Ranks, int Capacity>
-struct static_table : static_rows<action, Ranks, Capacity> {
+struct static_table : detail::static_rows<action, Ranks, Capacity> {
   placement where = placement::straight;
   bool trains = true;  ///< false: forward only, for inference and evaluation
   int mini_batch = 0;  ///< micro-batches from one update to the next; 0: one update when all is
                        ///< done, outside the table
-  unplaced_action unplaced{};
+  detail::unplaced_action unplaced{};
 
   /// An action without a place makes the table invalid: see check_complete.
   constexpr void push(int rank, action const& item) {
     bool const rank_exists = rank >= 0 && rank < Ranks;
     if (rank_exists && this->counts[rank] < Capacity)
-      static_rows<action, Ranks, Capacity>::push(rank, item);
+      detail::static_rows<action, Ranks, Capacity>::push(rank, item);
     else if (!unplaced.any)
-      unplaced = unplaced_action{true, rank_exists, rank, item};
+      unplaced = detail::unplaced_action{true, rank_exists, rank, item};
   }
 };
 
 /// The most actions that a table may have: all counts of them then fit an int.
 inline constexpr long most_actions = 1L << 28;
+
+namespace detail {
 
 /// What the algorithms of this folder ask of a table.
 template <class T>
@@ -98,5 +104,7 @@ constexpr void for_each_of_chunk(Table const& table, int chunk, Use use) {
       if (table.at(rank, i).chunk == chunk) use(rank, i, table.at(rank, i));
   }
 }
+
+}  // namespace detail
 
 }  // namespace pp

@@ -20,6 +20,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// `2F0`, `1B3`, `1I3`, `1W3`; empty for what PyTorch has no word for: recomputation and updates.
 inline std::string torch_name(action const& a) {
   char const letter = a.kind == action_kind::forward           ? 'F'
@@ -41,6 +43,8 @@ inline std::string torch_name(rank_step const& s) {
          std::to_string(s.of.micro_batch);
 }
 
+}  // namespace detail
+
 /// Rows of actions, or of the steps that communicate() makes of them, as text.
 template <class Rows>
 std::string torch_csv(Rows const& rows) {
@@ -48,7 +52,7 @@ std::string torch_csv(Rows const& rows) {
   for (int rank = 0; rank < rows.ranks(); ++rank) {
     bool first = true;
     for (int i = 0; i < rows.size(rank); ++i) {
-      std::string const word = torch_name(rows.at(rank, i));
+      std::string const word = detail::torch_name(rows.at(rank, i));
       if (word.empty()) continue;
       if (!first) text += ',';
       text += word;

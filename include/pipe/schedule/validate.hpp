@@ -12,6 +12,7 @@
 
 namespace pp {
 
+/// What is wrong with a table.
 enum class fault : unsigned char {
   none,
   wrong_shape,
@@ -32,6 +33,8 @@ enum class fault : unsigned char {
   before_its_input,
   deadlock
 };
+
+namespace detail {
 
 /// The fault in a sentence about the action that a verdict names.
 constexpr char const* describe(fault what) {
@@ -61,6 +64,8 @@ constexpr char const* describe(fault what) {
   return what <= fault::deadlock ? sentences[static_cast<int>(what)] : "unknown fault";
 }
 
+}  // namespace detail
+
 /// The first thing wrong with a table: the `position`-th action of `rank`, which is `which`. For a
 /// missing action, the action that should be there, on the rank that should do it, past the end of
 /// its list.
@@ -71,8 +76,10 @@ struct verdict {
   action which{};
 
   constexpr bool ok() const { return what == fault::none; }
-  constexpr char const* text() const { return describe(what); }
+  constexpr char const* text() const { return detail::describe(what); }
 };
+
+namespace detail {
 
 /// Whether table, placement, problem and its costs are of one size, and that size one that can be
 /// counted.
@@ -264,19 +271,22 @@ constexpr verdict check_runs(Table const& table) {
   return verdict{};
 }
 
+}  // namespace detail
+
 /// The first fault that any check finds in a schedule, or none.
 ///
 /// cost: linear in the number of actions. One constant evaluation, without compiler flags, has room
 ///       for some 7,000 of them; larger tables ask each question in a constant of its own,
 ///       check_progress up to 11,000.
-template <pipeline_problem Problem, action_table Table, class Slots = unbounded_slots>
+template <pipeline_problem Problem, detail::action_table Table,
+          class Slots = detail::unbounded_slots>
 constexpr verdict validate(Problem const& problem, Table const& table,
                            Slots const& slots = Slots{}) {
-  verdict found = check_shape(problem, table);
-  if (found.ok()) found = check_complete(problem, table);
-  if (found.ok()) found = check_order(problem, table);
-  if (found.ok()) found = check_resources(problem, table);
-  if (found.ok()) found = check_progress(problem, table, slots);
+  verdict found = detail::check_shape(problem, table);
+  if (found.ok()) found = detail::check_complete(problem, table);
+  if (found.ok()) found = detail::check_order(problem, table);
+  if (found.ok()) found = detail::check_resources(problem, table);
+  if (found.ok()) found = detail::check_progress(problem, table, slots);
   return found;
 }
 

@@ -9,6 +9,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// Backwards first, the oldest micro-batch first, of its chunks the one nearest to its end.
 template <pipeline_problem Problem>
 constexpr auto backward_first(Problem const& problem) {
@@ -18,6 +20,8 @@ constexpr auto backward_first(Problem const& problem) {
     return a.kind == action_kind::forward ? chunks * micro_batches + turn : turn;
   };
 }
+
+}  // namespace detail
 
 /// Two directions at once, each on its own copy of the weights.
 ///
@@ -36,12 +40,13 @@ struct Chimera {
   static constexpr char const* refuses(int ranks, int) {
     return ranks % 2 == 0 ? nullptr : "needs an even number of ranks";
   }
-  template <pipeline_problem Problem, action_table Table>
+  template <pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     int const p = problem.ranks;
-    list_schedule(problem, table, backward_first(problem), [=](action const& a, int in_flight) {
-      return in_flight < p / 2 && in_flight < p - a.chunk;
-    });
+    list_schedule(problem, table, detail::backward_first(problem),
+                  [=](action const& a, int in_flight) {
+                    return in_flight < p / 2 && in_flight < p - a.chunk;
+                  });
   }
 };
 
@@ -66,10 +71,10 @@ struct Hanayo {
                ? nullptr
                : "needs an even number of chunks per rank: a wave runs down the ranks and back up";
   }
-  template <pipeline_problem Problem, action_table Table>
+  template <pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     int const p = problem.ranks;
-    list_schedule(problem, table, backward_first(problem),
+    list_schedule(problem, table, detail::backward_first(problem),
                   [=](action const&, int in_flight) { return in_flight < p; });
   }
 };

@@ -12,8 +12,12 @@
 
 namespace pp {
 
+namespace detail {
+
 /// Which waiting times a W may fill: those that are long enough for it, or any.
 enum class gap_rule : unsigned char { long_enough, any };
+
+}  // namespace detail
 
 /// Fills `table` with the rows of `fixed`, which has every F and B, and all Ws, in the order of
 /// their Bs. limit(rank) is the memory above which no F begins as long as a W can make room.
@@ -21,9 +25,9 @@ enum class gap_rule : unsigned char { long_enough, any };
 /// law:   the order of the fixed actions stays; if they validate but for the missing Ws, the table
 ///        validates
 /// cost:  linear in the number of actions
-template <pipeline_problem Problem, class Fixed, action_table Table, class Limit>
+template <pipeline_problem Problem, class Fixed, detail::action_table Table, class Limit>
 constexpr void weave(Problem const& problem, Fixed const& fixed, Table& table, Limit limit,
-                     gap_rule rule) {
+                     detail::gap_rule rule) {
   using enum action_kind;
   struct place {
     int next = 0,
@@ -32,12 +36,12 @@ constexpr void weave(Problem const& problem, Fixed const& fixed, Table& table, L
     long clock = 0, live = 0;
   };
   int const p = problem.ranks, m = problem.micro_batches, values = problem.chunks * m;
-  auto ranks = scratch<place>(p);
+  auto ranks = detail::scratch<place>(p);
   // Of F by chunk and micro-batch, then of B: 1 + its end, and 1 + the last rank that began to wait
   // for it; or 0.
-  auto ended = scratch<long>(2 * values);
-  auto waiting = scratch<int>(2 * values);
-  auto awake = scratch<int>(p);
+  auto ended = detail::scratch<long>(2 * values);
+  auto waiting = detail::scratch<int>(2 * values);
+  auto awake = detail::scratch<int>(p);
   int count = 0;
   while (count < p) awake.item[count] = count, ++count;
 
@@ -68,8 +72,8 @@ constexpr void weave(Problem const& problem, Fixed const& fixed, Table& table, L
       if (at.weight < at.next && (is_forward || at.clock < ready)) {
         action const b = fixed.at(rank, at.weight);
         chunk_cost const& of_w = problem.cost(b.chunk);
-        bool const is_gap =
-            at.clock < ready && (rule == gap_rule::any || at.clock + of_w.backward_weight <= ready);
+        bool const is_gap = at.clock < ready && (rule == detail::gap_rule::any ||
+                                                 at.clock + of_w.backward_weight <= ready);
         if (is_gap || (is_forward && at.live + cost.memory.forward > most)) {
           table.push(rank, action{backward_weight, b.chunk, b.micro_batch});
           at.clock += of_w.backward_weight;

@@ -23,7 +23,7 @@ struct ZeroBubbleV {
   static constexpr bool splits_backward = true;
   static constexpr bool trains = true;
 
-  template <pipeline_problem Problem, action_table Table>
+  template <pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     using enum action_kind;
     int const p = problem.ranks, m = problem.micro_batches, padded = m < 2 * p - 1 ? 2 * p - 1 : m;

@@ -8,6 +8,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// Rank r runs (P-1-r) `Ahead` forwards first, then F while there are any, B, and, once the Ws have
 /// been put off for as long as the first rank's warm-up is, or there are no forwards left to hide
 /// behind, W.
@@ -29,6 +31,8 @@ constexpr void fill_zero_bubble(Problem const& problem, Table& table) {
   }
 }
 
+}  // namespace detail
+
 /// The memory of 1F1B and about a third of its bubble.
 ///
 /// law:    equal times TF = TB = TW without hops: the bubble of every rank is (P-1)(TF+TB-TW); the
@@ -41,9 +45,9 @@ struct ZeroBubbleH1 {
   static constexpr bool splits_backward = true;
   static constexpr bool trains = true;
 
-  template <pipeline_problem Problem, action_table Table>
+  template <pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
-    fill_zero_bubble<1>(problem, table);
+    detail::fill_zero_bubble<1>(problem, table);
   }
 };
 
@@ -58,9 +62,9 @@ struct ZeroBubbleH2 {
   static constexpr bool splits_backward = true;
   static constexpr bool trains = true;
 
-  template <pipeline_problem Problem, action_table Table>
+  template <pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
-    fill_zero_bubble<2>(problem, table);
+    detail::fill_zero_bubble<2>(problem, table);
   }
 };
 

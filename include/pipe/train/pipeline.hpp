@@ -88,7 +88,7 @@ class Pipeline : public with_plan<typename made_from<Given, Options...>::compile
     optimizer_type optimizer{};
     /// Multiplies the optimizer's learning rate at step 1, 2, ...: a learning_rate_schedule, or any
     /// other function; none: 1.
-    learning_rate_function learning_rate_factor{};
+    detail::learning_rate_function learning_rate_factor{};
     double clip_value =
         0;  ///< every element of the gradients is moved into [-this, this] first; 0: never
     double clip_norm = 0;  ///< gradients are scaled down to this global norm; 0: never
@@ -256,7 +256,7 @@ class Pipeline : public with_plan<typename made_from<Given, Options...>::compile
     compiled::check_at_construction();
     setting_check const of_optimizer(optimizer_type::name), of_trainer;
     of_optimizer.amount("learning_rate", s.optimizer.learning_rate);
-    if constexpr (checked_settings<optimizer_type>) s.optimizer.check(of_optimizer);
+    if constexpr (detail::checked_settings<optimizer_type>) s.optimizer.check(of_optimizer);
     s.learning_rate_factor.check(setting_check("learning_rate_factor"));
     of_trainer.amount("clip_value", s.clip_value);
     of_trainer.amount("clip_norm", s.clip_norm);

@@ -167,7 +167,7 @@ struct planned_pipeline {
   static dynamic_table proved(run_time_problem const& problem) {
     dynamic_table table = make_dynamic_table<schedule>(problem);
     verdict v = validate(problem, table);
-    if (v.ok()) v = check_runs(table);
+    if (v.ok()) v = detail::check_runs(table);
     if (!v.ok())
       complain<error>({"schedule ", schedule::name, " is not valid for ", ranks, " ranks and ",
                        micro_batches, " micro-batches: ", v.text()});
@@ -176,12 +176,12 @@ struct planned_pipeline {
 
   static void map_memory(everything& e) {
     compiled_model const& m = e.compilation.model();
-    std::vector<slot_count> slots;  // before each stage, and behind the last
-    slots.push_back(slot_count{});
+    std::vector<detail::slot_count> slots;  // before each stage, and behind the last
+    slots.push_back(detail::slot_count{});
     for (int s = 0; s + 1 < stages; ++s)
       slots.push_back(
-          spare_slots(boundary_slots(e.problem, e.table, e.simulated, s), micro_batches));
-    slots.push_back(slot_count{});
+          detail::spare_slots(boundary_slots(e.problem, e.table, e.simulated, s), micro_batches));
+    slots.push_back(detail::slot_count{});
     auto const rank = [](int s) { return rank_of(schedule::where, ranks, s); };
     list<long, stages> scratch;
     long of_updates = 0;
@@ -201,7 +201,7 @@ struct planned_pipeline {
       f.keeping_micro_batches = micro_batches - first_kept;
       f.dropping_micro_batches = first_kept;
       f.in_flight = peak_in_flight(e.table, c.rank, s);
-      f.pending_slots = schedule::splits_backward ? peak_pending(e.table, s) : 0;
+      f.pending_slots = schedule::splits_backward ? detail::peak_pending(e.table, s) : 0;
       f.entered = slots[std::size_t(s)];
       f.left = slots[std::size_t(s) + 1];
       f.has_entered = s > 0;

@@ -201,7 +201,7 @@ class safetensors_header_reader {
 
   std::string file_;
   std::uint64_t data_bytes_;
-  json_reader json_;
+  detail::json_reader json_;
   bool has_metadata_ = false;
 };
 

@@ -117,7 +117,7 @@ class safetensors_reader {
   }
 
   std::string name_;
-  file_descriptor file_;
+  detail::file_descriptor file_;
   std::span<std::byte const> bytes_;
   std::uint64_t data_begin_ = 0, data_bytes_ = 0;
   safetensors_header header_;

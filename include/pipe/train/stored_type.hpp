@@ -55,6 +55,7 @@ inline constexpr stored_type_properties properties_of_types[stored_types + 1] = 
     {"U16", 2},     {"U8", 1},      {"BOOL", 1},        {"C64", 8},         {"F8_E4M3", 1},
     {"F8_E5M2", 1}, {"F8_E8M0", 1}, {"F8_E4M3FNUZ", 1}, {"F8_E5M2FNUZ", 1}, {"other", 1}};
 
+/// As files spell it.
 constexpr char const* name_of(stored_type t) { return properties_of_types[int(t)].name; }
 constexpr int size_of(stored_type t) { return properties_of_types[int(t)].bytes; }
 

@@ -69,7 +69,7 @@ struct protobuf_message {
 /// The checksum of TFRecord: a checksum of bytes that themselves hold checksums would be of little
 /// use.
 constexpr std::uint32_t masked_crc32c(std::string_view bytes) {
-  return std::rotr(crc32c(bytes), 15) + 0xA282EAD8;
+  return std::rotr(detail::crc32c(bytes), 15) + 0xA282EAD8;
 }
 
 /// A record of TFRecord.

@@ -8,7 +8,7 @@
 #include <pipe/transport/waiting.hpp>
 
 PIPE_OPTIMIZED_BEGIN
-namespace pp {
+namespace pp::detail {
 
 class barrier {
  public:
@@ -39,5 +39,5 @@ class barrier {
   progress arrived_;
 };
 
-}  // namespace pp
+}  // namespace pp::detail
 PIPE_OPTIMIZED_END

@@ -14,6 +14,8 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp {
 
+namespace detail {
+
 /// One board for all chunks.
 class in_process {
  public:
@@ -60,7 +62,10 @@ class in_process {
   patience limits_;
   barrier meetings_;
 };
-static_assert(transport<in_process>);
+
+}  // namespace detail
+
+static_assert(transport<detail::in_process>);
 
 }  // namespace pp
 PIPE_OPTIMIZED_END

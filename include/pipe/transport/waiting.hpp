@@ -30,6 +30,7 @@ struct patience {
   std::chrono::milliseconds deadline{300'000};
 };
 
+/// How a wait has ended.
 enum class waited : unsigned char { done, failed, too_long };
 
 /// The deadline of a wait that has none.
@@ -37,6 +38,8 @@ inline constexpr auto no_deadline = std::chrono::milliseconds::max();
 
 /// Set by the first rank that fails; all waits of a run end then.
 using failure_flag = std::atomic<bool>;
+
+namespace detail {
 
 /// A number that only grows during a run, published by one thread and awaited by others. Beyond the
 /// largest int it goes on with the least.
@@ -142,6 +145,8 @@ class alignas(64) progress {
   std::atomic<int> value_{0};
   std::atomic<int> parked_{0};
 };
+
+}  // namespace detail
 
 }  // namespace pp
 PIPE_OPTIMIZED_END

@@ -32,9 +32,10 @@ namespace cuda {
 /// walked as the ranks of a machine would.
 template <class Problem, class Rows>
 std::vector<int> order_of(Problem const& problem, Rows const& rows,
-                          std::vector<slot_count> const& slots) {
+                          std::vector<detail::slot_count> const& slots) {
   std::vector<int> order;
-  auto walk = execution<Problem, Rows, std::vector<slot_count>>(problem, rows, slots);
+  auto walk =
+      detail::execution<Problem, Rows, std::vector<detail::slot_count>>(problem, rows, slots);
   walk.run([&](int rank, long, long) { order.push_back(rank); });
   return order;
 }
@@ -119,7 +120,7 @@ class cuda_engine {
   }
 
   static cuda_order order() {
-    std::vector<slot_count> slots;
+    std::vector<detail::slot_count> slots;
     auto const& map = P::memory();
     for (int c = 0; c + 1 < P::stages; ++c)
       slots.push_back({map.chunks[c].boundary.slots, map.chunks[c + 1].gradient.slots});

@@ -36,7 +36,7 @@ PIPE_OPTIMIZED_BEGIN
 namespace pp {
 
 /// T: the element; Transport: how its ranks wait for each other and hand values over.
-template <class T, transport Transport = in_process>
+template <class T, transport Transport = detail::in_process>
 class machine {
  public:
   [[gnu::cold]] machine(pipeline_description const& d, backend_calls<T> const& calls,
@@ -198,7 +198,7 @@ class machine {
   [[gnu::cold]] void live(int r) {
     attempt(r, &machine::settle);
     for (int seen = 0;;) {
-      seen = progress::after(seen);
+      seen = detail::progress::after(seen);
       start_.wait(seen, {settings_.waiting.spin, no_deadline});
       if (job_.what == job::kind::stop) return;
       attempt(r, &machine::work);
@@ -259,11 +259,11 @@ class machine {
     bool const trains = job_.what == job::kind::train;
     if constexpr (Transport::copies) {
       rank_steps const& mine = d_.steps[r];
-      rank_step const* const steps = trains ? mine.training : mine.evaluation;
+      detail::rank_step const* const steps = trains ? mine.training : mine.evaluation;
       int const count = trains ? mine.training_count : mine.evaluation_count;
       for (int i = 0; i < count; ++i) {
         if (samples_in(d_, job_, steps[i].of.micro_batch) == 0) continue;
-        if (steps[i].kind == step_kind::compute)
+        if (steps[i].kind == detail::step_kind::compute)
           execute(r, me, steps[i].of);
         else
           hand_over(r, me, steps[i]);
@@ -277,7 +277,7 @@ class machine {
     }
   }
   void finish(int r, worker& me) {
-    gradient_outcome outcome;
+    detail::gradient_outcome outcome;
     int meetings = 0;
     run_lines(step_end, facts_of(d_, job_), [&](step_op op, unsigned facts) {
       switch (op) {
@@ -347,11 +347,12 @@ class machine {
   }
 
   /// One side of the transfer of an action's result.
-  void hand_over(int r, worker& me, rank_step const& s) {
+  void hand_over(int r, worker& me, detail::rank_step const& s) {
     long const arrived = now();
     me.doing.begin(s.of);
-    me.doing.change(s.kind == step_kind::send ? activity::kind::sends : activity::kind::receives,
-                    s.peer, arrived);
+    me.doing.change(
+        s.kind == detail::step_kind::send ? activity::kind::sends : activity::kind::receives,
+        s.peer, arrived);
     sharing(r)(result_of(d_, s.of));
     me.waited += now() - arrived;
   }
@@ -485,7 +486,7 @@ class machine {
   parameter_work<T, Transport> parameters_;
   int first_local_ = 0, local_ranks_ = 0;
   heap_array<worker> ranks_;
-  progress start_, finished_;
+  detail::progress start_, finished_;
   failure_flag failed_{false};
   std::atomic<long> torn_{0};  // the step whose update a rank did not finish; 0: none
   std::mutex failure_mutex_;

@@ -56,11 +56,11 @@ class parameter_work {
 
   /// The gradients of the whole pipeline, as rank `reader` knows them.
   /// law: sums in parameter order: the same bits for every partition
-  gradient_outcome judge(int reader, job const& j) const {
+  detail::gradient_outcome judge(int reader, job const& j) const {
     double const whole = sum_of(unclamped, reader);
     bool const clamps = j.updates && j.clip_value > 0;
-    return outcome_of(whole, clamps ? sum_of(clamped, reader) : whole, j.gradient_scale,
-                      j.clip_norm);
+    return detail::outcome_of(whole, clamps ? sum_of(clamped, reader) : whole, j.gradient_scale,
+                              j.clip_norm);
   }
   /// The loss of the mini-batch, as rank `reader` knows it.
   /// law: sums in micro-batch order: the same bits for every partition

@@ -85,7 +85,7 @@ class team {
   [[gnu::cold]] void help(int part) {
     if (first_core_ >= 0) pin_this_thread(first_core_ + part);
     for (int seen = 0;;) {
-      seen = progress::after(seen);
+      seen = detail::progress::after(seen);
       begun_.wait(seen, {spin_, no_deadline});
       if (part_of_ == nullptr) return;
       attempt(part);
@@ -112,7 +112,7 @@ class team {
   int size_ = 1, first_core_ = -1;
   std::chrono::nanoseconds spin_{};
   heap_array<std::thread> helpers_;
-  progress begun_, done_;
+  detail::progress begun_, done_;
   void const* work_ = nullptr;
   void (*part_of_)(void const* work, int part) = nullptr;  // null: go home
   std::mutex failure_mutex_;

@@ -38,7 +38,7 @@ struct chunk_facts {
   int keeping_micro_batches = 0, dropping_micro_batches = 0;
   int in_flight = 1;                           // micro-batches between F and the end of backward
   int pending_slots = 0;                       // micro-batches between B and W
-  slot_count entered, left;                    // of the boundaries before and after
+  detail::slot_count entered, left;            // of the boundaries before and after
   bool has_entered = false, has_left = false;  // whether there are such
   bool copies_value = false, copies_gradient = false;  // received, into slots of its own
   long received_bytes = 0, received_gradient_bytes = 0;

@@ -167,8 +167,8 @@ struct compiled_pipeline {
   // ---- the order of transfers ----
 
   /// Of the boundaries between stages.
-  static std::vector<slot_count> slots_of_boundaries() {
-    std::vector<slot_count> all;
+  static std::vector<detail::slot_count> slots_of_boundaries() {
+    std::vector<detail::slot_count> all;
     [&]<int... S>(std::integer_sequence<int, S...>) {
       (all.push_back(work::template slots<S>()), ...);
     }(std::make_integer_sequence<int, stages - 1>{});

@@ -81,7 +81,7 @@ constexpr auto diagnose_pipeline() {
 /// An optimizer that the compiler can ask how much memory it needs: O, if it can.
 template <class O, class T>
 using countable_optimizer =
-    std::conditional_t<is_constant<workspace_call<O, PortableHost, T>>, O, SGD>;
+    std::conditional_t<is_constant<detail::workspace_call<O, PortableHost, T>>, O, SGD>;
 
 /// After a mistake has been reported a pipeline of one stage stands in, so that nothing else is.
 template <class M, class Set, bool Fine>

@@ -110,21 +110,22 @@ struct pipeline_schedule {
   /// validate(), each question in a constant with an evaluation budget of its own: together they
   /// fit only half as many actions.
   struct proof {
-    static constexpr verdict has_shape = check_shape(problem, filled());
+    static constexpr verdict has_shape = detail::check_shape(problem, filled());
     static constexpr verdict is_complete =
-        has_shape.ok() ? check_complete(problem, filled()) : has_shape;
-    static constexpr verdict is_run = is_complete.ok() ? check_runs(filled()) : is_complete;
-    static constexpr verdict is_ordered = is_run.ok() ? check_order(problem, filled()) : is_run;
+        has_shape.ok() ? detail::check_complete(problem, filled()) : has_shape;
+    static constexpr verdict is_run = is_complete.ok() ? detail::check_runs(filled()) : is_complete;
+    static constexpr verdict is_ordered =
+        is_run.ok() ? detail::check_order(problem, filled()) : is_run;
     static constexpr verdict has_resources =
-        is_ordered.ok() ? check_resources(problem, filled()) : is_ordered;
+        is_ordered.ok() ? detail::check_resources(problem, filled()) : is_ordered;
     static constexpr verdict found =
-        has_resources.ok() ? check_progress(problem, filled()) : has_resources;
+        has_resources.ok() ? detail::check_progress(problem, filled()) : has_resources;
   };
   struct judge {
     static constexpr verdict make() {
       if constexpr (by_compiler) return proof::found;
       verdict const found = validate(problem, filled());
-      return found.ok() ? check_runs(filled()) : found;
+      return found.ok() ? detail::check_runs(filled()) : found;
     }
   };
   static constexpr verdict const& judgement() { return once<by_compiler, judge>::get(); }
@@ -180,12 +181,13 @@ struct pipeline_schedule {
   /// Between stage `Boundary` and the next.
   template <int Boundary>
   struct make_slots {
-    static constexpr slot_count make() {
-      return spare_slots(boundary_slots(problem, table(), timeline(), Boundary), micro_batches);
+    static constexpr detail::slot_count make() {
+      return detail::spare_slots(boundary_slots(problem, table(), timeline(), Boundary),
+                                 micro_batches);
     }
   };
   template <int Boundary>
-  static constexpr slot_count const& slots() {
+  static constexpr detail::slot_count const& slots() {
     return once<by_compiler, make_slots<Boundary>>::get();
   }
 
@@ -196,13 +198,13 @@ struct pipeline_schedule {
     template <int... S>
     static constexpr int together(std::integer_sequence<int, S...>) {
       int least = micro_batches;
-      for (slot_count const& n : {slot_count{least, 0}, slots<S>()...})
+      for (detail::slot_count const& n : {detail::slot_count{least, 0}, slots<S>()...})
         if (least > n.activation) least = n.activation;
       return least;
     }
     static constexpr auto no_rows() {
       if constexpr (by_compiler)
-        return static_rows<action, ranks, micro_batches * schedule::chunks_per_rank>{};
+        return detail::static_rows<action, ranks, micro_batches * schedule::chunks_per_rank>{};
       else
         return dynamic_rows<action>(ranks);
     }
@@ -219,7 +221,7 @@ struct pipeline_schedule {
   static constexpr auto const& evaluation() { return once<by_compiler, make_evaluation>::get(); }
 
   static constexpr int pending_slots(int chunk) {
-    return schedule::splits_backward ? peak_pending(table(), chunk) : 0;
+    return schedule::splits_backward ? detail::peak_pending(table(), chunk) : 0;
   }
 };
 

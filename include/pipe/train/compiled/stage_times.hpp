@@ -28,7 +28,7 @@ constexpr chunk_cost time_of_layer(unit_cost const& layer, int index, int sample
 template <class Partition>
 constexpr chunk_cost time_of_stage(unit_cost const* layers, int first, int end, int samples,
                                    bool recomputes, long saved) {
-  chunk_cost c{0, 0, 0, memory_change{saved, 0, -saved}};
+  chunk_cost c{0, 0, 0, detail::memory_change{saved, 0, -saved}};
   for (int u = first; u < end; ++u) {
     chunk_cost const layer = time_of_layer<Partition>(layers[u], u, samples, recomputes);
     c.forward += layer.forward;

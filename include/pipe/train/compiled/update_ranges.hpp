@@ -25,7 +25,7 @@ constexpr long find_update_ranges(view<parameter> parameters, int const* by_offs
   for (int i = 0; i < parameters.count; ++i) {
     parameter const& p = parameters.items[by_offset[i]];
     if (!p.trained || p.tied_to >= 0) break;
-    bool const whole = updates_whole<Optimizer>(p.kind);
+    bool const whole = detail::updates_whole<Optimizer>(p.kind);
     long const n = padded<Element>(p.elements());
     if (last != nullptr && !whole && !last->whole && last->rate_scale == p.rate_scale &&
         last->decay_scale == p.decay_scale) {

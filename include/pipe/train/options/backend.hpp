@@ -42,8 +42,8 @@ struct backend : any_family {
     using found = decltype(option::template diagnose<beside>());
     if constexpr (!is_accepted<typename found::type>)
       return found{};
-    else if constexpr (!is_constant<
-                           workspace_call<update, option, typename beside::precision::element>>)
+    else if constexpr (!is_constant<detail::workspace_call<update, option,
+                                                           typename beside::precision::element>>)
       return diagnosis_of<wrong::function_must_be_constexpr, update,
                           wrong::Function<member::workspace_elements>>();
     else

@@ -38,7 +38,7 @@ struct optimizer : any_family {
   using fallback = SGD;
   template <class O>
   static constexpr bool holds() {
-    return pp::optimizer<O>;
+    return pp::detail::optimizer<O>;
   }
 
   template <class O>
@@ -47,7 +47,7 @@ struct optimizer : any_family {
     constexpr member lacks = missing_of_optimizer<O>();
     if constexpr (lacks != none)
       return diagnosis_of<wrong::optimizer_is_incomplete, O, wrong::Missing<lacks>>();
-    else if constexpr (!has_parts_of_optimizer<O>)
+    else if constexpr (!detail::has_parts_of_optimizer<O>)
       return std::type_identity<nothing_wrong>{};
     else if constexpr (!tensor_optimizer<O>)
       return diagnose_facts<O, name, states>();

@@ -39,7 +39,7 @@ constexpr member missing_of_schedule() {
     if constexpr (!requires { O::chunks_per_rank; }) return chunks_per_rank;
     if constexpr (!requires { O::splits_backward; }) return splits_backward;
     if constexpr (!requires { O::trains; }) return trains;
-    if constexpr (!refuses_in_words<O>) return refuses;
+    if constexpr (!detail::refuses_in_words<O>) return refuses;
     return none;
   }
 }
@@ -48,7 +48,7 @@ constexpr member missing_of_schedule() {
 /// before the end of the step.
 template <schedule_policy S>
 constexpr bool reads_one_copy() {
-  return replicas(S::where) == 1 && !is_unflushed<S>();
+  return replicas(S::where) == 1 && !detail::is_unflushed<S>();
 }
 /// Whether this number of chunks can lie on each rank.
 constexpr bool can_place(placement where, int chunks_per_rank) {
@@ -79,7 +79,7 @@ struct schedule : any_family {
     constexpr member lacks = missing_of_schedule<O>();
     if constexpr (lacks != none)
       return diagnosis_of<wrong::schedule_is_incomplete, O, wrong::Missing<lacks>>();
-    else if constexpr (has_facts_of_schedule<O>)
+    else if constexpr (detail::has_facts_of_schedule<O>)
       return diagnose_facts<O, name, where, chunks_per_rank, splits_backward, trains, updates>();
     else
       return std::type_identity<nothing_wrong>{};

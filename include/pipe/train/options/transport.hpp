@@ -13,7 +13,7 @@ namespace pp {
 
 /// Ranks are threads of this process and read each other's memory (default).
 struct InProcess {
-  using transport = in_process;
+  using transport = detail::in_process;
 };
 
 /// An option that names how ranks wait for each other and hand values over.

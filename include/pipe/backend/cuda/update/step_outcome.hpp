@@ -104,7 +104,8 @@ struct judge_kernel {
   PIPE_HD static void decide(arguments const& a, double square, double left_square, double loss) {
     double const scale =
         a.scaling != nullptr ? a.gradient_scale / double(a.scaling->scale) : a.gradient_scale;
-    gradient_outcome const found = outcome_of(square, left_square, scale, a.clip_norm);
+    detail::gradient_outcome const found =
+        detail::outcome_of(square, left_square, scale, a.clip_norm);
     double const norm = found.norm;
     verdict& v = *a.out;
     v.loss = loss / a.loss_terms;

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Both namespaces at once: what a program means by a name of the standard library is that name.
+#include <algorithm>
+#include <barrier>
+#include <cmath>
+#include <complex>
+#include <functional>
+#include <future>
+#include <iterator>
+#include <list>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <ranges>
+#include <ratio>
+#include <set>
+#include <span>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <pipe/infer/generate.hpp>
+#include <pipe/pipe.hpp>
+#include <pipe/schedule.hpp>
+
+using namespace std;
+using namespace pp;
+
+namespace {
+
+struct Net : Model<Input<3>, Linear<4>, Tanh, Linear<2>, MSE> {};
+using Trainer = Pipeline<Net, SGD, Stages<2>, MicroBatches<2>, OneFOneB, PortableHost>;
+static_assert(Trainer::plan().stages[0].rank == 0);
+constexpr auto question = equal_times(2, 4);
+static_assert(validate(question, make_table<GPipe, 2, 4>(question)).ok());
+
+[[maybe_unused]] bool use(vector<int>& v) {
+  mt19937 bits(1);
+  vector<int> taken;
+  sample(v.begin(), v.end(), back_inserter(taken), 2, bits);
+  generate(v.begin(), v.end(), [] { return 1; });
+  transform(v.begin(), v.end(), v.begin(), negate<>{});
+  sort(v.begin(), v.end(), greater<int>{});
+  barrier all(1);
+  all.arrive_and_wait();
+  span<int const> const part(v);
+  shared_ptr<int> const share = make_shared<int>(accumulate(part.begin(), part.end(), 0));
+  unique_ptr<int[]> const array = make_unique<int[]>(3);
+  array[0] = gcd(midpoint(1, 3), clamp(*share, 1, 2));
+  optional<string> const text = to_string(reduce(v.begin(), v.end()));
+  variant<int, double> const value = abs(-1.0);
+  set<pair<int, int>> const places{{min(1, 2), max(1, 2)}};
+  function<bool(int)> const fits = [&](int x) { return find(v.begin(), v.end(), x) != v.end(); };
+  return fits(get<0>(make_tuple(array[0]))) && text &&
+         !visit([](auto x) { return x > 2; }, value) && places.size() == 1 &&
+         search(v.begin(), v.end(), v.begin(), v.end()) == v.begin() &&
+         distance(v.begin(), v.end()) == 1;
+}
+
+}  // namespace
