@@ -34,8 +34,8 @@ struct Words
             Tied<"table">, CrossEntropy> {};
 /// Blocks that are all the same, as in ALBERT.
 struct Shared
-    : Model<Input<3, 6>, Named<"block", Seq<Residual<LayerNorm, Attention<2>>, Linear<6>>>, Tanh,
-            Repeat<2, Tied<"block">>, Linear<4>, MSE> {};
+    : Model<Input<3, 6>, Named<"block", Seq<Residual<LayerNorm, Attention<3, RoPE<>>>, Linear<6>>>,
+            Tanh, Repeat<2, Tied<"block">>, Linear<4>, MSE> {};
 
 template <class M, class... More>
 using Small = Pipeline<M, PortableHost, AdamW, MicroBatchSize<2>, More...>;

@@ -33,7 +33,7 @@ bool same(scheduled_segment const& a, scheduled_segment const& b) {
 }
 bool same(op const& a, op const& b) {
   bool operands = a.kind == b.kind && a.unit == b.unit && a.rows == b.rows &&
-                  a.columns == b.columns && a.origin == b.origin;
+                  a.columns == b.columns && a.origin == b.origin && a.attributes == b.attributes;
   for (int k = 0; k < op::max_in; ++k) operands = operands && a.in[k] == b.in[k];
   for (int k = 0; k < op::max_out; ++k) operands = operands && a.out[k] == b.out[k];
   return operands;
@@ -173,6 +173,27 @@ TEST_CASE("a graph that was written by hand is differentiated", "[passes]") {
   CHECK(b.values[0].elements == 4);
   CHECK((!b.transposed[0] && b.transposed[1]));
   CHECK(b.entering(1, 0) == b.input_ops[0].out[0]);
+}
+
+TEST_CASE("angles of rotary positions keep their bits beside 16-bit copies", "[passes]") {
+  struct model : Model<Input<6, 8>, Attention<2, RoPE<>, NoBias>, Linear<2>, MSE> {};
+  heap_compilation const c(model::graph, {.stages = 1, .samples = 3, .widths = {4, 2}},
+                           [](auto const&, int units, int, auto& cuts) { cuts[1] = units; });
+  heap_stage const stage(c, 0, false);
+  stage_bytes const& bytes = stage.totals().bytes;
+  CHECK(bytes.buffers == align_up(6 * 4 * 4));
+  CHECK(bytes.sums == 0);
+  CHECK(bytes.parameters ==
+        align_up(8 * 24 * 4) + align_up(8 * 8 * 4) + align_up(8 * 2 * 4) + align_up(2 * 4));
+  int angles = 0;
+  for (op const& o : c.model().graph.ops)
+    for (int k = 0; k < o.ins; ++k)
+      if (operand const x = o.in[k]; is_parameter(x) || x.where == space::buffer) {
+        region const at = stage.places().resolve(c.model(), program::forward, x).where;
+        CHECK(at == (x.where == space::buffer ? region::buffers : region::copies));
+        angles += at == region::buffers;
+      }
+  CHECK(angles == 1);
 }
 
 TEST_CASE("a graph that was written by hand is cut and laid out", "[passes]") {

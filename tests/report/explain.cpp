@@ -56,6 +56,16 @@ TEST_CASE("a model of one layer in one stage reads well, too") {
   CHECK(has(explain<ThreeThreads>(), "1 stage on 1 rank of 3 threads, schedule 1f1b, "));
 }
 
+TEST_CASE("memory of buffers has a column where there are any") {
+  struct Rotated : Model<Input<6, 8>, Attention<2, RoPE<>>, Linear<2>, MSE> {};
+  using trainer = Pipeline<Rotated, SGD>;
+  CHECK(trainer::plan.stages[0].buffer_bytes == align_up(6 * 4 * long(sizeof(float))));
+  CHECK(trainer::plan.parameters == 9 * 24 + 9 * 8 + 9 * 2);
+  CHECK(trainer::plan.buffers == 0);  // that follow statistics
+  CHECK(has(explain_memory<trainer>(), "buffers"));
+  CHECK(!has(explain_memory<OneStage>(), "buffers"));
+}
+
 TEST_CASE("layers without work are listed where they stand") {
   struct Skips : Model<Input<2, 4>, Linear<4>, Stash<"a">, Pop<"a">,
                        Repeat<2, Linear<4>, Stash<"b">, Tanh, Pop<"b">>, Flatten, Linear<8>,

@@ -204,11 +204,12 @@ class builder : public complaints {
         if (!(of.form == form)) complain(fault_kind::tied_shape_differs, of.form, form);
         return ok() ? share(tying_++) : operand{};
       }
-    pp::parameter p{};
-    p.trained = scope_.trained;
-    p.rate_scale = scope_.rate_scale;
-    p.decay_scale = decays ? scope_.decay_scale : 0;
-    return new_parameter(p, form, initial, file);
+    return new_parameter({.form = form,
+                          .initial = initial,
+                          .trained = scope_.trained,
+                          .rate_scale = scope_.rate_scale,
+                          .decay_scale = decays ? scope_.decay_scale : 0},
+                         file);
   }
   /// A buffer, which ops read as they read a parameter, and which a step writes by `commit`, but
   /// not in a frozen layer.
@@ -216,12 +217,14 @@ class builder : public complaints {
                            file_name const& file = file_name{}) {
     if constexpr (shares)
       if (tying_ >= 0) return complain(fault_kind::tied_buffer, shape{}, form), operand{};
-    pp::parameter p{};
-    p.trained = false;
-    p.is_buffer = true;
-    p.commit = scope_.trained ? commit : commit_rule{};
-    operand const at = new_parameter(p, form, initial, file);
-    return at.where == space::parameter ? operand{space::buffer, at.index} : at;
+    return new_buffer(form, initial, scope_.trained ? commit : commit_rule{}, file);
+  }
+  /// The angles of rotary positions: a buffer that no step writes, so that they keep all their bits
+  /// where kernels read parameters in 16. A tied layer makes its own.
+  constexpr operand rotary_table(int rows, int columns, float base) {
+    if constexpr (shares)
+      if (tying_ >= 0) ++tying_;
+    return new_buffer(shape(rows, columns), {distribution::rotary, base}, commit_rule{}, {nullptr});
   }
 
   /// A parameter that is a table of graph/tables.hpp and is never trained.
@@ -398,15 +401,19 @@ class builder : public complaints {
     if (depth_ == 0) end_unit();
   }
 
-  constexpr operand new_parameter(pp::parameter p, shape form, initializer initial,
-                                  file_name const& file) {
-    shape leading = form;  // rows are counted in an int
+  constexpr operand new_buffer(shape form, initializer initial, commit_rule commit,
+                               file_name const& file) {
+    operand const at = new_parameter(
+        {.form = form, .initial = initial, .trained = false, .is_buffer = true, .commit = commit},
+        file);
+    return at.where == space::parameter ? operand{space::buffer, at.index} : at;
+  }
+  constexpr operand new_parameter(pp::parameter const& p, file_name const& file) {
+    shape leading = p.form;  // rows are counted in an int
     --leading.rank;
-    if (!needs_room(form, most_parameters) || !needs_room(leading, most_numbers)) return operand{};
+    if (!needs_room(p.form, most_parameters) || !needs_room(leading, most_numbers))
+      return operand{};
     if (file.name != nullptr) observer_.parameter(sizes_.parameters, file);
-    p.form = form;
-    p.tied_to = -1;
-    p.initial = initial;
     return add_parameter(p);
   }
   /// Parameter p serves as that; a table stays one whatever else it serves as.

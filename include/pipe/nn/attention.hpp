@@ -84,8 +84,7 @@ struct Attention {
                               settings.has_bias, start, {"in_proj_weight", "in_proj_bias"});
     operand rotation{};
     if (settings.says_rotary)
-      rotation = b.constant_table(form.rows(), head_size,
-                                  {distribution::rotary, static_cast<float>(settings.rotary_base)});
+      rotation = b.rotary_table(form.rows(), head_size, static_cast<float>(settings.rotary_base));
     b.set(affine(b, b.attention(qkv, Heads, settings.kv_heads, settings.causal, rotation),
                  form.columns(), settings.has_bias, initial_output_of<Options...>(start),
                  {"out_proj.weight", "out_proj.bias"}));

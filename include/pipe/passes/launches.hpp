@@ -14,11 +14,10 @@ struct operand_places {
   address const *values = nullptr, *again = nullptr;  // by value of the stage, see layout_sinks
   long const *parameters = nullptr, *transposed = nullptr;
 
-  /// What a kernel reads of a parameter. Angles of rotations are not shortened.
+  /// What a kernel reads of a parameter.
   constexpr address resolve_parameter(compiled_model const& m, int index) const {
     long const at = parameters[index - r.parameters.begin];
-    if (!m.has_copies() || m.graph.parameters.items[index].initial.kind == distribution::rotary)
-      return address{region::parameters, at};
+    if (!m.has_copies()) return address{region::parameters, at};
     return address{region::copies, at / m.values.widths.element * m.values.widths.value};
   }
   /// Where program p finds operand x.

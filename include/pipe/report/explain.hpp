@@ -102,7 +102,10 @@ std::string explain_memory() {
   auto const& plan = Trainer::compiled::plan();
   std::vector<std::string> names{"stage",      "parameters", "gradients", "optimizer",
                                  "transposed", "saved",      "boundary"};
-  if (plan.buffers > 0) names.push_back("buffers");
+  bool has_buffers = false;
+  for (int s = 0; s < plan.stage_count; ++s)
+    has_buffers = has_buffers || plan.stages[s].buffer_bytes > 0;
+  if (has_buffers) names.push_back("buffers");
   names.push_back("sum");
   text_table table(names);
   stage_plan all;
@@ -114,7 +117,7 @@ std::string explain_memory() {
                                    readable_bytes(p.transposed_bytes),
                                    readable_bytes(p.saved_bytes),
                                    readable_bytes(p.boundary_bytes)};
-    if (plan.buffers > 0) cells.push_back(readable_bytes(p.buffer_bytes));
+    if (has_buffers) cells.push_back(readable_bytes(p.buffer_bytes));
     cells.push_back(readable_bytes(p.bytes));
     table.add(cells);
   };

@@ -19,7 +19,7 @@ struct stage_plan {
   shape in{}, out{};                   ///< of one sample
   long parameters = 0;                 ///< numbers
   long trained = 0;                    ///< of them
-  long buffers = 0;                    ///< numbers besides
+  long buffers = 0;                    ///< numbers besides, but for tables
   long forward_flops = 0, backward_flops = 0;
   long recompute_flops = 0;  ///< made again before backward
   double share = 0;          ///< of the whole model's time: estimated, or measured (ByProfile)

@@ -50,9 +50,11 @@ constexpr plan_of<P::stages, P::ranks> make_plan() {
     q.out = g.units.items[cuts[s + 1] - 1].out;
     for (int i = 0; i < c.parameter_count; ++i) {
       parameter_place const& place = c.parameters[i];
-      if (place.is_buffer) q.buffers += place.elements();
-      if (place.shared || place.is_buffer || is_table(g.parameters.items[place.index].initial.kind))
+      if (place.shared || is_table(g.parameters.items[place.index].initial.kind)) continue;
+      if (place.is_buffer) {
+        q.buffers += place.elements();
         continue;
+      }
       q.parameters += place.elements();
       if (place.trained) q.trained += place.elements();
     }
