@@ -16,6 +16,11 @@ struct kernel_source {
   static constexpr int samples = Passes::samples, groups = Passes::groups;
   static constexpr group group_at(int g) { return Passes::group_at(g); }
 };
+/// Group G of program P, where a function reads it at run time: one object for all instruction
+/// sets.
+template <class P, int G>
+inline constexpr group group_in = P::group_at(G);
+
 /// Of a compiled pipeline.
 template <class P>
 using source_of = kernel_source<typename P::passes, typename P::element>;

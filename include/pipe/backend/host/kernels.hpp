@@ -23,13 +23,13 @@
 #include <pipe/backend/host/contraction.hpp>
 #include <pipe/backend/host/contraction_loops.hpp>
 #include <pipe/backend/host/facts.hpp>
+#include <pipe/backend/host/group_products.hpp>
 #include <pipe/backend/host/isa.hpp>
 #include <pipe/backend/host/kernel_source.hpp>
 #include <pipe/backend/host/parts.hpp>
 #include <pipe/backend/host/row_kernels.hpp>
 #include <pipe/backend/host/tiles.hpp>
 #include <pipe/backend/host/transpose.hpp>
-#include <pipe/backend/host/weight_gradient.hpp>
 #include <pipe/base/bytes.hpp>
 #include <pipe/base/custom.hpp>
 #include <pipe/base/libm.hpp>

@@ -187,49 +187,65 @@ void finish_row(arguments<typename P::element> const& a, extent row, typename P:
   if constexpr (epilogue::length > 0) epilogue::run_row(a, row, x);
 }
 
-/// Contraction sink that runs the epilogue on register tiles.
+/// The epilogue on register tiles: functions of contraction_ends, whose sink is a product_part.
 template <class P, int G>
-struct epilogue_sink {
+struct tile_epilogue {
   using T = typename P::element;
   using epilogue = chain<P, G, true>;
   static constexpr group g = P::group_at(G);
-  static constexpr extent width = g.columns;
-  arguments<T> const& a;
-  extent first;  ///< the group's row that is row 0 of the contraction
 
   template <int Columns>
-  void full(extent i, extent j, int rows, T* sums, extent stride) {
-    finish<Columns>(i, j, rows, Columns, sums, stride);
+  static void whole(void* part, extent i, extent j, int rows, T* sums, extent stride) {
+    finish<Columns>(part, i, j, rows, Columns, sums, stride);
   }
-  void part(extent i, extent j, int rows, int columns, T* sums, extent stride) {
-    finish<0>(i, j, rows, columns, sums, stride);
+  static void rest(void* part, extent i, extent j, int rows, int columns, T* sums, extent stride) {
+    finish<0>(part, i, j, rows, columns, sums, stride);
   }
 
  private:
   template <int Columns>
-  void finish(extent i, extent j, int rows, int columns, T* sums, extent stride) {
+  static void finish(void* part, extent i, extent j, int rows, int columns, T* sums,
+                     extent stride) {
+    product_part<T> const& of = *static_cast<product_part<T> const*>(part);
     for (int r = 0; r < rows; ++r) {
       if constexpr (g.out[0] >= 0)
-        std::memcpy(a.at(g.out[0]) + (first + i + r) * g.columns + j, sums + r * stride,
+        std::memcpy(of.a.at(g.out[0]) + (of.first + i + r) * g.columns + j, sums + r * stride,
                     sizeof(T) * std::size_t(columns));
-      epilogue::template run<Columns>(a, first + i + r, j, sums + r * stride, nullptr, columns);
+      epilogue::template run<Columns>(of.a, of.first + i + r, j, sums + r * stride, nullptr,
+                                      columns);
     }
   }
 };
 
-/// Contraction prologue: makes rows of A just before they are read. Row 0 of A is the group's row
-/// `first`.
+/// The prologue on rows of the left factor, just before they are read.
 template <class P, int G>
-struct chain_prologue {
+struct row_prologue {
   using T = typename P::element;
   using before = chain<P, G, false>;
-  arguments<T> const& a;
-  extent first;
-  T* rows_of_a;
-  void operator()(extent i, extent rows) const {
-    T const* const x = a.at(before::g.in[0]) + first * before::width;
+  static void make(void* part, extent i, extent rows) {
+    product_part<T> const& of = *static_cast<product_part<T> const*>(part);
+    T const* const x = of.a.at(before::g.in[0]) + of.first * before::width;
     for (extent r = i; r < i + rows; ++r)
-      before::template run_row<true>(a, first + r, x + r * before::width,
-                                     rows_of_a + r * before::width);
+      before::template run_row<true>(of.a, of.first + r, x + r * before::width,
+                                     of.left_rows + r * before::width);
   }
 };
+
+/// The steps around the product of group G. Nothing is compiled for columns that are never left.
+template <class P, int G>
+constexpr contraction_ends<typename P::element> product_steps() {
+  using T = typename P::element;
+  constexpr group g = P::group_at(G);
+  contraction_ends<T> steps;
+  if constexpr (g.epilogue.size() > 0) {
+    using epilogue = tile_epilogue<P, G>;
+    steps.tile = &epilogue::template whole<tile_columns<T>>;
+    if constexpr (g.columns % tile_columns<T> != 0)
+      steps.vector = &epilogue::template whole<lanes<T>>;
+    if constexpr (g.columns % lanes<T> != 0) steps.rest = &epilogue::rest;
+  }
+  if constexpr (g.prologue.size() > 0) steps.make_rows = &row_prologue<P, G>::make;
+  return steps;
+}
+template <class P, int G>
+inline constexpr contraction_ends<typename P::element> steps_around = product_steps<P, G>();

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Matrix products of kernel groups: what a launch computes before the first tile and after the last
+// depends on numbers alone, so one function serves all groups on all instruction sets. Tiles, and
+// formulas of the model in the steps around a product, are called through pointers.
+#pragma once
+
+#include <pipe/backend/host/arguments.hpp>
+#include <pipe/backend/host/contraction_loops.hpp>
+#include <pipe/backend/host/isa.hpp>
+#include <pipe/backend/host/parts.hpp>
+#include <pipe/backend/host/tiles.hpp>
+#include <pipe/base/bytes.hpp>
+#include <pipe/base/config.hpp>
+#include <pipe/passes/group.hpp>
+
+PIPE_OPTIMIZED_BEGIN
+namespace pp::host {
+
+/// Reads n elements of each row once, in order, so that a kernel which then reads them crosswise
+/// finds them in L2: the prefetcher follows rows, not columns.
+template <class T>
+void warm(T const* x, extent rows, extent n, extent stride) {
+  constexpr extent line = 64 / static_cast<extent>(sizeof(T));
+  T sum(0);
+  for (extent r = 0; r < rows; ++r, x += stride)
+    for (extent i = 0; i < n; i += line) sum += x[i];
+  asm volatile("" : : "m"(sum));
+}
+
+/// What the steps around a product are called with: the rows of a group that one part makes.
+template <class T>
+struct product_part {
+  arguments<T> const& a;
+  extent first;            ///< the group's row that is row 0 of the product
+  T* left_rows = nullptr;  ///< where the prologue puts the rows of the left factor
+};
+
+/// y[rows, columns] = x[rows, inner] w[inner, columns] as group g says, or the part of it that `a`
+/// names. steps: the functions of its prologue and epilogue, which take a product_part; null where
+/// there is none.
+template <class T>
+PIPE_ONE_COPY void multiply(tile_set<T> const& tiles, arguments<T> const& a, group const& g,
+                            extent rows, contraction_ends<T> const& steps) {
+  extent const inner = g.attributes.contraction().inner;
+  share const own = share_of(rows, rows_step, a.part, a.parts);
+  if (own.size() == 0) return;
+  product_part<T> part{a, own.begin};
+  contraction_ends<T> ends = steps;
+  if (steps.tile != nullptr) {
+    ends.sink = &part;
+  } else {
+    ends.c = a.at(g.out[0]) + own.begin * g.columns;
+    ends.ldc = g.columns;
+  }
+  strided<T const> left{a.at(g.in[0]) + own.begin * inner, inner, 1};
+  char* workspace = static_cast<char*>(a.workspace);
+  if (steps.make_rows != nullptr) {
+    int const stored = g.prologue.back().store;
+    part.left_rows =
+        stored >= 0 ? a.at(stored) + own.begin * inner : reinterpret_cast<T*>(workspace);
+    if (stored < 0) workspace += align_up(own.size() * inner * long(sizeof(T)));
+    left.data = part.left_rows;
+    ends.prologue = &part;
+  }
+  contract_tiles<T>(tiles, own.size(), g.columns, inner, left, a.at(g.in[1]), g.columns, ends,
+                    workspace);
+}
+
+/// out[c] (+)= the sum over rows of in[r * stride + c], c < columns
+template <class T>
+using column_adder = void (*)(T const* in, extent rows, extent columns, extent stride, T* out,
+                              bool accumulate);
+
+/// out[columns] (+)= the sum over rows of in[rows, columns], for the columns of one part.
+template <class T>
+PIPE_ONE_COPY void sum_columns(column_adder<T> add, arguments<T> const& a, T const* in, extent rows,
+                               extent columns, T* out) {
+  share const own = share_of(columns, columns_step<T>, a.part, a.parts);
+  add(in + own.begin, rows, own.size(), columns, out + own.begin, a.accumulate);
+}
+
+/// dw[inner, columns] (+)= x^T dy over `rows` rows of x[rows, inner] and dy[rows, columns], as
+/// group g says. A prologue is the gradient of a bias, from the same rows.
+template <class T>
+PIPE_ONE_COPY void multiply_transposed(tile_set<T> const& tiles, arguments<T> const& a,
+                                       group const& g, extent rows, column_adder<T> add) {
+  if (!g.prologue.empty())
+    sum_columns<T>(add, a, a.at(g.in[1]), rows, g.columns, a.at(g.prologue[0].store));
+  constexpr long near_cache = 32 * 1024;  // L1
+  extent const inner = g.attributes.contraction().inner;
+  share const own =
+      share_of(inner, rows_step, a.part, a.parts);  // a row of dw belongs to a column of x
+  if (own.size() == 0) return;
+  strided<T const> const x{a.at(g.in[0]) + own.begin, 1, inner};
+  if (rows * inner * long(sizeof(T)) > near_cache) warm(x.data, rows, own.size(), inner);
+  contraction_ends<T> dw;
+  dw.c = a.at(g.out[0]) + own.begin * g.columns;
+  dw.ldc = g.columns;
+  dw.adds = a.accumulate;
+  contract_tiles<T>(tiles, own.size(), g.columns, rows, x, a.at(g.in[1]), g.columns, dw,
+                    a.workspace);
+}
+
+}  // namespace pp::host
+PIPE_OPTIMIZED_END
