@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// From the kind of op that anchors a kernel group to the kernel that computes it: the one dispatch
-// of both backends. A backend declares a template `kernel_of<op_kind>` and specialises it beside
+// The dispatch from the kind of op that anchors a kernel group to the kernel that computes it, one
+// for both backends. A backend declares a template `kernel_of<op_kind>` and specialises it beside
 // each kernel. The enumeration of kinds is the list, so a kind that has no kernel cannot be passed
 // over: its specialisation is an incomplete type, and the error names the backend and the kind.
 #pragma once

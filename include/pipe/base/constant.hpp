@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Whether a user's function is one that the compiler can run, and a value one that it can read.
+// Tests for user-defined functions that the compiler can run, and for values that it can read.
 #pragma once
 
 #include <type_traits>

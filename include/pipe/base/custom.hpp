@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What the functions of a user-defined layer are called with: see nn/custom.hpp. All memory is the
+// The arguments of the functions of a user-defined layer: see nn/custom.hpp. All memory is the
 // stage's, at planned places; on a GPU it is the device's, and T the type of values in memory:
 // float, bf16 or fp16.
 #pragma once

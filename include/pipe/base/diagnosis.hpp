@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How what is wrong becomes one readable line: a type in namespace `wrong`, which is never defined.
-// Asking for the size of an undefined type is one error in every compiler, and its line spells the
-// whole type. docs/reference/errors.md has a paragraph and the fix for each.
+// Diagnoses as one readable line: a type in namespace `wrong`, which is never defined. Asking for
+// the size of an undefined type is one error in every compiler, and its line spells the whole type.
+// docs/reference/errors.md has a paragraph and the fix for each.
 #pragma once
 
 #include <type_traits>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What goes wrong at run time arrives as a `pp::error`: one sentence that says what, where, what
-// was expected and what was found. What can be known earlier never gets here: it is a compile-time
-// diagnostic (see graph/diagnostics.hpp).
+// Run-time errors. Each is a `pp::error`: one sentence that says what, where, what was expected and
+// what was found. What can be known earlier never gets here: it is a compile-time diagnostic (see
+// graph/diagnostics.hpp).
 #pragma once
 
 #include <stdexcept>

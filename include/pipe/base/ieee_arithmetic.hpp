@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Refuses the parts of -ffast-math that no macro tells of. g++ has a macro for each (config.hpp),
-// clang++ for -ffast-math and -ffinite-math-only alone. Of the others the optimiser tells: what it
-// may assume makes a comparison constant that is none in IEEE arithmetic. Without an optimiser
-// (-O0) they change nothing.
+// A check against the parts of -ffast-math that no macro tells of. g++ has a macro for each
+// (config.hpp), clang++ for -ffast-math and -ffinite-math-only alone. Of the others the optimiser
+// tells: what it may assume makes a comparison constant that is none in IEEE arithmetic. Without an
+// optimiser (-O0) they change nothing.
 #pragma once
 
 #include <pipe/base/config.hpp>

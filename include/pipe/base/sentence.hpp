@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Puts a message together from words and numbers. One function for all messages, and no
-// std::string, which C++20 makes every program compile for itself: what a small program may throw
-// would be a good part of what it takes to compile.
+// Messages put together from words and numbers. One function for all messages, and no std::string,
+// which C++20 makes every program compile for itself: what a small program may throw would be a
+// good part of what it takes to compile.
 #pragma once
 
 #include <concepts>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How a type is called in the program's own words, the same under every compiler: the names in
-// plans and messages.
+// The name of a type in the program's own words, the same under every compiler: the names in plans
+// and messages.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How passes are handed lists: a range to read, and a range to fill. Both point into memory of the
-// caller, an exactly sized constant or the heap, so that one function serves the compiler and the
-// program.
+// The lists that passes are handed: a range to read, and a range to fill. Both point into memory of
+// the caller, an exactly sized constant or the heap, so that one function serves the compiler and
+// the program.
 #pragma once
 
 #include <pipe/base/config.hpp>

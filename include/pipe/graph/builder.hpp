@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a layer sees while it describes itself: the current value and its shape, values and
-// parameters that were given names, and one function per kind of op. After the first fault every
-// function does nothing, so one mistake makes one message.
+// The builder, as a layer sees it while it describes itself: the current value and its shape,
+// values and parameters that were given names, and one function per kind of op. After the first
+// fault every function does nothing, so one mistake makes one message.
 #pragma once
 
 #include <string_view>

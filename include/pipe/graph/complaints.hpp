@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The part of a builder that knows where it is and what was the first thing wrong. A layer asks for
+// The checks of a builder: its position in the model and the first fault found. A layer asks for
 // what it needs; the answer is true, or a fault has been noted and the layer is to return.
 #pragma once
 

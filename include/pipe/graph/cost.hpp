@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What an op costs, per sample: floating-point operations and bytes moved. The partition balances
+// The cost of an op, per sample: floating-point operations and bytes moved. The partition balances
 // an estimate of time made from the two.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Where a description is, as far as what comes next depends on it: copies of a `Repeat` that find
-// the same are counted once.
+// The state of a description, as far as its continuation depends on it: copies of a `Repeat` that
+// find the same are counted once.
 #pragma once
 
 #include <pipe/graph/graph.hpp>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How a wrong model becomes one readable line. Passes find the first fault and keep it as a value;
-// at the outermost template that value selects one of the types in namespace `wrong`, none of which
-// is ever defined (base/diagnosis.hpp): its name says what is wrong, in which layer, what was
-// expected and what was found.
+// The diagnosis of a wrong model, as one readable line. Passes find the first fault and keep it as
+// a value; at the outermost template that value selects one of the types in namespace `wrong`, none
+// of which is ever defined (base/diagnosis.hpp): its name says what is wrong, in which layer, what
+// was expected and what was found.
 #pragma once
 
 #include <cstddef>

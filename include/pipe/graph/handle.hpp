@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The words between a layer and the builder that it describes itself to: values on their way, and
-// what is said about parameters.
+// The vocabulary between a layer and its builder: values on their way, and what is said about
+// parameters.
 #pragma once
 
 #include <string_view>

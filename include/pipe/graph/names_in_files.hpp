@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Whether two parameters of a model would have the same name in weight files: asked of the names
-// themselves, as a description gives them to its observer, so that it holds whatever makes a name.
+// The check that no two parameters of a model have the same name in weight files: asked of the
+// names themselves, as a description gives them to its observer, so that it holds whatever makes a
+// name.
 #pragma once
 
 #include <cstddef>

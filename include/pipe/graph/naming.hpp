@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a builder knows by name, as plain records: values, layers whose parameters are shared, the
+// Named things of a builder, as plain records: values, layers whose parameters are shared, the
 // layers around the present one.
 #pragma once
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Tables that positions are told apart by: sines and cosines of wavelengths in a geometric series
-// from 2 pi to 2 pi * base.
+// Position tables: sines and cosines of wavelengths in a geometric series from 2 pi to 2 pi * base.
 #pragma once
 
 #include <pipe/base/libm.hpp>

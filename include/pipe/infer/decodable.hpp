@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Which models can be run position by position: those whose every op makes a row of its result from
+// Models that can be run position by position: those whose every op makes a row of its result from
 // the same row of its operands, or, as causal attention does, from rows before it. Everything else
 // is refused where a decoder is named.
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A language model goes on with a text.
+// Text generation by a language model.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header

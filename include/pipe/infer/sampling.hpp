@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// From a model's scores to a token: small functions over spans, to be put together, and the usual
-// way of doing so.
+// Sampling of a token from a model's scores: small functions over spans, to be put together, and
+// the usual way of doing so.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How layers are put together.
+// Composition of layers.
 #pragma once
 
 #include <pipe/graph/builder.hpp>

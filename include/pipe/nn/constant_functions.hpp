@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A user-defined layer says its shapes and costs in functions that run while the model compiles, or
-// describes itself in one. What is not constexpr would make the whole model no constant; here it is
-// found first.
+// The check that the functions of a user-defined layer are constexpr: those that give its shapes
+// and costs, or that describe it, run while the model compiles. One that is not constexpr would
+// keep the whole model from being a constant; here it is found first, by name.
 #pragma once
 
 #include <type_traits>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// From token ids to vectors, and where in the sequence they stand.
+// Embeddings: vectors of token ids, and of positions in the sequence.
 #pragma once
 
 #include <pipe/graph/builder.hpp>

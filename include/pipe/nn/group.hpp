@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How parameters are trained, said around layers: some not at all, some with another learning rate
-// or weight decay. Both wrappers are opened, so the model may be cut between the layers inside as
-// if nothing were around them. Around one layer they leave the names of its parameters as they are.
+// Training settings of groups of parameters, said around layers: some not at all, some with another
+// learning rate or weight decay. Both wrappers are opened, so the model may be cut between the
+// layers inside as if nothing were around them. Around one layer they leave the names of its
+// parameters as they are.
 #pragma once
 
 #include <pipe/graph/builder.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What parameters begin as, where a layer's own way is not wanted: PyTorch's torch.nn.init by its
+// Initial values of parameters other than a layer's default: PyTorch's torch.nn.init by its
 // formulas, and GPT-2's. A recipe is a function of the widths that a weight reads and makes; what
 // is drawn from it depends on the seed only.
 #pragma once

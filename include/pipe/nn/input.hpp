@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What enters a model: the first item of its list.
+// The input of a model: the first item of its list.
 #pragma once
 
 #include <pipe/graph/builder.hpp>

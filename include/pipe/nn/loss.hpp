@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a model is trained for: the last item of its list.
+// The loss of a model: the last item of its list.
 #pragma once
 
 #include <concepts>

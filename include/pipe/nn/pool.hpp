@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// From a sequence to one row: the mean of its positions, the first, the last. Where the rows stand
-// for token ids, a position whose id is -1 is padding, wherever it is, and is left out; a sample
-// that is all padding becomes zeros.
+// Pooling of a sequence to one row: the mean of its positions, the first, the last. Where the rows
+// stand for token ids, a position whose id is -1 is padding, wherever it is, and is left out; a
+// sample that is all padding becomes zeros.
 #pragma once
 
 #include <pipe/graph/builder.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A type can hold no 0.1, so a real number of an option is written as a quotient of two integers:
-// `Dropout<1, 10>`.
+// Real numbers in options. A type can hold no 0.1, so each is written as a quotient of two
+// integers: `Dropout<1, 10>`.
 #pragma once
 
 #include <concepts>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What an optimizer is: settings that a user writes (`AdamW{.learning_rate = 3e-4}`), and how
-// parameters change. Most are a formula for one element, which every backend runs over flat memory,
-// whatever tensors lie there. Some need a whole tensor at once, because a norm or a product of
-// matrices is in it; one may do both, each for parameters of its kind.
+// The concept of an optimizer: settings that a user writes (`AdamW{.learning_rate = 3e-4}`), and
+// how parameters change. Most are a formula for one element, which every backend runs over flat
+// memory, whatever tensors lie there. Some need a whole tensor at once, because a norm or a product
+// of matrices is in it; one may do both, each for parameters of its kind.
 #pragma once
 
 #include <concepts>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What settings are held to before anything is trained with them. Their owner (an optimizer, a
-// schedule of learning rates) says their ranges in one member:
+// Checks of settings before anything is trained with them. Their owner (an optimizer, a schedule of
+// learning rates) says their ranges in one member:
 //
 //     void check(setting_check const& is) const {
 //       is.fraction("beta1", beta1);

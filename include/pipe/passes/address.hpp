@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Where a value is at run time: a region of the rank's memory and a constant offset in it. The
-// runtime resolves a launch's operands by adding the region's base for the present micro-batch.
+// The address of a value at run time: a region of the rank's memory and a constant offset in it.
+// The runtime resolves a launch's operands by adding the region's base for the present micro-batch.
 #pragma once
 
 #include <pipe/base/config.hpp>

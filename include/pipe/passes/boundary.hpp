@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What two neighbouring stages hand each other: the main value and every named one that is still to
+// The boundary between two neighbouring stages: the main value and every named one that is still to
 // be read, and on the way back their gradients. A value that passes through a stage is in both of
 // its boundaries.
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What each layer costs: the numbers that a model is cut by.
+// The cost of each layer: the numbers that a model is cut by.
 #pragma once
 
 #include <pipe/graph/cost.hpp>

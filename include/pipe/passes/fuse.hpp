@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Which ops run as one kernel. The rules, applied to each list of ops from left to right:
+// Fusion of ops into kernel groups. The rules, applied to each list of ops from left to right:
 //
 //   1. A pointwise op joins the epilogue of the group before it, if that group has just made its
 //      main operand.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Lays out the memory of one stage: every value that reaches memory gets a region and an offset.
-// What forward keeps for backward goes into a record, one per micro-batch in flight; what lives
-// only inside one program run shares scratch with values that live at other times.
+// The memory layout of one stage: every value that reaches memory gets a region and an offset. What
+// forward keeps for backward goes into a record, one per micro-batch in flight; what lives only
+// inside one program run shares scratch with values that live at other times.
 #pragma once
 
 #include <pipe/base/bytes.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Where a model is cut. The slowest stage sets the pace of a pipeline, so the cut that makes it as
-// fast as possible is the best one; it is found exactly, in time linear in the layers, by bisection
-// on the slowest stage's time.
+// The partition of a model into stages. The slowest stage sets the pace of a pipeline, so the cut
+// that makes it as fast as possible is the best one; it is found exactly, in time linear in the
+// layers, by bisection on the slowest stage's time.
 #pragma once
 
 namespace pp {

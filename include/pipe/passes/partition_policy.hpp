@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Where a model is cut into stages: by cost, by count, by measured times, or where a program says.
+// Partition policies: cuts by cost, by count, by measured times, or where a program says.
 #pragma once
 
 #include <pipe/base/list.hpp>

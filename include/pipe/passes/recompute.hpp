@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What forward keeps for backward, and what backward makes again. A dropped value is computed a
-// second time from the values that were kept, by the same ops, just before backward runs: the bits
-// are the same, memory is exchanged for time. Source: Chen et al., "Training deep nets with
-// sublinear memory cost", 2016; per stage: Huang et al., GPipe, 2019.
+// Recomputation: the values that forward keeps for backward, and those that backward makes again. A
+// dropped value is computed a second time from the values that were kept, by the same ops, just
+// before backward runs: the bits are the same, memory is exchanged for time. Source: Chen et al.,
+// "Training deep nets with sublinear memory cost", 2016; per stage: Huang et al., GPipe, 2019.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Which values forward keeps for backward, and which are made again.
+// Recomputation policies: the values that forward keeps for backward, and those that are made
+// again.
 #pragma once
 
 #include <concepts>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How often each value is read. A kernel group stores what is read outside of it.
+// The number of reads of each value. A kernel group stores what is read outside of it.
 #pragma once
 
 #include <pipe/passes/boundary.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Numbers as people read them.
+// Amounts in readable units.
 #pragma once
 
 #include <cstdio>

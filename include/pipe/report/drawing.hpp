@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What there is to see of a schedule, as one plain value: who does what when, what it keeps, what
-// is handed over, and why it takes as long as it takes. A prediction and a measurement are both
-// drawings, so whatever shows one shows the other (timeline.hpp, svg.hpp, html.hpp, trace.hpp).
+// The drawing of a schedule as one plain value: who does what when, what it keeps, what is handed
+// over, and why it takes as long as it takes. A prediction and a measurement are both drawings, so
+// whatever shows one shows the other (timeline.hpp, svg.hpp, html.hpp, trace.hpp).
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Draws who computes what when, as text: a line per rank, time from left to right. The same drawing
-// serves a schedule on paper and a run that was measured, so the two can be laid side by side.
+// A schedule drawn as text: a line per rank, time from left to right. The same drawing serves a
+// schedule on paper and a run that was measured, so the two can be laid side by side.
 #pragma once
 
 #include <cstddef>

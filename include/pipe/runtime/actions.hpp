@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What it means to execute an action, whatever executes it: what it waits for, where its operands
+// The execution of an action, the same in every executor: what it waits for, where its operands
 // are, which programs it runs, and what it announces. A machine says how: a thread that waits and
 // calls kernels, or a stream that is given events and launches.
 #pragma once

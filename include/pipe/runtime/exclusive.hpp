@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// One call at a time. An engine has threads that know its address, so it lives on the heap behind a
-// handle that can move, and a call at the wrong moment gets an error instead of a data race or a
-// wait without end.
+// Mutual exclusion of calls: one at a time. An engine has threads that know its address, so it
+// lives on the heap behind a handle that can move, and a call at the wrong moment gets an error
+// instead of a data race or a wait without end.
 #pragma once
 
 #include <atomic>

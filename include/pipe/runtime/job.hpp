@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What is asked of a machine, run by run, and what it answers.
+// A request to run a pipeline, and its result.
 #pragma once
 
 #include <cstdint>

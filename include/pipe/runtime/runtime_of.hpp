@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a backend has at run time. Specialized beside each engine: runtime/host/engine.hpp,
+// The run-time part of a backend. Specialized beside each engine: runtime/host/engine.hpp,
 // runtime/cuda/engine.cuh.
 #pragma once
 

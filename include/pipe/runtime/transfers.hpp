@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Everything that one rank reads of another, as transfers: where it is made, and where its reader
-// has a slot for it if the transport copies. A machine shares in no others.
+// The transfers between ranks, all that one rank reads of another: where it is made, and where its
+// reader has a slot for it if the transport copies. A machine shares in no others.
 #pragma once
 
 #include <pipe/base/config.hpp>

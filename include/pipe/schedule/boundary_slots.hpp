@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How many values lie on a boundary at once. With this number of slots per channel the waiting for
-// slots costs nothing on the simulated timeline, and it can never deadlock, however long the
-// actions take in truth: on paper each such wait is for something that started strictly earlier, so
-// no circle of waits can close.
+// The number of values that lie on a boundary at once. With this number of slots per channel the
+// waiting for slots costs nothing on the simulated timeline, and it can never deadlock, however
+// long the actions take in truth: on paper each such wait is for something that started strictly
+// earlier, so no circle of waits can close.
 #pragma once
 
 #include <pipe/schedule/simulate.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Why a step takes as long as it takes: a chain of actions, each begun the moment the one before it
-// allowed, from time 0 to the makespan. To make anything else faster changes nothing.
+// The critical path of a step: a chain of actions, each begun the moment the one before it allowed,
+// from time 0 to the makespan. To make anything else faster changes nothing.
 #pragma once
 
 #include <pipe/schedule/simulate.hpp>

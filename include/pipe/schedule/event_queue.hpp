@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Who acts next, when time is played event by event: ranks by the time of their next look at the
-// world.
+// The event queue of a simulation: ranks by the time of their next look at the world.
 #pragma once
 
 #include <climits>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Runs a table on paper. Every rank takes its actions in order, each as soon as the rank is free
-// and what it needs is there; the outcome does not depend on the order of looking. `validate` asks
-// whether every rank gets to the end, `simulate` asks when. A rank that cannot go on waits in the
-// list of the one result it misses, so the work is linear in the number of actions. Inside a
-// static_assert that matters: compilers count steps (clang++: statements), a million at most, which
-// is why this file says much in few statements.
+// The execution of a table on paper. Every rank takes its actions in order, each as soon as the
+// rank is free and what it needs is there; the outcome does not depend on the order of looking.
+// `validate` asks whether every rank gets to the end, `simulate` asks when. A rank that cannot go
+// on waits in the list of the one result it misses, so the work is linear in the number of actions.
+// Inside a static_assert that matters: compilers count steps (clang++: statements), a million at
+// most, which is why this file says much in few statements.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What no schedule can beat, and what the plain ones reach exactly. A floor makes a simulated time
-// a certificate: the distance between the two is all that any other schedule of the same family
-// could still win.
+// Lower bounds: times that no schedule can beat, and that the plain ones reach exactly. A floor
+// makes a simulated time a certificate: the distance between the two is all that any other schedule
+// of the same family could still win.
 #pragma once
 
 #include <climits>

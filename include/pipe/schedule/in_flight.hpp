@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a rank must keep. A micro-batch is in flight in a chunk from the start of its F to the end
-// of its BW or W; how many are at once follows from the order of the rank's actions alone, so these
-// peaks hold whatever the times.
+// The micro-batches that a rank must keep in flight. A micro-batch is in flight in a chunk from the
+// start of its F to the end of its BW or W; how many are at once follows from the order of the
+// rank's actions alone, so these peaks hold whatever the times.
 #pragma once
 
 #include <pipe/schedule/problem.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Which rank holds which chunk. Everything else in this folder asks these few functions, so a new
-// placement is a new line in each of them. A chunk's holder may depend on the micro-batch: with two
-// replicas of the weights, even micro-batches flow down the ranks and odd ones flow up.
+// The placement of chunks on ranks. Everything else in this folder asks these few functions, so a
+// new placement is a new line in each of them. A chunk's holder may depend on the micro-batch: with
+// two replicas of the weights, even micro-batches flow down the ranks and odd ones flow up.
 #pragma once
 
 namespace pp {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A schedule family is a type with a few facts and one function. Nothing is registered and nothing
-// is inherited: ten lines of a user's code are a schedule, and `validate` says whether it is a
-// right one.
+// The concept of a schedule family: a type with a few facts and one function. Nothing is registered
+// and nothing is inherited: ten lines of a user's code are a schedule, and `validate` says whether
+// it is a right one.
 //
 //     struct OneFOneB {
 //       static constexpr char const* name = "1f1b";

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a schedule is asked to solve: how many ranks, chunks and micro-batches, and what each action
-// costs. It names no layers and no schedule, so one problem can be given to every policy and the
-// answers compared. Times are integers in any unit (FLOPs, nanoseconds): sums of them are exact, so
-// closed forms can be proved with `==`.
+// The problem that a schedule solves: how many ranks, chunks and micro-batches, and what each
+// action costs. It names no layers and no schedule, so one problem can be given to every policy and
+// the answers compared. Times are integers in any unit (FLOPs, nanoseconds): sums of them are
+// exact, so closed forms can be proved with `==`.
 #pragma once
 
 #include <concepts>

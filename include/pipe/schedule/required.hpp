@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What the algorithms of this folder rely on before they index anything by it. In a constant
-// evaluation an index that is out of range is no constant, and the compiler says where; at run time
-// it is a pp::error instead of a read beyond the end.
+// Preconditions of the algorithms of this folder, checked before anything is indexed by them. In a
+// constant evaluation an index that is out of range is no constant, and the compiler says where; at
+// run time it is a pp::error instead of a read beyond the end.
 #pragma once
 
 #include <cstddef>

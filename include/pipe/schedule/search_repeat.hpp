@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Long runs from short ones. What is hard in an order is how it begins and ends; between, it may do
-// the same again and again. So an order of few micro-batches, which can be searched well, is one of
-// many when a period of it is repeated.
+// Long orders from short ones. What is hard in an order is how it begins and ends; between, it may
+// do the same again and again. So an order of few micro-batches, which can be searched well, is one
+// of many when a period of it is repeated.
 #pragma once
 
 #include <pipe/schedule/search_order.hpp>

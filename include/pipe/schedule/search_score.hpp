@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a search wants, how well an order does, and the chance by which it looks around.
+// The search's objective, score and random generator.
 #pragma once
 
 #include <bit>

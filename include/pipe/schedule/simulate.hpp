@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// When everything happens. Each action starts as soon as its rank is free and its inputs have
-// arrived, so the makespan is the longest path through the table's actions, their data and their
-// ranks' order. Two bubbles are reported, always by name, because the literature mixes them: one
-// over the makespan, which a step with a barrier pays, and one over the stage-local span, which is
-// honest only when each rank may start its next step as soon as it is done with this one.
+// The timed simulation of a table. Each action starts as soon as its rank is free and its inputs
+// have arrived, so the makespan is the longest path through the table's actions, their data and
+// their ranks' order. Two bubbles are reported, always by name, because the literature mixes them:
+// one over the makespan, which a step with a barrier pays, and one over the stage-local span, which
+// is honest only when each rank may start its next step as soon as it is done with this one.
 #pragma once
 
 #include <pipe/schedule/execution.hpp>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The judge of schedules. A table that passes trains exactly like one stage, and cannot hang: it
-// computes everything once, where the weights are, in an order in which every value exists before
-// it is read, within the memory there is. If not, the verdict names the first action that is wrong.
-// Questions of linear cost, each a function of its own so that a large table can answer each in a
-// constant evaluation of its own.
+// The validation of schedules. A table that passes trains exactly like one stage, and cannot hang:
+// it computes everything once, where the weights are, in an order in which every value exists
+// before it is read, within the memory there is. If not, the verdict names the first action that is
+// wrong. Questions of linear cost, each a function of its own so that a large table can answer each
+// in a constant evaluation of its own.
 #pragma once
 
 #include <pipe/schedule/execution.hpp>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Puts Ws into an order of Fs and Bs. Only memory and the update wait for a W, so its place is
-// wherever its rank would stand idle otherwise, or where the next F would not fit into memory
-// without it. Where that is depends on the times: the order is played in time, as it will run.
+// The placement of Ws in an order of Fs and Bs. Only memory and the update wait for a W, so its
+// place is wherever its rank would stand idle otherwise, or where the next F would not fit into
+// memory without it. Where that is depends on the times: the order is played in time, as it will
+// run.
 #pragma once
 
 #include <climits>

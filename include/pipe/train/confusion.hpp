@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How often which class was taken for which: what accuracy, precision and recall are made of.
+// The confusion matrix, from which accuracy, precision and recall are computed.
 #pragma once
 
 #include <cstddef>

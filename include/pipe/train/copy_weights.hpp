@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Parameters out of one trainer into another, in memory: the encoder of an autoencoder, a
+// Copies of parameters from one trainer to another, in memory: the encoder of an autoencoder, a
 // pretrained body, a teacher. Names find what belongs together, as they do in files.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS

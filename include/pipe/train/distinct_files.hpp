@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Which of a program's files are one and the same, under whatever names: asked before the first is
-// opened, so that none is written over that is still to be read.
+// The check that no two of a program's files are the same under different names: made before the
+// first is opened, so that none is written over that is still to be read.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a training run measured, step by step. A record of a step goes to as many places as the user
+// Metrics of a training run, step by step. A record of a step goes to as many places as the user
 // likes: a file of comma-separated values that any tool plots, TensorBoard (train/tensorboard.hpp),
 // user-defined functions.
 #pragma once

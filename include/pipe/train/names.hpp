@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What the parameters of a model are called in weight files: the way to the layer, as PyTorch names
-// the modules of a Sequential, and the parameter's own name in it: `2.3.0.1.in_proj_weight`.
+// The names of a model's parameters in weight files: the path to the layer, as PyTorch names the
+// modules of a Sequential, and the parameter's own name in it: `2.3.0.1.in_proj_weight`.
 // docs/reference/files.md has the table.
 #pragma once
 

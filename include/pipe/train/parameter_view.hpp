@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a trainer shows of its parameters.
+// The parameters of a trainer, as a program sees them.
 #pragma once
 
 #include <span>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How long the layers of a model really take, and a header that says so: the next build cuts the
-// model by it (ByProfile). Estimates know FLOPs and bytes; a clock knows this machine.
+// Measured times of a model's layers, and a header that says so: the next build cuts the model by
+// it (ByProfile). Estimates know FLOPs and bytes; a clock knows this machine.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How a thread waits for another: it spins for some tens of microseconds, because a hand-off
+// The wait of a thread for another: it spins for some tens of microseconds, because a hand-off
 // between running ranks takes far less, and then parks in the kernel, because spinning threads on a
 // busy machine steal the time they wait for. A wait within a run ends with a failure of another
 // thread or with a deadline; an idle thread is not woken at all.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Refuses --use_fast_math and its parts, which no macro tells of: the compiler of device code
-// answers what it was given, and a call that is not removed has no definition. So ptxas (or nvlink)
-// ends with one line that names the function.
+// A check against --use_fast_math and its parts, which no macro tells of: the compiler of device
+// code answers what it was given, and a call that is not removed has no definition. So ptxas (or
+// nvlink) ends with one line that names the function.
 #pragma once
 
 #include <pipe/base/config.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// From a kernel group to the kernels that compute it, one after the other.
+// The lowering of a kernel group to the kernels that compute it, one after the other.
 #pragma once
 
 #include <initializer_list>

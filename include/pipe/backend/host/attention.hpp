@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What callers of the attention kernels need to know that does not depend on the instruction set:
-// the shape, the operands and the workspace. The kernels are attention_forward and
-// attention_backward, in the headers of those names.
+// The part of the attention kernels' interface that does not depend on the instruction set: the
+// shape, the operands and the workspace. The kernels are attention_forward and attention_backward,
+// in the headers of those names.
 #pragma once
 
 #include <cstddef>

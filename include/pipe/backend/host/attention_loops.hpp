@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What the loops of the two attention kernels share: the table of row kernels, copies of
-// one head in the layouts the register tile reads, products of whole blocks, and which keys a query
+// The common parts of the loops of both attention kernels: the table of row kernels, copies of one
+// head in the layouts the register tile reads, products of whole blocks, and which keys a query
 // sees.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What callers of the contraction kernel need to know that does not depend on the instruction set:
+// The part of the contraction kernel's interface that does not depend on the instruction set:
 // operands, sinks, how the loops are blocked, and the workspace a call needs (so that the memory
 // plan is a constant before any CPU is seen). The kernel itself is pp::host::<isa>::contract, in
 // per_isa/contraction.inl, whose loops are in contraction_loops.hpp.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How a kernel's work is shared out among the threads of a rank (HostThreads<N>). Each part
-// computes some rows of the result, or columns of a sum over rows, exactly as the whole kernel
-// would: a result's bits do not depend on the number of parts.
+// The division of a kernel's work among the threads of a rank (HostThreads<N>). Each part computes
+// some rows of the result, or columns of a sum over rows, exactly as the whole kernel would: a
+// result's bits do not depend on the number of parts.
 #pragma once
 
 #include <limits>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a decoder calls: the ops of a forward pass on a few new rows, apart from each other. The
+// The kernels of a decoder: the ops of a forward pass on a few new rows, apart from each other. The
 // table is filled (per_isa/new_rows.inl) with the kernels that groups are made of, so that a row
 // has the bits that a whole forward pass gives it.
 #pragma once

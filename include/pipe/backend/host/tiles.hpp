@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What the loops around register tiles see of an instruction set. The tiles are compiled once per
-// set (per_isa/tile.inl); the loops, which only count and address, once for all sets, and call the
-// tiles through this table: that is nothing against a tile, and spares the compiler two copies of
-// three.
+// The register tiles of an instruction set, as the loops around them see them. The tiles are
+// compiled once per set (per_isa/tile.inl); the loops, which only count and address, once for all
+// sets, and call the tiles through this table: that is nothing against a tile, and spares the
+// compiler two copies of three.
 #pragma once
 
 #include <bit>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Which of two ways to run a kernel group is faster on this device, by events, on operands of its
-// own that are given back afterwards.
+// Autotuning: the faster of two ways to run a kernel group on this device, timed by events, on
+// operands of its own that are given back afterwards.
 #pragma once
 
 #include <vector>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Whether a program can run on a machine's GPUs, decided from what the CUDA runtime says of them.
-// No call of it is made here, so that the decisions and their sentences are tested where there is
-// no GPU.
+// The check that a program can run on a machine's GPUs, decided from what the CUDA runtime says of
+// them. No call of it is made here, so that the decisions and their sentences are tested where
+// there is no GPU.
 #pragma once
 
 #include <pipe/base/error.hpp>

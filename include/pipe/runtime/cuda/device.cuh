@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Whether there is a GPU, and whether the program has code for it.
+// The check that there is a GPU and that the program has code for it.
 #pragma once
 
 #include <pipe/backend/cuda/block/check.cuh>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a pipeline runs on, on a GPU: its kernels' launches, the machine that enqueues them, what
+// The CUDA engine of a pipeline: its kernels' launches, the machine that enqueues them, what
 // happens to parameters between two steps, and a mirror of the parameters in the host's memory,
 // through which the host reads and writes them.
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How each kernel group of a pipeline is launched: by its own kernels, or, if it is a matrix
+// The launches of each kernel group of a pipeline: by its own kernels, or, if it is a matrix
 // product, by cuBLASLt with its own kernels around the call. Decided once, at construction, as the
 // pipeline's option says.
 #pragma once

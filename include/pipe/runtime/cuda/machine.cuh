@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Runs a pipeline on one GPU. Every rank has a stream; one host thread walks all actions in an
-// order in which everything comes after what it needs, and enqueues each on its rank's stream,
-// behind events of the actions of other ranks that it waits for: the tokens of a transport that
-// shares memory, for streams. Boundary values are read where they were written. The host waits
+// The executor of a pipeline on one GPU. Every rank has a stream; one host thread walks all actions
+// in an order in which everything comes after what it needs, and enqueues each on its rank's
+// stream, behind events of the actions of other ranks that it waits for: the tokens of a transport
+// that shares memory, for streams. Boundary values are read where they were written. The host waits
 // once, at the end of a run.
 #pragma once
 

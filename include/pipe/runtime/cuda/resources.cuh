@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What the CUDA runtime lends, given back by destructors: memory, streams and events. Every call is
+// Resources of the CUDA runtime, released by destructors: memory, streams and events. Every call is
 // checked.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a backend gives the runtime: functions, chosen once for the machine that the program runs
+// The functions that a backend gives the runtime, chosen once for the machine that the program runs
 // on.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a pipeline runs on, on the CPU: the kernels of its backend, and the machine that calls them.
+// The host engine of a pipeline: the kernels of its backend, and the machine that calls them.
 #pragma once
 
 #include <concepts>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Runs a pipeline in this process: one thread per rank, each walking its list of actions. A rank
-// waits for what an action needs, runs the chunk's program at the micro-batch's offsets, and
-// publishes the result. At the end of a training run all ranks meet once, agree on the gradient
-// norm and on whether the step is sound, and update their own parameters.
+// The executor of a pipeline in this process: one thread per rank, each walking its list of
+// actions. A rank waits for what an action needs, runs the chunk's program at the micro-batch's
+// offsets, and publishes the result. At the end of a training run all ranks meet once, agree on the
+// gradient norm and on whether the step is sound, and update their own parameters.
 #pragma once
 
 #include <atomic>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What the runtime does with parameters between the last gradient and the next forward: norms,
-// gradients of shared parameters, the optimizer's update, averages, and the copies that must
-// follow: the operations of runtime/step_end.hpp. Each rank does it for its own chunks, its threads
-// sharing the work: which thread does what changes no bit.
+// The end of a run and the optimizer step on the host, between the last gradient and the next
+// forward: norms, gradients of shared parameters, the optimizer's update, averages, and the copies
+// that must follow: the operations of runtime/step_end.hpp. Each rank does it for its own chunks,
+// its threads sharing the work: which thread does what changes no bit.
 #pragma once
 
 #include <cstring>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Which cores this process may use, and binding a thread to one of them.
+// The cores that this process may use, and the binding of a thread to one of them.
 #pragma once
 
 #include <thread>

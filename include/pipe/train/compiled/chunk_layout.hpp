@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Where the memory of a stage lies in its chunk: parameters and what belongs to them, then rings of
+// The layout of a stage's memory in its chunk: parameters and what belongs to them, then rings of
 // records and of boundary slots.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What is wrong with a model and options, in the order in which it is said, and what stands in for
-// them then.
+// Diagnoses of a model with its options, in the order in which they are reported, and the stand-ins
+// used after one.
 #pragma once
 
 #include <type_traits>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Where everything lies: one arena per rank, which begins with its chunks, one after the other.
+// The memory map of a pipeline: one arena per rank, which begins with its chunks, one after the
+// other.
 #pragma once
 
 #include <initializer_list>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How long the stages take and what they keep: the problem that a schedule solves.
+// The times of the stages and the memory they keep: the problem that a schedule solves.
 #pragma once
 
 #include <pipe/passes/costs.hpp>

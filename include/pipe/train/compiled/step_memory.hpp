@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a rank keeps beside the values of the model: inputs that are not read where the caller has
-// them, losses, norms of gradients, and records of executed actions.
+// The memory of a rank beside the values of the model: inputs that are not read where the caller
+// has them, losses, norms of gradients, and records of executed actions.
 #pragma once
 
 #include <pipe/base/bytes.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How the optimizer walks through a stage's parameters: in as few calls as their kinds and groups
-// allow.
+// The ranges in which the optimizer updates a stage's parameters: as few calls as their kinds and
+// groups allow.
 #pragma once
 
 #include <pipe/base/bytes.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Which matrix products run by a vendor's library: an option of the CUDA backend.
+// The choice of a vendor's library for matrix products: an option of the CUDA backend.
 #pragma once
 
 #include <pipe/backend/cuda/matmul/matmul_option.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a batch is held to: sizes and ids before a run, numbers that are not finite after a step has
+// Checks of a batch: sizes and ids before a run, numbers that are not finite after a step has
 // failed. What a model makes of such numbers is its own affair, so no step pays for a look at them.
 #pragma once
 

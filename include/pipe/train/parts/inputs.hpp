@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a batch is made of: lists of numbers or ids, read where they are, and the inputs of a model
-// by name: what `Named<"target", Tokens<256, 64>>` in the list is to a batch.
+// The parts of a batch: lists of numbers or ids, read where they are, and the inputs of a model by
+// name: what `Named<"target", Tokens<256, 64>>` in the list is to a batch.
 #pragma once
 
 #include <concepts>

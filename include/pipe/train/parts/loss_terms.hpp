@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What the loss of a mini-batch is divided by.
+// The divisor of a mini-batch's loss.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Where the parameters of a trainer lie.
+// The memory of a trainer's parameters.
 #pragma once
 
 #include <pipe/runtime/description.hpp>

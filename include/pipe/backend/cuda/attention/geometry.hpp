@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What the kernels of attention have in common: where heads lie in memory, which keys a query sees,
+// The common parts of the attention kernels: where heads lie in memory, which keys a query sees,
 // and the way between memory and the tiles of a block. Scores never reach memory: a block owns 16
 // rows for each of its warps and goes through all tiles that these meet.
 #pragma once

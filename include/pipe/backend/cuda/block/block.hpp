@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A kernel body is written once, for a block of threads: as phases, between which lies a barrier.
-// On the device a phase is this thread's part of it, followed by __syncthreads(); on the CPU it is
-// a loop over all threads, in any order. So tests run every body without a GPU, and one that misses
-// a barrier, or reads what was never written, gives another result there.
+// Kernel bodies, each written once for a block of threads: phases with a barrier between them. On
+// the device a phase is this thread's part of it, followed by __syncthreads(); on the CPU it is a
+// loop over all threads, in any order. So tests run every body without a GPU, and one that misses a
+// barrier, or reads what was never written, gives another result there.
 //
 //     struct some_kernel {
 //       static constexpr int threads = 256;    // of a block

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Every call of the CUDA runtime is checked: what it says becomes a pp::error.
+// Checked calls of the CUDA runtime: a status other than success becomes a pp::error.
 #pragma once
 
 #include <cuda_runtime.h>

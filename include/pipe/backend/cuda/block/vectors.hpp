@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Several neighbouring elements at once, as one access of up to 16 bytes. Whatever their type in
-// memory, they are floats in registers.
+// Vector accesses: several neighbouring elements in one access of up to 16 bytes. Elements of every
+// type are floats in registers.
 #pragma once
 
 #include <cstddef>

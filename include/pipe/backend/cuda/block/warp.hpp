@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What the threads of a warp exchange without shared memory. Each atom is called between phases and
-// works on a value in each thread's state, which `access(state)` names; on the CPU it does for all
-// warps of a block what the hardware does.
+// Warp collectives: exchanges between the threads of a warp without shared memory. Each atom is
+// called between phases and works on a value in each thread's state, which `access(state)` names;
+// on the CPU it does for all warps of a block what the hardware does.
 #pragma once
 
 #include <pipe/backend/cuda/block/block.hpp>

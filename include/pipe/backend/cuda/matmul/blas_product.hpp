@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What one call of a BLAS library with epilogues (cuBLASLt) computes of a kernel group around a
-// matrix product: a plain description, so that tests execute it literally, and what is left of the
-// group for kernels of our own.
+// The part of a kernel group around a matrix product that one call of a BLAS library with epilogues
+// (cuBLASLt) computes: a plain description, so that tests execute it literally, and what is left of
+// the group for kernels of our own.
 //
 // Libraries count elements down columns. A matrix c[M, N] in rows is c^T[N, M] in columns, and c^T
 // = b^T a^T: so the library's A is our b, its B is our a, and neither is transposed but the a of a

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How a matrix product c[M, N] = a[M, K] b[K, N] is cut into tiles, a block of threads each. A
-// large tile reads least, for each of its sums needs a row of a and a column of b that its other
-// sums need too; but a small product has too few of them for all multiprocessors. Then tiles are
-// smaller, or the sum over k is cut into splits, whose sums are added up by a second kernel. All of
-// it is a constant of the shape, and so is the order in which an element of c is summed.
+// The tiling of a matrix product c[M, N] = a[M, K] b[K, N], a block of threads per tile. Large
+// tiles reuse operands most, but a small product then has too few tiles to fill the GPU. Then tiles
+// are smaller, or the sum over k is cut into splits, whose sums are added up by a second kernel.
+// All of it is a constant of the shape, and so is the order in which an element of c is summed.
 #pragma once
 
 #include <initializer_list>

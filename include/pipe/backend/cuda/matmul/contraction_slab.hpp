@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a block of a matrix product holds of an operand: a slab of its tile, in shared memory. It is
+// A slab of an operand's tile in shared memory, as a block of a matrix product holds it. It is
 // copied row by row as the operand lies in global memory, and read as tensor cores want it. Rows
 // are longer than what they hold, so that neither way two threads of a warp meet in a bank: eight
 // rows begin at eight different sixteenths of 128 bytes, or, where single floats are read, four

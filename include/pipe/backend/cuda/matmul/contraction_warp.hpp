@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a warp does with its operands in registers: one multiplication deep, for all small tiles of
-// its piece of a product. An element's sums are added in the same order whatever the piece, so
+// The register level of a matrix product, in a warp: one multiplication deep, for all small tiles
+// of its piece of a product. An element's sums are added in the same order whatever the piece, so
 // products that are cut differently give the same bits.
 #pragma once
 

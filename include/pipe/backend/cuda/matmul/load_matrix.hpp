@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// From shared memory to the operands of a matrix multiplication (matrix.hpp): ldmatrix. A warp
-// loads four small matrices, each of 8 rows of 16 bytes, wherever those rows lie. Rows whose
+// ldmatrix: loads from shared memory into the operands of a matrix multiplication (matrix.hpp). A
+// warp loads four small matrices, each of 8 rows of 16 bytes, wherever those rows lie. Rows whose
 // addresses modulo 128 differ are read at once.
 #pragma once
 

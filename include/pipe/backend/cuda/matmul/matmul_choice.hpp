@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Which of a pipeline's matrix products run by our own kernels, and which by cuBLASLt.
+// The choice between our own kernels and cuBLASLt for each matrix product of a pipeline.
 //
 // Our tiles multiply by mma.sync, which reaches some 60 % of what Hopper's tensor cores do for
 // wgmma, but finish a row with any chain of steps. A library is at 80 % for large products and

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Which of a pipeline's matrix products run on a GPU by cuBLASLt, and which by our own kernels, as
-// an option of a Pipeline. It changes sums in their last bits. Where cuBLASLt is not there, or
-// cannot do a product, our own kernels do it.
+// The option of a Pipeline that chooses between cuBLASLt and our own kernels for its matrix
+// products on a GPU. It changes sums in their last bits. Where cuBLASLt is not there, or cannot do
+// a product, our own kernels do it.
 #pragma once
 
 #include <concepts>

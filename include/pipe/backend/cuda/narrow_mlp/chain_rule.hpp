@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Which launches of a program run as one kernel: chains of narrow layers, forward, or the gradients
-// of their inputs and weights. Rows of the batch stay with the block that has them, so launches of
-// a chain may share only what all of them read, or what each reads and writes row by row.
+// The rule by which launches of a program run as one kernel: chains of narrow layers, forward, or
+// the gradients of their inputs and weights. Rows of the batch stay with the block that has them,
+// so launches of a chain may share only what all of them read, or what each reads and writes row by
+// row.
 #pragma once
 
 #include <pipe/backend/cuda/matmul/contraction_plan.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// From the rows of a sample to one row, and back. A thread has some columns of a sample and walks
-// along its rows, so that threads side by side access memory side by side, and a mean adds up in
-// the order of the rows.
+// Pooling from the rows of a sample to one row, and its gradient. A thread has some columns of a
+// sample and walks along its rows, so that threads side by side access memory side by side, and a
+// mean adds up in the order of the rows.
 #pragma once
 
 #include <pipe/backend/cuda/block/block.hpp>

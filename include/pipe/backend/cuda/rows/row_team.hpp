@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How a block works along rows: each row has a team of threads, a power of two of them, and each
-// thread of the team has every n-th piece of the row, a piece being one access; n is the size of
-// the team. A narrow row has some lanes of a warp, so that a warp works on several; a wider one has
-// as many warps as it takes for its elements to fit into their registers. Of rows that fit into no
-// block's registers, what does not fit is read again.
+// Row teams, the threads of a block that share a row: each row has a team of threads, a power of
+// two of them, and each thread of the team has every n-th piece of the row, a piece being one
+// access; n is the size of the team. A narrow row has some lanes of a warp, so that a warp works on
+// several; a wider one has as many warps as it takes for its elements to fit into their registers.
+// Of rows that fit into no block's registers, what does not fit is read again.
 #pragma once
 
 #include <pipe/backend/cuda/block/vectors.hpp>

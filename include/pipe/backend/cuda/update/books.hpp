@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a rank keeps on a device beside the model's values: lists that launches over all parameters
-// go through, sums of squares, the verdict on a step. How many bytes that takes is a constant, a
-// part of the memory plan.
+// The bookkeeping of a rank on a device, beside the model's values: lists that launches over all
+// parameters go through, sums of squares, the verdict on a step. How many bytes that takes is a
+// constant, a part of the memory plan.
 #pragma once
 
 #include <pipe/backend/cuda/update/not_finite.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Whether all numbers that a launch has written are finite, found where they are. Only a flag for
-// each block leaves the device.
+// The search, on the device, for numbers that are not finite among those that a launch has written.
+// Only a flag for each block leaves the device.
 #pragma once
 
 #include <pipe/backend/cuda/block/block.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What is decided about a step once all gradients are there, by one small kernel on the device:
+// The outcome of a step, decided by one small kernel on the device once all gradients are there:
 // whether the step is sound, how far gradients are scaled down, and how large the loss scale of
 // 16-bit training is next. What follows reads it from the device's memory, so the host waits for
 // nothing; it may copy the verdict when it likes.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How parameters change, in one kernel over all of a rank's memory: an optimizer's formula for
+// The update of parameters, in one kernel over all of a rank's memory: an optimizer's formula for
 // single elements, the host's functor, with what the verdict on the step says about the gradients
 // read from the device's memory; and the small kernels around it. Optimizers of whole tensors
 // (Adafactor, LAMB, Muon) are not here yet: they compute with norms and products of one tensor at a

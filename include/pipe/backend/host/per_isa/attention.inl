@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What attention computes row by row, between the products of register tiles: rotations, softmax
-// and its gradient. The loops that call this are attention_forward.hpp and attention_backward.hpp.
+// The row operations of attention, between the products of register tiles: rotations, softmax and
+// its gradient. The loops that call this are attention_forward.hpp and attention_backward.hpp.
 
 /// Turns `rows` rows of one head by the angles of their positions, back if `Back`; zero from d up
 /// to `padded`. The halves x1, x2 of a row become x1 cos - x2 sin and x2 cos + x1 sin; a row of
@@ -186,8 +186,7 @@ struct kernel_of<op_kind::attention> : attention_forward_facts {
     using T = typename k::T;
     constexpr group g = k::g;
     constexpr attention_shape shape = attention_shape_of(g, P::samples);
-    attention_slices<T const> const x =
-        slices<P, G, T const>(a.at(g.in[0]), k::maybe(a, g.in[1]));
+    attention_slices<T const> const x = slices<P, G, T const>(a.at(g.in[0]), k::maybe(a, g.in[1]));
     attention_forward<T>(attention_rows<T, (g.in[2] >= 0), least_tile_rows<P>()>, shape,
                          reciprocal_sqrt(T(shape.head_size)), x.q, x.k, x.v,
                          {a.at(g.out[0]), g.columns}, a.at(g.out[1]), a.workspace,
@@ -206,12 +205,11 @@ struct kernel_of<op_kind::attention_gradient> : attention_backward_facts {
     constexpr bool fused = g.attributes.attention().is_fused();
     attention_slices<T const> const x =
         slices<P, G, T const>(a.at(g.in[1]), fused ? nullptr : k::maybe(a, g.in[4]));
-    attention_slices<T> const d =
-        slices<P, G, T>(k::maybe(a, g.out[0]), k::maybe(a, g.out[1]));
-    attention_backward<T>(
-        attention_rows<T, (fused && g.in[4] >= 0), least_tile_rows<P>()>, shape,
-        reciprocal_sqrt(T(shape.head_size)), x.q, x.k, x.v, {a.at(g.in[2]), g.columns},
-        a.at(g.in[3]), {a.at(g.in[0]), g.columns}, d.q, d.k, d.v, a.workspace,
-        extras(a, fused ? g.in[4] : -1, g.in[5]), own_heads(a, shape));
+    attention_slices<T> const d = slices<P, G, T>(k::maybe(a, g.out[0]), k::maybe(a, g.out[1]));
+    attention_backward<T>(attention_rows<T, (fused && g.in[4] >= 0), least_tile_rows<P>()>, shape,
+                          reciprocal_sqrt(T(shape.head_size)), x.q, x.k, x.v,
+                          {a.at(g.in[2]), g.columns}, a.at(g.in[3]), {a.at(g.in[0]), g.columns},
+                          d.q, d.k, d.v, a.workspace, extras(a, fused ? g.in[4] : -1, g.in[5]),
+                          own_heads(a, shape));
   }
 };

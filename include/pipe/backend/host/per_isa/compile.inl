@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Everything that is compiled once per instruction set, in the order in which one builds on
+// The sources that are compiled once per instruction set, in the order in which one builds on
 // another. kernels.hpp includes this file inside a namespace of the set, which has
 //
 //     using this_isa = isa_traits<...>;      // sizes of vectors and register tiles

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Which elements a Dropout keeps: four at a time from one block of Philox, many blocks side by
-// side, as vector code.
+// The mask of a Dropout: four at a time from one block of Philox, many blocks side by side, as
+// vector code.
 
 /// Where the bits of a row come from.
 struct random_row {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// From the rows of a sample to one row, and back. Ids, where there are some, say which rows are
-// padding.
+// Pooling from the rows of a sample to one row, and its gradient. Ids, where there are some, say
+// which rows are padding.
 
 /// How many of n rows are no padding, and the one that a pool of this kind takes: -1 if there is
 /// none, and of a mean.

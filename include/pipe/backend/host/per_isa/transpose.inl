@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Squares are transposed in registers; see transpose.hpp.
+// Transposition of squares in registers; see transpose.hpp.
 
 /// Two rows exchange the lanes whose number differs in bit `Step`.
 template <int Step, int Lanes, bool Upper>
