@@ -51,6 +51,41 @@ void units_ascend() {
 
 }  // namespace
 
+TEST_CASE("attributes are equal if all their members are") {
+  attributes const all[] = {attributes(),
+                            contraction_attributes{3},
+                            contraction_attributes{4},
+                            lookup_attributes{3},
+                            map_attributes{false},
+                            map_attributes{true},
+                            concat_attributes{3},
+                            slice_attributes{3, 0},
+                            slice_attributes{3, 1},
+                            norm_attributes{true, 1e-5f},
+                            norm_attributes{true, 1e-6f},
+                            norm_attributes{false, 1e-5f},
+                            pool_attributes{pool_kind::first, 3},
+                            pool_attributes{pool_kind::last, 3},
+                            attention_attributes{2, 1, 0, true},
+                            attention_attributes{2, 2, 0, true},
+                            attention_attributes{2, 1, 0, false},
+                            attention_attributes{2, 1, 5, false},
+                            cross_entropy_attributes{0.1f, 0, row_term::log_probability},
+                            cross_entropy_attributes{0, 0.1f, row_term::log_probability},
+                            cross_entropy_attributes{0, 0.1f, row_term::formula},
+                            custom_attributes{shape(2, 3), 5},
+                            custom_attributes{shape(3, 2), 5},
+                            custom_attributes{shape(2, 3), 6}};
+  for (attributes const& a : all)
+    for (attributes const& b : all) CHECK((a == b) == (&a == &b));
+  op o;
+  for (attributes const& a : all) {
+    o.attributes = a;  // of another kind than before
+    CHECK(o.attributes == a);
+    CHECK(o.attributes.hash() == a.hash());
+  }
+}
+
 TEST_CASE("shapes are inferred from layer to layer", "[graph]") {
   static_assert(Words::graph.inputs[0].form == shape(5) && Words::graph.inputs[0].is_ids);
   static_assert(Words::graph.output == shape(5, 11));
