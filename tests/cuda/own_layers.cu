@@ -3,6 +3,7 @@
 // A layer with CUDA kernels of a user's own. Compiled wherever nvcc is; run wherever a GPU is.
 #include <catch2/catch.hpp>
 
+#include "laws/centered.hpp"
 #include "laws/data.hpp"
 
 using namespace pp;
@@ -91,7 +92,50 @@ void Cubic::weight_gradient(custom_weight_gradient<T> const& a, cudaStream_t str
 }
 // [/kernels]
 
-struct Net : Model<Input<6>, Linear<20>, Custom<Cubic>, Linear<4>, MSE> {};
+/// laws::Centered with kernels for a GPU.
+struct Centered : laws::Centered {
+  using laws::Centered::forward, laws::Centered::input_gradient, laws::Centered::statistics;
+  template <class T>
+  static void forward(custom_forward<T> const& a, cudaStream_t stream);
+  template <class T>
+  static void input_gradient(custom_input_gradient<T> const& a, cudaStream_t stream);
+  template <class T>
+  static void statistics(custom_statistics<T> const& a, cudaStream_t stream);
+};
+
+template <class T>
+__global__ void center(custom_forward<T> a, int count, int columns) {
+  int const i = int(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < count) a.y[i] = T(float(a.x[i]) - a.buffer[0][i % columns]);
+}
+/// A thread for each column: the order of additions is always the same.
+template <class T>
+__global__ void add_columns(custom_statistics<T> a, int count, int columns) {
+  int const c = int(blockIdx.x * blockDim.x + threadIdx.x);
+  if (c >= columns) return;
+  float sum = a.sum[0][c];
+  for (int i = c; i < count; i += columns) sum += float(a.x[i]);
+  a.sum[0][c] = sum;
+}
+
+template <class T>
+void Centered::forward(custom_forward<T> const& a, cudaStream_t stream) {
+  int const count = int(a.samples * a.in.elements());
+  center<<<unsigned((count + 255) / 256), 256, 0, stream>>>(a, count, a.in.columns());
+}
+template <class T>
+void Centered::input_gradient(custom_input_gradient<T> const& a, cudaStream_t stream) {
+  cudaMemcpyAsync(a.dx, a.dy, sizeof(T) * std::size_t(a.samples * a.in.elements()),
+                  cudaMemcpyDeviceToDevice, stream);
+}
+template <class T>
+void Centered::statistics(custom_statistics<T> const& a, cudaStream_t stream) {
+  int const columns = a.in.columns();
+  add_columns<<<unsigned((columns + 255) / 256), 256, 0, stream>>>(
+      a, int(a.samples * a.in.elements()), columns);
+}
+
+struct Net : Model<Input<6>, Linear<20>, Custom<Cubic>, Custom<Centered>, Linear<4>, MSE> {};
 
 template <class Precision>
 void agrees_with_the_host(double tolerance) {
@@ -108,6 +152,13 @@ void agrees_with_the_host(double tolerance) {
     CHECK(b.loss == Approx(a.loss).epsilon(tolerance));
     CHECK(b.gradient_norm == Approx(a.gradient_norm).epsilon(tolerance));
     expected.step(data.view());
+    while (found.step(data.template view<device>()).skipped) {
+    }
+    auto const ours = expected.parameters(), theirs = found.parameters();
+    for (std::size_t p = 0; p < ours.size(); ++p)
+      for (std::size_t i = 0; ours[p].gradients.empty() && i < ours[p].values.size(); ++i)
+        CHECK(theirs[p].values[i] ==
+              Approx(ours[p].values[i]).epsilon(tolerance).margin(tolerance));
   }
 }
 
