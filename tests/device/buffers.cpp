@@ -56,6 +56,7 @@ TEST_CASE("buffers on a device have the bits of one stage", "[cuda]") {
 TEST_CASE("buffers on a device have the numbers of the host", "[cuda]") {
   Of<PortableHost> expected({.seed = 3, .clip_value = 1e-3});
   device found({.seed = 3, .clip_value = 1e-3});  // of gradients, not of sums
+  laws::disturb(expected, 3, 0.3);
   for (int step = 0; step < 3; ++step) {
     laws::copy_parameters(expected, found);  // buffers too: they are uploaded
     laws::sample_batch<device> const data(std::uint64_t(step) + 5);

@@ -86,6 +86,18 @@ TEST_CASE("a step commits the mean of its mini-batch once", "[laws][buffers]") {
   }
 }
 
+TEST_CASE("samples that are filled up are in no statistic", "[laws][buffers]") {
+  using single = Pipeline<Net, PortableHost, AdamW, MicroBatches<8>>;  // none is filled up
+  one t({.seed = 3});
+  single s({.seed = 3});
+  sample_batch<one> const data(9);
+  t.step(data.view(5));
+  s.step(data.view<single>(5));
+  auto const found = buffers_of(t), expected = buffers_of(s);
+  for (std::size_t i = 0; i < found.size(); ++i)
+    CHECK(found[i] == Approx(expected[i]).epsilon(1e-4));
+}
+
 TEST_CASE("what is no step writes no buffer", "[laws][buffers]") {
   laws::looking_changes_nothing<one>(4);
   one t({.seed = 4});
