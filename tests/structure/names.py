@@ -42,7 +42,7 @@ BASES = {"activation", "element_loss", "label_loss"}  # and types that programs 
 FOR_ITSELF = {"accumulated", "describe", "optimizer", "plan", "scratch", "sentence", "step", "team", "text"}
 # Folders with names that are in namespace pp and not in the page: a list that only gets shorter.
 MIXED = ("backend", "base", "graph", "nn", "passes", "runtime", "train")
-LEFT_OUT = ("page_script.hpp", "elsewhere.hpp")  # no C++; names of what there is not
+LEFT_OUT = ("page_script.hpp", "page_interaction.hpp", "elsewhere.hpp")  # no C++; names of what there is not
 LABELS = ("law:", "needs:", "throws:", "shape:", "cost:", "source:", "post:")
 
 

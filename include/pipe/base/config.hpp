@@ -21,8 +21,7 @@
 #endif
 #if defined(__FAST_MATH__) || __FINITE_MATH_ONLY__ || defined(__ASSOCIATIVE_MATH__) || \
     defined(__RECIPROCAL_MATH__) || defined(__NO_SIGNED_ZEROS__)
-#error \
-    "pipe needs IEEE arithmetic: compile without -ffast-math, -Ofast and their parts (-ffinite-math-only, -fassociative-math, -freciprocal-math, -fno-signed-zeros)"
+#error "pipe needs IEEE arithmetic: compile without -ffast-math, -Ofast and their parts"
 #endif
 #if defined(__CUDACC_VER_MAJOR__) && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ < 1204
 #error "pipe needs CUDA 12.4 or newer"

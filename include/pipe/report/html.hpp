@@ -18,6 +18,7 @@
 #include <pipe/report/escape.hpp>
 #include <pipe/report/json.hpp>
 #include <pipe/report/page.hpp>
+#include <pipe/report/page_interaction.hpp>
 #include <pipe/report/page_script.hpp>
 #include <pipe/report/palette.hpp>
 
@@ -155,7 +156,7 @@ inline std::string draw_html(std::vector<drawing const*> const& drawings) {
          "script-src 'unsafe-inline'\">\n<title>" +
          title + "</title>\n<style>" + page_style + "</style>\n</head>\n<body>\n<h1>" + title +
          "</h1>" + page_body + "<script type=\"application/json\" id=\"data\">" + data +
-         "</script>\n<script>" + page_script + "</script>\n</body>\n</html>\n";
+         "</script>\n<script>" + page_script + page_interaction + "</script>\n</body>\n</html>\n";
 }
 
 inline std::string draw_html(drawing const& d) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The behaviour of the HTML page. Rows are painted on a canvas, because a table may have hundreds
-// of thousands of actions; everything that is said is text of the page, and every name gets there
-// as text, never as markup.
+// The script of the HTML page up to its painting; page_interaction.hpp has the rest. Rows are
+// painted on a canvas, because a table may have hundreds of thousands of actions; everything that
+// is said is text of the page, and every name gets there as text, never as markup.
 #pragma once
 
 namespace pp {
@@ -44,12 +44,14 @@ const drawings = page.drawings.map(d => ({...d, ranks: d.ranks.map(r => {
   const columns = [[], [], [], [], [], [], []], width = columns.length;
   r.actions.forEach((value, i) => columns[i % width].push(value));
   const [kind, chunk, micro_batch, start, end, shade, critical] = columns;
-  return {kind, chunk, micro_batch, start, end, shade, critical, size: kind.length, times: r.memory.filter((_, i) => i % 2 === 0),
+  return {kind, chunk, micro_batch, start, end, shade, critical, size: kind.length,
+      times: r.memory.filter((_, i) => i % 2 === 0),
           live: r.memory.filter((_, i) => i % 2 === 1), peak: r.peak, details: r.details};
 })}));
 const action = (d, rank, i) => {
   const r = d.ranks[rank];
-  return {kind: r.kind[i], chunk: r.chunk[i], micro_batch: r.micro_batch[i], start: r.start[i], end: r.end[i],
+  return {kind: r.kind[i], chunk: r.chunk[i], micro_batch: r.micro_batch[i], start: r.start[i],
+      end: r.end[i],
           shade: r.shade[i], critical: r.critical[i]};
 };
 /// The first index whose value is greater than x; values ascend.
@@ -69,12 +71,15 @@ const liveAt = (r, t) => { const i = above(r.times, t); return i > 0 ? r.live[i 
 const end = Math.max(1, ...drawings.map(d => d.makespan * d.scale));
 const unit = drawings[drawings.length - 1].time_unit;
 const most = Math.max(1, ...drawings.map(d => d.ranks.length));
-const left = 72, right = 12, highest = 26, rowsHeight = 520 / drawings.length, memoryHeight = 96, axisHeight = 20;
+const left = 72, right = 12, highest = 26, rowsHeight = 520 / drawings.length, memoryHeight = 96,
+    axisHeight = 20;
 const fitting = Math.min(highest, rowsHeight / most);
-const view = {from: 0, zoom: 1, top: 0};   // the first time shown; how often it is magnified; the first row shown
+// the first time shown; how often it is magnified; the first row shown
+const view = {from: 0, zoom: 1, top: 0};
 let picked = null, showsCritical = false, showsTransfers = false, waiting = false;
 
-const paint = page.fills.map((shades, kind) => shades.map((fill, shade) => ({fill, text: page.texts[kind][shade]})));
+const paint = page.fills.map((shades, kind) =>
+    shades.map((fill, shade) => ({fill, text: page.texts[kind][shade]})));
 const hatch = {};
 function hatched(context, fill) {
   if (!hatch[fill]) {
@@ -95,7 +100,9 @@ function hatched(context, fill) {
 const panels = drawings.map(d => {
   const section = make("section", element("drawings"));
   if (drawings.length > 1) make("h2", section, d.title);
-  make("p", section, d.summary + (d.scale === 1 ? "" : `; stretched until its ranks compute as long as those of: ${drawings[drawings.length - 1].title}`));
+  const last = drawings[drawings.length - 1].title;
+  make("p", section, d.summary + (d.scale === 1 ? ""
+      : `; stretched until its ranks compute as long as those of: ${last}`));
   const box = make("div", section, "", "view");
   const rows = make("canvas", box, "", "rows"), memory = make("canvas", box, "", "memory");
   const hair = make("div", box, "", "hair");
@@ -107,16 +114,21 @@ const panels = drawings.map(d => {
   memory.setAttribute("aria-label", `Memory of each rank over time: ${d.title}`);
   const details = make("details", section);
   make("summary", details, "Ranks in numbers");
-  details.addEventListener("toggle", () => { if (details.open && !details.querySelector("table")) numbers(details, d); });
+  details.addEventListener("toggle",
+      () => { if (details.open && !details.querySelector("table")) numbers(details, d); });
   return {d, rows, memory, hair, box};
 });
 function numbers(into, d) {
-  const table = make("table", into), head = make("tr", make("thead", table)), body = make("tbody", table);
-  for (const title of ["rank", "actions", "busy", "idle", "idle share", "peak memory"]) make("th", head, title).scope = "col";
+  const table = make("table", into), head = make("tr", make("thead", table)),
+      body = make("tbody", table);
+  for (const title of ["rank", "actions", "busy", "idle", "idle share", "peak memory"])
+    make("th", head, title).scope = "col";
   d.ranks.forEach((r, rank) => {
-    const busy = r.end.reduce((sum, e, i) => sum + e - r.start[i], 0), idle = d.makespan - busy, line = make("tr", body);
+    const busy = r.end.reduce((sum, e, i) => sum + e - r.start[i], 0), idle = d.makespan - busy,
+        line = make("tr", body);
     for (const cell of [rank, r.size, readable(busy, d.time_unit), readable(idle, d.time_unit),
-                        (100 * idle / Math.max(1, d.makespan)).toFixed(1) + " %", readable(r.peak, d.memory_unit)])
+                        (100 * idle / Math.max(1, d.makespan)).toFixed(1) + " %",
+                         readable(r.peak, d.memory_unit)])
       make("td", line, cell);
   });
 }
@@ -154,7 +166,8 @@ function draw() {
 }
 function say() {
   const to = view.from + end / view.zoom;
-  element("window").textContent = `${readable(view.from, unit)} to ${readable(to, unit)} of ${readable(end, unit)}`;
+  element("window").textContent =
+      `${readable(view.from, unit)} to ${readable(to, unit)} of ${readable(end, unit)}`;
 }
 function prepared(canvas, height) {
   const ratio = window.devicePixelRatio || 1, context = canvas.getContext("2d");
@@ -175,8 +188,10 @@ function drawPanel(panel) {
   drawMemory(panel);
 }
 function drawRows({d, rows}) {
-  const height = tall(d) + 2, c = prepared(rows, height + axisHeight), h = rowHeight(), gap = h >= 12 ? 4 : h >= 6 ? 1 : 0;
-  const first = Math.floor(view.top), last = Math.min(d.ranks.length, Math.ceil(view.top + height / h));
+  const height = tall(d) + 2, c = prepared(rows, height + axisHeight), h = rowHeight(),
+      gap = h >= 12 ? 4 : h >= 6 ? 1 : 0;
+  const first = Math.floor(view.top),
+      last = Math.min(d.ranks.length, Math.ceil(view.top + height / h));
   const y = rank => (rank - view.top) * h + 1;
   const from = view.from / d.scale, to = (view.from + end / view.zoom) / d.scale;
   c.save();
@@ -190,7 +205,8 @@ function drawRows({d, rows}) {
     c.fillRect(left - 6, y(rank), 3, Math.max(h - gap, 1));
     c.fillStyle = "#4b5563";
     const middle = y(rank) + (h - gap) / 2;
-    if (rank % every === 0 && (h < 12 || middle > 6)) c.fillText(`rank ${rank}`, left - 11, Math.min(Math.max(6, middle), height - 6));
+    if (rank % every === 0 && (h < 12 || middle > 6))
+      c.fillText(`rank ${rank}`, left - 11, Math.min(Math.max(6, middle), height - 6));
     if (gap > 0) {
       c.strokeStyle = "#d1d5db";
       c.lineWidth = 0.75;
@@ -203,21 +219,25 @@ function drawRows({d, rows}) {
   c.textAlign = "center";
   for (let rank = first; rank < last; ++rank) {
     const r = d.ranks[rank];
-    let painted = -1;   // the last column of pixels that has something in it: more would not be seen
+    // the last column of pixels that has something in it: more would not be seen
+    let painted = -1;
     for (let i = above(r.end, from); i < r.size && r.start[i] < to; ++i) {
-      const x1 = x(r.start[i] * d.scale), x2 = Math.max(x(r.end[i] * d.scale), x1 + (r.end[i] === r.start[i] ? 1.5 : 0));
+      const x1 = x(r.start[i] * d.scale),
+          x2 = Math.max(x(r.end[i] * d.scale), x1 + (r.end[i] === r.start[i] ? 1.5 : 0));
       if (x2 < painted + 1 && x2 - x1 < 1) continue;
       painted = Math.floor(x2);
       box(c, r, i, x1, y(rank), Math.max(x2 - x1, 0.75), h - gap);
     }
   }
-  if (showsTransfers && (h >= 5 || picked)) drawTransfers(c, d, y, (h - gap) / 2, from, to, first, last);
+  if (showsTransfers && (h >= 5 || picked))
+    drawTransfers(c, d, y, (h - gap) / 2, from, to, first, last);
   c.restore();
   drawAxis(c, d, height);
 }
 function box(c, r, i, x, y, w, h) {
   const kind = r.kind[i], own = paint[kind][r.shade[i] & 3];
-  const faded = (showsCritical && !r.critical[i]) || (picked && r.micro_batch[i] !== picked.micro_batch);
+  const faded = (showsCritical && !r.critical[i])
+      || (picked && r.micro_batch[i] !== picked.micro_batch);
   const apart = w > 3 ? 0.8 : 0;
   c.globalAlpha = faded ? 0.25 : 1;
   c.fillStyle = kind === R && w > 4 ? hatched(c, own.fill) : own.fill;
@@ -232,10 +252,12 @@ function box(c, r, i, x, y, w, h) {
     if (w > 3 && h > 5) c.strokeRect(x + 1, y + 1, w - apart - 2, h - 2);
     else c.fillRect(x, y, w, Math.max(h, 1));
   }
-  const from = Math.max(x, left), seen = Math.min(x + w, left + plot()) - from;   // a cut letter would be another
+  // a cut letter would be another
+  const from = Math.max(x, left), seen = Math.min(x + w, left + plot()) - from;
   if (h >= 12 && seen > 8) {
     const number = String(r.micro_batch[i]), full = page.kinds[kind] + number;
-    const shown = c.measureText(full).width < seen - 2 ? full : c.measureText(number).width < seen - 2 ? number : "";
+    const shown = c.measureText(full).width < seen - 2 ? full
+        : c.measureText(number).width < seen - 2 ? number : "";
     c.fillStyle = own.text;
     c.fillText(shown, from + seen / 2, y + h / 2 + 0.5);
   }
@@ -244,7 +266,8 @@ function box(c, r, i, x, y, w, h) {
 function drawTransfers(c, d, y, middle, from, to, first, last) {
   c.beginPath();
   for (let i = 0; i < d.transfers.length; i += 4) {
-    const r1 = d.transfers[i], p1 = d.transfers[i + 1], r2 = d.transfers[i + 2], p2 = d.transfers[i + 3];
+    const r1 = d.transfers[i], p1 = d.transfers[i + 1], r2 = d.transfers[i + 2],
+        p2 = d.transfers[i + 3];
     const t1 = d.ranks[r1].end[p1], t2 = d.ranks[r2].start[p2];
     if (t2 < from || t1 > to || Math.max(r1, r2) < first || Math.min(r1, r2) >= last) continue;
     if (picked && d.ranks[r1].micro_batch[p1] !== picked.micro_batch) continue;
@@ -275,7 +298,8 @@ function drawAxis(c, d, y) {
   }
 }
 function drawMemory({d, memory}) {
-  const c = prepared(memory, memoryHeight + 16), same = drawings.filter(o => o.memory_unit === d.memory_unit);
+  const c = prepared(memory, memoryHeight + 16),
+      same = drawings.filter(o => o.memory_unit === d.memory_unit);
   const peak = Math.max(1, ...same.flatMap(o => o.ranks.map(r => r.peak)));
   const y = live => memoryHeight + 4 - live / peak * (memoryHeight - 6);
   const from = view.from / d.scale, to = (view.from + end / view.zoom) / d.scale;
@@ -298,7 +322,8 @@ function drawMemory({d, memory}) {
     c.moveTo(left, y(live));
     for (let i = first; i < r.times.length && r.times[i] < to; ++i) {
       const at = x(r.times[i] * d.scale);
-      if (at - last < 0.5 && i + 1 < r.times.length && x(r.times[i + 1] * d.scale) - last < 0.5) continue;
+      if (at - last < 0.5 && i + 1 < r.times.length
+          && x(r.times[i + 1] * d.scale) - last < 0.5) continue;
       last = at;
       c.lineTo(at, y(live));
       live = r.live[i];
@@ -311,124 +336,6 @@ function drawMemory({d, memory}) {
     c.stroke();
   }
 }
-
-// ---- what is under the pointer
-
-function find(panel, event) {
-  const frame = panel.rows.getBoundingClientRect(), px = event.clientX - frame.left, py = event.clientY - frame.top;
-  const rank = Math.floor(view.top + py / rowHeight()), r = panel.d.ranks[rank];
-  if (!r || px < left || py > tall(panel.d)) return null;
-  const time = timeAt(px) / panel.d.scale, i = above(r.end, time);
-  const near = 2 / plot() * end / view.zoom / panel.d.scale;   // an action may be narrower than a pixel
-  const hit = i < r.size && r.start[i] <= time + near ? i : -1;
-  return hit < 0 ? null : {panel, rank, position: hit, ...action(panel.d, rank, hit)};
-}
-function described(found) {
-  const d = found.panel.d, r = d.ranks[found.rank], t = value => readable(value, d.time_unit);
-  const lines = [`${name(found)}, rank ${found.rank}`, `${t(found.start)} to ${t(found.end)}, takes ${t(found.end - found.start)}`,
-    `memory ${readable(liveAt(r, found.start), d.memory_unit)}, then ${readable(liveAt(r, found.end), d.memory_unit)}`];
-  if (found.critical) lines.push("on the critical path");
-  for (const detail of r.details.filter(s => s.start < found.end && s.end > found.start).slice(0, 8))
-    lines.push(`  ${detail.name}: ${t(detail.end - detail.start)}`);
-  return lines;
-}
-function pick(found) {
-  picked = found;
-  const whose = found && drawings.length > 1 ? found.panel.d.title + ": " : "";
-  element("picked").textContent = found ? whose + described(found).join("; ") : "";
-  draw();
-}
-function hover(panel, event) {
-  const found = find(panel, event), tip = element("tip"), frame = panel.rows.getBoundingClientRect();
-  const px = event.clientX - frame.left;
-  for (const p of panels) {
-    p.hair.hidden = px < left || px > left + plot();
-    p.hair.style.left = px + "px";
-  }
-  tip.hidden = !found;
-  if (!found) return;
-  tip.textContent = described(found).join("\n");
-  tip.style.left = Math.max(4, Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 8)) + "px";
-  tip.style.top = (event.clientY + 18 + tip.offsetHeight > innerHeight ? event.clientY - tip.offsetHeight - 10 : event.clientY + 18) + "px";
-}
-function leave() {
-  element("tip").hidden = true;
-  for (const p of panels) p.hair.hidden = true;
-}
-function next(panel, by, byRank) {
-  let rank = 0, position = 0;
-  if (picked && picked.panel === panel) {
-    rank = Math.min(Math.max(0, picked.rank + byRank), panel.d.ranks.length - 1);
-    const there = panel.d.ranks[rank];
-    position = byRank ? above(there.end, picked.start) : picked.position + by;
-    position = Math.min(Math.max(0, position), there.size - 1);
-  }
-  if (panel.d.ranks[rank].size === 0) return;
-  const a = action(panel.d, rank, position), from = a.start * panel.d.scale, to = a.end * panel.d.scale;
-  if (from < view.from || to > view.from + end / view.zoom) view.from = from - end / view.zoom / 4;
-  if (rank < view.top || rank >= view.top + tall(panel.d) / rowHeight()) view.top = rank - 2;
-  pick({panel, rank, position, ...a});
-}
-
-for (const panel of panels) {
-  let drag = null;
-  panel.rows.addEventListener("wheel", event => {
-    event.preventDefault();
-    const frame = panel.rows.getBoundingClientRect();
-    zoom(Math.exp(-event.deltaY * 0.0015), Math.max(left, event.clientX - frame.left), event.clientY - frame.top);
-    hover(panel, event);
-  }, {passive: false});
-  panel.rows.addEventListener("pointerdown", event => {
-    drag = {x: event.clientX, y: event.clientY, from: view.from, top: view.top, moved: false};
-    panel.rows.setPointerCapture(event.pointerId);
-  });
-  panel.rows.addEventListener("pointermove", event => {
-    if (!drag) return hover(panel, event);
-    const dx = event.clientX - drag.x, dy = event.clientY - drag.y;
-    if (Math.abs(dx) + Math.abs(dy) > 3) drag.moved = true;
-    if (!drag.moved) return;
-    leave();
-    panel.rows.classList.add("dragged");
-    view.from = drag.from - dx / plot() * end / view.zoom;
-    view.top = drag.top - dy / rowHeight();
-    draw();
-  });
-  panel.rows.addEventListener("pointerup", event => {
-    if (drag && !drag.moved) pick(find(panel, event));
-    drag = null;
-    panel.rows.classList.remove("dragged");
-  });
-  panel.rows.addEventListener("pointercancel", () => { drag = null; });
-  panel.rows.addEventListener("pointerleave", leave);
-  panel.rows.addEventListener("keydown", event => {
-    const part = end / view.zoom / 8, arrows = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1]};
-    const arrow = arrows[event.key];
-    if (arrow && event.shiftKey) next(panel, arrow[0], arrow[1]);
-    else if (arrow) { view.from += arrow[0] * part; view.top += arrow[1] * 2; draw(); }
-    else if (event.key === "+" || event.key === "=") zoom(1.5);
-    else if (event.key === "-") zoom(1 / 1.5);
-    else if (event.key === "0") show();
-    else return;
-    event.preventDefault();
-  });
-}
-element("in").addEventListener("click", () => zoom(1.5));
-element("out").addEventListener("click", () => zoom(1 / 1.5));
-element("all").addEventListener("click", show);
-element("critical").addEventListener("change", event => { showsCritical = event.target.checked; draw(); });
-element("transfers").addEventListener("change", event => { showsTransfers = event.target.checked; draw(); });
-addEventListener("keydown", event => { if (event.key === "Escape") pick(null); });
-addEventListener("resize", draw);
-
-// ---- the legend
-
-for (const key of page.keys) {
-  const item = make("li", element("keys"));
-  make("i", item).style.background = key.background;
-  item.append(key.name);
-}
-draw();
-})();
 )js";
 
 }  // namespace pp

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The vector type of the instruction set. GCC vector extensions give element-wise arithmetic and scalar broadcast
-// on every compiler we use, stay in registers, and need no intrinsics header.
+// The vector type of the instruction set. GCC vector extensions give element-wise arithmetic and
+// scalar broadcast on every compiler we use, stay in registers, and need no intrinsics header.
 
 template <class T>
 struct vector_of {
