@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The faults of a model as values: what passes find and keep, before graph/diagnostics.hpp makes a
+// diagnostic of the first.
+#pragma once
+
+#include <pipe/base/shape.hpp>
+
+namespace pp {
+
+/// The kinds of mistakes in a model, one for each diagnostic in namespace `wrong`.
+enum class fault_kind : unsigned char {
+  none,
+  first_item_is_not_an_input,
+  input_is_not_first,
+  loss_is_missing,
+  loss_is_not_last,
+  needs_real_numbers,
+  needs_token_ids,
+  residual_changes_the_shape,
+  heads_do_not_divide,
+  key_value_heads_do_not_divide,
+  rotary_head_is_odd,
+  gate_width_is_odd,
+  pool_of_one_row,
+  size_not_positive,
+  ratio_out_of_range,
+  not_a_layer,
+  no_layers,
+  pop_without_stash,
+  popped_shape_differs,
+  stash_is_never_popped,
+  value_is_thrown_away,
+  too_many_inputs,
+  tied_to_nothing,
+  tied_shape_differs,
+  tied_buffer,
+  commit_out_of_range,
+  too_many_tied,
+  name_twice,
+  size_too_large,
+  extents_of_input,
+  option_not_taken,
+  option_twice,
+  formula_is_incomplete,
+  loss_is_incomplete,
+  class_weights_differ,
+  custom_is_incomplete,
+  too_many_custom_parameters,
+  no_layers_inside,
+  base_is_no_layer,
+  ratio_of_real_numbers,
+  probabilities_to_a_loss_of_logits,
+  one_class,
+  one_position,
+  one_channel,
+  name_is_empty,
+  name_is_no_text,
+  parameters_of_one_name,
+  too_many_layers,
+  function_not_constexpr,
+  value_not_constexpr,
+  no_such_layer,
+};
+
+/// Members that a user-defined type must have.
+enum class member : unsigned char {
+  none,
+  forward,
+  derivative,
+  derivative_reads_output,
+  value,
+  slope,
+  result,
+  input_gradient,
+  parameter,
+  weight_gradient,
+  name,
+  where,
+  chunks_per_rank,
+  splits_backward,
+  trains,
+  fill,
+  learning_rate,
+  states_and_prepare,
+  refuses,
+  saved_per_sample,
+  flops,
+  parameters,
+  buffer,
+  buffers,
+  statistics,
+  of,
+  fits_a_constant,
+  updates,
+  states,
+  takes,
+  state_elements,
+  workspace_elements,
+  describe,
+  drops,
+  keeps_last,
+  recomputes,
+  cut,
+  element,
+  product,
+  scales_loss,
+  copies,
+  constructor,
+  is_local,
+  set_memory,
+  reset,
+  wake_all,
+  share,
+  at,
+  meet,
+  call_off,
+  publish,
+  wait
+};
+
+/// The first thing wrong with a model, or nothing. `expected` and `found` are shapes or single
+/// numbers, as the kind says.
+struct model_fault {
+  fault_kind what = fault_kind::none;
+  int layer = 0;  // top-level position, from 0, in the opened list that `explain` prints
+  int leaf = -1;  // the layer type, as an index into the model's leaf types
+  shape expected{}, found{};
+  int option = -1;  // which of the leaf's `options`
+  member missing = member::none;
+  constexpr bool ok() const { return what == fault_kind::none; }
+};
+
+}  // namespace pp
