@@ -24,6 +24,8 @@
 #include <pipe/runtime/host/activity.hpp>
 #include <pipe/runtime/host/arena.hpp>
 #include <pipe/runtime/host/backend_calls.hpp>
+#include <pipe/runtime/host/batch_of_rank.hpp>
+#include <pipe/runtime/host/launches.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/host/parameters.hpp>
 #include <pipe/runtime/host/pinning.hpp>
@@ -41,7 +43,7 @@ class machine {
  public:
   [[gnu::cold]] machine(pipeline_description const& d, backend_calls<T> const& calls,
                         machine_settings const& settings)
-      : d_(d), calls_(calls), settings_(adapt(settings, d.ranks * d.threads)),
+      : d_(d), calls_(calls), settings_(fit_to_cores(settings, d.ranks * d.threads)),
         transport_(d.ranks, d.chunks, {settings_.waiting.spin, no_deadline}),
         parameters_(d_, calls_, transport_), ranks_(d.ranks) {
     for (int r = d_.ranks - 1; r >= 0; --r)
@@ -130,15 +132,6 @@ class machine {
     start_.advance();
     for (worker& r : ranks_)
       if (r.thread.joinable()) r.thread.join();
-  }
-
-  /// With more threads than cores a spinning one would keep another from working.
-  [[gnu::cold]] static machine_settings adapt(machine_settings s, int threads) {
-    if (threads > int(allowed_cores())) {
-      s.waiting.spin = std::chrono::nanoseconds(0);
-      s.pin = false;
-    }
-    return s;
   }
 
   /// Returns when all ranks are done. A run that makes no progress for as long as the deadline
@@ -239,7 +232,7 @@ class machine {
     me.count = 0;
     me.waited = 0;
     if (stale_ || updated_) follow(r, me);
-    stage_partial(r);
+    batch_of(r).stage_partial();
     walk(r, me);
     if (job_.what != job::kind::infer) finish(r, me);
   }
@@ -383,31 +376,14 @@ class machine {
     region_bases b = bases_in_arenas(d_, c, mb, memory(c),
                                      [this](transfer const& x) { return transport_.at(x); });
     b.set(region::random, reinterpret_cast<char*>(const_cast<int*>(d_.streams)));
-    for (int i = 0; i < d_.inputs; ++i) b.set(input_region(i), batch_at(d_.chunk[c].rank, i, mb));
-    b.set(region::label, batch_at(d_.chunk[c].rank, d_.inputs, mb));
+    host::batch_of_rank const batch = batch_of(d_.chunk[c].rank);
+    for (int i = 0; i < d_.inputs; ++i) b.set(input_region(i), batch.at(i, mb));
+    b.set(region::label, batch.at(d_.inputs, mb));
     return b;
   }
 
-  void const* given(int input) const { return input < d_.inputs ? job_.input[input] : job_.label; }
-  /// Where a rank finds micro-batch mb of an input (or of the labels, the last): in the caller's
-  /// memory, or, if some of its samples are missing, filled up in its own. Null: it does not read
-  /// that, or nothing was given.
-  char* batch_at(int rank, int input, int mb) const {
-    if (d_.rank[rank].staging[input] < 0 || given(input) == nullptr) return nullptr;
-    if (samples_in(d_, job_, mb) < d_.samples)
-      return planned<char>(rank, d_.rank[rank].staging[input]);
-    return const_cast<char*>(static_cast<char const*>(given(input))) + mb * d_.bytes_of(input);
-  }
-  /// Fills the one micro-batch up that has real samples and others, with zeros.
-  [[gnu::cold]] void stage_partial(int rank) {
-    int const mb = job_.samples / d_.samples, real = job_.samples % d_.samples;
-    for (int i = 0; i <= d_.inputs && real > 0; ++i) {
-      char* const to = batch_at(rank, i, mb);
-      if (to == nullptr) continue;
-      long const bytes = d_.bytes_of(i), taken = bytes / d_.samples * real;
-      std::memcpy(to, static_cast<char const*>(given(i)) + mb * bytes, std::size_t(taken));
-      std::memset(to + taken, 0, std::size_t(bytes - taken));
-    }
+  host::batch_of_rank batch_of(int rank) const {
+    return {d_, job_, d_.rank[rank], ranks_[rank].memory.data()};
   }
 
   void run_program(chunk_description const& chunk, program_set const& set, program p,
@@ -428,9 +404,9 @@ class machine {
       for (int k = 0; k < l.count; ++k) a.slot[k] = at.at(from[k].at);
       me.doing.run_layer(l.layer);
       if (job_.watch == nullptr)
-        run_launch(l, a, me.threads);
+        host::run_launch(d_, calls_, l, a, me.threads);
       else
-        run_watched(l, a, me.threads, {r, int(&chunk - d_.chunk), mb, p, i, 0, &l, from});
+        watch(l, a, me.threads, {r, int(&chunk - d_.chunk), mb, p, i, 0, &l, from});
     }
     if (p == program::forward && is_last && job_.what != job::kind::infer) {
       double sum = 0;
@@ -438,38 +414,12 @@ class machine {
       parameters_.losses(r)[mb] = sum;
     }
   }
-  void run_launch(launch const& l, host::arguments<T> const& a, team& threads) const {
-    host::kernel<T> const kernel = calls_.groups[l.group];
-    if (d_.parts[l.group] == 1) return kernel(a);
-    threads.run([&](int part) {
-      host::arguments<T> mine = a;
-      mine.part = part;
-      mine.parts = threads.size();
-      mine.workspace = static_cast<char*>(a.workspace) + part * d_.workspace_bytes;
-      kernel(mine);
-    });
-  }
-  [[gnu::cold]] void run_watched(launch const& l, host::arguments<T> const& a, team& threads,
-                                 launch_seen seen) {
+  [[gnu::cold]] void watch(launch const& l, host::arguments<T> const& a, team& threads,
+                           launch_seen seen) {
     long const start = now();
-    run_launch(l, a, threads);
+    host::run_launch(d_, calls_, l, a, threads);
     seen.nanoseconds = now() - start;
-    struct written {
-      void* const* slots;
-      launch_seen const& by;
-    } w{a.slot, seen};
-    seen.reader = {
-        &w, [](void* of, int k) -> void const* { return static_cast<written*>(of)->slots[k]; },
-        [](void* of) {
-          written const& all = *static_cast<written*>(of);
-          for (int k = 0; k < all.by.what->count; ++k)
-            for (T const *x = static_cast<T const*>(all.slots[k]),
-                         *end = x + all.by.operands[k].elements;
-                 x != end; ++x)
-              if (!libm::isfinite(*x)) return k;
-          return -1;
-        }};
-    job_.watch(job_.watcher, seen);
+    host::show(a, seen, job_);
   }
 
   void meet(int r, worker& me, int meeting) {

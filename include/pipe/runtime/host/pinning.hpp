@@ -3,12 +3,15 @@
 // The cores that this process may use, and the binding of a thread to one of them.
 #pragma once
 
+#include <chrono>
 #include <thread>
 
 #if defined(__linux__)
 #include <pthread.h>
 #include <sched.h>
 #endif
+
+#include <pipe/runtime/job.hpp>
 
 namespace pp {
 
@@ -38,6 +41,16 @@ inline void pin_this_thread(int n) {
 #else
   (void)n;
 #endif
+}
+
+/// Settings for a run with that many threads. With more threads than cores a spinning one would
+/// keep another from working, and cores would be bound twice.
+[[gnu::cold]] inline machine_settings fit_to_cores(machine_settings s, int threads) {
+  if (threads > int(allowed_cores())) {
+    s.waiting.spin = std::chrono::nanoseconds(0);
+    s.pin = false;
+  }
+  return s;
 }
 
 }  // namespace pp

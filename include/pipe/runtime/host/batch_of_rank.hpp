@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The mini-batch of a run as one rank reads it. Full micro-batches are read in the caller's memory;
+// the one that is only partly filled is copied to the rank's arena and filled up with zeros, so
+// that kernels never see fewer samples than planned.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+
+#include <pipe/base/config.hpp>
+#include <pipe/runtime/actions.hpp>
+#include <pipe/runtime/description.hpp>
+#include <pipe/runtime/job.hpp>
+
+PIPE_OPTIMIZED_BEGIN
+namespace pp::host {
+
+struct batch_of_rank {
+  pipeline_description const& d;
+  job const& run;
+  rank_description const& rank;
+  char* arena;  ///< of the rank
+
+  /// An input of the model, or the labels: input number d.inputs. Null: none was given.
+  void const* given(int input) const { return input < d.inputs ? run.input[input] : run.label; }
+
+  /// The samples of micro-batch mb of an input. Null: the rank does not read that input, or none
+  /// was given.
+  char* at(int input, int mb) const {
+    if (rank.staging[input] < 0 || given(input) == nullptr) return nullptr;
+    if (samples_in(d, run, mb) < d.samples) return arena + rank.staging[input];
+    return const_cast<char*>(static_cast<char const*>(given(input))) + mb * d.bytes_of(input);
+  }
+
+  /// Copies the partly filled micro-batch, if there is one, and fills it up with zeros.
+  [[gnu::cold]] void stage_partial() const {
+    int const mb = run.samples / d.samples, real = run.samples % d.samples;
+    for (int i = 0; i <= d.inputs && real > 0; ++i) {
+      char* const to = at(i, mb);
+      if (to == nullptr) continue;
+      long const bytes = d.bytes_of(i), taken = bytes / d.samples * real;
+      std::memcpy(to, static_cast<char const*>(given(i)) + mb * bytes, std::size_t(taken));
+      std::memset(to + taken, 0, std::size_t(bytes - taken));
+    }
+  }
+};
+
+}  // namespace pp::host
+PIPE_OPTIMIZED_END

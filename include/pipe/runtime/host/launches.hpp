@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The launch of a kernel by the threads of a rank, and its operands as a watcher sees them.
+#pragma once
+
+#include <pipe/base/config.hpp>
+#include <pipe/base/libm.hpp>
+#include <pipe/runtime/description.hpp>
+#include <pipe/runtime/host/backend_calls.hpp>
+#include <pipe/runtime/host/team.hpp>
+#include <pipe/runtime/job.hpp>
+
+PIPE_OPTIMIZED_BEGIN
+namespace pp::host {
+
+/// Runs a launch whose operands are in a.slot: by the calling thread alone where the kernel is not
+/// divided (d.parts is 1), else a part on each thread of the team, each with a workspace of its
+/// own.
+template <class T>
+void run_launch(pipeline_description const& d, backend_calls<T> const& calls, launch const& l,
+                arguments<T> const& a, team& threads) {
+  kernel<T> const kernel = calls.groups[l.group];
+  if (d.parts[l.group] == 1) return kernel(a);
+  threads.run([&](int part) {
+    arguments<T> mine = a;
+    mine.part = part;
+    mine.parts = threads.size();
+    mine.workspace = static_cast<char*>(a.workspace) + part * d.workspace_bytes;
+    kernel(mine);
+  });
+}
+
+/// Shows the launch that has just run, with its operands where they lie, to the job's watcher.
+template <class T>
+[[gnu::cold]] void show(arguments<T> const& a, launch_seen seen, job const& run) {
+  struct written {
+    void* const* slots;
+    launch_seen const& by;
+  } w{a.slot, seen};
+  seen.reader = {&w,
+                 [](void* of, int k) -> void const* { return static_cast<written*>(of)->slots[k]; },
+                 [](void* of) {
+                   written const& all = *static_cast<written*>(of);
+                   for (int k = 0; k < all.by.what->count; ++k)
+                     for (T const *x = static_cast<T const*>(all.slots[k]),
+                                  *end = x + all.by.operands[k].elements;
+                          x != end; ++x)
+                       if (!libm::isfinite(*x)) return k;
+                   return -1;
+                 }};
+  run.watch(run.watcher, seen);
+}
+
+}  // namespace pp::host
+PIPE_OPTIMIZED_END
