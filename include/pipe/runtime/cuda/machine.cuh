@@ -24,27 +24,12 @@
 #include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/cuda/conversion.hpp>
 #include <pipe/runtime/cuda/bodies.cuh>
+#include <pipe/runtime/cuda/group_launch.cuh>
 #include <pipe/runtime/cuda/resources.cuh>
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/job.hpp>
 
 namespace pp {
-
-/// Launches the kernels of a group or of a chain on operands, with what was made for it at
-/// construction.
-struct cuda_group {
-  void (*launch)(void const* made, cuda::arguments const&, void* const* slots,
-                 cudaStream_t) = nullptr;
-  void const* made = nullptr;
-  void operator()(cuda::arguments const& a, void* const* slots, cudaStream_t on) const {
-    launch(made, a, slots, on);
-  }
-};
-
-/// Which rank takes its next action: a list for training and one for evaluation.
-struct cuda_order {
-  std::vector<int> training, evaluation;
-};
 
 /// The part of a machine that does not depend on the optimizer.
 class cuda_machine {
