@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The builder, as a layer sees it while it describes itself: the current value and its shape,
-// values and parameters that were given names, and one function per kind of op. After the first
-// fault every function does nothing, so one mistake makes one message.
+// The builder, as a layer sees it while it describes itself: the current value and its shape, named
+// values and parameters. After the first fault every function does nothing: one mistake, one
+// message.
 #pragma once
 
 #include <string_view>
@@ -16,13 +16,14 @@
 #include <pipe/graph/handle.hpp>
 #include <pipe/graph/layers.hpp>
 #include <pipe/graph/naming.hpp>
+#include <pipe/graph/op_functions.hpp>
 
 namespace pp {
 
 /// Runs layer descriptions. With no room it only counts and checks; with exactly the counted room
 /// it keeps what they add.
 template <class Leaves, graph_size Room = graph_size{}, class Observer = no_observer>
-class builder : public complaints {
+class builder : public complaints, public op_functions<builder<Leaves, Room, Observer>> {
  public:
   static constexpr bool keeps = Room.units > 0;
   using leaves = Leaves;
@@ -236,96 +237,6 @@ class builder : public complaints {
     return p;
   }
 
-  // ---- ops ----
-
-  /// ids[R] and table[V, C] -> [R, C]; zero for an id of -1
-  constexpr handle lookup(handle ids, operand table, int vocabulary, int width) {
-    shape form = ids.form;
-    form.extent[form.rank++] = width;
-    is_a(tensor_kind::table, table);
-    handle y = push(op_kind::lookup, ids, form, {table}, lookup_attributes{vocabulary});
-    y.padding = ids.at;
-    return y;
-  }
-  /// x[R, K] and w[K, N] -> [R, N]
-  constexpr handle matmul(handle x, operand w, int columns) {
-    is_a(tensor_kind::matrix, w);
-    return push(op_kind::matmul, x, x.form.with_columns(columns), {w},
-                contraction_attributes{x.form.columns()});
-  }
-  /// x[R, K] and table[N, K] -> x table', [R, N]
-  constexpr handle matmul_transposed(handle x, operand table) {
-    shared_extents const of = shared(table.index);
-    if (of.form.columns() != x.form.columns())
-      complain(fault_kind::tied_shape_differs, of.form, of.form.with_columns(x.form.columns()));
-    operand const turned{space::parameter_transposed, table.index};
-    return push(op_kind::matmul, x, x.form.with_columns(of.form.rows()), {turned},
-                contraction_attributes{x.form.columns()});
-  }
-  constexpr handle bias(handle x, operand b) { return push(op_kind::bias, x, x.form, {b}); }
-  constexpr handle row_bias(handle x, operand table) {
-    is_a(tensor_kind::table, table);
-    return push(op_kind::row_bias, x, x.form, {table});
-  }
-  /// The formula of the layer being described, element by element. `reads_output`: see concept
-  /// formula.
-  constexpr handle map(handle x, bool reads_output) {
-    return push(op_kind::map, x, x.form, {}, map_attributes{reads_output});
-  }
-  constexpr handle add(handle x, handle z) { return push(op_kind::add, x, x.form, {z.at}); }
-  /// Drops elements of x at random, as the layer being described says; see Dropout.
-  constexpr handle dropout(handle x) {
-    return as_probable(x, push(op_kind::dropout, x, x.form, {operand{space::random, streams_++}}));
-  }
-  /// x[R, C] and z[R, S] -> [R, C + S]
-  constexpr handle concat(handle x, handle z) {
-    return push(op_kind::concat, x, x.form.with_columns(x.form.columns() + z.form.columns()),
-                {z.at}, concat_attributes{x.form.columns()});
-  }
-  /// Normalises each row; beta may be absent. `has_mean`: LayerNorm, else RMSNorm.
-  constexpr handle norm(handle x, operand gamma, operand beta, bool has_mean, float epsilon) {
-    handle const y =
-        push(op_kind::norm, x, x.form, {gamma, beta}, norm_attributes{has_mean, epsilon});
-    second_output(2L * x.form.rows());
-    return y;
-  }
-  /// Softmax along each row.
-  constexpr handle softmax(handle x) { return push(op_kind::softmax, x, x.form, {}); }
-  /// x[S, C] -> [C]
-  constexpr handle pool(handle x, pool_kind which) {
-    return as_probable(x, push(op_kind::pool, x, shape(x.form.columns()), {x.padding},
-                               pool_attributes{which, x.form.rows()}));
-  }
-  /// x[R, 2C] -> [R, C] by the formula of the layer being described; see gated.
-  constexpr handle gate(handle x) {
-    return push(op_kind::gate, x, x.form.with_columns(x.form.columns() / 2), {});
-  }
-  /// qkv[R, C + 2K] -> [R, C]: `heads` heads, of which heads / kv_heads share keys and values.
-  /// `rotation`: see RoPE. Padding is not attended to.
-  constexpr handle attention(handle qkv, int heads, int kv_heads, bool causal,
-                             operand rotation = operand{}) {
-    int const width = qkv.form.columns() / (heads + 2 * kv_heads) * heads;
-    handle const y =
-        push(op_kind::attention, qkv, qkv.form.with_columns(width),
-             {operand{}, rotation, qkv.padding}, attention_attributes{heads, kv_heads, 0, causal});
-    second_output(long(heads) * qkv.form.rows());
-    return y;
-  }
-  /// q[R, C] and kv[S, 2K] -> [R, C]: queries of one sequence see all keys of another.
-  constexpr handle cross_attention(handle q, handle kv, int heads, int kv_heads) {
-    handle const y = push(op_kind::attention, q, q.form, {kv.at, operand{}, kv.padding},
-                          attention_attributes{heads, kv_heads, kv.form.rows()});
-    second_output(long(heads) * q.form.rows());
-    return y;
-  }
-  /// A user-defined layer, which brings its functions: x -> a value of shape `form`.
-  constexpr handle custom(handle x, shape form, custom_operands const& with) {
-    handle const y =
-        push(op_kind::custom, x, form, {with.parameter[0], with.parameter[1], with.parameter[2]},
-             custom_attributes{x.form, with.flops});
-    if (with.saved_per_sample > 0) second_output(with.saved_per_sample);
-    return y;
-  }
   /// A loss ends the model: its output is its own gradient with respect to x.
   constexpr void loss(op_kind kind, handle x, loss_operands const& with = loss_operands{}) {
     if (depth_ > 0) return complain(fault_kind::loss_is_not_last, shape{}, shape{});
@@ -346,6 +257,8 @@ class builder : public complaints {
   }
 
  private:
+  friend class op_functions<builder>;
+
   template <class L>
   constexpr void layers_in() {
     if (L::times < 1) complain(fault_kind::size_not_positive, shape{}, shape(L::times));
@@ -475,12 +388,9 @@ class builder : public complaints {
       graph_.units[unit_].out = current_.form;
     }
   }
-  struct further {
-    operand a{}, b{}, c{};
-  };
   /// An op on x and further operands. If the result has as many rows as x, they stand for the same
   /// positions.
-  constexpr handle push(op_kind kind, handle x, shape form, further in,
+  constexpr handle push(op_kind kind, handle x, shape form, further_operands in,
                         attributes const& with = attributes{}) {
     if constexpr (!keeps)  // what is kept has been counted
       if (!needs_room(form, most_numbers) || !needs_fewer_ops(sizes_.ops)) return x;
@@ -512,6 +422,8 @@ class builder : public complaints {
     operand const out = new_value(elements);
     if constexpr (keeps) graph_.ops[sizes_.ops - 1].out[1] = out;
   }
+  /// The number of the next op that draws random bits.
+  constexpr int new_stream() { return streams_++; }
   constexpr operand new_value(long elements) {
     if constexpr (keeps) graph_.values[sizes_.values] = value{elements, unit_};
     return value_operand(sizes_.values++);
@@ -528,8 +440,7 @@ class builder : public complaints {
   short unit_ = -1;
   int depth_ = 0, first_op_ = 0, tying_ = -1;
   int streams_ = 0;
-  static_vector<named_value, std::size_t(leaf_count(Leaves{}))>
-      named_;  // as many names as there are types, or fewer
+  static_vector<named_value, std::size_t(leaf_count(Leaves{}))> named_;  // one per layer type
   sibling_names<std::size_t(leaf_count(Leaves{}))> siblings_;
   std::string_view input_names_[max_inputs]{};
   wanted_names<std::size_t(tied_count)> tied_names_;

@@ -79,4 +79,9 @@ struct custom_operands {
   long saved_per_sample = 0, flops = 0;
 };
 
+/// Operands of an op beside its first.
+struct further_operands {
+  operand a{}, b{}, c{};
+};
+
 }  // namespace pp

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The functions by which a layer adds ops to the model that it is part of: one per kind of op, each
+// with the shapes of its operands and its result, per sample. R: rows, C and K and N: columns.
+#pragma once
+
+#include <pipe/graph/attributes.hpp>
+#include <pipe/graph/fault.hpp>
+#include <pipe/graph/handle.hpp>
+#include <pipe/graph/naming.hpp>
+#include <pipe/graph/op.hpp>
+#include <pipe/graph/op_kind.hpp>
+
+namespace pp {
+
+/// Base of Builder, which keeps what is added.
+template <class Builder>
+class op_functions {
+ public:
+  /// ids[R] and table[V, C] -> [R, C]; zero for an id of -1
+  constexpr handle lookup(handle ids, operand table, int vocabulary, int width) {
+    shape form = ids.form;
+    form.extent[form.rank++] = width;
+    self().is_a(tensor_kind::table, table);
+    handle y = self().push(op_kind::lookup, ids, form, {table}, lookup_attributes{vocabulary});
+    y.padding = ids.at;
+    return y;
+  }
+  /// x[R, K] and w[K, N] -> [R, N]
+  constexpr handle matmul(handle x, operand w, int columns) {
+    self().is_a(tensor_kind::matrix, w);
+    return self().push(op_kind::matmul, x, x.form.with_columns(columns), {w},
+                       contraction_attributes{x.form.columns()});
+  }
+  /// x[R, K] and table[N, K] -> x table', [R, N]
+  constexpr handle matmul_transposed(handle x, operand table) {
+    shared_extents const of = self().shared(table.index);
+    if (of.form.columns() != x.form.columns())
+      self().complain(fault_kind::tied_shape_differs, of.form,
+                      of.form.with_columns(x.form.columns()));
+    operand const turned{space::parameter_transposed, table.index};
+    return self().push(op_kind::matmul, x, x.form.with_columns(of.form.rows()), {turned},
+                       contraction_attributes{x.form.columns()});
+  }
+  constexpr handle bias(handle x, operand b) { return self().push(op_kind::bias, x, x.form, {b}); }
+  constexpr handle row_bias(handle x, operand table) {
+    self().is_a(tensor_kind::table, table);
+    return self().push(op_kind::row_bias, x, x.form, {table});
+  }
+  /// The formula of the layer being described, element by element. `reads_output`: see concept
+  /// formula.
+  constexpr handle map(handle x, bool reads_output) {
+    return self().push(op_kind::map, x, x.form, {}, map_attributes{reads_output});
+  }
+  constexpr handle add(handle x, handle z) { return self().push(op_kind::add, x, x.form, {z.at}); }
+  /// Drops elements of x at random, as the layer being described says; see Dropout.
+  constexpr handle dropout(handle x) {
+    return self().as_probable(
+        x, self().push(op_kind::dropout, x, x.form, {operand{space::random, self().new_stream()}}));
+  }
+  /// x[R, C] and z[R, S] -> [R, C + S]
+  constexpr handle concat(handle x, handle z) {
+    return self().push(op_kind::concat, x, x.form.with_columns(x.form.columns() + z.form.columns()),
+                       {z.at}, concat_attributes{x.form.columns()});
+  }
+  /// Normalises each row; beta may be absent. `has_mean`: LayerNorm, else RMSNorm.
+  constexpr handle norm(handle x, operand gamma, operand beta, bool has_mean, float epsilon) {
+    handle const y =
+        self().push(op_kind::norm, x, x.form, {gamma, beta}, norm_attributes{has_mean, epsilon});
+    self().second_output(2L * x.form.rows());
+    return y;
+  }
+  /// Softmax along each row.
+  constexpr handle softmax(handle x) { return self().push(op_kind::softmax, x, x.form, {}); }
+  /// x[S, C] -> [C]
+  constexpr handle pool(handle x, pool_kind which) {
+    return self().as_probable(x, self().push(op_kind::pool, x, shape(x.form.columns()), {x.padding},
+                                             pool_attributes{which, x.form.rows()}));
+  }
+  /// x[R, 2C] -> [R, C] by the formula of the layer being described; see gated.
+  constexpr handle gate(handle x) {
+    return self().push(op_kind::gate, x, x.form.with_columns(x.form.columns() / 2), {});
+  }
+  /// qkv[R, C + 2K] -> [R, C]: `heads` heads, of which heads / kv_heads share keys and values.
+  /// `rotation`: see RoPE. Padding is not attended to.
+  constexpr handle attention(handle qkv, int heads, int kv_heads, bool causal,
+                             operand rotation = operand{}) {
+    int const width = qkv.form.columns() / (heads + 2 * kv_heads) * heads;
+    handle const y = self().push(op_kind::attention, qkv, qkv.form.with_columns(width),
+                                 {operand{}, rotation, qkv.padding},
+                                 attention_attributes{heads, kv_heads, 0, causal});
+    self().second_output(long(heads) * qkv.form.rows());
+    return y;
+  }
+  /// q[R, C] and kv[S, 2K] -> [R, C]: queries of one sequence see all keys of another.
+  constexpr handle cross_attention(handle q, handle kv, int heads, int kv_heads) {
+    handle const y = self().push(op_kind::attention, q, q.form, {kv.at, operand{}, kv.padding},
+                                 attention_attributes{heads, kv_heads, kv.form.rows()});
+    self().second_output(long(heads) * q.form.rows());
+    return y;
+  }
+  /// A user-defined layer, which brings its functions: x -> a value of shape `form`.
+  constexpr handle custom(handle x, shape form, custom_operands const& with) {
+    handle const y = self().push(op_kind::custom, x, form,
+                                 {with.parameter[0], with.parameter[1], with.parameter[2]},
+                                 custom_attributes{x.form, with.flops});
+    if (with.saved_per_sample > 0) self().second_output(with.saved_per_sample);
+    return y;
+  }
+
+ private:
+  constexpr Builder& self() { return static_cast<Builder&>(*this); }
+};
+
+}  // namespace pp
