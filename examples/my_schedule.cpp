@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A schedule of one's own: ten lines, proved by the compiler, drawn, compared with the library's
+// A user-defined schedule: ten lines, proved by the compiler, drawn, compared with the library's
 // and run.
 #include <cstdio>
 

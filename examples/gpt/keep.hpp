@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What was trained is kept: metrics that cannot be written do not end a run, and weights find
+// The keeping of trained weights: metrics that cannot be written do not end a run, and weights find
 // another place.
 #pragma once
 

@@ -2,7 +2,7 @@
 //
 // Weights that go to PyTorch and come back. Here and in check.py, `make` writes a net's weights,
 // inputs and outputs, and `check` computes the outputs again from the weights and inputs that it
-// finds, whoever wrote them.
+// finds, whichever program wrote them.
 //
 //     interop                             trains two nets, writes them to the folder `interop`,
 //                                         checks what it reads

@@ -44,8 +44,8 @@ inline void check_word(char const* option, std::string const& word,
   refuse(std::string(option) + " must be " + list + ", not '" + word + "'");
 }
 
-/// The most memory of a rank that holds so many parts, in the unit of --memory: a whole number
-/// where the product is one but for rounding.
+/// The most memory of a rank that holds that number of parts, in the unit of --memory: a whole
+/// number where the product is one but for rounding.
 inline double memory_limit(request const& r, int parts) {
   double const product = *r.limit * double(r.ranks) * double(r.memory[0]) * parts,
                nearest = std::round(product);
@@ -74,7 +74,7 @@ inline void check(request const& r, int chunks) {
 
   double const p = r.ranks, m = r.micro_batches;
   if (4 * p * m * chunks > most_actions)
-    refuse("so many ranks, chunks and micro-batches make too many actions: at most 200 million");
+    refuse("too many actions for these ranks, chunks and micro-batches: at most 200 million");
   if (r.ranks > most_ranks) refuse("there can be at most " + std::to_string(most_ranks) + " ranks");
 
   // Times are counted in parts of their unit, one for each chunk, where they do not divide. What

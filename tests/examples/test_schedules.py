@@ -197,7 +197,7 @@ class BadInput(unittest.TestCase):
         self.refused("--forward needs one time, or one per rank: 4, not 2", "--forward", "1,2")
         for none in (0.2, 0, -1, "nan"):
             self.refused("--limit has no room for one micro-batch", f"--limit={none}")
-        self.refused("so many ranks, chunks and micro-batches make too many actions: at most 200 million",
+        self.refused("too many actions for these ranks, chunks and micro-batches: at most 200 million",
                      *"--ranks 100000 --micro-batches 100000".split())
         self.refused("there can be at most 16384 ranks", "--ranks", 16385, "--micro-batches", 1)
         for huge in ("--forward=9000000000000000000", "--hop=9000000000000000000", "--limit=1e30",
@@ -283,7 +283,7 @@ class BadInput(unittest.TestCase):
                 done = run("--read", file, "--schedule", "gpipe,1f1b")
                 self.assertEqual((done.returncode, done.stdout.count("ok")), (1, 2))
             file.write_text("0F0,0F16000000\n1F0\n")
-            self.refused("so many ranks, chunks and micro-batches make too many actions: at most 200 million", "--read", file)
+            self.refused("too many actions for these ranks, chunks and micro-batches: at most 200 million", "--read", file)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,9 @@
 * No header declares a `consteval` function: clang++ 14 refuses to call one with a constant that depends on a template parameter.
 * No template argument list is torn into comparisons (`f < P, G > (x)`), as clang-format does where an argument has `<` or `&&`.
 * include/ defines at most MOST_MACROS macros, each named PIPE_*.
+* Lines of include/ have at most WIDTH columns.
+* A header's first comment opens with what the header is: no question word, no verb (OPENINGS), and no comment opens with "What is".
+* Comments and pages use the field's words: none of WORDS.
 * No file holds an absolute path of somebody's machine.
 """
 import re
@@ -24,8 +27,24 @@ APART = {  # these may never include those
     "backend/host": ["backend/cuda"],
     "backend/cuda": ["backend/host"],
 }
-LONGEST = 540
+LONGEST = 450
+WIDTH = 100
 MOST_MACROS = 8
+WORDS = {  # not -> but
+    r"mend(s|ed|ing)?": "fix",
+    r"lest": "so that ... not",
+    r"so many": "the number: N, that many",
+    r"who(m|so)?ever": "the caller, the reader, the rank",
+    r"(no|some|every)body": "no thread, the caller, every rank",
+    r"(a|the) user's own|one's own": "user-defined",
+    r"in vain": "timed out",
+    r"hither(to)?|thither|hence(forth)?|thereof|whereof|wherein|herein": "a plain word",
+    r"attention[ _]turn": "rope",
+    r"row_order": "radix_sort_rows",
+    r"cuda_race": "autotune",
+}
+OPENINGS = re.compile(r"(what|how|where|which|who|whose|whether|when|why|from|to|if|as|it|there|everything|nothing|"
+                      r"runs|draws|puts|lays|makes|gives|refuses|finds|keeps|holds|says|tells|reads|writes|computes)\b", re.IGNORECASE)
 LICENCE = "SPDX-License-Identifier: BSL-1.0"
 
 HEADERS = {".hpp", ".cuh"}
@@ -38,6 +57,8 @@ QUIET = "#pragma once\n#ifndef PIPE_SHOWS_WARNINGS\n#pragma GCC system_header\n#
 IMMEDIATE = re.compile(r"^[^/]*\bconsteval\b")
 TORN = re.compile(r"\w < [A-Z]\w*, ([A-Z]\w*\b|requires\b|\w+ [=!<>]= \w+ > )|\w < [^<>;()]*&&[^<>;()]*, [\w:]+ < ")
 NAMESPACE = re.compile(r"^(?:inline )?namespace ([\w:]+) \{")
+COMMENT = re.compile(r"//[/!]*<?\s*(.*)")
+WORD = re.compile(r"\b(" + "|".join(f"(?:{word})" for word in WORDS) + r")\b", re.IGNORECASE)
 END = re.compile(r"^\}  // namespace")
 DECLARED = re.compile(r"^(?:template <[^;{]*>\s*)?(?:class|struct|enum class|enum|union) (?:PIPE_\w+ )?(\w+)(?: : [\w: ]+)?;")
 DEFINED = re.compile(r"^(?:template <.*> )?(?:class|struct|enum class|enum|union) (?:\w+\(.*?\) |PIPE_\w+ )*(\w+)(?:<.*>)?(?: final)?(?: :[^:].*)?(?: \{.*|)$")
@@ -194,8 +215,42 @@ def check_macros(root):
                 yield f"{where}: {match[1]} is macro number {len(macros)}; there are at most {MOST_MACROS}"
 
 
+def prose_of(path, lines):
+    """(number, text) of what is written for people: comments of code, a page but for its programs."""
+    is_program = False
+    for number, line in enumerate(lines, 1):
+        if path.suffix == ".md":
+            is_program ^= line.startswith("```")
+            if not is_program:
+                yield number, line
+        elif match := COMMENT.search(line):
+            yield number, match[1]
+
+
+def check_prose(root):
+    pages = [p for p in sorted(root.glob("*.md"))] + [p for p in sorted((root / "docs").rglob("*.md"))]
+    for path in pages + [p for folder in ("include", "examples") for p in sorted((root / folder).rglob("*")) if p.suffix in CODE]:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        where = path.relative_to(root)
+        prose = list(prose_of(path, lines))
+        for number, text in prose:
+            for match in WORD.finditer(text):
+                better = next(term for word, term in WORDS.items() if re.fullmatch(word, match[1], re.IGNORECASE))
+                yield f"{where}:{number}: `{match[1]}`: write {better}"
+            if path.suffix in CODE and re.match(r"What (is|are)\b", text):
+                yield f"{where}:{number}: a comment opens with the noun: {text}"
+        if where.parts[0] != "include":
+            continue
+        for number, line in enumerate(lines, 1):
+            if len(line) > WIDTH:
+                yield f"{where}:{number}: {len(line)} columns; there are at most {WIDTH}"
+        opening = next(((number, text) for number, text in prose if text and LICENCE not in text), None)
+        if opening and OPENINGS.match(opening[1]):
+            yield f"{where}:{opening[0]}: a header opens with what it is, a noun phrase: {opening[1]}"
+
+
 def check(root):
-    return [*check_headers(root), *check_macros(root), *check_declarations(root), *check_texts(root)]
+    return [*check_headers(root), *check_macros(root), *check_prose(root), *check_declarations(root), *check_texts(root)]
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from rules import LONGEST, MOST_MACROS, MOST_MACROS, QUIET, check
+from rules import LONGEST, MOST_MACROS, QUIET, WIDTH, check
 
 LICENCE = "// SPDX-License-Identifier: BSL-1.0\n"
 
@@ -58,6 +58,31 @@ class Rules(unittest.TestCase):
     def test_includes_exist_and_are_spelled_in_full(self):
         self.assertIn("no such header", self.headers({"base/a.hpp": "#include <pipe/base/b.hpp>\n"})[0])
         self.assertIn("write <pipe/...>", self.headers({"base/a.hpp": '#include "b.hpp"\n', "base/b.hpp": ""})[0])
+
+    def test_lines_of_headers_have_a_width(self):
+        text = "int " + "x" * WIDTH + ";\n"
+        self.assertEqual([f"include/pipe/base/a.hpp:3: {len(text) - 1} columns; there are at most {WIDTH}"],
+                         self.headers({"base/a.hpp": text}))
+        self.assertEqual([], self.headers({"base/a.hpp": "x" * WIDTH + "\n"}))
+
+    def test_headers_open_with_a_noun(self):
+        for opening in ["What a rank keeps.", "How a model is cut.", "Whether it fits.", "From rows to one.", "Lays out memory."]:
+            with self.subTest(opening=opening):
+                self.assertEqual([f"include/pipe/base/a.hpp:4: a header opens with what it is, a noun phrase: {opening}"],
+                                 self.headers({"base/a.hpp": f"//\n// {opening}\n"}))
+        self.assertEqual([], self.headers({"base/a.hpp": "//\n// The layout of memory.\n// What else?\n"}))
+
+    def test_prose_has_the_words_of_the_field(self):
+        for text, better in [("Mend the first", "fix"), ("so many ranks", "the number"), ("whoever waits", "the caller"),
+                             ("for nobody", "no thread"), ("a layer of one's own", "user-defined"), ("row_order", "radix_sort_rows")]:
+            with self.subTest(text=text):
+                files = {"include/pipe/base/a.hpp": f"{LICENCE}#pragma once\n//\n// A list. {text}.\n",
+                         "examples/a.cpp": f"{LICENCE}int x;  ///< {text}\n", "docs/a.md": f"# A page\n\n{text}\n"}
+                found = [p for p in self.problems(files) if "keeps it quiet" not in p]
+                self.assertEqual(["docs/a.md:3", "include/pipe/base/a.hpp:4", "examples/a.cpp:2"], [p.split(": ")[0] for p in found])
+                self.assertTrue(all(f"write {better}" in p for p in found), found)
+        self.assertEqual([], self.problems({"docs/a.md": "```\nwhoever\n```\nRecommend the least amends.\n"}))
+        self.assertIn("opens with the noun: What is cut", self.headers({"base/a.hpp": "//\n// A cut.\nint x;  ///< What is cut\n"})[0])
 
     def test_long_headers(self):
         problems = self.headers({"base/a.hpp": "int x;\n" * (LONGEST - 1)})

@@ -89,14 +89,8 @@ class builder : public complaints, public op_functions<builder<Leaves, Room, Obs
   }
 
   /// True, or a fault: the current value must be real numbers, or token ids.
-  constexpr bool needs_numbers() {
-    if (ok() && current_.is_ids) complain(fault_kind::needs_real_numbers, shape{}, current_.form);
-    return ok();
-  }
-  constexpr bool needs_ids() {
-    if (ok() && !current_.is_ids) complain(fault_kind::needs_token_ids, shape{}, current_.form);
-    return ok();
-  }
+  constexpr bool needs_numbers() { return complaints::needs_numbers(current_); }
+  constexpr bool needs_ids() { return complaints::needs_ids(current_); }
 
   // ---- values with names ----
 

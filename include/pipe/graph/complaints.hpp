@@ -14,7 +14,7 @@
 
 namespace pp {
 
-/// What is wrong with layer type L by itself, whatever stands around it.
+/// The fault of layer type L by itself, independent of the layers around it.
 template <class L>
 constexpr fault_kind fault_of_type() {
   if constexpr (requires { typename L::use_instead; })
@@ -114,6 +114,15 @@ class complaints {
   /// True, or a fault: attention to one position has nothing to choose from.
   constexpr bool needs_two_positions(handle const& x) {
     if (x.form.rows() < 2) complain(fault_kind::one_position, shape{}, x.form);
+    return ok();
+  }
+  /// True, or a fault: x must be real numbers, or token ids.
+  constexpr bool needs_numbers(handle const& x) {
+    if (ok() && x.is_ids) complain(fault_kind::needs_real_numbers, shape{}, x.form);
+    return ok();
+  }
+  constexpr bool needs_ids(handle const& x) {
+    if (ok() && !x.is_ids) complain(fault_kind::needs_token_ids, shape{}, x.form);
     return ok();
   }
   /// True, or a fault: the loss L gets what it is a loss of.

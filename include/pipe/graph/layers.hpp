@@ -81,7 +81,7 @@ struct leaf_at_index<I, layers<L...>> {
 template <int I, class List>
 using leaf_at = typename leaf_at_index<I, List>::type;
 
-/// What is an input and no layer.
+/// Inputs, which are not layers.
 template <class L>
 inline constexpr bool is_input = requires { L::input; };
 

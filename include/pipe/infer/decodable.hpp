@@ -53,7 +53,7 @@ constexpr decoding_check check_decoding() {
   return {};
 }
 
-/// What is wrong with decoding M. A wrong model has been reported by itself.
+/// The diagnosis of a request to decode M. A wrong model has been reported by itself.
 template <class M>
 constexpr auto diagnose_decoding(word<M> model) {
   if constexpr (M::valid) {

@@ -100,7 +100,7 @@ constexpr member part_not_constexpr() {
     return is_constant<description_alone<L>> ? member::none : member::describe;
 }
 
-/// What is wrong with the functions of the layers of a model. `Lowering::measure` calls them all.
+/// The diagnosis of the functions of the layers of a model. `Lowering::measure` calls them all.
 template <class Lowering, class... L>
 constexpr model_fault fault_of_functions(layers<L...>) {
   model_fault fault;

@@ -41,7 +41,7 @@ concept says_parameters = requires { typename constants<is_read(L::parameters)>;
 template <class L>
 concept says_buffers = requires { typename constants<is_read(L::buffers)>; };
 
-/// What L lacks of a Custom layer with so many parameters and buffers, or `none`.
+/// The member that L lacks as a Custom layer with that number of parameters and buffers, or `none`.
 template <class L, int Parameters, int Buffers>
 constexpr member missing_of_custom() {
   using enum member;

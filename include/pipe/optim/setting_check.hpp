@@ -31,7 +31,7 @@ class setting_check {
   void amount(std::string_view name, double value) const {
     if (!is_amount(value)) refuse(name, value, amounts);
   }
-  /// What is divided by.
+  /// A divisor.
   void positive(std::string_view name, double value) const {
     if (!(value >= 1e-37 && value <= 1e30)) refuse(name, value, "a number in [1e-37, 1e30]");
   }

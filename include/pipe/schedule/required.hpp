@@ -17,7 +17,7 @@
 
 namespace pp::detail {
 
-/// Whether what can be counted has at least so many items.
+/// Whether a range that can be counted has at least `count` items.
 template <class Items>
 constexpr bool has_items(Items const& items, long count) {
   if constexpr (requires { items.size(); })
@@ -45,7 +45,7 @@ constexpr void require_placement(Problem const& problem, placement where) {
                    " micro-batches"});
 }
 
-/// The same for a family of so many chunks per rank; 0: any number.
+/// The same for a family of n chunks per rank; 0: any number.
 template <pipeline_problem Problem>
 constexpr void require_chunks(Problem const& problem, placement where, int chunks_per_rank) {
   require_placement(problem, where);

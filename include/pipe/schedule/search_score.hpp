@@ -10,8 +10,8 @@
 
 namespace pp {
 
-/// What is to be short: the longest time from a rank's first action to its last, as the papers have
-/// it and as it counts when every rank starts its next step as soon as it is done; or the time
+/// The time to minimise: the longest time from a rank's first action to its last, as the papers
+/// have it and as it counts when every rank starts its next step as soon as it is done; or the time
 /// until all are done, which a step with a barrier takes.
 enum class objective : unsigned char { stage_local_span, makespan };
 

@@ -12,7 +12,7 @@
 
 namespace pp {
 
-/// What is wrong with a table.
+/// The kinds of faults of a table.
 enum class fault : unsigned char {
   none,
   wrong_shape,

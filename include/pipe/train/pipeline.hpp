@@ -262,7 +262,7 @@ class Pipeline : public with_plan<typename made_from<Given, Options...>::compile
     of_trainer.amount("clip_norm", s.clip_norm);
     return s;
   }
-  /// What is wrong with asking for averages.
+  /// The diagnosis of a request for averages.
   static constexpr auto diagnose_averages() {
     if constexpr (made::fine)
       return diagnose_use_of_averages<typename compiled::averaging>();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The plan of a pipeline without the pipeline: what a model would need on so many ranks, when
+// The plan of a pipeline without the pipeline: what a model would need on N ranks, when
 // neither its constants fit the compiler nor its parameters this machine.
 //
 //     struct Large : Model<Tokens<32000, 1024>, Embedding<2048>, Positions, Repeat<1663, Block>,

@@ -37,7 +37,8 @@ struct isa_traits<isa::avx512> {
 /// assume.
 inline constexpr std::size_t widest_vector_bytes = isa_traits<isa::avx512>::vector_bytes;
 
-/// What was written this many bytes ago is in no cache of most processors, or will not be for long.
+/// Results larger than this do not stay in the last-level cache of most processors: they are
+/// streamed.
 inline constexpr long cached_bytes = 24L << 20;
 
 /// The best set that this processor (and its operating system) can run.

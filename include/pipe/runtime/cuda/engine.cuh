@@ -65,7 +65,7 @@ class cuda_engine {
   /// Runs are on the caller's thread.
   bool is_own_thread() const { return false; }
 
-  /// What is thrown on the way, by a launch of a user-defined layer, a watcher or the runtime,
+  /// An exception on the way, from a launch of a user-defined layer, a watcher or the runtime,
   /// comes out when nothing is under way.
   step_result run(job const& j) {
     try {

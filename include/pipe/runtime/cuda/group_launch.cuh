@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The tables that the executor on a GPU walks: a launch for each kernel group or chain, and the order
-// in which ranks take their actions.
+// The tables that the executor on a GPU walks: a launch for each kernel group or chain, and the
+// order in which ranks take their actions.
 #pragma once
 
 #include <vector>

@@ -142,8 +142,8 @@ class cuda_machine {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
   }
 
-  /// What rank r did in the last run, by the device's clock. Throws error if nobody asked for a
-  /// timeline before.
+  /// What rank r did in the last run, by the device's clock. Throws error if no
+  /// timeline was recorded.
   executed_action const* executed(int r) {
     read_clock();
     if (!has_timeline_)

@@ -86,7 +86,7 @@ constexpr void lay_out_chunk(chunk_facts const& f, chunk_description& c) {
   add_records(f.keeping, f.keeping_micro_batches, c.keeping.records);
   add_records(f.dropping, f.dropping_micro_batches, c.dropping.records);
   c.pending = take_ring(pending, f.pending_slots);
-  // What is read again in backward stays until then.
+  // A value that backward reads stays until then.
   auto const slots = [](int least, bool rereads, int until_then) {
     return rereads && least < until_then ? until_then : least;
   };

@@ -32,7 +32,7 @@ struct compiled_stage {
 
   static constexpr int rank = rank_of(schedule::where, Work::ranks, S);
 
-  /// Whether what another stage hands over arrives in a slot of this one's own: it is on another
+  /// Whether what another stage hands over arrives in a slot of this stage: it is on another
   /// rank, and the transport copies.
   static constexpr bool copies_from(int other) {
     return Work::transport::copies && rank_of(schedule::where, Work::ranks, other) != rank;

@@ -31,7 +31,7 @@ struct no_parameters_to_train;
 template <class Given>
 struct no_model : Model<Input<1>, Linear<1>, MSE> {};
 
-/// What is wrong with a type that is given as a model and is none.
+/// The diagnosis of a type that is given as a model and is none.
 template <class Given>
 constexpr auto diagnose_no_model() {
   if constexpr (!requires { sizeof(Given); })
@@ -42,7 +42,7 @@ constexpr auto diagnose_no_model() {
     return diagnosis_of<wrong::first_argument_of_a_pipeline_must_be_a_model, Given>();
 }
 
-/// What is wrong with training model M at all.
+/// The diagnosis of model M as one to train.
 template <class M>
 struct parameter_check {
   static constexpr bool any() {
@@ -66,7 +66,7 @@ struct all_options_for_model_check {
   static constexpr auto diagnose() { return diagnose_options_for<M, Set>(); }
 };
 
-/// What is wrong with a pipeline but for its memory. A wrong model has been reported by itself.
+/// The diagnosis of a pipeline but for its memory. A wrong model has been reported by itself.
 template <class M, class Set>
 constexpr auto diagnose_pipeline() {
   if constexpr (!model_type<M>)
@@ -100,7 +100,7 @@ constexpr bool is_valid_model() {
   return false;
 }
 
-/// What is made of a model and options, with what stands in for them.
+/// The pipeline made of a model and options, or of their stand-ins.
 template <class Given, class... Options>
 struct made_from;
 template <class Given, class... Options>

@@ -54,7 +54,7 @@ struct option_family::averaging : any_family {
   }
 };
 
-/// What is wrong with asking a pipeline with this option for averages.
+/// The diagnosis of a request for averages of a pipeline with this option.
 template <class Averages>
 constexpr auto diagnose_use_of_averages() {
   if constexpr (Averages::averages)

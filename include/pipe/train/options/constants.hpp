@@ -43,7 +43,7 @@ constexpr member first_not_constant() {
     return first_not_constant<O, Rest...>();
 }
 
-/// What is wrong with an O that has all of its members, one of which is not constant.
+/// The diagnosis of an O that has all of its members, one of which is not constant.
 template <class O, member... Facts>
 constexpr auto diagnose_facts() {
   using enum member;

@@ -33,7 +33,7 @@ struct model_check {
   static constexpr auto diagnose() { return Family::template diagnose_for<M, Options>(); }
 };
 
-/// What is wrong with type O, which is of no family.
+/// The diagnosis of type O, which is of no family.
 template <class O>
 struct unknown_option_check {
   static constexpr auto diagnose() { return diagnosis_of<wrong::option_is_unknown, O>(); }
@@ -55,7 +55,7 @@ constexpr auto diagnose_each_for(layers<Family...>) {
   return first_finding<model_check<Family, M, Options>...>();
 }
 
-/// What is wrong with a set of options by themselves.
+/// The diagnosis of a set of options by themselves.
 template <class Options>
 constexpr auto diagnose_options() {
   using all = typename Options::all;
@@ -70,7 +70,7 @@ constexpr auto diagnose_options() {
   }
 }
 
-/// What is wrong with them for model M.
+/// Their diagnosis for model M.
 template <class M, class Options>
 constexpr auto diagnose_options_for() {
   return diagnose_each_for<M, Options>(option_families{});

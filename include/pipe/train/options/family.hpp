@@ -25,13 +25,13 @@ struct any_family {
   static constexpr auto diagnose_type() {
     return std::type_identity<nothing_wrong>{};
   }
-  /// What is wrong with the option of this family in an option_set, in which the families before
+  /// The diagnosis of the option of this family in an option_set, in which the families before
   /// this one are right.
   template <class Options>
   static constexpr auto diagnose() {
     return std::type_identity<nothing_wrong>{};
   }
-  /// What is wrong with it for model M, where all options are right by themselves.
+  /// Its diagnosis for model M, where all options are right by themselves.
   template <class M, class Options>
   static constexpr auto diagnose_for() {
     return std::type_identity<nothing_wrong>{};

@@ -67,7 +67,7 @@ constexpr int used(list<memory_share, memory_uses> const& shares) {
   return n;
 }
 
-/// What is wrong with the memory of compiled pipeline P, whose plan is a constant.
+/// The diagnosis of the memory of compiled pipeline P, whose plan is a constant.
 template <class P>
 constexpr auto diagnose_memory_limit() {
   if constexpr (constexpr int rank = first_over(P::memory().rank, P::limit); rank < 0) {

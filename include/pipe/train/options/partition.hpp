@@ -74,7 +74,7 @@ struct cut_call {
   }
 };
 
-/// What is wrong with the cuts that a user-defined policy makes. Those of the library are right
+/// The diagnosis of the cuts that a user-defined policy makes. Those of the library are right
 /// where they are possible.
 template <class M, class P, class Count>
 constexpr auto diagnose_cuts() {

@@ -76,7 +76,7 @@ std::string_view spelled_layer(int layer) {
   }(typename M::leaves{});
 }
 
-/// What was rejected, in words: `step 3 rejected, with what was accumulated`.
+/// The rejected step in words: `step 3 rejected, with what was accumulated`.
 struct rejection {
   long step = 0;
   char const* with = "";

@@ -113,7 +113,7 @@ constexpr int find_input() {
   }(std::make_integer_sequence<int, M::graph.size.inputs>{});
 }
 
-/// What is wrong with asking M for an input of that name. A wrong model has been reported by
+/// The diagnosis of a request for an input of M by that name. A wrong model has been reported by
 /// itself.
 template <class M, text Name>
 constexpr auto diagnose_name() {

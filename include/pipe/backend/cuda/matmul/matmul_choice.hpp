@@ -57,8 +57,8 @@ constexpr bool is_for_cublaslt(product_shape const& s, product_format format, bo
   return blas_clocks(s, format, makes_weight) < clocks(s, plan_for(s, format), format);
 }
 
-/// What is to run group G of P, if cuBLASLt is there: `own`, `cublaslt`, or `timed`: the faster
-/// one.
+/// The implementation of group G of P, if cuBLASLt is there: `own`, `cublaslt`, or `timed`: the
+/// faster one.
 template <class P, int G, product_policy Policy>
 constexpr product_policy policy_of() {
   if constexpr (!is_contraction(group_of<P, G>::value.anchor)) {

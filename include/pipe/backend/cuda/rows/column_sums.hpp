@@ -5,7 +5,7 @@
 // kernel adds the chunks. The plan of chunks is made from the shape alone, so the order of every
 // sum is the same on every GPU.
 //
-// What is summed is a source:
+// The summands are a source:
 //
 //     struct some_source {
 //       using T = ...;                       // of what it reads: rows of `columns` elements

@@ -2,10 +2,10 @@
 //
 // Rows of a table by their ids, and the table's gradient. The gradient adds the rows of each id in
 // ascending order of the rows, and no two threads add to the same element: rows are put in the
-// order of their ids (row_order.hpp), that order is cut into chunks of equal length, a thread adds
-// up the runs of equal ids in its chunk, and what spans chunks is joined by a second kernel. So the
-// work of a block does not depend on how frequent an id is, and the order of additions follows from
-// the shapes and the ids alone.
+// order of their ids (radix_sort_rows.hpp), that order is cut into chunks of equal length, a thread
+// adds up the runs of equal ids in its chunk, and what spans chunks is joined by a second kernel.
+// So the work of a block does not depend on how frequent an id is, and the order of additions
+// follows from the shapes and the ids alone.
 #pragma once
 
 #include <type_traits>
