@@ -17,6 +17,7 @@
 #include <pipe/runtime/job.hpp>
 #include <pipe/train/parts/batch_check.hpp>
 #include <pipe/train/parts/inputs.hpp>
+#include <pipe/train/parts/model_tables.hpp>
 #include <pipe/train/parts/parameter_memory.hpp>
 
 namespace pp::detail {
@@ -72,7 +73,7 @@ template <class M>
 std::string_view spelled_layer(int layer) {
   return [&]<class... L>(layers<L...>) {
     std::string_view const names[] = {type_name<L>()...};
-    return names[M::graph.units[layer].leaf];
+    return names[model_tables<M>::layer_types[layer]];
   }(typename M::leaves{});
 }
 
@@ -103,7 +104,7 @@ template <class M, class T, class Engine>
   parameters.for_each([&](char* memory, chunk_description const& chunk, parameter_place const& p) {
     T const* const values = reinterpret_cast<T const*>(memory + chunk.values_of(p));
     long const i = first_not_finite(values, p.elements());
-    int const layer = M::graph.parameters[p.index].unit;
+    int const layer = model_tables<M>::parameters[p.index].unit;
     if (i < p.elements())
       complain<not_finite>({"step ", r.step, " rejected", r.with, ": a parameter of layer ", layer,
                             " (", spelled_layer<M>(layer), "), ", p.rows, " x ", p.columns, ": ",

@@ -10,6 +10,7 @@
 #include <pipe/base/philox.hpp>
 #include <pipe/graph/graph.hpp>
 #include <pipe/graph/tables.hpp>
+#include <pipe/train/parts/model_tables.hpp>
 #include <pipe/train/parts/parameter_memory.hpp>
 
 namespace pp::detail {
@@ -34,7 +35,7 @@ template <class M, class T, bool Averages, class Engine>
 void initialize_parameters(parameter_memory<Engine> const& parameters, std::uint64_t seed) {
   parameters.for_each([&](char* memory, chunk_description const& chunk, parameter_place const& p) {
     T* const values = reinterpret_cast<T*>(memory + chunk.values_of(p));
-    initializer const how = M::graph.parameters[p.index].initial;
+    initializer const how = model_tables<M>::parameters[p.index].initial;
     for (long e = 0; e < p.elements(); ++e) values[e] = initial_value<T>(how, seed, p, e);
     if (Averages && p.trained)
       std::memcpy(memory + chunk.average + p.offset, values, sizeof(T) * std::size_t(p.elements()));

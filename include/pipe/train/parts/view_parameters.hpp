@@ -10,6 +10,7 @@
 #include <pipe/graph/tables.hpp>
 #include <pipe/train/names.hpp>
 #include <pipe/train/parameter_view.hpp>
+#include <pipe/train/parts/model_tables.hpp>
 #include <pipe/train/parts/parameter_memory.hpp>
 
 namespace pp::detail {
@@ -28,7 +29,7 @@ std::vector<parameter_view<T>> view_parameters(parameter_memory<Engine> const& p
                                                long chunk_description::* region) {
   std::vector<parameter_view<T>> all;
   parameters.for_each([&](char* memory, chunk_description const& chunk, parameter_place const& p) {
-    parameter const& of = M::graph.parameters[p.index];
+    parameter const& of = model_tables<M>::parameters[p.index];
     if (is_table(of.initial.kind)) return;
     auto const at = [&](long offset) { return reinterpret_cast<T*>(memory + offset); };
     std::size_t const n = std::size_t(p.elements());
