@@ -87,14 +87,14 @@ void measure_update(char const* name, double copy) {
   auto w = bench::random_numbers<float>(elements, 1), g = bench::random_numbers<float>(elements, 2);
   constexpr long copied = std::is_void_v<Copy> ? 0 : 2;
   cuda::device_buffer m(elements * 4), v(elements * 4), copies(elements * copied),
-      judged(sizeof(cuda::verdict));
-  cuda::verdict const sound{1, 1, 1, 1, 0, 0};
-  cuda::check(cudaMemcpy(judged.data(), &sound, sizeof sound, cudaMemcpyHostToDevice), "a verdict");
+      judged(sizeof(cuda::step_outcome));
+  cuda::step_outcome const sound{1, 1, 1, 1, 0, 0};
+  cuda::check(cudaMemcpy(judged.data(), &sound, sizeof sound, cudaMemcpyHostToDevice), "an outcome");
   step f;
   f.of_group[0] = AdamW{}.prepare<float>(update_context{1, 1e-4, 1, 1});
   f.weights = w.as<float>(), f.gradients = g.as<float>(), f.first = m.as<float>(),
   f.second = v.as<float>();
-  f.judged = judged.as<cuda::verdict>();
+  f.judged = judged.as<cuda::step_outcome>();
   if constexpr (copied > 0) f.copy = copies.as<Copy>();
   double const us = bench::microseconds([&](cudaStream_t on) {
     cuda::launch_body<cuda::pieces_kernel<step>>({cuda::pieces::of_range(elements), f}, on);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The kernels over flat parameter memory: optimizers, sums of squares, the verdict on a step and
+// The kernels over flat parameter memory: optimizers, sums of squares, the outcome of a step and
 // the loss scale, and copies.
 #include <catch2/catch.hpp>
 
@@ -86,7 +86,7 @@ void steps_are_the_formula(Optimizer const& o) {
         exact_v(v.begin(), v.end());
     for (long step = 1; step <= 3; ++step) {
       auto const g = numbers(10 + std::uint64_t(step), size);
-      auto const judged = kept(cuda::verdict{.factor = 0.375f * float(step)});
+      auto const judged = kept(cuda::step_outcome{.factor = 0.375f * float(step)});
       update_context const contexts[2] = {{step, 0.01, 1, 0}, {step, 0.02, 1, 0.5}};
       cuda::optimizer_step<Optimizer, Copy> f;
       for (int k = 0; k < 2; ++k) f.of_group[k] = o.template prepare<float>(contexts[k]);
@@ -163,12 +163,12 @@ TEST_CASE("sums of squares of parameters do not depend on where these lie", "[cu
     }
 }
 
-TEST_CASE("the verdict on a step", "[cuda]") {
+TEST_CASE("the outcome of a step", "[cuda]") {
   auto squares = std::vector<double>(301, 0.25), clamped = std::vector<double>(301, 0.04);
   auto losses = std::vector<double>(777, 2.0);
-  auto const outcome = kept(cuda::verdict{});
+  auto const outcome = kept(cuda::step_outcome{});
   auto const scale = kept(cuda::loss_scaling{});
-  cuda::verdict& v = *outcome;
+  cuda::step_outcome& v = *outcome;
   cuda::loss_scaling& scaling = *scale;
   cuda::judge_kernel::arguments a{.squares = squares.data(),
                                   .parameters = 301,
@@ -254,8 +254,8 @@ TEST_CASE("an unsound step changes nothing", "[cuda]") {
   auto const g = numbers(5, 100), w_before = w, m_before = m, v_before = v,
              average_before = average;
   std::vector<bf16> copy(100, bf16(3.0f));
-  auto const outcome = kept(cuda::verdict{});
-  cuda::verdict& judged = *outcome;
+  auto const outcome = kept(cuda::step_outcome{});
+  cuda::step_outcome& judged = *outcome;
   judged.sound = 0;
   cuda::optimizer_step<AdamW, bf16> f;
   f.of_group[0] = AdamW{}.prepare<float>({1, 0.1, 1, 1});
@@ -278,7 +278,7 @@ TEST_CASE("element by element", "[cuda]") {
   constexpr cuda::extent size = 8195;
   auto const x = numbers(1, size, 3), y = numbers(2, size);
   for (auto const order : orders) {
-    auto const outcome = kept(cuda::verdict{});
+    auto const outcome = kept(cuda::step_outcome{});
     outcome->factor = 0.3f;
     auto const scaling = kept(cuda::loss_scaling{4, 0});
     auto clamped = x, scaled_clamp = x, scaled = x, average = x, sum = x;

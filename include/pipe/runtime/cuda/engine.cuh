@@ -103,7 +103,7 @@ class cuda_engine {
       result.seconds = machine_.seconds();
       return result;
     }
-    cuda::verdict const outcome = parameters_.finish(j, torn_);
+    cuda::step_outcome const outcome = parameters_.finish(j, torn_);
     mirror_is_current_ = mirror_is_current_ && j.what != job::kind::train;
     result.seconds = machine_.seconds();
     result.loss = outcome.loss;

@@ -29,17 +29,17 @@ class cuda_parameters {
   cuda_parameters(cuda_machine& machine, optimizer const& o)
       : machine_(machine), d_(machine.description()), optimizer_(o),
         squares_(kept<double>(0, d_.parameter_count)),
-        clamped_(kept<double>(0, d_.parameter_count)), verdict_(kept<cuda::verdict>(0, 1)),
-        read_(long(sizeof(cuda::verdict))) {
+        clamped_(kept<double>(0, d_.parameter_count)), outcome_(kept<cuda::step_outcome>(0, 1)),
+        read_(long(sizeof(cuda::step_outcome))) {
     cuda::prepare_bodies(kernels{});
     for (int c = 0; c < d_.chunks; ++c) lists_.push_back(lists_of(d_.chunk[c]));
     for (int r = 0; r < d_.ranks; ++r) ready_.emplace_back();
   }
 
   /// After everything of job j was enqueued: enqueues the rest of a training step, waits, and
-  /// returns the verdict. An update that is not sound has not been done. Sets `torn` to the step
+  /// returns the outcome. An update that is not sound has not been done. Sets `torn` to the step
   /// before the first launch that changes what the next step reads.
-  cuda::verdict finish(job const& j, long& torn) {
+  cuda::step_outcome finish(job const& j, long& torn) {
     bool const clamps = j.what == job::kind::train && j.updates && j.clip_value > 0;
     unsigned const known = run_lines(step_end, facts_of(d_, j), [&](step_op op, unsigned facts) {
       if (op == step_op::judge && (facts & run_fact::updates)) torn = j.step;
@@ -48,11 +48,11 @@ class cuda_parameters {
       return op == step_op::judge ? facts | run_fact::is_sound : facts;
     });
     if (known & run_fact::updates) follow(known, j);
-    cuda::check(cudaMemcpyAsync(read_.data(), verdict_, sizeof(cuda::verdict),
+    cuda::check(cudaMemcpyAsync(read_.data(), outcome_, sizeof(cuda::step_outcome),
                                 cudaMemcpyDeviceToHost, machine_.stream_of(0)),
-                "download of the verdict");
+                "download of the outcome");
     machine_.wait_for_all();
-    return *read_.as<cuda::verdict>();
+    return *read_.as<cuda::step_outcome>();
   }
 
   /// Makes the copies again after the parameters were written. Waits for them.
@@ -188,7 +188,7 @@ class cuda_parameters {
     cuda::launch_body<cuda::judge_kernel>(
         {squares_, clamps ? clamped_ : nullptr, trains ? d_.parameter_count : 0, machine_.losses(),
          d_.micro_batches, j.loss_terms, j.gradient_scale, j.clip_norm,
-         trains ? machine_.scaling() : nullptr, j.updates, verdict_},
+         trains ? machine_.scaling() : nullptr, j.updates, outcome_},
         machine_.stream_of(0));
   }
 
@@ -230,7 +230,7 @@ class cuda_parameters {
       step.gradients = memory + element(c.gradients) + u.begin;
       step.first = memory + element(c.state) + u.state;
       step.second = step.first + (u.end - u.begin);
-      step.judged = verdict_;
+      step.judged = outcome_;
       if constexpr (P::passes::has_copies) step.copy = copies(c) + u.begin;
       cuda::launch_body<cuda::pieces_kernel<step_type>>(
           {cuda::pieces::of_range(u.end - u.begin), step}, on);
@@ -241,7 +241,7 @@ class cuda_parameters {
     float* const memory = floats(c.rank);
     cuda::approach_elements const average{memory + element(c.average), memory + element(c.values),
                                           j.step == 1 ? 1.0f : float(1 - d_.average_decay),
-                                          verdict_};
+                                          outcome_};
     cuda::launch_body<cuda::pieces_kernel<cuda::approach_elements>>(
         {cuda::pieces::of_range(element(c.trained_bytes)), average}, on);
   }
@@ -254,7 +254,7 @@ class cuda_parameters {
       float* const memory = floats(chunk.rank);
       cuda::commit_elements const follow{memory + element(chunk.buffers),
                                          memory + element(chunk.sums), l.rules,
-                                         double(j.first_sample + j.samples), verdict_};
+                                         double(j.first_sample + j.samples), outcome_};
       cuda::launch_body<cuda::pieces_kernel<cuda::commit_elements>>(
           {{l.buffers, l.buffer_count, 0}, follow}, machine_.stream_of(chunk.rank));
     }
@@ -304,7 +304,7 @@ class cuda_parameters {
   optimizer const& optimizer_;
   std::vector<lists> lists_;    // by chunk
   double *squares_, *clamped_;  // by parameter, on the device
-  cuda::verdict* verdict_;      // there, too
+  cuda::step_outcome* outcome_;      // there, too
   cuda::pinned_buffer read_;
   std::vector<cuda::event> ready_;  // by rank
 };

@@ -52,7 +52,7 @@ struct lookup_gradient {
                        bound = group_of<P, G>::value.attributes.lookup().vocabulary;
   static constexpr int columns = group_of<P, G>::value.columns, each = access_width<T>(columns);
   static constexpr int vectors = columns / each, slot = group_of<P, G>::value.in[1];
-  using order = row_order<rows, bound>;
+  using order = radix_sort_rows<rows, bound>;
   static constexpr int order_kernels = 2 * order::passes;
 
   /// Rows of a chunk: a run of all rows is then joined from 16 times as many parts at most, by 8

@@ -48,7 +48,7 @@ constexpr long aligned_bytes(long n) { return (n + 63) / 64 * 64; }
 /// comes last. In the workspace, from its beginning: keys and rows, two copies of each, and how
 /// many rows of a tile have a digit.
 template <int Rows, int Bound>
-struct row_order {
+struct radix_sort_rows {
   static constexpr int bits_of(int x) { return x == 0 ? 0 : 1 + bits_of(x / 2); }
   static constexpr int bits = bits_of(Bound), passes = (bits + 8) / 9,
                        digit_bits = (bits + passes - 1) / passes;
@@ -132,7 +132,7 @@ struct digit_tally {
 /// First kernel of a pass: how many rows of this tile have each digit.
 template <int Rows, int Bound, int Slot, int Pass>
 struct count_digits_kernel {
-  using order = row_order<Rows, Bound>;
+  using order = radix_sort_rows<Rows, Bound>;
   using tally = digit_tally<order, Rows, Bound, Slot, Pass>;
   static constexpr int threads = tally::threads;
   static constexpr extent blocks = tally::blocks;
@@ -160,7 +160,7 @@ struct count_digits_kernel {
 /// Second kernel of a pass: every row of this tile to its place.
 template <int Rows, int Bound, int Slot, int Pass>
 struct place_rows_kernel {
-  using order = row_order<Rows, Bound>;
+  using order = radix_sort_rows<Rows, Bound>;
   using tally = digit_tally<order, Rows, Bound, Slot, Pass>;
   static constexpr int threads = tally::threads, digits = order::digits;
   static constexpr extent blocks = tally::blocks;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The bookkeeping of a rank on a device, beside the model's values: lists that launches over all
-// parameters go through, sums of squares, the verdict on a step. How many bytes that takes is a
+// parameters go through, sums of squares, the outcome of a step. How many bytes that takes is a
 // constant, a part of the memory plan.
 #pragma once
 
@@ -47,10 +47,10 @@ constexpr long chunk_book_bytes(Chunk const& c) {
          bytes_for<double>(pieces) + bytes_for<transposed_square>(squares) +
          bytes_for<piece>(buffer_pieces) + bytes_for<commit_rule>(buffers);
 }
-/// Of what all ranks share, on the first: two sums of squares per parameter, the verdict, the loss
+/// Of what all ranks share, on the first: two sums of squares per parameter, the outcome, the loss
 /// scale, numbers of streams of bits, and what a search for numbers that are not finite has found.
 constexpr long shared_book_bytes(int parameters, int streams) {
-  return 2 * bytes_for<double>(parameters) + bytes_for<verdict>(1) + bytes_for<loss_scaling>(1) +
+  return 2 * bytes_for<double>(parameters) + bytes_for<step_outcome>(1) + bytes_for<loss_scaling>(1) +
          bytes_for<int>(streams) + bytes_for<int>(find_not_finite_kernel::search_blocks);
 }
 

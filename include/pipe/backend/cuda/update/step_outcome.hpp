@@ -3,7 +3,7 @@
 // The outcome of a step, decided by one small kernel on the device once all gradients are there:
 // whether the step is sound, how far gradients are scaled down, and how large the loss scale of
 // 16-bit training is next. What follows reads it from the device's memory, so the host waits for
-// nothing; it may copy the verdict when it likes.
+// nothing; it may copy the outcome when it likes.
 #pragma once
 
 #include <pipe/backend/cuda/block/block.hpp>
@@ -14,7 +14,7 @@
 namespace pp::cuda {
 
 /// In the device's memory, one for all ranks.
-struct verdict {
+struct step_outcome {
   double loss = 0;   ///< of the mini-batch
   double norm = 0;   ///< of all gradients, before clipping
   float factor = 1;  ///< what gradients are multiplied by when they are used: of clipping, of the
@@ -64,7 +64,7 @@ struct judge_kernel {
     loss_scaling* scaling = nullptr;  ///< null: the loss is not scaled
     bool completes =
         true;  ///< a step; else more gradients may follow, of a loss that is scaled alike
-    verdict* out = nullptr;
+    step_outcome* out = nullptr;
   };
   static constexpr int threads = 256;
   static extent blocks(arguments const&) { return 1; }
@@ -107,7 +107,7 @@ struct judge_kernel {
     detail::gradient_outcome const found =
         detail::outcome_of(square, left_square, scale, a.clip_norm);
     double const norm = found.norm;
-    verdict& v = *a.out;
+    step_outcome& v = *a.out;
     v.loss = loss / a.loss_terms;
     v.norm = norm;
     v.factor = float(found.factor);

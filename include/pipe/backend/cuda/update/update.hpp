@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The update of parameters, in one kernel over all of a rank's memory: an optimizer's formula for
-// single elements, the host's functor, with what the verdict on the step says about the gradients
+// single elements, the host's functor, with what the outcome of the step says about the gradients
 // read from the device's memory; and the small kernels around it. Optimizers of whole tensors
 // (Adafactor, LAMB, Muon) are not here yet: they compute with norms and products of one tensor at a
 // time.
@@ -19,10 +19,10 @@
 
 namespace pp::cuda {
 
-PIPE_HD PIPE_INLINE bool is_sound(verdict const* judged) {
+PIPE_HD PIPE_INLINE bool is_sound(step_outcome const* judged) {
   return judged == nullptr || judged->sound != 0;
 }
-PIPE_HD PIPE_INLINE float factor_of(verdict const* judged) {
+PIPE_HD PIPE_INLINE float factor_of(step_outcome const* judged) {
   return judged == nullptr ? 1.0f : judged->factor;
 }
 
@@ -30,10 +30,10 @@ PIPE_HD PIPE_INLINE float factor_of(verdict const* judged) {
 /// another copy of them, which kernels compute with, or void.
 ///
 /// needs: coefficients are prepared with a gradient scale of 1: gradients are multiplied by the
-///        verdict's factor before
-/// law:   a verdict that is not sound leaves everything as it is
+///        outcome's factor before
+/// law:   an outcome that is not sound leaves everything as it is
 /// note:  the host prepares coefficients for its own count of steps, and hears of a rejected step
-///        when it reads the verdict: until then Adam's corrections are those of one step later
+///        when it reads the outcome: until then Adam's corrections are those of one step later
 template <class Optimizer, class Copy = void>
 struct optimizer_step {
   static constexpr int groups = 4;
@@ -44,7 +44,7 @@ struct optimizer_step {
   float* first = nullptr;  ///< the optimizer's states, as many as it has
   float* second = nullptr;
   Copy* copy = nullptr;
-  verdict const* judged = nullptr;  ///< null: sound, factor 1
+  step_outcome const* judged = nullptr;  ///< null: sound, factor 1
 
   PIPE_HD bool is_wanted() const { return is_sound(judged); }
 
@@ -93,10 +93,10 @@ struct clamp_elements {
   }
 };
 
-/// x *= the verdict's factor: for what reads gradients and not the verdict.
+/// x *= the outcome's factor: for what reads gradients and not the outcome.
 struct scale_elements {
   float* x = nullptr;
-  verdict const* judged = nullptr;
+  step_outcome const* judged = nullptr;
 
   PIPE_HD bool is_wanted() const { return is_sound(judged); }
   template <int Count>
@@ -115,7 +115,7 @@ struct approach_elements {
   float* average = nullptr;
   float const* x = nullptr;
   float amount = 0;
-  verdict const* judged = nullptr;
+  step_outcome const* judged = nullptr;
 
   PIPE_HD bool is_wanted() const { return is_sound(judged); }
   template <int Count>
@@ -135,7 +135,7 @@ struct commit_elements {
   float const* sums = nullptr;
   commit_rule const* rules = nullptr;
   double samples = 0;  ///< that were summed over
-  verdict const* judged = nullptr;
+  step_outcome const* judged = nullptr;
 
   PIPE_HD bool is_wanted() const { return is_sound(judged); }
   template <int Count>
