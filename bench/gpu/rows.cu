@@ -89,7 +89,8 @@ void measure_update(char const* name, double copy) {
   cuda::device_buffer m(elements * 4), v(elements * 4), copies(elements * copied),
       judged(sizeof(cuda::step_outcome));
   cuda::step_outcome const sound{1, 1, 1, 1, 0, 0};
-  cuda::check(cudaMemcpy(judged.data(), &sound, sizeof sound, cudaMemcpyHostToDevice), "an outcome");
+  cuda::check(cudaMemcpy(judged.data(), &sound, sizeof sound, cudaMemcpyHostToDevice),
+              "an outcome");
   step f;
   f.of_group[0] = AdamW{}.prepare<float>(update_context{1, 1e-4, 1, 1});
   f.weights = w.as<float>(), f.gradients = g.as<float>(), f.first = m.as<float>(),

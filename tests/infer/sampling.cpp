@@ -9,6 +9,7 @@
 #include <limits>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <pipe/infer/sampling.hpp>
@@ -163,22 +164,25 @@ TEST_CASE("what cannot be drawn from is refused") {
     CHECK(message_of<not_finite>([&] { sample(std::vector{-infinity, -infinity}, s, 0); }) ==
           "none of 2 logits is a finite number");
   }
-  for (double const bad : {-1.0, infinity, std::nan("")})
-    CHECK(message_of<data_error>([&] { sample(fine, {.temperature = bad}, 0); }) ==
-          "temperature: not a number above 0");
+  using bad_value = std::pair<double, std::string>;
+  for (auto const& [bad, text] :
+       {bad_value{-1, "-1"}, bad_value{infinity, "inf"}, bad_value{std::nan(""), "nan"}})
+    CHECK(message_of<data_error>([&, t = bad] { sample(fine, {.temperature = t}, 0); }) ==
+          "temperature: expected a finite number above 0, got " + text);
   CHECK(message_of<data_error>([&] { sample(fine, {.top_k = -1}, 0); }) ==
         "top-k: -1 is less than 0");
-  for (double const bad : {0.0, -0.5, 1.5, std::nan("")}) {
-    CHECK(message_of<data_error>([&] { sample(fine, {.top_p = bad}, 0); }) ==
-          "top-p: not a number above 0 and up to 1");
+  for (auto const& [bad, text] : {bad_value{0, "0"}, bad_value{-0.5, "-0.5"}, bad_value{1.5, "1.5"},
+                                  bad_value{std::nan(""), "nan"}}) {
+    CHECK(message_of<data_error>([&, t = bad] { sample(fine, {.top_p = t}, 0); }) ==
+          "top-p: expected a number above 0 and up to 1, got " + text);
     std::vector<double> p{0.5, 0.5};
-    CHECK(message_of<data_error>([&] { keep_top_p(p, bad); }) ==
-          "top-p: not a number above 0 and up to 1");
+    CHECK(message_of<data_error>([&, t = bad] { keep_top_p(p, t); }) ==
+          "top-p: expected a number above 0 and up to 1, got " + text);
   }
   std::vector<double> none{0, 0}, negative{0.5, -1}, p{1};
   CHECK(message_of<data_error>([&] { keep_top_k(none, 1); }) ==
         "none of 2 probabilities is above 0");
   CHECK(message_of<data_error>([&] { keep_top_k(negative, 1); }) ==
-        "probability 1 is not a number of at least 0");
+        "probability 1: expected 0 or more, got -1");
   CHECK(message_of<data_error>([&] { keep_top_k(p, 0); }) == "top-k: 0 is less than 1");
 }

@@ -67,12 +67,11 @@ TEST_CASE("the user's own numbers have columns of their own") {
       ",valid/loss,\"a, \"\"b\"\"\"\n1,1.5,0.0003,0.5,20000,0.125,0.25,,0.123456789\n"
       "2,1.5,0.0003,0.5,20000,0.125,0.25,2,-1\n";
   CHECK(content(path) == rows);
-  CHECK(sentence<pp::data_error>([&] {
-          metrics.write(record(3, {{"other", 1}, {"valid/loss", 2}}));
-        }) == "metrics in '" + path +
-                  "': step 3 has 'other', 'valid/loss', but not each of them a column of its own: "
-                  "name them where the file "
-                  "is made");
+  CHECK(sentence<pp::data_error>(
+            [&] { metrics.write(record(3, {{"other", 1}, {"valid/loss", 2}})); }) ==
+        "metrics in '" + path +
+            "': step 3 has 'other', 'valid/loss', of which some are undeclared or given twice: "
+            "pass each once to metrics_file's constructor");
   CHECK_THROWS_AS(metrics.write(record(3, {{"valid/loss", 1}, {"valid/loss", 2}})), pp::data_error);
   CHECK(content(path) == rows);
 }

@@ -39,7 +39,7 @@ double largest_logit(std::span<T const> logits) {
 template <class T>
 std::vector<double> probabilities_of(std::span<T const> logits, double temperature) {
   if (!(temperature > 0) || !libm::isfinite(temperature))
-    complain<data_error>({"temperature: not a number above 0"});
+    complain<data_error>({"temperature: expected a finite number above 0, got ", temperature});
   double const most = largest_logit(logits);
   std::vector<double> p(logits.size());
   double sum = 0;
@@ -72,7 +72,7 @@ namespace detail {
 inline void keep_largest(std::span<double> p, std::size_t k, double mass) {
   std::vector<std::size_t> order(p.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
-    if (!(p[i] >= 0)) complain<data_error>({"probability ", i, " is not a number of at least 0"});
+    if (!(p[i] >= 0)) complain<data_error>({"probability ", i, ": expected 0 or more, got ", p[i]});
     order[i] = i;
   }
   auto const later = [&](std::size_t a, std::size_t b) {
@@ -100,7 +100,7 @@ inline void keep_top_k(std::span<double> p, int k) {
 /// The fewest that have at least this probability together.
 inline void keep_top_p(std::span<double> p, double mass) {
   if (!(mass > 0) || !(mass <= 1))
-    complain<data_error>({"top-p: not a number above 0 and up to 1"});
+    complain<data_error>({"top-p: expected a number above 0 and up to 1, got ", mass});
   detail::keep_largest(p, p.size(), mass);
 }
 
@@ -134,7 +134,7 @@ int sample_of(std::span<T const> logits, sampling_settings const& s, std::uint64
                                    << 62;  // apart from those of parameters, of texts and of orders
   if (s.top_k < 0) complain<data_error>({"top-k: ", s.top_k, " is less than 0"});
   if (!(s.top_p > 0) || !(s.top_p <= 1))
-    complain<data_error>({"top-p: not a number above 0 and up to 1"});
+    complain<data_error>({"top-p: expected a number above 0 and up to 1, got ", s.top_p});
   if (s.temperature == 0) {
     largest_logit(logits);
     return argmax(logits);

@@ -148,9 +148,10 @@ class metrics_file {
     std::string names;
     for (named_scalar const& s : m.scalars)
       names += (names.empty() ? "" : ", ") + in_quotes(s.name);
-    throw data_error(
-        "metrics in '" + file_.path() + "': step " + std::to_string(m.step) + " has " + names +
-        ", but not each of them a column of its own: name them where the file is made");
+    throw data_error("metrics in '" + file_.path() + "': step " + std::to_string(m.step) + " has " +
+                     names +
+                     ", of which some are undeclared or given twice: pass each once to "
+                     "metrics_file's constructor");
   }
 
   record_file file_;

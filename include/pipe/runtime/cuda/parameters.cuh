@@ -302,9 +302,9 @@ class cuda_parameters {
   cuda_machine& machine_;
   pipeline_description const& d_;
   optimizer const& optimizer_;
-  std::vector<lists> lists_;    // by chunk
-  double *squares_, *clamped_;  // by parameter, on the device
-  cuda::step_outcome* outcome_;      // there, too
+  std::vector<lists> lists_;     // by chunk
+  double *squares_, *clamped_;   // by parameter, on the device
+  cuda::step_outcome* outcome_;  // there, too
   cuda::pinned_buffer read_;
   std::vector<cuda::event> ready_;  // by rank
 };

@@ -15,6 +15,8 @@
 namespace pp::cuda {
 
 /// The rows of a that a prologue makes.
+///
+/// shape: the prologue's x[M, K] -> a[M, K] in the workspace
 template <class P, int G>
 struct left_rows_kernel {
   using T = typename P::element;
@@ -42,6 +44,8 @@ struct left_rows_kernel {
 };
 
 /// c from the sums of all splits, which are added in order.
+///
+/// shape: sums[splits, M, N] in the workspace -> c[M, N], through the epilogue
 template <class P, int G, tile_plan Plan>
 struct split_sums_kernel {
   using tiles = contraction_tiles<P, G, Plan>;

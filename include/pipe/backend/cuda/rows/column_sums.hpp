@@ -57,7 +57,8 @@ struct column_plan {
 /// Sums of a chunk of rows for each column: to the workspace, or, if there is one chunk, to where
 /// they belong. Narrow: always so.
 ///
-/// law: accumulate adds the finished sum once
+/// shape: the source's [R, C] -> sums[C], or sums[chunks, C] in the workspace
+/// law:   accumulate adds the finished sum once
 template <class Source, bool Narrow = false>
 struct column_sums_kernel {
   using T = typename Source::T;

@@ -35,7 +35,7 @@ struct copied_rows {
   }
 };
 
-/// x[R, K], z[R, C - K] -> y[R, C]
+/// shape: x[R, K], z[R, C - K] -> y[R, C]
 template <class P, int G>
 struct concat_kernel : copied_rows<P, G, group_of<P, G>::value.attributes.concat().left> {
   static constexpr int left = group_of<P, G>::value.attributes.concat().left;
@@ -53,7 +53,9 @@ struct concat_kernel : copied_rows<P, G, group_of<P, G>::value.attributes.concat
   }
 };
 
-/// dy[R, K] -> dx[R, C]: columns from `first` on
+/// Columns [First, First + C) of each row.
+///
+/// shape: dy[R, Width] -> dx[R, C]
 template <class P, int G, int Width = group_of<P, G>::value.attributes.slice().columns,
           int First = group_of<P, G>::value.attributes.slice().first>
 struct slice_kernel : copied_rows<P, G, (Width | First)> {

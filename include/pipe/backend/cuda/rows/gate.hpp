@@ -46,7 +46,7 @@ struct half_rows {
   }
 };
 
-/// x[0, 2N) -> y[0, N)
+/// shape: x[R, 2 C] -> y[R, C]
 template <class P, int G>
 struct gate_kernel : half_rows<P, G, group_of<P, G>::value.columns> {
   using base = half_rows<P, G, group_of<P, G>::value.columns>;
@@ -64,7 +64,7 @@ struct gate_kernel : half_rows<P, G, group_of<P, G>::value.columns> {
   }
 };
 
-/// dy[0, N), x[0, 2N) -> dx[0, 2N)
+/// shape: dy[R, C], x[R, 2 C] -> dx[R, 2 C]
 template <class P, int G>
 struct gate_gradient_kernel : half_rows<P, G, group_of<P, G>::value.columns / 2> {
   using base = half_rows<P, G, group_of<P, G>::value.columns / 2>;

@@ -19,6 +19,8 @@
 namespace pp::cuda {
 
 /// Row r of the result is row ids[r] of the table, or zeros for -1; then the epilogue.
+///
+/// shape: ids[R], table[V, C] -> y[R, C]
 template <class P, int G>
 struct lookup_kernel {
   using T = typename P::element;
@@ -94,7 +96,9 @@ using order_rows_kernel =
     std::conditional_t<I % 2 == 0, count_digits_kernel<Of::rows, Of::bound, Of::slot, I / 2>,
                        place_rows_kernel<Of::rows, Of::bound, Of::slot, I / 2>>;
 
-/// Zeros to the gradients of ids that no row has, unless gradients are added to what is there.
+/// Zeros to the gradients of ids that no row has, unless gradients are accumulated.
+///
+/// shape: ordered ids[R] -> gradient[V, C], rows of absent ids
 template <class P, int G>
 struct clear_absent_kernel {
   using common = lookup_gradient<P, G>;
@@ -138,6 +142,8 @@ struct clear_absent_kernel {
 };
 
 /// The runs in each chunk. A thread takes a few columns of one chunk.
+///
+/// shape: dy[R, C], ordered ids[R] and rows[R] -> gradient[V, C], and a part for each chunk
 template <class P, int G>
 struct sum_chunks_kernel {
   using T = typename P::element;
@@ -205,6 +211,8 @@ struct sum_chunks_kernel {
 /// Joins the parts of the run that begins in a chunk and goes on behind it. A block takes a few
 /// columns of one chunk; each of its warps adds up a range of the parts, then one warp adds these
 /// sums.
+///
+/// shape: parts[chunks, C] -> gradient[V, C], rows of the ids whose run spans chunks
 template <class P, int G>
 struct join_chunks_kernel {
   using common = lookup_gradient<P, G>;

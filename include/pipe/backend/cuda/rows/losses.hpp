@@ -18,7 +18,7 @@
 
 namespace pp::cuda {
 
-/// What the kernels of this file have in common: teams that keep `Bytes` bytes of an element.
+/// Base of the kernels of this file: teams that keep `Bytes` bytes of an element.
 template <class P, int G, int Bytes>
 struct loss_rows {
   using T = typename P::element;
@@ -118,6 +118,10 @@ struct cross_entropy_terms<P, G, row_term::weighted_by_class> {
 
 /// The sum over j of -t_j log softmax(x)_j, and z (log sum exp(x))^2 besides, where the target t is
 /// 1 - smoothing at the label, and smoothing / V everywhere. label -1: loss 0 and gradient 0.
+///
+/// shape:  logits[R, V], labels[R] -> losses[R] in fp64, gradient[R, V]
+/// source: Szegedy et al., 2016, section 7 (label smoothing); Milakov and Gimelshein, 2018 (one
+///         pass)
 ///
 /// The largest element and the sum of exponentials are found together: the sum is scaled down when
 /// a larger element turns up.
@@ -287,6 +291,8 @@ struct squared_difference {
 };
 
 /// The sum over a row of a formula of x and the target, which is float.
+///
+/// shape: x[R, C], target[R, C] -> losses[R] in fp64, gradient[R, C]
 template <class P, int G, class Formula>
 struct element_loss_kernel : loss_rows<P, G, int(sizeof(float))> {
   using base = loss_rows<P, G, int(sizeof(float))>;

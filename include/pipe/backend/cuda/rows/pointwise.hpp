@@ -9,6 +9,9 @@
 
 namespace pp::cuda {
 
+/// The pointwise steps of group G, element by element.
+///
+/// shape: x[R, C] -> y[R, C], and further operands of the steps as they need them
 template <class P, int G>
 struct pointwise_kernel {
   using T = typename P::element;

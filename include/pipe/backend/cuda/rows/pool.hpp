@@ -57,7 +57,7 @@ struct pooled_columns {
   }
 };
 
-/// x[S, C], ids[S]? -> y[1, C]
+/// shape: per sample x[S, C], ids[S] or none -> y[1, C]; rows of id -1 are padding
 template <class P, int G>
 struct pool_kernel : pooled_columns<P, G> {
   using base = pooled_columns<P, G>;
@@ -85,7 +85,7 @@ struct pool_kernel : pooled_columns<P, G> {
   }
 };
 
-/// dy[1, C], ids[S]? -> dx[S, C]
+/// shape: per sample dy[1, C], ids[S] or none -> dx[S, C]
 template <class P, int G>
 struct pool_gradient_kernel : pooled_columns<P, G> {
   using base = pooled_columns<P, G>;

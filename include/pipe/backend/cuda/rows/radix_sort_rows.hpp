@@ -130,6 +130,8 @@ struct digit_tally {
 };
 
 /// First kernel of a pass: how many rows of this tile have each digit.
+///
+/// shape: keys[Rows] -> counts[tiles, digits]
 template <int Rows, int Bound, int Slot, int Pass>
 struct count_digits_kernel {
   using order = radix_sort_rows<Rows, Bound>;
@@ -158,6 +160,8 @@ struct count_digits_kernel {
 };
 
 /// Second kernel of a pass: every row of this tile to its place.
+///
+/// shape: keys[Rows], rows[Rows], counts[tiles, digits] -> keys[Rows], rows[Rows] by this digit
 template <int Rows, int Bound, int Slot, int Pass>
 struct place_rows_kernel {
   using order = radix_sort_rows<Rows, Bound>;

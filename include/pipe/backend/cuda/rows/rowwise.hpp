@@ -14,7 +14,7 @@ namespace pp::cuda {
 /// Negative infinity: no number is less.
 PIPE_HD PIPE_INLINE float least() { return math::from_bits(0xff800000u); }
 
-/// What the kernels of this file have in common: teams that keep `Kept` floats for each element.
+/// Base of the kernels of this file: teams that keep `Kept` floats for each element.
 template <class P, int G, int Kept>
 struct row_kernel {
   using T = typename P::element;
@@ -63,6 +63,9 @@ struct row_kernel {
 
 /// y = (x - mean) * rstd * gamma (+ beta), and statistics {mean, rstd} of each row. Without a mean
 /// it is 0: RMSNorm.
+///
+/// shape:  x[R, C], gamma[C], beta[C] or none -> y[R, C], statistics[R, 2] in fp32
+/// source: Ba et al., Layer Normalization, 2016; Zhang and Sennrich, 2019 (RMSNorm)
 template <class P, int G>
 struct norm_kernel : row_kernel<P, G, 1> {
   using base = row_kernel<P, G, 1>;
@@ -134,6 +137,8 @@ struct norm_kernel : row_kernel<P, G, 1> {
 
 /// dx = rstd * (g - mean(g) - xhat * mean(g * xhat)), g = dy * gamma, xhat = (x - mean) * rstd.
 /// RMSNorm: without mean(g).
+///
+/// shape: dy[R, C], x[R, C], gamma[C], statistics[R, 2] -> dx[R, C]
 template <class P, int G>
 struct norm_gradient_kernel : row_kernel<P, G, 2> {
   using base = row_kernel<P, G, 2>;
@@ -207,6 +212,8 @@ struct norm_gradient_kernel : row_kernel<P, G, 2> {
 
 /// y = e^x / (the sum of e^x over the row); computed from x less its largest element. NaN makes the
 /// row NaN.
+///
+/// shape: x[R, C] -> y[R, C]
 template <class P, int G>
 struct softmax_kernel : row_kernel<P, G, 1> {
   using base = row_kernel<P, G, 1>;
@@ -260,6 +267,8 @@ struct softmax_kernel : row_kernel<P, G, 1> {
 };
 
 /// dx = y * (dy - the sum of dy * y over the row)
+///
+/// shape: dy[R, C], y[R, C] -> dx[R, C]
 template <class P, int G>
 struct softmax_gradient_kernel : row_kernel<P, G, 2> {
   using base = row_kernel<P, G, 2>;

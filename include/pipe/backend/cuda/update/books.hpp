@@ -50,8 +50,9 @@ constexpr long chunk_book_bytes(Chunk const& c) {
 /// Of what all ranks share, on the first: two sums of squares per parameter, the outcome, the loss
 /// scale, numbers of streams of bits, and what a search for numbers that are not finite has found.
 constexpr long shared_book_bytes(int parameters, int streams) {
-  return 2 * bytes_for<double>(parameters) + bytes_for<step_outcome>(1) + bytes_for<loss_scaling>(1) +
-         bytes_for<int>(streams) + bytes_for<int>(find_not_finite_kernel::search_blocks);
+  return 2 * bytes_for<double>(parameters) + bytes_for<step_outcome>(1) +
+         bytes_for<loss_scaling>(1) + bytes_for<int>(streams) +
+         bytes_for<int>(find_not_finite_kernel::search_blocks);
 }
 
 /// Of all lists of a rank.

@@ -21,6 +21,7 @@ struct flat_numbers {
 /// found[block] = 1 if a block has met a number that is infinite or NaN, else 0, for
 /// `search_blocks` blocks.
 ///
+/// shape: operands of any lengths -> found[search_blocks]
 /// needs: numbers of f32, bf16 or f16
 struct find_not_finite_kernel {
   static constexpr int threads = 256, search_blocks = 256;

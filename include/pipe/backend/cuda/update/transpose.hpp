@@ -28,6 +28,8 @@ void cut_into_squares(extent from, extent to, int rows, int columns, Append appe
 }
 
 /// to[c * rows + r] = from[r * columns + c]
+///
+/// shape: from[rows, columns] -> to[columns, rows], each square a block
 template <class T>
 struct transpose_kernel {
   struct arguments {
