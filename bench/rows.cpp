@@ -31,6 +31,7 @@
 #include "peer/turns.hpp"
 
 using namespace pp;
+using namespace pp::detail;
 
 namespace {
 

@@ -31,7 +31,7 @@ void train(int steps) {
                                pp::BF16, Products, pp::Cuda>;
   using compiled = typename Trainer::compiled;
   std::vector<int> launches(compiled::groups);
-  for (pp::program_view const& p : compiled::description().chunk[0].keeping.programs)
+  for (pp::detail::program_view const& p : compiled::description().chunk[0].keeping.programs)
     for (int i = 0; i < p.count; ++i) ++launches[std::size_t(p.launches[i].group)];
   [&]<int... G>(std::integer_sequence<int, G...>) {
     (print_product<pp::cuda::source_of<compiled>, G>(launches[G]), ...);

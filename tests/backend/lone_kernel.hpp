@@ -12,7 +12,8 @@ namespace lone {
 
 /// What options make of a model, without a trainer.
 template <class M, class... Options>
-using compiled = pp::compiled_pipeline<M, pp::option_set<pp::PortableHost, Options...>>;
+using compiled =
+    pp::detail::compiled_pipeline<M, pp::detail::option_set<pp::PortableHost, Options...>>;
 
 template <class C>
 constexpr int group_of(pp::op_kind anchor) {

@@ -11,6 +11,7 @@
 #include <pipe/base/static_vector.hpp>
 
 using namespace pp;
+using namespace pp::detail;
 
 TEST_CASE("a shape is rows of columns", "[base]") {
   constexpr shape image(4, 5, 3);

@@ -18,6 +18,7 @@
 namespace attention_laws {
 
 using namespace pp;
+using namespace pp::detail;
 
 struct sizes {
   int samples, queries, keys, heads, key_heads, head_size;

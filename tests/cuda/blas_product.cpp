@@ -7,6 +7,7 @@
 #include "cuda/one_group.hpp"
 
 using namespace pp;
+using namespace pp::detail;
 using on_host::buffer;
 
 namespace {

@@ -56,4 +56,4 @@ void losses_equal_the_hosts(double tolerance = 1e-4, int steps = 8) {
 }  // namespace on_device
 
 template <>
-struct pp::runtime_of<on_device::CudaWithoutChains> : pp::runtime_of<pp::Cuda> {};
+struct pp::detail::runtime_of<on_device::CudaWithoutChains> : pp::detail::runtime_of<pp::Cuda> {};

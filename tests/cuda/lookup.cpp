@@ -8,6 +8,7 @@
 #include "cuda/one_group.hpp"
 
 using namespace pp;
+using namespace pp::detail;
 
 namespace {
 

@@ -13,6 +13,7 @@
 #include "laws/everything.hpp"
 
 using namespace pp;
+using namespace pp::detail;
 
 namespace {
 

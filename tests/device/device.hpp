@@ -43,6 +43,6 @@ struct DeviceWithoutChains : Device {
 }  // namespace on_host
 
 template <>
-struct pp::runtime_of<on_host::Device> : pp::runtime_of<pp::Cuda> {};
+struct pp::detail::runtime_of<on_host::Device> : pp::detail::runtime_of<pp::Cuda> {};
 template <>
-struct pp::runtime_of<on_host::DeviceWithoutChains> : pp::runtime_of<pp::Cuda> {};
+struct pp::detail::runtime_of<on_host::DeviceWithoutChains> : pp::detail::runtime_of<pp::Cuda> {};

@@ -5,6 +5,7 @@
 #include <pipe/pipe.hpp>
 
 using namespace pp;
+using namespace pp::detail;
 
 struct facts {
   static constexpr char const* name = "single";

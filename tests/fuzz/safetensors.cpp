@@ -22,9 +22,9 @@ void require(bool law) {
 }
 
 /// The tensors tile the data, each has the bytes of its shape, and names are unique.
-void check_places(pp::safetensors_header const& header, std::uint64_t data_bytes) {
+void check_places(pp::detail::safetensors_header const& header, std::uint64_t data_bytes) {
   std::uint64_t end = 0;
-  for (pp::safetensors_place const& p : header.tensors) {
+  for (pp::detail::safetensors_place const& p : header.tensors) {
     unsigned __int128 bytes = unsigned(pp::size_of(p.type));
     for (long const extent : p.shape) {
       require(extent >= 0);
@@ -34,7 +34,7 @@ void check_places(pp::safetensors_header const& header, std::uint64_t data_bytes
     }
     require(p.begin == end && p.end >= p.begin);
     require(p.type == pp::stored_type::other || p.end == p.begin + std::uint64_t(bytes));
-    for (pp::safetensors_place const& other : header.tensors)
+    for (pp::detail::safetensors_place const& other : header.tensors)
       require(&other == &p || other.name != p.name);
     end = p.end;
   }
@@ -48,7 +48,7 @@ void read_file(std::span<std::byte const> bytes) {
     if (!pp::is_real(t.type)) continue;
     std::vector<float> numbers(t.bytes.size() / std::size_t(pp::size_of(t.type)));
     pp::decode(t.type, t.bytes.data(), std::span(numbers));
-    require(pp::first_too_large<float>(t.type, t.bytes) < std::int64_t(numbers.size()));
+    require(pp::detail::first_too_large<float>(t.type, t.bytes) < std::int64_t(numbers.size()));
   }
 }
 
@@ -59,17 +59,18 @@ void read_header(std::string_view text) {
   for (std::size_t i = number;
        i < text.size() && text[i] >= '0' && text[i] <= '9' && i < number + 18; ++i)
     data_bytes = 10 * data_bytes + std::uint64_t(text[i] - '0');
-  pp::safetensors_header header = pp::parse_safetensors_header(text, data_bytes, "f");
+  pp::detail::safetensors_header header =
+      pp::detail::parse_safetensors_header(text, data_bytes, "f");
   check_places(header, data_bytes);
 
-  pp::place_tensors(header.tensors);
-  std::string const written = pp::safetensors_preamble(header.tensors, header.metadata);
+  pp::detail::place_tensors(header.tensors);
+  std::string const written = pp::detail::safetensors_preamble(header.tensors, header.metadata);
   require(written.size() % 8 == 0);
-  pp::safetensors_header const again =
-      pp::parse_safetensors_header(std::string_view(written).substr(8), data_bytes, "f");
+  pp::detail::safetensors_header const again =
+      pp::detail::parse_safetensors_header(std::string_view(written).substr(8), data_bytes, "f");
   check_places(again, data_bytes);
   require(again.metadata == header.metadata && again.tensors.size() == header.tensors.size());
-  require(pp::safetensors_preamble(again.tensors, again.metadata) == written);
+  require(pp::detail::safetensors_preamble(again.tensors, again.metadata) == written);
 }
 
 }  // namespace

@@ -22,6 +22,7 @@
 #include <pipe/train/weights.hpp>
 
 using namespace pp;
+using namespace pp::detail;
 using laws::Centered, laws::sample_batch;
 
 namespace {

@@ -33,7 +33,7 @@ struct distance {
 };
 
 /// How far the gradients in float are from those in double, per parameter as in
-/// pp::gradient_report.
+/// pp::detail::gradient_report.
 struct float_report {
   double worst = 0;  // over parameters, of relative() and relative_most()
   int worst_parameter = -1;
@@ -50,10 +50,10 @@ struct float_report {
 /// Compares the gradients of a trainer in double with central differences of its loss, away from
 /// special values.
 template <class Trainer>
-pp::gradient_report compare_with_differences(std::uint64_t seed, double eps = 1e-5) {
+pp::detail::gradient_report compare_with_differences(std::uint64_t seed, double eps = 1e-5) {
   Trainer trainer(typename Trainer::settings{.seed = seed});
   disturb(trainer, seed, 0.3);
-  return pp::compare_gradients(trainer, sample_batch<Trainer>(seed).view(), eps);
+  return pp::detail::compare_gradients(trainer, sample_batch<Trainer>(seed).view(), eps);
 }
 
 /// Compares a trainer in float with one in double for the same model, parameters and mini-batch.

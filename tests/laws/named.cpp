@@ -49,7 +49,7 @@ void check() {
 }
 template <class Trainer>
 void holds(std::uint64_t seed) {
-  pp::gradient_report const r = laws::compare_with_differences<Trainer>(seed);
+  pp::detail::gradient_report const r = laws::compare_with_differences<Trainer>(seed);
   INFO("parameter " << r.worst_parameter);
   CHECK(r.worst < 1e-7);
   CHECK(r.smallest > 1e-6);

@@ -65,7 +65,7 @@ constexpr bool normalises(int kind) { return kind == 3 || kind == 11 || kind == 
 template <unsigned Seed, int Count>
 constexpr auto choose(int width) {
   constexpr int widths[] = {1, 3, 4, 6, 9, 17};
-  pp::list<choice, Count> layers;
+  pp::detail::list<choice, Count> layers;
   for (int i = 0; i < Count; ++i) {
     pp::philox_block const r = pp::random_block(Seed, 7, std::uint64_t(i));
     choice c{int(r.word[0] % kinds), width, 0};

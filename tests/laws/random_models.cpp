@@ -20,7 +20,7 @@ void check() {
   INFO("seed " << Seed << ", " << layers << " layers");
 
   using exact = Pipeline<model, FP64, PortableHost, MicroBatches<2>, MicroBatchSize<2>>;
-  pp::gradient_report const r = laws::compare_with_differences<exact>(Seed);
+  pp::detail::gradient_report const r = laws::compare_with_differences<exact>(Seed);
   INFO("parameter " << r.worst_parameter);
   CHECK(r.worst < 1e-7);
 

@@ -96,7 +96,7 @@ TEST_CASE("weights that are loaded are the averages too", "[optim]") {
   // Loaded while averages stand in for the parameters, and only in part: the others keep theirs.
   target.step(data.view());
   auto const before = averages(target), trained = laws::snapshot(target).values;
-  auto some = named_parameters(t);
+  auto some = detail::named_parameters(t);
   some.resize(2);
   save_weights(some, path);
   target.swap_averages();

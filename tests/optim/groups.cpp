@@ -11,6 +11,7 @@
 #include "laws/worse.hpp"
 
 using namespace pp;
+using namespace pp::detail;
 
 namespace {
 

@@ -10,6 +10,7 @@
 #include "laws/worse.hpp"
 
 using namespace pp;
+using namespace pp::detail;
 
 namespace {
 

@@ -8,6 +8,7 @@
 #include "laws/random_model.hpp"
 
 using namespace pp;
+using namespace pp::detail;
 
 namespace {
 

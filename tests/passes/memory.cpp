@@ -13,6 +13,7 @@
 #include "passes/paper_run.hpp"
 
 using namespace pp;
+using namespace pp::detail;
 
 namespace {
 

@@ -17,6 +17,7 @@
 namespace paper {
 
 using namespace pp;
+using namespace pp::detail;
 
 /// Which of a group's slots a launch writes.
 inline bool writes(group const& g, int slot) {

@@ -8,6 +8,7 @@
 #include <pipe/pipe.hpp>
 
 using namespace pp;
+using namespace pp::detail;
 
 namespace {
 

@@ -116,7 +116,7 @@ TEST_CASE("an idle trainer sleeps", "[runtime]") {
 }
 
 TEST_CASE("threads are bound to cores on demand only", "[runtime]") {
-  if (pp::allowed_cores() < 2) {
+  if (pp::detail::allowed_cores() < 2) {
     WARN("skipped: on one core every thread is bound already");
     return;
   }

@@ -12,6 +12,7 @@
 #include "runtime/trainers.hpp"
 
 using namespace pp;
+using namespace pp::detail;
 
 namespace {
 

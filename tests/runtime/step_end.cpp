@@ -9,6 +9,7 @@
 #include <vector>
 
 using namespace pp;
+using namespace pp::detail;
 using enum step_op;
 
 namespace {

@@ -16,6 +16,7 @@
 #include <pipe/runtime/host/team.hpp>
 
 using namespace pp;
+using namespace pp::detail;
 using namespace std::chrono_literals;
 
 TEST_CASE("every part is done once, on a thread of its own", "[runtime]") {

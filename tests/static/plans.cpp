@@ -4,6 +4,7 @@
 #include <pipe/pipe.hpp>
 
 using namespace pp;
+using namespace pp::detail;
 
 namespace {
 

@@ -29,19 +29,19 @@ NAMESPACE = re.compile(r"^(?:inline )?namespace ([\w:]+) \{")
 END = re.compile(r"^\}  // namespace")
 TYPE = re.compile(r"^(?:struct|class|enum class|enum|concept|using)\s+(?:PIPE_\w+\s+|alignas\([^)]*\)\s+|\[\[[^\]]*\]\]\s+)*(\w+)(?=[\s;:={]|$)")
 VALUE = re.compile(r"^(?:inline )?constexpr [\w:<> ]+?(\w+)(?: =|\{)")
-FUNCTION = re.compile(r"^(?!return|else|if|for|static_assert|template|requires)[A-Za-z_][\w:<>,&*\[\]() .]*?\b([a-z]\w*)\(")
+FUNCTION = re.compile(r"^(?!return|else|if|for|static_assert|template|requires)(?:\[\[[\w:, ]+\]\] )?[A-Za-z_][\w:<>,&*\[\]() .]*?\b([a-z]\w*)\(")
 CODE = re.compile(r"```.*?```|`[^`\n]+`", re.S)
 PROGRAM = re.compile(r"```cpp\n(.*?)```", re.S)
 WORD = re.compile(r"(?<![\w.>:])(?:pp::)?([a-z]\w*)(?=[<({]|::| const\b| \w+[ ;({=]|&)")  # a call or a type
 OTHER = re.compile(r'//.*|"(?:\\.|[^"\\\n])*"')  # comments and texts
 ALONE = re.compile(r"`(?:pp::)?([a-z]\w*)(?:`|[(<])")
 QUALIFIED = re.compile(r"\bpp::([a-z]\w*)")
-FOLDERS = ("base", "io", "schedule", "optim", "transport", "runtime", "train", "infer", "report")  # with names that are not in CamelCase
+FOLDERS = ("base", "io", "schedule", "nn", "optim", "transport", "runtime", "train", "infer", "report")  # with names that are not in CamelCase
 BASES = {"activation", "element_loss", "label_loss"}  # and types that programs derive from
 # What pages mean by these words is something else, a member or a variable.
 FOR_ITSELF = {"accumulated", "describe", "optimizer", "plan", "scratch", "sentence", "step", "team", "text"}
 # Folders with names that are in namespace pp and not in the page: a list that only gets shorter.
-MIXED = ("backend", "base", "graph", "nn", "passes", "runtime", "train")
+MIXED = ("backend", "base", "graph", "passes")
 LEFT_OUT = ("page_script.hpp", "page_interaction.hpp", "elsewhere.hpp")  # no C++; names of what there is not
 LABELS = ("law:", "needs:", "throws:", "shape:", "cost:", "source:", "post:")
 

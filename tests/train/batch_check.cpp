@@ -12,6 +12,7 @@
 #include "message_of.hpp"
 
 using namespace pp;
+using namespace pp::detail;
 
 TEST_CASE("the first that does not fit, at every position", "[batch_check]") {
   auto const fits = [](int value) { return value == 0; };

@@ -50,7 +50,8 @@ struct two_layers {
 };
 
 template <class Trainer>
-std::string said(Trainer& to, auto& from, pp::load_policy policy, pp::name_map const& names = {}) {
+std::string said(Trainer& to, auto& from, pp::load_policy policy,
+                 pp::detail::name_map const& names = {}) {
   return sentence<pp::data_error>([&] { pp::copy_weights(from, to, policy, names); });
 }
 
@@ -58,16 +59,16 @@ std::string said(Trainer& to, auto& from, pp::load_policy policy, pp::name_map c
 
 TEST_CASE("names are mapped by their longest prefix, or whole") {
   strings const here{"body.0.weight", "body.1.weight", "head.weight", "headless"};
-  CHECK(pp::names_there(here, {}) == here);
-  CHECK(pp::names_there(here, {{"", "model."}}) == strings{"model.body.0.weight",
-                                                           "model.body.1.weight",
-                                                           "model.head.weight", "model.headless"});
-  CHECK(pp::names_there(here,
-                        {{"body.", ""}, {"body.1.", "last."}, {"head.weight", "lm_head.weight"}}) ==
+  CHECK(pp::detail::names_there(here, {}) == here);
+  CHECK(
+      pp::detail::names_there(here, {{"", "model."}}) ==
+      strings{"model.body.0.weight", "model.body.1.weight", "model.head.weight", "model.headless"});
+  CHECK(pp::detail::names_there(
+            here, {{"body.", ""}, {"body.1.", "last."}, {"head.weight", "lm_head.weight"}}) ==
         strings{"0.weight", "last.weight", "lm_head.weight", "headless"});
 
-  auto const said = [&](pp::name_map const& map) {
-    return sentence<pp::data_error>([&] { pp::names_there(here, map); });
+  auto const said = [&](pp::detail::name_map const& map) {
+    return sentence<pp::data_error>([&] { pp::detail::names_there(here, map); });
   };
   CHECK(said({{"head", "x"}}) ==
         "map of names: 'head' -> 'x' applies to no parameter of the model");
@@ -159,7 +160,7 @@ TEST_CASE("a copy is all or nothing") {
   two_layers<double, true> from{"a."};
   from.weight.assign(6, 1), from.bias.assign(3, 2), from.average.assign(6, 3);
   two_layers<float, true> to{"b."};
-  pp::name_map const map{{"b.", "a."}};
+  pp::detail::name_map const map{{"b.", "a."}};
   using enum pp::load_policy;
   CHECK(said(to, from, strict) ==
         "the weights to copy do not fit the model: parameter 'b.weight': not in the source; "

@@ -19,6 +19,7 @@
 #include "message_of.hpp"
 
 using namespace pp;
+using namespace pp::detail;
 
 namespace {
 

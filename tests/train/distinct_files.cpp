@@ -24,20 +24,20 @@ TEST_CASE("one file is one file under all of its names") {
   fs::create_symlink(".", folder.file("here"));
   fs::create_symlink("not yet", folder.file("ahead"));
   for (char const* const name : {"a", "./a", "soft", "hard", "here/a", "here/here/soft"})
-    CHECK(pp::same_file(a, folder.file(name)));
-  CHECK(!pp::same_file(a, b));
-  CHECK(!pp::same_file(a, folder.file("not yet")));
+    CHECK(pp::detail::same_file(a, folder.file(name)));
+  CHECK(!pp::detail::same_file(a, b));
+  CHECK(!pp::detail::same_file(a, folder.file("not yet")));
   for (char const* const name : {"not yet", "./not yet", "here/not yet", "ahead", "here/ahead"})
-    CHECK(pp::same_file(folder.file("not yet"), folder.file(name)));
-  CHECK(!pp::same_file(folder.file("not yet"), folder.file("nor this")));
-  CHECK(!pp::same_file(folder.file("none/a"), folder.file("other/a")));
+    CHECK(pp::detail::same_file(folder.file("not yet"), folder.file(name)));
+  CHECK(!pp::detail::same_file(folder.file("not yet"), folder.file("nor this")));
+  CHECK(!pp::detail::same_file(folder.file("none/a"), folder.file("other/a")));
 
   fs::path const before = fs::current_path();
   fs::current_path(folder.file(""));
-  CHECK(pp::same_file("a", a));
-  CHECK(pp::same_file("not yet", folder.file("not yet")));
-  CHECK(pp::is_in_folder("a", "."));
-  CHECK(pp::is_in_folder("not yet", folder.file("here")));
+  CHECK(pp::detail::same_file("a", a));
+  CHECK(pp::detail::same_file("not yet", folder.file("not yet")));
+  CHECK(pp::detail::is_in_folder("a", "."));
+  CHECK(pp::detail::is_in_folder("not yet", folder.file("here")));
   fs::current_path(before);
 }
 
@@ -56,12 +56,12 @@ TEST_CASE("a file is in a folder by its place or by another name") {
   for (std::string const& path :
        {inside, folder.file("hard"), folder.file("soft"), linked, folder.file("ahead"),
         folder.file("books/new"), folder.file("books/old/new"), books + "/../books/x"})
-    CHECK(pp::is_in_folder(path, books));
+    CHECK(pp::detail::is_in_folder(path, books));
   for (std::string const& path :
        {outside, folder.file("new"), folder.file("bookshelf/new"), books + "/../x", books})
-    CHECK(!pp::is_in_folder(path, books));
-  CHECK(!pp::is_in_folder(inside, folder.file("c")));
-  CHECK(!pp::is_in_folder(inside, folder.file("none")));
+    CHECK(!pp::detail::is_in_folder(path, books));
+  CHECK(!pp::detail::is_in_folder(inside, folder.file("c")));
+  CHECK(!pp::detail::is_in_folder(inside, folder.file("none")));
 }
 
 TEST_CASE("a program is told which of its files would be written over") {

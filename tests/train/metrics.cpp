@@ -24,7 +24,7 @@ namespace {
 std::string const heading =
     "step,loss,learning_rate,gradient_norm,samples_per_second,seconds,bubble";
 
-pp::step_metrics record(long step, std::vector<pp::named_scalar> scalars = {}) {
+pp::step_metrics record(long step, std::vector<pp::detail::named_scalar> scalars = {}) {
   return {.step = step,
           .loss = 1.5,
           .learning_rate = 3e-4,

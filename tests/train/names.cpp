@@ -12,6 +12,7 @@
 #include "system_calls.hpp"
 
 using namespace pp;
+using namespace pp::detail;
 
 namespace {
 

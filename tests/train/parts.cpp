@@ -26,6 +26,7 @@
 #include <pipe/train/parts/initialize_parameters.hpp>
 
 using namespace pp;
+using namespace pp::detail;
 
 namespace {
 

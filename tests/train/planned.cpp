@@ -10,6 +10,7 @@
 #include <pipe/train/planned.hpp>
 
 using namespace pp;
+using namespace pp::detail;
 
 namespace {
 

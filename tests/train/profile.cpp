@@ -15,6 +15,7 @@
 #include "laws/schedules.hpp"
 
 using namespace pp;
+using namespace pp::detail;
 
 namespace {
 

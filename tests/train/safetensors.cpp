@@ -59,7 +59,7 @@ TEST_CASE("a file by the letter of the format is read") {
   CHECK(moved.tensors()[2].name == "b");
   CHECK(moved.tensors()[3].name == "one");
   CHECK(moved.metadata() ==
-        pp::safetensors_metadata{{"format", "pt"}, {"\xC3\xA9\n", "\xF0\x9F\x98\x80"}});
+        pp::detail::safetensors_metadata{{"format", "pt"}, {"\xC3\xA9\n", "\xF0\x9F\x98\x80"}});
   pp::safetensors_entry const* const b = moved.find("b");
   REQUIRE(b != nullptr);
   CHECK(b->type == pp::stored_type::f32);
@@ -332,9 +332,9 @@ TEST_CASE("every type keeps its name and every bit through a file") {
   temporary_folder const folder;
   std::vector<std::string> data;
   std::vector<pp::safetensors_entry> tensors;
-  for (int t = 0; t < pp::stored_types; ++t) {
+  for (int t = 0; t < pp::detail::stored_types; ++t) {
     pp::stored_type const type = pp::stored_type(t);
-    CHECK(pp::stored_type_named(pp::name_of(type)) == type);
+    CHECK(pp::detail::stored_type_named(pp::name_of(type)) == type);
     std::string bytes;
     for (int i = 0; i < 15 * pp::size_of(type); ++i) bytes += char(37 * i + 11 * t);
     data.push_back(bytes);
@@ -344,7 +344,8 @@ TEST_CASE("every type keeps its name and every bit through a file") {
   tensors.push_back({"scalar", pp::stored_type::f32, {}, tensors[0].bytes.first(4)});
   tensors.push_back({"empty", pp::stored_type::f32, {0, 7}, {}});
   tensors.push_back({"\"\\\n\x01\xC3\xA9", pp::stored_type::u8, {1}, tensors[0].bytes.first(1)});
-  pp::safetensors_metadata const metadata{{"a \"quote\"", "\\ \t \x1F"}, {"", "\xF0\x9F\x98\x80"}};
+  pp::detail::safetensors_metadata const metadata{{"a \"quote\"", "\\ \t \x1F"},
+                                                  {"", "\xF0\x9F\x98\x80"}};
 
   pp::write_safetensors(folder.file("a"), tensors, metadata);
   pp::safetensors_file const file(folder.file("a"));
@@ -405,7 +406,7 @@ TEST_CASE("real numbers are decoded and encoded, to float and to double") {
   for (pp::stored_type const type :
        {pp::stored_type::f64, pp::stored_type::f32, pp::stored_type::f16}) {
     std::vector<std::byte> bytes(numbers.size() * std::size_t(pp::size_of(type)));
-    pp::encode(type, std::span<double const>(numbers), bytes.data());
+    pp::detail::encode(type, std::span<double const>(numbers), bytes.data());
     std::vector<double> doubles(numbers.size());
     std::vector<float> floats(numbers.size());
     pp::decode(type, bytes.data(), std::span<double>(doubles));
@@ -416,7 +417,7 @@ TEST_CASE("real numbers are decoded and encoded, to float and to double") {
   }
   std::vector<float> const some{1, -2, 3.140625f};
   std::byte bytes[6];
-  pp::encode(pp::stored_type::bf16, std::span<float const>(some), bytes);
+  pp::detail::encode(pp::stored_type::bf16, std::span<float const>(some), bytes);
   CHECK(bytes[0] == std::byte(0x80));
   CHECK(bytes[1] == std::byte(0x3F));
   std::vector<float> back(3);
@@ -427,7 +428,7 @@ TEST_CASE("real numbers are decoded and encoded, to float and to double") {
 TEST_CASE("tensors that cannot be a file are refused before there is one") {
   temporary_folder const folder;
   auto const said = [&](std::vector<pp::safetensors_entry> const& tensors,
-                        pp::safetensors_metadata const& metadata = {}) {
+                        pp::detail::safetensors_metadata const& metadata = {}) {
     return sentence<pp::data_error>(
         [&] { pp::write_safetensors(folder.file("a"), tensors, metadata); });
   };

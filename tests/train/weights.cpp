@@ -40,7 +40,7 @@ struct parameters_of_two_layers {
   std::vector<T> bias{7, 8, 9};
   std::vector<T> scale{10, 11, 12};
 
-  std::vector<pp::named_parameter<T>> all() {
+  std::vector<pp::detail::named_parameter<T>> all() {
     return {{"fc.weight", {3, 2}, true, 2, 3, weight},
             {"fc.bias", {3}, false, 1, 3, bias},
             {"norm.weight", {3}, false, 1, 3, scale}};
@@ -84,7 +84,7 @@ std::vector<T> numbers_of(pp::safetensors_file const& file, char const* name) {
 template <class T>
 pp::safetensors_entry entry(std::string name, std::vector<long> shape,
                             std::vector<T> const& numbers) {
-  return {std::move(name), pp::stored_type_of<T>(), std::move(shape),
+  return {std::move(name), pp::detail::stored_type_of<T>(), std::move(shape),
           std::as_bytes(std::span(numbers))};
 }
 
@@ -111,7 +111,7 @@ TEST_CASE("a parameter that the file has transposed is turned on both ways") {
   parameters_of_two_layers<float> model;
   pp::save_weights(model.all(), folder.file("a"));
   pp::safetensors_file const file(folder.file("a"));
-  CHECK(file.metadata() == pp::safetensors_metadata{{"format", "pt"}});
+  CHECK(file.metadata() == pp::detail::safetensors_metadata{{"format", "pt"}});
   REQUIRE(file.tensors().size() == 3);
   CHECK(file.tensors()[0].name == "fc.weight");
   CHECK(file.tensors()[0].shape == std::vector<long>{3, 2});
@@ -130,7 +130,8 @@ TEST_CASE("a parameter that the file has transposed is turned on both ways") {
 TEST_CASE("a file may have more extents than a parameter has rows and columns") {
   std::vector<float> kernel{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, read(12);  // [2 * 3, 2]
   temporary_folder const folder;
-  std::vector<pp::named_parameter<float>> const from{{"conv", {2, 2, 3, 1}, true, 6, 2, kernel}},
+  std::vector<pp::detail::named_parameter<float>> const from{
+      {"conv", {2, 2, 3, 1}, true, 6, 2, kernel}},
       to{{"conv", {2, 2, 3, 1}, true, 6, 2, read}};
   pp::save_weights(from, folder.file("a"));
   CHECK(numbers_of<float>(pp::safetensors_file(folder.file("a")), "conv") ==
@@ -230,7 +231,7 @@ TEST_CASE("a number that the model's type cannot hold is refused before anything
 TEST_CASE("many problems are counted, the first eight told") {
   temporary_folder const folder;
   std::vector<float> values(1);
-  std::vector<pp::named_parameter<float>> parameters;
+  std::vector<pp::detail::named_parameter<float>> parameters;
   for (int i = 0; i < 11; ++i)
     parameters.push_back({"p" + std::to_string(i), {1}, false, 1, 1, values});
   pp::write_safetensors(folder.file("a"), {});
@@ -401,7 +402,8 @@ TEST_CASE("a parameter that contradicts itself is refused") {
   temporary_folder const folder;
   std::vector<float> values(6);
   auto const said = [&](std::vector<long> const& shape, int rows, int columns) {
-    std::vector<pp::named_parameter<float>> const one{{"a", shape, false, rows, columns, values}};
+    std::vector<pp::detail::named_parameter<float>> const one{
+        {"a", shape, false, rows, columns, values}};
     std::string const saving =
         sentence<pp::error>([&] { pp::save_weights(one, folder.file("a")); });
     pp::write_safetensors(folder.file("b"),
@@ -449,8 +451,8 @@ using Trainer = pp::Pipeline<Net, pp::Stages<Stages>, pp::MicroBatchSize<2>, pp:
 
 /// Its parameters with PyTorch's names for Sequential(Linear, GELU, Linear).
 template <class T>
-std::vector<pp::named_parameter<float>> named(T& trainer) {
-  std::vector<pp::named_parameter<float>> all;
+std::vector<pp::detail::named_parameter<float>> named(T& trainer) {
+  std::vector<pp::detail::named_parameter<float>> all;
   char const* const names[] = {"0.weight", "0.bias", "2.weight", "2.bias"};
   for (auto const& p : trainer.parameters()) {
     bool const matrix = all.size() % 2 == 0;

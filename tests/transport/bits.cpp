@@ -15,6 +15,7 @@
 #include <thread>
 
 using namespace pp;
+using namespace pp::detail;
 
 namespace {
 

@@ -5,7 +5,7 @@
 
 #include <pipe/base/config.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 template <class T, int Count>
 struct list {
@@ -17,4 +17,4 @@ struct list {
   static constexpr int size() { return Count; }
 };
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -31,7 +31,7 @@ class atomic_file {
     if (path_.empty()) throw file_error("cannot write '': there is no name");
     struct stat there{};
     bool const is_there = ::lstat(path_.c_str(), &there) == 0;
-    if (!is_there && errno != ENOENT) throw_file_error("write", path_);
+    if (!is_there && errno != ENOENT) detail::throw_file_error("write", path_);
     if (is_there && !S_ISREG(there.st_mode) && !S_ISLNK(there.st_mode))
       throw file_error("cannot write '" + path_ + "': there is something else than a file");
     bool const replaces = is_there && S_ISREG(there.st_mode);
@@ -49,7 +49,7 @@ class atomic_file {
     }
     if (!is_mine) {
       temporary_.clear();
-      throw_file_error("write", path_);
+      detail::throw_file_error("write", path_);
     }
     if (replaces) take_over(there);
   }
@@ -73,7 +73,7 @@ class atomic_file {
     // Some file systems cannot sync a folder and say so by EINVAL: there the rename is as safe as
     // it gets.
     if (!entry.is_open() || (!entry.sync() && errno != EINVAL))
-      throw_file_error("sync the folder of", path_);
+      detail::throw_file_error("sync the folder of", path_);
   }
 
  private:
@@ -94,7 +94,7 @@ class atomic_file {
     int const reason = errno;
     remove();
     errno = reason;
-    throw_file_error(what, path_);
+    detail::throw_file_error(what, path_);
   }
   void remove() noexcept {
     if (!temporary_.empty()) ::unlink(temporary_.c_str());

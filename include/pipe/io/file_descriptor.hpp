@@ -19,15 +19,13 @@
 
 #include <pipe/base/error.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// "cannot WHAT 'PATH': REASON", the reason being that of the last call of the system.
 [[noreturn]] inline void throw_file_error(char const* what, std::string const& path) {
   int const reason = errno;
   throw file_error(std::string("cannot ") + what + " '" + path + "': " + std::strerror(reason));
 }
-
-namespace detail {
 
 /// Owns a descriptor; closes it at the end. Transfers go on after interruptions until all bytes are
 /// through.
@@ -92,6 +90,4 @@ class file_descriptor {
   int number_ = -1;
 };
 
-}  // namespace detail
-
-}  // namespace pp
+}  // namespace pp::detail

@@ -44,7 +44,7 @@ class record_file {
       throw file_error("cannot write metrics to '" + path_ + "': it is a pipe without a reader");
     if (!file_.is_open() ||
         ::fcntl(file_.number(), F_SETFL, ::fcntl(file_.number(), F_GETFL) & ~O_NONBLOCK) != 0)
-      throw_file_error("write metrics to", path_);
+      detail::throw_file_error("write metrics to", path_);
   }
 
   std::string const& path() const { return path_; }
@@ -58,7 +58,7 @@ class record_file {
                                              ::ftruncate(file_.number(), off_t(bytes_)) == 0 &&
                                              ::lseek(file_.number(), off_t(bytes_), SEEK_SET) >= 0;
       errno = reason;
-      throw_file_error("write metrics to", path_);
+      detail::throw_file_error("write metrics to", path_);
     }
     bytes_ += record.size();
   }

@@ -13,6 +13,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// y = forward(x) and dy/dx. The derivative is a function of the output where that is enough: the
 /// output is kept anyway as the next layer's input, so nothing more has to be saved. Mark both
 /// functions PIPE_HD PIPE_INLINE, as those below: a formula that is not inlined is computed one
@@ -49,16 +51,18 @@ constexpr void complain_of_formula(Builder& b) {
       is_there ? fault_kind::value_not_constexpr : fault_kind::formula_is_incomplete, missing);
 }
 
+}  // namespace detail
+
 /// Makes a layer of a formula: any shape -> the same shape.
 template <class F>
 struct activation {
   using derived = F;
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    if constexpr (formula<F>) {
+    if constexpr (detail::formula<F>) {
       if (b.needs_numbers()) b.set(b.map(b.current(), F::derivative_reads_output));
     } else {
-      complain_of_formula<F>(b);
+      detail::complain_of_formula<F>(b);
     }
   }
 };

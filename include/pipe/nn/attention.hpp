@@ -31,6 +31,8 @@ struct RoPE {
   static constexpr auto option = option_kind::rotation;
 };
 
+namespace detail {
+
 /// What the options of an attention come to.
 struct attention_settings {
   int kv_heads = 0, rotary_base = 0;
@@ -58,6 +60,8 @@ constexpr attention_settings attention_of(int heads) {
   return s;
 }
 
+}  // namespace detail
+
 /// y = concat_h(softmax(q_h k_h' / sqrt(d)) v_h) w_o + b_o with q, k, v = x w_qkv + b_qkv and d = C
 /// / Heads.
 ///
@@ -72,22 +76,24 @@ struct Attention {
   static constexpr unsigned takes =
       option_kinds(option_kind::mask, option_kind::bias, option_kind::key_value_heads,
                    option_kind::rotation, option_kind::initial, option_kind::output_initial);
-  static constexpr attention_settings settings = attention_of<Options...>(Heads);
+  static constexpr detail::attention_settings settings = detail::attention_of<Options...>(Heads);
 
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (!b.needs_numbers() || !fits(b)) return;
     shape const form = b.current().form;
     int const head_size = form.columns() / Heads;
-    initial_rules const start = initial_of<Options...>(b.scope().initial);
-    handle const qkv = affine(b, b.current(), form.columns() + 2 * settings.kv_heads * head_size,
-                              settings.has_bias, start, {"in_proj_weight", "in_proj_bias"});
+    initial_rules const start = detail::initial_of<Options...>(b.scope().initial);
+    handle const qkv =
+        detail::affine(b, b.current(), form.columns() + 2 * settings.kv_heads * head_size,
+                       settings.has_bias, start, {"in_proj_weight", "in_proj_bias"});
     operand rotation{};
     if (settings.says_rotary)
       rotation = b.rotary_table(form.rows(), head_size, static_cast<float>(settings.rotary_base));
-    b.set(affine(b, b.attention(qkv, Heads, settings.kv_heads, settings.causal, rotation),
-                 form.columns(), settings.has_bias, initial_output_of<Options...>(start),
-                 {"out_proj.weight", "out_proj.bias"}));
+    b.set(detail::affine(b, b.attention(qkv, Heads, settings.kv_heads, settings.causal, rotation),
+                         form.columns(), settings.has_bias,
+                         detail::initial_output_of<Options...>(start),
+                         {"out_proj.weight", "out_proj.bias"}));
   }
 
  private:

@@ -13,7 +13,7 @@
 #include <pipe/graph/diagnostics.hpp>
 #include <pipe/graph/layers.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// Whether call(shape) is a constant expression for some shape.
 template <class F>
@@ -127,4 +127,4 @@ constexpr model_fault fault_of_functions(layers<L...>) {
   return fault;
 }
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -20,7 +20,7 @@ struct CrossAttention {
   using options = layers<Options...>;
   static constexpr unsigned takes = option_kinds(option_kind::bias, option_kind::key_value_heads,
                                                  option_kind::initial, option_kind::output_initial);
-  static constexpr attention_settings settings = attention_of<Options...>(Heads);
+  static constexpr detail::attention_settings settings = detail::attention_of<Options...>(Heads);
 
   template <class Builder>
   static constexpr void describe(Builder& b) {
@@ -36,13 +36,14 @@ struct CrossAttention {
       return b.complain(fault_kind::key_value_heads_do_not_divide, shape(Heads),
                         shape(settings.kv_heads));
     if (!b.needs_two_positions(memory)) return;
-    initial_rules const start = initial_of<Options...>(b.scope().initial);
+    initial_rules const start = detail::initial_of<Options...>(b.scope().initial);
     handle const q =
-        affine(b, x, width, settings.has_bias, start, {"q_proj_weight", "q_proj_bias"});
-    handle const kv = affine(b, memory, 2 * settings.kv_heads * (width / Heads), settings.has_bias,
-                             start, {"kv_proj_weight", "kv_proj_bias"});
-    b.set(affine(b, b.cross_attention(q, kv, Heads, settings.kv_heads), width, settings.has_bias,
-                 initial_output_of<Options...>(start), {"out_proj.weight", "out_proj.bias"}));
+        detail::affine(b, x, width, settings.has_bias, start, {"q_proj_weight", "q_proj_bias"});
+    handle const kv = detail::affine(b, memory, 2 * settings.kv_heads * (width / Heads),
+                                     settings.has_bias, start, {"kv_proj_weight", "kv_proj_bias"});
+    b.set(detail::affine(b, b.cross_attention(q, kv, Heads, settings.kv_heads), width,
+                         settings.has_bias, detail::initial_output_of<Options...>(start),
+                         {"out_proj.weight", "out_proj.bias"}));
   }
 };
 

@@ -35,6 +35,8 @@ struct custom_buffer {
   commit_rule commit{};
 };
 
+namespace detail {
+
 /// Whether L says how many parameters it has, in a constant.
 template <class L>
 concept says_parameters = requires { typename constants<is_read(L::parameters)>; };
@@ -73,6 +75,8 @@ constexpr member missing_of_custom() {
     return none;
 }
 
+}  // namespace detail
+
 /// The least that a Custom layer must say:
 ///
 ///     static constexpr shape result(shape in);                     // of one sample
@@ -101,14 +105,14 @@ template <class L>
 struct Custom {
   using kernels = L;
   static constexpr int parameters = [] {
-    if constexpr (says_parameters<L>)
+    if constexpr (detail::says_parameters<L>)
       return int(L::parameters);
     else
       return 0;
   }();
 
   static constexpr int buffers = [] {
-    if constexpr (says_buffers<L>)
+    if constexpr (detail::says_buffers<L>)
       return int(L::buffers);
     else
       return 0;
@@ -122,10 +126,10 @@ struct Custom {
 
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    constexpr member missing = missing_of_custom<L, parameters, buffers>();
-    if constexpr (requires { L::parameters; } && !says_parameters<L>) {
+    constexpr member missing = detail::missing_of_custom<L, parameters, buffers>();
+    if constexpr (requires { L::parameters; } && !detail::says_parameters<L>) {
       b.complain_of_missing(fault_kind::value_not_constexpr, member::parameters);
-    } else if constexpr (requires { L::buffers; } && !says_buffers<L>) {
+    } else if constexpr (requires { L::buffers; } && !detail::says_buffers<L>) {
       b.complain_of_missing(fault_kind::value_not_constexpr, member::buffers);
     } else if constexpr (missing != member::none) {
       b.complain_of_missing(fault_kind::custom_is_incomplete, missing);

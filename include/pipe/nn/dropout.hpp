@@ -18,7 +18,7 @@ namespace pp {
 ///      dropouts, element) only
 template <auto Numerator, int Denominator = 1>
 struct Dropout {
-  using probability = ratio<Numerator, Denominator>;
+  using probability = detail::ratio<Numerator, Denominator>;
   /// An element whose 32 random bits are below this number is dropped.
   static constexpr std::uint32_t drops_below =
       static_cast<std::uint32_t>((std::uint64_t(probability::numerator) << 32) / Denominator);

@@ -8,11 +8,15 @@
 
 namespace pp {
 
+namespace detail {
+
 /// A table begins as `start` says, its width being what torch.nn.init calls its inputs; or else
 /// normal with deviation 0.02.
 constexpr initializer initial_table(initial_rules start, int rows, int width) {
   return start.weights.of(width, rows, initializer{distribution::normal, 0.02f});
 }
+
+}  // namespace detail
 
 /// y[t] = table[id[t]]; the vocabulary is the input's.
 ///
@@ -28,7 +32,7 @@ struct Embedding {
     if (!b.needs_ids() || !b.needs_positive(Width)) return;
     int const vocabulary = b.current().vocabulary;
     initializer const initial =
-        initial_table(initial_of<Options...>(b.scope().initial), vocabulary, Width);
+        detail::initial_table(detail::initial_of<Options...>(b.scope().initial), vocabulary, Width);
     operand const table = b.parameter(vocabulary, Width, initial, true, {"weight"});
     b.set(b.lookup(b.current(), table, vocabulary, Width));
   }
@@ -40,7 +44,8 @@ struct Positions {
   static constexpr void describe(Builder& b) {
     if (!b.needs_numbers()) return;
     shape const form = b.current().form;
-    initializer const initial = initial_table(b.scope().initial, form.rows(), form.columns());
+    initializer const initial =
+        detail::initial_table(b.scope().initial, form.rows(), form.columns());
     operand const table = b.parameter(form.rows(), form.columns(), initial, true, {"weight"});
     b.set(b.row_bias(b.current(), table));
   }

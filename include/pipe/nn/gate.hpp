@@ -10,6 +10,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// Makes a layer of a formula F: of the halves a, b of each row, F(a) * b, or a * F(b) if not
 /// `ActivatesFirst`.
 ///
@@ -21,7 +23,7 @@ struct gated {
 
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    if constexpr (!pp::formula<F>) complain_of_formula<F>(b);
+    if constexpr (!pp::detail::formula<F>) complain_of_formula<F>(b);
     if (!b.needs_numbers()) return;
     int const width = b.current().form.columns();
     if (width % 2 != 0) return b.complain(fault_kind::gate_width_is_odd, shape{}, shape(width));
@@ -29,11 +31,13 @@ struct gated {
   }
 };
 
+}  // namespace detail
+
 /// SiLU(a) * b: with the gate's projection as the first half, the feed-forward part of Llama.
-struct SwiGLU : gated<SiLU> {};
+struct SwiGLU : detail::gated<SiLU> {};
 /// GELU(a) * b, by the tanh formula.
-struct GEGLU : gated<GELU> {};
+struct GEGLU : detail::gated<GELU> {};
 /// a * sigmoid(b), as PyTorch's GLU: here the second half is the gate.
-struct GLU : gated<Sigmoid, false> {};
+struct GLU : detail::gated<Sigmoid, false> {};
 
 }  // namespace pp

@@ -27,8 +27,8 @@ struct Frozen {
 
 /// Numerator/Denominator times the learning rate that the optimizer is given.
 template <auto Numerator, int Denominator = 1>
-struct LearningRate : ratio<Numerator, Denominator> {
-  using quotient = ratio<Numerator, Denominator>;
+struct LearningRate : detail::ratio<Numerator, Denominator> {
+  using quotient = detail::ratio<Numerator, Denominator>;
   static constexpr auto option = option_kind::learning_rate;
   static constexpr option_number number = quotient::in(quotient::at_least_zero());
   static constexpr void set(parameter_scope& s) {
@@ -38,8 +38,8 @@ struct LearningRate : ratio<Numerator, Denominator> {
 /// Numerator/Denominator times the optimizer's weight decay. Biases and norms do not decay,
 /// whatever is said here.
 template <auto Numerator, int Denominator = 1>
-struct WeightDecay : ratio<Numerator, Denominator> {
-  using quotient = ratio<Numerator, Denominator>;
+struct WeightDecay : detail::ratio<Numerator, Denominator> {
+  using quotient = detail::ratio<Numerator, Denominator>;
   static constexpr auto option = option_kind::weight_decay;
   static constexpr option_number number = quotient::in(quotient::at_least_zero());
   static constexpr void set(parameter_scope& s) {
@@ -47,19 +47,25 @@ struct WeightDecay : ratio<Numerator, Denominator> {
   }
 };
 
+namespace detail {
+
 /// What sets something for all layers of a Group; every other item is one of them.
 template <class O>
 concept group_option = requires(parameter_scope& s) { O::set(s); };
 template <class... Lists>
 using joined = decltype((layers<>{} + ... + Lists{}));
 
+}  // namespace detail
+
 /// Layers with settings of their own: `Group<LearningRate<1, 10>, WeightDecay<0>, Linear<64>,
 /// Tanh>`. In a group inside a group the ratios multiply. An `Init` is a setting as well: the
 /// innermost one holds.
 template <class... Items>
 struct Group {
-  using parts = joined<std::conditional_t<group_option<Items>, layers<>, layers<Items>>...>;
-  using options = joined<std::conditional_t<group_option<Items>, layers<Items>, layers<>>...>;
+  using parts =
+      detail::joined<std::conditional_t<detail::group_option<Items>, layers<>, layers<Items>>...>;
+  using options =
+      detail::joined<std::conditional_t<detail::group_option<Items>, layers<Items>, layers<>>...>;
   static constexpr unsigned takes =
       option_kinds(option_kind::learning_rate, option_kind::weight_decay, option_kind::initial);
   static constexpr bool decorates = true;
@@ -72,7 +78,7 @@ struct Group {
  private:
   template <class Item>
   static constexpr void apply(parameter_scope& s) {
-    if constexpr (group_option<Item>) Item::set(s);
+    if constexpr (detail::group_option<Item>) Item::set(s);
   }
 };
 

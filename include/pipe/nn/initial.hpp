@@ -13,6 +13,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// law: result * result <= x < (result + 1)^2 within rounding; 0 for x <= 0.
 constexpr float constexpr_sqrt(float x) {
   if (!(x > 0)) return 0;
@@ -37,16 +39,18 @@ template <class R>
 concept constant_recipe = !initial_recipe<R> || is_constant<recipe_call<R, 64, 64>> ||
                           is_constant<recipe_call<R, 2, 3>> || is_constant<recipe_call<R, 1, 1>>;
 
+}  // namespace detail
+
 /// Uniform in +-sqrt(6 / (inputs + outputs)). Source: Glorot and Bengio, 2010; xavier_uniform_.
 struct XavierUniform {
   static constexpr initializer of(int inputs, int outputs) {
-    return {distribution::uniform, constexpr_sqrt(6.0f / (float(inputs) + float(outputs)))};
+    return {distribution::uniform, detail::constexpr_sqrt(6.0f / (float(inputs) + float(outputs)))};
   }
 };
 /// Normal with deviation sqrt(2 / (inputs + outputs)). Source: the same; xavier_normal_.
 struct XavierNormal {
   static constexpr initializer of(int inputs, int outputs) {
-    return {distribution::normal, constexpr_sqrt(2.0f / (float(inputs) + float(outputs)))};
+    return {distribution::normal, detail::constexpr_sqrt(2.0f / (float(inputs) + float(outputs)))};
   }
 };
 /// XavierUniform.
@@ -56,13 +60,13 @@ using Xavier = XavierUniform;
 /// kaiming_uniform_ with nonlinearity="relu", mode="fan_in".
 struct KaimingUniform {
   static constexpr initializer of(int inputs, int) {
-    return {distribution::uniform, constexpr_sqrt(6.0f / float(inputs))};
+    return {distribution::uniform, detail::constexpr_sqrt(6.0f / float(inputs))};
   }
 };
 /// Normal with deviation sqrt(2 / inputs). Source: the same; kaiming_normal_.
 struct KaimingNormal {
   static constexpr initializer of(int inputs, int) {
-    return {distribution::normal, constexpr_sqrt(2.0f / float(inputs))};
+    return {distribution::normal, detail::constexpr_sqrt(2.0f / float(inputs))};
   }
 };
 /// KaimingUniform.
@@ -70,8 +74,8 @@ using Kaiming = KaimingUniform;
 
 /// Normal with deviation Numerator/Denominator >= 0.
 template <auto Numerator, int Denominator = 1>
-struct Normal : ratio<Numerator, Denominator> {
-  using quotient = ratio<Numerator, Denominator>;
+struct Normal : detail::ratio<Numerator, Denominator> {
+  using quotient = detail::ratio<Numerator, Denominator>;
   static constexpr option_number number = quotient::in(quotient::at_least_zero());
   static constexpr initializer of(int, int) {
     return {distribution::normal, float(quotient::template value<double>())};
@@ -81,18 +85,20 @@ struct Normal : ratio<Numerator, Denominator> {
 /// the residual stream of a model of Depth blocks, two in each, so that their sum keeps its size.
 /// Source: Radford et al., GPT-2, 2019, section 2.3.
 template <int Numerator, int Denominator, int Depth>
-struct ScaledNormal : ratio<Numerator, Denominator> {
-  using quotient = ratio<Numerator, Denominator>;
+struct ScaledNormal : detail::ratio<Numerator, Denominator> {
+  using quotient = detail::ratio<Numerator, Denominator>;
   static constexpr option_number number = quotient::in(quotient::at_least_zero() && Depth > 0);
   static constexpr initializer of(int, int) {
-    return {distribution::normal,
-            float(quotient::template value<double>()) / constexpr_sqrt(2.0f * float(Depth))};
+    return {distribution::normal, float(quotient::template value<double>()) /
+                                      detail::constexpr_sqrt(2.0f * float(Depth))};
   }
 };
 /// Initial values of 0.
 struct Zeros {
   static constexpr initializer of(int, int) { return {distribution::constant, 0}; }
 };
+
+namespace detail {
 
 /// The rules of one recipe, for weights, or of two, for weights and biases.
 template <class Weights, class... Biases>
@@ -109,19 +115,21 @@ constexpr option_number first_out_of_range() {
   return found;
 }
 
+}  // namespace detail
+
 /// An option of Linear, Attention and Embedding, and of a Group for all of them inside: weights
 /// begin as `Weights` says. Biases keep the layer's own beginning, as they do under torch.nn.init,
 /// unless a second recipe is given: `Init<Xavier, Zeros>`.
 template <class... Recipes>
 struct Init {
-  static constexpr bool complete =
-      (sizeof...(Recipes) == 1 || sizeof...(Recipes) == 2) && (initial_recipe<Recipes> && ...);
+  static constexpr bool complete = (sizeof...(Recipes) == 1 || sizeof...(Recipes) == 2) &&
+                                   (detail::initial_recipe<Recipes> && ...);
   static constexpr auto option = complete ? option_kind::initial : option_kind::none;
-  static constexpr option_number number = first_out_of_range<Recipes...>();
-  static constexpr bool is_constexpr = (constant_recipe<Recipes> && ...);
+  static constexpr option_number number = detail::first_out_of_range<Recipes...>();
+  static constexpr bool is_constexpr = (detail::constant_recipe<Recipes> && ...);
   static constexpr initial_rules rules = [] {
     if constexpr (complete)
-      return rules_of<Recipes...>();
+      return detail::rules_of<Recipes...>();
     else
       return initial_rules{};
   }();
@@ -137,6 +145,8 @@ struct OutputInit {
   static constexpr bool is_constexpr = Init<Recipes...>::is_constexpr;
   static constexpr initial_rules output_rules = Init<Recipes...>::rules;
 };
+
+namespace detail {
 
 template <class O>
 concept init_option = requires { O::rules; };
@@ -165,5 +175,7 @@ constexpr initial_rules initial_output_of(initial_rules without) {
   ((without = after_output_option<Options>(without)), ...);
   return without;
 }
+
+}  // namespace detail
 
 }  // namespace pp

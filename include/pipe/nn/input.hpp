@@ -25,9 +25,13 @@ struct Input {
   static constexpr handle input{operand{space::input, 0}, form};
 };
 
+namespace detail {
+
 template <class I>
 concept input_item = requires {
   { I::input } -> std::convertible_to<handle>;
 };
+
+}  // namespace detail
 
 }  // namespace pp

@@ -15,6 +15,8 @@ struct NoBias {
   static constexpr auto option = option_kind::bias;
 };
 
+namespace detail {
+
 /// What the two parameters of an affine map are called in weight files.
 struct affine_names {
   char const* weight = "weight";
@@ -35,6 +37,8 @@ constexpr handle affine(Builder& b, handle x, int outputs, bool has_bias, initia
   return y;
 }
 
+}  // namespace detail
+
 /// y = x w + b along the last extent; the input width is inferred.
 ///
 /// shape:  (..., K) -> (..., Outputs); w[K, Outputs], b[Outputs]
@@ -48,7 +52,8 @@ struct Linear {
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (b.needs_numbers() && b.needs_positive(Outputs))
-      b.set(affine(b, b.current(), Outputs, has_bias, initial_of<Options...>(b.scope().initial)));
+      b.set(detail::affine(b, b.current(), Outputs, has_bias,
+                           detail::initial_of<Options...>(b.scope().initial)));
   }
 };
 

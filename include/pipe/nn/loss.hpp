@@ -13,6 +13,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// A layer that ends a model. `labels_are_ids`: one class number per row, otherwise numbers of the
 /// output's shape. (A Model says that, too.)
 template <class L>
@@ -20,11 +22,13 @@ concept loss_layer = requires {
   { L::labels_are_ids } -> std::convertible_to<bool>;
 } && !requires { L::graph; };
 
+}  // namespace detail
+
 /// The target is 1 - e at the label plus e / V everywhere, e = Numerator / Denominator in [0, 1]:
 /// PyTorch's label_smoothing (Szegedy et al., 2016).
 template <auto Numerator, int Denominator = 1>
-struct LabelSmoothing : ratio<Numerator, Denominator> {
-  using quotient = ratio<Numerator, Denominator>;
+struct LabelSmoothing : detail::ratio<Numerator, Denominator> {
+  using quotient = detail::ratio<Numerator, Denominator>;
   static constexpr auto option = option_kind::smoothing;
   static constexpr option_number number = quotient::in(quotient::at_most_one());
   static constexpr void join(loss_operands& in) {
@@ -35,8 +39,8 @@ struct LabelSmoothing : ratio<Numerator, Denominator> {
 /// Adds z * log(sum exp(x))^2 per row, z = Numerator / Denominator >= 0: keeps logits from drifting
 /// (PaLM, 2022, section 5).
 template <auto Numerator, int Denominator = 1>
-struct ZLoss : ratio<Numerator, Denominator> {
-  using quotient = ratio<Numerator, Denominator>;
+struct ZLoss : detail::ratio<Numerator, Denominator> {
+  using quotient = detail::ratio<Numerator, Denominator>;
   static constexpr auto option = option_kind::z;
   static constexpr option_number number = quotient::in(quotient::at_least_zero());
   static constexpr void join(loss_operands& in) {
@@ -50,8 +54,8 @@ struct ZLoss : ratio<Numerator, Denominator> {
 /// shape:  logits (..., V), labels (...) in [-1, V)
 /// options: LabelSmoothing, ZLoss, ClassWeights, Weights, Reduction
 template <class... Options>
-struct CrossEntropyWith : loss_with<Options...> {
-  using with = loss_with<Options...>;
+struct CrossEntropyWith : detail::loss_with<Options...> {
+  using with = detail::loss_with<Options...>;
   static constexpr unsigned takes =
       option_kinds(option_kind::smoothing, option_kind::z, option_kind::class_weights,
                    option_kind::weights, option_kind::reduction);
@@ -84,14 +88,14 @@ struct CrossEntropy : CrossEntropyWith<> {};
 ///
 /// options: Weights, Reduction
 template <class... Options>
-struct MSEWith : loss_with<Options...> {
+struct MSEWith : detail::loss_with<Options...> {
   static constexpr unsigned takes = option_kinds(option_kind::weights, option_kind::reduction);
   static constexpr bool labels_are_ids = false;
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (b.needs_numbers())
       b.loss(op_kind::squared_error, b.current(),
-             loss_with<Options...>::further_inputs(b, shape{}));
+             detail::loss_with<Options...>::further_inputs(b, shape{}));
   }
 };
 /// (x - target)^2, mean over all elements of the mini-batch.
@@ -106,15 +110,15 @@ struct MSE : MSEWith<> {};
 /// shape:  (...), targets: numbers of the same shape
 /// options: Target, Weights, Reduction
 template <class F, class... Options>
-struct element_loss : loss_with<Options...> {
+struct element_loss : detail::loss_with<Options...> {
   using formula = F;
-  using with = loss_with<Options...>;
+  using with = detail::loss_with<Options...>;
   static constexpr unsigned takes =
       option_kinds(option_kind::target, option_kind::weights, option_kind::reduction);
   static constexpr bool labels_are_ids = false;
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    describe_formula<F, 2>(b, op_kind::element_loss, with{}, b.current().form);
+    detail::describe_formula<F, 2>(b, op_kind::element_loss, with{}, b.current().form);
   }
 };
 
@@ -128,15 +132,16 @@ struct element_loss : loss_with<Options...> {
 /// shape:  logits (..., V), labels (...) in [-1, V)
 /// options: Target, Weights, Reduction
 template <class F, class... Options>
-struct label_loss : loss_with<Options...> {
+struct label_loss : detail::loss_with<Options...> {
   using formula = F;
-  using with = loss_with<Options...>;
+  using with = detail::loss_with<Options...>;
   static constexpr unsigned takes =
       option_kinds(option_kind::target, option_kind::weights, option_kind::reduction);
   static constexpr bool labels_are_ids = true;
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    describe_formula<F, 1>(b, op_kind::cross_entropy, with{}, shape(b.current().form.rows()));
+    detail::describe_formula<F, 1>(b, op_kind::cross_entropy, with{},
+                                   shape(b.current().form.rows()));
   }
 };
 
@@ -149,7 +154,7 @@ struct BCEWith : element_loss<BCEWith<Options...>, Options...> {
   static constexpr bool reads_logits = true;
   static constexpr unsigned takes =
       option_kinds(option_kind::positive_weight, option_kind::weights, option_kind::reduction);
-  using positive = option_of<option_kind::positive_weight, Options...>;
+  using positive = detail::option_of<option_kind::positive_weight, Options...>;
   static constexpr int least_target = 0, most_target = 1;
 
   template <class T>
@@ -186,7 +191,7 @@ struct BCE : BCEWith<> {};
 template <auto Numerator = 1, int Denominator = 1, class... Options>
 struct Huber : element_loss<Huber<Numerator, Denominator, Options...>, Options...> {
   static constexpr unsigned takes = option_kinds(option_kind::weights, option_kind::reduction);
-  using delta = ratio<Numerator, Denominator>;
+  using delta = detail::ratio<Numerator, Denominator>;
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (b.needs_ratio(delta::in(delta::positive())))

@@ -73,11 +73,13 @@ struct ClassWeights {
 /// The positive part of a BCE counts Numerator / Denominator > 0 times: PyTorch's pos_weight, the
 /// same for every element.
 template <auto Numerator, int Denominator = 1>
-struct PosWeight : ratio<Numerator, Denominator> {
-  using quotient = ratio<Numerator, Denominator>;
+struct PosWeight : detail::ratio<Numerator, Denominator> {
+  using quotient = detail::ratio<Numerator, Denominator>;
   static constexpr auto option = option_kind::positive_weight;
   static constexpr option_number number = quotient::in(quotient::positive());
 };
+
+namespace detail {
 
 /// The option of that kind among some; void if there is none.
 template <option_kind Kind, class... Options>
@@ -170,5 +172,7 @@ constexpr void describe_formula(Builder& b, op_kind kind, loss_with<Options...>,
     b.loss(kind, b.current(), in);
   }
 }
+
+}  // namespace detail
 
 }  // namespace pp

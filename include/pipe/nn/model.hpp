@@ -17,6 +17,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// How large a lowered model is, and what is wrong with it.
 struct lowered {
   graph_size size;
@@ -169,6 +171,8 @@ constexpr bool ends_in_ids() {
 /// What every model is derived from.
 struct any_model {};
 
+}  // namespace detail
+
 /// A model as a type, made of an input, layers and a loss: name it by deriving a struct from it.
 ///
 ///     struct Digits : Model<Input<784>, Linear<128>, ReLU, Linear<10>, CrossEntropy> {};
@@ -176,21 +180,21 @@ struct any_model {};
 /// law: every shape is checked here; a wrong model is one error whose line says which layer, what
 ///      it needs and what it gets.
 template <class... Items>
-struct Model : any_model {
-  using items = lowering<Items...>;
+struct Model : detail::any_model {
+  using items = detail::lowering<Items...>;
   static constexpr bool valid = items::fault.ok();
   using diagnosis = decltype(diagnose<items::fault, typename items::leaves,
                                       typename decltype(items::spell_repeated_name())::type>());
   static_assert(sizeof(pp::diagnosed(diagnosis{})) >
                 0);  // its name is a heading in docs/reference/errors.md
-  static constexpr bool labels_are_ids = ends_in_ids<typename items::loss>();
+  static constexpr bool labels_are_ids = detail::ends_in_ids<typename items::loss>();
 
   /// After a mistake has been reported, the smallest model with the same kinds of input and label
   /// stands in, so that nothing else is.
   using described =
       std::conditional_t<valid, items,
-                         stand_in<begins_with_ids<first_of<Items...>>(),
-                                  std::conditional_t<labels_are_ids, CrossEntropy, MSE>>>;
+                         detail::stand_in<detail::begins_with_ids<detail::first_of<Items...>>(),
+                                          std::conditional_t<labels_are_ids, CrossEntropy, MSE>>>;
   using leaves = typename described::leaves;
   using loss = typename described::loss;
   using graph_type = pp::graph<described::measured.size>;
@@ -199,6 +203,8 @@ struct Model : any_model {
   static graph_type* new_graph() { return described::template lower_on_heap<graph_type>(); }
 };
 
+namespace detail {
+
 /// What a Pipeline takes for a model.
 template <class M>
 concept model_type = requires {
@@ -206,5 +212,7 @@ concept model_type = requires {
   M::graph;
   M::valid;
 };
+
+}  // namespace detail
 
 }  // namespace pp

@@ -56,6 +56,8 @@ struct Pop {
   }
 };
 
+namespace detail {
+
 /// A layer with a name, and a further input with one: see Named.
 template <text Name, class L>
 struct layer_with_name {
@@ -82,6 +84,8 @@ struct input_with_name {
   }
 };
 
+}  // namespace detail
+
 /// Gives a layer a name: in weight files, and for Tied. Around an input item it is a further input,
 /// which enters here: the value before it must have been stashed.
 ///
@@ -89,8 +93,8 @@ struct input_with_name {
 ///
 /// law: no two layers of one list have the same name, nor have two inputs of a model
 template <text Name, class L>
-struct Named
-    : std::conditional_t<input_item<L>, input_with_name<Name, L>, layer_with_name<Name, L>> {
+struct Named : std::conditional_t<detail::input_item<L>, detail::input_with_name<Name, L>,
+                                  detail::layer_with_name<Name, L>> {
   static constexpr text name = Name;
 };
 

@@ -9,6 +9,8 @@
 
 namespace pp {
 
+namespace detail {
+
 template <pool_kind Which>
 struct pooled {
   template <class Builder>
@@ -20,17 +22,19 @@ struct pooled {
   }
 };
 
+}  // namespace detail
+
 /// The mean over the positions of a sample that are no padding.
 ///
 /// shape:  (T, C) -> (C), all extents but the last together being positions
-struct MeanPool : pooled<pool_kind::mean> {};
+struct MeanPool : detail::pooled<pool_kind::mean> {};
 /// The first position that is no padding.
 ///
 /// shape:  (T, C) -> (C)
-struct FirstPosition : pooled<pool_kind::first> {};
+struct FirstPosition : detail::pooled<pool_kind::first> {};
 /// The last position that is no padding: where a causal model has seen the whole sample.
 ///
 /// shape:  (T, C) -> (C)
-struct LastPosition : pooled<pool_kind::last> {};
+struct LastPosition : detail::pooled<pool_kind::last> {};
 
 }  // namespace pp

@@ -9,7 +9,7 @@
 #include <pipe/base/config.hpp>
 #include <pipe/graph/layer_option.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// The number Numerator / Denominator. Both are int: a numerator of another type, `Dropout<0.1>`,
 /// is refused when the layer is described.
@@ -34,4 +34,4 @@ struct ratio {
   }
 };
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -53,6 +53,8 @@ struct placed_operand {
   short layer = 0;  // top-level, of its group: a chain has several
 };
 
+namespace detail {
+
 /// One kernel launch of a program: operands [first, first + count) of the program's list. `group`:
 /// the number of a group, or, after all groups, of a chain of them.
 struct launch {
@@ -61,6 +63,8 @@ struct launch {
   int layer = 0;       // top-level, from 0; of several that were fused, the first
   bool again = false;  // makes values again that forward made and did not keep
 };
+
+}  // namespace detail
 
 }  // namespace pp
 PIPE_OPTIMIZED_END

@@ -21,12 +21,16 @@ struct boundary {
   long forward_bytes = 0, gradient_bytes = 0;
 };
 
+namespace detail {
+
 /// Where x is in a list, or -1.
 constexpr int find(view<handed_on> list, operand x) {
   for (int i = 0; i < list.count; ++i)
     if (list.items[i].what == x) return i;
   return -1;
 }
+
+}  // namespace detail
 
 /// The boundaries of all stages: number s lies before stage s. The first and the last are empty.
 struct boundary_table {
@@ -85,7 +89,7 @@ constexpr void find_boundaries(graph_view const& g, gradient_view const& backwar
       int const v = items.items[i].what.index;
       operand const gradient = backward.entering(cut, v);
       bool const known =  // two values may have one gradient
-          find(items.filled().part({e.gradient.begin, items.count}), gradient) >= 0;
+          detail::find(items.filled().part({e.gradient.begin, items.count}), gradient) >= 0;
       if (gradient.where != space::value || known) continue;
       items.push_back(handed_on{gradient, e.gradient_bytes});
       e.gradient_bytes += values.bytes(v);

@@ -46,7 +46,7 @@ struct compilation {
   /// The numbers of the streams of random bits, as kernels read them: 0, 1, 2 ...
   static constexpr int stream_count = count_streams(forward.ops);
   static constexpr auto streams = [](auto...) {
-    list<int, stream_count> numbers;
+    detail::list<int, stream_count> numbers;
     for (int i = 0; i < stream_count; ++i) numbers[i] = i;
     return numbers;
   }();
@@ -54,21 +54,21 @@ struct compilation {
   // ---- partition ----
 
   static constexpr auto training_costs = [](auto...) {
-    list<unit_cost, units> c;
+    detail::list<unit_cost, units> c;
     add_costs(op_list::forward, forward.ops, c.items);
     add_costs(op_list::input_gradients, backward.input_ops, c.items);
     add_costs(op_list::weight_gradients, backward.weight_ops, c.items);
     return c;
   }();
   static constexpr auto cuts = [](auto...) {
-    list<long, units> total;
+    detail::list<long, units> total;
     for (int u = 0; u < units; ++u) total[u] = training_time(training_costs[u]);
-    list<int, stages + 1> c;
+    detail::list<int, stages + 1> c;
     Cutter::cut(total, units, stages, c);
     return c;
   }();
   static constexpr auto stage_of_unit = [](auto...) {
-    list<short, units> stage;
+    detail::list<short, units> stage;
     for (int s = 0; s < stages; ++s)
       for (int u = cuts[s]; u < cuts[s + 1]; ++u) stage[u] = short(s);
     return stage;
@@ -77,21 +77,21 @@ struct compilation {
   // ---- boundaries ----
 
   static constexpr auto is_statistic = [](auto...) {
-    list<bool, sizes.values> wide;
+    detail::list<bool, sizes.values> wide;
     mark_statistics(forward.ops, wide.items);
     return wide;
   }();
   static constexpr value_table values{forward.values, backward.values, is_statistic.items, Widths,
                                       Samples};
   static constexpr auto last_reader = [](auto...) {
-    list<short, sizes.values> reader;
+    detail::list<short, sizes.values> reader;
     find_last_readers(forward.ops, reader.items);
     return reader;
   }();
   template <int Items>
   struct boundary_memory {
-    list<boundary_table::entry, stages + 1> entries;
-    list<handed_on, Items> items;
+    detail::list<boundary_table::entry, stages + 1> entries;
+    detail::list<handed_on, Items> items;
     int count = 0;
   };
   static constexpr auto crossing_values = [](auto...) {
@@ -108,14 +108,14 @@ struct compilation {
   // ---- recompute ----
 
   struct recompute_memory {
-    list<bool, sizes.ops> runs;
-    list<bool, sizes.values> dropped;
+    detail::list<bool, sizes.ops> runs;
+    detail::list<bool, sizes.values> dropped;
     int ops = 0;
   };
   static constexpr recompute_memory recomputed = [](auto...) {
     recompute_memory r;
     if constexpr (recompute::recomputes) {
-      list<bool, sizes.values> read;
+      detail::list<bool, sizes.values> read;
       recompute_plan plan{r.runs.items, r.dropped.items};
       plan_recompute(forward, backward, rule_of<recompute>(), stage_of_unit.items, read.items,
                      plan);
@@ -124,7 +124,7 @@ struct compilation {
     return r;
   }();
   static constexpr auto again = [](auto...) {
-    list<op, recomputed.ops> ops;
+    detail::list<op, recomputed.ops> ops;
     sink<op> to{ops.items};
     list_again(forward.ops, recomputed.runs.items, to);
     return ops;
@@ -133,7 +133,7 @@ struct compilation {
       lists_of(forward, backward, view<op>{again.items, recomputed.ops});
   /// Costs per unit and sample.
   static constexpr auto costs = [](auto...) {
-    list<unit_cost, units> c = training_costs;
+    detail::list<unit_cost, units> c = training_costs;
     if constexpr (recomputed.ops > 0) add_costs(op_list::again, ops[op_list::again], c.items);
     return c;
   }();
@@ -141,8 +141,8 @@ struct compilation {
   // ---- fuse ----
 
   struct count_memory {
-    list<int, value_count> by_all, by_backward;
-    list<int, recomputed.ops == 0 ? 0 : value_count> by_again;
+    detail::list<int, value_count> by_all, by_backward;
+    detail::list<int, recomputed.ops == 0 ? 0 : value_count> by_again;
     per_op_list<int> operands;  // an upper bound
   };
   static constexpr count_memory counted = [](auto...) {
@@ -161,9 +161,9 @@ struct compilation {
 
   template <int Ops, int Operands>
   struct fuse_memory {
-    list<segment, Ops> segments;
-    list<operand, Operands> operands;
-    list<int, Ops> distinct;
+    detail::list<segment, Ops> segments;
+    detail::list<operand, Operands> operands;
+    detail::list<int, Ops> distinct;
     int segment_count = 0, operand_count = 0, distinct_count = 0;
     constexpr operator fused_view() const {
       return fused_view{{segments.items, segment_count},
@@ -175,8 +175,8 @@ struct compilation {
   static constexpr auto fuse_list = [](auto...) {
     constexpr int count = ops[L].count;
     fuse_memory<count, counted.operands[L]> f;
-    list<std::uint64_t, count + 1> hashes;
-    list<int, count + 1> after;
+    detail::list<std::uint64_t, count + 1> hashes;
+    detail::list<int, count + 1> after;
     fused_sinks out{{f.segments.items}, {f.operands.items}, {f.distinct.items}};
     fuse(ops[L], uses[L], stage_of_unit.items, fuse_scratch{hashes.items, after.items}, out);
     f.segment_count = out.segments.count;
@@ -193,7 +193,7 @@ struct compilation {
   // ---- kernel groups, for the backend to instantiate ----
 
   struct number_memory {
-    list<int, kernels.fused[op_list::again].distinct.count> again;
+    detail::list<int, kernels.fused[op_list::again].distinct.count> again;
     group_numbers numbers;
   };
   static constexpr number_memory numbered = [](auto...) {
@@ -205,13 +205,13 @@ struct compilation {
                                          numbered.numbers.count};
   static constexpr int groups = numbers.count;
   static constexpr auto shapes = [](auto...) {
-    list<group, groups> all;
+    detail::list<group, groups> all;
     describe_groups(kernels, numbers, all.items);
     return all;
   }();
   static constexpr group const& group_at(int g) { return shapes[g]; }
   static constexpr auto written = [](auto...) {
-    list<unsigned, groups> slots;
+    detail::list<unsigned, groups> slots;
     for (int g = 0; g < groups; ++g) slots[g] = slots_written(shapes[g]);
     return slots;
   }();
@@ -231,7 +231,7 @@ struct compilation {
                                         written.items,
                                         SplitsBackward};
   static constexpr auto ranges = [](auto...) {
-    list<stage_range, stages> r;
+    detail::list<stage_range, stages> r;
     find_ranges(whole, r.items);
     return r;
   }();

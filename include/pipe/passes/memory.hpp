@@ -178,7 +178,7 @@ class value_layout {
     int const logits = overwritten_logits(op_list::forward),
               logits_again = overwritten_logits(drops_ ? op_list::again : op_list::forward);
     program const backward = backward_of(m_.splits_backward);
-    if (loss_gradient >= 0 && find(entered.gradient, loss.out[0]) >= 0 &&
+    if (loss_gradient >= 0 && detail::find(entered.gradient, loss.out[0]) >= 0 &&
         in_backward(loss_gradient).any())
       seen_[int(backward)][loss_gradient].last = length_[int(backward)];  // handed on at the end
     if (logits >= 0) share(program::forward, logits, loss_gradient);
@@ -190,7 +190,7 @@ class value_layout {
       bool const for_backward = in_backward(at).any() || in_weights(at) || gradient_of_loss ||
                                 (at == logits && keeps(loss.out[0].index));
       bool const kept = for_backward && keeps(v);
-      int const leaves = find(left.forward, value_operand(v));
+      int const leaves = detail::find(left.forward, value_operand(v));
       if (leaves >= 0) {
         totals.rereads_result = totals.rereads_result || kept;
         out.values[at] = address{region::boundary_out, left.forward.items[leaves].offset};
@@ -211,7 +211,7 @@ class value_layout {
     }
     for (int v = r_.gradients.begin; v < r_.gradients.end; ++v) {
       int const at = v - r_.gradients.begin + r_.values.size();
-      if (int const i = find(entered.gradient, value_operand(v)); i >= 0) {
+      if (int const i = detail::find(entered.gradient, value_operand(v)); i >= 0) {
         totals.rereads_gradient = totals.rereads_gradient || in_weights(at);
         out.again[at] = address{region::gradient_out, entered.gradient.items[i].offset};
       } else {

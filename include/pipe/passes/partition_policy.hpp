@@ -13,8 +13,8 @@ namespace pp {
 ///
 /// shape: costs[layers] >= 0 -> cuts[0 .. stages], cuts[0] = 0, cuts[stages] = layers, ascending
 template <class P>
-concept partition_policy =
-    requires(list<long, 1> const& costs, list<int, 2>& cuts) { P::cut(costs, 1, 1, cuts); };
+concept partition_policy = requires(detail::list<long, 1> const& costs,
+                                    detail::list<int, 2>& cuts) { P::cut(costs, 1, 1, cuts); };
 
 /// The slowest stage as fast as possible by estimated cost (default).
 struct ByCost {

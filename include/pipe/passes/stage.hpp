@@ -73,9 +73,9 @@ constexpr void find_ranges(compiled_model const& m, stage_range* ranges) {
 /// Where stage s finds a value that another stage made.
 constexpr address from_neighbour(compiled_model const& m, int s, operand x) {
   boundary const entered = m.boundaries[s], left = m.boundaries[s + 1];
-  if (int const i = find(entered.forward, x); i >= 0)
+  if (int const i = detail::find(entered.forward, x); i >= 0)
     return address{region::boundary_in, entered.forward.items[i].offset};
-  if (int const i = find(left.gradient, x); i >= 0)
+  if (int const i = detail::find(left.gradient, x); i >= 0)
     return address{region::gradient_in, left.gradient.items[i].offset};
   return address{};
 }

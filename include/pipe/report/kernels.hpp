@@ -86,7 +86,7 @@ std::string explain_kernels() {
   int const kernels = compiled::groups + compiled::chain_kernels().count;
   std::vector<int> launches(static_cast<std::size_t>(kernels));
   for (int s = 0; s < compiled::stages; ++s)
-    for (program_view const& p : compiled::memory().chunks[s].set_for(0).programs)
+    for (detail::program_view const& p : compiled::memory().chunks[s].set_for(0).programs)
       for (int i = 0; i < p.count; ++i) ++launches[std::size_t(p.launches[i].group)];
   text_table table({"kernel", "pass", "launches", "what"}, {1, 3});
   for (int i = 0; i < kernels; ++i) {

@@ -14,7 +14,7 @@
 #include <pipe/transport/transport.hpp>
 
 PIPE_OPTIMIZED_BEGIN
-namespace pp {
+namespace pp::detail {
 
 /// Real samples of a micro-batch: the last ones may be filled up, or empty.
 inline int samples_in(pipeline_description const& d, job const& j, int micro_batch) {
@@ -106,5 +106,5 @@ void run_action(pipeline_description const& d, job const& j, action const& a, Ru
   }
 }
 
-}  // namespace pp
+}  // namespace pp::detail
 PIPE_OPTIMIZED_END

@@ -15,6 +15,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// `slots` pieces of `stride` bytes, reused round and round by micro-batch number.
 struct ring {
   long offset = 0, stride = 0;
@@ -148,7 +150,12 @@ struct rank_description {
   long staging_bytes = 0, bookkeeping_bytes = 0;  ///< from `staging` on; from `row_losses` on
   long bytes = 0;                                 ///< of the arena: of all of this and the chunks
 };
+
+}  // namespace detail
+
 static_assert(max_inputs == 4, "as many -1 in `staging`, and one");
+
+namespace detail {
 
 /// The actions of a rank with its sends and receives between them: see communicate().
 struct rank_steps {
@@ -192,5 +199,7 @@ struct pipeline_description {
   bool averages = false;     ///< of the trained parameters are kept, with this decay
   double average_decay = 0;
 };
+
+}  // namespace detail
 
 }  // namespace pp

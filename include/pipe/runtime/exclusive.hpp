@@ -17,7 +17,7 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// Whether an object is in use, and by which thread.
 class occupancy {
@@ -147,4 +147,4 @@ class exclusive {
   item* item_;
 };
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -20,12 +20,16 @@ struct executed_action {
   long start = 0, end = 0, waited = 0;
 };
 
+namespace detail {
+
 /// What a launch has left in its operands, for a watcher that asks.
 struct operand_reader {
   void* of = nullptr;
   void const* (*values)(void* of, int operand) = nullptr;
   int (*first_not_finite)(void* of) = nullptr;
 };
+
+}  // namespace detail
 
 /// A launch that has just run. Ranks call at the same time, each for its own. What is not asked for
 /// costs nothing.
@@ -34,9 +38,9 @@ struct launch_seen {
   program which = program::forward;
   int launch = 0;
   long nanoseconds = 0;
-  pp::launch const* what = nullptr;
+  pp::detail::launch const* what = nullptr;
   placed_operand const* operands = nullptr;  ///< what->count of them
-  operand_reader reader{};
+  detail::operand_reader reader{};
 
   /// Numbers of operand k: operands[k].elements of the trainer's element type. Valid during the
   /// call. On a GPU they are downloaded.
@@ -46,6 +50,8 @@ struct launch_seen {
   int first_not_finite() const { return reader.first_not_finite(reader.of); }
   bool all_finite() const { return first_not_finite() < 0; }
 };
+
+namespace detail {
 
 /// One run over a mini-batch.
 struct job {
@@ -73,6 +79,8 @@ struct job {
   void* watcher = nullptr;
 };
 
+}  // namespace detail
+
 /// What a run over a mini-batch came to. An inference has seconds only, an evaluation no gradient.
 struct step_result {
   double loss = 0;           ///< mean over the mini-batch, before the update
@@ -85,6 +93,8 @@ struct step_result {
   double loss_scale = 1;
   bool skipped = false;
 };
+
+namespace detail {
 
 struct machine_settings {
   /// How ranks wait for each other. The deadline is for a run that makes no progress: when no rank
@@ -104,5 +114,7 @@ struct machine_settings {
   /// ran. A watched run has them anyway; on the CPU every run has.
   bool timeline = false;
 };
+
+}  // namespace detail
 
 }  // namespace pp

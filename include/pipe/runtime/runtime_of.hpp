@@ -4,7 +4,7 @@
 // runtime/cuda/engine.cuh.
 #pragma once
 
-namespace pp {
+namespace pp::detail {
 
 /// The engine of a backend, and the memory that it needs beside the values of the model:
 ///
@@ -16,4 +16,4 @@ namespace pp {
 template <class Backend>
 struct runtime_of;
 
-}  // namespace pp
+}  // namespace pp::detail

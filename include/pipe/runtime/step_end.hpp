@@ -12,6 +12,8 @@
 
 namespace pp {
 
+namespace detail {
+
 enum class step_op : unsigned char {
   meet,       ///< all that any rank did before is visible to every rank after
   sum_ties,   ///< gradients of shared parameters are added up where they are updated
@@ -54,28 +56,36 @@ struct step_line {
   constexpr bool applies(unsigned facts) const { return (needs & ~facts) == 0; }
 };
 
+}  // namespace detail
+
 /// After the last action of a run.
-inline constexpr step_line step_end[] = {
-    {step_op::meet, run_fact::trains | run_fact::completes | run_fact::has_ties},
-    {step_op::sum_ties, run_fact::trains | run_fact::completes | run_fact::has_ties},
-    {step_op::measure, run_fact::trains},
-    {step_op::gather, 0},
-    {step_op::judge, 0},
-    {step_op::update, run_fact::trains | run_fact::updates | run_fact::is_sound},
-    {step_op::average,
-     run_fact::trains | run_fact::updates | run_fact::is_sound | run_fact::has_averages},
-    {step_op::commit,
-     run_fact::trains | run_fact::updates | run_fact::is_sound | run_fact::has_buffers},
-    {step_op::transpose, run_fact::trains | run_fact::updates | run_fact::is_sound},
+inline constexpr detail::step_line step_end[] = {
+    {detail::step_op::meet,
+     detail::run_fact::trains | detail::run_fact::completes | detail::run_fact::has_ties},
+    {detail::step_op::sum_ties,
+     detail::run_fact::trains | detail::run_fact::completes | detail::run_fact::has_ties},
+    {detail::step_op::measure, detail::run_fact::trains},
+    {detail::step_op::gather, 0},
+    {detail::step_op::judge, 0},
+    {detail::step_op::update,
+     detail::run_fact::trains | detail::run_fact::updates | detail::run_fact::is_sound},
+    {detail::step_op::average, detail::run_fact::trains | detail::run_fact::updates |
+                                   detail::run_fact::is_sound | detail::run_fact::has_averages},
+    {detail::step_op::commit, detail::run_fact::trains | detail::run_fact::updates |
+                                  detail::run_fact::is_sound | detail::run_fact::has_buffers},
+    {detail::step_op::transpose,
+     detail::run_fact::trains | detail::run_fact::updates | detail::run_fact::is_sound},
 };
 
 /// After parameters have changed, by an update or from outside, and before the next action. What
 /// starts the next run may be the meeting.
-inline constexpr step_line copies_follow[] = {
-    {step_op::meet, run_fact::has_ties},
-    {step_op::copy_ties, run_fact::has_ties},
-    {step_op::transpose, run_fact::was_written},
+inline constexpr detail::step_line copies_follow[] = {
+    {detail::step_op::meet, detail::run_fact::has_ties},
+    {detail::step_op::copy_ties, detail::run_fact::has_ties},
+    {detail::step_op::transpose, detail::run_fact::was_written},
 };
+
+namespace detail {
 
 /// The meetings of the end of a run: no rank updates before the last.
 constexpr int count_meetings(unsigned facts) {
@@ -95,5 +105,7 @@ constexpr unsigned run_lines(step_line const (&lines)[Lines], unsigned facts,
     if (line.applies(facts)) facts = execute(line.what, facts);
   return facts;
 }
+
+}  // namespace detail
 
 }  // namespace pp

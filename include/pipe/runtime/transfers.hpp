@@ -9,7 +9,7 @@
 #include <pipe/transport/transport.hpp>
 
 PIPE_OPTIMIZED_BEGIN
-namespace pp {
+namespace pp::detail {
 
 /// The values that chunk c - 1 hands to chunk c > 0.
 inline transfer values_into(pipeline_description const& d, int c, int micro_batch) {
@@ -57,5 +57,5 @@ transfer values_of(pipeline_description const& d, tie const& t) {
           t.place.elements() * long(sizeof(T))};
 }
 
-}  // namespace pp
+}  // namespace pp::detail
 PIPE_OPTIMIZED_END

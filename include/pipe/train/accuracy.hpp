@@ -10,6 +10,8 @@
 
 namespace pp {
 
+namespace detail {
+
 template <class T>
 double accuracy_of(std::span<T const> outputs, std::span<int const> labels) {
   long total = 0, right = 0;
@@ -19,16 +21,18 @@ double accuracy_of(std::span<T const> outputs, std::span<int const> labels) {
   return double(right) / double(total);
 }
 
+}  // namespace detail
+
 /// Of the labels that are not -1 the share whose row of scores is largest at the label; of equal
 /// scores the first is.
 ///
 /// shape:  outputs[n * classes], labels[n] -> a number in [0, 1]
 /// throws: data_error as confusion does, and if no label counts
 inline double accuracy(std::span<float const> outputs, std::span<int const> labels) {
-  return accuracy_of(outputs, labels);
+  return detail::accuracy_of(outputs, labels);
 }
 inline double accuracy(std::span<double const> outputs, std::span<int const> labels) {
-  return accuracy_of(outputs, labels);
+  return detail::accuracy_of(outputs, labels);
 }
 
 }  // namespace pp

@@ -11,6 +11,8 @@
 
 namespace pp {
 
+namespace detail {
+
 template <class T>
 int argmax_of(std::span<T const> scores) {
   if (scores.empty()) complain<data_error>({"argmax: no scores"});
@@ -22,10 +24,12 @@ int argmax_of(std::span<T const> scores) {
   return int(best);
 }
 
+}  // namespace detail
+
 /// The index of the largest score; of equal ones the first.
 ///
 /// throws: data_error without scores, or if one is not a number
-inline int argmax(std::span<float const> scores) { return argmax_of(scores); }
-inline int argmax(std::span<double const> scores) { return argmax_of(scores); }
+inline int argmax(std::span<float const> scores) { return detail::argmax_of(scores); }
+inline int argmax(std::span<double const> scores) { return detail::argmax_of(scores); }
 
 }  // namespace pp

@@ -20,6 +20,8 @@
 
 namespace pp {
 
+namespace detail {
+
 struct batch_settings {
   bool shuffle = false;    ///< a random order, another one in each epoch
   std::uint64_t seed = 0;  ///< of the orders
@@ -46,6 +48,8 @@ inline std::vector<std::size_t> shuffled_order(std::size_t n, std::uint64_t seed
   return order;
 }
 
+}  // namespace detail
+
 /// The mini-batches of one epoch, `Trainer::samples` samples each, the last one with what is left.
 /// A data set is a batch of any number of samples, and stays where it is; one that is shuffled is
 /// copied from, one mini-batch at a time.
@@ -64,7 +68,7 @@ class batches {
 
   /// Throws data_error if lists are of different numbers of samples, there is no mini-batch, or a
   /// setting is out of range.
-  explicit batches(batch const& data, batch_settings const& s = batch_settings{})
+  explicit batches(batch const& data, detail::batch_settings const& s = detail::batch_settings{})
       : data_(data), count_(data_set::count<Trainer>(data, true)), first_(s.first) {
     constexpr std::size_t whole = std::size_t(Trainer::samples);
     size_ = long(s.drop_last ? count_ / whole : (count_ + whole - 1) / whole);
@@ -75,7 +79,7 @@ class batches {
     if (s.first < 0 || s.first > size_)
       complain<data_error>({"first: mini-batch ", s.first, " is not in [0, ", size_, "]"});
     if (s.epoch < 0) complain<data_error>({"epoch: ", s.epoch, " is less than 0"});
-    if (s.shuffle) order_ = shuffled_order(count_, s.seed, std::uint64_t(s.epoch));
+    if (s.shuffle) order_ = detail::shuffled_order(count_, s.seed, std::uint64_t(s.epoch));
   }
   batches(batches const&) = delete;
   batches& operator=(batches const&) = delete;

@@ -18,6 +18,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// How far gradients are from central differences: per parameter, the norm of the difference over
 /// the norm of the gradient, and the largest difference over the largest element; the worst of all.
 struct gradient_report {
@@ -139,13 +141,15 @@ gradient_report check_model(std::uint64_t seed, double step) {
   return compare_gradients(t, b, step);
 }
 
+}  // namespace detail
+
 /// Checks layer L on an input of the given shape: `check_gradients<Custom<Cumulative>, Input<5,
 /// 7>>().ok()`.
 ///
 /// needs: L is smooth near where the seed puts it
 template <class L, class In>
-gradient_report check_gradients(std::uint64_t seed = 1, double step = 1e-5) {
-  return check_model<gradient_probe<L, In>>(seed, step);
+detail::gradient_report check_gradients(std::uint64_t seed = 1, double step = 1e-5) {
+  return detail::check_model<detail::gradient_probe<L, In>>(seed, step);
 }
 
 /// Checks loss L on an output of the given shape: `check_loss<Pinball, Input<5>>().ok()`. Targets
@@ -153,8 +157,8 @@ gradient_report check_gradients(std::uint64_t seed = 1, double step = 1e-5) {
 ///
 /// needs: L is smooth near where the seed puts it
 template <class L, class In>
-gradient_report check_loss(std::uint64_t seed = 1, double step = 1e-5) {
-  return check_model<loss_probe<L, In>>(seed, step);
+detail::gradient_report check_loss(std::uint64_t seed = 1, double step = 1e-5) {
+  return detail::check_model<detail::loss_probe<L, In>>(seed, step);
 }
 
 }  // namespace pp

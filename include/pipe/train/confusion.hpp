@@ -39,6 +39,8 @@ struct confusion_matrix {
   }
 };
 
+namespace detail {
+
 template <class T>
 void check_scores(std::span<T const> outputs, std::span<int const> labels, std::size_t classes) {
   if (classes < 2 || outputs.size() / classes != labels.size() || outputs.size() % classes != 0)
@@ -70,6 +72,8 @@ confusion_matrix confusion_of(std::span<T const> outputs, std::span<int const> l
   return m;
 }
 
+}  // namespace detail
+
 /// Every row of scores stands for its largest, the first of equal ones; labels of -1 are not
 /// counted.
 ///
@@ -78,11 +82,11 @@ confusion_matrix confusion_of(std::span<T const> outputs, std::span<int const> l
 ///         number
 inline confusion_matrix confusion(std::span<float const> outputs, std::span<int const> labels,
                                   int classes) {
-  return confusion_of(outputs, labels, classes);
+  return detail::confusion_of(outputs, labels, classes);
 }
 inline confusion_matrix confusion(std::span<double const> outputs, std::span<int const> labels,
                                   int classes) {
-  return confusion_of(outputs, labels, classes);
+  return detail::confusion_of(outputs, labels, classes);
 }
 
 }  // namespace pp

@@ -18,6 +18,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// Copies a parameter of the same shape in files, whatever its shape in memory. Needs: no overlap.
 template <class From, class To>
 void copy_parameter(named_parameter<From> const& from, named_parameter<To> const& to) noexcept {
@@ -31,6 +33,8 @@ void copy_parameter(named_parameter<From> const& from, named_parameter<To> const
   });
 }
 
+}  // namespace detail
+
 /// Copies the parameters of `from` that have the names and shapes of those of `to`. `names` maps
 /// names of `to` to those of `from`. The two may differ in stages, schedule, optimizer, backend and
 /// precision.
@@ -43,24 +47,25 @@ void copy_parameter(named_parameter<From> const& from, named_parameter<To> const
 ///
 /// law: nothing is written unless everything fits, whatever is thrown
 /// throws: as load_weights, with `from` for the file; error if the two are one trainer
-template <has_named_parameters From, has_named_parameters To>
+template <detail::has_named_parameters From, detail::has_named_parameters To>
 load_report copy_weights(From& from, To& to, load_policy policy = load_policy::strict,
-                         name_map const& names = {}) {
+                         detail::name_map const& names = {}) {
   if (static_cast<void const*>(&from) == static_cast<void const*>(&to))
     throw error("copy_weights: source and destination are the same trainer");
-  auto source = named_parameters(from);
-  auto target = named_parameters(to);
-  auto const source_averages = averages_of(from);
-  auto const target_averages = averages_of(to);
+  auto source = detail::named_parameters(from);
+  auto target = detail::named_parameters(to);
+  auto const source_averages = detail::averages_of(from);
+  auto const target_averages = detail::averages_of(to);
   using source_parameter = typename decltype(source)::value_type;
   using target_parameter = typename decltype(target)::value_type;
 
-  weights_source const what{"to copy", "the source"};
-  weight_pairs found = pair_weights(target, source, policy, names, what,
-                                    [](source_parameter const& s, target_parameter const& t) {
-                                      require_law(s);
-                                      return misfit_of_shape(t.shape, s.shape);
-                                    });
+  detail::weights_source const what{"to copy", "the source"};
+  detail::weight_pairs found =
+      detail::pair_weights(target, source, policy, names, what,
+                           [](source_parameter const& s, target_parameter const& t) {
+                             detail::require_law(s);
+                             return detail::misfit_of_shape(t.shape, s.shape);
+                           });
   std::vector<std::string> problems;
   auto const check = [&](std::string const& name, auto const& values) {
     using number = typename decltype(target_parameter::values)::value_type;
@@ -74,15 +79,15 @@ load_report copy_weights(From& from, To& to, load_policy policy = load_policy::s
     if (!target_averages.empty() && !source_averages.empty())
       check(source[s].name, source_averages[s]);
   }
-  require_fit(what, problems);
+  detail::require_fit(what, problems);
 
   for (auto const& [t, s] : found.pairs) {  // nothing from here on can fail
-    copy_parameter(source[s], target[t]);
+    detail::copy_parameter(source[s], target[t]);
     if (target_averages.empty() || target_averages[t].data() == target[t].values.data())
       continue;  // it is not trained
     if (!source_averages.empty()) source[s].values = source_averages[s];
     target[t].values = target_averages[t];
-    copy_parameter(source[s], target[t]);
+    detail::copy_parameter(source[s], target[t]);
   }
   to.parameters_changed();
   return std::move(found.report);

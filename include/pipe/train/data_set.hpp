@@ -30,7 +30,7 @@ constexpr void for_each_list(Batch& b, Use const& use) {
   using M = typename Trainer::model;
   auto const list = [&]<int I>(std::integral_constant<int, I>) {
     constexpr std::size_t per_sample = std::size_t(M::graph.inputs[I].form.elements());
-    list_name const further{"input ", input_name<M, I>(), M::graph.inputs[I].of_loss};
+    list_name const further{"input ", detail::input_name<M, I>(), M::graph.inputs[I].of_loss};
     if constexpr (I == 0)
       use(b.inputs, per_sample, list_name{"inputs"});
     else if constexpr (M::graph.inputs[I].is_ids)

@@ -18,6 +18,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// Where a path leads: links are followed, also to what does not exist yet.
 inline std::filesystem::path where_it_leads(std::filesystem::path path) {
   namespace fs = std::filesystem;
@@ -65,6 +67,8 @@ inline bool is_in_folder(std::filesystem::path const& file, std::filesystem::pat
   return false;
 }
 
+}  // namespace detail
+
 /// A file or folder that a program was given, by the option that names it. No path: there is none.
 struct file_use {
   std::string option, path;
@@ -88,11 +92,11 @@ inline void require_distinct(std::vector<file_use> const& uses) {
     for (file_use const& b : uses) {
       if (&a == &b || a.how == way::read || a.path.empty() || b.path.empty() || is_shared(a.path))
         continue;
-      if (same_file(a.path, b.path)) {
+      if (detail::same_file(a.path, b.path)) {
         if (a.how == way::added_to && b.how == way::added_to) continue;
         throw data_error(text(a) + " would write over " + text(b) + ": they are the same");
       }
-      if (b.how == way::read && is_in_folder(a.path, b.path))
+      if (b.how == way::read && detail::is_in_folder(a.path, b.path))
         throw data_error(text(a) + " would write into the folder that is read, " + text(b));
     }
 }

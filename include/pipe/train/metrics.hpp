@@ -23,11 +23,15 @@
 
 namespace pp {
 
+namespace detail {
+
 /// A user-defined number.
 struct named_scalar {
   std::string name;
   double value = 0;
 };
+
+}  // namespace detail
 
 /// What a step reports to the sinks of a metrics_log.
 struct step_metrics {
@@ -38,8 +42,10 @@ struct step_metrics {
   double samples_per_second = 0;
   double seconds = 0;  ///< of the step
   double bubble = 0;   ///< measured share of the ranks' time
-  std::vector<named_scalar> scalars{};
+  std::vector<detail::named_scalar> scalars{};
 };
+
+namespace detail {
 
 /// Calls each(name, number, digits worth writing) for the numbers that every record has.
 template <class Each>
@@ -57,6 +63,8 @@ template <class S>
 concept metrics_sink = requires(S& s, step_metrics const& m) { s.write(m); } ||
                        std::invocable<S&, step_metrics const&>;
 
+}  // namespace detail
+
 /// Hands every record to all of its sinks, in the order in which they were added.
 ///
 ///     metrics_log log;
@@ -65,7 +73,7 @@ concept metrics_sink = requires(S& s, step_metrics const& m) { s.write(m); } ||
 ///     log.write(record);
 class metrics_log {
  public:
-  template <metrics_sink Sink>
+  template <detail::metrics_sink Sink>
   metrics_log& add(Sink sink) {
     auto const kept = std::make_shared<Sink>(std::move(sink));
     sinks_.push_back([kept](step_metrics const& m) {
@@ -107,7 +115,7 @@ class metrics_file {
                         record_file::start how = record_file::start::replace)
       : file_(std::move(path), how), scalars_(std::move(scalars)) {
     std::string heading = "step";
-    for_each_number({}, [&](char const* name, double, int) { (heading += ',') += name; });
+    detail::for_each_number({}, [&](char const* name, double, int) { (heading += ',') += name; });
     for (std::string const& name : scalars_) (heading += ',') += cell(name);
     file_.append(heading + '\n');
   }
@@ -116,12 +124,12 @@ class metrics_file {
 
   void write(step_metrics const& m) {
     std::string row = std::to_string(m.step);
-    for_each_number(m,
-                    [&](char const*, double number, int digits) { append(row, number, digits); });
+    detail::for_each_number(
+        m, [&](char const*, double number, int digits) { append(row, number, digits); });
     std::size_t found = 0;
     for (std::string const& name : scalars_) {
       auto const at = std::find_if(m.scalars.begin(), m.scalars.end(),
-                                   [&](named_scalar const& s) { return s.name == name; });
+                                   [&](detail::named_scalar const& s) { return s.name == name; });
       if (at == m.scalars.end())
         row += ',';
       else
@@ -146,7 +154,7 @@ class metrics_file {
   }
   [[noreturn]] void refuse(step_metrics const& m) const {
     std::string names;
-    for (named_scalar const& s : m.scalars)
+    for (detail::named_scalar const& s : m.scalars)
       names += (names.empty() ? "" : ", ") + in_quotes(s.name);
     throw data_error("metrics in '" + file_.path() + "': step " + std::to_string(m.step) + " has " +
                      names +

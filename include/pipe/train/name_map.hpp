@@ -14,7 +14,7 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/utf8.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// `here`: in the model whose parameters are written to. `there`: in the file or the model they are
 /// read from. Both end in a dot or are empty: prefixes. Otherwise both are whole names.
@@ -68,4 +68,4 @@ inline std::vector<std::string> names_there(std::vector<std::string> const& here
   return all;
 }
 
-}  // namespace pp
+}  // namespace pp::detail

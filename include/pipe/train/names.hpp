@@ -11,7 +11,7 @@
 
 #include <pipe/nn/model.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 struct parameter_name {
   std::string name;
@@ -55,4 +55,4 @@ std::vector<parameter_name> const& parameter_names() {
   return names;
 }
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -26,6 +26,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// All families, in the order in which their mistakes are reported. A new one is a line here and a
 /// header.
 using option_families =
@@ -34,6 +36,8 @@ using option_families =
            option_family::precision, option_family::optimizer, option_family::averaging,
            option_family::threads, option_family::products, option_family::backend,
            option_family::transport, option_family::memory_limit>;
+
+}  // namespace detail
 
 /// Which of the families an option is of: its index; their number if it is of none.
 template <class O, class... Family>
@@ -47,6 +51,8 @@ constexpr int find_family(layers<Family...> all) {
     return i;
   }
 }
+
+namespace detail {
 
 /// The options of one pipeline, with defaults where none is given.
 template <class... O>
@@ -85,5 +91,7 @@ struct option_set {
     return -1;
   }
 };
+
+}  // namespace detail
 
 }  // namespace pp

@@ -49,25 +49,25 @@ namespace pp {
 /// allocated_bytes(). The destructor waits for a run of another thread to end. Views of parameters
 /// stay valid when the trainer is moved.
 template <class Given, class... Options>
-class Pipeline : public with_plan<typename made_from<Given, Options...>::compiled> {
-  using made = made_from<Given, Options...>;
+class Pipeline : public detail::with_plan<typename detail::made_from<Given, Options...>::compiled> {
+  using made = detail::made_from<Given, Options...>;
   using M = typename made::model;
   using diagnosis = typename made::diagnosis;
   static_assert(sizeof(pp::diagnosed(diagnosis{})) >
                 0);  // its name is a heading in docs/reference/errors.md
   static constexpr bool reports =
-      model_type<Given> && M::valid;  // what is given to its functions: see values_for
+      detail::model_type<Given> && M::valid;  // what is given to its functions: see values_for
 
  public:
   using compiled = typename made::compiled;
   static_assert(sizeof(pp::diagnosed(compiled::diagnose_memory())) > 0);
 
-  using engine = typename runtime_of<typename compiled::backend>::template engine<compiled>;
+  using engine = typename detail::runtime_of<typename compiled::backend>::template engine<compiled>;
   using model = M;
   using element = typename compiled::element;
   using optimizer_type = typename compiled::optimizer;
   using batch = detail::batch_of<M, element, reports>;
-  using input_type = input_element<M, 0, element>;
+  using input_type = detail::input_element<M, 0, element>;
   using label_type = typename batch::label_type;
 
   /// Samples of a mini-batch, and numbers per sample.
@@ -81,7 +81,8 @@ class Pipeline : public with_plan<typename made_from<Given, Options...>::compile
   /// What forward takes: spans, made of whatever a span is made of.
   template <int I>
   using input_values = typename batch::template input_values<I>;
-  using output_values = values_for<element, wrong::outputs_have_the_wrong_type, Given, reports>;
+  using output_values =
+      detail::values_for<element, wrong::outputs_have_the_wrong_type, Given, reports>;
 
   struct settings {
     std::uint64_t seed = 0;
@@ -92,7 +93,7 @@ class Pipeline : public with_plan<typename made_from<Given, Options...>::compile
     double clip_value =
         0;  ///< every element of the gradients is moved into [-this, this] first; 0: never
     double clip_norm = 0;  ///< gradients are scaled down to this global norm; 0: never
-    machine_settings runtime{};
+    detail::machine_settings runtime{};
   };
 
   /// Throws data_error for a setting that is out of its range: see setting_check.
@@ -105,7 +106,7 @@ class Pipeline : public with_plan<typename made_from<Given, Options...>::compile
   /// Not for settings by names that they do not have here, which are refused: see
   /// settings_elsewhere.
   template <class = void>
-  explicit Pipeline(settings_elsewhere<Pipeline, settings> const&) : Pipeline() {}
+  explicit Pipeline(detail::settings_elsewhere<Pipeline, settings> const&) : Pipeline() {}
   Pipeline(Pipeline&&) noexcept = default;
   Pipeline& operator=(Pipeline&&) noexcept = default;
   Pipeline(Pipeline const&) = delete;
@@ -132,7 +133,7 @@ class Pipeline : public with_plan<typename made_from<Given, Options...>::compile
   step_result accumulate(batch const& b) {
     auto const access = engine_.enter();
     averages_.require_out(steps_ + 1);
-    job j = prepare(b, job::kind::train);
+    detail::job j = prepare(b, detail::job::kind::train);
     j.updates = false;
     j.is_continued = true;
     return add_up(j);
@@ -150,7 +151,7 @@ class Pipeline : public with_plan<typename made_from<Given, Options...>::compile
   template <std::invocable<launch_seen const&> See>
   step_result watch(batch const& b, See see) {
     auto const access = engine_.enter();
-    job j = prepare_gradients(b);
+    detail::job j = prepare_gradients(b);
     j.watch = [](void* self, launch_seen const& seen) { (*static_cast<See*>(self))(seen); };
     j.watcher = &see;
     return engine_->run(j);
@@ -160,7 +161,7 @@ class Pipeline : public with_plan<typename made_from<Given, Options...>::compile
   /// in the batch that counts.
   double evaluate(batch const& b) {
     auto const access = engine_.enter();
-    return engine_->run(prepare(b, job::kind::evaluate)).loss;
+    return engine_->run(prepare(b, detail::job::kind::evaluate)).loss;
   }
 
   /// What the loss of a mini-batch is a mean over: the sum of the weights of the rows with a label
@@ -178,10 +179,10 @@ class Pipeline : public with_plan<typename made_from<Given, Options...>::compile
   /// The same for a model with further inputs; labels and what only the loss reads are not read.
   void forward(batch const& b, output_values outputs) {
     auto const access = engine_.enter();
-    job j;
-    j.what = job::kind::infer;
+    detail::job j;
+    j.what = detail::job::kind::infer;
     detail::take_inputs(b, samples, j);
-    check_size({"outputs"}, outputs.size(), std::size_t(j.samples * outputs_per_sample));
+    detail::check_size({"outputs"}, outputs.size(), std::size_t(j.samples * outputs_per_sample));
     j.output = outputs.data();
     engine_->run(j);
   }
@@ -190,7 +191,8 @@ class Pipeline : public with_plan<typename made_from<Given, Options...>::compile
   /// them call parameters_changed().
   std::vector<parameter_view<element>> parameters() {
     auto const access = engine_.enter();
-    return detail::view_parameters<M, element>(parameter_places(), &chunk_description::values);
+    return detail::view_parameters<M, element>(parameter_places(),
+                                               &detail::chunk_description::values);
   }
   /// To be called after values were written through a view, as load_weights and copy_weights do.
   /// Forgets what was accumulated: those are gradients at other parameters.
@@ -205,7 +207,8 @@ class Pipeline : public with_plan<typename made_from<Given, Options...>::compile
   std::vector<parameter_view<element>> averaged() {
     static_assert(accepted<decltype(diagnose_averages())>::value);
     auto const access = engine_.enter();
-    return detail::view_parameters<M, element>(parameter_places(), &chunk_description::average);
+    return detail::view_parameters<M, element>(parameter_places(),
+                                               &detail::chunk_description::average);
   }
   /// Puts the averages where the parameters are, and the other way round, so that evaluate and
   /// forward work with them. Called again, swaps back; until then step and accumulate throw
@@ -273,8 +276,8 @@ class Pipeline : public with_plan<typename made_from<Given, Options...>::compile
     return {compiled::memory().chunks.items, compiled::stages, engine_.operator->()};
   }
 
-  job prepare(batch const& b, job::kind what) {
-    job j;
+  detail::job prepare(batch const& b, detail::job::kind what) {
+    detail::job j;
     j.what = what;
     detail::take_inputs(b, samples, j);
     detail::take_labels(b, labels_per_sample, j);
@@ -286,7 +289,7 @@ class Pipeline : public with_plan<typename made_from<Given, Options...>::compile
   step_result step_by(batch const& b, double learning_rate) {
     setting_check().amount("learning_rate", learning_rate);
     averages_.require_out(steps_ + 1);
-    job j = prepare(b, job::kind::train);
+    detail::job j = prepare(b, detail::job::kind::train);
     j.learning_rate = learning_rate;
     j.clip_value = settings_.clip_value;
     j.clip_norm = settings_.clip_norm;
@@ -296,18 +299,18 @@ class Pipeline : public with_plan<typename made_from<Given, Options...>::compile
     return r;
   }
 
-  job prepare_gradients(batch const& b) {
+  detail::job prepare_gradients(batch const& b) {
     if (accumulated_.count() > 0)
       complain<error>({"gradients(): ", accumulated_.count(),
                        " accumulated mini-batches are pending; call step() first"});
-    job j = prepare(b, job::kind::train);
+    detail::job j = prepare(b, detail::job::kind::train);
     j.updates = false;
     return j;
   }
 
   /// Runs a mini-batch on top of what was accumulated, which is forgotten unless the run goes well.
   /// The loss and the norm are of all of it.
-  step_result add_up(job& j) {
+  step_result add_up(detail::job& j) {
     detail::accumulation all = std::exchange(accumulated_, detail::accumulation{});
     char const* const with = all.count() == 0 ? "" : ", with what was accumulated";
     all.extend(j, M::loss::sums);
@@ -325,7 +328,8 @@ class Pipeline : public with_plan<typename made_from<Given, Options...>::compile
   long steps_ = 0;
   detail::accumulation accumulated_;
   detail::averages averages_;
-  exclusive<engine> engine_;  // last: its destructor waits for a run, which needs the others
+  detail::exclusive<engine>
+      engine_;  // last: its destructor waits for a run, which needs the others
 };
 
 }  // namespace pp

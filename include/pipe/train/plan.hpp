@@ -48,6 +48,9 @@ enum class memory_use : unsigned char {
   bookkeeping,    ///< losses, norms of gradients, records of executed actions
   scratch         ///< with the kernels' workspace
 };
+
+namespace detail {
+
 inline constexpr int memory_uses = 10;
 struct memory_share {
   memory_use what = memory_use::parameters;
@@ -110,5 +113,7 @@ struct plan_of {
     return shares;
   }
 };
+
+}  // namespace detail
 
 }  // namespace pp

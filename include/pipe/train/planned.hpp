@@ -33,6 +33,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// What stands in for a compiled_pipeline where nothing is compiled: the same passes and the same
 /// layout, called by the program, once, when it first asks.
 ///
@@ -246,16 +248,18 @@ struct planned_pipeline {
   }
 };
 
+}  // namespace detail
+
 /// A Pipeline's plan alone: explain<Planned<M, Options...>>() and Planned<M, Options...>::plan().
 ///
 /// throws: pp::error when the plan is first asked for, where a Pipeline of these options would not
 ///         compile for this model
 template <class M, class... Options>
 struct Planned {
-  using options = option_set<Options...>;
-  static_assert(sizeof(pp::diagnosed(diagnose_options<options>())) > 0);
+  using options = detail::option_set<Options...>;
+  static_assert(sizeof(pp::diagnosed(detail::diagnose_options<options>())) > 0);
   using model = M;
-  using compiled = planned_pipeline<M, options>;
+  using compiled = detail::planned_pipeline<M, options>;
   static auto const& plan() { return compiled::plan(); }
 };
 

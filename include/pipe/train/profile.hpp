@@ -20,6 +20,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// Nanoseconds per micro-batch, by top-level layer.
 ///
 /// law: as many forward, backward and names
@@ -39,6 +41,8 @@ inline long median(std::vector<long> numbers) {
   return *middle;
 }
 
+}  // namespace detail
+
 /// Times the launches of `repeats` training steps without updates, after one that is not counted;
 /// takes the median over all their micro-batches. A launch counts for its layer, and for the first
 /// of several that were fused; what a recompute policy makes again does not count. Best measured
@@ -48,8 +52,8 @@ inline long median(std::vector<long> numbers) {
 /// law:    parameters, optimizer state and step count are as before
 /// throws: error for repeats < 1, and what gradients(batch) throws
 template <class Trainer>
-layer_times measure_layers(Trainer& trainer, typename Trainer::batch const& batch,
-                           int repeats = 20) {
+detail::layer_times measure_layers(Trainer& trainer, typename Trainer::batch const& batch,
+                                   int repeats = 20) {
   using compiled = typename Trainer::compiled;
   if (repeats < 1)
     throw error("measure_layers: expected at least 1 repeat, got " + std::to_string(repeats));
@@ -72,10 +76,10 @@ layer_times measure_layers(Trainer& trainer, typename Trainer::batch const& batc
     }
   }
 
-  layer_times times;
+  detail::layer_times times;
   for (std::size_t l = 0; l < layers; ++l) {
-    times.forward.push_back(median(forward[l]));
-    times.backward.push_back(median(backward[l]));
+    times.forward.push_back(detail::median(forward[l]));
+    times.backward.push_back(detail::median(backward[l]));
     times.layers.push_back(Trainer::layer_name(int(l)));
   }
   constexpr char const* sets[] = {"portable", "avx2", "avx512"};
@@ -90,6 +94,8 @@ layer_times measure_layers(Trainer& trainer, typename Trainer::batch const& batc
                sets[int(trainer.runs_on())] + " kernels";
   return times;
 }
+
+namespace detail {
 
 /// Whether C++ takes it for a name: letters, digits and underscores, no digit first.
 inline bool is_identifier(std::string_view name) {
@@ -127,12 +133,14 @@ inline std::string profile_header(std::string const& name, layer_times const& ti
          array("forward", times.forward) + array("backward", times.backward) + "};\n";
 }
 
+}  // namespace detail
+
 /// Writes measured times as a header for ByProfile.
 ///
 /// throws: file_error, and what `path` led to is as before; error as profile_header does
 inline void write_profile(std::string const& path, std::string const& name,
-                          layer_times const& times) {
-  std::string const text = profile_header(name, times);
+                          detail::layer_times const& times) {
+  std::string const text = detail::profile_header(name, times);
   atomic_file file(path);
   file.write(text);
   file.commit();

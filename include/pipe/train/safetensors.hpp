@@ -32,7 +32,7 @@ class safetensors_file {
   std::string const& name() const { return name_; }
   /// In the order of their bytes.
   std::vector<safetensors_entry> const& tensors() const { return tensors_; }
-  safetensors_metadata const& metadata() const { return metadata_; }
+  detail::safetensors_metadata const& metadata() const { return metadata_; }
 
   /// nullptr if there is no such tensor.
   safetensors_entry const* find(std::string_view tensor) const {
@@ -44,12 +44,12 @@ class safetensors_file {
 
  private:
   explicit safetensors_file(safetensors_reader from)
-      : name_(from.name()), data_(memory_for(from.data_bytes(), "its tensors", name_)) {
+      : name_(from.name()), data_(detail::memory_for(from.data_bytes(), "its tensors", name_)) {
     from.read(0, {data_.get(), std::size_t(from.data_bytes())});
-    safetensors_header header = from.take_header();
+    detail::safetensors_header header = from.take_header();
     metadata_ = std::move(header.metadata);
     tensors_.reserve(header.tensors.size());
-    for (safetensors_place& p : header.tensors)
+    for (detail::safetensors_place& p : header.tensors)
       tensors_.push_back({std::move(p.name),
                           p.type,
                           std::move(p.shape),
@@ -64,7 +64,7 @@ class safetensors_file {
   std::unique_ptr<std::byte[]> data_;
   std::vector<safetensors_entry> tensors_;
   std::vector<std::size_t> by_name_;
-  safetensors_metadata metadata_;
+  detail::safetensors_metadata metadata_;
 };
 
 }  // namespace pp

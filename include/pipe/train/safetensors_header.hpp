@@ -20,7 +20,7 @@
 #include <pipe/train/stored_type.hpp>
 #include <pipe/base/utf8.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// A tensor as the header tells of it: its bytes are [begin, end) of the data after the header.
 struct safetensors_place {
@@ -216,4 +216,4 @@ inline safetensors_header parse_safetensors_header(std::string_view text, std::u
   return std::move(safetensors_header_reader(text, data_bytes, file).header);
 }
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -27,6 +27,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// Uninitialised memory for `count` bytes `of` a file.
 ///
 /// throws: file_error that names the file and the bytes, if there is not that much
@@ -41,6 +43,8 @@ inline std::unique_ptr<std::byte[]> memory_for(std::uint64_t count, char const* 
                    " bytes of " + of);
 }
 
+}  // namespace detail
+
 /// An open file whose header has been proven. A tensor's bytes are read when they are asked for.
 ///
 /// throws: file_error if the file cannot be read or there is no memory for it, data_error if it is
@@ -50,7 +54,8 @@ class safetensors_reader {
   explicit safetensors_reader(std::string path)
       : name_(std::move(path)), file_(name_, O_RDONLY | O_NONBLOCK) {
     struct stat about{};
-    if (!file_.is_open() || ::fstat(file_.number(), &about) != 0) throw_file_error("read", name_);
+    if (!file_.is_open() || ::fstat(file_.number(), &about) != 0)
+      detail::throw_file_error("read", name_);
     if (!S_ISREG(about.st_mode)) throw file_error("cannot read '" + name_ + "': it is not a file");
     read_header(std::uint64_t(about.st_size));
   }
@@ -62,10 +67,10 @@ class safetensors_reader {
 
   std::string const& name() const { return name_; }
   /// In the order of their bytes.
-  std::vector<safetensors_place> const& tensors() const { return header_.tensors; }
-  safetensors_metadata const& metadata() const { return header_.metadata; }
+  std::vector<detail::safetensors_place> const& tensors() const { return header_.tensors; }
+  detail::safetensors_metadata const& metadata() const { return header_.metadata; }
   /// The header itself: the reader has none afterwards.
-  safetensors_header take_header() { return std::move(header_); }
+  detail::safetensors_header take_header() { return std::move(header_); }
   /// Of all tensors.
   std::uint64_t data_bytes() const { return data_bytes_; }
 
@@ -85,7 +90,7 @@ class safetensors_reader {
       return;
     }
     std::int64_t const count = file_.read(at, to);
-    if (count < 0) throw_file_error("read", name_);
+    if (count < 0) detail::throw_file_error("read", name_);
     if (std::size_t(count) < to.size()) refuse("it became shorter while it was read");
   }
 
@@ -94,20 +99,20 @@ class safetensors_reader {
     if (file_bytes < sizeof length)
       refuse("a safetensors file has at least 8 bytes, found " + std::to_string(file_bytes));
     read_at(0, length);
-    std::uint64_t const header_bytes = little_endian<std::uint64_t>(length),
+    std::uint64_t const header_bytes = detail::little_endian<std::uint64_t>(length),
                         rest = file_bytes - sizeof length;
-    if (header_bytes > safetensors_header::most_bytes)
-      refuse("a header has at most " + std::to_string(safetensors_header::most_bytes) +
+    if (header_bytes > detail::safetensors_header::most_bytes)
+      refuse("a header has at most " + std::to_string(detail::safetensors_header::most_bytes) +
              " bytes, this one claims " + std::to_string(header_bytes));
     if (header_bytes > rest)
       refuse("the header claims " + std::to_string(header_bytes) + " bytes, but only " +
              std::to_string(rest) + " are left in the file");
-    std::unique_ptr<std::byte[]> const text = memory_for(header_bytes, "its header", name_);
+    std::unique_ptr<std::byte[]> const text = detail::memory_for(header_bytes, "its header", name_);
     read_at(sizeof length, {text.get(), std::size_t(header_bytes)});
     data_begin_ = sizeof length + header_bytes;
     data_bytes_ = rest - header_bytes;
     try {
-      header_ = parse_safetensors_header(
+      header_ = detail::parse_safetensors_header(
           {reinterpret_cast<char const*>(text.get()), std::size_t(header_bytes)}, data_bytes_,
           name_);
     } catch (std::bad_alloc const&) {
@@ -120,7 +125,7 @@ class safetensors_reader {
   detail::file_descriptor file_;
   std::span<std::byte const> bytes_;
   std::uint64_t data_begin_ = 0, data_bytes_ = 0;
-  safetensors_header header_;
+  detail::safetensors_header header_;
 };
 
 }  // namespace pp

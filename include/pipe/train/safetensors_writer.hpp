@@ -30,6 +30,8 @@ struct safetensors_entry {
   std::string other_type{};  ///< the name of a type that is not known
 };
 
+namespace detail {
+
 /// `text` as JSON writes it, with its quotes.
 inline std::string json_quoted(std::string_view text) {
   constexpr char digits[] = "0123456789abcdef";
@@ -116,28 +118,30 @@ inline std::string safetensors_preamble(std::vector<safetensors_place> const& te
   return length + json;
 }
 
+}  // namespace detail
+
 /// Writes a file in one piece (see atomic_file).
 ///
 /// law: the same arguments give the same bytes; safetensors_file reads back what was written
 /// throws: data_error for tensors that cannot be a file, file_error if it cannot be written
 inline void write_safetensors(std::string const& path,
                               std::vector<safetensors_entry> const& tensors,
-                              safetensors_metadata const& metadata = {}) {
-  std::vector<safetensors_place> places;
+                              detail::safetensors_metadata const& metadata = {}) {
+  std::vector<detail::safetensors_place> places;
   std::map<std::string_view, std::span<std::byte const>> bytes;
   for (safetensors_entry const& t : tensors) {
     places.push_back({t.name, t.type, t.shape});
     bytes[t.name] = t.bytes;
   }
-  place_tensors(places);
-  for (safetensors_place const& p : places)
+  detail::place_tensors(places);
+  for (detail::safetensors_place const& p : places)
     if (bytes[p.name].size() != p.end - p.begin)
-      throw data_error("tensor " + in_quotes(p.name) + ": shape " + text_of_shape(p.shape) +
+      throw data_error("tensor " + in_quotes(p.name) + ": shape " + detail::text_of_shape(p.shape) +
                        " of " + name_of(p.type) + " needs " + std::to_string(p.end - p.begin) +
                        " bytes, got " + std::to_string(bytes[p.name].size()));
   atomic_file file(path);
-  file.write(safetensors_preamble(places, metadata));
-  for (safetensors_place const& p : places) file.write(bytes[p.name]);
+  file.write(detail::safetensors_preamble(places, metadata));
+  for (detail::safetensors_place const& p : places) file.write(bytes[p.name]);
   file.commit();
 }
 

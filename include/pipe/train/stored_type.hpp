@@ -42,6 +42,9 @@ enum class stored_type : unsigned char {
   f8_e5m2fnuz,
   other  ///< one that is not among these: a file keeps its name
 };
+
+namespace detail {
+
 inline constexpr int stored_types = 19;  ///< that are known
 
 struct stored_type_properties {
@@ -49,7 +52,9 @@ struct stored_type_properties {
   int bytes;  ///< of one number
 };
 
-inline constexpr stored_type_properties properties_of_types[stored_types + 1] = {
+}  // namespace detail
+
+inline constexpr detail::stored_type_properties properties_of_types[detail::stored_types + 1] = {
     {"F64", 8},     {"F32", 4},     {"F16", 2},         {"BF16", 2},        {"I64", 8},
     {"I32", 4},     {"I16", 2},     {"I8", 1},          {"U64", 8},         {"U32", 4},
     {"U16", 2},     {"U8", 1},      {"BOOL", 1},        {"C64", 8},         {"F8_E4M3", 1},
@@ -61,6 +66,8 @@ constexpr int size_of(stored_type t) { return properties_of_types[int(t)].bytes;
 
 /// The types that `decode` and `encode` know.
 constexpr bool is_real(stored_type t) { return t <= stored_type::bf16; }
+
+namespace detail {
 
 constexpr std::optional<stored_type> stored_type_named(std::string_view name) {
   for (int t = 0; t < stored_types; ++t)
@@ -111,15 +118,19 @@ auto with_reader_of(stored_type t, Work work) {
       [](std::byte const* at) { return float_from_bf16(little_endian<std::uint16_t>(at)); });
 }
 
+}  // namespace detail
+
 /// Reads numbers of a real type.
 ///
 /// shape: from[to.size() * size_of(t)] -> to[]
 template <class T>
 void decode(stored_type t, std::byte const* from, std::span<T> to) {
-  with_reader_of(t, [&, size = std::size_t(size_of(t))](auto number_at) {
+  detail::with_reader_of(t, [&, size = std::size_t(size_of(t))](auto number_at) {
     for (std::size_t i = 0; i < to.size(); ++i) to[i] = T(number_at(from + i * size));
   });
 }
+
+namespace detail {
 
 /// Writes numbers in a real type, each rounded once to the nearest.
 ///
@@ -151,5 +162,7 @@ long first_too_large(stored_type t, std::span<std::byte const> bytes) {
   }
   return -1;
 }
+
+}  // namespace detail
 
 }  // namespace pp

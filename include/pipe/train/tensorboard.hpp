@@ -32,6 +32,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// A protobuf message under construction: fields in the order in which they are added.
 struct protobuf_message {
   std::string bytes;
@@ -83,6 +85,8 @@ inline std::string framed_record(std::string_view data) {
   return framed.bytes;
 }
 
+}  // namespace detail
+
 /// Takes records into FOLDER/events.out.tfevents.SECONDS.HOST (with a number behind it if that is
 /// taken); `tensorboard --logdir` is given the folder or one above it. User-defined numbers keep
 /// their names as tags: "valid/loss" is in the group "valid".
@@ -92,18 +96,19 @@ inline std::string framed_record(std::string_view data) {
 class tensorboard_file {
  public:
   explicit tensorboard_file(std::string const& folder) : file_(open(folder)) {
-    protobuf_message first;
+    detail::protobuf_message first;
     first.number(1, now());
     first.text(3, "brain.Event:2");
-    file_.append(framed_record(first.bytes));
+    file_.append(detail::framed_record(first.bytes));
   }
 
   std::string const& path() const { return file_.path(); }
 
   void write(step_metrics const& m) {
-    protobuf_message summary, event;
-    for_each_number(m, [&](char const* name, double number, int) { add(summary, name, number); });
-    for (named_scalar const& s : m.scalars) {
+    detail::protobuf_message summary, event;
+    detail::for_each_number(
+        m, [&](char const* name, double number, int) { add(summary, name, number); });
+    for (detail::named_scalar const& s : m.scalars) {
       if (valid_utf8_bytes(s.name) != s.name.size())
         throw data_error("metrics in '" + path() + "': the name " + in_quotes(s.name) +
                          " is not UTF-8");
@@ -112,12 +117,12 @@ class tensorboard_file {
     event.number(1, now());
     event.whole_number(2, std::uint64_t(m.step));
     event.text(5, summary.bytes);
-    file_.append(framed_record(event.bytes));
+    file_.append(detail::framed_record(event.bytes));
   }
 
  private:
-  static void add(protobuf_message& summary, std::string_view tag, double number) {
-    protobuf_message value;
+  static void add(detail::protobuf_message& summary, std::string_view tag, double number) {
+    detail::protobuf_message value;
     value.text(1, tag);
     value.number(2, float(number));
     summary.text(1, value.bytes);

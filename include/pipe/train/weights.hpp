@@ -28,6 +28,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// A parameter where it is, and as a file has it.
 ///
 /// shape: values[rows, columns], row-major; in the file [columns, rows] if transposed, as PyTorch
@@ -42,6 +44,8 @@ struct named_parameter {
   std::span<T> values;
 };
 
+}  // namespace detail
+
 /// Which names may be on one side alone.
 enum class load_policy : unsigned char {
   strict,  ///< the file has every parameter and nothing else
@@ -54,6 +58,8 @@ enum class load_policy : unsigned char {
 struct load_report {
   std::vector<std::string> loaded, missing, unused;
 };
+
+namespace detail {
 
 /// A Pipeline, or anything else whose parameters know their place in a file.
 template <class Trainer>
@@ -132,6 +138,8 @@ void copy_out(named_parameter<T> const& from, stored_type type, std::vector<std:
                });
 }
 
+}  // namespace detail
+
 /// Writes parameters as `type`, in their order, with `metadata` (that of PyTorch's own files,
 /// unless another is given).
 ///
@@ -140,25 +148,28 @@ void copy_out(named_parameter<T> const& from, stored_type type, std::vector<std:
 /// throws: file_error (what `path` led to is as before), data_error for a name twice or a number
 ///         too large for `type`
 template <class T>
-void save_weights(std::vector<named_parameter<T>> const& parameters, std::string const& path,
-                  stored_type type = stored_type_of<T>(),
-                  safetensors_metadata const& metadata = {{"format", "pt"}}) {
+void save_weights(std::vector<detail::named_parameter<T>> const& parameters,
+                  std::string const& path, stored_type type = detail::stored_type_of<T>(),
+                  detail::safetensors_metadata const& metadata = {{"format", "pt"}}) {
   if (!is_real(type)) throw data_error(std::string("weights cannot be stored as ") + name_of(type));
-  std::vector<safetensors_place> places;
-  for (named_parameter<T> const& p : parameters) {
-    require_law(p);
+  std::vector<detail::safetensors_place> places;
+  for (detail::named_parameter<T> const& p : parameters) {
+    detail::require_law(p);
     places.push_back({p.name, type, p.shape});
   }
-  place_tensors(places);
+  detail::place_tensors(places);
   atomic_file file(path);
-  file.write(safetensors_preamble(places, metadata));
+  file.write(detail::safetensors_preamble(places, metadata));
   std::vector<std::byte> bytes;
-  for (named_parameter<T> const& p : parameters) {  // of one type, so in the order of their places
-    copy_out(p, type, bytes);
+  for (detail::named_parameter<T> const& p :
+       parameters) {  // of one type, so in the order of their places
+    detail::copy_out(p, type, bytes);
     file.write(bytes);
   }
   file.commit();
 }
+
+namespace detail {
 
 /// Where weights come from, for messages: "in 'a.safetensors'" and "the file".
 struct weights_source {
@@ -281,6 +292,8 @@ load_report load_pairs(std::vector<named_parameter<T>> const& parameters,
   return std::move(found.report);
 }
 
+}  // namespace detail
+
 /// Loads parameters, converting to their type. `names` maps those that are called otherwise in the
 /// file.
 ///
@@ -291,37 +304,42 @@ load_report load_pairs(std::vector<named_parameter<T>> const& parameters,
 ///         loaded. file_error if a tensor cannot be read, or there is no memory for those that are
 ///         loaded
 template <class T>
-load_report load_weights(std::vector<named_parameter<T>> const& parameters,
+load_report load_weights(std::vector<detail::named_parameter<T>> const& parameters,
                          safetensors_reader const& file, load_policy policy = load_policy::strict,
-                         name_map const& names = {}) {
-  std::vector<safetensors_place> const& tensors = file.tensors();
+                         detail::name_map const& names = {}) {
+  std::vector<detail::safetensors_place> const& tensors = file.tensors();
   std::unique_ptr<std::byte[]> data;
-  return load_pairs(parameters, tensors, file.name(), policy, names, [&](auto const& pairs) {
-    std::vector<std::uint64_t> begins{0};
-    for (auto const& [parameter, tensor] : pairs)
-      begins.push_back(begins.back() + (tensors[tensor].end - tensors[tensor].begin));
-    data = memory_for(begins.back(), "the tensors that are loaded", file.name());
-    auto const bytes_of = [at = data.get(), begins](std::size_t i) {
-      return std::span(at + begins[i], std::size_t(begins[i + 1] - begins[i]));
-    };
-    for (std::size_t i = 0; i < pairs.size(); ++i)
-      file.read(tensors[pairs[i].second].begin, bytes_of(i));
-    return bytes_of;
-  });
+  return detail::load_pairs(
+      parameters, tensors, file.name(), policy, names, [&](auto const& pairs) {
+        std::vector<std::uint64_t> begins{0};
+        for (auto const& [parameter, tensor] : pairs)
+          begins.push_back(begins.back() + (tensors[tensor].end - tensors[tensor].begin));
+        data = detail::memory_for(begins.back(), "the tensors that are loaded", file.name());
+        auto const bytes_of = [at = data.get(), begins](std::size_t i) {
+          return std::span(at + begins[i], std::size_t(begins[i + 1] - begins[i]));
+        };
+        for (std::size_t i = 0; i < pairs.size(); ++i)
+          file.read(tensors[pairs[i].second].begin, bytes_of(i));
+        return bytes_of;
+      });
 }
 template <class T>
-load_report load_weights(std::vector<named_parameter<T>> const& parameters,
+load_report load_weights(std::vector<detail::named_parameter<T>> const& parameters,
                          safetensors_file const& file, load_policy policy = load_policy::strict,
-                         name_map const& names = {}) {
-  return load_pairs(parameters, file.tensors(), file.name(), policy, names, [&](auto const& pairs) {
-    return [&](std::size_t i) { return file.tensors()[pairs[i].second].bytes; };
-  });
+                         detail::name_map const& names = {}) {
+  return detail::load_pairs(
+      parameters, file.tensors(), file.name(), policy, names, [&](auto const& pairs) {
+        return [&](std::size_t i) { return file.tensors()[pairs[i].second].bytes; };
+      });
 }
 template <class T>
-load_report load_weights(std::vector<named_parameter<T>> const& parameters, std::string const& path,
-                         load_policy policy = load_policy::strict, name_map const& names = {}) {
+load_report load_weights(std::vector<detail::named_parameter<T>> const& parameters,
+                         std::string const& path, load_policy policy = load_policy::strict,
+                         detail::name_map const& names = {}) {
   return load_weights(parameters, safetensors_reader(path), policy, names);
 }
+
+namespace detail {
 
 /// Whether a trainer keeps averages of its parameters: has averaged(), in the order of
 /// parameters().
@@ -337,23 +355,26 @@ auto averages_of(Trainer& trainer) {
   return all;
 }
 
+}  // namespace detail
+
 /// The same for all parameters of a trainer.
-template <has_named_parameters Trainer>
+template <detail::has_named_parameters Trainer>
 void save_weights(Trainer& trainer, std::string const& path) {
-  save_weights(named_parameters(trainer), path);
+  save_weights(detail::named_parameters(trainer), path);
 }
-template <has_named_parameters Trainer>
+template <detail::has_named_parameters Trainer>
 void save_weights(Trainer& trainer, std::string const& path, stored_type type,
-                  safetensors_metadata const& metadata = {{"format", "pt"}}) {
-  save_weights(named_parameters(trainer), path, type, metadata);
+                  detail::safetensors_metadata const& metadata = {{"format", "pt"}}) {
+  save_weights(detail::named_parameters(trainer), path, type, metadata);
 }
 /// Averages (see Averaging) become what was loaded: a file has none. Gradients that were
 /// accumulated are forgotten.
-template <has_named_parameters Trainer>
+template <detail::has_named_parameters Trainer>
 load_report load_weights(Trainer& trainer, std::string const& path,
-                         load_policy policy = load_policy::strict, name_map const& names = {}) {
-  auto const parameters = named_parameters(trainer);
-  auto const averages = averages_of(trainer);
+                         load_policy policy = load_policy::strict,
+                         detail::name_map const& names = {}) {
+  auto const parameters = detail::named_parameters(trainer);
+  auto const averages = detail::averages_of(trainer);
   load_report report = load_weights(parameters, path, policy, names);
   for (std::size_t i = 0, next = 0; i < averages.size() && next < report.loaded.size(); ++i)
     if (parameters[i].name == report.loaded[next]) {

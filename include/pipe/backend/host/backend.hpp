@@ -45,7 +45,7 @@ struct kernels {
   using T = typename P::element;
   using O = typename P::optimizer;
   isa runs_on = isa::portable;
-  list<kernel<T>, P::groups> groups;
+  detail::list<kernel<T>, P::groups> groups;
   void (*update)(O const&, typename P::context const&, typename P::tensor const&, bool whole,
                  share own) = nullptr;
   double (*sum_of_squares)(extent, T const*) = nullptr;

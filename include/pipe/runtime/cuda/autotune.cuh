@@ -15,7 +15,7 @@ namespace pp::cuda {
 /// Memory for one launch of a group. It is full of small numbers in every format.
 class race_track {
  public:
-  race_track(list<long, group::max_slots> const& bytes, long workspace_bytes) {
+  race_track(detail::list<long, group::max_slots> const& bytes, long workspace_bytes) {
     auto const give = [&](long size) -> void* {
       if (size == 0) return nullptr;
       memory_.emplace_back(size);

@@ -8,16 +8,12 @@
 
 #include <pipe/base/dtype.hpp>
 
-namespace pp {
-
-namespace detail {
+namespace pp::detail {
 
 template <class To, class From>
 void convert(void* to, void const* from, long count) {
   for (long i = 0; i < count; ++i) static_cast<To*>(to)[i] = To(static_cast<From const*>(from)[i]);
 }
-
-}  // namespace detail
 
 /// to[i] = from[i], rounded, for i < count; from are floats.
 inline void convert_from_float(dtype type, void* to, void const* from, long count) {
@@ -38,4 +34,4 @@ inline void convert_to_float(dtype type, void* to, void const* from, long count)
     std::memcpy(to, from, sizeof(float) * std::size_t(count));
 }
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -42,6 +42,8 @@ std::vector<int> order_of(Problem const& problem, Rows const& rows,
 
 }  // namespace cuda
 
+namespace detail {
+
 /// P: a compiled pipeline.
 template <class P>
 class cuda_engine {
@@ -201,5 +203,7 @@ struct runtime_of<Cuda> {
     return cuda::book_bytes(chunks, chunk_count, rank, parameters, streams);
   }
 };
+
+}  // namespace detail
 
 }  // namespace pp

@@ -10,7 +10,7 @@
 
 #include <pipe/backend/cuda/arguments.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// Launches the kernels of a group or of a chain on operands, with what was made for it at
 /// construction.
@@ -28,4 +28,4 @@ struct cuda_order {
   std::vector<int> training, evaluation;
 };
 
-}  // namespace pp
+}  // namespace pp::detail

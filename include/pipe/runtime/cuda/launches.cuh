@@ -51,6 +51,8 @@ void launch_group_by_cublaslt(void const* made, arguments const& shared, void* c
 
 }  // namespace cuda
 
+namespace detail {
+
 /// P: a compiled pipeline.
 template <class P>
 class cuda_launches {
@@ -126,5 +128,7 @@ class cuda_launches {
   std::vector<std::unique_ptr<cuda::cublaslt_product>> made_;
   int products_ = 0, by_cublaslt_ = 0;
 };
+
+}  // namespace detail
 
 }  // namespace pp

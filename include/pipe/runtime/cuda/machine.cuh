@@ -29,7 +29,7 @@
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/job.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// The part of a machine that does not depend on the optimizer.
 class cuda_machine {
@@ -279,7 +279,7 @@ class cuda_machine {
   void run_action(int r, action const& a) {
     int const c = a.chunk, mb = a.micro_batch;
     region_bases const at = bases_for(c, mb);
-    pp::run_action(
+    pp::detail::run_action(
         d_, job_, a,
         [&](program_set const& set, program p) { run_program(d_.chunk[c], set, p, at, r, mb); },
         [&](copied const* what, int count) {
@@ -445,4 +445,4 @@ class cuda_machine {
   std::chrono::steady_clock::time_point begin_;
 };
 
-}  // namespace pp
+}  // namespace pp::detail

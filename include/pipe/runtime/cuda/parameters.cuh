@@ -17,7 +17,7 @@
 #include <pipe/runtime/cuda/machine.cuh>
 #include <pipe/runtime/step_end.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// P: a compiled pipeline whose optimizer works on single elements.
 template <class P>
@@ -309,4 +309,4 @@ class cuda_parameters {
   std::vector<cuda::event> ready_;  // by rank
 };
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -13,7 +13,7 @@
 #include <pipe/base/sentence.hpp>
 #include <pipe/schedule/action.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// law: any thread may read at any time; each change adds 1 to changes()
 class activity {
@@ -102,4 +102,4 @@ template <class Ranks>
   return text;
 }
 
-}  // namespace pp
+}  // namespace pp::detail

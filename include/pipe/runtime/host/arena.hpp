@@ -17,7 +17,7 @@
 
 #include <pipe/base/bytes.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 class arena {
  public:
@@ -59,4 +59,4 @@ class arena {
   char* data_ = nullptr;
 };
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -9,7 +9,7 @@
 #include <pipe/backend/host/parts.hpp>
 #include <pipe/runtime/description.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// One range of a chunk's parameters to update; if its elements are single ones, those that are
 /// `own`.
@@ -40,4 +40,4 @@ struct backend_calls {
   void (*approach)(std::ptrdiff_t, T*, T const*, T) = nullptr;  ///< where averages are kept
 };
 
-}  // namespace pp
+}  // namespace pp::detail

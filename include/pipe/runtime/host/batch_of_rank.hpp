@@ -17,9 +17,9 @@ PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
 
 struct batch_of_rank {
-  pipeline_description const& d;
-  job const& run;
-  rank_description const& rank;
+  detail::pipeline_description const& d;
+  detail::job const& run;
+  detail::rank_description const& rank;
   char* arena;  ///< of the rank
 
   /// An input of the model, or the labels: input number d.inputs. Null: none was given.

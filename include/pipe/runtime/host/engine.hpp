@@ -10,7 +10,7 @@
 #include <pipe/runtime/host/machine.hpp>
 #include <pipe/runtime/runtime_of.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// P: a compiled pipeline.
 template <class P>
@@ -82,4 +82,4 @@ struct runtime_of<Backend> {
   }
 };
 
-}  // namespace pp
+}  // namespace pp::detail

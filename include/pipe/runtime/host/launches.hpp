@@ -17,8 +17,8 @@ namespace pp::host {
 /// divided (d.parts is 1), else a part on each thread of the team, each with a workspace of its
 /// own.
 template <class T>
-void run_launch(pipeline_description const& d, backend_calls<T> const& calls, launch const& l,
-                arguments<T> const& a, team& threads) {
+void run_launch(detail::pipeline_description const& d, detail::backend_calls<T> const& calls,
+                detail::launch const& l, arguments<T> const& a, detail::team& threads) {
   kernel<T> const kernel = calls.groups[l.group];
   if (d.parts[l.group] == 1) return kernel(a);
   threads.run([&](int part) {
@@ -32,7 +32,7 @@ void run_launch(pipeline_description const& d, backend_calls<T> const& calls, la
 
 /// Shows the launch that has just run, with its operands where they lie, to the job's watcher.
 template <class T>
-[[gnu::cold]] void show(arguments<T> const& a, launch_seen seen, job const& run) {
+[[gnu::cold]] void show(arguments<T> const& a, launch_seen seen, detail::job const& run) {
   struct written {
     void* const* slots;
     launch_seen const& by;

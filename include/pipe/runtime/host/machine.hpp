@@ -35,7 +35,7 @@
 #include <pipe/transport/in_process.hpp>
 
 PIPE_OPTIMIZED_BEGIN
-namespace pp {
+namespace pp::detail {
 
 /// T: the element; Transport: how its ranks wait for each other and hand values over.
 template <class T, transport Transport = detail::in_process>
@@ -356,7 +356,7 @@ class machine {
   void run_action(int r, worker& me, action const& a) {
     int const c = a.chunk, mb = a.micro_batch;
     region_bases const at = bases_for(c, mb);
-    pp::run_action(
+    pp::detail::run_action(
         d_, job_, a,
         [&](program_set const& set, program p) { run_program(d_.chunk[c], set, p, at, r, me, mb); },
         [&](copied const* what, int count) {
@@ -446,5 +446,5 @@ class machine {
   std::chrono::steady_clock::time_point begin_;
 };
 
-}  // namespace pp
+}  // namespace pp::detail
 PIPE_OPTIMIZED_END

@@ -18,7 +18,7 @@
 #include <pipe/runtime/transfers.hpp>
 
 PIPE_OPTIMIZED_BEGIN
-namespace pp {
+namespace pp::detail {
 
 template <class T, transport Transport>
 class parameter_work {
@@ -263,5 +263,5 @@ class parameter_work {
   heap_array<char*> memory_;  // by rank
 };
 
-}  // namespace pp
+}  // namespace pp::detail
 PIPE_OPTIMIZED_END

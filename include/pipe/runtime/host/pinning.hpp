@@ -13,7 +13,7 @@
 
 #include <pipe/runtime/job.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// Cores that this process may run on, at least 1.
 inline unsigned allowed_cores() {
@@ -53,4 +53,4 @@ inline void pin_this_thread(int n) {
   return s;
 }
 
-}  // namespace pp
+}  // namespace pp::detail

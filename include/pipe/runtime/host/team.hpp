@@ -16,7 +16,7 @@
 #include <pipe/transport/waiting.hpp>
 
 PIPE_OPTIMIZED_BEGIN
-namespace pp {
+namespace pp::detail {
 
 /// A thread that runs run(self, number): one kind of thread for all classes that have some.
 [[gnu::cold]] inline std::thread start_thread(void (*run)(void* self, int number), void* self,
@@ -42,14 +42,14 @@ class team {
     helpers_ = heap_array<std::thread>(size - 1);
     try {
       for (; size_ < size; ++size_)
-        helpers_[size_ - 1] = start_thread(
+        helpers_[size_ - 1] = detail::start_thread(
             [](void* self, int part) { static_cast<team*>(self)->help(part); }, this, size_);
     } catch (...) {
       dismiss();
       throw;
     }
     if (first_core >= 0)
-      pin_this_thread(first_core);  // last: those that it starts have the cores that it has
+      detail::pin_this_thread(first_core);  // last: those that it starts have the cores that it has
   }
 
   int size() const { return size_; }
@@ -83,7 +83,7 @@ class team {
   // ---- what a helper's thread does ----
 
   [[gnu::cold]] void help(int part) {
-    if (first_core_ >= 0) pin_this_thread(first_core_ + part);
+    if (first_core_ >= 0) detail::pin_this_thread(first_core_ + part);
     for (int seen = 0;;) {
       seen = detail::progress::after(seen);
       begun_.wait(seen, {spin_, no_deadline});
@@ -119,5 +119,5 @@ class team {
   std::exception_ptr failure_;
 };
 
-}  // namespace pp
+}  // namespace pp::detail
 PIPE_OPTIMIZED_END

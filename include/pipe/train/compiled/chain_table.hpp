@@ -9,7 +9,7 @@
 #include <pipe/base/list.hpp>
 #include <pipe/passes/chains.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// The position of x among items, or their count.
 constexpr int position_of(chain_kernel const& x, view<chain_kernel> items) {
@@ -73,4 +73,4 @@ struct numbered_chains : Rule {
   }
 };
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -9,7 +9,7 @@
 #include <pipe/runtime/description.hpp>
 #include <pipe/schedule/slots.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// The parameters of a stage in its chunk, in the order of the model.
 ///
@@ -100,4 +100,4 @@ constexpr void lay_out_chunk(chunk_facts const& f, chunk_description& c) {
     c.received_gradient = take_ring(f.received_gradient_bytes, f.left.gradient);
 }
 
-}  // namespace pp
+}  // namespace pp::detail

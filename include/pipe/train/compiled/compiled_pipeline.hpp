@@ -24,7 +24,7 @@
 #include <pipe/train/compiled/pipeline_schedule.hpp>
 #include <pipe/train/plan.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 template <class M, class Options>
 struct compiled_pipeline {
@@ -89,7 +89,8 @@ struct compiled_pipeline {
   /// Of a thread.
   static constexpr long workspace = [](auto...) {
     long const of_updates = update_workspace(std::make_integer_sequence<int, stages>{});
-    long const of_groups = runtime_of<backend>::template workspace_bytes<compiled_pipeline>();
+    long const of_groups =
+        detail::runtime_of<backend>::template workspace_bytes<compiled_pipeline>();
     return of_updates > of_groups ? of_updates : of_groups;
   }();
 
@@ -228,4 +229,4 @@ struct compiled_pipeline {
   }
 };
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -13,7 +13,7 @@
 #include <pipe/train/compiled/chunk_layout.hpp>
 #include <pipe/train/compiled/update_ranges.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// Work: a pipeline_schedule whose table is valid.
 template <class Work, int S>
@@ -42,8 +42,9 @@ struct compiled_stage {
 
   static constexpr auto places = [](auto...) {
     list<parameter_place, parameter_count> all;
-    pp::place_parameters(passes::whole, passes::ranges[S], any_programs::layout.parameters.items,
-                         any_programs::layout.transposed.items, all.items);
+    pp::detail::place_parameters(passes::whole, passes::ranges[S],
+                                 any_programs::layout.parameters.items,
+                                 any_programs::layout.transposed.items, all.items);
     return all;
   }();
 
@@ -139,4 +140,4 @@ struct compiled_stage {
   }
 };
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -27,6 +27,8 @@ template <class... What>
 struct no_parameters_to_train;
 }  // namespace wrong
 
+namespace detail {
+
 /// What stands in for a model that is none, so that nothing else is reported.
 template <class Given>
 struct no_model : Model<Input<1>, Linear<1>, MSE> {};
@@ -127,5 +129,7 @@ template <class Compiled>
 struct with_plan<Compiled, false> {
   static auto const& plan() { return Compiled::plan(); }
 };
+
+}  // namespace detail
 
 }  // namespace pp

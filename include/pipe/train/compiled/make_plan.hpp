@@ -13,6 +13,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// P: a compiled pipeline.
 template <class P>
 constexpr plan_of<P::stages, P::ranks> make_plan() {
@@ -95,4 +97,6 @@ constexpr plan_of<P::stages, P::ranks> make_plan() {
   }
   return p;
 }
+
+}  // namespace detail
 }  // namespace pp

@@ -10,7 +10,7 @@
 #include <pipe/base/list.hpp>
 #include <pipe/runtime/description.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 template <int Stages, int Ranks>
 struct memory_map {
@@ -49,4 +49,4 @@ constexpr void lay_out_rank(memory_map<Stages, Ranks>& m, int r,
   rank.bytes = rank.workspace + threads * workspace_bytes;
 }
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -31,6 +31,8 @@ template <class... What>
 struct step_is_too_large;
 }  // namespace wrong
 
+namespace detail {
+
 template <class M, class Options>
 struct pipeline_schedule {
   template <class Family>
@@ -78,7 +80,7 @@ struct pipeline_schedule {
   static constexpr view<unit_cost> costs() {
     return view<unit_cost>{passes::costs.items, passes::units};
   }
-  static constexpr bool is_countable = pp::is_countable(costs(), samples, micro_batches);
+  static constexpr bool is_countable = pp::detail::is_countable(costs(), samples, micro_batches);
 
   /// Times of every stage and micro-batch, and the bytes it keeps. Where all but the last
   /// micro-batch are recomputed, those of the others.
@@ -224,5 +226,7 @@ struct pipeline_schedule {
     return schedule::splits_backward ? detail::peak_pending(table(), chunk) : 0;
   }
 };
+
+}  // namespace detail
 
 }  // namespace pp

@@ -6,7 +6,7 @@
 #include <pipe/passes/costs.hpp>
 #include <pipe/schedule/problem.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// Time of a layer per micro-batch: estimated, in FLOPs at full speed, or as a partition policy
 /// that has a profile knows it. Recomputes: what runs again counts as a part of backward.
@@ -47,4 +47,4 @@ constexpr bool is_countable(view<unit_cost> costs, int samples, int micro_batche
   return time * samples * micro_batches < double(1L << 62);
 }
 
-}  // namespace pp
+}  // namespace pp::detail

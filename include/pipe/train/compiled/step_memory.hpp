@@ -11,7 +11,7 @@
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/runtime_of.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// Work: a pipeline_schedule whose table is valid, or what stands in for it in a planned_pipeline.
 template <class Work>
@@ -91,8 +91,8 @@ struct step_memory {
     if (is_last || Work::transport::copies)
       rank.losses = take(Work::micro_batches * long(sizeof(double)));
     if constexpr (on_device) {
-      rank.book_bytes = runtime_of<backend>::book_bytes(chunks, stages, r, g.parameters.count,
-                                                        count_streams(g.ops));
+      rank.book_bytes = detail::runtime_of<backend>::book_bytes(
+          chunks, stages, r, g.parameters.count, count_streams(g.ops));
       rank.books = take(rank.book_bytes);
     } else {
       int const most =
@@ -119,4 +119,4 @@ struct step_memory {
   }
 };
 
-}  // namespace pp
+}  // namespace pp::detail

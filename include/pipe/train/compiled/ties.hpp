@@ -7,7 +7,7 @@
 #include <pipe/graph/graph.hpp>
 #include <pipe/runtime/description.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 constexpr int count_ties(graph_view const& g) {
   int n = 0;
@@ -33,4 +33,4 @@ constexpr void find_ties(graph_view const& g, parameter_place const* const* plac
   }
 }
 
-}  // namespace pp
+}  // namespace pp::detail

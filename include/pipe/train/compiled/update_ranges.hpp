@@ -10,7 +10,7 @@
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/runtime/description.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// Adds the ranges of a stage's parameters: those that are trained and not tied come first. Returns
 /// how many numbers the optimizer keeps for all of them.
@@ -60,4 +60,4 @@ constexpr long most_workspace_elements(view<update_range> ranges) {
   return most;
 }
 
-}  // namespace pp
+}  // namespace pp::detail

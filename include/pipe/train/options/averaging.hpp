@@ -17,7 +17,7 @@ struct averaging;
 /// (default: no averages). As torch.optim.swa_utils.AveragedModel with get_ema_multi_avg_fn(decay).
 template <auto Numerator, int Denominator = 1>
 struct Averaging {
-  using quotient = ratio<Numerator, Denominator>;
+  using quotient = detail::ratio<Numerator, Denominator>;
   using family = option_family::averaging;
   static constexpr bool averages = true, of_integers = quotient::of_integers,
                         in_range = quotient::at_least_zero() && quotient::numerator < Denominator;
@@ -38,7 +38,7 @@ template <class... What>
 struct pipeline_keeps_no_averages;
 }  // namespace wrong
 
-struct option_family::averaging : any_family {
+struct option_family::averaging : detail::any_family {
   using fallback = NoAveraging;
 
   template <class Options>

@@ -17,7 +17,7 @@
 namespace pp {
 
 namespace option_family {
-struct backend : any_family {
+struct backend : detail::any_family {
   using fallback = Host;
   template <class O>
   static constexpr bool holds() {

@@ -8,7 +8,7 @@
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/passes/recompute_policy.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// A member of O, read, or called with an argument.
 template <class O, member Which>
@@ -54,4 +54,4 @@ constexpr auto diagnose_facts() {
     return diagnosis_of<wrong::value_must_be_constexpr, O, wrong::Value<found>>();
 }
 
-}  // namespace pp
+}  // namespace pp::detail

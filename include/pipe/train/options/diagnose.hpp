@@ -19,6 +19,8 @@ template <class... What>
 struct option_is_given_twice;
 }  // namespace wrong
 
+namespace detail {
+
 /// The questions that a family is asked.
 template <class Family, class O>
 struct type_check {
@@ -75,5 +77,7 @@ template <class M, class Options>
 constexpr auto diagnose_options_for() {
   return diagnose_each_for<M, Options>(option_families{});
 }
+
+}  // namespace detail
 
 }  // namespace pp

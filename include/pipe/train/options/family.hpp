@@ -12,6 +12,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// What families have in common; each hides what it has to say more of. It also has a `fallback`,
 /// the option in force where none is given.
 struct any_family {
@@ -37,6 +39,8 @@ struct any_family {
     return std::type_identity<nothing_wrong>{};
   }
 };
+
+}  // namespace detail
 
 namespace wrong {
 template <class... What>

@@ -39,7 +39,7 @@ template <memory_use What, long Bytes>
 struct Takes;
 }  // namespace wrong
 
-struct option_family::memory_limit : any_family {
+struct option_family::memory_limit : detail::any_family {
   using fallback = MemoryLimit<0>;
 
   template <class Options>
@@ -61,9 +61,9 @@ constexpr int first_over(Ranks const& ranks, long limit) {
 }
 
 /// How many uses of memory there are in a list.
-constexpr int used(list<memory_share, memory_uses> const& shares) {
+constexpr int used(detail::list<detail::memory_share, detail::memory_uses> const& shares) {
   int n = 0;
-  for (memory_share const& s : shares) n += s.bytes > 0;
+  for (detail::memory_share const& s : shares) n += s.bytes > 0;
   return n;
 }
 

@@ -39,7 +39,7 @@ constexpr long most_samples_at_once() {
   return by_rows < by_numbers ? by_rows : by_numbers;
 }
 
-struct option_family::micro_batch_size : any_family {
+struct option_family::micro_batch_size : detail::any_family {
   using fallback = MicroBatchSize<1>;
 
   template <class Options>

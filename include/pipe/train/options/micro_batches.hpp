@@ -18,7 +18,7 @@ struct MicroBatches {
   static constexpr int value = N;
 };
 
-struct option_family::micro_batches : any_family {
+struct option_family::micro_batches : detail::any_family {
   using fallback = MicroBatches<1>;
 
   template <class Options>

@@ -18,6 +18,8 @@ template <class... What>
 struct optimizer_is_incomplete;
 }  // namespace wrong
 
+namespace detail {
+
 /// The first member that a type lacks to be an optimizer; `none` if it does not look like one.
 template <class O>
 constexpr member missing_of_optimizer() {
@@ -33,8 +35,10 @@ constexpr member missing_of_optimizer() {
     return has_rate ? none : learning_rate;
 }
 
+}  // namespace detail
+
 namespace option_family {
-struct optimizer : any_family {
+struct optimizer : detail::any_family {
   using fallback = SGD;
   template <class O>
   static constexpr bool holds() {
@@ -44,17 +48,17 @@ struct optimizer : any_family {
   template <class O>
   static constexpr auto diagnose_type() {
     using enum member;
-    constexpr member lacks = missing_of_optimizer<O>();
+    constexpr member lacks = detail::missing_of_optimizer<O>();
     if constexpr (lacks != none)
       return diagnosis_of<wrong::optimizer_is_incomplete, O, wrong::Missing<lacks>>();
     else if constexpr (!detail::has_parts_of_optimizer<O>)
       return std::type_identity<nothing_wrong>{};
     else if constexpr (!tensor_optimizer<O>)
-      return diagnose_facts<O, name, states>();
+      return detail::diagnose_facts<O, name, states>();
     else if constexpr (!element_optimizer<O>)
-      return diagnose_facts<O, name, takes, state_elements>();
+      return detail::diagnose_facts<O, name, takes, state_elements>();
     else
-      return diagnose_facts<O, name, takes, state_elements, states>();
+      return detail::diagnose_facts<O, name, takes, state_elements, states>();
   }
 };
 }  // namespace option_family

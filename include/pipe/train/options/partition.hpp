@@ -25,6 +25,8 @@ template <class... What>
 struct partition_is_incomplete;
 }  // namespace wrong
 
+namespace detail {
+
 /// Whether a type has a member `cut`, of whatever kind: the name is then ambiguous in a class that
 /// has another from elsewhere.
 struct another_cut {
@@ -90,8 +92,10 @@ constexpr auto diagnose_cuts() {
     return std::type_identity<nothing_wrong>{};
 }
 
+}  // namespace detail
+
 namespace option_family {
-struct partition : any_family {
+struct partition : detail::any_family {
   using fallback = ByCost;
   template <class O>
   static constexpr bool holds() {
@@ -103,7 +107,7 @@ struct partition : any_family {
   /// A ByProfile of something that is no profile has a `cut`: it is unknown.
   template <class O>
   static constexpr auto diagnose_type() {
-    if constexpr (has_member_cut<O> && !partition_policy<O>)
+    if constexpr (detail::has_member_cut<O> && !partition_policy<O>)
       return diagnosis_of<wrong::partition_is_incomplete, O, wrong::Missing<member::cut>>();
     else
       return std::type_identity<nothing_wrong>{};
@@ -114,14 +118,14 @@ struct partition : any_family {
     using option = typename Options::template get<partition>;
     using count = typename Options::template get<stages>;
     constexpr int layers = M::graph.size.units;
-    if constexpr (!has_times_of<option>(layers))
+    if constexpr (!detail::has_times_of<option>(layers))
       return diagnosis_of<wrong::profile_is_of_another_model, typename option::profile,
                           wrong::Expected<layers>, wrong::Found<option::profile::layers>>();
-    else if constexpr (!can_cut<option>(layers, count::value))
+    else if constexpr (!detail::can_cut<option>(layers, count::value))
       return diagnosis_of<wrong::cuts_must_ascend_and_make_as_many_stages, option, count,
                           wrong::Layers<layers>>();
     else
-      return diagnose_cuts<M, option, count>();
+      return detail::diagnose_cuts<M, option, count>();
   }
 };
 }  // namespace option_family

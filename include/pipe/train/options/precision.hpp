@@ -14,6 +14,8 @@ template <class... What>
 struct precision_is_incomplete;
 }  // namespace wrong
 
+namespace detail {
+
 /// The first member that a type lacks to be a precision; `none` if it does not look like one.
 template <class O>
 constexpr member missing_of_precision() {
@@ -43,8 +45,10 @@ constexpr member missing_of_precision() {
     return none;
 }
 
+}  // namespace detail
+
 namespace option_family {
-struct precision : any_family {
+struct precision : detail::any_family {
   using fallback = FP32;
   template <class O>
   static constexpr bool holds() {
@@ -54,11 +58,11 @@ struct precision : any_family {
   template <class O>
   static constexpr auto diagnose_type() {
     using enum member;
-    constexpr member lacks = missing_of_precision<O>();
+    constexpr member lacks = detail::missing_of_precision<O>();
     if constexpr (lacks != none)
       return diagnosis_of<wrong::precision_is_incomplete, O, wrong::Missing<lacks>>();
-    else if constexpr (has_facts_of_precision<O>)
-      return diagnose_facts<O, name, product, scales_loss>();
+    else if constexpr (detail::has_facts_of_precision<O>)
+      return detail::diagnose_facts<O, name, product, scales_loss>();
     else
       return std::type_identity<nothing_wrong>{};
   }

@@ -9,7 +9,7 @@
 namespace pp {
 
 namespace option_family {
-struct products : any_family {
+struct products : detail::any_family {
   using fallback = PlannedProducts;
   template <class O>
   static constexpr bool holds() {

@@ -20,7 +20,7 @@ struct recompute_needs_kinds_of_op;
 }  // namespace wrong
 
 namespace option_family {
-struct recompute : any_family {
+struct recompute : detail::any_family {
   using fallback = RecomputeNothing;
   template <class O>
   static constexpr bool holds() {
@@ -34,7 +34,7 @@ struct recompute : any_family {
     if constexpr (lacks != none)
       return diagnosis_of<wrong::recompute_is_incomplete, O, wrong::Missing<lacks>>();
     else if constexpr (has_facts_of_recompute<O>)
-      return diagnose_facts<O, drops, keeps_last, recomputes>();
+      return detail::diagnose_facts<O, drops, keeps_last, recomputes>();
     else
       return std::type_identity<nothing_wrong>{};
   }

@@ -24,6 +24,8 @@ template <class... What>
 struct pipeline_keeps_one_copy_of_each_weight;
 }  // namespace wrong
 
+namespace detail {
+
 /// The first member that a type lacks to be a schedule; `none` if it does not look like one.
 template <class O>
 constexpr member missing_of_schedule() {
@@ -65,8 +67,10 @@ struct fit_call {
   static constexpr auto call() { return fits_a_constant<S>(Ranks, MicroBatches); }
 };
 
+}  // namespace detail
+
 namespace option_family {
-struct schedule : any_family {
+struct schedule : detail::any_family {
   using fallback = OneFOneB;
   template <class O>
   static constexpr bool holds() {
@@ -76,11 +80,12 @@ struct schedule : any_family {
   template <class O>
   static constexpr auto diagnose_type() {
     using enum member;
-    constexpr member lacks = missing_of_schedule<O>();
+    constexpr member lacks = detail::missing_of_schedule<O>();
     if constexpr (lacks != none)
       return diagnosis_of<wrong::schedule_is_incomplete, O, wrong::Missing<lacks>>();
     else if constexpr (detail::has_facts_of_schedule<O>)
-      return diagnose_facts<O, name, where, chunks_per_rank, splits_backward, trains, updates>();
+      return detail::diagnose_facts<O, name, where, chunks_per_rank, splits_backward, trains,
+                                    updates>();
     else
       return std::type_identity<nothing_wrong>{};
   }
@@ -93,19 +98,20 @@ struct schedule : any_family {
     constexpr int chunks = option::chunks_per_rank;
     if constexpr (chunks < 1)
       return diagnosis_of<wrong::number_must_be_positive, option, wrong::Found<chunks>>();
-    else if constexpr (!reads_one_copy<option>())
+    else if constexpr (!detail::reads_one_copy<option>())
       return diagnosis_of<wrong::pipeline_keeps_one_copy_of_each_weight, option>();
-    else if constexpr (!can_place(option::where, chunks))
+    else if constexpr (!detail::can_place(option::where, chunks))
       return diagnosis_of<wrong::schedule_is_not_valid, option,
                           wrong::Because<fault::wrong_shape>>();
     else if constexpr (!option::trains)
       return diagnosis_of<wrong::schedule_does_not_train, option>();
     else if constexpr (cut::value % chunks != 0)
       return diagnosis_of<wrong::stages_are_no_multiple_of_the_chunks_per_rank, cut, option>();
-    else if constexpr (!is_constant<refusal_call<option, cut::value / chunks, parts::value>>)
+    else if constexpr (!is_constant<
+                           detail::refusal_call<option, cut::value / chunks, parts::value>>)
       return diagnosis_of<wrong::function_must_be_constexpr, option,
                           wrong::Function<member::refuses>>();
-    else if constexpr (!is_constant<fit_call<option, cut::value / chunks, parts::value>>)
+    else if constexpr (!is_constant<detail::fit_call<option, cut::value / chunks, parts::value>>)
       return diagnosis_of<wrong::function_must_be_constexpr, option,
                           wrong::Function<member::fits_a_constant>>();
     else if constexpr (why_refused<option>(cut::value / chunks, parts::value) != nullptr)

@@ -23,7 +23,7 @@ template <class... What>
 struct more_stages_than_layers;
 }  // namespace wrong
 
-struct option_family::stages : any_family {
+struct option_family::stages : detail::any_family {
   using fallback = Stages<1>;
 
   template <class Options>

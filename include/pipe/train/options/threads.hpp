@@ -9,7 +9,7 @@
 namespace pp {
 
 namespace option_family {
-struct threads : any_family {
+struct threads : detail::any_family {
   using fallback = HostThreads<1>;
   template <class O>
   static constexpr bool holds() {

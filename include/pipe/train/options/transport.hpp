@@ -16,6 +16,8 @@ struct InProcess {
   using transport = detail::in_process;
 };
 
+namespace detail {
+
 /// An option that names how ranks wait for each other and hand values over.
 template <class O>
 concept transport_option = transport<typename O::transport>;
@@ -59,24 +61,26 @@ constexpr member missing_of_transport() {
   return none;
 }
 
+}  // namespace detail
+
 namespace wrong {
 template <class... What>
 struct transport_is_incomplete;
 }  // namespace wrong
 
 namespace option_family {
-struct transport : any_family {
+struct transport : detail::any_family {
   using fallback = InProcess;
   template <class O>
   static constexpr bool holds() {
-    return transport_option<O>;
+    return detail::transport_option<O>;
   }
 
   /// Of a type with a member type `transport`.
   template <class O>
   static constexpr auto diagnose_type() {
     if constexpr (requires { typename O::transport; }) {
-      constexpr member lacks = missing_of_transport<typename O::transport>();
+      constexpr member lacks = detail::missing_of_transport<typename O::transport>();
       if constexpr (lacks != member::none)
         return diagnosis_of<wrong::transport_is_incomplete, O, wrong::Missing<lacks>>();
       else

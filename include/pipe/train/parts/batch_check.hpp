@@ -15,7 +15,7 @@
 #include <pipe/base/sentence.hpp>
 
 PIPE_OPTIMIZED_BEGIN
-namespace pp {
+namespace pp::detail {
 
 /// A part of a batch in words: `labels`, or `input "target"`.
 struct batch_part {
@@ -87,5 +87,5 @@ template <class T>
   return i;
 }
 
-}  // namespace pp
+}  // namespace pp::detail
 PIPE_OPTIMIZED_END

@@ -35,6 +35,8 @@ template <class Element>
 struct FoundElement;
 }  // namespace wrong
 
+namespace detail {
+
 /// What a list is made of; and what one is to be made of. Both are spelled so that nvcc does not
 /// name them by an alias, such as that of the list.
 template <class Element>
@@ -128,5 +130,7 @@ template <class M, int I>
 using input_item_of = leaf_at<M::graph.inputs[I].leaf, typename M::leaves>;
 template <class M, int I, class Number>
 using input_element = std::conditional_t<M::graph.inputs[I].is_ids, int, Number>;
+
+}  // namespace detail
 
 }  // namespace pp

@@ -8,7 +8,7 @@
 
 #include <pipe/train/parts/batch_check.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// The sum of the weights of a mini-batch's terms, each of which is 1 without weights: a mean is
 /// over so much. A term is a row whose label is not -1, or else an element. 0 if nothing counts; 1
@@ -48,4 +48,4 @@ double loss_terms(std::span<Label const> labels, std::span<Weight const> weights
   return count;
 }
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -38,6 +38,8 @@ struct epsilon;
 struct another_optimizer;
 }  // namespace instead
 
+namespace detail {
+
 /// A setting that Owner does not have.
 template <class Owner, text Name, class Instead>
 struct no_such_setting {
@@ -121,5 +123,7 @@ struct settings_elsewhere {
   no_such_setting<Trainer, "threads", instead::HostThreads_among_the_options> threads{};
   no_such_setting<Trainer, "device", instead::Host_or_Cuda_among_the_options> device{};
 };
+
+}  // namespace detail
 
 }  // namespace pp

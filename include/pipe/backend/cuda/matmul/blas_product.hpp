@@ -89,12 +89,12 @@ constexpr blas_product describe_blas_product() {
 
 /// Bytes of each operand of a product's group, by slot.
 template <class P, int G>
-constexpr list<long, group::max_slots> operand_bytes() {
+constexpr detail::list<long, group::max_slots> operand_bytes() {
   constexpr group g = group_of<P, G>::value;
   constexpr bool weight = contraction<P, G>::makes_weight;
   constexpr long number = long(sizeof(typename P::element)), fp32 = long(sizeof(float)),
                  rows = long(g.rows) * P::samples;
-  list<long, group::max_slots> bytes;
+  detail::list<long, group::max_slots> bytes;
   auto const set = [&](int slot, long n) {
     if (slot >= 0) bytes[slot] = n;
   };

@@ -113,15 +113,15 @@ struct narrow_level {
 template <class P, int... G>
 struct narrow_levels {
   static constexpr int launches = sizeof...(G);
-  static constexpr auto is_input =
-      list<bool, launches>{{(group_of<P, G>::value.anchor == op_kind::matmul_input_gradient)...}};
+  static constexpr auto is_input = detail::list<bool, launches>{
+      {(group_of<P, G>::value.anchor == op_kind::matmul_input_gradient)...}};
   static constexpr int count = [] {
     int n = 0;
     for (bool const b : is_input) n += b;
     return n + !is_input[launches - 1];
   }();
   static constexpr auto all = [] {
-    list<narrow_level, count> l;
+    detail::list<narrow_level, count> l;
     for (int i = 0, n = 0; i < launches; ++i)
       if (is_input[i])
         l[n++].input = i;
