@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Runs the launches of a compiled pipeline on paper. Memory holds names of values instead of
-// numbers, in pieces of one cache
-// line: a launch must find under every address it reads the value that it was meant to read, whole,
-//       and a region ends where
-// the plan says. So two values alive at the same time can share no byte.
+// numbers, in pieces of one cache line: a launch must find under every address it reads the value
+// that it was meant to read, whole, and a region ends where the plan says. So two values alive at
+// the same time can share no byte.
 #pragma once
 
 #include <map>

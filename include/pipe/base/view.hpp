@@ -31,8 +31,7 @@ struct view {
 /// A list to fill.
 ///
 /// law: without memory (`items` is null) it only counts: a pass that runs twice, first on empty
-/// sinks
-///      and then on memory of the counted size, fills exactly that memory
+///      sinks and then on memory of the counted size, fills exactly that memory
 template <class T>
 struct sink {
   T* items = nullptr;
