@@ -38,9 +38,9 @@ constexpr int receiver_of(Problem const& problem, Table const& table, int rank, 
 ///        same order
 /// law:   check_rendezvous(problem, steps); a value is received before it is read, and sent as soon
 ///        as it is made
-/// law:   a rank that has `slots` at a boundary for what it receives, micro-batch n in slot n
-/// modulo
-///        their number, has read the value there for the last time before it receives the next
+/// law:   a rank that has `slots` at a boundary for what it receives, micro-batch n in slot
+///        n modulo their number, has read the value there for the last time before it receives
+///        the next
 /// needs: validate(problem, table); with these slots the table gets to its end
 /// cost:  n log n in the number of actions
 template <pipeline_problem Problem, detail::action_table Table,

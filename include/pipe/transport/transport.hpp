@@ -37,11 +37,9 @@ struct transfer {
 /// or soon after, and after the transport's own deadline.
 ///
 /// law: at(x) has the maker's bytes on the reader's thread, from the reader's share(x) on, or,
-/// where
-///      nothing is copied, from the next wait or meeting on, until the maker's next write
+///      where nothing is copied, from the next wait or meeting on, until the maker's next write
 /// law: the ranks that share in a transfer call share() for the transfers between them in one
-/// order,
-///      so the strictest transport, a rendezvous, does not lock: see communicate()
+///      order, so the strictest transport, a rendezvous, does not lock: see communicate()
 template <class T>
 concept rank_transport = requires(T& t, failure_flag const& failed, transfer const& x, int rank,
                                   int meeting, char* arena, patience const& limits) {
