@@ -17,7 +17,7 @@ MOST_FILES = 7
 # name: (file, the line before which its text goes, what the compiler says without it)
 PARTS = {
     "kind": ("graph/op_kind.hpp", "  pointwise,\n", r"center.* is not a member of .*op_kind"),
-    "builder": ("graph/builder.hpp", "  /// Softmax along each row.\n", r"has no member named .center"),
+    "builder": ("graph/op_functions.hpp", "  /// Softmax along each row.\n", r"has no member named .center"),
     "traits": ("graph/op_traits.hpp", '    case op_kind::pointwise: return {.name = "pointwise"};\n', r"op_kind_without::traits"),
     "gradient_rule": ("graph/differentiate.hpp", "      case op_kind::attention: attention_rule", r"op_kind_without::gradient_rule"),
     "cost": ("graph/cost.hpp", "    case op_kind::concat:\n", r"op_kind_without::cost"),
@@ -29,7 +29,7 @@ PARTS = {
 # A host kernel without facts says nothing of its workspace.
 NO_FACTS = ("backend/host/per_isa/norm.inl", "struct kernel_of<op_kind::center> : row_facts {", "struct kernel_of<op_kind::center> {")
 # A builder that gives attributes which the row of the kind does not name.
-MORE_ATTRIBUTES = ("graph/builder.hpp", "push(op_kind::center, x, x.form, {})",
+MORE_ATTRIBUTES = ("graph/op_functions.hpp", "push(op_kind::center, x, x.form, {})",
                    "push(op_kind::center, x, x.form, {}, lookup_attributes{2})")
 
 PROGRAM = """#include "cuda/on_host.hpp"
