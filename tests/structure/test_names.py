@@ -3,6 +3,7 @@
 """Tests of names.py: what it takes for a name, and which faults it sees."""
 import tempfile
 import unittest
+import unittest.mock
 from pathlib import Path
 
 import names
@@ -74,6 +75,7 @@ class Names(unittest.TestCase):
         inner.write_text("namespace pp::detail {\n\ninline void helper() {}\n\n}  // namespace pp::detail\n")
         self.assertNotIn(fault, self.make(HEADER, page)[1])
 
+    @unittest.mock.patch.object(names, "MIXED", ("train",))
     def test_the_list_of_mixed_folders_gets_shorter(self):
         shorter = "train/ has names for users only: take it from MIXED"
         self.assertNotIn(shorter, self.make(HEADER, "`Layer<3>`, `train(2)`, `Mute`")[1])
