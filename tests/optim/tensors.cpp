@@ -83,7 +83,8 @@ struct plain_adafactor {
   void operator()(problem const& p, numbers& w, numbers const& g) {
     std::size_t const n = w.size();
     bool const transposed = p.is.kind == tensor_kind::matrix;
-    std::size_t const rows = std::size_t(transposed ? p.is.columns : p.is.rows), columns = n / rows;
+    std::size_t const rows = std::size_t(transposed ? p.is.columns() : p.is.rows()),
+                      columns = n / rows;
     auto const at = [&](std::size_t r, std::size_t c) {
       return transposed ? c * rows + r : r * columns + c;
     };
@@ -127,7 +128,7 @@ struct plain_muon {
   void operator()(problem const& p, numbers& w, numbers const& g) {
     m.resize(w.size()), v.resize(w.size());
     if (p.is.kind != tensor_kind::matrix) return adamw(p, w, g);
-    std::size_t const n = w.size(), A = std::size_t(p.is.columns), B = n / A;
+    std::size_t const n = w.size(), A = std::size_t(p.is.columns()), B = n / A;
     numbers x(n);
     for (std::size_t r = 0; r < A; ++r)
       for (std::size_t c = 0; c < B; ++c) {
@@ -286,7 +287,7 @@ TEST_CASE("whole tensors come one by one, with the state that they need", "[opti
   long kept = 0, matrices = 0;
   for (int i = 0; i < parameters; ++i) {
     parameter const& p = Net::graph.parameters[i];
-    kept += padded<double>(p.kind == tensor_kind::vector ? p.columns : p.rows + p.columns);
+    kept += padded<double>(p.kind == tensor_kind::vector ? p.columns() : p.rows() + p.columns);
     matrices += padded<double>(p.elements()) * (p.kind == tensor_kind::matrix ? 1 : 2);
   }
   long bytes[3] = {}, trained = 0;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <pipe/backend/cuda/lowering.hpp>
+#include <pipe/backend/cuda/update/transpose.hpp>
 #include <pipe/backend/cuda/update/update.hpp>
 
 using namespace pp;

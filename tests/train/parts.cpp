@@ -183,20 +183,32 @@ TEST_CASE(
   CHECK((m.rank[1].scratch == 256 && m.rank[1].bytes == 256 + align_up(300) + 2 * 64));
 }
 
-TEST_CASE("An optimizer for single elements takes neighbours at once, one for tensors each alone") {
-  constexpr auto const& graph = Net::graph;
+struct found_ranges {
+  list<update_range, 4> ranges;
+  int count = 0;
+  long state = 0;
+};
+template <class Optimizer>
+constexpr found_ranges ranges_for() {
   constexpr list<int, 4> order{{0, 1, 2, 3}};  // weight, bias, weight, bias
-  constexpr auto single = find_update_ranges<AdamW, float, 4>(graph.parameters, order);
-  constexpr auto whole = find_update_ranges<Muon, float, 4>(graph.parameters, order);
+  found_ranges found;
+  sink<update_range> into{found.ranges.items};
+  found.state = find_update_ranges<Optimizer, float>({Net::graph.parameters, 4}, order.items, into);
+  found.count = into.count;
+  return found;
+}
+
+TEST_CASE("An optimizer for single elements takes neighbours at once, one for tensors each alone") {
+  constexpr found_ranges single = ranges_for<AdamW>(), whole = ranges_for<Muon>();
   for (auto const* u : {&single, &whole}) {  // side by side, from the first number to the last
     long end = 0;
-    for (update_range const& r : u->ranges) {
-      CHECK(r.begin == end);
-      end = r.end;
+    for (int i = 0; i < u->count; ++i) {
+      CHECK(u->ranges[i].begin == end);
+      end = u->ranges[i].end;
     }
     CHECK(end == padded<float>(12) + padded<float>(4) + padded<float>(8) + padded<float>(2));
   }
-  CHECK(single.ranges.size() == 4);  // weights decay, biases do not
+  CHECK(single.count == 4);  // weights decay, biases do not
   CHECK(single.state == 2 * single.ranges[3].end);
   CHECK((whole.ranges[0].whole && !whole.ranges[1].whole));
   CHECK((whole.ranges[0].shape.rows == 3 && whole.ranges[0].shape.columns == 4));
@@ -212,7 +224,8 @@ TEST_CASE("A tie has the places of a shared parameter and of its owner") {
   short const stage_of_unit[] = {0, 0, 1, 1};
   int const second = graph_view(graph).first_parameter(2);
   parameter_place const* const of_stage[] = {places, places + second};
-  auto const ties = find_ties<count>(graph, of_stage, stage_of_unit);
+  list<tie, count> ties;
+  find_ties(graph, of_stage, stage_of_unit, ties.items);
   for (int i = 0; i < count; ++i) {
     CHECK((ties[i].chunk == 1 && ties[i].owner_chunk == 0));
     CHECK(graph.parameters[ties[i].place.index].tied_to == ties[i].owner.index);
