@@ -287,7 +287,7 @@ TEST_CASE("whole tensors come one by one, with the state that they need", "[opti
   long kept = 0, matrices = 0;
   for (int i = 0; i < parameters; ++i) {
     parameter const& p = Net::graph.parameters[i];
-    kept += padded<double>(p.kind == tensor_kind::vector ? p.columns() : p.rows() + p.columns);
+    kept += padded<double>(p.kind == tensor_kind::vector ? p.columns() : p.rows() + p.columns());
     matrices += padded<double>(p.elements()) * (p.kind == tensor_kind::matrix ? 1 : 2);
   }
   long bytes[3] = {}, trained = 0;
