@@ -76,9 +76,9 @@ std::vector<double> results_of(Launch const& launch, bool accumulate) {
   a.workspace = workspace.data();
   cuda::stream const on;
   cuda::check(cudaDeviceSynchronize(), "upload");
-  launch(a, on);
+  launch(a, a.slot, on);
   a.accumulate = accumulate;
-  if (accumulate) launch(a, on);
+  if (accumulate) launch(a, a.slot, on);
   cuda::check(cudaStreamSynchronize(on), "a product");
   std::vector<double> all;
   for (int i = weight ? 2 : 3; i < 4; ++i) {

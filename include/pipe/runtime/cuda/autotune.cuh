@@ -49,7 +49,7 @@ class race_track {
   float milliseconds(Launch const& launch) {
     constexpr int launches = 8;
     check(cudaEventRecord(begin_, on_), "an event");
-    for (int i = 0; i < launches; ++i) launch(a_, on_);
+    for (int i = 0; i < launches; ++i) launch(a_, a_.slot, on_);
     check(cudaEventRecord(end_, on_), "an event");
     check(cudaStreamSynchronize(on_), "timing of a kernel");
     float ms = 0;
