@@ -77,7 +77,7 @@ class record {
     REQUIRE(tensor.type == pp::stored_type::i32);
     std::vector<int> all(tensor.bytes.size() / 4);
     for (std::size_t i = 0; i < all.size(); ++i)
-      all[i] = int(pp::little_endian<std::uint32_t>(tensor.bytes.data() + 4 * i));
+      all[i] = int(pp::detail::little_endian<std::uint32_t>(tensor.bytes.data() + 4 * i));
     return all;
   }
   /// Numbers or ids, as a batch wants them.
@@ -92,7 +92,7 @@ class record {
   /// Gives a trainer the parameters WHAT/..., all of them.
   template <class Trainer>
   void load(Trainer& trainer, std::string const& what = "weight") const {
-    read(pp::named_parameters(trainer), what);
+    read(pp::detail::named_parameters(trainer), what);
     trainer.parameters_changed();
   }
   /// The tensors WHAT/..., in the order and layout of the trainer's parameters that have gradients.
@@ -100,7 +100,7 @@ class record {
   std::vector<std::vector<typename Trainer::element>> of_trained(Trainer& trainer,
                                                                  std::string const& what) const {
     auto const views = trainer.parameters();
-    auto const parameters = pp::named_parameters(trainer);
+    auto const parameters = pp::detail::named_parameters(trainer);
     std::vector<std::vector<typename Trainer::element>> all;
     for (auto const& v : views) all.emplace_back(v.gradients.size());
     auto places = parameters;
@@ -166,7 +166,8 @@ class batches {
   template <int I>
   void further(record const& of) {
     if constexpr (I < graph.size.inputs) {
-      std::string const what = "input." + std::string(pp::input_name<typename Trainer::model, I>());
+      std::string const what =
+          "input." + std::string(pp::detail::input_name<typename Trainer::model, I>());
       if constexpr (graph.inputs[I].is_ids)
         ids_[I] = of.ids(what);
       else

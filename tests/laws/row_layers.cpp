@@ -29,7 +29,7 @@ struct Cube {  // a user's formula
     return T(3) * x * x;
   }
 };
-struct CubeFirst : gated<Cube> {};
+struct CubeFirst : pp::detail::gated<Cube> {};
 struct Gates : Model<Input<2, 3>, Linear<10>, SwiGLU, Linear<18>, LayerNorm, GEGLU,
                      Residual<Linear<18>, GLU, Tanh>, Flatten, CubeFirst, Linear<3>, CrossEntropy> {
 };

@@ -90,10 +90,10 @@ struct ManyChunks {
     for (int rank = 0; rank < problem.ranks; ++rank) {
       for (int i = 0; i < Chunks; ++i)
         for (int mb = 0; mb < problem.micro_batches; ++mb)
-          table.push(rank, {forward, pp::detail::chunk_on(Where, problem.ranks, rank, i), mb});
+          table.push(rank, {forward, pp::chunk_on(Where, problem.ranks, rank, i), mb});
       for (int i = Chunks - 1; i >= 0; --i)
         for (int mb = 0; mb < problem.micro_batches; ++mb) {
-          int const chunk = pp::detail::chunk_on(Where, problem.ranks, rank, i);
+          int const chunk = pp::chunk_on(Where, problem.ranks, rank, i);
           table.push(rank, {Splits ? backward_input : backward, chunk, mb});
           if (Splits) table.push(rank, {backward_weight, chunk, mb});
         }

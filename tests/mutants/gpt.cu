@@ -54,7 +54,7 @@ void judge() {
   for (std::size_t i = 0; i < numbers.size(); ++i)
     numbers[i] = double(random_block(2, 1, i).word[0] % 1024) / 1024;
   double* terms_on_device = nullptr;
-  cuda::verdict *on_device = nullptr, found;
+  cuda::step_outcome *on_device = nullptr, found;
   std::size_t const bytes = numbers.size() * sizeof(double);
   cuda::check(cudaMalloc(&terms_on_device, bytes), "memory");
   cuda::check(cudaMalloc(&on_device, sizeof found), "memory");

@@ -88,9 +88,10 @@ void holds() {
   // places: what lives at one time does not overlap; a value without one is handed on in a chain
   chain_walk walk{with::template chains<Which>};
   for (int i = 0; i < p.size(); ++i) {
-    launch_chain const* const c = walk.at(i);
-    int const handed = c != nullptr ? Chains::rule.handed(p.shape(i)) : -1,
-              taken = c != nullptr && i > c->first ? Chains::rule.taken(p.shape(i)) : -1;
+    bool const is_joined = walk.meets(i);
+    int const handed = is_joined ? Chains::rule.handed(p.shape(i)) : -1,
+              taken = is_joined && i > walk.chains[walk.next].first ? Chains::rule.taken(p.shape(i))
+                                                                    : -1;
     for (int slot = 0; slot < p.shape(i).slots; ++slot) {
       operand const x = p.operand_of(i, slot);
       if (x.where == space::value && with::template resolve<Which>(x).where == region::none)
@@ -101,9 +102,8 @@ void holds() {
   std::vector<int> index(live.size());
   chain_walk again{with::template chains<Which>};
   for (int i = 0; i < p.size(); ++i) {
-    launch_chain const* const c = again.at(i);
-    int const first = c != nullptr ? c->first : i,
-              last = c != nullptr ? c->first + c->count : i + 1;
+    launch_chain const c = again.meets(i) ? again.chains[again.next] : launch_chain{i, 1, 0};
+    int const first = c.first, last = c.first + c.count;
     for (int slot = 0; slot < p.shape(i).slots; ++slot) {
       operand const x = p.operand_of(i, slot);
       if (x.where != space::value || with::range.local(x.index) < 0) continue;

@@ -77,10 +77,10 @@ struct chain_walk {
   view<launch_chain> chains{};
   int next = 0;
 
-  /// The chain that launch i is in, or null. i must not fall.
-  constexpr launch_chain const* at(int i) {
+  /// Whether launch i is in a chain, the one with number `next`. i must not fall.
+  constexpr bool meets(int i) {
     while (next < chains.count && i >= chains[next].first + chains[next].count) ++next;
-    return next < chains.count && i >= chains[next].first ? chains.items + next : nullptr;
+    return next < chains.count && i >= chains[next].first;
   }
 };
 
@@ -93,9 +93,9 @@ constexpr void note_in_memory(Rule const& rule, unplaced_program const& p,
                               view<launch_chain> chains, stage_range const& r, bool* in_memory) {
   chain_walk walk{chains};
   for (int i = 0; i < p.size(); ++i) {
-    launch_chain const* const c = walk.at(i);
-    int const taken = c != nullptr && i > c->first ? rule.taken(p.shape(i)) : -1,
-              handed = c != nullptr ? rule.handed(p.shape(i)) : -1;
+    bool const joined = walk.meets(i);
+    int const taken = joined && i > chains[walk.next].first ? rule.taken(p.shape(i)) : -1,
+              handed = joined ? rule.handed(p.shape(i)) : -1;
     int const count = p.segment_of(i).operands;
     for (int slot = 0; slot < count; ++slot) {
       operand const x = p.operand_of(i, slot);

@@ -69,9 +69,9 @@ constexpr void join_launches(view<detail::launch> single, view<launch_chain> cha
   chain_walk walk{chains};
   for (int i = 0, n = 0; i < single.count; ++n) {
     launches[n] = single[i];
-    launch_chain const* const c = walk.at(i);
-    int const count = c != nullptr ? c->count : 1;
-    if (c != nullptr) launches[n].group = numbers[walk.next];
+    bool const joined = walk.meets(i);
+    int const count = joined ? chains[walk.next].count : 1;
+    if (joined) launches[n].group = numbers[walk.next];
     for (int k = 1; k < count; ++k) launches[n].count += single[i + k].count;
     i += count;
   }

@@ -154,8 +154,7 @@ class value_layout {
       segment const s = fused.segments.items[at.index];
       operand const* const first = fused.operands.items + s.first;
       int time = i;
-      if (chained)
-        if (launch_chain const* const c = walk.at(i); c != nullptr) time = c->first;
+      if (chained && walk.meets(i)) time = chains[walk.next].first;
       for (int k = 0; k < s.operands; ++k) {
         operand const x = first[k];
         if (x.where != space::value) continue;

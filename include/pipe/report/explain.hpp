@@ -63,10 +63,10 @@ std::string explain_layers() {
   for (int s = 0, end = 0; s < Trainer::compiled::stages; s = end) {
     std::string const names = names_of(s);
     for (end = s + 1; end < Trainer::compiled::stages && names_of(end) == names;) ++end;
-    std::string const numbers = end == s + 1
-                                    ? " " + std::to_string(s)
-                                    : "s " + std::to_string(s) + "-" + std::to_string(end - 1);
-    std::string const head = "stage" + numbers + "  ";
+    std::string head = end == s + 1 ? "stage " : "stages ";
+    head += std::to_string(s);
+    if (end > s + 1) head += "-", head += std::to_string(end - 1);
+    head += "  ";
     text += wrapped(head + names, explain_width, head.size()) + "\n";
   }
   return text;

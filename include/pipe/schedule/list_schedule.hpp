@@ -31,7 +31,7 @@ constexpr void list_schedule(Problem const& problem, Table& table, Order order, 
   auto streams = detail::scratch<stream>(p * held);
   for (int rank = 0; rank < p; ++rank)
     for (int i = 0; i < held; ++i)
-      streams.item[rank * held + i].chunk = copies == 1 ? detail::chunk_on(table.where, p, rank, i)
+      streams.item[rank * held + i].chunk = copies == 1 ? chunk_on(table.where, p, rank, i)
                                             : i == 0    ? rank
                                                         : p - 1 - rank;
   // The slot after which a value, or a gradient, is there; that before the first chunk and after

@@ -45,8 +45,6 @@ constexpr int rank_of(placement where, int ranks, int chunk, int micro_batch = 0
                                              : ranks - 1 - chunk % ranks;
 }
 
-namespace detail {
-
 /// The index-th chunk that a rank holds, in the order of the model (bidirectional: in the order of
 /// the replicas).
 constexpr int chunk_on(placement where, int ranks, int rank, int index) {
@@ -55,6 +53,8 @@ constexpr int chunk_on(placement where, int ranks, int rank, int index) {
   int const within = reversed ? ranks - 1 - rank : rank;
   return replicas(where) == 1 ? index * ranks + within : within;
 }
+
+namespace detail {
 
 /// Whether the boundary between `chunk` and `chunk + 1` is a hand-off from one rank to another.
 constexpr bool crosses_ranks(placement where, int ranks, int chunk, int micro_batch = 0) {

@@ -304,7 +304,7 @@ constexpr long memory_of_1f1b(Problem const& problem, placement where) {
   for (int rank = 0; rank < p; ++rank) {
     long added = 0;
     for (int index = 0; index < problem.chunks / p; ++index)
-      added += problem.cost(detail::chunk_on(where, p, rank, index)).memory.forward;
+      added += problem.cost(chunk_on(where, p, rank, index)).memory.forward;
     most = added > most ? added : most;
   }
   return p * most;

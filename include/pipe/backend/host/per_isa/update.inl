@@ -111,7 +111,7 @@ struct tensor_kernels {
   static void contract(extent m, extent n, extent k, T const* a, extent row, extent column,
                        T const* b, T* c, T* workspace) {
     per_isa::contract<T>(m, n, k, strided<T const>{a, row, column}, b, n, store<T>{c, n},
-                          workspace);
+                         workspace);
   }
 };
 
