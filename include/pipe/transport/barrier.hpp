@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The meetings of all ranks in a run. Either all ranks pass a meeting or none does: one that stops
-// because the run has failed takes its arrival back.
+// Barrier of all ranks of a run. Either all ranks pass or none: a rank that stops because the run
+// has failed withdraws its arrival, so that no rank updates its parameters while another does not.
 #pragma once
 
 #include <pipe/base/config.hpp>
@@ -10,27 +10,30 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
+/// A reusable counting barrier. Meetings of a run are numbered from 1; one counter of arrivals
+/// serves them all, since meeting m is complete at m * ranks arrivals.
 class barrier {
  public:
   barrier(int ranks, patience const& limits) : ranks_(ranks), limits_(limits) {}
 
-  /// Before a run, while no rank is in one.
+  /// Forgets all arrivals. To be called between runs, while no rank waits.
   void reset() { arrived_.reset(); }
 
-  /// Returns when all ranks have called it for this meeting, the first being number 1; `failed` or
-  /// `too_long` only if no rank passes it.
+  /// Arrives at a meeting and waits for all other ranks. Returns `done` if all ranks pass it,
+  /// otherwise `failed` or `too_long`, and then no rank passes it.
   ///
-  /// needs: every rank calls it for meetings 1, 2, ... in turn
+  /// needs: every rank calls it for meetings 1, 2, ... in order
   waited meet(int meeting, failure_flag const& failed) {
     arrived_.add();
     waited const outcome = arrived_.wait(meeting * ranks_, limits_, failed);
     return outcome != waited::done && arrived_.withdraw(meeting * ranks_) ? outcome : waited::done;
   }
 
-  /// Keeps the ranks from passing this meeting, unless all have arrived. One call is enough in a
-  /// run that has failed.
+  /// Cancels a meeting: no rank will pass it. Returns false, without effect, if all ranks have
+  /// already arrived. One call per failed run is enough.
   bool call_off(int meeting) { return arrived_.withdraw(meeting * ranks_); }
 
+  /// Wakes waiting ranks so that they see the failure flag.
   void wake_all() { arrived_.wake(); }
 
  private:

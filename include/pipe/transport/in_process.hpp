@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Ranks as threads of one process. Their memory is one address space, so a hand-off moves no
-// data: the maker writes a value into a slot of its own arena, publishes how far it is, and the
-// reader reads it there. The slot is free again when the reader publishes that it is done.
+// Transport between threads of one process. They share an address space, so a hand-off moves no
+// data: the producer writes a value into a slot of its own arena and publishes its progress, and
+// the reader reads the value there. The slot is free again when the reader publishes its release.
 #pragma once
 
 #include <pipe/base/config.hpp>
@@ -16,7 +16,8 @@ namespace pp {
 
 namespace detail {
 
-/// One board for all chunks.
+/// Shared-memory transport: one progress counter for each chunk and milestone, on cache lines of
+/// their own, and a barrier.
 class in_process {
  public:
   static constexpr bool copies = false;
@@ -27,7 +28,7 @@ class in_process {
   static constexpr bool is_local(int) { return true; }
   void set_memory(int rank, char* arena) { memory_[rank] = arena; }
 
-  /// Before a run, while no rank is in one.
+  /// Sets all progress to zero. To be called between runs, while no rank waits.
   void reset() {
     for (progress& p : board_) p.reset();
     meetings_.reset();
@@ -40,12 +41,13 @@ class in_process {
   void publish(int chunk, milestone m, int micro_batch) {
     progress_of(chunk, m).publish(micro_batch + 1);
   }
-  /// Until `chunk` has reached `m` with `micro_batch`; a negative micro-batch has always been.
+  /// Waits until `chunk` has passed `m` with `micro_batch`. Returns at once for a negative
+  /// micro-batch: the first uses of a slot have no predecessor.
   waited wait(int chunk, milestone m, int micro_batch, failure_flag const& failed) {
     return progress_of(chunk, m).wait(micro_batch + 1, limits_, failed);
   }
 
-  /// Nothing moves: the reader reads what the maker wrote.
+  /// No operation: the reader reads the producer's memory.
   waited share(int, transfer const&, failure_flag const&) const { return waited::done; }
   char* at(transfer const& x) const { return memory_[x.from_rank] + x.from; }
 

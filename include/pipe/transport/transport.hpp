@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The seam between ranks. A transport says how the ranks of a pipeline wait for each other, how a
-// value gets from one to another, and which ranks live in this process. Machines do not know more
-// than this about the other ranks.
+// The interface between ranks. A transport defines how the ranks of a pipeline wait for each other,
+// how a value reaches another rank, and which ranks run in this process. Machines know nothing else
+// about the other ranks.
 //
-// Where a received value lies is a property of an edge: between two chunks of one rank it is read
-// where it was written; between two ranks it is read there too if the transport shares memory, and
-// in a slot of the receiver's own if it copies. The memory plan has those slots.
+// The location of a received value is a property of the edge. Between two chunks of one rank, and
+// between two ranks of a transport that shares memory, it is read where it was written; a transport
+// that copies delivers it to a slot in the receiver's arena, which the memory plan reserves.
 #pragma once
 
 #include <concepts>
@@ -17,53 +17,54 @@
 
 namespace pp {
 
-/// The progress of a chunk, counted in micro-batches, each milestone in order.
+/// Events in the life of a chunk's micro-batch. A chunk passes each milestone in the order of its
+/// micro-batches.
 enum class milestone : unsigned char {
-  forward,         ///< its result is there
-  input_gradient,  ///< the gradient of its input is there
-  release          ///< it will not read its input, nor the gradient it got, again
+  forward,         ///< its output is complete
+  input_gradient,  ///< the gradient of its input is complete
+  release          ///< its input and its output's gradient are not read any more
 };
 
-/// A range of one rank's arena that another rank reads: `from` in the arena of its maker, and, for
-/// a transport that copies, `to` in that of its reader.
+/// A range of one rank's arena that another rank reads: `from` in the producer's arena and, for a
+/// transport that copies, `to` in the reader's.
 ///
-/// shape: byte offsets from the start of the arenas
+/// units: byte offsets from the start of the arenas
 struct transfer {
   int from_rank = 0, to_rank = 0;
   long from = 0, to = 0, bytes = 0;
 };
 
-/// Data and meetings, for every transport. All waits end with `failed`, once wake_all() was called
-/// or soon after, and after the transport's own deadline.
+/// Requirements on every transport: transfers and barriers. Every wait ends with `failed` soon
+/// after wake_all(), or with `too_long` at the transport's deadline.
 ///
-/// law: at(x) has the maker's bytes on the reader's thread, from the reader's share(x) on, or,
-///      where nothing is copied, from the next wait or meeting on, until the maker's next write
-/// law: the ranks that share in a transfer call share() for the transfers between them in one
-///      order, so the strictest transport, a rendezvous, does not lock: see communicate()
+/// law: at(x) points to the producer's bytes on the reader's thread, from the reader's share(x) on,
+///      or, if nothing is copied, from the next wait or barrier on, until the producer writes again
+/// law: the ranks of a transfer call share() for the transfers between them in the same order, so
+///      even a rendezvous transport does not deadlock: see communicate()
 template <class T>
 concept rank_transport = requires(T& t, failure_flag const& failed, transfer const& x, int rank,
                                   int meeting, char* arena, patience const& limits) {
   { T::copies } -> std::convertible_to<bool>;
   typename constants<is_read(T::copies)>;
   T(rank, rank, limits);                                 // ranks, chunks
-  { T::is_local(rank) } -> std::same_as<bool>;           // whether this process runs that rank
+  { T::is_local(rank) } -> std::same_as<bool>;           // whether this process runs the rank
   t.set_memory(rank, arena);                             // once, before the first run
   t.reset();                                             // before each run, while no rank is in one
-  t.wake_all();                                          // after a failure was noted
-  { t.share(rank, x, failed) } -> std::same_as<waited>;  // the part of `rank` in a transfer
-  { t.at(x) } -> std::same_as<char*>;                    // where the reader finds it
+  t.wake_all();                                          // after the failure flag was set
+  { t.share(rank, x, failed) } -> std::same_as<waited>;  // the send or receive of `rank`
+  { t.at(x) } -> std::same_as<char*>;                    // the reader's address of the data
   { t.meet(rank, meeting, failed) } -> std::same_as<waited>;  // see barrier::meet
   { t.call_off(meeting) } -> std::same_as<bool>;              // see barrier::call_off
 };
 
-/// A transport that shares memory hands tokens over: a rank publishes its milestones, and others
-/// wait for them. One that copies hands values over, by share(), in the order that communicate()
-/// derives; its header includes schedule/communication.hpp.
+/// A transport between ranks. If it shares memory, it passes tokens: a rank publishes its
+/// milestones and others wait for them. If it copies, it passes values by share(), in the order
+/// that communicate() derives; its header includes schedule/communication.hpp.
 template <class T>
 concept transport = rank_transport<T> &&
                     (T::copies || requires(T& t, milestone m, int n, failure_flag const& failed) {
-                      t.publish(n, m, n);  // of a chunk, with a micro-batch
-                      { t.wait(n, m, n, failed) } -> std::same_as<waited>;  // until then
+                      t.publish(n, m, n);  // chunk, milestone, micro-batch
+                      { t.wait(n, m, n, failed) } -> std::same_as<waited>;  // until it is published
                     });
 
 }  // namespace pp

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The wait of a thread for another: it spins for some tens of microseconds, because a hand-off
-// between running ranks takes far less, and then parks in the kernel, because spinning threads on a
-// busy machine steal the time they wait for. A wait within a run ends with a failure of another
-// thread or with a deadline; an idle thread is not woken at all.
+// Waiting between threads. A thread spins for some tens of microseconds, because a hand-off between
+// running ranks takes far less, and then parks in the kernel, because on a busy machine spinning
+// threads take the cores that the awaited thread needs. A wait within a run ends with a failure of
+// another thread or at a deadline; an idle thread is not woken at all.
 #pragma once
 
 #include <atomic>
@@ -23,26 +23,28 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp {
 
-/// How long to spin before parking, and how long to wait at all: time that the process ran, so that
-/// a program that was stopped (Ctrl-Z, a debugger) goes on where it was.
+/// Limits of a wait: the time to spin before parking, and the deadline. Only time in which the
+/// process ran counts, so that a suspended program (Ctrl-Z, a debugger) does not time out when it
+/// resumes.
 struct patience {
   std::chrono::nanoseconds spin{30'000};
   std::chrono::milliseconds deadline{300'000};
 };
 
-/// How a wait has ended.
+/// Outcome of a wait.
 enum class waited : unsigned char { done, failed, too_long };
 
-/// The deadline of a wait that has none.
+/// Deadline of an unlimited wait.
 inline constexpr auto no_deadline = std::chrono::milliseconds::max();
 
-/// Set by the first rank that fails; all waits of a run end then.
+/// Set by the first rank that fails; it ends all waits of the run.
 using failure_flag = std::atomic<bool>;
 
 namespace detail {
 
-/// A number that only grows during a run, published by one thread and awaited by others. Beyond the
-/// largest int it goes on with the least.
+/// A counter that only grows during a run, published by one thread and awaited by others. Its
+/// arithmetic is modulo 2^32: after INT_MAX comes INT_MIN, and comparisons are by signed
+/// difference.
 ///
 /// law: what the publisher wrote before `publish(n)` is visible to every thread that sees n
 class alignas(64) progress {
@@ -50,36 +52,39 @@ class alignas(64) progress {
   static int after(int n) { return static_cast<int>(static_cast<unsigned>(n) + 1u); }
 
   int now() const { return value_.load(std::memory_order_acquire); }
-  /// Only while no thread waits.
+  /// Sets the counter. To be called only while no thread waits.
   void reset(int n = 0) { value_.store(n, std::memory_order_relaxed); }
 
+  /// Sets the counter to n and wakes parked threads. Both accesses are seq_cst: a thread that parks
+  /// increments parked_ before it reads the counter, so one of the two sees the other's write.
   void publish(int n) {
     value_.store(n, std::memory_order_seq_cst);
     if (parked_.load(std::memory_order_seq_cst) > 0) wake();
   }
   void advance() { publish(after(now())); }
-  /// For counting arrivals by several threads.
+  /// Adds 1; unlike publish() and advance(), any number of threads may call it at once.
   void add() {
     value_.fetch_add(1, std::memory_order_seq_cst);
     if (parked_.load(std::memory_order_seq_cst) > 0) wake();
   }
-  /// Takes one arrival back, unless all `n` are there: either all threads see n, or none ever does.
+  /// Subtracts 1 unless the counter has reached n. Returns whether it did. Either all threads see n
+  /// or none ever does.
   bool withdraw(int n) {
     int seen = value_.load(std::memory_order_seq_cst);
     while (!reached(seen, n))
       if (value_.compare_exchange_weak(seen, seen - 1, std::memory_order_seq_cst)) return true;
     return false;
   }
-  /// Returns when the number is at least n; before that if a thread has failed, or after the
-  /// deadline.
+  /// Waits until the counter is at least n. Returns earlier if `failed` is set, or at the deadline.
   waited wait(int n, patience const& limits, failure_flag const& failed) {
     return reached(now(), n) ? waited::done : wait_long(n, limits, &failed);
   }
-  /// The same with no failure to look for: a parked thread sleeps until the number changes, or the
-  /// deadline.
+  /// Waits until the counter is at least n, or for the deadline. Without a failure flag to poll, a
+  /// parked thread is not woken until the counter changes.
   waited wait(int n, patience const& limits) {
     return reached(now(), n) ? waited::done : wait_long(n, limits, nullptr);
   }
+  /// Wakes all parked threads.
   void wake() {
 #if defined(__linux__)
     syscall(SYS_futex, reinterpret_cast<int*>(&value_), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr,
@@ -109,16 +114,16 @@ class alignas(64) progress {
       else if (left.count() <= 0)
         outcome = waited::too_long;
       if (outcome != waited::done) break;
-      // A failure may come between the look at it and the sleep, and wake no thread: so that sleep
-      // is short.
+      // The flag may be set between this check and the sleep, with no wake-up after it: so the
+      // sleep is short.
       std::chrono::nanoseconds const slice =
           failed != nullptr && left > longest_sleep ? longest_sleep : left;
       auto const slept_from = std::chrono::steady_clock::now();
       park(seen, slice);
       if (!ends) continue;
       std::chrono::nanoseconds const passed = std::chrono::steady_clock::now() - slept_from;
-      left -= passed < slice ? passed
-                             : slice;  // beyond the slice the process was stopped, or had no core
+      // Time beyond the slice does not count: the process was stopped, or had no core.
+      left -= passed < slice ? passed : slice;
     }
     parked_.fetch_sub(1, std::memory_order_seq_cst);
     return outcome;
@@ -128,7 +133,7 @@ class alignas(64) progress {
     __builtin_ia32_pause();
 #endif
   }
-  /// Sleeps while the number is `seen`, for at most `slice`; nanoseconds::max(): until it changes.
+  /// Sleeps while the counter is `seen`, for at most `slice`; nanoseconds::max(): without limit.
   void park(int seen, std::chrono::nanoseconds slice) {
 #if defined(__linux__)
     timespec const most{slice.count() / 1'000'000'000, slice.count() % 1'000'000'000};
