@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The execution of an action, the same in every executor: what it waits for, where its operands
-// are, which programs it runs, and what it announces. A machine says how: a thread that waits and
-// calls kernels, or a stream that is given events and launches.
+// Execution of a schedule's action, common to all machines: its dependencies, the addresses of its
+// operands, its programs, and the milestones it publishes. A machine supplies the means: threads
+// that wait and call kernels, or streams with events and launches.
 #pragma once
 
 #include <pipe/backend/launch_context.hpp>
@@ -16,13 +16,14 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// Real samples of a micro-batch: the last ones may be filled up, or empty.
+/// Real samples of a micro-batch: d.samples, fewer in the one that is padded, 0 after the end of
+/// the mini-batch.
 inline int samples_in(pipeline_description const& d, job const& j, int micro_batch) {
   int const left = j.samples - micro_batch * d.samples;
   return left < 0 ? 0 : left < d.samples ? left : d.samples;
 }
 
-/// What a launch of job j on a micro-batch is told, but for its memory.
+/// Fills in the context of job j's launches on a micro-batch, except for memory.
 inline void set_context(launch_context& a, pipeline_description const& d, job const& j,
                         int micro_batch) {
   a.seed = j.seed;
@@ -33,16 +34,17 @@ inline void set_context(launch_context& a, pipeline_description const& d, job co
   a.training = a.wants_gradient = j.what == job::kind::train;
 }
 
-/// Where the operands of a launch are, for one chunk and micro-batch.
+/// Base addresses of the memory regions of a chunk and a micro-batch. Operands are offsets from
+/// them.
 struct region_bases {
   char* region[region_count];
   char* at(address const& a) const { return region[int(a.where)] + a.offset; }
   void set(pp::region where, char* p) { region[int(where)] = p; }
 };
 
-/// All that lie in the arenas of ranks: that of chunk c's rank begins at `mine`, and
-/// received(transfer) is where a neighbour's values are read. Inputs, labels and streams of random
-/// bits are left to the machine.
+/// The bases of all regions in ranks' arenas. `mine`: start of the arena of chunk c's rank;
+/// received(transfer): address at which a neighbour's values are read. The machine sets the rest:
+/// inputs, labels and random streams.
 template <class Received>
 region_bases bases_in_arenas(pipeline_description const& d, int c, int mb, char* mine,
                              Received const& received) {
@@ -64,8 +66,9 @@ region_bases bases_in_arenas(pipeline_description const& d, int c, int mb, char*
   return b;
 }
 
-/// need(chunk, milestone, micro-batch) for what an action waits for: operands that other chunks
-/// make, and a free slot for the result. A micro-batch before the first is no reason to wait.
+/// Calls need(chunk, milestone, micro-batch) for each dependency of an action: the operands that
+/// neighbouring chunks produce, and a free slot for the result. A negative micro-batch is no
+/// dependency.
 template <class Need>
 void for_each_need(pipeline_description const& d, action const& a, Need const& need) {
   int const c = a.chunk, mb = a.micro_batch;
@@ -79,8 +82,10 @@ void for_each_need(pipeline_description const& d, action const& a, Need const& n
   }
 }
 
-/// The action itself, by what a machine does: run(set, program), pass_on(copied list, count),
-/// hand_out(address of the model's output) and publish(milestone).
+/// Runs an action by the machine's operations: run(set, program), pass_on(copied list, count),
+/// hand_out(address of the model's output), publish(milestone).
+///
+/// law: a milestone is published after all programs and copies that it stands for
 template <class Run, class PassOn, class HandOut, class Publish>
 void run_action(pipeline_description const& d, job const& j, action const& a, Run const& run,
                 PassOn const& pass_on, HandOut const& hand_out, Publish const& publish) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A compiled pipeline as the runtime sees it: pointers to constant tables, offsets, and the
-// kernels. No template over the model is left, so the code that runs a pipeline is compiled once
-// per element type.
+// A compiled pipeline as the runtime sees it: constant tables, offsets and kernel numbers. It does
+// not depend on the model's type, so the code that runs a pipeline is compiled once per element
+// type.
 #pragma once
 
 #include <pipe/backend/host/arguments.hpp>
@@ -17,7 +17,9 @@ namespace pp {
 
 namespace detail {
 
-/// `slots` pieces of `stride` bytes, reused round and round by micro-batch number.
+/// Ring buffer in an arena: `slots` slots of `stride` bytes; micro-batch m uses slot m mod slots.
+///
+/// units: bytes; `offset` counts from the start of the rank's arena
 struct ring {
   long offset = 0, stride = 0;
   int slots = 1;
@@ -25,38 +27,40 @@ struct ring {
   constexpr long bytes() const { return stride * slots; }
 };
 
+/// The launches of a program and their operands: launch l reads operands [l.first, l.first +
+/// l.count).
 struct program_view {
   launch const* launches = nullptr;
   placed_operand const* operands = nullptr;
   int count = 0;
 };
 
-/// The programs of a stage, with everything kept for backward or with values that are made again.
+/// The programs of a stage, either with all values kept for backward or with some recomputed.
 struct program_set {
   program_view programs[program_count];
-  ring records;    ///< of the micro-batches that use this set
-  address output;  ///< of the last chunk: the model's output before the loss
-  copied const* passed_gradients = nullptr;  ///< that leave without being made on the way
+  ring records;                              ///< values kept for backward, by micro-batch
+  address output;                            ///< last chunk: the model's output before the loss
+  copied const* passed_gradients = nullptr;  ///< gradients that pass through the stage unchanged
   int passed_gradient_count = 0;
 };
 
-/// A parameter or a buffer in its chunk's memory.
+/// Location of a parameter or a buffer in its chunk's memory.
 struct parameter_place {
-  int index = 0;  ///< in the model
-  bool trained = true,
-       shared = false;  ///< shared with an earlier place, which is the one that is updated
+  int index = 0;  ///< number in the model
+  /// `shared`: a later use of a shared parameter; the first use is the one that is updated.
+  bool trained = true, shared = false;
   int rows = 0, columns = 0;
-  long offset = 0;       ///< of the parameter and of its gradient, from the region's start
-  long transposed = -1;  ///< of the transposed copy, or -1
+  long offset = 0;       ///< bytes from the start of the regions of parameters and of gradients
+  long transposed = -1;  ///< offset of the transposed copy, or -1: none
   bool is_buffer = false;
-  commit_rule commit{};  ///< of a buffer
+  commit_rule commit{};  ///< update rule of a buffer
   constexpr long elements() const { return long(rows) * columns; }
-  /// Whether steps write it, as a buffer: then it has a sum.
+  /// Whether it is a buffer that training steps update, which then has a sum.
   constexpr bool is_committed() const { return is_buffer && commit.momentum > 0; }
 };
 
-/// A parameter that is the same as one of an earlier layer. Each place has a copy of the values and
-/// a gradient of its own.
+/// A parameter shared with an earlier layer (weight tying). Each place has its own copy of the
+/// values and its own gradient; the runtime keeps the copies equal.
 struct tie {
   int chunk = 0, owner_chunk = 0;
   parameter_place place, owner;
@@ -64,18 +68,19 @@ struct tie {
 
 struct chunk_description;
 
-/// A run of a chunk's parameters that one call of the optimizer updates. Numbers are counted, not
-/// bytes.
+/// A contiguous range of a chunk's parameters that one call of the optimizer updates.
+///
+/// units: elements
 struct update_range {
-  long begin = 0, end = 0;  ///< in the parameters, and in their gradients
-  long state = 0;           ///< where its optimizer state begins
-  bool whole = false;       ///< one parameter, for an optimizer that works on whole tensors
-  tensor_shape shape{};     ///< of that parameter; of a run of single elements a vector of them all
-  double rate_scale = 1, decay_scale = 1;  ///< of the learning rate and the weight decay
+  long begin = 0, end = 0;  ///< in the regions of parameters and of gradients
+  long state = 0;           ///< start of its optimizer state
+  bool whole = false;       ///< exactly one parameter, for an optimizer of whole tensors
+  tensor_shape shape{};     ///< of the parameter if `whole`, else a vector of all elements
+  double rate_scale = 1, decay_scale = 1;  ///< factors of the learning rate and the weight decay
 };
 
-/// Some of a parameter's gradient, and its squared norm, before and after clipping by value; or of
-/// a buffer's sum, and 0, or NaN if not all of it is finite.
+/// A block of a parameter's gradient and its squared norm, before and after clipping by value. For
+/// a block of a buffer's sum both are 0, or NaN if an element is not finite.
 struct gradient_block {
   static constexpr long most_elements = 1L << 15;
   chunk_description const* chunk = nullptr;
@@ -83,19 +88,21 @@ struct gradient_block {
   long begin = 0;
   double square = 0, clamped_square = 0;
 };
-/// How many blocks a parameter's gradient or a buffer's sum has; what does not change here has
-/// none.
+/// Number of blocks of a parameter's gradient or a buffer's sum; 0 for one that steps do not
+/// change.
 constexpr long blocks_of(parameter_place const& p) {
   constexpr long most = gradient_block::most_elements;
   bool const changes = p.is_committed() || (p.trained && !p.shared);
   return changes ? (p.elements() + most - 1) / most : 0;
 }
 
-/// One stage: its programs, and where its memory is in its rank's arena (bytes).
+/// A stage: its programs, and the layout of its memory in its rank's arena.
+///
+/// units: bytes; offsets count from the start of the arena, except in parameter_place
 struct chunk_description {
   int rank = 0;
   program_set keeping, dropping;
-  int first_kept = 0;  ///< micro-batches from this one on use the first, those before it the second
+  int first_kept = 0;  ///< micro-batches from this one on use `keeping`, earlier ones `dropping`
   program_set const& set_for(int micro_batch) const {
     return micro_batch >= first_kept ? keeping : dropping;
   }
@@ -103,52 +110,56 @@ struct chunk_description {
   int parameter_count = 0;
   update_range const* updates = nullptr;
   int update_count = 0;
-  long values = 0, gradients = 0, transposed = 0,
-       state = 0;              ///< offsets of the flat parameter regions
-  long buffers = 0, sums = 0;  ///< of the buffers; of what is added up for those that steps write
+  /// Offsets of the flat regions of parameters.
+  long values = 0, gradients = 0, transposed = 0, state = 0;
+  long buffers = 0, sums = 0;  ///< offsets of buffers, and of sums for those that steps update
   long buffer_bytes = 0;
-  /// Where a parameter or a buffer lies.
+  /// Offset of a parameter or a buffer.
   constexpr long values_of(parameter_place const& p) const {
     return (p.is_buffer ? buffers : values) + p.offset;
   }
-  long average = 0;  ///< of the trained parameters' averages, if there are any
-  long copies = 0,
-       copy_bytes = 0;  ///< of all parameters' copies in the type of values, if there are any
-  long parameter_bytes = 0, trained_bytes = 0;  ///< of the values; of the gradients
-  long transposed_bytes = 0;                    ///< of the copies
+  long average = 0;  ///< offset of the averages of trained parameters, if any
+  /// Copies of the parameters in the type of values (16-bit precisions), if any.
+  long copies = 0, copy_bytes = 0;
+  long parameter_bytes = 0, trained_bytes = 0;  ///< sizes of `values` and of `gradients`
+  long transposed_bytes = 0;                    ///< size of `transposed`
   ring pending, boundary, gradient;
-  copied const* passed_values = nullptr;  ///< that leave without being made on the way
+  copied const* passed_values = nullptr;  ///< values that pass through the stage unchanged
   int passed_value_count = 0;
-  long bytes = 0;  ///< of all of the above
-  /// Slots of its own for what the neighbours hand over: where an edge copies, else nothing.
+  long bytes = 0;  ///< size of all of the above
+  /// Slots for values from the neighbours, where the transport copies; otherwise empty.
   ring received, received_gradient;
-  long norms = 0;  ///< two doubles for each parameter, in the rank's bookkeeping: its gradient's
-                   ///< squared norm, and when clamped
-  long norms_before = 0;  ///< bytes of those of all chunks before it
+  /// Squared norms of gradients, in the rank's bookkeeping: doubles [parameters, 2], before and
+  /// after clipping by value.
+  long norms = 0;
+  long norms_before = 0;  ///< size of the norms of all earlier chunks
 };
 
+/// A rank: its lists of actions, and the layout of the memory that its chunks share.
+///
+/// units: bytes; offsets count from the start of the arena
 struct rank_description {
   action const* training = nullptr;
   int training_count = 0;
   action const* evaluation = nullptr;
   int evaluation_count = 0;
-  long scratch = 0,
-       workspace = 0;  ///< offsets, shared by the rank's chunks; every thread has a workspace
-  /// Where an input lies (the last: the labels) that chunks of this rank read and that cannot be
-  /// read where the caller has it: on the host one micro-batch, of which only some samples are
-  /// there; on a device the whole mini-batch. -1: not here.
+  /// Shared by the rank's chunks; there is one workspace for each thread.
+  long scratch = 0, workspace = 0;
+  /// Staged copies of inputs (the last: of the labels) that this rank reads: on the host one
+  /// micro-batch, for the one that is partly filled; on a device the whole mini-batch. -1: not
+  /// staged.
   long staging[max_inputs + 1]{-1, -1, -1, -1, -1};
-  long row_losses = -1,
-       losses = -1;  ///< doubles: by row of a micro-batch, by micro-batch; where the last chunk is
-                     ///< (`losses` on every rank, where a transport copies)
-  /// Where a transport copies: the squared norms of other ranks' chunks, the gradient of a shared
+  /// Doubles: losses by row of a micro-batch, and by micro-batch. On the last chunk's rank;
+  /// `losses` on every rank if the transport copies.
+  long row_losses = -1, losses = -1;
+  /// If the transport copies: squared norms of other ranks' chunks, and the gradient of a shared
   /// parameter's later place.
   long norms = 0, received_tie = 0;
-  long executed = 0;                              ///< the actions of the last run, with their times
-  long blocks = 0, block_count = 0;               ///< of the gradients of its chunks
-  long books = 0, book_bytes = 0;                 ///< on a device: its machine's
+  long executed = 0;                              ///< executed_action records of the last run
+  long blocks = 0, block_count = 0;               ///< gradient_block records of its chunks
+  long books = 0, book_bytes = 0;                 ///< on a device: bookkeeping of the machine
   long staging_bytes = 0, bookkeeping_bytes = 0;  ///< from `staging` on; from `row_losses` on
-  long bytes = 0;                                 ///< of the arena: of all of this and the chunks
+  long bytes = 0;                                 ///< size of the arena
 };
 
 }  // namespace detail
@@ -157,7 +168,8 @@ static_assert(max_inputs == 4, "as many -1 in `staging`, and one");
 
 namespace detail {
 
-/// The actions of a rank with its sends and receives between them: see communicate().
+/// The actions of a rank interleaved with its sends and receives, for a transport that copies: see
+/// communicate().
 struct rank_steps {
   detail::rank_step const* training = nullptr;
   int training_count = 0;
@@ -165,28 +177,30 @@ struct rank_steps {
   int evaluation_count = 0;
 };
 
+/// A compiled pipeline. A plain aggregate of constants and pointers to constant tables; copying it
+/// is cheap.
 struct pipeline_description {
   int ranks = 1, chunks = 1, micro_batches = 1, samples = 1;
-  int threads = 1;               ///< of each rank
-  short const* parts = nullptr;  ///< by kernel group: in how many parts its launches run
-  long workspace_bytes = 0;      ///< of a thread
-  int loss_rows = 0;             ///< of a micro-batch: the terms of its loss
+  int threads = 1;               ///< per rank
+  short const* parts = nullptr;  ///< by kernel group: number of parts of a launch
+  long workspace_bytes = 0;      ///< per thread
+  int loss_rows = 0;             ///< terms of the loss in a micro-batch
   chunk_description const* chunk = nullptr;
   rank_description const* rank = nullptr;
-  int parameter_count = 0;            ///< of the model
-  rank_steps const* steps = nullptr;  ///< by rank, where the transport copies
-  int const* streams = nullptr;       ///< of random bits: their numbers
+  int parameter_count = 0;            ///< in the model
+  rank_steps const* steps = nullptr;  ///< by rank, if the transport copies
+  int const* streams = nullptr;       ///< numbers of the streams of random bits
   int stream_count = 0;
   tie const* ties = nullptr;
   int tie_count = 0;
   int inputs = 1;
-  /// Of a micro-batch, as kernels read and write them: numbers of an input and of the output are of
-  /// the type of values.
+  /// Sizes of a micro-batch as kernels read and write it: real-valued inputs and the output are in
+  /// value_type.
   long input_bytes[max_inputs]{}, label_bytes = 0, output_bytes = 0;
-  bool input_is_converted[max_inputs]{};  ///< to the type of values: real numbers, but not those of
-                                          ///< the loss
+  /// Whether an input is converted to value_type: real numbers, except inputs of the loss.
+  bool input_is_converted[max_inputs]{};
   dtype value_type = dtype::f32;
-  bool scales_loss = false;  ///< gradients are of a scaled loss until they are used
+  bool scales_loss = false;  ///< backward computes gradients of the loss times a scale factor
   constexpr long bytes_of(int input) const {
     return input < inputs ? input_bytes[input] : label_bytes;
   }
@@ -195,8 +209,8 @@ struct pipeline_description {
     for (int r = 0; r < ranks; ++r) sum += rank[r].bytes;
     return sum;
   }
-  bool has_buffers = false;  ///< that steps write
-  bool averages = false;     ///< of the trained parameters are kept, with this decay
+  bool has_buffers = false;  ///< there are buffers that steps update
+  bool averages = false;     ///< averages of the trained parameters are kept
   double average_decay = 0;
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Mutual exclusion of calls: one at a time. An engine has threads that know its address, so it
-// lives on the heap behind a handle that can move, and a call at the wrong moment gets an error
-// instead of a data race or a wait without end.
+// Mutual exclusion of calls to an engine. Its threads know its address, so it is allocated on the
+// heap behind a movable handle; a call during another call throws, instead of racing or waiting
+// forever.
 #pragma once
 
 #include <atomic>
@@ -19,10 +19,12 @@
 
 namespace pp::detail {
 
-/// Whether an object is in use, and by which thread.
+/// State of an object that takes one call at a time: idle, in use, or closed.
 class occupancy {
  public:
-  /// Begins a call; throws pp::error during another one, in another process, and after close().
+  /// Begins a call.
+  ///
+  /// throws: pp::error during another call, in a forked process, and after close()
   PIPE_ONE_COPY void enter() {
     if (process_ != this_process())
       complain<error>({"this trainer belongs to process ", process_,
@@ -31,6 +33,7 @@ class occupancy {
     if (!state_.compare_exchange_strong(found, in_use)) refuse(found);
     user_.store(std::this_thread::get_id());
   }
+  /// Ends the call, and wakes a thread that waits in close().
   void leave() noexcept {
     int found = in_use;
     if (state_.compare_exchange_strong(found, idle)) return;
@@ -38,10 +41,10 @@ class occupancy {
     state_.notify_all();
   }
 
-  /// Refuses all further calls, after the one in progress has ended. Returns whether the object may
-  /// be destroyed. It may not in a process that is not its own, whose memory has no threads to
-  /// join; within one of its own calls, which goes on; nor after the call of another thread, which
-  /// may come back.
+  /// Waits for the call in progress and rejects all later ones. Returns whether the object may be
+  /// destroyed. It may not in a forked process, which has no threads to join; inside one of its own
+  /// calls, which continues afterwards; or if another thread was found in a call, because it still
+  /// accesses the object.
   [[gnu::cold]] bool close(bool is_own_thread) noexcept {
     if (process_ != this_process()) return false;
     for (int found = idle; found != closed; found = state_.load()) {
@@ -54,12 +57,8 @@ class occupancy {
   }
 
  private:
-  enum state : int {
-    idle,
-    in_use,
-    awaited,
-    closed
-  };  // awaited: in use, and close() waits for the end
+  /// awaited: in use, and close() waits for the end of the call.
+  enum state : int { idle, in_use, awaited, closed };
 
   [[noreturn, gnu::cold]] static void refuse(int found) {
     if (found != closed)
@@ -67,8 +66,8 @@ class occupancy {
           {"a run is in progress: a trainer takes one call at a time, from one thread, and none "
            "from its own "
            "callbacks"});
-    // Most likely the program exits while this thread trains: give it the time to do so without an
-    // exception.
+    // Most likely the program is exiting while this thread trains: the pause lets it exit without
+    // an exception from here.
     std::this_thread::sleep_for(std::chrono::seconds(5));
     complain<error>({"this trainer was destroyed"});
   }
@@ -86,11 +85,11 @@ class occupancy {
   long const process_ = this_process();
 };
 
-/// A T on the heap that takes one call at a time. T says with check() (throws) whether it is whole,
-/// and with is_own_thread() whether the calling thread is one of its own.
+/// Owner of a T on the heap that takes one call at a time. T::check() throws if the object is
+/// broken; T::is_own_thread() identifies its own threads.
 ///
-/// law: enter() throws pp::error and changes nothing, or keeps every other call out until its
-///      result is destroyed
+/// law: enter() throws pp::error without effect, or excludes every other call until the returned
+///      access is destroyed
 template <class T>
 class exclusive {
   struct item {
@@ -99,6 +98,7 @@ class exclusive {
   };
 
  public:
+  /// Scope of one call.
   class [[nodiscard]] access {
    public:
     explicit access(item& i) : use_(i.use) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A request to run a pipeline, and its result.
+// The interface between a trainer and its engine: a job (one run over a mini-batch), its result,
+// and what a watcher sees of each launch on the way.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,9 @@
 
 namespace pp {
 
-/// An action that was executed, in nanoseconds from the start of the run; `waited` of them before
-/// its start.
+/// An executed action of a schedule and its times.
+///
+/// units: nanoseconds from the start of the run; `waited`: duration of the wait before `start`
 struct executed_action {
   action what;
   long start = 0, end = 0, waited = 0;
@@ -22,7 +24,7 @@ struct executed_action {
 
 namespace detail {
 
-/// What a launch has left in its operands, for a watcher that asks.
+/// Type-erased access to the operands of a launch, made by the engine that ran it.
 struct operand_reader {
   void* of = nullptr;
   void const* (*values)(void* of, int operand) = nullptr;
@@ -31,87 +33,87 @@ struct operand_reader {
 
 }  // namespace detail
 
-/// A launch that has just run. Ranks call at the same time, each for its own. What is not asked for
-/// costs nothing.
+/// A kernel launch that has just run, as its watcher receives it. Ranks call the watcher
+/// concurrently, each for its own launches. Data is read or downloaded only on request.
 struct launch_seen {
   int rank = 0, chunk = 0, micro_batch = 0;
   program which = program::forward;
   int launch = 0;
   long nanoseconds = 0;
   pp::detail::launch const* what = nullptr;
-  placed_operand const* operands = nullptr;  ///< what->count of them
+  placed_operand const* operands = nullptr;  ///< [what->count]
   detail::operand_reader reader{};
 
-  /// Numbers of operand k: operands[k].elements of the trainer's element type. Valid during the
-  /// call. On a GPU they are downloaded.
+  /// The elements of operand k: an array of operands[k].elements values of the trainer's element
+  /// type, valid during the call. On a GPU they are downloaded.
   void const* values(int k) const { return reader.values(reader.of, k); }
-  /// The first operand with a number that is not finite, or -1. On a GPU numbers are looked at
-  /// there.
+  /// The first operand with a value that is not finite, or -1. A GPU searches in its own memory.
   int first_not_finite() const { return reader.first_not_finite(reader.of); }
   bool all_finite() const { return first_not_finite() < 0; }
 };
 
 namespace detail {
 
-/// One run over a mini-batch.
+/// A run over a mini-batch: what to compute, on which data, with which scale factors. Fields marked
+/// `train` are read by training runs only.
 struct job {
   enum class kind : unsigned char { train, evaluate, infer, stop };
   kind what = kind::evaluate;
   void const* input[max_inputs]{};
   void const* label = nullptr;
-  void* output = nullptr;     ///< infer: the model's output before the loss
-  int samples = 0;            ///< of the mini-batch: as many as planned, or fewer
-  double loss_terms = 1;      ///< the loss is a mean over this number of terms
-  double counted = 1;         ///< the same, but 0 where nothing counts
-  double gradient_terms = 1;  ///< what gradients are divided by as they are made
-  double gradient_scale = 1;  ///< train: and multiplied by when they are complete
+  void* output = nullptr;  ///< infer: the model's output before the loss
+  int samples = 0;         ///< in the mini-batch, at most as planned
+  double loss_terms = 1;   ///< divisor of the loss, positive
+  double counted = 1;      ///< sum of the weights of the loss's terms; may be 0, unlike loss_terms
+  double gradient_terms = 1;  ///< divisor of gradients in backward
+  double gradient_scale = 1;  ///< train: factor of the complete gradients
   std::uint64_t seed = 0;     ///< of random bits
-  long first_sample = 0;      ///< of the mini-batch, for random bits
-  bool updates = true;        ///< train: false keeps gradients and leaves parameters alone
-  bool continues = false;     ///< train: adds to the gradients of the run before
-  bool is_continued = false;  ///< train: and the next run will add to these
-  long step = 1;
+  long first_sample = 0;      ///< index of the first sample, for random bits
+  bool updates = true;        ///< train: false computes gradients only
+  bool continues = false;     ///< train: accumulates onto the gradients of the previous run
+  bool is_continued = false;  ///< train: the next run accumulates onto these gradients
+  long step = 1;              ///< counted from 1
   double learning_rate = 0;
-  double clip_value =
-      0;  ///< train: first every element of the gradients to [-this, this]; 0: no clipping
-  double clip_norm = 0;  ///< then all of them to this global norm; 0: no clipping
+  /// train: every gradient element is clipped to [-clip_value, clip_value]; 0: no clipping.
+  double clip_value = 0;
+  double clip_norm = 0;  ///< train: bound of the global norm, after clip_value; 0: no clipping
   void (*watch)(void* watcher, launch_seen const&) = nullptr;  ///< called after every launch
   void* watcher = nullptr;
 };
 
 }  // namespace detail
 
-/// What a run over a mini-batch came to. An inference has seconds only, an evaluation no gradient.
+/// Result of a run over a mini-batch. Inference sets only `seconds`; evaluation has no gradient.
 struct step_result {
   double loss = 0;           ///< mean over the mini-batch, before the update
   double gradient_norm = 0;  ///< global, before clipping
   double seconds = 0;
-  double bubble = 0;  ///< share of the ranks' time spent waiting for each other; on a GPU without
-                      ///< machine_settings::timeline NaN
-  /// FP16: what the loss was multiplied by; gradients that overflowed by it have changed nothing
-  /// but the factor, which is now smaller.
-  double loss_scale = 1;
+  /// Fraction of the ranks' time spent waiting for each other. On a GPU NaN, unless
+  /// machine_settings::timeline is set or the run is watched.
+  double bubble = 0;
+  double loss_scale = 1;  ///< FP16: factor of the loss in this step
+  /// FP16: the scaled gradients overflowed. The step changed no parameter and lowered the factor.
   bool skipped = false;
 };
 
 namespace detail {
 
+/// Settings of a machine: waiting, timeouts, thread placement and timing.
 struct machine_settings {
-  /// How ranks wait for each other. The deadline is for a run that makes no progress: when no rank
-  /// has finished a kernel or a wait for so long, the run fails with a rank_error. It has to be
-  /// longer than the longest kernel; 0 or less: none.
+  /// Limits of waits between ranks. The deadline detects a run without progress: if no rank
+  /// finishes a kernel or a wait for that long, the run fails with rank_error. It must exceed the
+  /// duration of the longest kernel; 0 or less: no deadline.
   patience waiting{};
-  /// Called once, on the thread that called the trainer, when the deadline of a run has passed,
-  /// with a table of what each rank is doing. The call returns (throws) only after a rank that is
-  /// stuck in a kernel has come back, because that rank works in the caller's memory; a program
-  /// that does not want to wait for it ends itself here.
+  /// Called once, on the thread that called the trainer, when a run times out, with a table of each
+  /// rank's current activity. The trainer's call then throws only after a rank that is stuck in a
+  /// kernel has returned, because it uses the caller's memory; a program that cannot wait for it
+  /// exits in this function.
   void (*on_timeout)(std::string_view report) = nullptr;
-  /// Binds each rank's thread to a core of its own, from the first one on, if there are enough. It
-  /// is for a program that has the machine to itself: two that bind share the first cores while
-  /// others idle.
+  /// Binds the threads of ranks to consecutive cores, if there are enough. Only for a program that
+  /// has the machine to itself: two programs that bind share the first cores and leave others idle.
   bool pin = false;
-  /// On a GPU: events around every action, for step_result::bubble, executed() and drawings of what
-  /// ran. A watched run has them anyway; on the CPU every run has.
+  /// On a GPU: records events around every action, for step_result::bubble, executed() and
+  /// timelines. Watched runs, and all runs on the host, have these times in any case.
   bool timeline = false;
 };
 

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The run-time part of a backend. Specialized beside each engine: runtime/host/engine.hpp,
-// runtime/cuda/engine.cuh.
+// The run-time part of a backend. Specialized next to each engine: runtime/host/engine.hpp,
+// runtime/cuda/engine.cuh. The compiler asks it for sizes of memory that depend on kernels.
 #pragma once
 
 namespace pp::detail {
 
-/// The engine of a backend, and the memory that it needs beside the values of the model:
+/// The engine of a backend, and the memory that it needs besides the model's values. Members of a
+/// specialization:
 ///
-///     engine<P>               runs compiled pipeline P
-///     workspace_bytes<P>()    that the kernel groups of P need, of a thread
+///     engine<P>               executes compiled pipeline P
+///     workspace_bytes<P>()    workspace of the kernel groups of P, per thread
 ///     book_bytes(chunks, chunk_count, rank, parameters, streams)
-///                             that the machine keeps for a rank, where the backend has its own
+///                             bookkeeping of the machine for a rank, if the backend has its own
 ///                             memory
 template <class Backend>
 struct runtime_of;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The end of a run as a program: the operations between the last gradient and the next forward, in
-// their order, each with the facts under which it applies. Threads execute it in
-// runtime/host/machine.hpp, streams in runtime/cuda/parameters.cuh; what an operation is comes from
-// there, when it runs comes from here.
+// order, each with the conditions under which it applies. Threads execute it in
+// runtime/host/machine.hpp, streams in runtime/cuda/parameters.cuh: they implement the operations,
+// this header defines when these run.
 #pragma once
 
 #include <pipe/base/config.hpp>
@@ -14,34 +14,35 @@ namespace pp {
 
 namespace detail {
 
+/// Operations of the end of a step.
 enum class step_op : unsigned char {
-  meet,       ///< all that any rank did before is visible to every rank after
-  sum_ties,   ///< gradients of shared parameters are added up where they are updated
-  measure,    ///< squared norms of gradients, which are then clipped by value
-  gather,     ///< losses and squared norms of all ranks are visible where they are judged
-  judge,      ///< the loss, the norm, the factor of clipping, whether the step is sound
-  update,     ///< the optimizer
-  average,    ///< the averages of parameters
-  commit,     ///< buffers take in what the mini-batch has added up for them
-  transpose,  ///< transposed copies of parameters
-  copy_ties   ///< shared parameters, from where they were updated
+  meet,       ///< barrier: all earlier writes of any rank are visible to every rank
+  sum_ties,   ///< gradients of shared parameters are summed at their first place
+  measure,    ///< squared norms of gradients, then clipping by value
+  gather,     ///< losses and squared norms of all ranks become visible where they are judged
+  judge,      ///< loss, gradient norm, clipping factor, and whether the step is sound
+  update,     ///< the optimizer's update
+  average,    ///< update of the averages of parameters
+  commit,     ///< update of buffers from the statistics of the mini-batch
+  transpose,  ///< transposed copies of parameters are renewed
+  copy_ties   ///< shared parameters are copied from their first place to the later ones
 };
 
-/// Facts about a run, as a set of bits.
+/// Facts about a run, a bit set.
 struct run_fact {
   enum : unsigned {
-    trains = 1,         ///< there are gradients
-    completes = 2,      ///< and no later run adds to them
-    updates = 4,        ///< the caller wants a step, not only gradients
-    is_sound = 8,       ///< loss and norm are finite; known from step_op::judge on
-    has_ties = 16,      ///< parameters are shared between places
-    has_averages = 32,  ///< of parameters
-    was_written = 64,   ///< parameters were changed from outside
-    has_buffers = 128   ///< that follow statistics
+    trains = 1,         ///< the run computes gradients
+    completes = 2,      ///< no later run accumulates onto its gradients
+    updates = 4,        ///< the optimizer updates the parameters
+    is_sound = 8,       ///< loss and norm are finite; known after step_op::judge
+    has_ties = 16,      ///< parameters are shared between layers
+    has_averages = 32,  ///< averages of parameters are kept
+    was_written = 64,   ///< parameters were written from outside
+    has_buffers = 128   ///< there are buffers that follow statistics
   };
 };
 
-/// All that is known before the run; the rest is judged or asked for.
+/// The facts known before the run. Not among them: is_sound, was_written.
 inline unsigned facts_of(pipeline_description const& d, job const& j) {
   bool const training = j.what == job::kind::train;
   return (training ? run_fact::trains : 0u) | (!j.is_continued ? run_fact::completes : 0u) |
@@ -50,6 +51,7 @@ inline unsigned facts_of(pipeline_description const& d, job const& j) {
          (d.has_buffers ? run_fact::has_buffers : 0u);
 }
 
+/// A line of the program: an operation, and the facts that must all hold for it to run.
 struct step_line {
   step_op what = step_op::meet;
   unsigned needs = 0;
@@ -58,7 +60,7 @@ struct step_line {
 
 }  // namespace detail
 
-/// After the last action of a run.
+/// The operations after the last action of a run.
 inline constexpr detail::step_line step_end[] = {
     {detail::step_op::meet,
      detail::run_fact::trains | detail::run_fact::completes | detail::run_fact::has_ties},
@@ -77,8 +79,8 @@ inline constexpr detail::step_line step_end[] = {
      detail::run_fact::trains | detail::run_fact::updates | detail::run_fact::is_sound},
 };
 
-/// After parameters have changed, by an update or from outside, and before the next action. What
-/// starts the next run may be the meeting.
+/// The operations between a change of parameters, by an update or from outside, and the next
+/// action. On the host the start of the next run serves as the barrier.
 inline constexpr detail::step_line copies_follow[] = {
     {detail::step_op::meet, detail::run_fact::has_ties},
     {detail::step_op::copy_ties, detail::run_fact::has_ties},
@@ -87,7 +89,8 @@ inline constexpr detail::step_line copies_follow[] = {
 
 namespace detail {
 
-/// The meetings of the end of a run: no rank updates before the last.
+/// Number of barriers at the end of a run. No rank updates before the last one, so a run that fails
+/// at any of them leaves all parameters unchanged.
 constexpr int count_meetings(unsigned facts) {
   int n = 0;
   for (step_line const& line : step_end)
@@ -96,8 +99,8 @@ constexpr int count_meetings(unsigned facts) {
   return n;
 }
 
-/// Calls execute(step_op, facts) for each line that applies under the facts known by then; it
-/// returns them, with what it has found out.
+/// Calls execute(step_op, facts) for each line whose facts hold. `execute` returns the facts, with
+/// those that it has established. Returns the facts at the end.
 template <int Lines, class Execute>
 constexpr unsigned run_lines(step_line const (&lines)[Lines], unsigned facts,
                              Execute const& execute) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The transfers between ranks, all that one rank reads of another: where it is made, and where its
-// reader has a slot for it if the transport copies. A machine shares in no others.
+// The transfers between ranks: every range of memory that one rank reads of another, with the
+// reader's slot for it if the transport copies. Machines share no other memory between ranks.
 #pragma once
 
 #include <pipe/base/config.hpp>
@@ -11,45 +11,45 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// The values that chunk c - 1 hands to chunk c > 0.
+/// The output of chunk c - 1 for a micro-batch, to chunk c > 0.
 inline transfer values_into(pipeline_description const& d, int c, int micro_batch) {
   chunk_description const &maker = d.chunk[c - 1], &reader = d.chunk[c];
   return {maker.rank, reader.rank, maker.boundary.at(micro_batch), reader.received.at(micro_batch),
           maker.boundary.stride};
 }
-/// The gradients of what chunk c handed on, from chunk c + 1.
+/// The gradient of chunk c's output for a micro-batch, from chunk c + 1.
 inline transfer gradients_into(pipeline_description const& d, int c, int micro_batch) {
   chunk_description const &maker = d.chunk[c + 1], &reader = d.chunk[c];
   return {maker.rank, reader.rank, maker.gradient.at(micro_batch),
           reader.received_gradient.at(micro_batch), maker.gradient.stride};
 }
-/// What the transfer of an action's result hands over.
+/// The transfer of an action's result to the neighbouring chunk.
 inline transfer result_of(pipeline_description const& d, action const& a) {
   return a.kind == action_kind::forward ? values_into(d, a.chunk + 1, a.micro_batch)
                                         : gradients_into(d, a.chunk - 1, a.micro_batch);
 }
 
-/// The squared norms of a chunk's gradients: two for each parameter.
+/// The squared norms of chunk c's gradients, to rank `reader`.
 inline transfer norms_of(pipeline_description const& d, int c, int reader) {
   chunk_description const& chunk = d.chunk[c];
   return {chunk.rank, reader, chunk.norms, d.rank[reader].norms + chunk.norms_before,
           2 * chunk.parameter_count * long(sizeof(double))};
 }
-/// The sums of the loss's terms, by micro-batch.
+/// The losses by micro-batch, from the last chunk's rank to rank `reader`.
 inline transfer losses_of(pipeline_description const& d, int reader) {
   int const last = d.chunk[d.chunks - 1].rank;
   return {last, reader, d.rank[last].losses, d.rank[reader].losses,
           d.micro_batches * long(sizeof(double))};
 }
 
-/// The gradient of a shared parameter's later place; T: its element.
+/// The gradient of a shared parameter's later place, to the first one. T: element type.
 template <class T>
 transfer gradient_of(pipeline_description const& d, tie const& t) {
   chunk_description const &place = d.chunk[t.chunk], &owner = d.chunk[t.owner_chunk];
   return {place.rank, owner.rank, place.gradients + t.place.offset, d.rank[owner.rank].received_tie,
           t.place.elements() * long(sizeof(T))};
 }
-/// The values of a shared parameter, from where it is updated to a later place.
+/// The values of a shared parameter, from the first place to a later one. T: element type.
 template <class T>
 transfer values_of(pipeline_description const& d, tie const& t) {
   chunk_description const &place = d.chunk[t.chunk], &owner = d.chunk[t.owner_chunk];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Autotuning: the faster of two ways to run a kernel group on this device, timed by events, on
-// operands of its own that are given back afterwards.
+// Autotuning: the faster of two implementations of a kernel group on this device, timed by events
+// on temporary operands.
 #pragma once
 
 #include <vector>
@@ -12,7 +12,8 @@
 
 namespace pp::cuda {
 
-/// Memory for one launch of a group. It is full of small numbers in every format.
+/// Operands for one launch of a group. They are filled with the byte 0x3c, a normal number in every
+/// floating-point format: denormals and NaN could distort the times.
 class race_track {
  public:
   race_track(detail::list<long, group::max_slots> const& bytes, long workspace_bytes) {
@@ -28,8 +29,8 @@ class race_track {
     check(cudaDeviceSynchronize(), "filling of operands");
   }
 
-  /// Whether `one` took less time than `other`: the best of some rounds in turn, after one that
-  /// does not count.
+  /// Whether `one` is faster than `other`: the best of five rounds, alternating, after a warm-up
+  /// round.
   template <class One, class Other>
   bool is_faster(One const& one, Other const& other) {
     constexpr int rounds = 5;
@@ -44,7 +45,7 @@ class race_track {
   }
 
  private:
-  /// Of several launches on end.
+  /// Duration of several consecutive launches.
   template <class Launch>
   float milliseconds(Launch const& launch) {
     constexpr int launches = 8;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Lists of kernel bodies on a device: made ready once, launched one after the other.
+// Operations on a list of kernel bodies: preparation and launch.
 #pragma once
 
 #include <pipe/backend/cuda/block/kernel_list.hpp>
@@ -8,13 +8,14 @@
 
 namespace pp::cuda {
 
+/// Launches the kernels of a list in order, on one stream, with the same arguments.
 template <class... Body>
 void launch_bodies(bodies<Body...>, [[maybe_unused]] arguments const& a,
                    [[maybe_unused]] cudaStream_t stream) {
   (launch_body<Body>(a, stream), ...);
 }
 
-/// Before the first launch of any of them: see prepare_body.
+/// Prepares the kernels of a list: see prepare_body. Required before their first launch.
 template <class... Body>
 void prepare_bodies(bodies<Body...>) {
   (prepare_body<Body>(), ...);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The check that a program can run on a machine's GPUs, decided from what the CUDA runtime says of
-// them. No call of it is made here, so that the decisions and their sentences are tested where
-// there is no GPU.
+// The check that a program can run on a GPU of this machine, as functions of what the CUDA runtime
+// reports. They make no CUDA calls, so decisions and messages are tested on machines without a GPU.
 #pragma once
 
 #include <pipe/base/error.hpp>
@@ -10,19 +9,21 @@
 
 namespace pp::cuda {
 
-/// A GPU, and the code that a program has for it. Capabilities are 10 * major + minor: 80 for
-/// sm_80.
+/// A GPU, and the code that the program contains for it.
+///
+/// units: capabilities are 10 * major + minor: 80 for sm_80
 struct device_and_code {
   int index = 0;
   char const* name = "";
-  int capability = 0;    ///< of the device
-  int least = 0;         ///< that the program was compiled for
-  bool has_code = true;  ///< whether the driver found code in the program that runs on the device
+  int capability = 0;    ///< capability of the device
+  int least = 0;         ///< lowest capability that the program was compiled for
+  bool has_code = true;  ///< the driver found code for the device
 };
 
-/// why: what the runtime said instead of a number; null if it only found none
+/// Checks that device `index` is one of `count`. `why`: the runtime's error message if the query
+/// failed, else null.
 ///
-/// throws: pp::error "no CUDA device"
+/// throws: pp::error "no CUDA device ..."
 inline void check_there_is_device(int index, int count, char const* why) {
   if (why != nullptr) complain<error>({"no CUDA device: ", why});
   if (count == 0) complain<error>({"no CUDA device"});
@@ -30,8 +31,10 @@ inline void check_there_is_device(int index, int count, char const* why) {
     complain<error>({"no CUDA device ", index, ": there are ", count});
 }
 
+/// Checks that the program has code for the device.
+///
 /// throws: pp::error that names the device and the code, if the device is older than the code, or
-///         so new that code for one model only, as sm_90a, is of no use
+///         newer and the code is for one model only, such as sm_90a
 inline void check_there_is_code(device_and_code const& d) {
   if (d.capability < d.least)
     complain<error>({"CUDA device ", d.index, " (", d.name, ") is sm_", d.capability,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Numbers between the user's memory, where they are float, and a device's, where they may be of 16
-// bits.
+// Conversion between the caller's arrays, which are float, and those of a device, which may be
+// 16-bit.
 #pragma once
 
 #include <cstring>
@@ -15,7 +15,7 @@ void convert(void* to, void const* from, long count) {
   for (long i = 0; i < count; ++i) static_cast<To*>(to)[i] = To(static_cast<From const*>(from)[i]);
 }
 
-/// to[i] = from[i], rounded, for i < count; from are floats.
+/// to[i] = from[i] for i < count, rounded to the nearest value of `type`; from[] is float.
 inline void convert_from_float(dtype type, void* to, void const* from, long count) {
   if (type == dtype::bf16)
     detail::convert<bf16, float>(to, from, count);
@@ -24,6 +24,8 @@ inline void convert_from_float(dtype type, void* to, void const* from, long coun
   else
     std::memcpy(to, from, sizeof(float) * std::size_t(count));
 }
+/// to[i] = from[i] for i < count; to[] is float.
+///
 /// law: exact
 inline void convert_to_float(dtype type, void* to, void const* from, long count) {
   if (type == dtype::bf16)

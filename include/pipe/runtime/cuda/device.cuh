@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The check that there is a GPU and that the program has code for it.
+// Selection of a GPU, and the check that the program has code for it.
 #pragma once
 
 #include <pipe/backend/cuda/block/check.cuh>
@@ -8,7 +8,7 @@
 
 namespace pp::cuda {
 
-/// The least compute capability that this file was compiled for.
+/// Lowest compute capability that this file was compiled for, as 10 * major + minor; 0 if unknown.
 inline int least_compiled() {
 #ifdef __CUDA_ARCH_LIST__
   int least = 1 << 30;
@@ -19,10 +19,11 @@ inline int least_compiled() {
 #endif
 }
 
-/// Does nothing: asked for, it shows whether the current device runs what this file was compiled
-/// to.
+/// Empty kernel. A query of its attributes shows whether the current device can run this file's
+/// code.
 static __global__ void any_kernel() {}
 
+/// Whether the driver finds code in the program for the current device.
 inline bool has_code_for_current_device() {
   cudaFuncAttributes unused{};
   cudaError_t const status = cudaFuncGetAttributes(&unused, any_kernel);
@@ -34,7 +35,7 @@ inline bool has_code_for_current_device() {
   return true;
 }
 
-/// Makes device `index` current.
+/// Makes device `index` current and returns its properties.
 ///
 /// throws: pp::error "no CUDA device", or that the program has no code for the device, naming both
 inline cudaDeviceProp use_device(int index) {

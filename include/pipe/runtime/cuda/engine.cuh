@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The CUDA engine of a pipeline: its kernels' launches, the machine that enqueues them, what
-// happens to parameters between two steps, and a mirror of the parameters in the host's memory,
-// through which the host reads and writes them.
+// The CUDA engine of a pipeline: the launches of its kernels, the machine that enqueues them, the
+// end-of-step operations, and a mirror of the parameters in host memory, through which the caller
+// reads and writes them.
 #pragma once
 
 #include <cstring>
@@ -28,8 +28,8 @@ namespace pp {
 
 namespace cuda {
 
-/// Which rank takes its next action, so that everything comes after what it needs: rows of a table,
-/// walked as the ranks of a machine would.
+/// A topological order of a table's actions: the ranks in the order in which they take their next
+/// action. `slots`: of each boundary, which bound how far a rank may run ahead.
 template <class Problem, class Rows>
 std::vector<int> order_of(Problem const& problem, Rows const& rows,
                           std::vector<detail::slot_count> const& slots) {
@@ -44,7 +44,7 @@ std::vector<int> order_of(Problem const& problem, Rows const& rows,
 
 namespace detail {
 
-/// P: a compiled pipeline.
+/// Executes compiled pipeline P on CUDA device 0. The interface of every engine: see runtime_of.
 template <class P>
 class cuda_engine {
  public:
@@ -64,11 +64,11 @@ class cuda_engine {
       complain<error>({"this trainer is broken: the update of step ", torn_,
                        " failed, and some parameters are updated, others are not"});
   }
-  /// Runs are on the caller's thread.
+  /// False: the engine has no threads, runs are on the caller's thread.
   bool is_own_thread() const { return false; }
 
-  /// An exception on the way, from a launch of a user-defined layer, a watcher or the runtime,
-  /// comes out when nothing is under way.
+  /// Runs a job. An exception (from a user-defined layer's launch, a watcher or the CUDA runtime)
+  /// is rethrown once no work is in progress on the device.
   step_result run(job const& j) {
     try {
       return complete(j);
@@ -78,21 +78,22 @@ class cuda_engine {
     }
   }
 
-  /// Whether this process runs the rank of a chunk.
+  /// True: all ranks are in this process.
   static constexpr bool is_local(int) { return true; }
-  /// A copy of the memory of a chunk: of its parameters, gradients, state and averages. It is there
-  /// until the next run.
+  /// The host mirror of a chunk's parameters, gradients, state and averages, at the offsets of its
+  /// rank's arena. Valid until the next run.
   char* memory(int chunk) {
     if (!mirror_is_current_) download();
     return mirror_[std::size_t(chunk)].data();
   }
+  /// Must be called after parameters were written through memory(): the next run uploads them.
   void parameters_changed() { mirror_is_newer_ = true; }
   long bytes(int rank) const { return machine_.bytes(rank); }
 
   executed_action const* executed(int rank) const { return machine_.executed(rank); }
   int executed_count(int rank) const { return machine_.executed_count(rank); }
 
-  /// The device's name, and for how many products it has cuBLASLt.
+  /// The device's name, and the number of products that use cuBLASLt.
   std::string runs_on() const { return device_.name + launches_.text(); }
 
  private:
@@ -134,13 +135,13 @@ class cuda_engine {
             cuda::order_of(P::problem, forward, slots)};
   }
 
-  /// Copies and clearings outside of the machine's streams may still be on their way when their
-  /// calls return.
+  /// Waits for the device. Copies and memsets on the default stream are not ordered with the
+  /// machine's non-blocking streams, and may still be in progress when their calls return.
   static void settle() { cuda::check(cudaDeviceSynchronize(), "copies to the device"); }
 
-  /// What a mirror holds of a chunk: everything up to the averages.
+  /// End of the mirrored part of a chunk: everything up to the averages.
   static long mirrored(chunk_description const& c) { return c.copies; }
-  /// Offsets count from the start of the rank's arena.
+  /// Start of the arena of a chunk's rank, in device memory.
   char* begin_of(int chunk) const { return machine_.memory(chunk); }
 
   void download() {
@@ -185,8 +186,8 @@ class cuda_engine {
   cuda_parameters<P> parameters_;
   std::vector<std::vector<char>> mirror_;  // by chunk, at the offsets of its rank's arena
   bool mirror_is_current_ = false, mirror_is_newer_ = false;
-  float loss_scale_ = 1;  // that is in the gradients
-  long torn_ = 0;         // the step whose update did not come to its end; 0: none
+  float loss_scale_ = 1;  // factor of the gradients on the device
+  long torn_ = 0;         // the step whose update failed half-way; 0: none
 };
 
 template <>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The tables that the executor on a GPU walks: a launch for each kernel group or chain, and the
-// order in which ranks take their actions.
+// The tables of the executor on a GPU: a launch function for each kernel group or chain, and the
+// order in which the host enqueues the ranks' actions.
 #pragma once
 
 #include <vector>
@@ -12,8 +12,8 @@
 
 namespace pp::detail {
 
-/// Launches the kernels of a group or of a chain on operands, with what was made for it at
-/// construction.
+/// Launches the kernels of a group or a chain. `made`: state created at construction, such as a
+/// cuBLASLt product; the owner keeps it alive.
 struct cuda_group {
   void (*launch)(void const* made, cuda::arguments const&, void* const* slots,
                  cudaStream_t) = nullptr;
@@ -23,7 +23,8 @@ struct cuda_group {
   }
 };
 
-/// Which rank takes its next action: a list for training and one for evaluation.
+/// The ranks in the order in which the host enqueues their actions: entry i names the rank whose
+/// next action is enqueued as the i-th.
 struct cuda_order {
   std::vector<int> training, evaluation;
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The launches of each kernel group of a pipeline: by its own kernels, or, if it is a matrix
-// product, by cuBLASLt with its own kernels around the call. Decided once, at construction, as the
-// pipeline's option says.
+// The launch of each kernel group of a pipeline: by the library's kernels, or, for a matrix
+// product, by cuBLASLt with the library's kernels before and after the call. Chosen once, at
+// construction, by the pipeline's product option.
 #pragma once
 
 #include <memory>
@@ -21,16 +21,17 @@ namespace pp {
 
 namespace cuda {
 
-/// Arguments of a launch of a group.
+/// Launch arguments with a group's operands.
 inline arguments with_slots(arguments a, void* const* slots, int count) {
   for (int k = 0; k < count; ++k) a.slot[k] = slots[k];
   return a;
 }
+/// cuda_group::launch by the library's kernels.
 template <class P, int G>
 void launch_group(void const*, arguments const& a, void* const* slots, cudaStream_t stream) {
   launch_bodies(lowered<P, G>{}, with_slots(a, slots, group_of<P, G>::value.slots), stream);
 }
-/// Kernels: a narrow_mlp
+/// cuda_group::launch of a chain. Kernels: a narrow_mlp.
 template <class Kernels>
 void launch_chain_of(void const*, arguments const& a, void* const* slots, cudaStream_t stream) {
   auto const launch = [&]<class... Body>(bodies<Body...>, auto const& packed) {
@@ -38,7 +39,7 @@ void launch_chain_of(void const*, arguments const& a, void* const* slots, cudaSt
   };
   launch(Kernels::kernels(), Kernels::pack(a, slots));
 }
-/// made: a cublaslt_product
+/// cuda_group::launch by cuBLASLt. made: a cublaslt_product.
 template <class P, int G>
 void launch_group_by_cublaslt(void const* made, arguments const& shared, void* const* slots,
                               cudaStream_t stream) {
@@ -53,7 +54,8 @@ void launch_group_by_cublaslt(void const* made, arguments const& shared, void* c
 
 namespace detail {
 
-/// P: a compiled pipeline.
+/// The launches of compiled pipeline P. Construction selects them, and times the candidates if the
+/// product option is `timed`.
 template <class P>
 class cuda_launches {
  public:
@@ -65,11 +67,11 @@ class cuda_launches {
       (prepare_chain<C>(device), ...);
     }(std::make_integer_sequence<int, chains>{});
   }
-  /// By number of a launch: those of the groups, then those of chains.
+  /// By launch number: groups first, then chains.
   cuda_group const* groups() const { return groups_.items; }
 
-  /// What a reader wants to know of it: ", cuBLASLt for 5 of 9 products", or why there is none;
-  /// nothing if it was not asked for.
+  /// Summary for reports: ", cuBLASLt for 5 of 9 products", or the reason why it is not available;
+  /// empty if the pipeline does not use it.
   std::string text() const {
     if (handle_ == nullptr) return "";
     if (!cuda::cublaslt_handle::missing().empty())
@@ -124,7 +126,7 @@ class cuda_launches {
   }
 
   list<cuda_group, P::groups + chains> groups_;
-  std::unique_ptr<cuda::cublaslt_handle> handle_;  // of who may use cuBLASLt
+  std::unique_ptr<cuda::cublaslt_handle> handle_;  // null: no product may use cuBLASLt
   std::vector<std::unique_ptr<cuda::cublaslt_product>> made_;
   int products_ = 0, by_cublaslt_ = 0;
 };

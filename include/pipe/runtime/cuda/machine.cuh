@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The executor of a pipeline on one GPU. Every rank has a stream; one host thread walks all actions
-// in an order in which everything comes after what it needs, and enqueues each on its rank's
-// stream, behind events of the actions of other ranks that it waits for: the tokens of a transport
-// that shares memory, for streams. Boundary values are read where they were written. The host waits
-// once, at the end of a run.
+// The executor of a pipeline on one GPU. Every rank has a stream. One host thread walks all actions
+// in a topological order and enqueues each on its rank's stream, behind the events of the other
+// ranks' actions that it depends on; events play the role of a shared-memory transport's tokens.
+// Boundary values are read where they were written. The host waits once, at the end of a run.
 #pragma once
 
 #include <algorithm>
@@ -52,8 +51,8 @@ class cuda_machine {
     for (int i = 0; i < milestones * d.chunks * d.micro_batches; ++i) reached_.emplace_back();
     long uploaded = 0;
     for (int i = 0; i <= d.inputs; ++i) uploaded += d.bytes_of(i) * d.micro_batches;
-    long const part =
-        align_up(uploaded / 4);  // so that the device has work while the host converts the rest
+    // A quarter at a time, so that the device has work while the host converts the rest.
+    long const part = align_up(uploaded / 4);
     pinned_ = cuda::pinned_buffer(2 * (part < upload_bytes ? part : upload_bytes));
     streams_of_bits_ = kept<int>(0, d.streams, d.stream_count);
     cuda::loss_scaling const start{};
@@ -85,7 +84,7 @@ class cuda_machine {
   char* memory_of(int rank) const { return arenas_[std::size_t(rank)].data(); }
   char* memory(int chunk) const { return memory_of(d_.chunk[chunk].rank); }
   long bytes(int rank) const { return arenas_[std::size_t(rank)].bytes(); }
-  /// Memory of the rank's books for `count` items, zeros, or, if there are some, with these in it.
+  /// Memory for `count` items in the rank's bookkeeping: copies of `items`, or zeros if null.
   template <class T>
   T* kept(int rank, T const* items, long count) {
     T* const p = rooms_[std::size_t(rank)].template take<T>(count);
@@ -94,16 +93,16 @@ class cuda_machine {
                   "upload of a list");
     return p;
   }
-  /// By micro-batch, on the device.
+  /// Losses by micro-batch, in device memory.
   double* losses() const {
     return reinterpret_cast<double*>(memory_of(last_rank()) + d_.rank[last_rank()].losses);
   }
 
-  /// On the device; null: the loss is not scaled.
+  /// The state of loss scaling in device memory; null if the precision does not scale the loss.
   cuda::loss_scaling* scaling() const { return d_.scales_loss ? scaling_ : nullptr; }
 
-  /// Gives the user the outputs of an inference, each micro-batch's when it is there, and waits for
-  /// the end.
+  /// Copies the outputs of an inference to the caller, each micro-batch as soon as it is complete,
+  /// and waits for the end.
   void deliver() {
     long const each = d_.output_bytes / size_of(d_.value_type);
     for (int mb = 0; samples_in(d_, job_, mb) > 0; ++mb) {
@@ -115,35 +114,35 @@ class cuda_machine {
     wait_for_all();
   }
 
-  /// Waits for a stream: what it was given has been done, and had no error.
+  /// Waits until a rank's stream has finished its work. Throws if a kernel or copy failed.
   void wait_for(int rank) const {
     cuda::check(cudaStreamSynchronize(stream_of(rank)), "run of the pipeline");
   }
   void wait_for_all() const {
     for (int r = 0; r < d_.ranks; ++r) wait_for(r);
   }
-  /// After a failure: returns when nothing is under way on the device that reads or writes the
-  /// caller's or the host's memory. The runtime forgets the failure, which else the next check of a
-  /// launch would find.
+  /// After a failure: waits until no work on the device accesses host memory, and clears the CUDA
+  /// runtime's last error, which the next launch check would report again.
   void drain() const noexcept {
     for (int r = 0; r < d_.ranks; ++r) (void)cudaStreamSynchronize(stream_of(r));
     (void)cudaGetLastError();
   }
-  /// Rank `waiting` goes on when `other` has done what it was given so far.
+  /// Makes the stream of `waiting` wait for all work enqueued so far on the stream of `other`.
   void meet(int waiting, int other, cuda::event const& at) const {
     if (waiting == other) return;
     cuda::check(cudaEventRecord(at, stream_of(other)), "an event");
     cuda::check(cudaStreamWaitEvent(stream_of(waiting), at, 0), "a wait for an event");
   }
 
-  // ---- after it ----
+  // ---- after a run ----
 
   double seconds() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
   }
 
-  /// What rank r did in the last run, by the device's clock. Throws error if no
-  /// timeline was recorded.
+  /// The actions that rank r executed in the last run, with times of the device's clock.
+  ///
+  /// throws: error if the run recorded no timeline
   executed_action const* executed(int r) {
     read_clock();
     if (!has_timeline_)
@@ -154,8 +153,8 @@ class cuda_machine {
   }
   int executed_count(int r) const { return int(timelines_[std::size_t(r)].actions.size()); }
 
-  /// Share of the ranks' time, from the first action to the end of the last, in which they had
-  /// nothing to do; NaN without a timeline.
+  /// Fraction of idle time of the ranks' streams, from the first action to the end of the last. NaN
+  /// without a timeline.
   double bubble() {
     if (!has_timeline_) return std::numeric_limits<double>::quiet_NaN();
     read_clock();
@@ -170,15 +169,15 @@ class cuda_machine {
 
  private:
   static constexpr int milestones = int(milestone::release) + 1;
-  static constexpr long upload_bytes = 1L << 20;  // at a time
+  static constexpr long upload_bytes = 1L << 20;  // most bytes of one copy
   static constexpr int search_blocks = cuda::find_not_finite_kernel::search_blocks;
   using kernels = cuda::bodies<cuda::add_up_kernel, cuda::find_not_finite_kernel>;
   static_assert(cuda::fit_every_device(kernels{}));
   struct time_marks {
     cuda::event start{true}, end{true};
   };
-  /// Of a rank: what it did in this run, and events around each action, as many as there were in
-  /// any run.
+  /// The executed actions of a rank in this run, and pairs of events around them, reused by later
+  /// runs.
   struct rank_timeline {
     std::vector<executed_action> actions;
     std::vector<time_marks> marks;
@@ -202,20 +201,20 @@ class cuda_machine {
   }
   void const* given(int input) const { return input < d_.inputs ? job_.input[input] : job_.label; }
 
-  /// Where the outputs of an inference go first. Pinned: a copy to the user's memory would keep the
-  /// host from enqueueing what follows.
+  /// Staging for outputs. Pinned, because an asynchronous copy to pageable memory would block the
+  /// host from enqueueing.
   char* downloaded_outputs() {
     if (outputs_.data() == nullptr)
       outputs_ = cuda::pinned_buffer(d_.output_bytes * d_.micro_batches);
     return outputs_.data();
   }
 
-  /// What the user's numbers become: labels, ids and what the loss reads stay as they are.
+  /// Type of an input on the device. Labels, ids and inputs of the loss are not converted.
   dtype type_of(int which) const {
     return which < d_.inputs && d_.input_is_converted[which] ? d_.value_type : dtype::f32;
   }
-  /// Each rank gets of what was given what its stages read; the one micro-batch that is partly
-  /// filled is filled up with zeros.
+  /// Uploads to each rank the inputs that its stages read. A partly filled micro-batch is padded
+  /// with zeros.
   void upload() {
     for (int r = 0; r < d_.ranks; ++r)
       for (int i = 0; i <= d_.inputs; ++i)
@@ -228,7 +227,8 @@ class cuda_machine {
     for (int r = 1; r < d_.ranks; ++r)
       cuda::check(cudaStreamWaitEvent(stream_of(r), uploaded_, 0), "a wait for an event");
   }
-  /// Through pinned memory, half of which is filled while the other half is on its way.
+  /// Double-buffered upload: the host fills one half of the pinned buffer while the other is
+  /// copied.
   void upload(int rank, int input) {
     char* const to = memory_of(rank) + d_.rank[rank].staging[input];
     long const bytes = d_.bytes_of(input), all = bytes / d_.samples * job_.samples,
@@ -324,9 +324,8 @@ class cuda_machine {
     a.loss_scale = 1 / job_.gradient_terms;
     a.scaling = scaling() != nullptr ? &scaling()->scale : nullptr;
     bool const is_last = &chunk == &d_.chunk[d_.chunks - 1];
-    int const count =
-        view.count -
-        (job_.what == job::kind::infer && is_last ? 1 : 0);  // the loss is the last launch
+    // The loss is the last launch; inference leaves it out.
+    int const count = view.count - (job_.what == job::kind::infer && is_last ? 1 : 0);
     void* slots[most_operands];
     for (int i = 0; i < count; ++i) {
       launch const& l = view.launches[i];
@@ -342,8 +341,8 @@ class cuda_machine {
       sum_row_losses(mb, stream_of(r));
   }
 
-  /// What a watched launch has written: in the device's memory, and, of the operands that the
-  /// watcher has asked for, in the host's, as floats.
+  /// The operands of a watched launch: on the device, and those that the watcher has requested
+  /// downloaded to the host as floats.
   struct written {
     cuda_machine const& machine;
     void* const* slots;
@@ -372,7 +371,7 @@ class cuda_machine {
       while (all_finite(k, k + 1)) ++k;
       return k;
     }
-    /// Operands [first, end).
+    /// Whether all values of operands [first, end) are finite, by one search on the device.
     bool all_finite(int first, int end) const {
       cuda::find_not_finite_kernel::arguments search;
       for (int k = first; k < end; ++k)
@@ -388,7 +387,7 @@ class cuda_machine {
     }
   };
 
-  /// To the watcher; meanwhile all ranks wait.
+  /// Waits for the launch and calls the watcher. No other rank is enqueued meanwhile.
   void show(void* const* slots, launch_seen seen, cudaStream_t on) {
     cuda::check(cudaEventRecord(watched_until_, on), "an event");
     cuda::check(cudaStreamSynchronize(on), "run of a kernel");
@@ -428,16 +427,16 @@ class cuda_machine {
   bool wants_timeline_;
   std::vector<cuda::stream> streams_;
   std::vector<cuda::device_buffer> arenas_;
-  std::vector<cuda::room> rooms_;  // in them, of the books
+  std::vector<cuda::room> rooms_;  // by rank: bookkeeping in its arena
   int* streams_of_bits_ = nullptr;
   cuda::loss_scaling* scaling_ = nullptr;
   cuda::pinned_buffer pinned_;
-  cuda::event gone_[2];          // what was in a half of it
-  long sent_ = 0;                // halves
-  cuda::pinned_buffer outputs_;  // of an inference, of all micro-batches
+  cuda::event gone_[2];          // the copy from a half of pinned_ has finished
+  long sent_ = 0;                // halves copied so far
+  cuda::pinned_buffer outputs_;  // outputs of all micro-batches of an inference
   std::vector<cuda::event> reached_;
   cuda::event uploaded_, start_{true}, watched_from_{true}, watched_until_{true};
-  int* found_ = nullptr;  // of a search, on the device
+  int* found_ = nullptr;  // result of a search, in device memory
   std::vector<int> position_;
   std::vector<rank_timeline> timelines_;             // by rank
   bool has_timeline_ = true, clock_is_read_ = true;  // of the last run

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The operations of runtime/step_end.hpp on a GPU: what happens to parameters between the last
-// gradient and the next forward. Each rank's stream works on its own chunks; what all of them have
-// to agree on is decided by one kernel, and the host reads of it when everything has been done.
+// The operations of runtime/step_end.hpp on a GPU. Each rank's stream works on its own chunks. One
+// kernel decides whether the step is sound; later kernels read its decision on the device, and the
+// host reads it once all work is done.
 #pragma once
 
 #include <span>
@@ -19,7 +19,7 @@
 
 namespace pp::detail {
 
-/// P: a compiled pipeline whose optimizer works on single elements.
+/// The end-of-step operations of compiled pipeline P, whose optimizer is element-wise.
 template <class P>
 class cuda_parameters {
  public:
@@ -36,15 +36,15 @@ class cuda_parameters {
     for (int r = 0; r < d_.ranks; ++r) ready_.emplace_back();
   }
 
-  /// After everything of job j was enqueued: enqueues the rest of a training step, waits, and
-  /// returns the outcome. An update that is not sound has not been done. Sets `torn` to the step
-  /// before the first launch that changes what the next step reads.
+  /// Enqueues the end of job j, waits, and returns the outcome. To be called after all actions were
+  /// enqueued. A step that is not sound changes no parameter. Sets `torn` to the step's number
+  /// before the first launch that writes state of the next step.
   cuda::step_outcome finish(job const& j, long& torn) {
     bool const clamps = j.what == job::kind::train && j.updates && j.clip_value > 0;
     unsigned const known = run_lines(step_end, facts_of(d_, j), [&](step_op op, unsigned facts) {
       if (op == step_op::judge && (facts & run_fact::updates)) torn = j.step;
       execute(op, j, clamps);
-      // Whether the step is sound is known on the device, where every update asks.
+      // Soundness is known on the device only; every update kernel checks it there.
       return op == step_op::judge ? facts | run_fact::is_sound : facts;
     });
     if (known & run_fact::updates) follow(known, j);
@@ -55,7 +55,7 @@ class cuda_parameters {
     return *read_.as<cuda::step_outcome>();
   }
 
-  /// Makes the copies again after the parameters were written. Waits for them.
+  /// Renews all copies of parameters after they were written from outside. Waits for the end.
   void renew_copies() {
     if constexpr (P::passes::has_copies)
       for (chunk_description const& c : std::span(d_.chunk, std::size_t(d_.chunks))) {
@@ -73,7 +73,7 @@ class cuda_parameters {
       cuda::optimizer_step<optimizer, std::conditional_t<P::passes::has_copies, value, void>>;
   template <class F>
   using over_pieces = cuda::pieces_kernel<F>;
-  /// All that are launched here, but for those of copies, if kernels read them, and of buffers.
+  /// The kernels of every pipeline. Those of 16-bit copies and of buffers are added if needed.
   using always = cuda::bodies<cuda::judge_kernel, cuda::square_pieces_kernel, cuda::add_up_kernel,
                               cuda::transpose_kernel<value>, over_pieces<cuda::clamp_elements>,
                               over_pieces<cuda::add_elements>, over_pieces<cuda::approach_elements>,
@@ -87,8 +87,9 @@ class cuda_parameters {
   using kernels = decltype(all_kernels());
   static_assert(cuda::fit_every_device(kernels{}));
 
-  /// What launches over a chunk's parameters go through, in the device's memory. Elements count
-  /// from the start of the rank's arena.
+  /// The work lists of a chunk's launches, in device memory.
+  ///
+  /// units: elements from the start of the rank's arena
   struct lists {
     cuda::piece const* pieces = nullptr;
     cuda::extent const* first_pieces = nullptr;
@@ -106,7 +107,8 @@ class cuda_parameters {
   static long element(long bytes) { return bytes / long(sizeof(float)); }
   static bool is_measured(parameter_place const& p) { return p.trained && !p.shared; }
   float* floats(int rank) const { return reinterpret_cast<float*>(machine_.memory_of(rank)); }
-  /// What kernels read of parameters: number i is that of parameter number i.
+  /// Start of the values that kernels read as parameters: the 16-bit copies, or the parameters
+  /// themselves. In elements of `value`, from the start of the arena.
   static long read_at(chunk_description const& c) {
     return P::passes::has_copies ? c.copies / long(sizeof(value)) : element(c.values);
   }
@@ -150,7 +152,7 @@ class cuda_parameters {
     return l;
   }
 
-  /// Enqueues an operation of the end of a run. `clamps`: gradients are clipped by value.
+  /// Enqueues an operation of the end of a run. `clamps`: whether gradients are clipped by value.
   void execute(step_op op, job const& j, bool clamps) {
     auto const each = [&](auto const& use) {
       for (int c = 0; c < d_.chunks; ++c) use(c);
@@ -175,11 +177,11 @@ class cuda_parameters {
     });
   }
 
-  /// What rank 0 is given from now on comes after everything that any rank was given so far.
+  /// Orders all later work of rank 0 after all work enqueued so far on any rank.
   void gather() {
     for (int r = 1; r < d_.ranks; ++r) machine_.meet(0, r, ready_[std::size_t(r)]);
   }
-  /// What any rank is given from now on comes after everything that rank 0 was given so far.
+  /// Orders all later work of every rank after all work enqueued so far on rank 0.
   void spread() {
     for (int r = 1; r < d_.ranks; ++r) machine_.meet(r, 0, ready_[0]);
   }
@@ -207,7 +209,7 @@ class cuda_parameters {
     lists const& l = lists_[std::size_t(c)];
     return {l.pieces, l.piece_count, 0};
   }
-  /// Of the gradient of every parameter of chunk c, in the order of the model.
+  /// Enqueues the squared norms of chunk c's gradients: to[parameter index].
   void add_squares(int c, double* to) {
     chunk_description const& chunk = d_.chunk[c];
     if (chunk.parameter_count == 0) return;
@@ -268,8 +270,9 @@ class cuda_parameters {
         machine_.stream_of(chunk.rank));
   }
 
-  /// law: the gradient of a shared parameter is that of its first place, plus the others in the
-  ///      order of the model
+  /// Adds the gradients of a shared parameter's later places to that of its first place.
+  ///
+  /// law: sums are in the order of the model
   void sum_ties() {
     for (int i = 0; i < d_.tie_count; ++i) {
       tie const& t = d_.ties[i];
@@ -281,7 +284,8 @@ class cuda_parameters {
           {cuda::pieces::of_range(t.owner.elements()), add}, machine_.stream_of(owner.rank));
     }
   }
-  /// Shared parameters, from where they were updated; and their transposed copies.
+  /// Copies shared parameters from their first place to the later ones, and renews the transposed
+  /// copies there.
   void copy_ties() {
     for (int i = 0; i < d_.tie_count; ++i) {
       tie const& t = d_.ties[i];
@@ -303,8 +307,8 @@ class cuda_parameters {
   pipeline_description const& d_;
   optimizer const& optimizer_;
   std::vector<lists> lists_;     // by chunk
-  double *squares_, *clamped_;   // by parameter, on the device
-  cuda::step_outcome* outcome_;  // there, too
+  double *squares_, *clamped_;   // by parameter, in device memory
+  cuda::step_outcome* outcome_;  // in device memory
   cuda::pinned_buffer read_;
   std::vector<cuda::event> ready_;  // by rank
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Resources of the CUDA runtime, released by destructors: memory, streams and events. Every call is
+// RAII owners of CUDA resources: memory, streams and events. Every call of the CUDA runtime is
 // checked.
 #pragma once
 
@@ -13,12 +13,13 @@
 
 namespace pp::cuda {
 
-/// Gives out a part of a rank's memory, in the order in which it is asked.
+/// Bump allocator over a part of a rank's arena.
 class room {
  public:
   room() = default;
   room(char* begin, long bytes) : next_(begin), end_(begin + bytes) {}
-  /// Of `count` items; aligned, as the plan counts them.
+  /// Memory for `count` items, aligned as the memory plan counts them. Throws pp::error if the part
+  /// is exhausted.
   template <class T>
   T* take(long count) {
     char* const p = next_;
@@ -31,14 +32,15 @@ class room {
   char *next_ = nullptr, *end_ = nullptr;
 };
 
-/// Memory of the device, or of the host that the device can reach (pinned).
+/// Kind of memory: on the device, or page-locked on the host.
 enum class memory_place : unsigned char { device, pinned };
 
+/// Owner of an allocation. Movable, not copyable.
 template <memory_place Where>
 class buffer {
  public:
   buffer() = default;
-  /// All zeros.
+  /// Allocates `bytes`; device memory is zeroed.
   explicit buffer(long bytes) : bytes_(bytes) {
     if (bytes == 0) return;
     void* p = nullptr;
@@ -80,6 +82,7 @@ class buffer {
 using device_buffer = buffer<memory_place::device>;
 using pinned_buffer = buffer<memory_place::pinned>;
 
+/// Owner of a stream that does not synchronize with the default stream.
 class stream {
  public:
   stream() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream"); }
@@ -94,6 +97,7 @@ class stream {
   cudaStream_t stream_ = nullptr;
 };
 
+/// Owner of an event. Only a timed one may be used for elapsed times; untimed ones are cheaper.
 class event {
  public:
   explicit event(bool is_timed = false) {
@@ -106,7 +110,7 @@ class event {
     if (event_ != nullptr) cudaEventDestroy(event_);
   }
   operator cudaEvent_t() const { return event_; }
-  /// Until the host sees it reached; at once if it was never recorded.
+  /// Blocks the host until the event has occurred; returns at once if it was never recorded.
   void wait() const { check(cudaEventSynchronize(event_), "a wait for an event"); }
 
  private:

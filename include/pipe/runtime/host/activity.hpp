@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The activity of a rank, for the report of a run that makes no progress: written by the rank's
-// thread, read by another.
+// The current activity of a rank, for the report of a run that makes no progress. Written by the
+// rank's thread, read by the thread that called the trainer.
 #pragma once
 
 #include <atomic>
@@ -15,19 +15,23 @@
 
 namespace pp::detail {
 
-/// law: any thread may read at any time; each change adds 1 to changes()
+/// What a rank is doing, and since when. Fields are separate relaxed atomics: a report may combine
+/// two adjacent states, and recording costs only plain stores.
+///
+/// law: every change increments changes(); a rank makes progress exactly if it grows
 class activity {
  public:
   enum class kind : int { nothing, waits, sends, receives, runs, meets, updates };
 
-  // ---- the rank's thread; times in nanoseconds from the start of the run ----
+  // ---- called by the rank's thread; times in nanoseconds from the start of the run ----
 
   void begin(action const& a) {
     set(action_, int(a.kind));
     set(chunk_, a.chunk);
     set(micro_batch_, a.micro_batch);
   }
-  /// waits: for a chunk; sends, receives: a rank; runs: a layer.
+  /// Sets the kind of activity. `of`: the awaited chunk, the peer of a send or receive, or the
+  /// layer that runs.
   void change(kind k, int of, long now) {
     set(kind_, int(k));
     set(of_, of);
@@ -39,12 +43,12 @@ class activity {
     moved();
   }
 
-  // ---- any thread ----
+  // ---- called by any thread ----
 
   long changes() const { return changes_.load(std::memory_order_relaxed); }
   bool is_running() const { return get(kind_) == int(kind::runs); }
 
-  /// "F of chunk 2, micro-batch 3, in layer 4"
+  /// The activity in words: "F of chunk 2, micro-batch 3, in layer 4".
   [[gnu::cold]] std::string text() const {
     auto const what = [this](char const* how, int number) {
       return std::string(sentence({short_name(action_kind(get(action_))), " of chunk ", get(chunk_),
@@ -62,7 +66,7 @@ class activity {
     }
     return {};
   }
-  /// Seconds of what text() says, up to `now`.
+  /// Seconds since the activity began, up to `now`.
   long seconds(long now) const {
     return (now - since_.load(std::memory_order_relaxed)) / 1'000'000'000;
   }
@@ -76,8 +80,8 @@ class activity {
   std::atomic<long> since_{0}, changes_{0};
 };
 
-/// What all ranks are doing in a run that makes no progress, a line for each; the first line names
-/// one that is stuck in a kernel. Ranks: workers with an activity `doing`. `at`: now, in
+/// Report of a run that makes no progress: one line for each rank, after a line that names the
+/// first rank stuck in a kernel, if any. Ranks: workers with an activity `doing`. `at`: now, in
 /// nanoseconds from the start of the run.
 template <class Ranks>
 [[gnu::cold]] std::string stall_report(Ranks const& ranks, std::chrono::milliseconds deadline,

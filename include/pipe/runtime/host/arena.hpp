@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A rank's memory: one allocation, exactly as large as planned, made by the rank's own thread so
-// that the pages are near it. A large one asks for huge pages: a kernel that walks through many
-// megabytes otherwise waits for page tables, and hardware prefetches no further than a page.
+// A rank's memory: one allocation of exactly the planned size, made and cleared by the rank's own
+// thread, so that its pages are on that thread's NUMA node. Large arenas request huge pages: a
+// kernel that streams through many megabytes otherwise waits for page tables, and hardware
+// prefetchers stop at page boundaries.
 #pragma once
 
 #include <cstddef>
@@ -19,20 +20,23 @@
 
 namespace pp::detail {
 
+/// Owner of zeroed, aligned memory. Movable, not copyable.
 class arena {
  public:
   arena() = default;
-  /// Throws std::bad_alloc.
+  /// Allocates `bytes` zeros.
+  ///
+  /// throws: std::bad_alloc
   explicit arena(long bytes) : bytes_(bytes) {
-    // Not operator new, which rounds the size up to a multiple of the alignment.
+    // Not aligned operator new, which rounds the size up to a multiple of the alignment.
     void* p = nullptr;
     if (posix_memalign(&p, std::size_t(bytes >= huge_page ? huge_page : alignment),
                        std::size_t(bytes)) != 0)
       throw std::bad_alloc();
     data_ = static_cast<char*>(p);
 #if defined(__linux__)
-    // May be refused, which changes nothing. The last page is small: a huge one would be more than
-    // was asked for.
+    // Advice only; a refusal is ignored. The incomplete last page is excluded, since a huge page
+    // there would exceed the planned size.
     if (bytes >= huge_page)
       madvise(data_, std::size_t(bytes / huge_page * huge_page), MADV_HUGEPAGE);
 #endif

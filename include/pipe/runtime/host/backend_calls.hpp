@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The functions that a backend gives the runtime, chosen once for the machine that the program runs
-// on.
+// The functions that the host backend provides to the runtime, selected once for the instruction
+// set of the machine.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace pp::detail {
 
-/// One range of a chunk's parameters to update; if its elements are single ones, those that are
-/// `own`.
+/// An optimizer update of one range of a chunk's parameters. `own`: this thread's elements of the
+/// range, if the optimizer is element-wise.
 template <class T>
 struct update_request {
   update_range const& range;
@@ -25,7 +25,8 @@ struct update_request {
   host::share own{};
 };
 
-/// What a backend gives the runtime.
+/// Function table of a backend: the kernels of its groups, by group number, and the vector
+/// operations of the end of a step.
 template <class T>
 struct backend_calls {
   host::kernel<T> const* groups = nullptr;
@@ -36,8 +37,10 @@ struct backend_calls {
                     std::ptrdiff_t in_stride, T* out, std::ptrdiff_t out_stride) = nullptr;
   void (*update)(void const* optimizer, update_request<T> const&) = nullptr;
   void const* optimizer = nullptr;
-  void (*clamp)(std::ptrdiff_t, T*, T) = nullptr;               ///< where steps clip by value
-  void (*approach)(std::ptrdiff_t, T*, T const*, T) = nullptr;  ///< where averages are kept
+  /// x[i] clipped to [-bound, bound], for clipping by value.
+  void (*clamp)(std::ptrdiff_t, T*, T) = nullptr;
+  /// x[i] += rate (y[i] - x[i]), for averages of parameters.
+  void (*approach)(std::ptrdiff_t, T*, T const*, T) = nullptr;
 };
 
 }  // namespace pp::detail

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The mini-batch of a run as one rank reads it. Full micro-batches are read in the caller's memory;
-// the one that is only partly filled is copied to the rank's arena and filled up with zeros, so
-// that kernels never see fewer samples than planned.
+// The mini-batch as one rank reads it. Full micro-batches are read in the caller's memory; a partly
+// filled one is copied to the rank's arena and padded with zeros, so that kernels always process
+// the planned number of samples.
 #pragma once
 
 #include <cstddef>
@@ -16,16 +16,18 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
 
+/// Addresses of a run's inputs and labels for one rank.
 struct batch_of_rank {
   detail::pipeline_description const& d;
   detail::job const& run;
   detail::rank_description const& rank;
-  char* arena;  ///< of the rank
+  char* arena;  ///< start of the rank's memory
 
-  /// An input of the model, or the labels: input number d.inputs. Null: none was given.
+  /// The caller's array of an input; of the labels for input number d.inputs. Null if none was
+  /// given.
   void const* given(int input) const { return input < d.inputs ? run.input[input] : run.label; }
 
-  /// The samples of micro-batch mb of an input. Null: the rank does not read that input, or none
+  /// The samples of an input in micro-batch mb. Null if the rank does not read the input, or none
   /// was given.
   char* at(int input, int mb) const {
     if (rank.staging[input] < 0 || given(input) == nullptr) return nullptr;
@@ -33,7 +35,7 @@ struct batch_of_rank {
     return const_cast<char*>(static_cast<char const*>(given(input))) + mb * d.bytes_of(input);
   }
 
-  /// Copies the partly filled micro-batch, if there is one, and fills it up with zeros.
+  /// Copies the partly filled micro-batch, if any, to the arena and pads it with zeros.
   [[gnu::cold]] void stage_partial() const {
     int const mb = run.samples / d.samples, real = run.samples % d.samples;
     for (int i = 0; i <= d.inputs && real > 0; ++i) {

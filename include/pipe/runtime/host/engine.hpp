@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The host engine of a pipeline: the kernels of its backend, and the machine that calls them.
+// The host engine of a pipeline: the kernels of its backend, the optimizer, and the machine that
+// calls them. The only template over the pipeline in the host runtime.
 #pragma once
 
 #include <concepts>
@@ -12,7 +13,7 @@
 
 namespace pp::detail {
 
-/// P: a compiled pipeline.
+/// Executes compiled pipeline P on the host. The interface of every engine: see runtime_of.
 template <class P>
 class host_engine {
  public:
@@ -27,21 +28,22 @@ class host_engine {
   void check() const { machine_.check(); }
   bool is_own_thread() const { return machine_.is_own_thread(); }
 
-  /// Where the memory of a chunk begins; of its parameters, gradients and averages what is there is
-  /// read and may be written.
+  /// Start of the arena that holds a chunk. Parameters, gradients and averages in it may be read
+  /// and written between runs.
   char* memory(int chunk) { return machine_.memory(chunk); }
-  /// To be called after parameters were written there.
+  /// Must be called after parameters were written through memory().
   void parameters_changed() { machine_.parameters_changed(); }
+  /// Size of a rank's arena.
   long bytes(int rank) const { return machine_.bytes(rank); }
 
-  /// What rank r did in the last run, in order.
+  /// The actions that rank r executed in the last run, in order.
   executed_action const* executed(int rank) const { return machine_.executed(rank); }
   int executed_count(int rank) const { return machine_.executed_count(rank); }
 
   /// The instruction set of the kernels.
   host::isa runs_on() const { return kernels_.runs_on; }
 
-  /// Whether this process runs the rank of a chunk; of others it has no memory.
+  /// Whether this process runs the rank of a chunk. Only then has the chunk memory here.
   static bool is_local(int chunk) { return P::transport::is_local(P::memory().chunks[chunk].rank); }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The launch of a kernel by the threads of a rank, and its operands as a watcher sees them.
+// Launches of kernels by a rank's threads, and their operands as a watcher sees them.
 #pragma once
 
 #include <pipe/base/config.hpp>
@@ -13,9 +13,8 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
 
-/// Runs a launch whose operands are in a.slot: by the calling thread alone where the kernel is not
-/// divided (d.parts is 1), else a part on each thread of the team, each with a workspace of its
-/// own.
+/// Runs a launch whose operands are in a.slot: on the calling thread if the kernel is not divided
+/// (d.parts is 1), else one part on each thread of the team, each with its own workspace.
 template <class T>
 void run_launch(detail::pipeline_description const& d, detail::backend_calls<T> const& calls,
                 detail::launch const& l, arguments<T> const& a, detail::team& threads) {
@@ -30,7 +29,7 @@ void run_launch(detail::pipeline_description const& d, detail::backend_calls<T> 
   });
 }
 
-/// Shows the launch that has just run, with its operands where they lie, to the job's watcher.
+/// Passes a launch that has just run to the job's watcher. Operands are read in place.
 template <class T>
 [[gnu::cold]] void show(arguments<T> const& a, launch_seen seen, detail::job const& run) {
   struct written {

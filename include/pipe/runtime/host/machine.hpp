@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The executor of a pipeline in this process: one thread per rank, each walking its list of
-// actions. A rank waits for what an action needs, runs the chunk's program at the micro-batch's
-// offsets, and publishes the result. At the end of a training run all ranks meet once, agree on the
-// gradient norm and on whether the step is sound, and update their own parameters.
+// The executor of a pipeline in this process: one thread per rank walks the rank's list of actions,
+// waits for the dependencies of each, runs the chunk's program on the micro-batch and publishes the
+// result. At the end of a training run all ranks meet, compute the same gradient norm and the same
+// decision whether the step is sound, and update their own parameters.
 #pragma once
 
 #include <atomic>
@@ -37,7 +37,7 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// T: the element; Transport: how its ranks wait for each other and hand values over.
+/// The ranks' threads and memory. T: element type of values and parameters.
 template <class T, transport Transport = detail::in_process>
 class machine {
  public:
@@ -68,16 +68,16 @@ class machine {
       complain<error>({"this trainer is broken: its optimizer threw in the update of step ", step,
                        ", and some parameters are updated, others are not"});
   }
-  /// Whether the calling thread is one of the ranks' or their helpers'.
+  /// Whether the calling thread belongs to a rank or its team.
   [[gnu::cold]] bool is_own_thread() const {
     for (worker const& r : ranks_)
       if (r.thread.get_id() == std::this_thread::get_id() || r.threads.is_own_thread()) return true;
     return false;
   }
 
-  /// Runs a job on all ranks and returns when they are done. A failure of any rank is thrown here,
-  /// after all have stopped; parameters are then as before, or, if it was the optimizer that threw,
-  /// check() does from now on.
+  /// Runs a job on all ranks. Rethrows the first exception of any rank after all ranks have
+  /// stopped; parameters are then unchanged, unless the optimizer threw: then check() throws from
+  /// now on.
   step_result run(job const& j) {
     transport_.reset();
     job_ = j;
@@ -90,13 +90,13 @@ class machine {
     return conclude();
   }
 
-  /// The parameters changed from outside: the transposed copies are renewed before the next run.
+  /// Parameters were written from outside: transposed copies are renewed before the next run.
   void parameters_changed() { stale_ = true; }
 
   char* memory(int chunk) const { return ranks_[d_.chunk[chunk].rank].memory.data(); }
   long bytes(int rank) const { return ranks_[rank].memory.bytes(); }
 
-  /// What rank r did in the last run, in order.
+  /// The actions that rank r executed in the last run, in order.
   executed_action const* executed(int rank) const {
     return planned<executed_action>(rank, d_.rank[rank].executed);
   }
@@ -105,14 +105,14 @@ class machine {
  private:
   struct alignas(64) worker {
     std::thread thread;
-    team threads;  // that one and those it calls
+    team threads;  // `thread` and its helpers
     activity doing;
     arena memory;
-    int count = 0;  // of actions executed in this run
+    int count = 0;  // actions executed in this run
     long waited = 0;
   };
 
-  /// What the plan has put at an offset of a rank's arena.
+  /// The items at an offset of a rank's arena.
   template <class Item>
   Item* planned(int rank, long offset) const {
     return reinterpret_cast<Item*>(ranks_[rank].memory.data() + offset);
@@ -134,8 +134,8 @@ class machine {
       if (r.thread.joinable()) r.thread.join();
   }
 
-  /// Returns when all ranks are done. A run that makes no progress for as long as the deadline
-  /// fails; ranks that wait then stop, one that is stuck in a kernel is waited for all the same.
+  /// Waits for all ranks. Fails the run if no rank makes progress for the deadline: waiting ranks
+  /// then stop; a rank stuck in a kernel is still waited for.
   void oversee() {
     using std::chrono::milliseconds;
     milliseconds const deadline = settings_.waiting.deadline, longest(1000), shortest(1);
@@ -151,8 +151,8 @@ class machine {
       if (still == (deadline + look - shortest) / look) return time_out();
     }
   }
-  /// Reports, once, and fails the run, unless all ranks have arrived at its end: then they are in
-  /// the update, which is not left half done. Returns when all ranks are done.
+  /// Reports a timeout and fails the run, unless all ranks have arrived at its last barrier: their
+  /// updates are not interrupted. Returns when all ranks are done.
   [[gnu::cold]] void time_out() {
     std::exception_ptr why;
     try {
@@ -166,7 +166,7 @@ class machine {
     if (last == 0 || transport_.call_off(last)) fail(std::move(why));
     finished_.wait(local_ranks_, {{}, no_deadline});
   }
-  /// All ranks are done: throws what any of them threw.
+  /// Rethrows the first failure of a run whose ranks are all done.
   void conclude_failure() {
     finished_.reset();
     if (!failed_.load()) return;
@@ -186,7 +186,7 @@ class machine {
     return o;
   }
 
-  // ---- what a rank's thread does ----
+  // ---- the thread of a rank ----
 
   [[gnu::cold]] void live(int r) {
     attempt(r, &machine::settle);
@@ -206,7 +206,7 @@ class machine {
     ranks_[r].doing.change(activity::kind::nothing, 0, now());
     finished_.add();
   }
-  /// Threads and memory.
+  /// Creates the rank's team and arena, on the rank's thread.
   [[gnu::cold]] void settle(int r, worker& me) {
     try {
       me.threads.assemble(d_.threads, settings_.waiting.spin, settings_.pin ? r * d_.threads : -1);
@@ -236,7 +236,7 @@ class machine {
     walk(r, me);
     if (job_.what != job::kind::infer) finish(r, me);
   }
-  /// Copies of parameters follow what changed before this run. Its start was the meeting.
+  /// Renews copies of parameters that changed before this run. Its start served as the barrier.
   void follow(int r, worker& me) {
     unsigned const facts = facts_of(d_, job_) | (stale_ ? run_fact::was_written : 0u);
     run_lines(copies_follow, facts, [&](step_op op, unsigned known) {
@@ -247,7 +247,7 @@ class machine {
       return known;
     });
   }
-  /// Every action of rank r in its order.
+  /// Executes rank r's actions in order.
   void walk(int r, worker& me) {
     bool const trains = job_.what == job::kind::train;
     if constexpr (Transport::copies) {
@@ -299,7 +299,7 @@ class machine {
       return facts;
     });
   }
-  /// A failure in `use` leaves parameters that are half updated.
+  /// Runs `use`; an exception from it marks the parameters as half updated.
   template <class Use>
   void tearing(Use const& use) {
     try {
@@ -309,7 +309,7 @@ class machine {
       throw;
     }
   }
-  /// The part of rank r in a transfer.
+  /// Rank r's side of transfers.
   auto sharing(int r) {
     return [this, r](transfer const& x) {
       if (transport_.share(r, x, failed_) != waited::done) stopped(r);
@@ -339,7 +339,7 @@ class machine {
         executed_action{a, start, end, start - arrived};
   }
 
-  /// One side of the transfer of an action's result.
+  /// Sends or receives the result of an action.
   void hand_over(int r, worker& me, detail::rank_step const& s) {
     long const arrived = now();
     me.doing.begin(s.of);
@@ -392,12 +392,11 @@ class machine {
     host::arguments<T> a;
     set_context(a, d_, job_, mb);
     a.workspace = me.memory.data() + d_.rank[r].workspace;
-    if (r == last_rank()) a.loss = planned<double>(r, d_.rank[r].row_losses);  // the loss is there
+    if (r == last_rank()) a.loss = planned<double>(r, d_.rank[r].row_losses);  // has the loss
     a.loss_scale = T(1 / job_.gradient_terms);
     bool const is_last = &chunk == &d_.chunk[d_.chunks - 1];
-    int const count =
-        view.count -
-        (job_.what == job::kind::infer && is_last ? 1 : 0);  // the loss is the last launch
+    // The loss is the last launch; inference leaves it out.
+    int const count = view.count - (job_.what == job::kind::infer && is_last ? 1 : 0);
     for (int i = 0; i < count; ++i) {
       launch const& l = view.launches[i];
       placed_operand const* const from = view.operands + l.first;
@@ -438,11 +437,11 @@ class machine {
   heap_array<worker> ranks_;
   detail::progress start_, finished_;
   failure_flag failed_{false};
-  std::atomic<long> torn_{0};  // the step whose update a rank did not finish; 0: none
+  std::atomic<long> torn_{0};  // the step whose update failed half-way; 0: none
   std::mutex failure_mutex_;
   std::exception_ptr failure_;
   job job_;
-  bool stale_ = true, updated_ = false;  // parameters changed from outside; by the last run
+  bool stale_ = true, updated_ = false;  // parameters were changed: from outside; by the last run
   std::chrono::steady_clock::time_point begin_;
 };
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The end of a run and the optimizer step on the host, between the last gradient and the next
-// forward: norms, gradients of shared parameters, the optimizer's update, averages, and the copies
-// that must follow: the operations of runtime/step_end.hpp. Each rank does it for its own chunks,
-// its threads sharing the work: which thread does what changes no bit.
+// The operations of runtime/step_end.hpp on the host: norms, gradients of shared parameters, the
+// optimizer's update, averages, and copies of parameters. Each rank executes them for its own
+// chunks, divided among its threads; the division does not change a bit of the result.
 #pragma once
 
 #include <cstring>
@@ -20,6 +19,8 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
+/// The end-of-step operations of all ranks. Methods take a rank r and its team, and are called on
+/// that rank's thread.
 template <class T, transport Transport>
 class parameter_work {
  public:
@@ -27,7 +28,7 @@ class parameter_work {
                                Transport& transport)
       : d_(d), calls_(calls), transport_(transport), memory_(d.ranks) {}
 
-  /// A rank's arena, once it is there.
+  /// Registers a rank's arena and lists the blocks of its gradients in it.
   [[gnu::cold]] void set_memory(int rank, char* memory) {
     memory_[rank] = memory;
     transport_.set_memory(rank, memory);
@@ -39,12 +40,12 @@ class parameter_work {
     });
   }
 
-  /// The sums of the loss's terms, by micro-batch, as rank `reader` knows them.
+  /// Sums of the loss's terms, by micro-batch, in the copy that rank `reader` reads.
   double* losses(int reader) const {
     return reinterpret_cast<double*>(transport_.at(losses_of(d_, reader)));
   }
-  /// The part of rank r in telling all ranks the losses and, if it trains, the squared norms;
-  /// share(transfer) is called for all transfers, on all ranks in the same order.
+  /// Distributes the losses and, in training, the squared norms to all ranks. Calls share(transfer)
+  /// for all transfers, on all ranks in the same order.
   template <class Share>
   void gather(job const& j, Share const& share) {
     for (int reader = 0; reader < d_.ranks; ++reader) {
@@ -54,16 +55,18 @@ class parameter_work {
     }
   }
 
-  /// The gradients of the whole pipeline, as rank `reader` knows them.
-  /// law: sums in parameter order: the same bits for every partition
+  /// Norm and clipping factor of the gradients of the whole pipeline, from the copy of rank
+  /// `reader`.
+  ///
+  /// law: sums are in parameter order, so every partition gives the same bits
   detail::gradient_outcome judge(int reader, job const& j) const {
     double const whole = sum_of(unclamped, reader);
     bool const clamps = j.updates && j.clip_value > 0;
     return detail::outcome_of(whole, clamps ? sum_of(clamped, reader) : whole, j.gradient_scale,
                               j.clip_norm);
   }
-  /// The loss of the mini-batch, as rank `reader` knows it.
-  /// law: sums in micro-batch order: the same bits for every partition
+  /// The loss of the mini-batch, from the copy of rank `reader`.
+  /// law: the sum is in micro-batch order, so every partition gives the same bits
   double loss(int reader, job const& j) const {
     double const* const of = losses(reader);
     double sum = 0;
@@ -71,9 +74,9 @@ class parameter_work {
     return sum / j.loss_terms;
   }
 
-  /// Squared norms of the gradients of rank r, which are then clipped by value if the job says so.
-  /// law: sums over blocks of gradient_block::most_elements elements, then over a parameter's
-  ///      blocks in order
+  /// Computes the squared norms of rank r's gradients, and clips these by value if the job asks for
+  /// it.
+  /// law: a parameter's sum is over blocks of gradient_block::most_elements elements, in order
   void measure(int r, team& all, job const& j) {
     gradient_block* const blocks = blocks_of_rank(r);
     long const count = d_.rank[r].block_count;
@@ -84,7 +87,7 @@ class parameter_work {
         gradient_block& b = blocks[i];
         long const left = b.of->elements() - b.begin;
         long const n = left < gradient_block::most_elements ? left : gradient_block::most_elements;
-        if (b.of->is_buffer) {  // its sum counts for no norm, but a step must find it finite
+        if (b.of->is_buffer) {  // no part of the norm, but NaN and infinity must reject the step
           T const* const sum = at(*b.chunk, b.chunk->sums, *b.of) + b.begin;
           b.square = b.clamped_square = 0 * calls_.sum_of_squares(n, sum);
           continue;
@@ -104,8 +107,9 @@ class parameter_work {
     }
   }
 
-  /// One step of the optimizer on the parameters of rank r, all ranks having measured.
-  /// `gradient_scale` is gradient_outcome::factor.
+  /// Optimizer step on the parameters of rank r. `gradient_scale`: gradient_outcome::factor.
+  ///
+  /// needs: all ranks have measured
   void update(int r, team& all, job const& j, double gradient_scale) {
     all.run([&](int part) {
       for_chunks_of(r, [&](chunk_description const& c) {
@@ -113,7 +117,8 @@ class parameter_work {
       });
     });
   }
-  /// The buffers of rank r follow the statistics of the mini-batch, accumulated ones with it.
+  /// Updates the buffers of rank r (running statistics) from their sums over the mini-batch and the
+  /// mini-batches accumulated before it.
   void commit(int r, job const& j) {
     double const samples = double(j.first_sample + j.samples);
     for_chunks_of(r, [&](chunk_description const& c) {
@@ -126,6 +131,7 @@ class parameter_work {
       }
     });
   }
+  /// Updates the averages of rank r's trained parameters.
   void average(int r, team& all, job const& j) {
     all.run([&](int part) {
       for_chunks_of(r, [&](chunk_description const& c) {
@@ -134,8 +140,9 @@ class parameter_work {
     });
   }
 
-  /// law: the gradient of a shared parameter is that of its first place, plus the others in the
-  ///      order of the model
+  /// Adds the gradients of a shared parameter's later places to that of its first place.
+  ///
+  /// law: sums are in the order of the model
   template <class Share>
   void sum_ties(int r, team& all, Share const& share) {
     for (int i = 0; i < d_.tie_count; ++i) {
@@ -153,7 +160,8 @@ class parameter_work {
       });
     }
   }
-  /// Shared parameters, from where they were updated; and their transposed copies.
+  /// Copies shared parameters from their first place to the later ones, and renews the transposed
+  /// copies there.
   template <class Share>
   void copy_ties(int r, team& all, Share const& share) {
     for (int i = 0; i < d_.tie_count; ++i) {
@@ -173,7 +181,7 @@ class parameter_work {
       });
     }
   }
-  /// The transposed copies of the parameters of rank r.
+  /// Renews the transposed copies of rank r's parameters.
   void transpose(int r, team& all) {
     all.run([&](int part) {
       for_chunks_of(r, [&](chunk_description const& c) {
@@ -190,8 +198,9 @@ class parameter_work {
   gradient_block* blocks_of_rank(int r) const {
     return reinterpret_cast<gradient_block*>(memory_[r] + d_.rank[r].blocks);
   }
-  /// Two for each of the chunk's parameters: its gradient's squared norm, and the same after
-  /// clipping by value.
+  /// Squared norms of a chunk's gradients.
+  ///
+  /// shape: [parameters, 2]: before clipping by value, after it
   double* squares(chunk_description const& c) const {
     return reinterpret_cast<double*>(memory_[c.rank] + c.norms);
   }
@@ -224,7 +233,8 @@ class parameter_work {
       if (d_.chunk[c].rank == r) use(d_.chunk[c]);
   }
 
-  /// Runs of single elements are shared out among the parts, whole parameters taken in turns.
+  /// The updates of one thread, number `part`. Element-wise updates are divided by elements, whole
+  /// parameters are assigned round-robin.
   void update_part(int r, chunk_description const& c, job const& j, double scale, int part,
                    int parts) {
     T* const workspace =
@@ -241,7 +251,7 @@ class parameter_work {
     }
   }
 
-  /// average += (1 - decay) (parameter - average), at the first step average = parameter.
+  /// average += (1 - decay) (parameter - average); in the first step average = parameter.
   void renew_averages(chunk_description const& c, job const& j, host::share own) {
     T* const average = at(c, c.average, own.begin);
     T const* const values = at(c, c.values, own.begin);

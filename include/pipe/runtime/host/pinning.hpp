@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The cores that this process may use, and the binding of a thread to one of them.
+// Thread affinity: the cores available to this process, and binding of a thread to one of them.
+// Without effect on systems other than Linux.
 #pragma once
 
 #include <chrono>
@@ -15,7 +16,7 @@
 
 namespace pp::detail {
 
-/// Cores that this process may run on, at least 1.
+/// Number of cores available to this process (its affinity mask), at least 1.
 inline unsigned allowed_cores() {
 #if defined(__linux__)
   cpu_set_t set;
@@ -25,7 +26,8 @@ inline unsigned allowed_cores() {
   return n > 0 ? n : 1;
 }
 
-/// Binds the calling thread to the n-th allowed core. Does nothing where it may not.
+/// Binds the calling thread to the n-th allowed core, from 0. A refusal by the system is ignored:
+/// the binding only affects speed.
 inline void pin_this_thread(int n) {
 #if defined(__linux__)
   cpu_set_t allowed;
@@ -43,8 +45,9 @@ inline void pin_this_thread(int n) {
 #endif
 }
 
-/// Settings for a run with that many threads. With more threads than cores a spinning one would
-/// keep another from working, and cores would be bound twice.
+/// Settings adapted to the number of threads. With more threads than cores, spinning would keep the
+/// awaited thread from running, and pinning would bind two threads to one core: both are switched
+/// off.
 [[gnu::cold]] inline machine_settings fit_to_cores(machine_settings s, int threads) {
   if (threads > int(allowed_cores())) {
     s.waiting.spin = std::chrono::nanoseconds(0);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The threads that work on one rank's kernels together: the rank's own and, with HostThreads<N>, N
-// - 1 others, which wait between launches as ranks wait for each other: they spin for a while, then
-// sleep.
+// The threads of a rank, which divide its kernels: the rank's own and, with HostThreads<N>, N - 1
+// helpers. Between launches helpers wait as ranks do: they spin, then sleep.
 #pragma once
 
 #include <exception>
@@ -18,12 +17,15 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// A thread that runs run(self, number): one kind of thread for all classes that have some.
+/// Starts a thread that calls run(self, number). One non-template function, so that std::thread is
+/// instantiated once.
 [[gnu::cold]] inline std::thread start_thread(void (*run)(void* self, int number), void* self,
                                               int number) {
   return std::thread([run, self, number] { run(self, number); });
 }
 
+/// A fork-join pool. Between assemble() and destruction its size is constant and no memory is
+/// allocated.
 class team {
  public:
   team() = default;
@@ -34,8 +36,10 @@ class team {
   team& operator=(team const&) = delete;
   ~team() { dismiss(); }
 
-  /// Calls the helpers, once, on the rank's own thread. `first_core`: the first of the cores that
-  /// the threads are pinned to, or -1.
+  /// Starts the helpers. To be called once, on the rank's own thread. `first_core`: the first of
+  /// the cores to which the threads are bound, or -1.
+  ///
+  /// throws: std::system_error if a thread cannot be started; no helper remains then
   [[gnu::cold]] void assemble(int size, std::chrono::nanoseconds spin, int first_core) {
     spin_ = spin;
     first_core_ = first_core;
@@ -48,8 +52,8 @@ class team {
       dismiss();
       throw;
     }
-    if (first_core >= 0)
-      detail::pin_this_thread(first_core);  // last: those that it starts have the cores that it has
+    // Last, because threads inherit the affinity of the thread that starts them.
+    if (first_core >= 0) detail::pin_this_thread(first_core);
   }
 
   int size() const { return size_; }
@@ -61,8 +65,8 @@ class team {
     return false;
   }
 
-  /// work(part) for every part in [0, size()), each on a thread of its own, part 0 on this one;
-  /// returns when all are done. The first exception of any of them is thrown here.
+  /// Calls work(part) for every part in [0, size()) on a separate thread, part 0 on the calling
+  /// one, and returns when all have finished. Rethrows the first exception of any part.
   template <class Work>
   void run(Work const& work) {
     run_all(&work, [](void const* w, int part) { (*static_cast<Work const*>(w))(part); });
@@ -80,7 +84,7 @@ class team {
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   }
 
-  // ---- what a helper's thread does ----
+  // ---- the thread of a helper ----
 
   [[gnu::cold]] void help(int part) {
     if (first_core_ >= 0) detail::pin_this_thread(first_core_ + part);
@@ -114,7 +118,7 @@ class team {
   heap_array<std::thread> helpers_;
   detail::progress begun_, done_;
   void const* work_ = nullptr;
-  void (*part_of_)(void const* work, int part) = nullptr;  // null: go home
+  void (*part_of_)(void const* work, int part) = nullptr;  // null: helpers exit
   std::mutex failure_mutex_;
   std::exception_ptr failure_;
 };
