@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Models from computed lists: the layers are a sequence of Boost.Hana. The only header that needs
-// Boost, and not part of <pipe/pipe.hpp>.
+// Models from computed lists: a Boost.Hana sequence of layer types becomes a model. The only header
+// that needs Boost; not part of <pipe/pipe.hpp>.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -33,7 +33,7 @@ struct Element;
 
 namespace detail {
 
-/// Stand-in for a refused list, so that the refusal is the only error.
+/// Stand-in for a rejected list, so that the diagnosis is the only error.
 template <template <class...> class List>
 struct instead_of_list {
   using type = List<LayerNorm>;
@@ -43,8 +43,8 @@ struct instead_of_list<Model> {
   using type = Model<Input<1>, Linear<1>, MSE>;
 };
 
-/// List<T...> from elements hana::type<T>...; otherwise the diagnosis of the first element that is
-/// something else.
+/// List<T...> for elements hana::type<T>...; otherwise the diagnosis of the first element that is
+/// not a hana::type.
 template <template <class...> class List>
 struct list_of_types {
   template <class... E>
@@ -65,6 +65,7 @@ struct list_of_types {
   }
 };
 
+/// The type of the list as std::type_identity, or a diagnosis.
 template <template <class...> class List, class Sequence>
 constexpr auto unpack_types() {
   if constexpr (boost::hana::Foldable<Sequence>::value)

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Models, options, optimizers, schedules and reports. Needs the standard library only. Included
-// separately: readers and writers of files (train/text.hpp, train/metrics.hpp), because
-// <filesystem> and <fstream> cost a third of a second to compile; schedules without a model,
-// <pipe/schedule.hpp>; models from lists of Boost.Hana, <pipe/hana.hpp>. For the same reason the
-// headers below do not include <cmath>, <algorithm>, <memory>, <functional> or <chrono>.
+// The whole library but for files: models, options, optimizers, schedules and reports. Needs only
+// the standard library. Included separately: readers and writers of files (train/text.hpp,
+// train/metrics.hpp), because <filesystem> and <fstream> cost a third of a second to compile;
+// schedules without a model, <pipe/schedule.hpp>; models from Boost.Hana lists, <pipe/hana.hpp>.
+// For the same reason the headers below do not include <cmath>, <algorithm>, <memory>, <functional>
+// or <chrono>.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
 #endif
 
-#include <pipe/base/config.hpp>  // first: says what the compiler lacks
+#include <pipe/base/config.hpp>  // first: reports an unsupported compiler
 #include <pipe/base/diagnosis.hpp>
 
 #include <pipe/nn/activation.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Schedules, complete and on their own: build one, prove it, time it, search for a better one, take
-// it to other programs and back. Needs no layers and no device.
+// Schedules without a model: build, validate, simulate and search them, and exchange them with
+// other programs. Needs no layers and no device.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
