@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The share of labels that a classifier predicts.
+// Accuracy of a classifier.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@ double accuracy_of(std::span<T const> outputs, std::span<int const> labels) {
 
 }  // namespace detail
 
-/// Of the labels that are not -1 the share whose row of scores is largest at the label; of equal
-/// scores the first is.
+/// Fraction of labels, of those that are not -1, at which the row of scores is largest. Among equal
+/// scores the first is the prediction.
 ///
 /// shape:  outputs[n * classes], labels[n] -> a number in [0, 1]
 /// throws: data_error as confusion does, and if no label counts

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The class that a row of scores stands for.
+// The predicted class of a row of scores.
 #pragma once
 
 #include <cstddef>
@@ -26,9 +26,9 @@ int argmax_of(std::span<T const> scores) {
 
 }  // namespace detail
 
-/// The index of the largest score; of equal ones the first.
+/// Index of the largest score; the first of equal ones.
 ///
-/// throws: data_error without scores, or if one is not a number
+/// throws: data_error for an empty list or a NaN
 inline int argmax(std::span<float const> scores) { return detail::argmax_of(scores); }
 inline int argmax(std::span<double const> scores) { return detail::argmax_of(scores); }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A data set as mini-batches, in its order or shuffled. What an epoch's order is depends on a seed
-// and the number of the epoch alone, so training goes on where it stopped: after n steps at epoch n
-// / size(), mini-batch n % size().
+// Mini-batches of a data set, in order or shuffled. An epoch's order is a function of the seed and
+// the epoch's number, so interrupted training resumes exactly: after n steps at epoch n / size(),
+// mini-batch n % size().
 #pragma once
 
 #include <cstddef>
@@ -22,22 +22,23 @@ namespace pp {
 
 namespace detail {
 
+/// Order and range of an epoch's mini-batches.
 struct batch_settings {
-  bool shuffle = false;    ///< a random order, another one in each epoch
-  std::uint64_t seed = 0;  ///< of the orders
-  long epoch = 0;
-  long first = 0;          ///< the mini-batch to begin at, from 0
-  bool drop_last = false;  ///< leaves the last mini-batch out if it is short
+  bool shuffle = false;    ///< random order, different in each epoch
+  std::uint64_t seed = 0;  ///< of the random orders
+  long epoch = 0;          ///< counted from 0
+  long first = 0;          ///< mini-batch to begin at, counted from 0
+  bool drop_last = false;  ///< omits the last mini-batch if it is not full
 };
 
-/// 0 ... n - 1 in a random order: each order is equally likely.
+/// A random permutation of 0 ... n - 1, uniformly distributed.
 ///
 /// law: a function of (n, seed, epoch) only
 /// source: Fisher and Yates, 1938; Durstenfeld, 1964
 inline std::vector<std::size_t> shuffled_order(std::size_t n, std::uint64_t seed,
                                                std::uint64_t epoch) {
-  constexpr std::uint64_t stream = std::uint64_t(3)
-                                   << 62;  // apart from those of initial parameters and of texts
+  // Disjoint from the streams of initial parameters and of text_data.
+  constexpr std::uint64_t stream = std::uint64_t(3) << 62;
   std::vector<std::size_t> order(n);
   for (std::size_t i = 0; i < n; ++i) {
     philox_block const bits = random_block(seed, stream | epoch, i);
@@ -50,15 +51,15 @@ inline std::vector<std::size_t> shuffled_order(std::size_t n, std::uint64_t seed
 
 }  // namespace detail
 
-/// The mini-batches of one epoch, `Trainer::samples` samples each, the last one with what is left.
-/// A data set is a batch of any number of samples, and stays where it is; one that is shuffled is
-/// copied from, one mini-batch at a time.
+/// The mini-batches of one epoch, `Trainer::samples` samples each; the last one may be smaller. A
+/// data set is a batch of any number of samples, which must outlive this object. In order,
+/// mini-batches are views of it; shuffled, each is copied into a buffer when it is reached.
 ///
 ///     for (auto const& batch : batches<Trainer>({inputs, labels}, {.shuffle = true}))
 ///       trainer.step(batch);
 ///
-/// law: every sample is in exactly one mini-batch, but for those that drop_last leaves out
-/// law: mini-batch i is the same whatever `first` is
+/// law: every sample is in exactly one mini-batch, except those that drop_last omits
+/// law: mini-batch i does not depend on `first`
 template <class Trainer>
 class batches {
   using element = typename Trainer::element;
@@ -66,8 +67,8 @@ class batches {
  public:
   using batch = typename Trainer::batch;
 
-  /// Throws data_error if lists are of different numbers of samples, there is no mini-batch, or a
-  /// setting is out of range.
+  /// Throws data_error for lists of different numbers of samples, an epoch without mini-batches, or
+  /// a setting out of range.
   explicit batches(batch const& data, detail::batch_settings const& s = detail::batch_settings{})
       : data_(data), count_(data_set::count<Trainer>(data, true)), first_(s.first) {
     constexpr std::size_t whole = std::size_t(Trainer::samples);
@@ -84,14 +85,14 @@ class batches {
   batches(batches const&) = delete;
   batches& operator=(batches const&) = delete;
 
-  /// Mini-batches of an epoch, whichever is the first.
+  /// Number of mini-batches in an epoch, including those before `first`.
   long size() const { return size_; }
 
   class iterator {
    public:
     using value_type = batch;
     using difference_type = std::ptrdiff_t;
-    /// Until the next increment.
+    /// The current mini-batch, valid until the next increment.
     batch const& operator*() const { return of_->current_; }
     iterator& operator++() {
       of_->make(++index_);
@@ -106,7 +107,7 @@ class batches {
     batches* of_;
     long index_;
   };
-  /// Begins at mini-batch `first` again.
+  /// Restarts at mini-batch `first`. Iterators share this object's buffer: one at a time.
   iterator begin() { return {this, first_}; }
   std::default_sentinel_t end() const { return {}; }
 
@@ -120,7 +121,7 @@ class batches {
     current_ = order_.empty() ? data_set::slice<Trainer>(data_, first, n)
                               : gather(std::span(order_).subspan(first, n));
   }
-  /// Copies samples next to each other.
+  /// Copies samples into consecutive memory.
   batch gather(std::span<std::size_t const> samples) {
     ids_.clear();
     numbers_.clear();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The gradient law for a user-defined layer: what backward says is the slope of what forward does.
-// In double, every number that goes in is moved a little up and down.
+// Gradient checks for user-defined layers and losses: gradients of backward against central
+// differences of the loss, in double precision.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -20,25 +20,25 @@ namespace pp {
 
 namespace detail {
 
-/// How far gradients are from central differences: per parameter, the norm of the difference over
-/// the norm of the gradient, and the largest difference over the largest element; the worst of all.
+/// Deviation of gradients from central differences. For each parameter, the greater of two ratios:
+/// the norm of the difference to the norm of the gradient, and the largest difference to the
+/// largest element.
 struct gradient_report {
-  double worst = 0;
-  int worst_parameter = -1;    ///< in the model's order
-  double smallest = INFINITY;  ///< norm of a parameter's gradient: 0 would make the check empty
-  long elements = 0;           ///< that were moved
+  double worst = 0;            ///< maximum over all parameters
+  int worst_parameter = -1;    ///< its number in the model
+  double smallest = INFINITY;  ///< smallest norm of a gradient: at 0 the check would be vacuous
+  long elements = 0;           ///< number of elements checked
   bool ok(double tolerance = 1e-6) const {
     return worst < tolerance && smallest > 0 && elements > 0;
   }
 };
 
-/// Numbers in (-1, 1) for a check: a function of (seed, stream, index).
+/// Random number in (-1, 1): a function of (seed, stream, index).
 inline double check_number(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
   return 2 * double(unit_uniform(random_block(seed, stream, index).word[0])) - 1;
 }
 
-/// Whether a model drops values at random: then its loss in training is another than that of an
-/// evaluation.
+/// Whether a model has dropout: its losses in training and in evaluation then differ.
 template <class M>
 constexpr bool drops_at_random() {
   for (int i = 0; i < M::graph.size.ops; ++i)
@@ -46,8 +46,8 @@ constexpr bool drops_at_random() {
   return false;
 }
 
-/// Compares the gradients of a trainer in double with central differences of its loss on one
-/// mini-batch, for at most `most` elements of each parameter. Parameters are left as they were.
+/// Compares a trainer's gradients on a mini-batch with central differences of its loss, for at most
+/// `most` elements of each parameter. Parameters are restored. The trainer computes in double.
 template <class Trainer>
 gradient_report compare_gradients(Trainer& trainer, typename Trainer::batch const& b,
                                   double step = 1e-5, std::size_t most = 60) {
@@ -56,7 +56,7 @@ gradient_report compare_gradients(Trainer& trainer, typename Trainer::batch cons
   if (most < 1)
     throw error("compare_gradients: expected at least 1 element of each parameter, got 0");
   trainer.gradients(b);
-  std::vector<std::vector<double>> found;  // copied: a training run makes them anew
+  std::vector<std::vector<double>> found;  // copies, because the next training run overwrites them
   for (auto const& p : trainer.parameters())
     found.emplace_back(p.gradients.begin(), p.gradients.end());
   gradient_report report;
@@ -79,7 +79,7 @@ gradient_report compare_gradients(Trainer& trainer, typename Trainer::batch cons
       p.values[e] = at;
       difference += off * off;
       size += slope * slope;
-      largest_difference = off <= largest_difference ? largest_difference : off;  // NaN stays
+      largest_difference = off <= largest_difference ? largest_difference : off;  // keeps a NaN
       largest = std::max(largest, std::fabs(slope));
     }
     double const relative = size > 0 ? std::sqrt(difference / size) : std::sqrt(difference);
@@ -94,18 +94,18 @@ gradient_report compare_gradients(Trainer& trainer, typename Trainer::batch cons
   return report;
 }
 
-/// A model around layer L: a Linear before it, so that its input gradient is checked too, and
-/// squared error after it. What consists of ids goes to L as it is.
+/// A model to check layer L: a Linear before it, so that its input gradient is checked too, and
+/// squared error after it. Ids are passed to L directly.
 template <class L, class In, bool Ids = In::input.is_ids>
 struct gradient_probe : Model<In, Linear<In::input.form.columns()>, L, MSE> {};
 template <class L, class In>
 struct gradient_probe<L, In, true> : Model<In, L, MSE> {};
 
-/// A model that ends in loss L, which sees numbers of every sign.
+/// A model to check loss L: a Linear before it gives it outputs of both signs.
 template <class L, class In>
 struct loss_probe : Model<In, Linear<In::input.form.columns()>, L> {};
 
-/// Compares the gradients of a model on one mini-batch of random numbers.
+/// Checks a model's gradients on one mini-batch of random numbers.
 template <class M>
 gradient_report check_model(std::uint64_t seed, double step) {
   using trainer = Pipeline<M, FP64, PortableHost, MicroBatches<2>, MicroBatchSize<3>>;
@@ -143,19 +143,19 @@ gradient_report check_model(std::uint64_t seed, double step) {
 
 }  // namespace detail
 
-/// Checks layer L on an input of the given shape: `check_gradients<Custom<Cumulative>, Input<5,
-/// 7>>().ok()`.
+/// Checks the gradients of layer L on an input of the given shape:
+/// `check_gradients<Custom<Cumulative>, Input<5, 7>>().ok()`.
 ///
-/// needs: L is smooth near where the seed puts it
+/// needs: L is smooth near the random point given by the seed
 template <class L, class In>
 detail::gradient_report check_gradients(std::uint64_t seed = 1, double step = 1e-5) {
   return detail::check_model<detail::gradient_probe<L, In>>(seed, step);
 }
 
-/// Checks loss L on an output of the given shape: `check_loss<Pinball, Input<5>>().ok()`. Targets
-/// are in (-1, 1), what the loss reads by name in (0.5, 2.5).
+/// Checks the gradients of loss L on an output of the given shape: `check_loss<Pinball,
+/// Input<5>>().ok()`. Targets are in (-1, 1), further inputs of the loss in (0.5, 2.5).
 ///
-/// needs: L is smooth near where the seed puts it
+/// needs: L is smooth near the random point given by the seed
 template <class L, class In>
 detail::gradient_report check_loss(std::uint64_t seed = 1, double step = 1e-5) {
   return detail::check_model<detail::loss_probe<L, In>>(seed, step);

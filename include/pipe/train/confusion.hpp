@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The confusion matrix, from which accuracy, precision and recall are computed.
+// The confusion matrix of a classifier: the basis of accuracy, precision and recall.
 #pragma once
 
 #include <cstddef>
@@ -15,23 +15,23 @@
 
 namespace pp {
 
-/// Counts of labels by what was predicted for them.
+/// Counts of samples by label and predicted class.
 struct confusion_matrix {
   int classes = 0;
   std::vector<long> counts;  ///< [label][predicted]
 
-  /// Throws data_error if there is no such class.
+  /// Number of samples with a label and a prediction. Throws data_error for a class out of range.
   long operator()(int label, int predicted) const {
     for (int const c : {label, predicted}) checked_index<data_error>("class", c, classes);
     return counts[std::size_t(label) * std::size_t(classes) + std::size_t(predicted)];
   }
-  /// Labels that count.
+  /// Number of labels that are not -1.
   long total() const {
     long n = 0;
     for (long c : counts) n += c;
     return n;
   }
-  /// Of these, those predicted right.
+  /// Number of correct predictions.
   long right() const {
     long n = 0;
     for (int c = 0; c < classes; ++c) n += (*this)(c, c);
@@ -49,8 +49,7 @@ void check_scores(std::span<T const> outputs, std::span<int const> labels, std::
                           " labels"});
 }
 
-/// Calls use(label, predicted) for every label that is not -1, in order. See confusion for what is
-/// thrown.
+/// Calls use(label, predicted) for every label that is not -1, in order. Throws as confusion does.
 template <class T, class Use>
 void for_each_prediction(std::span<T const> outputs, std::span<int const> labels,
                          std::size_t classes, Use const& use) {
@@ -74,12 +73,12 @@ confusion_matrix confusion_of(std::span<T const> outputs, std::span<int const> l
 
 }  // namespace detail
 
-/// Every row of scores stands for its largest, the first of equal ones; labels of -1 are not
-/// counted.
+/// The confusion matrix of scores. The prediction of a row is its largest score, the first of equal
+/// ones; labels of -1 are not counted.
 ///
 /// shape:  outputs[n * classes], labels[n] -> counts[classes * classes]
-/// throws: data_error if sizes do not fit, a label is out of range, or a score that counts is not a
-///         number
+/// throws: data_error for sizes that do not match, a label out of range, or NaN in a row that
+///         counts
 inline confusion_matrix confusion(std::span<float const> outputs, std::span<int const> labels,
                                   int classes) {
   return detail::confusion_of(outputs, labels, classes);

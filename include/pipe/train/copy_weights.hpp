@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Copies of parameters from one trainer to another, in memory: the encoder of an autoencoder, a
-// pretrained body, a teacher. Names find what belongs together, as they do in files.
+// Copying of parameters between trainers in memory: the encoder of an autoencoder, a pretrained
+// body, a teacher. Parameters are matched by name, as in files.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -20,13 +20,15 @@ namespace pp {
 
 namespace detail {
 
-/// Copies a parameter of the same shape in files, whatever its shape in memory. Needs: no overlap.
+/// Copies a parameter to one of the same file shape; layouts in memory may differ.
+///
+/// needs: the two do not overlap
 template <class From, class To>
 void copy_parameter(named_parameter<From> const& from, named_parameter<To> const& to) noexcept {
   std::size_t const rows = std::size_t(from.rows), columns = std::size_t(from.columns);
   for_each_run(to, [&](std::size_t at, std::size_t first, std::size_t stride, std::size_t length) {
     for (std::size_t i = 0; i < length; ++i) {
-      std::size_t const k = at + i;  // the number's place in a file
+      std::size_t const k = at + i;  // index in the file's layout
       to.values[first + i * stride] =
           To(from.values[from.transposed ? k % rows * columns + k / rows : k]);
     }
@@ -35,18 +37,18 @@ void copy_parameter(named_parameter<From> const& from, named_parameter<To> const
 
 }  // namespace detail
 
-/// Copies the parameters of `from` that have the names and shapes of those of `to`. `names` maps
-/// names of `to` to those of `from`. The two may differ in stages, schedule, optimizer, backend and
-/// precision.
+/// Copies the parameters of `from` to those of `to` with the same names and file shapes. `names`
+/// maps names of `to` to names of `from`. Stages, schedule, optimizer, backend and precision of the
+/// two may differ.
 ///
 ///     copy_weights(autoencoder, encoder, load_policy::partial);
 ///     copy_weights(classifier, detector, load_policy::partial, {{"body.", "encoder."}});
 ///
-/// Averages (see Averaging) become those of `from`, or its parameters where it keeps none.
-/// Gradients that `to` has accumulated are forgotten.
+/// Averages of `to` (see Averaging) are set to those of `from`, or to its parameters if it has
+/// none. Accumulated gradients of `to` are discarded.
 ///
-/// law: nothing is written unless everything fits, whatever is thrown
-/// throws: as load_weights, with `from` for the file; error if the two are one trainer
+/// law: all or nothing: if it throws, nothing was written
+/// throws: as load_weights, with `from` for the file; error if both are the same trainer
 template <detail::has_named_parameters From, detail::has_named_parameters To>
 load_report copy_weights(From& from, To& to, load_policy policy = load_policy::strict,
                          detail::name_map const& names = {}) {

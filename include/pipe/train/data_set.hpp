@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A data set is a batch of any number of samples: the same spans, longer. What is cut out of it is
-// a mini-batch.
+// Data sets: batches of any number of samples, that is, the same spans as a mini-batch, but longer.
+// Mini-batches are slices of them.
 #pragma once
 
 #include <cstddef>
@@ -15,16 +15,16 @@
 
 namespace pp::data_set {
 
-/// A list of a batch: what it is called, and whether only the loss reads it, as the labels.
+/// Name of a list in a batch, and whether only the loss reads it, as it does labels.
 struct list_name {
   char const* what;
   std::string_view name{};
   bool of_loss = false;
 };
 
-/// Calls use(list, per_sample, list_name) for every list of a trainer's batch: inputs, labels,
-/// further inputs by name. The list may be assigned a span; per_sample is how many of its numbers,
-/// or ids, belong to a sample.
+/// Calls use(list, per_sample, list_name) for every list of a trainer's batch: inputs, labels and
+/// further inputs by name. `list` is a span that may be assigned; `per_sample` is its number of
+/// elements per sample.
 template <class Trainer, class Batch, class Use>
 constexpr void for_each_list(Batch& b, Use const& use) {
   using M = typename Trainer::model;
@@ -44,10 +44,10 @@ constexpr void for_each_list(Batch& b, Use const& use) {
   use(b.labels, std::size_t(Trainer::labels_per_sample), list_name{"labels", {}, true});
 }
 
-/// The samples of a data set; without labels, and what else only the loss reads, if they are not
-/// needed and it has none.
+/// Number of samples in a data set. Unless needs_labels, labels and other inputs of the loss may be
+/// missing.
 ///
-/// throws: data_error if a list does not hold as many samples as the first
+/// throws: data_error if a list has another number of samples than the first
 template <class Trainer>
 std::size_t count(typename Trainer::batch const& data, bool needs_labels) {
   std::size_t const per_sample = std::size_t(Trainer::inputs_per_sample),
@@ -64,7 +64,7 @@ std::size_t count(typename Trainer::batch const& data, bool needs_labels) {
   return n;
 }
 
-/// Samples [first, first + samples) of a data set, read where they are.
+/// A view of samples [first, first + samples) of a data set.
 template <class Trainer>
 typename Trainer::batch slice(typename Trainer::batch const& data, std::size_t first,
                               std::size_t samples) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The check that no two of a program's files are the same under different names: made before the
-// first is opened, so that none is written over that is still to be read.
+// The check that a program's input and output files are distinct, under whatever names. Made before
+// the first file is opened, so that no output overwrites an input.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -20,7 +20,7 @@ namespace pp {
 
 namespace detail {
 
-/// Where a path leads: links are followed, also to what does not exist yet.
+/// The target of a path with all symbolic links resolved, even if it does not exist yet.
 inline std::filesystem::path where_it_leads(std::filesystem::path path) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -35,8 +35,8 @@ inline std::filesystem::path where_it_leads(std::filesystem::path path) {
   return found.has_filename() ? found : found.parent_path();
 }
 
-/// Whether two paths lead to the same file or folder: by device and inode (so under other names,
-/// through links, symbolic or hard), or, if there is none yet, by where it would be.
+/// Whether two paths lead to the same file or folder: by device and inode, which covers symbolic
+/// and hard links, or by resolved path if neither exists.
 inline bool same_file(std::filesystem::path const& a, std::filesystem::path const& b) {
   struct stat first{}, second{};
   bool const has_first = ::stat(a.c_str(), &first) == 0,
@@ -46,8 +46,8 @@ inline bool same_file(std::filesystem::path const& a, std::filesystem::path cons
   return !has_first && !has_second && where_it_leads(a) == where_it_leads(b);
 }
 
-/// Whether a file is one of those in a folder or below it, or would be, or has one of them as
-/// another name.
+/// Whether a file is in a folder or below it, would be created there, or is a hard link to a file
+/// in it.
 inline bool is_in_folder(std::filesystem::path const& file, std::filesystem::path const& folder) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -69,18 +69,18 @@ inline bool is_in_folder(std::filesystem::path const& file, std::filesystem::pat
 
 }  // namespace detail
 
-/// A file or folder that a program was given, by the option that names it. No path: there is none.
+/// A file or folder argument of a program, and the option that names it. An empty path: not given.
 struct file_use {
   std::string option, path;
   enum class way : unsigned char {
     read,     ///< a file, or a folder with all that is in it
-    written,  ///< a file, from its beginning
-    added_to  ///< a folder: files are made in it, under names that are free
+    written,  ///< a file, overwritten
+    added_to  ///< a folder in which files with new names are created
   } how = way::read;
 };
 
-/// Throws data_error if two of them are the same file and one is written, or if one is written in a
-/// folder that another reads. Devices and pipes may be shared.
+/// Throws data_error if a written file is the same as another one, or is in a folder that is read.
+/// Devices and pipes may be shared.
 inline void require_distinct(std::vector<file_use> const& uses) {
   using way = file_use::way;
   auto const is_shared = [](std::string const& path) {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The loss on a data set of any size.
+// The loss of a data set of any size.
 #pragma once
 
 #include <pipe/train/batches.hpp>
 
 namespace pp {
 
-/// The loss over all labels of a data set that count, a mean unless the loss is a sum; 0 if none
-/// does. Changes nothing.
+/// The loss over all labels of a data set: a mean unless the loss is a sum; 0 if no label counts.
+/// Does not change the trainer.
 ///
-/// law: the loss of all samples as one mini-batch, but for rounding: a short last mini-batch weighs
-///      as much as its labels
+/// law: equals the loss of all samples as one mini-batch, up to rounding: mini-batches are weighted
+///      by their loss terms
 /// throws: data_error as batches and Trainer::evaluate do
 template <class Trainer>
 double evaluate_all(Trainer& trainer, typename Trainer::batch const& data) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Metrics of a training run, step by step. A record of a step goes to as many places as the user
-// likes: a file of comma-separated values that any tool plots, TensorBoard (train/tensorboard.hpp),
-// user-defined functions.
+// Metrics of a training run by step. A record goes to any number of sinks: a file of
+// comma-separated values, TensorBoard (train/tensorboard.hpp), user-defined functions.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +24,7 @@ namespace pp {
 
 namespace detail {
 
-/// A user-defined number.
+/// A user-defined metric.
 struct named_scalar {
   std::string name;
   double value = 0;
@@ -33,21 +32,21 @@ struct named_scalar {
 
 }  // namespace detail
 
-/// What a step reports to the sinks of a metrics_log.
+/// The record of a step.
 struct step_metrics {
   long step = 0;
   double loss = 0;
   double learning_rate = 0;
   double gradient_norm = 0;  ///< before clipping
   double samples_per_second = 0;
-  double seconds = 0;  ///< of the step
-  double bubble = 0;   ///< measured share of the ranks' time
+  double seconds = 0;  ///< duration of the step
+  double bubble = 0;   ///< see step_result::bubble
   std::vector<detail::named_scalar> scalars{};
 };
 
 namespace detail {
 
-/// Calls each(name, number, digits worth writing) for the numbers that every record has.
+/// Calls each(name, number, significant digits) for the numbers of every record.
 template <class Each>
 void for_each_number(step_metrics const& m, Each each) {
   each("loss", m.loss, 9);
@@ -58,14 +57,14 @@ void for_each_number(step_metrics const& m, Each each) {
   each("bubble", m.bubble, 4);
 }
 
-/// Something that takes records: has write(record), or is called with it.
+/// A receiver of records: has write(record), or is callable with a record.
 template <class S>
 concept metrics_sink = requires(S& s, step_metrics const& m) { s.write(m); } ||
                        std::invocable<S&, step_metrics const&>;
 
 }  // namespace detail
 
-/// Hands every record to all of its sinks, in the order in which they were added.
+/// Passes every record to all of its sinks, in the order in which they were added.
 ///
 ///     metrics_log log;
 ///     log.add(metrics_file("metrics.csv")).add(tensorboard_file("runs/1"));
@@ -85,8 +84,7 @@ class metrics_log {
     return *this;
   }
 
-  /// A sink that throws does not keep the record from the others; the first exception comes out at
-  /// the end.
+  /// Writes a record to every sink, even if one throws; the first exception is rethrown at the end.
   void write(step_metrics const& m) {
     std::exception_ptr first;
     for (auto const& sink : sinks_) {
@@ -103,14 +101,15 @@ class metrics_log {
   std::vector<std::function<void(step_metrics const&)>> sinks_;
 };
 
-/// Comma-separated values: a heading, then a row per step that is in the file before the next step.
+/// A file of comma-separated values: a heading, then a row per step, which is in the file before
+/// the next step.
 ///
-/// throws: file_error as soon as it cannot write; data_error for a user-defined number that has no
+/// throws: file_error as soon as a write fails; data_error for a user-defined metric without a
 ///         column
 class metrics_file {
  public:
-  /// User-defined numbers that get a column each, after those of every record; a row without one
-  /// leaves it empty.
+  /// `scalars`: user-defined metrics, which get columns after the fixed ones; a row without one
+  /// leaves its cell empty.
   explicit metrics_file(std::string path, std::vector<std::string> scalars = {},
                         record_file::start how = record_file::start::replace)
       : file_(std::move(path), how), scalars_(std::move(scalars)) {
@@ -145,7 +144,7 @@ class metrics_file {
     std::snprintf(text, sizeof text, ",%.*g", digits, value);
     row += text;
   }
-  /// A name as RFC 4180 writes it.
+  /// A name as a cell, quoted as in RFC 4180.
   static std::string cell(std::string_view name) {
     if (name.find_first_of(",\"\r\n") == name.npos) return std::string(name);
     std::string quotes = "\"";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Names of parameters that differ between a model and where its weights come from: a file, or
-// another model.
+// Mapping of parameter names between a model and the source of its weights: a file, or another
+// model.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 
 namespace pp::detail {
 
-/// `here`: in the model whose parameters are written to. `there`: in the file or the model they are
-/// read from. Both end in a dot or are empty: prefixes. Otherwise both are whole names.
+/// An entry of a name map: `here` in the model that is written, `there` in the source. Prefixes, if
+/// each ends in a dot or is empty; otherwise whole names.
 ///
 ///     {"body.", "0.body."}    {"", "model."}    {"head.weight", "lm_head.weight"}
 struct renamed {
@@ -27,11 +27,11 @@ using name_map = std::vector<renamed>;
 
 inline bool is_name_prefix(std::string_view name) { return name.empty() || name.back() == '.'; }
 
-/// What each name is called there: the longest entry that applies replaces its beginning, and names
-/// that none applies to stay.
+/// The source names of all names: the longest entry that matches replaces a name's beginning; names
+/// without a match are unchanged.
 ///
-/// throws: data_error for an entry of a prefix and a whole name, one that applies to no name, two
-///         entries for one name or prefix, and two names that are called the same there
+/// throws: data_error for an entry of a prefix and a whole name, an entry that matches no name, two
+///         entries for one name or prefix, and two names with the same source name
 inline std::vector<std::string> names_there(std::vector<std::string> const& here,
                                             name_map const& map) {
   auto const text = [](renamed const& r) {

@@ -18,11 +18,11 @@ struct parameter_name {
   bool transposed = false;  ///< the file holds [columns, rows]
 };
 
-/// Follows a description at run time and notes the way to each parameter. A name takes the place of
-/// the last number.
+/// Observer of a layer description that records the path to each parameter. A layer's name replaces
+/// its number in the path.
 struct name_observer {
   std::vector<std::string> way;
-  std::vector<parameter_name> found;  // by parameter; shared ones have no name of their own
+  std::vector<parameter_name> found;  // by parameter; later places of shared ones have no name
 
   void part(int i) { way.push_back(std::to_string(i)); }
   void end_part() { way.pop_back(); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The options of a Pipeline. Each belongs to one family; they come in any order, a missing one has
-// a default, and one that is unknown or given twice is a one-line error.
+// The options of a Pipeline. Each belongs to one family; their order is free and a missing one has
+// a default. An unknown or duplicate option is a one-line error.
 #pragma once
 
 #include <type_traits>
@@ -28,8 +28,8 @@ namespace pp {
 
 namespace detail {
 
-/// All families, in the order in which their mistakes are reported. A new one is a line here and a
-/// header.
+/// All families, in the order in which their errors are reported. A new family is an entry here and
+/// a header.
 using option_families =
     layers<option_family::stages, option_family::micro_batches, option_family::micro_batch_size,
            option_family::schedule, option_family::partition, option_family::recompute,
@@ -39,7 +39,7 @@ using option_families =
 
 }  // namespace detail
 
-/// Which of the families an option is of: its index; their number if it is of none.
+/// Index of an option's family; the number of families if it belongs to none.
 template <class O, class... Family>
 constexpr int find_family(layers<Family...> all) {
   if constexpr (requires { typename O::family; }) {
@@ -54,7 +54,7 @@ constexpr int find_family(layers<Family...> all) {
 
 namespace detail {
 
-/// The options of one pipeline, with defaults where none is given.
+/// The options of a pipeline, with the default of each family that is not given.
 template <class... O>
 struct option_set {
   static constexpr int given = sizeof...(O), families = leaf_count(option_families{});
@@ -62,9 +62,9 @@ struct option_set {
   static constexpr layers<O..., typename Family::fallback...> with_fallbacks(layers<Family...>) {
     return {};
   }
-  /// Those that are given, and then a default of each family.
+  /// The given options, followed by the default of every family.
   using all = decltype(with_fallbacks(option_families{}));
-  /// Of those that are given.
+  /// Families of the given options.
   static constexpr list<int, given> family_of{{find_family<O>(option_families{})...}};
 
   /// The first option of a family from a position on, or -1.
@@ -79,11 +79,12 @@ struct option_set {
     int const i = find(family);
     return i < 0 ? given + family : i;
   }
-  /// The option of a family that is in force.
+  /// A family's option: the given one, or the default.
   template <class Family>
   using get = leaf_at<place<Family>(), all>;
 
-  /// An option of no family, or -1; the second of two of one family, or -1.
+  /// Position of an option that belongs to no family, and of the second option of one family; -1:
+  /// none.
   static constexpr int unknown() { return find(families); }
   static constexpr int doubled() {
     for (int f = 0; f < families; ++f)

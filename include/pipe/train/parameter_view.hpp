@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The parameters of a trainer, as a program sees them.
+// Views of a trainer's parameters.
 #pragma once
 
 #include <span>
@@ -9,17 +9,18 @@
 
 namespace pp {
 
-/// A parameter and its gradient where they are, row-major; a Linear's weight is [inputs, outputs].
+/// A view of a parameter and its gradient in the trainer's memory, row-major; a Linear's weight is
+/// [inputs, outputs]. Valid as long as the trainer.
 template <class T>
 struct parameter_view {
-  int index = 0;                   ///< in the model's graph
-  int layer = 0;                   ///< top-level layer, from 0, as `explain` counts them
-  std::string name;                ///< in weight files: see train/names.hpp
-  std::vector<long> file_shape;    ///< there
-  bool stored_transposed = false;  ///< there: [columns, rows]
+  int index = 0;                   ///< number in the model's graph
+  int layer = 0;                   ///< top-level layer, counted from 0 as `explain` does
+  std::string name;                ///< name in weight files: see train/names.hpp
+  std::vector<long> file_shape;    ///< shape in weight files
+  bool stored_transposed = false;  ///< weight files store it as [columns, rows]
   int rows = 0, columns = 0;
   std::span<T> values;
-  std::span<T const> gradients;  ///< empty if it is not trained
+  std::span<T const> gradients;  ///< empty for a parameter that is not trained
 };
 
 }  // namespace pp

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The facade: a model and options in, a trainer out.
+// The facade of the library: a trainer for a model, compiled with its options.
 #pragma once
 
 #include <concepts>
@@ -31,32 +31,33 @@
 
 namespace pp {
 
-/// A pipeline that trains a model. Options, in any order: Stages, MicroBatches, MicroBatchSize, a
-/// schedule (GPipe, OneFOneB ...), a precision, an optimizer, a backend, a partition (ByCost,
-/// ByCount, ByProfile, Cut), HostThreads, MemoryLimit.
+/// A pipeline-parallel trainer of a model. Options, in any order: Stages, MicroBatches,
+/// MicroBatchSize, a schedule (GPipe, OneFOneB ...), a precision, an optimizer, a backend, a
+/// partition (ByCost, ByCount, ByProfile, Cut), a recompute policy, Averaging, HostThreads,
+/// MemoryLimit.
 ///
 /// law: loss, gradients and updated parameters do not depend on stages, schedule, partition or
 ///      threads, bit for bit
 /// law: each rank's memory is one allocation of plan.rank_bytes[rank] bytes; a step allocates
 ///      nothing
-/// law: after an exception of any call a trainer is as it was before it, except that a failed run
-///      of `step` or `accumulate` forgets what was accumulated; or, if the optimizer itself threw,
-///      every later call throws pp::error
+/// law: an exception from a call leaves the trainer as it was, except that a failed run of `step`
+///      or `accumulate` discards accumulated gradients, and that after an exception from the
+///      optimizer itself every later call throws pp::error
 ///
-/// A trainer takes one call at a time, in the process that made it. A call by another thread
-/// meanwhile, from one of its own callbacks, in a child of fork() or after a move throws pp::error
-/// and changes nothing. Callbacks may call steps(), accumulated(), learning_rate() and
-/// allocated_bytes(). The destructor waits for a run of another thread to end. Views of parameters
+/// A trainer takes one call at a time, in the process that constructed it. A concurrent call, a
+/// call from one of its own callbacks, in a child of fork() or after a move throws pp::error
+/// without effect. Callbacks may call steps(), accumulated(), learning_rate() and
+/// allocated_bytes(). The destructor waits for another thread's run to end. Views of parameters
 /// stay valid when the trainer is moved.
 template <class Given, class... Options>
 class Pipeline : public detail::with_plan<typename detail::made_from<Given, Options...>::compiled> {
   using made = detail::made_from<Given, Options...>;
   using M = typename made::model;
   using diagnosis = typename made::diagnosis;
-  static_assert(sizeof(pp::diagnosed(diagnosis{})) >
-                0);  // its name is a heading in docs/reference/errors.md
-  static constexpr bool reports =
-      detail::model_type<Given> && M::valid;  // what is given to its functions: see values_for
+  // The name of the diagnosis is a heading in docs/reference/errors.md.
+  static_assert(sizeof(pp::diagnosed(diagnosis{})) > 0);
+  // Whether wrong arguments of member functions are reported: see values_for.
+  static constexpr bool reports = detail::model_type<Given> && M::valid;
 
  public:
   using compiled = typename made::compiled;
@@ -70,41 +71,44 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   using input_type = detail::input_element<M, 0, element>;
   using label_type = typename batch::label_type;
 
-  /// Samples of a mini-batch, and numbers per sample.
+  /// Samples of a full mini-batch, and elements per sample.
   static constexpr int samples = compiled::micro_batches * compiled::samples;
   static constexpr long inputs_per_sample = M::graph.inputs[0].form.elements();
   static constexpr long labels_per_sample = compiled::step::label_elements(M::graph);
   static constexpr long outputs_per_sample = M::graph.output.elements();
-  /// Whether there are averages of the parameters: see Averaging.
+  /// Whether averages of the parameters are kept: see Averaging.
   static constexpr bool keeps_averages = compiled::averaging::averages;
 
-  /// What forward takes: spans, made of whatever a span is made of.
+  /// Arguments of forward: constructible from everything that a std::span is.
   template <int I>
   using input_values = typename batch::template input_values<I>;
   using output_values =
       detail::values_for<element, wrong::outputs_have_the_wrong_type, Given, reports>;
 
+  /// Run-time settings of a trainer.
   struct settings {
     std::uint64_t seed = 0;
     optimizer_type optimizer{};
-    /// Multiplies the optimizer's learning rate at step 1, 2, ...: a learning_rate_schedule, or any
-    /// other function; none: 1.
+    /// Factor of the optimizer's learning rate at step 1, 2, ...: a learning_rate_schedule or any
+    /// function of the step; none: 1.
     detail::learning_rate_function learning_rate_factor{};
-    double clip_value =
-        0;  ///< every element of the gradients is moved into [-this, this] first; 0: never
-    double clip_norm = 0;  ///< gradients are scaled down to this global norm; 0: never
+    /// Gradient elements are first clipped to [-clip_value, clip_value]; 0: no clipping.
+    double clip_value = 0;
+    double clip_norm = 0;  ///< bound of the global gradient norm; 0: no clipping
     detail::machine_settings runtime{};
   };
 
-  /// Throws data_error for a setting that is out of its range: see setting_check.
+  /// Allocates the ranks' memory, starts their threads and initializes the parameters.
+  ///
+  /// throws: data_error for a setting out of range: see setting_check; pp::error if threads or
+  ///         memory are not available
   explicit Pipeline(settings const& s = settings{})
       : settings_(checked(s)), engine_(s.optimizer, s.runtime) {
     auto const all = parameter_places();
     detail::initialize_parameters<M, element, keeps_averages>(all, settings_.seed);
     engine_->parameters_changed();
   }
-  /// Not for settings by names that they do not have here, which are refused: see
-  /// settings_elsewhere.
+  /// Catches settings by the names of other frameworks, which are errors: see settings_elsewhere.
   template <class = void>
   explicit Pipeline(detail::settings_elsewhere<Pipeline, settings> const&) : Pipeline() {}
   Pipeline(Pipeline&&) noexcept = default;
@@ -112,9 +116,11 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   Pipeline(Pipeline const&) = delete;
   Pipeline& operator=(Pipeline const&) = delete;
 
-  /// One training step. Throws data_error for a batch that does not fit or a learning rate that is
-  /// none, not_finite if the loss or a gradient is not a number; parameters and optimizer state are
-  /// then as before. So they are after a step that was skipped (FP16).
+  /// One training step. Parameters and optimizer state are unchanged if it throws or is skipped
+  /// (FP16).
+  ///
+  /// throws: data_error for a batch or a learning rate out of range; not_finite if the loss or a
+  ///         gradient is not finite
   step_result step(batch const& b) {
     auto const access = engine_.enter();
     return step_by(b, learning_rate());
@@ -124,12 +130,13 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     return step_by(b, learning_rate);
   }
 
-  /// Keeps the gradients of a mini-batch for the next step, which then trains on all of them as on
-  /// one large mini-batch: its loss is the mean over all their labels. Throws as step does. What
-  /// was kept stays when a batch is refused (data_error), and is forgotten when a run fails or is
-  /// skipped, here and in step, and by parameters_changed.
+  /// Accumulates the gradients of a mini-batch for the next step, which then trains on all of them
+  /// as one large mini-batch: its loss is the mean over all labels. Accumulated gradients survive a
+  /// rejected batch (data_error); they are discarded by parameters_changed, and by a run that fails
+  /// or is skipped, here or in step.
   ///
-  /// law: n calls and a step are one step on a mini-batch of all n + 1, but for rounding
+  /// law: n calls and a step equal one step on a mini-batch of all n + 1, up to rounding
+  /// throws: as step does
   step_result accumulate(batch const& b) {
     auto const access = engine_.enter();
     averages_.require_out(steps_ + 1);
@@ -138,7 +145,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     j.is_continued = true;
     return add_up(j);
   }
-  /// Mini-batches that wait for the next step.
+  /// Number of mini-batches accumulated for the next step.
   int accumulated() const { return engine_.require(), accumulated_.count(); }
 
   /// Loss and gradients of a mini-batch, without an update.
@@ -146,8 +153,9 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     auto const access = engine_.enter();
     return engine_->run(prepare_gradients(b));
   }
-  /// The same; see(launch_seen) is called after every launch, on the thread of the rank that ran
-  /// it: ranks call at the same time. What it throws is thrown here, after all ranks have stopped.
+  /// gradients() with a watcher: see(launch_seen) is called after every launch, on the thread of
+  /// the rank that ran it, so concurrently. An exception from it is rethrown here after all ranks
+  /// have stopped.
   template <std::invocable<launch_seen const&> See>
   step_result watch(batch const& b, See see) {
     auto const access = engine_.enter();
@@ -157,17 +165,18 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     return engine_->run(j);
   }
 
-  /// The loss of a mini-batch. Changes nothing, and so returns what comes out: NaN if there is one
-  /// in the batch that counts.
+  /// The loss of a mini-batch. Does not change the trainer, so a loss that is not finite is
+  /// returned, not thrown.
   double evaluate(batch const& b) {
     auto const access = engine_.enter();
     return engine_->run(prepare(b, detail::job::kind::evaluate)).loss;
   }
 
-  /// What the loss of a mini-batch is a mean over: the sum of the weights of the rows with a label
-  /// of 0 or more, or of the elements; each weighs 1 if the loss takes no weights. 0 if nothing
-  /// counts; 1 for a sum. Losses of mini-batches are averaged with it. Throws data_error for labels
-  /// and weights that evaluate refuses, of which there may be any number.
+  /// The divisor of a mini-batch's mean loss, and so its weight in an average of losses: the sum of
+  /// the weights of rows with a label of 0 or more, or of elements; each weighs 1 if the loss has
+  /// no weights. 0 if no term counts; 1 for a sum. Accepts any number of labels.
+  ///
+  /// throws: data_error for labels and weights that evaluate rejects
   static double loss_terms(batch const& b) { return detail::loss_terms_of(b); }
 
   /// The model's output (logits, before the loss) for n <= samples samples.
@@ -176,7 +185,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   void forward(input_values<0> inputs, output_values outputs) {
     forward(batch{inputs, {}}, outputs);
   }
-  /// The same for a model with further inputs; labels and what only the loss reads are not read.
+  /// The output of a model with further inputs. Labels and inputs of the loss are not read.
   void forward(batch const& b, output_values outputs) {
     auto const access = engine_.enter();
     detail::job j;
@@ -187,32 +196,32 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     engine_->run(j);
   }
 
-  /// All parameters in model order, shared ones once, constant tables not at all. After writing to
-  /// them call parameters_changed().
+  /// Views of all parameters in model order: shared ones once, constant tables not at all. After
+  /// writing to them call parameters_changed().
   std::vector<parameter_view<element>> parameters() {
     auto const access = engine_.enter();
     return detail::view_parameters<M, element>(parameter_places(),
                                                &detail::chunk_description::values);
   }
-  /// To be called after values were written through a view, as load_weights and copy_weights do.
-  /// Forgets what was accumulated: those are gradients at other parameters.
+  /// Must be called after writing through a view; load_weights and copy_weights do. Discards
+  /// accumulated gradients, which belong to the previous parameters.
   void parameters_changed() {
     auto const access = engine_.enter();
     accumulated_ = detail::accumulation{};
     engine_->parameters_changed();
   }
 
-  /// The average of each parameter, in place, in the same order; of one that is not trained the
-  /// parameter.
+  /// Views of the averages, in the order of parameters(); of the parameter itself if it is not
+  /// trained.
   std::vector<parameter_view<element>> averaged() {
     static_assert(accepted<decltype(diagnose_averages())>::value);
     auto const access = engine_.enter();
     return detail::view_parameters<M, element>(parameter_places(),
                                                &detail::chunk_description::average);
   }
-  /// Puts the averages where the parameters are, and the other way round, so that evaluate and
-  /// forward work with them. Called again, swaps back; until then step and accumulate throw
-  /// pp::error. What was accumulated stays.
+  /// Exchanges parameters and averages, so that evaluate and forward use the averages. A second
+  /// call restores the parameters; until then step and accumulate throw pp::error. Accumulated
+  /// gradients are kept.
   void swap_averages() {
     static_assert(accepted<decltype(diagnose_averages())>::value);
     auto const access = engine_.enter();
@@ -220,8 +229,9 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     engine_->parameters_changed();
   }
 
-  /// What the next step takes as its learning rate unless it is given one. Throws data_error if
-  /// learning_rate_factor gives none.
+  /// The learning rate of the next step, unless step is given one.
+  ///
+  /// throws: data_error if learning_rate_factor returns a negative value or one that is not finite
   double learning_rate() const {
     engine_.require();
     if (!settings_.learning_rate_factor) return settings_.optimizer.learning_rate;
@@ -231,26 +241,26 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
                             setting_check::amounts, ", got ", factor});
     return settings_.optimizer.learning_rate * factor;
   }
-  /// Training steps done.
+  /// Number of completed training steps.
   long steps() const { return engine_.require(), steps_; }
-  /// Bytes allocated for a rank. Throws data_error if there is no such rank.
+  /// Bytes allocated for a rank. Throws data_error for a rank out of range.
   long allocated_bytes(int rank) const {
     return engine_->bytes(checked_index<data_error>("rank", rank, compiled::ranks));
   }
   /// The actions that a rank executed in the last run, in order, with their times. Throws
-  /// data_error if there is no such rank.
+  /// data_error for a rank out of range.
   std::span<executed_action const> executed(int rank) const {
     auto const access = engine_.enter();
     int const r = checked_index<data_error>("rank", rank, compiled::ranks);
     return {engine_->executed(r), std::size_t(engine_->executed_count(r))};
   }
-  /// The type of a top-level layer (from 0), as `explain` prints it. Throws data_error if there is
-  /// no such layer.
+  /// The type of a top-level layer, counted from 0, as `explain` prints it. Throws data_error for a
+  /// layer out of range.
   static std::string layer_name(int layer) {
     return std::string(
         detail::spelled_layer<M>(checked_index<data_error>("layer", layer, M::graph.size.units)));
   }
-  /// What the kernels run on: an instruction set, or a device.
+  /// The instruction set of the kernels, or the device's name.
   auto runs_on() const { return engine_->runs_on(); }
 
  private:
@@ -265,7 +275,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     of_trainer.amount("clip_norm", s.clip_norm);
     return s;
   }
-  /// The diagnosis of a request for averages.
+  /// The diagnosis of a use of averages.
   static constexpr auto diagnose_averages() {
     if constexpr (made::fine)
       return diagnose_use_of_averages<typename compiled::averaging>();
@@ -308,8 +318,8 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     return j;
   }
 
-  /// Runs a mini-batch on top of what was accumulated, which is forgotten unless the run goes well.
-  /// The loss and the norm are of all of it.
+  /// Runs a mini-batch on top of the accumulated ones, which are discarded unless the run succeeds.
+  /// Loss and norm of the result are over all of them.
   step_result add_up(detail::job& j) {
     detail::accumulation all = std::exchange(accumulated_, detail::accumulation{});
     char const* const with = all.count() == 0 ? "" : ", with what was accumulated";
@@ -328,8 +338,8 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   long steps_ = 0;
   detail::accumulation accumulated_;
   detail::averages averages_;
-  detail::exclusive<engine>
-      engine_;  // last: its destructor waits for a run, which needs the others
+  // Last, because its destructor waits for a run that uses the other members.
+  detail::exclusive<engine> engine_;
 };
 
 }  // namespace pp

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The plan of a pipeline: everything the compiler decided, as one value to print, to assert on and
-// to compare with what was measured.
+// The plan of a pipeline: all decisions of the compiler as one value, to print, to assert on and to
+// compare with measurements.
 #pragma once
 
 #include <pipe/base/checked_index.hpp>
@@ -11,31 +11,33 @@
 
 namespace pp {
 
-/// What the plan says of one stage. Amounts of memory are bytes and add up to `bytes`; FLOPs are of
-/// one micro-batch.
+/// The plan of one stage.
+///
+/// units: FLOPs of one micro-batch; memory in bytes
+/// law:   the fields of memory add up to `bytes`
 struct stage_plan {
   int rank = 0;
   int first_layer = 0, end_layer = 0;  ///< layers [first, end) of the opened list
-  shape in{}, out{};                   ///< of one sample
-  long parameters = 0;                 ///< numbers
-  long trained = 0;                    ///< of them
-  long buffers = 0;                    ///< numbers besides, but for tables
+  shape in{}, out{};                   ///< shapes of one sample
+  long parameters = 0;                 ///< elements of all parameters
+  long trained = 0;                    ///< elements of trained parameters
+  long buffers = 0;                    ///< elements of buffers, except constant tables
   long forward_flops = 0, backward_flops = 0;
-  long recompute_flops = 0;  ///< made again before backward
-  double share = 0;          ///< of the whole model's time: estimated, or measured (ByProfile)
+  long recompute_flops = 0;  ///< recomputation before backward
+  double share = 0;          ///< fraction of the model's time: estimated, or measured (ByProfile)
   int in_flight = 0;         ///< most micro-batches between forward and backward at once
   int forward_kernels = 0, backward_kernels = 0;
 
-  long parameter_bytes = 0;  ///< and copies in 16 bits, if kernels read these
+  long parameter_bytes = 0;  ///< parameters, and their 16-bit copies if there are any
   long gradient_bytes = 0, transposed_bytes = 0;
-  long optimizer_bytes = 0;  ///< its state, and averages of parameters
-  long saved_bytes = 0;      ///< what forward keeps for backward, for all micro-batches in flight
-  long boundary_bytes = 0;   ///< slots for values on their way to a neighbour
-  long buffer_bytes = 0;     ///< and what is added up for them
+  long optimizer_bytes = 0;  ///< optimizer state, and averages of parameters
+  long saved_bytes = 0;      ///< values saved for backward, for all micro-batches in flight
+  long boundary_bytes = 0;   ///< slots for values sent to and received from neighbours
+  long buffer_bytes = 0;     ///< buffers, and their sums over a mini-batch
   long bytes = 0;
 };
 
-/// What takes the memory of a rank.
+/// Uses of a rank's memory.
 enum class memory_use : unsigned char {
   parameters,
   gradients,
@@ -44,9 +46,9 @@ enum class memory_use : unsigned char {
   saved_activations,
   boundary_slots,
   buffers,
-  input_staging,  ///< on the host a micro-batch that is filled up, on a device the mini-batch
-  bookkeeping,    ///< losses, norms of gradients, records of executed actions
-  scratch         ///< with the kernels' workspace
+  input_staging,  ///< on the host the partly filled micro-batch, on a device the mini-batch
+  bookkeeping,    ///< losses, gradient norms, records of executed actions
+  scratch         ///< values of a running program, and workspaces of kernels
 };
 
 namespace detail {
@@ -57,35 +59,36 @@ struct memory_share {
   long bytes = 0;
 };
 
+/// The plan of a pipeline.
 template <int Stages, int Ranks>
 struct plan_of {
   list<stage_plan, Stages> stages;
-  list<long, Ranks> rank_bytes;  ///< of a rank's arena, the one allocation that it makes
-  /// Of them: of inputs that are not read where the caller has them; of losses, norms and records
-  /// of actions.
+  list<long, Ranks> rank_bytes;  ///< a rank's arena, its only allocation
+  /// Parts of rank_bytes: see memory_use.
   list<long, Ranks> staging_bytes, bookkeeping_bytes;
   int micro_batches = 0, micro_batch_size = 0;
-  int threads = 1;  ///< of each rank
+  int threads = 1;  ///< per rank
   char const* schedule = "";
   char const* optimizer = "";
   char const* precision = "";
   long parameters = 0, trained = 0, buffers = 0;
-  long step_flops = 0;            ///< of one mini-batch, forward and backward
-  int kernels = 0;                ///< distinct kernel groups: what was compiled
-  double imbalance = 0;           ///< slowest stage over the mean
-  double bubble = 0;              ///< idle share of the makespan, simulated with the same times
-  double bubble_stage_local = 0;  ///< the same over the stage-local span
+  long step_flops = 0;            ///< forward and backward of one mini-batch
+  int kernels = 0;                ///< distinct kernel groups, each compiled once
+  double imbalance = 0;           ///< time of the slowest stage over the mean
+  double bubble = 0;              ///< idle fraction of the makespan, simulated
+  double bubble_stage_local = 0;  ///< idle fraction of the stage-local span, simulated
   int peak_in_flight = 0;
-  long bytes = 0;  ///< of all ranks
+  long bytes = 0;  ///< sum over all ranks
 
   static constexpr int stage_count = Stages, rank_count = Ranks;
 
-  /// Itself, so that `Trainer::plan()` reads both a plan that is a constant and one that the
-  /// program makes.
+  /// Returns the plan, so that `Trainer::plan()` works for a constant and for a function.
   constexpr plan_of const& operator()() const { return *this; }
 
-  /// What takes the memory of a rank, the largest first. law: the sum is rank_bytes[rank]. Throws
-  /// data_error if there is no such rank.
+  /// The uses of a rank's memory, the largest first.
+  ///
+  /// law:    the sum is rank_bytes[rank]
+  /// throws: data_error for a rank out of range
   constexpr list<memory_share, memory_uses> memory_of(int rank) const {
     checked_index<data_error>("rank", rank, Ranks);
     list<memory_share, memory_uses> shares;

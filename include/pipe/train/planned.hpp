@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The plan of a pipeline without the pipeline: what a model would need on N ranks, when
-// neither its constants fit the compiler nor its parameters this machine.
+// The plan of a pipeline that is not compiled: the memory and time of a model on N ranks, even if
+// its constants do not fit the compiler or its parameters do not fit this machine.
 //
 //     struct Large : Model<Tokens<32000, 1024>, Embedding<2048>, Positions, Repeat<1663, Block>,
 //                          LayerNorm, Linear<32000>, CrossEntropy> {};
@@ -35,8 +35,8 @@ namespace pp {
 
 namespace detail {
 
-/// What stands in for a compiled_pipeline where nothing is compiled: the same passes and the same
-/// layout, called by the program, once, when it first asks.
+/// Run-time counterpart of compiled_pipeline for plans: the same passes and the same layout, called
+/// once, when the program first asks for the plan.
 ///
 /// law: plan() equals Pipeline<M, Options...>::plan, where that is a constant
 template <class M, class Options>
@@ -80,7 +80,7 @@ struct planned_pipeline {
   }
 
  private:
-  /// A stage with what is laid out in its chunk.
+  /// A stage's programs and the contents of its chunk.
   struct stage {
     std::unique_ptr<heap_stage> keeping, dropping;
     heap_array<parameter_place> places;
@@ -113,7 +113,7 @@ struct planned_pipeline {
           stage_of(lay_out_stages(compilation)), problem(make_problem(compilation, stage_of)),
           table(proved(problem)), simulated(simulate(problem, table)) {}
   };
-  /// The memory map reads all the rest.
+  /// The passes' results. The memory map is made last, because it reads all others.
   static everything const& all() {
     static std::unique_ptr<everything const> const made = [] {
       auto e = std::make_unique<everything>();
@@ -178,7 +178,7 @@ struct planned_pipeline {
 
   static void map_memory(everything& e) {
     compiled_model const& m = e.compilation.model();
-    std::vector<detail::slot_count> slots;  // before each stage, and behind the last
+    std::vector<detail::slot_count> slots;  // of the boundary before each stage and after the last
     slots.push_back(detail::slot_count{});
     for (int s = 0; s + 1 < stages; ++s)
       slots.push_back(
@@ -239,7 +239,7 @@ struct planned_pipeline {
       step::take(of, r, read[r], m.graph, e.map.chunks.items, ties.begin(), tie_count);
     }
   }
-  /// The plan says how many kernels a micro-batch launches.
+  /// Counts the launches of a micro-batch, which the plan reports.
   static void count_launches(compiled_model const& m, stage const& one, chunk_description& c) {
     for (auto const& [of, set] :
          {std::pair{one.keeping.get(), &c.keeping}, std::pair{one.dropping.get(), &c.dropping}})
@@ -250,10 +250,10 @@ struct planned_pipeline {
 
 }  // namespace detail
 
-/// A Pipeline's plan alone: explain<Planned<M, Options...>>() and Planned<M, Options...>::plan().
+/// The plan of Pipeline<M, Options...> without the pipeline: explain<Planned<M, Options...>>() and
+/// Planned<M, Options...>::plan().
 ///
-/// throws: pp::error when the plan is first asked for, where a Pipeline of these options would not
-///         compile for this model
+/// throws: pp::error when the plan is first asked for, if Pipeline<M, Options...> would not compile
 template <class M, class... Options>
 struct Planned {
   using options = detail::option_set<Options...>;

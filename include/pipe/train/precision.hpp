@@ -12,10 +12,10 @@ namespace pp {
 
 namespace detail {
 
-/// How numbers are kept and multiplied. `element` is the type of parameters, their gradients,
-/// optimizer state, inputs and outputs, and of statistics; `value` that of everything else that
-/// layers hand on, keep for backward, or read of parameters, which then are copies; `product` is
-/// what products of matrices multiply. Sums are never shorter than fp32.
+/// The number types of a precision. `element`: parameters, gradients, optimizer state, inputs,
+/// outputs and statistics. `value`: activations and their gradients, and the copies of parameters
+/// that kernels read. `product`: operands of matrix products. Sums are accumulated in fp32 or
+/// wider.
 template <class Element, class Value, dtype Product>
 struct number_types {
   using element = Element;
@@ -26,25 +26,25 @@ struct number_types {
 
 }  // namespace detail
 
-/// All in fp32 (default).
+/// Storage and products in fp32 (default).
 struct FP32 : detail::number_types<float, float, dtype::f32> {
   static constexpr char const* name = "fp32";
 };
-/// All in fp64, on the host: for gradient checks.
+/// Storage and products in fp64, for gradient checks. On the host.
 struct FP64 : detail::number_types<double, double, dtype::f64> {
   static constexpr char const* name = "fp64";
 };
-/// fp32 in memory; products round to 10 bits of mantissa what they multiply. On a GPU.
+/// fp32 in memory; operands of matrix products are rounded to 10 bits of mantissa. On a GPU.
 struct TF32 : detail::number_types<float, float, dtype::tf32> {
   static constexpr char const* name = "tf32";
 };
-/// Values of 16 bits with fp32's exponents; parameters, gradients and optimizer state stay fp32. On
-/// a GPU.
+/// Activations in bfloat16: 16 bits with fp32's range of exponents. Parameters, gradients and
+/// optimizer state stay in fp32. On a GPU.
 struct BF16 : detail::number_types<float, bf16, dtype::bf16> {
   static constexpr char const* name = "bf16";
 };
-/// Values of 16 bits with 10 bits of mantissa and few exponents: the loss, and with it all
-/// gradients, is scaled up by a factor that is adjusted while training. A step whose gradients
+/// Activations in fp16: 10 bits of mantissa, but few exponents, so the loss, and with it all
+/// gradients, is scaled by a factor that is adjusted during training. A step whose gradients
 /// overflow is skipped. On a GPU.
 ///
 /// source: Micikevicius et al., "Mixed precision training", 2018; the factor follows
@@ -56,8 +56,7 @@ struct FP16 : detail::number_types<float, fp16, dtype::f16> {
 
 namespace detail {
 
-/// Parameters and sums are of a type that the host computes with; what layers hand on is of the
-/// same type or of 16 bits.
+/// `element` is a type that the host computes with; `value` is the same or a 16-bit type.
 template <class P>
 concept has_elements =
     std::same_as<typename P::element, float> || std::same_as<typename P::element, double>;
@@ -66,7 +65,7 @@ concept has_values = has_elements<P> && (std::same_as<typename P::value, typenam
                                          std::same_as<typename P::value, bf16> ||
                                          std::same_as<typename P::value, fp16>);
 
-/// All that a precision has, known to the compiler or not.
+/// Has all members of a precision, constant or not.
 template <class P>
 concept has_facts_of_precision = has_values<P> && requires {
   { P::name } -> std::convertible_to<char const*>;
@@ -76,7 +75,7 @@ concept has_facts_of_precision = has_values<P> && requires {
 
 }  // namespace detail
 
-/// A precision: its types, and its facts, which are constants.
+/// A precision policy: number types, and constants `name`, `product` and `scales_loss`.
 template <class P>
 concept precision_policy = detail::has_facts_of_precision<P> && requires {
   typename constants<is_read(P::name), is_read(P::product), is_read(P::scales_loss)>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The outputs of a model for any number of samples.
+// A model's outputs for a data set of any size.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,12 @@
 
 namespace pp {
 
-/// The model's outputs (before the loss) for all samples of a data set, which needs no labels;
-/// mini-batch by mini-batch, into memory of the caller or a vector. No samples: no outputs.
+/// The model's outputs (before the loss) for all samples of a data set, computed by mini-batches.
+/// Labels are not needed. An empty data set has no outputs.
 ///
 /// shape:  inputs[n * inputs_per_sample] -> outputs[n * outputs_per_sample]
-/// law:    a sample's outputs are those that Trainer::forward gives it, bit for bit, whichever
-///         samples are beside it
+/// law:    a sample's outputs equal those of Trainer::forward bit for bit, independently of the
+///         other samples
 /// throws: data_error as Trainer::forward does
 template <class Trainer>
 void predict(Trainer& trainer, typename Trainer::batch const& data,

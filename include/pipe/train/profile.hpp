@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Measured times of a model's layers, and a header that says so: the next build cuts the model by
-// it (ByProfile). Estimates know FLOPs and bytes; a clock knows this machine.
+// Measured times of a model's layers, and a header that contains them: the next build partitions
+// the model by it (ByProfile). Estimates are functions of FLOPs and bytes; measurements are of this
+// machine.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -22,18 +23,19 @@ namespace pp {
 
 namespace detail {
 
-/// Nanoseconds per micro-batch, by top-level layer.
+/// Times of a model's top-level layers.
 ///
-/// law: as many forward, backward and names
+/// units: nanoseconds per micro-batch
+/// law:   forward, backward and layers have equal sizes
 struct layer_times {
   std::vector<long> forward, backward;
-  std::vector<std::string> layers;  ///< their names
-  std::string what;                 ///< was measured, and how: a comment of the header
+  std::vector<std::string> layers;  ///< names
+  std::string what;                 ///< description of the measurement, a comment in the header
 };
 
-/// The middle of the numbers; of two in the middle the greater.
+/// Median; for an even count the greater of the two middle numbers.
 ///
-/// throws: error if there are none
+/// throws: error for an empty list
 inline long median(std::vector<long> numbers) {
   if (numbers.empty()) throw error("median: expected at least 1 number, got none");
   auto const middle = numbers.begin() + std::ptrdiff_t(numbers.size() / 2);
@@ -43,14 +45,13 @@ inline long median(std::vector<long> numbers) {
 
 }  // namespace detail
 
-/// Times the launches of `repeats` training steps without updates, after one that is not counted;
-/// takes the median over all their micro-batches. A launch counts for its layer, and for the first
-/// of several that were fused; what a recompute policy makes again does not count. Best measured
-/// with one stage: there nothing is cut that could be fused, and no other rank takes the cores
-/// away.
+/// Measures a trainer's layers: the launches of `repeats` training steps without updates, after a
+/// warm-up step, with the median over all their micro-batches. The time of a launch counts for its
+/// layer; of a fused one, for the first layer in it; recomputation does not count. Most accurate
+/// with one stage: there are no cuts to prevent fusion, and no other rank competes for cores.
 ///
-/// law:    parameters, optimizer state and step count are as before
-/// throws: error for repeats < 1, and what gradients(batch) throws
+/// law:    parameters, optimizer state and step count are unchanged
+/// throws: error for repeats < 1; what gradients(batch) throws
 template <class Trainer>
 detail::layer_times measure_layers(Trainer& trainer, typename Trainer::batch const& batch,
                                    int repeats = 20) {
@@ -59,8 +60,8 @@ detail::layer_times measure_layers(Trainer& trainer, typename Trainer::batch con
     throw error("measure_layers: expected at least 1 repeat, got " + std::to_string(repeats));
   constexpr std::size_t layers = Trainer::model::graph.size.units,
                         micro_batches = compiled::micro_batches;
-  std::vector<std::vector<long>> forward(layers),
-      backward(layers);  // by layer: of every repeat and micro-batch
+  // By layer: times of every repeat and micro-batch.
+  std::vector<std::vector<long>> forward(layers), backward(layers);
   for (int repeat = -1; repeat < repeats; ++repeat) {
     std::vector<long> sums[2] = {std::vector<long>(layers * micro_batches),
                                  std::vector<long>(layers * micro_batches)};
@@ -97,7 +98,7 @@ detail::layer_times measure_layers(Trainer& trainer, typename Trainer::batch con
 
 namespace detail {
 
-/// Whether C++ takes it for a name: letters, digits and underscores, no digit first.
+/// Whether a name is a C++ identifier: letters, digits and underscores, not starting with a digit.
 inline bool is_identifier(std::string_view name) {
   auto const digit = [](char c) { return c >= '0' && c <= '9'; };
   auto const letter = [](char c) {
@@ -107,10 +108,9 @@ inline bool is_identifier(std::string_view name) {
          std::all_of(name.begin(), name.end(), [&](char c) { return digit(c) || letter(c); });
 }
 
-/// The header of a profile: a struct of that name, for ByProfile. It includes nothing.
+/// Text of a profile's header: a struct with that name, for ByProfile, without includes.
 ///
-/// throws: error for a name that is none in C++, or other numbers of backward times or names than
-///         of forward times
+/// throws: error for a name that is no identifier, or lists of different sizes
 inline std::string profile_header(std::string const& name, layer_times const& times) {
   if (!is_identifier(name))
     throw error("write_profile: '" + name + "' cannot be the name of a struct");
@@ -135,9 +135,9 @@ inline std::string profile_header(std::string const& name, layer_times const& ti
 
 }  // namespace detail
 
-/// Writes measured times as a header for ByProfile.
+/// Writes measured times as a header for ByProfile, atomically.
 ///
-/// throws: file_error, and what `path` led to is as before; error as profile_header does
+/// throws: file_error, and the previous file is unchanged; error as profile_header does
 inline void write_profile(std::string const& path, std::string const& name,
                           detail::layer_times const& times) {
   std::string const text = detail::profile_header(name, times);

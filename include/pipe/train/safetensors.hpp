@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A whole safetensors file in memory: for programs that read any tensors. Weights are loaded
-// without it (train/weights.hpp).
+// A whole safetensors file in memory, for programs that read arbitrary tensors. Loading of weights
+// does not need it (train/weights.hpp).
 #pragma once
 
 #include <algorithm>
@@ -18,23 +18,24 @@
 
 namespace pp {
 
-/// A file in memory. Tensors stay valid as long as it lives, also when it is moved.
+/// A safetensors file in memory. Views of tensors stay valid as long as the object, also after a
+/// move.
 ///
-/// throws: file_error if the file cannot be read or there is no memory for it, data_error if it is
-///         not exactly what the format asks for
+/// throws: file_error if the file cannot be read or memory is exhausted; data_error if it violates
+///         the format
 class safetensors_file {
  public:
   explicit safetensors_file(std::string const& path) : safetensors_file(safetensors_reader(path)) {}
-  /// The same from bytes in memory, which are copied; `name` is said in messages.
+  /// Reads from bytes in memory, which are copied. `name`: for messages.
   safetensors_file(std::span<std::byte const> bytes, std::string const& name)
       : safetensors_file(safetensors_reader(bytes, name)) {}
 
   std::string const& name() const { return name_; }
-  /// In the order of their bytes.
+  /// All tensors, in the order of their bytes.
   std::vector<safetensors_entry> const& tensors() const { return tensors_; }
   detail::safetensors_metadata const& metadata() const { return metadata_; }
 
-  /// nullptr if there is no such tensor.
+  /// The tensor with that name, or nullptr.
   safetensors_entry const* find(std::string_view tensor) const {
     auto const at = std::lower_bound(
         by_name_.begin(), by_name_.end(), tensor,

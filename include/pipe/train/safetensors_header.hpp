@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The header of a safetensors file. What a header promises is checked to the last byte here, before
-// memory is allocated or a tensor read: names once, shapes that can be counted, and bytes that the
-// tensors share out among themselves without gap or overlap.
+// The header of a safetensors file, completely validated before memory is allocated or a tensor is
+// read: unique names, shapes whose sizes fit 63 bits, and byte ranges that tile the data without
+// gap or overlap. Files may come from untrusted sources.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@
 
 namespace pp::detail {
 
-/// A tensor as the header tells of it: its bytes are [begin, end) of the data after the header.
+/// A tensor's entry in the header: its bytes are [begin, end) of the data after the header.
 struct safetensors_place {
   std::string name;
   stored_type type = stored_type::f32;
@@ -32,9 +32,10 @@ struct safetensors_place {
       other_type{};  ///< the name of a type that is not known; of its tensors only the place is
 };
 
-/// User-defined text, by name.
+/// User-defined texts, by name.
 using safetensors_metadata = std::map<std::string, std::string>;
 
+/// A validated header.
 struct safetensors_header {
   std::vector<safetensors_place> tensors;  ///< in the order of their bytes, then of the header
   safetensors_metadata metadata;
@@ -43,7 +44,7 @@ struct safetensors_header {
   static constexpr std::size_t most_extents = 32;
 };
 
-/// "[2, 3]"
+/// A shape as text: "[2, 3]".
 inline std::string text_of_shape(std::vector<long> const& shape) {
   std::string text = "[";
   for (std::size_t i = 0; i < shape.size(); ++i)
@@ -51,9 +52,9 @@ inline std::string text_of_shape(std::vector<long> const& shape) {
   return text + "]";
 }
 
-/// The bytes of a tensor; false if 63 bits do not hold one of the products on the way there.
+/// Computes the size of a tensor. Returns false if a product on the way exceeds 63 bits.
 ///
-/// law: extents are not negative
+/// needs: extents are not negative
 inline bool count_bytes(stored_type type, std::vector<long> const& shape, std::uint64_t& bytes) {
   bytes = std::uint64_t(size_of(type));
   for (long const extent : shape) {
@@ -63,7 +64,7 @@ inline bool count_bytes(stored_type type, std::vector<long> const& shape, std::u
   return true;
 }
 
-/// Reads headers. `file` is said first in every message.
+/// Parser and validator of a header. Every message begins with `file`.
 class safetensors_header_reader {
  public:
   safetensors_header_reader(std::string_view text, std::uint64_t data_bytes,
@@ -154,7 +155,7 @@ class safetensors_header_reader {
     if (p.end > data_bytes_)
       refuse(p.name, offsets() + " reach beyond the data, which has " +
                          std::to_string(data_bytes_) + " bytes");
-    if (p.type == stored_type::other) return;  // its numbers have an unknown number of bits
+    if (p.type == stored_type::other) return;  // the size of its elements is unknown
     std::uint64_t needed = 0;
     if (!count_bytes(p.type, p.shape, needed))
       refuse(p.name, shape() + " has more bytes than 63 bits can count");
@@ -171,7 +172,7 @@ class safetensors_header_reader {
     if (twice != names.end()) refuse(std::string(*twice), "stands there twice");
   }
 
-  /// Tensors in the order of their bytes, and those without any as they stand in the header.
+  /// Sorts tensors by their bytes; empty ones keep the header's order.
   void sort_by_place() {
     auto const is_before = [](safetensors_place const& a, safetensors_place const& b) {
       return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
@@ -180,7 +181,8 @@ class safetensors_header_reader {
       std::stable_sort(header.tensors.begin(), header.tensors.end(), is_before);
   }
 
-  /// Each tensor begins where the one before ends, and the last ends with the data.
+  /// Checks that each tensor begins where the previous one ends, and that the last ends with the
+  /// data.
   void check_cover() const {
     std::uint64_t end = 0;
     safetensors_place const* before = nullptr;
@@ -205,12 +207,12 @@ class safetensors_header_reader {
   bool has_metadata_ = false;
 };
 
-/// The header of a file whose tensors share `data_bytes` bytes. Needs no file: `file` is its name
-/// for messages.
+/// Parses and validates the header of a file with `data_bytes` bytes of data. Opens no file: `file`
+/// is a name for messages.
 ///
-/// law: tensors are in the order of their bytes, tile [0, data_bytes) and each has the bytes of its
-///      shape, if its type is known; names are unique
-/// throws: data_error for everything else
+/// law: tensors are in the order of their bytes and tile [0, data_bytes); each known type has the
+///      size of its shape; names are unique
+/// throws: data_error if the header violates the format
 inline safetensors_header parse_safetensors_header(std::string_view text, std::uint64_t data_bytes,
                                                    std::string const& file) {
   return std::move(safetensors_header_reader(text, data_bytes, file).header);

@@ -29,9 +29,9 @@ namespace pp {
 
 namespace detail {
 
-/// Uninitialised memory for `count` bytes `of` a file.
+/// Uninitialised memory for `count` bytes of a file. `of`: their description in messages.
 ///
-/// throws: file_error that names the file and the bytes, if there is not that much
+/// throws: file_error with the file and the size, if memory is exhausted
 inline std::unique_ptr<std::byte[]> memory_for(std::uint64_t count, char const* of,
                                                std::string const& file) {
   try {
@@ -45,10 +45,10 @@ inline std::unique_ptr<std::byte[]> memory_for(std::uint64_t count, char const* 
 
 }  // namespace detail
 
-/// An open file whose header has been proven. A tensor's bytes are read when they are asked for.
+/// An open safetensors file with a validated header. Tensor data is read on request.
 ///
-/// throws: file_error if the file cannot be read or there is no memory for it, data_error if it is
-///         not exactly what the format asks for
+/// throws: file_error if the file cannot be read or memory is exhausted; data_error if it violates
+///         the format
 class safetensors_reader {
  public:
   explicit safetensors_reader(std::string path)
@@ -59,22 +59,22 @@ class safetensors_reader {
     if (!S_ISREG(about.st_mode)) throw file_error("cannot read '" + name_ + "': it is not a file");
     read_header(std::uint64_t(about.st_size));
   }
-  /// The same of bytes in memory, which must outlive the reader; `name` is said in messages.
+  /// Reads from bytes in memory, which must outlive the reader. `name`: for messages.
   safetensors_reader(std::span<std::byte const> bytes, std::string name)
       : name_(std::move(name)), bytes_(bytes) {
     read_header(bytes.size());
   }
 
   std::string const& name() const { return name_; }
-  /// In the order of their bytes.
+  /// All tensors, in the order of their bytes.
   std::vector<detail::safetensors_place> const& tensors() const { return header_.tensors; }
   detail::safetensors_metadata const& metadata() const { return header_.metadata; }
-  /// The header itself: the reader has none afterwards.
+  /// Moves the header out of the reader.
   detail::safetensors_header take_header() { return std::move(header_); }
-  /// Of all tensors.
+  /// Size of the data of all tensors.
   std::uint64_t data_bytes() const { return data_bytes_; }
 
-  /// Fills `to` with the data from `begin` on, say a tensor's: [begin, end) of its place.
+  /// Fills `to` with data from offset `begin` on, such as a tensor's [begin, end).
   void read(std::uint64_t begin, std::span<std::byte> to) const {
     read_at(data_begin_ + begin, to);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Safetensors files out of memory. The same tensors give the same bytes, and a file is there whole
-// or not at all.
+// Writing of safetensors files. Equal tensors give equal bytes, and files are written atomically:
+// complete or not at all.
 #pragma once
 
 #include <cstddef>
@@ -20,19 +20,19 @@
 
 namespace pp {
 
-/// A named tensor of a safetensors file: row-major, little-endian. Of a file it is a view, and of
-/// what is to be one as well.
+/// A named tensor, read from or to be written to a safetensors file: a view of row-major,
+/// little-endian elements.
 struct safetensors_entry {
   std::string name;
   stored_type type = stored_type::f32;
   std::vector<long> shape;
   std::span<std::byte const> bytes;
-  std::string other_type{};  ///< the name of a type that is not known
+  std::string other_type{};  ///< name of the type for stored_type::other
 };
 
 namespace detail {
 
-/// `text` as JSON writes it, with its quotes.
+/// A JSON string with quotes and escapes.
 inline std::string json_quoted(std::string_view text) {
   constexpr char digits[] = "0123456789abcdef";
   std::string json = "\"";
@@ -47,11 +47,11 @@ inline std::string json_quoted(std::string_view text) {
   return json + '"';
 }
 
-/// Puts tensors in the order of a file and gives them their offsets: larger types first, else as
-/// they were, so that each begins at a multiple of its type's size (the format allows no gaps).
+/// Orders tensors as in a file and sets their offsets: larger types first, otherwise in the given
+/// order, so that each begins at a multiple of its type's size although the format allows no gaps.
 ///
-/// throws: data_error if they cannot be a file: a name twice, not UTF-8 or reserved, a shape that
-///         cannot be counted
+/// throws: data_error for names that are not unique, not UTF-8 or reserved, and shapes whose size
+///         overflows
 inline void place_tensors(std::vector<safetensors_place>& tensors) {
   std::vector<safetensors_place> ordered;
   for (int const size : {8, 4, 2, 1})
@@ -78,7 +78,7 @@ inline void place_tensors(std::vector<safetensors_place>& tensors) {
   }
 }
 
-/// The bytes of a file before its data, for tensors that have their places.
+/// The bytes of a file before its data: the header's length and the header.
 ///
 /// law: a multiple of 8 bytes, padded with spaces
 inline std::string safetensors_preamble(std::vector<safetensors_place> const& tensors,
@@ -102,8 +102,8 @@ inline std::string safetensors_preamble(std::vector<safetensors_place> const& te
     member(p.name);
     json += std::string("{\"dtype\":\"") + name_of(p.type) + "\",\"shape\":[";
     for (std::size_t i = 0; i < p.shape.size(); ++i) {
-      if (i > 0)
-        json += ',';  // a text of one byte + a string: g++ 12 warns, at -O3 (its bug 105651)
+      // Not `"," + ...`, for which g++ 12 warns at -O3 (its bug 105651).
+      if (i > 0) json += ',';
       json += std::to_string(p.shape[i]);
     }
     json += "],\"data_offsets\":[" + std::to_string(p.begin) + "," + std::to_string(p.end) + "]}";
@@ -120,10 +120,11 @@ inline std::string safetensors_preamble(std::vector<safetensors_place> const& te
 
 }  // namespace detail
 
-/// Writes a file in one piece (see atomic_file).
+/// Writes a safetensors file atomically (see atomic_file).
 ///
-/// law: the same arguments give the same bytes; safetensors_file reads back what was written
-/// throws: data_error for tensors that cannot be a file, file_error if it cannot be written
+/// law: equal arguments give equal bytes; safetensors_file reads back what was written
+/// throws: data_error for tensors that the format cannot hold, file_error if the file cannot be
+///         written
 inline void write_safetensors(std::string const& path,
                               std::vector<safetensors_entry> const& tensors,
                               detail::safetensors_metadata const& metadata = {}) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The types of numbers that safetensors files hold, by the names they have there, and the way
-// between those that are real numbers and the element type of a model. Bytes are little-endian on
-// every machine and need no alignment.
+// The number types of safetensors files under their names in the format, and conversion of the real
+// ones to and from a model's element type. Bytes are little-endian on every machine and need no
+// alignment.
 #pragma once
 
 #include <bit>
@@ -19,7 +19,7 @@
 
 namespace pp {
 
-/// Types of numbers in safetensors files.
+/// Number types of safetensors files.
 enum class stored_type : unsigned char {
   f64,
   f32,
@@ -40,16 +40,16 @@ enum class stored_type : unsigned char {
   f8_e8m0,
   f8_e4m3fnuz,
   f8_e5m2fnuz,
-  other  ///< one that is not among these: a file keeps its name
+  other  ///< an unknown type, known by its name in the file only
 };
 
 namespace detail {
 
-inline constexpr int stored_types = 19;  ///< that are known
+inline constexpr int stored_types = 19;  ///< number of known types
 
 struct stored_type_properties {
   char const* name;
-  int bytes;  ///< of one number
+  int bytes;  ///< size of an element
 };
 
 }  // namespace detail
@@ -60,11 +60,11 @@ inline constexpr detail::stored_type_properties properties_of_types[detail::stor
     {"U16", 2},     {"U8", 1},      {"BOOL", 1},        {"C64", 8},         {"F8_E4M3", 1},
     {"F8_E5M2", 1}, {"F8_E8M0", 1}, {"F8_E4M3FNUZ", 1}, {"F8_E5M2FNUZ", 1}, {"other", 1}};
 
-/// As files spell it.
+/// The name of a type in files.
 constexpr char const* name_of(stored_type t) { return properties_of_types[int(t)].name; }
 constexpr int size_of(stored_type t) { return properties_of_types[int(t)].bytes; }
 
-/// The types that `decode` and `encode` know.
+/// Whether `decode` and `encode` support a type.
 constexpr bool is_real(stored_type t) { return t <= stored_type::bf16; }
 
 namespace detail {
@@ -75,15 +75,15 @@ constexpr std::optional<stored_type> stored_type_named(std::string_view name) {
   return std::nullopt;
 }
 
-/// The type that holds every T and no more.
+/// The stored type that represents T exactly.
 template <class T>
 constexpr stored_type stored_type_of() {
   static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>);
   return std::is_same_v<T, float> ? stored_type::f32 : stored_type::f64;
 }
 
-/// Bits where they lie, without alignment; the machine's own order of bytes is worth its own, much
-/// faster way.
+/// Reads a little-endian integer without alignment. Little-endian machines copy it, which is much
+/// faster.
 template <class Bits>
 Bits little_endian(std::byte const* from) {
   Bits bits = 0;
@@ -101,7 +101,7 @@ void put_little_endian(Bits bits, std::byte* to) {
     for (std::size_t i = 0; i < sizeof bits; ++i) to[i] = std::byte(bits >> 8 * i);
 }
 
-/// Calls work(number_at) with the function that reads one number of a real type where it lies.
+/// Calls work(number_at), where number_at(bytes) reads one number of real type t.
 template <class Work>
 auto with_reader_of(stored_type t, Work work) {
   if (t == stored_type::f64)
@@ -120,7 +120,7 @@ auto with_reader_of(stored_type t, Work work) {
 
 }  // namespace detail
 
-/// Reads numbers of a real type.
+/// Converts numbers of a real stored type to T.
 ///
 /// shape: from[to.size() * size_of(t)] -> to[]
 template <class T>
@@ -132,7 +132,7 @@ void decode(stored_type t, std::byte const* from, std::span<T> to) {
 
 namespace detail {
 
-/// Writes numbers in a real type, each rounded once to the nearest.
+/// Converts numbers to a real stored type, each rounded once to nearest.
 ///
 /// shape: from[] -> to[from.size() * size_of(t)]
 template <class T>
@@ -151,8 +151,7 @@ void encode(stored_type t, std::span<T const> from, std::byte* to) {
     write([](T x) { return bf16_from_float(float_rounded_to_odd(x)); });
 }
 
-/// The place of the first finite number of `bytes` that type T cannot hold (it would become
-/// infinite), or -1.
+/// Index of the first finite number that T cannot represent (it would become infinite), or -1.
 template <class T>
 long first_too_large(stored_type t, std::span<std::byte const> bytes) {
   if (t != stored_type::f64 || std::is_same_v<T, double>) return -1;

@@ -34,7 +34,7 @@ namespace pp {
 
 namespace detail {
 
-/// A protobuf message under construction: fields in the order in which they are added.
+/// A protobuf message under construction. Fields are appended in call order.
 struct protobuf_message {
   std::string bytes;
 
@@ -68,13 +68,12 @@ struct protobuf_message {
   }
 };
 
-/// The checksum of TFRecord: a checksum of bytes that themselves hold checksums would be of little
-/// use.
+/// The masked CRC of TFRecord. Masking avoids the weakness of a CRC over data that contains CRCs.
 constexpr std::uint32_t masked_crc32c(std::string_view bytes) {
   return std::rotr(detail::crc32c(bytes), 15) + 0xA282EAD8;
 }
 
-/// A record of TFRecord.
+/// A TFRecord: length, its checksum, data, its checksum.
 inline std::string framed_record(std::string_view data) {
   protobuf_message length, framed;
   length.append_little_endian(std::uint64_t(data.size()));
@@ -87,9 +86,9 @@ inline std::string framed_record(std::string_view data) {
 
 }  // namespace detail
 
-/// Takes records into FOLDER/events.out.tfevents.SECONDS.HOST (with a number behind it if that is
-/// taken); `tensorboard --logdir` is given the folder or one above it. User-defined numbers keep
-/// their names as tags: "valid/loss" is in the group "valid".
+/// A metrics sink that writes FOLDER/events.out.tfevents.SECONDS.HOST, with a numeric suffix if
+/// that name is taken. Give `tensorboard --logdir` the folder or a parent. User-defined metrics
+/// keep their names as tags: "valid/loss" is in the group "valid".
 ///
 /// throws: file_error if the folder or the file cannot be written; data_error for a name that is
 ///         not UTF-8
@@ -128,7 +127,7 @@ class tensorboard_file {
     summary.text(1, value.bytes);
   }
 
-  /// Seconds since 1970.
+  /// Seconds since the Unix epoch.
   static double now() {
     return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch())
         .count();

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Text as training data: the bytes of a file, or of all files below a directory, are the tokens.
-// The text is read once; a mini-batch is then a matter of copying windows out of it into buffers of
-// the caller.
+// Text as training data: the tokens are the bytes of a file, or of all files below a directory. The
+// text is read once; a mini-batch is copied from it into the caller's buffers.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -24,19 +23,19 @@
 
 namespace pp {
 
-/// Windows of `context` bytes, each byte with the one after it as its label. The last twentieth of
-/// the text is held
-/// out: training windows never touch it.
+/// Windows of `context` bytes; the label of each byte is the byte after it. The last twentieth of
+/// the text is held out: training windows never overlap it.
 ///
-/// Files of a directory are read in the order of their paths, with a zero byte between one and the
-/// next.
+/// Files of a directory are read in the order of their paths, separated by a zero byte.
 class text_data {
  public:
   static constexpr int vocabulary = 256;
-  static constexpr long held_out_share = 20;  ///< one byte in this number is held out
+  static constexpr long held_out_share = 20;  ///< 1 / held_out_share of the bytes are held out
 
-  /// Throws data_error if there is no such file or directory, it cannot be read, or it is too short
-  /// for one window in training and one held out; or if a window has no bytes.
+  /// Reads the text.
+  ///
+  /// throws: data_error for context < 1, a path that cannot be read, or a text too short for one
+  ///         training window and one held-out window
   text_data(std::filesystem::path const& path, int context) : context_(context) {
     if (context < 1)
       throw data_error("a window of text has at least 1 byte: " + std::to_string(context) +
@@ -54,7 +53,7 @@ class text_data {
   long training_bytes() const { return bytes() - bytes() / held_out_share; }
   int files() const { return files_; }
 
-  /// Fills a mini-batch for training: tokens.size() / context windows at random places. Allocates
+  /// Fills a training mini-batch: tokens.size() / context windows at random positions. Allocates
   /// nothing.
   ///
   /// law: window i is a function of (seed, step, i) only
@@ -69,18 +68,18 @@ class text_data {
     }
   }
 
-  /// How many windows the held-out text has; the last one may be cut short.
+  /// Number of held-out windows; the last one may be shorter.
   long held_out_windows() const {
     return (bytes() - training_bytes() - 1 + context_ - 1) / context_;
   }
 
-  /// Fills a mini-batch with held-out windows first, first + 1, ... . What lies beyond the end is
-  /// token 0 with label -1, which no loss counts. Returns the number of labels that count.
-  /// Allocates nothing. Throws data_error for first < 0.
+  /// Fills a mini-batch with held-out windows first, first + 1, ... . Positions beyond the end have
+  /// token 0 and label -1, which no loss counts. Returns the number of labels that count. Allocates
+  /// nothing. Throws data_error for first < 0.
   long held_out(long first, std::span<int> tokens, std::span<int> labels) const {
     check_size(tokens, labels);
     if (first < 0) throw data_error("held-out window " + std::to_string(first) + " is less than 0");
-    first = std::min(first, held_out_windows());  // all windows from there on are empty
+    first = std::min(first, held_out_windows());  // windows from there on are empty
     long counted = 0;
     for (long i = 0; i < long(tokens.size()) / context_; ++i) {
       long const start = training_bytes() + (first + i) * context_;
@@ -92,8 +91,8 @@ class text_data {
   }
 
  private:
-  static constexpr std::uint64_t stream = std::uint64_t(1)
-                                          << 63;  // apart from the streams of initial parameters
+  // Disjoint from the streams of initial parameters.
+  static constexpr std::uint64_t stream = std::uint64_t(1) << 63;
 
   static std::vector<std::filesystem::path> files_of(std::filesystem::path const& path) {
     namespace fs = std::filesystem;
@@ -129,7 +128,7 @@ class text_data {
       throw data_error("cannot read all of '" + file.string() + "'");
   }
 
-  /// False if there is no memory for this number of bytes more.
+  /// Grows the buffer by a number of bytes. Returns false if memory is exhausted.
   bool make_room(std::uintmax_t more) try {
     if (more > std::uintmax_t(PTRDIFF_MAX) - bytes_.size()) return false;
     bytes_.resize(bytes_.size() + std::size_t(more));
@@ -145,7 +144,7 @@ class text_data {
                        " tokens and " + std::to_string(labels.size()) + " labels");
   }
 
-  /// Window number `i` of a batch: `length` bytes from `start`, then padding.
+  /// Fills window i of a batch: `length` bytes from `start`, then padding.
   void copy_window(long start, long length, std::span<int> tokens, std::span<int> labels,
                    long i) const {
     for (long t = 0; t < context_; ++t) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The parameters of a model in safetensors files, under the names and in the layout that the file's
-// other readers expect. Loading is all or nothing: what does not fit is found, and all of it is
-// told, before the first parameter changes.
+// Saving and loading of a model's parameters in safetensors files, with the names and layouts of
+// PyTorch. Loading is all or nothing: every mismatch is found and reported before the first
+// parameter changes.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -30,11 +30,11 @@ namespace pp {
 
 namespace detail {
 
-/// A parameter where it is, and as a file has it.
+/// A view of a parameter, with its name and shape in files.
 ///
 /// shape: values[rows, columns], row-major; in the file [columns, rows] if transposed, as PyTorch
 ///        stores [outputs, inputs]
-/// law:   the extents of `shape` multiply to rows * columns == values.size()
+/// law:   the product of `shape` is rows * columns == values.size()
 template <class T>
 struct named_parameter {
   std::string name;
@@ -46,22 +46,21 @@ struct named_parameter {
 
 }  // namespace detail
 
-/// Which names may be on one side alone.
+/// Treatment of names that only one side has.
 enum class load_policy : unsigned char {
   strict,  ///< the file has every parameter and nothing else
-  partial  ///< what both have is loaded, which must be something
+  partial  ///< the common names are loaded, at least one
 };
 
-/// What loading did, by names: of parameters, in the model's order, and of tensors that no
-/// parameter took, in the file's. The same of copying from another model, whose parameters stand
-/// for the tensors.
+/// Result of loading, by name: `loaded` and `missing` parameters in model order, and tensors that
+/// were `unused`, in file order. When copying from a model, its parameters are the tensors.
 struct load_report {
   std::vector<std::string> loaded, missing, unused;
 };
 
 namespace detail {
 
-/// A Pipeline, or anything else whose parameters know their place in a file.
+/// A Pipeline, or any other type with named parameters and file shapes.
 template <class Trainer>
 concept has_named_parameters = requires(Trainer& trainer) {
   std::string(trainer.parameters().front().name);
@@ -81,7 +80,8 @@ auto named_parameters(Trainer& trainer) {
   return all;
 }
 
-/// Throws an error for a parameter that breaks its law: it could not be copied safely.
+/// Throws error for a parameter that violates the law of named_parameter and could not be copied
+/// safely.
 template <class T>
 void require_law(named_parameter<T> const& p) {
   std::uint64_t bytes = 0;
@@ -94,8 +94,8 @@ void require_law(named_parameter<T> const& p) {
                 " must both be its " + std::to_string(p.values.size()) + " numbers");
 }
 
-/// Numbers first, first + stride ... of a parameter are consecutive in a file: calls one(run,
-/// first, stride) for each such run of `length` numbers, in the file's order.
+/// Calls one(run, first, stride) for each run of `length` numbers that are consecutive in a file,
+/// in the file's order: in memory they are numbers first, first + stride, ...
 template <class T, class One>
 void for_each_run(named_parameter<T> const& p, One one) {
   std::size_t const rows = std::size_t(p.rows), columns = std::size_t(p.columns);
@@ -105,7 +105,7 @@ void for_each_run(named_parameter<T> const& p, One one) {
     for (std::size_t r = 0; r < rows; ++r) one(r * columns, r * columns, std::size_t(1), columns);
 }
 
-/// Copies a tensor of a real type, which has the parameter's shape, to where the parameter is.
+/// Copies a tensor of a real type and of the parameter's shape to the parameter's memory.
 template <class T>
 void copy_in(stored_type type, std::byte const* from, named_parameter<T> const& to) noexcept {
   with_reader_of(type, [&, size = std::size_t(size_of(type))](auto number_at) {
@@ -117,8 +117,8 @@ void copy_in(stored_type type, std::byte const* from, named_parameter<T> const& 
   });
 }
 
-/// Replaces `bytes` by the parameter as a file has it. Throws data_error for a number that the type
-/// cannot hold.
+/// Converts a parameter to its bytes in a file. Throws data_error for a number that the type cannot
+/// represent.
 template <class T>
 void copy_out(named_parameter<T> const& from, stored_type type, std::vector<std::byte>& bytes) {
   std::size_t const size = std::size_t(size_of(type));
@@ -140,13 +140,11 @@ void copy_out(named_parameter<T> const& from, stored_type type, std::vector<std:
 
 }  // namespace detail
 
-/// Writes parameters as `type`, in their order, with `metadata` (that of PyTorch's own files,
-/// unless another is given).
+/// Saves parameters as `type`, in the given order. `metadata`: by default that of PyTorch's files.
 ///
-/// law: the same parameters give the same bytes; written in the element's own type they are loaded
-///      bit for bit
-/// throws: file_error (what `path` led to is as before), data_error for a name twice or a number
-///         too large for `type`
+/// law: equal parameters give equal bytes; saved in the element's own type, they load bit for bit
+/// throws: file_error, and the previous file is unchanged; data_error for names that are not unique
+///         or a number too large for `type`
 template <class T>
 void save_weights(std::vector<detail::named_parameter<T>> const& parameters,
                   std::string const& path, stored_type type = detail::stored_type_of<T>(),
@@ -171,13 +169,13 @@ void save_weights(std::vector<detail::named_parameter<T>> const& parameters,
 
 namespace detail {
 
-/// Where weights come from, for messages: "in 'a.safetensors'" and "the file".
+/// The source of weights, for messages: "in 'a.safetensors'" and "the file".
 struct weights_source {
   std::string where;
   char const* what;
 };
 
-/// Throws data_error with the first eight problems, and how many more there are, if there are any.
+/// Throws data_error if there are problems, with the first eight and the number of the others.
 inline void require_fit(weights_source const& from, std::vector<std::string> const& problems) {
   if (problems.empty()) return;
   constexpr std::size_t shown = 8;
@@ -188,7 +186,7 @@ inline void require_fit(weights_source const& from, std::vector<std::string> con
   throw data_error(text);
 }
 
-/// "'a', 'b', 'c' and 9 more", or "none"
+/// Names as text: "'a', 'b', 'c' and 9 more", or "none".
 inline std::string text_of_names(std::vector<std::string> const& names) {
   constexpr std::size_t shown = 3;
   std::string text;
@@ -198,17 +196,16 @@ inline std::string text_of_names(std::vector<std::string> const& names) {
   return text.empty() ? "none" : text;
 }
 
-/// Which parameter takes which of the tensors, by their places in the lists, and what the report
-/// will say.
+/// Matching of parameters and tensors by index, and the report of it.
 struct weight_pairs {
   std::vector<std::pair<std::size_t, std::size_t>> pairs;  // (parameter, tensor)
   load_report report;
 };
 
-/// Finds each parameter's tensor. misfit(tensor, parameter) says what keeps the one from being the
-/// other; nothing if all is well.
+/// Matches parameters and tensors by name. misfit(tensor, parameter) describes why a pair does not
+/// match, or is empty.
 ///
-/// throws: data_error with all that does not fit, see load_weights
+/// throws: data_error with all mismatches, see load_weights
 template <class T, class Tensor, class Misfit>
 weight_pairs pair_weights(std::vector<named_parameter<T>> const& parameters,
                           std::vector<Tensor> const& tensors, load_policy policy,
@@ -253,7 +250,7 @@ weight_pairs pair_weights(std::vector<named_parameter<T>> const& parameters,
   return found;
 }
 
-/// Of a tensor or its place.
+/// Type of a tensor, or of its entry in a header, as text.
 template <class Tensor>
 std::string text_of_type(Tensor const& tensor) {
   return tensor.type == stored_type::other ? in_quotes(tensor.other_type) : name_of(tensor.type);
@@ -265,8 +262,8 @@ inline std::string misfit_of_shape(std::vector<long> const& expected,
              : "expected shape " + text_of_shape(expected) + ", found " + text_of_shape(found);
 }
 
-/// What loads from a file, once it is known where the bytes are: bytes_of(tensor's place in the
-/// list) -> span.
+/// Loads matched parameters. `fetch`: given the pairs, reads their bytes and returns
+/// bytes_of(tensor index) -> span.
 template <class T, class Tensor, class Fetch>
 load_report load_pairs(std::vector<named_parameter<T>> const& parameters,
                        std::vector<Tensor> const& tensors, std::string const& file,
@@ -277,7 +274,7 @@ load_report load_pairs(std::vector<named_parameter<T>> const& parameters,
         if (std::string why = misfit_of_shape(p.shape, t.shape); !why.empty()) return why;
         return is_real(t.type) ? "" : "expected F64, F32, F16 or BF16, found " + text_of_type(t);
       });
-  auto const bytes_of = fetch(found.pairs);  // of each pair's tensor, in memory from here on
+  auto const bytes_of = fetch(found.pairs);  // all data is in memory from here on
   std::vector<std::string> problems;
   for (std::size_t i = 0; i < found.pairs.size(); ++i) {
     Tensor const& t = tensors[found.pairs[i].second];
@@ -294,15 +291,14 @@ load_report load_pairs(std::vector<named_parameter<T>> const& parameters,
 
 }  // namespace detail
 
-/// Loads parameters, converting to their type. `names` maps those that are called otherwise in the
-/// file.
+/// Loads parameters from a file, converting to their type. `names` maps parameter names to names in
+/// the file.
 ///
-/// law: nothing is written unless everything fits, whatever is thrown
-/// throws: data_error with all that does not fit (the first eight of it, and how much more): with
-///         either policy a tensor of another shape, of no real type, or with a number too large for
-///         T; with `strict` also what the report could name; with `partial` if nothing would be
-///         loaded. file_error if a tensor cannot be read, or there is no memory for those that are
-///         loaded
+/// law: all or nothing: if it throws, nothing was written
+/// throws: data_error with the first eight mismatches and the number of the others: with either
+///         policy a tensor of another shape, of no real type, or with a number too large for T;
+///         with `strict` also missing and unused names; with `partial` if there is no common name.
+///         file_error if a tensor cannot be read, or memory is exhausted
 template <class T>
 load_report load_weights(std::vector<detail::named_parameter<T>> const& parameters,
                          safetensors_reader const& file, load_policy policy = load_policy::strict,
@@ -341,12 +337,11 @@ load_report load_weights(std::vector<detail::named_parameter<T>> const& paramete
 
 namespace detail {
 
-/// Whether a trainer keeps averages of its parameters: has averaged(), in the order of
-/// parameters().
+/// A trainer with averages of its parameters: averaged() lists them in the order of parameters().
 template <class Trainer>
 concept keeps_averages = bool(requires { requires Trainer::keeps_averages; });
 
-/// The averages of all parameters, or none if the trainer keeps none.
+/// Views of the averages of all parameters; empty if the trainer keeps none.
 template <has_named_parameters Trainer>
 auto averages_of(Trainer& trainer) {
   std::vector<decltype(trainer.parameters().front().values)> all;
@@ -357,7 +352,7 @@ auto averages_of(Trainer& trainer) {
 
 }  // namespace detail
 
-/// The same for all parameters of a trainer.
+/// Saves all parameters of a trainer.
 template <detail::has_named_parameters Trainer>
 void save_weights(Trainer& trainer, std::string const& path) {
   save_weights(detail::named_parameters(trainer), path);
@@ -367,8 +362,8 @@ void save_weights(Trainer& trainer, std::string const& path, stored_type type,
                   detail::safetensors_metadata const& metadata = {{"format", "pt"}}) {
   save_weights(detail::named_parameters(trainer), path, type, metadata);
 }
-/// Averages (see Averaging) become what was loaded: a file has none. Gradients that were
-/// accumulated are forgotten.
+/// Loads a trainer's parameters. Files have no averages (see Averaging): these are set to the
+/// loaded parameters. Accumulated gradients are discarded.
 template <detail::has_named_parameters Trainer>
 load_report load_weights(Trainer& trainer, std::string const& path,
                          load_policy policy = load_policy::strict,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The kernels of the chains of a pipeline's programs, each once: their launches are numbered after
-// those of the groups.
+// The distinct kernels of the chains in a pipeline's programs. Their launch numbers follow those of
+// the groups.
 #pragma once
 
 #include <utility>
@@ -11,17 +11,17 @@
 
 namespace pp::detail {
 
-/// The position of x among items, or their count.
+/// Index of x in items, or items.count.
 constexpr int position_of(chain_kernel const& x, view<chain_kernel> items) {
   int i = 0;
   while (i < items.count && !(items[i] == x)) ++i;
   return i;
 }
 
-/// Work: a pipeline_schedule.
+/// The distinct chain kernels of Work, a pipeline_schedule, in order of first use.
 template <class Work>
 class chain_table {
-  /// visit.operator()<Programs, P>() for every program of the stages.
+  /// Calls visit.operator()<Programs, P>() for every program of every stage.
   template <class Visit>
   static constexpr void each_program(Visit visit) {
     [&]<int... S>(std::integer_sequence<int, S...>) {
@@ -65,7 +65,7 @@ class chain_table {
   static constexpr view<chain_kernel> kernels{distinct.items.items, distinct.count};
 };
 
-/// The chains of a Work by the backend's rule, for its programs.
+/// A backend's chain rule with launch numbers, for the programs of Work.
 template <class Rule, class Work>
 struct numbered_chains : Rule {
   static constexpr int number(chain_kernel const& k) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The layout of a stage's memory in its chunk: parameters and what belongs to them, then rings of
-// records and of boundary slots.
+// The layout of a stage's memory in its chunk: the flat regions of parameters, gradients and
+// optimizer state, then rings of records and boundary slots.
 #pragma once
 
 #include <pipe/base/bytes.hpp>
@@ -11,7 +11,7 @@
 
 namespace pp::detail {
 
-/// The parameters of a stage in its chunk, in the order of the model.
+/// Places of a stage's parameters in its chunk, in model order.
 ///
 /// shape: offsets, transposed, places: by parameter of the stage
 constexpr void place_parameters(compiled_model const& m, stage_range const& r, long const* offsets,
@@ -31,25 +31,25 @@ constexpr void place_parameters(compiled_model const& m, stage_range const& r, l
   }
 }
 
-/// What the layout of a chunk depends on.
+/// Inputs of a chunk's layout.
 struct chunk_facts {
-  layout_totals keeping{}, dropping{};  // of the programs that keep what backward reads, or make it
-                                        // again
+  /// Sizes for programs that keep what backward reads, and for those that recompute it.
+  layout_totals keeping{}, dropping{};
   int keeping_micro_batches = 0, dropping_micro_batches = 0;
-  int in_flight = 1;                           // micro-batches between F and the end of backward
-  int pending_slots = 0;                       // micro-batches between B and W
-  detail::slot_count entered, left;            // of the boundaries before and after
-  bool has_entered = false, has_left = false;  // whether there are such
-  bool copies_value = false, copies_gradient = false;  // received, into slots of its own
+  int in_flight = 1;                           ///< most micro-batches between F and end of backward
+  int pending_slots = 0;                       ///< most micro-batches between B and W
+  detail::slot_count entered, left;            ///< slots of the boundaries before and after
+  bool has_entered = false, has_left = false;  ///< whether these boundaries exist
+  bool copies_value = false, copies_gradient = false;  ///< whether received values are copied
   long received_bytes = 0, received_gradient_bytes = 0;
   number_widths widths{};
-  long state_bytes = 0;   // of the optimizer
-  bool averages = false;  // of the trained parameters are kept
+  long state_bytes = 0;   ///< optimizer state
+  bool averages = false;  ///< averages of trained parameters are kept
 };
 
-/// Adds the offsets, from the start of the chunk, and the sum of bytes.
+/// Sets a chunk's offsets, from its start, and its size.
 ///
-/// law: nothing overlaps, and there is no gap but for alignment
+/// law: regions do not overlap, and gaps are for alignment only
 constexpr void lay_out_chunk(chunk_facts const& f, chunk_description& c) {
   stage_bytes const b = (f.keeping_micro_batches > 0 ? f.keeping : f.dropping).bytes;
   c.parameter_bytes = b.parameters;
@@ -86,7 +86,7 @@ constexpr void lay_out_chunk(chunk_facts const& f, chunk_description& c) {
   add_records(f.keeping, f.keeping_micro_batches, c.keeping.records);
   add_records(f.dropping, f.dropping_micro_batches, c.dropping.records);
   c.pending = take_ring(pending, f.pending_slots);
-  // A value that backward reads stays until then.
+  // A boundary value that backward reads keeps its slot until then.
   auto const slots = [](int least, bool rereads, int until_then) {
     return rereads && least < until_then ? until_then : least;
   };

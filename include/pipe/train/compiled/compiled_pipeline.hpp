@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The constants of a pipeline: what the passes and the schedule decided for one model and one set
-// of options. What the backend instantiates kernels on (`element`, `samples`, `group_at`), what the
-// runtime walks (`description`) and what a user reads (`plan`) are all here.
+// The constants of a pipeline: the decisions of the passes and the schedule for one model and one
+// set of options. Backends instantiate kernels on them (`element`, `samples`, `group_at`), the
+// runtime walks them (`description`), and programs read them (`plan`).
 #pragma once
 
 #include <iterator>
@@ -26,6 +26,10 @@
 
 namespace pp::detail {
 
+/// Model M compiled with a valid option_set.
+///
+/// law: every member is a constant if by_compiler; otherwise those that depend on the schedule are
+///      made once, at first use
 template <class M, class Options>
 struct compiled_pipeline {
   template <class Family>
@@ -53,7 +57,7 @@ struct compiled_pipeline {
   static constexpr bool some_keep = work::some_keep, some_drop = work::some_drop;
   static constexpr int groups = passes::groups;
   static constexpr int group_count() { return groups; }
-  /// The kernels of launches with the numbers after those of the groups.
+  /// The kernels of chains; their launch numbers follow those of the groups.
   static constexpr view<chain_kernel> chain_kernels() { return work::chain_kernels(); }
   static constexpr group group_at(int g) { return passes::group_at(g); }
 
@@ -70,7 +74,7 @@ struct compiled_pipeline {
 
   // ---- memory ----
 
-  /// In how many parts each kernel group runs.
+  /// By kernel group: the number of parts that a launch is divided into among a rank's threads.
   static constexpr auto parts = [](auto...) {
     list<short, groups> p;
     for (int g = 0; g < groups; ++g)
@@ -86,7 +90,8 @@ struct compiled_pipeline {
       if (n > most) most = n;
     return align_up(most * long(sizeof(element)));
   }
-  /// Of a thread.
+  /// Bytes of workspace per thread: the maximum over kernels and optimizer updates, which never
+  /// overlap.
   static constexpr long workspace = [](auto...) {
     long const of_updates = update_workspace(std::make_integer_sequence<int, stages>{});
     long const of_groups =
@@ -125,13 +130,14 @@ struct compiled_pipeline {
   };
   static constexpr auto const& memory() { return once<by_compiler, make_memory>::get(); }
 
-  /// Whether steps write any.
+  /// Whether there are buffers that steps update.
   static constexpr bool has_buffers = [](auto...) {
     for (int i = 0; i < M::graph.size.parameters; ++i)
       if (M::graph.parameters[i].is_committed()) return true;
     return false;
   }();
 
+  /// The pipeline as the runtime sees it.
   static constexpr pipeline_description description() {
     auto const& map = memory();
     pipeline_description d;
@@ -167,7 +173,7 @@ struct compiled_pipeline {
 
   // ---- the order of transfers ----
 
-  /// Of the boundaries between stages.
+  /// Slots of each boundary between stages.
   static std::vector<detail::slot_count> slots_of_boundaries() {
     std::vector<detail::slot_count> all;
     [&]<int... S>(std::integer_sequence<int, S...>) {
@@ -181,8 +187,9 @@ struct compiled_pipeline {
       for (action const& a : work::evaluation().row(r)) forward.push(r, a);
     return forward;
   }
-  /// The steps of every rank where the transport copies, made when the first trainer is. The header
-  /// of such a transport includes schedule/communication.hpp, which this one does without.
+  /// The compute, send and receive steps of every rank for a transport that copies, made when the
+  /// first trainer is constructed. Only the header of such a transport includes
+  /// schedule/communication.hpp, to keep it out of pipe.hpp.
   struct order_training {
     static auto make() { return communicate(problem, table(), slots_of_boundaries()); }
   };
@@ -209,7 +216,7 @@ struct compiled_pipeline {
   };
   static constexpr auto const& plan() { return once<by_compiler, planner>::get(); }
 
-  /// What can only be wrong now.
+  // ---- checks that need the plan ----
   static constexpr long limit = option<option_family::memory_limit>::value;
   static constexpr auto diagnose_memory() {
     if constexpr (by_compiler)
@@ -217,8 +224,9 @@ struct compiled_pipeline {
     else
       return std::type_identity<nothing_wrong>{};
   }
-  /// What the compiler has left to the program. Throws pp::error if the schedule is not valid or a
-  /// rank needs too much memory.
+  /// Checks at run time what the compiler has not: nothing if by_compiler.
+  ///
+  /// throws: pp::error if the schedule is not valid or a rank exceeds the memory limit
   static void check_at_construction() {
     if constexpr (!by_compiler) {
       work::table();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// One stage of a compiled pipeline: its programs, its parameters, and where its memory lies in the
-// chunk. This header and step_memory.hpp are where the layouts of the passes are read.
+// One stage of a compiled pipeline: programs, parameters, and memory layout in its chunk. Only this
+// header and step_memory.hpp read the layouts of the passes.
 #pragma once
 
 #include <utility>
@@ -15,7 +15,7 @@
 
 namespace pp::detail {
 
-/// Work: a pipeline_schedule whose table is valid.
+/// Stage S of Work, a pipeline_schedule with a valid table.
 template <class Work, int S>
 struct compiled_stage {
   using passes = typename Work::passes;
@@ -24,16 +24,16 @@ struct compiled_stage {
   using value = typename Work::value;
   using optimizer = typename Work::optimizer;
 
-  /// The stage's programs, with values made again or all kept.
+  /// The stage's programs, with recomputed values or with all values kept.
   template <bool Drops>
   using programs = typename Work::template programs<S, Drops>;
-  /// Where both are in use, those that keep everything. Parameters lie alike in both.
+  /// Either set of programs, for facts that both share, such as places of parameters.
   using any_programs = programs<!Work::some_keep>;
 
   static constexpr int rank = rank_of(schedule::where, Work::ranks, S);
 
-  /// Whether what another stage hands over arrives in a slot of this stage: it is on another
-  /// rank, and the transport copies.
+  /// Whether values from another stage arrive in a slot of this stage: it is on another rank, and
+  /// the transport copies.
   static constexpr bool copies_from(int other) {
     return Work::transport::copies && rank_of(schedule::where, Work::ranks, other) != rank;
   }
@@ -51,7 +51,7 @@ struct compiled_stage {
   struct update_memory {
     list<update_range, parameter_count> ranges;
     int count = 0;
-    long state = 0;  // numbers that the optimizer keeps
+    long state = 0;  // elements of optimizer state
   };
   static constexpr update_memory updates = [](auto...) {
     update_memory u;
@@ -64,7 +64,8 @@ struct compiled_stage {
   }();
   static constexpr view<update_range> update_ranges{updates.ranges.items, updates.count};
 
-  /// Of a micro-batch's values that are not kept, in either set of programs.
+  /// Bytes of a micro-batch's values that no later program reads, the larger of both sets of
+  /// programs.
   static constexpr long scratch_bytes() {
     long most = 0;
     if constexpr (Work::some_keep) most = programs<false>::layout.bytes.scratch;
@@ -122,7 +123,7 @@ struct compiled_stage {
     return f;
   }
 
-  /// Programs and memory. Offsets are from the start of the chunk.
+  /// Programs and memory layout, with offsets from the start of the chunk.
   static constexpr chunk_description describe() {
     chunk_description c;
     c.rank = rank;

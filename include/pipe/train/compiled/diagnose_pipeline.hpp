@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Diagnoses of a model with its options, in the order in which they are reported, and the stand-ins
-// used after one.
+// Diagnoses of a model and its options, in the order in which they are reported, and the stand-ins
+// that keep an error from causing further ones.
 #pragma once
 
 #include <type_traits>
@@ -29,11 +29,11 @@ struct no_parameters_to_train;
 
 namespace detail {
 
-/// What stands in for a model that is none, so that nothing else is reported.
+/// Stand-in for an argument that is no model, so that no other error is reported.
 template <class Given>
 struct no_model : Model<Input<1>, Linear<1>, MSE> {};
 
-/// The diagnosis of a type that is given as a model and is none.
+/// The diagnosis of a first argument that is no model.
 template <class Given>
 constexpr auto diagnose_no_model() {
   if constexpr (!requires { sizeof(Given); })
@@ -44,7 +44,7 @@ constexpr auto diagnose_no_model() {
     return diagnosis_of<wrong::first_argument_of_a_pipeline_must_be_a_model, Given>();
 }
 
-/// The diagnosis of model M as one to train.
+/// The diagnosis of a model without trained parameters.
 template <class M>
 struct parameter_check {
   static constexpr bool any() {
@@ -68,7 +68,8 @@ struct all_options_for_model_check {
   static constexpr auto diagnose() { return diagnose_options_for<M, Set>(); }
 };
 
-/// The diagnosis of a pipeline but for its memory. A wrong model has been reported by itself.
+/// The diagnosis of a pipeline, except for its memory limit. An invalid model has been reported
+/// already.
 template <class M, class Set>
 constexpr auto diagnose_pipeline() {
   if constexpr (!model_type<M>)
@@ -80,12 +81,13 @@ constexpr auto diagnose_pipeline() {
                          all_options_for_model_check<M, Set>, pipeline_schedule<M, Set>>();
 }
 
-/// An optimizer that the compiler can ask how much memory it needs: O, if it can.
+/// O if its workspace is a constant expression, else SGD.
 template <class O, class T>
 using countable_optimizer =
     std::conditional_t<is_constant<detail::workspace_call<O, PortableHost, T>>, O, SGD>;
 
-/// After a mistake has been reported a pipeline of one stage stands in, so that nothing else is.
+/// The compiled pipeline; after an error, a single stage with the same precision, optimizer and
+/// averaging, so that nothing else is reported.
 template <class M, class Set, bool Fine>
 using checked_pipeline = compiled_pipeline<
     M, std::conditional_t<
@@ -102,7 +104,7 @@ constexpr bool is_valid_model() {
   return false;
 }
 
-/// The pipeline made of a model and options, or of their stand-ins.
+/// The types of a Pipeline: options, model, diagnosis and compiled pipeline, or stand-ins.
 template <class Given, class... Options>
 struct made_from;
 template <class Given, class... Options>
@@ -114,13 +116,13 @@ struct made_from<Given, Options...> {
   static constexpr bool fine = is_valid_model<Given>() && is_accepted<typename diagnosis::type>;
   using compiled = checked_pipeline<model, options, fine>;
 };
-/// The defaults stand in for a list with something else than types.
+/// Default options stand in for a list in which some entry is not a type.
 template <class Given, class... Options>
 struct made_from : made_from<Given> {};
 
-/// Everything that was decided: `Trainer::plan` is a constant where the compiler has made the
-/// schedule; elsewhere a function, which makes the plan at its first call and throws pp::error
-/// where the schedule is not valid. `Trainer::plan()` reads both.
+/// The member `plan` of a trainer. It is a constant if the compiler makes the schedule, otherwise a
+/// function that makes the plan at its first call, and throws pp::error if the schedule is not
+/// valid. `Trainer::plan()` works for both.
 template <class Compiled, bool ByCompiler = Compiled::by_compiler>
 struct with_plan {
   static constexpr auto plan = Compiled::plan();

@@ -15,7 +15,7 @@ namespace pp {
 
 namespace detail {
 
-/// P: a compiled pipeline.
+/// The plan of P, a compiled_pipeline or a planned_pipeline.
 template <class P>
 constexpr plan_of<P::stages, P::ranks> make_plan() {
   constexpr int stages = P::stages, ranks = P::ranks, samples = P::samples,

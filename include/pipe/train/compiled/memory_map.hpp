@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The memory map of a pipeline: one arena per rank, which begins with its chunks, one after the
-// other.
+// The memory map of a pipeline: one arena per rank, which contains its chunks, then scratch and
+// workspaces.
 #pragma once
 
 #include <initializer_list>
@@ -12,13 +12,14 @@
 
 namespace pp::detail {
 
+/// Layout of all arenas.
 template <int Stages, int Ranks>
 struct memory_map {
   list<chunk_description, Stages> chunks;
   list<rank_description, Ranks> rank;
 };
 
-/// Shifts a chunk's offsets from the start of the chunk to that of its rank's arena.
+/// Rebases a chunk's offsets from the start of the chunk to the start of its rank's arena.
 constexpr void shift(chunk_description& c, long bytes) {
   for (long* offset :
        {&c.values, &c.gradients, &c.state, &c.average, &c.copies, &c.transposed, &c.buffers,
@@ -27,10 +28,10 @@ constexpr void shift(chunk_description& c, long bytes) {
     *offset += bytes;
 }
 
-/// Lays the chunks of rank r into its arena, then scratch, which they share, then a workspace for
-/// each of the rank's threads.
+/// Lays out the arena of rank r: its chunks, then scratch, which they share, then one workspace per
+/// thread.
 ///
-/// law: nothing overlaps, and there is no gap but for alignment
+/// law: regions do not overlap, and gaps are for alignment only
 template <int Stages, int Ranks>
 constexpr void lay_out_rank(memory_map<Stages, Ranks>& m, int r,
                             list<long, Stages> const& scratch_bytes, int threads,

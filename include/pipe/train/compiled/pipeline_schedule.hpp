@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The first half of a compiled pipeline: what its stages cost, and the schedule with its proof.
-// Nothing of the second half is asked for before the proof has succeeded, so a wrong schedule is
-// one error. A schedule that is too large for the compiler is made, and judged by the same
-// functions, when the program first asks for the plan or constructs a trainer: never before main.
+// The first half of a compiled pipeline: the stages' costs, and the schedule with its proof. The
+// second half is instantiated only after the proof, so that an invalid schedule is one error. A
+// schedule too large for the compiler is made and validated by the same functions at run time, when
+// the program first reads the plan or constructs a trainer; never before main.
 #pragma once
 
 #include <iterator>
@@ -33,6 +33,7 @@ struct step_is_too_large;
 
 namespace detail {
 
+/// Passes, costs and the proved schedule of model M with a valid option_set.
 template <class M, class Options>
 struct pipeline_schedule {
   template <class Family>
@@ -57,13 +58,12 @@ struct pipeline_schedule {
   using recompute = typename passes::recompute;
   static constexpr graph_view graph() { return passes::forward; }
   static constexpr compiled_model const& compiled() { return passes::whole; }
-  /// Micro-batches from this one on keep what backward reads; those before make dropped values
-  /// again.
+  /// The first micro-batch whose values are all kept for backward; earlier ones recompute.
   static constexpr int first_kept =
       !recompute::recomputes ? 0 : micro_batches - int(recompute::keeps_last);
   static constexpr bool some_keep = first_kept < micro_batches, some_drop = first_kept > 0;
 
-  /// Which launches of a program the backend runs as one.
+  /// The backend's rule for launches of a program that run as one kernel.
   using chain_rule = typename backend::template chains<option<option_family::precision>,
                                                        option<option_family::products>>;
   using chains = std::conditional_t<chain_rule::any, numbered_chains<chain_rule, pipeline_schedule>,
@@ -82,8 +82,8 @@ struct pipeline_schedule {
   }
   static constexpr bool is_countable = pp::detail::is_countable(costs(), samples, micro_batches);
 
-  /// Times of every stage and micro-batch, and the bytes it keeps. Where all but the last
-  /// micro-batch are recomputed, those of the others.
+  /// The scheduling problem: times and saved bytes of every stage. If only the last micro-batches
+  /// are kept, the times are those of the recomputed ones.
   template <int... S>
   static constexpr auto make_problem(std::integer_sequence<int, S...>) {
     chunk_cost const cost[] = {time_of_stage<option<option_family::partition>>(
@@ -94,8 +94,7 @@ struct pipeline_schedule {
   static constexpr auto problem = make_problem(std::make_integer_sequence<int, stages>{});
   static constexpr auto const& times() { return problem; }
 
-  /// Whether the compiler makes the schedule and proves it; else the program does, when it first
-  /// asks.
+  /// Whether the schedule is made and proved at compile time, or at run time on first use.
   static constexpr bool by_compiler = fits_a_constant<schedule>(ranks, micro_batches);
 
   struct make_schedule {
@@ -106,11 +105,11 @@ struct pipeline_schedule {
         return make_dynamic_table<schedule>(problem);
     }
   };
-  /// As the policy fills it.
+  /// The table as the policy fills it, not yet proved.
   static constexpr auto const& filled() { return once<by_compiler, make_schedule>::get(); }
 
-  /// validate(), each question in a constant with an evaluation budget of its own: together they
-  /// fit only half as many actions.
+  /// validate(), each check in a constant with its own evaluation budget: in a single one only half
+  /// as many actions would fit.
   struct proof {
     static constexpr verdict has_shape = detail::check_shape(problem, filled());
     static constexpr verdict is_complete =
@@ -132,8 +131,9 @@ struct pipeline_schedule {
   };
   static constexpr verdict const& judgement() { return once<by_compiler, judge>::get(); }
 
-  /// The proved table: all that follows is made of it. Where the program makes it, throws pp::error
-  /// if it is not valid.
+  /// The proved table, on which everything below depends.
+  ///
+  /// throws: pp::error if it is made at run time and not valid
   static constexpr auto const& table() {
     if constexpr (!by_compiler)
       if (verdict const& v = judgement(); !v.ok())
@@ -144,7 +144,7 @@ struct pipeline_schedule {
     return filled();
   }
 
-  /// Whether the compiler can run the schedule's `fill`. The library's are known to be such.
+  /// Whether the schedule's `fill` is a constant expression. Known for the library's schedules.
   static constexpr bool fills_in_a_constant() {
     if constexpr (is_of_this_library<schedule>)
       return true;
@@ -173,14 +173,14 @@ struct pipeline_schedule {
     }
   }
 
-  // ---- what follows from a valid schedule ----
+  // ---- consequences of a valid schedule ----
 
   struct make_timeline {
     static constexpr auto make() { return simulate(problem, table()); }
   };
   static constexpr auto const& timeline() { return once<by_compiler, make_timeline>::get(); }
 
-  /// Between stage `Boundary` and the next.
+  /// Slots of the boundary between stage `Boundary` and the next.
   template <int Boundary>
   struct make_slots {
     static constexpr detail::slot_count make() {
@@ -193,9 +193,9 @@ struct pipeline_schedule {
     return once<by_compiler, make_slots<Boundary>>::get();
   }
 
-  /// Forward only, for evaluation and inference: groups of micro-batches, each through all chunks
-  /// in turn. A group is as large as the least ring of slots, so that no slot is waited for within
-  /// it: ranks with several chunks work side by side, and cannot lock.
+  /// The forward-only table of evaluation and inference: groups of micro-batches, each passing all
+  /// chunks in turn. A group has as many micro-batches as the smallest boundary has slots, so no
+  /// action of a group waits for a slot: ranks with several chunks overlap and cannot deadlock.
   struct make_evaluation {
     template <int... S>
     static constexpr int together(std::integer_sequence<int, S...>) {
@@ -222,6 +222,7 @@ struct pipeline_schedule {
   };
   static constexpr auto const& evaluation() { return once<by_compiler, make_evaluation>::get(); }
 
+  /// Most micro-batches between B and W at once; 0 without split backward.
   static constexpr int pending_slots(int chunk) {
     return schedule::splits_backward ? detail::peak_pending(table(), chunk) : 0;
   }

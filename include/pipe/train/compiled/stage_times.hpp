@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The times of the stages and the memory they keep: the problem that a schedule solves.
+// Times and saved memory of the stages: the problem that a schedule solves.
 #pragma once
 
 #include <pipe/passes/costs.hpp>
@@ -8,8 +8,10 @@
 
 namespace pp::detail {
 
-/// Time of a layer per micro-batch: estimated, in FLOPs at full speed, or as a partition policy
-/// that has a profile knows it. Recomputes: what runs again counts as a part of backward.
+/// Time of a layer per micro-batch: estimated from the layer's cost, or measured if the partition
+/// policy has a profile. `recomputes`: recomputation counts as part of backward.
+///
+/// units: FLOPs at full speed, or nanoseconds with a profile
 template <class Partition>
 constexpr chunk_cost time_of_layer(unit_cost const& layer, int index, int samples,
                                    bool recomputes) {
@@ -24,7 +26,7 @@ constexpr chunk_cost time_of_layer(unit_cost const& layer, int index, int sample
   return c;
 }
 
-/// Time of a stage per micro-batch, and the bytes that forward saves until W is done.
+/// Time of stage [first, end) per micro-batch, and the bytes that F saves and W releases.
 template <class Partition>
 constexpr chunk_cost time_of_stage(unit_cost const* layers, int first, int end, int samples,
                                    bool recomputes, long saved) {
@@ -38,8 +40,8 @@ constexpr chunk_cost time_of_stage(unit_cost const* layers, int first, int end, 
   return c;
 }
 
-/// Whether what a plan adds up is far from 2^63: a step's FLOPs and times, of which its bytes are a
-/// fraction.
+/// Whether the sums of a plan stay far from 2^63. Checked for the time of a step; its FLOPs are no
+/// larger, and its bytes a fraction.
 constexpr bool is_countable(view<unit_cost> costs, int samples, int micro_batches) {
   double time = 0;
   for (unit_cost const& c : costs)

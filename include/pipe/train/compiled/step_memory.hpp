@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The memory of a rank beside the values of the model: inputs that are not read where the caller
-// has them, losses, norms of gradients, and records of executed actions.
+// The memory of a rank besides the model's values: staged inputs, losses, gradient norms and
+// records of executed actions.
 #pragma once
 
 #include <pipe/base/bytes.hpp>
@@ -13,7 +13,8 @@
 
 namespace pp::detail {
 
-/// Work: a pipeline_schedule whose table is valid, or what stands in for it in a planned_pipeline.
+/// Layout of a rank's staging and bookkeeping. Work: a pipeline_schedule with a valid table, or a
+/// planned_pipeline.
 template <class Work>
 struct step_memory {
   using backend = typename Work::backend;
@@ -22,13 +23,13 @@ struct step_memory {
   using value = typename Work::value;
   static constexpr int samples = Work::samples;
 
-  /// Of a sample.
+  /// Labels per sample.
   static constexpr long label_elements(graph_view const& g) {
     return model::labels_are_ids ? g.output.rows() : g.output.elements();
   }
-  /// Of a micro-batch.
+  /// Loss terms per micro-batch.
   static constexpr long loss_rows(graph_view const& g) { return samples * long(g.output.rows()); }
-  /// Bytes of an input for a micro-batch; after the last input, of the labels.
+  /// Bytes of an input per micro-batch; of the labels for the number after the last input.
   static constexpr long batch_bytes(graph_view const& g, int input) {
     if (input == g.inputs.count)
       return samples * label_elements(g) *
@@ -40,7 +41,8 @@ struct step_memory {
                              : sizeof(value));
   }
 
-  /// Bit i of a rank is set: one of its chunks reads input i, or, the last, the labels.
+  /// By rank, a bit set of the inputs that its chunks read; the bit after the last input is the
+  /// labels.
   static constexpr list<unsigned, Work::ranks> inputs_read_of(compiled_model const& m) {
     list<unsigned, Work::ranks> read;
     for (view<op> const& ops : m.kernels.ops.of)
@@ -54,13 +56,13 @@ struct step_memory {
     return read;
   }
 
-  /// Whether inputs are uploaded, and the machine keeps its books on a device.
+  /// Whether the backend has its own memory: inputs are uploaded, and bookkeeping is on the device.
   static constexpr bool on_device = backend::has_own_memory;
-  /// The micro-batches of an input that are staged at once. On the host a micro-batch of one sample
-  /// is there or not, and is read where it is.
+  /// Micro-batches of an input that are staged at a time. The host stages only a partly filled
+  /// micro-batch, so none if a micro-batch is a single sample.
   static constexpr int staged = on_device ? Work::micro_batches : samples > 1;
 
-  /// The largest gradient of a shared parameter that rank r receives.
+  /// Size of the largest gradient of a shared parameter that rank r receives.
   static constexpr long received_tie(int r, chunk_description const* chunks, tie const* ties,
                                      int count) {
     long most = 0;
@@ -71,7 +73,8 @@ struct step_memory {
     return most * long(sizeof(element));
   }
 
-  /// Appends it to the arena of rank r, which reads `inputs_read`.
+  /// Appends staging and bookkeeping to the arena of rank r, which reads the inputs in
+  /// `inputs_read`.
   static constexpr void take(rank_description& rank, int r, unsigned inputs_read,
                              graph_view const& g, chunk_description* chunks, tie const* ties,
                              int tie_count) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Parameters that several layers share: each has a copy in every stage that reads it.
+// Ties: parameters shared by several layers. Each stage that reads a shared parameter has a copy.
 #pragma once
 
 #include <pipe/base/list.hpp>
@@ -9,16 +9,16 @@
 
 namespace pp::detail {
 
+/// Number of later places of shared parameters.
 constexpr int count_ties(graph_view const& g) {
   int n = 0;
   for (parameter const& p : g.parameters) n += p.tied_to >= 0;
   return n;
 }
 
-/// Every place of a shared parameter but its owner's, in the order of the model.
+/// Lists every later place of each shared parameter, in model order.
 ///
-/// shape: places[stages], of each stage the places of its parameters in the order of the model ->
-///        ties[count_ties(g)]
+/// shape: places[stages]: by stage, its parameters' places in model order -> ties[count_ties(g)]
 constexpr void find_ties(graph_view const& g, parameter_place const* const* places,
                          short const* stage_of_unit, tie* ties) {
   auto const place_of = [&](int index, int stage) -> parameter_place const& {

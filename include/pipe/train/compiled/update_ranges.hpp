@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The ranges in which the optimizer updates a stage's parameters: as few calls as their kinds and
-// groups allow.
+// The ranges in which the optimizer updates a stage's parameters: the fewest calls that parameter
+// kinds and groups allow.
 #pragma once
 
 #include <pipe/base/bytes.hpp>
@@ -12,12 +12,12 @@
 
 namespace pp::detail {
 
-/// Adds the ranges of a stage's parameters: those that are trained and not tied come first. Returns
-/// how many numbers the optimizer keeps for all of them.
+/// Appends the ranges of a stage's parameters. Trained parameters that are not tied come first in
+/// memory. Returns the number of elements of optimizer state for all ranges.
 ///
 /// shape: by_offset[parameters.count]; at most as many ranges
-/// law:   the ranges cover the trained parameters in the order in which they lie; each is one
-///        parameter that the optimizer takes whole, or all neighbours that are trained alike
+/// law:   the ranges cover the trained parameters in memory order; each is one parameter for an
+///        optimizer of whole tensors, or a maximal run of neighbours with the same scale factors
 template <class Optimizer, class Element>
 constexpr long find_update_ranges(view<parameter> parameters, int const* by_offset,
                                   sink<update_range>& ranges) {
@@ -49,7 +49,7 @@ constexpr long find_update_ranges(view<parameter> parameters, int const* by_offs
   return state;
 }
 
-/// The numbers of workspace that an optimizer needs for one of these ranges.
+/// Elements of workspace that an optimizer needs for the most demanding of these ranges.
 template <class Optimizer, class Backend, class Element>
 constexpr long most_workspace_elements(view<update_range> ranges) {
   long most = 0;

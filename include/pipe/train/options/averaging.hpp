@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Averages of the parameters over the steps.
+// The option for exponential moving averages of the parameters.
 #pragma once
 
 #include <pipe/nn/ratio.hpp>
@@ -12,9 +12,10 @@ namespace option_family {
 struct averaging;
 }
 
-/// Beside every trained parameter its average is kept, decay * average + (1 - decay) * parameter
-/// after each step, where decay is Numerator/Denominator; after the first step it is the parameter
-/// (default: no averages). As torch.optim.swa_utils.AveragedModel with get_ema_multi_avg_fn(decay).
+/// Keeps an exponential moving average of every trained parameter, with decay Numerator/Denominator
+/// in [0, 1) (default: none). After each step average = decay * average + (1 - decay) * parameter;
+/// after the first step average = parameter. As torch.optim.swa_utils.AveragedModel with
+/// get_ema_multi_avg_fn(decay).
 template <auto Numerator, int Denominator = 1>
 struct Averaging {
   using quotient = detail::ratio<Numerator, Denominator>;
@@ -54,7 +55,7 @@ struct option_family::averaging : detail::any_family {
   }
 };
 
-/// The diagnosis of a request for averages of a pipeline with this option.
+/// The diagnosis of a use of averages in a pipeline with this option.
 template <class Averages>
 constexpr auto diagnose_use_of_averages() {
   if constexpr (Averages::averages)

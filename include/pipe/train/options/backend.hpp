@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The backend, and what it says of the options that depend on it.
+// The backend option, and the backend's checks of the options that depend on it.
 #pragma once
 
 #include <type_traits>
@@ -24,7 +24,7 @@ struct backend : detail::any_family {
     return compute_backend<O>;
   }
 
-  /// The options beside a backend, for its own checks.
+  /// The options that a backend's checks may read.
   template <class Options>
   struct chosen {
     using precision = typename Options::template get<option_family::precision>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// User-defined types as options: members that must be constants.
+// Checks that the members of a user-defined option are constant expressions.
 #pragma once
 
 #include <pipe/base/constant.hpp>
@@ -10,7 +10,8 @@
 
 namespace pp::detail {
 
-/// A member of O, read, or called with an argument.
+/// Access to a member of O as a call: a value is read, a function is called with some valid
+/// argument.
 template <class O, member Which>
 struct fact_of {
   static constexpr auto call() {
@@ -32,7 +33,8 @@ struct fact_of {
   }
 };
 
-/// The first of these members that is not constant; the last if all others are.
+/// The first of these members that is not a constant expression; the last one if all others are,
+/// since the caller knows that one fails.
 template <class O, member First, member... Rest>
 constexpr member first_not_constant() {
   if constexpr (sizeof...(Rest) == 0)
@@ -43,7 +45,7 @@ constexpr member first_not_constant() {
     return first_not_constant<O, Rest...>();
 }
 
-/// The diagnosis of an O that has all of its members, one of which is not constant.
+/// The diagnosis of an O that has all of its members, one of which is not a constant expression.
 template <class O, member... Facts>
 constexpr auto diagnose_facts() {
   using enum member;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The first mistake in a set of options: by themselves, and for a model. Each family has its own
-// checks. Every function returns one of the types in `wrong` (base/diagnosis.hpp), or
-// nothing_wrong.
+// The first error in a set of options: first of the set by itself, then for a model. Each family
+// implements its own checks. Every function returns one of the types in `wrong`
+// (base/diagnosis.hpp), or nothing_wrong.
 #pragma once
 
 #include <pipe/base/diagnosis.hpp>
@@ -21,7 +21,7 @@ struct option_is_given_twice;
 
 namespace detail {
 
-/// The questions that a family is asked.
+/// A family's checks as types, for first_finding.
 template <class Family, class O>
 struct type_check {
   static constexpr auto diagnose() { return Family::template diagnose_type<O>(); }
@@ -35,7 +35,8 @@ struct model_check {
   static constexpr auto diagnose() { return Family::template diagnose_for<M, Options>(); }
 };
 
-/// The diagnosis of type O, which is of no family.
+/// The diagnosis of a type that belongs to no family: a known spelling elsewhere, an incomplete
+/// option, or an unknown type, in this order.
 template <class O>
 struct unknown_option_check {
   static constexpr auto diagnose() { return diagnosis_of<wrong::option_is_unknown, O>(); }
@@ -57,7 +58,7 @@ constexpr auto diagnose_each_for(layers<Family...>) {
   return first_finding<model_check<Family, M, Options>...>();
 }
 
-/// The diagnosis of a set of options by themselves.
+/// The diagnosis of a set of options, without a model.
 template <class Options>
 constexpr auto diagnose_options() {
   using all = typename Options::all;
@@ -72,7 +73,7 @@ constexpr auto diagnose_options() {
   }
 }
 
-/// Their diagnosis for model M.
+/// The diagnosis of a valid set of options for model M.
 template <class M, class Options>
 constexpr auto diagnose_options_for() {
   return diagnose_each_for<M, Options>(option_families{});

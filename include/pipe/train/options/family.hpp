@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A family of options: a Pipeline has one option of each. A family is a type in namespace
-// option_family, with a header of its own (train/options/) and a line in the list of all
-// (train/options.hpp).
+// Families of options. A Pipeline has exactly one option of each family. A family is a type in
+// namespace option_family, with a header of its own (train/options/) and an entry in
+// option_families (train/options.hpp).
 #pragma once
 
 #include <type_traits>
@@ -14,26 +14,25 @@ namespace pp {
 
 namespace detail {
 
-/// What families have in common; each hides what it has to say more of. It also has a `fallback`,
-/// the option in force where none is given.
+/// Default members of a family; a family hides those that it redefines. It must define `fallback`,
+/// the option in force if none is given.
 struct any_family {
-  /// Whether option O is of this family though it does not name it: `using family = ...`.
+  /// Whether O belongs to this family without naming it by `using family = ...`.
   template <class O>
   static constexpr bool holds() {
     return false;
   }
-  /// What type O lacks to be an option of this family, if it looks like one.
+  /// The diagnosis of a type that resembles an option of this family but lacks members.
   template <class O>
   static constexpr auto diagnose_type() {
     return std::type_identity<nothing_wrong>{};
   }
-  /// The diagnosis of the option of this family in an option_set, in which the families before
-  /// this one are right.
+  /// The diagnosis of this family's option in an option_set whose earlier families are valid.
   template <class Options>
   static constexpr auto diagnose() {
     return std::type_identity<nothing_wrong>{};
   }
-  /// Its diagnosis for model M, where all options are right by themselves.
+  /// The diagnosis of this family's option for model M, in a valid option_set.
   template <class M, class Options>
   static constexpr auto diagnose_for() {
     return std::type_identity<nothing_wrong>{};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A limit on the memory of a rank, which the compiler holds the plan to.
+// The option for a limit on the memory of a rank, checked against the plan at compile time, or at
+// construction for schedules that the program makes.
 #pragma once
 
 #include <type_traits>
@@ -17,7 +18,7 @@ namespace option_family {
 struct memory_limit;
 }
 
-/// No rank may plan more than N bytes (default: no limit).
+/// Upper bound of every rank's planned memory, N bytes (default 0: no limit).
 template <long N>
 struct MemoryLimit {
   using family = option_family::memory_limit;
@@ -52,7 +53,7 @@ struct option_family::memory_limit : detail::any_family {
   }
 };
 
-/// The first rank that needs more bytes than the limit, or -1. A limit of 0 is none.
+/// The first rank whose memory exceeds the limit, or -1. A limit of 0 is none.
 template <class Ranks>
 constexpr int first_over(Ranks const& ranks, long limit) {
   for (int r = 0; r < ranks.size(); ++r)
@@ -60,14 +61,15 @@ constexpr int first_over(Ranks const& ranks, long limit) {
   return -1;
 }
 
-/// How many uses of memory there are in a list.
+/// Number of uses of memory with at least one byte.
 constexpr int used(detail::list<detail::memory_share, detail::memory_uses> const& shares) {
   int n = 0;
   for (detail::memory_share const& s : shares) n += s.bytes > 0;
   return n;
 }
 
-/// The diagnosis of the memory of compiled pipeline P, whose plan is a constant.
+/// The diagnosis of compiled pipeline P against its memory limit. Requires a plan that is a
+/// constant.
 template <class P>
 constexpr auto diagnose_memory_limit() {
   if constexpr (constexpr int rank = first_over(P::memory().rank, P::limit); rank < 0) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The number of samples of a micro-batch.
+// The number of samples in a micro-batch.
 #pragma once
 
 #include <pipe/base/list.hpp>
@@ -12,14 +12,15 @@ namespace option_family {
 struct micro_batch_size;
 }
 
-/// A micro-batch is N samples (default 1).
+/// N samples in each micro-batch (default 1). Must be positive.
 template <int N>
 struct MicroBatchSize {
   using family = option_family::micro_batch_size;
   static constexpr int value = N;
 };
 
-/// The most samples of a mini-batch, and numbers of a value for a micro-batch.
+/// Upper bounds: samples in a mini-batch (indices fit an int), and elements of a value for one
+/// micro-batch (byte offsets stay far from 2^63).
 inline constexpr long most_samples = (1L << 31) - 1, most_numbers_of_value = 1L << 36;
 
 namespace wrong {
@@ -27,7 +28,8 @@ template <class... What>
 struct micro_batch_is_too_large;
 }  // namespace wrong
 
-/// The largest micro-batch of a model: its rows and the numbers of each value are bounded.
+/// Largest micro-batch that a model supports: the rows of every op and the elements of every value
+/// are bounded.
 template <class M>
 constexpr long most_samples_at_once() {
   long rows = M::graph.output.rows(), numbers = 0;

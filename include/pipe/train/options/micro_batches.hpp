@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The number of micro-batches of a mini-batch.
+// The number of micro-batches in a mini-batch.
 #pragma once
 
 #include <pipe/train/options/family.hpp>
@@ -11,7 +11,7 @@ namespace option_family {
 struct micro_batches;
 }
 
-/// A step's mini-batch is N micro-batches (default 1).
+/// N micro-batches in each step's mini-batch (default 1). Must be positive.
 template <int N>
 struct MicroBatches {
   using family = option_family::micro_batches;

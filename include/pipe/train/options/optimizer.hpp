@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The optimizer: the library's, or a user-defined one.
+// The optimizer option: one of the library's (pipe/optim), or a user-defined one.
 #pragma once
 
 #include <concepts>
@@ -20,7 +20,7 @@ struct optimizer_is_incomplete;
 
 namespace detail {
 
-/// The first member that a type lacks to be an optimizer; `none` if it does not look like one.
+/// The first missing member of a type that resembles an optimizer; `none` for one that does not.
 template <class O>
 constexpr member missing_of_optimizer() {
   using enum member;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The partition of the model into stages: a policy of passes/partition_policy.hpp, or a
-// user-defined one.
+// The partition option: a policy of passes/partition_policy.hpp, or a user-defined one.
 #pragma once
 
 #include <type_traits>
@@ -27,8 +26,8 @@ struct partition_is_incomplete;
 
 namespace detail {
 
-/// Whether a type has a member `cut`, of whatever kind: the name is then ambiguous in a class that
-/// has another from elsewhere.
+/// Whether a type has a member `cut`, be it data, function or template: the name is then ambiguous
+/// in a class that inherits another `cut`.
 struct another_cut {
   int cut = 0;
 };
@@ -38,7 +37,7 @@ template <class O>
 concept has_member_cut =
     std::is_class_v<O> && !std::is_final_v<O> && !requires { &with_another_cut<O>::cut; };
 
-/// Whether policy P has times of a model with this number of layers, or needs none.
+/// Whether policy P's profile, if it has one, is of a model with this number of layers.
 template <class P>
 constexpr bool has_times_of([[maybe_unused]] int layers) {
   if constexpr (requires { typename P::profile; })
@@ -47,7 +46,7 @@ constexpr bool has_times_of([[maybe_unused]] int layers) {
     return true;
 }
 
-/// Whether policy P says of these numbers that there are no such cuts.
+/// Whether policy P supports these numbers of layers and stages.
 template <class P>
 constexpr bool can_cut([[maybe_unused]] int layers, [[maybe_unused]] int stages) {
   if constexpr (requires { P::possible(layers, stages); })
@@ -56,7 +55,7 @@ constexpr bool can_cut([[maybe_unused]] int layers, [[maybe_unused]] int stages)
     return true;
 }
 
-/// The cuts that policy P makes of model M, as a call that may not be constant.
+/// Policy P's cuts of model M as a call, to test whether it is a constant expression.
 template <class M, class P, int Stages>
 struct cut_call {
   static constexpr auto call() {
@@ -76,8 +75,8 @@ struct cut_call {
   }
 };
 
-/// The diagnosis of the cuts that a user-defined policy makes. Those of the library are right
-/// where they are possible.
+/// The diagnosis of a user-defined policy's cuts. Those of the library's policies are valid
+/// wherever can_cut holds.
 template <class M, class P, class Count>
 constexpr auto diagnose_cuts() {
   constexpr int layers = M::graph.size.units;
@@ -104,7 +103,7 @@ struct partition : detail::any_family {
     else
       return partition_policy<O>;
   }
-  /// A ByProfile of something that is no profile has a `cut`: it is unknown.
+  /// ByProfile of a type that is no profile has a `cut`, so it is reported as an unknown option.
   template <class O>
   static constexpr auto diagnose_type() {
     if constexpr (detail::has_member_cut<O> && !partition_policy<O>)

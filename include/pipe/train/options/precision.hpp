@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The precision of a pipeline: the library's number types, or a user-defined precision_policy.
+// The precision option: one of the library's policies (train/precision.hpp), or a user-defined
+// precision_policy.
 #pragma once
 
 #include <pipe/train/options/constants.hpp>
@@ -16,7 +17,7 @@ struct precision_is_incomplete;
 
 namespace detail {
 
-/// The first member that a type lacks to be a precision; `none` if it does not look like one.
+/// The first missing member of a type that resembles a precision; `none` for one that does not.
 template <class O>
 constexpr member missing_of_precision() {
   using enum member;

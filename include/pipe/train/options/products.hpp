@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The choice of a vendor's library for matrix products: an option of the CUDA backend.
+// The product option of the CUDA backend: library kernels or cuBLASLt for matrix products.
 #pragma once
 
 #include <pipe/backend/cuda/matmul/matmul_option.hpp>

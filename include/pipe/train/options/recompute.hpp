@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Recomputation of values for backward: a policy of passes/recompute_policy.hpp, or a user-defined
-// one.
+// The recompute option (activation checkpointing): a policy of passes/recompute_policy.hpp, or a
+// user-defined one.
 #pragma once
 
 #include <type_traits>

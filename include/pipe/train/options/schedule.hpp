@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The schedule of a step: the library's families, or a user-defined schedule_policy.
+// The schedule option: one of the library's families, or a user-defined schedule_policy.
 #pragma once
 
 #include <pipe/base/constant.hpp>
@@ -26,7 +26,7 @@ struct pipeline_keeps_one_copy_of_each_weight;
 
 namespace detail {
 
-/// The first member that a type lacks to be a schedule; `none` if it does not look like one.
+/// The first missing member of a type that resembles a schedule; `none` for one that does not.
 template <class O>
 constexpr member missing_of_schedule() {
   using enum member;
@@ -46,18 +46,18 @@ constexpr member missing_of_schedule() {
   }
 }
 
-/// Whether a schedule reads one copy of each weight in one version: no second replica, no update
-/// before the end of the step.
+/// Whether a schedule needs one copy of each weight in one version: it has no second replica, and
+/// no update before the end of the step.
 template <schedule_policy S>
 constexpr bool reads_one_copy() {
   return replicas(S::where) == 1 && !detail::is_unflushed<S>();
 }
-/// Whether this number of chunks can lie on each rank.
+/// Whether a placement supports this number of chunks per rank.
 constexpr bool can_place(placement where, int chunks_per_rank) {
   return where != placement::straight || chunks_per_rank == 1;
 }
 
-/// A schedule's answers for these numbers, as calls that may not be constant.
+/// Questions to a schedule as calls, to test whether they are constant expressions.
 template <class S, int Ranks, int MicroBatches>
 struct refusal_call {
   static constexpr auto call() { return why_refused<S>(Ranks, MicroBatches); }

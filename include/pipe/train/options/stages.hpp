@@ -11,7 +11,8 @@ namespace option_family {
 struct stages;
 }
 
-/// The model is cut into N stages (default 1).
+/// The model is cut into N stages (default 1), at most as many as it has top-level layers. Ranks
+/// are stages divided by the schedule's chunks per rank.
 template <int N>
 struct Stages {
   using family = option_family::stages;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The threads of a rank.
+// The option for the number of host threads per rank.
 #pragma once
 
 #include <pipe/backend/host/threads.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The transport between ranks, as an option.
+// The transport option: how ranks wait for each other and exchange values.
 #pragma once
 
 #include <pipe/base/constant.hpp>
@@ -11,19 +11,19 @@
 
 namespace pp {
 
-/// Ranks are threads of this process and read each other's memory (default).
+/// Ranks are threads of this process and read each other's memory (default). Nothing is copied.
 struct InProcess {
   using transport = detail::in_process;
 };
 
 namespace detail {
 
-/// An option that names how ranks wait for each other and hand values over.
+/// An option with a member type `transport` that satisfies concept transport.
 template <class O>
 concept transport_option = transport<typename O::transport>;
 
-/// The first member that T lacks, or has with another type, to be a transport; `none` if there is
-/// one for every name.
+/// The first member that T lacks, or has with another type, to be a transport; `none` if all are
+/// present (a value that is not constant is reported separately).
 template <class T>
 constexpr member missing_of_transport() {
   using enum member;
@@ -76,7 +76,7 @@ struct transport : detail::any_family {
     return detail::transport_option<O>;
   }
 
-  /// Of a type with a member type `transport`.
+  /// The diagnosis of a type with a member type `transport`.
   template <class O>
   static constexpr auto diagnose_type() {
     if constexpr (requires { typename O::transport; }) {

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Mini-batches whose gradients wait for a step. Gradients are made as if the first were alone, and
-// scaled at the end, when the number of all terms is known.
+// Gradient accumulation over mini-batches. Backward divides all gradients by the number of terms of
+// the first mini-batch; a factor at the end corrects this once the number of all terms is known.
 #pragma once
 
 #include <pipe/runtime/job.hpp>
 
 namespace pp::detail {
 
-/// law: n mini-batches that are added one by one have the loss, and the scale of gradients, of one
-///      with all of their terms
+/// Loss and scale factors of accumulated mini-batches.
+///
+/// law: n mini-batches added one by one have the loss and the gradient scale of one mini-batch with
+///      all of their terms
 class accumulation {
  public:
   int count() const { return count_; }
 
-  /// Lets a job continue what was accumulated. Sums: the loss is a sum, not a mean.
+  /// Sets a job's scale factors so that it continues the accumulation. `sums`: the loss is a sum,
+  /// not a mean.
   void extend(job& j, bool sums) {
     if (count_ == 0) first_terms_ = j.loss_terms;
     counted_ = sums ? 1 : counted_ + j.counted;
@@ -23,7 +26,7 @@ class accumulation {
     j.gradient_terms = first_terms_;
     j.gradient_scale = first_terms_ / terms();
   }
-  /// Adds the job's result; returns the loss over all terms.
+  /// Adds a finished job. Returns the loss over all terms so far.
   double add(job const& j, double loss) {
     loss_ += loss * j.loss_terms;
     samples_ += j.samples;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Averages of the parameters in the parameters' place.
+// Exchange of parameters and their averages, for evaluation with averaged parameters.
 #pragma once
 
 #include <utility>
@@ -11,10 +11,12 @@
 
 namespace pp::detail {
 
-/// Whether averages stand where the parameters are, and the other way round.
+/// Tracks whether averages and parameters are exchanged.
 class averages {
  public:
-  /// law: twice changes nothing
+  /// Exchanges trained parameters and their averages in memory.
+  ///
+  /// law: two calls restore the original state
   template <class Engine>
   void swap(parameter_memory<Engine> const& parameters) {
     parameters.for_each_chunk([](char* memory, chunk_description const& chunk) {
@@ -23,7 +25,7 @@ class averages {
     });
     are_in_ = !are_in_;
   }
-  /// Throws pp::error while they do: a step would train the averages.
+  /// Throws pp::error while they are exchanged: a step would train the averages.
   void require_out(long step) const {
     if (are_in_)
       complain<error>(

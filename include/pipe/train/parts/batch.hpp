@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A mini-batch of a model, and what it is held to before it runs.
+// A mini-batch of a model, and its checks before a run.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +17,11 @@
 
 namespace pp::detail {
 
-/// A mini-batch of model M: as many samples as a step has, or fewer, one after the other. It is
-/// read where it is, while a step runs. Further inputs are given by name: `Trainer::batch b{source,
-/// labels}; b.set<"target">(ids);`
+/// A mini-batch of model M: views of at most `Trainer::samples` samples, stored one after the
+/// other. The arrays are read in place during a call. Further inputs are given by name:
+/// `Trainer::batch b{source, labels}; b.set<"target">(ids);`
 ///
-/// Reports: M is right; what is wrong with the types of a batch is reported
+/// Reports: whether M is valid, so that errors in a batch's types are reported
 template <class M, class Element, bool Reports>
 struct batch_of {
   using model = M;
@@ -33,7 +33,7 @@ struct batch_of {
                  input_item_of<M, I>, Reports && Exists>;
   using label_values =
       values_for<label_type const, wrong::labels_have_the_wrong_type, typename M::loss, Reports>;
-  /// Which input has that name; the first if none has.
+  /// Number of the input with that name; 0 if there is none.
   template <text Name>
   static constexpr int input_named = find_input<M, Name>() < 0 ? 0 : find_input<M, Name>();
 
@@ -42,6 +42,7 @@ struct batch_of {
   further_values<int> named_ids[max_inputs]{};
   further_values<Element> named_numbers[max_inputs]{};
 
+  /// Sets an input by its name in the model.
   template <text Name>
   batch_of& set(input_values<input_named<Name>, (find_input<M, Name>() >= 0)> values) {
     static_assert(accepted<decltype(diagnose_name<M, Name>())>::value);
@@ -67,6 +68,7 @@ auto input_of(Batch const& b) {
     return b.named_numbers[I];
 }
 
+/// Checks input I and enters it in a job. Inference skips inputs that only the loss reads.
 template <int I, class Batch>
 void take_input(Batch const& b, std::size_t samples, job& j) {
   using M = typename Batch::model;
@@ -79,9 +81,10 @@ void take_input(Batch const& b, std::size_t samples, job& j) {
   j.input[I] = values.data();
 }
 
-/// Counts the samples, from 1 to `most`, and takes every input for a job of that kind.
+/// Counts the samples, checks every input and enters them in a job.
 ///
-/// throws: data_error unless each input is of as many samples, and each token in the vocabulary
+/// throws: data_error unless there are 1 to `most` samples, each input has as many, and every token
+///         is in the vocabulary
 template <class Batch>
 void take_inputs(Batch const& b, int most, job& j) {
   using M = typename Batch::model;
@@ -96,7 +99,7 @@ void take_inputs(Batch const& b, int most, job& j) {
   }(std::make_integer_sequence<int, M::graph.size.inputs>{});
 }
 
-/// The weights of a batch's rows; none if the loss takes none.
+/// The weights of a batch's rows; empty if the loss has none.
 template <class Batch>
 std::span<typename Batch::element const> weights_of([[maybe_unused]] Batch const& b) {
   using loss = typename Batch::model::loss;
@@ -114,9 +117,10 @@ double loss_terms_of(Batch const& b) {
                                       weights_of(b), long(M::graph.output.columns()));
 }
 
-/// Takes the labels, and what the loss is divided by. Inputs have been taken.
+/// Checks the labels and enters them in a job, with the loss's divisor. To be called after
+/// take_inputs.
 ///
-/// throws: data_error as loss_terms does, or for another number of labels than the samples have
+/// throws: data_error as loss_terms does, or if the labels are not of j.samples samples
 template <class Batch>
 void take_labels(Batch const& b, long per_sample, job& j) {
   check_size({"labels"}, b.labels.size(), std::size_t(j.samples * per_sample));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Checks of a batch: sizes and ids before a run, numbers that are not finite after a step has
-// failed. What a model makes of such numbers is its own affair, so no step pays for a look at them.
+// Checks of a batch: sizes, ids and targets before a run; values that are not finite only after a
+// step was rejected, because the scan would cost every step time and such values may be harmless to
+// the model.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,7 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// A part of a batch in words: `labels`, or `input "target"`.
+/// Name of a part of a batch, for messages: `labels`, or `input "target"`.
 struct batch_part {
   char const* what;
   std::string_view name{};
@@ -31,8 +32,8 @@ struct batch_part {
                           " numbers, got ", found});
 }
 
-/// The first of n values that does not fit; n if all do. Blocks of which all fit are looked at
-/// without a branch, in vectors.
+/// Index of the first of n values that fails a predicate; n if none does. Blocks of 64 are tested
+/// without a branch, so that the loop vectorizes.
 template <class T, class Fits>
 long first_that_does_not_fit(T const* values, long n, Fits fits) {
   constexpr long block = 64;
@@ -45,6 +46,7 @@ long first_that_does_not_fit(T const* values, long n, Fits fits) {
   return i;
 }
 
+/// Throws data_error for the first id outside [least, end).
 inline void check_ids(char const* what, std::span<int const> ids, int least, int end) {
   long const n = long(ids.size()), i = first_that_does_not_fit(ids.data(), n, [=](int id) {
                                      return (id >= least) & (id < end);
@@ -54,7 +56,8 @@ inline void check_ids(char const* what, std::span<int const> ids, int least, int
         {what, " ", ids.data()[i], " at position ", i, " is not in [", least, ", ", end, ")"});
 }
 
-/// Where a loss is for targets in a range, its least_target and most_target. NaN is in none.
+/// Throws data_error for the first target outside a loss's range [least_target, most_target], if it
+/// has one. NaN is outside.
 template <class Loss, class T>
 void check_targets(std::span<T const> targets) {
   if constexpr (requires { Loss::least_target; }) {
@@ -68,6 +71,7 @@ void check_targets(std::span<T const> targets) {
   }
 }
 
+/// Throws data_error for the first weight that is negative or not finite.
 template <class T>
 void check_weights(std::span<T const> weights) {
   long const n = long(weights.size()),
@@ -79,7 +83,7 @@ void check_weights(std::span<T const> weights) {
                           " is not a finite number of 0 or more"});
 }
 
-/// The first number that is not finite; `count` if all are.
+/// Index of the first value that is not finite; `count` if all are.
 template <class T>
 [[gnu::cold]] PIPE_ONE_COPY long first_not_finite(T const* values, long count) {
   long i = 0;

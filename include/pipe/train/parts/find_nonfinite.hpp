@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The first number that is not finite, after a step has failed: among those given, the parameters,
-// or else, as the mini-batch runs again, among those made. What a run makes is searched in the
-// order in which one micro-batch goes through the model, so that the answer does not depend on the
-// schedule.
+// Search for the first value that is not finite, after a step was rejected: in the inputs and
+// labels, in the parameters, or else in a repeated run of the mini-batch. Its launches are compared
+// in the order in which one micro-batch passes through the model, so the result does not depend on
+// the schedule.
 #pragma once
 
 #include <string_view>
@@ -22,12 +22,13 @@
 
 namespace pp::detail {
 
-/// law: a is before b if its micro-batch is, or forward before backward, or in the order of the
-///      program
+/// Place of a value that is not finite, in a run.
+///
+/// law: places are ordered by micro-batch, then forward before backward, then program order
 struct fault_place {
   int micro_batch = 0, chunk = 0, launch = 0, layer = 0;
   bool forward = true;
-  bool is_one = false;  ///< or else there is no fault
+  bool is_one = false;  ///< false: no fault
 
   bool is_before(fault_place const& other) const {
     if (micro_batch != other.micro_batch) return micro_batch < other.micro_batch;
@@ -37,7 +38,8 @@ struct fault_place {
   }
 };
 
-/// Watches a run of a pipeline on this number of ranks.
+/// Watcher of a run that keeps the first fault of each rank. Ranks write separate entries, so that
+/// concurrent calls need no lock.
 class nonfinite_search {
  public:
   [[gnu::cold]] explicit nonfinite_search(int ranks) : by_rank_(ranks) {}
@@ -45,7 +47,7 @@ class nonfinite_search {
     static_cast<nonfinite_search*>(self)->look(seen);
   }
 
-  /// After the run; null if all numbers are finite.
+  /// The first fault of all ranks; null if all values were finite. To be called after the run.
   [[gnu::cold]] fault_place const* found() const {
     fault_place const* first = nullptr;
     for (fault_place const& p : by_rank_)
@@ -65,10 +67,10 @@ class nonfinite_search {
     mine = p;
   }
 
-  heap_array<fault_place> by_rank_;  // the first that each saw
+  heap_array<fault_place> by_rank_;  // first fault of each rank
 };
 
-/// The type of a top-level layer of M, from 0.
+/// Spelled type of a top-level layer of M, counted from 0.
 template <class M>
 std::string_view spelled_layer(int layer) {
   return [&]<class... L>(layers<L...>) {
@@ -77,13 +79,13 @@ std::string_view spelled_layer(int layer) {
   }(typename M::leaves{});
 }
 
-/// The rejected step in words: `step 3 rejected, with what was accumulated`.
+/// The rejected step, for messages: `step 3 rejected, with what was accumulated`.
 struct rejection {
   long step = 0;
   char const* with = "";
 };
 
-/// Throws not_finite if one of the numbers of a batch is none.
+/// Throws not_finite if an array of the batch has a value that is not finite.
 ///
 /// shape: values[samples * per_sample]
 template <class T>
@@ -97,7 +99,7 @@ template <class T>
                           i / per_sample, ")"});
 }
 
-/// Throws not_finite if one of the parameters of model M is none.
+/// Throws not_finite if a parameter of model M has a value that is not finite.
 template <class M, class T, class Engine>
 [[gnu::cold]] void reject_if_of_parameters(rejection const& r,
                                            parameter_memory<Engine> const& parameters) {
@@ -114,8 +116,8 @@ template <class M, class T, class Engine>
   });
 }
 
-/// Runs a job of model M again, without an update, and throws not_finite, which says where the
-/// first number appears that is none.
+/// Repeats a job of model M without an update. Throws not_finite that names the place of the first
+/// value that is not finite.
 template <class M, class Engine>
 [[noreturn, gnu::cold]] void reject_made(rejection const& r, job& j, int ranks, Engine& engine) {
   nonfinite_search search(ranks);
@@ -133,7 +135,8 @@ template <class M, class Engine>
                         "finite"});
 }
 
-/// Says where the first number is that is not finite. T: the type of parameters.
+/// Throws not_finite with the first value that is not finite: in the inputs, the labels, the
+/// parameters, or the run itself. T: type of parameters.
 template <class M, class T, class Engine>
 [[noreturn, gnu::cold]] void reject_step(rejection const& r, job& j, long labels_per_sample,
                                          int ranks, parameter_memory<Engine> const& parameters) {

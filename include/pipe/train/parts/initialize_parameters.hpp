@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Initial values of parameters: random, constant, or a table's.
+// Initial values of parameters: random, constant, or from a table.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@
 
 namespace pp::detail {
 
-/// Element e of a parameter.
+/// Initial value of element e of a parameter. Counter-based random numbers (Philox) make it
+/// independent of stages, ranks and order.
 ///
 /// law: a function of (seed, parameter, element) only
 template <class T>
@@ -29,8 +30,8 @@ T initial_value(initializer how, std::uint64_t seed, parameter_place const& p, l
   return T(how.scale * radius * libm::cos(6.283185307179586 * double(unit_uniform(bits.word[1]))));
 }
 
-/// Gives every parameter of model M its initial values, and every average, where there are any,
-/// those of its parameter.
+/// Initializes every parameter of model M and, if there are averages, each average with its
+/// parameter's value.
 template <class M, class T, bool Averages, class Engine>
 void initialize_parameters(parameter_memory<Engine> const& parameters, std::uint64_t seed) {
   parameters.for_each([&](char* memory, chunk_description const& chunk, parameter_place const& p) {

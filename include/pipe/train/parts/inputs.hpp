@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The parts of a batch: lists of numbers or ids, read where they are, and the inputs of a model by
-// name: what `Named<"target", Tokens<256, 64>>` in the list is to a batch.
+// The arrays of a batch: spans of numbers or ids, and a model's further inputs by name, such as
+// `Named<"target", Tokens<256, 64>>`. Wrong element types and unknown names are one-line errors.
 #pragma once
 
 #include <concepts>
@@ -37,8 +37,8 @@ struct FoundElement;
 
 namespace detail {
 
-/// What a list is made of; and what one is to be made of. Both are spelled so that nvcc does not
-/// name them by an alias, such as that of the list.
+/// Element types of a list, found and expected, as words of a diagnosis. Spelled through functions,
+/// because nvcc would otherwise print an alias, such as the list's value_type.
 template <class Element>
 constexpr word<wrong::FoundElement<Element>> spell_found(Element*) {
   return {};
@@ -53,9 +53,9 @@ constexpr auto spell_expected() {
     return word<wrong::ExpectedElement<double>>{};
 }
 
-/// A span of T that is made of whatever a span is made of. Other numbers are one error: `Wrong`,
-/// which names Item, the item of the model that they are for. Where the model itself is wrong (not
-/// `Reports`), that has been said, and nothing more is.
+/// A span of T, constructible from everything that std::span<T> is. A list of other numbers is one
+/// error, `Wrong`, which names Item, the model's item that the list is for. Reports: false for an
+/// invalid model, whose own error has been reported already.
 template <class T, template <class...> class Wrong, class Item, bool Reports>
 struct values_for : std::span<T> {
   constexpr values_for() = default;
@@ -78,8 +78,8 @@ struct values_for : std::span<T> {
   }
 };
 
-/// The place of a further input in a batch, which only an assignment fills: in the braces of a
-/// batch a third list is one error.
+/// A further input in a batch, which only an assignment sets: a third list in the braces of a batch
+/// is one error.
 template <class T>
 struct further_values : std::span<T const> {
   constexpr further_values() = default;
@@ -96,7 +96,7 @@ struct further_values : std::span<T const> {
   }
 };
 
-/// The name of input I of model M; empty if it has none.
+/// The name of input I of model M; empty for an unnamed one.
 template <class M, int I>
 constexpr std::string_view input_name() {
   using item = leaf_at<M::graph.inputs[I].leaf, typename M::leaves>;
@@ -106,6 +106,7 @@ constexpr std::string_view input_name() {
     return {};
 }
 
+/// Number of M's input with that name, or -1.
 template <class M, text Name>
 constexpr int find_input() {
   return []<int... I>(std::integer_sequence<int, I...>) {
@@ -115,8 +116,7 @@ constexpr int find_input() {
   }(std::make_integer_sequence<int, M::graph.size.inputs>{});
 }
 
-/// The diagnosis of a request for an input of M by that name. A wrong model has been reported by
-/// itself.
+/// The diagnosis of an access to M's input by name. An invalid model has been reported already.
 template <class M, text Name>
 constexpr auto diagnose_name() {
   if constexpr (find_input<M, Name>() < 0 && M::valid)
@@ -125,7 +125,7 @@ constexpr auto diagnose_name() {
     return std::type_identity<nothing_wrong>{};
 }
 
-/// The item of M's list that input I is, and the elements of it, ids or else numbers.
+/// The item of input I in M's list, and its element type: int for ids, else Number.
 template <class M, int I>
 using input_item_of = leaf_at<M::graph.inputs[I].leaf, typename M::leaves>;
 template <class M, int I, class Number>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The divisor of a mini-batch's loss.
+// The divisor of a mini-batch's mean loss.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,14 @@
 
 namespace pp::detail {
 
-/// The sum of the weights of a mini-batch's terms, each of which is 1 without weights: a mean is
-/// over so much. A term is a row whose label is not -1, or else an element. 0 if nothing counts; 1
-/// under Reduction<Sum>.
+/// Sum of the weights of a mini-batch's loss terms, 1 each for a loss without weights. Terms are
+/// rows whose label is not -1 if labels are ids, else elements. 0 if no term counts; 1 under
+/// Reduction<Sum>.
 ///
-/// shape:  labels [n rows], or [n rows * columns] of numbers; weights [n rows], or none if the loss
-///         takes none
-/// throws: data_error for a label or a weight out of its range, or another number of weights than
-///         of rows
+/// shape:  labels [n rows], or [n rows * columns] for real targets; weights [n rows], empty if the
+///         loss has none
+/// throws: data_error for a label or a weight out of range, or a number of weights other than the
+///         number of rows
 template <class Loss, class Label, class Weight>
 double loss_terms(std::span<Label const> labels, std::span<Weight const> weights, long columns) {
   if constexpr (Loss::labels_are_ids)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Of a model's graph what a program reads when it runs. The graph itself is for the compiler: no
-// program contains it.
+// The parts of a model's graph that a program reads at run time. The graph itself is used during
+// compilation only, so that no program contains it.
 #pragma once
 
 #include <pipe/base/list.hpp>
@@ -9,6 +9,7 @@
 
 namespace pp::detail {
 
+/// Run-time tables of model M.
 template <class M>
 struct model_tables {
   static constexpr auto parameters = [](auto...) {
@@ -16,7 +17,7 @@ struct model_tables {
     for (int i = 0; i < all.size(); ++i) all[i] = M::graph.parameters[i];
     return all;
   }();
-  /// By top-level layer: its type, of M::leaves.
+  /// By top-level layer: index of its type in M::leaves.
   static constexpr auto layer_types = [](auto...) {
     list<short, M::graph.size.units> all;
     for (int i = 0; i < all.size(); ++i) all[i] = M::graph.units[i].leaf;

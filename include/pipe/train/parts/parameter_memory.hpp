@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The memory of a trainer's parameters.
+// Iteration over a trainer's parameters in the ranks' memory.
 #pragma once
 
 #include <pipe/runtime/description.hpp>
 
 namespace pp::detail {
 
-/// The chunks of a pipeline and their memory. Engine: has `char* memory(int chunk)`, and says with
-/// a static `is_local(chunk)` which of them are in this process.
+/// The chunks of a pipeline and their memory. Engine has `char* memory(int chunk)` and a static
+/// `is_local(chunk)`: whether the chunk's rank is in this process.
 template <class Engine>
 struct parameter_memory {
   chunk_description const* chunks = nullptr;
@@ -21,8 +21,8 @@ struct parameter_memory {
     for (int c = 0; c < count; ++c)
       if (Engine::is_local(c)) use(engine->memory(c), chunks[c]);
   }
-  /// Calls use(memory, chunk, place) for each parameter that is not shared with an earlier one, in
-  /// the order of the model.
+  /// Calls use(memory, chunk, place) for each parameter in model order, for a shared one only at
+  /// its first place.
   template <class Use>
   void for_each(Use const& use) const {
     for_each_chunk([&](char* memory, chunk_description const& chunk) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Settings under names that they have elsewhere, `{.lr = 0.1}`. For a name in braces that no struct
-// has, compilers only say that no constructor fits; so there is a constructor which these names do
-// fit, and which says what they are called here.
+// Settings by the names of other frameworks, `{.lr = 0.1}`. For an unknown name in braces compilers
+// only report that no constructor matches; so there is a constructor that accepts these names, and
+// reports the library's name for each.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ struct another_optimizer;
 
 namespace detail {
 
-/// A setting that Owner does not have.
+/// A setting that Owner lacks: giving it a value is the error there_is_no_such_setting.
 template <class Owner, text Name, class Instead>
 struct no_such_setting {
   constexpr no_such_setting() = default;
@@ -52,7 +52,7 @@ struct no_such_setting {
                                                  wrong::UseInstead<Instead>>())>::value);
   }
 };
-/// One that it has.
+/// A setting that Owner has.
 struct number_setting {
   constexpr number_setting() = default;
   constexpr number_setting(double) {}
@@ -78,7 +78,8 @@ concept has_nesterov = requires(O o) { o.nesterov; };
 template <class O>
 concept has_amsgrad = requires(O o) { o.amsgrad; };
 
-/// The settings of all optimizers, in an order that is that of each.
+/// The settings of all optimizers, in an order compatible with each, as designated initializers
+/// require.
 template <class O>
 struct optimizer_elsewhere {
   number_setting learning_rate{};
@@ -97,7 +98,7 @@ struct optimizer_elsewhere {
   setting_if<O, has_amsgrad<O>, "amsgrad"> amsgrad{};
 };
 
-/// The settings of a trainer of that type.
+/// The settings of a trainer, with those of other frameworks in between.
 template <class Trainer, class Settings>
 struct settings_elsewhere {
   std::uint64_t seed = 0;

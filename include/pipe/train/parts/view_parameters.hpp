@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Views of a trainer's parameters, as a program sees them.
+// Construction of parameter views from a trainer's memory.
 #pragma once
 
 #include <cstddef>
@@ -15,15 +15,16 @@
 
 namespace pp::detail {
 
-/// The shape of a parameter in weight files.
+/// Shape of a parameter in weight files: a vector has one extent, a transposed matrix is [columns,
+/// rows].
 inline std::vector<long> file_shape(parameter const& p, bool transposed) {
   if (p.kind == tensor_kind::vector && p.form.rank <= 2) return {p.elements()};
   if (transposed) return {p.columns(), p.rows()};
   return std::vector<long>(p.form.extent, p.form.extent + p.form.rank);
 }
 
-/// All parameters of model M but constant tables, as they are in one of the flat regions that hold
-/// them; one that is not trained, as it is.
+/// Views of all parameters of model M except constant tables. `region`: the flat region to view
+/// (values or averages); a parameter that is not trained is viewed where it is.
 template <class M, class T, class Engine>
 std::vector<parameter_view<T>> view_parameters(parameter_memory<Engine> const& parameters,
                                                long chunk_description::* region) {
