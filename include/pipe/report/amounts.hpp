@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Amounts in readable units.
+// Numbers and amounts as readable text.
 #pragma once
 
 #include <cstdio>
@@ -34,7 +34,7 @@ inline std::string readable_percent(double share) {
   return detail::readable_real(100 * share, 1) + " %";
 }
 
-/// 1536 -> "1.5 KiB": powers of 1024, one digit after the point from KiB up; "-" for nothing.
+/// 1536 -> "1.5 KiB": powers of 1024, with one digit after the point from KiB up; 0 -> "-".
 inline std::string readable_bytes(long bytes) {
   if (bytes == 0) return "-";
   char const* const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The drawing of a schedule as one plain value: who does what when, what it keeps, what is handed
-// over, and why it takes as long as it takes. A prediction and a measurement are both drawings, so
-// whatever shows one shows the other (timeline.hpp, svg.hpp, html.hpp, trace.hpp).
+// A schedule's drawing as a plain value: actions and their times, memory, transfers, and the
+// critical path. Predictions and measurements are both drawings, so every output format serves both
+// (timeline.hpp, svg.hpp, html.hpp, trace.hpp).
 #pragma once
 
 #include <algorithm>
@@ -21,32 +21,35 @@ namespace pp {
 
 namespace detail {
 
-/// Times are counted from 0 in the drawing's unit.
+/// An action and its times.
+///
+/// units: the drawing's time unit, from its start
 struct drawn_action {
   action what{};
   long start = 0, end = 0;
-  int shade = 0;          ///< counts the chunks of its rank from 0 (two replicas: the direction)
-  bool critical = false;  ///< on the longest path
+  int shade = 0;          ///< number of its chunk on the rank, from 0 (two replicas: direction)
+  bool critical = false;  ///< on the critical path
 };
 
-/// Something inside an action, such as a kernel.
+/// A part of an action, such as a kernel.
 struct drawn_detail {
   std::string name;
   long start = 0, end = 0;
 };
 
-/// `live` is in use from `time` until the next point; before the first one, nothing is.
+/// A step of a memory curve: `live` is in use from `time` to the next point. Before the first point
+/// it is 0.
 struct memory_point {
   long time = 0, live = 0;
 };
 
 struct drawn_rank {
-  std::vector<drawn_action> actions;  ///< in order, one after the other
-  std::vector<drawn_detail> details;  ///< in order; each lies inside an action
-  std::vector<memory_point> memory;   ///< times ascend
+  std::vector<drawn_action> actions;  ///< in order, without overlap
+  std::vector<drawn_detail> details;  ///< in order, each inside an action
+  std::vector<memory_point> memory;   ///< in ascending order of time
   long peak_memory = 0;
 
-  /// Time that the rank computes.
+  /// Sum of the durations of the rank's actions.
   long busy() const {
     long sum = 0;
     for (drawn_action const& a : actions) sum += a.end - a.start;
@@ -54,32 +57,33 @@ struct drawn_rank {
   }
 };
 
-/// A value or a gradient that one rank hands to another: from one action, at its end or (measured)
-/// a little before, to the start of the one that reads it. Actions are named by rank and position.
+/// A transfer of a value or a gradient between ranks: from the end of the action that makes it, or
+/// (measured) shortly before, to the start of the action that reads it. `from` and `to` are
+/// positions of actions on their ranks.
 struct drawn_transfer {
   int from_rank = 0, from = 0;
   int to_rank = 0, to = 0;
 };
 
-/// What a drawing is called, and what it counts in. Without a unit amounts are plain numbers.
+/// Title and units of a drawing. Amounts without a unit are shown as plain numbers.
 struct drawing_words {
   std::string title{};
-  std::string time_unit{};    ///< "ns", or any other
-  std::string memory_unit{};  ///< "B", or any other
+  std::string time_unit{};    ///< such as "ns"
+  std::string memory_unit{};  ///< such as "B"
 };
 
 }  // namespace detail
 
-/// A schedule as spans of time on ranks, planned or measured, for every kind of picture.
+/// A drawing of a schedule, planned or measured, independent of the output format.
 struct drawing {
   detail::drawing_words words;
-  bool complete = true;  ///< false: it came to a deadlock, and ends there
+  bool complete = true;  ///< false: it ends in a deadlock
   long makespan = 0;
   double bubble_by_makespan = 0, bubble_by_stage_local_span = 0;
   std::vector<detail::drawn_rank> ranks;
   std::vector<detail::drawn_transfer> transfers;
 
-  /// Throws pp::error if there is no such action.
+  /// The action of a rank at a position. Throws pp::error if there is none.
   detail::drawn_action const& at(int rank, int position) const {
     if (rank < 0 || std::size_t(rank) >= ranks.size() || position < 0 ||
         std::size_t(position) >= ranks[std::size_t(rank)].actions.size())
@@ -95,8 +99,8 @@ struct drawing {
 
 namespace detail {
 
-/// An amount with its unit as people read it: 1250000 "ns" -> "1.25 ms", 1536 "B" -> "1.5 KiB",
-/// 2000000 "FLOP" -> "2.00 MFLOP".
+/// An amount with a readable unit: 1250000 "ns" -> "1.25 ms", 1536 "B" -> "1.5 KiB", 2000000 "FLOP"
+/// -> "2.00 MFLOP".
 inline std::string readable_amount(long amount, std::string const& unit) {
   if (unit == "B") return amount == 0 ? "0 B" : readable_bytes(amount);
   if (unit.empty()) return readable_count(amount);
@@ -110,7 +114,8 @@ inline std::string readable_amount(long amount, std::string const& unit) {
   return readable_real(value, digits) + " " + (is_time ? times[power] : prefixes[power] + unit);
 }
 
-/// The one line of numbers. Both bubbles are named, because the literature mixes them.
+/// Makespan and bubbles in one line. Both definitions of bubble are named, because the literature
+/// uses either.
 inline std::string summary_of(drawing const& d) {
   return (d.complete ? "" : "deadlock at ") +
          ("makespan " + readable_amount(d.makespan, d.words.time_unit)) + ", bubble " +
@@ -119,13 +124,13 @@ inline std::string summary_of(drawing const& d) {
          readable_amount(d.peak_memory(), d.words.memory_unit);
 }
 
-/// "F of micro-batch 3, chunk 1"
+/// An action in words: "F of micro-batch 3, chunk 1".
 inline std::string name_of_action(action const& a) {
   return std::string(short_name(a.kind)) + " of micro-batch " + std::to_string(a.micro_batch) +
          ", chunk " + std::to_string(a.chunk);
 }
 
-/// Where the values that actions read were made.
+/// Index of a drawing's actions by chunk and micro-batch, to find the producer of each value.
 class sources {
  public:
   sources(drawing const& d, int chunks, int micro_batches)
@@ -165,12 +170,11 @@ class sources {
 
 }  // namespace detail
 
-/// Draws a table as a timeline says. The same for a prediction, whose timeline `simulate` has made,
-/// and for a measurement.
+/// The drawing of a table with the times of a timeline, simulated or measured.
 ///
-/// law:   the critical actions are those that for_each_critical calls
-/// needs: check_shape and check_complete (missing actions are allowed); hop times are in the
-///        timeline's unit
+/// law:    the critical actions are those of for_each_critical
+/// needs:  check_shape and check_complete (missing actions are allowed); hop times in the
+///         timeline's unit
 /// throws: pp::error for an action that does not exist, or a timeline of another table
 template <pipeline_problem Problem, detail::action_table Table, class Rows>
 drawing drawing_of(Problem const& problem, Table const& table, timeline<Rows> const& when,
@@ -191,7 +195,7 @@ drawing drawing_of(Problem const& problem, Table const& table, timeline<Rows> co
       if (live != (row.memory.empty() ? 0 : row.memory.back().live))
         row.memory.push_back({time, live});
     };
-    int const count = when.spans.size(rank);  // after a deadlock fewer than the table has
+    int const count = when.spans.size(rank);  // less than the table's after a deadlock
     detail::for_each_memory(problem, table, rank, [&](int i, long live) {
       if (i >= count) return;
       action const a = table.at(rank, i);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Names inside documents. A title may come from anywhere: whatever is in it, the document stays
-// well-formed, nothing in it becomes markup or script, and a terminal is not told to do anything.
+// Escaping of names for documents. For any input the document stays well-formed, no part of it
+// becomes markup or script, and no control sequence reaches a terminal.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,10 @@ namespace pp {
 
 namespace detail {
 
-/// What stands for a byte or a character that may not be there: U+FFFD.
+/// U+FFFD, the replacement for invalid bytes and forbidden characters.
 inline constexpr std::string_view replacement_character = "\xEF\xBF\xBD";
 
-/// Calls use(piece) for the characters of a text, one by one; for a byte that is no UTF-8, with the
+/// Calls use(piece) for each character of a text; for each byte that is not UTF-8, with the
 /// replacement character.
 template <class Use>
 void for_each_character(std::string_view text, Use use) {
@@ -30,16 +30,17 @@ void for_each_character(std::string_view text, Use use) {
   }
 }
 
-/// C0 and C1 control characters and DEL.
+/// Whether a character is a C0 or C1 control character or DEL.
 constexpr bool is_control(std::string_view character) {
   unsigned const first = static_cast<unsigned char>(character[0]);
   return first < 0x20 || first == 0x7F ||
          (first == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0);
 }
 
-/// Text for XML and HTML, between tags and in quoted attributes.
+/// Text escaped for XML and HTML, between tags and in quoted attributes.
 ///
-/// law: what XML 1.0 forbids, even escaped (control characters, U+FFFE, U+FFFF), becomes U+FFFD
+/// law: characters that XML 1.0 forbids even if escaped (control characters, U+FFFE, U+FFFF) become
+///      U+FFFD
 inline std::string xml_escaped(std::string_view text) {
   std::string safe;
   for_each_character(text, [&](std::string_view c) {
@@ -55,9 +56,10 @@ inline std::string xml_escaped(std::string_view text) {
   return safe;
 }
 
-/// A string of JSON with its quotes.
+/// A JSON string with quotes.
 ///
-/// law: has no <, > or & and no line separator, so it may stand in a script of an HTML page, too
+/// law: contains no <, > or & and no line separator, so it may also stand in a script of an HTML
+///      page
 inline std::string json_string(std::string_view text) {
   constexpr char digits[] = "0123456789abcdef";
   std::string safe = "\"";
@@ -77,7 +79,8 @@ inline std::string json_string(std::string_view text) {
 
 }  // namespace detail
 
-/// Text for a terminal: a control character becomes U+FFFD, so that no sequence of them is obeyed.
+/// Text escaped for a terminal: control characters become U+FFFD, so that no escape sequence is
+/// executed.
 inline std::string terminal_escaped(std::string_view text) {
   std::string safe;
   detail::for_each_character(text, [&](std::string_view c) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The plan of a pipeline as text to read: what each stage holds, costs and keeps, and its schedule
-// drawn. All of it is constant, so no trainer has to exist:
-// `std::puts(pp::explain<Trainer>().c_str())`.
+// The plan of a pipeline as text: computation and memory of each stage, and a drawing of the
+// schedule. It needs no trainer object: `std::puts(pp::explain<Trainer>().c_str())`.
 #pragma once
 
 #include <string>
@@ -20,7 +19,7 @@ namespace pp {
 
 namespace detail {
 
-/// How wide the text is at most, where names allow it.
+/// Width of the text in characters; longer names exceed it.
 inline constexpr int explain_width = 100;
 
 }  // namespace detail
@@ -51,7 +50,7 @@ std::string explain_options() {
   return text;
 }
 
-/// Which layers are in which stage; neighbours that have the same share a line.
+/// The layers of each stage. Consecutive stages with equal layers share a line.
 template <class Trainer>
 std::string explain_layers() {
   auto const names_of = [](int s) {
@@ -72,9 +71,9 @@ std::string explain_layers() {
   return text;
 }
 
-/// What the stages compute. Layers are counted from 0; FLOPs and launches are of one micro-batch,
-/// forward + backward; time is the stage's share by estimate or profile; in flight are the
-/// micro-batches between forward and backward.
+/// Table of the stages' work: layers counted from 0; FLOPs and launches of one micro-batch, forward
+/// + backward; fraction of time, estimated or measured; micro-batches in flight between forward and
+/// backward.
 template <class Trainer>
 std::string explain_work() {
   auto const& plan = Trainer::compiled::plan();
@@ -96,7 +95,7 @@ std::string explain_work() {
   return table.str();
 }
 
-/// What the stages keep, by kind, and the sums. Buffers have a column if there are any.
+/// Table of the stages' memory by kind, with sums. There is a column for buffers if there are any.
 template <class Trainer>
 std::string explain_memory() {
   auto const& plan = Trainer::compiled::plan();
@@ -134,8 +133,7 @@ std::string explain_memory() {
   return table.str();
 }
 
-/// What the ranks allocate: their stages, inputs that have to be staged, losses and records,
-/// scratch of running kernels.
+/// Table of the ranks' memory: stages, staged inputs, bookkeeping, and scratch of running kernels.
 template <class Trainer>
 std::string explain_ranks() {
   auto const& plan = Trainer::compiled::plan();
@@ -152,7 +150,7 @@ std::string explain_ranks() {
   return table.str() + "one allocation per rank, " + readable_bytes(plan.bytes) + " in all\n";
 }
 
-/// Balance, bubble and the schedule, drawn with the times of the plan.
+/// Imbalance, bubbles and a drawing of the schedule with the plan's times.
 template <class Trainer>
 std::string explain_schedule() {
   auto const& plan = Trainer::compiled::plan();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A drawing, or a prediction above a measurement, as one HTML page to look into: zoom, times and
-// bytes under the pointer, the critical path, one micro-batch followed through the ranks. The page
-// loads nothing, and its policy forbids it to.
+// A drawing, or a prediction above a measurement, as one interactive HTML page: zoom, times and
+// bytes at the pointer, the critical path, and the path of one micro-batch. The page loads nothing,
+// and its content security policy forbids it.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -26,7 +26,7 @@ namespace pp {
 
 namespace detail {
 
-/// One rank: seven numbers for each action, two for each point of its memory.
+/// Data of a rank: seven numbers for each action, two for each point of its memory curve.
 inline std::string page_rank(drawn_rank const& r) {
   auto const one_action = [&](std::size_t i) {
     drawn_action const& a = r.actions[i];
@@ -48,7 +48,7 @@ inline std::string page_rank(drawn_rank const& r) {
                       {"details", json_array(r.details.size(), one_detail)}});
 }
 
-/// `scale`: by which its times are multiplied on the axis that all drawings of the page share.
+/// Data of a drawing. `scale`: factor from its times to the page's common axis.
 inline std::string page_drawing(drawing const& d, double scale) {
   char exact[32];
   std::snprintf(exact, sizeof exact, "%.17g", scale);
@@ -71,7 +71,7 @@ inline std::string page_drawing(drawing const& d, double scale) {
                                            [&](std::size_t i) { return page_rank(d.ranks[i]); })}});
 }
 
-/// The background of a kind in the legend, as CSS.
+/// CSS background of an action kind in the legend.
 inline std::string legend_background(action_kind kind) {
   std::string fill = hex_of(fill_of(kind));
   if (kind == action_kind::backward)
@@ -82,7 +82,7 @@ inline std::string legend_background(action_kind kind) {
   return fill;
 }
 
-/// The legend: a name and a background for each kind and shade that occurs.
+/// The legend: name and background of each kind and shade that occurs.
 inline std::string page_keys(std::vector<drawing const*> const& drawings) {
   unsigned kinds = 0;
   int shades = 1;
@@ -105,13 +105,13 @@ inline std::string page_keys(std::vector<drawing const*> const& drawings) {
   return json_array(keys.size(), [&](std::size_t i) { return keys[i]; });
 }
 
-/// An array by kind.
+/// A JSON array by action kind.
 template <class One>
 std::string page_kinds(One one) {
   return json_array(action_kinds, [&](std::size_t k) { return one(static_cast<action_kind>(k)); });
 }
 
-/// An array by kind and shade of what one(fill) says.
+/// A JSON array by action kind and shade of one(fill colour).
 template <class One>
 std::string page_colours(One one) {
   return page_kinds([&](action_kind kind) {
@@ -123,11 +123,11 @@ std::string page_colours(One one) {
 
 }  // namespace detail
 
-/// One page of several drawings, one below the other on one axis: the time of the last. A drawing
-/// in another unit is stretched until its ranks compute as long in all as those of the last: what
-/// differs then is order and waiting.
+/// An HTML page of several drawings, one below the other on a common axis, in the time of the last
+/// one. A drawing in another unit is scaled so that its total computing time equals that of the
+/// last drawing: the remaining differences are order and waiting.
 ///
-/// throws: pp::error without a drawing
+/// throws: pp::error for an empty list
 inline std::string draw_html(std::vector<drawing const*> const& drawings) {
   auto const busy = [](drawing const& d) {
     long sum = 0;
@@ -163,7 +163,9 @@ inline std::string draw_html(drawing const& d) {
   return draw_html(std::vector<drawing const*>{&d});
 }
 
-/// law: the page is called like the measurement
+/// An HTML page of a prediction above a measurement.
+///
+/// law: the page has the measurement's title
 inline std::string draw_html(drawing const& predicted, drawing const& measured) {
   return draw_html(std::vector<drawing const*>{&predicted, &measured});
 }

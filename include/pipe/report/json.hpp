@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Texts of JSON, put together from texts of JSON.
+// Composition of JSON texts.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace pp::detail {
 
-/// `[one(0),one(1),...]`. What one(i) returns may be several items with commas between.
+/// A JSON array `[one(0),one(1),...]`. one(i) may return several items, separated by commas.
 template <class One>
 std::string json_array(std::size_t count, One one) {
   std::string text = "[";
@@ -22,7 +22,7 @@ std::string json_array(std::size_t count, One one) {
   return text;
 }
 
-/// `1,2,3`: items of an array.
+/// Numbers as items of an array: `1,2,3`.
 inline std::string json_numbers(std::initializer_list<long> numbers) {
   std::string text;
   for (long const n : numbers) {
@@ -32,7 +32,7 @@ inline std::string json_numbers(std::initializer_list<long> numbers) {
   return text;
 }
 
-/// `{"name":value,...}`, a line for each; names need no escapes.
+/// A JSON object `{"name":value,...}`, one member per line. Names are not escaped.
 inline std::string json_object(std::initializer_list<std::pair<char const*, std::string>> members) {
   std::string text;
   for (auto const& [name, value] : members)

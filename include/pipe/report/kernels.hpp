@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The kernels of a pipeline as text: which ops were fused into each, and how often a micro-batch
-// launches it.
+// The kernels of a pipeline as text: the ops fused into each, and its launches per micro-batch.
 #pragma once
 
 #include <string>
@@ -18,7 +17,8 @@ namespace pp {
 
 namespace detail {
 
-/// `GELU`, `GELU gradient`, or the op's own name. `leaf` holds the names of the model's leaf types.
+/// Name of an op in a kernel: `GELU`, `GELU gradient`, or the op's kind. `leaf`: names of the
+/// model's leaf types.
 inline std::string step_text(step const& s, std::vector<std::string_view> const& leaf) {
   if (s.kind == op_kind::map) return std::string(leaf[std::size_t(s.leaf)]);
   if (s.kind == op_kind::map_gradient) return std::string(leaf[std::size_t(s.leaf)]) + " gradient";
@@ -31,7 +31,7 @@ inline std::string anchor_text(group const& g, std::vector<std::string_view> con
          (g.anchor == op_kind::gate_gradient ? " gradient" : "");
 }
 
-/// What tells most kernels of a kind apart beside their size.
+/// The attribute that distinguishes kernels of a kind, besides their size.
 inline std::string attribute_text(attributes const& a) {
   switch (a.kind()) {
     case attribute_kind::contraction: return " k" + std::to_string(a.contraction().inner);
@@ -49,9 +49,9 @@ inline std::string attribute_text(attributes const& a) {
   return "";
 }
 
-/// What a kernel computes for one sample, in order: `GELU -> matmul 128 x 96 k384 + bias + add`.
-/// The size is the anchor's rows x columns; k is the inner width of a contraction, h the heads of
-/// an attention, v the vocabulary of a lookup.
+/// The ops of a kernel for one sample, in order: `GELU -> matmul 128 x 96 k384 + bias + add`. The
+/// size is the anchor's rows x columns; k is the inner extent of a contraction, h the heads of an
+/// attention, v the vocabulary of a lookup.
 inline std::string group_text(group const& g, std::vector<std::string_view> const& leaf) {
   using enum op_kind;
   std::string text;
@@ -63,7 +63,7 @@ inline std::string group_text(group const& g, std::vector<std::string_view> cons
   return text;
 }
 
-/// What launches with a number compute, be it of a group or of a chain of groups.
+/// The ops of launch number `number`, which is that of a group or of a chain of groups.
 template <class Trainer>
 std::string kernel_text(int number, std::vector<std::string_view> const& leaf) {
   using compiled = typename Trainer::compiled;
@@ -77,8 +77,8 @@ std::string kernel_text(int number, std::vector<std::string_view> const& leaf) {
 
 }  // namespace detail
 
-/// The distinct kernels of a trainer: each is compiled once. Launches are those of one micro-batch,
-/// over all stages.
+/// Table of a trainer's distinct kernels, each of which is compiled once. Launches are per
+/// micro-batch, over all stages.
 template <class Trainer>
 std::string explain_kernels() {
   using compiled = typename Trainer::compiled;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The layers of a stage in the user's words, with repetitions counted: `Embedding<96>, Positions,
-// (A, B) x2`.
+// The layers of a stage as the user spelled them, with repetitions counted: `Embedding<96>,
+// Positions, (A, B) x2`.
 #pragma once
 
 #include <string>
@@ -20,8 +20,8 @@ std::vector<std::string_view> leaf_names(layers<L...>) {
   return {type_name<L>()...};
 }
 
-/// A list of names with its runs of repeated pieces counted; of all pieces that repeat at a place
-/// the one is taken that covers most, and of these the shortest.
+/// A list of names with consecutive repetitions counted. At each position the repetition that
+/// covers most names is chosen, among equal ones that with the shortest period.
 inline std::string list_with_repetitions(std::vector<std::string_view> const& names) {
   auto const repeats = [&](std::size_t from, std::size_t length) {
     std::size_t times = 1;
@@ -49,7 +49,7 @@ inline std::string list_with_repetitions(std::vector<std::string_view> const& na
   return text;
 }
 
-/// Appends the leaf of every layer of L that is not opened, in the order in which they run.
+/// Appends the leaves of L, which are not opened further, in execution order.
 template <class Leaves, class L>
 void append_leaves(std::vector<int>& list) {
   if constexpr (opened<L>)
@@ -65,8 +65,9 @@ std::vector<int> leaves_in_order(lowering<Items...>) {
   return list;
 }
 
-/// Layers [first, end) of model M, whose graph is g, and its loss if they are the last. A layer
-/// without work (Stash, Flatten, a further input) stands before the next one that has some.
+/// Text of layers [first, end) of model M with graph g, and of its loss if they are the last ones.
+/// A layer without ops (Stash, Flatten, a further input) is listed before the next one that has
+/// some.
 template <class M>
 std::string list_layers(graph_view const& g, int first, int end) {
   std::vector<std::string_view> const leaf = leaf_names(typename M::leaves{});

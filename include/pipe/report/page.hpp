@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The looks of the HTML page, the same for every drawing. Nothing is loaded from anywhere.
+// The style sheet and structure of the HTML page, the same for every drawing. Nothing is loaded
+// from elsewhere.
 #pragma once
 
 namespace pp {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The interaction of the HTML page: what lies under the pointer, keys and buttons. The second half
-// of the script that page_script.hpp begins.
+// The interaction of the HTML page: pointer, keys and buttons. The second half of the script in
+// page_script.hpp.
 #pragma once
 
 namespace pp {

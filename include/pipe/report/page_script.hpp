@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The script of the HTML page up to its painting; page_interaction.hpp has the rest. Rows are
-// painted on a canvas, because a table may have hundreds of thousands of actions; everything that
-// is said is text of the page, and every name gets there as text, never as markup.
+// The first half of the HTML page's script: data, geometry and painting; page_interaction.hpp has
+// the rest. Rows are painted on a canvas, because a table may have hundreds of thousands of
+// actions; all words are text nodes of the page, so no name becomes markup.
 #pragma once
 
 namespace pp {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The colours of actions, those of the zero-bubble papers: F blue, B teal, W green, BW half and
-// half. They differ in lightness as well as in hue, so that they can be told apart without colour
-// vision; letters and numbers say it again.
+// The colours of actions, as in the zero-bubble papers: F blue, B teal, W green, BW half and half.
+// They differ in lightness as well as in hue, so that they are distinguishable without colour
+// vision; letters and numbers repeat the information.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace pp::detail {
 
-/// sRGB, 0 to 255.
+/// A colour in sRGB; components are 0 to 255.
 struct colour {
   int red = 0, green = 0, blue = 0;
 
@@ -22,7 +22,7 @@ struct colour {
 
 inline constexpr colour white{255, 255, 255}, ink{17, 24, 39};
 
-/// "#rrggbb"
+/// A colour as "#rrggbb".
 inline std::string hex_of(colour c) {
   constexpr char digits[] = "0123456789abcdef";
   std::string text = "#";
@@ -30,7 +30,9 @@ inline std::string hex_of(colour c) {
   return text;
 }
 
-/// How bright a colour looks, 0 to 1. Source: WCAG 2, relative luminance.
+/// Relative luminance, 0 to 1.
+///
+/// source: WCAG 2
 inline double luminance(colour c) {
   auto const linear = [](int part) {
     double const v = part / 255.0;
@@ -39,22 +41,24 @@ inline double luminance(colour c) {
   return 0.2126 * linear(c.red) + 0.7152 * linear(c.green) + 0.0722 * linear(c.blue);
 }
 
-/// Source: WCAG 2, contrast ratio: 1 to 21; text is readable from 4.5 on.
+/// Contrast ratio, 1 to 21; text is readable from 4.5 on.
+///
+/// source: WCAG 2
 inline double contrast(colour a, colour b) {
   double const x = luminance(a) + 0.05, y = luminance(b) + 0.05;
   return x > y ? x / y : y / x;
 }
 
-/// Ink or white, whichever is easier to read.
+/// Text colour with the higher contrast to a background: ink or white.
 inline colour text_on(colour background) {
   return contrast(ink, background) >= contrast(white, background) ? ink : white;
 }
 
-/// How many shades there are; further chunks have the last one.
+/// Number of shades. Further chunks use the last one.
 inline constexpr int drawn_shades = 4;
 
-/// The fill of an action. `shade` counts the chunks of a rank: each is darker than the one before,
-/// up to the fourth. BW has two fills: that of B to the left, that of W to the right.
+/// Fill colour of an action. `shade`: number of the chunk on its rank; each is darker than the
+/// previous one, up to the last. BW has two fills: that of B on the left, that of W on the right.
 constexpr colour fill_of(action_kind kind, int shade = 0) {
   constexpr colour fills[action_kinds][drawn_shades] = {
       {{110, 160, 246}, {47, 92, 184}, {32, 69, 143}, {21, 47, 102}},   // F
@@ -68,8 +72,9 @@ constexpr colour fill_of(action_kind kind, int shade = 0) {
   return fills[row][shade < drawn_shades ? shade : drawn_shades - 1];
 }
 
-/// The colour of a rank's curve, from dark (the first) to light. Source: the first three quarters
-/// of matplotlib's viridis.
+/// Colour of a rank's memory curve, from dark (first rank) to light.
+///
+/// source: the first three quarters of matplotlib's viridis
 inline colour colour_of_rank(std::size_t rank, std::size_t ranks) {
   constexpr colour stops[] = {{68, 1, 84}, {59, 82, 139}, {33, 145, 140}, {94, 201, 98}};
   double const along = ranks < 2 ? 0 : 3 * double(rank) / double(ranks - 1);
@@ -82,14 +87,14 @@ inline colour colour_of_rank(std::size_t rank, std::size_t ranks) {
   return {mixed(a.red, b.red), mixed(a.green, b.green), mixed(a.blue, b.blue)};
 }
 
-/// What a kind is called in a legend.
+/// Name of an action kind in a legend.
 constexpr char const* long_name(action_kind kind) {
   constexpr char const* names[action_kinds] = {
       "forward", "backward, input", "backward, weight", "backward, both", "recompute", "update"};
   return static_cast<int>(kind) < action_kinds ? names[static_cast<int>(kind)] : "?";
 }
 
-/// What a shade is called in a legend, from 1.
+/// Name of a shade in a legend, counted from 1.
 inline std::string name_of_shade(int shade) {
   return "chunk " + std::to_string(shade + 1) + " of a rank";
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A drawing as a picture, as in the papers: a row per rank, time from left to right, numbers of
-// micro-batches in the boxes, and below what every rank keeps. One file without scripts, for a
-// page, a slide or a paper.
+// A drawing as an SVG picture in the style of the papers: a row per rank, time from left to right,
+// micro-batch numbers in the boxes, memory curves below. One file without scripts, for a page, a
+// slide or a paper.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -19,27 +19,28 @@
 
 namespace pp {
 
-/// Width and contents of a picture.
+/// Options of an SVG picture.
 struct svg_options {
   int width = 1000;        ///< pixels, at least 400
-  bool critical = false;   ///< outline the critical path
-  bool transfers = false;  ///< a line from each sender to its receiver
-  bool memory = true;      ///< the curves below
+  bool critical = false;   ///< outlines the critical path
+  bool transfers = false;  ///< draws a line from each sender to its receiver
+  bool memory = true;      ///< draws memory curves
 };
 
 namespace detail {
 
-/// The distance between the marks of an axis from 0 to `end` that has room for `most` marks: 1, 2
-/// or 5 times a power of ten.
+/// Distance between the marks of an axis from 0 to `end` with at most `most` marks: 1, 2 or 5 times
+/// a power of ten.
 inline long tick_step(long end, int most) {
   for (long power = 1;; power *= 10)
     for (long const digit : {1, 2, 5})
       if (end / (digit * power) <= most || power > end) return digit * power;
 }
 
-/// Writes one picture. Lengths are pixels.
+/// Writer of one picture.
 ///
-/// law: no box leaves the rectangle of its row; widths of boxes are proportional to times
+/// units: pixels
+/// law:   no box leaves the rectangle of its row; widths of boxes are proportional to times
 class svg_picture {
  public:
   svg_picture(drawing const& d, svg_options const& options)
@@ -77,10 +78,10 @@ class svg_picture {
   static constexpr double left = 64, right = 24, top = 84, largest_rows = 768, smallest_row = 1,
                           largest_row = 28;
   static constexpr double axis_height = 30, memory_gap = 28, memory_height = 96;
-  static constexpr double least_between_names = 14,
-                          digit_width = 6.8;  // of the 11 pixel font, at most
-  static constexpr double outline = 2.2,
-                          mark_of_no_time = 3;  // the width of an action that takes none
+  // digit_width: upper bound for the 11 pixel font.
+  static constexpr double least_between_names = 14, digit_width = 6.8;
+  // mark_of_no_time: width of an action without duration.
+  static constexpr double outline = 2.2, mark_of_no_time = 3;
 
   void style() {
     auto const rule = [&](std::string const& of, std::string const& what) {
@@ -126,7 +127,7 @@ class svg_picture {
     text_ += "</defs>\n";
   }
 
-  /// The kinds and shades that occur, each with its colour and its meaning.
+  /// The legend: kinds and shades that occur, with their colours.
   void legend() {
     double x = left;
     auto const entry = [&](std::string const& style, std::string const& meaning) {
@@ -156,7 +157,7 @@ class svg_picture {
         text("note", left - 8, y + std::max(height, 10.0) / 2 + 4, "end",
              "rank " + std::to_string(rank));
       if (gap_ > 0) add("<rect class=\"idle\"", frame(left, y, plot_, height), "/>\n");
-      std::string outlines, marks;  // above the boxes, in this order
+      std::string outlines, marks;  // painted over the boxes, in this order
       text_ += "<g class=\"box\">\n";
       for (drawn_action const& a : d_.ranks[rank].actions) {
         bool const takes_time = a.end > a.start;
@@ -184,7 +185,7 @@ class svg_picture {
     }
   }
 
-  /// The micro-batch, where there is room for it; nothing is cut off.
+  /// The micro-batch number, if it fits completely.
   void label(drawn_action const& a, double x, double y, double width, double height) {
     std::string const shown = std::to_string(a.what.micro_batch);
     if (height < 12 || width < digit_width * double(shown.size()) + 2) return;
@@ -213,7 +214,8 @@ class svg_picture {
     text_ += "\"/>\n";
   }
 
-  /// All ranks in one chart: steps, the peaks named at the left, the ranks above.
+  /// Memory curves of all ranks in one chart: step functions, with labels of peaks at the left and
+  /// of ranks above.
   void memory() {
     double const ceiling = rows_end_ + axis_height + memory_gap, floor = ceiling + memory_height;
     long const peak = std::max(1L, d_.peak_memory());
@@ -258,7 +260,7 @@ class svg_picture {
         if (a.what.kind == kind) return true;
     return false;
   }
-  /// Whether rows are high enough for an outline; else critical actions are filled.
+  /// Whether rows are high enough for outlines; otherwise critical actions are filled.
   bool is_outlined() const { return gap_ > 1; }
   static bool has_pattern(action_kind kind) {
     return kind == action_kind::backward || kind == action_kind::recompute;
@@ -276,7 +278,7 @@ class svg_picture {
     return " x=\"" + number(x) + "\" y=\"" + number(y) + "\" width=\"" + number(width) +
            "\" height=\"" + number(height) + "\"";
   }
-  /// With up to two digits after the point.
+  /// A number with up to two digits after the point.
   static std::string number(double x) {
     std::string text = readable_real(x, 2);
     while (text.back() == '0') text.pop_back();
@@ -301,7 +303,7 @@ class svg_picture {
 
 }  // namespace detail
 
-/// One drawing as an SVG picture.
+/// A drawing as an SVG document.
 inline std::string draw_svg(drawing const& d, svg_options const& options = {}) {
   return detail::svg_picture(d, options).str();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A drawing as text with its title and its numbers, in colours where a terminal shows them.
+// A drawing as text with title and numbers, in colour if the terminal supports it.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -21,8 +21,7 @@
 
 namespace pp {
 
-/// Whether a program may write colours there: a terminal that did not ask for none (NO_COLOR,
-/// TERM=dumb).
+/// Whether to write colours to a file: it is a terminal, and neither NO_COLOR nor TERM=dumb is set.
 inline bool wants_colour(std::FILE* file) {
   char const* const none = std::getenv("NO_COLOR");
   char const* const terminal = std::getenv("TERM");
@@ -31,8 +30,8 @@ inline bool wants_colour(std::FILE* file) {
   return !refused && ::isatty(::fileno(file)) == 1;
 }
 
-/// No for streams other than std::cout and std::cerr: whether they lead to a terminal cannot be
-/// known.
+/// Whether to write colours to a stream. False for streams other than std::cout and std::cerr, of
+/// which it is unknown whether they are terminals.
 inline bool wants_colour(std::ostream const& stream) {
   if (stream.rdbuf() == std::cout.rdbuf()) return wants_colour(stdout);
   return stream.rdbuf() == std::cerr.rdbuf() && wants_colour(stderr);
@@ -41,13 +40,13 @@ inline bool wants_colour(std::ostream const& stream) {
 namespace detail {
 
 struct text_options {
-  int width = 88;        ///< of the time, in characters
-  bool colours = false;  ///< best: wants_colour(stdout)
+  int width = 88;        ///< characters of the time axis
+  bool colours = false;  ///< for example wants_colour(stdout)
 };
 
 }  // namespace detail
 
-/// A drawing with its title and its numbers. Chunks of a rank are told apart by colours only.
+/// A drawing as text, with its title and numbers. Chunks of a rank differ in colour only.
 inline std::string draw_text(drawing const& d, detail::text_options const& options = {}) {
   detail::timeline_drawing lines(int(d.ranks.size()), d.makespan, options.width);
   unsigned kinds = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Rows of words as aligned columns.
+// Text tables with aligned columns.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace pp {
 
-/// The first row is the heading and as long as all others; columns are right-aligned, but for those
-/// named in `left`.
+/// A table. All rows are as long as the heading; columns are right-aligned, except those listed in
+/// `left`.
 ///
 /// law: every line of str() ends with '\n' and has no space before it
 class text_table {
@@ -62,8 +62,8 @@ class text_table {
 
 namespace detail {
 
-/// Breaks a list after commas into lines of at most `width` characters where that is possible;
-/// lines after the first are indented.
+/// Wraps a list after commas into lines of at most `width` characters, if its items allow it; lines
+/// after the first are indented.
 inline std::string wrapped(std::string_view list, std::size_t width, std::size_t indent) {
   std::string result;
   std::size_t column = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A schedule drawn as text: a line per rank, time from left to right. The same drawing serves a
-// schedule on paper and a run that was measured, so the two can be laid side by side.
+// A schedule drawn as text: a line per rank, time from left to right. Simulated and measured
+// schedules are drawn alike, so they can be compared side by side.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ namespace pp {
 
 namespace detail {
 
-/// How an action looks: a forward as its micro-batch's last digit, a backward as a letter, a weight
-/// gradient as a capital.
+/// Character of an action: the last digit of the micro-batch for forward, a letter for backward, a
+/// capital for a weight gradient.
 constexpr char drawn(action const& a) {
   using enum action_kind;
   switch (a.kind) {
@@ -33,14 +33,15 @@ constexpr char drawn(action const& a) {
   return '?';
 }
 
-/// What the characters mean in a schedule that has weight gradients of their own, or none.
+/// Legend of the characters, with or without separate weight gradients.
 constexpr char const* drawing_legend(bool splits_backward) {
   return splits_backward ? "0 1 2 ... forward of micro-batch 0 1 2 ..., a b c ... backward, A B C "
                            "... weight gradient, . idle"
                          : "0 1 2 ... forward of micro-batch 0 1 2 ..., a b c ... backward, . idle";
 }
 
-/// Tells a terminal to write in a colour on another, of the 6 x 6 x 6 that nearly all of them have.
+/// Escape sequence for text and background colour in the 256-colour palette (6 x 6 x 6 cube), which
+/// nearly all terminals support.
 inline std::string terminal_colours(colour text, colour background) {
   auto const index = [](colour c) {
     auto const sixth = [](int part) { return (part + 25) / 51; };
@@ -49,11 +50,11 @@ inline std::string terminal_colours(colour text, colour background) {
   return "\x1b[38;5;" + index(text) + ";48;5;" + index(background) + "m";
 }
 
-/// One line of `width` characters per rank for the time from 0 to `end`. A column shows what the
-/// rank does in its middle.
+/// A text drawing: one line of `width` characters per rank for the time from 0 to `end`. A column
+/// shows the rank's action at its middle.
 class timeline_drawing {
  public:
-  /// Throws pp::error for less than 0 ranks or characters.
+  /// Throws pp::error for a negative number of ranks or characters.
   timeline_drawing(int ranks, long end, int width) : end_(end > 0 ? end : 1), width_(width) {
     if (ranks < 0 || width < 0)
       complain<error>(
@@ -61,7 +62,7 @@ class timeline_drawing {
     lines_.assign(std::size_t(ranks), std::vector<cell>(std::size_t(width)));
   }
 
-  /// `shade`: as in fill_of. Throws pp::error if there is no such rank.
+  /// Draws an action. `shade`: see fill_of. Throws pp::error for a rank out of range.
   void add(int rank, action const& a, long start, long end, int shade = 0) {
     checked_index<error>("rank", rank, int(lines_.size()));
     long const first = first_column(start), after = first_column(end),
@@ -74,7 +75,9 @@ class timeline_drawing {
     }
   }
 
-  /// law: but for the colours every line has the same length; lines are labelled `rank N`
+  /// The lines, each with the label `rank N`.
+  ///
+  /// law: without colours all lines have the same length
   std::string str(bool colours = false) const {
     std::size_t const digits = std::to_string(lines_.size() - 1).size();
     std::string text;
@@ -112,8 +115,8 @@ class timeline_drawing {
 
 }  // namespace detail
 
-/// A schedule as it was simulated. Throws pp::error if the timeline is one of another table, or the
-/// width is less than 0.
+/// A simulated schedule as text. Throws pp::error for a timeline of another table, or a negative
+/// width.
 template <detail::action_table Table, class Rows>
 std::string draw(Table const& table, timeline<Rows> const& when, int width = 88) {
   detail::require_spans(table, when);
@@ -125,7 +128,7 @@ std::string draw(Table const& table, timeline<Rows> const& when, int width = 88)
   return drawing.str();
 }
 
-/// What a trainer's ranks really did in its last run.
+/// The measured schedule of a trainer's last run as text.
 template <class Trainer>
 std::string draw_last_run(Trainer const& trainer, int width = 88) {
   constexpr int ranks = Trainer::compiled::ranks;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Drawings as a trace for Perfetto (ui.perfetto.dev) and chrome://tracing: a process per drawing
-// and in it a track per rank, what happens inside an action nested in it, arrows from sender to
-// receiver, and a counter of each rank's memory. Source: Trace Event Format, the events M, X, s, f
-// and C.
+// with a track per rank, parts of actions as nested slices, transfers as arrows, and a memory
+// counter per rank.
+//
+// source: Trace Event Format, events M, X, s, f and C
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -22,11 +23,11 @@ namespace pp {
 
 namespace detail {
 
-/// Writes events. The format counts in microseconds: nanoseconds become thousandths, a unit of any
-/// other time becomes one microsecond.
+/// Writer of trace events.
 ///
-/// law: slices of a track nest or are apart; both ends of an arrow lie in slices; times of a track
-///      ascend
+/// units: microseconds; nanoseconds become thousandths, any other time unit one microsecond
+/// law:   slices of a track nest or are disjoint; both ends of an arrow are in slices; times of a
+///        track ascend
 class trace_writer {
  public:
   void add(drawing const& d) {
@@ -48,8 +49,8 @@ class trace_writer {
       std::string const id = ",\"cat\":\"transfer\",\"id\":" + std::to_string(++arrows_);
       std::string const what =
           json_string(from.what.kind == action_kind::forward ? "activation" : "gradient");
-      // An arrow belongs to the slice at its time, and a slice's end is no longer in it. A measured
-      // action may have handed its result on before its end.
+      // An arrow belongs to the slice at its time, and slices exclude their end. A measured action
+      // may have published its result before its end.
       long const read = d.at(t.to_rank, t.to).start;
       long const sent =
           std::max(from.start * nanoseconds_, std::min(from.end, read) * nanoseconds_ - 1);
@@ -92,7 +93,7 @@ class trace_writer {
                "\",\"pid\":" + std::to_string(process_) + ",\"tid\":" + std::to_string(rank) +
                ",\"ts\":" + microseconds(time) + ",\"name\":" + label + more + "}";
   }
-  /// 1234567 ns -> "1234.567"
+  /// Nanoseconds as microseconds: 1234567 -> "1234.567".
   static std::string microseconds(long nanoseconds) {
     std::string const digits = std::to_string(1000 + nanoseconds % 1000).substr(1);
     return std::to_string(nanoseconds / 1000) + (digits == "000" ? "" : "." + digits);
@@ -100,12 +101,12 @@ class trace_writer {
 
   std::string events_;
   int process_ = 0;
-  long arrows_ = 0, nanoseconds_ = 1;  // in a unit of the drawing's time
+  long arrows_ = 0, nanoseconds_ = 1;  // nanoseconds of a unit of the drawing's time
 };
 
 }  // namespace detail
 
-/// Drawings as a file for Perfetto or chrome://tracing, each a process of its own.
+/// Drawings as a trace file for Perfetto or chrome://tracing, one process each.
 inline std::string draw_trace(std::vector<drawing const*> const& drawings) {
   detail::trace_writer writer;
   for (drawing const* d : drawings) writer.add(*d);

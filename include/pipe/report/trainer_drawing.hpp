@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Drawings of a pipeline: its plan, which is known before the program runs, and its last run, which
-// a clock has seen.
+// Drawings of a trainer: its plan, known at compile time, and its last run, measured.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -26,8 +25,8 @@
 
 namespace pp {
 
-/// What the compiler expects of a training step. Times are those that the stages were cut by:
-/// estimates in FLOPs at full speed, nanoseconds with ByProfile.
+/// The planned training step. Times are those that the partition used: estimates in FLOPs at full
+/// speed, or nanoseconds with ByProfile.
 template <class Trainer>
 drawing drawing_of_plan(std::string title = std::string(type_name<typename Trainer::model>()) +
                                             ", predicted") {
@@ -38,16 +37,16 @@ drawing drawing_of_plan(std::string title = std::string(type_name<typename Train
                     {std::move(title), profiled ? "ns" : "FLOP", "B"});
 }
 
-/// What the ranks did in the trainer's last run, by their clocks. On the critical path an action
-/// follows its rank's action before it or the one that made its value, whichever ended later.
+/// The measured last run of a trainer. On the critical path an action follows its predecessor on
+/// the rank or the producer of its operand, whichever ended later.
 template <class Trainer>
 drawing drawing_of_last_run(Trainer const& trainer,
                             std::string title = std::string(type_name<typename Trainer::model>()) +
                                                 ", measured") {
   using compiled = typename Trainer::compiled;
   auto question = compiled::problem;
-  question.hop = question.bandwidth =
-      0;  // its unit is that of the plan; here a hop is part of what was measured
+  // Planned transfer times do not apply: measured times include the transfers.
+  question.hop = question.bandwidth = 0;
   auto table = dynamic_table(compiled::ranks, compiled::schedule::where, false);
   auto when = timeline<dynamic_rows<time_span>>{dynamic_rows<time_span>(compiled::ranks), true, 0};
   for (int rank = 0; rank < compiled::ranks; ++rank)
@@ -60,19 +59,19 @@ drawing drawing_of_last_run(Trainer const& trainer,
   return drawing_of(question, table, when, {std::move(title), "ns", "B"});
 }
 
-/// Sees every kernel of a run and puts it into the action that launched it:
+/// Watcher that records the kernels of a run and adds them to a drawing of it:
 ///
 ///     pp::seen_kernels<Trainer> kernels;
 ///     trainer.watch(batch, kernels.watcher());
 ///     pp::drawing measured = pp::drawing_of_last_run(trainer);
 ///     kernels.add_to(measured);
 ///
-/// Kernels are timed one by one but not placed, so they are drawn one after the other from their
-/// action's start.
+/// Only durations of kernels are known, so within an action they are drawn consecutively from its
+/// start.
 template <class Trainer>
 class seen_kernels {
  public:
-  /// To be called by every rank at the same time, each with launches of its own.
+  /// The function for Pipeline::watch. Ranks may call it concurrently.
   auto watcher() {
     return [this](launch_seen const& seen) {
       ranks_[std::size_t(seen.rank)].push_back(
@@ -80,7 +79,9 @@ class seen_kernels {
     };
   }
 
-  /// needs: the drawing is of the run that was watched
+  /// Adds the kernels to a drawing.
+  ///
+  /// needs: the drawing is of the watched run
   void add_to(drawing& d) const {
     auto const leaf = detail::leaf_names(typename Trainer::model::leaves{});
     for (std::size_t rank = 0; rank < d.ranks.size(); ++rank) {

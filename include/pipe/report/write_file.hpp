@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A report as a file.
+// Writing of reports to files.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -13,9 +13,9 @@
 
 namespace pp {
 
-/// Writes a file in one piece: see atomic_file.
+/// Writes a file atomically: see atomic_file.
 ///
-/// throws: file_error, and what `path` led to is as before
+/// throws: file_error, and the previous file is unchanged
 inline void write_file(std::string const& path, std::string_view text) {
   atomic_file file(path);
   file.write(text);
