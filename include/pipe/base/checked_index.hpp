@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// An index that a program gives, before anything is read by it.
+// Bounds checks of indices that come from the caller.
 #pragma once
 
 #include <pipe/base/config.hpp>
@@ -9,11 +9,15 @@
 
 namespace pp {
 
+/// Throws Error: "<what> <index> is not in [0, <end>)". Out of line, so that the check inlines to a
+/// compare and a branch.
 template <class Error>
 [[noreturn, gnu::cold]] PIPE_ONE_COPY void refuse_index(char const* what, int index, int end) {
   complain<Error>({what, " ", index, " is not in [0, ", end, ")"});
 }
-/// The index. Throws Error, with `what` it is of, unless it is in [0, end).
+/// Returns `index` if it is in [0, end).
+///
+/// throws: Error, which names the index by `what`, otherwise
 template <class Error>
 constexpr int checked_index(char const* what, int index, int end) {
   if (index < 0 || index >= end) refuse_index<Error>(what, index, end);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The arguments of the functions of a user-defined layer: see nn/custom.hpp. All memory is the
-// stage's, at planned places; on a GPU it is the device's, and T the type of values in memory:
-// float, bf16 or fp16.
+// The arguments of the functions of a user-defined layer (nn/custom.hpp). All pointers are to
+// memory of the stage, at planned offsets: device memory on a GPU. T is the type of values in
+// memory: float, bf16 or fp16.
 #pragma once
 
 #include <type_traits>
@@ -11,52 +11,56 @@
 
 namespace pp {
 
-/// The most parameters and buffers of a layer.
+/// The maximum number of parameters, and of buffers, of a user-defined layer.
 inline constexpr int most_custom_parameters = 3;
 
-/// The type of a gradient of a parameter, of a buffer and of its sum, where values are T.
+/// The type of parameter gradients, buffers and their sums where values are T: float for 16-bit
+/// types, so that sums over micro-batches do not lose small addends.
 template <class T>
 using accumulated = std::conditional_t<(sizeof(T) < sizeof(float)), float, T>;
 
-/// y = f(x). One micro-batch: `samples` samples, one after the other in x and y.
+/// Arguments of the forward: y = f(x) for one micro-batch.
+///
+/// shape: x[samples][in], y[samples][out], samples contiguous
 template <class T>
 struct custom_forward {
   int samples = 0;
-  shape in{};  ///< of one sample of x
+  shape in{};  ///< shape of one sample of x
   T const* x = nullptr;
   T const* parameter[most_custom_parameters]{};
   T* y = nullptr;
-  T* saved = nullptr;  ///< saved_per_sample numbers for each sample, kept for those below
+  T* saved = nullptr;  ///< saved_per_sample numbers per sample, kept for the backward functions
   accumulated<T> const* buffer[most_custom_parameters]{};
 };
 
-/// dx from dy.
+/// Arguments of the input gradient: overwrites dx[samples][in] from dy[samples][out].
 template <class T>
 struct custom_input_gradient {
   int samples = 0;
-  shape in{};  ///< of one sample of x
+  shape in{};  ///< shape of one sample of x
   T const *dy = nullptr, *x = nullptr, *saved = nullptr;
   T const* parameter[most_custom_parameters]{};
   T* dx = nullptr;
   accumulated<T> const* buffer[most_custom_parameters]{};
 };
 
-/// Adds this micro-batch's share to the gradient of each parameter.
+/// Arguments of the weight gradient: adds this micro-batch's share to the gradient of each
+/// parameter. Sums run over the micro-batches of a step.
 template <class T>
 struct custom_weight_gradient {
   int samples = 0;
-  shape in{};  ///< of one sample of x
+  shape in{};  ///< shape of one sample of x
   T const *dy = nullptr, *x = nullptr, *saved = nullptr;
-  accumulated<T>* gradient[most_custom_parameters]{};  ///< null for one that is frozen
+  accumulated<T>* gradient[most_custom_parameters]{};  ///< null for a frozen parameter
 };
 
-/// Adds this micro-batch's share to the statistic of each buffer.
+/// Arguments of the statistics: adds this micro-batch's share to the sum of each buffer.
 template <class T>
 struct custom_statistics {
-  int samples = 0;  ///< that are there; the last micro-batch may have fewer than planned
-  shape in{};       ///< of one sample of x
+  int samples = 0;  ///< samples present; the last micro-batch may have fewer than planned
+  shape in{};       ///< shape of one sample of x
   T const *x = nullptr, *saved = nullptr;
-  accumulated<T>* sum[most_custom_parameters]{};  ///< null for one that is never written
+  accumulated<T>* sum[most_custom_parameters]{};  ///< null for a buffer that is never written
 };
 
 }  // namespace pp

@@ -1,43 +1,43 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Diagnoses as one readable line: a type in namespace `wrong`, which is never defined. Asking for
-// the size of an undefined type is one error in every compiler, and its line spells the whole type.
-// docs/reference/errors.md has a paragraph and the fix for each.
+// Compile-time diagnostics as one readable line: a type in namespace `wrong` that is never defined.
+// sizeof of an undefined type is exactly one error in every compiler, and its line spells the whole
+// type. docs/reference/errors.md has a paragraph and the fix for each.
 #pragma once
 
 #include <type_traits>
 
 namespace pp {
 
-/// The diagnosis of what is right.
+/// The diagnosis of a correct program.
 struct nothing_wrong {};
 
-/// Spells the diagnosis that a function returns as std::type_identity<Diagnosis>, by a question for
-/// its size:
+/// Reports the diagnosis that a function returns as std::type_identity<Diagnosis>:
 ///
 ///     static_assert(sizeof(pp::diagnosed(diagnose<M>())) > 0);
 ///
-/// A result has a type of no other name, so every compiler spells the diagnosis itself and not an
-/// alias by which it was found.
+/// The type of a call's result has no alias, so every compiler spells the diagnosis itself and not
+/// the alias under which it was found.
 template <class Diagnosis>
 Diagnosis& diagnosed(std::type_identity<Diagnosis>);
 
-/// The same question for functions and variables: an error in a class of its own leaves them as
-/// they are, and is reported once.
+/// The same for functions and variables: the error is inside a class of its own, so it is reported
+/// once and leaves the function or variable usable.
 ///
 ///     static_assert(accepted<decltype(diagnose<M>())>::value);
 template <class Found>
 struct accepted {
-  static_assert(sizeof(pp::diagnosed(Found{})) >
-                0);  // its name is a heading in docs/reference/errors.md
+  // The name of the diagnosis is a heading in docs/reference/errors.md.
+  static_assert(sizeof(pp::diagnosed(Found{})) > 0);
   static constexpr bool value = true;
 };
 
+/// Whether a diagnosis is that nothing is wrong.
 template <class Diagnosis>
 inline constexpr bool is_accepted = std::is_same_v<Diagnosis, nothing_wrong>;
 
-/// The first finding of some checks, each with a static `diagnose()`. Checks after it are not
-/// asked: each may rely on those before.
+/// The first finding of a list of checks, each with a static `diagnose()`. Checks after the first
+/// finding are not instantiated, so each may rely on those before it.
 template <class Check, class... Rest>
 constexpr auto first_finding() {
   using found = decltype(Check::diagnose());
@@ -49,9 +49,9 @@ constexpr auto first_finding() {
     return found{};
 }
 
-/// All of them are types: true, unless the compiler has reported that one is none, a bare `Linear`
-/// say. nvcc then goes on with something in its place of which nothing can be asked without one
-/// more report.
+/// Whether all arguments are types. False only where the compiler has already reported an argument
+/// that is none, for instance a bare `Linear`: nvcc then continues with a placeholder, and every
+/// use of it would be one more error.
 template <class... T>
 concept all_are_types = (... && (sizeof(std::type_identity<T>) > 0));
 

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Names of element types as plain values, for plans and messages; the types themselves where they
-// are not built in.
+// Element types as plain values, for plans and messages, and the map from C++ types to them.
 #pragma once
 
 #include <pipe/base/half.hpp>
 
 namespace pp {
 
-/// Types in which numbers are stored and multiplied.
+/// The types in which numbers are stored and multiplied.
 enum class dtype : unsigned char {
   f32,
   f64,
   bf16,
   f16,
-  tf32,  ///< what tensor cores make of fp32 numbers: in memory it is none
+  tf32,  ///< multiplication only: fp32 operands rounded by tensor cores; stored as f32
 };
 
-/// Bytes of a number in memory.
+/// Bytes per number in memory; tf32 is stored in 4.
 constexpr int size_of(dtype t) {
   return t == dtype::f64 ? 8 : t == dtype::bf16 || t == dtype::f16 ? 2 : 4;
 }
 
+/// The dtype of a C++ element type: float, double, bf16 or fp16.
 template <class T>
 struct dtype_of;
 template <>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The two 16-bit floating-point types: IEEE 754 binary16 (F16) and the upper half of a binary32
-// (BF16), as bits and as types for values in memory. Every value of theirs is a float; the way back
-// rounds to the nearest, ties to even. A GPU has instructions for that: they give the same bits,
-// but make one number of all that are none.
+// (BF16), as bits and as types of values in memory. Every value of theirs is a float; the
+// conversion from float rounds to nearest, ties to even. GPU instructions give the same bits,
+// except that they turn every NaN into one and the same.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@
 
 namespace pp {
 
-/// law: exact
+/// The value of a bfloat16. law: exact
 PIPE_HD constexpr float float_from_bf16(std::uint16_t bits) {
   return __builtin_bit_cast(float, std::uint32_t(bits) << 16);
 }
 
-/// law: exact
+/// The value of an IEEE binary16, subnormal numbers included. law: exact
 PIPE_HD constexpr float float_from_f16(std::uint16_t bits) {
 #ifdef __CUDA_ARCH__
   if (!__builtin_is_constant_evaluated()) {
@@ -37,7 +37,10 @@ PIPE_HD constexpr float float_from_f16(std::uint16_t bits) {
   return __builtin_bit_cast(float, sign | wide << 23 | fraction << 13);
 }
 
-/// law: bf16_from_float(float_from_bf16(b)) == b for all b; too large a value becomes infinite
+/// A float rounded to bfloat16, to nearest, ties to even.
+///
+/// law: bf16_from_float(float_from_bf16(b)) == b for all b (on a GPU: all but NaNs); overflow gives
+///      infinity; NaN stays NaN
 PIPE_HD constexpr std::uint16_t bf16_from_float(float value) {
 #ifdef __CUDA_ARCH__
   if (!__builtin_is_constant_evaluated()) {
@@ -47,13 +50,16 @@ PIPE_HD constexpr std::uint16_t bf16_from_float(float value) {
   }
 #endif
   std::uint32_t const bits = __builtin_bit_cast(std::uint32_t, value);
-  if ((bits & 0x7FFFFFFF) >
-      0x7F800000)  // not a number, and it must stay one when the lower half is cut off
+  // A NaN must remain one when its lower half is cut off.
+  if ((bits & 0x7FFFFFFF) > 0x7F800000)
     return std::uint16_t(bits >> 16 | ((bits & 0x7F0000) == 0 ? 1 : 0));
   return std::uint16_t((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
 
-/// law: f16_from_float(float_from_f16(b)) == b for all b; too large a value becomes infinite
+/// A float rounded to IEEE binary16, to nearest, ties to even.
+///
+/// law: f16_from_float(float_from_f16(b)) == b for all b (on a GPU: all but NaNs); overflow gives
+///      infinity; NaN stays NaN
 PIPE_HD constexpr std::uint16_t f16_from_float(float value) {
 #ifdef __CUDA_ARCH__
   if (!__builtin_is_constant_evaluated()) {
@@ -69,10 +75,10 @@ PIPE_HD constexpr std::uint16_t f16_from_float(float value) {
     std::uint32_t const fraction = magnitude >> 13 & 0x3FF;
     return std::uint16_t(sign | 0x7C00 | (fraction == 0 ? 1 : fraction));
   }
-  if (magnitude >= 0x477FF000)
-    return std::uint16_t(sign | 0x7C00);  // from 65520 on: nearer to 2^16 than to 65504
-  if (magnitude < 0x38800000) {  // below 2^-14: adding 1/2, whose last bit is worth 2^-24, rounds
-                                 // to multiples of that
+  // From 65520 on, a value is nearer to 2^16 than to 65504, the largest finite number.
+  if (magnitude >= 0x477FF000) return std::uint16_t(sign | 0x7C00);
+  // Below 2^-14: adding 1/2, whose last bit is worth 2^-24, rounds to a multiple of 2^-24.
+  if (magnitude < 0x38800000) {
     float const rounded = __builtin_bit_cast(float, magnitude) + 0.5f;
     return std::uint16_t(sign | (__builtin_bit_cast(std::uint32_t, rounded) -
                                  __builtin_bit_cast(std::uint32_t, 0.5f)));
@@ -80,14 +86,14 @@ PIPE_HD constexpr std::uint16_t f16_from_float(float value) {
   return std::uint16_t(sign | (magnitude - 0x38000000 + 0xFFF + (magnitude >> 13 & 1)) >> 13);
 }
 
-/// bfloat16 numbers as they are stored; arithmetic on them is done in float.
+/// A bfloat16 number in memory. Explicit conversions only: arithmetic is done in float.
 struct bf16 {
   std::uint16_t bits;
   bf16() = default;
   PIPE_HD constexpr explicit bf16(float value) : bits(bf16_from_float(value)) {}
   PIPE_HD constexpr explicit operator float() const { return float_from_bf16(bits); }
 };
-/// IEEE binary16.
+/// An IEEE binary16 number in memory. Explicit conversions only: arithmetic is done in float.
 struct fp16 {
   std::uint16_t bits;
   fp16() = default;
@@ -95,8 +101,8 @@ struct fp16 {
   PIPE_HD constexpr explicit operator float() const { return float_from_f16(bits); }
 };
 
-/// A float from which rounding to 16 bits gives what rounding `value` itself would: what is cut off
-/// leaves an odd last bit.
+/// `value` rounded to odd: an inexact result gets an odd last bit. Rounding it further to 16 bits
+/// gives the same result as rounding `value` directly, without double rounding.
 ///
 /// source: Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms
 ///         using rounding to odd", 2008

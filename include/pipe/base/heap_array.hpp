@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A heap array of fixed size. A std::vector would do, but the code for its growth is a good part of
-// what a small program takes to compile.
+// A heap array of fixed size, in place of std::vector, whose code for growth is a good part of the
+// compile time of a small program.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,12 @@
 
 namespace pp {
 
-/// law: items are value-initialised, and stay where they are until they are destroyed
+/// `size` items on the heap; movable, not copyable.
+///
+/// law:   items are value-initialised and keep their addresses until they are destroyed, also when
+///        the array is moved
+/// needs: size >= 0; indices in [0, size()), unchecked
+/// throws: std::bad_alloc, and exceptions of the constructor of T
 template <class T>
 class heap_array {
  public:

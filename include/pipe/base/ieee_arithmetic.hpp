@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A check against the parts of -ffast-math that no macro tells of. g++ has a macro for each
-// (config.hpp), clang++ for -ffast-math and -ffinite-math-only alone. Of the others the optimiser
-// tells: what it may assume makes a comparison constant that is none in IEEE arithmetic. Without an
-// optimiser (-O0) they change nothing.
+// A check against the parts of -ffast-math that define no macro. g++ defines one for each
+// (config.hpp), clang++ only for -ffast-math and -ffinite-math-only. The others show in the
+// optimiser: a licence to reorder makes a comparison constant that is not constant in IEEE
+// arithmetic. Without an optimiser (-O0) the flags have no effect.
 #pragma once
 
 #include <pipe/base/config.hpp>
@@ -15,7 +15,7 @@ namespace pp {
 
 #if defined(__clang__) && !defined(__CUDACC__) && __has_attribute(error)
 
-namespace wrong {  // noexcept: clang++ 14 looks at calls only that cannot throw
+namespace wrong {  // noexcept: clang++ 14 reports only calls that cannot throw
 [[gnu::error(
     "pipe needs IEEE arithmetic: compile without -fassociative-math and "
     "-funsafe-math-optimizations")]] void
@@ -28,7 +28,7 @@ zeros_may_lose_their_sign() noexcept;
 nans_may_be_ignored() noexcept;
 }  // namespace wrong
 
-/// Compiles to nothing, or is one error.
+/// Compiles to nothing, or to one error that names the flag.
 inline void require_ieee_arithmetic() {
   float volatile unknown = 1;
   float const x = unknown, sum = (x + 1e30f) - 1e30f, third = x / 3, product = x * (1.0f / 3),

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The platform's elementary functions. They are those of <cmath>, which also brings the special
-// functions of C++17: a tenth of what the headers of a program take to compile, and nothing here
-// needs them.
+// The platform's elementary functions, those of <cmath>. The header itself also brings the special
+// functions of C++17, a tenth of the compile time of a program's headers, and is not included on
+// the host.
 #pragma once
 
 #include <pipe/base/config.hpp>
 
-#ifdef __CUDACC__  // has read <cmath> already, and has functions for the device by the same names
+#ifdef __CUDACC__  // nvcc has read <cmath> already, with device functions under the same names
 #include <cmath>
 #endif
 
@@ -50,8 +50,8 @@ PIPE_INLINE double sin(double x) { return __builtin_sin(x); }
 PIPE_INLINE double tanh(double x) { return __builtin_tanh(x); }
 #endif
 
-/// Whether the exponent is not all ones. A test of bits, which no flag of a compiler takes to be
-/// always true.
+/// Whether x is neither infinite nor NaN. A test of the exponent's bits, which -ffinite-math-only
+/// does not fold to true.
 PIPE_HD PIPE_INLINE bool isfinite(float x) {
   return (__builtin_bit_cast(unsigned, x) & 0x7f800000u) != 0x7f800000u;
 }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// An array that constexpr functions return and that may be empty.
+// A fixed-size array that constexpr functions return and device code indexes; unlike a C array it
+// may be empty.
 #pragma once
 
 #include <pipe/base/config.hpp>
 
 namespace pp::detail {
 
+/// `Count` items, all in use. Indices are unchecked at run time.
 template <class T, int Count>
 struct list {
   T items[Count > 0 ? Count : 1]{};

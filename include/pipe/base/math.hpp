@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The elementary functions that kernels use. For float on the host they are own polynomials without
-// a branch or a call, so that g++ -O2 turns a loop of constant length over them into vector code;
-// the C library's cannot be vectorised and its sqrt sets errno. For double, which serves gradient
-// checks, and on the device they are the platform's. The polynomials were fitted for this file
-// (weighted minimax by reweighted least squares).
+// The elementary functions of kernels. For float on the host they are the library's own
+// polynomials, without branches or calls, so that g++ -O2 vectorises a loop of constant length over
+// them; the C library's functions do not vectorise, and its sqrt sets errno. For double, which
+// serves gradient checks, and on the device they are the platform's. The polynomials were fitted
+// for this file (weighted minimax by reweighted least squares).
 //
-// When editing: g++ 12 gives up on a loop in which two float comparisons follow each other
-// directly, so every function has one symmetric clamp at most.
+// When editing: g++ 12 does not vectorise a loop in which one float comparison directly follows
+// another, so every function has at most one symmetric clamp.
 #pragma once
 
 #include <pipe/base/config.hpp>
@@ -15,6 +15,7 @@
 
 namespace pp::math {
 
+/// The bits of a float as an unsigned integer, and back.
 PIPE_HD PIPE_INLINE unsigned bits(float x) { return __builtin_bit_cast(unsigned, x); }
 PIPE_HD PIPE_INLINE float from_bits(unsigned x) { return __builtin_bit_cast(float, x); }
 
@@ -23,15 +24,15 @@ PIPE_HD PIPE_INLINE unsigned sign_mask(unsigned x) {
   return static_cast<unsigned>(static_cast<int>(x) >> 31);
 }
 
-/// |x| but at most `limit`; NaN stays NaN. A minimum of integers, since g++ makes a comparison of
-/// floats into a branch to the value of the whole function at `limit`.
+/// min(|x|, limit); NaN stays NaN. An integer minimum, since g++ turns a comparison of floats into
+/// a branch to the whole function's value at `limit`.
 PIPE_HD PIPE_INLINE float clamped_magnitude(float x, float limit) {
   int const size = static_cast<int>(bits(x) & 0x7fffffffu), most = static_cast<int>(bits(limit));
   return from_bits(static_cast<unsigned>(size < most ? size : most) |
                    sign_mask(0x7f800000u - static_cast<unsigned>(size)));
 }
 
-/// x within [-limit, limit]; NaN stays NaN.
+/// x clamped to [-limit, limit]; NaN stays NaN.
 PIPE_HD PIPE_INLINE float clamped(float x, float limit) {
   return __builtin_copysignf(clamped_magnitude(x, limit), x);
 }
@@ -39,14 +40,14 @@ PIPE_HD PIPE_INLINE double clamped(double x, double limit) {
   return x > limit ? limit : x < -limit ? -limit : x;
 }
 
-/// Adding 1.5 * 2^23 + 127 to n in [-126, 127] rounds it to an integer and leaves the exponent of
-/// 2^n in the low bits.
+/// 1.5 * 2^23 + 127. Adding it to n in [-126, 127] rounds n to an integer and leaves the biased
+/// exponent of 2^n in the low bits.
 inline constexpr float integer_shift = 12583039.0f;
-/// 2^n of a shifted n.
+/// 2^n, from n + integer_shift.
 PIPE_HD PIPE_INLINE float power_of_two(float shifted) { return from_bits(bits(shifted) << 23); }
 
-/// e^x = power * (1 + rest), power = 2^round(x / log 2); relative error of `rest` below 2^-24. |x|
-/// <= 88.
+/// e^x = power * (1 + rest), with power = 2^round(x / log 2) and a relative error of `rest` below
+/// 2^-24. needs: |x| <= 88
 struct split_exp {
   float power, rest;
 };
@@ -63,14 +64,14 @@ PIPE_HD PIPE_INLINE split_exp exp_parts(float x) {
   return split_exp{power_of_two(shifted), p * (r * r) + r};
 }
 
-/// e^x - 1 without cancellation near 0. |x| <= 88.
+/// e^x - 1 without cancellation near 0. needs: |x| <= 88
 PIPE_HD PIPE_INLINE float expm1_parts(float x) {
   split_exp const e = exp_parts(x);
   return e.power * e.rest + (e.power - 1.0f);
 }
 
-/// e^x within 2 units in the last place for |x| <= 87; beyond it stays at e^87 or e^-87 (1.6e-38),
-/// never 0 or infinity.
+/// e^x within 2 units in the last place for |x| <= 87. Beyond, the argument is clamped: the result
+/// is e^87 or e^-87 (1.6e-38), never 0 or infinity.
 template <class T>
 PIPE_HD PIPE_INLINE T exp(T x) {
 #ifndef __CUDA_ARCH__
@@ -82,18 +83,19 @@ PIPE_HD PIPE_INLINE T exp(T x) {
     return libm::exp(x);
 }
 
-/// 2^x within 1.5 units in the last place for |x| <= 126; beyond it stays at 2^126 or 2^-126
-/// (1.2e-38), never 0 or infinity. NaN counts as 126 or -126: for formulas that read x in another
-/// place too, as keeping it costs as much as the polynomial.
+/// 2^x within 1.5 units in the last place for |x| <= 126. Beyond, the argument is clamped: the
+/// result is 2^126 or 2^-126 (1.2e-38), never 0 or infinity. NaN gives one of the two as well: a
+/// caller must read x in another place of its formula, as propagating NaN costs as much as the
+/// polynomial.
 ///
-/// Fewer steps follow each other here than in exp(): x splits into an integer and the rest without
-/// rounding, and the polynomial is summed in pairs.
+/// Its chain of dependent operations is shorter than that of exp(): x splits into an integer and a
+/// fraction without rounding, and the polynomial is summed in pairs.
 template <class T>
 PIPE_HD PIPE_INLINE T exp2(T x) {
 #ifndef __CUDA_ARCH__
   if constexpr (sizeof(T) == sizeof(float)) {
-    // As integers floats ascend where they are positive, and as unsigned ones descend where they
-    // are negative.
+    // A clamp by integer minima: as signed integers the bits of positive floats ascend with their
+    // value, and as unsigned ones those of negative floats ascend with their magnitude.
     int const value = static_cast<int>(bits(x)), most = static_cast<int>(bits(126.0f));
     unsigned const below = static_cast<unsigned>(value < most ? value : most),
                    least = bits(-126.0f);
@@ -114,7 +116,7 @@ PIPE_HD PIPE_INLINE T sigmoid(T x) {
   return T(1) / (T(1) + math::exp(-x));
 }
 
-/// tanh within 3 units in the last place, near 0 too.
+/// tanh x within 3 units in the last place, also near 0.
 template <class T>
 PIPE_HD PIPE_INLINE T tanh(T x) {
 #ifndef __CUDA_ARCH__
@@ -126,8 +128,8 @@ PIPE_HD PIPE_INLINE T tanh(T x) {
     return libm::tanh(x);
 }
 
-/// The error function within 3.5 units in the last place, near 0 too: 1 - e^-g(|x|), where g =
-/// -log(erfc) is nearly a parabola.
+/// The error function within 3.5 units in the last place, also near 0: 1 - e^-g(|x|), where
+/// g = -log(erfc) is nearly a parabola.
 template <class T>
 PIPE_HD PIPE_INLINE T erf(T x) {
 #ifndef __CUDA_ARCH__
@@ -148,8 +150,8 @@ PIPE_HD PIPE_INLINE T erf(T x) {
     return libm::erf(x);
 }
 
-/// The natural logarithm within 2 units in the last place for normal x > 0; +0 and subnormal x give
-/// -infinity, a set sign NaN.
+/// The natural logarithm within 2 units in the last place for normal x > 0. +0 and positive
+/// subnormal x give -infinity; any x with its sign bit set gives NaN.
 template <class T>
 PIPE_HD PIPE_INLINE T log(T x) {
 #ifndef __CUDA_ARCH__
@@ -170,9 +172,9 @@ PIPE_HD PIPE_INLINE T log(T x) {
     float const square = f * f;
     float const small = p * (square * f) + n * -2.1219444006e-4f - 0.5f * square;
     float const result = (small + f) + n * 0.693359375f;
-    // The rest by masks made of sign bits, as comparisons would not vectorise here: less than the
-    // smallest normal number counts as 0, infinity stays, and what is beyond it or has its sign set
-    // makes NaN (all ones).
+    // The special cases by masks of sign bits, since comparisons would not vectorise here: below
+    // the smallest normal number counts as 0; infinity stays; NaN, and any set sign bit, make the
+    // result all ones (NaN).
     unsigned const x_bits = bits(x), zero = sign_mask(x_bits - 0x00800000u),
                    endless = sign_mask(0x7f7fffffu - x_bits);
     unsigned const nan = sign_mask(x_bits) | sign_mask(0x7f800000u - x_bits);
@@ -183,8 +185,8 @@ PIPE_HD PIPE_INLINE T log(T x) {
     return libm::log(x);
 }
 
-/// log(1 + x) within 2 units in the last place, near 0 too, for 0 <= x <= 1: twice the inverse
-/// hyperbolic tangent of x / (x + 2), by its power series.
+/// log(1 + x) within 2 units in the last place, also near 0. Computed as 2 artanh(x / (x + 2)) by
+/// its power series. needs: 0 <= x <= 1
 template <class T>
 PIPE_HD PIPE_INLINE T log1p(T x) {
 #ifndef __CUDA_ARCH__
@@ -204,7 +206,8 @@ PIPE_HD PIPE_INLINE T log1p(T x) {
     return libm::log1p(x);
 }
 /// size * sign(x), 0 for 0; size >= 0. For float without a comparison, as one that selects is not
-/// vectorised.
+/// size * sign(x); 0 for x = 0. For float without a comparison, since one that selects does not
+/// vectorise. needs: size >= 0
 PIPE_HD PIPE_INLINE float with_sign(float size, float x) {
   unsigned const magnitude = bits(x) & 0x7fffffffu;
   return from_bits((bits(size) & sign_mask(0u - magnitude)) | (bits(x) ^ magnitude));
@@ -213,7 +216,7 @@ PIPE_HD PIPE_INLINE double with_sign(double size, double x) {
   return x == 0 ? 0 : __builtin_copysign(size, x);
 }
 
-/// 1 / sqrt(x) to five digits: two of Newton's steps from half the exponent.
+/// 1 / sqrt(x) to five digits: two Newton steps from an estimate that halves the exponent.
 PIPE_HD PIPE_INLINE float coarse_rsqrt(float x) {
   float const half = 0.5f * x;
   float y = from_bits(0x5f3759dfu - (bits(x) >> 1));
@@ -226,15 +229,15 @@ template <class T>
 PIPE_HD PIPE_INLINE T rsqrt(T x) {
 #ifndef __CUDA_ARCH__
   if constexpr (sizeof(T) == sizeof(float)) {
-    float const y =
-        coarse_rsqrt(x);  // the last step works on the residual, which is small and rounds little
+    // The last step works on the residual, which is small and so rounds little.
+    float const y = coarse_rsqrt(x);
     return y + y * (0.5f - 0.5f * x * y * y);
   } else
 #endif
     return T(1) / libm::sqrt(x);
 }
 
-/// The square root; 0 gives 0. For float within 1 unit in the last place for normal x.
+/// The square root; 0 gives 0. For float within 1 unit in the last place for normal x > 0.
 template <class T>
 PIPE_HD PIPE_INLINE T sqrt(T x) {
 #ifndef __CUDA_ARCH__

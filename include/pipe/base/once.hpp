@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A value that is made once: by the compiler, or, where that would be too much for one, by the
-// program.
+// A value that is computed once: at compile time or, where that would exceed a compiler's limits,
+// by the program on first use.
 #pragma once
 
 namespace pp {
 
-/// `once<true, Make>::get()` is the constant Make::make(); with false the program makes it when it
-/// first asks.
+/// `once<true, Make>::get()` is the constant Make::make(); `once<false, Make>::get()` calls
+/// Make::make() on the first call (thread-safe).
 template <bool ByCompiler, class Make>
 struct once {
   static constexpr auto value = Make::make();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Random numbers that depend on a counter instead of a history: bits are a function of (key,
-// counter), so the same parameter gets the same initial values and the same sample the same dropout
-// mask wherever and in whatever order they are drawn. Source: Salmon, Moraes, Dror, Shaw, "Parallel
-// random numbers: as easy as 1, 2, 3", SC 2011 (Philox4x32-10).
+// Counter-based random numbers: the bits are a function of (key, counter) and of no state. So a
+// parameter gets the same initial values and a sample the same dropout mask on any number of ranks
+// and in any order of evaluation. Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as
+// easy as 1, 2, 3", SC 2011 (Philox4x32-10).
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,14 @@
 
 namespace pp {
 
+/// 128 bits: a counter, or the random words made from it.
 struct philox_block {
   std::uint32_t word[4];
 };
 
-/// law: a bijection of the counter for each key; known answers in tests/base/philox.cpp.
+/// Philox4x32-10.
+///
+/// law: for each key a bijection of the counter; known answers in tests/base/philox.cpp
 PIPE_HD constexpr philox_block philox(philox_block counter, std::uint32_t key0,
                                       std::uint32_t key1) {
   for (int round = 0; round < 10; ++round) {
@@ -30,7 +33,9 @@ PIPE_HD constexpr philox_block philox(philox_block counter, std::uint32_t key0,
   return counter;
 }
 
-/// Four words for element block `index` of stream `stream` under `seed`.
+/// The four random words of block `index` of stream `stream` under `seed`.
+///
+/// law: different (stream, index) under one seed are different counters, so blocks never coincide
 PIPE_HD constexpr philox_block random_block(std::uint64_t seed, std::uint64_t stream,
                                             std::uint64_t index) {
   return philox(philox_block{{std::uint32_t(index), std::uint32_t(index >> 32),
@@ -38,8 +43,8 @@ PIPE_HD constexpr philox_block random_block(std::uint64_t seed, std::uint64_t st
                 std::uint32_t(seed), std::uint32_t(seed >> 32));
 }
 
-/// Uniform in (0, 1), never 0 and never 1: the middles of 2^23 equal parts, each of which a float
-/// can hold.
+/// A uniform number in (0, 1), never 0 and never 1: the midpoints of 2^23 equal intervals, each
+/// exact in float. So its logarithm is finite.
 PIPE_HD constexpr float unit_uniform(std::uint32_t word) {
   return (float(word >> 9) + 0.5f) * (1.0f / 8388608.0f);
 }

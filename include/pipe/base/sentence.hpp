@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Messages put together from words and numbers. One function for all messages, and no std::string,
-// which C++20 makes every program compile for itself: what a small program may throw would be a
-// good part of what it takes to compile.
+// Messages composed of words and numbers. One out-of-line function serves all messages and
+// instantiates no std::string, which every C++20 program would compile for itself: the messages of
+// a small program would be a good part of its compile time.
 #pragma once
 
 #include <concepts>
@@ -16,7 +16,7 @@
 
 namespace pp {
 
-/// A piece of a sentence: a text that outlives the call, or a number.
+/// A part of a sentence: an integer, a real number (9 digits), or a text that outlives the call.
 class piece {
  public:
   piece(char const* text) : piece(std::string_view(text)) {}
@@ -26,7 +26,7 @@ class piece {
   piece(Number n) : number_(static_cast<long long>(n)) {}
   piece(double x) : real_(x), is_real_(true) {}
 
-  /// Its characters; room for the zero behind a number is needed too.
+  /// The number of characters. write() also needs room for a terminating zero.
   long size() const { return text_ != nullptr ? long(number_) : print(nullptr, 0); }
   void write(char* to) const {
     if (text_ != nullptr)
@@ -41,13 +41,14 @@ class piece {
                     : std::snprintf(to, room, "%lld", number_);
   }
 
-  char const* text_ = nullptr;  // a number if null
-  long long number_ = 0;        // or the length of the text
+  char const* text_ = nullptr;  // null for a number
+  long long number_ = 0;        // the integer, or the length of the text
   double real_ = 0;
   bool is_real_ = false;
 };
 
-/// sentence({"rank ", 3, " stopped"}).begin() -> "rank 3 stopped"
+/// The parts joined, with a terminating zero: sentence({"rank ", 3, " stopped"}).begin() is
+/// "rank 3 stopped".
 [[gnu::cold]] PIPE_ONE_COPY inline heap_array<char> sentence(std::initializer_list<piece> pieces) {
   long size = 0;
   for (piece const& p : pieces) size += p.size();
@@ -60,7 +61,7 @@ class piece {
   return all;
 }
 
-/// Throws an Error that says so.
+/// Throws an Error with the joined parts as its text.
 template <class Error>
 [[noreturn, gnu::cold]] PIPE_ONE_COPY void complain(std::initializer_list<piece> pieces) {
   throw Error(sentence(pieces).begin());

@@ -8,10 +8,10 @@
 
 namespace pp {
 
-/// Up to four extents of one sample, last one fastest: (C), (T, C), (H, W, C) ...
+/// Up to four extents of one sample, the last one fastest: (C), (T, C), (H, W, C).
 ///
-/// law: rows() * columns() == elements(); columns() is the last extent, the one a Linear or a norm
-///      works along.
+/// law:   rows() * columns() == elements(); columns() is the last extent, the one along which a
+///        Linear or a norm works; rank 0 is "no shape" and has 0 elements
 struct shape {
   static constexpr int max_rank = 4;
   int extent[max_rank]{};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A vector of fixed capacity that constexpr passes fill and kernels read. `std::array::operator[]`
-// cannot be called in device code and `std::vector` does not survive constant evaluation, so every
-// list of the compiler inside is one of these.
+// A vector of fixed capacity, filled by constexpr passes and read by kernels.
+// `std::array::operator[]` is not callable in device code and `std::vector` does not survive
+// constant evaluation, so a list that a constant holds is of this type.
 #pragma once
 
 #include <concepts>
@@ -12,7 +12,12 @@
 
 namespace pp {
 
-/// law: size() <= Capacity; pushing beyond it is not a constant expression at compile time.
+/// Up to `Capacity` items, stored inline.
+///
+/// law:   size() <= Capacity
+/// needs: push_back: size() < Capacity; unchecked at run time, an error in a constant evaluation
+/// note:  items beyond size() are value-initialised, so the type is structural and trivially
+///        copyable where T is: it may be a constant, a kernel argument or a template argument
 template <class T, std::size_t Capacity>
 struct static_vector {
   T items[Capacity > 0 ? Capacity : 1]{};

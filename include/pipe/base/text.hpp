@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A string literal as a template argument: how a model's parts get names, `Stash<"skip">`.
+// A string literal as a template argument: how the parts of a model are named, `Stash<"skip">`.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +8,8 @@
 
 namespace pp {
 
+/// The characters of a literal with their terminating zero. Two literals with the same characters
+/// are the same template argument, so equal names are equal types.
 template <std::size_t Size>
 struct text {
   char characters[Size]{};
@@ -15,6 +17,7 @@ struct text {
   constexpr text(char const (&literal)[Size]) {
     for (std::size_t i = 0; i < Size; ++i) characters[i] = literal[i];
   }
+  /// The characters without the terminating zero.
   constexpr std::string_view view() const { return {characters, Size - 1}; }
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // UTF-8 as the Unicode standard defines it (table 3-7): no overlong forms, no surrogates, nothing
-// above U+10FFFF. And names out of files as an error message may show them: a terminal obeys what
-// it is sent, so nothing unprintable gets there.
+// above U+10FFFF. And the quoting of names from files in error messages: a terminal obeys the
+// control characters that it is sent, so nothing unprintable is.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,7 @@
 
 namespace pp {
 
-/// The number of bytes before the first that does not belong to valid UTF-8; text.size() if all are
-/// valid.
+/// The length in bytes of the longest valid UTF-8 prefix; text.size() if all of it is valid.
 constexpr std::size_t valid_utf8_bytes(std::string_view text) {
   std::size_t at = 0;
   while (at < text.size()) {
@@ -25,8 +24,8 @@ constexpr std::size_t valid_utf8_bytes(std::string_view text) {
                      : first < 0xF5 ? 3
                                     : -1;
     if (more < 0 || text.size() - at <= std::size_t(more)) return at;
-    // The second byte's range shuts out overlong forms (E0, F0), surrogates (ED) and what is too
-    // large (F4).
+    // The range of the second byte excludes overlong forms (E0, F0), surrogates (ED) and code
+    // points above U+10FFFF (F4).
     unsigned least = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
     unsigned most = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
     for (int i = 1; i <= more; ++i, least = 0x80, most = 0xBF) {
@@ -38,7 +37,9 @@ constexpr std::size_t valid_utf8_bytes(std::string_view text) {
   return at;
 }
 
-/// law: code_point is a Unicode scalar value (no surrogate, at most 0x10FFFF)
+/// Appends the 1 to 4 bytes of a code point.
+///
+/// needs: a Unicode scalar value: no surrogate, at most 0x10FFFF
 inline void append_utf8(std::string& text, std::uint32_t code_point) {
   auto const tail = [&](int shift) { text += char(0x80 | (code_point >> shift & 0x3F)); };
   if (code_point < 0x80) {
@@ -55,8 +56,8 @@ inline void append_utf8(std::string& text, std::uint32_t code_point) {
   }
 }
 
-/// A name for a message: in quotes, what is not printable ASCII as \xNN, and no more than its first
-/// 100 bytes.
+/// A name for a message: in quotes, with bytes other than printable ASCII as \xNN, cut after its
+/// first 100 bytes.
 inline std::string in_quotes(std::string_view name) {
   constexpr std::size_t longest = 100;
   constexpr char digits[] = "0123456789abcdef";
