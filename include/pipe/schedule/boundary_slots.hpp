@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The number of values that lie on a boundary at once. With this number of slots per channel the
-// waiting for slots costs nothing on the simulated timeline, and it can never deadlock, however
-// long the actions take in truth: on paper each such wait is for something that started strictly
-// earlier, so no circle of waits can close.
+// The number of slots that a boundary needs: the values on it at once, on the simulated timeline.
+// With this many slots per channel no rank waits for a slot on that timeline, and no deadlock is
+// possible however long the actions really take: each wait for a slot is for an action that starts
+// strictly earlier on the simulated timeline, so waits cannot form a cycle.
 #pragma once
 
 #include <pipe/schedule/simulate.hpp>
@@ -12,7 +12,7 @@ namespace pp {
 
 namespace detail {
 
-/// The length of the ring that holds values alive from `from[mb]` to before `until[mb]`.
+/// The length of a ring for values that are alive in [from[mb], until[mb]).
 ///
 /// needs: from[mb] < until[mb]; both ascend within a replica
 constexpr int ring_length(placement where, int micro_batches, scratch<long> const& from,
@@ -30,15 +30,15 @@ constexpr int ring_length(placement where, int micro_batches, scratch<long> cons
 
 }  // namespace detail
 
-/// The slots between `boundary` and `boundary + 1` that a timeline needs. A value lies there from
-/// the start of the F that writes it to the end of the last action that reads it: BW or W of the
-/// next chunk, or its F when nothing trains. A gradient lies there from the start of B or BW of the
-/// next chunk to the end of BW or W of this one.
+/// The slots that a timeline needs between `boundary` and `boundary + 1`. A value occupies its slot
+/// from the start of the F that writes it to the end of the last action that reads it: BW or W of
+/// the next chunk, or its F in a forward-only table. A gradient does from the start of B or BW of
+/// the next chunk to the end of BW or W of this one.
 ///
-/// law:   with these slots at every boundary, or more, the table still validates, and its timeline
-///        is the same
-/// needs: validate(problem, table); `when` is its timeline
-/// throws: pp::error if there is no such boundary, or the timeline is one of another table
+/// law:    with these slots at every boundary, or more, the table still validates, and its timeline
+///         is unchanged
+/// needs:  validate(problem, table); `when` is its timeline
+/// throws: pp::error if there is no such boundary, or the timeline is of another table
 template <pipeline_problem Problem, detail::action_table Table, class Rows>
 constexpr detail::slot_count boundary_slots(Problem const& problem, Table const& table,
                                             timeline<Rows> const& when, int boundary) {
@@ -50,8 +50,8 @@ constexpr detail::slot_count boundary_slots(Problem const& problem, Table const&
   auto const is_last_reader = [&](action const& a) {
     return table.trains ? detail::makes_weight_gradient(a.kind) : a.kind == action_kind::forward;
   };
-  // A reader that takes no time still reads after its start: otherwise writers and readers of one
-  // instant could wait in a circle.
+  // A reader of zero duration still reads after its start: otherwise writers and readers at the
+  // same time could wait for each other in a cycle.
   auto const gone = [](time_span const& reader) {
     return reader.end > reader.start ? reader.end : reader.start + 1;
   };

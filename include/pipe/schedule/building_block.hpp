@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Schedules as building blocks: the four F and B of a micro-batch on a rank have fixed places in
-// time, and every next micro-batch comes six slots later. How long activations live, and so the
-// memory that is needed, can be read off the block; the slots that it leaves free are for Ws.
-// Squeezed together, because actions start as soon as they can, such an order is a schedule.
+// Schedules as building blocks. The four F and B of a micro-batch on a rank (two chunks each) have
+// fixed slots in time, and each next micro-batch comes six slots later. The lifetime of
+// activations, and so the peak memory, can be read off the block; slots left free are for Ws. Every
+// action then starts as early as it can, which turns the order into a schedule.
 #pragma once
 
 #include <pipe/schedule/weave.hpp>
@@ -12,14 +12,15 @@ namespace pp {
 
 namespace detail {
 
-/// When a rank's F and B of micro-batch 0 come, in slots, on its two chunks (placement::vee). law:
-/// all differ modulo 6
+/// The slots of F and B of micro-batch 0 on the two chunks of a rank (placement::vee).
+///
+/// law: all differ modulo 6
 struct building_block {
   int forward_down, forward_up, backward_up, backward_down;
 };
 
-/// The Fs and Bs of all ranks in slots, for the micro-batches of a block; Ws run in free slots, as
-/// soon as they can.
+/// The Fs and Bs of all ranks in slots, for `micro_batches` repetitions of a block. Ws are not
+/// placed: a free slot counts as a W if one could run there.
 class block_slots {
  public:
   static constexpr int period = 6, kinds = 4;  ///< F down, F up, B up, B down
@@ -43,10 +44,9 @@ class block_slots {
   constexpr int at(int rank, int slot) const { return cell_.item[rank * slots_ + slot]; }
   static constexpr int none = -1;
 
-  /// Moves what is in the slots [first, last) to earlier ones where these are free and memory
-  /// allows it.
+  /// Moves the actions of the slots [first, last) to earlier free slots where memory allows it.
   ///
-  /// law: nothing runs later than before, but for Ws
+  /// law: no F or B runs later than before
   constexpr void advance(int first, int last) {
     for (int s = first; s < last; ++s)
       for (int rank = 0; rank < p_; ++rank) {
@@ -59,9 +59,10 @@ class block_slots {
   }
 
  private:
-  static constexpr int reach =
-      256;  ///< how many slots an action moves at most, so that a thousand ranks take no minute
-  static constexpr int w = 1 << 16;  ///< of a state: live chunks + w * Ws that could run
+  /// The largest move of an action, in slots: bounds the cost for a thousand ranks.
+  static constexpr int reach = 256;
+  /// The unit of waiting Ws in a state: live chunks + w * Ws that could run.
+  static constexpr int w = 1 << 16;
 
   template <class Block>
   static constexpr int last_of(int ranks, Block block) {
@@ -75,8 +76,8 @@ class block_slots {
     slot_.item[rank * kinds * m_ + what] = slot;
   }
 
-  /// The slot after the one that makes what an action needs, and after the one of the micro-batch
-  /// before.
+  /// The first slot in which an action can run: after its input, and after the same action of the
+  /// previous micro-batch.
   constexpr int ready(int rank, int what) const {
     int const kind = what % kinds, before = kind % 2 == 0 ? rank - 1 : rank + 1;
     int slot = -1;
@@ -90,8 +91,8 @@ class block_slots {
     return slot + 1;
   }
 
-  /// Makes the states of the slots [first, last), until they are as before behind slot `changed`.
-  /// Returns the slot at which there is not enough memory, or none.
+  /// Recomputes the states of the slots [first, last), until one behind slot `changed` is
+  /// unchanged. Returns the first slot that exceeds the memory, or none.
   constexpr int walk(int rank, int first, int changed, int last) {
     int const* const cells = cell_.item + rank * slots_;
     int* const states = state_.item + rank * slots_;
@@ -105,7 +106,8 @@ class block_slots {
     return none;
   }
 
-  /// false, and nothing is changed, if memory does not allow it.
+  /// Moves an action to an earlier slot. Returns false, with nothing changed, if it would exceed
+  /// the memory.
   constexpr bool move(int rank, int from, int to) {
     int* const cells = cell_.item + rank * slots_;
     int const what = cells[from];
@@ -123,22 +125,22 @@ class block_slots {
   }
 
   int p_, m_, most_live_, slots_;
-  scratch<int> cell_;   // by rank and slot
-  scratch<int> slot_;   // by rank, micro-batch and kind
-  scratch<int> state_;  // by rank and slot, after it
+  scratch<int> cell_;   // by rank and slot: the action, or none
+  scratch<int> slot_;   // by rank, micro-batch and kind: its slot
+  scratch<int> state_;  // by rank and slot: the state after the slot
 };
 
-/// block(rank) for every rank, brought forward at both ends of a step; Ws where they fit, the
-/// memory of `stages` stages at most.
+/// Fills `table` with block(rank) for every rank, moved earlier at both ends of a step, and with Ws
+/// where they fit. Each rank uses at most the memory of `stages` stages.
 ///
 /// source: Qi et al., Pipeline Parallelism with Controllable Memory, 2024: repeating, squeezing,
-///         reordering; the latter is done here before the others, in slots, and only before the
-///         first rank's first B and behind its last F
+///         reordering. Here reordering comes first, in slots, and only before the first rank's
+///         first B and after its last F
 template <pipeline_problem Problem, action_table Table, class Block>
 constexpr void fill_with_blocks(Problem const& problem, Table& table, int stages, Block block) {
   constexpr int period = block_slots::period, kinds = block_slots::kinds;
   int const p = problem.ranks, m = problem.micro_batches, begun = block(0).backward_down;
-  // A few micro-batches have both ends; between them one period is the same as the next.
+  // Few micro-batches suffice for both ends; every period between them is like the next.
   int const both_ends = begun / period + 5, few = m < both_ends ? m : both_ends;
   auto slots = block_slots(p, few, 2 * stages, block);
   slots.advance(0, begun);
@@ -173,10 +175,11 @@ constexpr void fill_with_blocks(Problem const& problem, Table& table, int stages
 
 }  // namespace detail
 
-/// About half the activations of 1F1B, on all ranks alike.
+/// V-Half: about half the activations of 1F1B, the same on all ranks.
 ///
 /// law:    TF = TB = TW: the peak of every rank is (P+2) div 2 stages, of two chunks each; without
-///         hops, M >= P > 2: it is idle for 3P-7 chunk actions at most where P is even, or 3P-4
+///         hops and with M >= P > 2 it is idle for at most 3P-7 chunk actions if P is even, else
+///         3P-4
 /// source: Qi et al., Pipeline Parallelism with Controllable Memory, 2024
 struct VHalf {
   static constexpr char const* name = "v-half";
@@ -194,11 +197,11 @@ struct VHalf {
   }
 };
 
-/// About a third of the activations of 1F1B, on all ranks alike.
+/// V-Min: about a third of the activations of 1F1B, the same on all ranks.
 ///
 /// law:    TF = TB = TW: the peak of every rank is (P+4) div 3 stages, of two chunks each; without
-///         hops, M >= 2P > 2: it is idle for 4P-7 chunk actions at most where P is a multiple of 3,
-///         or 4P-5
+///         hops and with M >= 2P > 2 it is idle for at most 4P-7 chunk actions if P is a multiple
+///         of 3, else 4P-5
 /// source: Qi et al., Pipeline Parallelism with Controllable Memory, 2024
 struct VMin {
   static constexpr char const* name = "v-min";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// All families by name, for problems that are known only at run time.
+// All families by name, for problems that are only known at run time.
 #pragma once
 
 #include <concepts>
@@ -12,8 +12,8 @@
 
 namespace pp {
 
-/// A problem of any size and with any costs. The chunks per rank are chunks / ranks (times the
-/// replicas).
+/// A problem of any size with any costs. The number of chunks per rank is chunks / ranks, times the
+/// replicas.
 using run_time_problem = problem<std::vector<chunk_cost>>;
 
 /// A policy as a value.
@@ -22,20 +22,21 @@ struct family {
   placement where = placement::straight;
   int chunks_per_rank = 1;  ///< 0: any number
   bool splits_backward = false, trains = true;
-  bool searches = false;  ///< takes as long as a search does
+  bool searches = false;  ///< its fill is a search, and takes as long
   char const* (*refuses)(run_time_problem const&) = nullptr;
   void (*fill)(run_time_problem const&, dynamic_table&) = nullptr;
 };
 
 namespace detail {
 
-/// A policy that looks for its order, with options that it reads off the problem.
+/// A policy that searches for its order, with options that depend on the problem.
 template <class Policy>
 concept searching_policy = requires(run_time_problem const& problem) { Policy::options(problem); };
 
 }  // namespace detail
 
-/// Policy, which may be a template whose number of chunks per rank is read off the problem.
+/// A policy as a value. any_chunks_per_rank: Policy is an instance of a template, and the problem
+/// gives the number of chunks per rank.
 template <schedule_policy Policy>
 constexpr family family_of(bool any_chunks_per_rank = false) {
   return family{
@@ -74,16 +75,18 @@ inline constexpr family catalog[] = {
     family_of<PipeDream2BW<>>(),
 };
 
-/// The family of that name, or none.
+/// The family with that name, or null.
 constexpr family const* find_family(std::string_view name) {
   for (family const& f : catalog)
     if (f.name == name) return &f;
   return nullptr;
 }
 
+/// The table of a family for a problem.
+///
 /// law:    the same table as make_dynamic_table of the policy
-/// throws: pp::error if f.refuses(problem) gives a reason, or the problem has not as many chunks
-///         and costs as the family is for
+/// throws: pp::error if f.refuses(problem) gives a reason, or the problem's chunks and costs do not
+///         fit the family
 inline dynamic_table make_dynamic_table(family const& f, run_time_problem const& problem) {
   detail::require_chunks(problem, f.where, f.chunks_per_rank);
   if (char const* const why = f.refuses(problem); why != nullptr)

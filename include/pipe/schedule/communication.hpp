@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Sends and receives, derived from a table. A schedule says what is computed; what has to be handed
-// over follows from it, and so does an order of transfers in which the strictest transport there
-// is, a rendezvous of blocking sends and receives, cannot lock.
+// Sends and receives, derived from a table. A schedule says what is computed; the necessary
+// transfers follow from it, and so does an order of them that cannot deadlock under the strictest
+// transport, a rendezvous of blocking sends and receives.
 //
-// All transfers and actions have a place in one order, that of the simulated timeline: a transfer
-// comes when its value has been made. Every rank's list follows that order, so of all the transfers
-// that are still to come the first one always has both its sides free.
+// All transfers and actions are ordered by the simulated timeline, a transfer at the time when its
+// value is ready. Every rank's list follows that one order, so both sides of the first pending
+// transfer are always free for it.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace pp {
 
 namespace detail {
 
-/// The rank that needs what an action makes, if it is another one; else -1.
+/// The other rank that needs the result of an action, or -1 if there is none.
 template <pipeline_problem Problem, action_table Table>
 constexpr int receiver_of(Problem const& problem, Table const& table, int rank, action const& a) {
   int const next = a.kind == action_kind::forward ? a.chunk + 1
@@ -32,22 +32,21 @@ constexpr int receiver_of(Problem const& problem, Table const& table, int rank, 
 
 }  // namespace detail
 
-/// Every rank's list of steps.
+/// The list of steps of every rank.
 ///
-/// law:   on each directed pair of ranks the sends and the receives are the same transfers in the
-///        same order
+/// law:   on each directed pair of ranks, sends and receives are the same transfers in the same
+///        order
 /// law:   check_rendezvous(problem, steps); a value is received before it is read, and sent as soon
-///        as it is made
-/// law:   a rank that has `slots` at a boundary for what it receives, micro-batch n in slot
-///        n modulo their number, has read the value there for the last time before it receives
-///        the next
+///        as it is ready
+/// law:   a rank with k `slots` at a boundary, micro-batch n in slot n % k, has read the old value
+///        of a slot for the last time before it receives the next
 /// needs: validate(problem, table); with these slots the table gets to its end
 /// cost:  n log n in the number of actions
 template <pipeline_problem Problem, detail::action_table Table,
           class Slots = detail::unbounded_slots>
 constexpr auto communicate(Problem const& problem, Table const& table, Slots const& slots = {}) {
-  // A moment is a time and, among equal times, a place in an order in which everything comes after
-  // what it needs.
+  // A moment: a time and, among equal times, a position in an order in which every action follows
+  // its inputs.
   struct event {
     long time = 0;
     int turn = 0, from = 0, to = 0;
@@ -97,9 +96,8 @@ constexpr auto communicate(Problem const& problem, Table const& table, Slots con
 
 namespace detail {
 
-/// Whether every rank gets to the end of its steps when a send and its receive happen at the same
-/// time or not at all, and no rank does anything else while it waits for the other side. If not,
-/// the first rank that cannot go on, and where.
+/// Whether every rank reaches the end of its steps when a send and its receive complete together
+/// and each side blocks until then. Otherwise the first rank that is stuck, and its position.
 template <pipeline_problem Problem, class Steps>
 constexpr verdict check_rendezvous(Problem const& problem, Steps const& steps) {
   auto position = scratch<int>(problem.ranks);

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The critical path of a step: a chain of actions, each begun the moment the one before it allowed,
-// from time 0 to the makespan. To make anything else faster changes nothing.
+// The critical path of a step: a chain of actions from time 0 to the makespan, each started at the
+// moment its predecessor allowed it. Only speeding up an action on it shortens the step.
 #pragma once
 
 #include <pipe/schedule/simulate.hpp>
 
 namespace pp::detail {
 
-/// An action by rank and position; rank -1: there is none.
+/// An action by rank and position; rank -1 for none.
 struct action_place {
   int rank = -1, position = -1;
 };
 
 /// The action of a neighbouring chunk whose result `a` reads.
 ///
-/// cost: a walk through a rank's list; for many questions make an index
+/// cost: a walk through a rank's list; for many queries build an index
 template <pipeline_problem Problem, action_table Table>
 constexpr action_place source_of(Problem const& problem, Table const& table, action const& a) {
   bool const is_forward = a.kind == action_kind::forward;
@@ -31,15 +31,15 @@ constexpr action_place source_of(Problem const& problem, Table const& table, act
   return {};
 }
 
-/// Calls use(rank, position) for the actions of a longest path, the last one first.
-/// `source(action)` finds what source_of does. The reason for a start is whatever was there last,
-/// the rank or the value; so a timeline that a clock has measured has such a path, too.
+/// Calls use(rank, position) for the actions of a longest path, the last one first. source(action)
+/// is a faster equivalent of source_of. The predecessor of an action is the later of the rank's
+/// previous action and the arrival of its input, so the path is also defined for measured
+/// timelines.
 ///
-/// law:   if simulate has made the timeline: the first action called ends at the makespan, the last
-///        one starts at 0; between an action and the one called after it there is no time but a
-///        hop's
-/// needs: channels that never make a rank wait
-/// throws: pp::error if the timeline is one of another table
+/// law:    on a timeline of simulate(): the first action called ends at the makespan, the last one
+///         starts at 0, and only hops lie between consecutive actions
+/// needs:  channels on which no rank waits for a slot
+/// throws: pp::error if the timeline is of another table
 template <pipeline_problem Problem, action_table Table, class Rows, class Use, class Source>
 constexpr void for_each_critical(Problem const& problem, Table const& table,
                                  timeline<Rows> const& when, Use use, Source source) {

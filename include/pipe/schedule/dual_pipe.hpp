@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// DualPipe: two pipelines through the same ranks in opposite directions, an F of the one beside a
-// backward of the other, so that what either sends travels while the other computes; and its half
-// on a V, where the way back up is the second direction.
+// DualPipe: two pipelines through the same ranks in opposite directions. An F of one runs next to a
+// backward of the other, so that each one's transfers overlap the other's computation. DualPipeV is
+// its half on a V, where the way back up is the second direction.
 #pragma once
 
 #include <initializer_list>
@@ -14,12 +14,12 @@ namespace pp {
 namespace detail {
 
 /// The order of a rank over two streams of `each` micro-batches; stream 0 is the one that reaches
-/// it first. `half`: as many ranks lie between an end and the turn; this one is the `at`-th from
+/// the rank first. `half` ranks lie between an end and the turn, and this one is the `at`-th from
 /// its end. Calls run(kind, stream) for the stream's next micro-batch.
 ///
 /// needs:  each >= 2 half
-/// source: DeepSeek-AI, DualPipe, 2025 (eight steps; an F beside a backward is the F, then the
-///         backward, here)
+/// source: DeepSeek-AI, DualPipe, 2025: its eight steps, with an F that overlaps a backward run as
+///         the F and then the backward
 template <class Run>
 constexpr void run_dual(int at, int half, int each, Run run) {
   using enum action_kind;
@@ -32,7 +32,7 @@ constexpr void run_dual(int at, int half, int each, Run run) {
     run(forward, 1), run(backward, 0);
   }
   for (int i = 0; i < inner; ++i) run(backward, 1), run(forward, 1), run(backward, 0);
-  // From the middle on Ws are put off: what put them off first gets them first.
+  // From the middle on Ws are delayed; both streams take turns, the first delayed one first.
   int const middle = (at + 1) / 2;
   bool const from_1 = at % 2 == 1;
   auto const waits = [&](int i, int stream) {
@@ -44,7 +44,7 @@ constexpr void run_dual(int at, int half, int each, Run run) {
       run(waits(i, stream) ? backward_input : backward, stream);
       put_off += waits(i, stream);
     }
-  // Those of both streams in turns, as they were put off; then those of stream 0, as they come.
+  // Delayed Ws of both streams in turn, in the order of the delay; then those of stream 0.
   int next = from_1 ? 1 : 0;
   int both = put_off;
   auto const weight = [&] {
@@ -60,7 +60,7 @@ constexpr void run_dual(int at, int half, int each, Run run) {
   for (int i = 0; i <= at; ++i) weight();
 }
 
-/// Counts a rank's micro-batches of each stream and kind.
+/// The next micro-batch of a rank, by stream and kind (F, B, W).
 struct stream_progress {
   int done[2][3]{};
   constexpr int next(action_kind kind, int stream) {
@@ -74,12 +74,12 @@ struct stream_progress {
 
 }  // namespace detail
 
-/// Two directions at once, forward and backward side by side, on two copies of the weights.
+/// Two directions at once on two copies of the weights, forward and backward side by side.
 ///
-/// law:    TF = TB = TW without hops: every rank is idle for (P/2-1) TF; the peak is P+1; weights
-///         are there twice
-/// note:   the paper's (P/2-1)(F&B + B - 3W), B the full backward, is for an F and a B that run at
-///         once
+/// law:    TF = TB = TW without hops: every rank is idle for (P/2-1) TF; the peak is P+1
+///         micro-batches; two copies of the weights
+/// note:   the paper's (P/2-1)(F&B + B - 3W), B the full backward, assumes that an F and a B
+///         overlap
 /// needs:  P even; M even, at least 2P
 struct DualPipe {
   static constexpr char const* name = "dualpipe";
@@ -98,7 +98,7 @@ struct DualPipe {
   static constexpr void fill(Problem const& problem, Table& table) {
     int const p = problem.ranks, half = p / 2;
     for (int rank = 0; rank < p; ++rank) {
-      bool const upper = rank >= half;  // the way up reaches it first
+      bool const upper = rank >= half;  // reached first by the stream that runs up the ranks
       detail::stream_progress progress;
       detail::run_dual(upper ? p - 1 - rank : rank, half, problem.micro_batches / 2,
                        [&](action_kind kind, int stream) {

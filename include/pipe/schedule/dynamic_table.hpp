@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The table for run time: any number of ranks and actions. Kept apart from table.hpp so that a
-// program whose schedule is fixed at compile time does not pay for <vector>.
+// The table for run time: any number of ranks and actions. Not in table.hpp, so that a program
+// whose schedule is fixed at compile time does not include <vector>.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,9 @@
 
 namespace pp {
 
-/// One list of `T` per rank, each as long as it grows. A rank or a position that does not exist is
-/// a pp::error.
+/// One growing list of `T` per rank.
+///
+/// throws: pp::error for a rank or a position that does not exist
 template <class T>
 struct dynamic_rows {
   std::vector<std::vector<T>> items;
@@ -49,7 +50,7 @@ struct dynamic_rows {
   }
 };
 
-/// A table that lives at run time, of any size.
+/// A table of any size, for run time.
 struct dynamic_table : dynamic_rows<action> {
   placement where = placement::straight;
   bool trains = true;
@@ -59,7 +60,8 @@ struct dynamic_table : dynamic_rows<action> {
   explicit dynamic_table(int count, placement placed = placement::straight, bool is_training = true)
       : dynamic_rows<action>(count), where(placed), trains(is_training) {}
 
-  /// An action of a rank that does not exist makes the table invalid: see check_complete.
+  /// Appends an action to a rank's list. One of a rank that does not exist makes the table invalid:
+  /// check_complete reports it.
   void push(int rank, action const& item) {
     if (rank >= 0 && rank < ranks())
       dynamic_rows<action>::push(rank, item);
@@ -70,9 +72,8 @@ struct dynamic_table : dynamic_rows<action> {
 
 /// The table of a policy for a problem known only at run time.
 ///
-/// throws: pp::error where it would have more than most_actions, the policy refuses the numbers of
-///         ranks and micro-batches, or the problem has not as many chunks and costs as the policy
-///         is for
+/// throws: pp::error if the table would have more than most_actions, the policy refuses the numbers
+///         of ranks and micro-batches, or the problem's chunks and costs do not fit the policy
 template <schedule_policy Policy, pipeline_problem Problem>
 dynamic_table make_dynamic_table(Problem const& problem) {
   long const expected = detail::actions_per_rank<Policy>(problem.micro_batches);

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Eager 1F1B: 1F1B with twice the warm-up, so that a value has a whole forward and backward of time
-// to travel to the next rank before it is needed there. Hops cost nothing while they are shorter
-// than that, for twice the activations.
+// Eager 1F1B: 1F1B with twice the warm-up, so that a value has the time of a whole forward and
+// backward to reach the next rank. Hops shorter than that are hidden, at twice the activations.
 #pragma once
 
 #include <pipe/schedule/one_f_one_b.hpp>
 
 namespace pp {
 
-/// 1F1B with forwards further ahead, so that hand-offs have twice the time.
+/// 1F1B with twice the warm-up, which hides hops.
 ///
 /// law:    equal times without hops: the bubble of 1F1B; the peak of rank i is min(M, 2(P-i)-1)
 ///         micro-batches

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The event queue of a simulation: ranks by the time of their next look at the world.
+// The event queue of a simulation: the next event of each rank, by time.
 #pragma once
 
 #include <climits>
@@ -9,17 +9,18 @@
 
 namespace pp::detail {
 
+/// The time at which a rank next decides what to run.
 struct rank_event {
   long time = 0;
   int rank = 0;
 };
 
-/// The next event of every rank that has one: a tournament of ranks, in which the earlier event
-/// wins.
+/// At most one event per rank, in a tournament tree in which the earlier event wins.
 ///
-/// law:  next() is the earliest one, of equal times the one of the lowest rank; put() replaces the
-///       event of its rank
-/// cost: log of the number of ranks
+/// law:   next() is the earliest event, the lowest rank first among equal times; put() replaces the
+///        event of its rank
+/// needs: next() and take(): not empty
+/// cost:  put(), take(): log of the number of ranks; next(): constant
 class event_queue {
  public:
   constexpr explicit event_queue(int ranks)
@@ -51,8 +52,8 @@ class event_queue {
   }
 
   int leaves_;
-  scratch<long> time_;   // of a rank's event, or LONG_MAX
-  scratch<int> winner_;  // among the ranks below a node; node 1 is the root, the leaves come last
+  scratch<long> time_;   // of the rank's event; LONG_MAX for none
+  scratch<int> winner_;  // the earliest rank below a node; node 1 is the root, the leaves come last
 };
 
 }  // namespace pp::detail

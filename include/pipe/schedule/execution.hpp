@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The execution of a table on paper. Every rank takes its actions in order, each as soon as the
-// rank is free and what it needs is there; the outcome does not depend on the order of looking.
-// `validate` asks whether every rank gets to the end, `simulate` asks when. A rank that cannot go
-// on waits in the list of the one result it misses, so the work is linear in the number of actions.
-// Inside a static_assert that matters: compilers count steps (clang++: statements), a million at
-// most, which is why this file says much in few statements.
+// The simulated execution of a table. Every rank runs its actions in order, each as soon as the
+// rank is free and its inputs are ready; the outcome does not depend on the order in which ranks
+// are visited. `validate` asks whether every rank reaches its end, `simulate` asks when. A blocked
+// rank waits in the list of the one result that it misses, so the work is linear in the number of
+// actions. In a static_assert that matters: compilers allow about a million steps (clang++:
+// statements), which is why this file uses few and long statements.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +19,10 @@
 
 namespace pp::detail {
 
-/// `Slots` is indexed by boundary (between chunk c and c + 1) and gives a `slot_count`.
+/// One execution. `Slots` is indexed by boundary (between chunk c and c + 1) and gives a
+/// `slot_count`.
 ///
-/// needs:  check_shape and check_complete (missing actions are allowed: what needs them never
-///         starts)
+/// needs:  check_shape and check_complete; missing actions are allowed: their readers never start
 /// throws: pp::error as require_actions does
 template <pipeline_problem Problem, action_table Table, class Slots = unbounded_slots>
 class execution {
@@ -35,8 +35,8 @@ class execution {
     end_.item[nothing] = 1;
   }
 
-  /// Runs until no rank can go on, calling `done(rank, start, end)` for each action, in an order in
-  /// which everything comes after what it needs. Returns whether every rank reached its end.
+  /// Runs until no rank can proceed. Calls `done(rank, start, end)` for each action, in an order in
+  /// which every action follows its inputs. Returns whether every rank reached its end.
   template <class Done>
   constexpr bool run(Done done) {
     auto awake = scratch<int>(problem_.ranks);
@@ -76,11 +76,11 @@ class execution {
     return unfinished == 0;
   }
 
-  /// The position of the action that a rank could not start, or the length of its list.
+  /// The position of the action that a rank could not start, or the size of its list.
   constexpr int position(int rank) const { return position_.item[rank]; }
   constexpr bool stuck(int rank) const { return position(rank) < table_.size(rank); }
 
-  /// Whether a stuck rank misses something that only itself, later in its own list, could make.
+  /// Whether a stuck rank misses a result that only a later action of its own list makes.
   constexpr bool waits_for_itself(int rank) const {
     needs const need = needs_of(table_.at(rank, position(rank)), rank);
     long const missing = first_missing(need);
@@ -94,8 +94,8 @@ class execution {
     return problem;
   }
 
-  /// The three results that a chunk has for a micro-batch; `nothing` stands for a result that needs
-  /// not be waited for.
+  /// The three results of a chunk for a micro-batch; `nothing` stands for a result that is always
+  /// ready.
   enum : int { output, input_gradient, weight_gradient, results };
   static constexpr int nothing = 0;
 
@@ -103,12 +103,12 @@ class execution {
     return 1 + which + results * (long(chunk) * problem_.micro_batches + micro_batch);
   }
 
-  /// The results that an action waits for, and the time the second takes to come from its rank.
+  /// The results that an action waits for, and the hop of the second.
   struct needs {
-    long own;          ///< of its own chunk: B and R wait for F, W for B, U for W
-    long handed_over;  ///< of the neighbouring chunk: F reads the output before, B the gradient
-                       ///< after
-    long slot;         ///< of the last reader of the value that lies in the slot to be written
+    long own;  ///< of its own chunk: B and R wait for F, W for B, U for W
+    /// Of the neighbouring chunk: F reads the output before it, B the gradient after it.
+    long handed_over;
+    long slot;  ///< of the last reader of the old value in the slot to be written
     int source_rank;
     long hop;
   };
@@ -160,12 +160,11 @@ class execution {
   Problem const& problem_;
   Table const& table_;
   Slots const& slots_;
-  scratch<long>
-      end_;  // by result, when it was there; clocks start at 1, so that 0 can mean: not yet
-  scratch<int> waiting_;       // by result, the last rank that began to wait for it, plus 1
-  scratch<int> also_waiting_;  // by rank, the next one that waits for the same, plus 1
-  scratch<int> position_;      // by rank, its next action
-  scratch<long> clock_;        // by rank, when it is free
+  scratch<long> end_;          // by result: 1 + the time when it was ready; 0: not yet
+  scratch<int> waiting_;       // by result: 1 + the last rank that began to wait for it
+  scratch<int> also_waiting_;  // by rank: 1 + the next one that waits for the same result
+  scratch<int> position_;      // by rank: its next action
+  scratch<long> clock_;        // by rank: 1 + the time when it is free
 };
 
 }  // namespace pp::detail

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Every schedule family.
+// All schedule families of the library.
 #pragma once
 
 #include <pipe/schedule/building_block.hpp>

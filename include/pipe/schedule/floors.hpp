@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Lower bounds: times that no schedule can beat, and that the plain ones reach exactly. A floor
-// makes a simulated time a certificate: the distance between the two is all that any other schedule
-// of the same family could still win.
+// Lower bounds on the time of a schedule, which the classical families reach exactly. A floor makes
+// a simulated time a certificate: the gap between the two is the most that any other schedule of
+// the placement could still gain.
 #pragma once
 
 #include <climits>
@@ -14,12 +14,12 @@
 
 namespace pp {
 
-/// The least makespan of any schedule that trains on a placement, from the first F to the last W,
-/// and its stage-local twin.
+/// Lower bounds on the makespan (from the first F to the last W) and on the stage-local span of any
+/// schedule with a flush on a placement.
 ///
-/// Two chains through every rank, of which the slowest binds: (1) nothing reaches the rank before
-/// one F of every chunk above its first one, then it has all its own work to do; (2) the same way
-/// down, all its F and B, then its last B's gradient climbs back to some chunk, which ends with its
+/// Each is the longest of two chains through every rank: (1) the rank starts no earlier than one F
+/// of every chunk above its first one takes, and then does all its own work; (2) the same way down,
+/// all its F and B, then the gradient of its last B travels up to some chunk, which ends with its
 /// W. Where two replicas reach a rank, the shorter way counts.
 ///
 /// law:    one chunk, equal times: makespan >= (P-1)(TF+Tc) + M T and >= (P-1)(TF+TB+2Tc) +
@@ -32,21 +32,21 @@ struct flush_floor {
   long stage_local_span = 0;
 };
 
-/// What no schedule with a flush can beat on a placement.
+/// The floor of a problem on a placement.
 ///
 /// throws: pp::error if the problem does not fit the placement
 template <pipeline_problem Problem>
 constexpr flush_floor floor_of(Problem const& problem, placement where = placement::straight) {
   detail::require_placement(problem, where);
   int const p = problem.ranks, m = problem.micro_batches, copies = replicas(where);
-  auto work = detail::scratch<long>(p),
-       both_ways = detail::scratch<long>(p);  // of a rank, for all micro-batches
-  auto down = detail::scratch<long>(
-      p, LONG_MAX);  // from the first chunk to the rank's first one: F and hops
-  auto up =
-      detail::scratch<long>(p, LONG_MAX);  // and back: hops and B, not counting the rank's own
-  auto up_and_w = detail::scratch<long>(
-      p, LONG_MAX);  // the longest way from the end of its last B to the end of a W
+  // Work of a rank for all micro-batches: F, B and W; F and B only.
+  auto work = detail::scratch<long>(p), both_ways = detail::scratch<long>(p);
+  // From the first chunk down to the rank's first one: F and hops.
+  auto down = detail::scratch<long>(p, LONG_MAX);
+  // From the rank back up to the first chunk: hops and B, without the rank's own.
+  auto up = detail::scratch<long>(p, LONG_MAX);
+  // The longest way from the end of the rank's last B to the end of a W.
+  auto up_and_w = detail::scratch<long>(p, LONG_MAX);
   constexpr auto lower = [](long& least, long to) { least = to < least ? to : least; };
   for (int copy = 0; copy < copies && copy < m; ++copy) {
     long const times = (m + copies - 1 - copy) / copies;
@@ -75,8 +75,8 @@ constexpr flush_floor floor_of(Problem const& problem, placement where = placeme
     raise(floor.makespan, down.item[rank] + work.item[rank]);
     raise(floor.makespan, down.item[rank] + both_ways.item[rank] + up_and_w.item[rank]);
     raise(floor.stage_local_span, work.item[rank]);
-    if (copies == 1)  // the first rank begins with the first F of all, and ends with a W after the
-                      // last B of all
+    // The first rank begins with the very first F and ends with a W after the very last B.
+    if (copies == 1)
       raise(floor.stage_local_span, down.item[rank] + both_ways.item[rank] + up.item[rank] +
                                         problem.cost(0).backward_weight);
   }
@@ -85,12 +85,13 @@ constexpr flush_floor floor_of(Problem const& problem, placement where = placeme
 
 namespace detail {
 
-/// The bubble of GPipe and of 1F1B at equal times without hops, of the makespan: (P-1)/(M+P-1).
+/// The bubble of GPipe and of 1F1B at equal times without hops, as a share of the makespan:
+/// (P-1)/(M+P-1).
 constexpr double bubble_of_one_flush(int ranks, int micro_batches) {
   return static_cast<double>(ranks - 1) / (micro_batches + ranks - 1);
 }
 
-/// The peak of 1F1B on a rank, in micro-batches: min(M, P-rank).
+/// The peak of 1F1B on a rank, in micro-batches in flight: min(M, P-rank).
 constexpr int peak_of_1f1b(int ranks, int micro_batches, int rank) {
   return micro_batches < ranks - rank ? micro_batches : ranks - rank;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Forward only: inference and the evaluation between training steps. A policy like any other, so
-// that it is proved, simulated and run by the same code.
+// Forward only, for inference and evaluation between training steps: a policy like any other, so
+// that the same code validates, simulates and runs it.
 #pragma once
 
 #include <pipe/schedule/policy.hpp>
@@ -10,7 +10,7 @@ namespace pp {
 
 /// The schedule of inference: every micro-batch once through all chunks.
 ///
-/// law: with equal times the makespan is (M+P-1) TF; nothing is kept for a backward
+/// law: with equal times the makespan is (M+P-1) TF; nothing is stored for a backward
 struct ForwardOnly {
   static constexpr char const* name = "forward-only";
   static constexpr placement where = placement::straight;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// GPipe: all forwards, then all backwards. The easiest schedule to reason about and the hungriest:
-// every micro-batch's activations are alive at once, which is why the paper pairs it with
+// GPipe: all forwards, then all backwards. The simplest schedule, and the one with the most memory:
+// the activations of every micro-batch are alive at once, which is why the paper pairs it with
 // recomputation.
 #pragma once
 
@@ -14,8 +14,8 @@ namespace pp {
 /// All forwards, then all backwards.
 ///
 /// law:    with equal times the bubble is (P-1)/(M+P-1); every rank's peak is M micro-batches
-/// note:   backwards run in micro-batch order, not in the paper's reversed one: gradients add up in
-///         that order everywhere
+/// note:   backwards run in micro-batch order, not in the paper's reverse order, so that gradients
+///         are summed in the same order by every schedule
 /// source: Huang et al., GPipe, 2019
 struct GPipe {
   static constexpr char const* name = "gpipe";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The micro-batches that a rank must keep in flight. A micro-batch is in flight in a chunk from the
-// start of its F to the end of its BW or W; how many are at once follows from the order of the
-// rank's actions alone, so these peaks hold whatever the times.
+// Micro-batches in flight. A micro-batch is in flight in a chunk from the start of its F to the end
+// of its BW or W; the count at any moment follows from the order of the rank's actions alone, so
+// these peaks hold for any times.
 #pragma once
 
 #include <pipe/schedule/problem.hpp>
@@ -18,9 +18,9 @@ inline constexpr int all_chunks = -1;
 
 }  // namespace detail
 
-/// The most micro-batches in flight at once in one chunk of a rank: the chunk needs as many stash
-/// records, the n-th micro-batch of its replica in record n % peak. For `all_chunks`: the most in
-/// all of the rank's chunks together, each counted as one. Forward-only: 1.
+/// The maximum number of micro-batches in flight at once in one chunk of a rank. It is the number
+/// of stash records that the chunk needs, the n-th micro-batch of its replica in record n % peak.
+/// For `all_chunks`: the maximum over all chunks of the rank together. Forward-only: 1.
 ///
 /// throws: pp::error if there is no such rank
 template <detail::action_table Table>
@@ -38,7 +38,7 @@ constexpr int peak_in_flight(Table const& table, int rank, int chunk = detail::a
 
 namespace detail {
 
-/// The most micro-batches of a chunk between B and W at once.
+/// The maximum number of micro-batches of a chunk between their B and their W at once.
 template <action_table Table>
 constexpr int peak_pending(Table const& table, int chunk) {
   int live = 0, peak = 0;
@@ -49,8 +49,8 @@ constexpr int peak_pending(Table const& table, int chunk) {
   return peak;
 }
 
-/// How many versions of its weights a rank with one chunk has to keep at once: the newest one, and
-/// older ones until their last reader.
+/// The maximum number of versions of its weights that a rank with one chunk keeps at once: the
+/// newest one, and each older one until its last reader.
 ///
 /// throws: pp::error if there is no such rank
 template <action_table Table>
@@ -68,9 +68,8 @@ constexpr int peak_versions(Table const& table, int rank) {
   return most;
 }
 
-/// Calls use(position, live) for every action of a rank: the memory that is in use while it runs,
-/// in the unit of the problem's memory_change. Forward only: what an action adds is given back at
-/// its end.
+/// Calls use(position, live) for every action of a rank, with the memory in use while it runs, in
+/// the unit of the problem's memory_change. Forward only: an action's memory is freed at its end.
 ///
 /// needs:  check_complete, but for missing actions
 /// throws: pp::error if there is no such rank
@@ -88,7 +87,9 @@ constexpr void for_each_memory(Problem const& problem, Table const& table, int r
 
 }  // namespace detail
 
-/// The most memory that a rank's activations take at once.
+/// The peak memory of a rank's activations, in the unit of the problem's memory_change.
+///
+/// throws: pp::error if there is no such rank
 template <pipeline_problem Problem, detail::action_table Table>
 constexpr long peak_memory(Problem const& problem, Table const& table, int rank) {
   long peak = 0;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Schedules for ranks that hold several chunks each, one in every round through the ranks
-// (placement::loop): a chunk is V times shorter than a stage, and so is the time to fill the
-// pipeline.
+// Schedules for ranks with several chunks, one in every round through the ranks (placement::loop):
+// a chunk is V times shorter than a stage, and so is the time to fill the pipeline.
 #pragma once
 
 #include <pipe/schedule/policy.hpp>
@@ -11,10 +10,11 @@ namespace pp {
 
 namespace detail {
 
-/// The order in which a rank's forwards (or backwards) come: groups of micro-batches, each through
-/// the rank's chunks in turn.
-/// law: visits(n) for n = 0, 1 .. are all chunks and micro-batches once, and some beyond the last
-///      micro-batch, which are left out
+/// The order of a rank's forwards (or backwards): groups of micro-batches, each through the rank's
+/// chunks in turn.
+///
+/// law: of(n) for n = 0, 1 .. visits every chunk and micro-batch once, and some micro-batches
+///      beyond the last, which the caller skips
 struct grouped_order {
   int ranks, chunks_per_rank, group;
 
@@ -28,9 +28,9 @@ struct grouped_order {
   }
 };
 
-/// Each rank runs `warm_up(rank)` forwards, then a forward and a backward in turns, then the
-/// remaining backwards. Micro-batches beyond the last one take part and are then left out: what is
-/// in order with them is in order without them.
+/// Each rank runs `warm_up(rank)` forwards, then forward and backward in turn, then the remaining
+/// backwards. Micro-batches beyond the last one are ordered like the others and then skipped, which
+/// keeps the order of the others valid.
 template <pipeline_problem Problem, action_table Table, class WarmUp>
 constexpr void fill_grouped(Problem const& problem, Table& table, int group, WarmUp warm_up) {
   int const p = problem.ranks, v = problem.chunks / p, m = problem.micro_batches;
@@ -56,7 +56,7 @@ constexpr void fill_grouped(Problem const& problem, Table& table, int group, War
 /// Interleaved 1F1B.
 ///
 /// V: chunks per rank. Group: micro-batches that pass a chunk before the rank turns to its next
-/// one; 0: as many as there are ranks.
+/// one; 0 for P.
 ///
 /// law:    equal times without hops, M a multiple of P: the bubble of every rank is (P-1)T/V, T the
 ///         time of all its chunks; the peak of rank 0 is P(V-1) + 2P-1 chunks
@@ -79,8 +79,8 @@ struct Interleaved {
   }
 };
 
-/// Interleaved with half the slack: ranks run P-1-r forwards less ahead, and need P V chunks of
-/// memory instead of P(V-1) + 2P-1.
+/// Interleaved with half the warm-up: rank r runs P-1-r fewer forwards ahead. The peak of rank 0 is
+/// P V chunks instead of P(V-1) + 2P-1.
 ///
 /// law:    equal times without hops, M a multiple of P: the bubble of every rank is (P-1)T/V; the
 ///         peak of rank 0 is P V chunks
@@ -101,8 +101,8 @@ struct GroupedInterleaved {
 };
 
 /// Looped breadth-first pipelining: all micro-batches through the first chunk, then all through the
-/// next, and back. The interleaved bubble with the fewest changes of chunk, and with all
-/// activations alive at once.
+/// next, and back. The bubble of Interleaved with the fewest changes of chunk, and with the
+/// activations of all micro-batches alive at once.
 ///
 /// law:    equal times without hops, M >= P: the bubble of every rank is (P-1)T/V; the peak is M V
 ///         chunks

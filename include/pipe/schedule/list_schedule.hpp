@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// List scheduling in slots: time goes by in steps of one action, and in every slot each rank takes,
-// of the actions that could run, the one that a rule prefers. For families that are defined by such
-// a rule, and for placements without a published order.
+// List scheduling in slots of one action each: in every slot each rank takes, of the actions that
+// could run, the one that a rule prefers. For families that are defined by such a rule, and for
+// placements without a published order.
 #pragma once
 
 #include <climits>
@@ -12,20 +12,20 @@
 
 namespace pp {
 
-/// Fills `table` with F and BW of all chunks as if each took one slot and hops took none; with
-/// other times the order stays. Of the actions whose inputs are there a rank takes the one with the
-/// least order(action). may(action, in_flight): whether an F may begin while `in_flight`
+/// Fills `table` with F and BW of all chunks as if each took one slot and hops took none; the order
+/// is the same for other times. Of the actions whose inputs are ready a rank takes the one with the
+/// smallest order(action). may(action, in_flight) says whether an F may begin while `in_flight`
 /// micro-batches are in flight in its chunk (and replica).
 ///
-/// needs: may is true for in_flight 0
+/// needs: may(action, 0) is true
 /// cost:  slots times ranks times chunks per rank
 template <pipeline_problem Problem, detail::action_table Table, class Order, class May>
 constexpr void list_schedule(Problem const& problem, Table& table, Order order, May may) {
   using enum action_kind;
   int const p = problem.ranks, m = problem.micro_batches, chunks = problem.chunks,
             copies = replicas(table.where);
-  int const held = chunks * copies / p;  // chunks of a rank
-  struct stream {  // a chunk of a rank (and replica): its next F, its next BW and which they are
+  int const held = chunks * copies / p;  // chunks per rank
+  struct stream {  // a chunk of a rank (and replica), the index of its next F and of its next BW
     int chunk = 0, forward = 0, backward = 0;
   };
   auto streams = detail::scratch<stream>(p * held);
@@ -34,8 +34,8 @@ constexpr void list_schedule(Problem const& problem, Table& table, Order order, 
       streams.item[rank * held + i].chunk = copies == 1 ? chunk_on(table.where, p, rank, i)
                                             : i == 0    ? rank
                                                         : p - 1 - rank;
-  // The slot after which a value, or a gradient, is there; that before the first chunk and after
-  // the last one always is.
+  // The slot after which a value, or a gradient, is ready. The value before the first chunk and the
+  // gradient after the last one are ready from the start.
   auto made = detail::scratch<int>(2 * (chunks + 2) * m, INT_MAX);
   int* const values = made.item + m;
   int* const gradients = values + (chunks + 2) * m;

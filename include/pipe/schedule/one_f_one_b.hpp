@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// 1F1B: each rank runs just enough forwards to fill the pipeline below it, then alternates one
-// forward and one backward. As fast as GPipe, but activations in flight are bounded by the number
-// of ranks, not of micro-batches.
+// 1F1B: each rank runs enough forwards to fill the pipeline below it, then alternates one forward
+// and one backward. As fast as GPipe, but the activations in flight are bounded by the number of
+// ranks instead of micro-batches.
 #pragma once
 
 #include <pipe/schedule/policy.hpp>
@@ -11,8 +11,8 @@ namespace pp {
 
 namespace detail {
 
-/// `ahead` forwards, then a forward and a backward in turns as long as there are forwards, then the
-/// remaining backwards.
+/// The actions of one rank: `ahead` forwards, then forward and backward in turn while there are
+/// forwards, then the remaining backwards.
 template <pipeline_problem Problem, action_table Table>
 constexpr void alternate(Problem const& problem, Table& table, int rank, int ahead) {
   using enum action_kind;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Schedules without a flush: the pipeline stays full from one update to the next, and what is older
-// than the newest weights goes on with the weights that it began with. A problem's micro-batches
-// are those of a whole run of several mini-batches.
+// Schedules without a flush: the pipeline stays full from one update to the next, and a micro-batch
+// in flight during an update goes on with the weights with which it began. The micro-batches of a
+// problem are those of a whole run of several mini-batches.
 #pragma once
 
 #include <pipe/schedule/policy.hpp>
@@ -11,8 +11,8 @@ namespace pp {
 
 namespace detail {
 
-/// 1F1B with an update after each mini-batch; version(rank, mini-batch or micro-batch) says which
-/// weights are read.
+/// 1F1B with an update after each mini-batch. version(rank, micro_batch) is the version of the
+/// weights that F and backward of a micro-batch read.
 template <pipeline_problem Problem, action_table Table, class Version>
 constexpr void fill_unflushed(Problem const& problem, Table& table, int mini_batch,
                               Version version) {
@@ -36,10 +36,12 @@ constexpr void fill_unflushed(Problem const& problem, Table& table, int mini_bat
 
 }  // namespace detail
 
-/// Every micro-batch is a mini-batch. F reads the newest weights there are, its backward the same
-/// ones, which are kept until then. VerticalSync: all ranks read the version that rank 0 read.
+/// PipeDream: every micro-batch is a mini-batch. F reads the newest weights, and its backward reads
+/// the same ones, which are kept until then. With VerticalSync all ranks read the version that rank
+/// 0 read.
 ///
-/// law:    rank i keeps P-i versions of its weights (with vertical sync, P) and P-i activations
+/// law:    rank i keeps P-i versions of its weights (with vertical sync, P) and the activations of
+///         P-i micro-batches
 /// source: Narayanan et al., PipeDream, 2019, section 3.3
 template <bool VerticalSync = false>
 struct PipeDream {
@@ -60,13 +62,14 @@ struct PipeDream {
   }
 };
 
-/// Gradients of a mini-batch of several micro-batches are added up; with two versions of the
-/// weights each mini-batch reads the ones before the newest: W(t+1) = W(t) - rate *
-/// gradient(W(t-1)).
+/// PipeDream-2BW: gradients are accumulated over a mini-batch of several micro-batches. With two
+/// versions of the weights, each mini-batch reads the version before the newest:
+/// W(t+1) = W(t) - rate * gradient(W(t-1)).
 ///
-/// MiniBatch: micro-batches from one update to the next; 0: as many as there are ranks.
+/// MiniBatch: micro-batches from one update to the next; 0 for P.
 ///
-/// law:    every rank keeps two versions of its weights, and P-i activations
+/// law:    every rank keeps two versions of its weights; rank i keeps the activations of P-i
+///         micro-batches
 /// needs:  MiniBatch is at least P-1, or 0
 /// source: Narayanan et al., Memory-Efficient Pipeline-Parallel DNN Training (PipeDream-2BW), 2021
 template <int MiniBatch = 0>

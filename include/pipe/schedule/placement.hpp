@@ -1,41 +1,44 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The placement of chunks on ranks. Everything else in this folder asks these few functions, so a
-// new placement is a new line in each of them. A chunk's holder may depend on the micro-batch: with
+// The placement of chunks on ranks. All other code of this folder calls these few functions, so a
+// new placement is one more case in each. The rank of a chunk may depend on the micro-batch: with
 // two replicas of the weights, even micro-batches flow down the ranks and odd ones flow up.
 #pragma once
 
 namespace pp {
 
-/// With P ranks, 0-based:
+/// The rank of each chunk, with P ranks counted from 0.
 enum class placement : unsigned char {
-  straight,  ///< chunk c on rank c; as many chunks as ranks
-  loop,      ///< chunk c on rank c mod P (Narayanan et al., 2021: interleaved)
-  vee,       ///< down the ranks, back up, down again ...: V at two chunks per rank, waves (Hanayo)
-             ///< beyond
-  bidirectional  ///< P chunks, each twice: on rank c for even micro-batches, on rank P-1-c for odd
-                 ///< (Chimera)
+  /// Chunk c on rank c; P chunks.
+  straight,
+  /// Chunk c on rank c mod P. Narayanan et al., 2021: interleaved.
+  loop,
+  /// Down the ranks, back up, down again: a V with two chunks per rank, waves (Hanayo) with more.
+  vee,
+  /// P chunks, each twice: on rank c for even micro-batches, on rank P-1-c for odd ones. Chimera.
+  bidirectional
 };
 
-/// How many copies of each chunk's weights exist.
+/// The number of copies of each chunk's weights.
 constexpr int replicas(placement where) { return where == placement::bidirectional ? 2 : 1; }
 
 namespace detail {
 
-/// The replica, 0 .. replicas - 1, that handles a micro-batch.
+/// The replica of a micro-batch, 0 .. replicas - 1.
 constexpr int replica_of(placement where, int micro_batch) {
   return where == placement::bidirectional ? micro_batch % 2 : 0;
 }
 
 }  // namespace detail
 
-/// How many chunks a model has when each of `ranks` ranks holds `chunks_per_rank` (replicas
-/// counted).
+/// The number of chunks of a model when each of `ranks` ranks holds `chunks_per_rank`, replicas
+/// counted.
 constexpr int chunks_for(placement where, int ranks, int chunks_per_rank) {
   return ranks * chunks_per_rank / replicas(where);
 }
 
 /// The rank that runs a chunk for a micro-batch.
+///
 /// law: rank_of(w, P, chunk_on(w, P, r, i), replica) == r
 constexpr int rank_of(placement where, int ranks, int chunk, int micro_batch = 0) {
   return where == placement::straight        ? chunk
@@ -45,8 +48,7 @@ constexpr int rank_of(placement where, int ranks, int chunk, int micro_batch = 0
                                              : ranks - 1 - chunk % ranks;
 }
 
-/// The index-th chunk that a rank holds, in the order of the model (bidirectional: in the order of
-/// the replicas).
+/// The index-th chunk of a rank, in model order (bidirectional: in the order of the replicas).
 constexpr int chunk_on(placement where, int ranks, int rank, int index) {
   bool const reversed =
       (where == placement::vee || where == placement::bidirectional) && index % 2 == 1;
@@ -56,7 +58,7 @@ constexpr int chunk_on(placement where, int ranks, int rank, int index) {
 
 namespace detail {
 
-/// Whether the boundary between `chunk` and `chunk + 1` is a hand-off from one rank to another.
+/// Whether the boundary between `chunk` and `chunk + 1` lies between two ranks.
 constexpr bool crosses_ranks(placement where, int ranks, int chunk, int micro_batch = 0) {
   return rank_of(where, ranks, chunk, micro_batch) != rank_of(where, ranks, chunk + 1, micro_batch);
 }

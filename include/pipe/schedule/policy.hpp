@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The concept of a schedule family: a type with a few facts and one function. Nothing is registered
-// and nothing is inherited: ten lines of a user's code are a schedule, and `validate` says whether
-// it is a right one.
+// The concept of a schedule family: a type with a few constants and one function. No registration,
+// no base class: a user-defined schedule is ten lines, and `validate` says whether it is correct.
 //
 //     struct OneFOneB {
 //       static constexpr char const* name = "1f1b";
@@ -17,8 +16,8 @@
 //       }
 //     };
 //
-// It may also have `static constexpr char const* refuses(int ranks, int micro_batches)`, see
-// why_refused, and `static constexpr bool updates = true`, see is_unflushed; and `static constexpr
+// Optional members: `static constexpr char const* refuses(int ranks, int micro_batches)` (see
+// why_refused), `static constexpr bool updates = true` (see is_unflushed), and `static constexpr
 // bool fits_a_constant(int ranks, int micro_batches)`.
 #pragma once
 
@@ -35,7 +34,7 @@ namespace pp {
 
 namespace detail {
 
-/// Whether `refuses`, where P has it, answers with words or null, and not with a bool.
+/// Whether `refuses`, where P has it, returns a text or null rather than a bool.
 template <class P>
 concept refuses_in_words = (
                                !requires(int n) { P::refuses(n, n); } ||
@@ -48,7 +47,7 @@ concept refuses_in_words = (
                                  { P::refuses(question) } -> std::convertible_to<char const*>;
                                });
 
-/// All that a schedule family has, known to the compiler or not.
+/// The members of a schedule family, whether or not they are constants.
 template <class P>
 concept has_facts_of_schedule = requires(problem<> const& question, static_table<1, 8>& answer) {
   { P::name } -> std::convertible_to<char const*>;
@@ -61,15 +60,15 @@ concept has_facts_of_schedule = requires(problem<> const& question, static_table
 
 }  // namespace detail
 
-/// A schedule family: its facts, which are constants, and a `fill` that writes each rank's list.
+/// A schedule family: constant properties, and a `fill` that writes each rank's list.
 template <class P>
 concept schedule_policy = detail::has_facts_of_schedule<P> && requires {
   typename constants<is_read(P::name), is_read(P::where), is_read(P::chunks_per_rank),
                      is_read(P::splits_backward), is_read(P::trains)>;
 } && (!requires { P::updates; } || requires { typename constants<is_read(P::updates)>; });
 
-/// Why there is no table of that family for these numbers of ranks and micro-batches, in words that
-/// follow its name; null: there is one.
+/// The reason why a family has no table for these numbers, a text that follows its name; null if it
+/// has one.
 template <schedule_policy Policy>
 constexpr char const* why_refused(int ranks, int micro_batches) {
   if constexpr (requires { Policy::refuses(ranks, micro_batches); })
@@ -78,7 +77,7 @@ constexpr char const* why_refused(int ranks, int micro_batches) {
     return nullptr;
 }
 
-/// The same for a family whose answer depends on more of the problem, such as its memory limit.
+/// The same for a family whose answer depends on more of the problem, such as the memory limit.
 template <schedule_policy Policy, pipeline_problem Problem>
 constexpr char const* why_refused(Problem const& problem) {
   if (!detail::fits_placement(problem, Policy::where))
@@ -100,8 +99,8 @@ constexpr bool is_unflushed() {
     return false;
 }
 
-/// The length of a rank's list, at most: F, and BW or B and W, of every chunk it holds and every
-/// micro-batch that passes there, and an update after each where there is no flush.
+/// The maximum length of a rank's list: F, and BW or B and W, of every chunk and micro-batch of the
+/// rank, and an update after each where there is no flush.
 template <schedule_policy Policy>
 constexpr long actions_per_rank(int micro_batches) {
   constexpr long kinds = (!Policy::trains           ? 1
@@ -114,9 +113,9 @@ constexpr long actions_per_rank(int micro_batches) {
 
 }  // namespace detail
 
-/// Whether every compiler can make and prove the policy's table within its default limits: up to 16
-/// ranks of two chunks and 128 micro-batches with B and W apart, unless the policy itself has a
-/// fits_a_constant(ranks, micro_batches).
+/// Whether every compiler can make and prove the policy's table at compile time within its default
+/// limits: up to 16 ranks of two chunks and 128 micro-batches with B and W apart, unless the policy
+/// has its own fits_a_constant(ranks, micro_batches).
 template <schedule_policy Policy>
 constexpr bool fits_a_constant(int ranks, int micro_batches) {
   if constexpr (requires { Policy::fits_a_constant(ranks, micro_batches); })
@@ -137,8 +136,8 @@ struct ForMicroBatches;
 
 /// The table of a policy for a problem known at compile time.
 ///
-/// law: problem.ranks == Ranks and problem.micro_batches == MicroBatches
-/// needs: the policy does not refuse these numbers, or the compiler's error says so
+/// law:   problem.ranks == Ranks and problem.micro_batches == MicroBatches
+/// needs: the policy does not refuse these numbers: otherwise a one-line compile error
 template <schedule_policy Policy, int Ranks, int MicroBatches, pipeline_problem Problem>
 constexpr auto make_table(Problem const& problem) {
   constexpr bool exists = why_refused<Policy>(Ranks, MicroBatches) == nullptr;
@@ -154,7 +153,7 @@ constexpr auto make_table(Problem const& problem) {
   return table;
 }
 
-/// The same for chunks that all cost one unit per action: enough for whatever does not depend on
+/// The same for chunks that all cost one unit per action, for properties that do not depend on
 /// times.
 template <schedule_policy Policy, int Ranks, int MicroBatches>
 constexpr auto make_table() {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The problem that a schedule solves: how many ranks, chunks and micro-batches, and what each
-// action costs. It names no layers and no schedule, so one problem can be given to every policy and
-// the answers compared. Times are integers in any unit (FLOPs, nanoseconds): sums of them are
-// exact, so closed forms can be proved with `==`.
+// The problem that a schedule solves: the numbers of ranks, chunks and micro-batches, and the cost
+// of each action. It refers to no layer and no schedule, so one problem can be given to every
+// policy and the results compared. Times are integers in any unit (FLOPs, nanoseconds): their sums
+// are exact, so closed forms can be proved with `==`.
 #pragma once
 
 #include <concepts>
@@ -16,8 +16,8 @@ namespace pp {
 
 namespace detail {
 
-/// What the actions of a chunk add to the memory of its rank, per micro-batch, in any unit. What an
-/// action adds is there from its start; what it gives back, a negative amount, until its end.
+/// The change of a rank's memory by the actions of a chunk, per micro-batch, in any unit. A
+/// positive change takes effect at the start of the action, a negative one at its end.
 struct memory_change {
   long forward = 1;
   long backward_input = 0;
@@ -28,7 +28,7 @@ struct memory_change {
                                         : (makes_input_gradient(kind) ? backward_input : 0) +
                                               (makes_weight_gradient(kind) ? backward_weight : 0);
   }
-  /// The most that an action adds while it runs: BW is B and then W.
+  /// The maximum that an action adds while it runs: BW is B and then W.
   constexpr long at_most(action_kind kind) const {
     long const first = kind == action_kind::backward ? backward_input : of(kind), all = of(kind);
     long const most = first > all ? first : all;
@@ -38,40 +38,40 @@ struct memory_change {
 
 }  // namespace detail
 
-/// What one chunk costs per micro-batch. Times are at least 0.
+/// The costs of one chunk per micro-batch. needs: times >= 0
 struct chunk_cost {
   long forward = 1;
   long backward_input = 1;
   long backward_weight = 1;
   detail::memory_change memory{};
-  long bytes =
-      0;  ///< of the value that it hands on to the next chunk, and of the gradient that comes back
+  /// Bytes of the value that is sent to the next chunk, and of the gradient that comes back.
+  long bytes = 0;
 };
 
-/// Costs of a model whose chunks are all alike: one value, whatever the number of chunks.
+/// Equal costs for all chunks, whatever their number.
 struct same_cost {
   chunk_cost each{};
   constexpr chunk_cost const& operator[](std::size_t) const { return each; }
 };
 
-/// `Costs` is anything indexed by chunk: `same_cost`, `static_vector<chunk_cost, N>`,
-/// `std::vector<chunk_cost>`.
+/// Ranks, chunks, micro-batches and costs. `Costs` is any type indexed by chunk: `same_cost`,
+/// `static_vector<chunk_cost, N>`, `std::vector<chunk_cost>`.
 template <class Costs = same_cost>
 struct problem {
   int ranks = 1;
   int chunks = 1;
   int micro_batches = 1;
-  long hop = 0;  ///< time from the end of an action to the moment another rank can use its result
+  long hop = 0;  ///< time from the end of an action until another rank can use its result
   Costs costs{};
-  long bandwidth = 0;  ///< bytes that a link moves in a unit of time, beside `hop`; 0: any number
-  long limit = 0;      ///< the most memory of a rank, in the unit of memory_change; 0: any amount
+  long bandwidth = 0;  ///< bytes per unit of time on a link, in addition to `hop`; 0: unlimited
+  long limit = 0;      ///< memory limit of a rank, in the unit of memory_change; 0: unlimited
 
   constexpr chunk_cost const& cost(int chunk) const {
     return costs[static_cast<std::size_t>(chunk)];
   }
 
-  /// Time from the end of an action on one rank until its result can be used on another. It is the
-  /// value that crosses the boundary after chunk `boundary`, or that value's gradient.
+  /// Time from the end of an action on one rank until its result, the value that crosses the
+  /// boundary after chunk `boundary` or its gradient, can be used on another.
   constexpr long hop_time(int from_rank, int to_rank, int boundary) const {
     return from_rank == to_rank ? 0 : hop + transfer_time(boundary);
   }
@@ -79,8 +79,7 @@ struct problem {
     return bandwidth == 0 ? 0 : (cost(boundary).bytes + bandwidth - 1) / bandwidth;
   }
 
-  /// How long an action takes. The update is outside a schedule's time: every schedule pays it
-  /// once, alike.
+  /// The duration of an action. The update has none: every schedule pays it once, outside.
   constexpr long time(action const& a) const {
     using enum action_kind;
     chunk_cost const& c = cost(a.chunk);
@@ -92,7 +91,7 @@ struct problem {
   }
 };
 
-/// What the algorithms of this folder ask of a problem.
+/// The interface of a problem that the algorithms of this folder use.
 template <class P>
 concept pipeline_problem = requires(P const& p, int i, action a) {
   { p.ranks + p.chunks + p.micro_batches } -> std::convertible_to<int>;
@@ -102,7 +101,7 @@ concept pipeline_problem = requires(P const& p, int i, action a) {
   { p.limit } -> std::convertible_to<long>;
 };
 
-/// A problem whose `ranks * chunks_per_rank` chunks all cost the same.
+/// A problem of `ranks * chunks_per_rank` chunks of equal cost.
 constexpr problem<> equal_times(int ranks, int micro_batches, chunk_cost each = {}, long hop = 0,
                                 int chunks_per_rank = 1) {
   return problem<>{ranks, ranks * chunks_per_rank, micro_batches, hop, same_cost{each}};

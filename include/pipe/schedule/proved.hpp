@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A verdict as a compile error of one readable line, for schedules that are proved without a
-// pipeline:
+// A verdict as a one-line compile error, for schedules that are proved without a pipeline:
 //
 //     static_assert(pp::proved<pp::validate(problem, table)>);
 #pragma once
@@ -39,7 +38,8 @@ constexpr auto diagnose_schedule() {
 
 }  // namespace detail
 
-/// True, or the compiler's error names reason, rank, position and action.
+/// True if V is free of faults; otherwise a compile error that names fault, rank, position and
+/// action.
 template <verdict V>
 inline constexpr bool proved = accepted<decltype(detail::diagnose_schedule<V>())>::value;
 

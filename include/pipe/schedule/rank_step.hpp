@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// One step of a rank where values are handed over by messages: an action, a send or a receive.
+// A step of a rank under message passing: an action, a send or a receive.
 #pragma once
 
 #include <pipe/schedule/action.hpp>
 
 namespace pp::detail {
 
-/// What a rank does: an action of its table, or one side of the transfer of what an action made.
+/// Compute: an action of the table. Send, receive: one side of the transfer of an action's result.
 enum class step_kind : unsigned char { compute, send, receive };
 
-/// law: `of` is the action that runs, or the one (F or B) whose result is handed over; `peer` is
-///      the other rank, or -1
+/// law: `of` is the action that runs, or the one (F or B) whose result is transferred; `peer` is
+///      the other rank of a transfer, -1 for compute
 struct rank_step {
   step_kind kind = step_kind::compute;
   action of{};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Preconditions of the algorithms of this folder, checked before anything is indexed by them. In a
-// constant evaluation an index that is out of range is no constant, and the compiler says where; at
-// run time it is a pp::error instead of a read beyond the end.
+// Preconditions of the algorithms of this folder, checked before anything is indexed. In a constant
+// evaluation an index out of range is a compile error at its line; at run time these checks make it
+// a pp::error instead of a read out of bounds.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,8 @@
 
 namespace pp::detail {
 
-/// Whether a range that can be counted has at least `count` items.
+/// Whether a range with a size() has at least `count` items; true for one without, such as the
+/// indexable same_cost.
 template <class Items>
 constexpr bool has_items(Items const& items, long count) {
   if constexpr (requires { items.size(); })
@@ -26,7 +27,7 @@ constexpr bool has_items(Items const& items, long count) {
     return true;
 }
 
-/// Whether a placement has room for a problem's chunks, each of which has its costs.
+/// Whether a problem has a number of chunks that its placement can hold, and a cost for each.
 template <pipeline_problem Problem>
 constexpr bool fits_placement(Problem const& problem, placement where) {
   bool const one_chunk = where == placement::straight || where == placement::bidirectional;
@@ -45,7 +46,7 @@ constexpr void require_placement(Problem const& problem, placement where) {
                    " micro-batches"});
 }
 
-/// The same for a family of n chunks per rank; 0: any number.
+/// The same, and that the problem has `chunks_per_rank` chunks per rank; 0 accepts any number.
 template <pipeline_problem Problem>
 constexpr void require_chunks(Problem const& problem, placement where, int chunks_per_rank) {
   require_placement(problem, where);
@@ -55,15 +56,15 @@ constexpr void require_chunks(Problem const& problem, placement where, int chunk
                      " chunks on ", problem.ranks, " ranks; the problem has ", problem.chunks});
 }
 
-/// throws: pp::error unless a list of ranks (a table, spans) has this one
+/// throws: pp::error unless rows (a table, spans) exist for `rank`
 template <class Rows>
 constexpr void require_rank(Rows const& rows, int rank) {
   checked_index<error>("rank", rank, rows.ranks());
 }
 
-/// throws: pp::error unless table, placement and problem are of one size, every action exists, and
-///         every boundary has its slots. A constant evaluation, whose steps compilers count, does
-///         without this walk through the table.
+/// throws: pp::error unless table, placement and problem have the same sizes, every action's chunk,
+///         micro-batch and kind exist, and every boundary has its slots. Skipped in a constant
+///         evaluation, whose steps compilers count and whose indices they check themselves.
 template <pipeline_problem Problem, action_table Table, class Slots>
 constexpr void require_actions(Problem const& problem, Table const& table, Slots const& slots) {
   if (std::is_constant_evaluated()) return;

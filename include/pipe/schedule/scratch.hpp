@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Working memory of an algorithm that runs in both worlds: at compile time as well as at run time
-// its size is an ordinary number, and it is gone when the algorithm returns. The items are a bare
-// pointer because compilers count the steps of a constant evaluation, and clang++ counts two for
-// every call of an operator[].
+// Working memory of an algorithm that runs both at compile time and at run time: its size is an
+// ordinary number in both, and it is freed when the algorithm returns. Items are accessed through a
+// bare pointer, because compilers count the steps of a constant evaluation and clang++ counts two
+// for every call of an operator[].
 #pragma once
 
 #include <cstddef>
 
 namespace pp::detail {
 
-/// `size` values, all equal to `initial` at first, or to T{}.
+/// `size` values, all initialised to `initial`, or to T{}. Not copyable.
 template <class T>
 struct scratch {
   T* const item;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The best order that can be found under a memory limit, for any times, equal or not: four methods,
-// and the best of what they find. (a) Plans at several paces, with the choices of the zero-bubble
-// paper's greedy; (b) plans around the best of those, chunk by chunk; (c) small changes of the best
-// order; (d) the best orders of fewer micro-batches, continued. The known families take part where
-// they fit into the memory, so none of them is ever better.
+// A search for the best order under a memory limit, for any times. Four methods, of which the best
+// result is taken: (a) plans at several paces, with the choices of the zero-bubble paper's greedy
+// method; (b) variations of the best plan, chunk by chunk; (c) simulated annealing of the best
+// order; (d) the best orders of fewer micro-batches, with a period repeated. The known families
+// that fit into the memory are candidates too, so none of them is better than the result.
 #pragma once
 
 #include <type_traits>
@@ -26,31 +26,33 @@ namespace pp {
 
 namespace detail {
 
+/// The options of a search.
 struct search_options {
   static constexpr long no_limit = LONG_MAX / 4;
   static constexpr long usual_effort = 200'000'000;
 
   objective want = objective::stage_local_span;
-  long limit = no_limit;       ///< of a rank's memory, in the unit of memory_change
-  long effort = usual_effort;  ///< how many actions may be played in all: the search takes time in
-                               ///< proportion, whatever the size
+  long limit = no_limit;  ///< memory limit of a rank, in the unit of memory_change
+  /// The number of actions to simulate in all. The search takes time in proportion to it, whatever
+  /// the size of the problem.
+  long effort = usual_effort;
 };
 
 }  // namespace detail
 
-/// What a table achieves, and what no table can beat. Under a memory limit the floor holds too,
-/// though perhaps nothing reaches it.
+/// The times of a table and their lower bounds. Under a memory limit the floor still holds, though
+/// perhaps no schedule reaches it.
 struct certificate {
   flush_floor floor{}, achieved{};
 
-  /// The time that a better schedule could at most save.
+  /// The most time that a better schedule could save.
   constexpr long gap(objective want = objective::stage_local_span) const {
     return want == objective::makespan ? achieved.makespan - floor.makespan
                                        : achieved.stage_local_span - floor.stage_local_span;
   }
 };
 
-/// Measures a table against what no table can beat.
+/// The times of a table beside the floor of its problem and placement.
 ///
 /// needs: validate(problem, table)
 template <pipeline_problem Problem, detail::action_table Table>
@@ -62,9 +64,9 @@ constexpr certificate certify(Problem const& problem, Table const& table) {
 
 namespace detail {
 
-/// One search: the best order so far, and how much effort is left.
+/// One search: the best order so far, and the effort that is left.
 ///
-/// needs: replicas(where) == 1; as many chunks as `where` asks for
+/// needs: replicas(where) == 1; a number of chunks that `where` can hold
 template <pipeline_problem Problem>
 class schedule_search {
  public:
@@ -77,6 +79,9 @@ class schedule_search {
     floor_ = options.want == objective::makespan ? floor.makespan : floor.stage_local_span;
   }
 
+  /// Searches, and appends the best order to `table`. In a constant evaluation it tries only a few
+  /// openings and the families.
+  ///
   /// needs: plans are possible
   template <action_table Table>
   constexpr void run(Table& table) {
@@ -96,19 +101,20 @@ class schedule_search {
   }
 
  private:
-  static constexpr int plans_tried = 1000;  ///< at most,
-  static constexpr int plans_share = 2;     ///< one part in this number of the effort goes to it
-  static constexpr int looking_share =
-      4;  ///< of the effort for a shorter run, for repeating what it finds
+  static constexpr int plans_tried = 1000;  ///< the maximum number of plans of method (b)
+  static constexpr int plans_share = 2;  ///< method (b) takes at most 1 / plans_share of the effort
+  /// Of the effort of a shorter run, 1 / looking_share is for repeating what it finds.
+  static constexpr int looking_share = 4;
   static constexpr int rounds = 4;  ///< of annealing, each from the best order so far
-  static constexpr int change_price =
-      100;  ///< what a change costs beside playing its order, in actions played
-  /// For the openings within a constant evaluation: six at P = 8 and M = 32, or one on a vee. The
-  /// families still find room within the default limits of compilers.
+  /// The overhead of a change, beside simulating its order, in simulated actions.
+  static constexpr int change_price = 100;
+  /// The effort of the openings in a constant evaluation: six at P = 8 and M = 32, or one on a vee.
+  /// The families then still fit into the default limits of compilers.
   static constexpr long constant_effort = 4700;
 
   constexpr bool at_floor() const { return best_.worst <= floor_; }
 
+  /// Simulates a plan, and keeps it and its order if it is no worse than the best.
   constexpr void offer(plan const& x) {
     auto times = rank_times(problem_.ranks);
     order_.clear();
@@ -117,8 +123,8 @@ class schedule_search {
       order_.push(rank, a);
     });
     int const held = problem_.chunks / problem_.ranks;
-    effort_ -= actions_ *
-               (std::is_constant_evaluated() ? held * held : 1);  // so do a compiler's steps grow
+    // The steps of a compiler grow with the square of the chunks per rank.
+    effort_ -= actions_ * (std::is_constant_evaluated() ? held * held : 1);
     score const found = times.total(problem_.ranks, options_.want);
     if (best_ < found) return;
     if (found < best_) best_order_.assign(order_);
@@ -126,7 +132,7 @@ class schedule_search {
     best_plan_.assign(x);
   }
 
-  /// (a) The openings, in such an order that the first few together do well on many problems.
+  /// (a) The openings: plans ordered so that the first few already do well on many problems.
   constexpr void try_openings() {
     struct opening {
       int quarters = 0;
@@ -151,7 +157,8 @@ class schedule_search {
     }
   }
 
-  /// (b) Another pace for a leg, a longer or a shorter stay somewhere or both, or another choice.
+  /// (b) Variations of the best plan: another pace for a leg, longer or shorter gaps, or another
+  /// choice.
   constexpr void vary_plans() {
     auto x = plan(problem_.chunks);
     int const steps = 2 * problem_.chunks;
@@ -178,7 +185,7 @@ class schedule_search {
     }
   }
 
-  /// (c)
+  /// (c) Simulated annealing of the best order.
   template <class Seen>
   constexpr void improve_order(Seen seen) {
     for (int round = rounds; round > 0 && !at_floor(); --round) {
@@ -190,12 +197,12 @@ class schedule_search {
     }
   }
 
-  /// (d) The same question of few micro-batches, and the periods of its better orders repeated. Two
-  /// to four times as many as ranks are enough to begin and to end; those left must be periods in
-  /// full, so numbers with different rests are tried.
+  /// (d) The same problem with few micro-batches, and the periods of its better orders repeated.
+  /// Two to four times P micro-batches suffice for the beginning and the end; the rest must be
+  /// whole periods, so counts with different remainders are tried.
   constexpr void repeat_shorter() {
-    constexpr int runs[][2] = {
-        {2, 4}, {2, 6}, {3, 4}, {3, 6}};  // at least this many times P, and a divisor of the rest
+    // The minimum number of micro-batches in units of P, and a divisor of the rest.
+    constexpr int runs[][2] = {{2, 4}, {2, 6}, {3, 4}, {3, 6}};
     long const share = effort_ / 16 * 3;
     for (auto const& [times, divisor] : runs) {
       int const least = times * problem_.ranks, rest = problem_.micro_batches - least;
@@ -236,6 +243,7 @@ class schedule_search {
     }
   }
 
+  /// The known families of the placement, so that the result is at least as good as each that fits.
   constexpr void try_families() {
     if (where_ == placement::straight)
       try_each<GPipe, OneFOneB, EagerOneFOneB, ZeroBubbleH1, ZeroBubbleH2>();
@@ -261,7 +269,7 @@ class schedule_search {
     best_order_.assign(order_);
   }
 
-  /// How often a micro-batch passes all ranks.
+  /// The number of passes of a micro-batch over all ranks.
   constexpr int legs() const { return 2 * problem_.chunks / problem_.ranks; }
 
   Problem const& problem_;
@@ -275,15 +283,15 @@ class schedule_search {
   long effort_, actions_, floor_ = 0;
 };
 
-/// Fills `table` with the best order that is found for its placement, or with nothing if not even
-/// one micro-batch fits into the limit.
+/// Fills `table` with the best order found for its placement. Leaves it empty if not even one
+/// micro-batch fits into the limit.
 ///
 /// needs: replicas(table.where) == 1
-/// law:   a table that is filled validates, and no rank needs more memory than the limit
-/// law:   the same answer to the same question, on every machine
-/// cost:  about `effort` actions played, of some 5 ns in small problems and 50 ns in large ones; at
-///        least one plan and the families; within a constant evaluation never more than a few plans
-///        and the families
+/// law:   a filled table validates, and no rank needs more memory than the limit
+/// law:   the result is the same on every machine
+/// cost:  about `effort` simulated actions, of some 5 ns in small problems and 50 ns in large ones;
+///        at least one plan and the families. In a constant evaluation at most a few plans and the
+///        families
 template <pipeline_problem Problem, action_table Table>
 constexpr void search(Problem const& problem, Table& table, search_options const& options = {}) {
   if (!check_shape(problem, table).ok() ||
@@ -294,8 +302,10 @@ constexpr void search(Problem const& problem, Table& table, search_options const
 
 }  // namespace detail
 
-/// P times what one micro-batch adds to the memory of the rank where it adds the most: what 1F1B
-/// needs, where all ranks are alike.
+/// The memory of 1F1B on equal ranks: P times what one micro-batch takes on the rank where it takes
+/// the most.
+///
+/// throws: pp::error if the problem does not fit the placement
 template <pipeline_problem Problem>
 constexpr long memory_of_1f1b(Problem const& problem, placement where) {
   detail::require_placement(problem, where);
@@ -310,13 +320,11 @@ constexpr long memory_of_1f1b(Problem const& problem, placement where) {
   return p * most;
 }
 
-/// The best order found under Numerator/Denominator times the memory of 1F1B, or under the
-/// problem's own limit where it has one.
+/// The best order found within Numerator/Denominator of the memory of 1F1B, or within the problem's
+/// own limit where it has one. Numerator 0: no limit but the problem's own.
 ///
-/// With Numerator 0 memory is no concern, but for the problem's limit.
-///
-/// note: what is short in the sense of the papers, the stage-local span, is what a rank waits when
-///       steps follow each other without a barrier; for a step with one ask for objective::makespan
+/// note: the stage-local span, the papers' measure, is right when steps follow each other without a
+///       barrier; for steps with a barrier take objective::makespan
 template <int Numerator = 0, int Denominator = 1, placement Where = placement::straight,
           objective Want = objective::stage_local_span,
           long Effort = detail::search_options::usual_effort>
@@ -339,13 +347,12 @@ struct Searched {
     return detail::search_options{Want, limit, Effort};
   }
 
-  /// Up to this product a constant holds the few plans that are tried there; beyond, a program
-  /// searches.
+  /// Whether a constant evaluation has room for its few plans; beyond this, search at run time.
   static constexpr bool fits_a_constant(int ranks, int micro_batches) {
     return ranks * micro_batches <= 8 * 32;
   }
 
-  /// Why a problem has no answer, or null.
+  /// The reason why a problem has no solution, or null.
   template <pipeline_problem Problem>
   static constexpr char const* refuses(Problem const& problem) {
     return detail::planner<Problem>(problem, where, options(problem).limit).possible()
@@ -385,12 +392,12 @@ struct SearchedWithin : Searched<> {
 
 }  // namespace detail
 
-/// Searched within the memory of 1F1B.
+/// ZB-1p: searched within the memory of 1F1B.
 struct ZeroBubble1P : detail::SearchedWithin<1> {
   static constexpr char const* name = "zb-1p";
 };
 
-/// Searched within twice the memory of 1F1B.
+/// ZB-2p: searched within twice the memory of 1F1B.
 ///
 /// law: TF = TB = TW without hops and M >= 2P: no bubble in the stage-local span
 struct ZeroBubble2P : detail::SearchedWithin<2> {

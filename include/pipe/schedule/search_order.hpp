@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Better orders by small changes. One action of a rank moves elsewhere in its order, the order is
-// timed, and the change stays if it is not much worse, less and less so: simulated annealing. Most
-// changes are made where they can help, on the longest path that ends with the slowest rank: what
-// runs there on one rank while others wait is put before or behind the rest of it.
+// Improvement of orders by simulated annealing: one action of a rank moves to another place, the
+// order is timed, and the change is kept if it is not much worse, with a tolerance that decreases.
+// Most changes are made where they can help, on the longest path that ends with the slowest rank:
+// an action of a run of actions on one rank is moved before or behind the rest of that run.
 #pragma once
 
 #include <pipe/schedule/policy.hpp>
@@ -11,7 +11,7 @@
 
 namespace pp::detail {
 
-/// One list of `T` per rank, of at most `length` items each, while an algorithm runs.
+/// Temporary rows: one list of `T` per rank, each with at most `length` items.
 template <class T>
 class scratch_rows {
  public:
@@ -31,10 +31,10 @@ class scratch_rows {
   scratch<int> size_;
 };
 
-/// An order under search, and as much of a table as a policy needs to fill it (a BW becomes a B and
-/// a W). Actions are numbers, 3 (chunk M + micro-batch) + kind, with kinds F, B, W.
+/// An order under search. It has the interface of a table that a policy's `fill` needs; a BW
+/// becomes a B and a W. Actions are numbers, 3 (chunk M + micro-batch) + kind, with kinds F, B, W.
 ///
-/// needs: replicas(where) == 1; filled with every action
+/// needs: replicas(where) == 1; every action pushed once before it is timed
 class search_order {
  public:
   placement where;
@@ -90,13 +90,14 @@ class search_order {
   constexpr void clear() {
     for (int rank = 0; rank < p_; ++rank) filled_.item[rank] = 0;
   }
-  /// needs: both of the same problem
+  /// Copies the rows of another order. needs: both are of the same problem
   constexpr void assign(search_order const& from) {
     for (int i = 0; i < actions_; ++i) row_.item[i] = from.row_.item[i];
     for (int rank = 0; rank < p_; ++rank) filled_.item[rank] = from.filled_.item[rank];
   }
 
-  /// Whether the rank never needs more memory than there is.
+  /// Whether the rank's memory stays within the limit; without a rank: whether all are complete and
+  /// stay within it.
   constexpr bool fits(int rank) const {
     long live = 0;
     for (int i = rank * length_; i < (rank + 1) * length_; ++i) {
@@ -111,8 +112,8 @@ class search_order {
     return true;
   }
 
-  /// Times the order: impossible if it deadlocks, or when a rank is sure to take longer than
-  /// `most`.
+  /// The score of the order. Not possible() if it deadlocks; timing stops early, with the same
+  /// result, when some rank is certain to take longer than `most`.
   constexpr score play(long most = LONG_MAX / 2) {
     for (int x = 0; x < actions_; ++x) end_.item[x] = waiting_.item[x] = -1;
     int count = 0, unfinished = p_;
@@ -151,15 +152,15 @@ class search_order {
     return unfinished == 0 ? times_.total(p_, want_) : score{};
   }
 
-  /// Tries this number of changes, until no rank takes longer than `good_enough`. Returns what the
-  /// order takes then, never more than before.
+  /// Tries `tries` changes, or fewer once no rank takes longer than `good_enough`, and keeps the
+  /// best order. Returns its score, never worse than before.
   ///
-  /// needs: fits(), and it plays to the end
-  /// cost:  `tries` times the number of actions, at most
+  /// needs: fits(), and play() is possible
+  /// cost:  at most `tries` times the number of actions
   constexpr score improve(long tries, long good_enough, search_dice& roll) {
     return improve(tries, good_enough, roll, [](search_order const&) {});
   }
-  /// The same; calls seen(order) now and then with orders that take no longer than any before.
+  /// The same; calls seen(order) now and then with orders that take no longer than any before them.
   template <class Seen>
   constexpr score improve(long tries, long good_enough, search_dice& roll, Seen seen) {
     score now = play(), best = now;
@@ -204,26 +205,26 @@ class search_order {
 
  private:
   static constexpr int kinds = 3;
-  static constexpr int mean_share =
-      5;  ///< of the ranks' mean time in the energy: one part in this number
-  static constexpr long heat =
-      51;  ///< what the energy may grow by in the mean, at first, in 1/256 of the mean action
-  static constexpr int pause = 20;  ///< tries from one look at an order to the next
-  static constexpr int reach =
-      5;  ///< how far an action moves, or how far beyond its stretch of the path
+  /// The mean time of the ranks enters the energy with weight 1 / mean_share.
+  static constexpr int mean_share = 5;
+  /// The initial temperature: mean allowed growth of the energy, in 1/256 of the mean action.
+  static constexpr long heat = 51;
+  static constexpr int pause = 20;  ///< minimum number of tries between two calls of `seen`
+  /// The maximum distance of a move, or of a move beyond its stretch of the path.
+  static constexpr int reach = 5;
 
-  /// What annealing lowers, in parts: the worst time, and a share of the mean one to show the way
-  /// where many are the worst.
+  /// The energy of annealing, in parts of a unit: the worst time, and a share of the mean time,
+  /// which gives a direction where several ranks are the worst.
   constexpr long energy(score const& s) const {
     return fine_ * s.worst + fine_ * s.sum / (p_ * mean_share);
   }
 
   struct fact {
     int chunk = 0, kind = 0, rank = 0;
-    int source = -1;  ///< of what it needs from another chunk
+    int source = -1;  ///< the action of another chunk whose result it reads, or -1
     long hop = 0, time = 0, memory = 0;
   };
-  /// Positions of a rank that run without a break, the first of them as soon as its input has come.
+  /// Positions of a rank that run without a gap, the first as soon as its input arrives.
   struct stretch {
     int rank = 0, first = 0, last = 0;
   };
@@ -237,8 +238,8 @@ class search_order {
     return action{kind[x % kinds], x / kinds / m_, x / kinds % m_};
   }
 
-  /// The longest path that ends with a rank which takes `worst`, from its end to its begin. needs:
-  /// play()
+  /// The longest path that ends with a rank whose time is `worst`, from its end to its beginning,
+  /// as stretches. Returns their number. needs: play()
   constexpr int find_path(long worst, scratch<stretch>& path, search_dice& roll) {
     int rank = 0, equals = 0, count = 0;
     for (int r = 0; r < p_; ++r)
@@ -265,8 +266,8 @@ class search_order {
     }
     return count;
   }
-  /// By halving: on one rank actions start one after the other, and those that take no time in any
-  /// order.
+  /// The position of an action, by bisection: the actions of a rank start in order; those of zero
+  /// duration may start together.
   constexpr int position_of(int rank, int x) const {
     int const* const row = row_.item + rank * length_;
     int low = 0, high = length_ - 1;
@@ -281,8 +282,8 @@ class search_order {
     return low;
   }
 
-  /// Three of four changes move an action of the stretch to its end or its begin, or a little
-  /// beyond; the others are anywhere.
+  /// A random change. Three of four move an action of the stretch to its end or its beginning, or
+  /// slightly beyond; the others move any action.
   constexpr change pick(stretch const& s, search_dice& roll) const {
     int const which = roll.below(8), inside = s.last - s.first;
     if (which >= 6) {
@@ -298,9 +299,9 @@ class search_order {
     return position < 0 ? 0 : position < length_ ? position : length_ - 1;
   }
 
-  /// Moves an action to another place on its rank. Actions of its chunk and kind on the way keep
-  /// their order: each takes the place and the number of the next. false, and nothing is changed,
-  /// if an F would come behind its B, or a B behind its W.
+  /// Moves an action to another position on its rank. Actions of its chunk and kind on the way keep
+  /// their order: each takes the place of the next. Returns false, with nothing changed, if an F
+  /// would come after its B, or a B after its W.
   constexpr bool move(int rank, int from, int to) {
     int* const row = row_.item + rank * length_;
     int const step = from < to ? 1 : -1;
@@ -329,15 +330,15 @@ class search_order {
   int p_, m_, actions_, length_;
   long limit_;
   scratch<int> row_;           // the actions of rank 0, then those of rank 1 ...
-  scratch<int> filled_;        // by rank, how many there are
+  scratch<int> filled_;        // by rank: the number of its actions so far
   scratch<fact> fact_;         // by action
-  scratch<long> work_, left_;  // by rank: all its time, and what is left of it
+  scratch<long> work_, left_;  // by rank: its total work, and the part of it that is left
   scratch<long> start_, end_;  // by action; an end of -1: not yet
-  scratch<int> waiting_;       // by action, the last rank that began to wait for it
-  scratch<int> also_waiting_;  // by rank, the next one that waits for the same
+  scratch<int> waiting_;       // by action: the last rank that began to wait for it
+  scratch<int> also_waiting_;  // by rank: the next one that waits for the same action
   scratch<int> next_, awake_;  // by rank: its next position; a stack of ranks
   rank_times times_;
-  long fine_ = 1;  // parts of a unit of time in the energy: many where a unit is much
+  long fine_ = 1;  // parts per unit of time in the energy: 256, or 1 where times are large
 };
 
 }  // namespace pp::detail

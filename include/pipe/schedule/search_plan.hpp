@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Orders from plans. A plan says when the F and B of micro-batch 0 are due in every chunk; every
-// next micro-batch is due one period later, the time that the busiest rank works for one. Between
-// equal plans lies all that the known families differ in: the more leisurely micro-batch 0 travels,
-// the more others are on their way at once. Played in time, with actions that take as long as they
-// take and no more memory than there is, a plan is a schedule, whatever the times; it is only a
-// matter of priority.
+// Orders from plans. A plan is the due time of F and B of micro-batch 0 in every chunk; every next
+// micro-batch is due one period later, the time that the busiest rank needs for one micro-batch.
+// The known families correspond to plans of different pace: the slower micro-batch 0 travels, the
+// more micro-batches are in flight. A plan is only a priority: simulated with the real times and
+// within the memory limit, every plan becomes a valid schedule.
 #pragma once
 
 #include <climits>
@@ -16,23 +15,24 @@
 
 namespace pp::detail {
 
-/// The choices that the zero-bubble paper's greedy tries, all ways.
+/// The choices that the zero-bubble paper's greedy method tries in all combinations.
+///
 /// source: Qi et al., Zero Bubble Pipeline Parallelism, 2024, section 3.1
 struct plan_choices {
-  bool any_gap = true;  ///< a W fills any waiting time, or only one that is known to be long enough
-  bool backward_first = false;  ///< B before F, or whichever is due first
-  int ahead =
-      1;  ///< how many periods an F may be due after its rank's next B, and yet run before it
+  bool any_gap = true;          ///< a W fills any gap, or only one known to be long enough
+  bool backward_first = false;  ///< B before F, or the one that is due first
+  /// The number of periods by which an F may be due after its rank's next B and yet run before it.
+  int ahead = 1;
 
   static constexpr int any_ahead = 1 << 20;
 };
 
-/// The way of a micro-batch has 2 `chunks` steps, F down the chunks and B back up.
+/// A plan. A micro-batch takes 2 `chunks` steps: F down the chunks, then B back up.
 struct plan {
-  static constexpr int parts = 4;  ///< of a unit of time: planned times are finer than real ones
+  static constexpr int parts = 4;  ///< planned times are in units of 1/4 of the problem's
 
   int chunks;
-  scratch<long> gap;  ///< from a step's due time to that of the next
+  scratch<long> gap;  ///< by step: from its due time to that of the next
   plan_choices choices{};
 
   constexpr explicit plan(int count) : chunks(count), gap(2 * count) {}
@@ -42,19 +42,20 @@ struct plan {
   }
 };
 
-/// What plans of a problem have in common.
+/// The data that all plans of a problem share, and their simulation.
 ///
 /// needs: replicas(where) == 1
 template <pipeline_problem Problem>
 struct planner {
   Problem const& problem;
   placement where;
-  long limit;              ///< of a rank's memory
+  long limit;              ///< memory limit of a rank
   long period = 0;         ///< in parts
-  scratch<long> natural;   ///< gaps, by step: as long as the action and its hop take, in parts
+  scratch<long> natural;   ///< by step: the gap if the action and its hop run at once, in parts
   scratch<int> chunks_of;  ///< the chunks of rank 0, then those of rank 1 ...
-  scratch<long> room;  ///< by chunk: what must be free for an F, so that the oldest micro-batch can
-                       ///< always go on
+  /// By chunk: the free memory that an F requires, so that the oldest micro-batch can always
+  /// proceed.
+  scratch<long> room;
 
   constexpr planner(Problem const& question, placement place, long most_memory)
       : problem(question), where(place), limit(most_memory), natural(2 * question.chunks),
@@ -86,14 +87,14 @@ struct planner {
     }
   }
 
-  /// Whether a micro-batch finds room when nothing else is there.
+  /// Whether a micro-batch fits into an empty pipeline.
   constexpr bool possible() const {
     for (int chunk = 0; chunk < problem.chunks; ++chunk)
       if (room.item[chunk] > limit) return false;
     return true;
   }
 
-  /// The steps from one end of the ranks to the other, at `quarters` of their natural pace.
+  /// Sets the steps of a leg, one pass over all ranks, to `quarters` / 4 of their natural gaps.
   constexpr void pace(plan& x, int leg, int quarters) const {
     int const p = problem.ranks;
     for (int step = leg * p; step < (leg + 1) * p; ++step) {
@@ -102,12 +103,13 @@ struct planner {
     }
   }
 
-  /// Plays a plan and calls run(rank, action, start, end) for every action, in order of `start`.
+  /// Simulates a plan and calls run(rank, action, start, end) for every action, in order of
+  /// `start`.
   ///
-  /// law:  a rank's memory stays within `limit`, and every rank gets to the end: the oldest
-  ///       micro-batch always finds room
+  /// law:   a rank's memory stays within `limit`, and every rank reaches its end, since the oldest
+  ///        micro-batch always fits
   /// needs: possible()
-  /// cost: n log p for n actions, times the chunks of a rank
+  /// cost:  n log p for n actions, times the chunks per rank
   template <class Run>
   constexpr void play(plan const& x, Run run) const;
 };
@@ -121,10 +123,10 @@ constexpr void planner<Problem>::play(plan const& x, Run run) const {
   constexpr int kinds = 3;
   auto due_forward = scratch<long>(chunks), due_backward = scratch<long>(chunks);  // the next ones
   auto done = scratch<int>(kinds * chunks);  // by chunk: F, B, W
-  auto forward_ready =
-      scratch<long>(chunks * m, LONG_MAX);  // by chunk and micro-batch, when its input has come
+  // By chunk and micro-batch: the arrival of its input.
+  auto forward_ready = scratch<long>(chunks * m, LONG_MAX);
   auto backward_ready = scratch<long>(chunks * m, LONG_MAX);
-  auto ended = scratch<long>(chunks * m);  // by chunk and micro-batch, B
+  auto ended = scratch<long>(chunks * m);  // by chunk and micro-batch: the end of B
   auto live = scratch<long>(p);
   auto works = scratch<bool>(p);
   event_queue events(p);
@@ -147,7 +149,7 @@ constexpr void planner<Problem>::play(plan const& x, Run run) const {
         next_backward = due_backward.item[c];
     if (x.choices.ahead == plan_choices::any_ahead) next_backward = LONG_MAX - ahead;
 
-    // The B, F and W that could run now: those that are due first, and the oldest W.
+    // The candidates: the B and the F that are due first, and the oldest W.
     int b = -1, f = -1, w = -1;
     long b_due = LONG_MAX, f_due = LONG_MAX, w_age = LONG_MAX, soonest = LONG_MAX;
     bool lacks_memory = false;

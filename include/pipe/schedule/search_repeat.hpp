@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Long orders from short ones. What is hard in an order is how it begins and ends; between, it may
-// do the same again and again. So an order of few micro-batches, which can be searched well, is one
-// of many when a period of it is repeated.
+// Long orders from short ones. The difficult parts of an order are its beginning and its end;
+// between them it may be periodic. So a good order of few micro-batches, which is cheap to search,
+// becomes an order of many when one of its periods is repeated.
 #pragma once
 
 #include <pipe/schedule/search_order.hpp>
 
 namespace pp::detail {
 
-/// The periods of an order. One of `length` micro-batches is, on every rank, a stretch of actions
-/// with every kind of every chunk `length` times; they begin where the F of the same micro-batch
-/// stands in the first chunk of each rank, or a little off.
+/// The periods of an order. A period of `length` micro-batches is, on every rank, a range of
+/// actions with every kind of every chunk `length` times. The ranges of all ranks begin at or near
+/// the F of the same micro-batch in the rank's first chunk.
 ///
-/// needs: order.fits(), with the micro-batches of a kind and chunk in order, and stays as it is
+/// needs: order.fits(), with the micro-batches of each kind and chunk in order; `order` is not
+///        changed while this exists
 class order_periods {
  public:
   constexpr order_periods(search_order const& order, int chunks, int micro_batches)
@@ -33,7 +34,7 @@ class order_periods {
     }
   }
 
-  /// From now on periods of `length` micro-batches are meant.
+  /// Selects periods of `length` micro-batches.
   ///
   /// cost: linear in the number of actions
   constexpr void set_length(int length) {
@@ -52,7 +53,7 @@ class order_periods {
     }
   }
 
-  /// Whether there is a period that begins at that micro-batch. It is the one to repeat.
+  /// Whether a period begins at that micro-batch; if so, it is the one to repeat.
   constexpr bool begin_at(int micro_batch) {
     for (int rank = 0; rank < p_; ++rank) {
       int const at = forward_.item[rank * m_ + micro_batch],
@@ -63,12 +64,11 @@ class order_periods {
     return true;
   }
 
-  /// Fills `longer` with the order in which the period comes `times` times more.
+  /// Fills `longer` with the order in which the period occurs `times` times more.
   ///
   /// needs: begin_at; `longer` is of the same problem with `times * length` more micro-batches
-  /// law:   of a kind and chunk, the micro-batches are in order; if what a micro-batch adds to
-  ///        memory it gives back, no rank's peak grows; whether ranks wait for each other for ever
-  ///        is for `longer.play()` to say
+  /// law:   the micro-batches of each kind and chunk are in order; if every micro-batch frees the
+  ///        memory that it takes, no rank's peak grows. A deadlock is possible: longer.play() tells
   constexpr void repeat(int times, search_order& longer) const {
     longer.clear();
     for (int rank = 0; rank < p_; ++rank) {
@@ -99,12 +99,12 @@ class order_periods {
   }
 
   search_order const& order_;
-  int p_, m_, kinds_, row_;  // kinds of actions of a rank, and its actions in all
+  int p_, m_, kinds_, row_;  // row_: actions of a rank; kinds_: their kinds, three per chunk
   int length_ = 0;
-  scratch<int> forward_;  // by rank and micro-batch: where the F of the rank's first chunk stands
-  scratch<int> done_;     // by rank, position and kind: how many come before
-  scratch<int> nearest_;  // by rank and position: where a period begins that is near, or none
-  scratch<int> begin_;    // by rank: of the period to repeat
+  scratch<int> forward_;  // by rank and micro-batch: the position of F in the rank's first chunk
+  scratch<int> done_;     // by rank, position and kind: the number of such actions before it
+  scratch<int> nearest_;  // by rank and position: the nearest begin of a period, or none
+  scratch<int> begin_;    // by rank: the begin of the period to repeat
 };
 
 }  // namespace pp::detail

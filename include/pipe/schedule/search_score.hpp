@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The search's objective, score and random generator.
+// The objective, the score and the random numbers of the search.
 #pragma once
 
 #include <bit>
@@ -10,18 +10,20 @@
 
 namespace pp {
 
-/// The time to minimise: the longest time from a rank's first action to its last, as the papers
-/// have it and as it counts when every rank starts its next step as soon as it is done; or the time
-/// until all are done, which a step with a barrier takes.
+/// The time to minimise. stage_local_span: the longest time from a rank's first action to its last,
+/// the papers' measure, and the right one when every rank starts its next step as soon as it is
+/// done. makespan: the time until all ranks are done, which a step with a barrier takes.
 enum class objective : unsigned char { stage_local_span, makespan };
 
 namespace detail {
 
-/// Less is better. law: `sum` decides between equal `worst`. needs: P times the time of a step is
-/// below 2^62
+/// The score of an order; smaller is better.
+///
+/// law:   `sum` decides between equal `worst`
+/// needs: P times the time of a step is below 2^62
 struct score {
-  long worst = LONG_MAX / 2;  ///< of all ranks' times, in the sense of the objective
-  long sum = LONG_MAX / 2;    ///< of them
+  long worst = LONG_MAX / 2;  ///< the maximum of the ranks' times under the objective
+  long sum = LONG_MAX / 2;    ///< the sum of the ranks' times
 
   constexpr bool possible() const { return worst < LONG_MAX / 2; }
   constexpr bool operator<(score const& b) const {
@@ -29,7 +31,7 @@ struct score {
   }
 };
 
-/// When each rank begins and ends.
+/// The start of each rank's first action and the end of its last.
 struct rank_times {
   scratch<long> first, last;
 
@@ -52,8 +54,9 @@ struct rank_times {
   }
 };
 
-/// Chance that takes the same course everywhere, so that a search has one answer. source:
-/// Marsaglia, Xorshift RNGs, 2003
+/// Random numbers with a fixed seed, so that a search has one answer on every machine.
+///
+/// source: Marsaglia, Xorshift RNGs, 2003
 struct search_dice {
   unsigned long long state = 0x9E3779B97F4A7C15u;
 
@@ -63,11 +66,11 @@ struct search_dice {
     state ^= state << 17;
     return state >> 8;
   }
-  /// One of 0 .. count - 1. needs: count > 0
+  /// A number in [0, count). needs: count > 0
   constexpr int below(int count) { return static_cast<int>(bits() % static_cast<unsigned>(count)); }
 
-  /// -ln of a uniform number in (0, 1), in 1/256, within 6 %: the number's leading zeros, and a
-  /// straight line between powers of two.
+  /// -ln of a uniform number in (0, 1), in units of 1/256, within 6 %: from the number's trailing
+  /// zeros, with linear interpolation between powers of two.
   constexpr long exponential() {
     constexpr long ln_2 = 177;  // in 1/256
     unsigned long long const x = bits();

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The timed simulation of a table. Each action starts as soon as its rank is free and its inputs
-// have arrived, so the makespan is the longest path through the table's actions, their data and
-// their ranks' order. Two bubbles are reported, always by name, because the literature mixes them:
-// one over the makespan, which a step with a barrier pays, and one over the stage-local span, which
-// is honest only when each rank may start its next step as soon as it is done with this one.
+// have arrived, so the makespan is the longest path through the table's actions, their data and the
+// ranks' order. Two bubbles are reported, always by name, because the literature mixes them: one
+// over the makespan, which a step with a barrier pays, and one over the stage-local span, which is
+// right only when each rank may start its next step as soon as it is done with this one.
 #pragma once
 
 #include <pipe/schedule/execution.hpp>
 
 namespace pp {
 
-/// When an action runs.
+/// The start and the end of an action, in the unit of the problem's times.
 struct time_span {
   long start = 0;
   long end = 0;
 };
 
-/// `spans.at(rank, position)` is when that action runs, in the unit of the problem's times, from 0.
+/// The times of a table: `spans.at(rank, position)` is the span of that action, from 0.
 template <class Rows>
 struct timeline {
   Rows spans;
-  bool complete = false;  ///< false: the table deadlocks, and the spans end there
+  bool complete = false;  ///< false: the table deadlocks; the spans are those before that
   long makespan = 0;      ///< the end of the last action
 
   constexpr int ranks() const { return spans.ranks(); }
 
-  /// Time that a rank computes. Throws pp::error if there is no such rank.
+  /// The time that a rank computes. throws: pp::error if there is no such rank
   constexpr long busy(int rank) const {
     detail::require_rank(spans, rank);
     long sum = 0;
@@ -35,7 +35,7 @@ struct timeline {
     return sum;
   }
 
-  /// Time that a rank does not compute, from 0 to the makespan.
+  /// The time from 0 to the makespan that a rank does not compute.
   constexpr long idle(int rank) const { return makespan - busy(rank); }
 
   constexpr long total_busy() const {
@@ -58,8 +58,8 @@ struct timeline {
   /// The idle share of all ranks' time from 0 to the makespan.
   constexpr double bubble_by_makespan() const { return idle_share(makespan); }
 
-  /// The idle share of all ranks' time when each takes the stage-local span for a step. Source: Qi
-  /// et al., 2024.
+  /// The idle share of all ranks' time when each takes the stage-local span for a step. source: Qi
+  /// et al., 2024
   constexpr double bubble_by_stage_local_span() const { return idle_share(stage_local_span()); }
 
  private:
@@ -71,7 +71,8 @@ struct timeline {
 
 namespace detail {
 
-/// throws: pp::error if a timeline has other ranks than a table, or more spans than its actions
+/// throws: pp::error if a timeline has another number of ranks than a table, or more spans than it
+///         has actions
 template <action_table Table, class Rows>
 constexpr void require_spans(Table const& table, timeline<Rows> const& when) {
   if (std::is_constant_evaluated()) return;
@@ -84,11 +85,11 @@ constexpr void require_spans(Table const& table, timeline<Rows> const& when) {
 
 }  // namespace detail
 
-/// The timeline of a table, with channels of `slots[boundary]` slots (none given: no rank waits for
-/// one).
+/// The timeline of a table over channels of `slots[boundary]` slots; without them no rank waits for
+/// a slot.
 ///
 /// needs:  validate(problem, table), at least check_shape and check_complete
-/// throws: pp::error for an action, a chunk's cost or a boundary's slots that do not exist
+/// throws: pp::error if an action's chunk or micro-batch, a cost or a boundary's slots do not exist
 template <pipeline_problem Problem, detail::action_table Table,
           class Slots = detail::unbounded_slots>
 constexpr auto simulate(Problem const& problem, Table const& table, Slots const& slots = Slots{}) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A schedule as a value: one list of actions per rank, and who holds which chunk. The algorithms of
-// this folder are templates over the table, so the same code proves a `static_table` inside a
-// static_assert and a `dynamic_table` (dynamic_table.hpp) of a thousand ranks at run time.
+// A schedule as a value: one list of actions per rank, and the placement of the chunks. The
+// algorithms of this folder are templates over the table, so the same code proves a `static_table`
+// in a static_assert and a `dynamic_table` (dynamic_table.hpp) of a thousand ranks at run time.
 #pragma once
 
 #include <concepts>
@@ -14,17 +14,17 @@ namespace pp {
 
 namespace detail {
 
-/// One list of `T` per rank, each of at most `Capacity` items.
+/// One list of `T` per rank, each with at most `Capacity` items.
 ///
-/// law: pushing beyond the capacity is not a constant expression, but for the actions of a
-///      static_table
+/// law: a push beyond the capacity fails constant evaluation; static_table records such an action
+///      instead
 template <class T, int Ranks, int Capacity>
 struct static_rows {
   T items[Ranks][Capacity > 0 ? Capacity : 1]{};
   int counts[Ranks]{};
 
-  /// Empty rows with room for as many items of another type, for instance the times of the actions,
-  /// or for a few times as many.
+  /// Empty rows of another type with `Times` times the capacity, for instance for the times of the
+  /// actions.
   template <class Other, int Times = 1>
   constexpr auto like() const {
     return static_rows<Other, Ranks, Times * Capacity>{};
@@ -39,8 +39,8 @@ struct static_rows {
   constexpr auto const& row(int rank) const { return items[rank]; }
 };
 
-/// The first action that found no place in a table, if there was one: its rank does not exist, or
-/// that rank's list is full.
+/// The first action that had no place in a table, if any: its rank does not exist, or the rank's
+/// list is full.
 struct unplaced_action {
   bool any = false, rank_exists = false;
   int rank = 0;
@@ -49,16 +49,17 @@ struct unplaced_action {
 
 }  // namespace detail
 
-/// A table that lives at compile time.
+/// A table of compile-time capacity.
 template <int Ranks, int Capacity>
 struct static_table : detail::static_rows<action, Ranks, Capacity> {
   placement where = placement::straight;
   bool trains = true;  ///< false: forward only, for inference and evaluation
-  int mini_batch = 0;  ///< micro-batches from one update to the next; 0: one update when all is
-                       ///< done, outside the table
+  /// Micro-batches from one update to the next; 0: one update after the table, not part of it.
+  int mini_batch = 0;
   detail::unplaced_action unplaced{};
 
-  /// An action without a place makes the table invalid: see check_complete.
+  /// Appends an action to a rank's list. One without a place makes the table invalid:
+  /// check_complete reports it.
   constexpr void push(int rank, action const& item) {
     bool const rank_exists = rank >= 0 && rank < Ranks;
     if (rank_exists && this->counts[rank] < Capacity)
@@ -68,12 +69,12 @@ struct static_table : detail::static_rows<action, Ranks, Capacity> {
   }
 };
 
-/// The most actions that a table may have: all counts of them then fit an int.
+/// The maximum number of actions of a table: every count of them fits an int.
 inline constexpr long most_actions = 1L << 28;
 
 namespace detail {
 
-/// What the algorithms of this folder ask of a table.
+/// The interface of a table that the algorithms of this folder use.
 template <class T>
 concept action_table = requires(T& table, T const& fixed, int i, action a) {
   { fixed.ranks() } -> std::same_as<int>;
@@ -86,7 +87,7 @@ concept action_table = requires(T& table, T const& fixed, int i, action a) {
   fixed.template like<int>();
 };
 
-/// The actions of all ranks.
+/// The number of actions of all ranks.
 template <action_table Table>
 constexpr long count_actions(Table const& table) {
   long count = 0;
@@ -94,7 +95,7 @@ constexpr long count_actions(Table const& table) {
   return count;
 }
 
-/// Calls `use(rank, position, action)` for every action of a chunk, rank by rank, in each rank's
+/// Calls `use(rank, position, action)` for every action of a chunk, rank by rank, each rank's in
 /// order.
 template <action_table Table, class Use>
 constexpr void for_each_of_chunk(Table const& table, int chunk, Use use) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Schedules as PyTorch writes and reads them (torch.distributed.pipelining): a line per rank, an
-// action per cell, `2F0` for the forward of stage 2 and micro-batch 0; I is the input gradient, W
-// the weight gradient, B both. A stage there is a chunk here.
+// Schedules in the CSV format of PyTorch (torch.distributed.pipelining): a line per rank, an action
+// per cell, `2F0` for the forward of stage 2 and micro-batch 0; I is the input gradient, W the
+// weight gradient, B both. A stage of PyTorch is a chunk here.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace pp {
 
 namespace detail {
 
-/// `2F0`, `1B3`, `1I3`, `1W3`; empty for what PyTorch has no word for: recomputation and updates.
+/// `2F0`, `1B3`, `1I3`, `1W3`; empty for actions without a name in PyTorch: recompute and update.
 inline std::string torch_name(action const& a) {
   char const letter = a.kind == action_kind::forward           ? 'F'
                       : a.kind == action_kind::backward        ? 'B'
@@ -45,7 +45,7 @@ inline std::string torch_name(rank_step const& s) {
 
 }  // namespace detail
 
-/// Rows of actions, or of the steps that communicate() makes of them, as text.
+/// A table, or the steps of communicate(), as CSV text: a line per rank.
 template <class Rows>
 std::string torch_csv(Rows const& rows) {
   std::string text;
@@ -63,7 +63,7 @@ std::string torch_csv(Rows const& rows) {
   return text;
 }
 
-/// A schedule that was read: its table, placement and all, and its size.
+/// A parsed schedule: its table with the placement, and its size.
 struct read_schedule {
   dynamic_table table{0};
   int chunks = 0, micro_batches = 0;
@@ -81,8 +81,7 @@ struct place {
 
 inline constexpr int most_chunks = 1 << 20, most_micro_batches = 1 << 24;
 
-/// Text of a file for a message: bytes that are not printable as \x1b, and no more than the first
-/// few.
+/// Text of a file for a message: bytes other than printable ASCII as \xNN, cut after 40 bytes.
 inline std::string printable(std::string_view text) {
   constexpr std::size_t most = 40;
   constexpr char digits[] = "0123456789abcdef";
@@ -97,7 +96,9 @@ inline std::string printable(std::string_view text) {
   return text.size() > most ? safe + "..." : safe;
 }
 
-/// A number from 0 to below `most` at the beginning of `text`, which is moved behind it.
+/// Parses a number in [0, most) at the beginning of `text`, and removes it from `text`.
+///
+/// throws: data_error
 inline int number(std::string_view& text, int most, place at, std::string const& of_what) {
   std::string_view const digits = text.substr(0, text.find_first_not_of("0123456789"));
   if (digits.empty()) refuse(at, "expected the number of " + of_what);
@@ -109,8 +110,8 @@ inline int number(std::string_view& text, int most, place at, std::string const&
   return value;
 }
 
-/// An action; none for transfers, which follow from the others, and for what sharded parameters
-/// need.
+/// Parses one action; none for transfers, which follow from the other actions, and for operations
+/// on sharded parameters.
 inline std::optional<action> parse(std::string_view word, place at) {
   struct kind_name {
     std::string_view word;
@@ -145,8 +146,8 @@ inline std::optional<action> parse(std::string_view word, place at) {
                  "REDUCE_GRAD, (...;...)OVERLAP_F_B");
 }
 
-/// Calls use(action, place) for what a cell holds: an action, or several in brackets, which run in
-/// turn here.
+/// Calls use(action, place) for the actions of a cell: one, or several in brackets, which run one
+/// after the other here.
 template <class Use>
 void for_each_in_cell(std::string_view cell, place at, Use use) {
   auto const one = [&](std::string_view word, place where) {
@@ -163,7 +164,7 @@ void for_each_in_cell(std::string_view cell, place at, Use use) {
   }
 }
 
-/// Calls new_rank() for every line, and use(action, place) for the actions of it.
+/// Calls new_rank() for every line, and use(action, place) for each of its actions.
 template <class NewRank, class Use>
 void for_each_action(std::string_view text, NewRank new_rank, Use use) {
   constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF", blank = " \t\r";
@@ -192,8 +193,8 @@ inline constexpr std::pair<placement, char const*> placements[] = {
     {placement::vee, "vee"},
     {placement::bidirectional, "bidirectional"}};
 
-/// The placement under which the most actions are on their rank, and how many are not; none if
-/// there are more or fewer stages than any placement has.
+/// The placement with the fewest actions on a wrong rank, and their number; no name if no placement
+/// has this number of stages.
 struct best_placement {
   placement where = placement::straight;
   char const* name = nullptr;
@@ -215,7 +216,7 @@ inline best_placement placement_of(read_schedule const& s) {
   return best;
 }
 
-/// Says which action has a stage that cannot be on its rank.
+/// Throws a data_error that names the first action whose stage cannot be on its rank.
 [[noreturn]] inline void refuse_stage(std::string_view text, read_schedule const& s,
                                       best_placement const& best) {
   int const ranks = s.table.ranks();
@@ -241,14 +242,14 @@ inline best_placement placement_of(read_schedule const& s) {
 
 }  // namespace torch_format
 
-/// Reads such text. Empty cells are idle time and mean nothing; a line without any is a rank
-/// without actions, but at the end of the text. Transfers are left out, since they follow from the
-/// actions, and so is what sharded parameters need (UNSHARD, RESHARD, REDUCE_GRAD). Of
-/// `(0F0;1B0)OVERLAP_F_B`, which runs two actions at once, one comes after the other. Whether the
-/// schedule is a right one is for `validate` to say.
+/// Parses CSV text. Empty cells are idle time and are ignored; a line without actions is a rank
+/// without actions, except at the end of the text. Transfers are ignored, since they follow from
+/// the actions, and so are operations on sharded parameters (UNSHARD, RESHARD, REDUCE_GRAD).
+/// `(0F0;1B0)OVERLAP_F_B`, which runs two actions at once, becomes one after the other. The
+/// schedule is not validated: call `validate`.
 ///
-/// law: read_torch_csv(torch_csv(table)) has the same actions in the same order, where the last
-///      rank has any
+/// law:    read_torch_csv(torch_csv(table)) has the same actions in the same order, if the last
+///         rank has any
 /// throws: data_error with line, column and reason, in printable characters
 inline read_schedule read_torch_csv(std::string_view text) {
   read_schedule s;

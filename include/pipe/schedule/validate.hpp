@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The validation of schedules. A table that passes trains exactly like one stage, and cannot hang:
-// it computes everything once, where the weights are, in an order in which every value exists
-// before it is read, within the memory there is. If not, the verdict names the first action that is
-// wrong. Questions of linear cost, each a function of its own so that a large table can answer each
-// in a constant evaluation of its own.
+// The validation of schedules. A table that passes trains exactly like a single stage and cannot
+// deadlock: it computes everything once, on the rank with the weights, in an order in which every
+// value exists before it is read, within the memory limit. Otherwise the verdict names the first
+// faulty action. Each check is a separate function of linear cost, so that a large table can be
+// proved by several constant evaluations.
 #pragma once
 
 #include <pipe/schedule/execution.hpp>
@@ -12,7 +12,7 @@
 
 namespace pp {
 
-/// The kinds of faults of a table.
+/// The kinds of faults of a table; describe() has a sentence for each.
 enum class fault : unsigned char {
   none,
   wrong_shape,
@@ -36,7 +36,7 @@ enum class fault : unsigned char {
 
 namespace detail {
 
-/// The fault in a sentence about the action that a verdict names.
+/// A sentence about the action that a verdict names.
 constexpr char const* describe(fault what) {
   constexpr char const* sentences[] = {
       "the schedule is complete, ordered and free of deadlock",
@@ -66,9 +66,8 @@ constexpr char const* describe(fault what) {
 
 }  // namespace detail
 
-/// The first thing wrong with a table: the `position`-th action of `rank`, which is `which`. For a
-/// missing action, the action that should be there, on the rank that should do it, past the end of
-/// its list.
+/// The first fault of a table: its `position`-th action of `rank`, which is `which`. For a missing
+/// action: the action, the rank that should run it, and the position past the end of its list.
 struct verdict {
   fault what = fault::none;
   int rank = -1;
@@ -81,8 +80,8 @@ struct verdict {
 
 namespace detail {
 
-/// Whether table, placement, problem and its costs are of one size, and that size one that can be
-/// counted.
+/// Whether table, placement, problem and costs have the same sizes, and at most most_actions
+/// actions.
 template <pipeline_problem Problem, action_table Table>
 constexpr verdict check_shape(Problem const& problem, Table const& table) {
   if (table.ranks() != problem.ranks || !fits_placement(problem, table.where))
@@ -91,17 +90,17 @@ constexpr verdict check_shape(Problem const& problem, Table const& table) {
                                               : verdict{fault::too_large, -1, -1, action{}};
 }
 
-/// Whether an update may follow the last gradient of a micro-batch: it ends a mini-batch, or
-/// everything.
+/// Whether an update may follow the last gradient of a micro-batch: it ends a mini-batch, or the
+/// step.
 template <action_table Table>
 constexpr bool may_update(Table const& table, int micro_batch, int micro_batches) {
   return table.mini_batch > 0 ? (micro_batch + 1) % table.mini_batch == 0
                               : micro_batch + replicas(table.where) >= micro_batches;
 }
 
-/// Whether every F, and BW or both B and W, of every chunk and micro-batch is done exactly once by
-/// the chunk's holder, and nothing else but a recomputation before a backward and an update with
-/// the last weight gradient.
+/// Whether every F, and BW or both B and W, of every chunk and micro-batch runs exactly once, on
+/// the rank of the chunk, and nothing else runs but a recomputation before a backward and an update
+/// with the last weight gradient.
 ///
 /// needs: check_shape
 template <pipeline_problem Problem, action_table Table>
@@ -118,8 +117,8 @@ constexpr verdict check_complete(Problem const& problem, Table const& table) {
       bit(update),                               // U
   };
   int const micro_batches = problem.micro_batches;
-  // A table with fewer actions than cells misses one among the first cells: those beyond need no
-  // room.
+  // A table with fewer actions than cells lacks one among the first count + 1 cells, so those
+  // beyond need no memory.
   long const cells = long(problem.chunks) * micro_batches, enough = count_actions(table) + 1;
   long const looked_at = cells < enough ? cells : enough;
   auto seen = scratch<unsigned>(looked_at);
@@ -170,10 +169,9 @@ constexpr verdict check_complete(Problem const& problem, Table const& table) {
   return verdict{};
 }
 
-/// Whether the micro-batches pass every chunk (every replica of it) in order: forward, as input
-/// gradients and as weight gradients. So gradients are added up in that order, every channel hands
-/// on its values in the order in which they come, and what is kept per micro-batch can live in
-/// rings of slots.
+/// Whether the micro-batches pass every chunk (every replica of it) in order: as forwards, as input
+/// gradients and as weight gradients. Then gradients are summed in that order, every channel
+/// delivers its values in order, and storage per micro-batch can be a ring of slots.
 ///
 /// needs: check_complete, but for missing actions
 template <pipeline_problem Problem, action_table Table>
@@ -201,9 +199,9 @@ constexpr verdict check_order(Problem const& problem, Table const& table) {
   return verdict{};
 }
 
-/// Whether every action reads weights that its chunk has had by then, F and backward of a
-/// micro-batch the same ones, and whether each update makes the next ones; and whether no rank's
-/// memory rises above the problem's limit.
+/// Whether every action reads a version of the weights that its chunk has by then, F and backward
+/// of a micro-batch the same one; whether each update makes the next version; and whether the
+/// memory of every rank stays within the problem's limit.
 ///
 /// needs: check_complete, but for missing actions
 template <pipeline_problem Problem, action_table Table>
@@ -232,15 +230,13 @@ constexpr verdict check_resources(Problem const& problem, Table const& table) {
   return found;
 }
 
-/// Whether every rank gets to the end of its list, when what it needs comes through channels of
-/// `slots[boundary]` slots. Every hand-off is a rendezvous: a value lies in its slot until it has
-/// been read for the last time, and a writer without a free slot waits. How long actions take does
-/// not matter.
+/// Whether every rank reaches the end of its list over channels of `slots[boundary]` slots. Every
+/// transfer is a rendezvous: a value stays in its slot until its last reader is done, and a writer
+/// without a free slot waits. The answer does not depend on how long actions take.
 ///
-/// With no `slots` given, channels never make a rank wait. For a schedule of F and BW that is also
-/// the proof for channels of peak_in_flight(table, rank of c, c) slots between c and c + 1: the
-/// writer's own list puts a slot's last reading before its next writing. `boundary_slots` finds
-/// fewer.
+/// With unbounded slots no rank waits for a channel. For a schedule of F and BW that also proves
+/// channels of peak_in_flight(table, rank of c, c) slots between c and c + 1: the writer's own list
+/// puts the last read of a slot before its next write. `boundary_slots` finds fewer.
 ///
 /// needs: check_complete
 template <pipeline_problem Problem, action_table Table, class Slots = unbounded_slots>
@@ -259,8 +255,8 @@ constexpr verdict check_progress(Problem const& problem, Table const& table,
                  culprit, position, table.at(culprit, position)};
 }
 
-/// Whether a trainer runs every action of a table with a flush: F, B, W and BW. Recomputation is
-/// part of a trainer's B and BW, and its update follows the last action.
+/// Whether a trainer can run every action of a table with a flush: F, B, W and BW only.
+/// Recomputation is part of a trainer's B and BW, and its update follows the last action.
 template <action_table Table>
 constexpr verdict check_runs(Table const& table) {
   for (int rank = 0; rank < table.ranks(); ++rank)
@@ -273,11 +269,11 @@ constexpr verdict check_runs(Table const& table) {
 
 }  // namespace detail
 
-/// The first fault that any check finds in a schedule, or none.
+/// The first fault of a schedule, or none.
 ///
-/// cost: linear in the number of actions. One constant evaluation, without compiler flags, has room
-///       for some 7,000 of them; larger tables ask each question in a constant of its own,
-///       check_progress up to 11,000.
+/// cost: linear in the number of actions. With a compiler's default limits one constant evaluation
+///       has room for about 7,000 actions; for larger tables call each check in a constant of its
+///       own (check_progress: up to 11,000).
 template <pipeline_problem Problem, detail::action_table Table,
           class Slots = detail::unbounded_slots>
 constexpr verdict validate(Problem const& problem, Table const& table,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Schedules that fill each other's idle time: two pipelines in opposite directions (Chimera), or
-// one that runs down the ranks and back up again (Hanayo), which needs its weights only once. Both
-// are defined by how they are played: a backward first, else the oldest forward.
+// Schedules whose two directions fill each other's idle time: two pipelines in opposite directions
+// (Chimera), or one that runs down the ranks and back up (Hanayo), with one copy of the weights.
+// Both are list schedules with one rule: a backward first, else the oldest forward.
 #pragma once
 
 #include <pipe/schedule/list_schedule.hpp>
@@ -11,7 +11,7 @@ namespace pp {
 
 namespace detail {
 
-/// Backwards first, the oldest micro-batch first, of its chunks the one nearest to its end.
+/// The rule: backwards first, the oldest micro-batch first, and of its chunks the last one first.
 template <pipeline_problem Problem>
 constexpr auto backward_first(Problem const& problem) {
   return [chunks = long(problem.chunks),
@@ -26,8 +26,8 @@ constexpr auto backward_first(Problem const& problem) {
 /// Two directions at once, each on its own copy of the weights.
 ///
 /// law:    P even, M a multiple of P, equal times F = B (B the full backward) without hops: every
-///         rank is idle for P-2 forwards, a share (P-2)/(2M+P-2); peaks are P/2+1 to P; weights are
-///         there twice
+///         rank is idle for P-2 forwards, a share of (P-2)/(2M+P-2); peaks are P/2+1 to P
+///         micro-batches; two copies of the weights
 /// needs:  P even
 /// source: Li and Hoefler, Chimera, 2021
 struct Chimera {
@@ -50,12 +50,12 @@ struct Chimera {
   }
 };
 
-/// Waves: how often a micro-batch runs down the ranks and back up, on placement::vee with twice as
-/// many chunks per rank.
+/// Waves: a micro-batch runs down the ranks and back up `Waves` times, on placement::vee with 2
+/// Waves chunks per rank.
 ///
-/// law:    M a multiple of P, equal times F = B without hops: every rank is idle for (P-1) 2F of a
-///         chunk's forward time F, 2 Waves times less than 1F1B; the peak is at most 2 Waves P
-///         chunks
+/// law:    M a multiple of P, equal times F = B of a chunk without hops: every rank is idle for
+///         (P-1) 2F, a bubble 2 Waves times smaller than that of 1F1B; the peak is at most 2 Waves
+///         P chunks
 /// source: Liu et al., Hanayo, 2023
 template <int Waves = 1>
 struct Hanayo {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The placement of Ws in an order of Fs and Bs. Only memory and the update wait for a W, so its
-// place is wherever its rank would stand idle otherwise, or where the next F would not fit into
-// memory without it. Where that is depends on the times: the order is played in time, as it will
-// run.
+// The placement of Ws in an order of Fs and Bs. Only memory and the update wait for a W, so it runs
+// where its rank would be idle otherwise, or where the next F does not fit into memory without it.
+// Both depend on the times, so the order is simulated while the Ws are placed.
 #pragma once
 
 #include <climits>
@@ -15,13 +14,14 @@ namespace pp {
 
 namespace detail {
 
-/// Which waiting times a W may fill: those that are long enough for it, or any.
+/// Which gaps a W may fill: only those at least as long as itself, or any.
 enum class gap_rule : unsigned char { long_enough, any };
 
 }  // namespace detail
 
-/// Fills `table` with the rows of `fixed`, which has every F and B, and all Ws, in the order of
-/// their Bs. limit(rank) is the memory above which no F begins as long as a W can make room.
+/// Fills `table` with the rows of `fixed`, which has every F and B, and with all Ws, each rank's in
+/// the order of their Bs. limit(rank) is the memory above which no F begins while a W can free
+/// some.
 ///
 /// law:   the order of the fixed actions stays; if they validate but for the missing Ws, the table
 ///        validates
@@ -31,15 +31,15 @@ constexpr void weave(Problem const& problem, Fixed const& fixed, Table& table, L
                      detail::gap_rule rule) {
   using enum action_kind;
   struct place {
-    int next = 0,
-        weight = 0;  // in the rank's fixed row: the next action, and the next B whose W has not run
+    // In the rank's fixed row: the next action, and the next B whose W has not run.
+    int next = 0, weight = 0;
     int also_waiting = 0;  // 1 + the rank that waits for the same result, or 0
     long clock = 0, live = 0;
   };
   int const p = problem.ranks, m = problem.micro_batches, values = problem.chunks * m;
   auto ranks = detail::scratch<place>(p);
-  // Of F by chunk and micro-batch, then of B: 1 + its end, and 1 + the last rank that began to wait
-  // for it; or 0.
+  // By chunk and micro-batch, first for F, then for B: 1 + the time of its end, and 1 + the last
+  // rank that began to wait for it; 0 for none.
   auto ended = detail::scratch<long>(2 * values);
   auto waiting = detail::scratch<int>(2 * values);
   auto awake = detail::scratch<int>(p);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // ZB-V: two chunks per rank, down the ranks and back up, so that the first rank also holds the end
-// of the model. The first backward starts where the last forward ended, memory is the same on all
-// ranks, and Ws fill what is idle.
+// of the model. The first backward starts where the last forward ended, all ranks need the same
+// memory, and Ws fill idle time.
 #pragma once
 
 #include <pipe/schedule/policy.hpp>
@@ -13,8 +13,7 @@ namespace pp {
 ///
 /// law:    equal times TF = TB = TW without hops, M >= 2P-1: no bubble in the stage-local span; the
 ///         peak of every rank is 2P chunks
-/// note:   with fewer than 2P-1 micro-batches the order is that of 2P-1 with the missing ones left
-///         out
+/// note:   with fewer than 2P-1 micro-batches the order is that of 2P-1 without the missing ones
 /// source: Qi et al., Zero Bubble Pipeline Parallelism, 2024, section 6
 struct ZeroBubbleV {
   static constexpr char const* name = "zb-v";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The hand-made schedules of zero-bubble pipelining: B and W apart, so that only F and B lie on the
-// way from rank to rank and Ws fill what used to be idle.
+// The hand-made schedules of zero-bubble pipelining: with B and W apart, only F and B are on the
+// path from rank to rank, and Ws fill time that would be idle.
 #pragma once
 
 #include <pipe/schedule/policy.hpp>
@@ -10,9 +10,9 @@ namespace pp {
 
 namespace detail {
 
-/// Rank r runs (P-1-r) `Ahead` forwards first, then F while there are any, B, and, once the Ws have
-/// been put off for as long as the first rank's warm-up is, or there are no forwards left to hide
-/// behind, W.
+/// Rank r runs (P-1-r) `Ahead` forwards, then F (while there are any) and B in turn. Each such pair
+/// is followed by a W once Ws have been delayed for as long as the warm-up of the first rank, or
+/// once no forwards are left.
 template <int Ahead, pipeline_problem Problem, action_table Table>
 constexpr void fill_zero_bubble(Problem const& problem, Table& table) {
   using enum action_kind;
@@ -33,7 +33,7 @@ constexpr void fill_zero_bubble(Problem const& problem, Table& table) {
 
 }  // namespace detail
 
-/// The memory of 1F1B and about a third of its bubble.
+/// ZB-H1: the memory of 1F1B and about a third of its bubble.
 ///
 /// law:    equal times TF = TB = TW without hops: the bubble of every rank is (P-1)(TF+TB-TW); the
 ///         peak is min(M, P)
@@ -51,7 +51,7 @@ struct ZeroBubbleH1 {
   }
 };
 
-/// No bubble in the stage-local span where TF = TB = TW, for twice the memory of 1F1B.
+/// ZB-H2: no bubble in the stage-local span where TF = TB = TW, for twice the memory of 1F1B.
 ///
 /// law:    equal times: stage-local idle is (P-1)(TF+TB-2TW), or 0; the peak is min(M, 2P-1)
 /// source: Qi et al., Zero Bubble Pipeline Parallelism, 2024, section 2.3
