@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The attributes of ops: what a kind of op needs to know beside its operands and the size of its
-// result. Ops and kernel groups hold them as one value.
+// The attributes of ops: the properties of an op beside its operands and the size of its result.
+// Ops and kernel groups hold them as one value.
 #pragma once
 
 #include <cstdlib>
@@ -10,37 +10,41 @@
 
 namespace pp {
 
-/// Of a matrix product: the sum of each element has `inner` terms.
+/// Of a matrix product: the length of the dot product of each element.
 struct contraction_attributes {
   int inner = 0;
   friend constexpr bool operator==(contraction_attributes const&,
                                    contraction_attributes const&) = default;
 };
+/// Of a lookup and its gradient.
 struct lookup_attributes {
   int vocabulary = 0;  // rows of the table
   friend constexpr bool operator==(lookup_attributes const&, lookup_attributes const&) = default;
 };
+/// Of a map.
 struct map_attributes {
   bool reads_output = false;  // the derivative is a function of y, not of x
   friend constexpr bool operator==(map_attributes const&, map_attributes const&) = default;
 };
-/// The first `left` columns of the result are the first operand's.
+/// Of a concatenation: the first `left` columns of the result are those of the first operand.
 struct concat_attributes {
   int left = 0;
   friend constexpr bool operator==(concat_attributes const&, concat_attributes const&) = default;
 };
-/// The result is columns from `first` on of rows of `columns`.
+/// Of a slice: the result is the columns from `first` on of an operand with `columns` columns.
 struct slice_attributes {
   int columns = 0, first = 0;
   friend constexpr bool operator==(slice_attributes const&, slice_attributes const&) = default;
 };
+/// Of a norm and its input gradient.
 struct norm_attributes {
   bool has_mean = false;  // LayerNorm; without: RMSNorm
   float epsilon = 0;      // added to the variance, or to the mean of squares
   friend constexpr bool operator==(norm_attributes const&, norm_attributes const&) = default;
 };
 
-/// What a pool makes of a sample's rows. A row whose id is -1 is none.
+/// The result of a pool: the mean, the first or the last of a sample's rows. A row whose token id
+/// is -1 is padding and does not count.
 enum class pool_kind : unsigned char { mean, first, last };
 struct pool_attributes {
   pool_kind which = pool_kind::mean;
@@ -48,8 +52,8 @@ struct pool_attributes {
   friend constexpr bool operator==(pool_attributes const&, pool_attributes const&) = default;
 };
 
-/// `keys`: rows of keys and values if they are another value (cross-attention), else 0: they are
-/// columns of the same rows as the queries.
+/// Of attention. `keys`: in cross-attention the rows of keys and values, which are a value of their
+/// own; 0 in self-attention, where they are columns of the rows of the queries.
 struct attention_attributes {
   int heads = 0, kv_heads = 0, keys = 0;
   bool causal = false;
@@ -58,17 +62,18 @@ struct attention_attributes {
                                    attention_attributes const&) = default;
 };
 
-/// What a row adds to a cross entropy: -log p of its label, that times the weight of the label's
-/// class, or a formula of it. The last two come from the layer type.
+/// The term of a row in a cross entropy: -log p of its label, that times the weight of the label's
+/// class, or a formula of log p. The last two come from the layer type.
 enum class row_term : unsigned char { log_probability, weighted_by_class, formula };
 struct cross_entropy_attributes {
-  float smoothing = 0;  // of labels
-  float z_loss = 0;     // factor of the squared log of the denominator
+  float smoothing = 0;  // of labels: see LabelSmoothing
+  float z_loss = 0;     // factor of the squared log of the softmax denominator: see ZLoss
   row_term term = row_term::log_probability;
   friend constexpr bool operator==(cross_entropy_attributes const&,
                                    cross_entropy_attributes const&) = default;
 };
 
+/// Of a user-defined op and its gradients.
 struct custom_attributes {
   shape form{};    // of one sample of x
   long flops = 0;  // per sample, of each of its functions
@@ -89,12 +94,12 @@ enum class attribute_kind : unsigned char {
   custom
 };
 
-/// What a program names that reads attributes which an op does not have: not constexpr, so that a
-/// constant evaluation stops here.
+/// Stops the program, or a constant evaluation (it is not constexpr), that reads attributes of
+/// another kind than the op has.
 [[noreturn]] inline void op_has_other_attributes() { std::abort(); }
 
-/// The attributes of one op: none, or one of the structs above, as a row of graph/op_traits.hpp
-/// says.
+/// The attributes of one op: none, or one of the structs above, by the row of its kind in
+/// graph/op_traits.hpp. A tagged union.
 class attributes {
   using is = attribute_kind;
 
@@ -114,7 +119,7 @@ class attributes {
 
   constexpr attribute_kind kind() const { return kind_; }
 
-  /// needs: the kind of that name
+  /// The attributes as the struct of that name. needs: kind() is that kind; checked
   constexpr contraction_attributes const& contraction() const {
     return needs(is::contraction), contraction_;
   }
@@ -132,7 +137,7 @@ class attributes {
   }
   constexpr custom_attributes const& custom() const { return needs(is::custom), custom_; }
 
-  /// A number that equal attributes share.
+  /// A hash. law: equal attributes have equal hashes
   constexpr long hash() const {
     switch (kind_) {
       case is::none: return 0;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The builder, as a layer sees it while it describes itself: the current value and its shape, named
-// values and parameters. After the first fault every function does nothing: one mistake, one
-// message.
+// The builder, as a layer sees it in `describe`: the current value, named values and parameters.
+// After the first fault every function does nothing: one mistake, one message.
 #pragma once
 
 #include <string_view>
@@ -20,8 +19,8 @@
 
 namespace pp {
 
-/// Runs layer descriptions. With no room it only counts and checks; with exactly the counted room
-/// it keeps what they add.
+/// Runs layer descriptions. Without room it counts and checks; with exactly the counted room it
+/// stores what they add.
 template <class Leaves, graph_size Room = graph_size{}, class Observer = no_observer>
 class builder : public complaints, public op_functions<builder<Leaves, Room, Observer>> {
  public:
@@ -34,16 +33,16 @@ class builder : public complaints, public op_functions<builder<Leaves, Room, Obs
     further_input(input);
   }
 
-  /// What the next layer reads, and how a layer says what it made.
+  /// The input of the layer being described; set() makes h the input of the next.
   constexpr handle current() const { return current_; }
   constexpr void set(handle h) { current_ = h; }
   constexpr Observer const& observer() const { return observer_; }
   constexpr parameter_scope& scope() { return scope_; }
 
-  /// Describes layer L here. At top level a layer that is not opened begins a new unit, a place
-  /// where the model may be cut. An opened layer may have static functions `enter(builder&)` and
-  /// `leave(builder&)`, called around each repetition of its parts; what they change in scope()
-  /// holds for these parts only.
+  /// Describes layer L here. At top level a layer that is not opened begins a new unit, and the
+  /// model may be cut before it. An opened layer may have static functions `enter(builder&)` and
+  /// `leave(builder&)`, called around each repetition of its parts; their changes to scope() hold
+  /// for these parts only.
   template <class L>
   constexpr void layer() {
     if (!ok()) return;
@@ -55,8 +54,8 @@ class builder : public complaints, public op_functions<builder<Leaves, Room, Obs
       closed_layer<L>();
     leaf_ = outer;
   }
-  /// The parts of a layer. `alone_is_whole`: a single part is the whole layer, and has no number of
-  /// its own.
+  /// Describes the parts of a layer. `alone_is_whole`: a single part is the whole layer, and has no
+  /// number in names.
   template <class... L>
   constexpr void all(layers<L...>, bool alone_is_whole = false) {
     std::size_t const outer = siblings_.enter();
@@ -72,7 +71,7 @@ class builder : public complaints, public op_functions<builder<Leaves, Room, Obs
     if (numbered) observer_.end_part();
   }
 
-  /// Describes the loss: it stays in the unit of the layer before it, since no cut may part the
+  /// Describes the loss. It belongs to the unit of the layer before it: no cut may separate the
   /// two.
   template <class L>
   constexpr void close() {
@@ -88,7 +87,7 @@ class builder : public complaints, public op_functions<builder<Leaves, Room, Obs
       L::describe(*this);
   }
 
-  /// True, or a fault: the current value must be real numbers, or token ids.
+  /// True, or a fault: the current value is real numbers; needs_ids: token ids.
   constexpr bool needs_numbers() { return complaints::needs_numbers(current_); }
   constexpr bool needs_ids() { return complaints::needs_ids(current_); }
 
@@ -115,13 +114,13 @@ class builder : public complaints, public op_functions<builder<Leaves, Room, Obs
     complain(fault_kind::pop_without_stash, shape{}, shape{});
     return current_;
   }
-  /// The name of the latest input.
+  /// Names the latest input.
   constexpr void name_input(std::string_view name) {
     for (int i = 0; i + 1 < sizes_.inputs; ++i)
       if (input_names_[i] == name) complain(fault_kind::name_twice, shape{}, shape{});
     if (ok()) input_names_[sizes_.inputs - 1] = name;
   }
-  /// The next input of the model becomes the current value.
+  /// Makes the next input of the model the current value. The value before must be stashed.
   constexpr void further_input(handle input) {
     if (!ok()) return;
     if (current_.at.where == space::value && !is_stashed(current_))
@@ -139,7 +138,7 @@ class builder : public complaints, public op_functions<builder<Leaves, Room, Obs
     ++sizes_.inputs;
     current_ = input;
   }
-  /// An input of numbers that only the loss reads: the batch gives it under the name of option O.
+  /// Adds an input of numbers that only the loss reads, under the name of option O in the batch.
   template <class O>
   constexpr operand loss_input(shape form) {
     if (sizes_.inputs == max_inputs)
@@ -166,16 +165,16 @@ class builder : public complaints, public op_functions<builder<Leaves, Room, Obs
   constexpr void end_name(std::string_view name) {
     if constexpr (shares) tied_names_.end(name);
   }
-  /// True, or a fault: exactly one layer before this one has that name.
+  /// True, or a fault: exactly one earlier layer has that name.
   constexpr bool needs_named(std::string_view name) {
     wanted_name const& p = tied_names_.of(name);
     if (p.ended != 1 || p.times != 1)
       complain(fault_kind::tied_to_nothing, shape(1), shape(p.ended));
     return ok();
   }
-  /// The first parameter of the layer with that name, shared.
+  /// Shares the first parameter of the layer with that name.
   constexpr operand tied(std::string_view name) { return share(tied_names_.of(name).first); }
-  /// Describes the layer with that name once more, on the same parameters.
+  /// Describes the layer with that name again, on the same parameters.
   template <class L>
   constexpr void again(std::string_view name) {
     int const outer = tying_;
@@ -184,13 +183,13 @@ class builder : public complaints, public op_functions<builder<Leaves, Room, Obs
     tying_ = outer;
   }
 
-  /// A parameter of rows x columns (a vector has one row). `decays`: weight decay applies
-  /// (matrices; not biases, not norms).
+  /// Adds a parameter of rows x columns (a vector has one row). `decays`: weight decay applies, as
+  /// for matrices, not for biases and norms.
   constexpr operand parameter(int rows, int columns, initializer initial, bool decays,
                               file_name const& file = file_name{}) {
     return parameter(shape(rows, columns), initial, decays, file);
   }
-  /// The same, of 1 to 4 extents.
+  /// The same for 1 to 4 extents.
   constexpr operand parameter(shape form, initializer initial, bool decays,
                               file_name const& file = file_name{}) {
     if constexpr (shares)
@@ -206,23 +205,23 @@ class builder : public complaints, public op_functions<builder<Leaves, Room, Obs
                           .decay_scale = decays ? scope_.decay_scale : 0},
                          file);
   }
-  /// A buffer, which ops read as they read a parameter, and which a step writes by `commit`, but
-  /// not in a frozen layer.
+  /// Adds a buffer: ops read it like a parameter, and each step writes it by `commit`, except in a
+  /// frozen layer.
   constexpr operand buffer(shape form, initializer initial, commit_rule commit,
                            file_name const& file = file_name{}) {
     if constexpr (shares)
       if (tying_ >= 0) return complain(fault_kind::tied_buffer, shape{}, form), operand{};
     return new_buffer(form, initial, scope_.trained ? commit : commit_rule{}, file);
   }
-  /// The angles of rotary positions: a buffer that no step writes, so that they keep all their bits
-  /// where kernels read parameters in 16. A tied layer makes its own.
+  /// Adds the angles of rotary positions. A constant buffer, not a parameter, so that they keep
+  /// full precision where kernels read parameters in 16 bits. A tied layer makes its own.
   constexpr operand rotary_table(int rows, int columns, float base) {
     if constexpr (shares)
       if (tying_ >= 0) ++tying_;
     return new_buffer(shape(rows, columns), {distribution::rotary, base}, commit_rule{}, {nullptr});
   }
 
-  /// A parameter that is a table of graph/tables.hpp and is never trained.
+  /// Adds a table of graph/tables.hpp as a parameter that is never trained.
   constexpr operand constant_table(int rows, int columns, initializer table) {
     parameter_scope const outer = scope_;
     scope_.trained = false;
@@ -231,7 +230,7 @@ class builder : public complaints, public op_functions<builder<Leaves, Room, Obs
     return p;
   }
 
-  /// A loss ends the model: its output is its own gradient with respect to x.
+  /// Adds the loss, which ends the model: its output is its own gradient with respect to x.
   constexpr void loss(op_kind kind, handle x, loss_operands const& with = loss_operands{}) {
     if (depth_ > 0) return complain(fault_kind::loss_is_not_last, shape{}, shape{});
     push(kind, x, x.form, {operand{space::label, 0}},
@@ -242,7 +241,7 @@ class builder : public complaints, public op_functions<builder<Leaves, Room, Obs
   constexpr graph_size sizes() const { return sizes_; }
   constexpr int open_units() const { return sizes_.units; }
 
-  /// The graph, after everything was described. law: sizes() == Room
+  /// The graph. needs: everything has been described. law: sizes() == Room
   constexpr graph<Room> finish() {
     graph_.units[Room.units] =
         unit_record{Room.ops, Room.values, Room.parameters, -1, operand{}, shape{}};
@@ -279,8 +278,7 @@ class builder : public complaints, public op_functions<builder<Leaves, Room, Obs
   constexpr description_state here() const {
     return description_state{current_, sizes_, position_, streams_, unit_};
   }
-  /// A repetition that left what it found adds as much each time: what it has added since `before`,
-  /// `times` times more.
+  /// Counts `times` more repetitions, each of which adds as much as was added since `before`.
   constexpr void repeat(description_state const& before, int times) {
     if (long(times) * (sizes_.ops - before.sizes.ops) + sizes_.ops > most_ops)
       return complain(fault_kind::too_many_layers, shape(most_ops), shape{});
@@ -323,7 +321,7 @@ class builder : public complaints, public op_functions<builder<Leaves, Room, Obs
     if (file.name != nullptr) observer_.parameter(sizes_.parameters, file);
     return add_parameter(p);
   }
-  /// Parameter p serves as that; a table stays one whatever else it serves as.
+  /// Sets the role of parameter p. The role of a table is final.
   constexpr void is_a(tensor_kind kind, operand p) {
     if constexpr (keeps)
       if (tensor_kind& now = graph_.parameters[p.index].kind; now != tensor_kind::table) now = kind;
@@ -369,7 +367,7 @@ class builder : public complaints, public op_functions<builder<Leaves, Room, Obs
     first_op_ = sizes_.ops;
     ++sizes_.units;
   }
-  /// A layer without ops (Flatten) is no place to cut: it becomes part of the next unit.
+  /// A layer without ops (Flatten) is not a unit: it becomes part of the next one.
   constexpr void end_unit() {
     if (sizes_.ops == first_op_) {
       --unit_;
@@ -382,11 +380,10 @@ class builder : public complaints, public op_functions<builder<Leaves, Room, Obs
       graph_.units[unit_].out = current_.form;
     }
   }
-  /// An op on x and further operands. If the result has as many rows as x, they stand for the same
-  /// positions.
+  /// Adds an op on x and further operands. Rows keep their padding if the result has as many as x.
   constexpr handle push(op_kind kind, handle x, shape form, further_operands in,
                         attributes const& with = attributes{}) {
-    if constexpr (!keeps)  // what is kept has been counted
+    if constexpr (!keeps)  // the counting run has already checked
       if (!needs_room(form, most_numbers) || !needs_fewer_ops(sizes_.ops)) return x;
     operand const out = new_value(form.elements());
     if constexpr (keeps) {
@@ -416,7 +413,7 @@ class builder : public complaints, public op_functions<builder<Leaves, Room, Obs
     operand const out = new_value(elements);
     if constexpr (keeps) graph_.ops[sizes_.ops - 1].out[1] = out;
   }
-  /// The number of the next op that draws random bits.
+  /// A new stream of random bits.
   constexpr int new_stream() { return streams_++; }
   constexpr operand new_value(long elements) {
     if constexpr (keeps) graph_.values[sizes_.values] = value{elements, unit_};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The checks of a builder: its position in the model and the first fault found. A layer asks for
-// what it needs; the answer is true, or a fault has been noted and the layer is to return.
+// The checks of a builder: its position in the model, and the first fault. Each check returns true,
+// or records a fault; the layer returns at once in that case.
 #pragma once
 
 #include <string_view>
@@ -14,7 +14,7 @@
 
 namespace pp {
 
-/// The fault of layer type L by itself, independent of the layers around it.
+/// The fault of layer type L by itself, independent of its place in a model.
 template <class L>
 constexpr fault_kind fault_of_type() {
   if constexpr (requires { typename L::use_instead; })
@@ -28,17 +28,21 @@ constexpr fault_kind fault_of_type() {
   else
     return fault_kind::none;
 }
+/// Whether layer type L is refused wherever it stands.
 template <class L>
 inline constexpr bool is_refused = fault_of_type<L>() != fault_kind::none;
 
+/// The position of a builder and the first fault found.
+///
+/// law: later faults do not replace the first, so one mistake gives one message
 class complaints {
  public:
   constexpr bool ok() const { return fault_.ok(); }
   constexpr model_fault const& fault() const { return fault_; }
-  /// The top-level layer that comes next, or is being described.
+  /// The index of the top-level layer that is being described, or comes next.
   constexpr int position() const { return position_; }
 
-  /// Records the first fault, at the present layer.
+  /// Records a fault at the current layer, if it is the first.
   constexpr void complain(fault_kind what, shape expected, shape found) {
     complain(what, leaf_, expected, found);
   }
@@ -49,12 +53,12 @@ class complaints {
     if (ok()) fault_ = model_fault{what, position, leaf, expected, found};
   }
 
-  /// The layer's own type lacks something.
+  /// Records that the layer's type lacks a member.
   constexpr void complain_of_missing(fault_kind what, member missing) {
     if (ok()) fault_ = model_fault{what, position_, leaf_, shape{}, shape{}, -1, missing};
   }
 
-  /// The layer being described, L, cannot be in a model.
+  /// Records the fault of the layer type L that is being described.
   template <class L>
   constexpr void refuse() {
     if constexpr (fault_of_type<L>() == fault_kind::option_not_taken)
@@ -62,7 +66,7 @@ class complaints {
     else
       complain(fault_of_type<L>(), shape{}, shape{});
   }
-  /// It cannot have one of its options.
+  /// Records that the layer cannot have one of its options.
   constexpr void complain_of(refused_option const& refused) {
     fault_kind const what = refused.unknown               ? fault_kind::option_not_taken
                             : refused.twice               ? fault_kind::option_twice
@@ -80,43 +84,44 @@ class complaints {
                            refused.varying ? member::of : member::none};
   }
 
+  /// True, or a fault: all extents are at least 1.
   constexpr bool needs_positive(int n) { return needs_positive(shape(n)); }
   constexpr bool needs_positive(shape form) {
     for (int i = 0; i < form.rank; ++i)
       if (form.extent[i] < 1) complain(fault_kind::size_not_positive, shape{}, form);
     return ok();
   }
-  /// True, or a fault: a tensor of that shape has not more numbers than that.
+  /// True, or a fault: a tensor of that shape has at most `most` numbers.
   constexpr bool needs_room(shape form, long most) {
-    double numbers = 1;  // no product of four ints is too large for a double
+    double numbers = 1;  // holds the product of four ints without overflow
     for (int i = 0; i < form.rank; ++i) numbers *= form.extent[i];
     if (numbers > double(most)) complain(fault_kind::size_too_large, shape{}, form);
     return ok();
   }
-  /// True, or a fault: weight files can hold that name.
+  /// True, or a fault: the name is not empty and valid UTF-8, so that weight files can hold it.
   constexpr bool needs_name(std::string_view name) {
     if (name.empty()) complain(fault_kind::name_is_empty, shape{}, shape{});
     if (valid_utf8_bytes(name) < name.size())
       complain(fault_kind::name_is_no_text, shape{}, shape{});
     return ok();
   }
-  /// True, or a fault: a buffer can follow its statistic by that rule.
+  /// True, or a fault: momentum is in (0, 1] and terms above 0.
   constexpr bool needs_rule(commit_rule const& rule) {
     if (!(rule.momentum > 0 && rule.momentum <= 1 && rule.terms > 0))
       complain(fault_kind::commit_out_of_range, shape{}, shape{});
     return ok();
   }
-  /// True, or a fault: a row of one number has nothing to compare it with.
+  /// True, or a fault: x has at least two columns; normalisation of a single number is constant.
   constexpr bool needs_two_channels(handle const& x) {
     if (x.form.columns() < 2) complain(fault_kind::one_channel, shape{}, x.form);
     return ok();
   }
-  /// True, or a fault: attention to one position has nothing to choose from.
+  /// True, or a fault: x has at least two rows; attention to a single position is constant.
   constexpr bool needs_two_positions(handle const& x) {
     if (x.form.rows() < 2) complain(fault_kind::one_position, shape{}, x.form);
     return ok();
   }
-  /// True, or a fault: x must be real numbers, or token ids.
+  /// True, or a fault: x is real numbers; needs_ids: token ids.
   constexpr bool needs_numbers(handle const& x) {
     if (ok() && x.is_ids) complain(fault_kind::needs_real_numbers, shape{}, x.form);
     return ok();
@@ -125,7 +130,8 @@ class complaints {
     if (ok() && !x.is_ids) complain(fault_kind::needs_token_ids, shape{}, x.form);
     return ok();
   }
-  /// True, or a fault: the loss L gets what it is a loss of.
+  /// True, or a fault: x is an input that the loss L accepts: logits, not probabilities, of at
+  /// least two classes.
   template <class L>
   constexpr bool needs_input_of_loss(handle const& x) {
     if constexpr (L::labels_are_ids || requires { L::reads_logits; })
@@ -136,11 +142,12 @@ class complaints {
         complain(fault_kind::one_class, shape{}, shape(x.form.columns()));
     return ok();
   }
+  /// True, or a fault: there is room for one more op.
   constexpr bool needs_fewer_ops(int ops) {
     if (ops >= most_ops) complain(fault_kind::too_many_layers, shape(most_ops), shape{});
     return ok();
   }
-  /// True, or a fault: the ratio of the layer being described is one.
+  /// True, or a fault: the ratio of the layer being described is in range and of integers.
   constexpr bool needs_ratio(option_number const& n) {
     if (!n.in_range)
       complain(n.of_integers ? fault_kind::ratio_out_of_range : fault_kind::ratio_of_real_numbers,
@@ -148,8 +155,8 @@ class complaints {
     return ok();
   }
 
-  /// Returns y, which is a probability where x is one: numbers of x, some of them left out, or
-  /// their mean.
+  /// Returns y, and marks it as probabilities if x is: y is x with elements dropped, or a mean of
+  /// its rows.
   constexpr handle as_probable(handle const& x, handle const& y) {
     if (x.at == probabilities_) probabilities_ = y.at;
     return y;
@@ -158,7 +165,7 @@ class complaints {
  protected:
   model_fault fault_{};
   int leaf_ = 0, position_ = 0;
-  operand probabilities_{};  // the latest
+  operand probabilities_{};  // the latest value that is probabilities
 };
 
 }  // namespace pp

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The cost of an op, per sample: floating-point operations and bytes moved. The partition balances
-// an estimate of time made from the two.
+// The cost of an op per sample: floating-point operations and bytes moved. The partition balances a
+// time estimated from the two.
 #pragma once
 
 #include <pipe/graph/op.hpp>
 
 namespace pp {
 
+/// FLOPs and bytes moved, per sample.
 struct cost {
   long flops = 0;
   long bytes = 0;
@@ -18,8 +19,9 @@ struct cost {
   }
 };
 
-/// Scores and their product with V: 4 T S C, half of it when causal; backward has five such
-/// products instead of two. What is moved: rows of queries and of results, keys and values.
+/// `products` / 2 products of R x S x C: scores and their product with V in the forward (4 R S C
+/// FLOPs, half of that when causal); the backward has five products instead of two. Bytes: rows of
+/// queries and of results, keys and values.
 constexpr cost cost_of_attention(op const& o, int products, int bytes) {
   attention_attributes const of = o.attributes.attention();
   long const results = long(o.rows) * o.columns, keys = of.is_fused() ? o.rows : of.keys,
@@ -28,9 +30,9 @@ constexpr cost cost_of_attention(op const& o, int products, int bytes) {
           bytes * (results + key_values)};
 }
 
-/// One multiply-add is two FLOPs; an element of a map, a norm or a softmax counts as eight. Bytes
-/// are those of fp32 operands read and written once, parameters left out (they are shared by all
-/// samples of a micro-batch).
+/// A multiply-add counts as two FLOPs, an element of a map, a norm or a softmax as eight. Bytes are
+/// those of fp32 operands read and written once, without parameters, which all samples of a
+/// micro-batch share.
 constexpr cost cost_of(op const& o) {
   long const results = long(o.rows) * o.columns;
   switch (o.kind) {
@@ -82,8 +84,8 @@ constexpr cost cost_of(op const& o) {
   op_kind_without::cost(o.kind);
 }
 
-/// FLOPs that a host core does in the time it moves one byte through its outer caches (247 GF/s
-/// against some 30 GB/s).
+/// FLOPs of a host core in the time in which it moves one byte through its outer caches (247 GF/s
+/// against about 30 GB/s).
 inline constexpr long flops_per_byte = 8;
 
 /// Estimated time in units of one FLOP at full speed.

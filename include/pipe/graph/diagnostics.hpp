@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The diagnosis of a wrong model, as one readable line. Passes find the first fault and keep it as
-// a value; at the outermost template that value selects one of the types in namespace `wrong`, none
-// of which is ever defined (base/diagnosis.hpp): its name says what is wrong, in which layer, what
-// was expected and what was found.
+// Diagnostics of a wrong model, one readable line each. Passes record the first fault as a value;
+// at the outermost template that value selects one of the types in namespace `wrong`, none of which
+// is ever defined (base/diagnosis.hpp). Its name says what is wrong, in which layer, what was
+// expected and what was found.
 #pragma once
 
 #include <cstddef>
@@ -139,8 +139,8 @@ template <class... What>
 struct there_is_no_such_layer;
 }  // namespace wrong
 
-/// A word of a message as a value. What a function deduces is the type itself and not the alias by
-/// which it was found, which nvcc would spell instead.
+/// A word of a message as a value. A deduced argument is the type itself and not an alias of it,
+/// which nvcc would spell instead.
 template <class T>
 using word = std::type_identity<T>;
 
@@ -152,14 +152,14 @@ constexpr auto spell() {
   }(std::make_index_sequence<S.rank>{});
 }
 
-/// A name, letter by letter: the one spelling of it that is readable in every compiler.
+/// A name, letter by letter: the only spelling of it that is readable in every compiler.
 template <text Letters>
 constexpr auto spell_text() {
   return []<std::size_t... I>(std::index_sequence<I...>) {
     return word<wrong::Called<Letters.characters[I]...>>{};
   }(std::make_index_sequence<Letters.view().size()>{});
 }
-/// The name that is in layer type L, where there is one.
+/// The name in layer type L; an empty one where it has none.
 template <class L>
 constexpr auto spell_name(word<L>) {
   if constexpr (requires { L::key; })
@@ -172,7 +172,7 @@ constexpr auto spell_name(word<L>) {
     return word<wrong::Called<>>{};
 }
 
-/// The I-th of some types, if there is one.
+/// The I-th of a list of types; void if there is none.
 template <int I, class... T>
 constexpr auto spell_leaf(layers<T...>) {
   if constexpr (I >= 0 && I < int(sizeof...(T)))
@@ -182,7 +182,7 @@ constexpr auto spell_leaf(layers<T...>) {
     return word<void>{};
 }
 
-/// The option of leaf type L that a fault is about; void if it is about none.
+/// The option of leaf type L that a fault is about; void if it is not about an option.
 template <int I, class L>
 constexpr auto spell_option(word<L>) {
   if constexpr (I >= 0)
@@ -197,13 +197,13 @@ constexpr std::type_identity<Wrong<Words...>> say(word<Words>...) {
   return {};
 }
 
-/// The same of types that may have been found by an alias.
+/// The same for types that may be spelled by an alias.
 template <template <class...> class Wrong, class... Words>
 constexpr auto diagnosis_of() {
   return say<Wrong>(word<Words>{}...);
 }
 
-/// What to use instead of a layer that there is not: L is derived from no_such<Instead>.
+/// The replacement of a layer that does not exist: L is derived from no_such<Instead>.
 template <template <class> class NoSuch, class Instead>
 constexpr auto spell_base(NoSuch<Instead> const*) {
   return word<wrong::UseInstead<Instead>>{};
@@ -216,8 +216,8 @@ constexpr auto spell_instead(word<L>) {
     return word<void>{};
 }
 
-/// The message of fault `F`, in a model with leaf layer types `Leaves`; `Name` is that of
-/// parameters.
+/// The message of fault `F` in a model with leaf layer types `Leaves`. `Name`: the name in files
+/// that two parameters share, for the fault of that kind.
 template <model_fault F, class Leaves, class Name = wrong::Called<>>
 constexpr auto diagnose() {
   if constexpr (F.ok()) {

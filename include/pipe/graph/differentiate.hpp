@@ -1,38 +1,39 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Reverse-mode differentiation of a graph, one rule per kind of op. Input gradients and weight
-// gradients come out as two separate lists, because a schedule may run them at different times:
-// every stage has forward, B and W from the start.
+// Reverse-mode differentiation of a graph, one rule per kind of op. Input gradients (B) and weight
+// gradients (W) are two separate lists, because a schedule may run them at different times.
 #pragma once
 
 #include <pipe/graph/graph.hpp>
 
 namespace pp {
 
+/// The lengths of the lists of a gradient graph.
 struct gradient_size {
   int input_ops = 0, weight_ops = 0, values = 0, crossings = 0;
 };
 
-/// A value of an earlier unit is read in unit `reader`, and when the backward ops of that unit have
-/// run, `gradient` is the sum of what its readers from there on contribute.
+/// A value of an earlier unit that is read in unit `reader`. After the backward ops of that unit,
+/// `gradient` is the sum of the contributions of its readers in units >= `reader`.
 struct crossing {
   int value = 0;
   short reader = 0;
   operand gradient{};
 };
 
-/// What passes read of the backward ops of a graph.
+/// The backward ops of a graph, as the passes read them.
 ///
-/// law: input_ops and weight_ops are in an order in which they can run, units descending; weight op
-///      w may run as soon as the input ops of all forward ops after w's origin have run. `values`
-///      continues the numbering of the forward graph's.
+/// law: input_ops and weight_ops are in an executable order, units descending; weight op w may run
+///      once the input ops of all forward ops after w's origin have run. `values` continues the
+///      numbering of the forward graph's values.
 struct gradient_view {
   view<op> input_ops, weight_ops;
   view<value> values;
   view<crossing> crossings;          // readers descending
-  bool const* transposed = nullptr;  // by parameter: some op reads it transposed
+  bool const* transposed = nullptr;  // by parameter: whether some op reads it transposed
 
-  /// The gradient of a value with respect to all units from `unit` on, none of which makes it.
+  /// The gradient of a value from all its readers in units >= `unit`; the value is of an earlier
+  /// unit. No operand if it has none.
   constexpr operand entering(int unit, int value) const {
     operand last{};
     for (int i = 0; i < crossings.count && crossings.items[i].reader >= unit; ++i)
@@ -41,7 +42,7 @@ struct gradient_view {
   }
 };
 
-/// What differentiation fills.
+/// The output of differentiation. Without memory it only counts: see sink.
 struct gradient_sinks {
   sink<op> input_ops, weight_ops;
   sink<value> values;
@@ -76,13 +77,13 @@ struct gradient_graph {
   }
 };
 
-/// Memory that differentiation uses for a while: an item for each value of the graph.
+/// Working memory of differentiation: an item for each value of the graph.
 struct gradient_scratch {
-  bool* needed = nullptr;       // whether the value needs a gradient; false at first
-  operand* gradient = nullptr;  // so far; none at first
+  bool* needed = nullptr;       // whether the value needs a gradient; initially false
+  operand* gradient = nullptr;  // the gradient so far; initially none
 };
 
-/// Walks a graph backwards.
+/// One differentiation: walks a graph backwards and applies the rule of each op.
 class differentiator {
  public:
   constexpr differentiator(graph_view const& g, gradient_scratch scratch, gradient_sinks& out)
@@ -94,7 +95,7 @@ class differentiator {
   }
 
  private:
-  /// A value needs a gradient if a trained parameter or another such value went into it.
+  /// A value needs a gradient if it depends on a trained parameter.
   constexpr void mark_needed() {
     for (int i = 0; i < g_.ops.count; ++i) {
       op const o = g_.ops.items[i];
@@ -108,6 +109,7 @@ class differentiator {
   }
   constexpr bool needs(operand x) const { return x.where == space::value && needed_[x.index]; }
 
+  /// The rule of an op: adds its backward ops. The gradient of its result is complete by then.
   constexpr void rule(op const& o) {
     operand const x = o.in[0];
     operand const dy = gradient_[o.out[0].index];
@@ -190,8 +192,8 @@ class differentiator {
     op_kind_without::gradient_rule(o.kind);
   }
 
-  /// y = x w, or y = x table' where the table is shared with a lookup: then the roles of the table
-  /// and of its transpose, and those of x and dy in the weight's gradient, are exchanged.
+  /// y = x w, or y = x table' where the table is shared with a lookup. In the second case the table
+  /// and its transpose exchange their roles, and so do x and dy in the weight gradient.
   constexpr void matmul_rule(op const& o, operand x, operand dy) {
     bool const turned = o.in[1].where == space::parameter_transposed;
     operand const w{space::parameter, o.in[1].index},
@@ -228,8 +230,8 @@ class differentiator {
     d.columns = int(o.attributes.custom().form.elements());
     input(d, x);
   }
-  /// What a layer adds up for its buffers needs no gradient, but runs as often and in the same
-  /// order as what makes those of parameters.
+  /// The sums of buffers need no gradient, but must be added once per micro-batch and in order,
+  /// like weight gradients; so they are in that list.
   constexpr void add_statistics(op const& o, operand x) {
     op sums = backward(op_kind::custom_statistics, o, {x, o.out[1]});
     int buffers = 0;
@@ -253,7 +255,7 @@ class differentiator {
     input(d, x);
   }
 
-  /// One op makes the gradients of both operands, but only those that are asked for.
+  /// One op computes the gradients of both operands, or of the one that needs it.
   constexpr void attention_rule(op const& o, operand x, operand dy) {
     operand const kv = o.in[1], rotation = o.in[2];
     if (!needs(x) && !needs(kv)) return;
@@ -285,8 +287,8 @@ class differentiator {
                                : 1;
     }
   };
-  /// An op like o on these operands, without results, with o's attributes if its kind has the same.
-  /// Who only counts needs no more than its unit.
+  /// An op with the geometry of o on these operands, without results, and with o's attributes if
+  /// its kind has the same kind of them. When only counting, only its unit is set.
   constexpr op backward(op_kind kind, op const& o, inputs in) const {
     op d{};
     d.unit = o.unit;
@@ -308,7 +310,7 @@ class differentiator {
     return d;
   }
   constexpr op const& checked(op const& d) const { return out_.keeps() ? complete(d) : d; }
-  /// Adds a weight-gradient op for those of its two parameters that are trained, if any is.
+  /// Adds a weight-gradient op for its one or two parameters, unless none of them is trained.
   constexpr void weight(op_kind kind, op const& o, inputs const& in, operand p,
                         operand second = operand{}) {
     weight(backward(kind, o, in), p, second);
@@ -319,14 +321,14 @@ class differentiator {
     if (is_trained(second)) d.out[1] = operand{space::parameter_gradient, second.index};
     out_.weight_ops.push_back(checked(d));
   }
-  /// Adds input-gradient op d, whose result is a contribution to the gradient of x.
+  /// Adds the input-gradient op d, whose result contributes to the gradient of x.
   constexpr void input(op d, operand x) {
     d.out[0] = new_value(long(d.rows) * d.columns, d.unit);
     out_.input_ops.push_back(checked(d));
     contribute(d, x, d.out[0]);
   }
-  /// The gradient of x is the sum over its readers. The newest term comes first, so that the sum
-  /// can join its kernel.
+  /// Adds d to the gradient of x, which is the sum over its readers. The newest term is the first
+  /// operand of the sum, so that the sum fuses into the kernel that makes it.
   constexpr void contribute(op const& o, operand x, operand d) {
     if (!needs(x)) return;
     operand& total = gradient_[x.index];
@@ -340,7 +342,7 @@ class differentiator {
     total = sum.out[0];
     cross(x, o.unit);
   }
-  /// The gradient of x has changed in unit `reader`.
+  /// Records that the gradient of x has changed in unit `reader`.
   constexpr void cross(operand x, short reader) {
     if (g_.values.items[x.index].unit == reader) return;
     out_.crossings.push_back(crossing{x.index, reader, gradient_[x.index]});
@@ -356,18 +358,22 @@ class differentiator {
   gradient_sinks& out_;
 };
 
-/// Adds the backward ops of a graph to `out`, or counts them.
+/// Fills `out` with the backward ops of a graph, or counts them.
+///
+/// needs: the graph ends in its loss; `scratch` in its initial state; `out` without memory, or with
+///        memory of the counted sizes
 constexpr void differentiate(graph_view const& g, gradient_scratch scratch, gradient_sinks& out) {
   differentiator(g, scratch, out).run();
 }
 
-/// The same on memory of constant size.
+/// Working memory of constant size.
 template <graph_size Forward>
 struct gradient_scratch_of {
   bool needed[Forward.values + 1]{};
   operand gradient[Forward.values + 1]{};
   constexpr operator gradient_scratch() { return gradient_scratch{needed, gradient}; }
 };
+/// The sizes of a graph's gradients.
 template <graph_size Forward>
 constexpr gradient_size count_gradients(graph<Forward> const& g) {
   gradient_scratch_of<Forward> scratch;
@@ -375,6 +381,7 @@ constexpr gradient_size count_gradients(graph<Forward> const& g) {
   differentiate(g, scratch, counts);
   return counts.sizes();
 }
+/// The gradients of a graph. needs: Size is count_gradients(g)
 template <gradient_size Size, graph_size Forward>
 constexpr gradient_graph<Size, Forward.parameters> differentiate(graph<Forward> const& g) {
   gradient_scratch_of<Forward> scratch;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The faults of a model as values: what passes find and keep, before graph/diagnostics.hpp makes a
-// diagnostic of the first.
+// The faults of a model as values: passes record the first, and graph/diagnostics.hpp turns it into
+// a diagnostic.
 #pragma once
 
 #include <pipe/base/shape.hpp>
@@ -63,7 +63,7 @@ enum class fault_kind : unsigned char {
   no_such_layer,
 };
 
-/// Members that a user-defined type must have.
+/// The members of user-defined types that diagnostics can name as missing or not constant.
 enum class member : unsigned char {
   none,
   forward,
@@ -119,14 +119,14 @@ enum class member : unsigned char {
   wait
 };
 
-/// The first thing wrong with a model, or nothing. `expected` and `found` are shapes or single
-/// numbers, as the kind says.
+/// The first fault of a model, or none. `expected` and `found` are shapes or single numbers,
+/// depending on the kind.
 struct model_fault {
   fault_kind what = fault_kind::none;
   int layer = 0;  // top-level position, from 0, in the opened list that `explain` prints
   int leaf = -1;  // the layer type, as an index into the model's leaf types
   shape expected{}, found{};
-  int option = -1;  // which of the leaf's `options`
+  int option = -1;  // index into the leaf's `options`; -1: the fault is not about an option
   member missing = member::none;
   constexpr bool ok() const { return what == fault_kind::none; }
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A model as a value: its forward ops in order, the values they make, its parameters, and the layer
-// boundaries at which it may be cut. Sizes are exact, because a constant with unused room is paid
-// for at every copy.
+// A model as a value: its forward ops in order, their values, its parameters, and the layer
+// boundaries at which it may be cut. Array sizes are exact, since unused room in a constant costs
+// compile time at every copy.
 #pragma once
 
 #include <pipe/base/view.hpp>
@@ -10,38 +10,40 @@
 
 namespace pp {
 
+/// The lengths of the lists of a graph.
 struct graph_size {
   int ops = 0, values = 0, parameters = 0, units = 0, inputs = 0;
 };
 
-/// What enters a model: the batch brings one of each, in this order.
+/// An input of a model: the batch has one tensor for each, in this order.
 struct input_record {
   shape form{};
   bool is_ids = false;
   int vocabulary = 0;    // of ids
-  short leaf = 0;        // the type that says so, and its name if it has one
-  bool of_loss = false;  // only the loss reads it
+  short leaf = 0;        // the type of the input or of the loss option, with its name if it has one
+  bool of_loss = false;  // read by the loss only
 };
 inline constexpr int max_inputs = 4;
-/// The largest tensors: a value of one sample, and a parameter. What they take, and the work on
-/// them, is counted in a long.
+/// The maximum elements of a value per sample, and of a parameter, so that sizes in bytes and
+/// counts of work fit a long.
 inline constexpr long most_numbers = (1L << 31) - 1, most_parameters = 1L << 36;
 
-/// The most ops of a model. Compilers reach their limits earlier.
+/// The maximum number of ops of a model, so that indices of units fit a short. Compilers reach
+/// their limits earlier.
 inline constexpr int most_ops = 32767;
 
-/// One top-level layer: which ops, values and parameters are its own, and the shape that leaves it.
+/// One unit, a top-level layer: the beginning of its ops, values and parameters, and its result.
 struct unit_record {
   int first_op = 0, first_value = 0, first_parameter = 0;
   short leaf = 0;    // its layer type
-  operand result{};  // what the next layer reads
+  operand result{};  // the value that the next layer reads
   shape out{};
 };
 
-/// What passes read of a model.
+/// A model as the passes read it.
 ///
-/// law: ops are in an order in which they can run; op i of unit u has unit u, and units are
-///      ascending over ops, values and parameters. units.items[units.count] is an end marker.
+/// law: ops are in an executable order; an op, value or parameter of unit u has unit u, and units
+///      ascend over each list. units.items[units.count] is an end marker.
 struct graph_view {
   view<op> ops;
   view<value> values;
@@ -56,7 +58,8 @@ struct graph_view {
   constexpr op const& loss() const { return ops.items[ops.count - 1]; }
 };
 
-/// The memory of a model's graph.
+/// The memory of a model's graph. Each list has one extra item: arrays may not be empty, and units
+/// have an end marker.
 template <graph_size Size>
 struct graph {
   static constexpr graph_size size = Size;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The vocabulary between a layer and its builder: values on their way, and what is said about
+// The records that a layer and its builder exchange: values, and the settings and names of
 // parameters.
 #pragma once
 
@@ -10,25 +10,24 @@
 
 namespace pp {
 
-/// A value as layers pass it on: where it is, how one sample of it looks, and whether it is made of
-/// token ids.
+/// A value as layers pass it on: its operand, the shape of one sample, and whether it is token ids.
 struct handle {
   operand at{};
   shape form{};
   bool is_ids = false;
   int vocabulary = 0;  // of ids
-  operand padding{};   // the ids that its rows come from, if they do: an id of -1 is no token
+  operand padding{};   // the ids from which its rows come, if any: an id of -1 is padding
 };
 
-/// What a parameter is called in weight files, within its layer, and whether the file holds its
-/// transpose: PyTorch stores the weight of a Linear [outputs, inputs].
+/// The name of a parameter in weight files, within its layer, and whether the file holds its
+/// transpose: PyTorch stores the weight of a Linear as [outputs, inputs].
 struct file_name {
-  char const* name = "weight";  // null: weight files do not hold it
+  char const* name = "weight";  // null: not in weight files
   bool transposed = false;
 };
 
-/// Follows a description from outside: told which part of which layer comes next and which
-/// parameters it makes. This one is not interested; train/names.hpp has one that is.
+/// An observer of a description: it is called for each part of each layer and for the parameters
+/// that they make. This one ignores the calls; train/names.hpp has one that makes names of them.
 struct no_observer {
   constexpr void part(int) {}
   constexpr void end_part() {}
@@ -36,9 +35,9 @@ struct no_observer {
   constexpr void parameter(int, file_name const&) {}
 };
 
-/// How a parameter begins, from the widths that it reads and makes; or, without a rule, as the
-/// layer has it by itself. Whether there is one is a bool: g++ with -fsanitize=undefined takes no
-/// comparison with the address of a function for a constant.
+/// The initial values of a parameter as a function of its numbers of inputs and outputs; without a
+/// rule, the layer's own. The flag is a bool because g++ with -fsanitize=undefined does not treat
+/// the comparison of a function's address with null as a constant.
 struct initial_rule {
   initializer (*rule)(int inputs, int outputs) = nullptr;
   bool is_given = false;
@@ -52,17 +51,18 @@ struct initial_rules {
   initial_rule weights{}, biases{};
 };
 
-/// What the layers around the present one say about the parameters inside them.
+/// The settings of the layers around the present one for the parameters inside them.
 struct parameter_scope {
   bool trained = true;
   double rate_scale = 1, decay_scale = 1;
   initial_rules initial{};
 };
 
-/// What a loss has beside its input and the labels.
+/// The operands of a loss besides its input and the labels.
 struct loss_operands {
   operand target[3]{}, weights{};
-  cross_entropy_attributes cross_entropy{};  // where the loss is one
+  cross_entropy_attributes cross_entropy{};  // of a cross entropy
+  /// Writes the operands into the op of the loss.
   constexpr void put(op& o) const {
     auto const read = [&](int at, operand const& x) {
       o.in[at] = x;
@@ -73,13 +73,13 @@ struct loss_operands {
   }
 };
 
-/// Operands of a user-defined layer besides its input.
+/// The operands of a user-defined layer besides its input, and its costs per sample.
 struct custom_operands {
-  operand parameter[3]{};  // then buffers
+  operand parameter[3]{};  // parameters, then buffers
   long saved_per_sample = 0, flops = 0;
 };
 
-/// Operands of an op beside its first.
+/// The operands of an op besides its first.
 struct further_operands {
   operand a{}, b{}, c{};
 };

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The options of layers: `Linear<4, NoBias>`. A layer that has some lists them in `options` and
-// what it can take in `takes`; the builder compares the two, so that no layer has to and every one
-// refuses the same way.
+// The options of layers: `Linear<4, NoBias>`. A layer with options lists them in `options` and the
+// kinds that it accepts in `takes`; the builder compares the two, so every layer refuses an option
+// in the same way, and none has code for it.
 #pragma once
 
 #include <pipe/graph/layers.hpp>
 
 namespace pp {
 
-/// What an option speaks of, said by its member `option`. A layer takes at most one of each kind,
+/// The subject of an option, its member `option`. A layer takes at most one option of each kind,
 /// unless the option has a member `repeats`.
 enum class option_kind : unsigned char {
   none,  ///< no option at all
@@ -32,20 +32,21 @@ enum class option_kind : unsigned char {
   positive_weight
 };
 
-/// A set of kinds; `none` is in no set.
+/// A set of kinds as a bit mask; `none` is in no set.
 template <class... Kinds>
 constexpr unsigned option_kinds(Kinds... kinds) {
   return (0u | ... | (1u << unsigned(kinds)));
 }
 
-/// The number in an option, a quotient, and whether the option can have it. An option that has one
-/// says so in `number`.
+/// The number of an option as a quotient, and whether it is in the option's range: its member
+/// `number`, where it has one.
 struct option_number {
   bool in_range = true;
   int numerator = 0, denominator = 1;
   bool of_integers = true;
 };
 
+/// The kind of option O; none for a type that is not an option.
 template <class O>
 constexpr option_kind kind_of() {
   if constexpr (requires { O::option; })
@@ -53,6 +54,7 @@ constexpr option_kind kind_of() {
   else
     return option_kind::none;
 }
+/// The number of option O; one in range where it has none.
 template <class O>
 constexpr option_number number_of() {
   if constexpr (requires { O::number; })
@@ -61,12 +63,13 @@ constexpr option_number number_of() {
     return option_number{};
 }
 
+/// Whether a layer may have several options of O's kind.
 template <class O>
 constexpr bool can_be_repeated() {
   return requires { O::repeats; };
 }
-/// Whether the compiler can run the functions of option O. One with functions of a user says so in
-/// `is_constexpr`.
+/// Whether the functions of option O are constexpr. An option with user-defined functions says so
+/// in `is_constexpr`.
 template <class O>
 constexpr bool runs_while_compiling() {
   if constexpr (requires { O::is_constexpr; })
@@ -75,13 +78,15 @@ constexpr bool runs_while_compiling() {
     return true;
 }
 
-/// The first option that a layer cannot have, and why; `at` is -1 if there is none.
+/// The first option that a layer refuses, and why; `at` is -1 if it refuses none.
 struct refused_option {
   int at = -1;
   bool unknown = false, twice = false, varying = false;
   option_number number{};
 };
 
+/// The first of the options O that layer L refuses: one it does not take, a second one of a kind,
+/// one with a function that is not constexpr, or one with a number out of range.
 template <class L, class... O>
 constexpr refused_option find_refused(layers<O...>) {
   option_kind const kinds[] = {kind_of<O>()..., option_kind::none};
@@ -97,6 +102,7 @@ constexpr refused_option find_refused(layers<O...>) {
   }
   return refused_option{};
 }
+/// The first of its own options that layer L refuses.
 template <class L>
 constexpr refused_option refused_by() {
   if constexpr (requires { L::takes; })

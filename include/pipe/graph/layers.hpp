@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The front end's only type lists. A layer is a type with a static `describe(builder&)`; one made
-// of other layers names them in `parts`. The leaf types of a model are all layer types that occur
-// in it: plain values refer to them by index.
+// The type lists of the front end, the only ones. A layer is a type with a static
+// `describe(builder&)`; one made of other layers lists them in `parts`. The leaf types of a model
+// are all layer types in it: plain values refer to them by index.
 #pragma once
 
 #include <cstddef>
@@ -17,17 +17,18 @@ namespace pp {
 template <class... L>
 struct layers {};
 
+/// Concatenation of lists.
 template <class... A, class... B>
 constexpr layers<A..., B...> operator+(layers<A...>, layers<B...>) {
   return {};
 }
 
-/// A layer that only lists others (`Seq`, `Repeat`, `Named`): a cut of the model may fall between
-/// its parts. Static `enter` and `leave`, where it has them, are called around each of its
-/// repetitions.
+/// A layer that only lists others (`Seq`, `Repeat`, `Named`): the model may be cut between its
+/// parts. Its static `enter` and `leave`, if any, are called around each of its repetitions.
 template <class L>
 concept opened = requires { L::times; };
 
+/// A layer type followed by those of its parts, recursively.
 template <class L>
 struct leaves_of {
   using type = layers<L>;
@@ -42,7 +43,7 @@ struct leaves_of<L> {
   using type = decltype(join(typename L::parts{}));
 };
 
-/// Every layer type in L..., parts included, in order of appearance; repetitions stay.
+/// Every layer type in L..., parts included, in order of appearance, with repetitions.
 template <class... L>
 using all_leaves = decltype((layers<>{} + ... + typename leaves_of<L>::type{}));
 
@@ -51,7 +52,7 @@ constexpr int leaf_count(layers<L...>) {
   return int(sizeof...(L));
 }
 
-/// Where L stands first among the leaves, so that equal layers have equal numbers.
+/// The first index of L among the leaves, so that equal layers have equal indices.
 template <class L, class... Leaves>
 constexpr int leaf_index(layers<Leaves...>) {
   bool const same[] = {std::is_same_v<L, Leaves>..., true};
@@ -60,6 +61,7 @@ constexpr int leaf_index(layers<Leaves...>) {
   return i;
 }
 
+/// The index of a type by overload resolution on a base class: constant depth for any length.
 template <std::size_t I, class L>
 struct indexed_leaf {};
 template <class, class>
@@ -77,31 +79,32 @@ struct leaf_at_index<I, layers<L...>> {
   using type = typename decltype(select_leaf<std::size_t(I)>(std::declval<table const&>()))::type;
 };
 
-/// Back from a value to a type: the I-th leaf.
+/// The I-th leaf: the type of an index.
 template <int I, class List>
 using leaf_at = typename leaf_at_index<I, List>::type;
 
-/// Inputs, which are not layers.
+/// Whether L is an input, which is not a layer.
 template <class L>
 inline constexpr bool is_input = requires { L::input; };
 
-/// A layer that a user gave a name.
+/// A layer with a user-given name.
 template <class L>
 concept has_name = requires { L::name; };
 
-/// Makes copies of what is inside it (`Repeat`), which count from 0 in names, also a single one.
+/// Whether L repeats its parts (`Repeat`): names number the copies from 0, even a single one.
 template <class L>
 inline constexpr bool makes_copies = requires { L::makes_copies; };
 
-/// Says something about the one layer inside it and is none itself (`Frozen`, `Group`): it has no
-/// place in names.
+/// Whether L only adds settings to the one layer inside it (`Frozen`, `Group`): it has no place in
+/// names.
 template <class L>
 inline constexpr bool decorates_one = false;
 template <class L>
   requires requires { L::decorates; }
 inline constexpr bool decorates_one<L> = leaf_count(typename L::parts{}) == 1;
 
-/// Whether a name stands where L stands in a list: L's own, or that of the layer which L decorates.
+/// Whether L contributes a name to the list in which it stands: its own, or that of the layer which
+/// it decorates.
 template <class L>
 constexpr bool brings_name() {
   if constexpr (decorates_one<L>)
@@ -110,43 +113,43 @@ constexpr bool brings_name() {
     return has_name<L>;
 }
 
-/// A layer whose several parameters a user gave their names.
+/// Whether a layer has several parameters with user-given names.
 template <class L>
 inline constexpr bool names_parameters = false;
 template <class L>
   requires requires { L::names_parameters; }
 inline constexpr bool names_parameters<L> = L::names_parameters;
 
-/// Whether a layer, or a parameter beside others of its layer, has a name of the user's.
+/// Whether any of the layers has a user-given name, or parameters with such names.
 template <class... L>
 constexpr bool some_have_names(layers<L...>) {
   return ((has_name<L> || names_parameters<L>) || ...);
 }
 
-/// The base from which a user derives a layer F, `activation<F>`, named in its place. Such a base
-/// calls F `derived`.
+/// Whether L is a base such as `activation<F>`, named in place of the layer F that is derived from
+/// it. Such a base calls F `derived`.
 template <class L>
 inline constexpr bool is_base_alone = false;
 template <class L>
   requires requires { typename L::derived; }
 inline constexpr bool is_base_alone<L> = !std::is_base_of_v<typename L::derived, L>;
 
-/// Made of other layers, of which there is none: `Residual<>`.
+/// Whether L is made of other layers but lists none: `Residual<>`. (The parts of a loss are
+/// options.)
 template <class L>
 inline constexpr bool has_no_parts = false;
 template <class L>
   requires(
-              requires { typename L::parts; } &&
-              !requires { L::labels_are_ids; })  // the parts of a loss are options
+              requires { typename L::parts; } && !requires { L::labels_are_ids; })
 inline constexpr bool has_no_parts<L> = leaf_count(typename L::parts{}) == 0;
 
-/// How many of the leaves share the parameters of a layer with a name.
+/// The number of leaves that share the parameters of a named layer (`Tied`).
 template <class... L>
 constexpr int count_tied(layers<L...>) {
   return (0 + ... + int(requires { L::tied_name; }));
 }
 
-/// Which leaf gives that name to a layer, or -1.
+/// The index of the leaf that gives a layer that name, or -1.
 template <text Name, class... L>
 constexpr int naming_leaf(layers<L...>) {
   auto const wanted = []<class T>(std::type_identity<T>) {
@@ -170,7 +173,7 @@ template <class Leaves>
 struct named_by<-1, Leaves> {
   using type = void;
 };
-/// The layer type that a name was given to, among the leaves; void if there is none.
+/// The layer type with that name among the leaves; void if there is none.
 template <text Name, class Leaves>
 using named_layer = typename named_by<naming_leaf<Name>(Leaves{}), Leaves>::type;
 

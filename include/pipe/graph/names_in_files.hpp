@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The check that no two parameters of a model have the same name in weight files: asked of the
-// names themselves, as a description gives them to its observer, so that it holds whatever makes a
-// name.
+// The check that no two parameters of a model have the same name in weight files. It works on the
+// names themselves, as a description gives them to its observer, so it holds for every way in which
+// a name is composed.
 #pragma once
 
 #include <cstddef>
@@ -14,16 +14,16 @@
 
 namespace pp {
 
-/// Follows a description and takes down the hash of each parameter's name; and the name of
-/// parameter `wanted` itself.
+/// An observer of a description that stores the hash of each parameter's name, and the full name of
+/// parameter `wanted`.
 template <int Parameters>
 struct names_in_files {
   static constexpr int most_letters = 1024, most_parts = 256;
-  char way[most_letters]{};
-  int ends[most_parts + 1]{};  // of the way after each number of parts
+  char way[most_letters]{};    // the names of the parts around the present place, with dots
+  int ends[most_parts + 1]{};  // the length of `way` after each number of parts
   int depth = 0;
   std::uint64_t hashes[Parameters + 1]{};  // 0: no name of its own
-  int wanted = -1, length = 0;  // once it is known how long the wanted name is, it stays in `way`
+  int wanted = -1, length = 0;             // once `length` is set, `way` holds the wanted name
 
   constexpr void part(int i) {
     char digits[12]{};
@@ -44,14 +44,15 @@ struct names_in_files {
     if (length > 0) return;
     int end = ends[depth];
     for (char const c : std::string_view(file.name)) put(end, c);
-    std::uint64_t hash = 14695981039346656037u;  // Fowler, Noll and Vo, 1a
+    std::uint64_t hash = 14695981039346656037u;  // FNV-1a
     for (int i = 0; i < end; ++i)
       hash = (hash ^ static_cast<unsigned char>(way[i])) * 1099511628211u;
     hashes[index] = hash;
     if (index == wanted) length = end;
   }
 
-  /// The first parameter whose name an earlier one has, or -1.
+  /// The first parameter whose hash an earlier one has, or -1. Names with equal hashes count as
+  /// equal.
   constexpr int repeated() const {
     constexpr unsigned slots = 4u * (Parameters + 1);
     std::uint64_t seen[slots]{};

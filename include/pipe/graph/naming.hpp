@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Named things of a builder, as plain records: values, layers whose parameters are shared, the
-// layers around the present one.
+// The named things of a builder, as plain records: stashed values, layers whose parameters are
+// shared, and the names of sibling layers.
 #pragma once
 
 #include <cstddef>
@@ -14,26 +14,26 @@
 
 namespace pp {
 
-/// A value that was stashed, where, and whether it has been read.
+/// A stashed value: its name, the place of its Stash, and whether it has been read.
 struct named_value {
   std::string_view name;
   handle value;
   short position = 0, leaf = 0;
   bool read = false;
 };
-/// A name that some Tied asks for: how many layers have it, how many of these are complete, and the
-/// last one's first parameter.
+/// A name that a Tied refers to: how many layers have it, how many of these are complete, and the
+/// first parameter of the last one.
 struct wanted_name {
   std::string_view name{};
   int times = 0, ended = 0, first = 0;
 };
-/// All of them.
+/// The names that the Tied layers of a model refer to.
 template <std::size_t Capacity>
 struct wanted_names {
   static_vector<wanted_name, Capacity> all;
-  int open = 0;  // layers around the present place that have one
+  int open = 0;  // layers with such a name around the present place
 
-  /// Those that some of these layers ask for, each once.
+  /// Lists the names that the given layers refer to, each once.
   template <class... L>
   constexpr void list(layers<L...>) {
     auto const take = [&]<class T>(std::type_identity<T>) {
@@ -45,13 +45,13 @@ struct wanted_names {
     };
     (take(std::type_identity<L>{}), ...);
   }
-  /// needs: the name is one of them
+  /// The entry of a name. needs: the name is listed
   constexpr wanted_name const& of(std::string_view name) const {
     int i = 0;
     while (all[i].name != name) ++i;
     return all[i];
   }
-  /// A layer of that name begins, whose first parameter will be this one; and ends.
+  /// Begins a layer of that name, whose first parameter will be number `parameter`; end() ends it.
   constexpr void begin(std::string_view name, int parameter) {
     for (wanted_name& p : all)
       if (p.name == name) ++p.times, ++open, p.first = parameter;
@@ -61,28 +61,28 @@ struct wanted_names {
       if (p.name == name) ++p.ended, --open;
   }
 };
-/// A parameter that may be shared, or is: its extents, the one it was first, and whether that is
-/// trained.
+/// A parameter that is shared or may be: its extents, its number, the first parameter with the same
+/// memory (its owner), and whether that is trained.
 struct shared_extents {
   shape form{};
   int parameter = 0, owner = 0;
   bool trained = true;
 };
 
-/// The names of the layers before the present one in its list, and in the lists around it.
+/// The names of the earlier layers of the present list, and of the lists around it.
 template <std::size_t Capacity>
 struct sibling_names {
   static_vector<std::string_view, Capacity> all;
   std::size_t first = 0;  // of the present list
 
-  /// Notes a name. False if a layer before in the same list has it.
+  /// Adds a name. False if an earlier layer of the same list has it.
   constexpr bool add(std::string_view name) {
     for (std::size_t i = first; i < all.size(); ++i)
       if (all[i] == name) return false;
     all.push_back(name);
     return true;
   }
-  /// Begins a list inside the present one; what it returns ends it.
+  /// Begins a list inside the present one; pass the result to leave().
   constexpr std::size_t enter() {
     std::size_t const outer = first;
     first = all.size();

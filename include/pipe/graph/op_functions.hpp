@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The functions by which a layer adds ops to the model that it is part of: one per kind of op, each
-// with the shapes of its operands and its result, per sample. R: rows, C and K and N: columns.
+// The functions by which a layer adds ops to its model, one per kind of op, with the shapes of
+// operands and result per sample. R: rows; C, K, N: columns; S: rows of another sequence.
 #pragma once
 
 #include <pipe/graph/attributes.hpp>
@@ -13,11 +13,12 @@
 
 namespace pp {
 
-/// Base of Builder, which keeps what is added.
+/// Base of Builder, which stores the ops that these functions add. Each function appends one op and
+/// returns the handle of its result.
 template <class Builder>
 class op_functions {
  public:
-  /// ids[R] and table[V, C] -> [R, C]; zero for an id of -1
+  /// ids[R] and table[V, C] -> [R, C]; an id of -1 gives a row of zeros
   constexpr handle lookup(handle ids, operand table, int vocabulary, int width) {
     shape form = ids.form;
     form.extent[form.rank++] = width;
@@ -42,18 +43,21 @@ class op_functions {
     return self().push(op_kind::matmul, x, x.form.with_columns(of.form.rows()), {turned},
                        contraction_attributes{x.form.columns()});
   }
+  /// x[R, C] and b[C] -> x + b in every row
   constexpr handle bias(handle x, operand b) { return self().push(op_kind::bias, x, x.form, {b}); }
+  /// x[R, C] and table[R, C] -> x + table, the same table for every sample
   constexpr handle row_bias(handle x, operand table) {
     self().is_a(tensor_kind::table, table);
     return self().push(op_kind::row_bias, x, x.form, {table});
   }
-  /// The formula of the layer being described, element by element. `reads_output`: see concept
-  /// formula.
+  /// Applies the formula of the layer being described to each element. `reads_output`: its
+  /// derivative is a function of y; see concept formula.
   constexpr handle map(handle x, bool reads_output) {
     return self().push(op_kind::map, x, x.form, {}, map_attributes{reads_output});
   }
+  /// x and z of one shape -> x + z
   constexpr handle add(handle x, handle z) { return self().push(op_kind::add, x, x.form, {z.at}); }
-  /// Drops elements of x at random, as the layer being described says; see Dropout.
+  /// Drops random elements of x, with the probability of the layer being described; see Dropout.
   constexpr handle dropout(handle x) {
     return self().as_probable(
         x, self().push(op_kind::dropout, x, x.form, {operand{space::random, self().new_stream()}}));
@@ -72,7 +76,7 @@ class op_functions {
   }
   /// Softmax along each row.
   constexpr handle softmax(handle x) { return self().push(op_kind::softmax, x, x.form, {}); }
-  /// x[S, C] -> [C]
+  /// x[S, C] -> [C]; rows whose token id is -1 are left out
   constexpr handle pool(handle x, pool_kind which) {
     return self().as_probable(x, self().push(op_kind::pool, x, shape(x.form.columns()), {x.padding},
                                              pool_attributes{which, x.form.rows()}));
@@ -81,8 +85,8 @@ class op_functions {
   constexpr handle gate(handle x) {
     return self().push(op_kind::gate, x, x.form.with_columns(x.form.columns() / 2), {});
   }
-  /// qkv[R, C + 2K] -> [R, C]: `heads` heads, of which heads / kv_heads share keys and values.
-  /// `rotation`: see RoPE. Padding is not attended to.
+  /// qkv[R, C + 2K] -> [R, C]: `heads` heads of queries; each head of keys and values serves
+  /// heads / kv_heads of them. `rotation`: see RoPE. Padding is not attended to.
   constexpr handle attention(handle qkv, int heads, int kv_heads, bool causal,
                              operand rotation = operand{}) {
     int const width = qkv.form.columns() / (heads + 2 * kv_heads) * heads;
@@ -92,14 +96,14 @@ class op_functions {
     self().second_output(long(heads) * qkv.form.rows());
     return y;
   }
-  /// q[R, C] and kv[S, 2K] -> [R, C]: queries of one sequence see all keys of another.
+  /// q[R, C] and kv[S, 2K] -> [R, C]: queries of one sequence attend to all positions of another.
   constexpr handle cross_attention(handle q, handle kv, int heads, int kv_heads) {
     handle const y = self().push(op_kind::attention, q, q.form, {kv.at, operand{}, kv.padding},
                                  attention_attributes{heads, kv_heads, kv.form.rows()});
     self().second_output(long(heads) * q.form.rows());
     return y;
   }
-  /// A user-defined layer, which brings its functions: x -> a value of shape `form`.
+  /// A user-defined op with its own functions: x -> a value of shape `form`.
   constexpr handle custom(handle x, shape form, custom_operands const& with) {
     handle const y = self().push(op_kind::custom, x, form,
                                  {with.parameter[0], with.parameter[1], with.parameter[2]},

@@ -9,6 +9,7 @@
 
 namespace pp {
 
+/// The kinds of ops. Absent operands are "-", optional ones have a "?".
 enum class op_kind : unsigned char {
   none,
   // forward
@@ -18,17 +19,17 @@ enum class op_kind : unsigned char {
   row_bias,  // x[R, C], t[R, C]               -> y          pointwise: one row of t per position
   map,       // x                              -> y          pointwise: a formula
   add,       // x, z                           -> y          pointwise
-  dropout,   // x, stream                      -> y          pointwise; and its own gradient: dy,
-             // stream -> dx
-  concat,    // x[R, K], z[R, C - K]           -> y[R, C]
-  norm,      // x[R, C], gamma[C], beta[C]?    -> y, statistics[R, 2]
-  softmax,   // x[R, C]                        -> y          along each row
-  gate,  // x[R, 2C]                       -> y[R, C]    a formula of one half times the other half
-  pool,  // x[S, C], ids[S]?               -> y[1, C]    a mean of rows, or one of them
-  attention,  // qkv[R, C + 2K], -, table?, ids? -> y[R, C], lse[R, H]; or q[R, C], kv[S, 2K], -,
-              // ids?
-  // losses: further targets are in[2] to in[4], weights[R] in[5]; the result is their gradient, and
-  //         they add to the step's loss
+  // x, stream -> y, pointwise. It is its own gradient: dy, stream -> dx
+  dropout,
+  concat,   // x[R, K], z[R, C - K]           -> y[R, C]
+  norm,     // x[R, C], gamma[C], beta[C]?    -> y, statistics[R, 2]
+  softmax,  // x[R, C]                        -> y          along each row
+  gate,     // x[R, 2C]                       -> y[R, C]    a formula of one half times the other
+  pool,     // x[S, C], ids[S]?               -> y[1, C]    the mean of rows, or one of them
+  // qkv[R, C + 2K], -, table?, ids? -> y[R, C], lse[R, H]; or q[R, C], kv[S, 2K], -, ids?
+  attention,
+  // losses: further targets are in[2] to in[4], weights[R] in[5]; the result is the gradient of the
+  // loss, and the loss is added to that of the step
   cross_entropy,  // logits[R, V], labels[R]        -> dlogits
   squared_error,  // x[R, C], target[R, C]          -> dx
   element_loss,   // x[R, C], target[R, C]          -> dx         a formula
@@ -41,8 +42,8 @@ enum class op_kind : unsigned char {
   softmax_gradient,       // dy, y                  -> dx
   gate_gradient,          // dy[R, C / 2], x[R, C]  -> dx[R, C]
   pool_gradient,          // dy[1, C], ids[S]?      -> dx[S, C]
-  attention_gradient,  // dy, qkv, y, lse, table?, ids? -> dqkv; or dy, q, y, lse, kv, ids? -> dq?,
-                       // dkv?
+  // dy, qkv, y, lse, table?, ids? -> dqkv; or dy, q, y, lse, kv, ids? -> dq?, dkv?
+  attention_gradient,
   custom_input_gradient,  // dy, x, saved?, p0?, p1?, p2? -> dx
   // backward, weight gradients
   matmul_weight_gradient,   // x[R, K], dy[R, N]    -> dw[K, N]
@@ -52,15 +53,14 @@ enum class op_kind : unsigned char {
   lookup_gradient,          // dy[R, C], ids[R]     -> dtable[V, C]
   custom_weight_gradient,   // dy, x, saved?          -> dp0, dp1?, dp2?
   custom_statistics,        // x, saved?              -> sums of buffers
-  // only as the anchor of a kernel group: a chain of pointwise ops with no contraction or row
-  // kernel to join
+  // not an op: the anchor of a kernel group that is a chain of pointwise ops alone
   pointwise,
 };
 inline constexpr int op_kinds = int(op_kind::pointwise) + 1;
 
-/// What the compiler names when a kind is added and a part of it forgotten: these functions are not
-/// constexpr, so that a constant evaluation that needs the part stops. A kernel that is missing is
-/// an incomplete type (backend/dispatch.hpp).
+/// Compile errors for a kind that lacks one of its parts: these functions are not constexpr, so a
+/// constant evaluation that needs the part stops at their name. A missing kernel is an incomplete
+/// type (backend/dispatch.hpp).
 namespace op_kind_without {
 [[noreturn]] inline void traits(op_kind) { std::abort(); }
 [[noreturn]] inline void attributes(op_kind) { std::abort(); }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The properties of each kind of op: one row per kind, read by every pass and both backends. Rules
-// that need code (gradient, cost, workspace, kernels) are switches without a default.
+// The properties of each kind of op: one row per kind, read by every pass and by both backends.
+// Rules that need code (gradient, cost, workspace, kernels) are switches without a default
+// elsewhere.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 
 namespace pp {
 
+/// One row: the properties of a kind.
 struct op_traits {
   char const* name = nullptr;
   attribute_kind attributes = attribute_kind::none;
@@ -21,17 +23,18 @@ struct op_traits {
   bool formula = false;      // not pointwise, with a formula from its layer type
   bool loss = false;         // ends the model; its result is its own gradient
   bool custom = false;       // a user-defined layer
-  bool contraction = false;  // a matrix product; its sums are most of the work
+  bool contraction = false;  // a matrix product, where most of the work is
   bool attention = false;
-  bool prologue = false;         // as an anchor, may read a chain of pointwise ops
-  bool epilogue = false;         // as an anchor, passes finished rows through a chain
-  bool ends_in_product = false;  // the last operation on a result is a product, which a following
-                                 // sum must not contract into one rounding
-  bool statistics = false;       // out[1] holds statistics of rows, as wide as parameters
-  bool by_position = false;      // a row of the result depends on the same row of the operands only
+  bool prologue = false;  // as an anchor, may read through a chain of pointwise ops
+  bool epilogue = false;  // as an anchor, passes finished rows through a chain
+  /// The last operation on a result is a product, which a following sum must not contract into a
+  /// fused multiply-add: the bits would depend on fusion.
+  bool ends_in_product = false;
+  bool statistics = false;   // out[1] holds statistics of rows, in the type of parameters
+  bool by_position = false;  // a row of the result depends on the same row of the operands only
 };
 
-/// The row of a kind. Passes read the masks below instead.
+/// The row of a kind. Passes read the bit masks below instead, which are cheaper to evaluate.
 constexpr op_traits traits_of(op_kind k) {
   switch (k) {
     case op_kind::none: return {.name = "none"};
@@ -143,13 +146,13 @@ constexpr op_traits traits_of(op_kind k) {
   op_kind_without::traits(k);
 }
 
-/// The rows in the order of the kinds.
+/// All rows, indexed by kind.
 struct op_traits_table {
   op_traits rows[op_kinds];
   constexpr op_traits_table() : rows{} {
     for (int k = 0; k < op_kinds; ++k) rows[k] = traits_of(op_kind(k));
   }
-  /// The kinds with a property, a bit each.
+  /// The kinds with a property as a bit mask.
   constexpr std::uint64_t kinds_with(bool op_traits::* property) const {
     std::uint64_t mask = 0;
     for (int k = 0; k < op_kinds; ++k) mask |= std::uint64_t(rows[k].*property) << k;
@@ -159,16 +162,18 @@ struct op_traits_table {
 inline constexpr op_traits_table op_traits_rows{};
 static_assert(op_kinds <= 64, "a mask has a bit for each kind of op");
 
-/// Passes ask for properties of every op, so that a query is one shift of a word of bits.
+/// The kinds with a property. Passes query every op, so a query is one shift of a bit mask.
 template <bool op_traits::* Property>
 inline constexpr std::uint64_t kinds_with = op_traits_rows.kinds_with(Property);
+/// Whether kind k has a property.
 template <bool op_traits::* Property>
 constexpr bool has(op_kind k) {
   return kinds_with<Property> >> int(k) & 1;
 }
 
+/// The name of a kind, for plans and messages.
 constexpr char const* name_of(op_kind k) { return op_traits_rows.rows[int(k)].name; }
-/// The attributes that ops of a kind have.
+/// The kind of attributes that ops of kind k have.
 constexpr attribute_kind attributes_of(op_kind k) { return op_traits_rows.rows[int(k)].attributes; }
 constexpr bool is_pointwise(op_kind k) { return kinds_with<&op_traits::pointwise> >> int(k) & 1; }
 constexpr bool is_by_leaf(op_kind k) { return kinds_with<&op_traits::by_leaf> >> int(k) & 1; }
@@ -179,6 +184,7 @@ constexpr bool is_contraction(op_kind k) {
   return kinds_with<&op_traits::contraction> >> int(k) & 1;
 }
 constexpr bool is_attention(op_kind k) { return kinds_with<&op_traits::attention> >> int(k) & 1; }
+/// As an anchor, whether a kernel may begin, or end, with a chain of pointwise ops.
 constexpr bool takes_prologue(op_kind k) { return kinds_with<&op_traits::prologue> >> int(k) & 1; }
 constexpr bool takes_epilogue(op_kind k) {
   return (kinds_with<&op_traits::epilogue> | kinds_with<&op_traits::pointwise>) >> int(k) & 1;

@@ -8,7 +8,7 @@
 
 namespace pp {
 
-/// An entry of table `how` of the given width; row t is position t.
+/// An entry of a table of the given width; row t is position t.
 ///
 /// rotary:     t / base^(2i / columns) for i < columns / 2: first the cosines of all, then the
 ///             sines. Su et al., RoFormer, 2021
