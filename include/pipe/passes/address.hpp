@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The address of a value at run time: a region of the rank's memory and a constant offset in it.
-// The runtime resolves a launch's operands by adding the region's base for the present micro-batch.
+// The runtime resolves an operand by adding the region's base for the current micro-batch.
 #pragma once
 
 #include <pipe/base/config.hpp>
@@ -10,58 +10,58 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp {
 
+/// The memory regions of a rank.
 enum class region : unsigned char {
   none,
   parameters,           // of the stage
   parameter_gradients,  // same offsets as parameters
-  copies,               // of parameters, in 16 bits: numbers have the same places
-  transposed,           // copies of weights that an input gradient reads
-  record,               // one per micro-batch in flight: what forward keeps for backward
-  pending,              // one per micro-batch between B and W: what B keeps for W
-  buffers,              // of the stage, as wide as parameters
-  buffer_sums,          // of those that steps write, same offsets as buffers
+  copies,               // of parameters, in 16 bits, in the same order
+  transposed,           // copies of weights that input gradients read
+  record,               // one per micro-batch in flight: values that forward stores for backward
+  pending,              // one per micro-batch between B and W: values that B stores for W
+  buffers,              // of the stage, in the type of parameters
+  buffer_sums,          // of the buffers that steps write, same offsets as buffers
   scratch,              // of one program run
-  boundary_in,          // what the previous stage hands on
-  boundary_out,         // what this stage hands on
-  gradient_in,          // the gradients of what this stage handed on, from the next stage
-  gradient_out,         // the gradients of what this stage was handed
+  boundary_in,          // values from the previous stage
+  boundary_out,         // values for the next stage
+  gradient_in,          // gradients of boundary_out, from the next stage
+  gradient_out,         // gradients of boundary_in, for the previous stage
   random,               // the numbers 0, 1, 2 ... of streams of random bits
   label,                // the micro-batch's labels
-  input,                // and its samples; further inputs have the regions after this one
+  input,                // the micro-batch's samples; further inputs have the regions after this one
 };
 inline constexpr int region_count = int(region::input) + max_inputs;
 constexpr region input_region(int input) { return region(int(region::input) + input); }
 
+/// A region and an offset; region::none for a value without memory.
 struct address {
   region where = region::none;
   long offset = 0;  // bytes
 };
 
-/// What a stage hands on without making it, or made elsewhere: copied when its program has run.
+/// A value that leaves the stage but is not computed at its slot: copied there after the program.
 struct copied {
   address from, to;
   long bytes = 0;
 };
 
-/// An operand of a launch. What the launch writes has as many elements of a micro-batch; what it
-/// only reads has none. Wide ones are of the type of parameters and gradients, others of the type
-/// of values.
+/// An operand of a launch.
 struct placed_operand {
   address at;
-  long elements = 0;
-  bool is_wide = true;
-  short layer = 0;  // top-level, of its group: a chain has several
+  long elements = 0;    // of a micro-batch, if the launch writes it; 0 if it only reads it
+  bool is_wide = true;  // of the type of parameters and gradients; else of the type of values
+  short layer = 0;      // the top-level layer of its group: a chain has several
 };
 
 namespace detail {
 
 /// One kernel launch of a program: operands [first, first + count) of the program's list. `group`:
-/// the number of a group, or, after all groups, of a chain of them.
+/// the number of a group or, above all groups, of a chain.
 struct launch {
   int group = 0;
   int first = 0, count = 0;
-  int layer = 0;       // top-level, from 0; of several that were fused, the first
-  bool again = false;  // makes values again that forward made and did not keep
+  int layer = 0;       // top-level, from 0; the first if several layers were fused
+  bool again = false;  // a recomputation
 };
 
 }  // namespace detail

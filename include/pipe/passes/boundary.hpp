@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The boundary between two neighbouring stages: the main value and every named one that is still to
-// be read, and on the way back their gradients. A value that passes through a stage is in both of
+// The boundary between two neighbouring stages: the main value and every named one with later
+// readers, and on the way back their gradients. A value that passes through a stage is in both of
 // its boundaries.
 #pragma once
 
@@ -15,7 +15,7 @@ struct handed_on {
   long offset = 0;
 };
 
-/// What crosses one cut: values, and the gradients that come back for them.
+/// The values that cross one cut, the gradients that come back for them, and the bytes of both.
 struct boundary {
   view<handed_on> forward, gradient;
   long forward_bytes = 0, gradient_bytes = 0;
@@ -23,7 +23,7 @@ struct boundary {
 
 namespace detail {
 
-/// Where x is in a list, or -1.
+/// The index of x in a list, or -1.
 constexpr int find(view<handed_on> list, operand x) {
   for (int i = 0; i < list.count; ++i)
     if (list.items[i].what == x) return i;
@@ -32,7 +32,7 @@ constexpr int find(view<handed_on> list, operand x) {
 
 }  // namespace detail
 
-/// The boundaries of all stages: number s lies before stage s. The first and the last are empty.
+/// The boundaries of all stages: number s is before stage s. The first and the last are empty.
 struct boundary_table {
   struct entry {
     range forward{}, gradient{};  // of `items`
@@ -48,7 +48,9 @@ struct boundary_table {
   }
 };
 
-/// shape: forward ops -> reader[values]: the last unit that reads each
+/// The last reader of each value.
+///
+/// shape: forward ops -> reader[values]: units
 constexpr void find_last_readers(view<op> ops, short* reader) {
   for (int i = 0; i < ops.count; ++i) {
     op const o = ops.items[i];
@@ -57,7 +59,7 @@ constexpr void find_last_readers(view<op> ops, short* reader) {
   }
 }
 
-/// How many values cross the cuts of a model, each counted at every cut.
+/// The number of values that cross the cuts of a model, each counted at every cut.
 constexpr int count_crossings(graph_view const& g, short const* last_reader, int const* cuts,
                               int stages) {
   int n = 0;
@@ -68,10 +70,10 @@ constexpr int count_crossings(graph_view const& g, short const* last_reader, int
   return n;
 }
 
-/// Finds every boundary of a model that is cut into stages.
+/// Finds every boundary of a model with these cuts.
 ///
 /// shape: cuts[stages + 1] -> entries[stages + 1], items: at most two for each crossing
-/// law:   a value crosses the cut before unit u if it is made before u and read from there on
+/// law:   a value crosses the cut before unit u if it is made before u and read in u or later
 constexpr void find_boundaries(graph_view const& g, gradient_view const& backward,
                                value_table const& values, short const* last_reader, int const* cuts,
                                int stages, boundary_table::entry* entries, sink<handed_on>& items) {

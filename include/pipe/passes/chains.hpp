@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Chains of launches that a backend runs as one kernel. They are found before memory is planned:
-// what is made and read within a chain alone has no place in memory.
+// Chains of launches that a backend runs as one kernel. They are found before memory is planned,
+// since a value that is made and read only within a chain needs no memory.
 #pragma once
 
 #include <pipe/passes/programs.hpp>
 
 namespace pp {
 
-/// Launches [first, first + count) of a program as one. `form`: which of a backend's ways to run
-/// it.
+/// Launches [first, first + count) of a program as one launch. `form`: an index of the backend, the
+/// way in which it runs the chain.
 struct launch_chain {
   int first = 0, count = 1, form = 0;
   friend constexpr bool operator==(launch_chain const&, launch_chain const&) = default;
 };
 
-/// What the kernel of a chain is made for: the groups of its launches, and whose result has no
-/// place in memory (bit k: launch k's).
+/// The kernel of a chain: the groups of its launches, and the launches whose result is not in
+/// memory (bit k: launch k).
 struct chain_kernel {
   static constexpr int most = 16;
   int count = 0, form = 0;
@@ -24,7 +24,7 @@ struct chain_kernel {
   int groups[most]{};
   friend constexpr bool operator==(chain_kernel const&, chain_kernel const&) = default;
 };
-/// Operands of a launch, be it of one group or of a chain.
+/// The maximum number of operands of a launch, of one group or of a chain.
 inline constexpr int most_operands = chain_kernel::most * group::max_slots;
 
 /// A program before its operands have addresses.
@@ -41,27 +41,27 @@ struct unplaced_program {
     return m->numbers.number(order[i].list, segment_of(i).group);
   }
   constexpr group const& shape(int i) const { return shapes[group_of(i)]; }
-  /// The operand in a slot of launch i; of slot -1 there is none.
+  /// The operand in a slot of launch i; none for slot -1.
   constexpr operand operand_of(int i, int slot) const {
     return slot < 0 ? operand{}
                     : m->kernels.fused[order[i].list].operands[segment_of(i).first + slot];
   }
 };
 
-/// What a backend says of chains, as a type with
+/// The chain rule of a backend that has no chains. A backend with chains has a type with
 ///
 ///     static constexpr bool any = true;
 ///     static constexpr Rule rule;  // a value with
 ///       launch_chain longest(unplaced_program const&, int first) const;  // count 1: no chain
-///       int taken(group const&) const;   // the slot that takes what an earlier launch has made
-///       int handed(group const&) const;  // and the slot of what is handed on, or -1
-///
-/// This one has none.
+///       int taken(group const&) const;   // the slot that reads the result of the launch before
+///       int handed(group const&) const;  // the slot whose value the next launch reads, or -1
 struct no_chains {
   static constexpr bool any = false;
 };
 
-/// law: chains do not overlap and come in the order of the program
+/// Finds the chains of a program: from left to right, the longest chain at each launch.
+///
+/// law: chains do not overlap and are in the order of the program
 template <class Rule>
 constexpr void find_chains(Rule const& rule, unplaced_program const& p,
                            sink<launch_chain>& chains) {
@@ -72,22 +72,22 @@ constexpr void find_chains(Rule const& rule, unplaced_program const& p,
   }
 }
 
-/// The chains of a program as a walk over its launches meets them.
+/// A walk over the launches of a program that knows the chain of each.
 struct chain_walk {
   view<launch_chain> chains{};
   int next = 0;
 
-  /// Whether launch i is in a chain, the one with number `next`. i must not fall.
+  /// Whether launch i is in a chain, which is then number `next`. needs: i ascends from call to call
   constexpr bool meets(int i) {
     while (next < chains.count && i >= chains[next].first + chains[next].count) ++next;
     return next < chains.count && i >= chains[next].first;
   }
 };
 
-/// Notes which values a program needs in memory: those that some launch reads or writes otherwise
+/// Marks the values that a program needs in memory: those that some launch reads or writes other
 /// than from one launch of a chain to the next.
 ///
-/// shape: -> in_memory[values of the stage]
+/// shape: -> in_memory[values of the stage], initially false
 template <class Rule>
 constexpr void note_in_memory(Rule const& rule, unplaced_program const& p,
                               view<launch_chain> chains, stage_range const& r, bool* in_memory) {
@@ -105,7 +105,7 @@ constexpr void note_in_memory(Rule const& rule, unplaced_program const& p,
   }
 }
 
-/// The kernel of a chain. has_place(operand): whether it has an address.
+/// The kernel of a chain. has_place(operand): whether the operand has an address.
 template <class Rule, class HasPlace>
 constexpr chain_kernel kernel_of(Rule const& rule, unplaced_program const& p, launch_chain const& c,
                                  HasPlace has_place) {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The compiler inside the compiler on one page, from a model to launches: each constant is one
-// pass, with an evaluation budget of its own. The passes are functions of plain values; here is the
-// memory that they fill, of exact size, because a constant with unused room is paid for at every
-// copy.
+// The compiler of models on one page, from a graph to launches: each constant is one pass, with an
+// evaluation budget of its own. The passes are functions of plain values; here is the memory that
+// they fill, of exact size, since unused room in a constant costs compile time at every copy.
 //
-// Constants begin with a generic lambda, `[](auto...)`: g++ also instantiates a non-generic
-// lambda's conversion to a pointer to function and evaluates the body twice. Inside, nvcc
-// mis-resolves template parameters and takes a failed requirement for an error.
+// Constants begin with a generic lambda, `[](auto...)`: for a non-generic one g++ also instantiates
+// the conversion to a function pointer and evaluates the body twice. In a generic one nvcc
+// mis-resolves template parameters and treats a failed requirement as an error.
 #pragma once
 
 #include <pipe/base/list.hpp>
@@ -21,15 +20,16 @@ namespace pp {
 
 /// Cuts model M into `Stages` by partition policy `Cutter` and compiles every stage.
 ///
+/// SplitsBackward: the schedule runs B and W apart, so values that B makes for W must outlive B.
+///
 /// needs: 1 <= Stages <= units of M
-/// SplitsBackward: the schedule runs B and W apart, so what B makes for W must outlive B
 template <class M, int Stages, class Cutter, int Samples, number_widths Widths, bool SplitsBackward,
           class Recompute>
 struct compilation {
   using model = M;
   static constexpr int stages = Stages, samples = Samples;
   static constexpr number_widths widths = Widths;
-  /// Kernels read copies of parameters, which are of the type of values.
+  /// Whether kernels read copies of parameters in the type of values.
   static constexpr bool has_copies = Widths.value != Widths.element;
   using recompute = Recompute;
 
@@ -43,7 +43,7 @@ struct compilation {
   static constexpr gradient_view backward = gradients;
   static constexpr int value_count = sizes.values + gradient_sizes.values;
 
-  /// The numbers of the streams of random bits, as kernels read them: 0, 1, 2 ...
+  /// The numbers of the random streams as kernels read them from memory: 0, 1, 2 ...
   static constexpr int stream_count = count_streams(forward.ops);
   static constexpr auto streams = [](auto...) {
     detail::list<int, stream_count> numbers;
@@ -236,8 +236,8 @@ struct compilation {
     return r;
   }();
 
-  /// The programs and the memory of stage S: with everything kept, or with values dropped and made
-  /// again. Chains: which launches the backend runs as one.
+  /// The programs and the memory of stage S, with all values stored, or with values dropped and
+  /// recomputed. Chains: the backend's chain rule, see passes/chains.hpp.
   template <int S, bool Drops, class Chains = no_chains>
   using programs = stage_programs<compilation, S, Drops, Chains>;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The compiler inside the compiler as a program runs it: the passes of compilation.hpp in the same
-// order, on memory of the heap. For models that are too large for constants, and for tests.
+// The compiler of models at run time: the passes of compilation.hpp in the same order, on heap
+// memory. For models that are too large for constants, and for tests.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -17,7 +17,7 @@
 
 namespace pp {
 
-/// The backward ops of a graph.
+/// The backward ops of a graph, on the heap.
 class heap_gradients {
  public:
   explicit heap_gradients(graph_view const& g) {
@@ -53,11 +53,11 @@ class heap_gradients {
   gradient_view view_;
 };
 
-/// A list of ops as launches.
+/// A list of ops as launches, on the heap.
 class heap_fused {
  public:
   heap_fused() = default;
-  /// bound: no fewer than the operands that the ops read and write
+  /// bound: at least the number of operands that the ops read and write
   heap_fused(view<op> ops, int const* uses, short const* stage_of_unit, int bound)
       : segments_(ops.count), operands_(bound), distinct_(ops.count) {
     heap_array<std::uint64_t> hashes(ops.count + 1);
@@ -75,7 +75,7 @@ class heap_fused {
   fused_view view_;
 };
 
-/// How a model is to be compiled.
+/// The parameters of a compilation, as the template parameters of `compilation`.
 struct compile_options {
   int stages = 1, samples = 1;
   number_widths widths{};
@@ -83,9 +83,9 @@ struct compile_options {
   recompute_rule recompute{};
 };
 
-/// A model that is compiled when the program runs. The graph must live as long.
+/// A model compiled at run time. The graph must outlive it.
 ///
-/// law: every list is that of the `compilation` with the same options
+/// law: every list is equal to that of the `compilation` with the same options
 class heap_compilation {
  public:
   /// cut(costs by unit, units, stages, cuts) fills cuts[stages + 1], as partition policies do.
@@ -202,7 +202,7 @@ class heap_compilation {
   heap_array<stage_range> ranges_;
 };
 
-/// A stage of such a model: the order of its programs and the layout of its memory.
+/// A stage of a model compiled at run time: the order of its programs and the layout of its memory.
 class heap_stage {
  public:
   heap_stage(heap_compilation const& c, int stage, bool drops) {

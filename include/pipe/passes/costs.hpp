@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The cost of each layer: the numbers that a model is cut by.
+// The cost of each layer, by which a model is partitioned.
 #pragma once
 
 #include <pipe/graph/cost.hpp>
@@ -8,10 +8,12 @@
 
 namespace pp {
 
-/// Of a unit and one sample: forward, B, W, and what runs again.
+/// The costs of a unit per sample: forward, B, W, and recomputation.
 using unit_cost = per_op_list<cost>;
 
-/// shape: ops of any units -> costs[units], to which those of list l are added
+/// Adds the costs of the ops of list l to those of their units.
+///
+/// shape: costs[units]
 constexpr void add_costs(op_list l, view<op> ops, unit_cost* costs) {
   for (int i = 0; i < ops.count; ++i) {
     op const o = ops.items[i];

@@ -2,9 +2,9 @@
 //
 // Fusion of ops into kernel groups. The rules, applied to each list of ops from left to right:
 //
-//   1. A pointwise op joins the epilogue of the group before it, if that group has just made its
-//      main operand.
-//   2. A matmul, a norm or a softmax takes a chain of pointwise ops before it as its prologue, if
+//   1. A pointwise op joins the epilogue of the group before it if that group makes its main
+//      operand.
+//   2. A matmul, a norm or a softmax takes the chain of pointwise ops before it as its prologue if
 //      the chain makes its main operand.
 //   3. A bias gradient joins the weight gradient of the matmul that shares its operand.
 //
@@ -41,10 +41,10 @@ constexpr bool joins(op const* ops, int begin, int at, op const& last, op const&
   return next.rows == last.rows && width == last.columns;
 }
 
-/// Structure of the group of ops [begin, end); its operands, one for each slot, go to `slots`.
+/// Describes the group of ops [begin, end). Its operands, one for each slot, are written to
+/// `slots`.
 ///
-/// The compiler spends much of its time here: ops are copied, and nothing is called that can be
-/// written in place.
+/// The compiler spends much of its time here, so ops are copied and calls are written out.
 constexpr group describe_group(op const* ops, int begin, int end, int const* uses, operand* slots) {
   group g;
   int anchor = begin;
@@ -66,7 +66,7 @@ constexpr group describe_group(op const* ops, int begin, int end, int const* use
   g.in[0] = 0;
   for (int i = begin; i < end; ++i) {
     op const o = ops[i];
-    // A result read once, by the next op of the group, never reaches memory.
+    // A result whose only reader is the next op of the group never reaches memory.
     bool const inside = i + 1 < end && o.out[0].where == space::value &&
                         uses[o.out[0].index] == 1 && ops[i + 1].in[0] == o.out[0];
     if (i != anchor) {
@@ -115,8 +115,8 @@ struct fused_view {
   view<int> distinct;
 };
 
-/// What fusing fills: a segment and a distinct group for each op at most, and as many operands as
-/// the ops read and write.
+/// The output of fuse(): at most a segment and a distinct group per op, and as many operands as the
+/// ops read and write.
 struct fused_sinks {
   sink<segment> segments;
   sink<operand> operands;
@@ -128,8 +128,7 @@ struct fused_sinks {
 
 namespace detail {
 
-/// A number that equal groups share and different ones almost never do; equality is checked all the
-/// same.
+/// A hash. law: equal groups have equal hashes; callers check equality as well
 constexpr std::uint64_t hash_of(group const& g) {
   std::uint64_t h = 14695981039346656037u;
   auto const mix = [&](long v) { h = (h ^ std::uint64_t(v)) * 1099511628211u; };
@@ -146,23 +145,23 @@ constexpr std::uint64_t hash_of(group const& g) {
 
 }  // namespace detail
 
-/// Memory that fusing uses for a while: an item for each op, and one more; zeros at first.
+/// Working memory of fuse(): one more item than ops, initially 0.
 struct fuse_scratch {
   std::uint64_t* hashes = nullptr;
   int* after = nullptr;
 };
 
-/// The distinct groups of a list of ops while it is fused.
+/// The distinct groups found so far.
 struct known_groups {
-  static_vector<group, 32> first;  // most models have no more, and to describe one again takes time
+  static_vector<group, 32> first;  // kept, as describing a group again takes time; most models fit
   std::uint64_t* hashes;
-  int* after;  // which one followed each the last time, plus 1: models repeat themselves
+  int* after;  // by group: 1 + the group that followed it last time, as models repeat themselves
   int count, before;
 
   constexpr known_groups(fuse_scratch scratch, int ops)
       : hashes(scratch.hashes), after(scratch.after), count(0), before(ops) {}
 
-  /// The number of group g, which may be a new one. again(id) describes group id.
+  /// The number of group g, perhaps a new one. again(id) describes group id.
   template <class Again>
   constexpr int number(group const& g, Again const& again) {
     int id = after[before] - 1;
@@ -171,6 +170,7 @@ struct known_groups {
     before = id;
     return id;
   }
+  /// The number of group g by hash and equality; a new one if it is not known.
   template <class Again>
   constexpr int search(group const& g, Again const& again) {
     std::uint64_t const h = detail::hash_of(g);
@@ -182,7 +182,10 @@ struct known_groups {
   }
 };
 
-/// law: no segment holds ops of units on both sides of a cut
+/// Fuses a list of ops into segments and distinct groups, greedily from left to right.
+///
+/// law:  no segment has ops on both sides of a cut
+/// cost: linear in the ops for models that repeat their groups
 constexpr void fuse(view<op> list, int const* uses, short const* stage_of_unit,
                     fuse_scratch scratch, fused_sinks& f) {
   op const* const ops = list.items;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The distinct kernel groups of all lists of ops under one numbering.
+// The distinct kernel groups of all lists of ops in one numbering.
 #pragma once
 
 #include <initializer_list>
@@ -10,13 +10,14 @@
 
 namespace pp {
 
-/// The lists of ops, how often their values are read, and the launches that they were fused into.
+/// The lists of ops, the number of reads of their values, and the launches that they were fused
+/// into.
 struct kernel_lists {
   ops_by_list ops;
   per_op_list<int const*> uses;  // by value
   per_op_list<fused_view> fused;
 
-  /// The description of segment i of a list; with its operands.
+  /// The description of segment i of a list, with its operands.
   constexpr described_group describe(op_list l, int i) const {
     segment const& s = fused[l].segments.items[i];
     described_group d;
@@ -26,12 +27,12 @@ struct kernel_lists {
   }
 };
 
-/// Numbers run through the lists. What runs again is mostly a forward group, and then has its
-/// number.
+/// One numbering of the groups of all lists. A recomputed group is usually equal to a forward
+/// group, and then has its number, so that it is not compiled twice.
 struct group_numbers {
   per_op_list<int>
-      first;  // the number of each list's first group; of `again`, of its first new one
-  int const* again = nullptr;  // of the distinct groups that run again
+      first;  // the number of each list's first group; of `again`: of its first new one
+  int const* again = nullptr;  // by distinct group of the recomputed ops: its number
   int count = 0;
 
   constexpr int number(op_list l, int group) const {
@@ -39,7 +40,9 @@ struct group_numbers {
   }
 };
 
-/// shape: again[distinct groups of what runs again]
+/// Numbers the groups of all lists.
+///
+/// shape: again[distinct groups of the recomputed ops]
 constexpr group_numbers number_groups(kernel_lists const& k, int* again) {
   group_numbers n;
   for (op_list l : {op_list::forward, op_list::input_gradients, op_list::weight_gradients}) {
@@ -60,7 +63,9 @@ constexpr group_numbers number_groups(kernel_lists const& k, int* again) {
   return n;
 }
 
-/// shape: shapes[numbers.count]
+/// Describes every group by its number.
+///
+/// shape: -> shapes[numbers.count]
 constexpr void describe_groups(kernel_lists const& k, group_numbers const& numbers, group* shapes) {
   for (op_list l : every_op_list) {
     view<int> const distinct = k.fused[l].distinct;
@@ -69,7 +74,7 @@ constexpr void describe_groups(kernel_lists const& k, group_numbers const& numbe
   }
 }
 
-/// Bit s is set: the group writes slot s.
+/// The slots that a group writes, as a bit mask.
 constexpr unsigned slots_written(group const& g) {
   unsigned slots = 0;
   for_each_written(g, [&](int slot) {

@@ -7,20 +7,20 @@
 
 namespace pp {
 
-/// Where a stage finds what its launches read and write.
+/// The addresses of the operands of a stage's launches.
 struct operand_places {
   stage_range r;
   int stage = 0;
   address const *values = nullptr, *again = nullptr;  // by value of the stage, see layout_sinks
   long const *parameters = nullptr, *transposed = nullptr;
 
-  /// What a kernel reads of a parameter.
+  /// The address from which kernels read a parameter: its 16-bit copy, where there are copies.
   constexpr address resolve_parameter(compiled_model const& m, int index) const {
     long const at = parameters[index - r.parameters.begin];
     if (!m.has_copies()) return address{region::parameters, at};
     return address{region::copies, at / m.values.widths.element * m.values.widths.value};
   }
-  /// Where program p finds operand x.
+  /// The address of operand x in program p; none for a value without memory.
   constexpr address resolve(compiled_model const& m, program p, operand x) const {
     if (x.where == space::value) {
       int const v = r.local(x.index);
@@ -46,22 +46,22 @@ struct operand_places {
   }
 };
 
-/// How many operands the launches of a program have.
+/// The number of operands of the launches of a program.
 constexpr int count_operands(compiled_model const& m, view<scheduled_segment> order) {
   int n = 0;
   for (scheduled_segment const& s : order) n += m.kernels.fused[s.list].segments[s.index].operands;
   return n;
 }
 
-/// How many launches a program has: those of a chain are one.
+/// The number of launches of a program, each chain counted as one.
 constexpr int count_launches(view<scheduled_segment> order, view<launch_chain> chains) {
   int n = order.count;
   for (launch_chain const& c : chains) n -= c.count - 1;
   return n;
 }
 
-/// The launches of a program with those of each chain as one, which has their operands one after
-/// the other and the chain's number.
+/// The launches of a program with each chain joined into one launch, which has the operands of its
+/// launches in order and the number of the chain.
 ///
 /// shape: single[n], numbers[chains] -> launches[count_launches()]
 constexpr void join_launches(view<detail::launch> single, view<launch_chain> chains,
@@ -77,6 +77,8 @@ constexpr void join_launches(view<detail::launch> single, view<launch_chain> cha
   }
 }
 
+/// Lists the launches of a program and their operands.
+///
 /// shape: order[n] -> launches[n], placed[count_operands(order)]
 constexpr void list_launches(compiled_model const& m, operand_places const& places, program p,
                              view<scheduled_segment> order, detail::launch* launches,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The memory layout of one stage: every value that reaches memory gets a region and an offset. What
-// forward keeps for backward goes into a record, one per micro-batch in flight; what lives only
-// inside one program run shares scratch with values that live at other times.
+// The memory layout of one stage: a region and an offset for every value that reaches memory.
+// Values that forward stores for backward are in a record, one per micro-batch in flight; values
+// that live only inside one program run are in scratch, which they share with values of other
+// lifetimes.
 #pragma once
 
 #include <pipe/base/bytes.hpp>
@@ -10,15 +11,16 @@
 
 namespace pp {
 
-/// A block of scratch memory that is in use.
+/// A block of scratch memory in use, in bytes; `last_use` is a position in the program.
 struct scratch_block {
   long offset, end;
   int last_use;
 };
 
-/// Gives out offsets for values with known lifetimes, lowest first. `peak` is the room needed.
+/// A first-fit allocator of offsets for values with known lifetimes. `peak` is the memory needed.
 ///
-/// shape: live: room for every value that may live at a time, and one
+/// shape: live: one more item than values live at a time
+/// needs: calls in the order of `now`
 /// law:   two allocations that are live at the same time do not overlap
 struct scratch_room {
   scratch_block* live;  // by offset
@@ -28,7 +30,7 @@ struct scratch_room {
   constexpr long allocate(long bytes, int now, int last_use) {
     int kept = 0;
     long offset = 0;
-    int at = 0;  // where the new block comes
+    int at = 0;  // the index of the new block
     for (int i = 0; i < count; ++i) {
       if (live[i].last_use < now) continue;
       if (at == kept && live[i].offset < offset + bytes) {
@@ -46,15 +48,14 @@ struct scratch_room {
   }
 };
 
-/// How many bytes each region of a stage needs: of `record` and `pending` and the boundaries, one
-/// of them.
+/// Bytes of the regions of a stage; of records, pending records and boundaries, bytes of each one.
 struct stage_bytes {
   long parameters = 0, trained = 0, transposed = 0;  // the trained parameters come first
-  long buffers = 0, sums = 0;                        // those that steps write come first
+  long buffers = 0, sums = 0;                        // the buffers that steps write come first
   long record = 0, pending = 0, scratch = 0, boundary = 0, gradient = 0;
 };
 
-/// The places that laying out a stage fills, by value or by parameter of the stage.
+/// The offsets that laying out a stage fills, by value or by parameter of the stage.
 struct layout_sinks {
   address *values = nullptr, *again = nullptr;
   long* parameters = nullptr;
@@ -63,32 +64,34 @@ struct layout_sinks {
   sink<copied> passed_values, passed_gradients;
 };
 
-/// What else is known of a layout.
+/// The sizes of a layout, and whether values are read after they have left the stage: their slots
+/// must then stay until that.
 struct layout_totals {
   stage_bytes bytes;
-  bool rereads_result = false;    // backward reads something that left the stage
-  bool rereads_gradient = false;  // W reads a gradient that left the stage
+  bool rereads_result = false;    // backward reads a value that has left the stage
+  bool rereads_gradient = false;  // W reads a gradient that has left the stage
 };
 
-/// When a program first and last touches a value: numbers of its segments.
+/// The first and the last segment of a program that touches a value.
 struct occurrence {
   int first = -1, last = -1;
   constexpr bool any() const { return first >= 0; }
 };
 
-/// Memory that laying out uses for a while: an item for each value of the stage in each program,
-/// and room for all blocks of scratch; `seen` has default values at first.
+/// Working memory of laying out: an item for each value of the stage in each program, initially
+/// default, and room for all blocks of scratch.
 struct layout_scratch {
   occurrence* seen[program_count]{};
   scratch_block *forward_blocks = nullptr, *backward_blocks = nullptr;
-  bool const* in_memory = nullptr;  // by value, see note_in_memory; null: all are
+  bool const* in_memory = nullptr;  // by value, see note_in_memory; null: all values are
 };
 
-/// Offsets of a stage's parameters. Those that are trained alike lie together, so that an update is
-/// a few runs over flat memory; those that are not trained come last: gradients are as long as what
-/// is before them. Buffers have a region of their own, those that steps write first.
+/// Lays out a stage's parameters. Those with equal training settings are contiguous, so that an
+/// update is a few runs over flat memory; those that are not trained come last, so gradients need
+/// only the length of the trained part. Buffers have a region of their own, the ones that steps
+/// write first.
 ///
-/// shape: turn[parameters of the stage]: memory that this uses for a while
+/// shape: turn[parameters of the stage]: working memory
 constexpr void lay_out_parameters(compiled_model const& m, stage_range const& r, char* turn,
                                   layout_sinks& out, stage_bytes& bytes) {
   constexpr char not_trained = 2, committed = 3, constant_buffer = 4, placed = 5;
@@ -97,7 +100,7 @@ constexpr void lay_out_parameters(compiled_model const& m, stage_range const& r,
   auto const trained_alike = [](parameter const& a, parameter const& b) {
     return a.trained == b.trained && a.rate_scale == b.rate_scale && a.decay_scale == b.decay_scale;
   };
-  // 0: the optimizer's; 1: shared with an earlier place, which the optimizer updates.
+  // 0: updated by the optimizer; 1: shares the memory of an earlier parameter, which is updated.
   for (int i = 0; i < count; ++i)
     turn[i] = p[i].is_committed() ? committed
               : p[i].is_buffer    ? constant_buffer
@@ -127,11 +130,11 @@ constexpr void lay_out_parameters(compiled_model const& m, stage_range const& r,
     }
 }
 
-/// Lays out the values of stage s. First it notes where each value first and last occurs in each
-/// program, then it gives out room.
+/// Lays out the values of stage s: note() finds the first and the last use of each value in each
+/// program, run() allocates.
 ///
-/// law: what a program reads is where the program, or one that ran before it for the same
-///      micro-batch, has written it
+/// law: a program reads a value at the address to which it was written, by the same program or by
+///      an earlier one of the same micro-batch
 class value_layout {
  public:
   constexpr value_layout(compiled_model const& m, stage_range const& r, int stage, bool drops,
@@ -141,7 +144,7 @@ class value_layout {
         seen_{scratch.seen[0], scratch.seen[1], scratch.seen[2], scratch.seen[3]},
         forward_room_{scratch.forward_blocks}, backward_room_{scratch.backward_blocks} {}
 
-  /// The order in which the segments of a program run, those of a chain at once.
+  /// Notes a program in the order of its segments; the segments of a chain count as one moment.
   constexpr void note(program p, view<scheduled_segment> order, view<launch_chain> chains = {}) {
     length_[int(p)] = order.count;
     chain_walk walk{chains};
@@ -166,7 +169,7 @@ class value_layout {
     }
   }
 
-  /// needs: note() of every program of the stage
+  /// Allocates all values. needs: note() of every program of the stage
   constexpr void run(layout_sinks& out, layout_totals& totals) {
     boundary const entered = m_.boundaries[stage_], left = m_.boundaries[stage_ + 1];
     stage_bytes& bytes = totals.bytes;
@@ -179,7 +182,7 @@ class value_layout {
     program const backward = backward_of(m_.splits_backward);
     if (loss_gradient >= 0 && detail::find(entered.gradient, loss.out[0]) >= 0 &&
         in_backward(loss_gradient).any())
-      seen_[int(backward)][loss_gradient].last = length_[int(backward)];  // handed on at the end
+      seen_[int(backward)][loss_gradient].last = length_[int(backward)];  // sent at the end
     if (logits >= 0) share(program::forward, logits, loss_gradient);
     if (logits_again >= 0) share(backward, logits_again, loss_gradient);
 
@@ -230,16 +233,16 @@ class value_layout {
   constexpr bool in_weights(int at) const {
     return m_.splits_backward && seen_[int(program::backward_weight)][at].any();
   }
-  /// Whether forward value v is kept for backward, not made again.
+  /// Whether forward value v is stored for backward, not recomputed.
   constexpr bool keeps(int v) const { return !drops_ || !m_.dropped[v]; }
 
-  /// The gradient of the loss overwrites the logits where nothing else reads them: both have one
-  /// place.
+  /// The logits, if the gradient of the loss overwrites them: nothing else reads them, and both
+  /// have one address. Otherwise -1.
   constexpr int overwritten_logits(op_list l) const {
     int const logits = m_.graph.loss().in[0].index;
     return is_last_ && m_.kernels.uses[l][logits] == 1 ? r_.local(logits) : -1;
   }
-  /// A value lives as long as the one that takes its place.
+  /// Extends the lifetime of a value to that of the value which takes its memory.
   constexpr void share(program p, int from, int to) {
     occurrence &a = seen_[int(p)][from], &b = seen_[int(p)][to];
     if (a.any() && b.any() && b.last > a.last) a.last = b.last;
@@ -249,13 +252,14 @@ class value_layout {
     end += m_.values.bytes(v);
     return a;
   }
-  /// Number `at` among the values of the stage. What no program has, or a chain alone, is nowhere.
+  /// The address of number `at` among the values of the stage; none for a value that no program
+  /// touches, or that only exists inside a chain.
   constexpr address scratch(scratch_room& room, program p, int at, int v) const {
     occurrence const o = seen_[int(p)][at];
     if (!o.any() || (in_memory_ != nullptr && !in_memory_[at])) return address{};
     return address{region::scratch, room.allocate(m_.values.bytes(v), o.first, o.last)};
   }
-  /// What leaves the stage without being made on the way.
+  /// Lists the values and gradients that leave the stage without being computed at their slot.
   constexpr void pass_on(boundary const& entered, boundary const& left, layout_sinks& out) const {
     for (handed_on const& x : left.forward)
       if (r_.local(x.what.index) < 0)
@@ -263,7 +267,7 @@ class value_layout {
                                            {region::boundary_out, x.offset},
                                            m_.values.bytes(x.what.index)});
     for (handed_on const& x : entered.gradient) {
-      int const v = r_.local(x.what.index);  // the loss makes a gradient in forward
+      int const v = r_.local(x.what.index);  // the gradient of the loss is made in forward
       address const to{region::gradient_out, x.offset};
       long const bytes = m_.values.bytes(x.what.index);
       if (v < 0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The lists of ops that become programs.
+// The lists of ops from which programs are made.
 #pragma once
 
 #include <pipe/base/view.hpp>
@@ -8,14 +8,14 @@
 
 namespace pp {
 
-/// `again`: the forward ops that run a second time, before backward, under a policy that
-/// recomputes.
+/// The lists of ops. `again`: forward ops that run a second time, before backward, under a policy
+/// that recomputes.
 enum class op_list : unsigned char { forward, input_gradients, weight_gradients, again };
 inline constexpr int op_lists = 4;
 inline constexpr op_list every_op_list[] = {op_list::forward, op_list::input_gradients,
                                             op_list::weight_gradients, op_list::again};
 
-/// Something for each list of ops.
+/// A T for each list of ops.
 template <class T>
 struct per_op_list {
   T of[op_lists]{};
@@ -24,12 +24,13 @@ struct per_op_list {
 };
 
 using ops_by_list = per_op_list<view<op>>;
+/// The lists of a graph and of its gradients.
 constexpr ops_by_list lists_of(graph_view const& g, gradient_view const& backward,
                                view<op> again = view<op>{}) {
   return ops_by_list{{g.ops, backward.input_ops, backward.weight_ops, again}};
 }
 
-/// Streams of random bits: one for each op that draws some.
+/// The number of streams of random bits: one for each dropout.
 constexpr int count_streams(view<op> ops) {
   int n = 0;
   for (int i = 0; i < ops.count; ++i) n += ops.items[i].kind == op_kind::dropout;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The partition of a model into stages. The slowest stage sets the pace of a pipeline, so the cut
-// that makes it as fast as possible is the best one; it is found exactly, in time linear in the
-// layers, by bisection on the slowest stage's time.
+// The partition of a model into stages. The slowest stage sets the pace of a pipeline, so the best
+// partition minimises its time. It is found exactly, by bisection on that time, each step of which
+// is linear in the number of layers.
 #pragma once
 
 namespace pp {
 
-/// True if the costs can be cut into at most `stages` ranges, none above `bottleneck`.
+/// Whether the costs can be cut into at most `stages` ranges, each of cost at most `bottleneck`.
 template <class Costs>
 constexpr bool fits(Costs const& costs, int layers, int stages, long bottleneck) {
   long sum = 0;
@@ -22,7 +22,7 @@ constexpr bool fits(Costs const& costs, int layers, int stages, long bottleneck)
   return true;
 }
 
-/// The least possible time of the slowest stage.
+/// The minimum cost of the slowest stage.
 template <class Costs>
 constexpr long least_bottleneck(Costs const& costs, int layers, int stages) {
   long low = 0, most = 0;
@@ -30,9 +30,8 @@ constexpr long least_bottleneck(Costs const& costs, int layers, int stages) {
     low += costs[i];
     most = costs[i] > most ? costs[i] : most;
   }
-  low = low / stages > most
-            ? low / stages
-            : most;  // an even share, or the largest layer; no more than one layer above that
+  // Bounds: at least an even share and at least the largest layer; at most one layer above that.
+  low = low / stages > most ? low / stages : most;
   long high = low + most;
   while (low < high) {
     long const middle = low + (high - low) / 2;
@@ -48,8 +47,8 @@ constexpr long least_bottleneck(Costs const& costs, int layers, int stages) {
 /// possible.
 ///
 /// shape:  costs[layers] >= 0 -> cuts[0 .. stages], cuts[0] = 0, cuts[stages] = layers, ascending
-/// law:    max over s of sum(costs[cuts[s], cuts[s + 1])) is minimal; under it each cut lies as
-///         near as it can to an even share of the total
+/// law:    max over s of sum(costs[cuts[s], cuts[s + 1])) is minimal; subject to that each cut,
+///         from the left, is as near as possible to an even share of the total
 /// needs:  1 <= stages <= layers; the sum of all costs is a long
 /// source: Narayanan et al., PipeDream, 2019, section 3.1 (the same minimum, by dynamic
 ///         programming)
@@ -70,12 +69,12 @@ constexpr void partition_by_cost(Costs const& costs, int layers, int stages, Cut
   }
   long total = 0;
   for (int i = 0; i < layers; ++i) total += costs[i];
-  int at = 0;  // second pass, from the left: move each cut right towards its even share while its
-               // stage still fits
+  // Second pass, from the left: moves each cut right towards its even share while its stage fits.
+  int at = 0;
   long before = 0;
   for (int s = 1; s < stages; ++s) {
-    long const even = total / stages * s +
-                      total % stages * s / stages;  // no product of the total: it may be large
+    // Quotient and remainder apart: the product of the total and s may overflow.
+    long const even = total / stages * s + total % stages * s / stages;
     long sum = 0;
     int cut = at;
     auto const may_grow = [&] {
@@ -88,7 +87,7 @@ constexpr void partition_by_cost(Costs const& costs, int layers, int stages, Cut
   }
 }
 
-/// Equal numbers of layers, the first stages one more where they do not divide.
+/// Splits layers into equal numbers; where they do not divide, the first stages have one more.
 template <class Cuts>
 constexpr void partition_by_count(int layers, int stages, Cuts& cuts) {
   for (int s = 0; s <= stages; ++s)

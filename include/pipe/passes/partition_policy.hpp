@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Partition policies: cuts by cost, by count, by measured times, or where a program says.
+// Partition policies: cuts by estimated cost, by count, by measured times, or given by the user.
 #pragma once
 
 #include <pipe/base/list.hpp>
@@ -16,7 +16,7 @@ template <class P>
 concept partition_policy = requires(detail::list<long, 1> const& costs,
                                     detail::list<int, 2>& cuts) { P::cut(costs, 1, 1, cuts); };
 
-/// The slowest stage as fast as possible by estimated cost (default).
+/// Minimises the slowest stage by estimated cost (default).
 struct ByCost {
   template <class Costs, class Cuts>
   static constexpr void cut(Costs const& costs, int layers, int stages, Cuts& cuts) {
@@ -39,14 +39,14 @@ concept layer_profile = requires {
   requires sizeof(P::forward_nanoseconds) == P::layers * sizeof(long);
   requires sizeof(P::backward_nanoseconds) == P::layers * sizeof(long);
 };
-/// part / all of a time; nothing of nothing.
+/// time * part / all, 0 if all is 0. In double, so that the product does not overflow.
 constexpr long in_proportion(long time, long part, long all) {
   return all > 0 ? static_cast<long>(static_cast<double>(time) * static_cast<double>(part) /
                                      static_cast<double>(all))
                  : 0;
 }
-/// As ByCost, by the times of profile P instead of estimates. The plan's shares and the simulated
-/// schedule have them too.
+/// As ByCost, with the times of profile P instead of estimates; the plan's shares and the simulated
+/// schedule use them too.
 ///
 /// needs: no time is negative, and not all are 0
 template <class P>
@@ -61,8 +61,8 @@ struct ByProfile {
   static constexpr void cut(Costs const&, int layers, int stages, Cuts& cuts) {
     partition_by_cost(times{}, layers, stages, cuts);
   }
-  /// Time of a layer in nanoseconds. The two parts of its backward, and what runs again, are in
-  /// proportion to estimates.
+  /// Time of a layer in nanoseconds. The profile has one backward time: its split into B and W, and
+  /// the time of recomputation, are in proportion to the estimates.
   static constexpr chunk_cost time_of(int layer, chunk_cost const& estimate, long again) {
     long const forward = P::forward_nanoseconds[layer], backward = P::backward_nanoseconds[layer];
     long const weight = in_proportion(backward, estimate.backward_weight,
@@ -71,8 +71,8 @@ struct ByProfile {
                       weight};
   }
 };
-/// User-defined cuts: the layers (from 0, as `explain` counts them) with which the second, third
-/// ... stage begins.
+/// User-defined cuts: the first layer (from 0, as `explain` counts them) of the second, third ...
+/// stage.
 template <int... At>
 struct Cut {
   template <class Costs, class Cuts>
@@ -81,7 +81,7 @@ struct Cut {
     for (int s = 0; s < stages; ++s) cuts[s] = at[s];
     cuts[stages] = layers;
   }
-  /// law: one cut less than stages, ascending, every stage has a layer
+  /// Whether there is one cut less than stages, ascending, and every stage has a layer.
   static constexpr bool possible(int layers, int stages) {
     constexpr int at[] = {0, At..., 0};
     if (int(sizeof...(At)) != stages - 1) return false;
@@ -91,7 +91,7 @@ struct Cut {
   }
 };
 
-/// Whether each of the stages has a layer, and each layer a stage.
+/// Whether cuts give every stage a layer, and every layer a stage.
 template <class Cuts>
 constexpr bool are_cuts(Cuts const& cuts, int layers, int stages) {
   if (cuts[0] != 0 || cuts[stages] != layers) return false;

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The programs of a stage: in which order its kernels run.
+// The programs of a stage: the order in which its kernels run.
 #pragma once
 
 #include <pipe/passes/stage.hpp>
 
 namespace pp {
 
-/// The programs of a stage, each a list of segments: forward; B; W; and B with W, each W as soon as
-/// it can run.
+/// The programs of a stage, each a list of segments: forward; B; W; and B with W, where each W runs
+/// as soon as it can.
 enum class program : unsigned char { forward, backward_input, backward_weight, backward };
 inline constexpr int program_count = 4;
 inline constexpr program split_programs[] = {program::forward, program::backward_input,
                                              program::backward_weight},
                          whole_programs[] = {program::forward, program::backward};
 
-/// The programs of a schedule.
+/// The programs that a schedule runs.
 constexpr view<program> programs_of(bool splits_backward) {
   return splits_backward ? view<program>{split_programs, 3} : view<program>{whole_programs, 2};
 }
@@ -24,18 +24,19 @@ constexpr program backward_of(bool splits_backward) {
   return splits_backward ? program::backward_input : program::backward;
 }
 
-/// A segment in a program: of which list of ops, and where in that list's segments.
+/// A segment in a program: a list of ops, and an index into that list's segments.
 struct scheduled_segment {
   op_list list = op_list::forward;
   int index = 0;
 };
 
-/// Whether a program begins with what has to be made again. Drops: the values that the recompute
-/// policy drops are not kept.
+/// Whether a program begins with the recomputed ops. `drops`: whether the values that the recompute
+/// policy drops are dropped in this run.
 constexpr bool runs_again(program p, bool drops) {
   return drops && (p == program::backward || p == program::backward_input);
 }
 
+/// The number of segments of a program.
 constexpr int length_of(program p, stage_range const& r, bool drops) {
   auto const count = [&](op_list l) { return r.segments[l].size(); };
   int own = 0;
@@ -50,10 +51,11 @@ constexpr int length_of(program p, stage_range const& r, bool drops) {
   return own + (runs_again(p, drops) ? count(op_list::again) : 0);
 }
 
-/// The order in which a stage's segments run.
+/// Lists the segments of a program in order.
 ///
 /// shape: -> order[length_of(p, r, drops)]
-/// law:   in program::backward a weight gradient comes as soon as the gradient it reads is complete
+/// law:   in program::backward a weight gradient runs as soon as the gradient that it reads is
+///        complete
 constexpr void order_program(compiled_model const& m, stage_range const& r, program p, bool drops,
                              sink<scheduled_segment>& order) {
   auto const take = [&](op_list l) {
@@ -72,7 +74,7 @@ constexpr void order_program(compiled_model const& m, stage_range const& r, prog
   segment const* const input_segments = m.kernels.fused[op_list::input_gradients].segments.items;
   segment const* const weight_segments = m.kernels.fused[op_list::weight_gradients].segments.items;
   int w = weights.begin;
-  auto const ready = [&](int origin) {  // what waits for no forward op after `origin`
+  auto const ready = [&](int origin) {  // W segments that read gradients of ops from `origin` on
     while (w < weights.end &&
            m.backward.weight_ops.items[weight_segments[w].end - 1].origin >= origin)
       order.push_back(scheduled_segment{op_list::weight_gradients, w++});

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Recomputation: the values that forward keeps for backward, and those that backward makes again. A
-// dropped value is computed a second time from the values that were kept, by the same ops, just
-// before backward runs: the bits are the same, memory is exchanged for time. Source: Chen et al.,
+// Recomputation: the values that forward stores for backward, and those that backward computes
+// again. A dropped value is computed a second time from stored values, by the same ops, just before
+// backward runs: the bits are the same, memory is exchanged for time. Source: Chen et al.,
 // "Training deep nets with sublinear memory cost", 2016; per stage: Huang et al., GPipe, 2019.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace pp {
 /// A policy as a value.
 struct recompute_rule {
   bool recomputes = false, keeps_last = false;
-  std::uint64_t drops = 0;  // bit k: the results of ops of kind k
+  std::uint64_t drops = 0;  // bit k: the results of ops of kind k are dropped
 };
 template <recompute_policy P>
 constexpr recompute_rule rule_of() {
@@ -27,20 +27,22 @@ constexpr recompute_rule rule_of() {
   return r;
 }
 
-/// Which forward ops run again, and which forward values are not kept from the first time: bools by
-/// op and by value, false at first.
+/// The forward ops that run again, by op, and the forward values that are not stored, by value;
+/// initially false.
 struct recompute_plan {
   bool* runs = nullptr;
   bool* dropped = nullptr;
-  int ops = 0;  // that run again
+  int ops = 0;  // the number of ops that run again
 };
 
-/// shape: read[values], false at first, is memory that this uses for a while
-/// law:   every value that backward reads is kept, or dropped and made again; what is made again
-///        reads only what is kept, what other stages handed on, and what was made again before it
-/// law:   what forward has written is never written again: an op that runs again drops all of its
-///        results, read or not, so that it has other places for them. The next stage may still be
-///        reading the first ones.
+/// Decides what is dropped and what runs again under a policy.
+///
+/// shape: read[values], initially false: working memory
+/// law:   every value that backward reads is stored, or dropped and computed again; recomputation
+///        reads only stored values, values from other stages, and recomputed values before it
+/// law:   a value that forward has written is never overwritten: an op that runs again drops all of
+///        its results, read or not, so that they have other addresses; the next stage may still be
+///        reading the first ones
 constexpr void plan_recompute(graph_view const& g, gradient_view const& backward,
                               recompute_rule rule, short const* stage_of_unit, bool* read,
                               recompute_plan& plan) {
@@ -62,14 +64,14 @@ constexpr void plan_recompute(graph_view const& g, gradient_view const& backward
     ++plan.ops;
     for (operand const& out : o.out)
       if (out.where == space::value) plan.dropped[out.index] = true;
-    for (operand const& x : o.in)  // what it reads must be there, or be made again too
+    for (operand const& x : o.in)  // its inputs must be stored, or computed again too
       if (x.where == space::value && stage_of_value(x.index) == stage_of_unit[o.unit] &&
           !read[x.index])
         plan.dropped[x.index] = true;
   }
 }
 
-/// Those ops, in the order of the graph.
+/// Lists the ops that run again, in the order of the graph.
 constexpr void list_again(view<op> ops, bool const* runs, sink<op>& again) {
   for (int i = 0; i < ops.count; ++i)
     if (runs[i]) again.push_back(ops[i]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Recomputation policies: the values that forward keeps for backward, and those that are made
-// again.
+// Recomputation policies: the values that forward stores for backward, and those that are computed
+// a second time.
 #pragma once
 
 #include <concepts>
@@ -12,8 +12,8 @@
 
 namespace pp {
 
-/// All that a policy has, known to the compiler or not: whether the results of a kind of op are
-/// dropped, whether the last micro-batch keeps everything, and whether anything is dropped at all.
+/// The members of a policy, whether or not they are constants: whether the results of a kind of op
+/// are dropped, whether the last micro-batch keeps everything, and whether anything is dropped.
 template <class P>
 concept has_facts_of_recompute = requires(op_kind kind) {
   { P::drops(kind) } -> std::convertible_to<bool>;
@@ -21,7 +21,7 @@ concept has_facts_of_recompute = requires(op_kind kind) {
   { P::recomputes } -> std::convertible_to<bool>;
 };
 
-/// P::drops for each kind of op, as a call that may not be constant.
+/// P::drops for each kind of op, as a call that is perhaps not constant.
 template <class P>
 struct drops_call {
   static constexpr int call() {
@@ -31,14 +31,13 @@ struct drops_call {
   }
 };
 
-/// A recompute policy: its facts, which the compiler knows.
+/// A recompute policy: its members are constants.
 template <class P>
 concept recompute_policy = has_facts_of_recompute<P> && is_constant<drops_call<P>> && requires {
   typename constants<is_read(P::keeps_last), is_read(P::recomputes)>;
 };
 
-/// The first member that a type lacks to be a recompute policy; `none` if it does not look like
-/// one.
+/// The first member that a type lacks to be a recompute policy; `none` if it has no member of one.
 template <class P>
 constexpr member missing_of_recompute() {
   using enum member;
@@ -57,12 +56,12 @@ constexpr member missing_of_recompute() {
   return none;
 }
 
-/// Everything that backward reads is kept from forward (default).
+/// Stores everything that backward reads (default).
 struct RecomputeNothing {
   static constexpr bool recomputes = false, keeps_last = false;
   static constexpr bool drops(op_kind) { return false; }
 };
-/// Only what enters a stage is kept; backward runs forward again. Source: Huang et al., GPipe,
+/// Stores only the inputs of a stage; backward runs forward again. Source: Huang et al., GPipe,
 /// 2019, section 2.3.
 struct RecomputeAll {
   static constexpr bool recomputes = true, keeps_last = false;
@@ -74,7 +73,7 @@ struct RecomputeAllButLast {
   static constexpr bool recomputes = true, keeps_last = true;
   static constexpr bool drops(op_kind) { return true; }
 };
-/// The results of these kinds of op are made again: cheap ones that take much memory. Source:
+/// Recomputes the results of these kinds of op: cheap ones that take much memory. Source:
 /// Korthikanti et al., "Reducing activation recomputation in large transformer models", 2022.
 template <op_kind... Kinds>
 struct Recompute {

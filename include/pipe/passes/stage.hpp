@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A compiled model, stage by stage: which ranges of the model's lists belong to a stage, and where
-// it finds values of other stages.
+// A compiled model, stage by stage: the ranges of the model's lists that belong to a stage, and the
+// addresses of values of other stages.
 #pragma once
 
 #include <pipe/passes/address.hpp>
@@ -10,20 +10,20 @@
 
 namespace pp {
 
-/// Ranges of one stage in the model's lists.
+/// The ranges of one stage in the model's lists.
 struct stage_range {
   range units, values, gradients, parameters;
   per_op_list<range> segments;
 
   constexpr int local_values() const { return values.size() + gradients.size(); }
-  /// Position of value v among those that the stage makes, or -1 if another one does.
+  /// The index of value v among the values that the stage makes, or -1 if another stage makes it.
   constexpr int local(int v) const {
     if (v < values.end) return v < values.begin ? -1 : v - values.begin;
     return v < gradients.begin || v >= gradients.end ? -1 : v - gradients.begin + values.size();
   }
 };
 
-/// What the passes over a whole model found, for the passes over its stages.
+/// The results of the passes over a whole model, which the passes over its stages read.
 struct compiled_model {
   graph_view graph;
   gradient_view backward;
@@ -32,15 +32,17 @@ struct compiled_model {
   short const* stage_of_unit = nullptr;
   value_table values;
   boundary_table boundaries;
-  bool const* dropped = nullptr;  // by forward value: made again for backward
+  bool const* dropped = nullptr;  // by forward value: recomputed for backward
   kernel_lists kernels;
   group_numbers numbers;
   unsigned const* written = nullptr;  // by group, see slots_written
-  bool splits_backward = false;       // B and W run apart: what B makes for W outlives B
+  bool splits_backward = false;       // B and W run apart: values that B makes for W outlive B
   constexpr bool has_copies() const { return values.widths.value != values.widths.element; }
 };
 
-/// shape: -> ranges[stages]. Backward lists run from the last stage to the first.
+/// Finds the ranges of every stage. Backward lists run from the last stage to the first.
+///
+/// shape: -> ranges[stages]
 constexpr void find_ranges(compiled_model const& m, stage_range* ranges) {
   graph_view const& g = m.graph;
   for (int s = 0; s < m.stages; ++s) {
@@ -70,7 +72,7 @@ constexpr void find_ranges(compiled_model const& m, stage_range* ranges) {
   }
 }
 
-/// Where stage s finds a value that another stage made.
+/// The address at which stage s reads a value of another stage; none if it does not read it.
 constexpr address from_neighbour(compiled_model const& m, int s, operand x) {
   boundary const entered = m.boundaries[s], left = m.boundaries[s + 1];
   if (int const i = detail::find(entered.forward, x); i >= 0)

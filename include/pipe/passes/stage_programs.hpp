@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// One stage as constants, ready to run: the order of its kernels in each program, where every
-// operand is, and how much memory that takes.
+// One stage as constants, ready to run: the order of its kernels in each program, the address of
+// every operand, and the memory that it needs.
 #pragma once
 
 #include <pipe/base/list.hpp>
@@ -12,20 +12,21 @@ namespace pp {
 /// The memory of a stage's layout.
 template <int Values, int Parameters, int Passed>
 struct stage_layout : layout_totals {
-  detail::list<address, Values> values;  // as forward finds them: forward values, then gradients
-  detail::list<address, Values> again;   // as backward finds them
+  detail::list<address, Values> values;       // in forward: forward values, then gradients
+  detail::list<address, Values> again;        // in backward
   detail::list<long, Parameters> parameters;  // offset of each parameter and of its gradient
-  detail::list<int, Parameters> by_offset;    // parameters in the order in which they lie
+  detail::list<int, Parameters> by_offset;    // parameters in the order of their offsets
   detail::list<long, Parameters> transposed;  // offset of the transposed copy, where there is one
-  detail::list<copied, Passed> passed_values,
-      passed_gradients;  // what leaves without being made on the way
+  // Values and gradients that leave the stage without being computed at their slot.
+  detail::list<copied, Passed> passed_values, passed_gradients;
   int passed_value_count = 0, passed_gradient_count = 0;
 };
 
-/// Stage S of compilation C. Drops: values that the recompute policy drops are not kept but made
-/// again; otherwise all are kept.
-/// Chains: see passes/chains.hpp; number(chain_kernel) is what such a launch has in place of a
-/// group's number.
+/// Stage S of compilation C.
+///
+/// Drops: values that the recompute policy drops are recomputed; otherwise all are stored.
+/// Chains: see passes/chains.hpp; number(chain_kernel) takes the place of a group's number in the
+/// launch of a chain.
 template <class C, int S, bool Drops, class Chains>
 struct stage_programs {
   static constexpr stage_range range = C::ranges[S];
@@ -106,7 +107,7 @@ struct stage_programs {
 
   static constexpr layout_totals const& totals() { return layout; }
 
-  /// What leaves the stage without being made on the way.
+  /// Values and gradients that leave the stage without being computed at their slot.
   static constexpr view<copied> passed_values{layout.passed_values.items,
                                               layout.passed_value_count},
       passed_gradients{layout.passed_gradients.items, layout.passed_gradient_count};
@@ -117,13 +118,13 @@ struct stage_programs {
                                          layout.again.items,
                                          layout.parameters.items,
                                          layout.transposed.items};
-  /// Where program P finds operand x.
+  /// The address of operand x in program P.
   template <program P>
   static constexpr address resolve(operand x) {
     return places.resolve(C::whole, P, x);
   }
 
-  /// What the kernels of the chains of program P are made for.
+  /// The kernels of the chains of program P.
   template <program P>
   static constexpr auto chain_kernels = [](auto...) {
     detail::list<chain_kernel, chains<P>.count> all;

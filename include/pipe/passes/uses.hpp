@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The number of reads of each value. A kernel group stores what is read outside of it.
+// The number of reads of each value. A kernel group stores a value only if it is read outside of
+// it.
 #pragma once
 
 #include <pipe/passes/boundary.hpp>
@@ -8,7 +9,7 @@
 
 namespace pp {
 
-/// Adds how often these ops read each value; returns how many operands they read.
+/// Adds the number of reads of each value by these ops; returns the number of operands they read.
 ///
 /// shape: uses[values]
 constexpr int count_uses(view<op> ops, int* uses) {
@@ -22,19 +23,19 @@ constexpr int count_uses(view<op> ops, int* uses) {
   return read;
 }
 
-/// Memory of counts by value, zeros at first: by forward and backward; by backward alone; by
-/// backward and what runs again, null where nothing does.
+/// Counts by value, initially 0: of reads by forward and backward; by backward alone; by backward
+/// and recomputation, null where nothing is recomputed.
 struct use_memory {
   int *by_all = nullptr, *by_backward = nullptr, *by_again = nullptr;
 
-  /// What counts for the ops of each list.
+  /// The counts that decide what the ops of each list store.
   constexpr per_op_list<int const*> by_list() const {
     return {{by_all, by_backward, by_backward, by_again != nullptr ? by_again : by_backward}};
   }
 };
 
-/// Counts the uses of values by backward, in by_backward. Returns a bound on the operands that the
-/// ops of these lists read and write.
+/// Counts the reads of values by backward, in by_backward. Returns upper bounds of the operands
+/// that the ops of its lists read and write.
 constexpr per_op_list<int> count_backward_uses(graph_view const& g, gradient_view const& backward,
                                                int* by_backward) {
   per_op_list<int> bound;
@@ -45,12 +46,12 @@ constexpr per_op_list<int> count_backward_uses(graph_view const& g, gradient_vie
   return bound;
 }
 
-/// Adds all other uses: by forward and by what runs again, and by the runtime, which hands on what
-/// crosses a cut. Adds the bounds of these lists.
+/// Adds all other reads: by forward, by recomputation, and by the runtime, which sends the values
+/// that cross a cut. Adds the bounds of these lists.
 ///
-/// needs:      by_all, and by_again if there is one, are copies of what backward counted
-/// recomputed: by forward value; forward need not store what backward will make again, unless the
-///             last micro-batch keeps everything
+/// needs:      by_all, and by_again if there is one, are copies of the counts of backward
+/// recomputed: by forward value; forward need not store a value that is recomputed, unless the last
+///             micro-batch keeps everything
 constexpr void count_other_uses(graph_view const& g, view<op> again, view<handed_on> crossing,
                                 bool const* recomputed, bool keeps_last, use_memory memory,
                                 per_op_list<int>& bound) {

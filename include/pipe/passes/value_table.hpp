@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The size of every value in memory.
+// The size of every value of a graph and of its gradients in memory.
 #pragma once
 
 #include <pipe/base/bytes.hpp>
@@ -8,8 +8,8 @@
 
 namespace pp {
 
-/// Bytes of a number: of parameters, gradients and statistics; of all other values, and of what
-/// kernels read of parameters.
+/// Bytes per number. element: parameters, gradients and statistics; value: all other values, and
+/// the copies of parameters that kernels read.
 struct number_widths {
   int element = 4, value = 4;
 };
@@ -25,18 +25,20 @@ struct value_table {
   constexpr value const& at(int v) const {
     return v < forward.count ? forward.items[v] : backward.items[v - forward.count];
   }
-  /// Of one sample.
+  /// The numbers of one sample.
   constexpr long elements(int v) const { return at(v).elements; }
+  /// Whether the value is of the type of parameters.
   constexpr bool is_wide(int v) const { return v < forward.count && is_statistic[v]; }
-  /// Of a micro-batch, up to the next value.
+  /// Bytes of a micro-batch, rounded up to the alignment.
   constexpr long bytes(int v) const {
     return align_up(elements(v) * samples * (is_wide(v) ? widths.element : widths.value));
   }
 };
 
-/// Statistics of rows and logarithms of sums are as wide as parameters.
+/// Marks statistics of rows and logarithms of sums, which are of the type of parameters: 16 bits
+/// would lose too much.
 ///
-/// shape: forward ops -> wide[values], false at first
+/// shape: forward ops -> wide[values], initially false
 constexpr void mark_statistics(view<op> ops, bool* wide) {
   for (op const& o : ops)
     if (has<&op_traits::statistics>(o.kind) && o.out[1].where == space::value)
