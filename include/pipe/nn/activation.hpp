@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Activations. Each is a formula, written once for every backend, and a layer that maps it over the
-// current value. A user-defined formula meets the same concept and joins the same kernels.
+// current value. User-defined formulas satisfy the same concept and fuse into the same kernels.
 #pragma once
 
 #include <concepts>
@@ -15,11 +15,11 @@ namespace pp {
 
 namespace detail {
 
-/// y = forward(x) and dy/dx. The derivative is a function of the output where that is enough: the
-/// output is kept anyway as the next layer's input, so nothing more has to be saved. Mark both
-/// functions PIPE_HD PIPE_INLINE, as those below: a formula that is not inlined is computed one
-/// element at a time, and rounds in its own way. And add no two products: which of them a compiler
-/// contracts into a fused multiply-add is not said.
+/// y = forward(x) and dy/dx. The derivative is a function of the output where possible: the output
+/// is stored anyway as the next layer's input, so nothing else has to be. Mark both functions
+/// PIPE_HD PIPE_INLINE, as those below: a formula that is not inlined is computed one element at a
+/// time, with other rounding. Avoid sums of two products: the compiler may contract either into a
+/// fused multiply-add.
 template <class F>
 concept formula = requires(float x) {
   { F::forward(x) } -> std::same_as<float>;
@@ -28,7 +28,7 @@ concept formula = requires(float x) {
   typename constants<is_read(F::derivative_reads_output)>;
 };
 
-/// What F, which is no formula, lacks first.
+/// The first member that F, which is not a formula, lacks.
 template <class F>
 constexpr member missing_of_formula() {
   if constexpr (!requires(float x) {
@@ -42,6 +42,7 @@ constexpr member missing_of_formula() {
   else
     return member::derivative_reads_output;
 }
+/// Records the fault that F is not a formula.
 template <class F, class Builder>
 constexpr void complain_of_formula(Builder& b) {
   constexpr member missing = missing_of_formula<F>();
@@ -53,7 +54,9 @@ constexpr void complain_of_formula(Builder& b) {
 
 }  // namespace detail
 
-/// Makes a layer of a formula: any shape -> the same shape.
+/// The layer of a formula: F derives from activation<F>.
+///
+/// shape:  any -> the same
 template <class F>
 struct activation {
   using derived = F;
@@ -124,8 +127,9 @@ struct SiLU : activation<SiLU> {
 /// x * Phi(x) by the tanh formula of Hendrycks and Gimpel (2016): PyTorch's
 /// GELU(approximate="tanh"), GPT-2's.
 ///
-/// Phi(x) = (1 + tanh(u)) / 2 = 1 / (1 + e^-2u), u = sqrt(2 / pi) (x + 0.044715 x^3): without a
-/// tanh one exponential and one division are left, and nothing cancels where Phi is small.
+/// Phi(x) = (1 + tanh(u)) / 2 = 1 / (1 + e^-2u), u = sqrt(2 / pi) (x + 0.044715 x^3): the second
+/// form
+/// needs one exponential and one division, and does not cancel where Phi is small.
 struct GELU : activation<GELU> {
   static constexpr bool derivative_reads_output = false;
   template <class T>

@@ -9,22 +9,22 @@
 
 namespace pp {
 
-/// Every position sees only itself and those before it (the default).
+/// Every position attends to itself and the positions before it (default).
 struct Causal {
   static constexpr auto option = option_kind::mask;
 };
-/// Every position sees every other.
+/// Every position attends to all positions.
 struct NotCausal {
   static constexpr auto option = option_kind::mask;
 };
-/// Grouped-query attention (Ainslie et al., 2023): K heads of keys and values, each shared by Heads
-/// / K heads of queries.
+/// Grouped-query attention (Ainslie et al., 2023): K heads of keys and values, each shared by
+/// Heads / K heads of queries.
 template <int K>
 struct KeyValueHeads {
   static constexpr auto option = option_kind::key_value_heads;
 };
-/// Rotary position embedding (Su et al., 2021): queries and keys are turned by angles that grow
-/// with their positions, so that scores depend on distances. Halves of a head are paired, as in
+/// Rotary position embedding (Su et al., 2021): rotates queries and keys by angles proportional to
+/// their positions, so that scores depend on distances. The two halves of a head are paired, as in
 /// Hugging Face's Llama.
 template <int Base = 10000>
 struct RoPE {
@@ -33,14 +33,14 @@ struct RoPE {
 
 namespace detail {
 
-/// What the options of an attention come to.
+/// The settings of an attention, from its options.
 struct attention_settings {
   int kv_heads = 0, rotary_base = 0;
   bool says_rotary = false, causal = true, has_bias = true;
 };
 template <class O>
 constexpr void join(attention_settings&, O) {
-}  // how parameters begin is read elsewhere: see initial_of
+}  // Init and OutputInit are read elsewhere: see initial_of
 constexpr void join(attention_settings& s, NotCausal) { s.causal = false; }
 constexpr void join(attention_settings& s, NoBias) { s.has_bias = false; }
 template <int K>
@@ -62,13 +62,12 @@ constexpr attention_settings attention_of(int heads) {
 
 }  // namespace detail
 
-/// y = concat_h(softmax(q_h k_h' / sqrt(d)) v_h) w_o + b_o with q, k, v = x w_qkv + b_qkv and d = C
-/// / Heads.
+/// y = concat_h(softmax(q_h k_h' / sqrt(d)) v_h) w_o + b_o, where q, k, v = x w_qkv + b_qkv and
+/// d = C / Heads.
 ///
 /// shape:  (T, C) -> (T, C); w_qkv[C, C + 2 K d], w_o[C, C]; the T x T scores are never in memory
 /// options: Causal (default) or NotCausal; NoBias; KeyValueHeads<K> (default: K = Heads); RoPE<>;
-///          Init<...>,
-///         OutputInit<...>
+///         Init<...>, OutputInit<...>
 /// law:    trailing positions whose token id is -1 are not attended to
 template <int Heads, class... Options>
 struct Attention {

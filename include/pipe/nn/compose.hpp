@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Composition of layers.
+// Composition of layers: sequences, repetitions, residual connections, and flattening.
 #pragma once
 
 #include <pipe/graph/builder.hpp>
@@ -8,15 +8,15 @@
 
 namespace pp {
 
-/// One layer after the other. Opened: the model may be cut between its parts.
+/// One layer after the other. The model may be cut between them.
 template <class... L>
 struct Seq {
   using parts = layers<L...>;
   static constexpr int times = 1;
 };
 
-/// N copies of the layers, each with parameters of its own. One type however large N is: compile
-/// time stays flat.
+/// N copies of the layers in sequence, each with parameters of its own. The model may be cut
+/// between them. A single type for any N, so that compile time does not grow with it.
 template <int N, class... L>
 struct Repeat {
   using parts = layers<L...>;
@@ -24,7 +24,7 @@ struct Repeat {
   static constexpr bool makes_copies = true;
 };
 
-/// x + f(x): the layers must keep the shape. Closed: a stage holds all of it.
+/// x + f(x), where f is the layers in sequence and keeps the shape. All of it is in one stage.
 template <class... L>
 struct Residual {
   using parts = layers<L...>;
@@ -40,7 +40,7 @@ struct Residual {
   }
 };
 
-/// (T, C) or (H, W, C) -> (T * C): another look at the same numbers, no work at all.
+/// (T, C) or (H, W, C) -> (T * C): the same numbers in another shape, at no cost.
 struct Flatten {
   template <class Builder>
   static constexpr void describe(Builder& b) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The check that the functions of a user-defined layer are constexpr: those that give its shapes
-// and costs, or that describe it, run while the model compiles. One that is not constexpr would
-// keep the whole model from being a constant; here it is found first, by name.
+// The check that the functions of a user-defined layer are constexpr: its shapes, its costs and its
+// description are computed while the model compiles. One that is not constexpr would prevent the
+// whole model from being a constant; here it is reported first, by name.
 #pragma once
 
 #include <type_traits>
@@ -15,14 +15,14 @@
 
 namespace pp::detail {
 
-/// Whether call(shape) is a constant expression for some shape.
+/// Whether F::of<Extents...>::call() is a constant expression for some shape of 1 to 4 extents.
 template <class F>
 inline constexpr bool is_constant_for_some_shape =
     is_constant<typename F::template of<1>> || is_constant<typename F::template of<1, 1>> ||
     is_constant<typename F::template of<1, 1, 1>> ||
     is_constant<typename F::template of<1, 1, 1, 1>>;
 
-/// The functions of layer L that take a shape.
+/// A function of layer L that takes a shape.
 template <class L, member Which>
 struct function_of_shape {
   template <int... Extents>
@@ -69,7 +69,7 @@ constexpr member function_not_constexpr() {
     return none;
 }
 
-/// Layer L described alone, after an input of four numbers.
+/// The description of layer L alone, after an input of four numbers.
 template <class L>
 struct description_alone {
   static constexpr auto call() {
@@ -86,7 +86,7 @@ struct measuring {
 
 template <class L>
 concept brings_functions = requires { typename L::kernels; };
-/// A layer that is described neither by this library nor by a base of it.
+/// A layer described neither by this library nor by one of its bases.
 template <class L>
 concept describes_itself = !is_of_this_library<L> && !requires { typename L::derived; } &&
                            requires(builder<all_leaves<L>>& b) { L::describe(b); };
@@ -100,7 +100,7 @@ constexpr member part_not_constexpr() {
     return is_constant<description_alone<L>> ? member::none : member::describe;
 }
 
-/// The diagnosis of the functions of the layers of a model. `Lowering::measure` calls them all.
+/// The fault of the functions of a model's layers. `Lowering::measure` calls all of them.
 template <class Lowering, class... L>
 constexpr model_fault fault_of_functions(layers<L...>) {
   model_fault fault;
@@ -112,9 +112,8 @@ constexpr model_fault fault_of_functions(layers<L...>) {
         if constexpr (brings_functions<Layer> || describes_itself<Layer>) {
           constexpr member found = part_not_constexpr<Layer>(),
                            usual = brings_functions<Layer> ? member::result : member::describe;
-          if (fault.ok() ||
-              (!is_found &&
-               found != member::none))  // none: constexpr, but not for the shape it gets
+          // none: constexpr, but not for the shape that it gets
+          if (fault.ok() || (!is_found && found != member::none))
             fault = model_fault{fault_kind::function_not_constexpr,   0, leaf, shape{}, shape{}, -1,
                                 found != member::none ? found : usual};
           is_found = is_found || found != member::none;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Attention to another sequence: what makes an encoder and a decoder one model.
+// Attention to another sequence, which joins an encoder and a decoder into one model.
 #pragma once
 
 #include <pipe/base/text.hpp>
@@ -8,8 +8,8 @@
 
 namespace pp {
 
-/// As Attention, but keys and values are made of a stashed value: every position sees all of that
-/// sequence.
+/// Attention whose keys and values are projections of a stashed value: every position attends to
+/// all positions of that sequence.
 ///
 /// shape:  (T, C) and stashed (S, D) -> (T, C); w_q[C, C], w_kv[D, 2 K d], w_o[C, C], d = C / Heads
 /// options: NoBias; KeyValueHeads<K> (default: K = Heads); Init<...>, OutputInit<...>

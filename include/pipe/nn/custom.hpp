@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A user-defined layer with its own kernels: it says its shapes, parameters, saved values and
-// costs, and brings three functions. The compiler treats it as one of the library's: it is cut,
-// scheduled, recomputed and planned like any other. docs/howto/own_layers.md shows how to write and
-// check one.
+// A user-defined layer with its own kernels: it declares its shapes, parameters, saved values and
+// costs, and has three functions. The compiler treats it like the library's layers: it is
+// partitioned, scheduled, recomputed and planned like any other. docs/howto/own_layers.md shows how
+// to write and check one.
 #pragma once
 
 #include <concepts>
@@ -14,36 +14,37 @@
 
 namespace pp {
 
-/// One parameter of a Custom layer: a matrix, a vector, which has one row, or a tensor of up to
-/// four extents.
+/// One parameter of a Custom layer: a vector (one row), a matrix, or a tensor of up to four
+/// extents.
 struct custom_parameter {
   int rows = 1, columns = 1;
-  char const* name =
-      "weight";  ///< in weight files: not empty, UTF-8, another one for each parameter of a layer
+  /// In weight files: not empty, UTF-8, unique among the parameters of a layer.
+  char const* name = "weight";
   initializer initial{distribution::constant, 0};
-  bool decays = false;  ///< weight decay applies
-  shape form{};         ///< of a tensor of other than two extents, instead of rows x columns
+  bool decays = false;  ///< whether weight decay applies
+  shape form{};         ///< for a tensor of other than two extents, instead of rows x columns
   constexpr shape extents() const { return form.rank > 0 ? form : shape(rows, columns); }
 };
 
-/// One buffer of a Custom layer: numbers that forward and input_gradient read and that the end of
-/// each step writes, by a rule, from what statistics() has added up.
+/// One buffer of a Custom layer: numbers that forward and input_gradient read, and that the end of
+/// each step writes by `commit`, from the sums of statistics().
 struct custom_buffer {
   shape form{};                       ///< 1 to 4 extents
-  char const* name = "running_mean";  ///< in weight files, as for a parameter: another one for each
+  char const* name = "running_mean";  ///< in weight files, as for a parameter
   initializer initial{distribution::constant, 0};
   commit_rule commit{};
 };
 
 namespace detail {
 
-/// Whether L says how many parameters it has, in a constant.
+/// Whether L declares its number of parameters (says_buffers: of buffers) as a constant.
 template <class L>
 concept says_parameters = requires { typename constants<is_read(L::parameters)>; };
 template <class L>
 concept says_buffers = requires { typename constants<is_read(L::buffers)>; };
 
-/// The member that L lacks as a Custom layer with that number of parameters and buffers, or `none`.
+/// The first member that L lacks as a Custom layer with these numbers of parameters and buffers, or
+/// `none`.
 template <class L, int Parameters, int Buffers>
 constexpr member missing_of_custom() {
   using enum member;
@@ -77,13 +78,13 @@ constexpr member missing_of_custom() {
 
 }  // namespace detail
 
-/// The least that a Custom layer must say:
+/// A layer with user-defined functions. L must have
 ///
 ///     static constexpr shape result(shape in);                     // of one sample
 ///     template <class T> static void forward(custom_forward<T> const&);
 ///     template <class T> static void input_gradient(custom_input_gradient<T> const&);
 ///
-/// It may also have
+/// and may have
 ///
 ///     static constexpr int parameters = 1;            // at most 3, with the buffers
 ///     static constexpr custom_parameter parameter(int i, shape in);
@@ -94,13 +95,12 @@ constexpr member missing_of_custom() {
 ///     static constexpr custom_buffer buffer(int i, shape in);
 ///     template <class T> static void statistics(custom_statistics<T> const&);
 ///
-/// and, to run on a GPU, the same functions with a stream, on which they launch kernels:
+/// To run on a GPU, L has the same functions with a stream, on which they launch kernels:
 ///
 ///     template <class T> static void forward(custom_forward<T> const&, cudaStream_t);
 ///
-/// law: the functions depend on what they are called with and nothing else; they run in any thread,
-///      one call at a time per micro-batch; check_gradients<Custom<L>, Input<...>>() tells whether
-///      the gradients are right
+/// law: the functions depend on their arguments only; they run in any thread, one call at a time
+///      per micro-batch; check_gradients<Custom<L>, Input<...>>() checks the gradients
 template <class L>
 struct Custom {
   using kernels = L;
@@ -120,7 +120,7 @@ struct Custom {
 
   static constexpr bool names_parameters = parameters + buffers > 1;
 
-  /// Numbers in parameter i, and in buffer i.
+  /// The numbers of parameter i (buffer_elements: of buffer i) for inputs of shape `in`.
   static constexpr long elements(int i, shape in) { return parameter(i, in).extents().elements(); }
   static constexpr long buffer_elements(int i, shape in) { return buffer(i, in).form.elements(); }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Dropout (Srivastava et al., 2014). Its bits are a function of where an element stands, so that
-// they are the same under every schedule, and backward makes them again instead of keeping them.
+// Dropout (Srivastava et al., 2014). Its random bits are a function of an element's position, so
+// they are the same under every schedule, and backward draws them again instead of storing a mask.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,12 @@
 
 namespace pp {
 
-/// In training y = 0 with probability p = Numerator / Denominator < 1, else x / (1 - p); otherwise
-/// y = x.
+/// In training y = 0 with probability p = Numerator / Denominator < 1, else x / (1 - p). Outside of
+/// training y = x.
 ///
-/// law: what is dropped depends on (seed, step, sample of the mini-batch, which of the model's
-///      dropouts, element) only
+/// shape:  any -> the same
+/// law:    the dropped elements are a function of (seed, step, sample of the mini-batch, number of
+///         the dropout in the model, element) only
 template <auto Numerator, int Denominator = 1>
 struct Dropout {
   using probability = detail::ratio<Numerator, Denominator>;

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Names of layers, losses and optimizers that other libraries have and this one has not, or not
-// yet: a model or a Pipeline that uses one is refused in a line that says what to use instead.
-// docs/reference/not_yet.md lists them; where a layer comes, it takes its name.
+// Names of layers, losses and optimizers of other libraries that this one does not have: a model or
+// a Pipeline that uses one is refused in a line that names a replacement. docs/reference/not_yet.md
+// lists them. A layer that is added later takes its name from here.
 //
-// A name is a template where its numbers can neither be inferred nor have a default, `Conv2d<16,
-// 3>` but `BatchNorm2d`: one name cannot be both. Under `using namespace pp` at global scope each
-// of them collides with a type of the program of that name, so common words (Identity, Dense,
-// Reshape, BatchSize) are in the list of the page alone.
+// A name is a template where its numbers can neither be inferred nor have a default: `Conv2d<16,
+// 3>` but `BatchNorm2d`, since one name cannot be both. Under `using namespace pp` at global scope
+// each of them would collide with a type of the program of that name, so common words (Identity,
+// Dense, Reshape, BatchSize) are only listed in the page.
 #pragma once
 
 #include <pipe/graph/layers.hpp>
 
 namespace pp {
 
-/// What to use instead, where it is not a single type.
+/// Replacements that are not a single type.
 namespace instead {
 struct Attention_of_the_number_of_heads;
 struct Custom_layer_of_your_own;
@@ -31,7 +31,7 @@ struct element_loss_of_your_own;
 struct label_loss_of_your_own;
 }  // namespace instead
 
-/// Marks a name that stands for nothing here.
+/// Base of a name without a layer; `Instead` is the replacement that the diagnostic names.
 template <class Instead>
 struct no_such {
   using use_instead = Instead;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Embeddings: vectors of token ids, and of positions in the sequence.
+// Embeddings of token ids, and of positions in the sequence.
 #pragma once
 
 #include <pipe/graph/builder.hpp>
@@ -10,15 +10,15 @@ namespace pp {
 
 namespace detail {
 
-/// A table begins as `start` says, its width being what torch.nn.init calls its inputs; or else
-/// normal with deviation 0.02.
+/// The initial values of a table: those of `start`, with the table's width as the number of inputs
+/// (as torch.nn.init counts them), or else normal with deviation 0.02.
 constexpr initializer initial_table(initial_rules start, int rows, int width) {
   return start.weights.of(width, rows, initializer{distribution::normal, 0.02f});
 }
 
 }  // namespace detail
 
-/// y[t] = table[id[t]]; the vocabulary is the input's.
+/// y[t] = table[id[t]]. The vocabulary V is the input's.
 ///
 /// shape:  ids (T) -> (T, Width); table[V, Width], initially normal with deviation 0.02 (GPT-2)
 /// options: Init<...>
@@ -39,6 +39,8 @@ struct Embedding {
 };
 
 /// y[t] = x[t] + table[t]: learned positions, initially normal with deviation 0.02 (GPT-2).
+///
+/// shape:  (T, C) -> (T, C); table[T, C]
 struct Positions {
   template <class Builder>
   static constexpr void describe(Builder& b) {
@@ -52,7 +54,9 @@ struct Positions {
 };
 
 /// y[t] = x[t] + sines and cosines of t at wavelengths from 2 pi to 20000 pi (Vaswani et al.,
-/// 2017): not trained.
+/// 2017). Not trained.
+///
+/// shape:  (T, C) -> (T, C)
 struct SinusoidalPositions {
   template <class Builder>
   static constexpr void describe(Builder& b) {

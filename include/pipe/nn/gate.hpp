@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Gated linear units (Dauphin et al., 2017; Shazeer, 2020): half of the channels decide how much of
-// the other half passes. The layer before makes both halves, so a transformer's feed-forward part
-// is `Linear<2 * N>, SwiGLU, Linear<C>`.
+// Gated linear units (Dauphin et al., 2017; Shazeer, 2020): one half of the channels scales the
+// other. The layer before makes both halves, so a transformer's feed-forward part is `Linear<2 *
+// N>, SwiGLU, Linear<C>`.
 #pragma once
 
 #include <pipe/graph/builder.hpp>
@@ -12,7 +12,7 @@ namespace pp {
 
 namespace detail {
 
-/// Makes a layer of a formula F: of the halves a, b of each row, F(a) * b, or a * F(b) if not
+/// The layer of a formula F on the halves a, b of each row: F(a) * b, or a * F(b) if not
 /// `ActivatesFirst`.
 ///
 /// shape:  (..., 2C) -> (..., C)
@@ -33,7 +33,7 @@ struct gated {
 
 }  // namespace detail
 
-/// SiLU(a) * b: with the gate's projection as the first half, the feed-forward part of Llama.
+/// SiLU(a) * b: the feed-forward part of Llama, with the gate's projection as the first half.
 struct SwiGLU : detail::gated<SiLU> {};
 /// GELU(a) * b, by the tanh formula.
 struct GEGLU : detail::gated<GELU> {};

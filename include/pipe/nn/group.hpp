@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Training settings of groups of parameters, said around layers: some not at all, some with another
-// learning rate or weight decay. Both wrappers are opened, so the model may be cut between the
-// layers inside as if nothing were around them. Around one layer they leave the names of its
-// parameters as they are.
+// Training settings of groups of parameters, as wrappers around layers: frozen, or with another
+// learning rate or weight decay. The model may be cut between the layers inside as if the wrapper
+// were absent. Around a single layer it does not change the names of parameters.
 #pragma once
 
 #include <pipe/graph/builder.hpp>
@@ -12,8 +11,8 @@
 
 namespace pp {
 
-/// The layers' parameters stay as they are: they have neither gradients nor optimizer state, and no
-/// work is done for them. Gradients still pass through to trained parameters before them.
+/// Layers whose parameters are not trained: no gradients, no optimizer state, no work for them.
+/// Gradients still pass through to trained parameters before them.
 template <class... L>
 struct Frozen {
   using parts = layers<L...>;
@@ -25,7 +24,7 @@ struct Frozen {
   }
 };
 
-/// Numerator/Denominator times the learning rate that the optimizer is given.
+/// A setting of a Group: Numerator/Denominator times the optimizer's learning rate.
 template <auto Numerator, int Denominator = 1>
 struct LearningRate : detail::ratio<Numerator, Denominator> {
   using quotient = detail::ratio<Numerator, Denominator>;
@@ -35,8 +34,8 @@ struct LearningRate : detail::ratio<Numerator, Denominator> {
     s.rate_scale *= quotient::template value<double>();
   }
 };
-/// Numerator/Denominator times the optimizer's weight decay. Biases and norms do not decay,
-/// whatever is said here.
+/// A setting of a Group: Numerator/Denominator times the optimizer's weight decay. Biases and norms
+/// never decay.
 template <auto Numerator, int Denominator = 1>
 struct WeightDecay : detail::ratio<Numerator, Denominator> {
   using quotient = detail::ratio<Numerator, Denominator>;
@@ -49,7 +48,7 @@ struct WeightDecay : detail::ratio<Numerator, Denominator> {
 
 namespace detail {
 
-/// What sets something for all layers of a Group; every other item is one of them.
+/// An item of a Group that is a setting; every other item is a layer.
 template <class O>
 concept group_option = requires(parameter_scope& s) { O::set(s); };
 template <class... Lists>
@@ -58,8 +57,8 @@ using joined = decltype((layers<>{} + ... + Lists{}));
 }  // namespace detail
 
 /// Layers with settings of their own: `Group<LearningRate<1, 10>, WeightDecay<0>, Linear<64>,
-/// Tanh>`. In a group inside a group the ratios multiply. An `Init` is a setting as well: the
-/// innermost one holds.
+/// Tanh>`. The ratios of nested groups multiply. An `Init` is a setting as well; the innermost one
+/// holds.
 template <class... Items>
 struct Group {
   using parts =

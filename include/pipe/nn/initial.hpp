@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Initial values of parameters other than a layer's default: PyTorch's torch.nn.init by its
-// formulas, and GPT-2's. A recipe is a function of the widths that a weight reads and makes; what
-// is drawn from it depends on the seed only.
+// Initial values of parameters other than a layer's default: the formulas of PyTorch's
+// torch.nn.init, and GPT-2's. A recipe is a function of the numbers of inputs and outputs of a
+// weight; the values drawn depend on the seed only.
 #pragma once
 
 #include <concepts>
@@ -15,11 +15,11 @@ namespace pp {
 
 namespace detail {
 
-/// law: result * result <= x < (result + 1)^2 within rounding; 0 for x <= 0.
+/// The square root in constant evaluations, rounded to float; 0 for x <= 0.
 constexpr float constexpr_sqrt(float x) {
   if (!(x > 0)) return 0;
   double r = x > 1 ? x : 1;
-  for (double next = 0;; r = next) {  // Newton's method: from above it falls until it has arrived
+  for (double next = 0;; r = next) {  // Newton's method: decreases from above until it converges
     next = 0.5 * (r + x / r);
     if (!(next < r)) return float(r);
   }
@@ -30,7 +30,8 @@ concept initial_recipe = requires {
   { R::of(1, 1) } -> std::same_as<initializer>;
 };
 
-/// Whether the compiler can run the recipe, for some widths; also of what is no recipe.
+/// R::of for given widths, as a call that is perhaps not constant. constant_recipe: whether it is a
+/// constant for some widths; also true for types that are not recipes.
 template <class R, int Inputs, int Outputs>
 struct recipe_call {
   static constexpr auto call() { return R::of(Inputs, Outputs); }
@@ -53,11 +54,11 @@ struct XavierNormal {
     return {distribution::normal, detail::constexpr_sqrt(2.0f / (float(inputs) + float(outputs)))};
   }
 };
-/// XavierUniform.
+/// Short for XavierUniform.
 using Xavier = XavierUniform;
 
-/// Uniform in +-sqrt(6 / inputs): keeps the size of what passes a ReLU. Source: He et al., 2015;
-/// kaiming_uniform_ with nonlinearity="relu", mode="fan_in".
+/// Uniform in +-sqrt(6 / inputs): keeps the variance of activations through a ReLU. Source: He et
+/// al., 2015; kaiming_uniform_ with nonlinearity="relu", mode="fan_in".
 struct KaimingUniform {
   static constexpr initializer of(int inputs, int) {
     return {distribution::uniform, detail::constexpr_sqrt(6.0f / float(inputs))};
@@ -69,10 +70,10 @@ struct KaimingNormal {
     return {distribution::normal, detail::constexpr_sqrt(2.0f / float(inputs))};
   }
 };
-/// KaimingUniform.
+/// Short for KaimingUniform.
 using Kaiming = KaimingUniform;
 
-/// Normal with deviation Numerator/Denominator >= 0.
+/// Normal with mean 0 and deviation Numerator/Denominator >= 0.
 template <auto Numerator, int Denominator = 1>
 struct Normal : detail::ratio<Numerator, Denominator> {
   using quotient = detail::ratio<Numerator, Denominator>;
@@ -81,9 +82,9 @@ struct Normal : detail::ratio<Numerator, Denominator> {
     return {distribution::normal, float(quotient::template value<double>())};
   }
 };
-/// Normal with deviation Numerator/Denominator / sqrt(2 * Depth): for the projections that add to
-/// the residual stream of a model of Depth blocks, two in each, so that their sum keeps its size.
-/// Source: Radford et al., GPT-2, 2019, section 2.3.
+/// Normal with deviation Numerator/Denominator / sqrt(2 * Depth), for the projections that add to
+/// the residual stream of a model of Depth blocks, two per block: the variance of their sum is
+/// independent of the depth. Source: Radford et al., GPT-2, 2019, section 2.3.
 template <int Numerator, int Denominator, int Depth>
 struct ScaledNormal : detail::ratio<Numerator, Denominator> {
   using quotient = detail::ratio<Numerator, Denominator>;
@@ -93,7 +94,7 @@ struct ScaledNormal : detail::ratio<Numerator, Denominator> {
                                       detail::constexpr_sqrt(2.0f * float(Depth))};
   }
 };
-/// Initial values of 0.
+/// Zeros.
 struct Zeros {
   static constexpr initializer of(int, int) { return {distribution::constant, 0}; }
 };
@@ -107,7 +108,7 @@ constexpr initial_rules rules_of() {
   ((r.biases = initial_rule{&Biases::of, true}), ...);
   return r;
 }
-/// The first number of theirs that is out of range, or any.
+/// The first number of the recipes that is out of range, or one in range.
 template <class... Recipes>
 constexpr option_number first_out_of_range() {
   option_number found;
@@ -117,9 +118,9 @@ constexpr option_number first_out_of_range() {
 
 }  // namespace detail
 
-/// An option of Linear, Attention and Embedding, and of a Group for all of them inside: weights
-/// begin as `Weights` says. Biases keep the layer's own beginning, as they do under torch.nn.init,
-/// unless a second recipe is given: `Init<Xavier, Zeros>`.
+/// An option of Linear, Attention and Embedding, and of a Group for all of these inside it: the
+/// recipe of the weights. Biases keep the layer's default, as under torch.nn.init, unless there is
+/// a second recipe: `Init<Xavier, Zeros>`.
 template <class... Recipes>
 struct Init {
   static constexpr bool complete = (sizeof...(Recipes) == 1 || sizeof...(Recipes) == 2) &&
@@ -135,8 +136,7 @@ struct Init {
   }();
   static constexpr void set(parameter_scope& s) { s.initial = rules; }
 };
-/// An option of Attention: the same for its output projection, whatever an Init says for both
-/// projections.
+/// An option of Attention: as Init, for its output projection only. It takes precedence over Init.
 template <class... Recipes>
 struct OutputInit {
   static constexpr auto option =
@@ -153,7 +153,7 @@ concept init_option = requires { O::rules; };
 template <class O>
 concept output_init_option = requires { O::output_rules; };
 
-/// What option O makes of the rules so far.
+/// The rules after option O: its own if it has some, else those so far.
 template <class O>
 constexpr initial_rules after_option(initial_rules so_far) {
   if constexpr (init_option<O>) return O::rules;
@@ -164,7 +164,7 @@ constexpr initial_rules after_output_option(initial_rules so_far) {
   if constexpr (output_init_option<O>) return O::output_rules;
   return so_far;
 }
-/// The rules of the Init, or the OutputInit, among the options; or else what is so without.
+/// The rules of the Init (initial_output_of: of the OutputInit) among the options, or `without`.
 template <class... Options>
 constexpr initial_rules initial_of(initial_rules without) {
   ((without = after_option<Options>(without)), ...);

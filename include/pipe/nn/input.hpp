@@ -7,20 +7,20 @@
 
 namespace pp {
 
-/// Token ids in [0, Vocabulary), `Context` of them per sample.
+/// Token ids in [0, Vocabulary), `Context` of them per sample; -1 is padding.
 template <int Vocabulary, int Context>
 struct Tokens {
   static constexpr handle input{operand{space::input, 0}, shape(Context), true, Vocabulary};
 };
 
-/// Samples of real numbers, of one shape: Input<784>, Input<128, 64> (T, C), Input<32, 32, 3> (H,
-/// W, C).
+/// Samples of real numbers: Input<784>, Input<128, 64> (T, C), Input<32, 32, 3> (H, W, C). One to
+/// four extents.
 template <int... Extents>
 struct Input {
   static constexpr shape form = [] {
     if constexpr (sizeof...(Extents) > 0 && sizeof...(Extents) <= shape::max_rank)
       return shape(Extents...);
-    return shape{};  // which the builder refuses
+    return shape{};  // refused by the builder
   }();
   static constexpr handle input{operand{space::input, 0}, form};
 };

@@ -10,21 +10,21 @@
 
 namespace pp {
 
-/// Leaves the bias out of a Linear or an Attention.
+/// An option: no bias in a Linear or an Attention.
 struct NoBias {
   static constexpr auto option = option_kind::bias;
 };
 
 namespace detail {
 
-/// What the two parameters of an affine map are called in weight files.
+/// The names of the parameters of an affine map in weight files.
 struct affine_names {
   char const* weight = "weight";
   char const* bias = "bias";
 };
 
-/// Adds y = x w (+ b), both as `start` says or else with PyTorch's default initialisation: uniform
-/// in +-1/sqrt(inputs).
+/// Adds y = x w (+ b). Both are initialised by `start` or else by PyTorch's default: uniform in
+/// +-1/sqrt(inputs).
 template <class Builder>
 constexpr handle affine(Builder& b, handle x, int outputs, bool has_bias, initial_rules start,
                         affine_names const& names = affine_names{}) {

@@ -15,8 +15,8 @@ namespace pp {
 
 namespace detail {
 
-/// A layer that ends a model. `labels_are_ids`: one class number per row, otherwise numbers of the
-/// output's shape. (A Model says that, too.)
+/// A layer that ends a model. `labels_are_ids`: one class number per row; otherwise numbers of the
+/// output's shape. (A Model has that member too, but also a graph.)
 template <class L>
 concept loss_layer = requires {
   { L::labels_are_ids } -> std::convertible_to<bool>;
@@ -24,7 +24,7 @@ concept loss_layer = requires {
 
 }  // namespace detail
 
-/// The target is 1 - e at the label plus e / V everywhere, e = Numerator / Denominator in [0, 1]:
+/// Targets of 1 - e at the label plus e / V everywhere, e = Numerator / Denominator in [0, 1]:
 /// PyTorch's label_smoothing (Szegedy et al., 2016).
 template <auto Numerator, int Denominator = 1>
 struct LabelSmoothing : detail::ratio<Numerator, Denominator> {
@@ -36,8 +36,8 @@ struct LabelSmoothing : detail::ratio<Numerator, Denominator> {
   }
 };
 
-/// Adds z * log(sum exp(x))^2 per row, z = Numerator / Denominator >= 0: keeps logits from drifting
-/// (PaLM, 2022, section 5).
+/// Adds z * log(sum exp(x))^2 per row, z = Numerator / Denominator >= 0, which keeps the logits
+/// small (PaLM, 2022, section 5).
 template <auto Numerator, int Denominator = 1>
 struct ZLoss : detail::ratio<Numerator, Denominator> {
   using quotient = detail::ratio<Numerator, Denominator>;
@@ -48,7 +48,7 @@ struct ZLoss : detail::ratio<Numerator, Denominator> {
   }
 };
 
-/// -log softmax(x)[label], mean over the rows of the mini-batch whose label is not -1; softmax,
+/// -log softmax(x)[label], mean over the rows of the mini-batch whose label is not -1. Softmax,
 /// loss and gradient are one kernel.
 ///
 /// shape:  logits (..., V), labels (...) in [-1, V)
@@ -81,11 +81,12 @@ struct CrossEntropyWith : detail::loss_with<Options...> {
   }
 };
 
-/// CrossEntropyWith without options: the name that models write.
+/// CrossEntropyWith without options.
 struct CrossEntropy : CrossEntropyWith<> {};
 
 /// (x - target)^2, mean over all elements of the mini-batch.
 ///
+/// shape:  (...), targets: numbers of the same shape
 /// options: Weights, Reduction
 template <class... Options>
 struct MSEWith : detail::loss_with<Options...> {
@@ -101,11 +102,11 @@ struct MSEWith : detail::loss_with<Options...> {
 /// (x - target)^2, mean over all elements of the mini-batch.
 struct MSE : MSEWith<> {};
 
-/// Makes a loss of a formula of each element: F derives from it and has static functions value(x,
-/// target) and slope(x, target), the derivative of value by x, both marked PIPE_HD PIPE_INLINE.
-/// With Targets they take those, too, in their order. The loss is the mean over all elements of the
-/// mini-batch. docs/howto/own_losses.md shows how to write and check one. (An F that does not
-/// derive from it is written `element_loss<F>` in the model.)
+/// A loss by a formula of each element. F derives from it and has static functions value(x, target)
+/// and slope(x, target), the derivative of value with respect to x, both marked PIPE_HD
+/// PIPE_INLINE; further arguments are the Targets, in order. The loss is the mean over all elements
+/// of the mini-batch. docs/howto/own_losses.md shows how to write and check one. (An F that does
+/// not derive from it is written `element_loss<F>` in the model.)
 ///
 /// shape:  (...), targets: numbers of the same shape
 /// options: Target, Weights, Reduction
@@ -122,12 +123,11 @@ struct element_loss : detail::loss_with<Options...> {
   }
 };
 
-/// Makes a loss of a formula of each row's log-probability l = log softmax(x)[label]: F derives
-/// from it and has static functions value(l) and slope(l), the derivative of value by l, both
-/// marked PIPE_HD PIPE_INLINE. With Targets they take those, too. The loss is the mean over the
-/// rows of the mini-batch whose label is not -1; value(l) = -l is CrossEntropy. So are written the
-/// losses of policy gradients, focal losses, and whatever else looks at the probability of what was
-/// right, or was done.
+/// A loss by a formula of each row's log-probability l = log softmax(x)[label]. F derives from it
+/// and has static functions value(l) and slope(l), the derivative of value with respect to l, both
+/// marked PIPE_HD PIPE_INLINE; further arguments are the Targets, in order. The loss is the mean
+/// over the rows of the mini-batch whose label is not -1; value(l) = -l is CrossEntropy. Policy
+/// gradients and focal losses have this form.
 ///
 /// shape:  logits (..., V), labels (...) in [-1, V)
 /// options: Target, Weights, Reduction
@@ -145,9 +145,10 @@ struct label_loss : detail::loss_with<Options...> {
   }
 };
 
-/// -w t log(sigmoid(x)) - (1 - t) log(1 - sigmoid(x)) for a target t in [0, 1], w = 1 without
-/// PosWeight: PyTorch's BCEWithLogitsLoss.
+/// -w t log(sigmoid(x)) - (1 - t) log(1 - sigmoid(x)) for a target t in [0, 1]; w is PosWeight, or
+/// 1: PyTorch's BCEWithLogitsLoss.
 ///
+/// shape:  logits (...), targets: numbers of the same shape
 /// options: PosWeight, Weights, Reduction
 template <class... Options>
 struct BCEWith : element_loss<BCEWith<Options...>, Options...> {
@@ -184,7 +185,7 @@ struct BCEWith : element_loss<BCEWith<Options...>, Options...> {
 /// elements of the mini-batch.
 struct BCE : BCEWith<> {};
 
-/// d^2 / 2 for |d| <= delta, else delta (|d| - delta / 2), with d = x - target and delta =
+/// d^2 / 2 for |d| <= delta, else delta (|d| - delta / 2), where d = x - target and delta =
 /// Numerator / Denominator > 0: PyTorch's HuberLoss.
 ///
 /// options: Weights, Reduction

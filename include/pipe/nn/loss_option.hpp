@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The options of losses: what a batch gives them besides the labels, what a row weighs, and what a
-// mini-batch's loss is. Everything that a loss reads by name is a further input of the model, which
+// The options of losses: further inputs from the batch, weights of rows, and the reduction to the
+// loss of a mini-batch. Everything that a loss reads by name is a further input of the model that
 // only the loss sees: `batch.set<"weight">(numbers)`.
 #pragma once
 
@@ -21,9 +21,8 @@ struct Mean;
 /// The sum of weight times term: see Reduction.
 struct Sum;
 
-/// The loss of a mini-batch is the mean of its terms, which is the default, or their sum. With
-/// weights the mean is the sum of weight times term over the sum of the weights, as PyTorch's
-/// cross_entropy.
+/// The loss of a mini-batch: the mean of its terms (default), or their sum. With weights the mean
+/// is the sum of weight times term over the sum of the weights, as in PyTorch's cross_entropy.
 template <class How>
 struct Reduction {
   static constexpr bool sums = std::is_same_v<How, Sum>;
@@ -32,8 +31,8 @@ struct Reduction {
 };
 
 /// A weight for each row of the model's output (for each sample, if the output is one row), in the
-/// batch under this name: finite and 0 or more. Numbers that may be negative, such as advantages,
-/// are no weights but a Target.
+/// batch under this name: finite and >= 0. Numbers that may be negative, such as advantages, are a
+/// Target instead.
 ///
 /// shape: numbers [rows of the output]
 template <text Name>
@@ -42,8 +41,8 @@ struct Weights {
   static constexpr text name = Name;
 };
 
-/// Further numbers that a formula reads, in the batch under this name. A loss may have several,
-/// which its functions take in this order.
+/// Further numbers that a formula reads, in the batch under this name. A loss may have several; its
+/// functions take them in this order.
 ///
 /// shape: that of the output for an element_loss, [rows of the output] for a label_loss
 template <text Name>
@@ -53,8 +52,8 @@ struct Target {
   static constexpr text name = Name;
 };
 
-/// What the rows of each class weigh, by label: PyTorch's weight=. Integers of 0 or more, one for
-/// each class; under a mean only their ratios matter.
+/// The weight of a row by the class of its label: PyTorch's weight=. Integers >= 0, one for each
+/// class, at least one above 0; under a mean only their ratios matter.
 template <int... Each>
 struct ClassWeights {
   static constexpr auto option = option_kind::class_weights;
@@ -70,7 +69,7 @@ struct ClassWeights {
   }
 };
 
-/// The positive part of a BCE counts Numerator / Denominator > 0 times: PyTorch's pos_weight, the
+/// The factor of the positive part of a BCE, Numerator / Denominator > 0: PyTorch's pos_weight, the
 /// same for every element.
 template <auto Numerator, int Denominator = 1>
 struct PosWeight : detail::ratio<Numerator, Denominator> {
@@ -81,7 +80,7 @@ struct PosWeight : detail::ratio<Numerator, Denominator> {
 
 namespace detail {
 
-/// The option of that kind among some; void if there is none.
+/// The first option of a kind; void if there is none.
 template <option_kind Kind, class... Options>
 constexpr auto find_option() {
   std::type_identity<void> none;
@@ -98,7 +97,7 @@ constexpr auto find_option() {
 template <option_kind Kind, class... Options>
 using option_of = typename decltype(find_option<Kind, Options...>())::type;
 
-/// What its options make of a loss: a base of every loss.
+/// Base of every loss: the properties that its options give it.
 template <class... Options>
 struct loss_with {
   using options = layers<Options...>;
@@ -116,7 +115,7 @@ struct loss_with {
       return reduction::sums;
   }();
 
-  /// The further inputs of the loss, whose targets have this shape.
+  /// Adds the further inputs of the loss. `target`: the shape of its Targets.
   template <class Builder>
   static constexpr loss_operands further_inputs(Builder& b, shape target) {
     loss_operands in;
@@ -139,7 +138,7 @@ struct loss_with {
   }
 };
 
-/// F::value and F::slope, of as many numbers as there are Ts.
+/// Whether F::value (has_slope: F::slope) is a function of these arguments that returns float.
 template <class F, class... T>
 concept has_value = requires(T... x) {
   { F::value(x...) } -> std::same_as<float>;
@@ -148,7 +147,7 @@ template <class F, class... T>
 concept has_slope = requires(T... x) {
   { F::slope(x...) } -> std::same_as<float>;
 };
-/// What F lacks of a formula of this number of arguments.
+/// The member that F lacks as a formula of that number of arguments, or `none`.
 template <class F, int Numbers>
 constexpr member missing_of_loss() {
   return []<std::size_t... I>(std::index_sequence<I...>) {
@@ -159,8 +158,8 @@ constexpr member missing_of_loss() {
   }(std::make_index_sequence<std::size_t(Numbers)>{});
 }
 
-/// The description of a loss with options With that is a formula of `Numbers` numbers and of its
-/// targets, which have this shape.
+/// Describes a loss with these options that is a formula F of `Numbers` numbers and of its Targets,
+/// which have shape `target`.
 template <class F, int Numbers, class Builder, class... Options>
 constexpr void describe_formula(Builder& b, op_kind kind, loss_with<Options...>, shape target) {
   constexpr member missing = missing_of_loss<F, Numbers + loss_with<Options...>::targets>();

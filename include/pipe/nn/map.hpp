@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A user-defined formula as a layer: it joins the same fused kernels as the library's activations.
+// A user-defined formula as a layer: it fuses into the same kernels as the library's activations.
 // docs/howto/own_layers.md shows how to write and check one.
 #pragma once
 
@@ -12,11 +12,11 @@
 
 namespace pp {
 
-/// y = F::forward(x), element by element, and dy/dx = F::derivative(x), or F::derivative(y) where F
-/// says `static constexpr bool derivative_reads_output = true`. The functions take and return
-/// float, or are templates.
+/// y = F::forward(x), element by element, and dy/dx = F::derivative(x), or F::derivative(y) if F
+/// has `static constexpr bool derivative_reads_output = true`. The functions take and return float,
+/// or are templates.
 ///
-/// law: gradients are right if the derivative is: check_gradients<Map<F>, Input<...>>() tells
+/// law: gradients are right if the derivative is: check_gradients<Map<F>, Input<...>>() checks it
 template <class F>
 struct Map {
   static constexpr bool derivative_reads_output = [] {
@@ -26,8 +26,7 @@ struct Map {
       return false;
   }();
 
-  /// Whether the functions work on numbers of type T; those that only take float are used with
-  /// float.
+  /// Whether the functions work on numbers of type T; functions of float alone compute in float.
   template <class T>
   static constexpr bool takes_every = requires(T x) {
     { F::forward(x) } -> std::same_as<T>;
@@ -48,8 +47,8 @@ struct Map {
     else if (b.needs_numbers())
       b.set(b.map(b.current(), derivative_reads_output));
   }
-#ifdef __CUDACC__  // functions for the host alone would do nothing on a GPU, and nvcc only warns of
-                   // that
+// Functions of the host alone would do nothing on a GPU, and nvcc only warns about them.
+#ifdef __CUDACC__
 #pragma nv_diagnostic push
 #pragma nv_diag_error 20011, 20013, 20014, 20015
 #endif

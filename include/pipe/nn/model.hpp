@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A model: an input, layers, a loss. Naming one checks every shape in it and folds the types into a
+// A model: an input, layers, a loss. Naming one checks every shape in it and lowers the types to a
 // graph, a plain value.
 #pragma once
 
@@ -19,13 +19,13 @@ namespace pp {
 
 namespace detail {
 
-/// How large a lowered model is, and what is wrong with it.
+/// The size of a lowered model, and its first fault.
 struct lowered {
   graph_size size;
   model_fault fault;
 };
 
-/// The first and the last item of a list; void where there is none.
+/// The first (last_of: the last) of a list of items; void for an empty list.
 template <class...>
 struct first_item {
   using type = void;
@@ -59,7 +59,7 @@ struct lowering<Items...> {
                     leaf_index<last_of<Items...>>(leaves{}), shape{}, shape{});
   }
 
-  /// The item at place i, the first being at -1: layers are counted from 0.
+  /// Describes item i; the input is number -1, so that layers are counted from 0.
   template <class Item, class Builder>
   static constexpr void item(Builder& b, int i) {
     if constexpr (loss_layer<Item>) {
@@ -109,7 +109,8 @@ struct lowering<Items...> {
     return new Graph(b.it->finish());
   }
 
-  /// The names of parameters in files; of the wanted one in full.
+  /// An observer with the hashes of the names of parameters in files, and the name of parameter
+  /// `wanted` in full.
   static constexpr auto names(int wanted) {
     using observer = names_in_files<measured.size.parameters>;
     observer named;
@@ -118,8 +119,8 @@ struct lowering<Items...> {
     run(b);
     return b.observer();
   }
-  /// The first parameter whose name another has, or -1. No two are equal where neither a layer nor
-  /// one of several parameters of a Custom has a name of the user's.
+  /// The first parameter whose name an earlier one has, or -1. Not computed for models without
+  /// user-given names of layers or parameters, where names are distinct by construction.
   static constexpr int repeated_name = [] {
     if constexpr (measured.fault.ok() && some_have_names(leaves{}))
       return names(-1).repeated();
@@ -137,7 +138,7 @@ struct lowering<Items...> {
     }
   }
 
-  /// The first thing wrong.
+  /// The first fault of the model.
   static constexpr model_fault fault = [] {
     model_fault f = measured.fault;
     if constexpr (repeated_name >= 0) {
@@ -148,11 +149,11 @@ struct lowering<Items...> {
     return f;
   }();
 };
-/// The smallest model stands in for a list with something else than types.
+/// A list with an item that is not a type: the smallest model stands in.
 template <class... Items>
 struct lowering : lowering<Input<1>, Linear<1>, MSE> {};
 
-/// The smallest models.
+/// The smallest model with this kind of input and this loss.
 template <bool Ids, class Loss>
 using stand_in = std::conditional_t<Ids, lowering<Tokens<1, 1>, Embedding<2>, Loss>,
                                     lowering<Input<1>, Linear<2>, Loss>>;
@@ -168,29 +169,29 @@ constexpr bool ends_in_ids() {
   return false;
 }
 
-/// What every model is derived from.
+/// Base of every model.
 struct any_model {};
 
 }  // namespace detail
 
-/// A model as a type, made of an input, layers and a loss: name it by deriving a struct from it.
+/// A model as a type: an input, layers and a loss. Name it by deriving a struct from it.
 ///
 ///     struct Digits : Model<Input<784>, Linear<128>, ReLU, Linear<10>, CrossEntropy> {};
 ///
-/// law: every shape is checked here; a wrong model is one error whose line says which layer, what
-///      it needs and what it gets.
+/// law: every shape is checked here; a wrong model is one error whose line names the layer, what it
+///      expects and what it gets
 template <class... Items>
 struct Model : detail::any_model {
   using items = detail::lowering<Items...>;
   static constexpr bool valid = items::fault.ok();
   using diagnosis = decltype(diagnose<items::fault, typename items::leaves,
                                       typename decltype(items::spell_repeated_name())::type>());
-  static_assert(sizeof(pp::diagnosed(diagnosis{})) >
-                0);  // its name is a heading in docs/reference/errors.md
+  // The name of the diagnosis is a heading in docs/reference/errors.md.
+  static_assert(sizeof(pp::diagnosed(diagnosis{})) > 0);
   static constexpr bool labels_are_ids = detail::ends_in_ids<typename items::loss>();
 
-  /// After a mistake has been reported, the smallest model with the same kinds of input and label
-  /// stands in, so that nothing else is.
+  /// The items that are lowered: after a reported fault, the smallest model with the same kinds of
+  /// input and label, so that nothing else is reported.
   using described =
       std::conditional_t<valid, items,
                          detail::stand_in<detail::begins_with_ids<detail::first_of<Items...>>(),
@@ -199,13 +200,13 @@ struct Model : detail::any_model {
   using loss = typename described::loss;
   using graph_type = pp::graph<described::measured.size>;
   static constexpr graph_type graph = described::lower();
-  /// The same when the program runs, on the heap: for a model that is too large for a constant.
+  /// The graph on the heap, made at run time: for a model that is too large for a constant.
   static graph_type* new_graph() { return described::template lower_on_heap<graph_type>(); }
 };
 
 namespace detail {
 
-/// What a Pipeline takes for a model.
+/// A type that a Pipeline accepts as a model.
 template <class M>
 concept model_type = requires {
   typename M::leaves;

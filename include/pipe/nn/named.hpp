@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Values and layers with names: a skip between any two places, further inputs, weights that are
-// shared. A named value is carried from stage to stage beside the main one, so it works under every
-// cut and every schedule.
+// Named values and layers: a skip connection between any two places, further inputs, shared
+// weights. A named value is sent from stage to stage beside the main one, so it works with every
+// partition and every schedule.
 #pragma once
 
 #include <type_traits>
@@ -14,7 +14,7 @@
 
 namespace pp {
 
-/// Keeps the current value under a name, for any number of later readers; the value itself goes on
+/// Stores the current value under a name, for any number of later readers, and passes it on
 /// unchanged. A second Stash of the same name replaces the first, which must have been read.
 template <text Key>
 struct Stash {
@@ -25,8 +25,8 @@ struct Stash {
   }
 };
 
-/// How a popped value joins the current one: along the last extent, the current value first.
-/// Without it they are added.
+/// An option of Pop: concatenation along the last extent, the current value first. Without it the
+/// values are added.
 struct Concat {
   static constexpr auto option = option_kind::join;
 };
@@ -58,7 +58,7 @@ struct Pop {
 
 namespace detail {
 
-/// A layer with a name, and a further input with one: see Named.
+/// The layer of Named around a layer.
 template <text Name, class L>
 struct layer_with_name {
   using layer = L;
@@ -74,6 +74,7 @@ struct layer_with_name {
     b.end_name(Name.view());
   }
 };
+/// The layer of Named around an input item.
 template <text Name, class I>
 struct input_with_name {
   static constexpr handle input = I::input;
@@ -86,23 +87,23 @@ struct input_with_name {
 
 }  // namespace detail
 
-/// Gives a layer a name: in weight files, and for Tied. Around an input item it is a further input,
-/// which enters here: the value before it must have been stashed.
+/// Names a layer, for weight files and for Tied. Around an input item it is a further input, which
+/// becomes the current value here: the value before it must have been stashed.
 ///
 ///     Named<"tokens", Embedding<384>>        Named<"target", Tokens<256, 64>>
 ///
-/// law: no two layers of one list have the same name, nor have two inputs of a model
+/// law: names are unique among the layers of one list, and among the inputs of a model
 template <text Name, class L>
 struct Named : std::conditional_t<detail::input_item<L>, detail::input_with_name<Name, L>,
                                   detail::layer_with_name<Name, L>> {
   static constexpr text name = Name;
 };
 
-/// The layer that was given this name, once more and with the same weights. An Embedding that gets
-/// numbers instead of ids is the output projection: logits = x table', as GPT-2's head.
+/// The layer with this name again, with the same weights. A tied Embedding whose input is real
+/// numbers is the output projection: logits = x table', as in GPT-2's head.
 ///
-/// law: the gradient of a shared weight is the sum over its places in the order of the model,
-///      whatever the cut
+/// law: the gradient of a shared weight is the sum over its places in model order, for every
+///      partition
 template <text Name>
 struct Tied {
   static constexpr text tied_name = Name;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Normalisation of each row, with learned scale (and shift).
+// Normalisation of each row, with a learned scale (and shift).
 #pragma once
 
 #include <pipe/graph/builder.hpp>
@@ -8,8 +8,8 @@
 
 namespace pp {
 
-/// What a norm adds to the variance: Numerator / Denominator > 0, rounded to float. `Epsilon<1,
-/// 1'000'000'000'000>` is BERT's.
+/// The number that a norm adds to the variance: Numerator / Denominator > 0, rounded to float.
+/// `Epsilon<1, 1'000'000'000'000>` is BERT's.
 template <long long Numerator, long long Denominator = 1>
 struct Epsilon {
   static constexpr auto option = option_kind::epsilon;
@@ -23,7 +23,8 @@ struct Epsilon {
 /// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta over the last extent, as PyTorch's
 /// LayerNorm.
 ///
-/// options: Epsilon, 1e-5 without it
+/// shape:  (..., C) -> (..., C), C >= 2; gamma[C], initially 1, beta[C], initially 0
+/// options: Epsilon (default 1e-5)
 template <class... Options>
 struct LayerNormWith {
   using options = layers<Options...>;
@@ -39,12 +40,13 @@ struct LayerNormWith {
     b.set(b.norm(b.current(), gamma, beta, true, epsilon));
   }
 };
-/// LayerNormWith without options: the name that models write.
+/// LayerNormWith without options.
 struct LayerNorm : LayerNormWith<> {};
 
 /// y = x / sqrt(mean(x^2) + epsilon) * gamma, as PyTorch's RMSNorm.
 ///
-/// options: Epsilon; without it 2^-23, the distance from 1 to the next float
+/// shape:  (..., C) -> (..., C), C >= 2; gamma[C], initially 1
+/// options: Epsilon (default 2^-23, the distance from 1 to the next float)
 template <class... Options>
 struct RMSNormWith {
   using options = layers<Options...>;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Pooling of a sequence to one row: the mean of its positions, the first, the last. Where the rows
-// stand for token ids, a position whose id is -1 is padding, wherever it is, and is left out; a
-// sample that is all padding becomes zeros.
+// Pooling of a sequence to one row: the mean of its positions, the first or the last. If the rows
+// come from token ids, positions with id -1 are padding, wherever they are, and are left out; a
+// sample of padding alone gives zeros.
 #pragma once
 
 #include <pipe/graph/builder.hpp>
@@ -24,15 +24,15 @@ struct pooled {
 
 }  // namespace detail
 
-/// The mean over the positions of a sample that are no padding.
+/// The mean over the positions of a sample that are not padding.
 ///
-/// shape:  (T, C) -> (C), all extents but the last together being positions
+/// shape:  (T, C) -> (C); all extents but the last are positions
 struct MeanPool : detail::pooled<pool_kind::mean> {};
-/// The first position that is no padding.
+/// The first position that is not padding.
 ///
 /// shape:  (T, C) -> (C)
 struct FirstPosition : detail::pooled<pool_kind::first> {};
-/// The last position that is no padding: where a causal model has seen the whole sample.
+/// The last position that is not padding, whose row depends on the whole sample in a causal model.
 ///
 /// shape:  (T, C) -> (C)
 struct LastPosition : detail::pooled<pool_kind::last> {};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Real numbers in options. A type can hold no 0.1, so each is written as a quotient of two
-// integers: `Dropout<1, 10>`.
+// Real numbers in options, written as a quotient of two integers: `Dropout<1, 10>`. Not every
+// supported compiler has template parameters of floating-point type, and 0.1 would not be exact.
 #pragma once
 
 #include <concepts>
@@ -11,8 +11,8 @@
 
 namespace pp::detail {
 
-/// The number Numerator / Denominator. Both are int: a numerator of another type, `Dropout<0.1>`,
-/// is refused when the layer is described.
+/// The number Numerator / Denominator. Both are integers: a numerator of another type,
+/// `Dropout<0.1>`, is refused when the layer is described.
 template <auto Numerator, int Denominator>
 struct ratio {
   static constexpr bool of_integers = std::integral<decltype(Numerator)>;
@@ -22,7 +22,7 @@ struct ratio {
   static constexpr bool at_least_zero() { return numerator >= 0 && Denominator > 0; }
   static constexpr bool at_most_one() { return at_least_zero() && numerator <= Denominator; }
 
-  /// The same as the number of an option.
+  /// The number of an option that must be in range; `range`: whether it is.
   static constexpr option_number in(bool range) {
     return {range && of_integers, numerator, Denominator, of_integers};
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Softmax as a layer: numbers to probabilities. Attention and CrossEntropy have their own, inside
-// their kernels.
+// Softmax as a layer. Attention and CrossEntropy have their own, inside their kernels: a model that
+// ends in CrossEntropy has no Softmax before it.
 #pragma once
 
 #include <pipe/graph/builder.hpp>
@@ -9,6 +9,8 @@
 namespace pp {
 
 /// y = e^x / sum e^x along the last extent.
+///
+/// shape:  (..., C) -> (..., C), C >= 2
 struct Softmax {
   static constexpr bool makes_probabilities = true;
   template <class Builder>
