@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Adafactor, as torch.optim.Adafactor: the second moment of a matrix is kept as a row and a column
-// whose product estimates it, so the state of a matrix is rows + columns numbers. Source: Shazeer
-// and Stern, Adafactor, 2018; PyTorch departs from it in the learning rate (an upper bound of the
-// relative step) and in where epsilon1 stands.
+// Adafactor, as torch.optim.Adafactor: the second moment of a matrix is estimated by the product of
+// a row and a column, so the state of a matrix is rows + columns numbers. Source: Shazeer and
+// Stern, Adafactor, 2018; PyTorch differs from the paper in the learning rate (an upper bound of
+// the relative step) and in the place of epsilon1.
 #pragma once
 
 #include <limits>
@@ -17,15 +17,15 @@
 namespace pp {
 
 /// With b = step^beta2_decay: row += b (mean over columns of g^2 - row), column += b (mean over
-/// rows of g^2 - column), v = row column' / max(mean(row), epsilon1); of a vector: v += b (g^2 -
-/// v). Then, RMS being the root of a mean square, u = g / sqrt(max(v, epsilon1^2)), alpha =
+/// rows of g^2 - column), v = row column' / max(mean(row), epsilon1); for a vector v += b (g^2 -
+/// v). Then, with RMS the root of the mean square, u = g / sqrt(max(v, epsilon1^2)), alpha =
 /// max(epsilon2, RMS(w)) * min(learning_rate, 1 / sqrt(step)), w = (1 - learning_rate *
 /// weight_decay) w - alpha / max(1, RMS(u) / threshold) * u.
 struct Adafactor {
   double learning_rate = 1e-2;
   double beta2_decay = -0.8;
-  double epsilon1 =
-      0;  ///< 0: the distance from 1 to the next number of the type that is trained in
+  /// 0: the distance from 1 to the next number of the parameters' type.
+  double epsilon1 = 0;
   double epsilon2 = 1e-3;
   double threshold = 1;  ///< PyTorch's d
   double weight_decay = 0;

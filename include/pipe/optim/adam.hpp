@@ -15,8 +15,8 @@ namespace pp {
 namespace detail {
 
 /// m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; w -= rate * mhat / (sqrt(vhat) +
-/// epsilon), where the hats divide by 1 - beta^step. Decoupled: w shrinks by rate * weight_decay
-/// first (AdamW); else decay joins the gradient (Adam).
+/// epsilon), where mhat = m / (1 - beta1^step), vhat = v / (1 - beta2^step). Decoupled: w is first
+/// multiplied by 1 - rate * weight_decay (AdamW); otherwise weight_decay * w is added to g (Adam).
 template <bool Decoupled>
 struct adam_formula {
   static constexpr int states = 2;
@@ -60,7 +60,7 @@ struct adam_formula {
 
 }  // namespace detail
 
-/// Adam: weight decay joins the gradient, as in torch.optim.Adam.
+/// Adam: weight decay is added to the gradient, as in torch.optim.Adam.
 struct Adam {
   double learning_rate = 1e-3;
   double beta1 = 0.9, beta2 = 0.999;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Optimizers of other libraries that this one does not have: each says what to use instead.
+// Optimizers of other libraries that this one does not have; the diagnostic names a replacement.
 #pragma once
 
 #include <pipe/nn/elsewhere.hpp>

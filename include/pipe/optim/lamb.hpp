@@ -14,8 +14,8 @@
 
 namespace pp {
 
-/// u = mhat / (sqrt(vhat) + epsilon) + weight_decay * w, with mhat and vhat as Adam's; w -= rate *
-/// |w| / |u| * u over a whole tensor. Where either norm is 0 their ratio counts as 1.
+/// u = mhat / (sqrt(vhat) + epsilon) + weight_decay * w, with mhat and vhat as in Adam;
+/// w -= rate * |w| / |u| * u, with norms over a whole tensor. If either norm is 0 the ratio is 1.
 struct LAMB {
   double learning_rate = 1e-3;
   double beta1 = 0.9, beta2 = 0.999;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Learning-rate schedules: linear warm-up, perhaps a plateau, then a shape down to a floor. Plain
-// functions of the step; any other function of it does as well wherever one is wanted.
+// Learning-rate schedules: linear warm-up, an optional plateau, then a decay to a floor. Any
+// function of the step can take their place.
 #pragma once
 
 #include <any>
@@ -14,22 +14,22 @@
 
 namespace pp {
 
-/// How a learning rate falls from 1 to the floor.
+/// The shape of the decay from 1 to the floor.
 enum class decay_shape {
   constant,
   linear,
   cosine,
-  one_minus_sqrt,  // falls fast first. Source: Hägele et al., Scaling Laws and Compute-Optimal
-                   // Training, 2024
+  // Falls fast first. Source: Hägele et al., Scaling Laws and Compute-Optimal Training, 2024
+  one_minus_sqrt,
 };
 
-/// The factor on the learning rate at step 1, 2, ...: rises linearly to 1 over `warm_up` steps,
-/// stays there for `stable` steps, then follows `shape` until `steps`, where it is `floor`
-/// (constant: stays 1).
+/// A factor on the learning rate at step 1, 2, ...: rises linearly to 1 over `warm_up` steps, is 1
+/// for `stable` steps, then follows `shape` until `steps`, from where on it is `floor` (constant:
+/// 1).
 ///
 /// law: 0 < result <= 1 for floor > 0; result == 1 from step == warm_up to step == warm_up + stable
-/// A trainer refuses numbers that cannot be meant: negative ones, a floor above 1, `steps`
-/// forgotten or over before the way down.
+/// note: a trainer refuses negative numbers, a floor above 1, and `steps` that are missing or end
+///       before the decay begins (check)
 struct learning_rate_schedule {
   decay_shape shape = decay_shape::cosine;
   long warm_up = 0;
@@ -65,9 +65,9 @@ struct learning_rate_schedule {
 
 namespace detail {
 
-/// WSD: up over `warm_up` steps, at full rate until the last `decay` of `steps`, then down to
-/// `floor`. A run that stays at full rate can be continued; the way down costs a tenth or so of it.
-/// Source: Hu et al., MiniCPM, 2024.
+/// WSD (warm-up, stable, decay): up over `warm_up` steps, at full rate until the last `decay` of
+/// `steps`, then down to `floor`. A run can be continued from any step at full rate; the decay
+/// costs about a tenth of it. Source: Hu et al., MiniCPM, 2024.
 constexpr learning_rate_schedule warm_up_stable_decay(
     long warm_up, long decay, long steps, double floor = 0,
     decay_shape shape = decay_shape::one_minus_sqrt) {
@@ -75,8 +75,8 @@ constexpr learning_rate_schedule warm_up_stable_decay(
   return {shape, warm_up, stable > 0 ? stable : 0, steps, floor};
 }
 
-/// A function of the step, of whatever type, or none: a std::function<double(long)>, whose header
-/// would cost every program more.
+/// A function of the step of any type, or none. In place of std::function<double(long)>, whose
+/// header would cost every program more compile time.
 class learning_rate_function {
  public:
   learning_rate_function() = default;
@@ -97,7 +97,7 @@ class learning_rate_function {
 
   explicit operator bool() const { return call_ != nullptr; }
   double operator()(long step) const { return call_(function_, step); }
-  /// Holds its settings to what it says of them, if it does.
+  /// Checks the settings of the function, if it has any.
   void check(setting_check const& is) const {
     if (check_ != nullptr) check_(function_, is);
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Lion: every element moves by the learning rate, in the direction of an average's sign; one state
-// where Adam has two. Source: Chen et al., Symbolic Discovery of Optimization Algorithms, 2023,
-// algorithm 2.
+// Lion: every element moves by the learning rate, in the direction of the sign of an average; one
+// state where Adam has two. Source: Chen et al., Symbolic Discovery of Optimization Algorithms,
+// 2023, algorithm 2.
 #pragma once
 
 #include <pipe/base/config.hpp>
@@ -13,8 +13,10 @@
 namespace pp {
 
 /// c = beta1 m + (1 - beta1) g; w -= rate * (sign(c) + weight_decay * w); m = beta2 m + (1 - beta2)
-/// g. The learning rate is some three to ten times smaller than AdamW's, the weight decay as much
-/// larger.
+/// g.
+///
+/// note: usual learning rates are 3 to 10 times smaller than AdamW's, and weight decays larger by
+///       the same factor
 struct Lion {
   double learning_rate = 1e-4;
   double beta1 = 0.9, beta2 = 0.99;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Muon, as torch.optim.Muon: the momentum of a matrix is replaced by the nearest matrix with
-// orthogonal rows or columns, so that all its directions move alike. For biases, norms, embeddings
-// and positions, which have no such directions, it is AdamW. Source: Jordan et al., Muon: An
-// optimizer for hidden layers in neural networks, 2024.
+// orthonormal rows or columns, so that all directions move by the same amount. Biases, norms,
+// embeddings and positions, which have no such directions, are updated by AdamW. Source: Jordan et
+// al., Muon: An optimizer for hidden layers in neural networks, 2024.
 #pragma once
 
 #include <utility>
@@ -19,12 +19,12 @@ namespace pp {
 
 namespace detail {
 
-/// How the learning rate depends on the outputs and inputs of a matrix; the names are PyTorch's.
+/// The factor on the learning rate by a matrix's outputs and inputs; the names are PyTorch's.
 enum class muon_rate : unsigned char {
-  original,            // * sqrt(max(1, outputs / inputs)): Jordan's
-  match_rms_adamw,     // * 0.2 sqrt(max(outputs, inputs)): as large as AdamW's. Source: Liu et al.,
-                       // 2025
-  spectral_unclamped,  // * sqrt(outputs / inputs): Bernstein's
+  original,  // sqrt(max(1, outputs / inputs)): Jordan's
+  // 0.2 sqrt(max(outputs, inputs)): updates as large as AdamW's. Source: Liu et al., 2025
+  match_rms_adamw,
+  spectral_unclamped,  // sqrt(outputs / inputs): Bernstein's
 };
 
 }  // namespace detail
@@ -33,18 +33,19 @@ enum class muon_rate : unsigned char {
 /// `newton_schulz_steps` times x = a x + (b s + c s^2) x with s = x x'; w = (1 - rate *
 /// weight_decay) w - rate * adjusted(shape) * x.
 ///
-/// PyTorch runs the iteration in bfloat16, this one in the type that is trained in.
+/// note: PyTorch iterates in bfloat16, this one in the type of the parameters
 struct Muon {
   double learning_rate = 1e-3;
   double momentum = 0.95;
   bool nesterov = true;
   double weight_decay = 0.1;
   double a = 3.4445, b = -4.7750, c = 2.0315;
-  double epsilon = 1e-7;  ///< |x| counts as this at least
+  double epsilon = 1e-7;  ///< the lower bound of |x|
   int newton_schulz_steps = 5;
   detail::muon_rate adjust = detail::muon_rate::original;
-  AdamW others{};  ///< for all that is no matrix; when the learning rate changes from step to step,
-                   ///< theirs does in proportion
+  /// For all parameters that are not matrices. Their learning rate changes from step to step in
+  /// proportion to that of Muon.
+  AdamW others{};
 
   static constexpr char const* name = "Muon";
   void check(setting_check const& is) const {
@@ -59,7 +60,7 @@ struct Muon {
     others.check(setting_check("Muon.others"));
   }
 
-  // ---- what is no matrix ----
+  // ---- parameters that are not matrices ----
 
   using formula = detail::adam_formula<true>;
   static constexpr int states = formula::states;
@@ -81,8 +82,8 @@ struct Muon {
   static constexpr bool takes(tensor_kind kind) { return kind == tensor_kind::matrix; }
   static constexpr long state_elements(tensor_shape const& s) { return s.elements(); }
 
-  /// The iteration's x, lying with its long side upright: then x'x and x u read both factors row by
-  /// row.
+  /// The extents of x, transposed if needed so that it has more rows than columns: then the
+  /// products x'x and x u read both factors row by row.
   struct extents {
     long tall, wide;
     constexpr explicit extents(tensor_shape const& s)
@@ -165,6 +166,7 @@ struct Muon {
     k.each(n, move<T>{t.values, x, T(decay), T(rate)});
   }
 
+  /// The factor on the learning rate for a matrix; see muon_rate.
   double adjusted(double outputs, double inputs) const {
     switch (adjust) {
       case detail::muon_rate::match_rms_adamw: return 0.2 * libm::sqrt(libm::fmax(outputs, inputs));

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The concept of an optimizer: settings that a user writes (`AdamW{.learning_rate = 3e-4}`), and
-// how parameters change. Most are a formula for one element, which every backend runs over flat
-// memory, whatever tensors lie there. Some need a whole tensor at once, because a norm or a product
-// of matrices is in it; one may do both, each for parameters of its kind.
+// the rule by which parameters change. Most rules are a formula for one element, which every
+// backend runs over flat memory regardless of tensor boundaries. Some need a whole tensor, because
+// a norm or a matrix product is in the rule; an optimizer may have both, each for parameters of its
+// kind.
 #pragma once
 
 #include <concepts>
@@ -13,25 +14,25 @@
 
 namespace pp {
 
-/// What the runtime knows when it asks for an update.
+/// The arguments of an update that the runtime provides.
 struct update_context {
   long step = 1;  ///< counted from 1
-  double learning_rate =
-      0;  ///< of this step and these parameters: after the schedule and the group
+  /// Of this step and these parameters, after the learning-rate schedule and the group.
+  double learning_rate = 0;
   double gradient_scale = 1;  ///< multiplies every gradient first: clipping
   double decay_scale = 0;     ///< multiplies the weight decay: 0 for biases and norms
 };
 
-/// `states` arrays of the parameter's size belong to the optimizer, zero at the start;
-/// `apply(coefficients, w, g, states &...)` returns the new parameter. What a step's coefficients
-/// have in common is computed once, in double.
+/// An optimizer by element. It has `states` arrays of the parameter's size, initially 0;
+/// `apply(coefficients, w, g, states &...)` returns the new parameter. `prepare` computes the
+/// coefficients once per step, in double.
 template <class O>
 concept element_optimizer = requires(O const& o, update_context const& c) {
   { O::states } -> std::convertible_to<int>;
   { o.template prepare<float>(c) } -> std::same_as<typename O::template coefficients<float>>;
 };
 
-/// A vector has one row; the weight of a Linear is [inputs, outputs].
+/// The shape of a parameter. A vector has one row; the weight of a Linear is [inputs, outputs].
 struct tensor_shape {
   tensor_kind kind = tensor_kind::vector;
   long rows = 0, columns = 0;
@@ -54,15 +55,16 @@ struct tensor_update {
   T* workspace = nullptr;
 };
 
-/// The parameters of the kinds that O `takes` come one by one, as a `tensor_update`, to
+/// An optimizer by tensor. The parameters of the kinds that O `takes` are passed one by one, as a
+/// `tensor_update`, to
 ///
 ///     template <class Kernels, class T>
 ///     void update(Kernels, update_context const&, tensor_update<T> const&) const;
 ///
-/// which computes with what the backend's Kernels offer: `each(n, f)`, `sum_of_squares`, `contract`
-/// ... Its state is `state_elements(shape)` numbers, zero at the start; its workspace, which keeps
-/// nothing, is `workspace_elements<Backend, T>(shape)` numbers. Mark the f of an `each`
-/// PIPE_INLINE, as the formulas are.
+/// which computes with the functions of the backend's Kernels: `each(n, f)`, `sum_of_squares`,
+/// `contract` ... Its state is `state_elements(shape)` numbers, initially 0; its workspace,
+/// which keeps nothing between calls, is `workspace_elements<Backend, T>(shape)` numbers. Mark the
+/// f of an `each` PIPE_INLINE, as the formulas are.
 template <class O>
 concept tensor_optimizer = requires(tensor_shape const& shape) {
   { O::takes(tensor_kind::matrix) } -> std::same_as<bool>;
@@ -71,14 +73,14 @@ concept tensor_optimizer = requires(tensor_shape const& shape) {
 
 namespace detail {
 
-/// All that an optimizer has, known to the compiler or not.
+/// The members of an optimizer, whether or not they are constants.
 template <class O>
 concept has_parts_of_optimizer =
     (element_optimizer<O> || tensor_optimizer<O>) && requires(O const& o) {
       { O::name } -> std::convertible_to<char const*>;
       { o.learning_rate } -> std::convertible_to<double>;
     };
-/// How much it keeps, and of what, is known to the compiler.
+/// An optimizer: its name and the sizes of its state are constants.
 template <class O>
 concept optimizer =
     has_parts_of_optimizer<O> && requires { typename constants<is_read(O::name)>; } &&
@@ -88,7 +90,7 @@ concept optimizer =
     (!tensor_optimizer<O> ||
      requires { typename constants<is_read(O::state_elements(smallest_tensor))>; });
 
-/// Whether O updates parameters of this kind one by one.
+/// Whether O updates parameters of this kind as whole tensors.
 template <class O>
 constexpr bool updates_whole(tensor_kind kind) {
   if constexpr (tensor_optimizer<O>) return O::takes(kind);
@@ -97,7 +99,7 @@ constexpr bool updates_whole(tensor_kind kind) {
 
 }  // namespace detail
 
-/// Numbers of state that O keeps for a whole tensor, or for a run of single elements.
+/// The numbers of state that O keeps for a whole tensor, or for a run of elements.
 template <class O>
 constexpr long state_elements(bool whole, tensor_shape const& shape) {
   if constexpr (tensor_optimizer<O>)
@@ -106,7 +108,7 @@ constexpr long state_elements(bool whole, tensor_shape const& shape) {
   return 0;
 }
 
-/// Numbers of workspace that O needs for a whole tensor.
+/// The numbers of workspace that O needs for a whole tensor; an element optimizer needs none.
 template <class O, class Backend, class T>
 constexpr long workspace_elements(bool whole, tensor_shape const& shape) {
   if constexpr (tensor_optimizer<O>)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Checks of settings before anything is trained with them. Their owner (an optimizer, a schedule of
-// learning rates) says their ranges in one member:
+// Checks of settings before training. Their owner (an optimizer, a learning-rate schedule) declares
+// their ranges in one member:
 //
 //     void check(setting_check const& is) const {
 //       is.fraction("beta1", beta1);
@@ -17,28 +17,29 @@
 
 namespace pp {
 
-/// Throws data_error for a number outside of its range: "AdamW.beta1: expected a number in [0, 1),
-/// got 2". NaN is in no range. Numbers end at 1e30, so that fp32 holds their products with ordinary
-/// ones.
+/// Checks that throw data_error for a number out of range: "AdamW.beta1: expected a number in [0,
+/// 1), got 2". NaN is in no range. Numbers are at most 1e30, so that their products with ordinary
+/// numbers fit fp32.
 class setting_check {
  public:
-  /// owner: the type whose settings follow; it outlives the check.
+  /// owner: the name of the type whose settings are checked; must outlive the check.
   explicit constexpr setting_check(std::string_view owner = {}) : owner_(owner) {}
 
-  /// Learning rates, weight decay, clipping.
+  /// In [0, 1e30]: learning rates, weight decay, clipping.
   static constexpr char const* amounts = "a number in [0, 1e30]";
   static constexpr bool is_amount(double value) { return value >= 0 && value <= 1e30; }
   void amount(std::string_view name, double value) const {
     if (!is_amount(value)) refuse(name, value, amounts);
   }
-  /// A divisor.
+  /// In [1e-37, 1e30]: divisors.
   void positive(std::string_view name, double value) const {
     if (!(value >= 1e-37 && value <= 1e30)) refuse(name, value, "a number in [1e-37, 1e30]");
   }
-  /// Momentum, and betas.
+  /// In [0, 1): momentum and betas.
   void fraction(std::string_view name, double value) const {
     if (!(value >= 0 && value < 1)) refuse(name, value, "a number in [0, 1)");
   }
+  /// In [-1e30, 1e30].
   void number(std::string_view name, double value) const {
     if (!(value >= -1e30 && value <= 1e30)) refuse(name, value, "a number in [-1e30, 1e30]");
   }
@@ -48,7 +49,7 @@ class setting_check {
       complain<data_error>({owner_, dot(), name, ": expected ", least, " or more, got ", value});
   }
 
-  /// Throws for a value that is not what was expected.
+  /// Throws data_error: `value` is not what was expected.
   [[noreturn, gnu::cold]] void refuse(std::string_view name, double value,
                                       char const* expected) const {
     complain<data_error>({owner_, dot(), name, ": expected ", expected, ", got ", value});
@@ -62,7 +63,7 @@ class setting_check {
 
 namespace detail {
 
-/// Settings that say their ranges.
+/// Settings with a check().
 template <class S>
 concept checked_settings = requires(S const& s, setting_check const& is) { s.check(is); };
 
