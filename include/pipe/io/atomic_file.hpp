@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A file that is there whole or not at all. Whatever happens while it is written, to the program or
-// to the machine, its name leads to the old contents or to the new ones.
+// Atomic replacement of a file: if the program or the machine fails while it is written, its name
+// still refers to the complete old contents or the complete new ones.
 #pragma once
 
 #include <cerrno>
@@ -17,14 +17,14 @@
 
 namespace pp {
 
-/// Written under a temporary name in the same folder, and renamed by commit(). Without commit()
-/// nothing of it stays. A file that is replaced leaves its mode and, where the system allows it,
-/// its owner and group to the new one.
+/// A file that is written under a temporary name in the same folder, and renamed by commit().
+/// Without commit() it is removed. The new file takes over the mode of the file it replaces and,
+/// where the system allows it, owner and group.
 ///
-/// law: after commit() the bytes and the name are on the disk; a program that is killed leaves at
-///      most the temporary file, which the next one that writes under that name removes
-/// throws: file_error, naming the file and the reason; the temporary file is gone then, and what
-///         `path` led to is as before
+/// law:    after commit() the bytes and the name are on disk; a program that is killed leaves at
+///         most the temporary file, which the next writer of that name removes
+/// throws: file_error with the name and the reason; the temporary file is then removed, and `path`
+///         is unchanged
 class atomic_file {
  public:
   explicit atomic_file(std::string path) : path_(std::move(path)) {
@@ -37,8 +37,8 @@ class atomic_file {
     bool const replaces = is_there && S_ISREG(there.st_mode);
     detail::temporary_names const names(path_);
     detail::remove_stale_files(names);
-    // This program may be writing the same file elsewhere, and another one on another machine may
-    // have its number: take the next.
+    // Another object of this program, or a program on another machine with the same host hash and
+    // process number, may have the name: take the next number.
     bool is_mine = false;
     for (int number = 0; number < 1000 && !is_mine; ++number) {
       temporary_ = names.path(number);
@@ -62,30 +62,30 @@ class atomic_file {
   }
   void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
 
-  /// The file gets its name, replacing what had it (a link is replaced, not what it leads to).
+  /// Gives the file its name and replaces the old one. A symbolic link is replaced, not its target.
   void commit() {
     if (!file_.sync() || !file_.flush()) fail("write");
     if (std::rename(temporary_.c_str(), path_.c_str()) != 0) fail("write");
     temporary_.clear();
-    file_ = detail::file_descriptor();  // the lock went with it until it had its name
+    file_ = detail::file_descriptor();  // keeps the lock until after the rename
     std::string const folder = detail::temporary_names(path_).folder;
     detail::file_descriptor const entry(folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY);
-    // Some file systems cannot sync a folder and say so by EINVAL: there the rename is as safe as
-    // it gets.
+    // Some file systems cannot sync a folder, and fail with EINVAL: there the rename is as durable
+    // as it can be.
     if (!entry.is_open() || (!entry.sync() && errno != EINVAL))
       detail::throw_file_error("sync the folder of", path_);
   }
 
  private:
-  /// Mode, group and owner of the file that is replaced. Where it cannot be the same group, the new
-  /// file's group may do no more than others.
+  /// Takes over mode, group and owner of the replaced file. If the group cannot be the same, the
+  /// new file's group gets at most the rights of others.
   void take_over(struct stat const& old) const {
     struct stat mine{};
     mode_t mode = old.st_mode & 0777;
     if (::fstat(file_.number(), &mine) != 0) return;
     if (mine.st_gid != old.st_gid && ::fchown(file_.number(), uid_t(-1), old.st_gid) != 0)
       mode &= ~070u | (mode & 7) << 3;
-    [[maybe_unused]] bool const has_owner =  // root may do this
+    [[maybe_unused]] bool const has_owner =  // permitted for root only
         mine.st_uid == old.st_uid || ::fchown(file_.number(), old.st_uid, gid_t(-1)) == 0;
     [[maybe_unused]] bool const has_mode = ::fchmod(file_.number(), mode) == 0;
   }

@@ -8,7 +8,8 @@
 
 namespace pp::detail {
 
-/// source: Castagnoli, Braeuer, Herrmann, "Optimization of cyclic redundancy-check codes with 24
+/// CRC-32C (Castagnoli), reflected, initial value and final xor 0xFFFFFFFF.
+///
 ///         and 32 parity bits", 1993; known answers in RFC 3720, appendix B.4
 constexpr std::uint32_t crc32c(std::string_view bytes) {
   std::uint32_t remainder = 0xFFFFFFFF;

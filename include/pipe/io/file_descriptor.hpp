@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// An open file of the operating system, for what the standard library cannot do: see that bytes are
-// on the disk before a file gets its name, take back a half-written record, and say why something
-// failed.
+// An open file of the operating system, for operations that the standard library does not have:
+// syncing bytes to disk before a rename, truncating a half-written record, and the reason of a
+// failure.
 #pragma once
 
 #include <cerrno>
@@ -21,18 +21,19 @@
 
 namespace pp::detail {
 
-/// "cannot WHAT 'PATH': REASON", the reason being that of the last call of the system.
+/// Throws file_error: "cannot WHAT 'PATH': REASON", with the reason of the last system call
+/// (errno).
 [[noreturn]] inline void throw_file_error(char const* what, std::string const& path) {
   int const reason = errno;
   throw file_error(std::string("cannot ") + what + " '" + path + "': " + std::strerror(reason));
 }
 
-/// Owns a descriptor; closes it at the end. Transfers go on after interruptions until all bytes are
-/// through.
+/// A file descriptor with an owner, which closes it. read() and write() continue after
+/// interruptions and partial transfers until all bytes are done.
 class file_descriptor {
  public:
   file_descriptor() = default;
-  /// Holds no file if the file cannot be opened: errno says why.
+  /// Opens a file. If that fails, is_open() is false and errno has the reason.
   file_descriptor(std::string const& path, int flags, mode_t mode = 0666) {
     do number_ = ::open(path.c_str(), flags | O_CLOEXEC, mode);
     while (number_ < 0 && errno == EINTR);
@@ -49,7 +50,8 @@ class file_descriptor {
   bool is_open() const { return number_ >= 0; }
   int number() const { return number_; }
 
-  /// Bytes read from `at` on: fewer than to.size() only at the end of the file; -1 if that fails.
+  /// Reads from byte `at` on. Returns the number of bytes, less than to.size() only at the end of
+  /// the file; -1 on failure.
   std::int64_t read(std::uint64_t at, std::span<std::byte> to) const {
     std::size_t done = 0;
     while (done < to.size()) {
@@ -62,6 +64,8 @@ class file_descriptor {
     return std::int64_t(done);
   }
 
+  /// Writes all bytes at the current position. Returns whether that succeeded; errno has the
+  /// reason.
   bool write(std::span<std::byte const> from) const {
     while (!from.empty()) {
       ssize_t const count = ::write(number_, from.data(), from.size());
@@ -72,6 +76,7 @@ class file_descriptor {
     return true;
   }
 
+  /// Waits until all written bytes are on disk. Returns whether that succeeded.
   bool sync() const {
     int result = 0;
     do result = ::fsync(number_);
@@ -79,8 +84,8 @@ class file_descriptor {
     return result == 0;
   }
 
-  /// Closing may be the first to tell that a write failed (on a network's file system): closes a
-  /// copy, so that locks stay.
+  /// Reports write errors that only close() reports (on network file systems). Closes a duplicate,
+  /// so that locks stay.
   bool flush() const {
     int const copy = ::dup(number_);
     return copy < 0 || ::close(copy) == 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A reader of JSON for headers of untrusted files. The caller asks for what must come next, so a
-// value of the wrong kind is refused where it stands, whatever is inside: nothing recurses, however
-// deep a hostile text nests, and no more memory is used than for the strings that are handed out.
+// A JSON reader for headers of untrusted files. The caller asks for the value that must come next,
+// so a value of another kind is refused at its first byte. Nothing recurses, however deep a hostile
+// text nests, and memory is only used for the strings that are returned.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@
 
 namespace pp::detail {
 
-/// Reads `text` from its beginning to its end by RFC 8259, less what headers do not need: of
-/// numbers only whole ones that are not negative.
+/// Reads `text` from its beginning to its end by RFC 8259, except that numbers are whole and not
+/// negative.
 ///
 /// throws: data_error from every function: `context`, the byte, what was expected and what was
 ///         found
@@ -30,10 +30,10 @@ class json_reader {
     at_ = 0;
   }
 
-  /// Said first in every message: the file, and what of it is being read.
+  /// The beginning of every message: the file, and the part of it that is being read.
   std::string context;
 
-  /// An object: one(name) is called before each value and must read it.
+  /// Reads an object. one(name) is called before each value and must read it.
   template <class One>
   void object(char const* what, One one) {
     if (!accept('{')) refuse(what);
@@ -46,7 +46,7 @@ class json_reader {
     if (!accept('}')) refuse("',' or '}'");
   }
 
-  /// An array: one() is called before each value and must read it.
+  /// Reads an array. one() is called before each value and must read it.
   template <class One>
   void array(char const* what, One one) {
     if (!accept('[')) refuse(what);
@@ -56,6 +56,7 @@ class json_reader {
     if (!accept(']')) refuse("',' or ']'");
   }
 
+  /// Reads a string and resolves its escapes. `what`: what was expected, for the message.
   std::string string(char const* what) {
     if (!accept('"')) refuse(what);
     std::string value;
@@ -72,6 +73,8 @@ class json_reader {
     return value;
   }
 
+  /// Reads a whole number.
+  ///
   /// law: result <= 2^63 - 1, so that a long holds it
   std::uint64_t whole_number() {
     skip_space();
@@ -95,12 +98,13 @@ class json_reader {
     return value;
   }
 
-  /// Nothing but spaces is left.
+  /// Checks that only spaces are left.
   void end() {
     while (at_ < text_.size() && text_[at_] == ' ') ++at_;
     if (at_ < text_.size()) refuse("nothing but spaces after the end");
   }
 
+  /// Throws data_error at the current byte.
   [[noreturn]] void refuse(std::string const& expected) const {
     refuse(expected, at_ < text_.size() ? in_quotes(text_.substr(at_, 1)) : "the end");
   }
@@ -137,7 +141,7 @@ class json_reader {
       refuse("an escape of JSON");
     }
   }
-  /// Four hexadecimal digits, or two such escapes that make one character (a pair of surrogates).
+  /// Reads the four hexadecimal digits of an escape, or the two escapes of a surrogate pair.
   std::uint32_t code_point() {
     std::uint32_t const first = four_digits();
     if (first < 0xD800 || first > 0xDFFF) return first;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A file that grows record by record while a run goes on: what was written can be read at once, by
-// another program too, and a disk that is full costs the record it had no room for, not the file.
+// A file that grows record by record during a run. Each record can be read at once, by other
+// programs too, and a full disk loses the record that does not fit, not the file.
 #pragma once
 
 #include <cerrno>
@@ -16,14 +16,14 @@
 
 namespace pp {
 
-/// A pipe that no program reads is an error: opening it does not wait.
+/// An append-only file of records. Opening a pipe without a reader is an error; it does not block.
 ///
-/// throws: file_error, naming the file and the reason
+/// throws: file_error with the name and the reason
 class record_file {
  public:
-  /// What becomes of a file that has the name: `replace` empties it, `fresh` refuses, `beside`
-  /// leaves it and takes the next name that is free (metrics.csv, metrics-2.csv ...). Devices and
-  /// pipes are written to, and what /dev/stdout leads to.
+  /// The treatment of an existing file of that name: `replace` empties it, `fresh` refuses it,
+  /// `beside` leaves it and takes the next free name (metrics.csv, metrics-2.csv ...). Devices,
+  /// pipes and the target of /dev/stdout are written to.
   enum class start : unsigned char { replace, fresh, beside };
 
   explicit record_file(std::string path, start how = start::replace) : path_(std::move(path)) {
@@ -49,8 +49,10 @@ class record_file {
 
   std::string const& path() const { return path_; }
 
-  /// law: the file ends with this record, or, if that fails, with the one before (where nothing
-  ///      else is written to it)
+  /// Writes a record at the end.
+  ///
+  /// law: the file ends with this record, or, if that fails, with the one before (unless something
+  ///      else writes to the file)
   void append(std::string_view record) {
     if (!file_.write(std::as_bytes(std::span(record.data(), record.size())))) {
       int const reason = errno;
@@ -79,7 +81,7 @@ class record_file {
   std::string path_;
   detail::file_descriptor file_;
   std::uint64_t bytes_ = 0;
-  bool is_alone_ = true;  // nothing else writes to it
+  bool is_alone_ = true;  // false: an existing device or pipe, to which others may write
 };
 
 }  // namespace pp

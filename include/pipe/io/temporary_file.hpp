@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Temporary files beside the file that they will be: their names, and which of them were left by
-// programs that were killed.
+// Temporary files next to their final file: their names, and the detection of those that killed
+// programs have left.
 //
 //     NAME.tmp-HOST-PROCESS-NUMBER    HOST: a hash of the machine's name; a long NAME is cut
 //
-// A program holds a lock (flock) on its temporary file until it is done; the system takes the lock
-// back when the program ends, however that happens. Process numbers would not tell: they are used
-// again, and other machines have their own.
+// A program holds a lock (flock) on its temporary file until it is done; the system releases the
+// lock when the program ends, however it ends. Process numbers alone would not do: they are reused,
+// and other machines have their own.
 #pragma once
 
 #include <cerrno>
@@ -29,15 +29,15 @@
 
 namespace pp::detail {
 
-/// FNV-1a.
+/// FNV-1a, 64 bits.
 constexpr std::uint64_t hash_of(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325;
   for (char const c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   return hash;
 }
 
-/// A file's folder, "" or with a slash at the end, and the names of its temporary files without
-/// their last number.
+/// The folder of a file ("" or with a slash at the end), and the parts of the names of its
+/// temporary files.
 struct temporary_names {
   std::string folder, stem, host, process;
 
@@ -60,8 +60,8 @@ struct temporary_names {
     std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
     return text;
   }
-  /// A name may have 255 bytes, on some file systems 143. What is cut is whole UTF-8, and a hash
-  /// tells long names apart.
+  /// Shortens a name, as file systems allow 255 bytes, some only 143. The cut is between UTF-8
+  /// characters, and a hash keeps long names distinct.
   static std::string short_name(std::string const& name) {
     if (name.size() <= 90) return name;
     std::size_t end = 70;
@@ -70,9 +70,8 @@ struct temporary_names {
   }
 };
 
-/// Takes the lock of a file that is open. False if another program, or another object of this one,
-/// has it, or if the file has lost its name meanwhile; true as well where the file system has no
-/// locks.
+/// Locks an open file. False if another program, or another object of this one, holds the lock, or
+/// if the file has been unlinked meanwhile. True if the file system has no locks.
 inline bool lock_temporary(file_descriptor const& file) {
   if (::flock(file.number(), LOCK_EX | LOCK_NB) != 0) return errno != EWOULDBLOCK;
   struct stat about{};
@@ -80,9 +79,9 @@ inline bool lock_temporary(file_descriptor const& file) {
 }
 
 /// Removes temporary files of that name whose lock is free: at once if they are from this machine,
-/// otherwise when nothing was written to them for a day (some network file systems keep locks to
-/// each machine). Where the file system has no locks nothing is removed. Fails silently: what stays
-/// is only space.
+/// otherwise when they were not written to for a day (some network file systems keep locks per
+/// machine). Where the file system has no locks nothing is removed. Failures are ignored: leftover
+/// files only take space.
 inline void remove_stale_files(temporary_names const& names) noexcept {
   auto const is_ours = [&](std::string_view name) {  // HOST-PROCESS-NUMBER after the stem
     if (!name.starts_with(names.stem)) return false;
@@ -99,8 +98,8 @@ inline void remove_stale_files(temporary_names const& names) noexcept {
   while (dirent const* const entry = ::readdir(folder)) {
     if (!is_ours(entry->d_name)) continue;
     int const flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-    int number = ::openat(::dirfd(folder), entry->d_name,
-                          O_RDWR | flags);  // a network's locks need a file to write to
+    // Locks of network file systems need write access.
+    int number = ::openat(::dirfd(folder), entry->d_name, O_RDWR | flags);
     if (number < 0) number = ::openat(::dirfd(folder), entry->d_name, O_RDONLY | flags);
     struct stat open{}, named{};
     if (number >= 0 && ::fstat(number, &open) == 0 && S_ISREG(open.st_mode) &&
