@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Models that can be run position by position: those whose every op makes a row of its result from
-// the same row of its operands, or, as causal attention does, from rows before it. Everything else
-// is refused where a decoder is named.
+// Models that can run position by position: each op computes a row of its result from the same row
+// of its operands or, as causal attention does, from that row and the ones before it. All other
+// models are refused at compile time where a decoder is named.
 #pragma once
 
 #include <type_traits>
@@ -24,7 +24,7 @@ struct layer_cannot_run_position_by_position;
 
 namespace detail {
 
-/// Whether a row of what op o makes depends on no later row of its operands.
+/// Whether a row of the result of op o depends on no later row of its operands.
 constexpr bool runs_by_position(op const& o, int context) {
   if (o.rows != context) return false;
   return has<&op_traits::by_position>(o.kind) ||
@@ -33,10 +33,10 @@ constexpr bool runs_by_position(op const& o, int context) {
 
 enum class decoding_fault : unsigned char { none, input, output, layer };
 
-/// The first thing that keeps model M from being decoded.
+/// The first reason why model M cannot be decoded.
 struct decoding_check {
   decoding_fault what = decoding_fault::none;
-  int unit = 0, leaf = -1;  // of a layer
+  int unit = 0, leaf = -1;  // of the layer, for decoding_fault::layer
 };
 template <class M>
 constexpr decoding_check check_decoding() {
@@ -53,7 +53,7 @@ constexpr decoding_check check_decoding() {
   return {};
 }
 
-/// The diagnosis of a request to decode M. A wrong model has been reported by itself.
+/// The diagnosis of a request to decode M. A wrong model is reported elsewhere, not here.
 template <class M>
 constexpr auto diagnose_decoding(word<M> model) {
   if constexpr (M::valid) {
@@ -76,15 +76,16 @@ constexpr auto diagnose_decoding(word<M> model) {
   }
 }
 
-/// After a mistake has been reported the smallest language model stands in, so that nothing else
-/// is.
+/// The smallest language model, which stands in after a reported mistake, so that nothing else is
+/// reported.
 struct smallest_decodable : Model<Tokens<2, 1>, Embedding<2>, CrossEntropy> {};
 template <class M>
 constexpr bool is_decodable() {
   return check_decoding<M>().what == decoding_fault::none;
 }
 
-/// What the kernels of a decoder of model M are instantiated on, in numbers of type T.
+/// The formulas of model M, on which the kernels of its decoder are instantiated for numbers of
+/// type T.
 template <class M, class T>
 struct row_program {
   using element = T;
@@ -96,7 +97,7 @@ struct row_program {
     if (!has) return {};
     return {o.kind, o.kind == op_kind::softmax ? -1 : o.leaf, o.columns};
   }
-  /// The distinct ones; a constant with unused room, as its size is asked for first.
+  /// The distinct formulas. With unused room: its size would take a constant of its own.
   struct formula_list {
     host::row_formula items[M::graph.size.ops + 1]{};
     int count = 0;

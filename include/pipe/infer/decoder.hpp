@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A language model that reads one token after the other. Trainer::forward runs the whole context
-// for every token; a decoder keeps the keys and values of the positions that it has read, and runs
-// the new ones only.
+// A language model that reads one token after the other. Trainer::forward computes the whole
+// context for every token; a decoder keeps the keys and values of the positions that it has read,
+// and computes only the new ones.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ namespace pp {
 
 namespace detail {
 
-/// The kernels of a decoder for the instruction sets of a backend; those of `Host` where it has
-/// none.
+/// Selects the kernels of a decoder for the best instruction set of a backend; those of `Host` for
+/// a backend without any.
 template <class Program, class T, host::isa Set>
 void choose_rows(host::row_kernels<T>& k, host::row_function<T>* functions) {
   constexpr auto all = std::make_index_sequence<std::size_t(Program::distinct.count)>{};
@@ -50,13 +50,13 @@ void choose_rows(Backend, host::row_kernels<T>& k, host::row_function<T>* functi
 
 }  // namespace detail
 
-/// Reads tokens and gives the scores of what may follow. The parameters are read where the trainer
-/// has them, so the trainer must outlive the decoder; after a training step, or other parameters,
-/// begin again with rewind(0).
+/// Reads tokens and returns the logits of the next one. The parameters are read from the trainer's
+/// memory, so the trainer must outlive the decoder; after a training step, or a change of
+/// parameters, start again with rewind(0).
 ///
 /// law: the logits after n tokens are those of the trainer's forward() on them, bit for bit on the
-///      host, however the tokens were handed over
-/// law: a token costs as much work as its position alone, and the attention to those before it
+///      host, however the tokens were divided among calls
+/// law: a token costs the work of its position and of the attention to earlier positions
 template <class Trainer>
 class decoder {
   using Given = typename Trainer::model;
@@ -70,16 +70,18 @@ class decoder {
 
   explicit decoder(Trainer& trainer) : rows_(model_of(trainer)) {}
 
-  /// Tokens read.
+  /// The number of tokens read.
   int position() const { return position_; }
   /// Forgets all but the first `position` tokens.
+  ///
+  /// throws: data_error if position is not in [0, position()]
   void rewind(int position) {
     if (position < 0 || position > position_)
       complain<data_error>({"rewind: position ", position, " is not in [0, ", position_, "]"});
     position_ = position;
   }
 
-  /// Reads further tokens. Returns the logits of what may follow the last one, until the next call.
+  /// Reads further tokens. Returns the logits of the next one, valid until the next call.
   ///
   /// shape:  tokens[n], n >= 1 -> logits[vocabulary]
   /// throws: data_error if there are none, one is not in the vocabulary, or the context is too
@@ -105,8 +107,8 @@ class decoder {
   }
   std::span<element const> read(int token) { return read(std::span(&token, 1)); }
 
-  /// What it has allocated: keys and values of a whole context above all, and no copy of a trained
-  /// parameter.
+  /// Bytes allocated: mostly the keys and values of a whole context; trained parameters are not
+  /// copied.
   long bytes() const {
     long sum = rows_.bytes();
     for (auto const& table : tables_) sum += table.size() * long(sizeof(element));
@@ -146,7 +148,7 @@ class decoder {
     return m;
   }
 
-  /// Constant table i: an earlier one where they are equal.
+  /// Constant table i; equal tables share their memory.
   element const* table(int i, heap_array<element const*> const& before) {
     parameter const& mine = M::graph.parameters[i];
     for (int k = 0; k < i; ++k) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Text generation by a language model.
+// Text generation by a language model: a loop of decoding and sampling.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -19,23 +19,24 @@ namespace pp {
 
 namespace detail {
 
+/// The settings of a generation.
 struct generation_settings {
-  long tokens = 0;  ///< new ones, at most
+  long tokens = 0;  ///< the maximum number of new tokens
   sampling_settings sampling{};
-  int end = -1;         ///< a token that ends the text; -1: none does
-  int keep_at_end = 0;  ///< of a full context, how many tokens stay in sight; 0: half of it
+  int end = -1;         ///< a token that ends the text; -1: none
+  int keep_at_end = 0;  ///< the tokens of a full context that are kept; 0: half of it
 };
 
 }  // namespace detail
 
-/// Goes on with a text. Calls each(token) for every new token, as it comes; if that returns a bool,
-/// false ends the text. An end token is the last.
+/// Continues a text. Calls each(token) for every new token as soon as it is drawn; if each returns
+/// a bool, false ends the text. An end token is passed on, too, as the last one.
 ///
-/// A full context begins again with its last `keep_at_end` tokens: until then a token costs its own
-/// position only, and half of a context that is read again costs about one more per token. A prompt
-/// longer than the context counts with its end.
+/// When the context is full, decoding restarts with its last `keep_at_end` tokens. So a token costs
+/// the work of its own position, plus, with half of the context kept, about one more for the
+/// restarts. Of a prompt longer than the context the last tokens are used.
 ///
-/// law: a function of the trainer's parameters, the prompt and the settings only
+/// law:    the tokens are a function of the trainer's parameters, the prompt and the settings only
 /// throws: data_error if the prompt is empty or a token or a setting is out of range, before the
 ///         first token
 template <class Trainer, std::invocable<int> Each>
@@ -72,7 +73,7 @@ void generate(decoder<Trainer>& read, std::span<int const> prompt,
     }
   }
 }
-/// The same with a decoder for this text alone.
+/// The same with a new decoder.
 template <class Trainer, std::invocable<int> Each>
 void generate(Trainer& trainer, std::span<int const> prompt, detail::generation_settings const& s,
               Each each) {

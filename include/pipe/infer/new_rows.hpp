@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The forward pass of a model on new positions only. What attention needs of earlier ones, rotated
-// keys and values, is kept as its kernels read it; everything else is made row by row. An
-// interpreter over the model's ops: one copy for all models.
+// The forward pass of a model on new positions only. Rotated keys and values of earlier positions
+// are kept in the layout of the attention kernels; everything else is computed row by row. An
+// interpreter over the model's ops, so that all models share one copy of it.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@
 
 namespace pp::detail {
 
-/// A model as the interpreter sees it. The loss is not among its ops.
+/// A model as the interpreter reads it. The loss is not among its ops.
 template <class T>
 struct new_rows_model {
   std::span<op const> ops;
@@ -29,15 +29,16 @@ struct new_rows_model {
   int context = 0, vocabulary = 0;
   host::row_kernels<T> kernels;
   heap_array<host::row_function<T>> functions;  ///< by op: its formula, where it has one
-  heap_array<T const*> weights;                 ///< by parameter: where it is
+  heap_array<T const*> weights;                 ///< by parameter: its values
 };
 
+/// The interpreter of one model, with the keys and values of a whole context.
 template <class T>
 class new_rows {
   using extent = host::extent;
 
  public:
-  /// As many positions at most are run side by side: then they share the reading of a matrix.
+  /// The maximum number of positions that run together and so share the reads of a matrix.
   static constexpr int most_rows = 32;
 
   explicit new_rows(new_rows_model<T>&& model)
@@ -74,20 +75,20 @@ class new_rows {
   host::isa runs_on() const { return m_.kernels.runs_on; }
   long bytes() const { return memory_.size() * long(sizeof(T)); }
 
-  /// Runs tokens at positions from `position` on; all before it have been run. Returns the logits
-  /// of the last one.
+  /// Runs tokens at positions from `position` on; all positions before have been run. Returns the
+  /// logits of the last one.
   ///
   /// needs: 1 to rows_at_once() tokens of the vocabulary, position + tokens.size() <= context
   std::span<T const> run(std::span<int const> tokens, int position) {
     int const n = int(tokens.size());
-    for (int i = 0; i < int(m_.ops.size());
-         ++i)  // after the last attention nothing else reads any but the last row
+    // After the last attention only the last row is needed.
+    for (int i = 0; i < int(m_.ops.size()); ++i)
       run(i, i > last_attention_ ? n - 1 : 0, n, tokens, position);
     return {row(m_.output, n - 1), std::size_t(m_.vocabulary)};
   }
 
  private:
-  /// Where an attention keeps keys and values, head after head.
+  /// The offsets of the keys and the values of an attention, head after head.
   struct cache {
     long keys = 0, values = 0;
   };
@@ -101,7 +102,7 @@ class new_rows {
     return host::round_up(head_size(o), m_.kernels.attention.tiles.lanes);
   }
 
-  /// Columns of a table that are turned at a time.
+  /// The columns of a table that are transposed at a time.
   static constexpr extent turned_columns = 64;
   long workspace_of(op const& o) const {
     extent const r = rows_;
@@ -124,7 +125,7 @@ class new_rows {
     return x.where == space::none ? nullptr : m_.weights[x.index];
   }
 
-  /// Op i on rows [first, end) of those that are new.
+  /// Runs op i on the rows [first, end) of the new ones.
   void run(int i, int first, int end, std::span<int const> tokens, int position) {
     op const& o = m_.ops[std::size_t(i)];
     extent const columns = o.columns, all = (end - first) * columns;
@@ -202,7 +203,7 @@ class new_rows {
     std::memcpy(to, from, sizeof(T) * std::size_t(n));
   }
 
-  /// y[rows, N] = x[rows, K] w[K, N], or of the transpose of w[N, K]
+  /// y[rows, N] = x[rows, K] w[K, N], or x w' for w[N, K]
   void multiply(op const& o, extent rows, T const* x, T* y) {
     extent const n = o.columns, k = o.attributes.contraction().inner;
     T const* const w = weights(o.in[1]);
@@ -224,7 +225,8 @@ class new_rows {
                             workspace);
   }
 
-  /// Keeps the rows' keys and values, and lets their queries see these and all before.
+  /// Appends the keys and values of the new rows, and computes attention of their queries to these
+  /// and all earlier positions.
   void attend(op const& o, cache const& kept, extent rows, T const* x, T* y, extent position) {
     host::attention_set<T> const& set = m_.kernels.attention;
     extent const d = head_size(o), heads = o.attributes.attention().heads, groups = kv_heads(o),
@@ -273,7 +275,7 @@ class new_rows {
   }
 
   new_rows_model<T> m_;
-  heap_array<long> width_, at_;  // of values: numbers per row, and where they are
+  heap_array<long> width_, at_;  // by value: numbers per row, and the offset of row 0
   heap_array<cache> caches_;     // by op
   heap_array<T> memory_;
   T* base_ = nullptr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Sampling of a token from a model's scores: small functions over spans, to be put together, and
-// the usual way of doing so.
+// Sampling of a token from a model's logits: functions over spans that can be combined, and
+// sample(), the usual combination.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +20,9 @@ namespace pp {
 
 namespace detail {
 
-/// The largest logit. Throws not_finite if one is not a number or +infinity, or all are -infinity,
-/// which stands for "never".
+/// The largest logit; -infinity is allowed, for tokens that are excluded.
+///
+/// throws: not_finite if one is NaN or +infinity, or all are -infinity
 template <class T>
 double largest_logit(std::span<T const> logits) {
   double most = -__builtin_huge_val();
@@ -63,10 +64,12 @@ inline std::vector<double> probabilities(std::span<double const> logits, double 
 
 namespace detail {
 
-/// The largest probabilities stay and are scaled to a sum of 1, the others become 0: at most k of
-/// them, and no more than it takes for a sum of at least `mass`. Of equal ones the first stay.
+/// Keeps the largest probabilities, scaled to a sum of 1, and sets the others to 0: at most k of
+/// them, and only as many as are needed for a sum of at least `mass`. Of equal ones the first are
+/// kept.
 ///
-/// law: what stays is the smallest such set; no probability outside of it is larger than one inside
+/// law:    the kept set is the smallest such set; no probability outside of it is larger than one
+///         inside
 /// throws: data_error if one is less than 0 or not a number, or none is above 0
 /// source: Fan et al., 2018 (top-k); Holtzman et al., 2020 (top-p, nucleus sampling)
 inline void keep_largest(std::span<double> p, std::size_t k, double mass) {
@@ -92,20 +95,20 @@ inline void keep_largest(std::span<double> p, std::size_t k, double mass) {
 
 }  // namespace detail
 
-/// The k largest.
+/// Keeps the k largest probabilities (top-k). throws: data_error for k < 1 and as keep_largest does
 inline void keep_top_k(std::span<double> p, int k) {
   if (k < 1) complain<data_error>({"top-k: ", k, " is less than 1"});
   detail::keep_largest(p, std::size_t(k), 2);
 }
-/// The fewest that have at least this probability together.
+/// Keeps the fewest probabilities whose sum is at least `mass` in (0, 1] (top-p, nucleus sampling).
 inline void keep_top_p(std::span<double> p, double mass) {
   if (!(mass > 0) || !(mass <= 1))
     complain<data_error>({"top-p: expected a number above 0 and up to 1, got ", mass});
   detail::keep_largest(p, p.size(), mass);
 }
 
-/// The index at which the sum of probabilities exceeds u in [0, 1); never one of probability 0. -1
-/// if all are 0.
+/// The index at which the cumulative probability exceeds u in [0, 1); never one of probability 0.
+/// -1 if all are 0.
 inline int draw_index(std::span<double const> p, double u) {
   double sum = 0;
   int last = -1;
@@ -119,19 +122,19 @@ inline int draw_index(std::span<double const> p, double u) {
 
 namespace detail {
 
-/// How a token is chosen. Without further settings it is drawn from the model's own distribution.
+/// The settings of sample(). By default a token is drawn from the model's own distribution.
 struct sampling_settings {
-  double temperature =
-      1;             ///< divides the logits; 0: the largest logit always, the first of equal ones
-  int top_k = 0;     ///< only the k most likely; 0: all
-  double top_p = 1;  ///< then only the fewest that have this probability together
+  /// Divides the logits; 0: always the largest logit, the first of equal ones.
+  double temperature = 1;
+  int top_k = 0;     ///< only the k most likely tokens; 0: all
+  double top_p = 1;  ///< of these only the fewest with at least this probability in sum
   std::uint64_t seed = 0;
 };
 
 template <class T>
 int sample_of(std::span<T const> logits, sampling_settings const& s, std::uint64_t place) {
-  constexpr std::uint64_t stream = std::uint64_t(1)
-                                   << 62;  // apart from those of parameters, of texts and of orders
+  // Distinct from the streams of parameters, texts and orders.
+  constexpr std::uint64_t stream = std::uint64_t(1) << 62;
   if (s.top_k < 0) complain<data_error>({"top-k: ", s.top_k, " is less than 0"});
   if (!(s.top_p > 0) || !(s.top_p <= 1))
     complain<data_error>({"top-p: expected a number above 0 and up to 1, got ", s.top_p});
@@ -149,7 +152,7 @@ int sample_of(std::span<T const> logits, sampling_settings const& s, std::uint64
 
 }  // namespace detail
 
-/// The token that comes after these logits, at this place of a text.
+/// Draws the token that follows these logits at a place of a text.
 ///
 /// law: a function of (logits, settings, place) only
 /// throws: data_error if a setting is out of range, not_finite as largest_logit does
