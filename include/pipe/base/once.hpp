@@ -14,6 +14,7 @@ struct once {
   static constexpr auto const& get() { return value; }
 };
 
+/// On first use: a static local variable, which the language initialises once among threads.
 template <class Make>
 struct once<false, Make> {
   static auto const& get() {

@@ -80,6 +80,7 @@ struct custom_attributes {
   friend constexpr bool operator==(custom_attributes const&, custom_attributes const&) = default;
 };
 
+/// The kinds of attributes, one for each struct above.
 enum class attribute_kind : unsigned char {
   none,
   contraction,

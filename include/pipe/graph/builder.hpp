@@ -93,6 +93,7 @@ class builder : public complaints, public op_functions<builder<Leaves, Room, Obs
 
   // ---- values with names ----
 
+  /// Stores the current value under a name; a fault if an unread value of that name is replaced.
   constexpr void stash(std::string_view name) {
     if (!ok()) return;
     named_value const mine{name, current_, short(position_), short(leaf_), false};
@@ -105,6 +106,7 @@ class builder : public complaints, public op_functions<builder<Leaves, Room, Obs
       }
     named_.push_back(mine);
   }
+  /// The stashed value of that name, which counts as read; a fault if there is none.
   constexpr handle recall(std::string_view name) {
     for (named_value& v : named_)
       if (v.name == name) {

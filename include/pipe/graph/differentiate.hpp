@@ -212,6 +212,8 @@ class differentiator {
     d.attributes = contraction_attributes{o.columns};
     input(d, x);
   }
+  /// A user-defined layer: at most one weight-gradient op for all its parameters, one op for the
+  /// sums of its buffers, and one input-gradient op.
   constexpr void custom_rule(op const& o, operand x, operand dy) {
     op dw = backward(op_kind::custom_weight_gradient, o, {dy, x, o.out[1]});
     bool any = false;
@@ -247,6 +249,7 @@ class differentiator {
     }
     if (any) out_.weight_ops.push_back(checked(sums));
   }
+  /// The gradient of one side of a concatenation: columns [first, end) of dy.
   constexpr void slice_rule(op const& o, operand x, operand dy, int first, int end) {
     if (!needs(x)) return;
     op d = backward(op_kind::slice, o, {dy});
@@ -347,6 +350,7 @@ class differentiator {
     if (g_.values.items[x.index].unit == reader) return;
     out_.crossings.push_back(crossing{x.index, reader, gradient_[x.index]});
   }
+  /// A new value, numbered after those of the forward graph.
   constexpr operand new_value(long elements, short unit) {
     out_.values.push_back(value{elements, unit});
     return value_operand(g_.values.count + out_.values.count - 1);

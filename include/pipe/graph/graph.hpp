@@ -23,6 +23,7 @@ struct input_record {
   short leaf = 0;        // the type of the input or of the loss option, with its name if it has one
   bool of_loss = false;  // read by the loss only
 };
+/// The maximum number of inputs of a model, those of the loss included.
 inline constexpr int max_inputs = 4;
 /// The maximum elements of a value per sample, and of a parameter, so that sizes in bytes and
 /// counts of work fit a long.

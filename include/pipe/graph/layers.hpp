@@ -47,6 +47,7 @@ struct leaves_of<L> {
 template <class... L>
 using all_leaves = decltype((layers<>{} + ... + typename leaves_of<L>::type{}));
 
+/// The length of a list.
 template <class... L>
 constexpr int leaf_count(layers<L...>) {
   return int(sizeof...(L));

@@ -37,9 +37,11 @@ struct operand {
   friend constexpr bool operator==(operand const&, operand const&) = default;
 };
 
+/// Whether an operand is a parameter, as it is or transposed; a buffer is not.
 constexpr bool is_parameter(operand x) {
   return x.where == space::parameter || x.where == space::parameter_transposed;
 }
+/// The operand of value number `index`.
 constexpr operand value_operand(int index) { return operand{space::value, index}; }
 
 /// One operation. `leaf` is the layer type that added it, an index into the model's leaf types:
@@ -85,6 +87,7 @@ struct value {
 /// Distributions of initial values. The last two are tables (graph/tables.hpp): such a parameter is
 /// never trained.
 enum class distribution : unsigned char { constant, uniform, normal, rotary, sinusoidal };
+/// Whether a parameter is computed from graph/tables.hpp instead of drawn.
 constexpr bool is_table(distribution d) {
   return d == distribution::rotary || d == distribution::sinusoidal;
 }

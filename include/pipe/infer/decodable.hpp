@@ -31,6 +31,8 @@ constexpr bool runs_by_position(op const& o, int context) {
          (o.kind == op_kind::attention && o.attributes.attention().causal);
 }
 
+/// The reasons: further inputs, an output that is not scores of the vocabulary, a layer that mixes
+/// positions.
 enum class decoding_fault : unsigned char { none, input, output, layer };
 
 /// The first reason why model M cannot be decoded.

@@ -41,6 +41,8 @@ class new_rows {
   /// The maximum number of positions that run together and so share the reads of a matrix.
   static constexpr int most_rows = 32;
 
+  /// Plans one block of memory for the new rows of all values, the keys and values of all
+  /// attentions and the kernels' workspace, and allocates it once: run() allocates nothing.
   explicit new_rows(new_rows_model<T>&& model)
       : m_(static_cast<new_rows_model<T>&&>(model)), width_(long(m_.values.size())),
         at_(long(m_.values.size())), caches_(long(m_.ops.size())) {
@@ -71,6 +73,7 @@ class new_rows {
             (std::uintptr_t(align_up(long(begin % alignment))) - begin % alignment) / sizeof(T);
   }
 
+  /// The maximum number of tokens of one run().
   int rows_at_once() const { return rows_; }
   host::isa runs_on() const { return m_.kernels.runs_on; }
   long bytes() const { return memory_.size() * long(sizeof(T)); }
@@ -215,6 +218,8 @@ class new_rows {
       product(rows, count, k, x, turned, turned_columns, y + j, n, turned + turned_columns * k);
     }
   }
+  /// One row is a matrix-vector product, limited by memory bandwidth, with a kernel of its own;
+  /// more rows are the tiled product of training.
   void product(extent rows, extent n, extent k, T const* x, T const* w, extent ldw, T* y,
                extent ldy, T* workspace) {
     if (rows == 1) return m_.kernels.multiply(n, k, x, w, ldw, y);

@@ -37,6 +37,8 @@ double largest_logit(std::span<T const> logits) {
   return most;
 }
 
+/// probabilities() for either type of logits. The largest logit is subtracted first, so that exp
+/// does not overflow.
 template <class T>
 std::vector<double> probabilities_of(std::span<T const> logits, double temperature) {
   if (!(temperature > 0) || !libm::isfinite(temperature))
@@ -131,6 +133,8 @@ struct sampling_settings {
   std::uint64_t seed = 0;
 };
 
+/// sample() for either type of logits: temperature, then top-k, then top-p, then one draw of 52
+/// bits.
 template <class T>
 int sample_of(std::span<T const> logits, sampling_settings const& s, std::uint64_t place) {
   // Distinct from the streams of parameters, texts and orders.

@@ -79,11 +79,13 @@ struct description_alone {
   }
 };
 
+/// The counting run of a model, as a call that is perhaps not constant.
 template <class Lowering>
 struct measuring {
   static constexpr auto call() { return Lowering::measure(); }
 };
 
+/// A layer with user-defined functions: Custom.
 template <class L>
 concept brings_functions = requires { typename L::kernels; };
 /// A layer described neither by this library nor by one of its bases.

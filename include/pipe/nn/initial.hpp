@@ -25,6 +25,7 @@ constexpr float constexpr_sqrt(float x) {
   }
 }
 
+/// A recipe: R::of(inputs, outputs) is an initializer.
 template <class R>
 concept initial_recipe = requires {
   { R::of(1, 1) } -> std::same_as<initializer>;
@@ -148,6 +149,7 @@ struct OutputInit {
 
 namespace detail {
 
+/// An Init, and an OutputInit, among the options of a layer.
 template <class O>
 concept init_option = requires { O::rules; };
 template <class O>

@@ -27,6 +27,7 @@ struct Input {
 
 namespace detail {
 
+/// An item that is an input of a model: Tokens, Input, or one of these with a name.
 template <class I>
 concept input_item = requires {
   { I::input } -> std::convertible_to<handle>;

@@ -158,6 +158,7 @@ template <bool Ids, class Loss>
 using stand_in = std::conditional_t<Ids, lowering<Tokens<1, 1>, Embedding<2>, Loss>,
                                     lowering<Input<1>, Linear<2>, Loss>>;
 
+/// Whether the first item is an input of token ids; ends_in_ids: whether the loss has class labels.
 template <class First>
 constexpr bool begins_with_ids() {
   if constexpr (input_item<First>) return First::input.is_ids;

@@ -11,6 +11,7 @@ namespace pp {
 
 namespace detail {
 
+/// Pooling as a layer; a fault for a single position, where it would do nothing.
 template <pool_kind Which>
 struct pooled {
   template <class Builder>

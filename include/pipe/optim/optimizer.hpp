@@ -41,6 +41,7 @@ struct tensor_shape {
 
 namespace detail {
 
+/// A matrix to ask an optimizer about whose functions may or may not be constexpr.
 inline constexpr tensor_shape smallest_tensor{tensor_kind::matrix, 1, 1};
 
 }  // namespace detail
@@ -118,6 +119,7 @@ constexpr long workspace_elements(bool whole, tensor_shape const& shape) {
 
 namespace detail {
 
+/// workspace_elements as a call that is perhaps not constant.
 template <class O, class Backend, class T>
 struct workspace_call {
   static constexpr auto call() { return workspace_elements<O, Backend, T>(true, smallest_tensor); }

@@ -88,7 +88,8 @@ struct compile_options {
 /// law: every list is equal to that of the `compilation` with the same options
 class heap_compilation {
  public:
-  /// cut(costs by unit, units, stages, cuts) fills cuts[stages + 1], as partition policies do.
+  /// Runs all passes. cut(costs by unit, units, stages, cuts) fills cuts[stages + 1], as partition
+  /// policies do.
   template <class Cut>
   heap_compilation(graph_view const& g, compile_options const& options, Cut const& cut)
       : gradients_(g) {
@@ -107,6 +108,7 @@ class heap_compilation {
   heap_compilation(heap_compilation const&) = delete;
   heap_compilation& operator=(heap_compilation const&) = delete;
 
+  /// Views into this object's memory, valid as long as it lives.
   compiled_model const& model() const { return m_; }
   view<unit_cost> costs() const { return view<unit_cost>{costs_.begin(), m_.graph.units.count}; }
   view<group> groups() const { return view<group>{groups_.begin(), m_.numbers.count}; }

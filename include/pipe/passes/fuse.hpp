@@ -17,7 +17,8 @@
 
 namespace pp {
 
-/// Whether op `next` may join the group of ops [begin, at), which ends in op `last` before it.
+/// Whether op `next` may join the group of ops [begin, at), which ends in op `last`: rules 1 to 3
+/// above.
 constexpr bool joins(op const* ops, int begin, int at, op const& last, op const& next) {
   if (at - begin >= group::max_steps) return false;
   if (last.kind == op_kind::bias_gradient)
@@ -29,7 +30,8 @@ constexpr bool joins(op const* ops, int begin, int at, op const& last, op const&
   if (is_pointwise(next.kind)) {
     if (!takes_epilogue(last.kind) || next.rows != last.rows || next.columns != last.columns)
       return false;
-    for (int i = begin; i < at; ++i)  // the second operand must be there before the group starts
+    // The second operand must be in memory before the group starts.
+    for (int i = begin; i < at; ++i)
       if (next.in[1].where == space::value && next.in[1] == ops[i].out[0]) return false;
     return true;
   }

@@ -23,6 +23,7 @@ struct per_op_list {
   constexpr T const& operator[](op_list l) const { return of[int(l)]; }
 };
 
+/// The ops of each list.
 using ops_by_list = per_op_list<view<op>>;
 /// The lists of a graph and of its gradients.
 constexpr ops_by_list lists_of(graph_view const& g, gradient_view const& backward,

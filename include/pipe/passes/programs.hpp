@@ -10,6 +10,7 @@ namespace pp {
 /// The programs of a stage, each a list of segments: forward; B; W; and B with W, where each W runs
 /// as soon as it can.
 enum class program : unsigned char { forward, backward_input, backward_weight, backward };
+/// law: a schedule runs either split_programs or whole_programs
 inline constexpr int program_count = 4;
 inline constexpr program split_programs[] = {program::forward, program::backward_input,
                                              program::backward_weight},

@@ -41,12 +41,12 @@ constexpr flush_floor floor_of(Problem const& problem, placement where = placeme
   int const p = problem.ranks, m = problem.micro_batches, copies = replicas(where);
   // Work of a rank for all micro-batches: F, B and W; F and B only.
   auto work = detail::scratch<long>(p), both_ways = detail::scratch<long>(p);
-  // From the first chunk down to the rank's first one: F and hops.
-  auto down = detail::scratch<long>(p, LONG_MAX);
+  auto down = detail::scratch<long>(
+      p, LONG_MAX);  // from the first chunk down to the rank's first one: F and hops
   // From the rank back up to the first chunk: hops and B, without the rank's own.
   auto up = detail::scratch<long>(p, LONG_MAX);
-  // The longest way from the end of the rank's last B to the end of a W.
-  auto up_and_w = detail::scratch<long>(p, LONG_MAX);
+  auto up_and_w = detail::scratch<long>(
+      p, LONG_MAX);  // the longest way from the end of the rank's last B to the end of a W
   constexpr auto lower = [](long& least, long to) { least = to < least ? to : least; };
   for (int copy = 0; copy < copies && copy < m; ++copy) {
     long const times = (m + copies - 1 - copy) / copies;

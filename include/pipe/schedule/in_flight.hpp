@@ -14,6 +14,7 @@ namespace pp {
 
 namespace detail {
 
+/// In place of a chunk: all chunks of the rank.
 inline constexpr int all_chunks = -1;
 
 }  // namespace detail

@@ -26,6 +26,7 @@ struct ForAction;
 
 namespace detail {
 
+/// The diagnosis of a verdict.
 template <verdict V>
 constexpr auto diagnose_schedule() {
   if constexpr (V.ok())

@@ -201,8 +201,8 @@ class schedule_search {
   /// Two to four times P micro-batches suffice for the beginning and the end; the rest must be
   /// whole periods, so counts with different remainders are tried.
   constexpr void repeat_shorter() {
-    // The minimum number of micro-batches in units of P, and a divisor of the rest.
-    constexpr int runs[][2] = {{2, 4}, {2, 6}, {3, 4}, {3, 6}};
+    constexpr int runs[][2] = {
+        {2, 4}, {2, 6}, {3, 4}, {3, 6}};  // minimum in units of P, and a divisor of the remainder
     long const share = effort_ / 16 * 3;
     for (auto const& [times, divisor] : runs) {
       int const least = times * problem_.ranks, rest = problem_.micro_batches - least;

@@ -71,14 +71,17 @@ struct read_schedule {
 
 namespace torch_format {
 
+/// A place in the text, counted from 1.
 struct place {
   int line = 1, column = 1;
 };
+/// Throws data_error with the place and the reason.
 [[noreturn]] inline void refuse(place at, std::string_view why) {
   throw data_error("line " + std::to_string(at.line) + ", column " + std::to_string(at.column) +
                    ": " + std::string(why));
 }
 
+/// Limits on the numbers of a text, so that a short hostile one cannot ask for much memory.
 inline constexpr int most_chunks = 1 << 20, most_micro_batches = 1 << 24;
 
 /// Text of a file for a message: bytes other than printable ASCII as \xNN, cut after 40 bytes.
@@ -187,6 +190,7 @@ void for_each_action(std::string_view text, NewRank new_rank, Use use) {
   }
 }
 
+/// The placements that a text may have; it does not name its own.
 inline constexpr std::pair<placement, char const*> placements[] = {
     {placement::straight, "straight"},
     {placement::loop, "loop"},
