@@ -77,7 +77,9 @@ struct chain_walk {
   view<launch_chain> chains{};
   int next = 0;
 
-  /// Whether launch i is in a chain, which is then number `next`. needs: i ascends from call to call
+  /// Whether launch i is in a chain, which is then number `next`.
+  ///
+  /// needs: i ascends from call to call
   constexpr bool meets(int i) {
     while (next < chains.count && i >= chains[next].first + chains[next].count) ++next;
     return next < chains.count && i >= chains[next].first;
