@@ -204,6 +204,7 @@ struct pipeline_description {
   constexpr long bytes_of(int input) const {
     return input < inputs ? input_bytes[input] : label_bytes;
   }
+  /// Size of all arenas.
   constexpr long bytes() const {
     long sum = 0;
     for (int r = 0; r < ranks; ++r) sum += rank[r].bytes;

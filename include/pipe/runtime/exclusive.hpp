@@ -140,6 +140,8 @@ class exclusive {
     if (item_ == nullptr) complain<error>({"this trainer was moved from"});
     return *item_;
   }
+  /// Deletes the object, or leaks it if close() forbids its destruction: then another thread, or
+  /// the process that forked, still uses it.
   void dispose() noexcept {
     if (item_ != nullptr && item_->use.close(item_->value.is_own_thread())) delete item_;
   }

@@ -93,9 +93,12 @@ class alignas(64) progress {
   }
 
  private:
+  /// Whether now >= n, modulo 2^32: differences stay far below 2^31.
   static bool reached(int now, int n) {
     return static_cast<int>(static_cast<unsigned>(now) - static_cast<unsigned>(n)) >= 0;
   }
+  /// The slow path: spins, then sleeps in slices. Only the time of slices counts towards the
+  /// deadline.
   PIPE_ONE_COPY waited wait_long(int n, patience const& limits, failure_flag const* failed) {
     auto const start = std::chrono::steady_clock::now();
     while (std::chrono::steady_clock::now() - start < limits.spin)
@@ -128,6 +131,7 @@ class alignas(64) progress {
     parked_.fetch_sub(1, std::memory_order_seq_cst);
     return outcome;
   }
+  /// Tells the core that this is a spin loop, which leaves its sibling hyper-thread more resources.
   static void relax() {
 #if defined(__x86_64__)
     __builtin_ia32_pause();

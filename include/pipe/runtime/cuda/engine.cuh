@@ -97,6 +97,7 @@ class cuda_engine {
   std::string runs_on() const { return device_.name + launches_.text(); }
 
  private:
+  /// Runs a job. Uploads the mirror first if the caller has written to it.
   step_result complete(job const& j) {
     if (mirror_is_newer_) upload();
     machine_.enqueue(j);
@@ -122,6 +123,8 @@ class cuda_engine {
     return result;
   }
 
+  /// The orders in which the host enqueues training and evaluation. Computed once: every run of a
+  /// trainer has the same.
   static cuda_order order() {
     std::vector<detail::slot_count> slots;
     auto const& map = P::memory();
@@ -144,6 +147,7 @@ class cuda_engine {
   /// Start of the arena of a chunk's rank, in device memory.
   char* begin_of(int chunk) const { return machine_.memory(chunk); }
 
+  /// Fills the mirror. Gradients are divided by the loss scale, so that the caller sees true ones.
   void download() {
     machine_.wait_for_all();
     mirror_.resize(std::size_t(P::stages));
@@ -161,6 +165,8 @@ class cuda_engine {
     }
     mirror_is_current_ = true;
   }
+  /// Copies parameters, buffers and averages from the mirror to the device, and renews their copies
+  /// there.
   void upload() {
     for (int c = 0; c < P::stages && !mirror_.empty(); ++c) {
       chunk_description const& chunk = P::memory().chunks[c];

@@ -85,6 +85,8 @@ class cuda_launches {
   static constexpr int chains = P::chain_kernels().count;
 
   template <int C>
+  /// Prepares the kernel of chain C. Throws pp::error if the device has too little shared memory
+  /// for it, which depends on the device and so cannot be a static_assert.
   void prepare_chain(cudaDeviceProp const& device) {
     using kernels = cuda::chain_kernels<P, C>;
     long const needed = cuda::most_shared_bytes(kernels::kernels());
@@ -98,6 +100,8 @@ class cuda_launches {
   }
 
   template <int G>
+  /// Chooses the launch of group G. cuBLASLt is used if the option asks for it, it is installed, it
+  /// supports the product and, for `timed`, it is faster; otherwise the library's kernels are.
   void decide() {
     constexpr product_policy policy = cuda::policy_of<source, G, P::products>();
     static_assert(cuda::fit_every_device(cuda::lowered<source, G>{}));

@@ -115,6 +115,7 @@ class cuda_parameters {
   value* values(int rank) const { return reinterpret_cast<value*>(machine_.memory_of(rank)); }
   value* copies(chunk_description const& c) const { return values(c.rank) + read_at(c); }
 
+  /// Builds the work lists of a chunk and uploads them, once, at construction.
   lists lists_of(chunk_description const& c) {
     std::vector<cuda::piece> pieces, buffers;
     std::vector<commit_rule> rules;
@@ -185,6 +186,9 @@ class cuda_parameters {
   void spread() {
     for (int r = 1; r < d_.ranks; ++r) machine_.meet(r, 0, ready_[0]);
   }
+  /// One kernel on rank 0 computes loss, norm and clipping factor, and decides whether the step is
+  /// sound. It takes the place of the host's decision, so that the host need not wait before it
+  /// enqueues the updates.
   void judge(job const& j, bool clamps) {
     bool const trains = j.what == job::kind::train;
     cuda::launch_body<cuda::judge_kernel>(
@@ -220,6 +224,7 @@ class cuda_parameters {
         {l.sums, 0, l.first_pieces, chunk.parameter_count, to + chunk.parameters[0].index}, on);
   }
 
+  /// Optimizer step on a chunk's parameters, if the step is sound.
   void update(chunk_description const& c, job const& j) {
     cudaStream_t const on = machine_.stream_of(c.rank);
     float* const memory = floats(c.rank);

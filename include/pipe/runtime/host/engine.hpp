@@ -47,6 +47,8 @@ class host_engine {
   static bool is_local(int chunk) { return P::transport::is_local(P::memory().chunks[chunk].rank); }
 
  private:
+  /// The pipeline's description, with sends and receives if the transport copies. These are made at
+  /// run time: see compiled_pipeline::steps().
   static pipeline_description description() {
     pipeline_description d = P::description();
     if constexpr (P::transport::copies) d.steps = P::steps().items;
@@ -57,6 +59,7 @@ class host_engine {
             kernels_.transpose,    &host_engine::update,    this,
             kernels_.clamp,        kernels_.approach};
   }
+  /// backend_calls::update: calls the optimizer's kernel with this engine's optimizer settings.
   static void update(void const* self, update_request<element> const& r) {
     host_engine const& e = *static_cast<host_engine const*>(self);
     update_range const& range = r.range;

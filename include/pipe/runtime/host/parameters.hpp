@@ -205,12 +205,14 @@ class parameter_work {
     return reinterpret_cast<double*>(memory_[c.rank] + c.norms);
   }
 
+  /// The elements of one thread, cut at multiples of the widest vector.
   static host::share elements_of(long n, int part, int parts) {
     return host::share_of(n, line, part, parts);
   }
   static host::share rows_of(parameter_place const& p, int part, int parts) {
     return host::share_of(p.rows, line, part, parts);
   }
+  /// Sum of the squared norms of all chunks' gradients, in parameter order.
   double sum_of(which squared, int reader) const {
     double sum = 0;
     for (int c = 0; c < d_.chunks; ++c) {
@@ -261,6 +263,7 @@ class parameter_work {
       calls_.approach(own.size(), average, values, T(1 - d_.average_decay));
   }
 
+  /// Renews some rows of a parameter's transposed copy, if it has one.
   void transpose_rows(chunk_description const& c, parameter_place const& p, host::share rows) {
     if (p.transposed < 0) return;
     calls_.transpose(at(c, c.values, p) + rows.begin * p.columns, rows.size(), p.columns, p.columns,

@@ -105,6 +105,7 @@ class team {
     }
   }
 
+  /// Ends and joins the helpers.
   [[gnu::cold]] void dismiss() {
     part_of_ = nullptr;
     begun_.advance();
