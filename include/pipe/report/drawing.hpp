@@ -43,6 +43,7 @@ struct memory_point {
   long time = 0, live = 0;
 };
 
+/// A row of a drawing: the actions of a rank, their parts, and the rank's memory.
 struct drawn_rank {
   std::vector<drawn_action> actions;  ///< in order, without overlap
   std::vector<drawn_detail> details;  ///< in order, each inside an action

@@ -159,6 +159,7 @@ inline std::string draw_html(std::vector<drawing const*> const& drawings) {
          "</script>\n<script>" + page_script + page_interaction + "</script>\n</body>\n</html>\n";
 }
 
+/// An HTML page of one drawing.
 inline std::string draw_html(drawing const& d) {
   return draw_html(std::vector<drawing const*>{&d});
 }

@@ -204,6 +204,7 @@ class svg_picture {
     text_ += "</g>\n";
   }
 
+  /// A line for each transfer, from the end of one action to the start of the other.
   void transfers() {
     double const middle = (row_ - gap_) / 2;
     text_ += "<path class=\"transfer\" d=\"";

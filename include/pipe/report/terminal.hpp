@@ -39,6 +39,7 @@ inline bool wants_colour(std::ostream const& stream) {
 
 namespace detail {
 
+/// Options of a text drawing.
 struct text_options {
   int width = 88;        ///< characters of the time axis
   bool colours = false;  ///< for example wants_colour(stdout)

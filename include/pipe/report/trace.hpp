@@ -112,6 +112,7 @@ inline std::string draw_trace(std::vector<drawing const*> const& drawings) {
   for (drawing const* d : drawings) writer.add(*d);
   return writer.str();
 }
+/// A drawing as a trace file.
 inline std::string draw_trace(drawing const& d) {
   return draw_trace(std::vector<drawing const*>{&d});
 }

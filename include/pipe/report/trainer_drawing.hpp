@@ -98,6 +98,7 @@ class seen_kernels {
   }
 
  private:
+  /// A launch that the watcher has seen.
   struct launched {
     int chunk = 0, micro_batch = 0;
     program which = program::forward;

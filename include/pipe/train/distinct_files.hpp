@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The check that a program's input and output files are distinct, under whatever names. Made before
-// the first file is opened, so that no output overwrites an input.
+// The check that a program's input and output files are distinct, even under different names. Made
+// before the first file is opened, so that no output overwrites an input.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header

@@ -13,6 +13,7 @@
 
 namespace pp::detail {
 
+/// Name and layout of a parameter in weight files.
 struct parameter_name {
   std::string name;
   bool transposed = false;  ///< the file holds [columns, rows]

@@ -125,6 +125,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     auto const access = engine_.enter();
     return step_by(b, learning_rate());
   }
+  /// One training step with the given learning rate instead of learning_rate().
   step_result step(batch const& b, double learning_rate) {
     auto const access = engine_.enter();
     return step_by(b, learning_rate);

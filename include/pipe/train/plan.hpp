@@ -54,6 +54,7 @@ enum class memory_use : unsigned char {
 namespace detail {
 
 inline constexpr int memory_uses = 10;
+/// One use of a rank's memory and its size.
 struct memory_share {
   memory_use what = memory_use::parameters;
   long bytes = 0;

@@ -123,6 +123,7 @@ struct planned_pipeline {
     return *made;
   }
 
+  /// The model's graph, built on the heap. Throws pp::error if it has fewer layers than stages.
   static typename M::graph_type* checked_graph() {
     std::unique_ptr<typename M::graph_type> g(M::new_graph());
     if (stages > g->size.units)
@@ -166,6 +167,7 @@ struct planned_pipeline {
     }
     return p;
   }
+  /// The schedule's table. Throws pp::error if it is not valid.
   static dynamic_table proved(run_time_problem const& problem) {
     dynamic_table table = make_dynamic_table<schedule>(problem);
     verdict v = validate(problem, table);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Safetensors: named arrays in a file that other frameworks read and write, and that holds nothing
-// but data. A file may come from anywhere, so its header is proven against the size of the file
-// before a byte of data is read, and no memory is taken for data that is not asked for.
+// Reader of safetensors files: named arrays, in a format shared with other frameworks that contains
+// only data. Files may come from untrusted sources, so the header is validated against the file's
+// size before any data is read, and memory is allocated only for requested data.
 //
 //     8 bytes    length of the header, little-endian
 //     header     {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...,
@@ -94,6 +94,8 @@ class safetensors_reader {
     if (std::size_t(count) < to.size()) refuse("it became shorter while it was read");
   }
 
+  /// Reads and validates the header. The length that the file declares is compared with the file's
+  /// size before memory is allocated for it.
   void read_header(std::uint64_t file_bytes) {
     std::byte length[8];
     if (file_bytes < sizeof length)

@@ -47,6 +47,7 @@ namespace detail {
 
 inline constexpr int stored_types = 19;  ///< number of known types
 
+/// Spelling and size of a stored type; the table below is in the order of the enum.
 struct stored_type_properties {
   char const* name;
   int bytes;  ///< size of an element
@@ -69,6 +70,7 @@ constexpr bool is_real(stored_type t) { return t <= stored_type::bf16; }
 
 namespace detail {
 
+/// The type with a name in files; none for an unknown name.
 constexpr std::optional<stored_type> stored_type_named(std::string_view name) {
   for (int t = 0; t < stored_types; ++t)
     if (name == name_of(stored_type(t))) return stored_type(t);

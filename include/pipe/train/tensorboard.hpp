@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Metrics as an event file, which TensorBoard shows while the run goes on. Such a file is a chain
+// Metrics as a TensorBoard event file, which may be viewed during the run. The file is a sequence
 // of records (TFRecord: length, checksum, bytes, checksum), each a protobuf message; the five
-// fields that scalars need are encoded by hand here.
+// fields that scalars need are encoded here by hand.
 //
 //     Event   { double wall_time = 1; int64 step = 2; string file_version = 3;
 //               Summary summary = 5; }

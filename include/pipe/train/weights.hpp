@@ -255,6 +255,7 @@ template <class Tensor>
 std::string text_of_type(Tensor const& tensor) {
   return tensor.type == stored_type::other ? in_quotes(tensor.other_type) : name_of(tensor.type);
 }
+/// Description of a mismatch of shapes; empty if they are equal.
 inline std::string misfit_of_shape(std::vector<long> const& expected,
                                    std::vector<long> const& found) {
   return expected == found

@@ -109,6 +109,8 @@ struct compiled_pipeline {
   }
   static constexpr auto ties = list_ties(std::make_integer_sequence<int, stages>{});
 
+  /// Maker of the memory map. Tables and slots depend on the schedule, so it is made by the
+  /// compiler or at first use, as the schedule is: see once.
   struct make_memory {
     template <int... S>
     static constexpr auto lay_out(std::integer_sequence<int, S...>) {
@@ -181,6 +183,7 @@ struct compiled_pipeline {
     }(std::make_integer_sequence<int, stages - 1>{});
     return all;
   }
+  /// The forward-only table in the form that communicate() reads.
   static dynamic_table evaluation_table() {
     auto forward = dynamic_table(ranks, schedule::where, false);
     for (int r = 0; r < ranks; ++r)
@@ -218,6 +221,8 @@ struct compiled_pipeline {
 
   // ---- checks that need the plan ----
   static constexpr long limit = option<option_family::memory_limit>::value;
+  /// The diagnosis of the memory limit, for a plan that is a constant; otherwise
+  /// check_at_construction() throws.
   static constexpr auto diagnose_memory() {
     if constexpr (by_compiler)
       return diagnose_memory_limit<compiled_pipeline>();

@@ -122,6 +122,7 @@ struct pipeline_schedule {
     static constexpr verdict found =
         has_resources.ok() ? detail::check_progress(problem, filled()) : has_resources;
   };
+  /// Maker of the verdict: proof::found, or validate() at run time.
   struct judge {
     static constexpr verdict make() {
       if constexpr (by_compiler) return proof::found;
@@ -155,6 +156,8 @@ struct pipeline_schedule {
     static constexpr auto call() { return make_schedule::make(); }
   };
 
+  /// The diagnosis of the schedule. Errors of a schedule that is made at run time are exceptions
+  /// from table().
   static constexpr auto diagnose() {
     if constexpr (!is_countable) {
       return diagnosis_of<wrong::step_is_too_large, M, option<option_family::micro_batches>,

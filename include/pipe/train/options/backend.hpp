@@ -17,6 +17,8 @@
 namespace pp {
 
 namespace option_family {
+/// The family of backends: every compute_backend. A backend checks by itself whether it supports
+/// the other options and the model.
 struct backend : detail::any_family {
   using fallback = Host;
   template <class O>

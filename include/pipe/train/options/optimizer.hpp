@@ -38,6 +38,8 @@ constexpr member missing_of_optimizer() {
 }  // namespace detail
 
 namespace option_family {
+/// The family of optimizers: every type that satisfies concept optimizer. Members are checked one
+/// by one, so that the error names the first that is missing or not constant.
 struct optimizer : detail::any_family {
   using fallback = SGD;
   template <class O>

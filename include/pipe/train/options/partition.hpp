@@ -94,6 +94,8 @@ constexpr auto diagnose_cuts() {
 }  // namespace detail
 
 namespace option_family {
+/// The family of partition policies: every partition_policy, whose profile, if it names one, is a
+/// layer_profile.
 struct partition : detail::any_family {
   using fallback = ByCost;
   template <class O>

@@ -49,6 +49,7 @@ constexpr member missing_of_precision() {
 }  // namespace detail
 
 namespace option_family {
+/// The family of precisions: every precision_policy. The backend checks whether it computes in it.
 struct precision : detail::any_family {
   using fallback = FP32;
   template <class O>

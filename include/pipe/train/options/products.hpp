@@ -9,6 +9,8 @@
 namespace pp {
 
 namespace option_family {
+/// The family of product options: every product_option. The backend checks whether it supports the
+/// choice.
 struct products : detail::any_family {
   using fallback = PlannedProducts;
   template <class O>

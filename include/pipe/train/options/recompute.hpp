@@ -20,6 +20,7 @@ struct recompute_needs_kinds_of_op;
 }  // namespace wrong
 
 namespace option_family {
+/// The family of recompute policies: every recompute_policy.
 struct recompute : detail::any_family {
   using fallback = RecomputeNothing;
   template <class O>

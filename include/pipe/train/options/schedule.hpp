@@ -70,6 +70,8 @@ struct fit_call {
 }  // namespace detail
 
 namespace option_family {
+/// The family of schedules: every schedule_policy. Its checks come before the schedule is made:
+/// they concern its numbers and placement, the proof itself is in pipeline_schedule.
 struct schedule : detail::any_family {
   using fallback = OneFOneB;
   template <class O>

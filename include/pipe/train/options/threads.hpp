@@ -9,6 +9,8 @@
 namespace pp {
 
 namespace option_family {
+/// The family of thread options: every host_threads_option, from 1 to most_threads threads per
+/// rank.
 struct threads : detail::any_family {
   using fallback = HostThreads<1>;
   template <class O>

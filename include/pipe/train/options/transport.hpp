@@ -69,6 +69,9 @@ struct transport_is_incomplete;
 }  // namespace wrong
 
 namespace option_family {
+/// The family of transports: every type with a member type that satisfies concept transport. Its
+/// members are checked one by one, so that an incomplete transport is told the first that is
+/// missing.
 struct transport : detail::any_family {
   using fallback = InProcess;
   template <class O>

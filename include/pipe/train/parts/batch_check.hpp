@@ -25,6 +25,7 @@ struct batch_part {
   char const* quote() const { return name.empty() ? "" : "\""; }
 };
 
+/// Throws data_error for an array of another size than expected.
 [[gnu::cold]] PIPE_ONE_COPY inline void check_size(batch_part of, std::size_t found,
                                                    std::size_t expected) {
   if (found != expected)
