@@ -38,6 +38,7 @@ inline constexpr bool is_refused = fault_of_type<L>() != fault_kind::none;
 class complaints {
  public:
   constexpr bool ok() const { return fault_.ok(); }
+  /// The first fault, or none.
   constexpr model_fault const& fault() const { return fault_; }
   /// The index of the top-level layer that is being described, or comes next.
   constexpr int position() const { return position_; }

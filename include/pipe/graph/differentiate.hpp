@@ -49,6 +49,7 @@ struct gradient_sinks {
   sink<crossing> crossings;
   bool* transposed = nullptr;
 
+  /// Whether there is memory: false in the counting run.
   constexpr bool keeps() const { return transposed != nullptr; }
   constexpr gradient_size sizes() const {
     return gradient_size{input_ops.count, weight_ops.count, values.count, crossings.count};

@@ -53,6 +53,7 @@ struct graph_view {
   view<input_record> inputs;
   shape output{};
 
+  /// The beginning of a unit's ops, values and parameters; unit == units.count gives the ends.
   constexpr int first_op(int unit) const { return units.items[unit].first_op; }
   constexpr int first_value(int unit) const { return units.items[unit].first_value; }
   constexpr int first_parameter(int unit) const { return units.items[unit].first_parameter; }
@@ -71,6 +72,7 @@ struct graph {
   input_record inputs[Size.inputs + 1];
   shape output;
 
+  /// A view, valid as long as this object.
   constexpr operator graph_view() const {
     return graph_view{{ops, Size.ops},     {values, Size.values}, {parameters, Size.parameters},
                       {units, Size.units}, {inputs, Size.inputs}, output};

@@ -41,6 +41,7 @@ struct no_observer {
 struct initial_rule {
   initializer (*rule)(int inputs, int outputs) = nullptr;
   bool is_given = false;
+  /// The initial values of a parameter of these widths; `usual`: the layer's own.
   constexpr initializer of(int inputs, int outputs, initializer usual) const {
     return is_given ? rule(inputs, outputs) : usual;
   }

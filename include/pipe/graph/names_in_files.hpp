@@ -25,6 +25,8 @@ struct names_in_files {
   std::uint64_t hashes[Parameters + 1]{};  // 0: no name of its own
   int wanted = -1, length = 0;             // once `length` is set, `way` holds the wanted name
 
+  /// The calls of a builder: a numbered part begins, ends; a name is given to it; it has a
+  /// parameter.
   constexpr void part(int i) {
     char digits[12]{};
     int n = 0;

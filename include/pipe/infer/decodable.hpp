@@ -93,6 +93,7 @@ struct row_program {
   using element = T;
   using leaves = typename M::leaves;
 
+  /// The formula of an op; none for a kind without one. A softmax is the same for every layer type.
   static constexpr host::row_formula formula_of(op const& o) {
     bool const has =
         o.kind == op_kind::map || o.kind == op_kind::gate || o.kind == op_kind::softmax;

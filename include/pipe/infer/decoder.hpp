@@ -105,6 +105,7 @@ class decoder {
     }
     return logits;
   }
+  /// The same for one token.
   std::span<element const> read(int token) { return read(std::span(&token, 1)); }
 
   /// Bytes allocated: mostly the keys and values of a whole context; trained parameters are not
@@ -120,6 +121,8 @@ class decoder {
  private:
   using program = detail::row_program<M, element>;
 
+  /// The model with pointers into the trainer's parameters. A tied parameter is the one that owns
+  /// its memory; constant tables are computed here.
   detail::new_rows_model<element> model_of(Trainer& trainer) {
     auto const& g = M::graph;
     detail::new_rows_model<element> m;

@@ -76,6 +76,7 @@ class new_rows {
   /// The maximum number of tokens of one run().
   int rows_at_once() const { return rows_; }
   host::isa runs_on() const { return m_.kernels.runs_on; }
+  /// Bytes allocated.
   long bytes() const { return memory_.size() * long(sizeof(T)); }
 
   /// Runs tokens at positions from `position` on; all positions before have been run. Returns the
@@ -97,6 +98,8 @@ class new_rows {
   };
   static int head_size(op const& o) { return o.columns / o.attributes.attention().heads; }
   static int kv_heads(op const& o) { return o.attributes.attention().kv_heads; }
+  /// Numbers of the keys, and of the values, of one head for a whole context, in the blocks and the
+  /// padded rows of the attention kernels.
   long keys_of(op const& o) const {
     return host::round_up(m_.context, host::key_block) * head_size(o);
   }
@@ -107,6 +110,7 @@ class new_rows {
 
   /// The columns of a table that are transposed at a time.
   static constexpr extent turned_columns = 64;
+  /// Numbers of workspace that op o needs for rows_at_once() rows.
   long workspace_of(op const& o) const {
     extent const r = rows_;
     if (o.kind == op_kind::norm) return 2;
@@ -123,6 +127,7 @@ class new_rows {
   }
 
   long width(operand x) const { return width_[x.index]; }
+  /// Row r of the new rows of a value.
   T* row(operand x, int r) { return base_ + at_[x.index] + r * width(x); }
   T const* weights(operand x) const {
     return x.where == space::none ? nullptr : m_.weights[x.index];

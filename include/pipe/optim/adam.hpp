@@ -21,6 +21,7 @@ template <bool Decoupled>
 struct adam_formula {
   static constexpr int states = 2;
 
+  /// The settings and the context of a step, combined once in double.
   template <class T>
   struct coefficients {
     T scale, decay, beta1, rest1, beta2, rest2, rate, second, epsilon;

@@ -31,6 +31,7 @@ enum class region : unsigned char {
   input,                // the micro-batch's samples; further inputs have the regions after this one
 };
 inline constexpr int region_count = int(region::input) + max_inputs;
+/// The region of an input of the model, counted from 0.
 constexpr region input_region(int input) { return region(int(region::input) + input); }
 
 /// A region and an offset; region::none for a value without memory.

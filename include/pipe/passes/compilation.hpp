@@ -60,6 +60,7 @@ struct compilation {
     add_costs(op_list::weight_gradients, backward.weight_ops, c.items);
     return c;
   }();
+  /// cuts[s] is the first unit of stage s; cuts[stages] is the number of units.
   static constexpr auto cuts = [](auto...) {
     detail::list<long, units> total;
     for (int u = 0; u < units; ++u) total[u] = training_time(training_costs[u]);
@@ -218,6 +219,7 @@ struct compilation {
 
   // ---- stages ----
 
+  /// All of the above as one value, which the passes over single stages read.
   static constexpr compiled_model whole{forward,
                                         backward,
                                         stages,

@@ -110,7 +110,9 @@ class heap_compilation {
 
   /// Views into this object's memory, valid as long as it lives.
   compiled_model const& model() const { return m_; }
+  /// Costs per sample, by unit.
   view<unit_cost> costs() const { return view<unit_cost>{costs_.begin(), m_.graph.units.count}; }
+  /// The distinct kernel groups, by number.
   view<group> groups() const { return view<group>{groups_.begin(), m_.numbers.count}; }
   stage_range const& range(int stage) const { return ranges_[stage]; }
 
@@ -249,6 +251,7 @@ class heap_stage {
 
   layout_totals const& totals() const { return totals_; }
   operand_places const& places() const { return places_; }
+  /// The segments of a program in order; empty for a program that the schedule does not run.
   view<scheduled_segment> order(program p) const {
     return {order_[int(p)].begin(), int(order_[int(p)].size())};
   }

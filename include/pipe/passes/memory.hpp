@@ -27,6 +27,8 @@ struct scratch_room {
   int count = 0;
   long peak = 0;
 
+  /// The offset of a block that is live from `now` to `last_use`: the lowest gap that is large
+  /// enough among the blocks still live.
   constexpr long allocate(long bytes, int now, int last_use) {
     int kept = 0;
     long offset = 0;
@@ -192,6 +194,8 @@ class value_layout {
       bool const for_backward = in_backward(at).any() || in_weights(at) || gradient_of_loss ||
                                 (at == logits && keeps(loss.out[0].index));
       bool const kept = for_backward && keeps(v);
+      // A value that crosses the next cut is computed in its boundary slot, so sending it copies
+      // nothing. Others are in the record if backward reads them, else in scratch.
       int const leaves = detail::find(left.forward, value_operand(v));
       if (leaves >= 0) {
         totals.rereads_result = totals.rereads_result || kept;
@@ -213,6 +217,7 @@ class value_layout {
     }
     for (int v = r_.gradients.begin; v < r_.gradients.end; ++v) {
       int const at = v - r_.gradients.begin + r_.values.size();
+      // In the same way a gradient that leaves is computed in its slot.
       if (int const i = detail::find(entered.gradient, value_operand(v)); i >= 0) {
         totals.rereads_gradient = totals.rereads_gradient || in_weights(at);
         out.again[at] = address{region::gradient_out, entered.gradient.items[i].offset};
@@ -247,6 +252,7 @@ class value_layout {
     occurrence &a = seen_[int(p)][from], &b = seen_[int(p)][to];
     if (a.any() && b.any() && b.last > a.last) a.last = b.last;
   }
+  /// The next address of a region that grows: records, pending records.
   constexpr address append(region where, long& end, int v) const {
     address const a{where, end};
     end += m_.values.bytes(v);

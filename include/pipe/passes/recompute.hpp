@@ -19,6 +19,7 @@ struct recompute_rule {
   bool recomputes = false, keeps_last = false;
   std::uint64_t drops = 0;  // bit k: the results of ops of kind k are dropped
 };
+/// The rule of a policy, so that the passes are functions of values.
 template <recompute_policy P>
 constexpr recompute_rule rule_of() {
   recompute_rule r{P::recomputes, P::keeps_last, 0};

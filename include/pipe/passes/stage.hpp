@@ -15,6 +15,7 @@ struct stage_range {
   range units, values, gradients, parameters;
   per_op_list<range> segments;
 
+  /// The number of values that the stage makes, gradients included.
   constexpr int local_values() const { return values.size() + gradients.size(); }
   /// The index of value v among the values that the stage makes, or -1 if another stage makes it.
   constexpr int local(int v) const {
@@ -37,6 +38,7 @@ struct compiled_model {
   group_numbers numbers;
   unsigned const* written = nullptr;  // by group, see slots_written
   bool splits_backward = false;       // B and W run apart: values that B makes for W outlive B
+  /// Whether kernels read 16-bit copies of parameters.
   constexpr bool has_copies() const { return values.widths.value != values.widths.element; }
 };
 

@@ -22,6 +22,7 @@ struct value_table {
   int samples = 1;
 
   constexpr int size() const { return forward.count + backward.count; }
+  /// A value by its number: those of the forward graph first, then gradients.
   constexpr value const& at(int v) const {
     return v < forward.count ? forward.items[v] : backward.items[v - forward.count];
   }

@@ -30,6 +30,7 @@ class event_queue {
   }
   constexpr bool empty() const { return time_.item[winner_.item[1]] == LONG_MAX; }
 
+  /// Sets the event of its rank.
   constexpr void put(rank_event e) {
     time_.item[e.rank] = e.time;
     for (int i = (leaves_ + e.rank) / 2; i > 0; i /= 2) {
@@ -38,6 +39,7 @@ class event_queue {
     }
   }
   constexpr rank_event next() const { return {time_.item[winner_.item[1]], winner_.item[1]}; }
+  /// Removes and returns the earliest event.
   constexpr rank_event take() {
     rank_event const first = next();
     put({LONG_MAX, first.rank});

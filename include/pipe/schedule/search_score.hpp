@@ -25,6 +25,7 @@ struct score {
   long worst = LONG_MAX / 2;  ///< the maximum of the ranks' times under the objective
   long sum = LONG_MAX / 2;    ///< the sum of the ranks' times
 
+  /// False for an order that deadlocks or was not timed to its end.
   constexpr bool possible() const { return worst < LONG_MAX / 2; }
   constexpr bool operator<(score const& b) const {
     return worst != b.worst ? worst < b.worst : sum < b.sum;
