@@ -56,8 +56,9 @@ class memory {
   }
   void fill() {
     int stream = 0;
-    for (auto const& [which, size] : bytes_) {
-      std::size_t const bytes = size;  // clang++ before 16 captures no structured binding
+    for (auto const& of : bytes_) {  // clang++ before 16 captures no structured binding
+      key const which = of.first;
+      std::size_t const bytes = of.second;
       auto& b = at_.emplace(which, on_host::buffer<unsigned char>(bytes)).first->second;
       auto const numbers = [&]<class Number>(Number const*, auto make) {
         for (std::size_t i = 0; i + sizeof(Number) <= bytes; i += sizeof(Number)) {
