@@ -16,9 +16,7 @@ inline pp::dynamic_table split(pp::problem<> const& question, pp::placement wher
   auto table = pp::dynamic_table(question.ranks, where);
   int const per_rank = question.chunks / question.ranks;
   for (int rank = 0; rank < question.ranks; ++rank) {
-    auto const chunk = [&](int index) {
-      return pp::detail::chunk_on(where, question.ranks, rank, index);
-    };
+    auto const chunk = [&](int index) { return pp::chunk_on(where, question.ranks, rank, index); };
     auto const all = [&](int index, pp::action_kind kind) {
       for (int mb = 0; mb < question.micro_batches; ++mb)
         table.push(rank, {kind, chunk(index), mb});

@@ -29,7 +29,7 @@ TEST_CASE("every chunk lies on one rank, and every rank knows its chunks", "[pla
         std::vector<int> seen(static_cast<std::size_t>(chunks), 0);
         for (int rank = 0; rank < ranks; ++rank)
           for (int i = 0; i < chunks_per_rank; ++i) {
-            int const chunk = pp::detail::chunk_on(where, ranks, rank, i);
+            int const chunk = pp::chunk_on(where, ranks, rank, i);
             REQUIRE((chunk >= 0 && chunk < chunks));
             ++seen[static_cast<std::size_t>(chunk)];
             int const replica = i % pp::replicas(where);
