@@ -6,16 +6,15 @@
 #pragma once
 
 #include <atomic>
-#include <thread>
 #include <utility>
 
-#if defined(__unix__) || defined(__APPLE__)
+#include <pthread.h>
 #include <unistd.h>
-#endif
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
+#include <pipe/base/thread.hpp>
 
 namespace pp::detail {
 
@@ -31,7 +30,7 @@ class occupancy {
                        ", and so do its threads: construct another one after fork()"});
     int found = idle;
     if (!state_.compare_exchange_strong(found, in_use)) refuse(found);
-    user_.store(std::this_thread::get_id());
+    user_.store(pthread_self());
   }
   /// Ends the call, and wakes a thread that waits in close().
   void leave() noexcept {
@@ -49,7 +48,7 @@ class occupancy {
     if (process_ != this_process()) return false;
     for (int found = idle; found != closed; found = state_.load()) {
       if (found == idle && state_.compare_exchange_strong(found, closed)) return true;
-      if (is_own_thread || user_.load() == std::this_thread::get_id()) return false;
+      if (is_own_thread || pthread_equal(user_.load(), pthread_self()) != 0) return false;
       if (found == in_use) state_.compare_exchange_strong(found, awaited);
       state_.wait(awaited);
     }
@@ -68,20 +67,14 @@ class occupancy {
            "callbacks"});
     // Most likely the program is exiting while this thread trains: the pause lets it exit without
     // an exception from here.
-    std::this_thread::sleep_for(std::chrono::seconds(5));
+    sleep_for(5'000'000'000);
     complain<error>({"this trainer was destroyed"});
   }
 
-  static long this_process() {
-#if defined(__unix__) || defined(__APPLE__)
-    return long(::getpid());
-#else
-    return 0;
-#endif
-  }
+  static long this_process() { return long(::getpid()); }
 
   std::atomic<int> state_{idle};
-  std::atomic<std::thread::id> user_{};
+  std::atomic<pthread_t> user_{};
   long const process_ = this_process();
 };
 

@@ -8,7 +8,7 @@
 
 #include <atomic>
 #include <climits>
-#include <thread>  // has the clocks and durations of <chrono> without its calendar
+#include <mutex>  // has the clocks and durations of <chrono> without its calendar
 
 #if defined(__linux__)
 #include <linux/futex.h>
@@ -19,6 +19,7 @@
 #endif
 
 #include <pipe/base/config.hpp>
+#include <pipe/base/thread.hpp>
 
 PIPE_OPTIMIZED_BEGIN
 namespace pp {
@@ -146,7 +147,7 @@ class alignas(64) progress {
             endless ? nullptr : &most, nullptr, 0);
 #else
     (void)seen, (void)slice;
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    sleep_for(50'000);
 #endif
   }
 

@@ -5,9 +5,9 @@
 #pragma once
 
 #include <atomic>
+#include <mutex>  // has the durations of <chrono> without its calendar
 #include <string>
 #include <string_view>
-#include <thread>  // has the durations of <chrono> without its calendar
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/sentence.hpp>

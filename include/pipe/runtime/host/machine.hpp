@@ -12,7 +12,6 @@
 #include <mutex>
 #include <string>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include <pipe/base/config.hpp>
@@ -71,7 +70,7 @@ class machine {
   /// Whether the calling thread belongs to a rank or its team.
   [[gnu::cold]] bool is_own_thread() const {
     for (worker const& r : ranks_)
-      if (r.thread.get_id() == std::this_thread::get_id() || r.threads.is_own_thread()) return true;
+      if (r.own.is_this() || r.threads.is_own_thread()) return true;
     return false;
   }
 
@@ -104,8 +103,8 @@ class machine {
 
  private:
   struct alignas(64) worker {
-    std::thread thread;
-    team threads;  // `thread` and its helpers
+    thread own;
+    team threads;  // `own` and its helpers
     activity doing;
     arena memory;
     int count = 0;  // actions executed in this run
@@ -120,8 +119,8 @@ class machine {
   int last_rank() const { return d_.chunk[d_.chunks - 1].rank; }
   [[gnu::cold]] void start(int r) {
     try {
-      ranks_[r].thread = start_thread(
-          [](void* self, int rank) { static_cast<machine*>(self)->live(rank); }, this, r);
+      ranks_[r].own =
+          thread([](void* self, int rank) { static_cast<machine*>(self)->live(rank); }, this, r);
     } catch (std::system_error const& e) {
       complain<error>({"rank ", r, ": cannot start its thread: ", e.what()});
     }
@@ -130,8 +129,7 @@ class machine {
   [[gnu::cold]] void stop() {
     job_.what = job::kind::stop;
     start_.advance();
-    for (worker& r : ranks_)
-      if (r.thread.joinable()) r.thread.join();
+    for (worker& r : ranks_) r.own.join();
   }
 
   /// Waits for all ranks. Fails the run if no rank makes progress for the deadline: waiting ranks

@@ -4,8 +4,7 @@
 // Without effect on systems other than Linux.
 #pragma once
 
-#include <chrono>
-#include <thread>
+#include <unistd.h>
 
 #if defined(__linux__)
 #include <pthread.h>
@@ -22,8 +21,8 @@ inline unsigned allowed_cores() {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof(set), &set) == 0) return unsigned(CPU_COUNT(&set));
 #endif
-  unsigned const n = std::thread::hardware_concurrency();
-  return n > 0 ? n : 1;
+  long const n = sysconf(_SC_NPROCESSORS_ONLN);
+  return n > 0 ? unsigned(n) : 1;
 }
 
 /// Binds the calling thread to the n-th allowed core, from 0. A refusal by the system is ignored:

@@ -6,23 +6,16 @@
 
 #include <exception>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/heap_array.hpp>
+#include <pipe/base/thread.hpp>
 #include <pipe/runtime/host/pinning.hpp>
 #include <pipe/transport/waiting.hpp>
 
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
-
-/// Starts a thread that calls run(self, number). One non-template function, so that std::thread is
-/// instantiated once.
-[[gnu::cold]] inline std::thread start_thread(void (*run)(void* self, int number), void* self,
-                                              int number) {
-  return std::thread([run, self, number] { run(self, number); });
-}
 
 /// A fork-join pool. Between assemble() and destruction its size is constant and no memory is
 /// allocated.
@@ -43,11 +36,11 @@ class team {
   [[gnu::cold]] void assemble(int size, std::chrono::nanoseconds spin, int first_core) {
     spin_ = spin;
     first_core_ = first_core;
-    helpers_ = heap_array<std::thread>(size - 1);
+    helpers_ = heap_array<thread>(size - 1);
     try {
       for (; size_ < size; ++size_)
-        helpers_[size_ - 1] = detail::start_thread(
-            [](void* self, int part) { static_cast<team*>(self)->help(part); }, this, size_);
+        helpers_[size_ - 1] =
+            thread([](void* self, int part) { static_cast<team*>(self)->help(part); }, this, size_);
     } catch (...) {
       dismiss();
       throw;
@@ -60,8 +53,8 @@ class team {
 
   /// Whether the calling thread is one of the helpers.
   bool is_own_thread() const {
-    for (std::thread const& t : helpers_)
-      if (t.get_id() == std::this_thread::get_id()) return true;
+    for (thread const& t : helpers_)
+      if (t.is_this()) return true;
     return false;
   }
 
@@ -109,14 +102,13 @@ class team {
   [[gnu::cold]] void dismiss() {
     part_of_ = nullptr;
     begun_.advance();
-    for (std::thread& t : helpers_)
-      if (t.joinable()) t.join();
+    for (thread& t : helpers_) t.join();
     size_ = 1;
   }
 
   int size_ = 1, first_core_ = -1;
   std::chrono::nanoseconds spin_{};
-  heap_array<std::thread> helpers_;
+  heap_array<thread> helpers_;
   detail::progress begun_, done_;
   void const* work_ = nullptr;
   void (*part_of_)(void const* work, int part) = nullptr;  // null: helpers exit

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Threads of the operating system, by POSIX. <thread> would bring stop tokens, streams and locales:
+// a tenth of what a compiler reads with this library.
+#pragma once
+
+#include <pthread.h>
+
+#include <ctime>
+#include <exception>
+#include <system_error>
+#include <utility>
+
+namespace pp::detail {
+
+/// A thread that runs a function. As std::thread, it is joined before it ends.
+class thread {
+ public:
+  using function = void (*)(void* self, int number);
+
+  thread() = default;
+  /// Runs run(self, number). throws: std::system_error if the system has no thread to give
+  [[gnu::cold]] thread(function run, void* self, int number) {
+    call* const first = new call{run, self, number};
+    int const error = pthread_create(&id_, nullptr, &begin, first);
+    runs_ = error == 0;
+    if (runs_) return;
+    delete first;
+    throw std::system_error(error, std::generic_category());
+  }
+  thread(thread&& from) noexcept : id_(from.id_), runs_(std::exchange(from.runs_, false)) {}
+  thread& operator=(thread&& from) noexcept {
+    if (runs_) std::terminate();
+    id_ = from.id_;
+    runs_ = std::exchange(from.runs_, false);
+    return *this;
+  }
+  ~thread() {
+    if (runs_) std::terminate();
+  }
+
+  /// Waits for the end of its function, if it has one.
+  [[gnu::cold]] void join() {
+    if (std::exchange(runs_, false)) pthread_join(id_, nullptr);
+  }
+  /// Whether it is the calling thread.
+  bool is_this() const { return runs_ && pthread_equal(id_, pthread_self()) != 0; }
+
+ private:
+  struct call {
+    function run;
+    void* self;
+    int number;
+  };
+  static void* begin(void* first) noexcept {
+    call const mine = *static_cast<call*>(first);
+    delete static_cast<call*>(first);
+    mine.run(mine.self, mine.number);
+    return nullptr;
+  }
+
+  pthread_t id_{};
+  bool runs_ = false;
+};
+
+/// The calling thread sleeps, unless a signal wakes it.
+inline void sleep_for(long nanoseconds) {
+  constexpr long second = 1'000'000'000;
+  timespec const time{nanoseconds / second, nanoseconds % second};
+  nanosleep(&time, nullptr);
+}
+
+}  // namespace pp::detail
