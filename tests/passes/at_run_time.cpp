@@ -60,7 +60,8 @@ void stage_is_the_same(heap_compilation const& heap) {
   constexpr int values = C::ranges[S].local_values(), parameters = C::ranges[S].parameters.size();
   operand_places const& places = stage.places();
   CHECK(equal(view<address>{places.values, values}, {programs::layout.values.items, values}));
-  CHECK(equal(view<address>{places.again, values}, {programs::layout.again.items, values}));
+  CHECK(
+      equal(view<address>{places.recomputed, values}, {programs::layout.recomputed.items, values}));
   CHECK(equal(view<long>{places.parameters, parameters},
               {programs::layout.parameters.items, parameters}));
   CHECK(equal(stage.by_offset(), {programs::layout.by_offset.items, parameters}));
@@ -224,5 +225,5 @@ TEST_CASE("what backward reads is kept or made again", "[passes]") {
   CHECK(one.model().dropped[0]);  // the second product's gradient reads it
   heap_stage const kept(one, 0, false), again(one, 0, true);
   CHECK(kept.totals().bytes.record > again.totals().bytes.record);
-  CHECK(again.order(program::backward)[0].list == op_list::again);
+  CHECK(again.order(program::backward)[0].list == op_list::recompute);
 }

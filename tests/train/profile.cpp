@@ -89,7 +89,7 @@ std::vector<bool> layers_with_launches(bool forward) {
   using passes = typename Trainer::compiled::passes;
   std::vector<bool> found = std::vector<bool>(std::size_t(passes::units));
   for (op_list l : every_op_list)
-    if (l != op_list::again && (l == op_list::forward) == forward)
+    if (l != op_list::recompute && (l == op_list::forward) == forward)
       for (segment const& s : passes::kernels.fused[l].segments)
         found[std::size_t(passes::ops[l][s.begin].unit)] = true;
   return found;

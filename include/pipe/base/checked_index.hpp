@@ -13,7 +13,7 @@ namespace pp {
 /// compare and a branch.
 template <class Error>
 [[noreturn, gnu::cold]] PIPE_ONE_COPY void refuse_index(char const* what, int index, int end) {
-  complain<Error>({what, " ", index, " is not in [0, ", end, ")"});
+  throw_error<Error>({what, " ", index, " is not in [0, ", end, ")"});
 }
 /// Returns `index` if it is in [0, end).
 ///

@@ -63,7 +63,7 @@ class piece {
 
 /// Throws an Error with the joined parts as its text.
 template <class Error>
-[[noreturn, gnu::cold]] PIPE_ONE_COPY void complain(std::initializer_list<piece> pieces) {
+[[noreturn, gnu::cold]] PIPE_ONE_COPY void throw_error(std::initializer_list<piece> pieces) {
   throw Error(sentence(pieces).begin());
 }
 

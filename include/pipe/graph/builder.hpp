@@ -8,7 +8,7 @@
 #include <utility>
 
 #include <pipe/base/static_vector.hpp>
-#include <pipe/graph/complaints.hpp>
+#include <pipe/graph/layer_checks.hpp>
 #include <pipe/graph/description_state.hpp>
 #include <pipe/graph/diagnostics.hpp>
 #include <pipe/graph/graph.hpp>
@@ -22,7 +22,7 @@ namespace pp {
 /// Runs layer descriptions. Without room it counts and checks; with exactly the counted room it
 /// stores what they add.
 template <class Leaves, graph_size Room = graph_size{}, class Observer = no_observer>
-class builder : public complaints, public op_functions<builder<Leaves, Room, Observer>> {
+class builder : public layer_checks, public op_functions<builder<Leaves, Room, Observer>> {
  public:
   static constexpr bool keeps = Room.units > 0;
   using leaves = Leaves;
@@ -78,8 +78,8 @@ class builder : public complaints, public op_functions<builder<Leaves, Room, Obs
     if (!ok()) return;
     for (named_value const& v : named_)
       if (!v.read)
-        return complain_at(fault_kind::stash_is_never_popped, v.position, v.leaf, shape{},
-                           v.value.form);
+        return report_at(fault_kind::stash_is_never_popped, v.position, v.leaf, shape{},
+                         v.value.form);
     leaf_ = leaf_index<L>(Leaves{});
     if constexpr (is_refused<L>)
       refuse<L>();
@@ -88,8 +88,8 @@ class builder : public complaints, public op_functions<builder<Leaves, Room, Obs
   }
 
   /// True, or a fault: the current value is real numbers; needs_ids: token ids.
-  constexpr bool needs_numbers() { return complaints::needs_numbers(current_); }
-  constexpr bool needs_ids() { return complaints::needs_ids(current_); }
+  constexpr bool needs_numbers() { return layer_checks::needs_numbers(current_); }
+  constexpr bool needs_ids() { return layer_checks::needs_ids(current_); }
 
   // ---- values with names ----
 
@@ -100,7 +100,7 @@ class builder : public complaints, public op_functions<builder<Leaves, Room, Obs
     for (named_value& v : named_)
       if (v.name == name) {
         if (!v.read)
-          complain_at(fault_kind::stash_is_never_popped, v.position, v.leaf, shape{}, v.value.form);
+          report_at(fault_kind::stash_is_never_popped, v.position, v.leaf, shape{}, v.value.form);
         v = mine;
         return;
       }
@@ -113,23 +113,23 @@ class builder : public complaints, public op_functions<builder<Leaves, Room, Obs
         v.read = true;
         return v.value;
       }
-    complain(fault_kind::pop_without_stash, shape{}, shape{});
+    report(fault_kind::pop_without_stash, shape{}, shape{});
     return current_;
   }
   /// Names the latest input.
   constexpr void name_input(std::string_view name) {
     for (int i = 0; i + 1 < sizes_.inputs; ++i)
-      if (input_names_[i] == name) complain(fault_kind::name_twice, shape{}, shape{});
+      if (input_names_[i] == name) report(fault_kind::name_twice, shape{}, shape{});
     if (ok()) input_names_[sizes_.inputs - 1] = name;
   }
   /// Makes the next input of the model the current value. The value before must be stashed.
   constexpr void further_input(handle input) {
     if (!ok()) return;
     if (current_.at.where == space::value && !is_stashed(current_))
-      return complain(fault_kind::value_is_thrown_away, shape{}, current_.form);
+      return report(fault_kind::value_is_thrown_away, shape{}, current_.form);
     if (sizes_.inputs == max_inputs)
-      return complain(fault_kind::too_many_inputs, shape(max_inputs), shape{});
-    if (input.form.rank == 0) return complain(fault_kind::extents_of_input, shape{}, shape{});
+      return report(fault_kind::too_many_inputs, shape(max_inputs), shape{});
+    if (input.form.rank == 0) return report(fault_kind::extents_of_input, shape{}, shape{});
     if (!needs_positive(input.form) || !needs_room(input.form, most_numbers) ||
         (input.is_ids && !needs_positive(input.vocabulary)))
       return;
@@ -144,7 +144,7 @@ class builder : public complaints, public op_functions<builder<Leaves, Room, Obs
   template <class O>
   constexpr operand loss_input(shape form) {
     if (sizes_.inputs == max_inputs)
-      complain(fault_kind::too_many_inputs, shape(max_inputs), shape{});
+      report(fault_kind::too_many_inputs, shape(max_inputs), shape{});
     if (!ok()) return operand{};
     int const outer = leaf_;
     leaf_ = leaf_index<O>(Leaves{});
@@ -161,7 +161,7 @@ class builder : public complaints, public op_functions<builder<Leaves, Room, Obs
   constexpr void begin_name(std::string_view name) {
     observer_.name(name);
     if (!needs_name(name)) return;
-    if (!siblings_.add(name)) return complain(fault_kind::name_twice, shape{}, shape{});
+    if (!siblings_.add(name)) return report(fault_kind::name_twice, shape{}, shape{});
     if constexpr (shares) tied_names_.begin(name, sizes_.parameters);
   }
   constexpr void end_name(std::string_view name) {
@@ -170,15 +170,14 @@ class builder : public complaints, public op_functions<builder<Leaves, Room, Obs
   /// True, or a fault: exactly one earlier layer has that name.
   constexpr bool needs_named(std::string_view name) {
     wanted_name const& p = tied_names_.of(name);
-    if (p.ended != 1 || p.times != 1)
-      complain(fault_kind::tied_to_nothing, shape(1), shape(p.ended));
+    if (p.ended != 1 || p.times != 1) report(fault_kind::tied_to_nothing, shape(1), shape(p.ended));
     return ok();
   }
   /// Shares the first parameter of the layer with that name.
   constexpr operand tied(std::string_view name) { return share(tied_names_.of(name).first); }
   /// Describes the layer with that name again, on the same parameters.
   template <class L>
-  constexpr void again(std::string_view name) {
+  constexpr void tie(std::string_view name) {
     int const outer = tying_;
     tying_ = tied_names_.of(name).first;
     all(layers<L>{}, true);
@@ -197,7 +196,7 @@ class builder : public complaints, public op_functions<builder<Leaves, Room, Obs
     if constexpr (shares)
       if (tying_ >= 0) {
         shared_extents const of = shared(tying_);
-        if (!(of.form == form)) complain(fault_kind::tied_shape_differs, of.form, form);
+        if (!(of.form == form)) report(fault_kind::tied_shape_differs, of.form, form);
         return ok() ? share(tying_++) : operand{};
       }
     return new_parameter({.form = form,
@@ -212,7 +211,7 @@ class builder : public complaints, public op_functions<builder<Leaves, Room, Obs
   constexpr operand buffer(shape form, initializer initial, commit_rule commit,
                            file_name const& file = file_name{}) {
     if constexpr (shares)
-      if (tying_ >= 0) return complain(fault_kind::tied_buffer, shape{}, form), operand{};
+      if (tying_ >= 0) return report(fault_kind::tied_buffer, shape{}, form), operand{};
     return new_buffer(form, initial, scope_.trained ? commit : commit_rule{}, file);
   }
   /// Adds the angles of rotary positions. A constant buffer, not a parameter, so that they keep
@@ -223,7 +222,7 @@ class builder : public complaints, public op_functions<builder<Leaves, Room, Obs
     return new_buffer(shape(rows, columns), {distribution::rotary, base}, commit_rule{}, {nullptr});
   }
 
-  /// Adds a table of graph/tables.hpp as a parameter that is never trained.
+  /// Adds a table of graph/position_tables.hpp as a parameter that is never trained.
   constexpr operand constant_table(int rows, int columns, initializer table) {
     parameter_scope const outer = scope_;
     scope_.trained = false;
@@ -234,7 +233,7 @@ class builder : public complaints, public op_functions<builder<Leaves, Room, Obs
 
   /// Adds the loss, which ends the model: its output is its own gradient with respect to x.
   constexpr void loss(op_kind kind, handle x, loss_operands const& with = loss_operands{}) {
-    if (depth_ > 0) return complain(fault_kind::loss_is_not_last, shape{}, shape{});
+    if (depth_ > 0) return report(fault_kind::loss_is_not_last, shape{}, shape{});
     push(kind, x, x.form, {operand{space::label, 0}},
          kind == op_kind::cross_entropy ? attributes(with.cross_entropy) : attributes());
     if constexpr (keeps) with.put(graph_.ops[sizes_.ops - 1]);
@@ -256,7 +255,7 @@ class builder : public complaints, public op_functions<builder<Leaves, Room, Obs
 
   template <class L>
   constexpr void layers_in() {
-    if (L::times < 1) complain(fault_kind::size_not_positive, shape{}, shape(L::times));
+    if (L::times < 1) report(fault_kind::size_not_positive, shape{}, shape(L::times));
     if constexpr (is_refused<L>) refuse<L>();
     parameter_scope const outer = scope_;
     for (int i = 0; i < L::times && ok(); ++i) {
@@ -283,7 +282,7 @@ class builder : public complaints, public op_functions<builder<Leaves, Room, Obs
   /// Counts `times` more repetitions, each of which adds as much as was added since `before`.
   constexpr void repeat(description_state const& before, int times) {
     if (long(times) * (sizes_.ops - before.sizes.ops) + sizes_.ops > most_ops)
-      return complain(fault_kind::too_many_layers, shape(most_ops), shape{});
+      return report(fault_kind::too_many_layers, shape(most_ops), shape{});
     sizes_.ops += times * (sizes_.ops - before.sizes.ops);
     sizes_.values += times * (sizes_.values - before.sizes.values);
     sizes_.parameters += times * (sizes_.parameters - before.sizes.parameters);
@@ -301,8 +300,8 @@ class builder : public complaints, public op_functions<builder<Leaves, Room, Obs
     else if constexpr (requires { L::describe(*this); })
       L::describe(*this);
     else
-      complain(is_input<L> ? fault_kind::input_is_not_first : fault_kind::not_a_layer, shape{},
-               shape{});
+      report(is_input<L> ? fault_kind::input_is_not_first : fault_kind::not_a_layer, shape{},
+             shape{});
     if constexpr (requires { L::makes_probabilities; }) probabilities_ = current_.at;
     --depth_;
     if (depth_ == 0) end_unit();
@@ -354,7 +353,7 @@ class builder : public complaints, public op_functions<builder<Leaves, Room, Obs
     if constexpr (shares)
       if (!p.is_buffer && (tied_names_.open > 0 || p.tied_to >= 0)) {
         if (shared_.size() == shared_.capacity())
-          complain(fault_kind::too_many_tied, shape(int(shared_.capacity())), shape{});
+          report(fault_kind::too_many_tied, shape(int(shared_.capacity())), shape{});
         else
           shared_.push_back({p.form, sizes_.parameters,
                              p.tied_to >= 0 ? p.tied_to : sizes_.parameters, p.trained});

@@ -84,10 +84,10 @@ struct value {
   short unit = 0;     // the unit of the op that computes it
 };
 
-/// Distributions of initial values. The last two are tables (graph/tables.hpp): such a parameter is
-/// never trained.
+/// Distributions of initial values. The last two are tables (graph/position_tables.hpp): such a
+/// parameter is never trained.
 enum class distribution : unsigned char { constant, uniform, normal, rotary, sinusoidal };
-/// Whether a parameter is computed from graph/tables.hpp instead of drawn.
+/// Whether a parameter is computed from graph/position_tables.hpp instead of drawn.
 constexpr bool is_table(distribution d) {
   return d == distribution::rotary || d == distribution::sinusoidal;
 }

@@ -37,8 +37,8 @@ class op_functions {
   constexpr handle matmul_transposed(handle x, operand table) {
     shared_extents const of = self().shared(table.index);
     if (of.form.columns() != x.form.columns())
-      self().complain(fault_kind::tied_shape_differs, of.form,
-                      of.form.with_columns(x.form.columns()));
+      self().report(fault_kind::tied_shape_differs, of.form,
+                    of.form.with_columns(x.form.columns()));
     operand const turned{space::parameter_transposed, table.index};
     return self().push(op_kind::matmul, x, x.form.with_columns(of.form.rows()), {turned},
                        contraction_attributes{x.form.columns()});

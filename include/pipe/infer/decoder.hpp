@@ -14,7 +14,7 @@
 #include <pipe/backend/host/backend.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
-#include <pipe/graph/tables.hpp>
+#include <pipe/graph/position_tables.hpp>
 #include <pipe/infer/decodable.hpp>
 #include <pipe/infer/new_rows.hpp>
 
@@ -77,7 +77,7 @@ class decoder {
   /// throws: data_error if position is not in [0, position()]
   void rewind(int position) {
     if (position < 0 || position > position_)
-      complain<data_error>({"rewind: position ", position, " is not in [0, ", position_, "]"});
+      throw_error<data_error>({"rewind: position ", position, " is not in [0, ", position_, "]"});
     position_ = position;
   }
 
@@ -87,13 +87,13 @@ class decoder {
   /// throws: data_error if there are none, one is not in the vocabulary, or the context is too
   ///         short; nothing is read then
   std::span<element const> read(std::span<int const> tokens) {
-    if (tokens.empty()) complain<data_error>({"decoder: expected at least one token, got none"});
+    if (tokens.empty()) throw_error<data_error>({"decoder: expected at least one token, got none"});
     if (tokens.size() > std::size_t(context - position_))
-      complain<data_error>({"decoder: ", tokens.size(), " tokens after ", position_,
-                            " are more than the context of ", context});
+      throw_error<data_error>({"decoder: ", tokens.size(), " tokens after ", position_,
+                               " are more than the context of ", context});
     for (std::size_t i = 0; i < tokens.size(); ++i)
       if (tokens[i] < 0 || tokens[i] >= vocabulary)
-        complain<data_error>(
+        throw_error<data_error>(
             {"token ", tokens[i], " at position ", i, " is not in [0, ", vocabulary, ")"});
     std::span<element const> logits;
     while (!tokens.empty()) {

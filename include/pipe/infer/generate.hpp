@@ -45,12 +45,12 @@ void generate(decoder<Trainer>& read, std::span<int const> prompt,
   constexpr int context = decoder<Trainer>::context;
   int const kept = s.keep_at_end == 0 ? (context + 1) / 2 : s.keep_at_end;
   if (prompt.empty())
-    complain<data_error>({"generate: expected a prompt of at least one token, got none"});
-  if (s.tokens < 0) complain<data_error>({"generate: ", s.tokens, " tokens are less than 0"});
+    throw_error<data_error>({"generate: expected a prompt of at least one token, got none"});
+  if (s.tokens < 0) throw_error<data_error>({"generate: ", s.tokens, " tokens are less than 0"});
   if (kept < 1 || kept > context)
-    complain<data_error>({"keep_at_end: ", kept, " is not in [1, ", context, "]"});
+    throw_error<data_error>({"keep_at_end: ", kept, " is not in [1, ", context, "]"});
   if (s.end < -1 || s.end >= decoder<Trainer>::vocabulary)
-    complain<data_error>(
+    throw_error<data_error>(
         {"end: token ", s.end, " is not in [-1, ", decoder<Trainer>::vocabulary, ")"});
   if (prompt.size() > std::size_t(context)) prompt = prompt.last(std::size_t(context));
   std::vector<int> text(prompt.begin(), prompt.end());

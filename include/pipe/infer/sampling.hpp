@@ -29,11 +29,11 @@ double largest_logit(std::span<T const> logits) {
   for (std::size_t i = 0; i < logits.size(); ++i) {
     double const x = double(logits[i]);
     if (!libm::isfinite(x) && !(x < 0))
-      complain<not_finite>({"logit ", i, " is not a finite number"});
+      throw_error<not_finite>({"logit ", i, " is not a finite number"});
     if (x > most) most = x;
   }
   if (!libm::isfinite(most))
-    complain<not_finite>({"none of ", logits.size(), " logits is a finite number"});
+    throw_error<not_finite>({"none of ", logits.size(), " logits is a finite number"});
   return most;
 }
 
@@ -42,7 +42,7 @@ double largest_logit(std::span<T const> logits) {
 template <class T>
 std::vector<double> probabilities_of(std::span<T const> logits, double temperature) {
   if (!(temperature > 0) || !libm::isfinite(temperature))
-    complain<data_error>({"temperature: expected a finite number above 0, got ", temperature});
+    throw_error<data_error>({"temperature: expected a finite number above 0, got ", temperature});
   double const most = largest_logit(logits);
   std::vector<double> p(logits.size());
   double sum = 0;
@@ -77,7 +77,8 @@ namespace detail {
 inline void keep_largest(std::span<double> p, std::size_t k, double mass) {
   std::vector<std::size_t> order(p.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
-    if (!(p[i] >= 0)) complain<data_error>({"probability ", i, ": expected 0 or more, got ", p[i]});
+    if (!(p[i] >= 0))
+      throw_error<data_error>({"probability ", i, ": expected 0 or more, got ", p[i]});
     order[i] = i;
   }
   auto const later = [&](std::size_t a, std::size_t b) {
@@ -91,7 +92,7 @@ inline void keep_largest(std::span<double> p, std::size_t k, double mass) {
     kept[*end] = p[*end];
     sum += p[*end];
   }
-  if (!(sum > 0)) complain<data_error>({"none of ", p.size(), " probabilities is above 0"});
+  if (!(sum > 0)) throw_error<data_error>({"none of ", p.size(), " probabilities is above 0"});
   for (std::size_t i = 0; i < p.size(); ++i) p[i] = kept[i] / sum;
 }
 
@@ -99,13 +100,13 @@ inline void keep_largest(std::span<double> p, std::size_t k, double mass) {
 
 /// Keeps the k largest probabilities (top-k). throws: data_error for k < 1 and as keep_largest does
 inline void keep_top_k(std::span<double> p, int k) {
-  if (k < 1) complain<data_error>({"top-k: ", k, " is less than 1"});
+  if (k < 1) throw_error<data_error>({"top-k: ", k, " is less than 1"});
   detail::keep_largest(p, std::size_t(k), 2);
 }
 /// Keeps the fewest probabilities whose sum is at least `mass` in (0, 1] (top-p, nucleus sampling).
 inline void keep_top_p(std::span<double> p, double mass) {
   if (!(mass > 0) || !(mass <= 1))
-    complain<data_error>({"top-p: expected a number above 0 and up to 1, got ", mass});
+    throw_error<data_error>({"top-p: expected a number above 0 and up to 1, got ", mass});
   detail::keep_largest(p, p.size(), mass);
 }
 
@@ -139,9 +140,9 @@ template <class T>
 int sample_of(std::span<T const> logits, sampling_settings const& s, std::uint64_t place) {
   // Distinct from the streams of parameters, texts and orders.
   constexpr std::uint64_t stream = std::uint64_t(1) << 62;
-  if (s.top_k < 0) complain<data_error>({"top-k: ", s.top_k, " is less than 0"});
+  if (s.top_k < 0) throw_error<data_error>({"top-k: ", s.top_k, " is less than 0"});
   if (!(s.top_p > 0) || !(s.top_p <= 1))
-    complain<data_error>({"top-p: expected a number above 0 and up to 1, got ", s.top_p});
+    throw_error<data_error>({"top-p: expected a number above 0 and up to 1, got ", s.top_p});
   if (s.temperature == 0) {
     largest_logit(logits);
     return argmax(logits);

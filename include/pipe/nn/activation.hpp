@@ -48,8 +48,8 @@ constexpr void complain_of_formula(Builder& b) {
   constexpr member missing = missing_of_formula<F>();
   constexpr bool is_there =
       missing == member::derivative_reads_output && requires { bool(F::derivative_reads_output); };
-  b.complain_of_missing(
-      is_there ? fault_kind::value_not_constexpr : fault_kind::formula_is_incomplete, missing);
+  b.report_missing(is_there ? fault_kind::value_not_constexpr : fault_kind::formula_is_incomplete,
+                   missing);
 }
 
 }  // namespace detail

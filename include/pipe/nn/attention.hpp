@@ -102,11 +102,11 @@ struct Attention {
     if (!b.needs_positive(Heads) || !b.needs_positive(settings.kv_heads)) return false;
     if (settings.says_rotary && !b.needs_positive(settings.rotary_base)) return false;
     if (width % Heads != 0)
-      b.complain(fault_kind::heads_do_not_divide, shape(Heads), shape(width));
+      b.report(fault_kind::heads_do_not_divide, shape(Heads), shape(width));
     else if (Heads % settings.kv_heads != 0)
-      b.complain(fault_kind::key_value_heads_do_not_divide, shape(Heads), shape(settings.kv_heads));
+      b.report(fault_kind::key_value_heads_do_not_divide, shape(Heads), shape(settings.kv_heads));
     else if (settings.says_rotary && width / Heads % 2 != 0)
-      b.complain(fault_kind::rotary_head_is_odd, shape{}, shape(width / Heads));
+      b.report(fault_kind::rotary_head_is_odd, shape{}, shape(width / Heads));
     return b.needs_two_positions(b.current());
   }
 };

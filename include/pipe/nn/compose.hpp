@@ -35,7 +35,7 @@ struct Residual {
     b.all(parts{});
     handle const y = b.current();
     if (b.ok() && !(y.form == x.form))
-      b.complain(fault_kind::residual_changes_the_shape, x.form, y.form);
+      b.report(fault_kind::residual_changes_the_shape, x.form, y.form);
     if (b.ok()) b.set(b.add(y, x));
   }
 };

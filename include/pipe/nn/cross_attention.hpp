@@ -29,12 +29,12 @@ struct CrossAttention {
     handle const x = b.current(), memory = b.recall(Memory.view());
     if (!b.ok()) return;
     int const width = x.form.columns();
-    if (memory.is_ids) return b.complain(fault_kind::needs_real_numbers, shape{}, memory.form);
+    if (memory.is_ids) return b.report(fault_kind::needs_real_numbers, shape{}, memory.form);
     if (width % Heads != 0)
-      return b.complain(fault_kind::heads_do_not_divide, shape(Heads), shape(width));
+      return b.report(fault_kind::heads_do_not_divide, shape(Heads), shape(width));
     if (Heads % settings.kv_heads != 0)
-      return b.complain(fault_kind::key_value_heads_do_not_divide, shape(Heads),
-                        shape(settings.kv_heads));
+      return b.report(fault_kind::key_value_heads_do_not_divide, shape(Heads),
+                      shape(settings.kv_heads));
     if (!b.needs_two_positions(memory)) return;
     initial_rules const start = detail::initial_of<Options...>(b.scope().initial);
     handle const q =

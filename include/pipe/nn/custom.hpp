@@ -128,14 +128,14 @@ struct Custom {
   static constexpr void describe(Builder& b) {
     constexpr member missing = detail::missing_of_custom<L, parameters, buffers>();
     if constexpr (requires { L::parameters; } && !detail::says_parameters<L>) {
-      b.complain_of_missing(fault_kind::value_not_constexpr, member::parameters);
+      b.report_missing(fault_kind::value_not_constexpr, member::parameters);
     } else if constexpr (requires { L::buffers; } && !detail::says_buffers<L>) {
-      b.complain_of_missing(fault_kind::value_not_constexpr, member::buffers);
+      b.report_missing(fault_kind::value_not_constexpr, member::buffers);
     } else if constexpr (missing != member::none) {
-      b.complain_of_missing(fault_kind::custom_is_incomplete, missing);
+      b.report_missing(fault_kind::custom_is_incomplete, missing);
     } else if constexpr (parameters + buffers > most_custom_parameters) {
-      b.complain(fault_kind::too_many_custom_parameters, shape(most_custom_parameters),
-                 shape(parameters + buffers));
+      b.report(fault_kind::too_many_custom_parameters, shape(most_custom_parameters),
+               shape(parameters + buffers));
     } else {
       if (!b.needs_numbers()) return;
       shape const in = b.current().form, out = L::result(in);

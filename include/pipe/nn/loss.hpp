@@ -65,8 +65,8 @@ struct CrossEntropyWith : detail::loss_with<Options...> {
     if (!b.needs_numbers()) return;
     if constexpr (with::weighs_classes)
       if (int const classes = b.current().form.columns(); with::class_weights::count != classes)
-        return b.complain(fault_kind::class_weights_differ, shape(classes),
-                          shape(with::class_weights::count));
+        return b.report(fault_kind::class_weights_differ, shape(classes),
+                        shape(with::class_weights::count));
     loss_operands in = with::further_inputs(b, shape{});
     (add<Options>(in), ...);
     if (with::weighs_classes) in.cross_entropy.term = row_term::weighted_by_class;

@@ -55,8 +55,8 @@ struct lowering<Items...> {
     int i = -1;
     (item<Items>(b, i++), ...);
     if constexpr (!loss_layer<last_of<Items...>>)
-      b.complain_at(fault_kind::loss_is_missing, b.position() > 0 ? b.position() - 1 : 0,
-                    leaf_index<last_of<Items...>>(leaves{}), shape{}, shape{});
+      b.report_at(fault_kind::loss_is_missing, b.position() > 0 ? b.position() - 1 : 0,
+                  leaf_index<last_of<Items...>>(leaves{}), shape{}, shape{});
   }
 
   /// Describes item i; the input is number -1, so that layers are counted from 0.
@@ -64,8 +64,8 @@ struct lowering<Items...> {
   static constexpr void item(Builder& b, int i) {
     if constexpr (loss_layer<Item>) {
       constexpr int leaf = leaf_index<Item>(leaves{});
-      if (i + 2 < count) return b.complain(fault_kind::loss_is_not_last, leaf, shape{}, shape{});
-      if (b.open_units() == 0) b.complain(fault_kind::no_layers, leaf, shape{}, shape{});
+      if (i + 2 < count) return b.report(fault_kind::loss_is_not_last, leaf, shape{}, shape{});
+      if (b.open_units() == 0) b.report(fault_kind::no_layers, leaf, shape{}, shape{});
       b.template close<Item>();
     } else if (i >= 0) {
       b.template part<Item>(i);

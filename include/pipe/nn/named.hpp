@@ -44,13 +44,13 @@ struct Pop {
     if (!b.needs_numbers()) return;
     handle const x = b.current(), z = b.recall(Key.view());
     if (!b.ok()) return;
-    if (z.is_ids) return b.complain(fault_kind::needs_real_numbers, shape{}, z.form);
+    if (z.is_ids) return b.report(fault_kind::needs_real_numbers, shape{}, z.form);
     if constexpr (sizeof...(How) == 0) {
-      if (!(z.form == x.form)) return b.complain(fault_kind::popped_shape_differs, x.form, z.form);
+      if (!(z.form == x.form)) return b.report(fault_kind::popped_shape_differs, x.form, z.form);
       b.set(b.add(x, z));
     } else {
       if (!(z.form.with_columns(1) == x.form.with_columns(1)))
-        return b.complain(fault_kind::popped_shape_differs, x.form, z.form);
+        return b.report(fault_kind::popped_shape_differs, x.form, z.form);
       b.set(b.concat(x, z));
     }
   }
@@ -113,7 +113,7 @@ struct Tied {
     if (!b.needs_named(Name.view())) return;
     if constexpr (requires { L::embeds; })
       if (!b.current().is_ids) return b.set(b.matmul_transposed(b.current(), b.tied(Name.view())));
-    if constexpr (!std::is_void_v<L>) b.template again<L>(Name.view());
+    if constexpr (!std::is_void_v<L>) b.template tie<L>(Name.view());
   }
 };
 

@@ -61,8 +61,8 @@ namespace detail {
 struct launch {
   int group = 0;
   int first = 0, count = 0;
-  int layer = 0;       // top-level, from 0; the first if several layers were fused
-  bool again = false;  // a recomputation
+  int layer = 0;            // top-level, from 0; the first if several layers were fused
+  bool recomputed = false;  // repeats a launch of the forward program
 };
 
 }  // namespace detail

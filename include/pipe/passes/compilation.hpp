@@ -124,18 +124,19 @@ struct compilation {
     }
     return r;
   }();
-  static constexpr auto again = [](auto...) {
+  static constexpr auto recomputed_ops = [](auto...) {
     detail::list<op, recomputed.ops> ops;
     sink<op> to{ops.items};
-    list_again(forward.ops, recomputed.runs.items, to);
+    list_recomputed(forward.ops, recomputed.runs.items, to);
     return ops;
   }();
   static constexpr ops_by_list ops =
-      lists_of(forward, backward, view<op>{again.items, recomputed.ops});
+      lists_of(forward, backward, view<op>{recomputed_ops.items, recomputed.ops});
   /// Costs per unit and sample.
   static constexpr auto costs = [](auto...) {
     detail::list<unit_cost, units> c = training_costs;
-    if constexpr (recomputed.ops > 0) add_costs(op_list::again, ops[op_list::again], c.items);
+    if constexpr (recomputed.ops > 0)
+      add_costs(op_list::recompute, ops[op_list::recompute], c.items);
     return c;
   }();
 
@@ -143,22 +144,23 @@ struct compilation {
 
   struct count_memory {
     detail::list<int, value_count> by_all, by_backward;
-    detail::list<int, recomputed.ops == 0 ? 0 : value_count> by_again;
+    detail::list<int, recomputed.ops == 0 ? 0 : value_count> by_recompute;
     per_op_list<int> operands;  // an upper bound
   };
   static constexpr count_memory counted = [](auto...) {
     count_memory n;
     n.operands = count_backward_uses(forward, backward, n.by_backward.items);
     n.by_all = n.by_backward;
-    if constexpr (recomputed.ops > 0) n.by_again = n.by_backward;
-    count_other_uses(forward, ops[op_list::again], boundaries.items, recomputed.dropped.items,
+    if constexpr (recomputed.ops > 0) n.by_recompute = n.by_backward;
+    count_other_uses(forward, ops[op_list::recompute], boundaries.items, recomputed.dropped.items,
                      recompute::keeps_last,
-                     use_memory{n.by_all.items, n.by_backward.items, n.by_again.items}, n.operands);
+                     use_memory{n.by_all.items, n.by_backward.items, n.by_recompute.items},
+                     n.operands);
     return n;
   }();
   static constexpr per_op_list<int const*> uses{
       {counted.by_all.items, counted.by_backward.items, counted.by_backward.items,
-       recomputed.ops > 0 ? counted.by_again.items : counted.by_backward.items}};
+       recomputed.ops > 0 ? counted.by_recompute.items : counted.by_backward.items}};
 
   template <int Ops, int Operands>
   struct fuse_memory {
@@ -189,20 +191,20 @@ struct compilation {
       ops,
       uses,
       {{fuse_list<op_list::forward>, fuse_list<op_list::input_gradients>,
-        fuse_list<op_list::weight_gradients>, fuse_list<op_list::again>}}};
+        fuse_list<op_list::weight_gradients>, fuse_list<op_list::recompute>}}};
 
   // ---- kernel groups, for the backend to instantiate ----
 
   struct number_memory {
-    detail::list<int, kernels.fused[op_list::again].distinct.count> again;
+    detail::list<int, kernels.fused[op_list::recompute].distinct.count> recomputed;
     group_numbers numbers;
   };
   static constexpr number_memory numbered = [](auto...) {
     number_memory n;
-    n.numbers = number_groups(kernels, n.again.items);
+    n.numbers = number_groups(kernels, n.recomputed.items);
     return n;
   }();
-  static constexpr group_numbers numbers{numbered.numbers.first, numbered.again.items,
+  static constexpr group_numbers numbers{numbered.numbers.first, numbered.recomputed.items,
                                          numbered.numbers.count};
   static constexpr int groups = numbers.count;
   static constexpr auto shapes = [](auto...) {

@@ -99,7 +99,7 @@ class heap_compilation {
     m_.splits_backward = options.splits_backward;
     partition(cut);
     find_values(options);
-    plan_again(options.recompute);
+    plan_recomputation(options.recompute);
     fuse_all(options.recompute);
     number();
     ranges_ = heap_array<stage_range>(options.stages);
@@ -150,28 +150,28 @@ class heap_compilation {
                     boundaries_.begin(), items);
     m_.boundaries = boundary_table{{boundaries_.begin(), m_.stages + 1}, items.filled()};
   }
-  void plan_again(recompute_rule rule) {
+  void plan_recomputation(recompute_rule rule) {
     graph_view const& g = m_.graph;
     heap_array<bool> runs(g.ops.count), read(g.values.count);
     dropped_ = heap_array<bool>(g.values.count);
     recompute_plan plan{runs.begin(), dropped_.begin()};
     plan_recompute(g, m_.backward, rule, m_.stage_of_unit, read.begin(), plan);
-    again_ = heap_array<op>(plan.ops);
-    sink<op> to{again_.begin()};
-    list_again(g.ops, runs.begin(), to);
+    recomputed_ops_ = heap_array<op>(plan.ops);
+    sink<op> to{recomputed_ops_.begin()};
+    list_recomputed(g.ops, runs.begin(), to);
     m_.dropped = dropped_.begin();
-    m_.kernels.ops = lists_of(g, m_.backward, view<op>{again_.begin(), plan.ops});
-    add_costs(op_list::again, m_.kernels.ops[op_list::again], costs_.begin());
+    m_.kernels.ops = lists_of(g, m_.backward, view<op>{recomputed_ops_.begin(), plan.ops});
+    add_costs(op_list::recompute, m_.kernels.ops[op_list::recompute], costs_.begin());
   }
   void fuse_all(recompute_rule rule) {
-    bool const runs_again = m_.kernels.ops[op_list::again].count > 0;
+    bool const recomputes = m_.kernels.ops[op_list::recompute].count > 0;
     for (heap_array<int>& uses : uses_) uses = heap_array<int>(m_.values.size());
     use_memory const memory{uses_[0].begin(), uses_[1].begin(),
-                            runs_again ? uses_[2].begin() : nullptr};
+                            recomputes ? uses_[2].begin() : nullptr};
     m_.kernels.uses = memory.by_list();
     per_op_list<int> bound = count_backward_uses(m_.graph, m_.backward, memory.by_backward);
     for (int v = 0; v < m_.values.size(); ++v) uses_[0][v] = uses_[2][v] = uses_[1][v];
-    count_other_uses(m_.graph, m_.kernels.ops[op_list::again], m_.boundaries.items, m_.dropped,
+    count_other_uses(m_.graph, m_.kernels.ops[op_list::recompute], m_.boundaries.items, m_.dropped,
                      rule.keeps_last, memory, bound);
     for (op_list l : every_op_list) {
       fused_[l] = heap_fused(m_.kernels.ops[l], m_.kernels.uses[l], m_.stage_of_unit, bound[l]);
@@ -179,9 +179,9 @@ class heap_compilation {
     }
   }
   void number() {
-    again_numbers_ = heap_array<int>(m_.kernels.fused[op_list::again].distinct.count);
-    m_.numbers = number_groups(m_.kernels, again_numbers_.begin());
-    m_.numbers.again = again_numbers_.begin();
+    recomputed_numbers_ = heap_array<int>(m_.kernels.fused[op_list::recompute].distinct.count);
+    m_.numbers = number_groups(m_.kernels, recomputed_numbers_.begin());
+    m_.numbers.recomputed = recomputed_numbers_.begin();
     groups_ = heap_array<group>(m_.numbers.count);
     describe_groups(m_.kernels, m_.numbers, groups_.begin());
     written_ = heap_array<unsigned>(m_.numbers.count);
@@ -197,10 +197,10 @@ class heap_compilation {
   heap_array<bool> is_statistic_, dropped_;
   heap_array<boundary_table::entry> boundaries_;
   heap_array<handed_on> handed_on_;
-  heap_array<op> again_;
+  heap_array<op> recomputed_ops_;
   heap_array<int> uses_[3];
   per_op_list<heap_fused> fused_;
-  heap_array<int> again_numbers_;
+  heap_array<int> recomputed_numbers_;
   heap_array<group> groups_;
   heap_array<unsigned> written_;
   heap_array<stage_range> ranges_;
@@ -214,14 +214,14 @@ class heap_stage {
     stage_range const& r = c.range(stage);
     int const values = r.local_values(), parameters = r.parameters.size();
     values_ = heap_array<address>(values);
-    again_ = heap_array<address>(values);
+    recomputed_ = heap_array<address>(values);
     parameters_ = heap_array<long>(parameters);
     by_offset_ = heap_array<int>(parameters);
     transposed_ = heap_array<long>(parameters);
     passed_values_ = heap_array<copied>(m.boundaries[stage + 1].forward.count);
     passed_gradients_ = heap_array<copied>(m.boundaries[stage].gradient.count);
     layout_sinks out{values_.begin(),
-                     again_.begin(),
+                     recomputed_.begin(),
                      parameters_.begin(),
                      by_offset_.begin(),
                      transposed_.begin(),
@@ -244,7 +244,7 @@ class heap_stage {
     }
     pass.run(out, totals_);
     places_ = operand_places{
-        r, stage, values_.begin(), again_.begin(), parameters_.begin(), transposed_.begin()};
+        r, stage, values_.begin(), recomputed_.begin(), parameters_.begin(), transposed_.begin()};
     passed_value_count_ = out.passed_values.count;
     passed_gradient_count_ = out.passed_gradients.count;
   }
@@ -263,7 +263,7 @@ class heap_stage {
 
  private:
   heap_array<scheduled_segment> order_[program_count];
-  heap_array<address> values_, again_;
+  heap_array<address> values_, recomputed_;
   heap_array<long> parameters_, transposed_;
   heap_array<int> by_offset_;
   heap_array<copied> passed_values_, passed_gradients_;

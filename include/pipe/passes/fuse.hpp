@@ -163,21 +163,21 @@ struct known_groups {
   constexpr known_groups(fuse_scratch scratch, int ops)
       : hashes(scratch.hashes), after(scratch.after), count(0), before(ops) {}
 
-  /// The number of group g, perhaps a new one. again(id) describes group id.
-  template <class Again>
-  constexpr int number(group const& g, Again const& again) {
+  /// The number of group g, perhaps a new one. describe(id) describes group id.
+  template <class Describe>
+  constexpr int number(group const& g, Describe const& describe) {
     int id = after[before] - 1;
-    if (id < 0 || id >= int(first.size()) || !(first.items[id] == g)) id = search(g, again);
+    if (id < 0 || id >= int(first.size()) || !(first.items[id] == g)) id = search(g, describe);
     after[before] = id + 1;
     before = id;
     return id;
   }
   /// The number of group g by hash and equality; a new one if it is not known.
-  template <class Again>
-  constexpr int search(group const& g, Again const& again) {
+  template <class Describe>
+  constexpr int search(group const& g, Describe const& describe) {
     std::uint64_t const h = detail::hash_of(g);
     for (int id = 0; id < count; ++id)
-      if (hashes[id] == h && (id < int(first.size()) ? first[id] : again(id)) == g) return id;
+      if (hashes[id] == h && (id < int(first.size()) ? first[id] : describe(id)) == g) return id;
     hashes[count] = h;
     if (first.size() < first.capacity()) first.push_back(g);
     return count++;
@@ -193,7 +193,7 @@ constexpr void fuse(view<op> list, int const* uses, short const* stage_of_unit,
   op const* const ops = list.items;
   int const count = list.count;
   known_groups known(scratch, count);
-  auto const again = [&](int id) {
+  auto const describe = [&](int id) {
     segment const& s = f.segments.items[f.distinct.items[id]];
     operand ignored[group::max_slots]{};
     return describe_group(ops, s.begin, s.end, uses, ignored);
@@ -210,7 +210,7 @@ constexpr void fuse(view<op> list, int const* uses, short const* stage_of_unit,
     int const first = f.operands.count;
     group const g = describe_group(ops, begin, end, uses, f.operands.items + first);
     f.operands.count += g.slots;
-    int const id = known.number(g, again);
+    int const id = known.number(g, describe);
     if (id == f.distinct.count) f.distinct.push_back(f.segments.count);
     f.segments.push_back(segment{begin, end, id, first, g.slots});
     begin = end;

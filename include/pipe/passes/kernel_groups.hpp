@@ -31,34 +31,34 @@ struct kernel_lists {
 /// group, and then has its number, so that it is not compiled twice.
 struct group_numbers {
   per_op_list<int>
-      first;  // the number of each list's first group; of `again`: of its first new one
-  int const* again = nullptr;  // by distinct group of the recomputed ops: its number
+      first;  // the number of each list's first group; of `recompute`: of its first new one
+  int const* recomputed = nullptr;  // by distinct group of the recomputed ops: its number
   int count = 0;
 
   constexpr int number(op_list l, int group) const {
-    return l == op_list::again ? again[group] : first[l] + group;
+    return l == op_list::recompute ? recomputed[group] : first[l] + group;
   }
 };
 
 /// Numbers the groups of all lists.
 ///
-/// shape: again[distinct groups of the recomputed ops]
-constexpr group_numbers number_groups(kernel_lists const& k, int* again) {
+/// shape: recomputed[distinct groups of the recomputed ops]
+constexpr group_numbers number_groups(kernel_lists const& k, int* recomputed) {
   group_numbers n;
   for (op_list l : {op_list::forward, op_list::input_gradients, op_list::weight_gradients}) {
     n.first[l] = n.count;
     n.count += k.fused[l].distinct.count;
   }
-  n.first[op_list::again] = n.count;
-  view<int> const distinct = k.fused[op_list::again].distinct;
+  n.first[op_list::recompute] = n.count;
+  view<int> const distinct = k.fused[op_list::recompute].distinct;
   int const forward_groups = k.fused[op_list::forward].distinct.count;
   for (int i = 0; i < distinct.count; ++i) {
-    group const mine = k.describe(op_list::again, distinct[i]).shape;
+    group const mine = k.describe(op_list::recompute, distinct[i]).shape;
     int same = 0;
     while (same < forward_groups &&
            !(k.describe(op_list::forward, k.fused[op_list::forward].distinct[same]).shape == mine))
       ++same;
-    again[i] = same < forward_groups ? same : n.count++;
+    recomputed[i] = same < forward_groups ? same : n.count++;
   }
   return n;
 }

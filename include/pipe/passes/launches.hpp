@@ -11,7 +11,8 @@ namespace pp {
 struct operand_places {
   stage_range r;
   int stage = 0;
-  address const *values = nullptr, *again = nullptr;  // by value of the stage, see layout_sinks
+  address const *values = nullptr,
+                *recomputed = nullptr;  // by value of the stage, see layout_sinks
   long const *parameters = nullptr, *transposed = nullptr;
 
   /// The address from which kernels read a parameter: its 16-bit copy, where there are copies.
@@ -25,7 +26,7 @@ struct operand_places {
     if (x.where == space::value) {
       int const v = r.local(x.index);
       if (v < 0) return from_neighbour(m, stage, x);
-      return p == program::forward ? values[v] : again[v];
+      return p == program::forward ? values[v] : recomputed[v];
     }
     switch (x.where) {
       case space::none:
@@ -92,7 +93,7 @@ constexpr void list_launches(compiled_model const& m, operand_places const& plac
     int const g = m.numbers.number(s.list, with.group);
     unsigned const written = m.written[g];
     short const layer = m.kernels.ops[s.list].items[with.begin].unit;
-    launches[i] = detail::launch{g, n, with.operands, layer, s.list == op_list::again};
+    launches[i] = detail::launch{g, n, with.operands, layer, s.list == op_list::recompute};
     for (int k = 0; k < with.operands; ++k, ++n) {
       operand const x = first[k];
       bool const is_value = x.where == space::value;

@@ -59,7 +59,7 @@ struct stage_bytes {
 
 /// The offsets that laying out a stage fills, by value or by parameter of the stage.
 struct layout_sinks {
-  address *values = nullptr, *again = nullptr;
+  address *values = nullptr, *recomputed = nullptr;
   long* parameters = nullptr;
   int* by_offset = nullptr;
   long* transposed = nullptr;
@@ -180,13 +180,14 @@ class value_layout {
     op const& loss = m_.graph.loss();
     int const loss_gradient = is_last_ ? r_.local(loss.out[0].index) : -1;
     int const logits = overwritten_logits(op_list::forward),
-              logits_again = overwritten_logits(drops_ ? op_list::again : op_list::forward);
+              recomputed_logits =
+                  overwritten_logits(drops_ ? op_list::recompute : op_list::forward);
     program const backward = backward_of(m_.splits_backward);
     if (loss_gradient >= 0 && detail::find(entered.gradient, loss.out[0]) >= 0 &&
         in_backward(loss_gradient).any())
       seen_[int(backward)][loss_gradient].last = length_[int(backward)];  // sent at the end
     if (logits >= 0) share(program::forward, logits, loss_gradient);
-    if (logits_again >= 0) share(backward, logits_again, loss_gradient);
+    if (recomputed_logits >= 0) share(backward, recomputed_logits, loss_gradient);
 
     for (int v = r_.values.begin; v < r_.values.end; ++v) {
       int const at = v - r_.values.begin;
@@ -207,23 +208,24 @@ class value_layout {
                               : scratch(forward_room_, program::forward, at, v);
       }
       if (kept)
-        out.again[at] = out.values[at];
-      else if (gradient_of_loss && logits_again >= 0)
-        out.again[at] = out.again[logits_again];
+        out.recomputed[at] = out.values[at];
+      else if (gradient_of_loss && recomputed_logits >= 0)
+        out.recomputed[at] = out.recomputed[recomputed_logits];
       else
-        out.again[at] = in_weights(at) || (at == logits_again && in_weights(loss_gradient))
-                            ? append(region::pending, bytes.pending, v)
-                            : scratch(backward_room_, backward, at, v);
+        out.recomputed[at] =
+            in_weights(at) || (at == recomputed_logits && in_weights(loss_gradient))
+                ? append(region::pending, bytes.pending, v)
+                : scratch(backward_room_, backward, at, v);
     }
     for (int v = r_.gradients.begin; v < r_.gradients.end; ++v) {
       int const at = v - r_.gradients.begin + r_.values.size();
       // In the same way a gradient that leaves is computed in its slot.
       if (int const i = detail::find(entered.gradient, value_operand(v)); i >= 0) {
         totals.rereads_gradient = totals.rereads_gradient || in_weights(at);
-        out.again[at] = address{region::gradient_out, entered.gradient.items[i].offset};
+        out.recomputed[at] = address{region::gradient_out, entered.gradient.items[i].offset};
       } else {
-        out.again[at] = in_weights(at) ? append(region::pending, bytes.pending, v)
-                                       : scratch(backward_room_, backward, at, v);
+        out.recomputed[at] = in_weights(at) ? append(region::pending, bytes.pending, v)
+                                            : scratch(backward_room_, backward, at, v);
       }
     }
     bytes.scratch =
@@ -279,7 +281,7 @@ class value_layout {
       if (v < 0)
         out.passed_gradients.push_back(copied{from_neighbour(m_, stage_, x.what), to, bytes});
       else if (x.what.index < m_.graph.values.count)
-        out.passed_gradients.push_back(copied{out.again[v], to, bytes});
+        out.passed_gradients.push_back(copied{out.recomputed[v], to, bytes});
     }
   }
 

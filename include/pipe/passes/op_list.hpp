@@ -8,12 +8,12 @@
 
 namespace pp {
 
-/// The lists of ops. `again`: forward ops that run a second time, before backward, under a policy
-/// that recomputes.
-enum class op_list : unsigned char { forward, input_gradients, weight_gradients, again };
+/// The lists of ops. `recompute`: forward ops that run a second time, before backward, under a
+/// policy that recomputes.
+enum class op_list : unsigned char { forward, input_gradients, weight_gradients, recompute };
 inline constexpr int op_lists = 4;
 inline constexpr op_list every_op_list[] = {op_list::forward, op_list::input_gradients,
-                                            op_list::weight_gradients, op_list::again};
+                                            op_list::weight_gradients, op_list::recompute};
 
 /// A T for each list of ops.
 template <class T>
@@ -27,8 +27,8 @@ struct per_op_list {
 using ops_by_list = per_op_list<view<op>>;
 /// The lists of a graph and of its gradients.
 constexpr ops_by_list lists_of(graph_view const& g, gradient_view const& backward,
-                               view<op> again = view<op>{}) {
-  return ops_by_list{{g.ops, backward.input_ops, backward.weight_ops, again}};
+                               view<op> recomputed = view<op>{}) {
+  return ops_by_list{{g.ops, backward.input_ops, backward.weight_ops, recomputed}};
 }
 
 /// The number of streams of random bits: one for each dropout.

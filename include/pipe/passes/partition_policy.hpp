@@ -63,12 +63,12 @@ struct ByProfile {
   }
   /// Time of a layer in nanoseconds. The profile has one backward time: its split into B and W, and
   /// the time of recomputation, are in proportion to the estimates.
-  static constexpr chunk_cost time_of(int layer, chunk_cost const& estimate, long again) {
+  static constexpr chunk_cost time_of(int layer, chunk_cost const& estimate, long recompute) {
     long const forward = P::forward_nanoseconds[layer], backward = P::backward_nanoseconds[layer];
     long const weight = in_proportion(backward, estimate.backward_weight,
                                       estimate.backward_input + estimate.backward_weight);
-    return chunk_cost{forward, backward - weight + in_proportion(forward, again, estimate.forward),
-                      weight};
+    return chunk_cost{
+        forward, backward - weight + in_proportion(forward, recompute, estimate.forward), weight};
   }
 };
 /// User-defined cuts: the first layer (from 0, as `explain` counts them) of the second, third ...

@@ -33,7 +33,7 @@ struct scheduled_segment {
 
 /// Whether a program begins with the recomputed ops. `drops`: whether the values that the recompute
 /// policy drops are dropped in this run.
-constexpr bool runs_again(program p, bool drops) {
+constexpr bool recomputes(program p, bool drops) {
   return drops && (p == program::backward || p == program::backward_input);
 }
 
@@ -49,7 +49,7 @@ constexpr int length_of(program p, stage_range const& r, bool drops) {
       own = count(op_list::input_gradients) + count(op_list::weight_gradients);
       break;
   }
-  return own + (runs_again(p, drops) ? count(op_list::again) : 0);
+  return own + (recomputes(p, drops) ? count(op_list::recompute) : 0);
 }
 
 /// Lists the segments of a program in order.
@@ -63,7 +63,7 @@ constexpr void order_program(compiled_model const& m, stage_range const& r, prog
     for (int i = r.segments[l].begin; i < r.segments[l].end; ++i)
       order.push_back(scheduled_segment{l, i});
   };
-  if (runs_again(p, drops)) take(op_list::again);
+  if (recomputes(p, drops)) take(op_list::recompute);
   switch (p) {
     case program::forward: return take(op_list::forward);
     case program::backward_input: return take(op_list::input_gradients);

@@ -73,9 +73,9 @@ constexpr void plan_recompute(graph_view const& g, gradient_view const& backward
 }
 
 /// Lists the ops that run again, in the order of the graph.
-constexpr void list_again(view<op> ops, bool const* runs, sink<op>& again) {
+constexpr void list_recomputed(view<op> ops, bool const* runs, sink<op>& to) {
   for (int i = 0; i < ops.count; ++i)
-    if (runs[i]) again.push_back(ops[i]);
+    if (runs[i]) to.push_back(ops[i]);
 }
 
 }  // namespace pp

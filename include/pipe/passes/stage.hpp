@@ -61,7 +61,7 @@ constexpr void find_ranges(compiled_model const& m, stage_range* ranges) {
     ranges[s].gradients.end = g.values.count + v;
   }
   for (op_list l : every_op_list) {
-    bool const ascending = l == op_list::forward || l == op_list::again;
+    bool const ascending = l == op_list::forward || l == op_list::recompute;
     view<segment> const segments = m.kernels.fused[l].segments;
     op const* const ops = m.kernels.ops[l].items;
     int i = 0;

@@ -13,7 +13,7 @@ namespace pp {
 template <int Values, int Parameters, int Passed>
 struct stage_layout : layout_totals {
   detail::list<address, Values> values;       // in forward: forward values, then gradients
-  detail::list<address, Values> again;        // in backward
+  detail::list<address, Values> recomputed;   // in backward
   detail::list<long, Parameters> parameters;  // offset of each parameter and of its gradient
   detail::list<int, Parameters> by_offset;    // parameters in the order of their offsets
   detail::list<long, Parameters> transposed;  // offset of the transposed copy, where there is one
@@ -81,7 +81,7 @@ struct stage_programs {
             : C::whole.boundaries[S + 1].forward.count;
     stage_layout<values, parameters, passed> l;
     layout_sinks out{
-        l.values.items,     l.again.items,           l.parameters.items,        l.by_offset.items,
+        l.values.items,     l.recomputed.items,      l.parameters.items,        l.by_offset.items,
         l.transposed.items, {l.passed_values.items}, {l.passed_gradients.items}};
     detail::list<char, parameters> turn;
     lay_out_parameters(C::whole, range, turn.items, out, l.bytes);
@@ -115,7 +115,7 @@ struct stage_programs {
   static constexpr operand_places places{range,
                                          S,
                                          layout.values.items,
-                                         layout.again.items,
+                                         layout.recomputed.items,
                                          layout.parameters.items,
                                          layout.transposed.items};
   /// The address of operand x in program P.

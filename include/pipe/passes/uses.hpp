@@ -26,11 +26,12 @@ constexpr int count_uses(view<op> ops, int* uses) {
 /// Counts by value, initially 0: of reads by forward and backward; by backward alone; by backward
 /// and recomputation, null where nothing is recomputed.
 struct use_memory {
-  int *by_all = nullptr, *by_backward = nullptr, *by_again = nullptr;
+  int *by_all = nullptr, *by_backward = nullptr, *by_recompute = nullptr;
 
   /// The counts that decide what the ops of each list store.
   constexpr per_op_list<int const*> by_list() const {
-    return {{by_all, by_backward, by_backward, by_again != nullptr ? by_again : by_backward}};
+    return {
+        {by_all, by_backward, by_backward, by_recompute != nullptr ? by_recompute : by_backward}};
   }
 };
 
@@ -49,15 +50,16 @@ constexpr per_op_list<int> count_backward_uses(graph_view const& g, gradient_vie
 /// Adds all other reads: by forward, by recomputation, and by the runtime, which sends the values
 /// that cross a cut. Adds the bounds of these lists.
 ///
-/// needs:      by_all, and by_again if there is one, are copies of the counts of backward
+/// needs:      by_all, and by_recompute if there is one, are copies of the counts of backward
+/// repeated:   the recomputed ops, empty under a policy that stores everything
 /// recomputed: by forward value; forward need not store a value that is recomputed, unless the last
 ///             micro-batch keeps everything
-constexpr void count_other_uses(graph_view const& g, view<op> again, view<handed_on> crossing,
+constexpr void count_other_uses(graph_view const& g, view<op> repeated, view<handed_on> crossing,
                                 bool const* recomputed, bool keeps_last, use_memory memory,
                                 per_op_list<int>& bound) {
   int* const all = memory.by_all;
-  if (again.count > 0) {
-    bound[op_list::again] = count_uses(again, memory.by_again) + g.values.count;
+  if (repeated.count > 0) {
+    bound[op_list::recompute] = count_uses(repeated, memory.by_recompute) + g.values.count;
     for (int v = 0; !keeps_last && v < g.values.count; ++v)
       if (recomputed[v]) all[v] = 0;
   }

@@ -95,7 +95,7 @@ std::string explain_kernels() {
     auto const& first = compiled::passes::numbers.first;
     char const* const pass = g < first[op_list::input_gradients]    ? "forward"
                              : g < first[op_list::weight_gradients] ? "backward, input"
-                             : g < first[op_list::again]            ? "backward, weight"
+                             : g < first[op_list::recompute]        ? "backward, weight"
                                                                     : "recompute";
     table.add({std::to_string(i), pass, std::to_string(launches[std::size_t(i)]),
                detail::kernel_text<Trainer>(i, leaf)});

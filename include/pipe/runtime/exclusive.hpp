@@ -26,8 +26,8 @@ class occupancy {
   /// throws: pp::error during another call, in a forked process, and after close()
   PIPE_ONE_COPY void enter() {
     if (process_ != this_process())
-      complain<error>({"this trainer belongs to process ", process_,
-                       ", and so do its threads: construct another one after fork()"});
+      throw_error<error>({"this trainer belongs to process ", process_,
+                          ", and so do its threads: construct another one after fork()"});
     int found = idle;
     if (!state_.compare_exchange_strong(found, in_use)) refuse(found);
     user_.store(pthread_self());
@@ -61,14 +61,14 @@ class occupancy {
 
   [[noreturn, gnu::cold]] static void refuse(int found) {
     if (found != closed)
-      complain<error>(
+      throw_error<error>(
           {"a run is in progress: a trainer takes one call at a time, from one thread, and none "
            "from its own "
            "callbacks"});
     // Most likely the program is exiting while this thread trains: the pause lets it exit without
     // an exception from here.
     sleep_for(5'000'000'000);
-    complain<error>({"this trainer was destroyed"});
+    throw_error<error>({"this trainer was destroyed"});
   }
 
   static long this_process() { return long(::getpid()); }
@@ -130,7 +130,7 @@ class exclusive {
 
  private:
   item& checked() const {
-    if (item_ == nullptr) complain<error>({"this trainer was moved from"});
+    if (item_ == nullptr) throw_error<error>({"this trainer was moved from"});
     return *item_;
   }
   /// Deletes the object, or leaks it if close() forbids its destruction: then another thread, or

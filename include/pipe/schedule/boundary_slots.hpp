@@ -45,8 +45,8 @@ constexpr detail::slot_count boundary_slots(Problem const& problem, Table const&
   detail::require_placement(problem, table.where);
   detail::require_spans(table, when);
   if (boundary < 0 || boundary >= problem.chunks - 1 || table.ranks() != problem.ranks)
-    complain<error>({"boundary ", boundary, " is none between ", problem.chunks, " chunks on ",
-                     table.ranks(), " ranks"});
+    throw_error<error>({"boundary ", boundary, " is none between ", problem.chunks, " chunks on ",
+                        table.ranks(), " ranks"});
   auto const is_last_reader = [&](action const& a) {
     return table.trains ? detail::makes_weight_gradient(a.kind) : a.kind == action_kind::forward;
   };

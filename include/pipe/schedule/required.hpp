@@ -41,9 +41,9 @@ constexpr bool fits_placement(Problem const& problem, placement where) {
 template <pipeline_problem Problem>
 constexpr void require_placement(Problem const& problem, placement where) {
   if (fits_placement(problem, where)) return;
-  complain<error>({"the schedule's problem does not fit its placement: ", problem.ranks, " ranks, ",
-                   problem.chunks, " chunks with a cost each, ", problem.micro_batches,
-                   " micro-batches"});
+  throw_error<error>({"the schedule's problem does not fit its placement: ", problem.ranks,
+                      " ranks, ", problem.chunks, " chunks with a cost each, ",
+                      problem.micro_batches, " micro-batches"});
 }
 
 /// The same, and that the problem has `chunks_per_rank` chunks per rank; 0 accepts any number.
@@ -52,8 +52,8 @@ constexpr void require_chunks(Problem const& problem, placement where, int chunk
   require_placement(problem, where);
   int const expected = chunks_for(where, problem.ranks, chunks_per_rank);
   if (chunks_per_rank > 0 && problem.chunks != expected)
-    complain<error>({"a schedule of ", chunks_per_rank, " chunks per rank has ", expected,
-                     " chunks on ", problem.ranks, " ranks; the problem has ", problem.chunks});
+    throw_error<error>({"a schedule of ", chunks_per_rank, " chunks per rank has ", expected,
+                        " chunks on ", problem.ranks, " ranks; the problem has ", problem.chunks});
 }
 
 /// throws: pp::error unless rows (a table, spans) exist for `rank`
@@ -70,22 +70,22 @@ constexpr void require_actions(Problem const& problem, Table const& table, Slots
   if (std::is_constant_evaluated()) return;
   require_placement(problem, table.where);
   if (table.ranks() != problem.ranks)
-    complain<error>({"a schedule's table of ", table.ranks(), " ranks is not for a problem of ",
-                     problem.ranks});
+    throw_error<error>({"a schedule's table of ", table.ranks(), " ranks is not for a problem of ",
+                        problem.ranks});
   if (long(problem.chunks) * problem.micro_batches > most_actions)
-    complain<error>({"a schedule of ", problem.chunks, " chunks and ", problem.micro_batches,
-                     " micro-batches is larger than the limit of ", most_actions, " actions"});
+    throw_error<error>({"a schedule of ", problem.chunks, " chunks and ", problem.micro_batches,
+                        " micro-batches is larger than the limit of ", most_actions, " actions"});
   if (!has_items(slots, problem.chunks - 1L))
-    complain<error>({"a schedule of ", problem.chunks,
-                     " chunks needs slots for each boundary between two of them"});
+    throw_error<error>({"a schedule of ", problem.chunks,
+                        " chunks needs slots for each boundary between two of them"});
   for (int rank = 0; rank < problem.ranks; ++rank)
     for (int i = 0, n = table.size(rank); i < n; ++i) {
       action const& a = table.at(rank, i);
       if (a.chunk < 0 || a.chunk >= problem.chunks || a.micro_batch < 0 ||
           a.micro_batch >= problem.micro_batches || a.kind > action_kind::update)
-        complain<error>({"action ", i, " of rank ", rank, " is of chunk ", a.chunk,
-                         " and micro-batch ", a.micro_batch, ": there are ", problem.chunks,
-                         " chunks and ", problem.micro_batches, " micro-batches"});
+        throw_error<error>({"action ", i, " of rank ", rank, " is of chunk ", a.chunk,
+                            " and micro-batch ", a.micro_batch, ": there are ", problem.chunks,
+                            " chunks and ", problem.micro_batches, " micro-batches"});
     }
 }
 

@@ -80,7 +80,8 @@ constexpr void require_spans(Table const& table, timeline<Rows> const& when) {
   for (int rank = 0; fits && rank < table.ranks(); ++rank)
     fits = when.spans.size(rank) <= table.size(rank);
   if (!fits)
-    complain<error>({"the timeline is not one of this table: it has other ranks, or more actions"});
+    throw_error<error>(
+        {"the timeline is not one of this table: it has other ranks, or more actions"});
 }
 
 }  // namespace detail

@@ -17,7 +17,7 @@ double accuracy_of(std::span<T const> outputs, std::span<int const> labels) {
   long total = 0, right = 0;
   for_each_prediction(outputs, labels, labels.empty() ? 0 : outputs.size() / labels.size(),
                       [&](int label, int predicted) { ++total, right += label == predicted; });
-  if (total == 0) complain<data_error>({"accuracy: none of ", labels.size(), " labels counts"});
+  if (total == 0) throw_error<data_error>({"accuracy: none of ", labels.size(), " labels counts"});
   return double(right) / double(total);
 }
 

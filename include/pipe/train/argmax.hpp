@@ -15,10 +15,10 @@ namespace detail {
 
 template <class T>
 int argmax_of(std::span<T const> scores) {
-  if (scores.empty()) complain<data_error>({"argmax: no scores"});
+  if (scores.empty()) throw_error<data_error>({"argmax: no scores"});
   std::size_t best = 0;
   for (std::size_t i = 0; i < scores.size(); ++i) {
-    if (scores[i] != scores[i]) complain<data_error>({"argmax: score ", i, " is not a number"});
+    if (scores[i] != scores[i]) throw_error<data_error>({"argmax: score ", i, " is not a number"});
     if (scores[i] > scores[best]) best = i;
   }
   return int(best);

@@ -74,12 +74,12 @@ class batches {
     constexpr std::size_t whole = std::size_t(Trainer::samples);
     size_ = long(s.drop_last ? count_ / whole : (count_ + whole - 1) / whole);
     if (size_ == 0)
-      complain<data_error>({"a data set of ", count_, " samples has no ",
-                            s.drop_last ? "whole " : "", "mini-batch, which would take ",
-                            s.drop_last ? whole : 1});
+      throw_error<data_error>({"a data set of ", count_, " samples has no ",
+                               s.drop_last ? "whole " : "", "mini-batch, which would take ",
+                               s.drop_last ? whole : 1});
     if (s.first < 0 || s.first > size_)
-      complain<data_error>({"first: mini-batch ", s.first, " is not in [0, ", size_, "]"});
-    if (s.epoch < 0) complain<data_error>({"epoch: ", s.epoch, " is less than 0"});
+      throw_error<data_error>({"first: mini-batch ", s.first, " is not in [0, ", size_, "]"});
+    if (s.epoch < 0) throw_error<data_error>({"epoch: ", s.epoch, " is less than 0"});
     if (s.shuffle) order_ = detail::shuffled_order(count_, s.seed, std::uint64_t(s.epoch));
   }
   batches(batches const&) = delete;

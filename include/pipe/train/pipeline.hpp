@@ -238,8 +238,8 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     if (!settings_.learning_rate_factor) return settings_.optimizer.learning_rate;
     double const factor = settings_.learning_rate_factor(steps_ + 1);
     if (!setting_check::is_amount(factor))
-      complain<data_error>({"learning_rate_factor(", steps_ + 1, "): expected ",
-                            setting_check::amounts, ", got ", factor});
+      throw_error<data_error>({"learning_rate_factor(", steps_ + 1, "): expected ",
+                               setting_check::amounts, ", got ", factor});
     return settings_.optimizer.learning_rate * factor;
   }
   /// Number of completed training steps.
@@ -312,8 +312,8 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
 
   detail::job prepare_gradients(batch const& b) {
     if (accumulated_.count() > 0)
-      complain<error>({"gradients(): ", accumulated_.count(),
-                       " accumulated mini-batches are pending; call step() first"});
+      throw_error<error>({"gradients(): ", accumulated_.count(),
+                          " accumulated mini-batches are pending; call step() first"});
     detail::job j = prepare(b, detail::job::kind::train);
     j.updates = false;
     return j;

@@ -127,7 +127,7 @@ struct planned_pipeline {
   static typename M::graph_type* checked_graph() {
     std::unique_ptr<typename M::graph_type> g(M::new_graph());
     if (stages > g->size.units)
-      complain<error>(
+      throw_error<error>(
           {"a model of ", g->size.units, " layers cannot be cut into ", stages, " stages"});
     return g.release();
   }
@@ -152,8 +152,8 @@ struct planned_pipeline {
   static run_time_problem make_problem(heap_compilation const& c,
                                        std::vector<stage> const& stage_of) {
     if (!is_countable(c.costs(), samples, micro_batches))
-      complain<error>({"a step of ", micro_batches, " micro-batches of ", samples,
-                       " samples is too large to be counted"});
+      throw_error<error>({"a step of ", micro_batches, " micro-batches of ", samples,
+                          " samples is too large to be counted"});
     run_time_problem p;
     p.ranks = ranks;
     p.chunks = stages;
@@ -173,8 +173,8 @@ struct planned_pipeline {
     verdict v = validate(problem, table);
     if (v.ok()) v = detail::check_runs(table);
     if (!v.ok())
-      complain<error>({"schedule ", schedule::name, " is not valid for ", ranks, " ranks and ",
-                       micro_batches, " micro-batches: ", v.text()});
+      throw_error<error>({"schedule ", schedule::name, " is not valid for ", ranks, " ranks and ",
+                          micro_batches, " micro-batches: ", v.text()});
     return table;
   }
 

@@ -68,7 +68,7 @@ detail::layer_times measure_layers(Trainer& trainer, typename Trainer::batch con
     trainer.watch(batch, [&](launch_seen const& seen) {  // a layer is on one rank only
       std::size_t const place =
           std::size_t(seen.micro_batch) * layers + std::size_t(seen.what->layer);
-      if (!seen.what->again) sums[seen.which != program::forward][place] += seen.nanoseconds;
+      if (!seen.what->recomputed) sums[seen.which != program::forward][place] += seen.nanoseconds;
     });
     if (repeat < 0) continue;
     for (std::size_t i = 0; i < layers * micro_batches; ++i) {

@@ -61,8 +61,8 @@ class cuda_engine {
   /// Throws if a run has left the parameters half updated.
   void check() const {
     if (torn_ != 0)
-      complain<error>({"this trainer is broken: the update of step ", torn_,
-                       " failed, and some parameters are updated, others are not"});
+      throw_error<error>({"this trainer is broken: the update of step ", torn_,
+                          " failed, and some parameters are updated, others are not"});
   }
   /// False: the engine has no threads, runs are on the caller's thread.
   bool is_own_thread() const { return false; }

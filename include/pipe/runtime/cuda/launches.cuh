@@ -91,10 +91,10 @@ class cuda_launches {
     using kernels = cuda::chain_kernels<P, C>;
     long const needed = cuda::most_shared_bytes(kernels::kernels());
     if (needed > long(device.sharedMemPerBlockOptin))
-      complain<error>({"a kernel of ", kernels::launches, " narrow layers needs ", needed,
-                       " bytes of shared memory and ", device.name, " has ",
-                       long(device.sharedMemPerBlockOptin),
-                       ": compile the program for this device too (nvcc -arch=native)"});
+      throw_error<error>({"a kernel of ", kernels::launches, " narrow layers needs ", needed,
+                          " bytes of shared memory and ", device.name, " has ",
+                          long(device.sharedMemPerBlockOptin),
+                          ": compile the program for this device too (nvcc -arch=native)"});
     cuda::prepare_bodies(kernels::kernels());
     groups_[P::groups + C] = {&cuda::launch_chain_of<kernels>, nullptr};
   }

@@ -191,8 +191,8 @@ class cuda_machine {
     try {
       arenas_.emplace_back(d_.rank[rank].bytes);
     } catch (error const& e) {
-      complain<error>({"rank ", rank, ": no memory for an arena of ", d_.rank[rank].bytes,
-                       " bytes, of ", d_.bytes(), " that the plan needs in all: ", e.what()});
+      throw_error<error>({"rank ", rank, ": no memory for an arena of ", d_.rank[rank].bytes,
+                          " bytes, of ", d_.bytes(), " that the plan needs in all: ", e.what()});
     }
   }
   int last_rank() const { return d_.chunk[d_.chunks - 1].rank; }

@@ -64,8 +64,8 @@ class machine {
   /// Throws if a run has left the parameters half updated.
   void check() const {
     if (long const step = torn_.load())
-      complain<error>({"this trainer is broken: its optimizer threw in the update of step ", step,
-                       ", and some parameters are updated, others are not"});
+      throw_error<error>({"this trainer is broken: its optimizer threw in the update of step ",
+                          step, ", and some parameters are updated, others are not"});
   }
   /// Whether the calling thread belongs to a rank or its team.
   [[gnu::cold]] bool is_own_thread() const {
@@ -122,7 +122,7 @@ class machine {
       ranks_[r].own =
           thread([](void* self, int rank) { static_cast<machine*>(self)->live(rank); }, this, r);
     } catch (std::system_error const& e) {
-      complain<error>({"rank ", r, ": cannot start its thread: ", e.what()});
+      throw_error<error>({"rank ", r, ": cannot start its thread: ", e.what()});
     }
   }
 
@@ -211,10 +211,10 @@ class machine {
       me.memory = arena(d_.rank[r].bytes);
       parameters_.set_memory(r, me.memory.data());
     } catch (std::system_error const& e) {
-      complain<error>({"rank ", r, ": cannot start ", d_.threads - 1, " threads: ", e.what()});
+      throw_error<error>({"rank ", r, ": cannot start ", d_.threads - 1, " threads: ", e.what()});
     } catch (...) {
-      complain<error>({"rank ", r, ": no memory for an arena of ", d_.rank[r].bytes, " bytes, of ",
-                       d_.bytes(), " that the plan needs in all"});
+      throw_error<error>({"rank ", r, ": no memory for an arena of ", d_.rank[r].bytes,
+                          " bytes, of ", d_.bytes(), " that the plan needs in all"});
     }
   }
   [[gnu::cold]] void fail(std::exception_ptr e) {
@@ -348,7 +348,7 @@ class machine {
     me.waited += now() - arrived;
   }
   [[noreturn, gnu::cold]] void stopped(int r) {
-    complain<rank_error>({"rank ", r, " stopped because another rank failed"});
+    throw_error<rank_error>({"rank ", r, " stopped because another rank failed"});
   }
 
   void run_action(int r, worker& me, action const& a) {

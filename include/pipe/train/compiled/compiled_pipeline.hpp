@@ -236,8 +236,9 @@ struct compiled_pipeline {
     if constexpr (!by_compiler) {
       work::table();
       if (int const rank = first_over(memory().rank, limit); rank >= 0)
-        complain<error>({"rank ", rank, " needs ", memory().rank[rank].bytes, " bytes of memory, ",
-                         memory().rank[rank].bytes - limit, " more than the limit of ", limit});
+        throw_error<error>({"rank ", rank, " needs ", memory().rank[rank].bytes,
+                            " bytes of memory, ", memory().rank[rank].bytes - limit,
+                            " more than the limit of ", limit});
     }
   }
 };

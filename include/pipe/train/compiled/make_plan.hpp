@@ -5,7 +5,7 @@
 #pragma once
 
 #include <pipe/base/bytes.hpp>
-#include <pipe/graph/tables.hpp>
+#include <pipe/graph/position_tables.hpp>
 #include <pipe/passes/costs.hpp>
 #include <pipe/runtime/description.hpp>
 #include <pipe/schedule/in_flight.hpp>
@@ -65,7 +65,7 @@ constexpr plan_of<P::stages, P::ranks> make_plan() {
       q.forward_flops += samples * layer[op_list::forward].flops;
       q.backward_flops += samples * (layer[op_list::input_gradients].flops +
                                      layer[op_list::weight_gradients].flops);
-      if (P::some_drop) q.recompute_flops += samples * layer[op_list::again].flops;
+      if (P::some_drop) q.recompute_flops += samples * layer[op_list::recompute].flops;
     }
     q.share = double(problem.cost(s).forward + problem.cost(s).backward_input +
                      problem.cost(s).backward_weight) /

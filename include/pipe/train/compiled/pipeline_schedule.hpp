@@ -138,10 +138,10 @@ struct pipeline_schedule {
   static constexpr auto const& table() {
     if constexpr (!by_compiler)
       if (verdict const& v = judgement(); !v.ok())
-        complain<error>({"schedule ", schedule::name, " is not valid for ", ranks, " ranks and ",
-                         micro_batches, " micro-batches: ", short_name(v.which.kind), " of chunk ",
-                         v.which.chunk, ", micro-batch ", v.which.micro_batch, " on rank ", v.rank,
-                         ", position ", v.position, ": ", v.text()});
+        throw_error<error>({"schedule ", schedule::name, " is not valid for ", ranks, " ranks and ",
+                            micro_batches, " micro-batches: ", short_name(v.which.kind),
+                            " of chunk ", v.which.chunk, ", micro-batch ", v.which.micro_batch,
+                            " on rank ", v.rank, ", position ", v.position, ": ", v.text()});
     return filled();
   }
 

@@ -18,11 +18,11 @@ constexpr chunk_cost time_of_layer(unit_cost const& layer, int index, int sample
   auto const estimate = [&](op_list l) { return samples * estimated_time(layer[l]); };
   chunk_cost c{estimate(op_list::forward), estimate(op_list::input_gradients),
                estimate(op_list::weight_gradients)};
-  long const again = recomputes ? estimate(op_list::again) : 0;
+  long const recompute = recomputes ? estimate(op_list::recompute) : 0;
   if constexpr (requires { typename Partition::profile; })
-    c = Partition::time_of(index, c, again);
+    c = Partition::time_of(index, c, recompute);
   else
-    c.backward_input += again;
+    c.backward_input += recompute;
   return c;
 }
 

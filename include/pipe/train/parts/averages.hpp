@@ -28,7 +28,7 @@ class averages {
   /// Throws pp::error while they are exchanged: a step would train the averages.
   void require_out(long step) const {
     if (are_in_)
-      complain<error>(
+      throw_error<error>(
           {"step ", step, ": averages stand in for the parameters; swap them out first"});
   }
 

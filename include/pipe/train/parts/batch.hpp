@@ -91,8 +91,8 @@ void take_inputs(Batch const& b, int most, job& j) {
   std::size_t const per_sample = std::size_t(M::graph.inputs[0].form.elements()),
                     n = b.inputs.size() / per_sample;
   if (n < 1 || n > std::size_t(most) || b.inputs.size() % per_sample != 0)
-    complain<data_error>({"inputs: expected 1 to ", most, " samples of ", per_sample,
-                          " numbers, got ", b.inputs.size(), " numbers"});
+    throw_error<data_error>({"inputs: expected 1 to ", most, " samples of ", per_sample,
+                             " numbers, got ", b.inputs.size(), " numbers"});
   j.samples = int(n);
   [&]<int... I>(std::integer_sequence<int, I...>) {
     (take_input<I>(b, n, j), ...);

@@ -29,8 +29,8 @@ struct batch_part {
 [[gnu::cold]] PIPE_ONE_COPY inline void check_size(batch_part of, std::size_t found,
                                                    std::size_t expected) {
   if (found != expected)
-    complain<data_error>({of.what, of.quote(), of.name, of.quote(), ": expected ", expected,
-                          " numbers, got ", found});
+    throw_error<data_error>({of.what, of.quote(), of.name, of.quote(), ": expected ", expected,
+                             " numbers, got ", found});
 }
 
 /// Index of the first of n values that fails a predicate; n if none does. Blocks of 64 are tested
@@ -53,7 +53,7 @@ inline void check_ids(char const* what, std::span<int const> ids, int least, int
                                      return (id >= least) & (id < end);
                                    });
   if (i < n)
-    complain<data_error>(
+    throw_error<data_error>(
         {what, " ", ids.data()[i], " at position ", i, " is not in [", least, ", ", end, ")"});
 }
 
@@ -67,8 +67,8 @@ void check_targets(std::span<T const> targets) {
                  return (target >= T(Loss::least_target)) & (target <= T(Loss::most_target));
                });
     if (i < n)
-      complain<data_error>({"label ", double(targets.data()[i]), " at position ", i, " is not in [",
-                            Loss::least_target, ", ", Loss::most_target, "]"});
+      throw_error<data_error>({"label ", double(targets.data()[i]), " at position ", i,
+                               " is not in [", Loss::least_target, ", ", Loss::most_target, "]"});
   }
 }
 
@@ -80,8 +80,8 @@ void check_weights(std::span<T const> weights) {
                return (weight >= 0) & (weight <= std::numeric_limits<T>::max());
              });
   if (i < n)
-    complain<data_error>({"weight ", double(weights.data()[i]), " at position ", i,
-                          " is not a finite number of 0 or more"});
+    throw_error<data_error>({"weight ", double(weights.data()[i]), " at position ", i,
+                             " is not a finite number of 0 or more"});
 }
 
 /// Index of the first value that is not finite; `count` if all are.

@@ -94,9 +94,9 @@ template <class T>
   T const* const x = static_cast<T const*>(values);
   long const count = samples * per_sample, i = first_not_finite(x, count);
   if (i < count)
-    complain<not_finite>({"step ", r.step, " rejected", r.with, ": ", of.what, of.quote(), of.name,
-                          of.quote(), ": ", double(x[i]), " at position ", i, " (sample ",
-                          i / per_sample, ")"});
+    throw_error<not_finite>({"step ", r.step, " rejected", r.with, ": ", of.what, of.quote(),
+                             of.name, of.quote(), ": ", double(x[i]), " at position ", i,
+                             " (sample ", i / per_sample, ")"});
 }
 
 /// Throws not_finite if a parameter of model M has a value that is not finite.
@@ -108,11 +108,12 @@ template <class M, class T, class Engine>
     long const i = first_not_finite(values, p.elements());
     int const layer = model_tables<M>::parameters[p.index].unit;
     if (i < p.elements())
-      complain<not_finite>({"step ", r.step, " rejected", r.with, ": a parameter of layer ", layer,
-                            " (", spelled_layer<M>(layer), "), ", p.rows, " x ", p.columns, ": ",
-                            double(values[i]), " at position ", i,
-                            ", written or made by an update of an earlier step: was its learning "
-                            "rate too large?"});
+      throw_error<not_finite>(
+          {"step ", r.step, " rejected", r.with, ": a parameter of layer ", layer, " (",
+           spelled_layer<M>(layer), "), ", p.rows, " x ", p.columns, ": ", double(values[i]),
+           " at position ", i,
+           ", written or made by an update of an earlier step: was its learning "
+           "rate too large?"});
   });
 }
 
@@ -126,13 +127,13 @@ template <class M, class Engine>
   j.watcher = &search;
   engine.run(j);
   if (fault_place const* const p = search.found())
-    complain<not_finite>(
+    throw_error<not_finite>(
         {"step ", r.step, " rejected", r.with, ": a number that is not finite first appears in ",
          p->forward ? "forward" : "backward", " of micro-batch ", p->micro_batch, ", stage ",
          p->chunk, ", layer ", p->layer, " (", spelled_layer<M>(p->layer), ")"});
-  complain<not_finite>({"step ", r.step, " rejected", r.with,
-                        ": the loss or the gradient norm overflowed, though every term of it is "
-                        "finite"});
+  throw_error<not_finite>({"step ", r.step, " rejected", r.with,
+                           ": the loss or the gradient norm overflowed, though every term of it is "
+                           "finite"});
 }
 
 /// Throws not_finite with the first value that is not finite: in the inputs, the labels, the

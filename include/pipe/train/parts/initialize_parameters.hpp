@@ -9,7 +9,7 @@
 #include <pipe/base/libm.hpp>
 #include <pipe/base/philox.hpp>
 #include <pipe/graph/graph.hpp>
-#include <pipe/graph/tables.hpp>
+#include <pipe/graph/position_tables.hpp>
 #include <pipe/train/parts/model_tables.hpp>
 #include <pipe/train/parts/parameter_memory.hpp>
 

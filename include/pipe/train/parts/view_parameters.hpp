@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <pipe/graph/graph.hpp>
-#include <pipe/graph/tables.hpp>
+#include <pipe/graph/position_tables.hpp>
 #include <pipe/train/names.hpp>
 #include <pipe/train/parameter_view.hpp>
 #include <pipe/train/parts/model_tables.hpp>

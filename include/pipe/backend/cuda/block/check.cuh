@@ -12,7 +12,7 @@ namespace pp::cuda {
 
 /// Throws pp::error, "`what`: reason", if a call failed.
 inline void check(cudaError_t status, char const* what) {
-  if (status != cudaSuccess) complain<error>({what, ": ", cudaGetErrorString(status)});
+  if (status != cudaSuccess) throw_error<error>({what, ": ", cudaGetErrorString(status)});
 }
 
 }  // namespace pp::cuda

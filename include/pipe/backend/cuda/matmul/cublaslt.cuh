@@ -39,7 +39,7 @@ class cublaslt {
   /// Throws pp::error, "cuBLASLt, `what`: reason", if a call failed.
   void check(cublasStatus_t status, char const* what) const {
     if (status != CUBLAS_STATUS_SUCCESS)
-      complain<error>({"cuBLASLt, ", what, ": ", text_of(status)});
+      throw_error<error>({"cuBLASLt, ", what, ": ", text_of(status)});
   }
 
   decltype(cublasLtCreate)* create = nullptr;

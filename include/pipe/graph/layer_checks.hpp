@@ -20,7 +20,7 @@ constexpr fault_kind fault_of_type() {
   if constexpr (requires { typename L::use_instead; })
     return fault_kind::no_such_layer;
   else if constexpr (refuses_an_option<L>)
-    return fault_kind::option_not_taken;  // or another fault of an option: see complaints::refuse
+    return fault_kind::option_not_taken;  // or another fault of an option: see layer_checks::refuse
   else if constexpr (is_base_alone<L>)
     return fault_kind::base_is_no_layer;
   else if constexpr (has_no_parts<L>)
@@ -35,7 +35,7 @@ inline constexpr bool is_refused = fault_of_type<L>() != fault_kind::none;
 /// The position of a builder and the first fault found.
 ///
 /// law: later faults do not replace the first, so one mistake gives one message
-class complaints {
+class layer_checks {
  public:
   constexpr bool ok() const { return fault_.ok(); }
   /// The first fault, or none.
@@ -44,18 +44,18 @@ class complaints {
   constexpr int position() const { return position_; }
 
   /// Records a fault at the current layer, if it is the first.
-  constexpr void complain(fault_kind what, shape expected, shape found) {
-    complain(what, leaf_, expected, found);
+  constexpr void report(fault_kind what, shape expected, shape found) {
+    report(what, leaf_, expected, found);
   }
-  constexpr void complain(fault_kind what, int leaf, shape expected, shape found) {
-    complain_at(what, position_, leaf, expected, found);
+  constexpr void report(fault_kind what, int leaf, shape expected, shape found) {
+    report_at(what, position_, leaf, expected, found);
   }
-  constexpr void complain_at(fault_kind what, int position, int leaf, shape expected, shape found) {
+  constexpr void report_at(fault_kind what, int position, int leaf, shape expected, shape found) {
     if (ok()) fault_ = model_fault{what, position, leaf, expected, found};
   }
 
   /// Records that the layer's type lacks a member.
-  constexpr void complain_of_missing(fault_kind what, member missing) {
+  constexpr void report_missing(fault_kind what, member missing) {
     if (ok()) fault_ = model_fault{what, position_, leaf_, shape{}, shape{}, -1, missing};
   }
 
@@ -63,12 +63,12 @@ class complaints {
   template <class L>
   constexpr void refuse() {
     if constexpr (fault_of_type<L>() == fault_kind::option_not_taken)
-      complain_of(refused_by<L>());
+      report_option(refused_by<L>());
     else
-      complain(fault_of_type<L>(), shape{}, shape{});
+      report(fault_of_type<L>(), shape{}, shape{});
   }
   /// Records that the layer cannot have one of its options.
-  constexpr void complain_of(refused_option const& refused) {
+  constexpr void report_option(refused_option const& refused) {
     fault_kind const what = refused.unknown               ? fault_kind::option_not_taken
                             : refused.twice               ? fault_kind::option_twice
                             : refused.varying             ? fault_kind::function_not_constexpr
@@ -89,46 +89,45 @@ class complaints {
   constexpr bool needs_positive(int n) { return needs_positive(shape(n)); }
   constexpr bool needs_positive(shape form) {
     for (int i = 0; i < form.rank; ++i)
-      if (form.extent[i] < 1) complain(fault_kind::size_not_positive, shape{}, form);
+      if (form.extent[i] < 1) report(fault_kind::size_not_positive, shape{}, form);
     return ok();
   }
   /// True, or a fault: a tensor of that shape has at most `most` numbers.
   constexpr bool needs_room(shape form, long most) {
     double numbers = 1;  // holds the product of four ints without overflow
     for (int i = 0; i < form.rank; ++i) numbers *= form.extent[i];
-    if (numbers > double(most)) complain(fault_kind::size_too_large, shape{}, form);
+    if (numbers > double(most)) report(fault_kind::size_too_large, shape{}, form);
     return ok();
   }
   /// True, or a fault: the name is not empty and valid UTF-8, so that weight files can hold it.
   constexpr bool needs_name(std::string_view name) {
-    if (name.empty()) complain(fault_kind::name_is_empty, shape{}, shape{});
-    if (valid_utf8_bytes(name) < name.size())
-      complain(fault_kind::name_is_no_text, shape{}, shape{});
+    if (name.empty()) report(fault_kind::name_is_empty, shape{}, shape{});
+    if (valid_utf8_bytes(name) < name.size()) report(fault_kind::name_is_no_text, shape{}, shape{});
     return ok();
   }
   /// True, or a fault: momentum is in (0, 1] and terms above 0.
   constexpr bool needs_rule(commit_rule const& rule) {
     if (!(rule.momentum > 0 && rule.momentum <= 1 && rule.terms > 0))
-      complain(fault_kind::commit_out_of_range, shape{}, shape{});
+      report(fault_kind::commit_out_of_range, shape{}, shape{});
     return ok();
   }
   /// True, or a fault: x has at least two columns; normalisation of a single number is constant.
   constexpr bool needs_two_channels(handle const& x) {
-    if (x.form.columns() < 2) complain(fault_kind::one_channel, shape{}, x.form);
+    if (x.form.columns() < 2) report(fault_kind::one_channel, shape{}, x.form);
     return ok();
   }
   /// True, or a fault: x has at least two rows; attention to a single position is constant.
   constexpr bool needs_two_positions(handle const& x) {
-    if (x.form.rows() < 2) complain(fault_kind::one_position, shape{}, x.form);
+    if (x.form.rows() < 2) report(fault_kind::one_position, shape{}, x.form);
     return ok();
   }
   /// True, or a fault: x is real numbers; needs_ids: token ids.
   constexpr bool needs_numbers(handle const& x) {
-    if (ok() && x.is_ids) complain(fault_kind::needs_real_numbers, shape{}, x.form);
+    if (ok() && x.is_ids) report(fault_kind::needs_real_numbers, shape{}, x.form);
     return ok();
   }
   constexpr bool needs_ids(handle const& x) {
-    if (ok() && !x.is_ids) complain(fault_kind::needs_token_ids, shape{}, x.form);
+    if (ok() && !x.is_ids) report(fault_kind::needs_token_ids, shape{}, x.form);
     return ok();
   }
   /// True, or a fault: x is an input that the loss L accepts: logits, not probabilities, of at
@@ -137,22 +136,22 @@ class complaints {
   constexpr bool needs_input_of_loss(handle const& x) {
     if constexpr (L::labels_are_ids || requires { L::reads_logits; })
       if (probabilities_.where != space::none && x.at == probabilities_)
-        complain(fault_kind::probabilities_to_a_loss_of_logits, shape{}, shape{});
+        report(fault_kind::probabilities_to_a_loss_of_logits, shape{}, shape{});
     if constexpr (L::labels_are_ids)
       if (!x.is_ids && x.form.columns() < 2)
-        complain(fault_kind::one_class, shape{}, shape(x.form.columns()));
+        report(fault_kind::one_class, shape{}, shape(x.form.columns()));
     return ok();
   }
   /// True, or a fault: there is room for one more op.
   constexpr bool needs_fewer_ops(int ops) {
-    if (ops >= most_ops) complain(fault_kind::too_many_layers, shape(most_ops), shape{});
+    if (ops >= most_ops) report(fault_kind::too_many_layers, shape(most_ops), shape{});
     return ok();
   }
   /// True, or a fault: the ratio of the layer being described is in range and of integers.
   constexpr bool needs_ratio(option_number const& n) {
     if (!n.in_range)
-      complain(n.of_integers ? fault_kind::ratio_out_of_range : fault_kind::ratio_of_real_numbers,
-               shape{}, shape(n.numerator, n.denominator));
+      report(n.of_integers ? fault_kind::ratio_out_of_range : fault_kind::ratio_of_real_numbers,
+             shape{}, shape(n.numerator, n.denominator));
     return ok();
   }
 
