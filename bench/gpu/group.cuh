@@ -22,11 +22,11 @@ struct alone {
 template <class P>
 double microseconds_of_group(std::initializer_list<void*> slots, pp::cuda::arguments a = {}) {
   using kernels = pp::cuda::lowered<P, 0>;
-  pp::cuda::prepare_bodies(kernels{});
+  pp::cuda::prepare_kernels(kernels{});
   device_buffer const workspace(pp::cuda::workspace_of(kernels{}));
   std::copy(slots.begin(), slots.end(), a.slot);
   a.workspace = workspace.data();
-  return microseconds([&](cudaStream_t on) { pp::cuda::launch_bodies(kernels{}, a, on); });
+  return microseconds([&](cudaStream_t on) { pp::cuda::launch_kernels(kernels{}, a, on); });
 }
 
 }  // namespace bench

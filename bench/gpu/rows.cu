@@ -98,7 +98,7 @@ void measure_update(char const* name, double copy) {
   f.judged = judged.as<cuda::step_outcome>();
   if constexpr (copied > 0) f.copy = copies.as<Copy>();
   double const us = bench::microseconds([&](cudaStream_t on) {
-    cuda::launch_body<cuda::pieces_kernel<step>>({cuda::pieces::of_range(elements), f}, on);
+    cuda::launch_body<cuda::flat_kernel<step>>({cuda::flat_ranges::over(elements), f}, on);
   });
   bench::figure(std::string("update_of_copy_") + name,
                 1e-3 * double(elements) * double(28 + copied) / us / copy);

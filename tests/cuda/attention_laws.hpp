@@ -122,7 +122,7 @@ struct run {
     launch(cuda::lowered<attention_alone<T, Sizes>, G>{});
   }
   template <class... Body>
-  void launch(cuda::bodies<Body...> kernels) {
+  void launch(cuda::kernel_list<Body...> kernels) {
     cuda::arguments a;
     void* const slots[9] = {q.items.data(),  kv.items.data(), table.items.data(),
                             ids.data(),      y.items.data(),  lse.items.data(),
@@ -261,8 +261,8 @@ void check_heights() {
   run<T, Sizes> high;
   if constexpr (Sizes.turned)
     high.launch(
-        cuda::bodies<cuda::attention_turn<P, 0, false>, cuda::attention_forward<P, 0, 2>>{});
-  if constexpr (!Sizes.turned) high.launch(cuda::bodies<cuda::attention_forward<P, 0, 2>>{});
+        cuda::kernel_list<cuda::attention_rope<P, 0, false>, cuda::attention_forward<P, 0, 2>>{});
+  if constexpr (!Sizes.turned) high.launch(cuda::kernel_list<cuda::attention_forward<P, 0, 2>>{});
   CHECK(same(low.y, high.y));
   CHECK(same(low.lse, high.lse));
   high.template launch<1>();
@@ -275,9 +275,9 @@ void check_heights() {
   using tall = cuda::attention_query_gradients<P, 1, 2>;
   if constexpr (Sizes.turned)
     high.launch(
-        cuda::bodies<cuda::attention_turn<P, 1, false>, cuda::attention_slopes<P, 1>, tall>{});
+        cuda::kernel_list<cuda::attention_rope<P, 1, false>, cuda::attention_slopes<P, 1>, tall>{});
   else
-    high.launch(cuda::bodies<cuda::attention_slopes<P, 1>, tall>{});
+    high.launch(cuda::kernel_list<cuda::attention_slopes<P, 1>, tall>{});
   CHECK(same(low.dq, high.dq));
 }
 

@@ -32,7 +32,7 @@ FAMILIES = {
     "cross_entropy_kernel": [LOADS, STORES],
     "column_sums_kernel": [LOADS, STORES],
     "lookup_kernel": [LOADS, STORES],
-    "pieces_kernel": [LOADS, STORES],
+    "flat_kernel": [LOADS, STORES],
 }
 
 ENTRY = re.compile(r"^(?:\.\w+ )*\.entry (\w+)\(", re.M)

@@ -202,7 +202,7 @@ void is_its_launches(bool accumulate) {
     on_host::buffer<unsigned char> workspace(std::size_t(mlp::workspace_bytes) + 1);
     shared.workspace = workspace.data();
     typename mlp::arguments const a = mlp::pack(shared, slots.data());
-    [&]<class... Body>(pp::cuda::bodies<Body...>) {
+    [&]<class... Body>(pp::cuda::kernel_list<Body...>) {
       (pp::cuda::run_on_host<Body>(a, order), ...);
     }(mlp::kernels());
     CHECK(found.equals(expected, dropped));

@@ -99,7 +99,7 @@ double error_of_three_layers() {
     mine[g.in[0]] = values[i].data(), mine[g.in[1]] = weights[i].data();
     mine[i < 2 ? g.epilogue.back().store : g.out[0]] = values[i + 1].data();
   }
-  [&]<class... Body>(cuda::bodies<Body...>) {
+  [&]<class... Body>(cuda::kernel_list<Body...>) {
     (cuda::run_on_host<Body>(mlp::pack({}, slots.data())), ...);
   }(mlp::kernels());
   double most = 0;

@@ -105,7 +105,7 @@ void call_is_what_it_says(double tolerance) {
   REQUIRE(made != nullptr);
   cuda_group const call{&cuda::launch_group_by_cublaslt<P, 0>, made.get()},
       own{&cuda::launch_group<P, 0>, nullptr};
-  cuda::prepare_bodies(cuda::lowered<P, 0>{});
+  cuda::prepare_kernels(cuda::lowered<P, 0>{});
   for (bool const accumulate : {false, true}) {
     auto const found = results_of<P>(call, accumulate), expected = results_of<P>(own, accumulate);
     CHECK(results_of<P>(call, accumulate) == found);

@@ -48,7 +48,7 @@ void run_kernel(typename Body::arguments const& a, pp::cuda::thread_order in = o
 #endif
 
 template <class... Body>
-void run_bodies(pp::cuda::bodies<Body...>, pp::cuda::arguments const& a) {
+void run_bodies(pp::cuda::kernel_list<Body...>, pp::cuda::arguments const& a) {
   (run_kernel<Body>(a), ...);
 }
 

@@ -71,11 +71,11 @@ void expected_step(typename Optimizer::template coefficients<T> const& c, T& w, 
 template <class Copy, class Optimizer>
 void steps_are_the_formula(Optimizer const& o) {
   constexpr cuda::extent size = 5008 + 16 + 37;
-  std::vector<cuda::piece> list;
-  auto const append = [&](cuda::piece p) { list.push_back(p); };
-  cuda::cut_into_pieces(0, 5000, 1, append);
-  cuda::cut_into_pieces(5008, 1, 0, append);
-  cuda::cut_into_pieces(5024, 37, 1, append);
+  std::vector<cuda::flat_range> list;
+  auto const append = [&](cuda::flat_range p) { list.push_back(p); };
+  cuda::cut_into_ranges(0, 5000, 1, append);
+  cuda::cut_into_ranges(5008, 1, 0, append);
+  cuda::cut_into_ranges(5024, 37, 1, append);
   REQUIRE(list.size() == 4);
   for (auto const order : orders) {
     auto w = numbers(1, size), m = numbers(3, size, 0.1), v = numbers(4, size, 0.01);
@@ -93,8 +93,8 @@ void steps_are_the_formula(Optimizer const& o) {
       f.weights = w.data(), f.gradients = g.data(), f.first = m.data(), f.second = v.data(),
       f.copy = copy.data();
       f.judged = judged.get();
-      on_host::run_kernel<cuda::pieces_kernel<decltype(f)>>({{list.data(), 4, 0}, f}, order);
-      for (cuda::piece const& p : list)
+      on_host::run_kernel<cuda::flat_kernel<decltype(f)>>({{list.data(), 4, 0}, f}, order);
+      for (cuda::flat_range const& p : list)
         for (std::size_t i = std::size_t(p.begin); i < std::size_t(p.begin + p.count); ++i) {
           update_context c = contexts[p.group];
           c.gradient_scale = double(judged->factor);
@@ -104,7 +104,7 @@ void steps_are_the_formula(Optimizer const& o) {
                                            exact_m[i], exact_v[i]);
         }
     }
-    CHECK(laws::same_numbers(w, expected_w));  // and nothing between the pieces
+    CHECK(laws::same_numbers(w, expected_w));  // and nothing between the ranges
     CHECK(laws::same_numbers(m, expected_m));
     CHECK(laws::same_numbers(v, expected_v));
     double most = 0;
@@ -112,7 +112,7 @@ void steps_are_the_formula(Optimizer const& o) {
       most = std::fmax(most, std::fabs(double(w[i]) - exact_w[i]));
     CHECK(most < 1e-6);
     long wrong = 0;
-    for (cuda::piece const& p : list)
+    for (cuda::flat_range const& p : list)
       for (std::size_t i = std::size_t(p.begin); i < std::size_t(p.begin + p.count); ++i)
         wrong += !(float(copy[i]) == float(Copy(w[i])));
     CHECK(wrong == 0);
@@ -123,7 +123,7 @@ void steps_are_the_formula(Optimizer const& o) {
 template <class F>
 void over(cuda::extent elements, F const& f,
           cuda::thread_order order = cuda::thread_order::ascending) {
-  on_host::run_kernel<cuda::pieces_kernel<F>>({cuda::pieces::of_range(elements), f}, order);
+  on_host::run_kernel<cuda::flat_kernel<F>>({cuda::flat_ranges::over(elements), f}, order);
 }
 
 }  // namespace
@@ -143,10 +143,10 @@ TEST_CASE("sums of squares of parameters do not depend on where these lie", "[cu
     for (auto const order : orders) {
       std::vector<float> memory(std::size_t(place) * 48, infinite);  // of another parameter
       memory.insert(memory.end(), x.begin(), x.end());
-      std::vector<cuda::piece> list;
-      cuda::cut_into_pieces(place * 48, 12345, 0, [&](cuda::piece p) { list.push_back(p); });
+      std::vector<cuda::flat_range> list;
+      cuda::cut_into_ranges(place * 48, 12345, 0, [&](cuda::flat_range p) { list.push_back(p); });
       std::vector<double> sums(list.size(), double(none)), of_parameter(2, double(none));
-      on_host::run_kernel<cuda::square_pieces_kernel>(
+      on_host::run_kernel<cuda::sum_squares_kernel>(
           {{list.data(), cuda::extent(list.size()), 0}, memory.data(), sums.data()}, order);
       std::vector<cuda::extent> const first = {0, 1, 4};
       on_host::run_kernel<cuda::add_up_kernel>(

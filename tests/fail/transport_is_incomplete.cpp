@@ -1,4 +1,4 @@
-// error: wrong::transport_is_incomplete<.*Threads<false>.*Missing<.*call_off>
+// error: wrong::transport_is_incomplete<.*Threads<false>.*Missing<.*cancel_barrier>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A transport has everything that its concept asks for, with the right types.
@@ -9,7 +9,7 @@ using namespace pp::detail;
 
 struct incomplete : in_process {
   using in_process::in_process;
-  void call_off(int) {}
+  void cancel_barrier(int) {}
 };
 
 template <bool Complete>

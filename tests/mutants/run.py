@@ -38,7 +38,7 @@ EQUIVALENT = {
     ("count_digits_kernel", "barrier"): (1, LAST),
     ("judge_kernel", "barrier"): (1, LAST),
     ("place_rows_kernel", "barrier"): (2, LAST),
-    ("square_pieces_kernel", "barrier"): (1, LAST),
+    ("sum_squares_kernel", "barrier"): (1, LAST),
     ("contraction_tiles", "barrier"): (1, FIRST_STAGE),
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // A rank that fails or stalls: all others stop, the caller hears why, nothing was updated, and the
-// machine works on. The kernels of a pipeline are wrapped in ones that fail on demand.
+// executor stays usable. The kernels of a pipeline are wrapped in ones that fail on demand.
 #include <catch2/catch.hpp>
 
 #include <csignal>
@@ -52,12 +52,12 @@ void descend(void const*, update_request<float> const& r) {
     r.values[i] -= float(r.learning_rate) * r.gradients[i];
 }
 
-struct wrapped_machine {
-  machine<float> m;
+struct wrapped_executor {
+  executor<float> m;
   laws::sample_batch<tiny::Regression> data{1};
 
-  explicit wrapped_machine(std::chrono::milliseconds deadline,
-                           void (*on_timeout)(std::string_view) = nullptr)
+  explicit wrapped_executor(std::chrono::milliseconds deadline,
+                            void (*on_timeout)(std::string_view) = nullptr)
       : m(compiled::description(),
           {kernels.items, real.sum_of_squares, real.add, real.transpose, &descend, nullptr},
           {.waiting = {.deadline = deadline}, .on_timeout = on_timeout}) {
@@ -111,7 +111,7 @@ TEST_CASE("a failing kernel stops every rank and changes nothing", "[runtime]") 
   using namespace std::chrono_literals;
   for (int stage = 0; stage < compiled::stages; ++stage)
     for (program p : {program::forward, program::backward}) {
-      wrapped_machine healthy(300s), troubled(300s);
+      wrapped_executor healthy(300s), troubled(300s);
       healthy.train();
       troubled.train();
       auto const before = troubled.all();
@@ -128,7 +128,7 @@ TEST_CASE("a failing kernel stops every rank and changes nothing", "[runtime]") 
 
 TEST_CASE("a stalled rank is not waited for beyond the deadline", "[runtime]") {
   using namespace std::chrono_literals;
-  wrapped_machine healthy(300s), troubled(200ms);
+  wrapped_executor healthy(300s), troubled(200ms);
   healthy.train();
   troubled.train();
   auto const before = troubled.all();
@@ -137,7 +137,7 @@ TEST_CASE("a stalled rank is not waited for beyond the deadline", "[runtime]") {
   CHECK_THROWS_AS(troubled.train(), rank_error);
   CHECK(laws::same_numbers(before, troubled.all()));
 
-  CHECK_THROWS_AS(troubled.evaluate(), rank_error);  // in which there is no meeting
+  CHECK_THROWS_AS(troubled.evaluate(), rank_error);  // which has no barrier
 
   // It stalls in its last action, when all others wait for the end of the step: they give up, and
   // when it arrives in the end it must not go on to an update that the others have not made.
@@ -152,7 +152,7 @@ TEST_CASE("a stalled rank is not waited for beyond the deadline", "[runtime]") {
 
 TEST_CASE("a rank may wait longer than the deadline for one that gets ahead", "[runtime]") {
   using namespace std::chrono_literals;
-  wrapped_machine slow(300ms);
+  wrapped_executor slow(300ms);
   in_trouble(trouble::is_slow, group_of(0, program::backward));
   CHECK_NOTHROW(slow.train());
   in_trouble(trouble::none, -1);
@@ -172,7 +172,7 @@ void keep(std::string_view report) {
 
 TEST_CASE("the report says what every rank does, while the stuck one is waited for", "[runtime]") {
   using namespace std::chrono_literals;
-  wrapped_machine troubled(200ms, keep);
+  wrapped_executor troubled(200ms, keep);
   reports = 0;
   in_trouble(trouble::stalls, group_of(1, program::forward));
   try {
@@ -197,7 +197,7 @@ TEST_CASE("the report says what every rank does, while the stuck one is waited f
 
 TEST_CASE("an update is reported after the deadline, and never left half done", "[runtime]") {
   using namespace std::chrono_literals;
-  wrapped_machine healthy(300s), slow(200ms, keep);
+  wrapped_executor healthy(300s), slow(200ms, keep);
   reports = 0;
   update_is_slow = true;
   CHECK_NOTHROW(slow.train());
@@ -210,7 +210,7 @@ TEST_CASE("an update is reported after the deadline, and never left half done", 
 
 TEST_CASE("what the report's callback throws comes out, and nothing has changed", "[runtime]") {
   using namespace std::chrono_literals;
-  wrapped_machine troubled(200ms, [](std::string_view) { throw std::logic_error("enough"); });
+  wrapped_executor troubled(200ms, [](std::string_view) { throw std::logic_error("enough"); });
   auto const before = troubled.all();
   in_trouble(trouble::stalls, group_of(1, program::forward));
   CHECK_THROWS_WITH(troubled.train(), "enough");
@@ -224,7 +224,7 @@ TEST_CASE("time in which the process was stopped does not count", "[runtime]") {
   pid_t const child = fork();
   if (child == 0) {
     alarm(60);
-    wrapped_machine slow(400ms);
+    wrapped_executor slow(400ms);
     in_trouble(trouble::is_slow, group_of(0, program::forward));
     try {
       for (int i = 0; i < 3; ++i) slow.train();

@@ -51,8 +51,8 @@ TEST_CASE("a plain step measures, judges and updates") {
 }
 TEST_CASE("a step with shared parameters and averages runs every operation") {
   CHECK(executed(run_fact::trains | run_fact::completes | run_fact::updates | run_fact::has_ties |
-                 run_fact::has_averages) == std::vector{meet, sum_ties, measure, gather, judge,
-                                                        update, average, transpose, meet,
+                 run_fact::has_averages) == std::vector{barrier, sum_ties, measure, gather, judge,
+                                                        update, average, transpose, barrier,
                                                         copy_ties});
 }
 TEST_CASE("whatever the facts, operations come after what they read") {
@@ -70,9 +70,9 @@ TEST_CASE("whatever the facts, operations come after what they read") {
       CHECK(in_order(ops, update, average));
       CHECK(in_order(ops, update, transpose));
       CHECK(in_order(ops, update, copy_ties));
-      // What reads another rank's memory has a meeting before it, after the last write there.
-      if (has(ops, sum_ties)) CHECK(*std::prev(first(ops, sum_ties)) == meet);
-      if (has(ops, copy_ties)) CHECK(*std::prev(first(ops, copy_ties)) == meet);
+      // What reads another rank's memory has a barrier before it, after the last write there.
+      if (has(ops, sum_ties)) CHECK(*std::prev(first(ops, sum_ties)) == barrier);
+      if (has(ops, copy_ties)) CHECK(*std::prev(first(ops, copy_ties)) == barrier);
       // Parameters change only in a sound step that was asked for.
       bool const steps = sound && facts & run_fact::updates && facts & run_fact::trains;
       CHECK(has(ops, update) == steps);
@@ -84,19 +84,19 @@ TEST_CASE("gradients that wait for more are not added up between places") {
   auto const ops = executed(run_fact::trains | run_fact::has_ties);
   CHECK(ops == std::vector{measure, gather, judge});
 }
-TEST_CASE("all ranks meet before they update, and never only to evaluate") {
+TEST_CASE("all ranks pass a barrier before they update, and never only to evaluate") {
   unsigned const plain = run_fact::trains | run_fact::completes | run_fact::updates;
-  static_assert(count_meetings(0) == 0);
-  CHECK(count_meetings(plain) == 1);
-  CHECK(count_meetings(plain | run_fact::has_ties) == 2);
-  CHECK(count_meetings(run_fact::trains | run_fact::has_ties) == 1);
-  CHECK(count_meetings(run_fact::completes | run_fact::has_ties) == 0);
+  static_assert(count_barriers(0) == 0);
+  CHECK(count_barriers(plain) == 1);
+  CHECK(count_barriers(plain | run_fact::has_ties) == 2);
+  CHECK(count_barriers(run_fact::trains | run_fact::has_ties) == 1);
+  CHECK(count_barriers(run_fact::completes | run_fact::has_ties) == 0);
 }
 TEST_CASE("parameters written from outside are copied before they are transposed") {
   std::vector<step_op> ops;
   run_lines(copies_follow, run_fact::has_ties | run_fact::was_written,
             [&](step_op op, unsigned f) { return ops.push_back(op), f; });
-  CHECK(ops == std::vector{meet, copy_ties, transpose});
+  CHECK(ops == std::vector{barrier, copy_ties, transpose});
 }
 TEST_CASE("the facts of a run are those of its job and its pipeline") {
   pipeline_description d;

@@ -83,6 +83,6 @@ struct large {
     char bytes[least_shared_bytes + 1];
   };
 };
-static_assert(!fit_every_device(bodies<transpose_kernel<float>, large>{}));
+static_assert(!fit_every_device(kernel_list<transpose_kernel<float>, large>{}));
 
 }  // namespace

@@ -24,18 +24,18 @@ class messages {
 
   messages(int ranks, int, pp::patience const& limits)
       : ranks_(ranks), limits_(limits), memory_(std::size_t(ranks)),
-        channels_(std::size_t(ranks) * std::size_t(ranks)), meetings_(ranks, limits) {}
+        channels_(std::size_t(ranks) * std::size_t(ranks)), barrier_(ranks, limits) {}
 
   static constexpr bool is_local(int) { return true; }
   void set_memory(int rank, char* arena) { memory_[std::size_t(rank)] = arena; }
 
   void reset() {
     for (channel& c : channels_) c.filled.reset(), c.emptied.reset(), c.turn[0] = c.turn[1] = 0;
-    meetings_.reset();
+    barrier_.reset();
   }
   void wake_all() {
     for (channel& c : channels_) c.filled.wake(), c.emptied.wake();
-    meetings_.wake_all();
+    barrier_.wake_all();
   }
 
   pp::waited share(int rank, pp::transfer const& x, pp::failure_flag const& failed) {
@@ -49,10 +49,10 @@ class messages {
     return memory_[std::size_t(x.to_rank)] + (x.from_rank == x.to_rank ? x.from : x.to);
   }
 
-  pp::waited meet(int, int meeting, pp::failure_flag const& failed) {
-    return meetings_.meet(meeting, failed);
+  pp::waited arrive_and_wait(int, int number, pp::failure_flag const& failed) {
+    return barrier_.arrive_and_wait(number, failed);
   }
-  bool call_off(int meeting) { return meetings_.call_off(meeting); }
+  bool cancel_barrier(int number) { return barrier_.cancel(number); }
 
  private:
   /// Filled and emptied in turn. turn[0] is the sender's count of pieces, turn[1] the receiver's.
@@ -107,7 +107,7 @@ class messages {
   pp::patience limits_;
   std::vector<char*> memory_;
   std::vector<channel> channels_;
-  pp::detail::barrier meetings_;
+  pp::detail::barrier barrier_;
 };
 static_assert(sizeof(pp::transfer) <= messages::channel_bytes);
 static_assert(pp::transport<messages>);

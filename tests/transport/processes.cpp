@@ -70,7 +70,7 @@ class sockets {
   char* at(transfer const& x) const { return arena_ + (x.from_rank == x.to_rank ? x.from : x.to); }
 
   /// Every rank tells rank 0, which tells every rank.
-  waited meet(int rank, int meeting, failure_flag const& failed) {
+  waited arrive_and_wait(int rank, int number, failure_flag const& failed) {
     char token = 1;
     auto const with_all = [&](auto const& use) {
       for (int other = rank == 0 ? 1 : 0; other < (rank == 0 ? ranks : 1); ++other)
@@ -83,11 +83,11 @@ class sockets {
     auto const hear = [&] {
       return with_all([&](int other) { return receive_all(other, &token, 1, failed); });
     };
-    if (rank == 0 ? hear() && tell() : tell() && hear()) met_ = meeting;
-    return met_ == meeting ? waited::done : waited::failed;
+    if (rank == 0 ? hear() && tell() : tell() && hear()) met_ = number;
+    return met_ == number ? waited::done : waited::failed;
   }
-  /// Fail-stop: a process that gives up ends, and without it no other passes the meeting.
-  bool call_off(int meeting) { return met_ < meeting; }
+  /// Fail-stop: a process that gives up ends, and without it no other passes the barrier.
+  bool cancel_barrier(int number) { return met_ < number; }
 
  private:
   /// Repeats some(stream, data, bytes) until all bytes have moved, the run has failed or the other

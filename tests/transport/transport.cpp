@@ -144,16 +144,16 @@ TEST_CASE("two orders on one pair of ranks are found out") {
   });
   CHECK(noticed);
 }
-TEMPLATE_TEST_CASE("a meeting is passed by all ranks or none", "", in_process, messages) {
+TEMPLATE_TEST_CASE("a barrier is passed by all ranks or none", "", in_process, messages) {
   constexpr int ranks = 4;
   {
     world<TestType> w(ranks);
     std::atomic<int> arrived{0}, early{0};
     w.run([&](int r) {
-      for (int meeting = 1; meeting <= 50; ++meeting) {
+      for (int number = 1; number <= 50; ++number) {
         ++arrived;
-        if (w.link.meet(r, meeting, w.failed) != waited::done) ++early;
-        if (arrived < meeting * ranks) ++early;
+        if (w.link.arrive_and_wait(r, number, w.failed) != waited::done) ++early;
+        if (arrived < number * ranks) ++early;
       }
     });
     CHECK(early == 0);
@@ -163,34 +163,34 @@ TEMPLATE_TEST_CASE("a meeting is passed by all ranks or none", "", in_process, m
     std::atomic<int> passed{0};
     w.run([&](int r) {
       if (r == 0) return std::this_thread::sleep_for(5ms), w.fail();
-      if (w.link.meet(r, 1, w.failed) == waited::done) ++passed;
+      if (w.link.arrive_and_wait(r, 1, w.failed) == waited::done) ++passed;
     });
     CHECK(passed == 0);
   }
   {
     world<TestType> w(ranks);
-    CHECK(w.link.call_off(1));
+    CHECK(w.link.cancel_barrier(1));
     w.link.reset();
-    w.run([&](int r) { w.link.meet(r, 1, w.failed); });
-    CHECK_FALSE(w.link.call_off(1));  // all have passed
+    w.run([&](int r) { w.link.arrive_and_wait(r, 1, w.failed); });
+    CHECK_FALSE(w.link.cancel_barrier(1));  // all have passed
   }
 }
-TEMPLATE_TEST_CASE("a rank that gives a meeting up takes its arrival back", "", in_process,
+TEMPLATE_TEST_CASE("a rank that cancels a barrier withdraws its arrival", "", in_process,
                    messages) {
   world<TestType> w(2, {.spin = 0us, .deadline = 5ms});
-  CHECK(w.link.meet(0, 1, w.failed) == waited::too_long);
-  CHECK(w.link.meet(1, 1, w.failed) == waited::too_long);
-  w.run([&](int r) { w.link.meet(r, 1, w.failed); });
-  CHECK_FALSE(w.link.call_off(1));
+  CHECK(w.link.arrive_and_wait(0, 1, w.failed) == waited::too_long);
+  CHECK(w.link.arrive_and_wait(1, 1, w.failed) == waited::too_long);
+  w.run([&](int r) { w.link.arrive_and_wait(r, 1, w.failed); });
+  CHECK_FALSE(w.link.cancel_barrier(1));
 }
-TEST_CASE("a failing rank wakes all that send, receive or meet") {
+TEST_CASE("a failing rank wakes all that send, receive or wait at a barrier") {
   world<messages> w(4, {.spin = 0us, .deadline = 300s});
   std::atomic<int> ended{0};
   w.run([&](int r) {
     if (r == 0) return std::this_thread::sleep_for(5ms), w.fail();
     waited const how = r == 1   ? w.link.share(1, {1, 0, 0, 0, 8}, w.failed)
                        : r == 2 ? w.link.share(2, {0, 2, 0, 0, 8}, w.failed)
-                                : w.link.meet(3, 1, w.failed);
+                                : w.link.arrive_and_wait(3, 1, w.failed);
     if (how == waited::failed) ++ended;
   });
   CHECK(ended == 3);
@@ -208,12 +208,12 @@ TEST_CASE("every wait has a deadline") {
   world<messages> w(2, {.spin = 0us, .deadline = 5ms});
   CHECK(w.link.share(0, {0, 1, 0, 0, 8}, w.failed) == waited::too_long);
   CHECK(w.link.share(0, {1, 0, 0, 0, 8}, w.failed) == waited::too_long);
-  CHECK(w.link.meet(0, 1, w.failed) == waited::too_long);
+  CHECK(w.link.arrive_and_wait(0, 1, w.failed) == waited::too_long);
   w.link.reset();
   std::atomic<int> done{0};
   w.run([&](int r) { done += w.link.share(r, {0, 1, 0, 0, 8}, w.failed) == waited::done; });
   CHECK(done == 2);  // nothing of the old run is left
   world<in_process> shared(2, {.spin = 0us, .deadline = 5ms});
   CHECK(shared.link.wait(0, milestone::forward, 0, shared.failed) == waited::too_long);
-  CHECK(shared.link.meet(0, 1, shared.failed) == waited::too_long);
+  CHECK(shared.link.arrive_and_wait(0, 1, shared.failed) == waited::too_long);
 }

@@ -113,8 +113,8 @@ enum class member : unsigned char {
   wake_all,
   share,
   at,
-  meet,
-  call_off,
+  arrive_and_wait,
+  cancel_barrier,
   publish,
   wait
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Execution of a schedule's action, common to all machines: its dependencies, the addresses of its
-// operands, its programs, and the milestones it publishes. A machine supplies the means: threads
+// operands, its programs, and the milestones it publishes. An executor supplies the means: threads
 // that wait and call kernels, or streams with events and launches.
 #pragma once
 
@@ -43,7 +43,7 @@ struct region_bases {
 };
 
 /// The bases of all regions in ranks' arenas. `mine`: start of the arena of chunk c's rank;
-/// received(transfer): address at which a neighbour's values are read. The machine sets the rest:
+/// received(transfer): address at which a neighbour's values are read. The executor sets the rest:
 /// inputs, labels and random streams.
 template <class Received>
 region_bases bases_in_arenas(pipeline_description const& d, int c, int mb, char* mine,
@@ -82,7 +82,7 @@ void for_each_need(pipeline_description const& d, action const& a, Need const& n
   }
 }
 
-/// Runs an action by the machine's operations: run(set, program), pass_on(copied list, count),
+/// Runs an action by the executor's operations: run(set, program), pass_on(copied list, count),
 /// hand_out(address of the model's output), publish(milestone).
 ///
 /// law: a milestone is published after all programs and copies that it stands for

@@ -155,9 +155,9 @@ struct rank_description {
   /// If the transport copies: squared norms of other ranks' chunks, and the gradient of a shared
   /// parameter's later place.
   long norms = 0, received_tie = 0;
-  long executed = 0;                              ///< executed_action records of the last run
-  long blocks = 0, block_count = 0;               ///< gradient_block records of its chunks
-  long books = 0, book_bytes = 0;                 ///< on a device: bookkeeping of the machine
+  long executed = 0;                 ///< executed_action records of the last run
+  long blocks = 0, block_count = 0;  ///< gradient_block records of its chunks
+  long device_bookkeeping = 0, device_bookkeeping_bytes = 0;  ///< of the executor, on a device
   long staging_bytes = 0, bookkeeping_bytes = 0;  ///< from `staging` on; from `row_losses` on
   long bytes = 0;                                 ///< size of the arena
 };

@@ -89,7 +89,7 @@ struct step_result {
   double gradient_norm = 0;  ///< global, before clipping
   double seconds = 0;
   /// Fraction of the ranks' time spent waiting for each other. On a GPU NaN, unless
-  /// machine_settings::timeline is set or the run is watched.
+  /// executor_settings::timeline is set or the run is watched.
   double bubble = 0;
   double loss_scale = 1;  ///< FP16: factor of the loss in this step
   /// FP16: the scaled gradients overflowed. The step changed no parameter and lowered the factor.
@@ -98,8 +98,8 @@ struct step_result {
 
 namespace detail {
 
-/// Settings of a machine: waiting, timeouts, thread placement and timing.
-struct machine_settings {
+/// Settings of an executor: waiting, timeouts, thread placement and timing.
+struct executor_settings {
   /// Limits of waits between ranks. The deadline detects a run without progress: if no rank
   /// finishes a kernel or a wait for that long, the run fails with rank_error. It must exceed the
   /// duration of the longest kernel; 0 or less: no deadline.

@@ -11,8 +11,8 @@ namespace pp::detail {
 ///
 ///     engine<P>               executes compiled pipeline P
 ///     workspace_bytes<P>()    workspace of the kernel groups of P, per thread
-///     book_bytes(chunks, chunk_count, rank, parameters, streams)
-///                             bookkeeping of the machine for a rank, if the backend has its own
+///     bookkeeping_bytes(chunks, chunk_count, rank, parameters, streams)
+///                             bookkeeping of the executor for a rank, if the backend has its own
 ///                             memory
 template <class Backend>
 struct runtime_of;

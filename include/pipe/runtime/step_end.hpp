@@ -2,7 +2,7 @@
 //
 // The end of a run as a program: the operations between the last gradient and the next forward, in
 // order, each with the conditions under which it applies. Threads execute it in
-// runtime/host/machine.hpp, streams in runtime/cuda/parameters.cuh: they implement the operations,
+// runtime/host/executor.hpp, streams in runtime/cuda/parameters.cuh: they implement the operations,
 // this header defines when these run.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace detail {
 
 /// Operations of the end of a step.
 enum class step_op : unsigned char {
-  meet,       ///< barrier: all earlier writes of any rank are visible to every rank
+  barrier,    ///< barrier: all earlier writes of any rank are visible to every rank
   sum_ties,   ///< gradients of shared parameters are summed at their first place
   measure,    ///< squared norms of gradients, then clipping by value
   gather,     ///< losses and squared norms of all ranks become visible where they are judged
@@ -53,7 +53,7 @@ inline unsigned facts_of(pipeline_description const& d, job const& j) {
 
 /// A line of the program: an operation, and the facts that must all hold for it to run.
 struct step_line {
-  step_op what = step_op::meet;
+  step_op what = step_op::barrier;
   unsigned needs = 0;
   constexpr bool applies(unsigned facts) const { return (needs & ~facts) == 0; }
 };
@@ -62,7 +62,7 @@ struct step_line {
 
 /// The operations after the last action of a run.
 inline constexpr detail::step_line step_end[] = {
-    {detail::step_op::meet,
+    {detail::step_op::barrier,
      detail::run_fact::trains | detail::run_fact::completes | detail::run_fact::has_ties},
     {detail::step_op::sum_ties,
      detail::run_fact::trains | detail::run_fact::completes | detail::run_fact::has_ties},
@@ -82,7 +82,7 @@ inline constexpr detail::step_line step_end[] = {
 /// The operations between a change of parameters, by an update or from outside, and the next
 /// action. On the host the start of the next run serves as the barrier.
 inline constexpr detail::step_line copies_follow[] = {
-    {detail::step_op::meet, detail::run_fact::has_ties},
+    {detail::step_op::barrier, detail::run_fact::has_ties},
     {detail::step_op::copy_ties, detail::run_fact::has_ties},
     {detail::step_op::transpose, detail::run_fact::was_written},
 };
@@ -91,11 +91,11 @@ namespace detail {
 
 /// Number of barriers at the end of a run. No rank updates before the last one, so a run that fails
 /// at any of them leaves all parameters unchanged.
-constexpr int count_meetings(unsigned facts) {
+constexpr int count_barriers(unsigned facts) {
   int n = 0;
   for (step_line const& line : step_end)
-    n += line.applies(facts) &&
-         (line.what == step_op::meet || (line.what == step_op::gather && facts & run_fact::trains));
+    n += line.applies(facts) && (line.what == step_op::barrier ||
+                                 (line.what == step_op::gather && facts & run_fact::trains));
   return n;
 }
 

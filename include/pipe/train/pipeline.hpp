@@ -95,7 +95,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     /// Gradient elements are first clipped to [-clip_value, clip_value]; 0: no clipping.
     double clip_value = 0;
     double clip_norm = 0;  ///< bound of the global gradient norm; 0: no clipping
-    detail::machine_settings runtime{};
+    detail::executor_settings runtime{};
   };
 
   /// Allocates the ranks' memory, starts their threads and initializes the parameters.

@@ -11,7 +11,7 @@ PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
 /// A reusable counting barrier. Meetings of a run are numbered from 1; one counter of arrivals
-/// serves them all, since meeting m is complete at m * ranks arrivals.
+/// serves them all, since barrier m is complete at m * ranks arrivals.
 class barrier {
  public:
   barrier(int ranks, patience const& limits) : ranks_(ranks), limits_(limits) {}
@@ -19,19 +19,19 @@ class barrier {
   /// Forgets all arrivals. To be called between runs, while no rank waits.
   void reset() { arrived_.reset(); }
 
-  /// Arrives at a meeting and waits for all other ranks. Returns `done` if all ranks pass it,
+  /// Arrives at a barrier and waits for all other ranks. Returns `done` if all ranks pass it,
   /// otherwise `failed` or `too_long`, and then no rank passes it.
   ///
-  /// needs: every rank calls it for meetings 1, 2, ... in order
-  waited meet(int meeting, failure_flag const& failed) {
+  /// needs: every rank calls it with numbers 1, 2, ... in order
+  waited arrive_and_wait(int number, failure_flag const& failed) {
     arrived_.add();
-    waited const outcome = arrived_.wait(meeting * ranks_, limits_, failed);
-    return outcome != waited::done && arrived_.withdraw(meeting * ranks_) ? outcome : waited::done;
+    waited const outcome = arrived_.wait(number * ranks_, limits_, failed);
+    return outcome != waited::done && arrived_.withdraw(number * ranks_) ? outcome : waited::done;
   }
 
-  /// Cancels a meeting: no rank will pass it. Returns false, without effect, if all ranks have
+  /// Cancels a barrier: no rank will pass it. Returns false, without effect, if all ranks have
   /// already arrived. One call per failed run is enough.
-  bool call_off(int meeting) { return arrived_.withdraw(meeting * ranks_); }
+  bool cancel(int number) { return arrived_.withdraw(number * ranks_); }
 
   /// Wakes waiting ranks so that they see the failure flag.
   void wake_all() { arrived_.wake(); }

@@ -23,7 +23,7 @@ class in_process {
   static constexpr bool copies = false;
 
   in_process(int ranks, int chunks, patience const& limits)
-      : memory_(ranks), board_(3L * chunks), limits_(limits), meetings_(ranks, limits) {}
+      : memory_(ranks), board_(3L * chunks), limits_(limits), barrier_(ranks, limits) {}
 
   static constexpr bool is_local(int) { return true; }
   void set_memory(int rank, char* arena) { memory_[rank] = arena; }
@@ -31,11 +31,11 @@ class in_process {
   /// Sets all progress to zero. To be called between runs, while no rank waits.
   void reset() {
     for (progress& p : board_) p.reset();
-    meetings_.reset();
+    barrier_.reset();
   }
   void wake_all() {
     for (progress& p : board_) p.wake();
-    meetings_.wake_all();
+    barrier_.wake_all();
   }
 
   void publish(int chunk, milestone m, int micro_batch) {
@@ -51,10 +51,10 @@ class in_process {
   waited share(int, transfer const&, failure_flag const&) const { return waited::done; }
   char* at(transfer const& x) const { return memory_[x.from_rank] + x.from; }
 
-  waited meet(int, int meeting, failure_flag const& failed) {
-    return meetings_.meet(meeting, failed);
+  waited arrive_and_wait(int, int number, failure_flag const& failed) {
+    return barrier_.arrive_and_wait(number, failed);
   }
-  bool call_off(int meeting) { return meetings_.call_off(meeting); }
+  bool cancel_barrier(int number) { return barrier_.cancel(number); }
 
  private:
   progress& progress_of(int chunk, milestone m) { return board_[3L * chunk + int(m)]; }
@@ -62,7 +62,7 @@ class in_process {
   heap_array<char*> memory_;  // by rank
   heap_array<progress> board_;
   patience limits_;
-  barrier meetings_;
+  barrier barrier_;
 };
 
 }  // namespace detail

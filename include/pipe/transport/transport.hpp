@@ -43,7 +43,7 @@ struct transfer {
 ///      even a rendezvous transport does not deadlock: see communicate()
 template <class T>
 concept rank_transport = requires(T& t, failure_flag const& failed, transfer const& x, int rank,
-                                  int meeting, char* arena, patience const& limits) {
+                                  int number, char* arena, patience const& limits) {
   { T::copies } -> std::convertible_to<bool>;
   typename constants<is_read(T::copies)>;
   T(rank, rank, limits);                                 // ranks, chunks
@@ -53,8 +53,10 @@ concept rank_transport = requires(T& t, failure_flag const& failed, transfer con
   t.wake_all();                                          // after the failure flag was set
   { t.share(rank, x, failed) } -> std::same_as<waited>;  // the send or receive of `rank`
   { t.at(x) } -> std::same_as<char*>;                    // the reader's address of the data
-  { t.meet(rank, meeting, failed) } -> std::same_as<waited>;  // see barrier::meet
-  { t.call_off(meeting) } -> std::same_as<bool>;              // see barrier::call_off
+  {
+    t.arrive_and_wait(rank, number, failed)
+  } -> std::same_as<waited>;                           // see barrier::arrive_and_wait
+  { t.cancel_barrier(number) } -> std::same_as<bool>;  // see barrier::cancel
 };
 
 /// A transport between ranks. If it shares memory, it passes tokens: a rank publishes its

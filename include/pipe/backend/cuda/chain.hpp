@@ -98,13 +98,13 @@ struct chain {
                                             [[maybe_unused]] float (&v)[Count],
                                             std::index_sequence<I...>) {
     (apply<Count, int(I), (StoresLast || int(I) + 1 < length)>(a, row, column, v), ...);
-    settle<Count, length>(a, v);
+    finish_value<Count, length>(a, v);
   }
 
-  /// What enters step I is a number of its own.
+  /// Rounds or seals the value that enters step I, where the step asks for it.
   template <int Count, int I>
-  PIPE_HD PIPE_INLINE static void settle([[maybe_unused]] arguments const& a,
-                                         [[maybe_unused]] float (&v)[Count]) {
+  PIPE_HD PIPE_INLINE static void finish_value([[maybe_unused]] arguments const& a,
+                                               [[maybe_unused]] float (&v)[Count]) {
     if constexpr (is_rounded<I>) {
       PIPE_UNROLL
       for (int i = 0; i < Count; ++i) v[i] = as_stored<T>(v[i]);
@@ -119,7 +119,7 @@ struct chain {
                                         float (&v)[Count]) {
     constexpr step s = step_at<I>::value;
     constexpr int rows = group_of<P, G>::value.rows;
-    settle<Count, I>(a, v);
+    finish_value<Count, I>(a, v);
     if constexpr (s.kind == op_kind::map) {
       PIPE_UNROLL
       for (int i = 0; i < Count; ++i) v[i] = leaf_at<s.leaf, leaves>::forward(v[i]);

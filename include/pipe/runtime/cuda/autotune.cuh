@@ -14,9 +14,9 @@ namespace pp::cuda {
 
 /// Operands for one launch of a group. They are filled with the byte 0x3c, a normal number in every
 /// floating-point format: denormals and NaN could distort the times.
-class race_track {
+class autotuner {
  public:
-  race_track(detail::list<long, group::max_slots> const& bytes, long workspace_bytes) {
+  autotuner(detail::list<long, group::max_slots> const& bytes, long workspace_bytes) {
     auto const give = [&](long size) -> void* {
       if (size == 0) return nullptr;
       memory_.emplace_back(size);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The CUDA engine of a pipeline: the launches of its kernels, the machine that enqueues them, the
+// The CUDA engine of a pipeline: the launches of its kernels, the executor that enqueues them, the
 // end-of-step operations, and a mirror of the parameters in host memory, through which the caller
 // reads and writes them.
 #pragma once
@@ -12,13 +12,13 @@
 
 #include <pipe/backend/cuda/backend.hpp>
 #include <pipe/backend/cuda/lowering.hpp>
-#include <pipe/backend/cuda/update/books.hpp>
+#include <pipe/backend/cuda/update/bookkeeping.hpp>
 #include <pipe/base/libm.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/runtime/cuda/device.cuh>
 #include <pipe/runtime/cuda/launches.cuh>
-#include <pipe/runtime/cuda/machine.cuh>
+#include <pipe/runtime/cuda/executor.cuh>
 #include <pipe/runtime/cuda/parameters.cuh>
 #include <pipe/runtime/runtime_of.hpp>
 #include <pipe/schedule/dynamic_table.hpp>
@@ -51,17 +51,17 @@ class cuda_engine {
   using element = typename P::element;
   using optimizer = typename P::optimizer;
 
-  cuda_engine(optimizer const& o, machine_settings const& settings)
+  cuda_engine(optimizer const& o, executor_settings const& settings)
       : optimizer_(o), device_(cuda::use_device(0)), launches_(device_),
-        machine_(P::description(), launches_.groups(), order(), settings.timeline),
-        parameters_(machine_, optimizer_) {
-    settle();
+        executor_(P::description(), launches_.groups(), order(), settings.timeline),
+        parameters_(executor_, optimizer_) {
+    synchronize();
   }
 
   /// Throws if a run has left the parameters half updated.
   void check() const {
-    if (torn_ != 0)
-      throw_error<error>({"this trainer is broken: the update of step ", torn_,
+    if (failed_update_ != 0)
+      throw_error<error>({"this trainer is broken: the update of step ", failed_update_,
                           " failed, and some parameters are updated, others are not"});
   }
   /// False: the engine has no threads, runs are on the caller's thread.
@@ -73,7 +73,7 @@ class cuda_engine {
     try {
       return complete(j);
     } catch (...) {
-      machine_.drain();
+      executor_.drain();
       throw;
     }
   }
@@ -88,10 +88,10 @@ class cuda_engine {
   }
   /// Must be called after parameters were written through memory(): the next run uploads them.
   void parameters_changed() { mirror_is_newer_ = true; }
-  long bytes(int rank) const { return machine_.bytes(rank); }
+  long bytes(int rank) const { return executor_.bytes(rank); }
 
-  executed_action const* executed(int rank) const { return machine_.executed(rank); }
-  int executed_count(int rank) const { return machine_.executed_count(rank); }
+  executed_action const* executed(int rank) const { return executor_.executed(rank); }
+  int executed_count(int rank) const { return executor_.executed_count(rank); }
 
   /// The device's name, and the number of products that use cuBLASLt.
   std::string runs_on() const { return device_.name + launches_.text(); }
@@ -100,16 +100,16 @@ class cuda_engine {
   /// Runs a job. Uploads the mirror first if the caller has written to it.
   step_result complete(job const& j) {
     if (mirror_is_newer_) upload();
-    machine_.enqueue(j);
+    executor_.enqueue(j);
     step_result result;
     if (j.what == job::kind::infer) {
-      machine_.deliver();
-      result.seconds = machine_.seconds();
+      executor_.deliver();
+      result.seconds = executor_.seconds();
       return result;
     }
-    cuda::step_outcome const outcome = parameters_.finish(j, torn_);
+    cuda::step_outcome const outcome = parameters_.finish(j, failed_update_);
     mirror_is_current_ = mirror_is_current_ && j.what != job::kind::train;
-    result.seconds = machine_.seconds();
+    result.seconds = executor_.seconds();
     result.loss = outcome.loss;
     if (j.what == job::kind::train) {
       result.gradient_norm = outcome.norm;
@@ -118,8 +118,8 @@ class cuda_engine {
       result.skipped = P::precision::scales_loss && overflows && outcome.loss_scale > 1;
       loss_scale_ = outcome.loss_scale;
     }
-    result.bubble = machine_.bubble();
-    torn_ = 0;
+    result.bubble = executor_.bubble();
+    failed_update_ = 0;
     return result;
   }
 
@@ -139,17 +139,17 @@ class cuda_engine {
   }
 
   /// Waits for the device. Copies and memsets on the default stream are not ordered with the
-  /// machine's non-blocking streams, and may still be in progress when their calls return.
-  static void settle() { cuda::check(cudaDeviceSynchronize(), "copies to the device"); }
+  /// executor's non-blocking streams, and may still be in progress when their calls return.
+  static void synchronize() { cuda::check(cudaDeviceSynchronize(), "copies to the device"); }
 
   /// End of the mirrored part of a chunk: everything up to the averages.
   static long mirrored(chunk_description const& c) { return c.copies; }
   /// Start of the arena of a chunk's rank, in device memory.
-  char* begin_of(int chunk) const { return machine_.memory(chunk); }
+  char* begin_of(int chunk) const { return executor_.memory(chunk); }
 
   /// Fills the mirror. Gradients are divided by the loss scale, so that the caller sees true ones.
   void download() {
-    machine_.wait_for_all();
+    executor_.wait_for_all();
     mirror_.resize(std::size_t(P::stages));
     for (int c = 0; c < P::stages; ++c) {
       chunk_description const& chunk = P::memory().chunks[c];
@@ -180,7 +180,7 @@ class cuda_engine {
       copy(chunk.buffers, chunk.buffer_bytes);
       if (P::averaging::averages) copy(chunk.average, chunk.trained_bytes);
     }
-    settle();
+    synchronize();
     parameters_.renew_copies();
     mirror_is_newer_ = false;
   }
@@ -188,12 +188,12 @@ class cuda_engine {
   optimizer const optimizer_;
   cudaDeviceProp device_;
   cuda_launches<P> launches_;
-  mutable cuda_machine machine_;
+  mutable cuda_executor executor_;
   cuda_parameters<P> parameters_;
   std::vector<std::vector<char>> mirror_;  // by chunk, at the offsets of its rank's arena
   bool mirror_is_current_ = false, mirror_is_newer_ = false;
-  float loss_scale_ = 1;  // factor of the gradients on the device
-  long torn_ = 0;         // the step whose update failed half-way; 0: none
+  float loss_scale_ = 1;    // factor of the gradients on the device
+  long failed_update_ = 0;  // the step whose update failed half-way; 0: none
 };
 
 template <>
@@ -205,9 +205,9 @@ struct runtime_of<Cuda> {
     return cuda::workspace_bytes<P>();
   }
   template <class Chunk>
-  static constexpr long book_bytes(Chunk const* chunks, int chunk_count, int rank, int parameters,
-                                   int streams) {
-    return cuda::book_bytes(chunks, chunk_count, rank, parameters, streams);
+  static constexpr long bookkeeping_bytes(Chunk const* chunks, int chunk_count, int rank,
+                                          int parameters, int streams) {
+    return cuda::bookkeeping_bytes(chunks, chunk_count, rank, parameters, streams);
   }
 };
 

@@ -13,8 +13,8 @@
 #include <pipe/backend/cuda/matmul/cublaslt.cuh>
 #include <pipe/backend/cuda/lowering.hpp>
 #include <pipe/base/list.hpp>
-#include <pipe/runtime/cuda/bodies.cuh>
-#include <pipe/runtime/cuda/machine.cuh>
+#include <pipe/runtime/cuda/kernel_list.cuh>
+#include <pipe/runtime/cuda/executor.cuh>
 #include <pipe/runtime/cuda/autotune.cuh>
 
 namespace pp {
@@ -29,12 +29,12 @@ inline arguments with_slots(arguments a, void* const* slots, int count) {
 /// cuda_group::launch by the library's kernels.
 template <class P, int G>
 void launch_group(void const*, arguments const& a, void* const* slots, cudaStream_t stream) {
-  launch_bodies(lowered<P, G>{}, with_slots(a, slots, group_of<P, G>::value.slots), stream);
+  launch_kernels(lowered<P, G>{}, with_slots(a, slots, group_of<P, G>::value.slots), stream);
 }
 /// cuda_group::launch of a chain. Kernels: a narrow_mlp.
 template <class Kernels>
 void launch_chain_of(void const*, arguments const& a, void* const* slots, cudaStream_t stream) {
-  auto const launch = [&]<class... Body>(bodies<Body...>, auto const& packed) {
+  auto const launch = [&]<class... Body>(kernel_list<Body...>, auto const& packed) {
     (launch_body<Body>(packed, stream), ...);
   };
   launch(Kernels::kernels(), Kernels::pack(a, slots));
@@ -45,9 +45,9 @@ void launch_group_by_cublaslt(void const* made, arguments const& shared, void* c
                               cudaStream_t stream) {
   using lowering = blas_lowering<P, G>;
   arguments const a = with_slots(shared, slots, group_of<P, G>::value.slots);
-  launch_bodies(typename lowering::before{}, a, stream);
+  launch_kernels(typename lowering::before{}, a, stream);
   static_cast<cublaslt_product const*>(made)->enqueue(a, stream);
-  launch_bodies(typename lowering::after{}, a, stream);
+  launch_kernels(typename lowering::after{}, a, stream);
 }
 
 }  // namespace cuda
@@ -95,7 +95,7 @@ class cuda_launches {
                           " bytes of shared memory and ", device.name, " has ",
                           long(device.sharedMemPerBlockOptin),
                           ": compile the program for this device too (nvcc -arch=native)"});
-    cuda::prepare_bodies(kernels::kernels());
+    cuda::prepare_kernels(kernels::kernels());
     groups_[P::groups + C] = {&cuda::launch_chain_of<kernels>, nullptr};
   }
 
@@ -105,7 +105,7 @@ class cuda_launches {
   void decide() {
     constexpr product_policy policy = cuda::policy_of<source, G, P::products>();
     static_assert(cuda::fit_every_device(cuda::lowered<source, G>{}));
-    cuda::prepare_bodies(cuda::lowered<source, G>{});
+    cuda::prepare_kernels(cuda::lowered<source, G>{});
     groups_[G] = {&cuda::launch_group<source, G>, nullptr};
     products_ += is_contraction(cuda::group_of<source, G>::value.anchor);
     if constexpr (policy != product_policy::own) {
@@ -115,13 +115,13 @@ class cuda_launches {
       if (handle_ == nullptr) handle_ = std::make_unique<cuda::cublaslt_handle>();
       auto made = cuda::cublaslt_product::make(*handle_, lowering::product, lowering::first_byte);
       if (made == nullptr) return;
-      cuda::prepare_bodies(typename lowering::before{});
-      cuda::prepare_bodies(typename lowering::after{});
+      cuda::prepare_kernels(typename lowering::before{});
+      cuda::prepare_kernels(typename lowering::after{});
       cuda_group const other{&cuda::launch_group_by_cublaslt<source, G>, made.get()};
       if constexpr (policy == product_policy::timed) {
-        cuda::race_track track(cuda::operand_bytes<source, G>(),
-                               cuda::workspace_of<source, G, P::products>());
-        if (!track.is_faster(other, groups_[G])) return;
+        cuda::autotuner tuner(cuda::operand_bytes<source, G>(),
+                              cuda::workspace_of<source, G, P::products>());
+        if (!tuner.is_faster(other, groups_[G])) return;
       }
       groups_[G] = other;
       made_.push_back(std::move(made));

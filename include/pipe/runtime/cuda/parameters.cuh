@@ -13,8 +13,8 @@
 #include <pipe/backend/cuda/update/update.hpp>
 #include <pipe/backend/cuda/update/step_outcome.hpp>
 #include <pipe/optim/optimizer.hpp>
-#include <pipe/runtime/cuda/bodies.cuh>
-#include <pipe/runtime/cuda/machine.cuh>
+#include <pipe/runtime/cuda/kernel_list.cuh>
+#include <pipe/runtime/cuda/executor.cuh>
 #include <pipe/runtime/step_end.hpp>
 
 namespace pp::detail {
@@ -26,32 +26,32 @@ class cuda_parameters {
   using optimizer = typename P::optimizer;
   using value = typename P::value;
 
-  cuda_parameters(cuda_machine& machine, optimizer const& o)
-      : machine_(machine), d_(machine.description()), optimizer_(o),
+  cuda_parameters(cuda_executor& executor, optimizer const& o)
+      : executor_(executor), d_(executor.description()), optimizer_(o),
         squares_(kept<double>(0, d_.parameter_count)),
         clamped_(kept<double>(0, d_.parameter_count)), outcome_(kept<cuda::step_outcome>(0, 1)),
         read_(long(sizeof(cuda::step_outcome))) {
-    cuda::prepare_bodies(kernels{});
+    cuda::prepare_kernels(kernels{});
     for (int c = 0; c < d_.chunks; ++c) lists_.push_back(lists_of(d_.chunk[c]));
     for (int r = 0; r < d_.ranks; ++r) ready_.emplace_back();
   }
 
   /// Enqueues the end of job j, waits, and returns the outcome. To be called after all actions were
-  /// enqueued. A step that is not sound changes no parameter. Sets `torn` to the step's number
-  /// before the first launch that writes state of the next step.
-  cuda::step_outcome finish(job const& j, long& torn) {
+  /// enqueued. A step that is not sound changes no parameter. Sets `failed_update` to the step's
+  /// number before the first launch that writes state of the next step.
+  cuda::step_outcome finish(job const& j, long& failed_update) {
     bool const clamps = j.what == job::kind::train && j.updates && j.clip_value > 0;
     unsigned const known = run_lines(step_end, facts_of(d_, j), [&](step_op op, unsigned facts) {
-      if (op == step_op::judge && (facts & run_fact::updates)) torn = j.step;
+      if (op == step_op::judge && (facts & run_fact::updates)) failed_update = j.step;
       execute(op, j, clamps);
       // Soundness is known on the device only; every update kernel checks it there.
       return op == step_op::judge ? facts | run_fact::is_sound : facts;
     });
-    if (known & run_fact::updates) follow(known, j);
+    if (known & run_fact::updates) renew_copies(known, j);
     cuda::check(cudaMemcpyAsync(read_.data(), outcome_, sizeof(cuda::step_outcome),
-                                cudaMemcpyDeviceToHost, machine_.stream_of(0)),
+                                cudaMemcpyDeviceToHost, executor_.stream_of(0)),
                 "download of the outcome");
-    machine_.wait_for_all();
+    executor_.wait_for_all();
     return *read_.as<cuda::step_outcome>();
   }
 
@@ -60,28 +60,28 @@ class cuda_parameters {
     if constexpr (P::passes::has_copies)
       for (chunk_description const& c : std::span(d_.chunk, std::size_t(d_.chunks))) {
         cuda::convert_elements<value> const shorten{copies(c), floats(c.rank) + element(c.values)};
-        cuda::launch_body<cuda::pieces_kernel<cuda::convert_elements<value>>>(
-            {cuda::pieces::of_range(element(c.parameter_bytes)), shorten},
-            machine_.stream_of(c.rank));
+        cuda::launch_body<cuda::flat_kernel<cuda::convert_elements<value>>>(
+            {cuda::flat_ranges::over(element(c.parameter_bytes)), shorten},
+            executor_.stream_of(c.rank));
       }
-    follow(facts_of(d_, job{}) | run_fact::was_written, job{});
-    machine_.wait_for_all();
+    renew_copies(facts_of(d_, job{}) | run_fact::was_written, job{});
+    executor_.wait_for_all();
   }
 
  private:
   using step_type =
       cuda::optimizer_step<optimizer, std::conditional_t<P::passes::has_copies, value, void>>;
   template <class F>
-  using over_pieces = cuda::pieces_kernel<F>;
+  using over_flat = cuda::flat_kernel<F>;
   /// The kernels of every pipeline. Those of 16-bit copies and of buffers are added if needed.
-  using always = cuda::bodies<cuda::judge_kernel, cuda::square_pieces_kernel, cuda::add_up_kernel,
-                              cuda::transpose_kernel<value>, over_pieces<cuda::clamp_elements>,
-                              over_pieces<cuda::add_elements>, over_pieces<cuda::approach_elements>,
-                              over_pieces<step_type>>;
+  using always = cuda::kernel_list<cuda::judge_kernel, cuda::sum_squares_kernel,
+                                   cuda::add_up_kernel, cuda::transpose_kernel<value>,
+                                   over_flat<cuda::clamp_elements>, over_flat<cuda::add_elements>,
+                                   over_flat<cuda::approach_elements>, over_flat<step_type>>;
   static constexpr auto all_kernels() {
     constexpr auto with_buffers =
-        cuda::maybe_before<P::has_buffers, over_pieces<cuda::commit_elements>>(always{});
-    return cuda::maybe_before<P::passes::has_copies, over_pieces<cuda::convert_elements<value>>>(
+        cuda::maybe_before<P::has_buffers, over_flat<cuda::commit_elements>>(always{});
+    return cuda::maybe_before<P::passes::has_copies, over_flat<cuda::convert_elements<value>>>(
         with_buffers);
   }
   using kernels = decltype(all_kernels());
@@ -91,47 +91,47 @@ class cuda_parameters {
   ///
   /// units: elements from the start of the rank's arena
   struct lists {
-    cuda::piece const* pieces = nullptr;
-    cuda::extent const* first_pieces = nullptr;
+    cuda::flat_range const* ranges = nullptr;
+    cuda::extent const* first_ranges = nullptr;
     double* sums = nullptr;
     cuda::transposed_square const* squares = nullptr;
-    cuda::piece const* buffers = nullptr;  // elements count from the start of the region
+    cuda::flat_range const* buffers = nullptr;  // elements count from the start of the region
     commit_rule const* rules = nullptr;
-    long piece_count = 0, square_count = 0, buffer_count = 0;
+    long range_count = 0, square_count = 0, buffer_count = 0;
   };
 
   template <class T>
   T* kept(int rank, long count) {
-    return machine_.kept<T>(rank, nullptr, count);
+    return executor_.kept<T>(rank, nullptr, count);
   }
   static long element(long bytes) { return bytes / long(sizeof(float)); }
   static bool is_measured(parameter_place const& p) { return p.trained && !p.shared; }
-  float* floats(int rank) const { return reinterpret_cast<float*>(machine_.memory_of(rank)); }
+  float* floats(int rank) const { return reinterpret_cast<float*>(executor_.memory_of(rank)); }
   /// Start of the values that kernels read as parameters: the 16-bit copies, or the parameters
   /// themselves. In elements of `value`, from the start of the arena.
   static long read_at(chunk_description const& c) {
     return P::passes::has_copies ? c.copies / long(sizeof(value)) : element(c.values);
   }
-  value* values(int rank) const { return reinterpret_cast<value*>(machine_.memory_of(rank)); }
+  value* values(int rank) const { return reinterpret_cast<value*>(executor_.memory_of(rank)); }
   value* copies(chunk_description const& c) const { return values(c.rank) + read_at(c); }
 
   /// Builds the work lists of a chunk and uploads them, once, at construction.
   lists lists_of(chunk_description const& c) {
-    std::vector<cuda::piece> pieces, buffers;
+    std::vector<cuda::flat_range> ranges, buffers;
     std::vector<commit_rule> rules;
     std::vector<cuda::extent> first;
     std::vector<cuda::transposed_square> squares;
     for (int i = 0; i < c.parameter_count; ++i) {
       parameter_place const& p = c.parameters[i];
-      first.push_back(cuda::extent(pieces.size()));
+      first.push_back(cuda::extent(ranges.size()));
       if (is_measured(p))
-        cuda::cut_into_pieces(element(c.gradients + p.offset), p.elements(), 0,
-                              [&](cuda::piece const& x) { pieces.push_back(x); });
+        cuda::cut_into_ranges(element(c.gradients + p.offset), p.elements(), 0,
+                              [&](cuda::flat_range const& x) { ranges.push_back(x); });
       if (p.is_committed()) {
-        cuda::cut_into_pieces(element(c.sums + p.offset), p.elements(), 1,
-                              [&](cuda::piece const& x) { pieces.push_back(x); });
-        cuda::cut_into_pieces(element(p.offset), p.elements(), int(rules.size()),
-                              [&](cuda::piece const& x) { buffers.push_back(x); });
+        cuda::cut_into_ranges(element(c.sums + p.offset), p.elements(), 1,
+                              [&](cuda::flat_range const& x) { ranges.push_back(x); });
+        cuda::cut_into_ranges(element(p.offset), p.elements(), int(rules.size()),
+                              [&](cuda::flat_range const& x) { buffers.push_back(x); });
         rules.push_back(p.commit);
       }
       if (p.transposed >= 0)
@@ -139,16 +139,16 @@ class cuda_parameters {
             read_at(c) + element(p.offset), (c.transposed + p.transposed) / long(sizeof(value)),
             p.rows, p.columns, [&](cuda::transposed_square const& x) { squares.push_back(x); });
     }
-    first.push_back(cuda::extent(pieces.size()));
+    first.push_back(cuda::extent(ranges.size()));
     lists l;
-    l.pieces = machine_.kept(c.rank, pieces.data(), long(pieces.size()));
-    l.first_pieces = machine_.kept(c.rank, first.data(), long(first.size()));
-    l.squares = machine_.kept(c.rank, squares.data(), long(squares.size()));
-    l.sums = kept<double>(c.rank, long(pieces.size()));
-    l.buffers = machine_.kept(c.rank, buffers.data(), long(buffers.size()));
-    l.rules = machine_.kept(c.rank, rules.data(), long(rules.size()));
+    l.ranges = executor_.kept(c.rank, ranges.data(), long(ranges.size()));
+    l.first_ranges = executor_.kept(c.rank, first.data(), long(first.size()));
+    l.squares = executor_.kept(c.rank, squares.data(), long(squares.size()));
+    l.sums = kept<double>(c.rank, long(ranges.size()));
+    l.buffers = executor_.kept(c.rank, buffers.data(), long(buffers.size()));
+    l.rules = executor_.kept(c.rank, rules.data(), long(rules.size()));
     l.buffer_count = long(buffers.size());
-    l.piece_count = long(pieces.size());
+    l.range_count = long(ranges.size());
     l.square_count = long(squares.size());
     return l;
   }
@@ -159,7 +159,7 @@ class cuda_parameters {
       for (int c = 0; c < d_.chunks; ++c) use(c);
     };
     switch (op) {
-      case step_op::meet: return gather(), spread();
+      case step_op::barrier: return gather(), spread();
       case step_op::sum_ties: return sum_ties();
       case step_op::measure: return measure(j, clamps);
       case step_op::gather: return gather();
@@ -171,7 +171,7 @@ class cuda_parameters {
       case step_op::copy_ties: return copy_ties();
     }
   }
-  void follow(unsigned facts, job const& j) {
+  void renew_copies(unsigned facts, job const& j) {
     run_lines(copies_follow, facts, [&](step_op op, unsigned known) {
       execute(op, j, false);
       return known;
@@ -180,11 +180,11 @@ class cuda_parameters {
 
   /// Orders all later work of rank 0 after all work enqueued so far on any rank.
   void gather() {
-    for (int r = 1; r < d_.ranks; ++r) machine_.meet(0, r, ready_[std::size_t(r)]);
+    for (int r = 1; r < d_.ranks; ++r) executor_.order_after(0, r, ready_[std::size_t(r)]);
   }
   /// Orders all later work of every rank after all work enqueued so far on rank 0.
   void spread() {
-    for (int r = 1; r < d_.ranks; ++r) machine_.meet(r, 0, ready_[0]);
+    for (int r = 1; r < d_.ranks; ++r) executor_.order_after(r, 0, ready_[0]);
   }
   /// One kernel on rank 0 computes loss, norm and clipping factor, and decides whether the step is
   /// sound. It takes the place of the host's decision, so that the host need not wait before it
@@ -192,10 +192,10 @@ class cuda_parameters {
   void judge(job const& j, bool clamps) {
     bool const trains = j.what == job::kind::train;
     cuda::launch_body<cuda::judge_kernel>(
-        {squares_, clamps ? clamped_ : nullptr, trains ? d_.parameter_count : 0, machine_.losses(),
+        {squares_, clamps ? clamped_ : nullptr, trains ? d_.parameter_count : 0, executor_.losses(),
          d_.micro_batches, j.loss_terms, j.gradient_scale, j.clip_norm,
-         trains ? machine_.scaling() : nullptr, j.updates, outcome_},
-        machine_.stream_of(0));
+         trains ? executor_.scaling() : nullptr, j.updates, outcome_},
+        executor_.stream_of(0));
   }
 
   void measure(job const& j, bool clamps) {
@@ -203,30 +203,30 @@ class cuda_parameters {
       add_squares(c, squares_);
       if (!clamps) continue;
       int const rank = d_.chunk[c].rank;
-      cuda::launch_body<cuda::pieces_kernel<cuda::clamp_elements>>(
-          {where(c), {floats(rank), float(j.clip_value / j.gradient_scale), machine_.scaling()}},
-          machine_.stream_of(rank));
+      cuda::launch_body<cuda::flat_kernel<cuda::clamp_elements>>(
+          {where(c), {floats(rank), float(j.clip_value / j.gradient_scale), executor_.scaling()}},
+          executor_.stream_of(rank));
       add_squares(c, clamped_);
     }
   }
-  cuda::pieces where(int c) const {
+  cuda::flat_ranges where(int c) const {
     lists const& l = lists_[std::size_t(c)];
-    return {l.pieces, l.piece_count, 0};
+    return {l.ranges, l.range_count, 0};
   }
   /// Enqueues the squared norms of chunk c's gradients: to[parameter index].
   void add_squares(int c, double* to) {
     chunk_description const& chunk = d_.chunk[c];
     if (chunk.parameter_count == 0) return;
     lists const& l = lists_[std::size_t(c)];
-    cudaStream_t const on = machine_.stream_of(chunk.rank);
-    cuda::launch_body<cuda::square_pieces_kernel>({where(c), floats(chunk.rank), l.sums}, on);
+    cudaStream_t const on = executor_.stream_of(chunk.rank);
+    cuda::launch_body<cuda::sum_squares_kernel>({where(c), floats(chunk.rank), l.sums}, on);
     cuda::launch_body<cuda::add_up_kernel>(
-        {l.sums, 0, l.first_pieces, chunk.parameter_count, to + chunk.parameters[0].index}, on);
+        {l.sums, 0, l.first_ranges, chunk.parameter_count, to + chunk.parameters[0].index}, on);
   }
 
   /// Optimizer step on a chunk's parameters, if the step is sound.
   void update(chunk_description const& c, job const& j) {
-    cudaStream_t const on = machine_.stream_of(c.rank);
+    cudaStream_t const on = executor_.stream_of(c.rank);
     float* const memory = floats(c.rank);
     for (int i = 0; i < c.update_count; ++i) {
       update_range const& u = c.updates[i];
@@ -239,18 +239,18 @@ class cuda_parameters {
       step.second = step.first + (u.end - u.begin);
       step.judged = outcome_;
       if constexpr (P::passes::has_copies) step.copy = copies(c) + u.begin;
-      cuda::launch_body<cuda::pieces_kernel<step_type>>(
-          {cuda::pieces::of_range(u.end - u.begin), step}, on);
+      cuda::launch_body<cuda::flat_kernel<step_type>>(
+          {cuda::flat_ranges::over(u.end - u.begin), step}, on);
     }
   }
   void average(chunk_description const& c, job const& j) {
-    cudaStream_t const on = machine_.stream_of(c.rank);
+    cudaStream_t const on = executor_.stream_of(c.rank);
     float* const memory = floats(c.rank);
     cuda::approach_elements const average{memory + element(c.average), memory + element(c.values),
                                           j.step == 1 ? 1.0f : float(1 - d_.average_decay),
                                           outcome_};
-    cuda::launch_body<cuda::pieces_kernel<cuda::approach_elements>>(
-        {cuda::pieces::of_range(element(c.trained_bytes)), average}, on);
+    cuda::launch_body<cuda::flat_kernel<cuda::approach_elements>>(
+        {cuda::flat_ranges::over(element(c.trained_bytes)), average}, on);
   }
 
   void commit([[maybe_unused]] int c, [[maybe_unused]] job const& j) {
@@ -262,8 +262,8 @@ class cuda_parameters {
       cuda::commit_elements const follow{memory + element(chunk.buffers),
                                          memory + element(chunk.sums), l.rules,
                                          double(j.first_sample + j.samples), outcome_};
-      cuda::launch_body<cuda::pieces_kernel<cuda::commit_elements>>(
-          {{l.buffers, l.buffer_count, 0}, follow}, machine_.stream_of(chunk.rank));
+      cuda::launch_body<cuda::flat_kernel<cuda::commit_elements>>(
+          {{l.buffers, l.buffer_count, 0}, follow}, executor_.stream_of(chunk.rank));
     }
   }
 
@@ -272,7 +272,7 @@ class cuda_parameters {
     lists const& l = lists_[std::size_t(c)];
     cuda::launch_body<cuda::transpose_kernel<value>>(
         {values(chunk.rank), values(chunk.rank), l.squares, l.square_count},
-        machine_.stream_of(chunk.rank));
+        executor_.stream_of(chunk.rank));
   }
 
   /// Adds the gradients of a shared parameter's later places to that of its first place.
@@ -285,8 +285,8 @@ class cuda_parameters {
       chunk_description const &place = d_.chunk[t.chunk], &owner = d_.chunk[t.owner_chunk];
       cuda::add_elements const add{floats(owner.rank) + element(owner.gradients + t.owner.offset),
                                    floats(place.rank) + element(place.gradients + t.place.offset)};
-      cuda::launch_body<cuda::pieces_kernel<cuda::add_elements>>(
-          {cuda::pieces::of_range(t.owner.elements()), add}, machine_.stream_of(owner.rank));
+      cuda::launch_body<cuda::flat_kernel<cuda::add_elements>>(
+          {cuda::flat_ranges::over(t.owner.elements()), add}, executor_.stream_of(owner.rank));
     }
   }
   /// Copies shared parameters from their first place to the later ones, and renews the transposed
@@ -297,7 +297,7 @@ class cuda_parameters {
       chunk_description const &place = d_.chunk[t.chunk], &owner = d_.chunk[t.owner_chunk];
       auto const copy = [&](auto* to, auto const* from) {
         cuda::check(cudaMemcpyAsync(to, from, sizeof *to * std::size_t(t.owner.elements()),
-                                    cudaMemcpyDeviceToDevice, machine_.stream_of(place.rank)),
+                                    cudaMemcpyDeviceToDevice, executor_.stream_of(place.rank)),
                     "copy of a shared parameter");
       };
       copy(floats(place.rank) + element(place.values + t.place.offset),
@@ -308,7 +308,7 @@ class cuda_parameters {
     }
   }
 
-  cuda_machine& machine_;
+  cuda_executor& executor_;
   pipeline_description const& d_;
   optimizer const& optimizer_;
   std::vector<lists> lists_;     // by chunk

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The host engine of a pipeline: the kernels of its backend, the optimizer, and the machine that
+// The host engine of a pipeline: the kernels of its backend, the optimizer, and the executor that
 // calls them. The only template over the pipeline in the host runtime.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 #include <pipe/backend/host/backend.hpp>
 #include <pipe/optim/optimizer.hpp>
-#include <pipe/runtime/host/machine.hpp>
+#include <pipe/runtime/host/executor.hpp>
 #include <pipe/runtime/runtime_of.hpp>
 
 namespace pp::detail {
@@ -20,25 +20,25 @@ class host_engine {
   using element = typename P::element;
   using optimizer = typename P::optimizer;
 
-  host_engine(optimizer const& o, machine_settings const& settings)
+  host_engine(optimizer const& o, executor_settings const& settings)
       : optimizer_(o), kernels_(P::backend::template kernels<P>()),
-        machine_(description(), calls(), settings) {}
+        executor_(description(), calls(), settings) {}
 
-  step_result run(job const& j) { return machine_.run(j); }
-  void check() const { machine_.check(); }
-  bool is_own_thread() const { return machine_.is_own_thread(); }
+  step_result run(job const& j) { return executor_.run(j); }
+  void check() const { executor_.check(); }
+  bool is_own_thread() const { return executor_.is_own_thread(); }
 
   /// Start of the arena that holds a chunk. Parameters, gradients and averages in it may be read
   /// and written between runs.
-  char* memory(int chunk) { return machine_.memory(chunk); }
+  char* memory(int chunk) { return executor_.memory(chunk); }
   /// Must be called after parameters were written through memory().
-  void parameters_changed() { machine_.parameters_changed(); }
+  void parameters_changed() { executor_.parameters_changed(); }
   /// Size of a rank's arena.
-  long bytes(int rank) const { return machine_.bytes(rank); }
+  long bytes(int rank) const { return executor_.bytes(rank); }
 
   /// The actions that rank r executed in the last run, in order.
-  executed_action const* executed(int rank) const { return machine_.executed(rank); }
-  int executed_count(int rank) const { return machine_.executed_count(rank); }
+  executed_action const* executed(int rank) const { return executor_.executed(rank); }
+  int executed_count(int rank) const { return executor_.executed_count(rank); }
 
   /// The instruction set of the kernels.
   host::isa runs_on() const { return kernels_.runs_on; }
@@ -73,7 +73,7 @@ class host_engine {
 
   optimizer const optimizer_;
   host::kernels<P> kernels_;
-  machine<element, typename P::transport> machine_;
+  executor<element, typename P::transport> executor_;
 };
 
 template <std::derived_from<host_backend> Backend>

@@ -47,7 +47,7 @@ inline void pin_this_thread(int n) {
 /// Settings adapted to the number of threads. With more threads than cores, spinning would keep the
 /// awaited thread from running, and pinning would bind two threads to one core: both are switched
 /// off.
-[[gnu::cold]] inline machine_settings fit_to_cores(machine_settings s, int threads) {
+[[gnu::cold]] inline executor_settings fit_to_cores(executor_settings s, int threads) {
   if (threads > int(allowed_cores())) {
     s.waiting.spin = std::chrono::nanoseconds(0);
     s.pin = false;

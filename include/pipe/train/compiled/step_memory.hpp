@@ -94,9 +94,9 @@ struct step_memory {
     if (is_last || Work::transport::copies)
       rank.losses = take(Work::micro_batches * long(sizeof(double)));
     if constexpr (on_device) {
-      rank.book_bytes = detail::runtime_of<backend>::book_bytes(
+      rank.device_bookkeeping_bytes = detail::runtime_of<backend>::bookkeeping_bytes(
           chunks, stages, r, g.parameters.count, count_streams(g.ops));
-      rank.books = take(rank.book_bytes);
+      rank.device_bookkeeping = take(rank.device_bookkeeping_bytes);
     } else {
       int const most =
           rank.training_count > rank.evaluation_count ? rank.training_count : rank.evaluation_count;

@@ -44,11 +44,11 @@ constexpr member missing_of_transport() {
                 })
     return at;
   if constexpr (!requires(T& t, status f) {
-                  requires std::same_as<decltype(t.meet(0, 1, f)), waited>;
+                  requires std::same_as<decltype(t.arrive_and_wait(0, 1, f)), waited>;
                 })
-    return meet;
-  if constexpr (!requires(T& t) { requires std::same_as<decltype(t.call_off(1)), bool>; })
-    return call_off;
+    return arrive_and_wait;
+  if constexpr (!requires(T& t) { requires std::same_as<decltype(t.cancel_barrier(1)), bool>; })
+    return cancel_barrier;
   if constexpr (!requires { typename constants<is_read(T::copies)>; }) {
     return none;
   } else if constexpr (!bool(T::copies)) {

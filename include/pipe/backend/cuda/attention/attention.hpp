@@ -16,18 +16,20 @@ namespace pp::cuda {
 template <class P, int G>
 constexpr auto attention_bodies() {
   using shape = attention_geometry<P, G>;
-  using turn = attention_turn<P, G, false>;
+  using rope = attention_rope<P, G, false>;
   if constexpr (!shape::is_gradient) {
-    return maybe_before<shape::is_turned, turn>(bodies<attention_forward<P, G>>{});
+    return maybe_before<shape::is_rotary, rope>(kernel_list<attention_forward<P, G>>{});
   } else {
-    constexpr bool turns_after = shape::is_turned && !shape::turns_in_registers;
+    constexpr bool rope_follows = shape::is_rotary && !shape::turns_in_registers;
     constexpr bool of_keys = shape::is_fused || group_of<P, G>::value.out[1] >= 0;
     constexpr bool of_queries = group_of<P, G>::value.out[0] >= 0;
-    constexpr std::conditional_t<turns_after, bodies<attention_turn<P, G, true>>, bodies<>> back{};
+    constexpr std::conditional_t<rope_follows, kernel_list<attention_rope<P, G, true>>,
+                                 kernel_list<>>
+        back{};
     constexpr auto queries = maybe_before<of_queries, attention_query_gradients<P, G>>(back);
     constexpr auto both = maybe_before<of_keys, attention_key_gradients<P, G>>(queries);
     constexpr auto with_slopes = maybe_before<true, attention_slopes<P, G>>(both);
-    return maybe_before<shape::is_turned, turn>(with_slopes);
+    return maybe_before<shape::is_rotary, rope>(with_slopes);
   }
 }
 

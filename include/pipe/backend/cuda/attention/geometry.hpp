@@ -68,8 +68,8 @@ struct attention_geometry {
                                                     : -1;
   static constexpr int ids_slot =
       is_gradient ? group_of<P, G>::value.in[5] : group_of<P, G>::value.in[3];
-  static constexpr bool is_turned = rotation_slot >= 0;
-  static_assert(!is_turned || (is_fused && head_size % 2 == 0));
+  static constexpr bool is_rotary = rotation_slot >= 0;
+  static_assert(!is_rotary || (is_fused && head_size % 2 == 0));
 
   /// In shared memory heads are padded with zeros.
   static constexpr int depth = (head_size + 15) / 16 * 16, pitch = pitch_of<T>(depth);
@@ -92,7 +92,7 @@ struct attention_geometry {
   static constexpr long aligned(long bytes) { return (bytes + 255) / 256 * 256; }
   static constexpr int turned_width = width + key_width;
   static constexpr long turned_bytes =
-      is_turned ? aligned(long(samples) * queries * turned_width * long(sizeof(T))) : 0;
+      is_rotary ? aligned(long(samples) * queries * turned_width * long(sizeof(T))) : 0;
   static constexpr long row_bytes =
       is_gradient ? aligned(long(samples) * heads * queries * long(sizeof(float))) : 0;
   static constexpr long workspace_bytes = turned_bytes + 2 * row_bytes;
@@ -111,14 +111,14 @@ struct attention_geometry {
 
   PIPE_HD static head_rows<T const> query_rows(arguments const& a) {
     constexpr group g = group_of<P, G>::value;
-    if constexpr (is_turned)
+    if constexpr (is_rotary)
       return {turned(a), turned_width};
     else
       return {a.at<T const>(g.in[is_gradient ? 1 : 0]), is_fused ? fused : width};
   }
   PIPE_HD static head_rows<T const> key_rows(arguments const& a) {
     constexpr group g = group_of<P, G>::value;
-    if constexpr (is_turned)
+    if constexpr (is_rotary)
       return {turned(a) + width, turned_width};
     else if constexpr (is_fused)
       return {a.at<T const>(g.in[is_gradient ? 1 : 0]) + width, fused};
@@ -229,7 +229,7 @@ struct attention_geometry {
 
   /// Whether the halves of a pair are in the same thread of the sums, so that gradients are turned
   /// back there.
-  static constexpr bool turns_in_registers = is_turned && head_size % 16 == 0;
+  static constexpr bool turns_in_registers = is_rotary && head_size % 16 == 0;
 
   /// Gradients of turned rows become those of the rows themselves; `first` is the position of the
   /// block's first row.

@@ -14,13 +14,13 @@ namespace pp::cuda {
 ///
 /// source: Su et al., RoFormer, 2021; the pairing of Hugging Face's Llama
 template <class P, int G, bool Back>
-struct attention_turn {
+struct attention_rope {
   using shape = attention_geometry<P, G>;
   using T = typename P::element;
   static constexpr int half = shape::head_size / 2, each = access_width<T>(half),
                        pieces = half / each;
-  static constexpr int turned_heads = shape::heads + shape::key_heads;
-  static constexpr extent items = extent(shape::samples) * shape::queries * turned_heads * pieces;
+  static constexpr int rotary_heads = shape::heads + shape::key_heads;
+  static constexpr extent items = extent(shape::samples) * shape::queries * rotary_heads * pieces;
   static constexpr int threads = 256;
   static constexpr extent blocks = (items + threads - 1) / threads;
   static constexpr long workspace_bytes = shape::workspace_bytes;
@@ -33,8 +33,8 @@ struct attention_turn {
     block.part([&](int thread, state&) {
       extent const at = block.index() * threads + thread;
       if (at >= items) return;
-      int const column = int(at % pieces) * each, head = int(at / pieces % turned_heads);
-      extent const row = at / pieces / turned_heads;
+      int const column = int(at % pieces) * each, head = int(at / pieces % rotary_heads);
+      extent const row = at / pieces / rotary_heads;
       float const* const table = a.at<float const>(shape::rotation_slot) +
                                  row % shape::queries * shape::head_size + column;
       T const* from = nullptr;

@@ -11,12 +11,13 @@
 namespace pp::cuda {
 
 template <class... Body>
-struct bodies {};
+struct kernel_list {};
 
 /// The kernels of groups with this anchor, specialised for each kind beside them:
 ///
 ///     template <> struct kernel_of<op_kind::some> {
-///       template <class P, int G> using list = bodies<first_kernel<P, G>, second_kernel<P, G>>;
+///       template <class P, int G> using list = kernel_list<first_kernel<P, G>, second_kernel<P,
+///       G>>;
 ///     };
 template <op_kind Anchor>
 struct kernel_of;
@@ -25,19 +26,19 @@ struct kernel_of;
 template <template <class P, int G> class Kernel>
 struct one_kernel {
   template <class P, int G>
-  using list = bodies<Kernel<P, G>>;
+  using list = kernel_list<Kernel<P, G>>;
 };
 
 /// `Body`, if wanted, before others.
 template <bool IsWanted, class Body, class... Others>
-constexpr auto maybe_before(bodies<Others...>) {
-  return std::conditional_t<IsWanted, bodies<Body, Others...>, bodies<Others...>>{};
+constexpr auto maybe_before(kernel_list<Others...>) {
+  return std::conditional_t<IsWanted, kernel_list<Body, Others...>, kernel_list<Others...>>{};
 }
 
 /// Whether a block of each finds the shared memory that it needs on every GPU. What a user-defined
 /// layer launches is not looked at.
 template <class... Body>
-constexpr bool fit_every_device(bodies<Body...>) {
+constexpr bool fit_every_device(kernel_list<Body...>) {
   bool fit = true;
   [[maybe_unused]] auto const look = [&]<class B>(B const*) {
     if constexpr (requires { typename B::shared; })
@@ -49,7 +50,7 @@ constexpr bool fit_every_device(bodies<Body...>) {
 
 /// Bytes of shared memory of a block of the largest.
 template <class... Body>
-constexpr long most_shared_bytes(bodies<Body...>) {
+constexpr long most_shared_bytes(kernel_list<Body...>) {
   long most = 0;
   for (long const bytes : {0L, long(shared_bytes<Body>)...}) most = bytes > most ? bytes : most;
   return most;
@@ -57,7 +58,7 @@ constexpr long most_shared_bytes(bodies<Body...>) {
 
 /// Bytes of workspace that they need.
 template <class... Body>
-constexpr long workspace_of(bodies<Body...>) {
+constexpr long workspace_of(kernel_list<Body...>) {
   long most = 0;
   [[maybe_unused]] auto const look = [&]<class B>(B const*) {
     if constexpr (requires { B::workspace_bytes; })

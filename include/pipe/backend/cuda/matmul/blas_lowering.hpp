@@ -29,9 +29,9 @@ struct rest_source : P {
 template <class P, int G>
 constexpr auto before_blas() {
   if constexpr (contraction<P, G>::makes_left)
-    return bodies<left_rows_kernel<P, G>>{};
+    return kernel_list<left_rows_kernel<P, G>>{};
   else
-    return bodies<>{};
+    return kernel_list<>{};
 }
 template <class P, int G>
 constexpr auto after_blas() {
@@ -41,9 +41,9 @@ constexpr auto after_blas() {
     return column_sums<element_source<typename P::element, product::shape.inner,
                                       product::shape.columns, g.in[1], product::stored>>();
   else if constexpr (describe_blas_product<P, G>().steps < int(g.epilogue.size()))
-    return bodies<pointwise_kernel<rest_source<P, G>, 0>>{};
+    return kernel_list<pointwise_kernel<rest_source<P, G>, 0>>{};
   else
-    return bodies<>{};
+    return kernel_list<>{};
 }
 
 /// The launches of group G around a library's call.

@@ -87,13 +87,13 @@ constexpr auto lower_contraction() {
   using tiles = contraction_tiles<P, G, Plan>;
   using sums = split_sums_kernel<P, G, Plan>;
   if constexpr (contraction<P, G>::makes_left && Plan.splits > 1)
-    return bodies<left_rows_kernel<P, G>, tiles, sums>{};
+    return kernel_list<left_rows_kernel<P, G>, tiles, sums>{};
   else if constexpr (contraction<P, G>::makes_left)
-    return bodies<left_rows_kernel<P, G>, tiles>{};
+    return kernel_list<left_rows_kernel<P, G>, tiles>{};
   else if constexpr (Plan.splits > 1)
-    return bodies<tiles, sums>{};
+    return kernel_list<tiles, sums>{};
   else
-    return bodies<tiles>{};
+    return kernel_list<tiles>{};
 }
 
 template <>

@@ -25,11 +25,12 @@ struct narrow_mlp {
 
   static constexpr auto kernels() {
     if constexpr (is_forward)
-      return bodies<narrow_forward_kernel<P, Rows, Dropped, G...>>{};
+      return kernel_list<narrow_forward_kernel<P, Rows, Dropped, G...>>{};
     else if constexpr (narrow_sums_kernel<P, G...>::blocks_in_all > 0)
-      return bodies<narrow_backward_kernel<P, Rows, Dropped, G...>, narrow_sums_kernel<P, G...>>{};
+      return kernel_list<narrow_backward_kernel<P, Rows, Dropped, G...>,
+                         narrow_sums_kernel<P, G...>>{};
     else
-      return bodies<narrow_backward_kernel<P, Rows, Dropped, G...>>{};
+      return kernel_list<narrow_backward_kernel<P, Rows, Dropped, G...>>{};
   }
 
   template <int H>

@@ -192,9 +192,9 @@ using chunk_sums_kernel = column_sums_kernel<chunk_source<Source>, true>;
 template <class Source>
 constexpr auto column_sums() {
   if constexpr (column_sums_kernel<Source>::finishes)
-    return bodies<column_sums_kernel<Source>>{};
+    return kernel_list<column_sums_kernel<Source>>{};
   else
-    return bodies<column_sums_kernel<Source>, chunk_sums_kernel<Source>>{};
+    return kernel_list<column_sums_kernel<Source>, chunk_sums_kernel<Source>>{};
 }
 
 /// Elements of one matrix: slot In, to slot Out.

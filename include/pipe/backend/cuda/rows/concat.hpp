@@ -77,7 +77,7 @@ struct kernel_of<op_kind::concat> : one_kernel<concat_kernel> {};
 template <>
 struct kernel_of<op_kind::slice> {
   template <class P, int G>
-  using list = bodies<slice_kernel<P, G>>;
+  using list = kernel_list<slice_kernel<P, G>>;
 };
 
 }  // namespace pp::cuda

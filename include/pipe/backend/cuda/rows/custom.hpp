@@ -120,7 +120,7 @@ constexpr auto lower_custom() {
       g.anchor == op_kind::custom_weight_gradient || g.anchor == op_kind::custom_statistics;
   constexpr bool clears_first = adds && g.out[0] >= 0, clears_second = adds && g.out[1] >= 0,
                  clears_third = adds && g.out[2] >= 0;
-  constexpr auto call = bodies<custom_call<P, G>>{};
+  constexpr auto call = kernel_list<custom_call<P, G>>{};
   constexpr auto third = maybe_before<clears_third, clear_sum_kernel<P, G, 2>>(call);
   constexpr auto second = maybe_before<clears_second, clear_sum_kernel<P, G, 1>>(third);
   return maybe_before<clears_first, clear_sum_kernel<P, G, 0>>(second);

@@ -272,8 +272,8 @@ struct kernel_of<op_kind::lookup> : one_kernel<lookup_kernel> {};
 
 template <class P, int G, int... I>
 constexpr auto lower_lookup_gradient(std::integer_sequence<int, I...>) {
-  return bodies<order_rows_kernel<P, G, I>..., clear_absent_kernel<P, G>, sum_chunks_kernel<P, G>,
-                join_chunks_kernel<P, G>>{};
+  return kernel_list<order_rows_kernel<P, G, I>..., clear_absent_kernel<P, G>,
+                     sum_chunks_kernel<P, G>, join_chunks_kernel<P, G>>{};
 }
 
 template <>

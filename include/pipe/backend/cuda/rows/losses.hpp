@@ -345,7 +345,7 @@ struct kernel_of<op_kind::cross_entropy> : one_kernel<cross_entropy_kernel> {};
 template <>
 struct kernel_of<op_kind::squared_error> {
   template <class P, int G>
-  using list = bodies<element_loss_kernel<P, G, squared_difference>>;
+  using list = kernel_list<element_loss_kernel<P, G, squared_difference>>;
 };
 
 template <>
@@ -353,7 +353,7 @@ struct kernel_of<op_kind::element_loss> {
   template <class P, int G>
   using formula = typename leaf_at<group_of<P, G>::value.leaf, typename P::leaves>::formula;
   template <class P, int G>
-  using list = bodies<element_loss_kernel<P, G, formula<P, G>>>;
+  using list = kernel_list<element_loss_kernel<P, G, formula<P, G>>>;
 };
 
 }  // namespace pp::cuda

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Kernels over the flat parameter memory of a rank: its extents are numbers of the run, not of the
-// model's type, and one launch goes over all parameters. A block works on a piece of up to 4096
-// elements. No piece has elements of two parameters, so a sum over a piece is the same however the
-// model is cut into stages, and a piece says which settings its parameter has (its group).
+// model's type, and one launch goes over all parameters. A block works on a range of up to 4096
+// elements. No range has elements of two parameters, so a sum over a range is the same however the
+// model is cut into stages, and a range says which settings its parameter has (its group).
 #pragma once
 
 #include <pipe/backend/cuda/block/block.hpp>
@@ -12,49 +12,51 @@
 
 namespace pp::cuda {
 
-inline constexpr int piece_elements = 4096;
+inline constexpr int range_elements = 4096;
 
 /// Elements [begin, begin + count) of flat memory. needs: begin is a multiple of 16
-struct piece {
+struct flat_range {
   extent begin = 0;
   int count = 0;
   int group = 0;
 };
 
-/// The pieces of one launch: a list in the device's memory, or those of a range of elements.
-struct pieces {
-  piece const* list = nullptr;
+/// The ranges of one launch: a list in the device's memory, or those that cover consecutive
+/// elements.
+struct flat_ranges {
+  flat_range const* list = nullptr;
   extent size = 0;      ///< of the list
-  extent elements = 0;  ///< of the range, if there is no list
+  extent elements = 0;  ///< covered, if there is no list
 
   PIPE_HD static constexpr extent count_of(extent elements) {
-    return (elements + piece_elements - 1) / piece_elements;
+    return (elements + range_elements - 1) / range_elements;
   }
   PIPE_HD extent count() const { return list != nullptr ? size : count_of(elements); }
-  PIPE_HD piece at(extent i) const {
+  PIPE_HD flat_range at(extent i) const {
     if (list != nullptr) return list[i];
-    extent const begin = i * piece_elements, left = elements - begin;
-    return {begin, int(left < piece_elements ? left : piece_elements), 0};
+    extent const begin = i * range_elements, left = elements - begin;
+    return {begin, int(left < range_elements ? left : range_elements), 0};
   }
-  static pieces of_range(extent elements) { return {nullptr, 0, elements}; }
+  static flat_ranges over(extent elements) { return {nullptr, 0, elements}; }
 };
 
-/// append(piece) for those of a parameter's elements [begin, begin + elements), in their order.
+/// append(flat_range) for those of a parameter's elements [begin, begin + elements), in their
+/// order.
 template <class Append>
-void cut_into_pieces(extent begin, extent elements, int group, Append append) {
-  pieces const all = pieces::of_range(elements);
+void cut_into_ranges(extent begin, extent elements, int group, Append append) {
+  flat_ranges const all = flat_ranges::over(elements);
   for (extent i = 0; i < all.count(); ++i) {
-    piece const p = all.at(i);
-    append(piece{begin + p.begin, p.count, group});
+    flat_range const p = all.at(i);
+    append(flat_range{begin + p.begin, p.count, group});
   }
 }
 
 /// f.template run<Count>(first element, group) for all elements, some at a time; f.is_wanted() says
 /// whether at all.
 template <class F>
-struct pieces_kernel {
+struct flat_kernel {
   struct arguments {
-    pieces where;
+    flat_ranges where;
     F f;
   };
   static constexpr int threads = 256, each = 4;
@@ -65,7 +67,7 @@ struct pieces_kernel {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     if (!a.f.is_wanted()) return;
-    piece const p = a.where.at(block.index());
+    flat_range const p = a.where.at(block.index());
     block.part([&](int thread, state&) {
       for (int i = thread * each; i + each <= p.count; i += threads * each)
         a.f.template run<each>(p.begin + i, p.group);
@@ -75,7 +77,7 @@ struct pieces_kernel {
   }
 };
 
-// ---- Sums in double precision: of squares over each piece, then over the pieces of each
+// ---- Sums in double precision: of squares over each range, then over the ranges of each
 // parameter. ----
 
 /// done(total) in one thread of the block, `total` being the sum of all threads' access(state).
@@ -95,11 +97,11 @@ PIPE_HD PIPE_INLINE void add_threads(Block& block, double (&of_warp)[8], Access 
   });
 }
 
-/// sums[i] = sum of the squares of piece i; of group 1, whose numbers count for no norm, 0 instead,
+/// sums[i] = sum of the squares of range i; of group 1, whose numbers count for no norm, 0 instead,
 /// or NaN if not all of them are finite.
-struct square_pieces_kernel {
+struct sum_squares_kernel {
   struct arguments {
-    pieces where;
+    flat_ranges where;
     float const* x = nullptr;
     double* sums = nullptr;
   };
@@ -114,7 +116,7 @@ struct square_pieces_kernel {
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
-    piece const p = a.where.at(block.index());
+    flat_range const p = a.where.at(block.index());
     block.part([&](int thread, state& mine) {
       mine.sum = 0;
       for (int i = thread * each; i + each <= p.count; i += threads * each) {
@@ -145,8 +147,8 @@ struct add_up_kernel {
   };
   static constexpr int threads = 256;
   static extent blocks(arguments const& a) { return a.count; }
-  using state = square_pieces_kernel::state;
-  using shared = square_pieces_kernel::shared;
+  using state = sum_squares_kernel::state;
+  using shared = sum_squares_kernel::shared;
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {

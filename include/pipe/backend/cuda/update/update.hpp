@@ -6,7 +6,7 @@
 // (Adafactor, LAMB, Muon) are not here yet: they compute with norms and products of one tensor at a
 // time.
 //
-// Each is a functor for pieces_kernel: bytes bound all of them, 28 per parameter for AdamW and 2
+// Each is a functor for flat_kernel: bytes bound all of them, 28 per parameter for AdamW and 2
 // more for a 16-bit copy.
 #pragma once
 
@@ -38,7 +38,7 @@ template <class Optimizer, class Copy = void>
 struct optimizer_step {
   static constexpr int groups = 4;
   typename Optimizer::template coefficients<float>
-      of_group[groups]{};  ///< a piece's group says which
+      of_group[groups]{};  ///< a range's group says which
   float* weights = nullptr;
   float const* gradients = nullptr;
   float* first = nullptr;  ///< the optimizer's states, as many as it has
@@ -129,7 +129,7 @@ struct approach_elements {
   }
 };
 
-/// Buffers follow their sums, after a sound step. A piece's group says which rule.
+/// Buffers follow their sums, after a sound step. A range's group says which rule.
 struct commit_elements {
   float* buffers = nullptr;
   float const* sums = nullptr;

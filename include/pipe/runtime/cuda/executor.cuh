@@ -22,7 +22,7 @@
 #include <pipe/base/sentence.hpp>
 #include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/cuda/conversion.hpp>
-#include <pipe/runtime/cuda/bodies.cuh>
+#include <pipe/runtime/cuda/kernel_list.cuh>
 #include <pipe/runtime/cuda/group_launch.cuh>
 #include <pipe/runtime/cuda/resources.cuh>
 #include <pipe/runtime/description.hpp>
@@ -30,19 +30,19 @@
 
 namespace pp::detail {
 
-/// The part of a machine that does not depend on the optimizer.
-class cuda_machine {
+/// The part of an executor that does not depend on the optimizer.
+class cuda_executor {
  public:
-  cuda_machine(pipeline_description const& d, cuda_group const* groups, cuda_order order,
-               bool wants_timeline)
+  cuda_executor(pipeline_description const& d, cuda_group const* groups, cuda_order order,
+                bool wants_timeline)
       : d_(d), groups_(groups), order_(std::move(order)), wants_timeline_(wants_timeline),
         streams_(std::size_t(d.ranks)), position_(std::size_t(d.ranks)),
         timelines_(std::size_t(d.ranks)) {
-    cuda::prepare_bodies(kernels{});
+    cuda::prepare_kernels(kernels{});
     for (int r = 0; r < d.ranks; ++r) {
       rank_description const& plan = d.rank[r];
       allocate(r);
-      rooms_.emplace_back(memory_of(r) + plan.books, plan.book_bytes);
+      rooms_.emplace_back(memory_of(r) + plan.device_bookkeeping, plan.device_bookkeeping_bytes);
       int const most =
           plan.training_count > plan.evaluation_count ? plan.training_count : plan.evaluation_count;
       if (wants_timeline) timelines_[std::size_t(r)].marks.resize(std::size_t(most));
@@ -59,8 +59,8 @@ class cuda_machine {
     scaling_ = kept(0, &start, 1);
     found_ = kept<int>(0, nullptr, search_blocks);
   }
-  cuda_machine(cuda_machine const&) = delete;
-  cuda_machine& operator=(cuda_machine const&) = delete;
+  cuda_executor(cuda_executor const&) = delete;
+  cuda_executor& operator=(cuda_executor const&) = delete;
 
   // ---- a run, in three steps ----
 
@@ -128,7 +128,7 @@ class cuda_machine {
     (void)cudaGetLastError();
   }
   /// Makes the stream of `waiting` wait for all work enqueued so far on the stream of `other`.
-  void meet(int waiting, int other, cuda::event const& at) const {
+  void order_after(int waiting, int other, cuda::event const& at) const {
     if (waiting == other) return;
     cuda::check(cudaEventRecord(at, stream_of(other)), "an event");
     cuda::check(cudaStreamWaitEvent(stream_of(waiting), at, 0), "a wait for an event");
@@ -171,7 +171,7 @@ class cuda_machine {
   static constexpr int milestones = int(milestone::release) + 1;
   static constexpr long upload_bytes = 1L << 20;  // most bytes of one copy
   static constexpr int search_blocks = cuda::find_not_finite_kernel::search_blocks;
-  using kernels = cuda::bodies<cuda::add_up_kernel, cuda::find_not_finite_kernel>;
+  using kernels = cuda::kernel_list<cuda::add_up_kernel, cuda::find_not_finite_kernel>;
   static_assert(cuda::fit_every_device(kernels{}));
   struct time_marks {
     cuda::event start{true}, end{true};
@@ -344,14 +344,14 @@ class cuda_machine {
   /// The operands of a watched launch: on the device, and those that the watcher has requested
   /// downloaded to the host as floats.
   struct written {
-    cuda_machine const& machine;
+    cuda_executor const& executor;
     void* const* slots;
     launch_seen const& by;
     cudaStream_t on;
     std::vector<std::vector<float>> numbers{};  // by operand
 
     dtype type_of(int k) const {
-      return by.operands[k].is_wide ? dtype::f32 : machine.d_.value_type;
+      return by.operands[k].is_wide ? dtype::f32 : executor.d_.value_type;
     }
     void const* values(int k) {
       numbers.resize(std::size_t(by.what->count));
@@ -377,7 +377,7 @@ class cuda_machine {
       for (int k = first; k < end; ++k)
         if (by.operands[k].elements > 0)
           search.of[search.operands++] = {slots[k], by.operands[k].elements, type_of(k)};
-      search.found = machine.found_;
+      search.found = executor.found_;
       cuda::launch_body<cuda::find_not_finite_kernel>(search, on);
       int found[search_blocks];
       cuda::check(cudaMemcpyAsync(found, search.found, sizeof found, cudaMemcpyDeviceToHost, on),

@@ -2,8 +2,8 @@
 //
 // The executor of a pipeline in this process: one thread per rank walks the rank's list of actions,
 // waits for the dependencies of each, runs the chunk's program on the micro-batch and publishes the
-// result. At the end of a training run all ranks meet, compute the same gradient norm and the same
-// decision whether the step is sound, and update their own parameters.
+// result. At the end of a training run all ranks pass a barrier, compute the same gradient norm and
+// the same decision whether the step is sound, and update their own parameters.
 #pragma once
 
 #include <atomic>
@@ -38,10 +38,10 @@ namespace pp::detail {
 
 /// The ranks' threads and memory. T: element type of values and parameters.
 template <class T, transport Transport = detail::in_process>
-class machine {
+class executor {
  public:
-  [[gnu::cold]] machine(pipeline_description const& d, backend_calls<T> const& calls,
-                        machine_settings const& settings)
+  [[gnu::cold]] executor(pipeline_description const& d, backend_calls<T> const& calls,
+                         executor_settings const& settings)
       : d_(d), calls_(calls), settings_(fit_to_cores(settings, d.ranks * d.threads)),
         transport_(d.ranks, d.chunks, {settings_.waiting.spin, no_deadline}),
         parameters_(d_, calls_, transport_), ranks_(d.ranks) {
@@ -51,19 +51,19 @@ class machine {
       for (int r = 0; r < d_.ranks; ++r)
         if (Transport::is_local(r)) start(r);
       finished_.wait(local_ranks_, {{}, no_deadline});
-      conclude_failure();
+      rethrow_failure();
     } catch (...) {
       stop();
       throw;
     }
   }
-  machine(machine const&) = delete;
-  machine& operator=(machine const&) = delete;
-  ~machine() { stop(); }
+  executor(executor const&) = delete;
+  executor& operator=(executor const&) = delete;
+  ~executor() { stop(); }
 
   /// Throws if a run has left the parameters half updated.
   void check() const {
-    if (long const step = torn_.load())
+    if (long const step = failed_update_.load())
       throw_error<error>({"this trainer is broken: its optimizer threw in the update of step ",
                           step, ", and some parameters are updated, others are not"});
   }
@@ -82,11 +82,11 @@ class machine {
     job_ = j;
     begin_ = std::chrono::steady_clock::now();
     start_.advance();
-    oversee();
-    conclude_failure();
+    watch_progress();
+    rethrow_failure();
     stale_ = false;
     updated_ = j.what == job::kind::train && j.updates;
-    return conclude();
+    return collect_result();
   }
 
   /// Parameters were written from outside: transposed copies are renewed before the next run.
@@ -119,8 +119,8 @@ class machine {
   int last_rank() const { return d_.chunk[d_.chunks - 1].rank; }
   [[gnu::cold]] void start(int r) {
     try {
-      ranks_[r].own =
-          thread([](void* self, int rank) { static_cast<machine*>(self)->live(rank); }, this, r);
+      ranks_[r].own = thread(
+          [](void* self, int rank) { static_cast<executor*>(self)->run_rank(rank); }, this, r);
     } catch (std::system_error const& e) {
       throw_error<error>({"rank ", r, ": cannot start its thread: ", e.what()});
     }
@@ -134,7 +134,7 @@ class machine {
 
   /// Waits for all ranks. Fails the run if no rank makes progress for the deadline: waiting ranks
   /// then stop; a rank stuck in a kernel is still waited for.
-  void oversee() {
+  void watch_progress() {
     using std::chrono::milliseconds;
     milliseconds const deadline = settings_.waiting.deadline, longest(1000), shortest(1);
     if (deadline.count() <= 0) return void(finished_.wait(local_ranks_, {{}, no_deadline}));
@@ -160,19 +160,19 @@ class machine {
     } catch (...) {
       why = std::current_exception();
     }
-    int const last = count_meetings(facts_of(d_, job_));
-    if (last == 0 || transport_.call_off(last)) fail(std::move(why));
+    int const last = count_barriers(facts_of(d_, job_));
+    if (last == 0 || transport_.cancel_barrier(last)) fail(std::move(why));
     finished_.wait(local_ranks_, {{}, no_deadline});
   }
   /// Rethrows the first failure of a run whose ranks are all done.
-  void conclude_failure() {
+  void rethrow_failure() {
     finished_.reset();
     if (!failed_.load()) return;
     failed_.store(false);
     std::rethrow_exception(std::exchange(failure_, nullptr));
   }
 
-  [[gnu::cold]] step_result conclude() {
+  [[gnu::cold]] step_result collect_result() {
     step_result o;
     o.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
     if (job_.what == job::kind::infer) return o;
@@ -186,16 +186,16 @@ class machine {
 
   // ---- the thread of a rank ----
 
-  [[gnu::cold]] void live(int r) {
-    attempt(r, &machine::settle);
+  [[gnu::cold]] void run_rank(int r) {
+    attempt(r, &executor::allocate);
     for (int seen = 0;;) {
       seen = detail::progress::after(seen);
       start_.wait(seen, {settings_.waiting.spin, no_deadline});
       if (job_.what == job::kind::stop) return;
-      attempt(r, &machine::work);
+      attempt(r, &executor::run_batch);
     }
   }
-  void attempt(int r, void (machine::*what)(int, worker&)) {
+  void attempt(int r, void (executor::*what)(int, worker&)) {
     try {
       (this->*what)(r, ranks_[r]);
     } catch (...) {
@@ -205,7 +205,7 @@ class machine {
     finished_.add();
   }
   /// Creates the rank's team and arena, on the rank's thread.
-  [[gnu::cold]] void settle(int r, worker& me) {
+  [[gnu::cold]] void allocate(int r, worker& me) {
     try {
       me.threads.assemble(d_.threads, settings_.waiting.spin, settings_.pin ? r * d_.threads : -1);
       me.memory = arena(d_.rank[r].bytes);
@@ -226,16 +226,16 @@ class machine {
     transport_.wake_all();
   }
 
-  void work(int r, worker& me) {
+  void run_batch(int r, worker& me) {
     me.count = 0;
     me.waited = 0;
-    if (stale_ || updated_) follow(r, me);
+    if (stale_ || updated_) renew_copies(r, me);
     batch_of(r).stage_partial();
-    walk(r, me);
+    execute_actions(r, me);
     if (job_.what != job::kind::infer) finish(r, me);
   }
   /// Renews copies of parameters that changed before this run. Its start served as the barrier.
-  void follow(int r, worker& me) {
+  void renew_copies(int r, worker& me) {
     unsigned const facts = facts_of(d_, job_) | (stale_ ? run_fact::was_written : 0u);
     run_lines(copies_follow, facts, [&](step_op op, unsigned known) {
       if (op == step_op::copy_ties)
@@ -246,7 +246,7 @@ class machine {
     });
   }
   /// Executes rank r's actions in order.
-  void walk(int r, worker& me) {
+  void execute_actions(int r, worker& me) {
     bool const trains = job_.what == job::kind::train;
     if constexpr (Transport::copies) {
       rank_steps const& mine = d_.steps[r];
@@ -269,29 +269,29 @@ class machine {
   }
   void finish(int r, worker& me) {
     detail::gradient_outcome outcome;
-    int meetings = 0;
+    int barriers = 0;
     run_lines(step_end, facts_of(d_, job_), [&](step_op op, unsigned facts) {
       switch (op) {
-        case step_op::meet: meet(r, me, ++meetings); break;
+        case step_op::barrier: pass_barrier(r, me, ++barriers); break;
         case step_op::sum_ties: parameters_.sum_ties(r, me.threads, sharing(r)); break;
         case step_op::measure: parameters_.measure(r, me.threads, job_); break;
         case step_op::gather:
           parameters_.gather(job_, sharing(r));
-          if (facts & run_fact::trains) meet(r, me, ++meetings);
+          if (facts & run_fact::trains) pass_barrier(r, me, ++barriers);
           break;
         case step_op::judge:
-          if (!(facts & run_fact::updates)) break;  // conclude() reports the rest
+          if (!(facts & run_fact::updates)) break;  // collect_result() reports the rest
           outcome = parameters_.judge(r, job_);
           if (libm::isfinite(outcome.norm) && libm::isfinite(parameters_.loss(r, job_)))
             facts |= run_fact::is_sound;
           break;
         case step_op::update:
           me.doing.change(activity::kind::updates, 0, now());
-          tearing([&] { parameters_.update(r, me.threads, job_, outcome.factor); });
+          updating([&] { parameters_.update(r, me.threads, job_, outcome.factor); });
           break;
-        case step_op::commit: tearing([&] { parameters_.commit(r, job_); }); break;
-        case step_op::average: tearing([&] { parameters_.average(r, me.threads, job_); }); break;
-        case step_op::transpose: tearing([&] { parameters_.transpose(r, me.threads); }); break;
+        case step_op::commit: updating([&] { parameters_.commit(r, job_); }); break;
+        case step_op::average: updating([&] { parameters_.average(r, me.threads, job_); }); break;
+        case step_op::transpose: updating([&] { parameters_.transpose(r, me.threads); }); break;
         case step_op::copy_ties: break;  // at the start of the next run
       }
       return facts;
@@ -299,11 +299,11 @@ class machine {
   }
   /// Runs `use`; an exception from it marks the parameters as half updated.
   template <class Use>
-  void tearing(Use const& use) {
+  void updating(Use const& use) {
     try {
       use();
     } catch (...) {
-      torn_.store(job_.step);
+      failed_update_.store(job_.step);
       throw;
     }
   }
@@ -419,23 +419,23 @@ class machine {
     host::show(a, seen, job_);
   }
 
-  void meet(int r, worker& me, int meeting) {
+  void pass_barrier(int r, worker& me, int number) {
     long const start = now();
     me.doing.change(activity::kind::meets, 0, start);
-    if (transport_.meet(r, meeting, failed_) != waited::done) stopped(r);
+    if (transport_.arrive_and_wait(r, number, failed_) != waited::done) stopped(r);
     me.waited += now() - start;
   }
 
   pipeline_description d_;
   backend_calls<T> calls_;
-  machine_settings settings_;
+  executor_settings settings_;
   Transport transport_;
   parameter_work<T, Transport> parameters_;
   int first_local_ = 0, local_ranks_ = 0;
   heap_array<worker> ranks_;
   detail::progress start_, finished_;
   failure_flag failed_{false};
-  std::atomic<long> torn_{0};  // the step whose update failed half-way; 0: none
+  std::atomic<long> failed_update_{0};  // the step whose update failed half-way; 0: none
   std::mutex failure_mutex_;
   std::exception_ptr failure_;
   job job_;

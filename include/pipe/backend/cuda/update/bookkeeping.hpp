@@ -19,11 +19,11 @@ constexpr long bytes_for(long count) {
   return align_up(count * long(sizeof(Item)));
 }
 
-/// How many pieces and squares there are for a parameter.
+/// How many ranges and squares there are for a parameter.
 template <class Place>
-constexpr long pieces_for(Place const& p) {
+constexpr long ranges_for(Place const& p) {
   bool const changes = p.is_committed() || (p.trained && !p.shared);
-  return changes ? pieces::count_of(p.elements()) : 0;
+  return changes ? flat_ranges::count_of(p.elements()) : 0;
 }
 template <class Place>
 constexpr long squares_for(Place const& p) {
@@ -31,25 +31,25 @@ constexpr long squares_for(Place const& p) {
   return p.transposed < 0 ? 0 : sides(p.rows) * sides(p.columns);
 }
 
-/// Of the lists of a chunk: pieces, where each parameter's begin, their sums; squares; pieces of
+/// Of the lists of a chunk: ranges, where each parameter's begin, their sums; squares; ranges of
 /// buffers, and their rules.
 template <class Chunk>
-constexpr long chunk_book_bytes(Chunk const& c) {
-  long pieces = 0, squares = 0, buffers = 0, buffer_pieces = 0;
+constexpr long chunk_bookkeeping_bytes(Chunk const& c) {
+  long ranges = 0, squares = 0, buffers = 0, buffer_ranges = 0;
   for (int i = 0; i < c.parameter_count; ++i) {
-    pieces += pieces_for(c.parameters[i]);
+    ranges += ranges_for(c.parameters[i]);
     squares += squares_for(c.parameters[i]);
     if (!c.parameters[i].is_committed()) continue;
     ++buffers;
-    buffer_pieces += pieces_for(c.parameters[i]);
+    buffer_ranges += ranges_for(c.parameters[i]);
   }
-  return bytes_for<piece>(pieces) + bytes_for<extent>(c.parameter_count + 1) +
-         bytes_for<double>(pieces) + bytes_for<transposed_square>(squares) +
-         bytes_for<piece>(buffer_pieces) + bytes_for<commit_rule>(buffers);
+  return bytes_for<flat_range>(ranges) + bytes_for<extent>(c.parameter_count + 1) +
+         bytes_for<double>(ranges) + bytes_for<transposed_square>(squares) +
+         bytes_for<flat_range>(buffer_ranges) + bytes_for<commit_rule>(buffers);
 }
 /// Of what all ranks share, on the first: two sums of squares per parameter, the outcome, the loss
 /// scale, numbers of streams of bits, and what a search for numbers that are not finite has found.
-constexpr long shared_book_bytes(int parameters, int streams) {
+constexpr long shared_bookkeeping_bytes(int parameters, int streams) {
   return 2 * bytes_for<double>(parameters) + bytes_for<step_outcome>(1) +
          bytes_for<loss_scaling>(1) + bytes_for<int>(streams) +
          bytes_for<int>(find_not_finite_kernel::search_blocks);
@@ -57,11 +57,11 @@ constexpr long shared_book_bytes(int parameters, int streams) {
 
 /// Of all lists of a rank.
 template <class Chunk>
-constexpr long book_bytes(Chunk const* chunks, int chunk_count, int rank, int parameters,
-                          int streams) {
-  long bytes = rank == 0 ? shared_book_bytes(parameters, streams) : 0;
+constexpr long bookkeeping_bytes(Chunk const* chunks, int chunk_count, int rank, int parameters,
+                                 int streams) {
+  long bytes = rank == 0 ? shared_bookkeeping_bytes(parameters, streams) : 0;
   for (int c = 0; c < chunk_count; ++c)
-    if (chunks[c].rank == rank) bytes += chunk_book_bytes(chunks[c]);
+    if (chunks[c].rank == rank) bytes += chunk_bookkeeping_bytes(chunks[c]);
   return bytes;
 }
 

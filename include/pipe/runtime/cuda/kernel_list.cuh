@@ -10,14 +10,14 @@ namespace pp::cuda {
 
 /// Launches the kernels of a list in order, on one stream, with the same arguments.
 template <class... Body>
-void launch_bodies(bodies<Body...>, [[maybe_unused]] arguments const& a,
-                   [[maybe_unused]] cudaStream_t stream) {
+void launch_kernels(kernel_list<Body...>, [[maybe_unused]] arguments const& a,
+                    [[maybe_unused]] cudaStream_t stream) {
   (launch_body<Body>(a, stream), ...);
 }
 
 /// Prepares the kernels of a list: see prepare_body. Required before their first launch.
 template <class... Body>
-void prepare_bodies(bodies<Body...>) {
+void prepare_kernels(kernel_list<Body...>) {
   (prepare_body<Body>(), ...);
 }
 
