@@ -19,6 +19,7 @@ struct arguments : launch_context {
   int const* ids(int i) const { return static_cast<int const*>(slot[i]); }
 };
 
+/// A compiled kernel group: one entry of a backend's table of launches.
 template <class T>
 using kernel = void (*)(arguments<T> const&);
 

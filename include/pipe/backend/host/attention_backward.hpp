@@ -16,7 +16,9 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
 
-/// to[r, 0 .. d) = from[r, 0 .. d), turned back if there is a rotation.
+/// The end of a gradient by queries or keys: rotated back, as the forward pass rotated them first.
+///
+/// shape: from (rows, padded) -> to (rows, d), row stride `stride`
 template <class T>
 void write_rows(attention_set<T> const& set, T const* from, extent padded, extent rows, extent d,
                 T const* rotation, T* to, extent stride) {
@@ -33,6 +35,11 @@ void write_rows(attention_set<T> const& set, T const* from, extent padded, exten
 ///            B
 /// own:       those of the B * KV heads of keys to work on
 /// workspace: attention_backward_workspace<T>(shape) bytes
+///
+/// With p = e^(scale * q k^T - lse), dp = dout v^T and mean = dot(out, dout) per query:
+///   ds = p * (dp - mean) * scale,  dq = ds k,  dk = ds^T q,  dv = p^T dout.
+/// The loops run over heads, then blocks of queries, then blocks of keys: the gradients of one head
+/// of keys stay in cache, also over the query heads that share it.
 template <class T>
 PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_shape const& shape,
                                       T scale, positions<T const> q, positions<T const> k,

@@ -16,11 +16,14 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
 
-/// Scores, their softmax and the sums of values for `rows` <= query_block queries of one head, from
-/// query t0 of the shape on; what set.finish then divides is in `state`. keys: as
-/// transpose_blocks makes them; values: [S][state.ldo].
+/// Online softmax over blocks of keys for a block of queries of one head: afterwards state holds
+/// sums of e^(score - largest) * value and of e^(score - largest), which set.finish divides.
 ///
-/// law: what a row sums does not depend on the rows beside it
+/// shape: query (rows <= query_block, d) from query t0 on, keys (blocks, d, key_block) as
+///        transpose_blocks makes them, values (S, state.ldo) -> state
+/// law:   the sums of a row do not depend on the rows beside it
+/// cost:  blocks above the diagonal of a causal mask are skipped; within one, tiles end at the last
+///        visible key
 template <class T>
 PIPE_ONE_COPY void attend(attention_set<T> const& set, attention_shape const& shape, extent present,
                           extent t0, extent rows, T scale, T const* query, extent query_stride,

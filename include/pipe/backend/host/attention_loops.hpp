@@ -62,8 +62,11 @@ struct carver {
   }
 };
 
-/// to[rows, columns] = (from zero, or continuing `to`) A[rows, k] * B[k, columns]; columns are
-/// whole vectors.
+/// to = A B, or to += A B as one longer chain if `continuing`.
+///
+/// shape: A (rows, k) by its strides, B (k, columns), row stride ldb -> to (rows, columns), row
+///        stride ldto
+/// needs: columns: whole vectors
 template <class T>
 PIPE_ONE_COPY void multiply_block(tile_set<T> const& tiles, extent rows, extent columns, extent k,
                                   strided<T const> a, T const* b, extent ldb, T* to, extent ldto,
@@ -80,7 +83,10 @@ PIPE_ONE_COPY void multiply_block(tile_set<T> const& tiles, extent rows, extent 
   }
 }
 
-/// to = from[keys, d] as blocks [d][key_block] of key_block keys each, zero beyond the last key.
+/// The keys of a head, transposed in blocks, as the second factor of scores = q k^T.
+///
+/// shape: from (keys, d), row stride `stride` -> to (blocks, d, key_block), zero beyond the last
+///        key up to whole column steps
 template <class T>
 PIPE_ONE_COPY void transpose_blocks(attention_set<T> const& set, T const* from, extent stride,
                                     extent keys, extent d, T* to) {
@@ -93,7 +99,8 @@ PIPE_ONE_COPY void transpose_blocks(attention_set<T> const& set, T const* from, 
   }
 }
 
-/// Keys that a query sees of those from key s on, where the first `present` are there.
+/// How many of the keys from s on a query attends to: those of its past if causal, of which the
+/// first `present` are no padding.
 inline extent visible_keys(attention_shape const& shape, extent present, extent query, extent s) {
   extent all = shape.causal ? query + shape.keys - shape.queries + 1 : shape.keys;
   if (all > present) all = present;

@@ -24,8 +24,8 @@ struct host_has_no_cublaslt;
 
 namespace host {
 
-/// Bytes of workspace of each of `parts` threads, for micro-batches of `samples`. Facts are the
-/// same on every instruction set.
+/// Bytes of workspace of each of `parts` threads, for micro-batches of `samples`. Asked of the
+/// portable kernels, as facts are the same on every instruction set.
 template <class T>
 constexpr long workspace_bytes(group const& g, int samples, int parts = 1) {
   return ask_kernel<portable::kernel_of>(g.anchor, 0L, [&g, samples, parts](auto kernel) {
@@ -56,6 +56,9 @@ struct kernels {
                     extent out_stride) = nullptr;
 };
 
+/// The table of pipeline P compiled for instruction set `Set`.
+///
+/// needs: a processor that has the set, once they are called
 template <class P, isa Set>
 kernels<P> kernels_for() {
   constexpr auto all = std::make_index_sequence<std::size_t(P::groups)>{};

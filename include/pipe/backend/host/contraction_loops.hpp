@@ -32,7 +32,11 @@ struct contraction_ends {
   void (*make_rows)(void* prologue, extent i, extent rows) = nullptr;
 };
 
-/// Hands a finished rectangle that lies in the tile buffer to the sink.
+/// Hands a finished rectangle of C, which lies in the tile buffer, to the sink: whole tiles and
+/// whole vectors of columns to functions of constant width, the rest at the right edge element by
+/// element.
+///
+/// shape: sums (rows, columns), row stride `stride` -> C[i .. i + rows, j .. j + columns)
 template <class T>
 void deliver(tile_set<T> const& tiles, contraction_ends<T> const& to, extent i, extent j, int rows,
              int columns, T* sums, extent stride) {
@@ -81,6 +85,7 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, extent m, extent n, 
           int const columns = static_cast<int>(j1 - j < padded ? j1 - j : padded);
           T const* const right = b + p0 * ldb + j;
           // Rows of this panel that are read in place, and the rest, read from the copy.
+          // The tile reads whole vectors, so near the matrix's end it would read past it.
           extent in_place = cut.pack ? 0 : depth;
           while (in_place > 0 && (p0 + in_place - 1) * ldb + j + padded > (k - 1) * ldb + n)
             --in_place;
@@ -90,6 +95,8 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, extent m, extent n, 
           int rows = 0;
           for (extent i = i0; i < i1; i += rows) {
             rows = tiles.next_rows(i1 - i);
+            // The first panel and block of p that touch rows of A make them; later ones find them
+            // made.
             if (j == 0 && first && with.prologue != nullptr)
               with.make_rows(with.prologue, i, extent(rows));
             T const* const left = a.data + i * a.row + p0 * a.column;

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Facts of a host kernel that the memory plan and the threads of a rank are made from, whatever the
-// instruction set. Each kernel (kernel_of in per_isa/) inherits the facts of its family or has its
-// own:
+// Facts of a host kernel that the memory plan and the threads of a rank are made from, the same on
+// every instruction set. Each kernel (kernel_of in per_isa/) inherits the facts of its family or
+// has its own, as static constexpr functions:
 //
-//     template <class T> static constexpr long workspace_bytes(group const&, int samples, int
-//     parts) static constexpr int parts(group const&, int samples, int threads) static constexpr
-//     int tile_rows(group const&, int samples)
+//   long workspace_bytes<T>(group const&, int samples, int parts)
+//   int parts(group const&, int samples, int threads)
+//   int tile_rows(group const&, int samples)
 //
-// workspace_bytes: of each of `parts` threads, for micro-batches of `samples`.
-// parts:           in how many parts a group runs where a rank has this number of threads.
-// tile_rows:       what the rows of its products are multiples of, so that no smaller register
-// tiles
-//                  are compiled; 0 for a kernel without register tiles.
+// workspace_bytes: bytes for each of `parts` threads, for micro-batches of `samples`.
+// parts: the number of parts that a group runs in on a rank with this many threads.
+// tile_rows: the rows of its products, or-ed together: the lowest set bit divides them all, so that
+// no smaller register tiles are compiled; 0 for a kernel without register tiles.
 #pragma once
 
 #include <pipe/backend/host/attention.hpp>
@@ -23,10 +22,10 @@
 
 namespace pp::host {
 
-/// All threads, or one where the work is of a few microseconds, as to call the others takes one and
-/// to fetch what they made takes more.
+/// All threads; or one for work of a few microseconds, since waking the other threads takes one and
+/// fetching what they made takes more.
 ///
-/// work: of an element of the result, in that of an element of a norm
+/// work: that of one element of the result, in units of an element of a norm
 constexpr int parts_for(group const& g, int samples, int threads, double work) {
   constexpr double worth_sharing = 32768;  // elements of a norm: about six microseconds
   return double(g.rows) * samples * g.columns * work < worth_sharing ? 1 : threads;
@@ -34,7 +33,7 @@ constexpr int parts_for(group const& g, int samples, int threads, double work) {
 /// A multiply-add of a product, in elements of a norm.
 inline constexpr double product_work = 1.0 / 16;
 
-/// Of kernels that make row after row: room for two, before and after the anchor.
+/// Facts of kernels that make row after row: a workspace of two rows, before and after the anchor.
 struct row_facts {
   template <class T>
   static constexpr long workspace_bytes(group const& g, int, int) {
@@ -46,12 +45,12 @@ struct row_facts {
   static constexpr int tile_rows(group const&, int) { return 0; }
 };
 
-/// Of user-defined layers, whose functions are called for a whole micro-batch.
+/// Facts of user-defined layers, whose functions are called once for a whole micro-batch.
 struct custom_facts : row_facts {
   static constexpr int parts(group const&, int, int) { return 1; }
 };
 
-/// Of c[rows, columns] = a[rows, inner] b[inner, columns], whose rows are shared out.
+/// Facts of c = a b, a (rows, inner), b (inner, columns), whose parts own rows of c.
 struct contraction_facts {
   template <class T>
   static constexpr long workspace_bytes(group const& g, int samples, int parts) {
@@ -82,7 +81,7 @@ struct contraction_facts {
   }
 };
 
-/// Of dw[inner, columns] = x[rows, inner]^T dy[rows, columns], whose rows are shared out.
+/// Facts of dw = x^T dy, x (rows, inner), dy (rows, columns), whose parts own rows of dw.
 struct weight_gradient_facts : contraction_facts {
   template <class T>
   static constexpr long workspace_bytes(group const& g, int samples, int parts) {
@@ -92,7 +91,7 @@ struct weight_gradient_facts : contraction_facts {
   static constexpr int tile_rows(group const& g, int) { return g.attributes.contraction().inner; }
 };
 
-/// Of an attention and its gradient, whose heads of keys and values are shared out.
+/// Facts of an attention and its gradient, whose parts own heads of keys and values.
 struct attention_facts {
   static constexpr int parts(group const& g, int samples, int threads) {
     extent const keys = attention_shape_of(g, samples).keys;

@@ -36,9 +36,16 @@ struct product_part {
   T* left_rows = nullptr;  ///< where the prologue puts the rows of the left factor
 };
 
-/// y[rows, columns] = x[rows, inner] w[inner, columns] as group g says, or the part of it that `a`
-/// names. steps: the functions of its prologue and epilogue, which take a product_part; null where
-/// there is none.
+/// y = x w with the prologue and the epilogue of group g; or the rows of it that part `a.part`
+/// owns.
+///
+/// shape: x (rows, inner), w (inner, columns) -> y (rows, columns)
+/// law:   the bits do not depend on the number of parts
+/// needs: a.workspace: contraction_facts::workspace_bytes
+///
+/// steps: the functions of the prologue and the epilogue, which take a product_part; null where
+/// there is none. A prologue's rows go to memory if they are read outside of the group,
+/// else to the workspace.
 template <class T>
 PIPE_ONE_COPY void multiply(tile_set<T> const& tiles, arguments<T> const& a, group const& g,
                             extent rows, contraction_ends<T> const& steps) {
@@ -67,12 +74,15 @@ PIPE_ONE_COPY void multiply(tile_set<T> const& tiles, arguments<T> const& a, gro
                     workspace);
 }
 
-/// out[c] (+)= the sum over rows of in[r * stride + c], c < columns
+/// A function out[c] (+)= sum over r of in[r * stride + c], c < columns, compiled for an
+/// instruction set.
 template <class T>
 using column_adder = void (*)(T const* in, extent rows, extent columns, extent stride, T* out,
                               bool accumulate);
 
-/// out[columns] (+)= the sum over rows of in[rows, columns], for the columns of one part.
+/// out[c] (+)= sum over r of in[r, c], for the columns of one part.
+///
+/// shape: in (rows, columns) -> out (columns)
 template <class T>
 PIPE_ONE_COPY void sum_columns(column_adder<T> add, arguments<T> const& a, T const* in, extent rows,
                                extent columns, T* out) {
@@ -80,8 +90,14 @@ PIPE_ONE_COPY void sum_columns(column_adder<T> add, arguments<T> const& a, T con
   add(in + own.begin, rows, own.size(), columns, out + own.begin, a.accumulate);
 }
 
-/// dw[inner, columns] (+)= x^T dy over `rows` rows of x[rows, inner] and dy[rows, columns], as
-/// group g says. A prologue is the gradient of a bias, from the same rows.
+/// dw (+)= x^T dy, and db (+)= sum over rows of dy if group g has a prologue, which is that
+/// gradient.
+///
+/// shape: x (rows, inner), dy (rows, columns) -> dw (inner, columns), db (columns)
+/// law:   sums run over ascending rows, for any number of parts; accumulate adds the finished sum
+///        once
+/// cost:  2 * rows * inner * columns FLOPs. x is read crosswise, so its rows are first pulled into
+///        the cache by warm() unless they fit in L1.
 template <class T>
 PIPE_ONE_COPY void multiply_transposed(tile_set<T> const& tiles, arguments<T> const& a,
                                        group const& g, extent rows, column_adder<T> add) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Instruction sets, chosen at run time. One binary serves every x86-64 machine: the host kernels
-// are compiled once per instruction set (kernels.hpp) and the best set the processor has is chosen
-// here, at run time. A user passes no -march flag.
+// Instruction sets. One binary serves every x86-64 machine: the host kernels are compiled once per
+// set (kernels.hpp), and the best set that the processor has is chosen at run time. No -march flag
+// is needed.
 #pragma once
 
 #include <cstddef>

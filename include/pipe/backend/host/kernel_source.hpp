@@ -7,8 +7,8 @@
 
 namespace pp::host {
 
-/// What the kernels of a pipeline depend on, and no more: pipelines of one model that differ in
-/// their schedule or their optimizer share kernels, of every instruction set.
+/// The part of a pipeline that its kernels are instantiated on, and no more: pipelines of one model
+/// that differ in their schedule or their optimizer share kernels, of every instruction set.
 template <class Passes, class T>
 struct kernel_source {
   using element = T;  ///< of values, gradients and parameters

@@ -13,18 +13,21 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
 
-/// Of n things those from begin up to, but without, end.
+/// The half-open range [begin, end) of n rows, columns or heads.
 struct share {
   extent begin = 0, end = 0;
   constexpr extent size() const { return end - begin; }
 };
-/// All of them, however many there are.
+/// All of any number of things; see within().
 inline constexpr share everything{0, std::numeric_limits<extent>::max()};
-/// What of a share there is if there are n things.
+/// The part of a share that lies in [0, n).
 constexpr share within(share s, extent n) { return share{s.begin, s.end < n ? s.end : n}; }
 
-/// The part-th of `parts` shares of [0, n): they follow each other, begin at multiples of `step`,
-/// and are as equal as that allows.
+/// The part-th of `parts` shares of [0, n).
+///
+/// law: they follow each other, cover [0, n), begin at multiples of `step`, and are as equal as
+/// that
+///      allows
 constexpr share share_of(extent n, extent step, int part, int parts) {
   extent const steps = (n + step - 1) / step, end = steps * (part + 1) / parts * step;
   return share{steps * part / parts * step, end < n ? end : n};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The kernels of a decoder: the ops of a forward pass on a few new rows, apart from each other. The
-// table is filled (per_isa/new_rows.inl) with the kernels that groups are made of, so that a row
+// The kernels of a decoder: the ops of a forward pass on a few new rows, each apart. The table is
+// filled (per_isa/new_rows.inl) with the functions that group kernels are made of, so that a row
 // has the bits that a whole forward pass gives it.
 #pragma once
 
@@ -11,6 +11,7 @@
 
 namespace pp::host {
 
+/// The functions of one instruction set that every decoder calls, for elements of type T.
 template <class T>
 struct row_kernels {
   isa runs_on = isa::portable;
@@ -23,13 +24,13 @@ struct row_kernels {
                   T* statistics, T* y) = {};
 };
 
-/// An op that has code of its own for its layer type and width: maps, gates and softmax, along a
-/// row.
+/// An op compiled for its layer type and width: a map, a gate or a softmax of one row.
 struct row_formula {
   op_kind kind = op_kind::none;
   int leaf = 0, columns = 0;  // of the result
   friend constexpr bool operator==(row_formula const&, row_formula const&) = default;
 };
+/// The compiled function of a row_formula: y = f(x), with the widths of the formula.
 template <class T>
 using row_function = void (*)(T const* x, T* y);
 

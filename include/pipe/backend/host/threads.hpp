@@ -14,6 +14,7 @@ struct HostThreads {
   static constexpr int host_threads = N;
 };
 
+/// An option that sets the number of threads of a rank.
 template <class O>
 concept host_threads_option = requires {
   { O::host_threads } -> std::same_as<int const&>;

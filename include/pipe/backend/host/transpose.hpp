@@ -11,14 +11,16 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
 
-/// Transposes `lanes` x `lanes` elements.
+/// The transpose of one square of `lanes` x `lanes` elements, in registers.
 template <class T>
 using square_transposer = void (*)(T const* in, extent in_stride, T* out, extent out_stride);
 
-/// out[c * out_stride + r] = in[r * in_stride + c]
+/// The transpose of a matrix: out[c * out_stride + r] = in[r * in_stride + c].
 ///
-/// In squares of a cache line's side, so that lines are read and written whole: at large
-/// power-of-two strides a line would otherwise be evicted before its next element is touched.
+/// shape: in (rows, columns), row stride in_stride -> out (columns, rows), row stride out_stride
+/// cost:  a copy, bound by bytes. Squares have a cache line's side, so that lines are read and
+///        written whole: at large power-of-two strides a line would otherwise be evicted before its
+///        next element is touched.
 template <class T>
 PIPE_ONE_COPY void transpose_squares(square_transposer<T> square, extent lanes, T const* in,
                                      extent rows, extent columns, extent in_stride, T* out,

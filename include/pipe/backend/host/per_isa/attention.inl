@@ -3,11 +3,14 @@
 // The row operations of attention, between the products of register tiles: rotations, softmax and
 // its gradient. The loops that call this are attention_forward.hpp and attention_backward.hpp.
 
-/// Turns `rows` rows of one head by the angles of their positions, back if `Back`; zero from d up
-/// to `padded`. The halves x1, x2 of a row become x1 cos - x2 sin and x2 cos + x1 sin; a row of
-/// `rotation` holds d / 2 cosines and d / 2 sines.
+/// Rotary position embedding of `rows` rows of one head: every pair (x1, x2) of a row is rotated by
+/// the angle of its position, or back by it if `Back`.
 ///
-/// source: Su et al., RoFormer, 2021; the pairing of Hugging Face's Llama
+/// shape:  from (rows, d), rotation (rows, d): d / 2 cosines, then d / 2 sines -> to (rows,
+///         padded), zero from d on
+/// law:    (x1, x2) -> (x1 cos - x2 sin, x2 cos + x1 sin), x1 = from[c], x2 = from[c + d / 2]
+/// needs:  d even
+/// source: Su et al., RoFormer, 2021; the pairs (c, c + d / 2) are those of Hugging Face's Llama
 template <bool Back, class T>
 void turn_rows(T const* from, extent stride, extent rows, extent d, T const* rotation,
                extent padded, T* to, extent to_stride) {
@@ -45,9 +48,15 @@ void scale_row(T const* from, extent d, T factor, T* to) {
   for (; c < d; ++c) to[c] = from[c] * factor;
 }
 
-/// Turns one row of scores, of which the first `visible` exist, into e^(scale * score - largest),
-/// zero up to `columns`. With `first` the row's state starts here; otherwise what it holds is
-/// rescaled to the new maximum.
+/// A block of one row's scores becomes e^(scale * score - largest), `largest` being the row's
+/// maximum so far: the online softmax.
+///
+/// shape:  score (columns), of which the first `visible` are scores; zero beyond, so that the
+///         product with the values needs no mask
+/// law:    with `first` the row's state starts here; otherwise sum and output so far are multiplied
+///         by e^(old largest - new largest). The division by `sum` is left to finish_rows.
+/// needs:  columns: whole vectors; score may be read up to the next whole vector
+/// source: Milakov, Gimelshein, Online normalizer calculation for softmax, 2018
 template <class T>
 void softmax_row(T* score, extent visible, extent columns, T scale, bool first,
                  softmax_rows<T> const& state, extent row) {
@@ -82,7 +91,10 @@ void softmax_row(T* score, extent visible, extent columns, T scale, bool first,
   state.sum[row] = sum;
 }
 
-/// The end of a block of queries: out = the sums / the denominators, lse = their logs.
+/// The end of a block of queries: out = sums of values / sums of exponentials, and lse = largest +
+/// log of the sum, from which the backward pass recomputes the probabilities.
+///
+/// shape: state.out (rows, d) -> out (rows, d), row stride `stride`; lse (rows), stride lse_stride
 template <class T>
 void finish_rows(softmax_rows<T> const& state, extent rows, extent d, T* out, extent stride, T* lse,
                  extent lse_stride) {
@@ -109,8 +121,11 @@ T dot(T const* a, T const* b, extent d) {
   return sum;
 }
 
-/// One row of a block: its scores become probabilities p, its slopes (gradients of p) the gradients
-/// of the scores. Both are zero from `visible` up to `columns`.
+/// The gradient of one row's softmax in a block of keys: scores become probabilities p = e^(scale *
+/// score - lse), slopes (dp, the gradients of p) become ds = p * (dp - mean) * scale.
+///
+/// shape: score, slope (columns), both zero from `visible` on
+/// law:   mean = sum over all keys of p * dp = dot(out, dout), so a block needs no other block
 template <class T>
 void softmax_slopes(T* score, T* slope, extent visible, extent columns, T scale, T lse, T mean) {
   constexpr int Lanes = lanes<T>;
@@ -149,8 +164,10 @@ constexpr attention_set<T> attention_kernels() {
 template <class T, bool Turns = true, int Least = 1>
 inline constexpr attention_set<T> attention_rows = attention_kernels<T, Turns, Least>();
 
-/// Queries, keys and values, or their gradients: slices of one matrix, or those of keys and values
-/// of another.
+/// Views of queries, keys and values, or of their gradients.
+///
+/// layout: fused: q (H * d), k (KV * d) and v (KV * d) side by side in each row of one matrix;
+///         otherwise q alone, and k beside v in the rows of another
 template <class U>
 struct attention_slices {
   positions<U> q, k, v;
@@ -178,6 +195,12 @@ share own_heads(arguments<T> const& a, attention_shape const& shape) {
   return share_of(shape.samples * shape.kv_heads, 1, a.part, a.parts);
 }
 
+/// out = softmax(q k^T / sqrt(d)) v for every head; lse is kept for the gradient.
+///
+/// shape: q (B * T, H * d), k and v (B * S, KV * d) -> out (B * T, H * d), lse (B * T, H)
+/// work:  a part owns heads of keys of samples (B * KV of them) with the H / KV query heads that
+///        share one
+/// cost:  4 * B * H * T * S * d FLOPs, half of them if causal; the scores stay in L1
 template <>
 struct kernel_of<op_kind::attention> : attention_forward_facts {
   template <class P, int G>
@@ -194,6 +217,12 @@ struct kernel_of<op_kind::attention> : attention_forward_facts {
   }
 };
 
+/// dq, dk and dv; the probabilities are computed again from lse instead of kept.
+///
+/// shape: dout, out (B * T, H * d), lse (B * T, H), q, k, v as in the forward -> dq, dk, dv like q,
+///        k, v
+/// work:  as the forward: a part owns heads of keys, so no two parts add to one dk
+/// cost:  five products of the forward's two: 10 * B * H * T * S * d FLOPs
 template <>
 struct kernel_of<op_kind::attention_gradient> : attention_backward_facts {
   template <class P, int G>

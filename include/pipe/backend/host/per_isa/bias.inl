@@ -2,6 +2,13 @@
 //
 // Gradients that are sums over rows: of biases, and of a norm's scale and shift.
 
+/// The gradient of a bias: db[c] (+)= sum over r of dy[r, c].
+///
+/// shape: dy (rows, C) -> db (C)
+/// work:  a part sums whole columns, in cache lines of db, so no two threads write one
+/// order: rows ascending from zero, then added once to what is there: the number of parts changes
+///        no bit
+/// cost:  one pass over dy, whose bytes bound it
 template <>
 struct kernel_of<op_kind::bias_gradient> : row_facts {
   template <class P, int G>
@@ -13,7 +20,11 @@ struct kernel_of<op_kind::bias_gradient> : row_facts {
   }
 };
 
-/// A row of the table is a column of [B, T * C].
+/// The gradient of a table with one row per position: dtable[t, c] (+)= sum over b of dy[b, t, c].
+///
+/// shape: dy (B, T, C) -> dtable (T, C)
+/// order: as in a bias gradient: the table's row t is columns [t * C, (t + 1) * C) of dy as (B, T *
+///        C)
 template <>
 struct kernel_of<op_kind::row_bias_gradient> : row_facts {
   template <class P, int G>
@@ -25,6 +36,13 @@ struct kernel_of<op_kind::row_bias_gradient> : row_facts {
   }
 };
 
+/// The gradients of a norm's scale and shift, both in one pass over dy and x.
+///
+/// shape: dy (rows, C), x (rows, C), statistics (rows, 2) -> dgamma (C), dbeta (C); either may be
+///        absent
+/// law:   dgamma[c] (+)= sum over r of dy * xhat and dbeta[c] (+)= sum over r of dy, where xhat =
+///        (x - mean_r) * rstd_r; rows ascending
+/// work:  a part sums whole columns, in cache lines
 template <>
 struct kernel_of<op_kind::norm_parameter_gradient> : row_facts {
   template <class P, int G>

@@ -30,8 +30,15 @@ void copy_row(T const* from, int n, T* to) {
     std::memcpy(to, from, sizeof(T) * std::size_t(n));
 }
 
-/// The epilogue or the prologue of group G of program P, for rows of `g.columns` (epilogue) or of
-/// `width` elements.
+/// The pointwise steps before (prologue) or after (epilogue) the anchor of group G of program P, as
+/// one loop over pieces of a row.
+///
+/// shape: x (rows, width) -> one matrix of that shape per stored step; width is g.columns, or
+///        `inner` for the prologue of a matmul
+/// law:   the bits of the steps run as kernels apart, see seal()
+/// cost:  each element is read once and written once per stored step: memory bounds it unless a
+///        formula is long. Pieces are four vectors wide, so that a chain's operands stay in
+///        registers and L1.
 template <class P, int G, bool IsEpilogue>
 struct chain {
   using T = typename P::element;
@@ -53,6 +60,9 @@ struct chain {
   /// Room for the mask of one piece, if some step is a dropout.
   using mask = T[drops() ? mask_room<(block > tile_columns<T> ? block : tile_columns<T>), T> : 1];
 
+  /// The second operand of step I at (row, column): an element of a matrix of the same shape, of a
+  /// bias (width), of a table of positions (T, width) or of a dropout's mask, which is made in
+  /// `room`.
   template <int I, int Columns>
   static T const* operand(arguments<T> const& a, extent row, extent column,
                           [[maybe_unused]] mask& room) {
@@ -69,6 +79,9 @@ struct chain {
     else
       return a.at(s.slot) + row * width + column;
   }
+  /// Counters of the Philox blocks of a row. They name the sample within the mini-batch and the
+  /// position, not the micro-batch or the thread, so a mask does not depend on how a mini-batch is
+  /// cut.
   static random_row random_bits(arguments<T> const& a, int slot, extent row) {
     constexpr extent blocks = (width + 3) / 4;  // of a row
     return {a.seed, static_cast<std::uint32_t>(a.step),
@@ -84,6 +97,7 @@ struct chain {
     else
       return a.at(s.store) + row * width + column;
   }
+  /// Step I on one element: v is what the steps before made, z its second operand.
   template <int I>
   [[gnu::always_inline]] static inline T apply(T v, T const* z, int c) {
     constexpr step s = at(I);

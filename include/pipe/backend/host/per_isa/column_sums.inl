@@ -25,11 +25,16 @@ void sum_rows(Term const& term, extent row, extent from, extent to,
   }
 }
 
-/// out[s][c] (+)= the sum over rows of what `term` says, for several sums s of the same rows;
-/// accumulate adds the finished sum once. out[s] may be null.
+/// Sums over rows of several terms of the same elements: out[s][c] (+)= sum over r of term s at (r,
+/// c).
+///
+/// shape: term (rows, columns) -> out[s] (columns), which may be null
+/// law:   each sum runs over ascending rows from zero, whatever the number of columns; `accumulate`
+///        adds the finished sum once
+/// cost:  one pass over the rows in the order of memory, which bounds it; the sums of a strip of
+///        summed_columns columns are in L1 meanwhile
 ///
 /// Whole: columns are a multiple of the lanes, and nothing is compiled for a rest.
-/// law: each sum runs over ascending rows from zero, whatever the number of columns
 template <int Sums, bool Whole, class T, class Term>
 void column_sums(extent rows, extent columns, Term const& term, T* const (&out)[Sums],
                  bool accumulate) {
@@ -70,7 +75,9 @@ struct element_term {
   }
 };
 
-/// out[c] (+)= sum over rows of in[r * stride + c]
+/// Sums of columns: out[c] (+)= sum over r of in[r * stride + c].
+///
+/// shape: in (rows, columns), row stride `stride` -> out (columns)
 template <class T, bool Whole = false>
 PIPE_ONE_COPY void column_sums(T const* in, extent rows, extent columns, extent stride, T* out,
                                bool accumulate) {
@@ -94,8 +101,11 @@ struct norm_parameter_term {
   }
 };
 
-/// dgamma[c] (+)= sum over rows of dy * xhat, dbeta[c] (+)= sum over rows of dy, c in `own`; rows
-/// have n elements. Either may be null.
+/// dgamma[c] (+)= sum over rows of dy * xhat and dbeta[c] (+)= sum over rows of dy, for the columns
+/// c in `own`.
+///
+/// shape: dy, x (rows, n), statistics (rows, 2) -> dgamma (n), dbeta (n); either may be null
+/// law:   as column_sums: ascending rows from zero
 template <class T, bool Whole>
 PIPE_ONE_COPY void norm_parameter_gradient(extent rows, int n, share own, T const* dy, T const* x,
                                            T const* statistics, T* dgamma, T* dbeta,

@@ -13,6 +13,8 @@ constexpr bool is_whole(int columns) {
     return false;
 }
 
+/// The sink and the prologue as pointers for contract_tiles. They must outlive the call. Functions
+/// for columns that a matrix of this width never leaves over are not compiled.
 template <class T, class Sink, class Prologue>
 contraction_ends<T> ends_of(Sink& sink, Prologue& prologue) {
   contraction_ends<T> e;

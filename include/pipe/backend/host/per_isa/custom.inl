@@ -3,6 +3,11 @@
 // A user-defined layer, all of it at once. Its functions are compiled for this instruction set
 // where the compiler can inline them.
 
+/// y = f(x), by the layer's own function.
+///
+/// shape: x (B, in), parameters, buffers -> y (B, out), saved (B, saved_per_sample) if the layer
+///        has it
+/// work:  one part, as the function is called for a whole micro-batch
 template <>
 struct kernel_of<op_kind::custom> : custom_facts {
   template <class P, int G>
@@ -19,6 +24,9 @@ struct kernel_of<op_kind::custom> : custom_facts {
   }
 };
 
+/// dx from dy, and from what the forward function read and saved.
+///
+/// shape: dy (B, out), x (B, in), saved, parameters, buffers -> dx (B, in), overwritten
 template <>
 struct kernel_of<op_kind::custom_input_gradient> : custom_facts {
   template <class P, int G>
@@ -36,7 +44,11 @@ struct kernel_of<op_kind::custom_input_gradient> : custom_facts {
   }
 };
 
-/// The layer adds, so the first micro-batch must find zeros.
+/// Gradients of the parameters, to which the layer's function adds a micro-batch's share.
+///
+/// shape: dy (B, out), x (B, in), saved -> one gradient per parameter; none for a frozen one
+/// needs: sums of zero before the first micro-batch: they are cleared here, as the function only
+///        adds
 template <>
 struct kernel_of<op_kind::custom_weight_gradient> : custom_facts {
   template <class P, int G>
@@ -57,7 +69,12 @@ struct kernel_of<op_kind::custom_weight_gradient> : custom_facts {
   }
 };
 
-/// As above. Samples that are filled up are not counted.
+/// Sums of a layer's buffers, to which its function adds a micro-batch's share.
+///
+/// shape: x (valid samples, in), saved -> one sum per buffer; none for a buffer that is never
+///        written
+/// law:   samples that only fill up the last micro-batch are not counted
+/// needs: sums of zero before the first micro-batch: they are cleared here
 template <>
 struct kernel_of<op_kind::custom_statistics> : custom_facts {
   template <class P, int G>

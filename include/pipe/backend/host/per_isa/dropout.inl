@@ -10,7 +10,11 @@ struct random_row {
   std::uint32_t first_block;  ///< that of the row's element 0: rows begin with a block of their own
 };
 
-/// words[w][i] = word w of block first + i
+/// Philox4x32-10 of `Blocks` consecutive counters: words[w][i] = word w of block first + i.
+///
+/// law:    the words of philox() in base/philox.hpp, word by word; the loops run over blocks, so
+///         that they are vector code
+/// source: Salmon et al., Parallel random numbers: as easy as 1, 2, 3, 2011
 template <int Blocks>
 void random_words(random_row const& from, std::uint32_t first, std::uint32_t (&words)[4][Blocks]) {
   std::uint32_t key0 = static_cast<std::uint32_t>(from.seed),
@@ -40,8 +44,13 @@ void random_words(random_row const& from, std::uint32_t first, std::uint32_t (&w
 template <int Count, class T>
 inline constexpr int mask_room = (Count + (lanes<T> < 4 ? 4 - lanes<T> : 0) + 3) / 4 * 4;
 
-/// Factors of elements [column, column + Count) of a row, in `room`: returns where the first is.
-/// All 1 if `training` is false.
+/// Factors of elements [column, column + Count) of a row: 0 for a dropped one, else Layer::scale =
+/// 1 / (1 - p); all 1 if `training` is false. Returns the first of them, in `room`.
+///
+/// shape: -> mask (Count); room for mask_room<Count, T> elements
+/// law:   element c of a row takes word c % 4 of the row's block c / 4, whatever Count and column
+///        are
+/// needs: column: a multiple of the lanes
 template <class Layer, int Count, class T>
 PIPE_ONE_COPY T const* dropout_mask(random_row const& from, extent column, bool training, T* room) {
   constexpr int Blocks = mask_room<Count, T> / 4;

@@ -29,8 +29,11 @@ void loss_slopes(T scale, T* slopes, T const* x, T const* target, More const*...
   for (int i = 0; i < N; ++i) slopes[i] = Formula::slope(x[i], target[i], more[i]...) * scale;
 }
 
-/// One row: returns the sum of the formula's values, and writes its slopes times `scale`, which may
-/// overwrite x. `terms` has room for N elements; `more` are rows of further targets.
+/// One row of a loss that is a sum over elements: returns sum of Formula::value(x, target,
+/// more...).
+///
+/// shape: x, target, more (N each) -> gradient (N) = scale * Formula::slope, which may be x
+/// needs: terms has room for N elements
 template <class Formula, int N, class T, class... More>
 [[gnu::flatten]] PIPE_ONE_COPY double element_loss_row(T const* x, T const* target, T scale,
                                                        bool wants_gradient, T* terms, T* gradient,
@@ -50,6 +53,10 @@ template <class Formula, int N, class T, class... More>
   return sum_in_double(N, terms);
 }
 
+/// A sum over elements of a formula, with its gradient.
+///
+/// shape: x, target and further targets (rows, C), weights (rows) -> a.loss (rows), dx (rows, C)
+/// work:  parts own rows
 template <>
 struct kernel_of<op_kind::element_loss> : row_facts {
   template <class P, int G>

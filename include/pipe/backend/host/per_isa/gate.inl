@@ -20,7 +20,10 @@ void gate_gradient_piece(T const* dy, T const* activated, T const* plain, T* d_a
   }
 }
 
-/// x[0, 2N) -> y[0, N); Gate says the formula, and which half it is of.
+/// y = f(activated) * plain, of the halves of one row; Gate says the formula, and which half it is
+/// of.
+///
+/// shape: x (2 * N) -> y (N)
 template <class Gate, int N, class T>
 [[gnu::flatten]] PIPE_ONE_COPY void gate_row(T const* x, T* y) {
   using F = typename Gate::formula;
@@ -31,7 +34,9 @@ template <class Gate, int N, class T>
   if constexpr (rest > 0) gate_piece<F, rest>(activated + whole, plain + whole, y + whole);
 }
 
-/// dy[0, N), x[0, 2N) -> dx[0, 2N)
+/// d activated = dy * plain * f'(activated), d plain = dy * f(activated), laid out as x.
+///
+/// shape: dy (N), x (2 * N) -> dx (2 * N)
 template <class Gate, int N, class T>
 [[gnu::flatten]] PIPE_ONE_COPY void gate_gradient_row(T const* dy, T const* x, T* dx) {
   using F = typename Gate::formula;
@@ -45,6 +50,11 @@ template <class Gate, int N, class T>
                                  dx + activated + whole, dx + plain + whole);
 }
 
+/// y = f(activated) * plain, the halves of each row of x (GLU, SwiGLU, GEGLU by f).
+///
+/// shape:  x (rows, 2 * C) -> y (rows, C)
+/// work:   parts own rows
+/// source: Shazeer, GLU Variants Improve Transformer, 2020
 template <>
 struct kernel_of<op_kind::gate> : row_facts {
   template <class P, int G>
@@ -62,6 +72,10 @@ struct kernel_of<op_kind::gate> : row_facts {
   }
 };
 
+/// d activated = dy * plain * f'(activated) and d plain = dy * f(activated); f is computed again.
+///
+/// shape: dy (rows, C / 2), x (rows, C) -> dx (rows, C)
+/// work:  parts own rows
 template <>
 struct kernel_of<op_kind::gate_gradient> : row_facts {
   template <class P, int G>

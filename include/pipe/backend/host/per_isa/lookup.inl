@@ -2,6 +2,11 @@
 //
 // Rows of a table, by their ids, and the gradient of the table.
 
+/// y[r] = table[ids[r]]; zeros for an id of -1, which is padding.
+///
+/// shape: ids (rows), table (V, C) -> y (rows, C)
+/// needs: ids in [-1, V); the trainer checks those of a batch before the step
+/// cost:  a copy: reads and writes rows * C elements
 template <>
 struct kernel_of<op_kind::lookup> : row_facts {
   template <class P, int G>
@@ -19,7 +24,12 @@ struct kernel_of<op_kind::lookup> : row_facts {
   }
 };
 
-/// Each part has columns of its own, so that rows with the same id add up in order.
+/// dtable[id] (+)= sum of dy[r] over the rows r with ids[r] = id.
+///
+/// shape: dy (rows, C), ids (rows) -> dtable (V, C)
+/// work:  a part owns columns of the whole table, as two rows may have the same id
+/// order: rows ascending, whatever the number of parts
+/// cost:  clears V * C elements for the first micro-batch, then adds rows * C
 template <>
 struct kernel_of<op_kind::lookup_gradient> : row_facts {
   template <class P, int G>

@@ -2,10 +2,14 @@
 //
 // Losses of rows and their gradients: of logits and a label, and the squared error.
 
-/// One row of logits[V]: returns the sum over j of -t_j log softmax(x)_j, and z (log sum exp(x))^2
-/// besides, where the target t is 1 - smoothing at the label, and smoothing / V everywhere. Writes
-/// the gradient times `scale`, which may overwrite the logits. `e` has room for V elements. label
-/// -1: loss 0 and gradient 0.
+/// One row of cross entropy: sum over j of -t_j log softmax(x)_j + z * log(sum of e^x)^2, where t
+/// is 1 - smoothing at the label plus smoothing / V everywhere.
+///
+/// shape:  x (N = V logits), label -> loss, returned; gradient (N) = scale * d loss / d x
+/// law:    label -1 (padding): loss 0 and gradient 0. The loss is a double, as it is log sum exp
+///         less a logit: two large numbers of which little may remain.
+/// needs:  e has room for N elements; gradient may be x
+/// source: smoothing: Szegedy et al., 2015; z: Chowdhery et al., PaLM, 2022, section 5
 template <int N, class T>
 PIPE_ONE_COPY double cross_entropy_row(T const* x, int label, T smoothing, T z, T scale,
                                        bool wants_gradient, T* e, T* gradient) {
@@ -29,8 +33,10 @@ PIPE_ONE_COPY double cross_entropy_row(T const* x, int label, T smoothing, T z, 
   return loss;
 }
 
-/// The same where classes weigh w, as PyTorch has it: w_label times the loss without smoothing, and
-/// then the sum over j of -(smoothing / V) w_j log softmax(x)_j instead of that without weights.
+/// The same with a weight w_j per class, as PyTorch defines it: w_label times the loss without
+/// smoothing, plus sum over j of -(smoothing / V) w_j log softmax(x)_j.
+///
+/// shape: as cross_entropy_row; Classes::of<T>(j) is w_j and Classes::sum the sum of all
 template <class Classes, int N, class T>
 PIPE_ONE_COPY double weighted_cross_entropy_row(T const* x, int label, T smoothing, T z, T scale,
                                                 bool wants_gradient, T* e, T* gradient) {
@@ -58,8 +64,11 @@ PIPE_ONE_COPY double weighted_cross_entropy_row(T const* x, int label, T smoothi
   return loss;
 }
 
-/// One row of a formula of the log-probability l of its label, and of further numbers: returns its
-/// value and writes its slope by the logits times `scale`.
+/// One row of a user-defined formula of l, the log-probability of the label, and of further
+/// numbers: returns Formula::value(l, more...).
+///
+/// shape: x (N logits), label -> gradient (N) = scale * slope(l) * (1 at the label - softmax(x))
+/// law:   label -1: loss 0 and gradient 0
 template <class Formula, int N, class T, class... More>
 [[gnu::flatten]] PIPE_ONE_COPY double label_loss_row(T const* x, int label, T scale,
                                                      bool wants_gradient, T* e, T* gradient,
@@ -80,7 +89,10 @@ template <class Formula, int N, class T, class... More>
   return double(Formula::value(l, more...));
 }
 
-/// One row of (x - target)^2: returns the sum and writes 2 (x - target) * scale.
+/// One row of squared error: returns sum of (x - target)^2.
+///
+/// shape: x, target (n) -> gradient (n) = 2 (x - target) * scale, which may be x
+/// order: ascending, in double
 template <class T>
 PIPE_ONE_COPY double squared_error_row(int n, T const* x, T const* target, T scale,
                                        bool wants_gradient, T* gradient) {
@@ -136,6 +148,14 @@ struct loss_rows : group_rows<P, G> {
   }
 };
 
+/// Cross entropy of logits and labels, or a formula of a label's log-probability, with its
+/// gradient.
+///
+/// shape: logits (rows, V), labels (rows), further targets and weights (rows) -> a.loss (rows),
+///        dlogits (rows, V)
+/// work:  parts own rows; the runtime adds the rows' losses in order, so the number of parts
+///        changes no bit
+/// cost:  one exponential per logit; dlogits may take the place of the logits
 template <>
 struct kernel_of<op_kind::cross_entropy> : row_facts {
   template <class P, int G>
@@ -164,6 +184,10 @@ struct kernel_of<op_kind::cross_entropy> : row_facts {
   }
 };
 
+/// Squared error of every row, with its gradient.
+///
+/// shape: x, target (rows, C), weights (rows) -> a.loss (rows), dx (rows, C)
+/// work:  parts own rows
 template <>
 struct kernel_of<op_kind::squared_error> : row_facts {
   template <class P, int G>

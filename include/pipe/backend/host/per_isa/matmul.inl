@@ -4,6 +4,13 @@
 // they are read, and finished tiles go through an epilogue. The functions are in
 // group_products.hpp.
 
+/// y = epilogue(prologue(x) w).
+///
+/// shape: x (rows, inner), w (inner, width) -> y (rows, width)
+/// work:  parts own rows of y, in multiples of the tallest register tile (rows_step)
+/// order: an element is one chain of fused multiply-adds over ascending p < inner, for any parts
+///        and tiles
+/// cost:  2 * rows * inner * width FLOPs; tiles read w from L2 where it fits (best_blocking)
 template <>
 struct kernel_of<op_kind::matmul> : contraction_facts {
   template <class P, int G>
@@ -14,9 +21,22 @@ struct kernel_of<op_kind::matmul> : contraction_facts {
   }
 };
 
+/// dx = dy w^T, a product like the forward one: the second operand is the transposed copy of w,
+/// which is made once per update.
+///
+/// shape: dy (rows, width), w^T (width, inner) -> dx (rows, inner)
+/// dx = dy w^T, a product like the forward one: its second operand is the transposed copy of w that
+/// is made once per update.
+///
+/// shape: dy (rows, width), w^T (width, inner) -> dx (rows, inner)
 template <>
 struct kernel_of<op_kind::matmul_input_gradient> : kernel_of<op_kind::matmul> {};
 
+/// dw (+)= x^T dy and, if the layer has a bias, db (+)= sum over rows of dy.
+///
+/// shape: x (rows, inner), dy (rows, width) -> dw (inner, width), db (width)
+/// work:  parts own rows of dw, which are columns of x; and columns of db
+/// order: rows ascending from zero; the finished sum is added once to that of earlier micro-batches
 template <>
 struct kernel_of<op_kind::matmul_weight_gradient> : weight_gradient_facts {
   template <class P, int G>

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The table of row_kernels.hpp. A product with one row is bound by reading the matrix: it is read
-// in its order, a few rows side by side.
+// The kernels of a decoder's new rows: the functions that row_kernels.hpp tables. A product with
+// one row is bound by the bytes of the matrix, which is therefore read in the order it lies in
+// memory, eight rows side by side.
 
-/// y[n] = x[k] w[k, n]
+/// y = x w for one row.
 ///
-/// law: an element is one chain of fused multiply-adds over ascending k, as in a tile: the bits of
-///      contract()
+/// shape: x (k), w (k, n), row stride ldw -> y (n)
+/// law:   an element is one chain of fused multiply-adds over ascending k, as in a tile: the bits
+///        of contract()
+/// cost:  reads w once, k * n elements; a block of y stays in L1 while the rows of w pass by
 template <class T>
 void multiply_row(extent n, extent k, T const* x, T const* w, extent ldw, T* y) {
   constexpr int Lanes = lanes<T>, Rows = 8;
@@ -40,6 +43,7 @@ void multiply_row(extent n, extent k, T const* x, T const* w, extent ldw, T* y) 
   std::memcpy(y + whole, &sum, rest);
 }
 
+/// y = x + z, n elements.
 template <class T>
 PIPE_ONE_COPY void add_rows(extent n, T const* x, T const* z, T* y) {
   PIPE_INDEPENDENT
@@ -72,7 +76,8 @@ constexpr row_function<typename Program::element> function_of() {
     return &map_row<leaf_at<f.leaf, typename Program::leaves>, f.columns, T>;
 }
 
-/// The functions that a program over new rows calls.
+/// Fills the table of a program over new rows: the kernels that every program calls, and
+/// functions[I] for formula I.
 template <class Program, class T, std::size_t... I>
 void fill_rows(row_kernels<T>& k, [[maybe_unused]] row_function<T>* functions,
                std::index_sequence<I...>) {

@@ -19,8 +19,15 @@ struct norm_gradient_term {
   }
 };
 
-/// y = (x - mean) * rstd * gamma (+ beta); statistics = {mean, rstd}. RMSNorm: mean = 0. Streams: y
-/// is written past the caches.
+/// y = (x - mean) * rstd * gamma (+ beta), rstd = 1 / sqrt(mean of (x - mean)^2 + epsilon).
+/// RMSNorm: mean = 0.
+///
+/// shape:  x (n), gamma (n), beta (n) or null -> y (n), statistics {mean, rstd}
+/// law:    two passes, so the variance is that of differences and cancels no digits; the order of
+///         sums depends on n and the lane count only
+/// source: Ba et al., Layer Normalization, 2016; Zhang, Sennrich, RMSNorm, 2019
+///
+/// Whole: n is a multiple of the lanes. Streams: y is written past the caches.
 template <class T, bool Whole, bool Streams>
 PIPE_ONE_COPY void norm_row(int n, bool has_mean, T epsilon, T const* x, T const* gamma,
                             T const* beta, T* statistics, T* y) {
@@ -43,6 +50,9 @@ PIPE_ONE_COPY void norm_row(int n, bool has_mean, T epsilon, T const* x, T const
 
 /// dx = rstd * (g - mean(g) - xhat * mean(g * xhat)), g = dy * gamma, xhat = (x - mean) * rstd.
 /// RMSNorm: without mean(g).
+///
+/// shape: dy, x, gamma (n), statistics {mean, rstd} -> dx (n)
+/// law:   both means come from one pass; the order of sums depends on n and the lane count only
 template <class T, bool Whole>
 PIPE_ONE_COPY void norm_gradient_row(int n, bool has_mean, T const* dy, T const* x, T const* gamma,
                                      T const* statistics, T* dx) {
@@ -59,6 +69,11 @@ PIPE_ONE_COPY void norm_gradient_row(int n, bool has_mean, T const* dy, T const*
     for (; i < n; ++i) dx[i] = (dy[i] * gamma[i] - mean_g - (x[i] - mean) * rstd * mean_gx) * rstd;
 }
 
+/// LayerNorm or RMSNorm of every row.
+///
+/// shape: x (rows, C), gamma (C), beta (C) if there is one -> y (rows, C), statistics (rows, 2):
+///        mean, rstd
+/// work:  parts own rows; a row stays in L1 from the prologue to the epilogue
 template <>
 struct kernel_of<op_kind::norm> : row_facts {
   template <class P, int G>
@@ -79,6 +94,10 @@ struct kernel_of<op_kind::norm> : row_facts {
   }
 };
 
+/// The gradient by the input of a norm; kernel_of<norm_parameter_gradient> makes the others.
+///
+/// shape: dy, x (rows, C), gamma (C), statistics (rows, 2) -> dx (rows, C)
+/// work:  parts own rows
 template <>
 struct kernel_of<op_kind::norm_gradient> : row_facts {
   template <class P, int G>

@@ -2,6 +2,10 @@
 //
 // Groups without a kernel to join: chains of pointwise ops, and copies of columns.
 
+/// A chain of pointwise ops by itself: the group's whole work is its epilogue.
+///
+/// shape: x (rows, C), second operands (rows, C), (C) or (T, C) -> every stored step (rows, C)
+/// work:  parts own rows; memory is read and written once, which bounds the speed
 template <>
 struct kernel_of<op_kind::pointwise> : row_facts {
   template <class P, int G>
@@ -14,6 +18,9 @@ struct kernel_of<op_kind::pointwise> : row_facts {
   }
 };
 
+/// Rows of two matrices side by side.
+///
+/// shape: left (rows, L), right (rows, C - L) -> y (rows, C)
 template <>
 struct kernel_of<op_kind::concat> : row_facts {
   template <class P, int G>
@@ -32,6 +39,9 @@ struct kernel_of<op_kind::concat> : row_facts {
   }
 };
 
+/// Consecutive columns of a matrix.
+///
+/// shape: x (rows, W) -> y (rows, C) = x[:, first .. first + C)
 template <>
 struct kernel_of<op_kind::slice> : row_facts {
   template <class P, int G>

@@ -3,8 +3,8 @@
 // Pooling from the rows of a sample to one row, and its gradient. Ids, where there are some, say
 // which rows are padding.
 
-/// How many of n rows are no padding, and the one that a pool of this kind takes: -1 if there is
-/// none, and of a mean.
+/// The rows of a sample that a pool reads: how many are no padding, and the one that is taken; -1
+/// for a mean and where all are padding.
 struct pooled_rows {
   int count = 0, chosen = -1;
 };
@@ -19,8 +19,11 @@ PIPE_ONE_COPY inline pooled_rows find_pooled(pool_kind which, int n, int const* 
   return found;
 }
 
-/// x[n, columns] -> y[columns]
-/// law: a mean adds up in the order of the rows
+/// y = the first, the last or the mean of the rows t whose id is not negative; zeros if there is
+/// none.
+///
+/// shape: x (n, columns), ids (n) or null -> y (columns)
+/// law:   a mean adds up in the order of the rows, then divides
 template <class T>
 PIPE_ONE_COPY void pool_sample(pool_kind which, int n, int columns, int const* ids, T const* x,
                                T* y) {
@@ -40,7 +43,9 @@ PIPE_ONE_COPY void pool_sample(pool_kind which, int n, int columns, int const* i
   PIPE_INDEPENDENT
   for (int c = 0; c < columns; ++c) y[c] /= T(rows.count);
 }
-/// dy[columns] -> dx[n, columns]
+/// dx[t] = dy for the row that was taken, dy / count for those that were averaged, zeros elsewhere.
+///
+/// shape: dy (columns), ids (n) or null -> dx (n, columns)
 template <class T>
 PIPE_ONE_COPY void pool_gradient_sample(pool_kind which, int n, int columns, int const* ids,
                                         T const* dy, T* dx) {
@@ -70,6 +75,10 @@ void each_pooled(arguments<T> const& a, Each const& each) {
     each(g.in[1] < 0 ? nullptr : a.ids(g.in[1] < 0 ? 0 : g.in[1]) + s * positions, s);
 }
 
+/// One row per sample: the first, the last or the mean of its rows that are no padding.
+///
+/// shape: x (B, T, C), ids (B, T) or absent -> y (B, C)
+/// work:  parts own samples
 template <>
 struct kernel_of<op_kind::pool> : row_facts {
   template <class P, int G>
@@ -85,6 +94,11 @@ struct kernel_of<op_kind::pool> : row_facts {
   }
 };
 
+/// The gradient of a pool: dy goes to the row that was taken, or dy / count to all that were
+/// averaged; zeros elsewhere.
+///
+/// shape: dy (B, C), ids (B, T) or absent -> dx (B, T, C)
+/// work:  parts own samples
 template <>
 struct kernel_of<op_kind::pool_gradient> : row_facts {
   template <class P, int G>

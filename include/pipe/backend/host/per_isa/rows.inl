@@ -4,10 +4,13 @@
 // Each function of a row is one copy for all groups, so that equal rows give equal bits wherever
 // they are computed.
 
-/// Sums over a row of what `term` says, for whole vectors first and then for the rest. Several
-/// vectors of each sum are alive together, as an addition takes as long as several loads. Whole: n
-/// is a multiple of the lanes, and nothing is compiled for a rest.
-/// law: the order of additions depends on n and the lane count only
+/// Sums over a row of several terms of the same elements: total[s] = sum over i < n of term s at i.
+///
+/// law:  the order of additions depends on n and the lane count only: four vectors of partial sums,
+///       side by side (vectors left over go to the first), a tree over them, the rest in order
+/// cost: the four vectors are alive together because an addition takes as long as several loads
+///
+/// Whole: n is a multiple of the lanes, and nothing is compiled for a rest.
 template <int Sums, bool Whole, class T, class Term>
 void row_sums(int n, Term const& term, T (&total)[Sums]) {
   constexpr int Lanes = lanes<T>, Together = 4;
@@ -30,6 +33,7 @@ T row_sum(int n, Term const& term) {
   return total[0];
 }
 
+/// Terms of row_sums: x_i here; below (x_i - mean)^2, and x_i * y_i.
 template <class T>
 struct plain_term {
   T const* x;
@@ -69,13 +73,17 @@ void shifted_exp(T const* x, T top, T* out) {
   for (int i = 0; i < N; ++i) out[i] = math::exp(x[i] - top);
 }
 
-/// A row's exponentials, over that of the largest element; their sum; and the logarithm of the sum
-/// of exp(x).
+/// The sum of a row's exponentials e^(x - max), and the log of the sum of e^x.
 template <class T>
 struct row_exponentials {
   T sum = 0;
   double log_of_all = 0;
 };
+/// e[i] = e^(x[i] - top), top = the row's largest element, so that no exponential overflows.
+///
+/// shape:   x (N) -> e (N)
+/// returns: sum of e, and log of the sum of e^x, which is log(sum) + top; in double, as losses
+///          subtract a logit from it
 template <int N, class T>
 row_exponentials<T> exponentials_of(T const* x, T* e) {
   constexpr int L = lanes<T>, whole = N / L * L, rest = N - whole;

@@ -3,8 +3,10 @@
 // Softmax along a row as a layer of its own, and its gradient. (That of the scores is in the
 // attention kernels, that of the logits in the loss.)
 
-/// y = e^x / (the sum of e^x over the row); computed from x less its largest element. NaN makes the
-/// row NaN.
+/// y = e^(x - max) / (sum of e^(x - max) over the row). A NaN makes the row NaN.
+///
+/// shape: x (N) -> y (N)
+/// order: the sum's depends on N and the lane count only
 template <int N, class T>
 PIPE_ONE_COPY void softmax_forward_row(T const* x, T* y) {
   constexpr int L = lanes<T>, whole = N / L * L, rest = N - whole;
@@ -20,7 +22,9 @@ PIPE_ONE_COPY void softmax_forward_row(T const* x, T* y) {
   for (int i = whole; i < N; ++i) y[i] *= factor;
 }
 
-/// dx = y * (dy - the sum of dy * y over the row)
+/// dx = y * (dy - sum of dy * y over the row)
+///
+/// shape: dy, y (n) -> dx (n)
 template <class T, bool Whole>
 PIPE_ONE_COPY void softmax_gradient_row(int n, T const* dy, T const* y, T* dx) {
   T const mean = row_sum<T, Whole>(n, product_term<T>{dy, y});
@@ -30,6 +34,10 @@ PIPE_ONE_COPY void softmax_gradient_row(int n, T const* dy, T const* y, T* dx) {
     for (; i < n; ++i) dx[i] = y[i] * (dy[i] - mean);
 }
 
+/// Softmax of every row.
+///
+/// shape: x (rows, C) -> y (rows, C)
+/// work:  parts own rows; a row stays in L1 for its three passes
 template <>
 struct kernel_of<op_kind::softmax> : row_facts {
   template <class P, int G>
@@ -47,6 +55,10 @@ struct kernel_of<op_kind::softmax> : row_facts {
   }
 };
 
+/// The gradient of a softmax, from its result y instead of its input.
+///
+/// shape: dy, y (rows, C) -> dx (rows, C)
+/// work:  parts own rows
 template <>
 struct kernel_of<op_kind::softmax_gradient> : row_facts {
   template <class P, int G>

@@ -5,11 +5,15 @@
 // broadcast element at a time through two strides, so a transposed A costs nothing, and B one row
 // of vectors at a time.
 
-/// to[r, c] (+)= from[r, c] + sum over p of a[r * row + p * column] * b[p * ldb + c], r < Rows, c <
-/// Vectors * lanes
+/// to (+)= from + a b for Rows x Vectors vectors of sums, all in registers.
 ///
-/// law: every sum is one chain of fused multiply-adds over ascending p, whatever Rows and Vectors
-///      are.
+/// shape: a (Rows, k) through the strides row and column, b (k, Vectors * lanes), row stride ldb ->
+///        to (Rows, Vectors * lanes), row stride ends.to_stride
+/// law:   every sum is one chain of fused multiply-adds over ascending p, whatever Rows and Vectors
+///        are. A sum that starts from `from` goes on with its chain; `ends.add` adds the finished
+///        sum once.
+/// cost:  per p, Vectors loads and Rows broadcasts for Rows * Vectors multiply-adds: the largest
+///        tile is bound by the multipliers, small ones by the loads
 template <int Rows, int Vectors, class T>
 [[gnu::noinline]] void tile(extent k, T const* a, extent row, extent column, T const* b, extent ldb,
                             tile_ends<T> const& ends) {
@@ -29,6 +33,7 @@ template <int Rows, int Vectors, class T>
       for (int c = 0; c < Vectors; ++c) sum[r][c] = vec<T>{};
     }
   }
+  // One row of b is in registers for all rows of a.
   for (extent p = 0; p < k; ++p) {
     vec<T> right[Vectors];
 #pragma GCC unroll 3
@@ -58,7 +63,10 @@ template <int Rows, int Vectors, class T>
   }
 }
 
-/// to[r, 0 .. columns) = from[r, 0 .. columns), and zero from there up to `padded`.
+/// A copy whose rows end in zeros: to[r, c] = c < columns ? from[r, c] : 0, c < padded.
+///
+/// shape: from (rows, columns), row stride `stride` -> to (rows, padded), row stride to_stride
+/// needs: to and from apart
 template <class T>
 void copy_rows(T const* from, extent stride, extent rows, extent columns, extent padded, T* to,
                extent to_stride) {

@@ -44,7 +44,11 @@ template <int Step, class T>
   }
 }
 
-/// A square of lanes x lanes elements, in registers.
+/// The transpose of a square in registers: log2(lanes) rounds, in which rows r and r + Step
+/// exchange the lanes whose number differs in bit Step.
+///
+/// shape: in (lanes, lanes), row stride in_stride -> out (lanes, lanes), row stride out_stride
+/// cost:  lanes * log2(lanes) shuffles for lanes loads and lanes stores
 template <class T>
 void transpose_square(T const* in, extent in_stride, T* out, extent out_stride) {
   vec<T> row[lanes<T>];
@@ -55,7 +59,9 @@ void transpose_square(T const* in, extent in_stride, T* out, extent out_stride) 
   for (int r = 0; r < lanes<T>; ++r) save(out + r * out_stride, row[r]);
 }
 
-/// out[c * out_stride + r] = in[r * in_stride + c]
+/// The transpose of a matrix: out[c * out_stride + r] = in[r * in_stride + c].
+///
+/// shape: in (rows, columns), row stride in_stride -> out (columns, rows), row stride out_stride
 template <class T>
 void transpose(T const* in, extent rows, extent columns, extent in_stride, T* out,
                extent out_stride) {

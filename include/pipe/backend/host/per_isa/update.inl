@@ -3,9 +3,12 @@
 // Kernels over the flat parameter memory of a stage: the optimizer's formula, what an optimizer of
 // whole tensors computes with, and the norm of the gradients.
 
-/// One optimizer step on those of n elements that are `own`, in whole cache lines: the plan aligns
-/// every parameter and fills the gaps with zeros, which stay zero. `state` is Optimizer::states
-/// arrays of n, one after the other.
+/// One optimizer step, element by element: Optimizer::apply(c, w, g, states...).
+///
+/// shape: w, g (n), state (Optimizer::states, n) -> w, state
+/// needs: `own` in whole cache lines: the plan aligns every parameter and fills gaps with zeros,
+///        which every optimizer keeps zero
+/// cost:  reads w, g and the states and writes w and the states: bound by those bytes
 template <class Optimizer, class T>
 [[gnu::flatten]] void update_elements(typename Optimizer::template coefficients<T> const& c,
                                       extent n, share own, T* w, T const* g, T* state) {
@@ -32,8 +35,9 @@ PIPE_ONE_COPY void add(extent n, T* to, T const* from) {
   for (extent i = 0; i < n; ++i) to[i] += from[i];
 }
 
-/// Sum of squares of n elements in double precision; the order depends on n and the lane count
-/// only.
+/// Sum of squares of n elements, in double over short sums in T.
+///
+/// law: the order depends on n and the lane count only
 template <class T>
 double sum_of_squares(extent n, T const* x) {
   constexpr int block = 16 * lanes<T>;
@@ -54,7 +58,11 @@ double sum_of_squares(extent n, T const* x) {
   return total;
 }
 
-/// out[c] = sum over rows of in[r * columns + c]^2, rows in blocks whose sums are added in turn.
+/// out[c] = sum over r of in[r * columns + c]^2.
+///
+/// shape: in (rows, columns) -> out (columns)
+/// law:   rows in blocks of 64 whose sums are added in turn, so that a sum over many rows loses no
+///        digits
 template <class T>
 void sum_squares_of_columns(T const* in, extent rows, extent columns, T* out) {
   constexpr extent block = 64;
@@ -144,8 +152,8 @@ void approach(extent n, T* average, T const* x, T amount) {
   tensor_kernels::each(n, approach_element<T>{average, x, amount});
 }
 
-/// One optimizer step on elements `own` of a run of single elements (one row), or on a whole
-/// tensor.
+/// One optimizer step on the elements `own` of a run of parameters or, with `whole`, on all of one
+/// tensor by an optimizer that needs its shape (Adafactor, LAMB, Muon).
 template <class Optimizer, class Context, class Tensor>
 void update(Optimizer const& o, Context const& c, Tensor const& t, bool whole, share own) {
   using T = std::remove_reference_t<decltype(*t.values)>;

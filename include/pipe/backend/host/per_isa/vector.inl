@@ -12,12 +12,16 @@ struct vector_of {
       __attribute__((vector_size(this_isa::vector_bytes), aligned(sizeof(T)), may_alias));
 };
 
+/// A vector register of T. It must not cross from one instruction set's code to another's: the
+/// calling conventions differ.
 template <class T>
 using vec = typename vector_of<T>::type;
 
+/// Elements of a vector.
 template <class T>
 inline constexpr int lanes = vector_of<T>::lanes;
 
+/// `lanes` elements from any address that is aligned to T; save() is its counterpart.
 template <class T>
 [[gnu::always_inline]] inline vec<T> load(T const* from) {
   return *reinterpret_cast<typename vector_of<T>::unaligned const*>(from);
@@ -44,6 +48,8 @@ template <class T>
   save(to, value);
 }
 
+/// The fence that orders streamed stores before those that come after, such as the flag that says a
+/// kernel is done.
 inline void finish_streaming() {
 #ifdef __x86_64__
   asm volatile("sfence" : : : "memory");
@@ -75,8 +81,10 @@ struct sum_of {
   }
 };
 
-/// All lanes folded into one value, halves first. Not inlined: it is called once for many vectors,
-/// from many places.
+/// All lanes folded into one value by halves: lane c with lane c + lanes / 2, and so on. Not
+/// inlined: it is called once for many vectors, from many places.
+///
+/// law: the order depends on the lane count only
 template <class Fold, class T>
 [[gnu::noinline]] T fold_lanes(vec<T> x) {
   T lane[lanes<T>];
