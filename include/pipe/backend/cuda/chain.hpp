@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The pointwise steps of a kernel group on a few neighbouring elements of a row, in registers. A
-// fused chain gives the bits of its steps run
-// apart: each reads what memory would hold of the result before it, rounded to 16 bits if values
-//        have as many. In fp32 what a product may
-// have made is sealed before the next step reads it, so that no compiler contracts the two into one
-// rounding.
+// The pointwise steps of a kernel group on a few neighbouring elements of a row, in registers.
+//
+// A fused chain gives the bits of its steps run as kernels apart. Each step reads the result before
+// it as memory would hold it: rounded to 16 bits if values have 16 bits; in fp32 sealed, if it may
+// end in a product, so that the compiler does not contract that product and a following sum into
+// one rounding.
 #pragma once
 
 #include <cstddef>
@@ -26,12 +26,19 @@
 
 namespace pp::cuda {
 
-/// v, but of unknown origin: `zero` is 0, which the compiler cannot know.
+/// v, of unknown origin: `zero` is 0, which the compiler cannot know, so it cannot contract the
+/// product that made v with the sum that reads it.
 PIPE_HD PIPE_INLINE float seal(float v, unsigned zero) {
   return math::from_bits(math::bits(v) ^ zero);
 }
 
 /// The epilogue or the prologue of group G of pipeline P, on rows of `width` elements.
+///
+/// shape: second operands (rows, width), (width) of a bias or (T, width) of a table of positions ->
+///        one matrix (rows, width) per stored step
+/// law:   the bits of the steps run as kernels apart
+/// work:  the caller's: a thread has Count neighbouring elements of a row, all of a chain's steps
+///        on them, and reads and writes them in accesses of up to 16 bytes
 template <class P, int G, bool IsEpilogue>
 struct chain {
   using T = typename P::element;
@@ -175,8 +182,12 @@ struct chain {
   }
 };
 
-/// A finished piece of a row of the anchor: stores it if it is read outside the group, then runs
-/// the epilogue on it. StoresLast: what comes out in the end is stored, if it has a place.
+/// A finished piece of a row of the anchor: stored if it is read outside the group, then through
+/// the epilogue. StoresLast: the chain's end is stored too, if it has a place.
+///
+/// shape: v (Count) -> elements [column, column + Count) of row `row` of the result and of each
+///        stored step
+/// needs: column and the columns of the group are multiples of Count
 template <class P, int G, int Count, bool StoresLast = true>
 PIPE_HD PIPE_INLINE void finish(arguments const& a, extent row, int column, float (&v)[Count]) {
   constexpr group g = group_of<P, G>::value;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The kernels of an attention and of its gradient, one after the other.
+// The kernels of an attention and of its gradient, in the order of their launches: the rotation of
+// queries and keys, if there is one, before all others.
 #pragma once
 
 #include <type_traits>
@@ -12,7 +13,8 @@
 
 namespace pp::cuda {
 
-/// Group G of P is an attention or its gradient. Gradients that are not asked for are not computed.
+/// The kernels of group G, an attention or its gradient: gradients that nothing reads are not
+/// computed, and rotated ones are rotated back, in registers where the layout allows it.
 template <class P, int G>
 constexpr auto attention_bodies() {
   using shape = attention_geometry<P, G>;

@@ -14,9 +14,13 @@
 
 namespace pp::cuda {
 
-/// For every query and head the sum of y * dy, which is the mean of the gradients of its
-/// probabilities, and the log to base 2 of its denominator, where the kernels that follow find them
-/// side by side.
+/// The sum of y * dy for every query and head, which is the mean of its probabilities' gradients,
+/// and its lse in base 2, for the two kernels that follow.
+///
+/// shape: y, dy (B * T, H * d), lse (B * T, H) -> slopes (B, H, T), logarithms (B, H, T)
+/// work:  eight lanes have one head of one query
+/// law:   a lane adds its pieces, then a butterfly the lanes, whatever the other queries
+/// cost:  one pass over y and dy, bound by bytes
 template <class P, int G>
 struct attention_slopes {
   using shape = attention_geometry<P, G>;
@@ -60,8 +64,8 @@ struct attention_slopes {
   }
 };
 
-/// What the two kernels that follow have in common: a block of own rows, and tiles of others that
-/// stream by.
+/// Common facts of the two kernels that follow: a block's own rows (keys or queries) in shared
+/// memory, and tiles of the others that stream by in `stages` buffers.
 template <class P, int G, int Rows, int Others, int Tall>
 struct attention_tiles {
   using shape = attention_geometry<P, G>;
@@ -95,8 +99,16 @@ struct attention_tiles {
   static constexpr float to_base_2 = shape::scale * log2_of_e;
 };
 
-/// dk and dv: a block of keys meets the queries that see it, of all heads that share them, heads
-/// ascending, then queries.
+/// dk = scale * ds^T q and dv = p^T dy, where p = 2^(scale * log2(e) * q k^T - logarithm) and ds =
+/// p * (dy v^T - slope).
+///
+/// shape: q, dy (B * T, H * d), k, v (B * S, KV * d), slopes, logarithms (B, H, T) -> dk, dv (B *
+///        S, KV * d)
+/// work:  a block owns 16 keys per warp of one head of keys; queries that see them stream by
+/// law:   sums run over the heads that share the keys, ascending, then over queries, ascending; no
+///        atomics
+/// cost:  four products of T * S * d multiply-adds per head; scores are computed again, which is
+///        as cheap as fetching them
 template <class P, int G>
 struct attention_key_gradients {
   using shape = attention_geometry<P, G>;
@@ -195,8 +207,8 @@ struct attention_key_gradients {
   }
 
  private:
-  /// Scores, of keys by queries, become probabilities, slopes of those slopes of scores, but for
-  /// the scale.
+  /// Scores of keys by queries become probabilities p, and slopes dp become p * (dp - mean), the
+  /// gradients of scores but for the scale; both 0 where a query does not see a key.
   template <class Block>
   PIPE_HD PIPE_INLINE static void to_gradients(Block& block, int first, int at, int present,
                                                int stage) {
@@ -220,8 +232,15 @@ struct attention_key_gradients {
   }
 };
 
-/// dq: a block of queries meets the keys it sees.
-/// Tall: see tile_products.hpp; which bits come out does not depend on it
+/// dq = scale * ds k, where ds = p * (dy v^T - slope) as in attention_key_gradients.
+///
+/// shape: q, dy (B * T, H * d), k, v (B * S, KV * d), slopes, logarithms (B, H, T) -> dq (B * T, H
+///        * d)
+/// work:  a block owns 16 * Tall queries per warp of one head; the keys that they see stream by
+/// law:   sums run over ascending keys
+/// cost:  three products of T * S * d multiply-adds per head
+///
+/// Tall: see tile_products.hpp; no bit depends on it.
 template <class P, int G, int Tall = attention_geometry<P, G>::tall_enough>
 struct attention_query_gradients {
   using shape = attention_geometry<P, G>;
@@ -310,7 +329,8 @@ struct attention_query_gradients {
   }
 
  private:
-  /// Slopes become those of scores, but for the scale.
+  /// The slopes dp of a tile become p * (dp - mean), the gradients of its scores but for the scale;
+  /// 0 where a query does not see a key.
   template <class Block>
   PIPE_HD PIPE_INLINE static void to_gradients(Block& block, int first, int at, int present) {
     bool const all = at + step <= shape::visible(first, present);

@@ -9,12 +9,19 @@
 
 namespace pp::cuda {
 
-/// y = softmax(scale * q k') v, head by head; lse = the log of each softmax's denominator.
+/// y = softmax(scale * q k^T) v for every head, scale = 1 / sqrt(d); lse = log of each softmax's
+/// denominator.
 ///
+/// shape:  q (B * T, H * d), k, v (B * S, KV * d) -> y (B * T, H * d), lse (B * T, H) in fp32
 /// law:    a sample's and head's result does not depend on the others. A NaN score makes its row
-///         NaN. A query that sees no key gives 0, lse 0
+///         NaN. A query that sees no key gives 0, lse 0.
+/// work:   a block has 16 * Tall queries per warp of one head; tiles of `step` keys stream by.
+///         Scores are computed in base 2, as the GPU has an instruction for 2^x only.
+/// cost:   4 * T * S * d FLOPs per head, half of them if causal; reads k and v once per block of
+///         queries
 /// source: Milakov and Gimelshein, 2018; Dao, FlashAttention-2, 2023
-/// Tall:   see tile_products.hpp; which bits come out does not depend on it
+///
+/// Tall: see tile_products.hpp; no bit depends on it.
 template <class P, int G, int Tall = attention_geometry<P, G>::tall_enough>
 struct attention_forward {
   using shape = attention_geometry<P, G>;

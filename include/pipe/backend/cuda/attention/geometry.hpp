@@ -12,8 +12,8 @@
 
 namespace pp::cuda {
 
-/// Position t of sample b, element c of head h: data[(b * positions + t) * stride + h * head_size +
-/// c].
+/// The rows of one operand. Element c of head h at position t of sample b is data[(b * positions +
+/// t) * stride + h * head_size + c].
 template <class T>
 struct head_rows {
   T* data;
@@ -40,8 +40,12 @@ PIPE_HD PIPE_INLINE float power_of_2(float x) {
 
 inline constexpr float log2_of_e = 1.44269504f, log_of_2 = 0.693147181f;
 
-/// The shape and the operands of group G of P, an attention or its gradient, as numbers that device
-/// code may use.
+/// The shape and the operands of group G of P, an attention or its gradient, as constants that
+/// device code can use.
+///
+/// shape: B = samples, T = queries, S = keys, H = heads, KV = key_heads, d = head_size; fused: q,
+///        k, v side by side in rows of (H + 2 KV) * d
+/// needs: d <= 128; with rotation: fused and d even
 template <class P, int G>
 struct attention_geometry {
   using T = typename P::element;
@@ -181,8 +185,10 @@ struct attention_geometry {
     return most;
   }
 
-  /// Starts to copy `Rows` rows of a head to shared memory, or zeros for those from `there` on.
-  /// Called in a phase.
+  /// Starts the copy of `Rows` rows of a head to shared memory, with zeros for rows from `there` on
+  /// and for columns beyond d. Called in a phase.
+  ///
+  /// shape: from (there, d), row stride `stride` -> to (Rows, depth), row pitch `pitch`
   template <int Threads, int Rows, class Block>
   PIPE_HD PIPE_INLINE static void copy_rows(Block& block, int thread, T const* from, extent stride,
                                             int there, T* to) {
@@ -200,8 +206,11 @@ struct attention_geometry {
     }
   }
 
-  /// sums * factor to rows of a head in memory: rows [0, there) of the block's, of which those of a
-  /// warp are in its sums.
+  /// sums * factor, rounded to T, to the block's rows of a head; rows from `there` on are not
+  /// stored.
+  ///
+  /// shape: sums (16 * Tall rows per warp, depth), factor: one per row of the thread -> to (there,
+  ///        d), row stride `stride`
   template <int Tall>
   PIPE_HD PIPE_INLINE static void save_rows(int thread, float const (&sums)[Tall * depth / 8][4],
                                             float const (&factor)[2 * Tall], int there, T* to,
@@ -261,11 +270,11 @@ struct attention_geometry {
   }
 };
 
-/// copy(i, i % Stages) and then use(i, i % Stages) for every i < count, copies one ahead if there
-/// is room for two tiles.
+/// A pipeline of tiles through shared memory: copy(i, i % Stages), then use(i, i % Stages), for
+/// every i < count. With two stages the next tile is copied while one is used.
 ///
-/// needs: copies that were started before and not committed belong to the first tile; use reads it
-///        in parts, between which no thread writes
+/// needs: copies started before the call and not committed belong to the first tile; `use` reads
+///        the tile in parts, between which no thread writes it
 template <int Stages, class Block, class Copy, class Use>
 PIPE_HD PIPE_INLINE void stream_tiles(Block& block, int count, Copy copy, Use use) {
   using state = typename Block::state;

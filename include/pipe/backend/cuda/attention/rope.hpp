@@ -9,10 +9,15 @@
 
 namespace pp::cuda {
 
-/// The halves x1, x2 of a head become x1 cos - x2 sin and x2 cos + x1 sin, from the fused matrix to
-/// the workspace; if Back with -sin, in the fused matrix of gradients, in place.
+/// Rotary position embedding: each pair (x1, x2) of a head's halves becomes (x1 cos - x2 sin, x2
+/// cos + x1 sin), by the angles of its position; if Back by the negative angles, which is the
+/// gradient.
 ///
-/// source: Su et al., RoFormer, 2021; the pairing of Hugging Face's Llama
+/// shape:  x (B, T, (H + 2 KV) * d), rotation (T, d): d / 2 cosines, d / 2 sines -> workspace (B,
+///         T, (H + KV) * d); Back: in place in the matrix of gradients
+/// work:   a thread has one access of both halves
+/// cost:   one pass over queries and keys, bound by bytes
+/// source: Su et al., RoFormer, 2021; the pairs (c, c + d / 2) are those of Hugging Face's Llama
 template <class P, int G, bool Back>
 struct attention_rope {
   using shape = attention_geometry<P, G>;

@@ -29,14 +29,14 @@ struct one_kernel {
   using list = kernel_list<Kernel<P, G>>;
 };
 
-/// `Body`, if wanted, before others.
+/// The list with `Body` in front if it is wanted.
 template <bool IsWanted, class Body, class... Others>
 constexpr auto maybe_before(kernel_list<Others...>) {
   return std::conditional_t<IsWanted, kernel_list<Body, Others...>, kernel_list<Others...>>{};
 }
 
-/// Whether a block of each finds the shared memory that it needs on every GPU. What a user-defined
-/// layer launches is not looked at.
+/// Whether every kernel's block fits into the shared memory of every GPU. The launches of a
+/// user-defined layer are its own and not counted.
 template <class... Body>
 constexpr bool fit_every_device(kernel_list<Body...>) {
   bool fit = true;
@@ -48,7 +48,7 @@ constexpr bool fit_every_device(kernel_list<Body...>) {
   return fit;
 }
 
-/// Bytes of shared memory of a block of the largest.
+/// Bytes of shared memory of the largest block.
 template <class... Body>
 constexpr long most_shared_bytes(kernel_list<Body...>) {
   long most = 0;
@@ -56,7 +56,8 @@ constexpr long most_shared_bytes(kernel_list<Body...>) {
   return most;
 }
 
-/// Bytes of workspace that they need.
+/// Bytes of workspace that the list needs: the most that one of them needs, as all of them share
+/// it.
 template <class... Body>
 constexpr long workspace_of(kernel_list<Body...>) {
   long most = 0;

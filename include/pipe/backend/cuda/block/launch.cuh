@@ -24,7 +24,12 @@ constexpr int resident_of() {
     return 0;
 }
 
-/// Internal linkage: two files of a program may instantiate the same kernel.
+/// The entry point of a kernel body of a group. Internal linkage: two files of a program may
+/// instantiate the same kernel.
+///
+/// shape: the body's operands; Body::blocks blocks of Body::threads threads
+/// cost:  launch bounds tell the compiler how many registers a thread may have: those of a
+///        multiprocessor over threads * resident_of
 template <class Body>
 static __global__ void __launch_bounds__(Body::threads, resident_of<Body>())
     run_body(arguments const a) {
@@ -34,6 +39,9 @@ static __global__ void __launch_bounds__(Body::threads, resident_of<Body>())
   Body::run(block, a);
 }
 
+/// Launches a group's kernel on a stream; the number of blocks is a constant of the shape.
+///
+/// throws: pp::error if the launch fails
 template <class Body>
 void launch_body(arguments const& a, cudaStream_t stream) {
   static_assert(Body::blocks > 0 && Body::blocks <= 0x7fffffff);
@@ -42,7 +50,9 @@ void launch_body(arguments const& a, cudaStream_t stream) {
   check(cudaGetLastError(), "launch of a kernel");
 }
 
-/// What the user launches.
+/// Calls a user-defined layer, which launches its own kernels on the stream.
+///
+/// throws: pp::error if one of the launches fails
 template <class Body>
   requires requires { typename Body::kernels; }
 void launch_body(arguments const& a, cudaStream_t stream) {
@@ -50,7 +60,9 @@ void launch_body(arguments const& a, cudaStream_t stream) {
   check(cudaGetLastError(), "launch of a kernel of a Custom layer");
 }
 
-/// A kernel with arguments of its own, which decide how many blocks it has: none is no launch.
+/// The entry point of a body with arguments of its own: parameters of a rank, chains of launches.
+///
+/// shape: the body's operands; Body::blocks(arguments) blocks of Body::threads threads
 template <class Body>
 static __global__ void __launch_bounds__(Body::threads, resident_of<Body>())
     run_body_of(typename Body::arguments const a) {
@@ -60,6 +72,9 @@ static __global__ void __launch_bounds__(Body::threads, resident_of<Body>())
   Body::run(block, a);
 }
 
+/// Launches such a kernel; zero blocks launch nothing.
+///
+/// throws: pp::error if the launch fails
 template <class Body>
   requires requires { typename Body::arguments; }
 void launch_body(typename Body::arguments const& a, cudaStream_t stream) {
@@ -69,9 +84,11 @@ void launch_body(typename Body::arguments const& a, cudaStream_t stream) {
   check(cudaGetLastError(), "launch of a kernel");
 }
 
-/// Before the first launch: loads the kernel, which its first launch would do else, in the middle
-/// of a run; and asks for its shared memory if that is more than usual. The kernels of a
-/// user-defined layer are its own business.
+/// Loads a kernel before the first launch, which would otherwise do so in the middle of a run, and
+/// asks for its shared memory if that is more than the default. Kernels of a user-defined layer
+/// prepare themselves.
+///
+/// throws: pp::error if the device has no code for it or too little shared memory
 template <class Body>
 void prepare_body() {
   if constexpr (!requires { typename Body::kernels; }) {

@@ -12,8 +12,8 @@
 
 namespace pp::cuda {
 
-/// What tensor cores multiply. Two bf16 or fp16 numbers share a register, the one of the lower
-/// index in its lower half.
+/// Formats of the operands of a tensor core. Two bf16 or fp16 numbers share a register, the one of
+/// the lower index in its lower half.
 enum class operand_format : unsigned char { tf32, bf16, fp16 };
 
 /// To the nearest tf32 (8 bits of exponent, 10 of mantissa, in the high bits of a register), ties

@@ -10,12 +10,14 @@
 
 namespace pp::cuda {
 
+/// Neighbouring elements that are read or written in one access.
 template <class T, int Count>
 struct alignas(sizeof(T) * Count) packed {
   T item[Count];
 };
 
-/// The most elements of T in one access, so that rows of `columns` elements are whole accesses.
+/// Elements of T in the widest access, of at most 16 bytes, that divides rows of `columns`
+/// elements, so that every row begins with one.
 template <class T>
 constexpr int access_width(int columns) {
   int width = 16 / int(sizeof(T));
@@ -23,7 +25,7 @@ constexpr int access_width(int columns) {
   return width;
 }
 
-/// v as memory of T holds it.
+/// v rounded to T, as memory would hold it.
 template <class T>
 PIPE_HD PIPE_INLINE float as_stored(float v) {
   return float(T(v));
@@ -49,8 +51,9 @@ PIPE_HD PIPE_INLINE void store(packed<T, Count>* to, packed<T, Count> const& p) 
     *to = p;
 }
 
-/// needs: from is aligned to an access: Count is a power of two, and from lies a multiple of Count
-///        elements behind an aligned place
+/// Count neighbouring elements to registers, as floats, in accesses of up to 16 bytes.
+///
+/// needs: Count is a power of two and `from` a multiple of Count elements behind an aligned address
 template <int Count, class T>
 PIPE_HD PIPE_INLINE void load(T const* from, float (&to)[Count]) {
   constexpr int most = 16 / int(sizeof(T)), each = Count < most ? Count : most;
@@ -61,6 +64,7 @@ PIPE_HD PIPE_INLINE void load(T const* from, float (&to)[Count]) {
     for (int k = 0; k < each; ++k) to[i + k] = float(p.item[k]);
   }
 }
+/// Count floats to memory, rounded to T; needs: as load.
 template <int Count, class T>
 PIPE_HD PIPE_INLINE void save(T* to, float const (&from)[Count]) {
   constexpr int most = 16 / int(sizeof(T)), each = Count < most ? Count : most;

@@ -24,9 +24,12 @@ struct larger {
   }
 };
 
-/// x = op(x, x of the thread whose lane differs in the bits of `lanes`), in every thread.
+/// One step of a butterfly: x = op(x, x of the thread whose lane differs in the bits of `lanes`),
+/// in every thread.
 ///
+/// shape: one x per lane -> one per lane
 /// needs: op is commutative, bit for bit; T has 4 or 8 bytes
+/// cost:  one shuffle (two for 8 bytes), without shared memory or a barrier
 template <class Block, class Access, class Op>
 PIPE_HD PIPE_INLINE void exchange(Block& block, int lanes, Access access, Op op) {
 #ifdef __CUDA_ARCH__
@@ -46,9 +49,11 @@ PIPE_HD PIPE_INLINE void exchange(Block& block, int lanes, Access access, Op op)
 #endif
 }
 
-/// x = op over the x of `Width` neighbouring threads, the same in all of them: a butterfly.
+/// A reduction over Width neighbouring lanes, whose result all of them get: log2(Width) steps of a
+/// butterfly.
 ///
-/// law: the order of operations depends on Width only
+/// shape: one x per lane -> op over Width lanes, in each of them
+/// law:   the order of operations depends on Width only; all lanes get the same bits
 template <int Width = warp_size, class Block, class Access, class Op>
 PIPE_HD PIPE_INLINE void reduce_lanes(Block& block, Access access, Op op) {
   static_assert(Width > 0 && Width <= warp_size && (Width & (Width - 1)) == 0);

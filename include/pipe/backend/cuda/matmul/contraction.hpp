@@ -14,9 +14,11 @@
 
 namespace pp::cuda {
 
-/// The rows of a that a prologue makes.
+/// The rows of a matmul's left factor, made by its prologue before the product.
 ///
-/// shape: the prologue's x[M, K] -> a[M, K] in the workspace
+/// shape: x (M, K) -> a (M, K), in the workspace or where the chain's end is stored
+/// work:  a thread has one access of a row
+/// cost:  one pass over x and a, bound by bytes; saves the tiles of a row from repeating the chain
 template <class P, int G>
 struct left_rows_kernel {
   using T = typename P::element;
@@ -43,9 +45,12 @@ struct left_rows_kernel {
   }
 };
 
-/// c from the sums of all splits, which are added in order.
+/// The end of a product whose sum over k was split: c = epilogue(sum over s of sums[s]).
 ///
-/// shape: sums[splits, M, N] in the workspace -> c[M, N], through the epilogue
+/// shape: sums (splits, M, N), in the workspace -> c (M, N)
+/// law:   splits are added in ascending order
+/// work:  a thread has one access of a row of c; up to eight splits are loaded together
+/// cost:  reads splits * M * N floats, bound by bytes
 template <class P, int G, tile_plan Plan>
 struct split_sums_kernel {
   using tiles = contraction_tiles<P, G, Plan>;
@@ -80,7 +85,8 @@ struct split_sums_kernel {
   }
 };
 
-/// The kernels of a product, cut as planned.
+/// The kernels of a product cut as planned: the prologue's rows if it has any, the tiles, and the
+/// sum of the splits if there are several.
 template <class P, int G,
           tile_plan Plan = plan_for(contraction<P, G>::shape, contraction<P, G>::format)>
 constexpr auto lower_contraction() {

@@ -12,7 +12,11 @@
 
 namespace pp::cuda {
 
-/// The product of group G: what it reads and where it goes.
+/// The product of group G: c = a b as tiles see it.
+///
+/// shape: matmul, input gradient: a (rows, inner), b (inner, columns) -> c (rows, columns); weight
+///        gradient: a = x^T (inner, rows), b = dy (rows, columns) -> c (inner, columns), and db as
+///        one more row
 template <class P, int G>
 struct contraction {
   using T = typename P::element;
@@ -54,7 +58,10 @@ struct contraction {
     return a.at<T const>(g.in[1]);
   }
 
-  /// Finished elements [column, column + Count) of a row of c, or of the bias's gradient.
+  /// Takes finished elements [column, column + Count) of a row: a weight's gradient is stored or
+  /// added to that of earlier micro-batches, anything else goes through the epilogue.
+  ///
+  /// needs: column is a multiple of Count; row == shape.rows is the bias's gradient
   template <int Count>
   PIPE_HD PIPE_INLINE static void take(arguments const& a, extent row, int column,
                                        float (&v)[Count]) {

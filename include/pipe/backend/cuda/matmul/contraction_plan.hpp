@@ -36,18 +36,21 @@ constexpr product_format product_of() {
     return product_format::fp32;
 }
 
+/// The operands of the tensor core instruction that products of this format are made of.
 constexpr operand_format operands_of(product_format p) {
   return p == product_format::bf16   ? operand_format::bf16
          : p == product_format::fp16 ? operand_format::fp16
                                      : operand_format::tf32;
 }
 
+/// The extents M (rows), N (columns) and K (inner) of c (M, N) = a (M, K) b (K, N).
 struct product_shape {
   extent rows, columns, inner;
 };
 
-/// A block computes a tile of `rows` x `columns`, each of its warps a piece of it, slab by slab of
-/// `depth` k; `stages` slabs are in shared memory or on their way there.
+/// One block per tile of c: `rows` x `columns` of it, each warp a piece of warp_rows x
+/// warp_columns, slab by slab of `depth` k; `stages` slabs are in shared memory or on their way
+/// there, and the sum over k is cut into `splits`.
 struct tile_plan {
   int rows, columns, depth, warp_rows, warp_columns, stages, splits;
   friend constexpr bool operator==(tile_plan const&, tile_plan const&) = default;
@@ -84,7 +87,9 @@ constexpr tile_plan small_tiles(product_format p, int splits = 1) {
   return {32, 32, 64 / bytes_of(p), 16, 16, 4, splits};
 }
 
-/// About how many clocks a plan takes on an H200: only compared with those of other plans.
+/// An estimate of a plan's clocks on an H200, to be compared with those of other plans only: the
+/// larger of the multiplications of the busiest multiprocessor and the latency of its blocks, plus
+/// the sum of the splits.
 constexpr extent clocks(product_shape const& s, tile_plan const& plan, product_format format) {
   constexpr extent multiprocessors = 132, fill = 1200, least_slab = 150, launch = 3500,
                    bytes_per_clock = 2000;
@@ -110,9 +115,9 @@ constexpr extent clocks(product_shape const& s, tile_plan const& plan, product_f
 /// The most columns and channels of a narrow layer.
 inline constexpr int narrow_width = 128;
 
-/// In how many splits a product of at most 128 x 128 sums is computed, mostly the gradient of a
-/// narrow layer's weight: it depends on the extent of the sum only, so that one kernel may add up
-/// the gradients of several layers while it goes through their rows once.
+/// The number of splits of a product of at most 128 x 128 sums, mostly the gradient of a narrow
+/// layer's weight. It depends on K only, so that one kernel can add up the gradients of several
+/// layers in one pass over their rows.
 constexpr int narrow_splits(extent inner, int depth) {
   constexpr extent most_splits = 128, least_rows = 256;
   extent const slabs = (inner + depth - 1) / depth, wanted = slabs * depth / least_rows;
@@ -125,8 +130,10 @@ constexpr bool is_narrow(product_shape const& s) {
   return s.rows <= narrow_width && s.columns <= narrow_width;
 }
 
-/// The plan of the fewest clocks, or nearly: splits need workspace, and are there only for what
-/// they gain.
+/// The plan of the fewest estimated clocks; one with splits, which need workspace, only if it gains
+/// 1/32.
+///
+/// law: a constant of the shape and the format, so the order of every sum is the same on every GPU
 constexpr tile_plan plan_for(product_shape const& s, product_format format) {
   constexpr extent most_splits = 128, most_sums = 16 << 20;
   int const narrow = is_narrow(s) ? narrow_splits(s.inner, large_tiles(format).depth) : 0;

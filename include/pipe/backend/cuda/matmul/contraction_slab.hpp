@@ -14,8 +14,10 @@
 
 namespace pp::cuda {
 
-/// `Extent` rows of a or columns of b, times `Depth` k. Turned: a row in memory is one k, as in b,
-/// or in an a that is read transposed.
+/// One slab of an operand in shared memory: `Extent` rows of a or columns of b, `Depth` deep in k.
+///
+/// layout: rows of `columns` elements, `stride` apart. Turned: a row is one k, as in b or in an a
+///         that is read transposed; else a row is a row of a.
 template <class T, int Extent, int Depth, bool Turned>
 struct alignas(16) operand_slab {
   static constexpr int rows = Turned ? Depth : Extent, columns = Turned ? Extent : Depth;
@@ -26,8 +28,11 @@ struct alignas(16) operand_slab {
   template <int Columns>
   static constexpr int each_of = access_width<T>(Columns);
 
-  /// Starts to copy what begins at (row, column) of a matrix [Rows, Columns]; beyond its end there
-  /// are zeros. Called in a phase.
+  /// Starts the asynchronous copy of the slab at (row, column) of a matrix; beyond its end there
+  /// are zeros, which add nothing. Called in a phase.
+  ///
+  /// shape: matrix (Rows, Columns) -> element (rows, columns)
+  /// work:  neighbouring threads copy neighbouring pieces of a row, Threads / pieces rows at a time
   template <extent Rows, int Columns, int Threads, class Block>
   PIPE_HD PIPE_INLINE void copy(Block& block, int thread, T const* matrix, extent row,
                                 extent column) {
@@ -55,8 +60,10 @@ struct alignas(16) operand_slab {
     }
   }
 
-  /// Four registers of the left operand: 16 rows from row(thread) on, one multiplication deep from
-  /// `depth` on.
+  /// The left operand of one multiplication, in the layout of place_in_a: 16 rows from row(thread)
+  /// on, tile<F>::inner deep from `depth` on.
+  ///
+  /// shape: element -> four registers per thread
   template <operand_format F, class Block, class Row, class Access>
   PIPE_HD PIPE_INLINE void load_left(Block& block, int depth, Row row, Access access) const {
     if constexpr (!Turned)
@@ -93,8 +100,10 @@ struct alignas(16) operand_slab {
         access);
   }
 
-  /// Two registers of the right operand for each of two neighbouring tiles: 16 columns from
-  /// column(thread) on.
+  /// The right operands of two neighbouring multiplications, in the layout of place_in_b: 16
+  /// columns from column(thread) on.
+  ///
+  /// shape: element -> four registers per thread, two for each
   template <operand_format F, class Block, class Column, class Access>
   PIPE_HD PIPE_INLINE void load_right(Block& block, int depth, Column column, Access access) const {
     static_assert(Turned);

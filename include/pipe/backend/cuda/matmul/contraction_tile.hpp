@@ -13,8 +13,16 @@
 
 namespace pp::cuda {
 
-/// The tiles of c; of several splits, their sums, [split][row][column], which split_sums_kernel
-/// adds up.
+/// The tiles of c = a b; of several splits their partial sums, which split_sums_kernel adds up.
+///
+/// shape: a (M, K), b (K, N) -> c (M, N), or sums (splits, M, N) in the workspace, with one more
+///        row if there is a bias's gradient
+/// law:   an element adds its products over ascending k within a split, in steps of the tensor
+///        core's depth: the order depends on M, N, K and the format only
+/// work:  a block has a tile of Plan.rows x Plan.columns, a warp a piece of it in registers; all
+///        threads copy slabs of a and b, Plan.stages - 1 of them ahead
+/// cost:  2 * M * N * K FLOPs; each element of a is read N / Plan.columns times, of b M / Plan.rows
+///        times
 template <class P, int G, tile_plan Plan>
 struct contraction_tiles {
   using T = typename P::element;
@@ -60,7 +68,8 @@ struct contraction_tiles {
   struct place {
     int row, column, part, first_slab, slabs;
   };
-  /// Blocks that run together work on eight rows of tiles, and so share what they read.
+  /// The tile of a block. Consecutive blocks, which run together, go down bands of eight rows of
+  /// tiles, so that they share rows of a and columns of b in L2.
   PIPE_HD PIPE_INLINE static place place_of(extent block) {
     constexpr unsigned tiles = unsigned(tile_rows * tile_columns), band = 8,
                        band_tiles = band * unsigned(tile_columns);
@@ -183,6 +192,8 @@ struct contraction_tiles {
     return reinterpret_cast<float*>(static_cast<char*>(a.workspace) + product::left_bytes);
   }
 
+  /// The bias's gradient from the rows of b that passed by: lanes of a column are added, and the
+  /// warps of the tile's first rows store.
   template <class Block>
   PIPE_HD PIPE_INLINE static void take_columns(Block& block, arguments const& a, place const& at) {
     PIPE_UNROLL
@@ -198,6 +209,8 @@ struct contraction_tiles {
       }
     });
   }
+  /// The tile from the layout of the tensor cores to rows: sums go through shared memory, where the
+  /// slabs were, and leave in accesses of up to 16 bytes.
   template <class Block>
   PIPE_HD PIPE_INLINE static void take_tile(Block& block, arguments const& a, place const& at) {
     constexpr int each = product::each, pieces = Plan.columns / each;

@@ -24,7 +24,7 @@ struct warp_operands {
   float step[4][4];                               // fp32: the sums of one multiplication
 };
 
-/// `Count` registers to tf32 numbers, and what they leave out to tf32 numbers of its own.
+/// x = tf32(x) and, in fp32, rest = tf32(x - tf32(x)), for `Count` registers.
 template <product_format F, int Count>
 PIPE_HD PIPE_INLINE void round_operand(unsigned* x, unsigned* rest) {
   PIPE_UNROLL
@@ -35,9 +35,12 @@ PIPE_HD PIPE_INLINE void round_operand(unsigned* x, unsigned* rest) {
   }
 }
 
-/// A row of small tiles in fp32. Tensor cores add by cutting digits off, which over thousands of k
-/// is a bias; so each multiplication starts from zero, and its sums are added with rounding.
+/// A row of small tiles in fp32, from operands split in two: sums += (left_rest right + left
+/// right_rest) + left right. The product of the two rests, at most 2^-22 of the whole, is left out.
 ///
+/// shape:  left (16, 8), right (8, 8 * Across) -> sums (16, 8 * Across)
+/// law:    small products first. Tensor cores truncate when they add, which over thousands of k is
+///         a bias, so each multiplication starts from zero and its sums are added with rounding
 /// source: Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while
 ///         surpassing the FP32 theoretical peak performance", 2022
 template <int Across, class Block, class Operands, class Sums>
@@ -76,11 +79,15 @@ PIPE_HD PIPE_INLINE void multiply_exactly(Block& block, Operands of, Sums sums) 
   }
 }
 
-/// sums += left right, one multiplication deep, for `Down` rows of `Across` small tiles.
+/// One step of a warp's product: sums += left right, one multiplication deep.
 ///
-/// of(state): the thread's warp_operands. sums(state, i, j): its 4 sums of a small tile.
-/// load_left(i, access) and load_right(j, access) bring a row of small tiles of a, and two columns
-/// of b. seen(): called when b is there as it is in memory
+/// shape: left (16 * Down, K), right (K, 8 * Across), K = tile<F>::inner -> sums(state, i, j): the
+///        thread's 4 of a small tile
+/// work:  right's operands are in registers for all of left's rows, which are loaded 16 at a time
+///
+/// of(state): the thread's warp_operands. load_left(i, access) and load_right(j, access) bring a
+/// row of small tiles of a, and two columns of b. seen(): called when b is there as it is in
+/// memory.
 template <product_format F, int Down, int Across, class Block, class Operands, class Sums,
           class Left, class Right, class Seen>
 PIPE_HD PIPE_INLINE void multiply_step(Block& block, Operands of, Sums sums, Left load_left,

@@ -13,6 +13,7 @@
 
 namespace pp::cuda {
 
+/// Extents and registers per thread of one tensor core instruction on operands of format F.
 template <operand_format F>
 struct tile {
   static constexpr int rows = 16, columns = 8, inner = F == operand_format::tf32 ? 8 : 16;
@@ -48,8 +49,11 @@ struct tile_operands {
   unsigned const* b;  ///< 2
 };
 
-/// c += a b in every warp. `access(state)` gives the thread's registers; tf32 operands are floats
-/// rounded by to_tf32.
+/// c += a b in every warp, by one instruction. `access(state)` gives the thread's registers.
+///
+/// shape: a (16, K), b (K, 8) -> c (16, 8), K = tile<F>::inner, spread over the warp as place_in_a,
+///        place_in_b and place_in_c say
+/// needs: tf32 operands are floats rounded by to_tf32; all threads of a warp call it
 template <operand_format F, class Block, class Access>
 PIPE_HD PIPE_INLINE void multiply_add(Block& block, Access access) {
 #ifdef __CUDA_ARCH__

@@ -174,11 +174,12 @@ PIPE_HD PIPE_INLINE void multiply_operands(Block& block, Sums sums) {
     });
 }
 
-/// sums[16 * Tall rows of each warp, Columns] = the rows of `left` times the rows of `right`, of
-/// Depth elements both.
+/// sums = left right^T of two matrices in shared memory, each warp with 16 * Tall rows of `left`.
 ///
-/// sums(state): float[Tall * Columns / 8][4], spread as place_in_c says, upper tiles first. Called
-/// between phases; `left` and `right` are in shared memory.
+/// shape: left (16 * Tall * warps, Depth), right (Columns, Depth), row pitch pitch_of(Depth) ->
+///        sums(state): float[Tall * Columns / 8][4], spread as place_in_c says, upper tiles first
+/// law:   products are added over ascending Depth
+/// needs: called between phases; Depth and Columns are multiples of 16
 template <int Tall, int Depth, int Columns, class T, class Block, class Sums>
 PIPE_HD PIPE_INLINE void multiply_rows(Block& block, T const* left, T const* right, Sums sums) {
   static_assert(Depth % 16 == 0 && Columns % 16 == 0);
@@ -202,8 +203,11 @@ PIPE_HD PIPE_INLINE void multiply_rows(Block& block, T const* left, T const* rig
   }
 }
 
-/// sums[16 * Tall rows of each warp, Columns] += left[., Depth], sums of another product, times
-/// right[Depth, Columns] in shared memory.
+/// sums += left right, where `left` are the sums of another product, still in registers.
+///
+/// shape: left (16 * Tall rows per warp, Depth), right (Depth, Columns) in shared memory, row pitch
+///        pitch_of(Columns) -> sums as in multiply_rows
+/// needs: called between phases; Depth and Columns are multiples of 16
 template <int Tall, int Depth, int Columns, class T, class Block, class Left, class Sums>
 PIPE_HD PIPE_INLINE void multiply_sums(Block& block, Left left, T const* right, Sums sums) {
   static_assert(Depth % 16 == 0 && Columns % 16 == 0);

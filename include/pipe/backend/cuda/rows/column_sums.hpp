@@ -23,16 +23,19 @@
 
 namespace pp::cuda {
 
-/// How the rows and columns of a source are spread over blocks of `threads`: `lanes` neighbours of
-/// a block have neighbouring pieces of a row, and its other threads the same pieces of other rows.
+/// The division of a source among blocks of `threads`: strips of columns times chunks of rows. In a
+/// block `lanes` neighbours have neighbouring pieces of a row, the other threads the same pieces of
+/// other rows.
 template <class T>
 struct column_plan {
   static constexpr int threads = 256;
   int each, lanes, rows_at_once;
   extent strips, chunk_rows, chunks;
 
-  /// Few lanes, when there is more than one chunk to make: `narrow`, as for the few rows that the
-  /// chunks have become.
+  /// The plan for a shape; `narrow` for the few rows that chunks have become, with few lanes and
+  /// one chunk.
+  ///
+  /// law: depends on the shape alone, never on the GPU
   static constexpr column_plan of(extent rows, extent columns, bool narrow) {
     column_plan p{};
     p.each = 16 / int(sizeof(T));
@@ -54,11 +57,14 @@ struct column_plan {
   }
 };
 
-/// Sums of a chunk of rows for each column: to the workspace, or, if there is one chunk, to where
-/// they belong. Narrow: always so.
+/// Sums of columns over a chunk of rows: to the workspace or, if there is one chunk, to where they
+/// belong. Narrow: always one chunk.
 ///
-/// shape: the source's [R, C] -> sums[C], or sums[chunks, C] in the workspace
-/// law:   accumulate adds the finished sum once
+/// shape: the source's terms (R, C) -> sums (C), or (chunks, C) in the workspace
+/// law:   a thread adds every rows_at_once-th row in order, then threads of a column are added by
+///        halves; accumulate adds the finished sum once
+/// cost:  one pass over the source, bound by bytes: about 1024 blocks, 4 or 8 rows in flight per
+///        thread
 template <class Source, bool Narrow = false>
 struct column_sums_kernel {
   using T = typename Source::T;
@@ -167,7 +173,8 @@ struct column_sums_kernel {
   }
 };
 
-/// The chunks that column_sums_kernel<Source> left in the workspace, as a source.
+/// The partial sums that column_sums_kernel<Source> left in the workspace, as a source of `chunks`
+/// rows.
 template <class Source>
 struct chunk_source {
   using T = float;
@@ -188,7 +195,7 @@ struct chunk_source {
 template <class Source>
 using chunk_sums_kernel = column_sums_kernel<chunk_source<Source>, true>;
 
-/// Sums over the rows of a source, with a second kernel if there are several chunks.
+/// The kernels of sums over rows: one, or two if there are several chunks.
 template <class Source>
 constexpr auto column_sums() {
   if constexpr (column_sums_kernel<Source>::finishes)
@@ -197,7 +204,7 @@ constexpr auto column_sums() {
     return kernel_list<column_sums_kernel<Source>, chunk_sums_kernel<Source>>{};
 }
 
-/// Elements of one matrix: slot In, to slot Out.
+/// A source of one matrix: elements (Rows, Columns) of slot In, summed into slot Out.
 template <class Element, extent Rows, extent Columns, int In, int Out>
 struct element_source {
   using T = Element;
@@ -212,21 +219,28 @@ struct element_source {
   PIPE_HD static float* target(arguments const& a, int) { return a.at<float>(Out); }
 };
 
-/// db[c] (+)= the sum over rows of dy[row, c]
+/// The gradient of a bias: db[c] (+)= sum over rows of dy[row, c].
+///
+/// shape: dy (rows, C) -> db (C)
 template <class P, int G>
 using bias_source =
     element_source<typename P::element, extent(group_of<P, G>::value.rows) * P::samples,
                    group_of<P, G>::value.columns, group_of<P, G>::value.in[0],
                    group_of<P, G>::value.out[0]>;
 
-/// A row of the table is a column of [B, T * C].
+/// The gradient of a table of positions, whose rows are columns of dy as (B, T * C).
+///
+/// shape: dy (B, T, C) -> dtable (T, C)
 template <class P, int G>
 using row_bias_source =
     element_source<typename P::element, P::samples,
                    extent(group_of<P, G>::value.rows) * group_of<P, G>::value.columns,
                    group_of<P, G>::value.in[0], group_of<P, G>::value.out[0]>;
 
-/// dgamma: dy * xhat, xhat = (x - mean) * rstd; dbeta: dy. Either may be absent.
+/// The gradients of a norm's scale and shift: dgamma sums dy * xhat, xhat = (x - mean) * rstd, and
+/// dbeta sums dy.
+///
+/// shape: dy, x (rows, C), statistics (rows, 2) -> dgamma, dbeta (C), either of which may be absent
 template <class P, int G>
 struct norm_parameter_source {
   using T = typename P::element;

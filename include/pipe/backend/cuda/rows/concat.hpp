@@ -10,8 +10,8 @@
 
 namespace pp::cuda {
 
-/// f(row, column) for every piece of rows of `columns` elements, one in each thread. Common
-/// divisors of `aligned` divide a piece's place.
+/// Base of the kernels of this file: rows of `columns` elements, one piece per thread. `Aligned`:
+/// an or of the widths and offsets that a piece must be aligned to.
 template <class P, int G, int Aligned>
 struct copied_rows {
   using T = typename P::element;
@@ -35,7 +35,10 @@ struct copied_rows {
   }
 };
 
-/// shape: x[R, K], z[R, C - K] -> y[R, C]
+/// Rows of x and z side by side.
+///
+/// shape: x (R, K), z (R, C - K) -> y (R, C)
+/// cost:  a copy, bound by bytes
 template <class P, int G>
 struct concat_kernel : copied_rows<P, G, group_of<P, G>::value.attributes.concat().left> {
   static constexpr int left = group_of<P, G>::value.attributes.concat().left;
@@ -55,7 +58,8 @@ struct concat_kernel : copied_rows<P, G, group_of<P, G>::value.attributes.concat
 
 /// Columns [First, First + C) of each row.
 ///
-/// shape: dy[R, Width] -> dx[R, C]
+/// shape: dy (R, Width) -> dx (R, C)
+/// cost:  a copy, bound by bytes
 template <class P, int G, int Width = group_of<P, G>::value.attributes.slice().columns,
           int First = group_of<P, G>::value.attributes.slice().first>
 struct slice_kernel : copied_rows<P, G, (Width | First)> {

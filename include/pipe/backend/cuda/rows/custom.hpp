@@ -90,8 +90,10 @@ struct custom_call {
   }
 };
 
-/// The layer adds to the gradient of parameter I, or to the sum of buffer I, so the first
-/// micro-batch must find zeros.
+/// Zeros for the sums of parameter or buffer I before the first micro-batch, as the layer's
+/// functions only add.
+///
+/// shape: -> gradient or sum I (elements); nothing if it is absent or sums are accumulated
 template <class P, int G, int I>
 struct clear_sum_kernel {
   static constexpr int slot = group_of<P, G>::value.out[I];
@@ -112,7 +114,8 @@ struct clear_sum_kernel {
   }
 };
 
-/// The calls of group G, which is a custom layer or a gradient of one.
+/// The kernels of group G, a user-defined layer or one of its gradients: clearings of the sums that
+/// it adds to, then the call.
 template <class P, int G>
 constexpr auto lower_custom() {
   constexpr group g = group_of<P, G>::value;

@@ -16,7 +16,8 @@
 
 namespace pp::cuda {
 
-/// Rows of two halves of `half` elements, of which each thread has one piece.
+/// Base of the kernels of this file: rows of two halves of `half` elements, of which each thread
+/// has the same piece of both.
 template <class P, int G, int Half>
 struct half_rows {
   using T = typename P::element;
@@ -46,7 +47,11 @@ struct half_rows {
   }
 };
 
-/// shape: x[R, 2 C] -> y[R, C]
+/// y = f(activated half) * plain half.
+///
+/// shape:  x (R, 2 C) -> y (R, C)
+/// cost:   one pass over x and y, bound by bytes
+/// source: Shazeer, GLU Variants Improve Transformer, 2020
 template <class P, int G>
 struct gate_kernel : half_rows<P, G, group_of<P, G>::value.columns> {
   using base = half_rows<P, G, group_of<P, G>::value.columns>;
@@ -64,7 +69,10 @@ struct gate_kernel : half_rows<P, G, group_of<P, G>::value.columns> {
   }
 };
 
-/// shape: dy[R, C], x[R, 2 C] -> dx[R, 2 C]
+/// d activated = dy * plain * f'(activated), d plain = dy * f(activated); f is computed again.
+///
+/// shape: dy (R, C), x (R, 2 C) -> dx (R, 2 C)
+/// cost:  one pass over dy, x and dx, bound by bytes
 template <class P, int G>
 struct gate_gradient_kernel : half_rows<P, G, group_of<P, G>::value.columns / 2> {
   using base = half_rows<P, G, group_of<P, G>::value.columns / 2>;

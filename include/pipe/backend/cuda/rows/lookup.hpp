@@ -18,9 +18,11 @@
 
 namespace pp::cuda {
 
-/// Row r of the result is row ids[r] of the table, or zeros for -1; then the epilogue.
+/// y[r] = table[ids[r]], zeros for an id of -1; then the epilogue.
 ///
-/// shape: ids[R], table[V, C] -> y[R, C]
+/// shape: ids (R), table (V, C) -> y (R, C)
+/// work:  a thread has one access of a row
+/// cost:  a copy, bound by bytes
 template <class P, int G>
 struct lookup_kernel {
   using T = typename P::element;
@@ -96,9 +98,10 @@ using order_rows_kernel =
     std::conditional_t<I % 2 == 0, count_digits_kernel<Of::rows, Of::bound, Of::slot, I / 2>,
                        place_rows_kernel<Of::rows, Of::bound, Of::slot, I / 2>>;
 
-/// Zeros to the gradients of ids that no row has, unless gradients are accumulated.
+/// Zeros for the gradients of ids that no row has, unless gradients are accumulated.
 ///
-/// shape: ordered ids[R] -> gradient[V, C], rows of absent ids
+/// shape: ordered ids (R) -> gradient (V, C), rows of absent ids
+/// work:  a block has 32 ids, each looked up by a binary search
 template <class P, int G>
 struct clear_absent_kernel {
   using common = lookup_gradient<P, G>;
@@ -141,9 +144,12 @@ struct clear_absent_kernel {
   }
 };
 
-/// The runs in each chunk. A thread takes a few columns of one chunk.
+/// The runs of equal ids in each chunk of the ordered rows, added up.
 ///
-/// shape: dy[R, C], ordered ids[R] and rows[R] -> gradient[V, C], and a part for each chunk
+/// shape: dy (R, C), ordered ids (R) and rows (R) -> gradient (V, C) for runs inside a chunk, two
+///        parts (chunks, 2, C) in the workspace for those that cross its ends
+/// work:  a thread has one access of columns of one chunk, rows ascending, `batch` loads in flight
+/// cost:  reads R * C elements in the order of the ids, bound by bytes
 template <class P, int G>
 struct sum_chunks_kernel {
   using T = typename P::element;
@@ -208,11 +214,11 @@ struct sum_chunks_kernel {
   }
 };
 
-/// Joins the parts of the run that begins in a chunk and goes on behind it. A block takes a few
-/// columns of one chunk; each of its warps adds up a range of the parts, then one warp adds these
-/// sums.
+/// The gradients of ids whose run crosses chunks: sums of the parts.
 ///
-/// shape: parts[chunks, C] -> gradient[V, C], rows of the ids whose run spans chunks
+/// shape: parts (chunks, 2, C) -> gradient (V, C), rows of those ids
+/// work:  a block has the run that begins in one chunk and some columns; each of its 8 warps adds a
+///        range of the parts, then one warp adds the warps' sums in order
 template <class P, int G>
 struct join_chunks_kernel {
   using common = lookup_gradient<P, G>;

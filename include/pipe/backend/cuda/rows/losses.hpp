@@ -18,7 +18,8 @@
 
 namespace pp::cuda {
 
-/// Base of the kernels of this file: teams that keep `Bytes` bytes of an element.
+/// Base of the kernels of this file: a team per row keeps `Bytes` bytes of each element. Rows from
+/// valid_samples on have loss 0 and gradient 0.
 template <class P, int G, int Bytes>
 struct loss_rows {
   using T = typename P::element;
@@ -116,15 +117,17 @@ struct cross_entropy_terms<P, G, row_term::weighted_by_class> {
   PIPE_HD PIPE_INLINE static float weight(int label) { return weights::template of<float>(label); }
 };
 
-/// The sum over j of -t_j log softmax(x)_j, and z (log sum exp(x))^2 besides, where the target t is
-/// 1 - smoothing at the label, and smoothing / V everywhere. label -1: loss 0 and gradient 0.
+/// Cross entropy: sum over j of -t_j log softmax(x)_j + z * log(sum of e^x)^2, where the target t
+/// is 1 - smoothing at the label plus smoothing / V everywhere. Label -1: loss 0 and gradient 0.
 ///
-/// shape:  logits[R, V], labels[R] -> losses[R] in fp64, gradient[R, V]
+/// shape:  logits (R, V), labels (R) -> losses (R) in fp64, gradient (R, V), which may be the
+///         logits
+/// work:   a team per row keeps its logits as they are in memory
+/// law:    the largest element and the sum of exponentials are found in one pass: the sum is scaled
+///         down when a larger element turns up
+/// cost:   two exponentials per logit; one pass over memory where a row fits into registers
 /// source: Szegedy et al., 2016, section 7 (label smoothing); Milakov and Gimelshein, 2018 (one
 ///         pass)
-///
-/// The largest element and the sum of exponentials are found together: the sum is scaled down when
-/// a larger element turns up.
 template <class P, int G>
 struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> {
   using base = loss_rows<P, G, int(sizeof(typename P::element))>;
@@ -290,9 +293,11 @@ struct squared_difference {
   PIPE_HD PIPE_INLINE static float slope(float x, float target) { return 2.0f * (x - target); }
 };
 
-/// The sum over a row of a formula of x and the target, which is float.
+/// A row's sum of a formula of x and the target, which is float, with its gradient.
 ///
-/// shape: x[R, C], target[R, C] -> losses[R] in fp64, gradient[R, C]
+/// shape: x (R, C), target (R, C) and further ones -> losses (R) in fp64, gradient (R, C)
+/// work:  a team per row, whose double sums are added by butterflies
+/// cost:  one pass, bound by bytes
 template <class P, int G, class Formula>
 struct element_loss_kernel : loss_rows<P, G, int(sizeof(float))> {
   using base = loss_rows<P, G, int(sizeof(float))>;

@@ -11,7 +11,9 @@ namespace pp::cuda {
 
 /// The pointwise steps of group G, element by element.
 ///
-/// shape: x[R, C] -> y[R, C], and further operands of the steps as they need them
+/// shape: x (R, C), second operands (R, C), (C) or (T, C) -> every stored step (R, C)
+/// work:  a thread has one access of a row
+/// cost:  one pass over operands and results, bound by bytes
 template <class P, int G>
 struct pointwise_kernel {
   using T = typename P::element;

@@ -11,7 +11,8 @@
 
 namespace pp::cuda {
 
-/// What both kernels have in common.
+/// Base of both kernels: a thread has one access of columns of one sample, and walks along its
+/// rows.
 template <class P, int G>
 struct pooled_columns {
   using T = typename P::element;
@@ -57,7 +58,10 @@ struct pooled_columns {
   }
 };
 
-/// shape: per sample x[S, C], ids[S] or none -> y[1, C]; rows of id -1 are padding
+/// The first, the last or the mean of a sample's rows whose id is not -1; zeros if there is none.
+///
+/// shape: x (B, S, C), ids (B, S) or none -> y (B, C)
+/// law:   a mean adds rows in ascending order
 template <class P, int G>
 struct pool_kernel : pooled_columns<P, G> {
   using base = pooled_columns<P, G>;
@@ -85,7 +89,9 @@ struct pool_kernel : pooled_columns<P, G> {
   }
 };
 
-/// shape: per sample dy[1, C], ids[S] or none -> dx[S, C]
+/// dx = dy at the row that was taken, dy / count at all that were averaged, 0 elsewhere.
+///
+/// shape: dy (B, C), ids (B, S) or none -> dx (B, S, C)
 template <class P, int G>
 struct pool_gradient_kernel : pooled_columns<P, G> {
   using base = pooled_columns<P, G>;

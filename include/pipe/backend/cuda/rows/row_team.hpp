@@ -12,7 +12,11 @@
 
 namespace pp::cuda {
 
-/// Rows of Columns elements of T, of which a thread keeps `Bytes` bytes for each element.
+/// Teams for rows of Columns elements of T, of each of which a thread keeps `Bytes` bytes in
+/// registers.
+///
+/// shape: rows (R, Columns); `teams` rows per block, `size` threads per row, `each` elements per
+///        access
 template <class T, int Columns, int Bytes>
 struct row_team {
   static constexpr int each = access_width<T>(Columns), pieces = Columns / each;
@@ -68,11 +72,13 @@ struct row_team {
     }
   }
 
-  /// For each of Count numbers: access(state, i) = op over the team's, the same in all its threads.
-  /// Called between phases.
+  /// A reduction over a team of each of Count numbers: access(state, i) = op over the team's, the
+  /// same in all its threads. Called between phases.
   ///
+  /// shape: Count numbers per thread -> Count per thread, equal in a team
+  /// law:   butterflies in each warp, then over the warps of the team: the order of operations
+  ///        depends on Columns and T only
   /// needs: `room`, in shared memory, serves no other reduction
-  /// law:   the order of operations depends on Columns and T only
   template <class Block, class Access, class Op, class X, int Count>
   PIPE_HD PIPE_INLINE static void reduce(Block& block, Access access, Op op,
                                          X (&room)[Count][warps]) {

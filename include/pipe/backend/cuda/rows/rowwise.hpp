@@ -14,7 +14,10 @@ namespace pp::cuda {
 /// Negative infinity: no number is less.
 PIPE_HD PIPE_INLINE float least() { return math::from_bits(0xff800000u); }
 
-/// Base of the kernels of this file: teams that keep `Kept` floats for each element.
+/// Base of the kernels of this file: a team per row keeps `Kept` floats of each element.
+///
+/// cost: every row is read once and written once, which bounds the speed; loads of a row are all on
+///       their way before the first is used
 template <class P, int G, int Kept>
 struct row_kernel {
   using T = typename P::element;
@@ -61,10 +64,13 @@ struct row_kernel {
   }
 };
 
-/// y = (x - mean) * rstd * gamma (+ beta), and statistics {mean, rstd} of each row. Without a mean
-/// it is 0: RMSNorm.
+/// LayerNorm: y = (x - mean) * rstd * gamma (+ beta), rstd = 1 / sqrt(mean of (x - mean)^2 +
+/// epsilon). RMSNorm: mean = 0.
 ///
-/// shape:  x[R, C], gamma[C], beta[C] or none -> y[R, C], statistics[R, 2] in fp32
+/// shape:  x (R, C), gamma (C), beta (C) or none -> y (R, C), statistics (R, 2): mean and rstd in
+///         fp32
+/// work:   a team per row; two reductions, the second over differences, so the variance cancels no
+///         digits
 /// source: Ba et al., Layer Normalization, 2016; Zhang and Sennrich, 2019 (RMSNorm)
 template <class P, int G>
 struct norm_kernel : row_kernel<P, G, 1> {
@@ -138,7 +144,8 @@ struct norm_kernel : row_kernel<P, G, 1> {
 /// dx = rstd * (g - mean(g) - xhat * mean(g * xhat)), g = dy * gamma, xhat = (x - mean) * rstd.
 /// RMSNorm: without mean(g).
 ///
-/// shape: dy[R, C], x[R, C], gamma[C], statistics[R, 2] -> dx[R, C]
+/// shape: dy (R, C), x (R, C), gamma (C), statistics (R, 2) -> dx (R, C)
+/// work:  a team per row; one reduction of both means
 template <class P, int G>
 struct norm_gradient_kernel : row_kernel<P, G, 2> {
   using base = row_kernel<P, G, 2>;
@@ -210,10 +217,10 @@ struct norm_gradient_kernel : row_kernel<P, G, 2> {
   }
 };
 
-/// y = e^x / (the sum of e^x over the row); computed from x less its largest element. NaN makes the
-/// row NaN.
+/// y = e^(x - max) / (sum of e^(x - max) over the row). A NaN makes the row NaN.
 ///
-/// shape: x[R, C] -> y[R, C]
+/// shape: x (R, C) -> y (R, C)
+/// work:  a team per row; two reductions: the largest element, then the sum
 template <class P, int G>
 struct softmax_kernel : row_kernel<P, G, 1> {
   using base = row_kernel<P, G, 1>;
@@ -266,9 +273,10 @@ struct softmax_kernel : row_kernel<P, G, 1> {
   }
 };
 
-/// dx = y * (dy - the sum of dy * y over the row)
+/// dx = y * (dy - sum of dy * y over the row)
 ///
-/// shape: dy[R, C], y[R, C] -> dx[R, C]
+/// shape: dy (R, C), y (R, C) -> dx (R, C)
+/// work:  a team per row; one reduction
 template <class P, int G>
 struct softmax_gradient_kernel : row_kernel<P, G, 2> {
   using base = row_kernel<P, G, 2>;

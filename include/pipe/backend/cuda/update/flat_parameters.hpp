@@ -51,8 +51,11 @@ void cut_into_ranges(extent begin, extent elements, int group, Append append) {
   }
 }
 
-/// f.template run<Count>(first element, group) for all elements, some at a time; f.is_wanted() says
-/// whether at all.
+/// f.run<Count>(first element, group) for all elements of some ranges; f.is_wanted() says whether
+/// at all.
+///
+/// shape: flat memory, in ranges of up to 4096 elements -> the same, element by element
+/// work:  a block has one range, a thread four neighbouring elements at a time
 template <class F>
 struct flat_kernel {
   struct arguments {
@@ -80,9 +83,10 @@ struct flat_kernel {
 // ---- Sums in double precision: of squares over each range, then over the ranges of each
 // parameter. ----
 
-/// done(total) in one thread of the block, `total` being the sum of all threads' access(state).
+/// The sum of all threads' access(state): done(total) is called in one thread of the block.
 ///
-/// law: the order of additions depends on the number of threads only
+/// shape: one double per thread, of 256 -> total
+/// law:   a butterfly in each warp, then the warps ascending
 template <class Block, class Access, class Done>
 PIPE_HD PIPE_INLINE void add_threads(Block& block, double (&of_warp)[8], Access access, Done done) {
   reduce_lanes(block, access, plus{});
@@ -97,8 +101,12 @@ PIPE_HD PIPE_INLINE void add_threads(Block& block, double (&of_warp)[8], Access 
   });
 }
 
-/// sums[i] = sum of the squares of range i; of group 1, whose numbers count for no norm, 0 instead,
-/// or NaN if not all of them are finite.
+/// Sums of squares over ranges, in double.
+///
+/// shape: x, in ranges of up to 4096 elements -> sums (ranges)
+/// law:   a range's sum does not depend on the other ranges. Group 1, whose numbers count for no
+///        norm, gives 0, or NaN if not all of them are finite.
+/// cost:  one pass over the gradients, bound by bytes
 struct sum_squares_kernel {
   struct arguments {
     flat_ranges where;
@@ -135,8 +143,11 @@ struct sum_squares_kernel {
   }
 };
 
-/// to[i] = sum of from[first[i]] to from[first[i + 1] - 1], for i < count; without `first` the one
-/// sum of all `elements`.
+/// Sums of consecutive doubles: to[i] = sum of from[first[i] .. first[i + 1]); without `first` one
+/// sum of all.
+///
+/// shape: from (elements), first (count + 1) or null -> to (count)
+/// law:   a block per sum: threads add every 256th, then as add_threads
 struct add_up_kernel {
   struct arguments {
     double const* from = nullptr;

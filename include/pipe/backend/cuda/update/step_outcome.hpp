@@ -49,8 +49,13 @@ struct loss_scaling {
   }
 };
 
-/// One block; runs after the squares of all parameters are summed, and clipped by value if they
-/// are.
+/// The decision about a step, in one block: loss = sum of losses / loss_terms, norm = sqrt(sum of
+/// squares) unscaled, the clipping factor, and whether all is finite.
+///
+/// shape: squares, clamped (parameters), losses (rows) -> one step_outcome, and the next loss scale
+/// law:   threads add every 256th, then as add_threads: the same on every GPU
+/// needs: to run after the squares of all parameters are summed and, if they are clipped by value,
+///        clipped
 struct judge_kernel {
   struct arguments {
     double const* squares = nullptr;  ///< of every parameter's gradient, in the order of the model

@@ -27,9 +27,11 @@ void cut_into_squares(extent from, extent to, int rows, int columns, Append appe
       append(transposed_square{from, to, rows, columns, row, column});
 }
 
-/// to[c * rows + r] = from[r * columns + c]
+/// Transposed copies: to[c * rows + r] = from[r * columns + c].
 ///
-/// shape: from[rows, columns] -> to[columns, rows], each square a block
+/// shape: from (rows, columns) -> to (columns, rows), for each matrix of the list; a block per
+///        square of 64 x 64
+/// cost:  a copy, bound by bytes: both sides are accessed along rows, by way of shared memory
 template <class T>
 struct transpose_kernel {
   struct arguments {

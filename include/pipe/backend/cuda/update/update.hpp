@@ -110,7 +110,7 @@ struct scale_elements {
   }
 };
 
-/// average += amount * (x - average), after a sound step.
+/// Averages of weights: average += amount * (x - average), after a sound step.
 struct approach_elements {
   float* average = nullptr;
   float const* x = nullptr;
@@ -149,7 +149,7 @@ struct commit_elements {
   }
 };
 
-/// to += from: gradients of a parameter that is used in two places.
+/// to += from: the gradients of a parameter that is used in two places.
 struct add_elements {
   float* to = nullptr;
   float const* from = nullptr;
@@ -166,7 +166,7 @@ struct add_elements {
   }
 };
 
-/// to = from, in another type: 16-bit copies of weights that something else has changed.
+/// to = from in another type: 16-bit copies of weights that something else than a step has changed.
 template <class To>
 struct convert_elements {
   To* to = nullptr;

@@ -6,7 +6,7 @@
 ///
 /// shape: dy (rows, C) -> db (C)
 /// work:  a part sums whole columns, in cache lines of db, so no two threads write one
-/// order: rows ascending from zero, then added once to what is there: the number of parts changes
+/// law:   rows ascending from zero, then added once to what is there: the number of parts changes
 ///        no bit
 /// cost:  one pass over dy, whose bytes bound it
 template <>
@@ -23,7 +23,7 @@ struct kernel_of<op_kind::bias_gradient> : row_facts {
 /// The gradient of a table with one row per position: dtable[t, c] (+)= sum over b of dy[b, t, c].
 ///
 /// shape: dy (B, T, C) -> dtable (T, C)
-/// order: as in a bias gradient: the table's row t is columns [t * C, (t + 1) * C) of dy as (B, T *
+/// law:   as in a bias gradient: the table's row t is columns [t * C, (t + 1) * C) of dy as (B, T *
 ///        C)
 template <>
 struct kernel_of<op_kind::row_bias_gradient> : row_facts {

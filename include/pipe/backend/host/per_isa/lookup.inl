@@ -28,7 +28,7 @@ struct kernel_of<op_kind::lookup> : row_facts {
 ///
 /// shape: dy (rows, C), ids (rows) -> dtable (V, C)
 /// work:  a part owns columns of the whole table, as two rows may have the same id
-/// order: rows ascending, whatever the number of parts
+/// law:   rows ascending, whatever the number of parts
 /// cost:  clears V * C elements for the first micro-batch, then adds rows * C
 template <>
 struct kernel_of<op_kind::lookup_gradient> : row_facts {

@@ -92,7 +92,7 @@ template <class Formula, int N, class T, class... More>
 /// One row of squared error: returns sum of (x - target)^2.
 ///
 /// shape: x, target (n) -> gradient (n) = 2 (x - target) * scale, which may be x
-/// order: ascending, in double
+/// law:   ascending, in double
 template <class T>
 PIPE_ONE_COPY double squared_error_row(int n, T const* x, T const* target, T scale,
                                        bool wants_gradient, T* gradient) {

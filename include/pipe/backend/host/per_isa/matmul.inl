@@ -8,7 +8,7 @@
 ///
 /// shape: x (rows, inner), w (inner, width) -> y (rows, width)
 /// work:  parts own rows of y, in multiples of the tallest register tile (rows_step)
-/// order: an element is one chain of fused multiply-adds over ascending p < inner, for any parts
+/// law:   an element is one chain of fused multiply-adds over ascending p < inner, for any parts
 ///        and tiles
 /// cost:  2 * rows * inner * width FLOPs; tiles read w from L2 where it fits (best_blocking)
 template <>
@@ -36,7 +36,7 @@ struct kernel_of<op_kind::matmul_input_gradient> : kernel_of<op_kind::matmul> {}
 ///
 /// shape: x (rows, inner), dy (rows, width) -> dw (inner, width), db (width)
 /// work:  parts own rows of dw, which are columns of x; and columns of db
-/// order: rows ascending from zero; the finished sum is added once to that of earlier micro-batches
+/// law:   rows ascending from zero; the finished sum is added once to that of earlier micro-batches
 template <>
 struct kernel_of<op_kind::matmul_weight_gradient> : weight_gradient_facts {
   template <class P, int G>

@@ -6,7 +6,7 @@
 /// y = e^(x - max) / (sum of e^(x - max) over the row). A NaN makes the row NaN.
 ///
 /// shape: x (N) -> y (N)
-/// order: the sum's depends on N and the lane count only
+/// law:   the sum's depends on N and the lane count only
 template <int N, class T>
 PIPE_ONE_COPY void softmax_forward_row(T const* x, T* y) {
   constexpr int L = lanes<T>, whole = N / L * L, rest = N - whole;
