@@ -13,7 +13,10 @@
 
 namespace pp::cuda {
 
-/// A weight's gradient, [inner, columns], as sums in the registers of a block.
+/// The gradient of a weight, dw (inner, columns) = x^T dy, as sums in the registers of a block over
+/// all its tiles.
+///
+/// law: a block's rows are those of a split of contraction_tiles, in the same order: the same bits
 template <class P, int G>
 struct narrow_weight_sums {
   using T = typename P::element;
@@ -141,10 +144,16 @@ struct narrow_backward_weights<P, Rows, std::integer_sequence<int, I...>, G...>
                          numbered_slab<I, typename narrow_layer<P, G, Rows>::weights>,
                          numbered_slab<I, nothing>>... {};
 
-/// Groups G of P: gradients of inputs, each of what the one before it has finished, and gradients
-/// of weights of what they read.
+/// The gradients of a chain of narrow layers: dx_i = epilogue_i(dy_i w_i^T), which is dy of the
+/// layer below, and dw_i = x_i^T dy_i, db_i = sum over rows of dy_i.
 ///
-/// law: the bits of the groups' own kernels
+/// shape: dy of the last layer (rows, columns), x_i (rows, inner_i), w_i^T -> dw_i (inner_i,
+///        columns_i) or its splits, db_i, and every dx that is read outside the chain
+/// law:   the bits of the groups' own kernels
+/// work:  a block has the rows of one split of the weights' sums; a tile of Rows rows goes through
+///        all levels, whose gradient stays in shared memory, while the next operand is copied
+/// cost:  reads x_i and dy once and writes the gradients; bounded by shared memory and registers,
+///        which hold all weights and all sums
 template <class P, int Rows, unsigned Dropped, int... G>
 struct narrow_backward_kernel {
   static constexpr int launches = sizeof...(G);
@@ -351,7 +360,8 @@ struct narrow_backward_kernel {
   }
 };
 
-/// Some of the blocks of a grid, as a grid of their own.
+/// A range of a grid's blocks as a grid of its own, so that a kernel's body runs as part of
+/// another.
 template <class Block>
 struct part_of_grid {
   using state = typename Block::state;
@@ -364,7 +374,10 @@ struct part_of_grid {
   }
 };
 
-/// The weights' gradients from the sums of all splits.
+/// The weights' gradients from the sums of their splits, in one launch for all weights of a chain.
+///
+/// shape: sums (splits, inner_i, columns_i) per weight -> dw_i (inner_i, columns_i)
+/// work:  as split_sums_kernel; a weight has a range of the blocks
 template <class P, int... G>
 struct narrow_sums_kernel {
   static constexpr int launches = sizeof...(G);

@@ -134,7 +134,8 @@ struct narrow_chain_rule {
 
   // ---- what a block holds ----
 
-  /// The most rows of a tile with which a chain's block fits on a multiprocessor, or 0.
+  /// The most rows per tile with which the chain's block has enough shared memory and, backward,
+  /// registers; 0 if there is none.
   constexpr int rows_in_tile(unplaced_program const& p, launch_chain const& run,
                              bool is_backward) const {
     int const most = 256 / bytes_of(format);

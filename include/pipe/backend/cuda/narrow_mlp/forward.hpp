@@ -15,10 +15,16 @@ template <class P, int Rows, int... I, int... G>
 struct narrow_forward_weights<P, Rows, std::integer_sequence<int, I...>, G...>
     : numbered_slab<I, typename narrow_layer<P, G, Rows>::weights>... {};
 
-/// Groups G of P, each of which multiplies what the one before it has finished; Rows of the batch
-/// make a tile.
+/// A chain of narrow layers: x_1 = epilogue_0(x_0 w_0), x_2 = epilogue_1(x_1 w_1), and so on, for
+/// groups G of P.
 ///
-/// law: the bits of the groups' own kernels
+/// shape: x_0 (rows, inner_0), w_i (inner_i, columns_i), inner_(i + 1) = columns_i <= 128 -> every
+///        result that is read outside the chain
+/// law:   the bits of the groups' own kernels
+/// work:  a block keeps all weights in shared memory and takes tiles of Rows rows through the
+///        layers; the next tile is copied meanwhile
+/// cost:  reads x_0 and writes the stored results once; weights are read once per block, and
+///        launches of small layers, whose overhead would dominate, are one
 template <class P, int Rows, unsigned Dropped, int... G>
 struct narrow_forward_kernel {
   static constexpr int layers = sizeof...(G);

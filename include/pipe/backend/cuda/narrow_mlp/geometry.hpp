@@ -14,8 +14,8 @@ namespace pp::cuda {
 constexpr long shared_bytes_on(int architecture) {
   return architecture >= 900 && architecture < 1200 ? 227 * 1024 : least_shared_bytes;
 }
-/// What a block of narrow layers may have: on every architecture that the program is compiled for,
-/// and no more than leaves room for another block on the largest.
+/// Bytes of shared memory of a block of narrow layers: at most what every architecture of this
+/// build has, and at most what leaves room for another block's on the largest.
 inline constexpr long narrow_shared_bytes = [] {
   long least = 163 * 1024;
 #ifdef __CUDA_ARCH_LIST__
@@ -27,20 +27,22 @@ inline constexpr long narrow_shared_bytes = [] {
 /// Threads of a block, and how many blocks fill a device.
 inline constexpr int narrow_threads = 256, narrow_blocks = 2 * 132;
 
-/// Columns are filled up with zeros to what contraction_tiles multiplies at once.
+/// Columns of a matrix in shared memory: filled up with zeros to a multiple of 64 bytes, the depth
+/// of a slab of contraction_tiles.
 constexpr int narrow_columns(int columns, int bytes) {
   int const some = 64 / bytes;
   return (columns + some - 1) / some * some;
 }
-/// From a row to the next, of a matrix with this number of columns in shared memory:
-/// operand_slab's.
+/// Elements from a row to the next, as in operand_slab: 8 more than a row has, so that rows begin
+/// in different banks.
 constexpr int narrow_stride(int columns, int bytes) { return narrow_columns(columns, bytes) + 8; }
 
 /// Warps over the units of a product: `rows` x `columns` warps, each with `down` x `across` units.
 struct warp_grid {
   int rows, columns, down, across;
 };
-/// The grid in which a warp has least to do, and reads least for it.
+/// The grid of 8 warps in which the busiest warp multiplies the fewest units and, among those,
+/// reads the fewest operands.
 constexpr warp_grid spread_warps(int units_down, int units_across) {
   constexpr int warps = narrow_threads / warp_size;
   warp_grid best{1, warps, units_down, units_across};

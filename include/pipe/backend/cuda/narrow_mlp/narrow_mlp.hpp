@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A chain of launches as kernels: Linear and activation layers of up to 128 channels are one kernel
-// forward, and two backward, of which the second adds up the splits of the weights' gradients.
+// A chain of launches lowered to kernels of its own: Linear and activation layers of up to 128
+// channels are one kernel forward, and two backward, of which the second adds up the splits of the
+// weights' gradients.
 #pragma once
 
 #include <utility>
@@ -14,8 +15,8 @@
 
 namespace pp::cuda {
 
-/// The kernels of a chain of groups G of P. Rows: of the batch, in a tile; Dropped: bit k is set
-/// where the result of launch k has no place in memory.
+/// The kernels of a chain of groups G of P. Rows: rows of the batch per tile. Dropped: bit k is set
+/// where the result of launch k has no place in memory, as only the chain reads it.
 template <class P, int Rows, unsigned Dropped, int... G>
 struct narrow_mlp {
   static constexpr int launches = sizeof...(G);

@@ -16,8 +16,9 @@
 
 namespace pp::cuda {
 
-/// Sums of a product [Rows, Columns] in the registers of a block: each warp has 16 rows of units of
-/// `Unit` columns. A warp that is left without a unit does again what another does.
+/// A product (Rows, Columns) as sums in the registers of a block: units of 16 rows and `Unit`
+/// columns, spread over the warps. A warp without a unit repeats the last one's work, so that all
+/// warps do the same.
 template <int Rows, int Columns, int Unit>
 struct narrow_product {
   static_assert(Rows % 16 == 0 && Columns % Unit == 0 && Unit % 16 == 0);
@@ -69,7 +70,8 @@ inline constexpr int narrow_each = 16 / int(sizeof(T));
 template <class T>
 inline constexpr int narrow_unit = 4 * narrow_each<T>;
 
-/// Where column n of the weights lies in shared memory.
+/// The place in shared memory of column n of the weights: a permutation within `unit` columns,
+/// after which a thread's sums of neighbouring small tiles are neighbours in a row.
 template <class T>
 PIPE_HD PIPE_INLINE int place_of_column(int n) {
   constexpr int each = narrow_each<T>, unit = narrow_unit<T>;
@@ -95,7 +97,10 @@ PIPE_HD PIPE_INLINE void copy_some(Block& block, T* to, T const* from, bool pres
     *to = present ? *from : T(0.0f);
 }
 
-/// Starts to copy weights, their columns in the order of place_of_column.
+/// Starts the copy of weights to shared memory, columns in the order of place_of_column, zeros
+/// around them.
+///
+/// shape: from (Inner, Columns) -> to (narrow_columns(Inner), narrow_columns(Columns))
 template <int Inner, int Columns, class T, class Block>
 PIPE_HD PIPE_INLINE void copy_weights(Block& block, narrow_weights<T, Inner, Columns>& to,
                                       T const* from) {
@@ -114,8 +119,10 @@ PIPE_HD PIPE_INLINE void copy_weights(Block& block, narrow_weights<T, Inner, Col
 template <class T, int Columns>
 inline constexpr int copied_together = access_width<T>(Columns);
 
-/// Starts to copy rows [row, end) of a matrix of `Columns`, as many as a tile has; where they end
-/// there are zeros.
+/// Starts the copy of a tile: rows [row, end) of a matrix, at most as many as the tile has; zeros
+/// beyond the end.
+///
+/// shape: from (rows, Columns) -> to (Slab::rows, narrow_columns(Columns))
 template <int Columns, class Slab, class T, class Block>
 PIPE_HD PIPE_INLINE void copy_rows(Block& block, Slab& to, T const* from, extent row, extent end) {
   constexpr int each = copied_together<T, Columns>,
@@ -130,8 +137,12 @@ PIPE_HD PIPE_INLINE void copy_rows(Block& block, Slab& to, T const* from, extent
   });
 }
 
-/// The product of the rows of a tile with the weights of group G: forward, or the gradient of its
+/// The product of a tile's rows with the weights of group G, a matmul or the gradient of one's
 /// input.
+///
+/// shape: tile (Rows, inner), weights (inner, columns), both in shared memory -> sums (Rows,
+///        columns) in registers
+/// law:   sums run over k as in contraction_tiles: the same bits
 template <class P, int G, int Rows>
 struct narrow_layer {
   using T = typename P::element;

@@ -16,7 +16,10 @@
 
 namespace pp::cuda {
 
-/// into = the lanes of the warp whose x is the same as this one's, as bits.
+/// The lanes of a warp with equal x: into = one bit for each lane whose x is that of this one.
+///
+/// shape: one int per lane -> one mask of 32 bits per lane
+/// needs: all lanes of the warp call it
 template <class Block, class Access, class Into>
 PIPE_HD PIPE_INLINE void match_lanes(Block& block, Access access, Into into) {
 #ifdef __CUDA_ARCH__
@@ -33,6 +36,7 @@ PIPE_HD PIPE_INLINE void match_lanes(Block& block, Access access, Into into) {
 #endif
 }
 
+/// The number of set bits.
 PIPE_HD PIPE_INLINE int count_bits(unsigned x) {
 #ifdef __CUDA_ARCH__
   return __popc(x);
@@ -44,9 +48,12 @@ PIPE_HD PIPE_INLINE int count_bits(unsigned x) {
 /// n bytes, rounded up so that what follows is aligned for any access.
 constexpr long aligned_bytes(long n) { return (n + 63) / 64 * 64; }
 
-/// How `Rows` rows with ids in [0, Bound), or -1, are ordered. A row of id -1 has the key Bound and
-/// comes last. In the workspace, from its beginning: keys and rows, two copies of each, and how
-/// many rows of a tile have a digit.
+/// The plan of a sort of `Rows` rows by ids in [0, Bound), or -1. A row of id -1 has the key Bound
+/// and comes last.
+///
+/// layout: from the beginning of the workspace: keys (2, Rows), rows (2, Rows), counts (tiles,
+///         digits)
+/// cost:   `passes` passes of two kernels; a pass reads and writes 16 bytes per row
 template <int Rows, int Bound>
 struct radix_sort_rows {
   static constexpr int bits_of(int x) { return x == 0 ? 0 : 1 + bits_of(x / 2); }
@@ -81,7 +88,10 @@ struct radix_sort_rows {
   }
 };
 
-/// What both kernels of a pass begin with. Slot: of the ids.
+/// The common first half of both kernels of a pass: a row for every thread, and the count of each
+/// digit in each warp. Slot: of the ids.
+///
+/// law: the rows of a digit in a warp are ranked by lane, so that the sort is stable
 template <class Order, int Rows, int Bound, int Slot, int Pass>
 struct digit_tally {
   static constexpr int threads = Order::threads, warps = Order::warps, digits = Order::digits;
@@ -129,9 +139,11 @@ struct digit_tally {
   }
 };
 
-/// First kernel of a pass: how many rows of this tile have each digit.
+/// First kernel of a pass: how many rows of each tile have each digit.
 ///
-/// shape: keys[Rows] -> counts[tiles, digits]
+/// shape: keys (Rows) -> counts (tiles, digits)
+/// work:  a block has a tile, in rounds of one row per thread; thread d adds the warps' counts of
+///        digit d
 template <int Rows, int Bound, int Slot, int Pass>
 struct count_digits_kernel {
   using order = radix_sort_rows<Rows, Bound>;
@@ -159,9 +171,14 @@ struct count_digits_kernel {
   }
 };
 
-/// Second kernel of a pass: every row of this tile to its place.
+/// Second kernel of a pass: every row of a tile to its place.
 ///
-/// shape: keys[Rows], rows[Rows], counts[tiles, digits] -> keys[Rows], rows[Rows] by this digit
+/// shape: keys (Rows), rows (Rows), counts (tiles, digits) -> keys (Rows), rows (Rows), ordered by
+///        this digit
+/// law:   stable: a row's place is the number of rows with smaller digits, of rows of its digit in
+///        earlier tiles, rounds and warps, and of earlier lanes
+/// work:  thread d adds digit d's counts over all tiles; a scan over the digits gives each its
+///        first place
 template <int Rows, int Bound, int Slot, int Pass>
 struct place_rows_kernel {
   using order = radix_sort_rows<Rows, Bound>;
