@@ -15,7 +15,7 @@
 class stop_request {
  public:
   stop_request() {
-    received_ = 0;
+    received = 0;
     struct sigaction action{};
     action.sa_handler = note;
     action.sa_flags = SA_RESTART;  // no write to a file is cut short
@@ -30,24 +30,24 @@ class stop_request {
   stop_request(stop_request const&) = delete;
   stop_request& operator=(stop_request const&) = delete;
 
-  explicit operator bool() const { return received_ != 0; }
+  explicit operator bool() const { return received != 0; }
 
   /// The signal's name, if there was one.
   char const* name() const {
-    return received_ == SIGINT ? "SIGINT" : received_ == SIGTERM ? "SIGTERM" : "SIGHUP";
+    return received == SIGINT ? "SIGINT" : received == SIGTERM ? "SIGTERM" : "SIGHUP";
   }
 
  private:
   static constexpr std::array<int, 3> signals = {SIGINT, SIGTERM, SIGHUP};
 
   static void note(int number) {
-    received_ = number;
+    received = number;
     for (int const s : signals) {
       struct sigaction now{};
       if (sigaction(s, nullptr, &now) == 0 && now.sa_handler == note) signal(s, SIG_DFL);
     }
   }
 
-  static inline sig_atomic_t volatile received_ = 0;
+  static inline sig_atomic_t volatile received = 0;
   std::array<struct sigaction, signals.size()> before_{};
 };

@@ -105,53 +105,54 @@ class attributes {
   using is = attribute_kind;
 
  public:
-  constexpr attributes() : none_{} {}
-  constexpr attributes(contraction_attributes const& a) : kind_(is::contraction), contraction_(a) {}
-  constexpr attributes(lookup_attributes const& a) : kind_(is::lookup), lookup_(a) {}
-  constexpr attributes(map_attributes const& a) : kind_(is::map), map_(a) {}
-  constexpr attributes(concat_attributes const& a) : kind_(is::concat), concat_(a) {}
-  constexpr attributes(slice_attributes const& a) : kind_(is::slice), slice_(a) {}
-  constexpr attributes(norm_attributes const& a) : kind_(is::norm), norm_(a) {}
-  constexpr attributes(pool_attributes const& a) : kind_(is::pool), pool_(a) {}
-  constexpr attributes(attention_attributes const& a) : kind_(is::attention), attention_(a) {}
+  constexpr attributes() : as_none{} {}
+  constexpr attributes(contraction_attributes const& a)
+      : kind_(is::contraction), as_contraction(a) {}
+  constexpr attributes(lookup_attributes const& a) : kind_(is::lookup), as_lookup(a) {}
+  constexpr attributes(map_attributes const& a) : kind_(is::map), as_map(a) {}
+  constexpr attributes(concat_attributes const& a) : kind_(is::concat), as_concat(a) {}
+  constexpr attributes(slice_attributes const& a) : kind_(is::slice), as_slice(a) {}
+  constexpr attributes(norm_attributes const& a) : kind_(is::norm), as_norm(a) {}
+  constexpr attributes(pool_attributes const& a) : kind_(is::pool), as_pool(a) {}
+  constexpr attributes(attention_attributes const& a) : kind_(is::attention), as_attention(a) {}
   constexpr attributes(cross_entropy_attributes const& a)
-      : kind_(is::cross_entropy), cross_entropy_(a) {}
-  constexpr attributes(custom_attributes const& a) : kind_(is::custom), custom_(a) {}
+      : kind_(is::cross_entropy), as_cross_entropy(a) {}
+  constexpr attributes(custom_attributes const& a) : kind_(is::custom), as_custom(a) {}
 
   constexpr attribute_kind kind() const { return kind_; }
 
   /// The attributes as the struct of that name. needs: kind() is that kind; checked
   constexpr contraction_attributes const& contraction() const {
-    return needs(is::contraction), contraction_;
+    return needs(is::contraction), as_contraction;
   }
-  constexpr lookup_attributes const& lookup() const { return needs(is::lookup), lookup_; }
-  constexpr map_attributes const& map() const { return needs(is::map), map_; }
-  constexpr concat_attributes const& concat() const { return needs(is::concat), concat_; }
-  constexpr slice_attributes const& slice() const { return needs(is::slice), slice_; }
-  constexpr norm_attributes const& norm() const { return needs(is::norm), norm_; }
-  constexpr pool_attributes const& pool() const { return needs(is::pool), pool_; }
+  constexpr lookup_attributes const& lookup() const { return needs(is::lookup), as_lookup; }
+  constexpr map_attributes const& map() const { return needs(is::map), as_map; }
+  constexpr concat_attributes const& concat() const { return needs(is::concat), as_concat; }
+  constexpr slice_attributes const& slice() const { return needs(is::slice), as_slice; }
+  constexpr norm_attributes const& norm() const { return needs(is::norm), as_norm; }
+  constexpr pool_attributes const& pool() const { return needs(is::pool), as_pool; }
   constexpr attention_attributes const& attention() const {
-    return needs(is::attention), attention_;
+    return needs(is::attention), as_attention;
   }
   constexpr cross_entropy_attributes const& cross_entropy() const {
-    return needs(is::cross_entropy), cross_entropy_;
+    return needs(is::cross_entropy), as_cross_entropy;
   }
-  constexpr custom_attributes const& custom() const { return needs(is::custom), custom_; }
+  constexpr custom_attributes const& custom() const { return needs(is::custom), as_custom; }
 
   /// A hash. law: equal attributes have equal hashes
   constexpr long hash() const {
     switch (kind_) {
       case is::none: return 0;
-      case is::contraction: return contraction_.inner;
-      case is::lookup: return lookup_.vocabulary;
-      case is::map: return map_.reads_output;
-      case is::concat: return concat_.left;
-      case is::slice: return slice_.columns + (long(slice_.first) << 32);
-      case is::norm: return norm_.has_mean;
-      case is::pool: return pool_.rows + (long(pool_.which) << 32);
-      case is::attention: return attention_.heads + (long(attention_.keys) << 32);
-      case is::cross_entropy: return long(cross_entropy_.term);
-      case is::custom: return custom_.flops;
+      case is::contraction: return as_contraction.inner;
+      case is::lookup: return as_lookup.vocabulary;
+      case is::map: return as_map.reads_output;
+      case is::concat: return as_concat.left;
+      case is::slice: return as_slice.columns + (long(as_slice.first) << 32);
+      case is::norm: return as_norm.has_mean;
+      case is::pool: return as_pool.rows + (long(as_pool.which) << 32);
+      case is::attention: return as_attention.heads + (long(as_attention.keys) << 32);
+      case is::cross_entropy: return long(as_cross_entropy.term);
+      case is::custom: return as_custom.flops;
     }
     return 0;
   }
@@ -160,16 +161,16 @@ class attributes {
     if (a.kind_ != b.kind_) return false;
     switch (a.kind_) {
       case is::none: return true;
-      case is::contraction: return a.contraction_ == b.contraction_;
-      case is::lookup: return a.lookup_ == b.lookup_;
-      case is::map: return a.map_ == b.map_;
-      case is::concat: return a.concat_ == b.concat_;
-      case is::slice: return a.slice_ == b.slice_;
-      case is::norm: return a.norm_ == b.norm_;
-      case is::pool: return a.pool_ == b.pool_;
-      case is::attention: return a.attention_ == b.attention_;
-      case is::cross_entropy: return a.cross_entropy_ == b.cross_entropy_;
-      case is::custom: return a.custom_ == b.custom_;
+      case is::contraction: return a.as_contraction == b.as_contraction;
+      case is::lookup: return a.as_lookup == b.as_lookup;
+      case is::map: return a.as_map == b.as_map;
+      case is::concat: return a.as_concat == b.as_concat;
+      case is::slice: return a.as_slice == b.as_slice;
+      case is::norm: return a.as_norm == b.as_norm;
+      case is::pool: return a.as_pool == b.as_pool;
+      case is::attention: return a.as_attention == b.as_attention;
+      case is::cross_entropy: return a.as_cross_entropy == b.as_cross_entropy;
+      case is::custom: return a.as_custom == b.as_custom;
     }
     return false;
   }
@@ -182,17 +183,17 @@ class attributes {
   struct nothing {};
   attribute_kind kind_ = is::none;
   union {
-    nothing none_;
-    contraction_attributes contraction_;
-    lookup_attributes lookup_;
-    map_attributes map_;
-    concat_attributes concat_;
-    slice_attributes slice_;
-    norm_attributes norm_;
-    pool_attributes pool_;
-    attention_attributes attention_;
-    cross_entropy_attributes cross_entropy_;
-    custom_attributes custom_;
+    nothing as_none;
+    contraction_attributes as_contraction;
+    lookup_attributes as_lookup;
+    map_attributes as_map;
+    concat_attributes as_concat;
+    slice_attributes as_slice;
+    norm_attributes as_norm;
+    pool_attributes as_pool;
+    attention_attributes as_attention;
+    cross_entropy_attributes as_cross_entropy;
+    custom_attributes as_custom;
   };
 };
 

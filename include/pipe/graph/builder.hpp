@@ -396,10 +396,7 @@ class builder : public layer_checks, public op_functions<builder<Leaves, Room, O
       o.in[1] = in.a;
       o.in[2] = in.b;
       o.in[3] = in.c;
-      o.ins = in.c.where != space::none   ? 4
-              : in.b.where != space::none ? 3
-              : in.a.where != space::none ? 2
-                                          : 1;
+      o.ins = short(1 + in.count());
       o.out[0] = out;
       o.rows = form.rows();
       o.columns = form.columns();

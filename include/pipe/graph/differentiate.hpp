@@ -283,12 +283,11 @@ class differentiator {
     operand a{}, b{}, c{}, d{}, e{}, f{};
     constexpr short count() const {
       constexpr auto none = space::none;
-      return f.where != none   ? 6
-             : e.where != none ? 5
-             : d.where != none ? 4
-             : c.where != none ? 3
-             : b.where != none ? 2
-                               : 1;
+      if (f.where != none) return 6;
+      if (e.where != none) return 5;
+      if (d.where != none) return 4;
+      if (c.where != none) return 3;
+      return b.where != none ? 2 : 1;
     }
   };
   /// An op with the geometry of o on these operands, without results, and with o's attributes if

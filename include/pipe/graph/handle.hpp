@@ -83,6 +83,11 @@ struct custom_operands {
 /// The operands of an op besides its first.
 struct further_operands {
   operand a{}, b{}, c{};
+  constexpr short count() const {
+    if (c.where != space::none) return 3;
+    if (b.where != space::none) return 2;
+    return a.where != space::none ? 1 : 0;
+  }
 };
 
 }  // namespace pp

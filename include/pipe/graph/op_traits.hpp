@@ -148,8 +148,8 @@ constexpr op_traits traits_of(op_kind k) {
 
 /// All rows, indexed by kind.
 struct op_traits_table {
-  op_traits rows[op_kinds];
-  constexpr op_traits_table() : rows{} {
+  op_traits rows[op_kinds]{};
+  constexpr op_traits_table() {
     for (int k = 0; k < op_kinds; ++k) rows[k] = traits_of(op_kind(k));
   }
   /// The kinds with a property as a bit mask.

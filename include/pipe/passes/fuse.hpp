@@ -158,10 +158,10 @@ struct known_groups {
   static_vector<group, 32> first;  // kept, as describing a group again takes time; most models fit
   std::uint64_t* hashes;
   int* after;  // by group: 1 + the group that followed it last time, as models repeat themselves
-  int count, before;
+  int count = 0, before;
 
   constexpr known_groups(fuse_scratch scratch, int ops)
-      : hashes(scratch.hashes), after(scratch.after), count(0), before(ops) {}
+      : hashes(scratch.hashes), after(scratch.after), before(ops) {}
 
   /// The number of group g, perhaps a new one. describe(id) describes group id.
   template <class Describe>

@@ -142,16 +142,15 @@ class value_layout {
   constexpr value_layout(compiled_model const& m, stage_range const& r, int stage, bool drops,
                          layout_scratch scratch)
       : m_(m), r_(r), stage_(stage), drops_(drops), is_last_(stage == m.stages - 1),
-        in_memory_(scratch.in_memory),
-        seen_{scratch.seen[0], scratch.seen[1], scratch.seen[2], scratch.seen[3]},
-        forward_room_{scratch.forward_blocks}, backward_room_{scratch.backward_blocks} {}
+        scratch_(scratch), forward_room_{scratch.forward_blocks},
+        backward_room_{scratch.backward_blocks} {}
 
   /// Notes a program in the order of its segments; the segments of a chain count as one moment.
   constexpr void note(program p, view<scheduled_segment> order, view<launch_chain> chains = {}) {
     length_[int(p)] = order.count;
     chain_walk walk{chains};
     bool const chained = chains.count > 0;
-    occurrence* const seen = seen_[int(p)];
+    occurrence* const seen = scratch_.seen[int(p)];
     stage_range const r = r_;  // compilers evaluate members of locals faster
     for (int i = 0; i < order.count; ++i) {
       scheduled_segment const at = order.items[i];
@@ -185,7 +184,7 @@ class value_layout {
     program const backward = backward_of(m_.splits_backward);
     if (loss_gradient >= 0 && detail::find(entered.gradient, loss.out[0]) >= 0 &&
         in_backward(loss_gradient).any())
-      seen_[int(backward)][loss_gradient].last = length_[int(backward)];  // sent at the end
+      scratch_.seen[int(backward)][loss_gradient].last = length_[int(backward)];  // sent at the end
     if (logits >= 0) share(program::forward, logits, loss_gradient);
     if (recomputed_logits >= 0) share(backward, recomputed_logits, loss_gradient);
 
@@ -235,10 +234,10 @@ class value_layout {
 
  private:
   constexpr occurrence const& in_backward(int at) const {
-    return seen_[int(backward_of(m_.splits_backward))][at];
+    return scratch_.seen[int(backward_of(m_.splits_backward))][at];
   }
   constexpr bool in_weights(int at) const {
-    return m_.splits_backward && seen_[int(program::backward_weight)][at].any();
+    return m_.splits_backward && scratch_.seen[int(program::backward_weight)][at].any();
   }
   /// Whether forward value v is stored for backward, not recomputed.
   constexpr bool keeps(int v) const { return !drops_ || !m_.dropped[v]; }
@@ -251,7 +250,7 @@ class value_layout {
   }
   /// Extends the lifetime of a value to that of the value which takes its memory.
   constexpr void share(program p, int from, int to) {
-    occurrence &a = seen_[int(p)][from], &b = seen_[int(p)][to];
+    occurrence &a = scratch_.seen[int(p)][from], &b = scratch_.seen[int(p)][to];
     if (a.any() && b.any() && b.last > a.last) a.last = b.last;
   }
   /// The next address of a region that grows: records, pending records.
@@ -263,8 +262,8 @@ class value_layout {
   /// The address of number `at` among the values of the stage; none for a value that no program
   /// touches, or that only exists inside a chain.
   constexpr address scratch(scratch_room& room, program p, int at, int v) const {
-    occurrence const o = seen_[int(p)][at];
-    if (!o.any() || (in_memory_ != nullptr && !in_memory_[at])) return address{};
+    occurrence const o = scratch_.seen[int(p)][at];
+    if (!o.any() || (scratch_.in_memory != nullptr && !scratch_.in_memory[at])) return address{};
     return address{region::scratch, room.allocate(m_.values.bytes(v), o.first, o.last)};
   }
   /// Lists the values and gradients that leave the stage without being computed at their slot.
@@ -289,8 +288,7 @@ class value_layout {
   stage_range const& r_;
   int const stage_;
   bool const drops_, is_last_;
-  bool const* in_memory_;
-  occurrence* seen_[program_count];
+  layout_scratch scratch_;
   int length_[program_count]{};
   scratch_room forward_room_, backward_room_;
 };

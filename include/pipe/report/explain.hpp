@@ -104,8 +104,8 @@ std::string explain_memory() {
   bool has_buffers = false;
   for (int s = 0; s < plan.stage_count; ++s)
     has_buffers = has_buffers || plan.stages[s].buffer_bytes > 0;
-  if (has_buffers) names.push_back("buffers");
-  names.push_back("sum");
+  if (has_buffers) names.emplace_back("buffers");
+  names.emplace_back("sum");
   text_table table(names);
   stage_plan all;
   auto const row = [&](std::string const& name, stage_plan const& p) {

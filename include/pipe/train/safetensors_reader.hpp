@@ -34,11 +34,10 @@ namespace detail {
 /// throws: file_error with the file and the size, if memory is exhausted
 inline std::unique_ptr<std::byte[]> memory_for(std::uint64_t count, char const* of,
                                                std::string const& file) {
-  try {
-    if (count <= std::uint64_t(PTRDIFF_MAX))
-      return std::make_unique_for_overwrite<std::byte[]>(std::size_t(count));
-  } catch (std::bad_alloc const&) {
-  }
+  bool const possible = count <= std::uint64_t(PTRDIFF_MAX);
+  std::unique_ptr<std::byte[]> memory(possible ? new (std::nothrow) std::byte[std::size_t(count)]
+                                               : nullptr);
+  if (memory) return memory;
   throw file_error("cannot read '" + file + "': no memory for the " + std::to_string(count) +
                    " bytes of " + of);
 }

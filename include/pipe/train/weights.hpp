@@ -233,7 +233,7 @@ weight_pairs pair_weights(std::vector<named_parameter<T>> const& parameters,
     is_used[at->second] = true;
     if (std::string const why = misfit(tensors[at->second], parameters[i]); !why.empty())
       problems.push_back("tensor " + in_quotes(there[i]) + ": " + why);
-    found.pairs.push_back({i, at->second});
+    found.pairs.emplace_back(i, at->second);
     found.report.loaded.push_back(names[i]);
   }
   for (std::size_t i = 0; i < tensors.size(); ++i)
@@ -312,7 +312,7 @@ load_report load_weights(std::vector<detail::named_parameter<T>> const& paramete
         for (auto const& [parameter, tensor] : pairs)
           begins.push_back(begins.back() + (tensors[tensor].end - tensors[tensor].begin));
         data = detail::memory_for(begins.back(), "the tensors that are loaded", file.name());
-        auto const bytes_of = [at = data.get(), begins](std::size_t i) {
+        auto bytes_of = [at = data.get(), begins](std::size_t i) {
           return std::span(at + begins[i], std::size_t(begins[i + 1] - begins[i]));
         };
         for (std::size_t i = 0; i < pairs.size(); ++i)
@@ -340,7 +340,7 @@ namespace detail {
 
 /// A trainer with averages of its parameters: averaged() lists them in the order of parameters().
 template <class Trainer>
-concept keeps_averages = bool(requires { requires Trainer::keeps_averages; });
+concept keeps_averages = requires { requires Trainer::keeps_averages; };
 
 /// Views of the averages of all parameters; empty if the trainer keeps none.
 template <has_named_parameters Trainer>

@@ -32,7 +32,7 @@ void warm(T const* x, extent rows, extent n, extent stride) {
 template <class T>
 struct product_part {
   arguments<T> const& a;
-  extent first;            ///< the group's row that is row 0 of the product
+  extent first = 0;        ///< the group's row that is row 0 of the product
   T* left_rows = nullptr;  ///< where the prologue puts the rows of the left factor
 };
 

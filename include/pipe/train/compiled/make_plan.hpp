@@ -11,9 +11,7 @@
 #include <pipe/schedule/in_flight.hpp>
 #include <pipe/train/plan.hpp>
 
-namespace pp {
-
-namespace detail {
+namespace pp::detail {
 
 /// The plan of P, a compiled_pipeline or a planned_pipeline.
 template <class P>
@@ -98,5 +96,4 @@ constexpr plan_of<P::stages, P::ranks> make_plan() {
   return p;
 }
 
-}  // namespace detail
-}  // namespace pp
+}  // namespace pp::detail

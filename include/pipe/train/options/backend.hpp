@@ -14,9 +14,8 @@
 #include <pipe/train/options/products.hpp>
 #include <pipe/train/options/transport.hpp>
 
-namespace pp {
+namespace pp::option_family {
 
-namespace option_family {
 /// The family of backends: every compute_backend. A backend checks by itself whether it supports
 /// the other options and the model.
 struct backend : detail::any_family {
@@ -57,6 +56,5 @@ struct backend : detail::any_family {
     return Options::template get<backend>::template diagnose_model<M, chosen<Options>>();
   }
 };
-}  // namespace option_family
 
-}  // namespace pp
+}  // namespace pp::option_family

@@ -6,9 +6,8 @@
 #include <pipe/backend/cuda/matmul/matmul_option.hpp>
 #include <pipe/train/options/family.hpp>
 
-namespace pp {
+namespace pp::option_family {
 
-namespace option_family {
 /// The family of product options: every product_option. The backend checks whether it supports the
 /// choice.
 struct products : detail::any_family {
@@ -18,6 +17,5 @@ struct products : detail::any_family {
     return product_option<O>;
   }
 };
-}  // namespace option_family
 
-}  // namespace pp
+}  // namespace pp::option_family

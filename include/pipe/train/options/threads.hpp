@@ -6,9 +6,8 @@
 #include <pipe/backend/host/threads.hpp>
 #include <pipe/train/options/family.hpp>
 
-namespace pp {
+namespace pp::option_family {
 
-namespace option_family {
 /// The family of thread options: every host_threads_option, from 1 to most_threads threads per
 /// rank.
 struct threads : detail::any_family {
@@ -29,6 +28,5 @@ struct threads : detail::any_family {
       return std::type_identity<nothing_wrong>{};
   }
 };
-}  // namespace option_family
 
-}  // namespace pp
+}  // namespace pp::option_family

@@ -20,7 +20,8 @@ namespace pp::detail {
 inline std::vector<long> file_shape(parameter const& p, bool transposed) {
   if (p.kind == tensor_kind::vector && p.form.rank <= 2) return {p.elements()};
   if (transposed) return {p.columns(), p.rows()};
-  return std::vector<long>(p.form.extent, p.form.extent + p.form.rank);
+  std::vector<long> shape(p.form.extent, p.form.extent + p.form.rank);
+  return shape;
 }
 
 /// Views of all parameters of model M except constant tables. `region`: the flat region to view
