@@ -205,9 +205,8 @@ PIPE_HD PIPE_INLINE T log1p(T x) {
 #endif
     return libm::log1p(x);
 }
-/// size * sign(x), 0 for 0; size >= 0. For float without a comparison, as one that selects is not
-/// size * sign(x); 0 for x = 0. For float without a comparison, since one that selects does not
-/// vectorise. needs: size >= 0
+/// size * sign(x), 0 for x = 0; needs: size >= 0. For float by bits, as a comparison that selects
+/// does not vectorise.
 PIPE_HD PIPE_INLINE float with_sign(float size, float x) {
   unsigned const magnitude = bits(x) & 0x7fffffffu;
   return from_bits((bits(size) & sign_mask(0u - magnitude)) | (bits(x) ^ magnitude));

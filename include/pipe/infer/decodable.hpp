@@ -40,6 +40,7 @@ struct decoding_check {
   decoding_fault what = decoding_fault::none;
   int unit = 0, leaf = -1;  // of the layer, for decoding_fault::layer
 };
+/// The first fault, in the order of the enumerators but for the output, which is looked at last.
 template <class M>
 constexpr decoding_check check_decoding() {
   auto const& g = M::graph;

@@ -134,6 +134,8 @@ class new_rows {
   }
 
   /// Runs op i on the rows [first, end) of the new ones.
+  ///
+  /// shape: operands (rows, width of the value), rows = end - first -> y (rows, o.columns)
   void run(int i, int first, int end, std::span<int const> tokens, int position) {
     op const& o = m_.ops[std::size_t(i)];
     extent const columns = o.columns, all = (end - first) * columns;
@@ -207,11 +209,16 @@ class new_rows {
     }
   }
 
+  /// n elements from one row to another.
   static void copy(T const* from, extent n, T* to) {
     std::memcpy(to, from, sizeof(T) * std::size_t(n));
   }
 
-  /// y[rows, N] = x[rows, K] w[K, N], or x w' for w[N, K]
+  /// y = x w or, for the transposed table of a tied Embedding, y = x w'.
+  ///
+  /// shape: x (rows, K), w (K, N) or (N, K) -> y (rows, N)
+  /// law:   the bits of the kernels of training, which transpose w once per step: here 64 rows of
+  ///        it at a time
   void multiply(op const& o, extent rows, T const* x, T* y) {
     extent const n = o.columns, k = o.attributes.contraction().inner;
     T const* const w = weights(o.in[1]);
@@ -237,6 +244,11 @@ class new_rows {
 
   /// Appends the keys and values of the new rows, and computes attention of their queries to these
   /// and all earlier positions.
+  ///
+  /// shape: x (rows, (H + 2 KV) * d), kept: keys (KV, blocks, d, key_block), values (KV, context,
+  ///        padded d) -> y (rows, H * d)
+  /// law:   the sums of a row are those of attention_forward on the whole context: the same bits
+  /// cost:  4 * rows * position * H * d FLOPs; reads the kept keys and values once per run
   void attend(op const& o, cache const& kept, extent rows, T const* x, T* y, extent position) {
     host::attention_set<T> const& set = m_.kernels.attention;
     extent const d = head_size(o), heads = o.attributes.attention().heads, groups = kv_heads(o),

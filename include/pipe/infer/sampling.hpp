@@ -23,6 +23,7 @@ namespace detail {
 /// The largest logit; -infinity is allowed, for tokens that are excluded.
 ///
 /// throws: not_finite if one is NaN or +infinity, or all are -infinity
+/// cost:   one pass; in double, which holds every float exactly
 template <class T>
 double largest_logit(std::span<T const> logits) {
   double most = -__builtin_huge_val();
@@ -104,6 +105,8 @@ inline void keep_top_k(std::span<double> p, int k) {
   detail::keep_largest(p, std::size_t(k), 2);
 }
 /// Keeps the fewest probabilities whose sum is at least `mass` in (0, 1] (top-p, nucleus sampling).
+///
+/// throws: data_error for a mass outside (0, 1] and as keep_largest does
 inline void keep_top_p(std::span<double> p, double mass) {
   if (!(mass > 0) || !(mass <= 1))
     throw_error<data_error>({"top-p: expected a number above 0 and up to 1, got ", mass});
@@ -136,6 +139,11 @@ struct sampling_settings {
 
 /// sample() for either type of logits: temperature, then top-k, then top-p, then one draw of 52
 /// bits.
+///
+/// law:    one block of Philox for (seed, place), so a place's token does not depend on the tokens
+///         drawn before
+/// throws: data_error if a setting is out of range, not_finite as largest_logit does
+/// cost:   O(V) without top-k and top-p, O(V + k log V) with them, k being the number kept
 template <class T>
 int sample_of(std::span<T const> logits, sampling_settings const& s, std::uint64_t place) {
   // Distinct from the streams of parameters, texts and orders.

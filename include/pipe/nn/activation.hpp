@@ -77,6 +77,7 @@ struct ReLU : activation<ReLU> {
   PIPE_HD static PIPE_INLINE T forward(T x) {
     return x < T(0) ? T(0) : x;  // keeps NaN
   }
+  /// 1 where y > 0, else 0: also at x = 0, as in PyTorch.
   template <class T>
   PIPE_HD static PIPE_INLINE T derivative(T y) {
     return y > T(0) ? T(1) : T(0);
@@ -90,6 +91,7 @@ struct Tanh : activation<Tanh> {
   PIPE_HD static PIPE_INLINE T forward(T x) {
     return math::tanh(x);
   }
+  /// 1 - tanh(x)^2, from y = tanh(x).
   template <class T>
   PIPE_HD static PIPE_INLINE T derivative(T y) {
     return T(1) - y * y;
@@ -104,6 +106,7 @@ struct Sigmoid : activation<Sigmoid> {
   PIPE_HD static PIPE_INLINE T forward(T x) {
     return math::sigmoid(x);
   }
+  /// sigmoid(x) (1 - sigmoid(x)), from y = sigmoid(x).
   template <class T>
   PIPE_HD static PIPE_INLINE T derivative(T y) {
     return y * (T(1) - y);
@@ -117,6 +120,7 @@ struct SiLU : activation<SiLU> {
   PIPE_HD static PIPE_INLINE T forward(T x) {
     return x * math::sigmoid(x);
   }
+  /// s (1 + x (1 - s)), s = sigmoid(x).
   template <class T>
   PIPE_HD static PIPE_INLINE T derivative(T x) {
     T const s = math::sigmoid(x);
@@ -136,6 +140,7 @@ struct GELU : activation<GELU> {
   PIPE_HD static PIPE_INLINE T forward(T x) {
     return x / (T(1) + inverse_odds(x));
   }
+  /// phi (1 + x (1 - phi) * d(2u)/dx), phi = 1 / (1 + e^-2u).
   template <class T>
   PIPE_HD static PIPE_INLINE T derivative(T x) {
     T const phi = T(1) / (T(1) + inverse_odds(x));
@@ -158,6 +163,7 @@ struct GELUErf : activation<GELUErf> {
   PIPE_HD static PIPE_INLINE T forward(T x) {
     return T(0.5) * x * (T(1) + math::erf(x * T(0.7071067811865476)));
   }
+  /// Phi(x) + x * density(x), density(x) = e^(-x^2 / 2) / sqrt(2 pi).
   template <class T>
   PIPE_HD static PIPE_INLINE T derivative(T x) {
     T const twice_density = T(0.7978845608028654) * math::exp(T(-0.5) * x * x);

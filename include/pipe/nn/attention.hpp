@@ -33,7 +33,8 @@ struct RoPE {
 
 namespace detail {
 
-/// The settings of an attention, from its options.
+/// The settings of an attention, from its options. kv_heads: as many as heads unless an option says
+/// otherwise.
 struct attention_settings {
   int kv_heads = 0, rotary_base = 0;
   bool says_rotary = false, causal = true, has_bias = true;
@@ -69,6 +70,10 @@ constexpr attention_settings attention_of(int heads) {
 /// options: Causal (default) or NotCausal; NoBias; KeyValueHeads<K> (default: K = Heads); RoPE<>;
 ///         Init<...>, OutputInit<...>
 /// law:    trailing positions whose token id is -1 are not attended to
+/// needs:   C a multiple of Heads, Heads a multiple of K, at least two positions; with RoPE an even
+///          C / Heads
+/// cost:    forward 4 T C (C + K d) + 4 T^2 C FLOPs per sample, of whose second part Causal skips
+///          half
 template <int Heads, class... Options>
 struct Attention {
   using options = layers<Options...>;

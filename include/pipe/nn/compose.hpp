@@ -25,6 +25,9 @@ struct Repeat {
 };
 
 /// x + f(x), where f is the layers in sequence and keeps the shape. All of it is in one stage.
+///
+/// shape: any -> the same; a layer list that changes it is an error at compile time
+/// law:   backward dx = dy + df(dy): the gradient of x is the sum of both ways
 template <class... L>
 struct Residual {
   using parts = layers<L...>;

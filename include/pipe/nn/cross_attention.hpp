@@ -14,6 +14,8 @@ namespace pp {
 /// shape:  (T, C) and stashed (S, D) -> (T, C); w_q[C, C], w_kv[D, 2 K d], w_o[C, C], d = C / Heads
 /// options: NoBias; KeyValueHeads<K> (default: K = Heads); Init<...>, OutputInit<...>
 /// law:    trailing positions of the stashed sequence whose token id is -1 are not attended to
+/// needs:   C a multiple of Heads, Heads a multiple of K, at least two stashed positions
+/// cost:    forward 4 T C^2 + 4 S D K d + 4 T S C FLOPs per sample
 template <int Heads, text Memory, class... Options>
 struct CrossAttention {
   static constexpr text key = Memory;

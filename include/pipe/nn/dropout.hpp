@@ -23,6 +23,7 @@ struct Dropout {
   /// An element whose 32 random bits are below this number is dropped.
   static constexpr std::uint32_t drops_below =
       static_cast<std::uint32_t>((std::uint64_t(probability::numerator) << 32) / Denominator);
+  /// 1 / (1 - p), the factor of the elements that are kept, so that the expected value is x.
   template <class T>
   PIPE_HD static constexpr T scale() {
     return T(Denominator) / T(Denominator - probability::numerator);

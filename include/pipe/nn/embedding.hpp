@@ -22,6 +22,8 @@ constexpr initializer initial_table(initial_rules start, int rows, int width) {
 ///
 /// shape:  ids (T) -> (T, Width); table[V, Width], initially normal with deviation 0.02 (GPT-2)
 /// options: Init<...>
+/// law:     a row of id -1 (padding) is zero and adds nothing to the table's gradient
+/// cost:    forward a copy of T rows; the gradient adds the T rows of dy to a table of V rows
 template <int Width, class... Options>
 struct Embedding {
   using options = layers<Options...>;
@@ -41,6 +43,7 @@ struct Embedding {
 /// y[t] = x[t] + table[t]: learned positions, initially normal with deviation 0.02 (GPT-2).
 ///
 /// shape:  (T, C) -> (T, C); table[T, C]
+/// law:    the gradient of table[t] is the sum of dy[t] over the samples of the mini-batch
 struct Positions {
   template <class Builder>
   static constexpr void describe(Builder& b) {

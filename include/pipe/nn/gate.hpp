@@ -16,6 +16,8 @@ namespace detail {
 /// `ActivatesFirst`.
 ///
 /// shape:  (..., 2C) -> (..., C)
+/// needs:  an even number of channels
+/// law:    backward computes F(a) again instead of storing it
 template <class F, bool ActivatesFirst = true>
 struct gated {
   using formula = F;

@@ -30,6 +30,7 @@ struct LearningRate : detail::ratio<Numerator, Denominator> {
   using quotient = detail::ratio<Numerator, Denominator>;
   static constexpr auto option = option_kind::learning_rate;
   static constexpr option_number number = quotient::in(quotient::at_least_zero());
+  /// Multiplies the rates of the parameters in scope: nested groups multiply.
   static constexpr void set(parameter_scope& s) {
     s.rate_scale *= quotient::template value<double>();
   }

@@ -99,7 +99,7 @@ struct MSEWith : detail::loss_with<Options...> {
              detail::loss_with<Options...>::further_inputs(b, shape{}));
   }
 };
-/// (x - target)^2, mean over all elements of the mini-batch.
+/// (x - target)^2, mean over all elements of the mini-batch: MSEWith without options.
 struct MSE : MSEWith<> {};
 
 /// A loss by a formula of each element. F derives from it and has static functions value(x, target)
@@ -158,6 +158,8 @@ struct BCEWith : element_loss<BCEWith<Options...>, Options...> {
   using positive = detail::option_of<option_kind::positive_weight, Options...>;
   static constexpr int least_target = 0, most_target = 1;
 
+  /// log(1 + e^x) - t x, without PosWeight, as (x + |x|) / 2 - x t + log(1 + e^-|x|), whose
+  /// exponential cannot overflow.
   template <class T>
   PIPE_HD static PIPE_INLINE T value(T x, T target) {
     T const size = libm::fabs(x), tail = math::log1p(math::exp(-size));
@@ -166,6 +168,7 @@ struct BCEWith : element_loss<BCEWith<Options...>, Options...> {
     else
       return (x - x * target) + positives<T>(target) * (tail + T(0.5) * (size - x));
   }
+  /// sigmoid(x) - t; with PosWeight w: (1 - t) - (1 + (w - 1) t) sigmoid(-x).
   template <class T>
   PIPE_HD static PIPE_INLINE T slope(T x, T target) {
     if constexpr (std::is_void_v<positive>)
@@ -198,11 +201,13 @@ struct Huber : element_loss<Huber<Numerator, Denominator, Options...>, Options..
     if (b.needs_ratio(delta::in(delta::positive())))
       element_loss<Huber<Numerator, Denominator, Options...>, Options...>::describe(b);
   }
+  /// Both branches as one: s (d - s / 2), where s is d limited to [-delta, delta].
   template <class T>
   PIPE_HD static PIPE_INLINE T value(T x, T target) {
     T const d = x - target, s = slope(x, target);
     return s * (d - T(0.5) * s);
   }
+  /// d limited to [-delta, delta].
   template <class T>
   PIPE_HD static PIPE_INLINE T slope(T x, T target) {
     T const d = x - target, size = libm::fabs(d), limit = delta::template value<T>();

@@ -62,6 +62,9 @@ struct ClassWeights {
   static constexpr option_number number{((Each >= 0) && ...) && sum > 0,
                                         int((0 + ... + (Each < 0 ? Each : 0))), 1};
 
+  /// The weight of a class.
+  ///
+  /// needs: label in [0, count)
   template <class T>
   PIPE_HD static PIPE_INLINE constexpr T of(int label) {
     constexpr T each[] = {T(Each)..., T(0)};

@@ -74,6 +74,8 @@ struct lowering<Items...> {
     }
   }
 
+  /// The first of two runs: the extents of the graph's arrays and the first fault. Faults are found
+  /// here, before any array has a size.
   static constexpr lowered measure() {
     using first = first_of<Items...>;
     if constexpr (!input_item<first>) {
@@ -92,12 +94,15 @@ struct lowering<Items...> {
       return lowered{graph_size{}, f};
   }();
 
+  /// The second run, into arrays of exactly those extents: the graph as a constant.
   static constexpr auto lower() {
     builder<leaves, measured.size> b(first_of<Items...>::input);
     run(b);
     return b.finish();
   }
 
+  /// The second run at run time, on the heap, for a model whose graph is too large for a constant;
+  /// the caller deletes it.
   template <class Graph>
   static Graph* lower_on_heap() {
     using builder_type = builder<leaves, measured.size>;
@@ -127,6 +132,7 @@ struct lowering<Items...> {
     else
       return -1;
   }();
+  /// The repeated name as a type for the error message: its layers and numbers from the outside in.
   static constexpr auto spell_repeated_name() {
     if constexpr (repeated_name >= 0) {
       constexpr auto found = names(repeated_name);

@@ -25,6 +25,8 @@ struct Epsilon {
 ///
 /// shape:  (..., C) -> (..., C), C >= 2; gamma[C], initially 1, beta[C], initially 0
 /// options: Epsilon (default 1e-5)
+/// law:     statistics and sums are in fp32, or in double for double parameters, whatever the type
+///          of values
 template <class... Options>
 struct LayerNormWith {
   using options = layers<Options...>;
@@ -47,6 +49,7 @@ struct LayerNorm : LayerNormWith<> {};
 ///
 /// shape:  (..., C) -> (..., C), C >= 2; gamma[C], initially 1
 /// options: Epsilon (default 2^-23, the distance from 1 to the next float)
+/// source:  Zhang, Sennrich, Root Mean Square Layer Normalization, 2019
 template <class... Options>
 struct RMSNormWith {
   using options = layers<Options...>;

@@ -11,6 +11,8 @@ namespace pp {
 /// y = e^x / sum e^x along the last extent.
 ///
 /// shape:  (..., C) -> (..., C), C >= 2
+/// law:    computed from x less its largest element, so that no exponential overflows; NaN makes
+///         the row NaN
 struct Softmax {
   static constexpr bool makes_probabilities = true;
   template <class Builder>

@@ -58,6 +58,7 @@ struct Adafactor {
       average[i] = average[i] + amount * (factor * sum[i] - average[i]);
     }
   };
+  /// average[i] += amount * ((scale * g[i])^2 - average[i])
   template <class T>
   struct approach_square {
     T* average;
@@ -79,6 +80,7 @@ struct Adafactor {
       u[i] = scale * g[i] / math::sqrt(square < least ? least : square);
     }
   };
+  /// w[i] = decay * w[i] - rate * u[i]
   template <class T>
   struct move {
     T* w;
@@ -87,6 +89,12 @@ struct Adafactor {
     PIPE_HD PIPE_INLINE void operator()(long i) const { w[i] = decay * w[i] - rate * u[i]; }
   };
 
+  /// One step on one tensor.
+  ///
+  /// shape: t.state: rows numbers, then columns of a matrix, or n of a vector; t.workspace: u (n),
+  ///        then sums of columns (columns)
+  /// law:   means and norms are in double; the factored second moment v = row column' / mean(row)
+  ///        is never stored
   template <class Kernels, class T>
   PIPE_INLINE void update(Kernels k, update_context const& c, tensor_update<T> const& t) const {
     long const rows = t.shape.rows, columns = t.shape.columns, n = t.shape.elements();

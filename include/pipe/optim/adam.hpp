@@ -26,6 +26,10 @@ struct adam_formula {
   struct coefficients {
     T scale, decay, beta1, rest1, beta2, rest2, rate, second, epsilon;
   };
+  /// Both bias corrections go into the coefficients: `rate` is learning_rate / (1 - beta1^step),
+  /// `second` is 1 / sqrt(1 - beta2^step).
+  ///
+  /// law: computed in double and rounded once to T
   template <class T, class Settings>
   static coefficients<T> prepare(Settings const& s, update_context const& c) {
     double const decay = c.decay_scale * s.weight_decay;
@@ -39,6 +43,8 @@ struct adam_formula {
             T(1 / libm::sqrt(1 - libm::pow(s.beta2, double(c.step)))),
             T(s.epsilon)};
   }
+  /// throws: data_error for betas outside [0, 1), epsilon outside [1e-37, 1e30] or weight decay
+  ///         outside [0, 1e30]
   template <class Settings>
   static void check(Settings const& s, setting_check const& is) {
     is.fraction("beta1", s.beta1);
@@ -46,6 +52,9 @@ struct adam_formula {
     is.positive("epsilon", s.epsilon);
     is.amount("weight_decay", s.weight_decay);
   }
+  /// One element: returns the new w and updates the moments m and v.
+  ///
+  /// cost: reads w, g, m, v and writes w, m, v: 28 bytes per fp32 parameter, which bound it
   template <class T>
   PIPE_HD static PIPE_INLINE T apply(coefficients<T> const& c, T w, T g, T& m, T& v) {
     g = g * c.scale;

@@ -31,6 +31,8 @@ struct LAMB {
     return s.elements();
   }
 
+  /// Element i: updates the moments m and v, and writes the direction u before it is scaled by |w|
+  /// / |u|.
   template <class T>
   struct make_direction {
     T const *w, *g;
@@ -43,6 +45,7 @@ struct LAMB {
       u[i] = first * m[i] / (math::sqrt(v[i]) * second + epsilon) + decay * w[i];
     }
   };
+  /// w[i] -= rate * u[i].
   template <class T>
   struct move {
     T* w;
@@ -51,6 +54,11 @@ struct LAMB {
     PIPE_HD PIPE_INLINE void operator()(long i) const { w[i] = w[i] - rate * u[i]; }
   };
 
+  /// One step on one tensor.
+  ///
+  /// shape: t.state: m, then v, of n elements each; t.workspace: u (n)
+  /// cost:  two passes over the tensor and two norms: the norms must be known before the first
+  ///        element moves
   template <class Kernels, class T>
   PIPE_INLINE void update(Kernels k, update_context const& c, tensor_update<T> const& t) const {
     long const n = t.shape.elements();

@@ -46,6 +46,9 @@ struct learning_rate_schedule {
     is.count("steps - warm_up", steps - warm_up, stable);
   }
 
+  /// The factor at a step, counted from 1.
+  ///
+  /// needs: settings that check() accepts
   double operator()(long step) const {
     if (step <= warm_up && warm_up > 0) return double(step) / double(warm_up);
     long const from = warm_up + stable;
@@ -56,6 +59,7 @@ struct learning_rate_schedule {
   }
 
  private:
+  /// The decay from 1 to 0 after a share `done` of it, in [0, 1].
   double falling(double done) const {
     if (shape == decay_shape::linear) return 1 - done;
     if (shape == decay_shape::one_minus_sqrt) return 1 - libm::sqrt(done);
@@ -80,6 +84,7 @@ constexpr learning_rate_schedule warm_up_stable_decay(
 class learning_rate_function {
  public:
   learning_rate_function() = default;
+  /// Holds f; an empty pointer or std::function is no schedule.
   template <std::invocable<long> F>
     requires(!std::same_as<F, learning_rate_function>)
   learning_rate_function(F f) {

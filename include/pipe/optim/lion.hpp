@@ -41,6 +41,10 @@ struct Lion {
             T(1 - beta1),        T(beta2),
             T(1 - beta2)};
   }
+  /// One element: returns the new w and updates the momentum m.
+  ///
+  /// law:  an element whose direction is 0 moves by its weight decay only
+  /// cost: reads w, g, m and writes w, m: 20 bytes per fp32 parameter, which bound it
   template <class T>
   PIPE_HD static PIPE_INLINE T apply(coefficients<T> const& c, T w, T g, T& m) {
     g = g * c.scale;

@@ -72,6 +72,7 @@ struct Muon {
     if (learning_rate > 0) theirs.learning_rate *= others.learning_rate / learning_rate;
     return formula::prepare<T>(others, theirs);
   }
+  /// One element of AdamW.
   template <class T>
   PIPE_HD static PIPE_INLINE T apply(coefficients<T> const& k, T w, T g, T& m, T& v) {
     return formula::apply(k, w, g, m, v);
@@ -90,6 +91,8 @@ struct Muon {
         : tall(s.rows > s.columns ? s.rows : s.columns),
           wide(s.rows > s.columns ? s.columns : s.rows) {}
   };
+  /// Elements of workspace for a matrix: x, its successor, s, its square, and the largest of three
+  /// products.
   template <class Backend, class T>
   static constexpr long workspace_elements(tensor_shape const& s) {
     extents const e(s);
@@ -100,6 +103,7 @@ struct Muon {
     return 2 * padded<T>(s.elements()) + 2 * padded<T>(e.wide * e.wide) + most;
   }
 
+  /// Element i: the momentum m and the matrix to be orthogonalised, x.
   template <class T>
   struct average {
     T const* g;
@@ -111,12 +115,14 @@ struct Muon {
       x[i] = m[i] + look_ahead * (d - m[i]);
     }
   };
+  /// x[i] *= factor
   template <class T>
   struct scale_by {
     T* x;
     T factor;
     PIPE_HD PIPE_INLINE void operator()(long i) const { x[i] = factor * x[i]; }
   };
+  /// square[i] = b * s[i] + c * square[i], the polynomial's upper terms.
   template <class T>
   struct combine {
     T* square;
@@ -124,6 +130,7 @@ struct Muon {
     T b, c;
     PIPE_HD PIPE_INLINE void operator()(long i) const { square[i] = b * s[i] + c * square[i]; }
   };
+  /// w[i] = decay * w[i] - rate * x[i]
   template <class T>
   struct move {
     T* w;
@@ -132,6 +139,13 @@ struct Muon {
     PIPE_HD PIPE_INLINE void operator()(long i) const { w[i] = decay * w[i] - rate * x[i]; }
   };
 
+  /// One step on one matrix.
+  ///
+  /// shape:  t.state: momentum (n); t.workspace: x and its successor (n each), s and its square
+  ///         (wide^2 each), then that of the products
+  /// law:    x is transposed if it is wider than tall, so that s is the smaller of x' x and x x'
+  /// cost:   per iteration 2 wide^2 (2 tall + wide) FLOPs in three products, which bound a step
+  /// source: Jordan et al., Muon, 2024: the quintic Newton-Schulz iteration with these a, b, c
   template <class Kernels, class T>
   PIPE_INLINE void update(Kernels k, update_context const& context,
                           tensor_update<T> const& t) const {

@@ -24,6 +24,8 @@ struct SGD {
     is.amount("weight_decay", weight_decay);
   }
 
+  /// The settings of a step in T; look_ahead * m + direct * d is Nesterov's combination, or m
+  /// alone.
   template <class T>
   struct coefficients {
     T rate, scale, momentum, decay, look_ahead, direct;
@@ -37,6 +39,10 @@ struct SGD {
             T(nesterov ? momentum : 1),
             T(nesterov ? 1 : 0)};
   }
+  /// One element: returns the new w and updates the momentum m.
+  ///
+  /// needs: m = 0 before the first step; then m = d, as in PyTorch without dampening
+  /// cost:  reads w, g, m and writes w, m: 20 bytes per fp32 parameter, which bound it
   template <class T>
   PIPE_HD static PIPE_INLINE T apply(coefficients<T> const& c, T w, T g, T& m) {
     T const d = g * c.scale + c.decay * w;

@@ -12,6 +12,7 @@ namespace pp {
 
 namespace detail {
 
+/// accuracy() for either type of scores. Counts are integers, so the order of rows changes no bit.
 template <class T>
 double accuracy_of(std::span<T const> outputs, std::span<int const> labels) {
   long total = 0, right = 0;

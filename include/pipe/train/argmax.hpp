@@ -13,6 +13,9 @@ namespace pp {
 
 namespace detail {
 
+/// argmax() for either type of scores.
+///
+/// cost: one pass; NaN is found by x != x on the way
 template <class T>
 int argmax_of(std::span<T const> scores) {
   if (scores.empty()) throw_error<data_error>({"argmax: no scores"});

@@ -72,6 +72,7 @@ concept metrics_sink = requires(S& s, step_metrics const& m) { s.write(m); } ||
 ///     log.write(record);
 class metrics_log {
  public:
+  /// Adds a sink, of which the log keeps a copy: an object with write(record), or a function.
   template <detail::metrics_sink Sink>
   metrics_log& add(Sink sink) {
     auto const kept = std::make_shared<Sink>(std::move(sink));
@@ -121,6 +122,10 @@ class metrics_file {
 
   std::string const& path() const { return file_.path(); }
 
+  /// Appends a row for a step.
+  ///
+  /// throws: data_error if the record has a user-defined metric without a column, or one twice;
+  ///         then no row is written. file_error if the write fails.
   void write(step_metrics const& m) {
     std::string row = std::to_string(m.step);
     detail::for_each_number(
@@ -139,6 +144,7 @@ class metrics_file {
   }
 
  private:
+  /// A number as a cell, with as many significant digits as the column has.
   static void append(std::string& row, double value, int digits) {
     char text[40];
     std::snprintf(text, sizeof text, ",%.*g", digits, value);

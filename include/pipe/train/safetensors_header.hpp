@@ -67,6 +67,9 @@ inline bool count_bytes(stored_type type, std::vector<long> const& shape, std::u
 /// Parser and validator of a header. Every message begins with `file`.
 class safetensors_header_reader {
  public:
+  /// Reads all of `text` into `header`.
+  ///
+  /// throws: data_error at the first violation of the format
   safetensors_header_reader(std::string_view text, std::uint64_t data_bytes,
                             std::string const& file)
       : file_("'" + file + "'"), data_bytes_(data_bytes), json_(text, file_) {
@@ -90,6 +93,7 @@ class safetensors_header_reader {
     refuse("tensor " + in_quotes(name) + ": " + what);
   }
 
+  /// `__metadata__`: texts by name, at most once.
   void read_metadata() {
     if (std::exchange(has_metadata_, true)) refuse("__metadata__ stands there twice");
     json_.object("'{' before texts by name", [&](std::string const& name) {
@@ -98,6 +102,8 @@ class safetensors_header_reader {
     });
   }
 
+  /// One tensor: dtype, shape and data_offsets, each exactly once and nothing else. A type that is
+  /// not known is kept by name, so that a file may hold tensors that are not loaded.
   void read_tensor(std::string const& name) {
     safetensors_place place;
     place.name = name;
@@ -136,6 +142,7 @@ class safetensors_header_reader {
     header.tensors.push_back(std::move(place));
   }
 
+  /// data_offsets: exactly two whole numbers.
   void read_offsets(safetensors_place& place) {
     int count = 0;
     json_.array("'[' before two offsets", [&] {
@@ -146,6 +153,8 @@ class safetensors_header_reader {
     if (count < 2) refuse(place.name, "expected two data_offsets, found " + std::to_string(count));
   }
 
+  /// Checks that offsets are in order, inside the data and as far apart as the shape needs, without
+  /// overflow for any extents.
   void check_size(safetensors_place const& p) const {
     auto const offsets = [&] {
       return "data_offsets [" + std::to_string(p.begin) + ", " + std::to_string(p.end) + "]";
@@ -164,6 +173,7 @@ class safetensors_header_reader {
                          " hold " + std::to_string(p.end - p.begin));
   }
 
+  /// Checks that no two tensors have one name, which JSON allows.
   void check_names() const {
     std::vector<std::string_view> names;
     for (safetensors_place const& p : header.tensors) names.push_back(p.name);

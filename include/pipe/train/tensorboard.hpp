@@ -34,7 +34,10 @@ namespace pp {
 
 namespace detail {
 
-/// A protobuf message under construction. Fields are appended in call order.
+/// A protobuf message under construction. Fields are appended in call order, each as its key
+/// (number << 3 | wire type) and its value.
+///
+/// source: Protocol Buffers, Encoding: wire types 0 (varint), 1 (64 bits), 2 (bytes), 5 (32 bits)
 struct protobuf_message {
   std::string bytes;
 
@@ -62,6 +65,7 @@ struct protobuf_message {
   }
 
  private:
+  /// Seven bits per byte, the lowest first; the high bit says that more follow.
   void append_varint(std::uint64_t value) {
     for (; value >= 0x80; value >>= 7) bytes += char((value & 0x7F) | 0x80);
     bytes += char(value);
@@ -73,7 +77,9 @@ constexpr std::uint32_t masked_crc32c(std::string_view bytes) {
   return std::rotr(detail::crc32c(bytes), 15) + 0xA282EAD8;
 }
 
-/// A TFRecord: length, its checksum, data, its checksum.
+/// A TFRecord: length (8 bytes), its checksum (4), data, its checksum (4), all little-endian.
+///
+/// source: TensorFlow, core/lib/io/record_writer.h
 inline std::string framed_record(std::string_view data) {
   protobuf_message length, framed;
   length.append_little_endian(std::uint64_t(data.size()));
@@ -94,6 +100,8 @@ inline std::string framed_record(std::string_view data) {
 ///         not UTF-8
 class tensorboard_file {
  public:
+  /// Creates the folder if it is missing, and a file with the version record that TensorBoard looks
+  /// for.
   explicit tensorboard_file(std::string const& folder) : file_(open(folder)) {
     detail::protobuf_message first;
     first.number(1, now());
@@ -103,6 +111,8 @@ class tensorboard_file {
 
   std::string const& path() const { return file_.path(); }
 
+  /// Appends one event: the step, the time and every number of the record under its name as the
+  /// tag.
   void write(step_metrics const& m) {
     detail::protobuf_message summary, event;
     detail::for_each_number(
@@ -120,6 +130,7 @@ class tensorboard_file {
   }
 
  private:
+  /// Appends a Summary.Value: its tag (field 1) and its simple_value (field 2), a float.
   static void add(detail::protobuf_message& summary, std::string_view tag, double number) {
     detail::protobuf_message value;
     value.text(1, tag);
@@ -133,6 +144,7 @@ class tensorboard_file {
         .count();
   }
 
+  /// A file that did not exist before: runs that start in the same second get suffixes .1, .2, ...
   static record_file open(std::string const& folder) {
     std::error_code reason;
     std::filesystem::create_directories(folder, reason);

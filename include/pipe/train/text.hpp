@@ -94,6 +94,10 @@ class text_data {
   // Disjoint from the streams of initial parameters.
   static constexpr std::uint64_t stream = std::uint64_t(1) << 63;
 
+  /// The file itself, or all files below a directory in the order of their paths, whatever the
+  /// order in which the system lists them.
+  ///
+  /// throws: data_error if the path does not exist, is neither, or cannot be listed
   static std::vector<std::filesystem::path> files_of(std::filesystem::path const& path) {
     namespace fs = std::filesystem;
     std::error_code error;
@@ -112,6 +116,9 @@ class text_data {
     return files;
   }
 
+  /// Reads a file to the end of the buffer, after a zero byte if it is not the first.
+  ///
+  /// throws: data_error if it cannot be read in full, file_error if there is no memory for it
   void append(std::filesystem::path const& file) {
     std::error_code error;
     std::uintmax_t const size = std::filesystem::file_size(file, error);
@@ -137,6 +144,7 @@ class text_data {
     return false;
   }
 
+  /// throws: data_error unless both are of one size, a whole number of windows
   void check_size(std::span<int> tokens, std::span<int> labels) const {
     if (tokens.size() != labels.size() || tokens.size() % std::size_t(context_) != 0)
       throw data_error("a batch of text needs as many labels as tokens, and whole windows of " +
