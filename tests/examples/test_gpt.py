@@ -179,7 +179,7 @@ class Gpt(unittest.TestCase):
     def test_bad_input_is_one_sentence(self):
         (self.path / "empty").write_text("")
         (self.path / "short").write_text("x" * 2579)
-        self.refused("there is no text at 'nowhere'", "--data", "nowhere")
+        self.refused("cannot read the text at 'nowhere': No such file", "--data", "nowhere")
         self.refused("the text in 'empty' is empty", "--data", "empty")
         self.refused("too short.* at least 2580 bytes, found 2579", "--data", "short")
         self.refused("cannot write metrics to 'nowhere/m.csv': No such file or directory", "--data", "text", "--metrics",

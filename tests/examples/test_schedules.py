@@ -250,7 +250,7 @@ class BadInput(unittest.TestCase):
     def test_malformed_files(self):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "schedule.csv"
-            for text, expected in (("", "line 1, column 1: there is no action in it"),
+            for text, expected in (("", "line 1, column 1: expected at least 1 action, found none"),
                                    ("0F0,0B0\n1F0,1X0\n", "line 2, column 5: '1X0' is no action that is known here: "
                                     "F, B, I, W, SEND_F, RECV_F, SEND_B, RECV_B, UNSHARD, RESHARD, REDUCE_GRAD, "
                                     "(...;...)OVERLAP_F_B"),

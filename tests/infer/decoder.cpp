@@ -205,7 +205,7 @@ TEST_CASE("what a decoder cannot read it refuses, and stays where it was") {
   CHECK(message_of([&] { read.read(std::span<int const>()); }) ==
         "decoder: expected at least one token, got none");
   CHECK(message_of([&] { read.read(too_many); }) ==
-        "decoder: 38 tokens after 3 are more than the context of 40");
+        "decoder: expected at most 37 tokens after 3 of a context of 40, got 38");
   CHECK(message_of([&] { read.rewind(4); }) == "rewind: position 4 is not in [0, 3]");
   CHECK(message_of([&] { read.rewind(-1); }) == "rewind: position -1 is not in [0, 3]");
   CHECK(read.position() == 3);
@@ -214,10 +214,12 @@ TEST_CASE("what a decoder cannot read it refuses, and stays where it was") {
   };
   CHECK(refused({}, {.tokens = 1}) ==
         "generate: expected a prompt of at least one token, got none");
-  CHECK(refused(tokens, {.tokens = -1}) == "generate: -1 tokens are less than 0");
-  CHECK(refused(tokens, {.tokens = 1, .end = 13}) == "end: token 13 is not in [-1, 13)");
-  CHECK(refused(tokens, {.tokens = 1, .keep_at_end = 41}) == "keep_at_end: 41 is not in [1, 40]");
-  CHECK(refused(tokens, {.tokens = 1, .sampling = {.top_k = -2}}) == "top-k: -2 is less than 0");
+  CHECK(refused(tokens, {.tokens = -1}) == "generate: tokens: expected 0 or more, got -1");
+  CHECK(refused(tokens, {.tokens = 1, .end = 13}) == "generate: end: token 13 is not in [-1, 13)");
+  CHECK(refused(tokens, {.tokens = 1, .keep_at_end = 41}) ==
+        "generate: keep_at_end: 41 is not in [1, 40]");
+  CHECK(refused(tokens, {.tokens = 1, .sampling = {.top_k = -2}}) ==
+        "top-k: expected 0 or more, got -2");
   CHECK(generate(read, tokens, {}).empty());
 }
 

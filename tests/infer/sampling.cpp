@@ -158,11 +158,11 @@ TEST_CASE("what cannot be drawn from is refused") {
   for (double const temperature : {0.0, 1.0}) {
     sampling_settings const s{.temperature = temperature};
     CHECK(message_of<not_finite>([&] { sample(std::vector{1.f, nan}, s, 0); }) ==
-          "logit 1 is not a finite number");
+          "logit 1 of 2: expected a finite number or -infinity, got nan");
     CHECK(message_of<not_finite>([&] { sample(std::vector{infinity, 1.0}, s, 0); }) ==
-          "logit 0 is not a finite number");
+          "logit 0 of 2: expected a finite number or -infinity, got inf");
     CHECK(message_of<not_finite>([&] { sample(std::vector{-infinity, -infinity}, s, 0); }) ==
-          "none of 2 logits is a finite number");
+          "logits: expected at least 1 finite number, got none of 2");
   }
   using bad_value = std::pair<double, std::string>;
   for (auto const& [bad, text] :
@@ -170,7 +170,7 @@ TEST_CASE("what cannot be drawn from is refused") {
     CHECK(message_of<data_error>([&, t = bad] { sample(fine, {.temperature = t}, 0); }) ==
           "temperature: expected a finite number above 0, got " + text);
   CHECK(message_of<data_error>([&] { sample(fine, {.top_k = -1}, 0); }) ==
-        "top-k: -1 is less than 0");
+        "top-k: expected 0 or more, got -1");
   for (auto const& [bad, text] : {bad_value{0, "0"}, bad_value{-0.5, "-0.5"}, bad_value{1.5, "1.5"},
                                   bad_value{std::nan(""), "nan"}}) {
     CHECK(message_of<data_error>([&, t = bad] { sample(fine, {.top_p = t}, 0); }) ==
@@ -181,8 +181,8 @@ TEST_CASE("what cannot be drawn from is refused") {
   }
   std::vector<double> none{0, 0}, negative{0.5, -1}, p{1};
   CHECK(message_of<data_error>([&] { keep_top_k(none, 1); }) ==
-        "none of 2 probabilities is above 0");
+        "probabilities: expected at least 1 above 0, got none of 2");
   CHECK(message_of<data_error>([&] { keep_top_k(negative, 1); }) ==
-        "probability 1: expected 0 or more, got -1");
-  CHECK(message_of<data_error>([&] { keep_top_k(p, 0); }) == "top-k: 0 is less than 1");
+        "probability 1 of 2: expected 0 or more, got -1");
+  CHECK(message_of<data_error>([&] { keep_top_k(p, 0); }) == "top-k: expected 1 or more, got 0");
 }

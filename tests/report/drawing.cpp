@@ -169,7 +169,7 @@ TEST_CASE("what is no drawing of a table is refused") {
   CHECK(d.at(1, 3).what == table.at(1, 3));
   for (auto const& [rank, position] :
        {std::pair(-1, 0), std::pair(2, 0), std::pair(0, 4), std::pair(0, -1)})
-    CHECK_THROWS_WITH(d.at(rank, position), "the drawing has no action " +
+    CHECK_THROWS_WITH(d.at(rank, position), "the drawing of 2 ranks has no action " +
                                                 std::to_string(position) + " of rank " +
                                                 std::to_string(rank));
 }

@@ -79,16 +79,17 @@ TEST_CASE("what cannot be drawn is refused") {
              wider = pp::equal_times(3, 2);
   auto const table = pp::make_dynamic_table<pp::GPipe>(question);
   auto const when = pp::simulate(question, table);
-  CHECK_THROWS_WITH(pp::draw(table, when, -1),
-                    "a drawing has at least 0 lines of at least 0 characters: got 2 of -1");
-  CHECK_THROWS_WITH(pp::detail::timeline_drawing(-1, 1, 1),
-                    "a drawing has at least 0 lines of at least 0 characters: got -1 of 1");
-  char const* const other =
-      "the timeline is not one of this table: it has other ranks, or more actions";
   CHECK_THROWS_WITH(
-      pp::draw(table, pp::simulate(longer, pp::make_dynamic_table<pp::GPipe>(longer))), other);
+      pp::draw(table, when, -1),
+      "timeline_drawing: expected 0 or more ranks and characters, got 2 ranks of -1 characters");
+  CHECK_THROWS_WITH(
+      pp::detail::timeline_drawing(-1, 1, 1),
+      "timeline_drawing: expected 0 or more ranks and characters, got -1 ranks of 1 characters");
+  CHECK_THROWS_WITH(
+      pp::draw(table, pp::simulate(longer, pp::make_dynamic_table<pp::GPipe>(longer))),
+      "the timeline of rank 0: expected at most 4 actions, as its table has, got 6");
   CHECK_THROWS_WITH(pp::draw(table, pp::simulate(wider, pp::make_dynamic_table<pp::GPipe>(wider))),
-                    other);
+                    "the timeline: expected 2 ranks, as its table has, got 3");
   pp::detail::timeline_drawing lines(2, 10, 10);
   for (int const none : {-1, 2, 1000000})
     CHECK_THROWS_WITH(lines.add(none, {}, 0, 1),

@@ -226,7 +226,8 @@ TEST_CASE("a trainer that was moved from calls no learning-rate function", "[run
   double const rate = from.learning_rate();
   Trainer const to = std::move(from);
   CHECK(to.learning_rate() == rate);
-  CHECK_THROWS_WITH(from.learning_rate(), "this trainer was moved from");
+  CHECK_THROWS_WITH(from.learning_rate(),
+                    "this trainer was moved from: use the one that it was moved to");
 }
 
 TEST_CASE("a trainer moves, with what it has learned", "[runtime]") {
@@ -253,11 +254,16 @@ TEST_CASE("a trainer moves, with what it has learned", "[runtime]") {
 
   Trainer taken = std::move(all[0]);
   both(taken);
-  CHECK(refusals(all[0], "this trainer was moved from") == members);
-  CHECK_THROWS_WITH(all[0].allocated_bytes(0), "this trainer was moved from");
-  CHECK_THROWS_WITH(all[0].steps(), "this trainer was moved from");
-  CHECK_THROWS_WITH(all[0].accumulated(), "this trainer was moved from");
-  CHECK_THROWS_WITH(all[0].learning_rate(), "this trainer was moved from");
+  CHECK(refusals(all[0], "this trainer was moved from: use the one that it was moved to") ==
+        members);
+  CHECK_THROWS_WITH(all[0].allocated_bytes(0),
+                    "this trainer was moved from: use the one that it was moved to");
+  CHECK_THROWS_WITH(all[0].steps(),
+                    "this trainer was moved from: use the one that it was moved to");
+  CHECK_THROWS_WITH(all[0].accumulated(),
+                    "this trainer was moved from: use the one that it was moved to");
+  CHECK_THROWS_WITH(all[0].learning_rate(),
+                    "this trainer was moved from: use the one that it was moved to");
   all[0] = std::move(taken);
   both(all[0]);
   std::swap(all[0], all[1]);

@@ -109,14 +109,14 @@ TEST_CASE("what does not exist is refused at run time", "[simulate]") {
     wrong.push(0, {forward, 0, 0});
     wrong.push(0, none);
     CHECK_THROWS_WITH(simulate(problem, wrong),
-                      "action 1 of rank 0 is of chunk " + std::to_string(none.chunk) +
+                      "action 1 of rank 0: chunk " + std::to_string(none.chunk) +
                           " and micro-batch " + std::to_string(none.micro_batch) +
-                          ": there are 2 chunks and 2 micro-batches");
+                          " are not of 2 chunks and 2 micro-batches");
     CHECK_THROWS_AS(communicate(problem, wrong), error);
   }
   for (int const none : {-1, 1, INT_MAX, INT_MIN})
     CHECK_THROWS_WITH(boundary_slots(problem, table, when, none),
-                      "boundary " + std::to_string(none) + " is none between 2 chunks on 2 ranks");
+                      "boundary " + std::to_string(none) + " is not in [0, 1)");
   auto const other = simulate(equal_times(2, 3), make_dynamic_table<OneFOneB>(equal_times(2, 3)));
   CHECK_THROWS_AS(boundary_slots(problem, table, other, 0), error);
   CHECK_THROWS_AS(for_each_critical(problem, table, other, [](int, int) {}), error);
@@ -125,11 +125,10 @@ TEST_CASE("what does not exist is refused at run time", "[simulate]") {
   CHECK_THROWS_WITH(table.at(0, -1), "position -1 is not in [0, 4)");
   CHECK_THROWS_WITH(table.size(-1), "rank -1 is not in [0, 2)");
   CHECK_THROWS_WITH(simulate(equal_times(3, 2), table),
-                    "a schedule's table of 2 ranks is not for a problem of 3");
+                    "a schedule's table: expected 3 ranks, as its problem has, got 2");
   CHECK_THROWS_WITH(simulate(problem, table, std::vector<slot_count>()),
-                    "a schedule of 2 chunks needs slots for each boundary between two of them");
-  CHECK_THROWS_WITH(dynamic_table(-1),
-                    "a schedule's table has at least 0 ranks: -1 is less than that");
+                    "slots: expected a number for each of the 1 boundaries between 2 chunks");
+  CHECK_THROWS_WITH(dynamic_table(-1), "a schedule's table: expected 0 or more ranks, got -1");
 
   run_time_problem cheap{2, 2, 2, 0, std::vector<chunk_cost>(1)};  // a cost is missing
   CHECK(validate(cheap, table).what == fault::wrong_shape);
@@ -142,10 +141,12 @@ TEST_CASE("what does not exist is refused at run time", "[simulate]") {
       CHECK_THROWS_AS(floor_of(none, f.where), error);
       CHECK_THROWS_AS(certify(none, table), error);
     }
-  CHECK_THROWS_WITH(make_dynamic_table<VHalf>(equal_times(4, 8, {}, 0, 3)),
-                    "a schedule of 2 chunks per rank has 8 chunks on 4 ranks; the problem has 12");
+  CHECK_THROWS_WITH(
+      make_dynamic_table<VHalf>(equal_times(4, 8, {}, 0, 3)),
+      "a schedule of 2 chunks per rank on 4 ranks: expected a problem of 8 chunks, got 12");
   CHECK_THROWS_WITH(make_dynamic_table<Chimera>(equal_times(3, 4)),
-                    std::string("schedule chimera: ") + why_refused<Chimera>(3, 4));
+                    std::string("schedule chimera: ") + why_refused<Chimera>(3, 4) +
+                        "; got 3 ranks, 3 chunks and 4 micro-batches");
 }
 
 TEST_CASE("peaks in flight are those of the timeline", "[in_flight]") {

@@ -90,9 +90,9 @@ TEST_CASE("what is wrong has a line, a column and a reason", "[torch_csv]") {
     char const *text, *message;
   };
   for (bad const& b :
-       {bad{"", "line 1, column 1: there is no action in it"},
-        bad{"\n\n", "line 1, column 1: there is no action in it"},
-        bad{"0UNSHARD,0SEND_F1\n", "line 1, column 1: there is no action in it"},
+       {bad{"", "line 1, column 1: expected at least 1 action, found none"},
+        bad{"\n\n", "line 1, column 1: expected at least 1 action, found none"},
+        bad{"0UNSHARD,0SEND_F1\n", "line 1, column 1: expected at least 1 action, found none"},
         bad{"0F0,0F1\n1F0,1Q1", "line 2, column 5: '1Q1' is no action that is known here"},
         bad{"0F0, F1", "line 1, column 6: expected the number of a stage"},
         bad{"0F0,0F", "line 1, column 5: expected the number of a micro-batch"},

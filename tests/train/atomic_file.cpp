@@ -291,9 +291,9 @@ TEST_CASE("what cannot be written is refused before anything is done") {
   CHECK(said(folder.file("none/a")) ==
         "cannot write '" + folder.file("none/a") + "': No such file or directory");
   CHECK(said(folder.file("")) ==
-        "cannot write '" + folder.file("") + "': there is something else than a file");
-  CHECK(said("/dev/null") == "cannot write '/dev/null': there is something else than a file");
-  CHECK(said("") == "cannot write '': there is no name");
+        "cannot write '" + folder.file("") + "': it exists and is not a regular file");
+  CHECK(said("/dev/null") == "cannot write '/dev/null': it exists and is not a regular file");
+  CHECK(said("") == "cannot write '': the file name is empty");
   CHECK(folder.names().empty());
 }
 

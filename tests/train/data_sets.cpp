@@ -180,9 +180,9 @@ TEST_CASE("data sets that are none are refused") {
   CHECK(refused(data(0).view()) == "a data set of 0 samples has no mini-batch, which would take 1");
   CHECK(refused(data(3).view(), {.drop_last = true}) ==
         "a data set of 3 samples has no whole mini-batch, which would take 4");
-  CHECK(refused(d.view(), {.first = 3}) == "first: mini-batch 3 is not in [0, 2]");
-  CHECK(refused(d.view(), {.first = -1}) == "first: mini-batch -1 is not in [0, 2]");
-  CHECK(refused(d.view(), {.epoch = -1}) == "epoch: -1 is less than 0");
+  CHECK(refused(d.view(), {.first = 3}) == "batches: first: mini-batch 3 is not in [0, 2]");
+  CHECK(refused(d.view(), {.first = -1}) == "batches: first: mini-batch -1 is not in [0, 2]");
+  CHECK(refused(d.view(), {.epoch = -1}) == "batches: epoch: expected 0 or more, got -1");
 }
 
 TEST_CASE(
@@ -223,10 +223,11 @@ TEST_CASE("a row of scores stands for its largest, the first of equal ones") {
   CHECK(argmax(std::vector{-std::numeric_limits<double>::infinity(), -2.0}) == 1);
   CHECK(argmax(std::vector{0.f, -0.f}) == 0);
   CHECK(message_of([] { argmax(std::vector{1.f, std::nanf("")}); }) ==
-        "argmax: score 1 is not a number");
+        "argmax: score 1 of 2 is not a number");
   CHECK(message_of([] { argmax(std::vector{std::nan(""), 1.0}); }) ==
-        "argmax: score 0 is not a number");
-  CHECK(message_of([] { argmax(std::span<float const>()); }) == "argmax: no scores");
+        "argmax: score 0 of 2 is not a number");
+  CHECK(message_of([] { argmax(std::span<float const>()); }) ==
+        "argmax: expected at least 1 score, got none");
 }
 
 TEST_CASE("accuracy and confusion count labels that are not -1") {
@@ -304,8 +305,9 @@ TEST_CASE("what accuracy cannot count it refuses") {
         "outputs: expected at least 2 scores per label, got 2 scores for 2 labels");
   CHECK(refused({1, 2}, {2}) == "label 2 at position 0 is not in [-1, 2)");
   CHECK(refused({1, 2, 1, 2}, {0, -2}) == "label -2 at position 1 is not in [-1, 2)");
-  CHECK(refused({1, std::nanf("")}, {0}) == "argmax: score 1 is not a number");
-  CHECK(refused({1, 2}, {-1}) == "accuracy: none of 1 labels counts");
+  CHECK(refused({1, std::nanf("")}, {0}) == "argmax: score 1 of 2 is not a number");
+  CHECK(refused({1, 2}, {-1}) ==
+        "accuracy: expected at least 1 label other than -1, got none of 1");
   CHECK(message_of([] { accuracy(std::vector<float>(), std::vector<int>()); }) ==
         "outputs: expected at least 2 scores per label, got 0 scores for 0 labels");
   CHECK(message_of([] { confusion(std::vector{1.f, 2.f}, std::vector{0}, -3); }) ==

@@ -129,7 +129,7 @@ TEST_CASE("Averages are swapped in and out, of the chunks of this process") {
   CHECK(m.numbers[0][12] == 12);  // no parameter
   CHECK(m.numbers[1] == before[1]);
   CHECK(text_of<error>([&] { averages.require_out(7); }) ==
-        "step 7: averages stand in for the parameters; swap them out first");
+        "step 7: averages stand in for the parameters: call swap_averages() first");
   averages.swap(m.parameters());
   memory_of_chunks::second_is_local = true;
   CHECK(std::vector{m.numbers[0], m.numbers[1]} == before);

@@ -88,5 +88,5 @@ TEST_CASE("a model of 1663 layers is planned on 128 stages", "[train]") {
 
 TEST_CASE("what a Pipeline would not compile, a plan refuses", "[train]") {
   CHECK_THROWS_WITH((Planned<Mlp, PortableHost, Stages<6>>::plan()),
-                    "a model of 5 layers cannot be cut into 6 stages");
+                    "a model of 5 layers: expected at most as many stages, got 6");
 }

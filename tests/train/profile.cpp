@@ -193,7 +193,8 @@ TEST_CASE("a profile that cannot be a header is refused", "[train]") {
   temporary_folder const folder;
   for (char const* const name : {"", "2nd", "a b", "a::b", "a;"})
     CHECK(sentence<error>([&] { write_profile(folder.file("a"), name, layer_times{}); }) ==
-          "write_profile: '" + std::string(name) + "' cannot be the name of a struct");
+          "write_profile: '" + std::string(name) +
+              "': expected a C++ identifier, the name of a struct");
   CHECK(sentence<error>([&] {
           write_profile(folder.file("a"), "a", layer_times{{1, 2}, {3}, {"ReLU", "Tanh"}, ""});
         }) ==

@@ -220,7 +220,7 @@ TEST_CASE("a tensor needs its three fields, once, and no other") {
   for (auto const& [twice, name] :
        {std::pair(type, "dtype"), {shape, "shape"}, {offsets, "data_offsets"}})
     CHECK(said_of_tensor(type + "," + shape + "," + offsets + "," + twice) ==
-          std::string("'f': tensor 'a': ") + name + " stands there twice");
+          std::string("'f': tensor 'a': ") + name + " occurs twice");
   CHECK(said_of_tensor(type + ",\"strides\":[1]") ==
         "'f': tensor 'a': expected dtype, shape and data_offsets, found 'strides'");
   CHECK(said_of_tensor("\"data_offsets\":[]") ==
@@ -249,7 +249,7 @@ TEST_CASE("a tensor of a type that is not known is kept under the type's name") 
   temporary_folder const folder;
   CHECK(sentence<pp::data_error>([&] {
           pp::write_safetensors(folder.file("a"), {{"a", pp::stored_type::other, {}, {}, "F4"}});
-        }) == "tensor 'a': the type is not known");
+        }) == "tensor 'a': expected a type of stored_type, got `other`");
   CHECK(folder.names().empty());
 }
 
@@ -257,13 +257,13 @@ TEST_CASE("names stand there once") {
   std::string const one = "{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}";
   std::string const two = "{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}";
   CHECK(said_of(file_of("{\"a\":" + one + ",\"a\":" + two + "}", "xy")) ==
-        "'f': tensor 'a': stands there twice");
+        "'f': tensor 'a': occurs twice");
   CHECK(said_of(file_of("{\"a\":" + one + ",\"\\u0061\":" + two + "}", "xy")) ==
-        "'f': tensor 'a': stands there twice");
+        "'f': tensor 'a': occurs twice");
   CHECK(said_of(file_of("{\"__metadata__\":{},\"__metadata__\":{}}")) ==
-        "'f': __metadata__ stands there twice");
+        "'f': __metadata__ occurs twice");
   CHECK(said_of(file_of("{\"__metadata__\":{\"k\":\"1\",\"k\":\"2\"}}")) ==
-        "'f': __metadata__: the name 'k' stands there twice");
+        "'f': __metadata__: the name 'k' occurs twice");
 }
 
 TEST_CASE("shape, type and offsets must agree, without any product running over") {
@@ -435,21 +435,26 @@ TEST_CASE("tensors that cannot be a file are refused before there is one") {
   std::string const data(8, 'x');
   auto const bytes = bytes_of(data);
   pp::stored_type const f32 = pp::stored_type::f32;
-  CHECK(said({{"a", f32, {2}, bytes}, {"a", f32, {2}, bytes}}) == "tensor 'a': the name is taken");
-  CHECK(said({{"__metadata__", f32, {2}, bytes}}) == "tensor '__metadata__': the name is taken");
+  CHECK(said({{"a", f32, {2}, bytes}, {"a", f32, {2}, bytes}}) ==
+        "tensor 'a': two tensors have this name");
+  CHECK(said({{"__metadata__", f32, {2}, bytes}}) ==
+        "tensor '__metadata__': the format reserves this name");
   CHECK(said({{"\xFF", f32, {2}, bytes}}) == "tensor '\\xff': the name is not UTF-8");
   CHECK(said({{"a", f32, {3}, bytes}}) == "tensor 'a': shape [3] of F32 needs 12 bytes, got 8");
-  CHECK(said({{"a", f32, {-2, -1}, bytes}}) == "tensor 'a': the shape has a negative extent");
+  CHECK(said({{"a", f32, {-2, -1}, bytes}}) ==
+        "tensor 'a': shape [-2, -1]: expected extents of 0 or more");
   CHECK(said({{"a", f32, {1L << 62, 1L << 62}, bytes}}) ==
-        "tensor 'a': has more bytes than 63 bits can count");
-  CHECK(said({{"a", f32, {1L << 60}, bytes},
-              {"b", f32, {1L << 60}, bytes},
-              {"c", f32, {1}, bytes}}) == "tensor 'b': has more bytes than 63 bits can count");
+        "tensor 'a': shape [4611686018427387904, 4611686018427387904] of F32: more bytes in all "
+        "than 63 bits can count");
+  CHECK(
+      said(
+          {{"a", f32, {1L << 60}, bytes}, {"b", f32, {1L << 60}, bytes}, {"c", f32, {1}, bytes}}) ==
+      "tensor 'b': shape [1152921504606846976] of F32: more bytes in all than 63 bits can count");
   CHECK(said({{"a", f32, std::vector<long>(33, 1), bytes.first(4)}}) ==
-        "tensor 'a': the shape has too many extents");
-  CHECK(said({}, {{"k", "\xFF"}}) == "metadata 'k': is not UTF-8");
+        "tensor 'a': expected a shape of at most 32 extents, got 33");
+  CHECK(said({}, {{"k", "\xFF"}}) == "metadata 'k': expected UTF-8, got '\\xff'");
   CHECK(said({}, {{"k", std::string(100'000'000, 'x')}}) ==
-        "the header has 100000032 bytes, more than a safetensors file may have");
+        "the header: expected at most 100000000 bytes, got 100000032");
   CHECK(folder.names().empty());
 }
 

@@ -143,13 +143,20 @@ TEST_CASE("a directory is read in the order of its paths, below it too") {
 
 TEST_CASE("a text that cannot be used is refused in one sentence") {
   temporary const folder;
-  CHECK(message(folder.path / "none", 8) ==
-        "there is no text at '" + (folder.path / "none").string() + "'");
+  CHECK(message(folder.path / "none", 8) == "cannot read the text at '" +
+                                                (folder.path / "none").string() +
+                                                "': No such file or directory");
+  fs::create_symlink("itself", folder.path / "itself");
+  CHECK(message(folder.path / "itself", 8) == "cannot read the text at '" +
+                                                  (folder.path / "itself").string() +
+                                                  "': Too many levels of symbolic links");
   fs::path const empty = folder.write("empty", "");
-  CHECK(message(empty, 8) == "the text in '" + empty.string() + "' is empty");
+  CHECK(message(empty, 8) ==
+        "the text in '" + empty.string() + "' is empty: expected at least 180 bytes");
   fs::create_directories(folder.path / "nothing");
-  CHECK(message(folder.path / "nothing", 8) ==
-        "the text in '" + (folder.path / "nothing").string() + "' is empty");
+  CHECK(message(folder.path / "nothing", 8) == "the text in '" +
+                                                   (folder.path / "nothing").string() +
+                                                   "' is empty: expected at least 180 bytes");
   fs::path const brief = folder.write("brief", std::string(179, 'x'));
   CHECK(message(brief, 8) ==
         "the text in '" + brief.string() +
@@ -158,10 +165,27 @@ TEST_CASE("a text that cannot be used is refused in one sentence") {
   CHECK(message(brief, 8) == "no error");
   for (int const none : {0, -1, std::numeric_limits<int>::min()})
     CHECK(message(brief, none) ==
-          "a window of text has at least 1 byte: " + std::to_string(none) + " is less than that");
+          "text_data: context: expected 1 byte or more, got " + std::to_string(none));
   CHECK_THAT(message(brief, std::numeric_limits<int>::max()),
              Catch::EndsWith("at least 42949672960 bytes, found 180"));
-  CHECK(message("/dev/null", 8) == "the text at '/dev/null' is neither a file nor a directory");
+  CHECK(message("/dev/null", 8) ==
+        "cannot read the text at '/dev/null': expected a file or a directory");
+}
+
+TEST_CASE("a text that has fewer bytes than its file says is refused with both numbers") {
+  fs::path const attribute = "/sys/kernel/mm/transparent_hugepage/enabled";  // claims a page
+  std::error_code error;
+  std::uintmax_t const claimed = fs::file_size(attribute, error);
+  if (error || claimed == 0) {
+    WARN("no file here claims more bytes than it has");
+    return;
+  }
+  std::ifstream in(attribute);
+  std::string const all{std::istreambuf_iterator<char>(in), {}};
+  REQUIRE(all.size() < claimed);
+  CHECK(message(attribute, 8) == "cannot read '" + attribute.string() + "': expected " +
+                                     std::to_string(claimed) + " bytes, got " +
+                                     std::to_string(all.size()));
 }
 
 #if !PIPE_TESTS_SANITIZED  // a sanitizer ends the program that asks for so much
@@ -189,7 +213,10 @@ TEST_CASE("a batch that is no whole number of windows is refused") {
   pp::text_data const text(folder.write("a.txt", counting(400)), 16);
   buffers b(16);
   std::vector<int> more(24);
-  CHECK_THROWS_AS(text.draw(1, 1, b.tokens, more), pp::data_error);
+  CHECK_THROWS_WITH(
+      text.draw(1, 1, b.tokens, more),
+      "a batch of text: expected as many labels as tokens, in whole windows of 16, got " +
+          std::to_string(b.tokens.size()) + " tokens and 24 labels");
   CHECK_THROWS_AS(text.held_out(0, more, more), pp::data_error);
 }
 
@@ -199,7 +226,7 @@ TEST_CASE("held-out windows begin at the first, and beyond the last they are emp
   buffers b(16);
   for (long const none : {-1L, -1000000L, std::numeric_limits<long>::min()})
     CHECK_THROWS_WITH(text.held_out(none, b.tokens, b.labels),
-                      "held-out window " + std::to_string(none) + " is less than 0");
+                      "held_out: first window: expected 0 or more, got " + std::to_string(none));
   for (long const far : {text.held_out_windows(), 1000000000L, std::numeric_limits<long>::max()}) {
     CHECK(text.held_out(far, b.tokens, b.labels) == 0);
     CHECK(b.labels == std::vector<int>(b.labels.size(), -1));

@@ -89,8 +89,8 @@ class decoder {
   std::span<element const> read(std::span<int const> tokens) {
     if (tokens.empty()) throw_error<data_error>({"decoder: expected at least one token, got none"});
     if (tokens.size() > std::size_t(context - position_))
-      throw_error<data_error>({"decoder: ", tokens.size(), " tokens after ", position_,
-                               " are more than the context of ", context});
+      throw_error<data_error>({"decoder: expected at most ", context - position_, " tokens after ",
+                               position_, " of a context of ", context, ", got ", tokens.size()});
     for (std::size_t i = 0; i < tokens.size(); ++i)
       if (tokens[i] < 0 || tokens[i] >= vocabulary)
         throw_error<data_error>(

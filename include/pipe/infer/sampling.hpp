@@ -30,11 +30,13 @@ double largest_logit(std::span<T const> logits) {
   for (std::size_t i = 0; i < logits.size(); ++i) {
     double const x = double(logits[i]);
     if (!libm::isfinite(x) && !(x < 0))
-      throw_error<not_finite>({"logit ", i, " is not a finite number"});
+      throw_error<not_finite>(
+          {"logit ", i, " of ", logits.size(), ": expected a finite number or -infinity, got ", x});
     if (x > most) most = x;
   }
   if (!libm::isfinite(most))
-    throw_error<not_finite>({"none of ", logits.size(), " logits is a finite number"});
+    throw_error<not_finite>(
+        {"logits: expected at least 1 finite number, got none of ", logits.size()});
   return most;
 }
 
@@ -79,7 +81,8 @@ inline void keep_largest(std::span<double> p, std::size_t k, double mass) {
   std::vector<std::size_t> order(p.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
     if (!(p[i] >= 0))
-      throw_error<data_error>({"probability ", i, ": expected 0 or more, got ", p[i]});
+      throw_error<data_error>(
+          {"probability ", i, " of ", p.size(), ": expected 0 or more, got ", p[i]});
     order[i] = i;
   }
   auto const later = [&](std::size_t a, std::size_t b) {
@@ -93,7 +96,8 @@ inline void keep_largest(std::span<double> p, std::size_t k, double mass) {
     kept[*end] = p[*end];
     sum += p[*end];
   }
-  if (!(sum > 0)) throw_error<data_error>({"none of ", p.size(), " probabilities is above 0"});
+  if (!(sum > 0))
+    throw_error<data_error>({"probabilities: expected at least 1 above 0, got none of ", p.size()});
   for (std::size_t i = 0; i < p.size(); ++i) p[i] = kept[i] / sum;
 }
 
@@ -101,7 +105,7 @@ inline void keep_largest(std::span<double> p, std::size_t k, double mass) {
 
 /// Keeps the k largest probabilities (top-k). throws: data_error for k < 1 and as keep_largest does
 inline void keep_top_k(std::span<double> p, int k) {
-  if (k < 1) throw_error<data_error>({"top-k: ", k, " is less than 1"});
+  if (k < 1) throw_error<data_error>({"top-k: expected 1 or more, got ", k});
   detail::keep_largest(p, std::size_t(k), 2);
 }
 /// Keeps the fewest probabilities whose sum is at least `mass` in (0, 1] (top-p, nucleus sampling).
@@ -148,7 +152,7 @@ template <class T>
 int sample_of(std::span<T const> logits, sampling_settings const& s, std::uint64_t place) {
   // Distinct from the streams of parameters, texts and orders.
   constexpr std::uint64_t stream = std::uint64_t(1) << 62;
-  if (s.top_k < 0) throw_error<data_error>({"top-k: ", s.top_k, " is less than 0"});
+  if (s.top_k < 0) throw_error<data_error>({"top-k: expected 0 or more, got ", s.top_k});
   if (!(s.top_p > 0) || !(s.top_p <= 1))
     throw_error<data_error>({"top-p: expected a number above 0 and up to 1, got ", s.top_p});
   if (s.temperature == 0) {

@@ -28,12 +28,12 @@ namespace pp {
 class atomic_file {
  public:
   explicit atomic_file(std::string path) : path_(std::move(path)) {
-    if (path_.empty()) throw file_error("cannot write '': there is no name");
+    if (path_.empty()) throw file_error("cannot write '': the file name is empty");
     struct stat there{};
     bool const is_there = ::lstat(path_.c_str(), &there) == 0;
     if (!is_there && errno != ENOENT) detail::throw_file_error("write", path_);
     if (is_there && !S_ISREG(there.st_mode) && !S_ISLNK(there.st_mode))
-      throw file_error("cannot write '" + path_ + "': there is something else than a file");
+      throw file_error("cannot write '" + path_ + "': it exists and is not a regular file");
     bool const replaces = is_there && S_ISREG(there.st_mode);
     detail::temporary_names const names(path_);
     detail::remove_stale_files(names);

@@ -57,8 +57,8 @@ class timeline_drawing {
   /// Throws pp::error for a negative number of ranks or characters.
   timeline_drawing(int ranks, long end, int width) : end_(end > 0 ? end : 1), width_(width) {
     if (ranks < 0 || width < 0)
-      throw_error<error>(
-          {"a drawing has at least 0 lines of at least 0 characters: got ", ranks, " of ", width});
+      throw_error<error>({"timeline_drawing: expected 0 or more ranks and characters, got ", ranks,
+                          " ranks of ", width, " characters"});
     lines_.assign(std::size_t(ranks), std::vector<cell>(std::size_t(width)));
   }
 

@@ -62,13 +62,12 @@ class occupancy {
   [[noreturn, gnu::cold]] static void refuse(int found) {
     if (found != closed)
       throw_error<error>(
-          {"a run is in progress: a trainer takes one call at a time, from one thread, and none "
-           "from its own "
+          {"a run is in progress: a trainer takes one call at a time, and none from its own "
            "callbacks"});
     // Most likely the program is exiting while this thread trains: the pause lets it exit without
     // an exception from here.
     sleep_for(5'000'000'000);
-    throw_error<error>({"this trainer was destroyed"});
+    throw_error<error>({"a call on a trainer that was destroyed: construct another one"});
   }
 
   static long this_process() { return long(::getpid()); }
@@ -130,7 +129,8 @@ class exclusive {
 
  private:
   item& checked() const {
-    if (item_ == nullptr) throw_error<error>({"this trainer was moved from"});
+    if (item_ == nullptr)
+      throw_error<error>({"this trainer was moved from: use the one that it was moved to"});
     return *item_;
   }
   /// Deletes the object, or leaks it if close() forbids its destruction: then another thread, or

@@ -90,7 +90,7 @@ constexpr family const* find_family(std::string_view name) {
 inline dynamic_table make_dynamic_table(family const& f, run_time_problem const& problem) {
   detail::require_chunks(problem, f.where, f.chunks_per_rank);
   if (char const* const why = f.refuses(problem); why != nullptr)
-    throw_error<error>({"schedule ", f.name, ": ", why});
+    detail::throw_refused(f.name, why, problem);
   auto table = dynamic_table(problem.ranks, f.where, f.trains);
   f.fill(problem, table);
   return table;

@@ -25,8 +25,7 @@ struct dynamic_rows {
   /// Throws pp::error for count < 0.
   explicit dynamic_rows(int count) : items(static_cast<std::size_t>(count < 0 ? 0 : count)) {
     if (count < 0)
-      throw_error<error>(
-          {"a schedule's table has at least 0 ranks: ", count, " is less than that"});
+      throw_error<error>({"a schedule's table: expected 0 or more ranks, got ", count});
   }
 
   template <class Other, int = 1>
@@ -80,12 +79,11 @@ dynamic_table make_dynamic_table(Problem const& problem) {
   long const expected = detail::actions_per_rank<Policy>(problem.micro_batches);
   if (problem.ranks > most_actions / (expected > 0 ? expected : 1))
     throw_error<error>({"schedule ", Policy::name, ": a table of ", problem.ranks, " ranks with ",
-                        expected, " actions each is larger than the limit of ", most_actions,
-                        " actions"});
+                        expected, " actions each exceeds the limit of ", most_actions, " actions"});
   detail::require_chunks(problem, Policy::where, Policy::chunks_per_rank);
   if (char const* const why = why_refused<Policy>(problem.ranks, problem.micro_batches);
       why != nullptr)
-    throw_error<error>({"schedule ", Policy::name, ": ", why});
+    detail::throw_refused(Policy::name, why, problem);
   auto table = dynamic_table(problem.ranks, Policy::where, Policy::trains);
   for (int rank = 0; rank < problem.ranks; ++rank)
     table.row(rank).reserve(static_cast<std::size_t>(expected));

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 #include <type_traits>
 
 #include <pipe/base/checked_index.hpp>
@@ -41,9 +42,12 @@ constexpr bool fits_placement(Problem const& problem, placement where) {
 template <pipeline_problem Problem>
 constexpr void require_placement(Problem const& problem, placement where) {
   if (fits_placement(problem, where)) return;
-  throw_error<error>({"the schedule's problem does not fit its placement: ", problem.ranks,
-                      " ranks, ", problem.chunks, " chunks with a cost each, ",
-                      problem.micro_batches, " micro-batches"});
+  bool const one_chunk = where == placement::straight || where == placement::bidirectional;
+  throw_error<error>({"the schedule's problem: expected ",
+                      one_chunk ? "as many chunks as ranks" : "a multiple of the ranks as chunks",
+                      ", a cost for each, and at least 1 micro-batch; got ", problem.ranks,
+                      " ranks, ", problem.chunks, " chunks and ", problem.micro_batches,
+                      " micro-batches"});
 }
 
 /// The same, and that the problem has `chunks_per_rank` chunks per rank; 0 accepts any number.
@@ -52,8 +56,17 @@ constexpr void require_chunks(Problem const& problem, placement where, int chunk
   require_placement(problem, where);
   int const expected = chunks_for(where, problem.ranks, chunks_per_rank);
   if (chunks_per_rank > 0 && problem.chunks != expected)
-    throw_error<error>({"a schedule of ", chunks_per_rank, " chunks per rank has ", expected,
-                        " chunks on ", problem.ranks, " ranks; the problem has ", problem.chunks});
+    throw_error<error>({"a schedule of ", chunks_per_rank, " chunks per rank on ", problem.ranks,
+                        " ranks: expected a problem of ", expected, " chunks, got ",
+                        problem.chunks});
+}
+
+/// Throws pp::error: a schedule does not exist for the numbers of a problem. `why`: what it needs.
+template <pipeline_problem Problem>
+[[noreturn, gnu::cold]] void throw_refused(std::string_view name, std::string_view why,
+                                           Problem const& problem) {
+  throw_error<error>({"schedule ", name, ": ", why, "; got ", problem.ranks, " ranks, ",
+                      problem.chunks, " chunks and ", problem.micro_batches, " micro-batches"});
 }
 
 /// throws: pp::error unless rows (a table, spans) exist for `rank`
@@ -70,21 +83,21 @@ constexpr void require_actions(Problem const& problem, Table const& table, Slots
   if (std::is_constant_evaluated()) return;
   require_placement(problem, table.where);
   if (table.ranks() != problem.ranks)
-    throw_error<error>({"a schedule's table of ", table.ranks(), " ranks is not for a problem of ",
-                        problem.ranks});
+    throw_error<error>({"a schedule's table: expected ", problem.ranks,
+                        " ranks, as its problem has, got ", table.ranks()});
   if (long(problem.chunks) * problem.micro_batches > most_actions)
     throw_error<error>({"a schedule of ", problem.chunks, " chunks and ", problem.micro_batches,
-                        " micro-batches is larger than the limit of ", most_actions, " actions"});
+                        " micro-batches exceeds the limit of ", most_actions, " actions"});
   if (!has_items(slots, problem.chunks - 1L))
-    throw_error<error>({"a schedule of ", problem.chunks,
-                        " chunks needs slots for each boundary between two of them"});
+    throw_error<error>({"slots: expected a number for each of the ", problem.chunks - 1,
+                        " boundaries between ", problem.chunks, " chunks"});
   for (int rank = 0; rank < problem.ranks; ++rank)
     for (int i = 0, n = table.size(rank); i < n; ++i) {
       action const& a = table.at(rank, i);
       if (a.chunk < 0 || a.chunk >= problem.chunks || a.micro_batch < 0 ||
           a.micro_batch >= problem.micro_batches || a.kind > action_kind::update)
-        throw_error<error>({"action ", i, " of rank ", rank, " is of chunk ", a.chunk,
-                            " and micro-batch ", a.micro_batch, ": there are ", problem.chunks,
+        throw_error<error>({"action ", i, " of rank ", rank, ": chunk ", a.chunk,
+                            " and micro-batch ", a.micro_batch, " are not of ", problem.chunks,
                             " chunks and ", problem.micro_batches, " micro-batches"});
     }
 }

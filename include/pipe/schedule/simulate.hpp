@@ -76,12 +76,13 @@ namespace detail {
 template <action_table Table, class Rows>
 constexpr void require_spans(Table const& table, timeline<Rows> const& when) {
   if (std::is_constant_evaluated()) return;
-  bool fits = when.ranks() == table.ranks();
-  for (int rank = 0; fits && rank < table.ranks(); ++rank)
-    fits = when.spans.size(rank) <= table.size(rank);
-  if (!fits)
+  if (when.ranks() != table.ranks())
     throw_error<error>(
-        {"the timeline is not one of this table: it has other ranks, or more actions"});
+        {"the timeline: expected ", table.ranks(), " ranks, as its table has, got ", when.ranks()});
+  for (int rank = 0; rank < table.ranks(); ++rank)
+    if (when.spans.size(rank) > table.size(rank))
+      throw_error<error>({"the timeline of rank ", rank, ": expected at most ", table.size(rank),
+                          " actions, as its table has, got ", when.spans.size(rank)});
 }
 
 }  // namespace detail

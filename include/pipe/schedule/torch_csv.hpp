@@ -266,7 +266,7 @@ inline read_schedule read_torch_csv(std::string_view text) {
         s.micro_batches = std::max(s.micro_batches, a.micro_batch + 1);
         any_backward = any_backward || a.kind != action_kind::forward;
       });
-  if (s.chunks == 0) torch_format::refuse({}, "there is no action in it");
+  if (s.chunks == 0) torch_format::refuse({}, "expected at least 1 action, found none");
   s.table.trains = any_backward;
   auto const best = torch_format::placement_of(s);
   if (best.name == nullptr || best.misplaced > 0) torch_format::refuse_stage(text, s, best);

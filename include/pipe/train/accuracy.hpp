@@ -18,7 +18,9 @@ double accuracy_of(std::span<T const> outputs, std::span<int const> labels) {
   long total = 0, right = 0;
   for_each_prediction(outputs, labels, labels.empty() ? 0 : outputs.size() / labels.size(),
                       [&](int label, int predicted) { ++total, right += label == predicted; });
-  if (total == 0) throw_error<data_error>({"accuracy: none of ", labels.size(), " labels counts"});
+  if (total == 0)
+    throw_error<data_error>(
+        {"accuracy: expected at least 1 label other than -1, got none of ", labels.size()});
   return double(right) / double(total);
 }
 

@@ -18,10 +18,11 @@ namespace detail {
 /// cost: one pass; NaN is found by x != x on the way
 template <class T>
 int argmax_of(std::span<T const> scores) {
-  if (scores.empty()) throw_error<data_error>({"argmax: no scores"});
+  if (scores.empty()) throw_error<data_error>({"argmax: expected at least 1 score, got none"});
   std::size_t best = 0;
   for (std::size_t i = 0; i < scores.size(); ++i) {
-    if (scores[i] != scores[i]) throw_error<data_error>({"argmax: score ", i, " is not a number"});
+    if (scores[i] != scores[i])
+      throw_error<data_error>({"argmax: score ", i, " of ", scores.size(), " is not a number"});
     if (scores[i] > scores[best]) best = i;
   }
   return int(best);

@@ -78,8 +78,9 @@ class batches {
                                s.drop_last ? "whole " : "", "mini-batch, which would take ",
                                s.drop_last ? whole : 1});
     if (s.first < 0 || s.first > size_)
-      throw_error<data_error>({"first: mini-batch ", s.first, " is not in [0, ", size_, "]"});
-    if (s.epoch < 0) throw_error<data_error>({"epoch: ", s.epoch, " is less than 0"});
+      throw_error<data_error>(
+          {"batches: first: mini-batch ", s.first, " is not in [0, ", size_, "]"});
+    if (s.epoch < 0) throw_error<data_error>({"batches: epoch: expected 0 or more, got ", s.epoch});
     if (s.shuffle) order_ = detail::shuffled_order(count_, s.seed, std::uint64_t(s.epoch));
   }
   batches(batches const&) = delete;

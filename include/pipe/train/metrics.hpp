@@ -158,13 +158,18 @@ class metrics_file {
     return quotes + '"';
   }
   [[noreturn]] void refuse(step_metrics const& m) const {
-    std::string names;
-    for (detail::named_scalar const& s : m.scalars)
-      names += (names.empty() ? "" : ", ") + in_quotes(s.name);
-    throw data_error("metrics in '" + file_.path() + "': step " + std::to_string(m.step) + " has " +
-                     names +
-                     ", of which some are undeclared or given twice: pass each once to "
-                     "metrics_file's constructor");
+    std::string why;
+    for (auto s = m.scalars.begin(); s != m.scalars.end(); ++s) {
+      auto const is_this = [&](std::string_view name) { return name == s->name; };
+      bool const has_column = std::any_of(scalars_.begin(), scalars_.end(), is_this);
+      bool const is_second =
+          std::any_of(m.scalars.begin(), s, [&](auto const& other) { return is_this(other.name); });
+      if (has_column && !is_second) continue;
+      why += (why.empty() ? "" : ", ") + in_quotes(s->name) +
+             (has_column ? " is given twice" : " has no column");
+    }
+    throw data_error("metrics in '" + file_.path() + "': step " + std::to_string(m.step) + ": " +
+                     why + "; columns are declared in metrics_file's constructor");
   }
 
   record_file file_;

@@ -128,7 +128,7 @@ struct planned_pipeline {
     std::unique_ptr<typename M::graph_type> g(M::new_graph());
     if (stages > g->size.units)
       throw_error<error>(
-          {"a model of ", g->size.units, " layers cannot be cut into ", stages, " stages"});
+          {"a model of ", g->size.units, " layers: expected at most as many stages, got ", stages});
     return g.release();
   }
   static std::vector<stage> lay_out_stages(heap_compilation const& c) {

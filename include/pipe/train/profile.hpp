@@ -113,7 +113,7 @@ inline bool is_identifier(std::string_view name) {
 /// throws: error for a name that is no identifier, or lists of different sizes
 inline std::string profile_header(std::string const& name, layer_times const& times) {
   if (!is_identifier(name))
-    throw error("write_profile: '" + name + "' cannot be the name of a struct");
+    throw error("write_profile: '" + name + "': expected a C++ identifier, the name of a struct");
   if (times.backward.size() != times.forward.size() || times.layers.size() != times.forward.size())
     throw error("write_profile: " + std::to_string(times.forward.size()) + " forward times, " +
                 std::to_string(times.backward.size()) + " backward times and " +

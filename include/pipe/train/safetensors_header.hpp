@@ -95,10 +95,10 @@ class safetensors_header_reader {
 
   /// `__metadata__`: texts by name, at most once.
   void read_metadata() {
-    if (std::exchange(has_metadata_, true)) refuse("__metadata__ stands there twice");
+    if (std::exchange(has_metadata_, true)) refuse("__metadata__ occurs twice");
     json_.object("'{' before texts by name", [&](std::string const& name) {
       if (!header.metadata.emplace(name, json_.string("a text in quotes")).second)
-        refuse("__metadata__: the name " + in_quotes(name) + " stands there twice");
+        refuse("__metadata__: the name " + in_quotes(name) + " occurs twice");
     });
   }
 
@@ -109,7 +109,7 @@ class safetensors_header_reader {
     place.name = name;
     bool has_type = false, has_shape = false, has_offsets = false;
     auto const once = [&](bool& seen, std::string const& field) {
-      if (std::exchange(seen, true)) refuse(name, field + " stands there twice");
+      if (std::exchange(seen, true)) refuse(name, field + " occurs twice");
     };
     json_.object("'{' before dtype, shape and data_offsets", [&](std::string const& field) {
       if (field == "dtype") {
@@ -179,7 +179,7 @@ class safetensors_header_reader {
     for (safetensors_place const& p : header.tensors) names.push_back(p.name);
     std::sort(names.begin(), names.end());
     auto const twice = std::adjacent_find(names.begin(), names.end());
-    if (twice != names.end()) refuse(std::string(*twice), "stands there twice");
+    if (twice != names.end()) refuse(std::string(*twice), "occurs twice");
   }
 
   /// Sorts tensors by their bytes; empty ones keep the header's order.

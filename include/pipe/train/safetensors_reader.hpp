@@ -90,7 +90,9 @@ class safetensors_reader {
     }
     std::int64_t const count = file_.read(at, to);
     if (count < 0) detail::throw_file_error("read", name_);
-    if (std::size_t(count) < to.size()) refuse("it became shorter while it was read");
+    if (std::size_t(count) < to.size())
+      refuse("byte " + std::to_string(at) + ": expected " + std::to_string(to.size()) +
+             " bytes, got " + std::to_string(count) + ": the file was shortened while it was read");
   }
 
   /// Reads and validates the header. The length that the file declares is compared with the file's

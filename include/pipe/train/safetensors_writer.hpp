@@ -61,18 +61,23 @@ inline void place_tensors(std::vector<safetensors_place>& tensors) {
   std::set<std::string_view> names{"__metadata__"};
   std::uint64_t end = 0;
   for (safetensors_place& p : tensors) {
-    auto const refuse = [&](char const* why) {
+    auto const refuse = [&](std::string const& why) {
       throw data_error("tensor " + in_quotes(p.name) + ": " + why);
     };
     if (valid_utf8_bytes(p.name) != p.name.size()) refuse("the name is not UTF-8");
-    if (!names.insert(p.name).second) refuse("the name is taken");
-    if (p.type == stored_type::other) refuse("the type is not known");
-    if (p.shape.size() > safetensors_header::most_extents) refuse("the shape has too many extents");
+    if (!names.insert(p.name).second)
+      refuse(p.name == "__metadata__" ? "the format reserves this name"
+                                      : "two tensors have this name");
+    if (p.type == stored_type::other) refuse("expected a type of stored_type, got `other`");
+    if (p.shape.size() > safetensors_header::most_extents)
+      refuse("expected a shape of at most " + std::to_string(safetensors_header::most_extents) +
+             " extents, got " + std::to_string(p.shape.size()));
     for (long const extent : p.shape)
-      if (extent < 0) refuse("the shape has a negative extent");
+      if (extent < 0) refuse("shape " + text_of_shape(p.shape) + ": expected extents of 0 or more");
     std::uint64_t bytes = 0;
     if (!count_bytes(p.type, p.shape, bytes) || bytes > std::uint64_t(INT64_MAX) - end)
-      refuse("has more bytes than 63 bits can count");
+      refuse("shape " + text_of_shape(p.shape) + " of " + name_of(p.type) +
+             ": more bytes in all than 63 bits can count");
     p.begin = end;
     p.end = end += bytes;
   }
@@ -92,7 +97,8 @@ inline std::string safetensors_preamble(std::vector<safetensors_place> const& te
     json += "\"__metadata__\":{";
     for (auto const& [name, text] : metadata) {
       if (valid_utf8_bytes(name) != name.size() || valid_utf8_bytes(text) != text.size())
-        throw data_error("metadata " + in_quotes(name) + ": is not UTF-8");
+        throw data_error("metadata " + in_quotes(name) + ": expected UTF-8, got " +
+                         in_quotes(text));
       member(name);
       json += json_quoted(text);
     }
@@ -111,8 +117,9 @@ inline std::string safetensors_preamble(std::vector<safetensors_place> const& te
   json += '}';
   json.resize((json.size() + 7) / 8 * 8, ' ');
   if (json.size() > safetensors_header::most_bytes)
-    throw data_error("the header has " + std::to_string(json.size()) +
-                     " bytes, more than a safetensors file may have");
+    throw data_error("the header: expected at most " +
+                     std::to_string(safetensors_header::most_bytes) + " bytes, got " +
+                     std::to_string(json.size()));
   std::string length(8, ' ');
   put_little_endian(std::uint64_t(json.size()), reinterpret_cast<std::byte*>(length.data()));
   return length + json;

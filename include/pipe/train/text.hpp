@@ -8,6 +8,7 @@
 #endif
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -38,11 +39,13 @@ class text_data {
   ///         training window and one held-out window
   text_data(std::filesystem::path const& path, int context) : context_(context) {
     if (context < 1)
-      throw data_error("a window of text has at least 1 byte: " + std::to_string(context) +
-                       " is less than that");
+      throw data_error("text_data: context: expected 1 byte or more, got " +
+                       std::to_string(context));
     for (std::filesystem::path const& file : files_of(path)) append(file);
     long const needed = held_out_share * (long(context) + 1);
-    if (bytes_.empty()) throw data_error("the text in '" + path.string() + "' is empty");
+    if (bytes_.empty())
+      throw data_error("the text in '" + path.string() + "' is empty: expected at least " +
+                       std::to_string(needed) + " bytes");
     if (bytes() < needed)
       throw data_error("the text in '" + path.string() + "' is too short: windows of " +
                        std::to_string(context) + " bytes need at least " + std::to_string(needed) +
@@ -78,7 +81,8 @@ class text_data {
   /// nothing. Throws data_error for first < 0.
   long held_out(long first, std::span<int> tokens, std::span<int> labels) const {
     check_size(tokens, labels);
-    if (first < 0) throw data_error("held-out window " + std::to_string(first) + " is less than 0");
+    if (first < 0)
+      throw data_error("held_out: first window: expected 0 or more, got " + std::to_string(first));
     first = std::min(first, held_out_windows());  // windows from there on are empty
     long counted = 0;
     for (long i = 0; i < long(tokens.size()) / context_; ++i) {
@@ -102,10 +106,14 @@ class text_data {
     namespace fs = std::filesystem;
     std::error_code error;
     fs::file_status const status = fs::status(path, error);
-    if (!fs::exists(status)) throw data_error("there is no text at '" + path.string() + "'");
+    if (!fs::exists(status))
+      throw data_error(
+          "cannot read the text at '" + path.string() + "': " +
+          (error ? error : std::make_error_code(std::errc::no_such_file_or_directory)).message());
     if (fs::is_regular_file(status)) return {path};
     if (!fs::is_directory(status))
-      throw data_error("the text at '" + path.string() + "' is neither a file nor a directory");
+      throw data_error("cannot read the text at '" + path.string() +
+                       "': expected a file or a directory");
     std::vector<fs::path> files;
     for (auto at = fs::recursive_directory_iterator(path, error); !error && at != fs::end(at);
          at.increment(error))
@@ -123,7 +131,9 @@ class text_data {
     std::error_code error;
     std::uintmax_t const size = std::filesystem::file_size(file, error);
     std::ifstream in(file, std::ios::binary);
-    if (error || !in) throw data_error("cannot read '" + file.string() + "'");
+    if (error || !in)
+      throw data_error("cannot read '" + file.string() + "': " +
+                       (error ? error : std::error_code(errno, std::generic_category())).message());
     if (files_++ > 0) bytes_.push_back(0);
     std::size_t const before = bytes_.size();
     if (!make_room(size))
@@ -132,7 +142,8 @@ class text_data {
                        (before > 0 ? " after " + std::to_string(before) + " of other files" : ""));
     in.read(reinterpret_cast<char*>(bytes_.data() + before), std::streamsize(size));
     if (std::uintmax_t(in.gcount()) != size)
-      throw data_error("cannot read all of '" + file.string() + "'");
+      throw data_error("cannot read '" + file.string() + "': expected " + std::to_string(size) +
+                       " bytes, got " + std::to_string(in.gcount()));
   }
 
   /// Grows the buffer by a number of bytes. Returns false if memory is exhausted.
@@ -147,8 +158,8 @@ class text_data {
   /// throws: data_error unless both are of one size, a whole number of windows
   void check_size(std::span<int> tokens, std::span<int> labels) const {
     if (tokens.size() != labels.size() || tokens.size() % std::size_t(context_) != 0)
-      throw data_error("a batch of text needs as many labels as tokens, and whole windows of " +
-                       std::to_string(context_) + ": got " + std::to_string(tokens.size()) +
+      throw data_error("a batch of text: expected as many labels as tokens, in whole windows of " +
+                       std::to_string(context_) + ", got " + std::to_string(tokens.size()) +
                        " tokens and " + std::to_string(labels.size()) + " labels");
   }
 

@@ -149,7 +149,9 @@ template <class T>
 void save_weights(std::vector<detail::named_parameter<T>> const& parameters,
                   std::string const& path, stored_type type = detail::stored_type_of<T>(),
                   detail::safetensors_metadata const& metadata = {{"format", "pt"}}) {
-  if (!is_real(type)) throw data_error(std::string("weights cannot be stored as ") + name_of(type));
+  if (!is_real(type))
+    throw data_error(std::string("save_weights: type: expected F64, F32, F16 or BF16, got ") +
+                     name_of(type));
   std::vector<detail::safetensors_place> places;
   for (detail::named_parameter<T> const& p : parameters) {
     detail::require_law(p);

@@ -49,9 +49,9 @@ class autotuner {
   template <class Launch>
   float milliseconds(Launch const& launch) {
     constexpr int launches = 8;
-    check(cudaEventRecord(begin_, on_), "an event");
+    check(cudaEventRecord(begin_, on_), "record of an event");
     for (int i = 0; i < launches; ++i) launch(a_, a_.slot, on_);
-    check(cudaEventRecord(end_, on_), "an event");
+    check(cudaEventRecord(end_, on_), "record of an event");
     check(cudaStreamSynchronize(on_), "timing of a kernel");
     float ms = 0;
     check(cudaEventElapsedTime(&ms, begin_, end_), "time between events");

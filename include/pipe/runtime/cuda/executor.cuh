@@ -130,8 +130,8 @@ class cuda_executor {
   /// Makes the stream of `waiting` wait for all work enqueued so far on the stream of `other`.
   void order_after(int waiting, int other, cuda::event const& at) const {
     if (waiting == other) return;
-    cuda::check(cudaEventRecord(at, stream_of(other)), "an event");
-    cuda::check(cudaStreamWaitEvent(stream_of(waiting), at, 0), "a wait for an event");
+    cuda::check(cudaEventRecord(at, stream_of(other)), "record of an event");
+    cuda::check(cudaStreamWaitEvent(stream_of(waiting), at, 0), "wait for an event");
   }
 
   // ---- after a run ----
@@ -147,8 +147,7 @@ class cuda_executor {
     read_clock();
     if (!has_timeline_)
       throw error(
-          "no times were recorded of the last run: on a GPU settings.runtime.timeline asks for "
-          "them");
+          "executed(): the last run recorded no times; on a GPU, set settings.runtime.timeline");
     return timelines_[std::size_t(r)].actions.data();
   }
   int executed_count(int r) const { return int(timelines_[std::size_t(r)].actions.size()); }
@@ -222,10 +221,10 @@ class cuda_executor {
     cuda::check(
         cudaMemsetAsync(losses(), 0, sizeof(double) * std::size_t(d_.micro_batches), stream_of(0)),
         "clearing of the losses");
-    cuda::check(cudaEventRecord(uploaded_, stream_of(0)), "an event");
-    if (has_timeline_) cuda::check(cudaEventRecord(start_, stream_of(0)), "an event");
+    cuda::check(cudaEventRecord(uploaded_, stream_of(0)), "record of an event");
+    if (has_timeline_) cuda::check(cudaEventRecord(start_, stream_of(0)), "record of an event");
     for (int r = 1; r < d_.ranks; ++r)
-      cuda::check(cudaStreamWaitEvent(stream_of(r), uploaded_, 0), "a wait for an event");
+      cuda::check(cudaStreamWaitEvent(stream_of(r), uploaded_, 0), "wait for an event");
   }
   /// Double-buffered upload: the host fills one half of the pinned buffer while the other is
   /// copied.
@@ -245,7 +244,7 @@ class cuda_executor {
       cuda::check(
           cudaMemcpyAsync(to + at, from, std::size_t(now), cudaMemcpyHostToDevice, stream_of(rank)),
           "upload of the mini-batch");
-      cuda::check(cudaEventRecord(gone, stream_of(rank)), "an event");
+      cuda::check(cudaEventRecord(gone, stream_of(rank)), "record of an event");
     }
     if (long const rest = (bytes - all % bytes) % bytes; rest > 0)
       cuda::check(cudaMemsetAsync(to + all, 0, std::size_t(rest), stream_of(rank)),
@@ -258,9 +257,9 @@ class cuda_executor {
     rank_timeline& mine = timelines_[std::size_t(r)];
     std::size_t const at = mine.actions.size();
     if (at == mine.marks.size()) mine.marks.emplace_back();
-    cuda::check(cudaEventRecord(mine.marks[at].start, stream_of(r)), "an event");
+    cuda::check(cudaEventRecord(mine.marks[at].start, stream_of(r)), "record of an event");
     run_action(r, a);
-    cuda::check(cudaEventRecord(mine.marks[at].end, stream_of(r)), "an event");
+    cuda::check(cudaEventRecord(mine.marks[at].end, stream_of(r)), "record of an event");
     mine.actions.push_back({a, 0, 0, 0});
     clock_is_read_ = false;
   }
@@ -297,7 +296,7 @@ class cuda_executor {
               "download of outputs");
         },
         [&](milestone m) {
-          cuda::check(cudaEventRecord(reached(c, m, mb), stream_of(r)), "an event");
+          cuda::check(cudaEventRecord(reached(c, m, mb), stream_of(r)), "record of an event");
         });
   }
 
@@ -332,7 +331,7 @@ class cuda_executor {
       placed_operand const* const from = view.operands + l.first;
       for (int k = 0; k < l.count; ++k) slots[k] = at.at(from[k].at);
       if (job_.watch != nullptr)
-        cuda::check(cudaEventRecord(watched_from_, stream_of(r)), "an event");
+        cuda::check(cudaEventRecord(watched_from_, stream_of(r)), "record of an event");
       groups_[l.group](a, slots, stream_of(r));
       if (job_.watch != nullptr)
         show(slots, {r, int(&chunk - d_.chunk), mb, p, i, 0, &l, from}, stream_of(r));
@@ -389,7 +388,7 @@ class cuda_executor {
 
   /// Waits for the launch and calls the watcher. No other rank is enqueued meanwhile.
   void show(void* const* slots, launch_seen seen, cudaStream_t on) {
-    cuda::check(cudaEventRecord(watched_until_, on), "an event");
+    cuda::check(cudaEventRecord(watched_until_, on), "record of an event");
     cuda::check(cudaStreamSynchronize(on), "run of a kernel");
     float ms = 0;
     cuda::check(cudaEventElapsedTime(&ms, watched_from_, watched_until_), "time between events");

@@ -17,19 +17,21 @@ namespace pp::cuda {
 class room {
  public:
   room() = default;
-  room(char* begin, long bytes) : next_(begin), end_(begin + bytes) {}
+  room(char* begin, long bytes) : begin_(begin), next_(begin), end_(begin + bytes) {}
   /// Memory for `count` items, aligned as the memory plan counts them. Throws pp::error if the part
   /// is exhausted.
   template <class T>
   T* take(long count) {
     char* const p = next_;
     next_ += align_up(count * long(sizeof(T)));
-    if (next_ > end_) throw error("the device's books are larger than planned");
+    if (next_ > end_)
+      throw_error<error>({"bookkeeping on the device: the plan has ", end_ - begin_,
+                          " bytes, expected at least ", next_ - begin_});
     return reinterpret_cast<T*>(p);
   }
 
  private:
-  char *next_ = nullptr, *end_ = nullptr;
+  char *begin_ = nullptr, *next_ = nullptr, *end_ = nullptr;
 };
 
 /// Kind of memory: on the device, or page-locked on the host.
@@ -45,11 +47,11 @@ class buffer {
     if (bytes == 0) return;
     void* p = nullptr;
     if constexpr (Where == memory_place::device) {
-      check(cudaMalloc(&p, std::size_t(bytes)), "memory of the device");
+      check(cudaMalloc(&p, std::size_t(bytes)), "allocation on the device");
       data_ = static_cast<char*>(p);
-      check(cudaMemset(p, 0, std::size_t(bytes)), "memory of the device");
+      check(cudaMemset(p, 0, std::size_t(bytes)), "clearing of memory");
     } else {
-      check(cudaMallocHost(&p, std::size_t(bytes)), "pinned memory of the host");
+      check(cudaMallocHost(&p, std::size_t(bytes)), "allocation of page-locked memory");
       data_ = static_cast<char*>(p);
     }
   }
@@ -85,7 +87,9 @@ using pinned_buffer = buffer<memory_place::pinned>;
 /// Owner of a stream that does not synchronize with the default stream.
 class stream {
  public:
-  stream() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream"); }
+  stream() {
+    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creation of a stream");
+  }
   stream(stream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}
   stream& operator=(stream&&) = delete;
   ~stream() {
@@ -111,7 +115,7 @@ class event {
   }
   operator cudaEvent_t() const { return event_; }
   /// Blocks the host until the event has occurred; returns at once if it was never recorded.
-  void wait() const { check(cudaEventSynchronize(event_), "a wait for an event"); }
+  void wait() const { check(cudaEventSynchronize(event_), "wait for an event"); }
 
  private:
   cudaEvent_t event_ = nullptr;

@@ -29,7 +29,7 @@ class averages {
   void require_out(long step) const {
     if (are_in_)
       throw_error<error>(
-          {"step ", step, ": averages stand in for the parameters; swap them out first"});
+          {"step ", step, ": averages stand in for the parameters: call swap_averages() first"});
   }
 
  private:

@@ -10,9 +10,9 @@
 
 namespace pp::cuda {
 
-/// Throws pp::error, "`what`: reason", if a call failed.
+/// Throws pp::error, "CUDA, `what`: reason", if a call failed.
 inline void check(cudaError_t status, char const* what) {
-  if (status != cudaSuccess) throw_error<error>({what, ": ", cudaGetErrorString(status)});
+  if (status != cudaSuccess) throw_error<error>({"CUDA, ", what, ": ", cudaGetErrorString(status)});
 }
 
 }  // namespace pp::cuda
