@@ -51,6 +51,7 @@ struct gradient_sinks {
 
   /// Whether there is memory: false in the counting run.
   constexpr bool keeps() const { return transposed != nullptr; }
+  /// The items added so far: after the counting run, the room that the keeping run needs.
   constexpr gradient_size sizes() const {
     return gradient_size{input_ops.count, weight_ops.count, values.count, crossings.count};
   }
@@ -90,6 +91,11 @@ class differentiator {
   constexpr differentiator(graph_view const& g, gradient_scratch scratch, gradient_sinks& out)
       : g_(g), needed_(scratch.needed), gradient_(scratch.gradient), out_(out) {}
 
+  /// Differentiates the whole graph.
+  ///
+  /// shape: forward ops -> out.input_ops, out.weight_ops, out.values, out.crossings
+  /// cost:  one pass forward and one backward over the ops; crossings add the values that units
+  ///        share
   constexpr void run() {
     mark_needed();
     for (int i = g_.ops.count - 1; i >= 0; --i) rule(copy_of(g_.ops.items[i]));
@@ -110,7 +116,21 @@ class differentiator {
   }
   constexpr bool needs(operand x) const { return x.where == space::value && needed_[x.index]; }
 
-  /// The rule of an op: adds its backward ops. The gradient of its result is complete by then.
+  /// The rule of an op y = f(x, ...): adds its backward ops. The gradient dy of its result is
+  /// complete by then, as all readers of y come later in the graph.
+  ///
+  ///   loss      the loss op's own result is dx: loss and gradient are one kernel
+  ///   matmul    dx = dy w^T, dw = x^T dy
+  ///   bias      dx = dy, db = sum of dy over rows; row_bias: dtable[t] = sum of dy over samples
+  ///   map       dx = dy f'(x), from y instead of x where the formula allows it
+  ///   add       dx = dz = dy, without an op
+  ///   dropout   dx = dy mask, the mask drawn again from the same stream
+  ///   concat    dx and dz are slices of dy
+  ///   norm      dx from dy, x and the row's statistics; dgamma and dbeta are one weight op
+  ///   softmax   dx from dy and y; gate: dx from dy and x; pool: dx from dy and the padding
+  ///   attention dx from dy, x, y and the rows' log sums; the probabilities are computed again
+  ///   lookup    dtable[id] = sum of dy over the rows of that id; ids have no gradient
+  ///   custom    the layer's own functions
   constexpr void rule(op const& o) {
     operand const x = o.in[0];
     operand const dy = gradient_[o.out[0].index];

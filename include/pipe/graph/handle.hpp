@@ -83,6 +83,7 @@ struct custom_operands {
 /// The operands of an op besides its first.
 struct further_operands {
   operand a{}, b{}, c{};
+  /// The number of operands that are there: they come first.
   constexpr short count() const {
     if (c.where != space::none) return 3;
     if (b.where != space::none) return 2;

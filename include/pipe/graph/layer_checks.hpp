@@ -47,6 +47,7 @@ class layer_checks {
   constexpr void report(fault_kind what, shape expected, shape found) {
     report(what, leaf_, expected, found);
   }
+  /// The same for a given layer type, and for a given top-level layer.
   constexpr void report(fault_kind what, int leaf, shape expected, shape found) {
     report_at(what, position_, leaf, expected, found);
   }

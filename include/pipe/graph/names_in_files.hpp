@@ -37,11 +37,13 @@ struct names_in_files {
     name({digits, std::size_t(n)});
   }
   constexpr void end_part() { --depth; }
+  /// The last part of the way gets this name: a number, or what Named gives.
   constexpr void name(std::string_view given) {
     ends[depth] = ends[depth - 1];
     for (char const c : given) put(ends[depth], c);
     put(ends[depth], '.');
   }
+  /// Hashes the full name of a parameter: the way from the model to it, then its own name.
   constexpr void parameter(int index, file_name const& file) {
     if (length > 0) return;
     int end = ends[depth];

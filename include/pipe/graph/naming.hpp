@@ -56,6 +56,7 @@ struct wanted_names {
     for (wanted_name& p : all)
       if (p.name == name) ++p.times, ++open, p.first = parameter;
   }
+  /// The end of a layer with that name: from here on it may be tied to.
   constexpr void end(std::string_view name) {
     for (wanted_name& p : all)
       if (p.name == name) ++p.ended, --open;
@@ -88,6 +89,7 @@ struct sibling_names {
     first = all.size();
     return outer;
   }
+  /// The end of a list of siblings: its names may be used again.
   constexpr void leave(std::size_t outer) {
     all.count = first;
     first = outer;

@@ -180,12 +180,14 @@ constexpr bool is_by_leaf(op_kind k) { return kinds_with<&op_traits::by_leaf> >>
 constexpr bool has_formula(op_kind k) { return kinds_with<&op_traits::formula> >> int(k) & 1; }
 constexpr bool is_loss(op_kind k) { return kinds_with<&op_traits::loss> >> int(k) & 1; }
 constexpr bool is_custom(op_kind k) { return kinds_with<&op_traits::custom> >> int(k) & 1; }
+/// Whether ops of this kind are matrix products, with contraction_attributes.
 constexpr bool is_contraction(op_kind k) {
   return kinds_with<&op_traits::contraction> >> int(k) & 1;
 }
 constexpr bool is_attention(op_kind k) { return kinds_with<&op_traits::attention> >> int(k) & 1; }
 /// As an anchor, whether a kernel may begin, or end, with a chain of pointwise ops.
 constexpr bool takes_prologue(op_kind k) { return kinds_with<&op_traits::prologue> >> int(k) & 1; }
+/// Whether the kernel of this kind can run pointwise ops on its result before it is stored.
 constexpr bool takes_epilogue(op_kind k) {
   return (kinds_with<&op_traits::epilogue> | kinds_with<&op_traits::pointwise>) >> int(k) & 1;
 }

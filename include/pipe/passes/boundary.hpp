@@ -34,6 +34,7 @@ constexpr int find(view<handed_on> list, operand x) {
 
 /// The boundaries of all stages: number s is before stage s. The first and the last are empty.
 struct boundary_table {
+  /// The boundary before one stage: ranges of `items`, and the bytes of a slot in each direction.
   struct entry {
     range forward{}, gradient{};  // of `items`
     long forward_bytes = 0, gradient_bytes = 0;
@@ -60,6 +61,8 @@ constexpr void find_last_readers(view<op> ops, short* reader) {
 }
 
 /// The number of values that cross the cuts of a model, each counted at every cut.
+///
+/// cost: stages times values
 constexpr int count_crossings(graph_view const& g, short const* last_reader, int const* cuts,
                               int stages) {
   int n = 0;

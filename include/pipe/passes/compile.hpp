@@ -20,6 +20,8 @@ namespace pp {
 /// The backward ops of a graph, on the heap.
 class heap_gradients {
  public:
+  /// Differentiates twice: first to count, then into arrays of exactly those lengths. The graph
+  /// must outlive the result.
   explicit heap_gradients(graph_view const& g) {
     gradient_sinks counts;
     fill(g, counts);
@@ -41,6 +43,7 @@ class heap_gradients {
   operator gradient_view() const { return view_; }
 
  private:
+  /// One differentiation, with working memory of its own.
   static void fill(graph_view const& g, gradient_sinks& out) {
     heap_array<bool> needed(g.values.count);
     heap_array<operand> gradient(g.values.count);
@@ -117,6 +120,8 @@ class heap_compilation {
   stage_range const& range(int stage) const { return ranges_[stage]; }
 
  private:
+  /// Cuts the model into stages by the training time of its units, which are whole: costs -> cuts
+  /// -> the stage of each unit.
   template <class Cut>
   void partition(Cut const& cut) {
     int const units = m_.graph.units.count;
@@ -134,6 +139,7 @@ class heap_compilation {
     m_.cuts = cuts_.begin();
     m_.stage_of_unit = stage_of_unit_.begin();
   }
+  /// The bytes of every value, and those that cross each cut. Needs the cuts.
   void find_values(compile_options const& options) {
     graph_view const& g = m_.graph;
     is_statistic_ = heap_array<bool>(g.values.count);
@@ -150,6 +156,8 @@ class heap_compilation {
                     boundaries_.begin(), items);
     m_.boundaries = boundary_table{{boundaries_.begin(), m_.stages + 1}, items.filled()};
   }
+  /// The forward ops that backward runs again, and the values that forward then need not keep.
+  /// Their cost is added to that of their units.
   void plan_recomputation(recompute_rule rule) {
     graph_view const& g = m_.graph;
     heap_array<bool> runs(g.ops.count), read(g.values.count);
@@ -163,6 +171,8 @@ class heap_compilation {
     m_.kernels.ops = lists_of(g, m_.backward, view<op>{recomputed_ops_.begin(), plan.ops});
     add_costs(op_list::recompute, m_.kernels.ops[op_list::recompute], costs_.begin());
   }
+  /// Fuses each of the four lists of ops. Uses are counted over all lists first, because a value
+  /// inside a group is stored only if an op outside the group reads it.
   void fuse_all(recompute_rule rule) {
     bool const recomputes = m_.kernels.ops[op_list::recompute].count > 0;
     for (heap_array<int>& uses : uses_) uses = heap_array<int>(m_.values.size());
@@ -178,6 +188,7 @@ class heap_compilation {
       m_.kernels.fused[l] = fused_[l];
     }
   }
+  /// Numbers the distinct groups over all lists, so that equal groups are one kernel.
   void number() {
     recomputed_numbers_ = heap_array<int>(m_.kernels.fused[op_list::recompute].distinct.count);
     m_.numbers = number_groups(m_.kernels, recomputed_numbers_.begin());
@@ -209,6 +220,9 @@ class heap_compilation {
 /// A stage of a model compiled at run time: the order of its programs and the layout of its memory.
 class heap_stage {
  public:
+  /// Orders the programs of a stage and lays out its memory. The compilation must outlive it.
+  ///
+  /// drops: whether forward drops what backward recomputes
   heap_stage(heap_compilation const& c, int stage, bool drops) {
     compiled_model const& m = c.model();
     stage_range const& r = c.range(stage);

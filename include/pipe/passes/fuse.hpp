@@ -123,6 +123,7 @@ struct fused_sinks {
   sink<segment> segments;
   sink<operand> operands;
   sink<int> distinct;
+  /// Views of what has been filled; the memory is the caller's.
   constexpr fused_view filled() const {
     return fused_view{segments.filled(), operands.filled(), distinct.filled()};
   }

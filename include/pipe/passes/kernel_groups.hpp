@@ -35,6 +35,7 @@ struct group_numbers {
   int const* recomputed = nullptr;  // by distinct group of the recomputed ops: its number
   int count = 0;
 
+  /// The number of a list's distinct group among those of all lists.
   constexpr int number(op_list l, int group) const {
     return l == op_list::recompute ? recomputed[group] : first[l] + group;
   }

@@ -8,6 +8,9 @@
 namespace pp {
 
 /// The addresses of the operands of a stage's launches.
+///
+/// values, recomputed: where forward and backward programs find a value; they differ for one that
+/// backward computes again.
 struct operand_places {
   stage_range r;
   int stage = 0;

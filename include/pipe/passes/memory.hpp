@@ -139,6 +139,8 @@ constexpr void lay_out_parameters(compiled_model const& m, stage_range const& r,
 ///      an earlier one of the same micro-batch
 class value_layout {
  public:
+  /// drops: whether forward drops what backward recomputes. scratch.seen must be in its initial
+  /// state.
   constexpr value_layout(compiled_model const& m, stage_range const& r, int stage, bool drops,
                          layout_scratch scratch)
       : m_(m), r_(r), stage_(stage), drops_(drops), is_last_(stage == m.stages - 1),

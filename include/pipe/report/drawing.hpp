@@ -92,6 +92,7 @@ struct drawing {
           {"the drawing of ", ranks.size(), " ranks has no action ", position, " of rank ", rank});
     return ranks[static_cast<std::size_t>(rank)].actions[static_cast<std::size_t>(position)];
   }
+  /// The largest peak of any rank.
   long peak_memory() const {
     long peak = 0;
     for (detail::drawn_rank const& r : ranks) peak = std::max(peak, r.peak_memory);
@@ -158,6 +159,7 @@ class sources {
   }
 
  private:
+  /// The positions of the actions that make a chunk's two results for a micro-batch.
   struct results {
     action_place output, input_gradient;
   };

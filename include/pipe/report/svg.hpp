@@ -53,6 +53,7 @@ class svg_picture {
         plot_(std::max(400, options.width) - left - right),
         scale_(plot_ / double(std::max(1L, d.makespan))), rows_end_(top + double(ranks_) * row_) {}
 
+  /// The picture: the parts are painted in this order, later ones over earlier ones.
   std::string str() {
     double const height =
         rows_end_ + axis_height + (o_.memory ? memory_gap + memory_height + 10 : 0);
@@ -83,6 +84,8 @@ class svg_picture {
   // mark_of_no_time: width of an action without duration.
   static constexpr double outline = 2.2, mark_of_no_time = 3;
 
+  /// The style sheet: one class per kind of action and shade, gradients for B and W in one, a
+  /// pattern for recomputation.
   void style() {
     auto const rule = [&](std::string const& of, std::string const& what) {
       add(of, "{", what, "}");
@@ -146,6 +149,8 @@ class svg_picture {
     if (o_.critical) entry("critical", "critical path");
   }
 
+  /// A row per rank: boxes of actions, then outlines of critical ones, then marks of actions that
+  /// take no time. Every `every`-th rank is named, so that names do not overlap.
   void rows() {
     std::size_t const every =
         std::size_t(tick_step(long(ranks_), int(double(ranks_) * row_ / least_between_names)));
@@ -194,6 +199,7 @@ class svg_picture {
         shown, "</text>");
   }
 
+  /// The time axis below the rows, with at most one mark per 90 pixels.
   void axis() {
     text_ += "<g class=\"axis\">\n";
     long const step = tick_step(d_.makespan, int(plot_ / 90));
@@ -249,6 +255,7 @@ class svg_picture {
     }
   }
 
+  /// The number of shades in the picture: chunks of a rank, or directions.
   int shades() const {
     int most = 0;
     for (drawn_rank const& r : d_.ranks)
@@ -266,6 +273,7 @@ class svg_picture {
   static bool has_pattern(action_kind kind) {
     return kind == action_kind::backward || kind == action_kind::recompute;
   }
+  /// The name of a style class: the kind's short name and the shade.
   static std::string class_of(action_kind kind, int shade) {
     std::string name = short_name(kind);
     name += std::to_string(shade);
@@ -275,6 +283,7 @@ class svg_picture {
   double x_of(long time) const { return left + double(time) * scale_; }
   double y_of(int rank) const { return top + rank * row_; }
 
+  /// The attributes of a rectangle.
   static std::string frame(double x, double y, double width, double height) {
     return " x=\"" + number(x) + "\" y=\"" + number(y) + "\" width=\"" + number(width) +
            "\" height=\"" + number(height) + "\"";
@@ -290,6 +299,7 @@ class svg_picture {
   void add(Parts const&... parts) {
     ((text_ += parts), ...);
   }
+  /// Text at a point; `what` is escaped here.
   void text(char const* style, double x, double y, char const* anchor, std::string const& what) {
     add("<text class=\"", style, "\" x=\"", number(x), "\" y=\"", number(y), "\" text-anchor=\"",
         anchor, "\">", xml_escaped(what), "</text>\n");
@@ -305,6 +315,8 @@ class svg_picture {
 }  // namespace detail
 
 /// A drawing as an SVG document.
+///
+/// cost: one rectangle with a text per action
 inline std::string draw_svg(drawing const& d, svg_options const& options = {}) {
   return detail::svg_picture(d, options).str();
 }

@@ -64,6 +64,7 @@ class trace_writer {
   }
 
  private:
+  /// The actions of a rank, and the kernels inside them.
   void slices(drawing const& d, std::size_t rank) {
     auto const& details = d.ranks[rank].details;
     std::size_t next = 0;

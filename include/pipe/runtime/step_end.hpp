@@ -60,7 +60,11 @@ struct step_line {
 
 }  // namespace detail
 
-/// The operations after the last action of a run.
+/// The operations after the last action of a run, in order.
+///
+/// Ties are summed before gradients are measured, so that the norm counts a shared parameter once.
+/// Judging comes before any update, so that a step that is not sound changes nothing. Averages
+/// follow the updated parameters, and transposed copies are renewed last, from final values.
 inline constexpr detail::step_line step_end[] = {
     {detail::step_op::barrier,
      detail::run_fact::trains | detail::run_fact::completes | detail::run_fact::has_ties},

@@ -23,6 +23,7 @@ struct memory_change {
   long backward_input = 0;
   long backward_weight = -1;
 
+  /// The change by an action of this kind: BW changes by what B and W do.
   constexpr long of(action_kind kind) const {
     return kind == action_kind::forward ? forward
                                         : (makes_input_gradient(kind) ? backward_input : 0) +
@@ -75,6 +76,8 @@ struct problem {
   constexpr long hop_time(int from_rank, int to_rank, int boundary) const {
     return from_rank == to_rank ? 0 : hop + transfer_time(boundary);
   }
+  /// The time of a transfer across the boundary after chunk `boundary`, either way: bytes over
+  /// bandwidth, rounded up.
   constexpr long transfer_time(int boundary) const {
     return bandwidth == 0 ? 0 : (cost(boundary).bytes + bandwidth - 1) / bandwidth;
   }

@@ -69,6 +69,7 @@ class search_order {
     }
   }
 
+  /// Rows of another type of this table's extents, as a table's.
   template <class Other>
   constexpr auto like() const {
     return scratch_rows<Other>(p_, length_);
@@ -78,6 +79,7 @@ class search_order {
   constexpr action at(int rank, int position) const {
     return decoded(row_.item[rank * length_ + position]);
   }
+  /// Appends an action; BW becomes a B and a W. Beyond the rank's length it is dropped.
   constexpr void push(int rank, action const& a) {
     int const x = kinds * (a.chunk * m_ + a.micro_batch);
     auto const add = [&](int kind) {
@@ -219,6 +221,7 @@ class search_order {
     return fine_ * s.worst + fine_ * s.sum / (p_ * mean_share);
   }
 
+  /// Constants of an action that play() reads.
   struct fact {
     int chunk = 0, kind = 0, rank = 0;
     int source = -1;  ///< the action of another chunk whose result it reads, or -1
@@ -228,6 +231,7 @@ class search_order {
   struct stretch {
     int rank = 0, first = 0, last = 0;
   };
+  /// A move of one action of a rank to another position.
   struct change {
     int rank = 0, from = 0, to = 0;
   };

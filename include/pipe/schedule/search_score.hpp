@@ -37,6 +37,7 @@ struct rank_times {
   scratch<long> first, last;
 
   constexpr explicit rank_times(int ranks) : first(ranks, -1), last(ranks) {}
+  /// An action of a rank from `start` to `end`; those of a rank come in order.
   constexpr void add(int rank, long start, long end) {
     if (first.item[rank] < 0) first.item[rank] = start;
     last.item[rank] = end;
@@ -61,6 +62,7 @@ struct rank_times {
 struct search_dice {
   unsigned long long state = 0x9E3779B97F4A7C15u;
 
+  /// The next 64 random bits.
   constexpr unsigned long long bits() {
     state ^= state << 13;
     state ^= state >> 7;

@@ -33,11 +33,14 @@ class in_process {
     for (progress& p : board_) p.reset();
     barrier_.reset();
   }
+  /// Wakes every thread that waits, so that it looks at the failure flag.
   void wake_all() {
     for (progress& p : board_) p.wake();
     barrier_.wake_all();
   }
 
+  /// The release half of a milestone: what this thread has written is visible to those that await
+  /// it.
   void publish(int chunk, milestone m, int micro_batch) {
     progress_of(chunk, m).publish(micro_batch + 1);
   }

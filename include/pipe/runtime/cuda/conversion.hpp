@@ -10,6 +10,7 @@
 
 namespace pp::detail {
 
+/// to[i] = from[i] for i < count, one type to another; arrays may not overlap.
 template <class To, class From>
 void convert(void* to, void const* from, long count) {
   for (long i = 0; i < count; ++i) static_cast<To*>(to)[i] = To(static_cast<From const*>(from)[i]);

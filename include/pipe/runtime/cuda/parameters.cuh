@@ -78,6 +78,8 @@ class cuda_parameters {
                                    cuda::add_up_kernel, cuda::transpose_kernel<value>,
                                    over_flat<cuda::clamp_elements>, over_flat<cuda::add_elements>,
                                    over_flat<cuda::approach_elements>, over_flat<step_type>>;
+  /// The kernels that pipeline P launches here: those of every pipeline, and what buffers and
+  /// 16-bit copies need.
   static constexpr auto all_kernels() {
     constexpr auto with_buffers =
         cuda::maybe_before<P::has_buffers, over_flat<cuda::commit_elements>>(always{});
@@ -100,6 +102,7 @@ class cuda_parameters {
     long range_count = 0, square_count = 0, buffer_count = 0;
   };
 
+  /// `count` zeros in the rank's bookkeeping.
   template <class T>
   T* kept(int rank, long count) {
     return executor_.kept<T>(rank, nullptr, count);
@@ -171,6 +174,7 @@ class cuda_parameters {
       case step_op::copy_ties: return copy_ties();
     }
   }
+  /// Enqueues what follows a change of parameters: ties, then transposed copies.
   void renew_copies(unsigned facts, job const& j) {
     run_lines(copies_follow, facts, [&](step_op op, unsigned known) {
       execute(op, j, false);
@@ -198,6 +202,8 @@ class cuda_parameters {
         executor_.stream_of(0));
   }
 
+  /// Enqueues the squared norms of all gradients and, with clipping by value, the clamping and the
+  /// norms after it. The limit is divided by gradient_scale, since gradients are not scaled yet.
   void measure(job const& j, bool clamps) {
     for (int c = 0; c < d_.chunks; ++c) {
       add_squares(c, squares_);
@@ -209,6 +215,7 @@ class cuda_parameters {
       add_squares(c, clamped_);
     }
   }
+  /// The ranges of a chunk's gradients, and of the sums of its buffers, which are group 1.
   cuda::flat_ranges where(int c) const {
     lists const& l = lists_[std::size_t(c)];
     return {l.ranges, l.range_count, 0};
@@ -243,6 +250,8 @@ class cuda_parameters {
           {cuda::flat_ranges::over(u.end - u.begin), step}, on);
     }
   }
+  /// Enqueues the averages of a chunk's trained parameters: in the first step they are the
+  /// parameters, later they approach them.
   void average(chunk_description const& c, job const& j) {
     cudaStream_t const on = executor_.stream_of(c.rank);
     float* const memory = floats(c.rank);
@@ -253,6 +262,7 @@ class cuda_parameters {
         {cuda::flat_ranges::over(element(c.trained_bytes)), average}, on);
   }
 
+  /// Enqueues the update of a chunk's buffers from their sums over all samples since the last step.
   void commit([[maybe_unused]] int c, [[maybe_unused]] job const& j) {
     if constexpr (P::has_buffers) {
       chunk_description const& chunk = d_.chunk[c];
@@ -267,6 +277,7 @@ class cuda_parameters {
     }
   }
 
+  /// Enqueues the transposed copies of a chunk's matrices: one launch for all.
   void transpose(int c) {
     chunk_description const& chunk = d_.chunk[c];
     lists const& l = lists_[std::size_t(c)];

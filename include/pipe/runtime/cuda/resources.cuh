@@ -62,6 +62,7 @@ class buffer {
     std::swap(data_, other.data_);
     return *this;
   }
+  /// Freeing device memory waits for the device, so no kernel can still use it.
   ~buffer() {
     if (data_ == nullptr) return;
     if constexpr (Where == memory_place::device)
@@ -71,6 +72,7 @@ class buffer {
   }
 
   char* data() const { return data_; }
+  /// The same address as a pointer to T.
   template <class T>
   T* as() const {
     return reinterpret_cast<T*>(data_);
@@ -104,6 +106,7 @@ class stream {
 /// Owner of an event. Only a timed one may be used for elapsed times; untimed ones are cheaper.
 class event {
  public:
+  /// throws: pp::error if the driver refuses one
   explicit event(bool is_timed = false) {
     check(cudaEventCreateWithFlags(&event_, is_timed ? cudaEventDefault : cudaEventDisableTiming),
           "an event");

@@ -25,6 +25,7 @@ class activity {
 
   // ---- called by the rank's thread; times in nanoseconds from the start of the run ----
 
+  /// The action that the following changes are about.
   void begin(action const& a) {
     set(action_, int(a.kind));
     set(chunk_, a.chunk);
@@ -38,6 +39,7 @@ class activity {
     since_.store(now, std::memory_order_relaxed);
     moved();
   }
+  /// The next layer of the running action: progress, though the kind of activity stays.
   void run_layer(int layer) {
     set(of_, layer);
     moved();

@@ -42,6 +42,7 @@ class arena {
 #endif
     std::memset(data_, 0, std::size_t(bytes));
   }
+  /// Takes the memory; addresses into it stay valid.
   arena(arena&& other) noexcept : bytes_(other.bytes_), data_(other.data_) {
     other.bytes_ = 0;
     other.data_ = nullptr;

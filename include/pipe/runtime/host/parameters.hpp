@@ -195,6 +195,7 @@ class parameter_work {
   static constexpr long line = host::columns_step<T>;
   enum which : int { unclamped, clamped };
 
+  /// The list of a rank's gradient blocks, in its arena.
   gradient_block* blocks_of_rank(int r) const {
     return reinterpret_cast<gradient_block*>(memory_[r] + d_.rank[r].blocks);
   }
@@ -209,6 +210,8 @@ class parameter_work {
   static host::share elements_of(long n, int part, int parts) {
     return host::share_of(n, line, part, parts);
   }
+  /// The rows of a matrix that one thread copies and transposes, whole cache lines of the
+  /// transposed copy.
   static host::share rows_of(parameter_place const& p, int part, int parts) {
     return host::share_of(p.rows, line, part, parts);
   }
@@ -223,12 +226,14 @@ class parameter_work {
     return sum;
   }
 
+  /// An address in a region of a chunk: by element, or of a parameter.
   T* at(chunk_description const& c, long region, long element) const {
     return reinterpret_cast<T*>(memory_[c.rank] + region) + element;
   }
   T* at(chunk_description const& c, long region, parameter_place const& p) const {
     return at(c, region + p.offset, 0);
   }
+  /// use(chunk) for the chunks of rank r, in the order of the model.
   template <class Use>
   void for_chunks_of(int r, Use use) {
     for (int c = 0; c < d_.chunks; ++c)

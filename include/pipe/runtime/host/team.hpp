@@ -66,6 +66,8 @@ class team {
   }
 
  private:
+  /// run() without the type of the work. The helpers see work_ and part_of_ because
+  /// begun_.advance() comes after both are written.
   PIPE_ONE_COPY void run_all(void const* work, void (*part_of)(void const*, int)) {
     if (size_ == 1) return part_of(work, 0);
     work_ = work;
@@ -89,6 +91,8 @@ class team {
       done_.add();
     }
   }
+  /// One part; an exception is kept, the first of all parts, so that the other threads finish
+  /// theirs.
   void attempt(int part) {
     try {
       part_of_(work_, part);
