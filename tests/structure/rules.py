@@ -15,6 +15,8 @@
 * Lines of include/ have at most WIDTH columns.
 * A header's first comment opens with what the header is: no question word, no verb (OPENINGS), and no comment opens with "What is".
 * Comments and pages use the field's words: none of WORDS.
+* At least COMMENTS percent of the lines of include/, blank ones apart, are comments and nothing else.
+* The comment above a kernel has a `shape:` line: above a host kernel, a kernel body and a __global__ function.
 * No file holds an absolute path of somebody's machine.
 """
 import re
@@ -29,6 +31,8 @@ APART = {  # these may never include those
 }
 LONGEST = 450
 WIDTH = 100
+COMMENTS = 18
+FEW_LINES = 1000  # of which no share is asked
 MOST_MACROS = 8
 WORDS = {  # not -> but
     r"mend(s|ed|ing)?": "fix",
@@ -63,6 +67,7 @@ END = re.compile(r"^\}  // namespace")
 DECLARED = re.compile(r"^(?:template <[^;{]*>\s*)?(?:class|struct|enum class|enum|union) (?:PIPE_\w+ )?(\w+)(?: : [\w: ]+)?;")
 DEFINED = re.compile(r"^(?:template <.*> )?(?:class|struct|enum class|enum|union) (?:\w+\(.*?\) |PIPE_\w+ )*(\w+)(?:<.*>)?(?: final)?(?: :[^:].*)?(?: \{.*|)$")
 MEMBER = re.compile(r"^[^/#=]*?\b(\w+)(?:<[^()]*>)?::(?:~?\w+|operator\W+)\(")
+KERNEL = re.compile(r"^struct kernel_of<op_kind::|^[^/]*\b__global__\b|^  PIPE_HD static void run\(Block& block, ")
 ABSOLUTE = re.compile(r'(?<![\w.:/~}$-])/(?:home|root|work|workspace|Users|mnt|opt|var/folders)/\w|#\s*include\s*[<"]/')
 
 
@@ -249,8 +254,41 @@ def check_prose(root):
             yield f"{where}:{opening[0]}: a header opens with what it is, a noun phrase: {opening[1]}"
 
 
+def check_share(root):
+    lines = [line.strip() for p in sorted((root / "include").rglob("*")) if p.suffix in CODE for line in p.read_text().splitlines()]
+    lines = [line for line in lines if line]
+    comments = sum(line.startswith("//") for line in lines)
+    if len(lines) >= FEW_LINES and 100 * comments < COMMENTS * len(lines):
+        yield f"include/pipe:1: {100 * comments / len(lines):.2f} % of {len(lines)} lines are comments; there are at least {COMMENTS} %"
+
+
+def comment_above(lines, i):
+    """The comment above the declaration in line i, whose template parameters may take lines of their own."""
+    def is_comment(line):
+        return line.lstrip().startswith("//")
+    while i > 0 and lines[i - 1].strip() and not is_comment(lines[i - 1]) and not lines[i - 1].rstrip().endswith((";", "}")):
+        i -= 1
+    end = i
+    while i > 0 and is_comment(lines[i - 1]):
+        i -= 1
+    return lines[i:end]
+
+
+def check_kernels(root):
+    for path in sorted(p for p in (root / "include").rglob("*") if p.suffix in CODE):
+        lines = path.read_text().splitlines()
+        for number, line in enumerate(lines, 1):
+            if not (match := KERNEL.match(line)) or (line.startswith("struct") and "/cuda/" in path.as_posix()):
+                continue  # on CUDA kernel_of lists bodies, each of which has its contract
+            at = number - 1
+            while match[0].startswith("  ") and at > 0 and not lines[at].startswith("struct "):
+                at -= 1  # the contract of a body is that of its struct
+            if not any("shape:" in text for text in comment_above(lines, at)):
+                yield f"{path.relative_to(root)}:{at + 1}: a kernel without a shape: {lines[at].strip()}"
+
+
 def check(root):
-    return [*check_headers(root), *check_macros(root), *check_prose(root), *check_declarations(root), *check_texts(root)]
+    return [*check_headers(root), *check_macros(root), *check_prose(root), *check_share(root), *check_kernels(root), *check_declarations(root), *check_texts(root)]
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from rules import LONGEST, MOST_MACROS, QUIET, WIDTH, check
+from rules import COMMENTS, FEW_LINES, LONGEST, MOST_MACROS, QUIET, WIDTH, check
 
 LICENCE = "// SPDX-License-Identifier: BSL-1.0\n"
 
@@ -83,6 +83,31 @@ class Rules(unittest.TestCase):
                 self.assertTrue(all(f"write {better}" in p for p in found), found)
         self.assertEqual([], self.problems({"docs/a.md": "```\nwhoever\n```\nRecommend the least amends.\n"}))
         self.assertIn("opens with the noun: What is cut", self.headers({"base/a.hpp": "//\n// A cut.\nint x;  ///< What is cut\n"})[0])
+
+    def test_headers_have_a_share_of_comments(self):
+        def tree(comments):  # FEW_LINES lines, of which the licence is a comment too
+            code = FEW_LINES - comments - 1
+            return {"include/pipe/backend/a.inl": LICENCE + "  // A reason.\n" * comments + "int x;  // trailing\n\n" * code}
+        enough = COMMENTS * FEW_LINES // 100 - 1
+        self.assertEqual([], self.problems(tree(enough)))
+        self.assertEqual([f"include/pipe:1: {COMMENTS - 0.1:.2f} % of {FEW_LINES} lines are comments; there are at least {COMMENTS} %"],
+                         self.problems(tree(enough - 1)))
+
+    def test_kernels_have_a_shape(self):
+        shape = "/// A sum.\n///\n/// shape: x (n) -> y (1)\n"
+        host = "template <>\nstruct kernel_of<op_kind::sum> : facts {};\n"
+        body = "template <class P,\n          int G>\nstruct sum {\n  int n;\n  PIPE_HD static void run(Block& block, arguments const& a) {\n  }\n};\n"
+        entry = "template <class Body>\nstatic __global__ void __launch_bounds__(256)\n    run_body(arguments const a) {\n}\n"
+        for name, kernel, line in [("host/a.inl", host, 2), ("cuda/a.hpp", body, 3), ("cuda/a.cuh", entry, 2)]:
+            with self.subTest(name=name):
+                path, top = f"include/pipe/backend/{name}", f"{LICENCE}#pragma once\nint y;\n"
+                self.assertEqual([], self.problems({path: top + shape + kernel}))
+                for above in ("", shape.replace("shape", "law"), shape + "int z;\n", shape + "\n"):
+                    found = self.problems({path: top + above + kernel})
+                    self.assertEqual(1, len(found), found)
+                    self.assertIn(f"{path}:{3 + above.count(chr(10)) + line}: a kernel without a shape: ", found[0])
+        listed = "template <>\nstruct kernel_of<op_kind::sum> : one_kernel<sum> {};\n// __global__ functions\n"
+        self.assertEqual([], self.problems({"include/pipe/backend/cuda/a.hpp": f"{LICENCE}#pragma once\n{listed}"}))
 
     def test_long_headers(self):
         problems = self.headers({"base/a.hpp": "int x;\n" * (LONGEST - 1)})

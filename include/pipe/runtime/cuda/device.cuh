@@ -21,6 +21,8 @@ inline int least_compiled() {
 
 /// Empty kernel. A query of its attributes shows whether the current device can run this file's
 /// code.
+///
+/// shape: no operands; never launched
 static __global__ void any_kernel() {}
 
 /// Whether the driver finds code in the program for the current device.
