@@ -83,7 +83,9 @@ int train_gpt2(char const* name, int argc, char** argv) {
     double const tokens_per_second = double(tokens.size()) / seconds[seconds.size() / 2];
     figure(std::string("gpt2_tokens_per_second_") + name, tokens_per_second, 0);
     figure(std::string("gpt2_tflops_") + name, 1e-12 * operations_per_token * tokens_per_second, 0);
-    if (!(last < first)) throw pp::error("the loss does not fall");
+    if (!(last < first))
+      throw pp::error("gpt2: expected the loss to fall from " + std::to_string(first) + ", got " +
+                      std::to_string(last));
   });
 }
 

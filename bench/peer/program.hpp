@@ -11,8 +11,10 @@
 //                       of waiting
 #pragma once
 
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <functional>
 #include <iostream>
@@ -43,7 +45,7 @@ class contender {
 template <class T>
 std::vector<T> read_all(std::string const& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) throw std::runtime_error("cannot read " + path);
+  if (!file) throw std::runtime_error("cannot read '" + path + "': " + std::strerror(errno));
   std::vector<T> all(std::size_t(file.tellg()) / sizeof(T));
   file.seekg(0);
   file.read(reinterpret_cast<char*>(all.data()), std::streamsize(all.size() * sizeof(T)));

@@ -6,7 +6,9 @@
 //     examples/run.sh schedules --ranks 8 --micro-batches 32 --forward 18513
 //         --backward 18086 --weight 9331 --hop 626 --limit 2
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <exception>
 #include <fstream>
 #include <iostream>
@@ -32,6 +34,13 @@ std::string why_no_number(std::string const& text) {
   if (fault == std::errc::invalid_argument || end != text.data() + text.size())
     return "'" + text + "' is no whole number";
   return fault == std::errc{} ? "" : text + (text[0] == '-' ? " is too small" : " is too large");
+}
+
+/// throws: pp::file_error if not all that was printed could be written
+void flush_output() {
+  if (std::cout.flush()) return;
+  std::string const reason = errno != 0 ? std::string(": ") + std::strerror(errno) : "";
+  throw pp::file_error("cannot write all of the output" + reason);
 }
 
 int run(int argc, char** argv) {
@@ -74,8 +83,9 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (CLI::Success const& help) {
+    errno = 0;
     int const code = app.exit(help);
-    if (!std::cout.flush()) throw pp::file_error("cannot write all of the output");
+    flush_output();
     return code;
   }
 
@@ -83,15 +93,16 @@ int run(int argc, char** argv) {
       {{"--read", read, pp::file_use::way::read}, {"--out", out, pp::file_use::way::written}});
   if (!read.empty()) {
     std::ifstream file(read, std::ios::binary);
-    if (!file) throw pp::file_error("'" + read + "' cannot be read");
+    if (!file) throw pp::file_error("cannot read '" + read + "': " + std::strerror(errno));
     r.read_name = read;
     r.read_text.assign(std::istreambuf_iterator<char>(file), {});
   }
   r.colours = out.empty() && pp::wants_colour(stdout);
   schedules::reply const found = schedules::answer(r);
   if (!out.empty()) pp::write_file(out, found.text);
-  if (out.empty() && !(std::cout << found.text << std::flush))
-    throw pp::file_error("cannot write all of the output");
+  errno = 0;
+  if (out.empty()) std::cout << found.text;
+  flush_output();
   if (!found.complaint.empty()) throw pp::data_error(found.complaint);
   return 0;
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <optional>
 #include <pipe/base/error.hpp>
 #include <string>
@@ -35,6 +36,13 @@ inline constexpr double most_sum = 4e18;     // of times or memory, in 64 bits
 
 [[noreturn]] inline void refuse(std::string const& why) { throw pp::data_error(why); }
 
+/// A number as short as it can be written with six digits.
+inline std::string short_text(double x) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", x);
+  return text;
+}
+
 inline void check_word(char const* option, std::string const& word,
                        std::vector<std::string> const& known) {
   if (std::find(known.begin(), known.end(), word) != known.end()) return;
@@ -54,16 +62,17 @@ inline double memory_limit(request const& r, int parts) {
 
 /// needs: no rank holds more than `chunks` chunks
 inline void check(request const& r, int chunks) {
-  if (r.ranks < 1) refuse("--ranks must be at least 1");
-  if (r.micro_batches < 1) refuse("--micro-batches must be at least 1");
-  if (r.chunks < 1) refuse("--chunks must be at least 1");
-  if (r.hop < 0) refuse("--hop must not be negative");
+  if (r.ranks < 1) refuse("--ranks must be at least 1, not " + std::to_string(r.ranks));
+  if (r.micro_batches < 1)
+    refuse("--micro-batches must be at least 1, not " + std::to_string(r.micro_batches));
+  if (r.chunks < 1) refuse("--chunks must be at least 1, not " + std::to_string(r.chunks));
+  if (r.hop < 0) refuse("--hop must be at least 0, not " + std::to_string(r.hop));
   auto const times = [&](char const* option, std::vector<long> const& t) {
     if (t.size() != 1 && t.size() != std::size_t(r.ranks))
       refuse(std::string(option) + " needs one time, or one per rank: " + std::to_string(r.ranks) +
              ", not " + std::to_string(t.size()));
     for (long x : t)
-      if (x < 0) refuse(std::string(option) + " must not be negative");
+      if (x < 0) refuse(std::string(option) + " must be at least 0, not " + std::to_string(x));
     return double(*std::max_element(t.begin(), t.end()));
   };
   double const work =
@@ -75,12 +84,15 @@ inline void check(request const& r, int chunks) {
   double const p = r.ranks, m = r.micro_batches;
   if (4 * p * m * chunks > most_actions)
     refuse("too many actions for these ranks, chunks and micro-batches: at most 200 million");
-  if (r.ranks > most_ranks) refuse("there can be at most " + std::to_string(most_ranks) + " ranks");
+  if (r.ranks > most_ranks)
+    refuse("--ranks must be at most " + std::to_string(most_ranks) + ", not " +
+           std::to_string(r.ranks));
 
   // Times are counted in parts of their unit, one for each chunk, where they do not divide. What
   // grows the most: all actions one after the other, added up over the ranks; and what a search
   // plans for a micro-batch alone, with room for its trials.
-  if (r.memory[0] < 1) refuse("--memory: what F adds must be at least 1");
+  if (r.memory[0] < 1)
+    refuse("--memory: the memory of F must be at least 1, not " + std::to_string(r.memory[0]));
   constexpr double trials = 1e5;
   double const alone = work + 2 * double(r.hop) * chunks;
   double added = 0;
@@ -89,9 +101,11 @@ inline void check(request const& r, int chunks) {
       4 * (p + m) * chunks * added > most_sum || (r.limit && memory_limit(r, chunks) > most_sum))
     refuse("times, memory or limit are too large to be added up");
   if (r.memory[0] + r.memory[1] + r.memory[2] != 0)
-    refuse("--memory: what F adds must be given back by B and W");
+    refuse("--memory: the numbers of F, B and W must add up to 0, not " +
+           std::to_string(r.memory[0] + r.memory[1] + r.memory[2]));
   if (r.limit && !(memory_limit(r, 1) >= double(r.memory[0])))
-    refuse("--limit has no room for one micro-batch");
+    refuse("--limit must hold one micro-batch: at least 1/" + std::to_string(r.ranks) + ", not " +
+           short_text(*r.limit));
 }
 
 }  // namespace schedules

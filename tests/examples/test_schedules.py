@@ -189,17 +189,17 @@ class BadInput(unittest.TestCase):
         self.assertEqual(done.stderr, f"schedules: {expected}\n")
 
     def test_impossible_problems(self):
-        self.refused("--ranks must be at least 1", "--ranks", 0)
-        self.refused("--micro-batches must be at least 1", "--micro-batches", 0)
-        self.refused("--chunks must be at least 1", "--chunks", 0)
-        self.refused("--hop must not be negative", "--hop=-1")
-        self.refused("--weight must not be negative", "--weight=-1")
+        self.refused("--ranks must be at least 1, not 0", "--ranks", 0)
+        self.refused("--micro-batches must be at least 1, not 0", "--micro-batches", 0)
+        self.refused("--chunks must be at least 1, not 0", "--chunks", 0)
+        self.refused("--hop must be at least 0, not -1", "--hop=-1")
+        self.refused("--weight must be at least 0, not -1", "--weight=-1")
         self.refused("--forward needs one time, or one per rank: 4, not 2", "--forward", "1,2")
         for none in (0.2, 0, -1, "nan"):
-            self.refused("--limit has no room for one micro-batch", f"--limit={none}")
+            self.refused(f"--limit must hold one micro-batch: at least 1/4, not {none}", f"--limit={none}")
         self.refused("too many actions for these ranks, chunks and micro-batches: at most 200 million",
                      *"--ranks 100000 --micro-batches 100000".split())
-        self.refused("there can be at most 16384 ranks", "--ranks", 16385, "--micro-batches", 1)
+        self.refused("--ranks must be at most 16384, not 16385", "--ranks", 16385, "--micro-batches", 1)
         for huge in ("--forward=9000000000000000000", "--hop=9000000000000000000", "--limit=1e30",
                      "--memory=4000000000000000000,0,-4000000000000000000", f"--memory=1,{2**63 - 1},-{2**63}",
                      f"--memory={2**63 - 1},{2**63 - 1},2", f"--weight={2**63 - 1}", "--backward=1000000000000000",
@@ -210,7 +210,7 @@ class BadInput(unittest.TestCase):
         self.refused("--hop: '1e3' is no whole number", "--hop", "1e3")
         self.refused("--placement must be straight or vee, not 'loop'", "--placement", "loop")
         self.refused("--minimise must be span or makespan, not 'peak'", "--minimise", "peak")
-        self.refused("--memory: what F adds must be given back by B and W", "--memory", "3,-1,-1")
+        self.refused("--memory: the numbers of F, B and W must add up to 0, not 1", "--memory", "3,-1,-1")
         self.refused("chimera needs an even number of ranks", *"--ranks 3 --schedule chimera --format svg".split())
         self.refused("--format svg shows one schedule: say which with --schedule", "--format", "svg")
         self.refused("--format must be table, csv, text, svg, html, trace or torch, not 'png'", "--format", "png")
@@ -245,7 +245,7 @@ class BadInput(unittest.TestCase):
         for arguments in ([], ["--help"]):
             with open("/dev/full", "w") as full:
                 done = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True)
-            self.assertEqual((done.returncode, done.stderr), (1, "schedules: cannot write all of the output\n"))
+            self.assertEqual((done.returncode, done.stderr), (1, "schedules: cannot write all of the output: No space left on device\n"))
 
     def test_malformed_files(self):
         with tempfile.TemporaryDirectory() as folder:
