@@ -147,6 +147,15 @@ TEST_CASE("what does not exist is refused at run time", "[simulate]") {
   CHECK_THROWS_WITH(make_dynamic_table<Chimera>(equal_times(3, 4)),
                     std::string("schedule chimera: ") + why_refused<Chimera>(3, 4) +
                         "; got 3 ranks, 3 chunks and 4 micro-batches");
+  std::string const chunks = "a cost for each, and at least 1 micro-batch; got ";
+  CHECK_THROWS_WITH(simulate(cheap, table),
+                    "the schedule's problem: expected as many chunks as ranks, " + chunks +
+                        "2 ranks, 2 chunks and 2 micro-batches");
+  CHECK_THROWS_WITH(make_dynamic_table<VHalf>(run_time_problem{2, 3, 2, 0, {}}),
+                    "the schedule's problem: expected a multiple of the ranks as chunks, " +
+                        chunks + "2 ranks, 3 chunks and 2 micro-batches");
+  CHECK_THROWS_WITH(boundary_slots(equal_times(3, 2), table, when, 0),
+                    "a schedule's table: expected 3 ranks, as its problem has, got 2");
 }
 
 TEST_CASE("peaks in flight are those of the timeline", "[in_flight]") {

@@ -177,9 +177,10 @@ TEST_CASE("data sets that are none are refused") {
         "input \"ids\": expected 6 numbers for 6 samples, got 0");
   CHECK(refused(Classifier::batch{std::span(d.numbers).first(11), d.classes}.set<"ids">(d.ids)) ==
         "inputs: expected whole samples of 2 numbers, got 11");
-  CHECK(refused(data(0).view()) == "a data set of 0 samples has no mini-batch, which would take 1");
+  CHECK(refused(data(0).view()) ==
+        "batches: expected a data set of at least 1 samples for a mini-batch, got 0");
   CHECK(refused(data(3).view(), {.drop_last = true}) ==
-        "a data set of 3 samples has no whole mini-batch, which would take 4");
+        "batches: expected a data set of at least 4 samples for a whole mini-batch, got 3");
   CHECK(refused(d.view(), {.first = 3}) == "batches: first: mini-batch 3 is not in [0, 2]");
   CHECK(refused(d.view(), {.first = -1}) == "batches: first: mini-batch -1 is not in [0, 2]");
   CHECK(refused(d.view(), {.epoch = -1}) == "batches: epoch: expected 0 or more, got -1");
@@ -255,9 +256,9 @@ TEST_CASE("a class that does not exist is refused") {
     CHECK(message_of([&] { m(0, none); }) == why);
   }
   std::vector<float> const outputs(6);
-  CHECK(message_of([&] {
-          confusion(outputs, std::vector{0, 1}, std::numeric_limits<int>::max());
-        }) == "outputs: expected as many scores per label, got 6 scores for 2 labels");
+  CHECK(
+      message_of([&] { confusion(outputs, std::vector{0, 1}, std::numeric_limits<int>::max()); }) ==
+      "outputs: expected an equal number of scores for each label, got 6 scores for 2 labels");
 }
 
 TEST_CASE("labels and weights that a loss does not count are refused by whatever counts them") {
@@ -298,20 +299,20 @@ TEST_CASE("what accuracy cannot count it refuses") {
     return of_accuracy;
   };
   CHECK(refused({1, 2, 3}, {0, 1}) ==
-        "outputs: expected at least 2 scores per label, got 3 scores for 2 labels");
+        "outputs: expected at least 2 scores for each label, got 3 scores for 2 labels");
   CHECK(refused({1, 2, 3, 4, 5}, {0, 1}) ==
-        "outputs: expected as many scores per label, got 5 scores for 2 labels");
+        "outputs: expected an equal number of scores for each label, got 5 scores for 2 labels");
   CHECK(refused({1, 2}, {0, 0}) ==
-        "outputs: expected at least 2 scores per label, got 2 scores for 2 labels");
+        "outputs: expected at least 2 scores for each label, got 2 scores for 2 labels");
   CHECK(refused({1, 2}, {2}) == "label 2 at position 0 is not in [-1, 2)");
   CHECK(refused({1, 2, 1, 2}, {0, -2}) == "label -2 at position 1 is not in [-1, 2)");
   CHECK(refused({1, std::nanf("")}, {0}) == "argmax: score 1 of 2 is not a number");
   CHECK(refused({1, 2}, {-1}) ==
         "accuracy: expected at least 1 label other than -1, got none of 1");
   CHECK(message_of([] { accuracy(std::vector<float>(), std::vector<int>()); }) ==
-        "outputs: expected at least 2 scores per label, got 0 scores for 0 labels");
+        "outputs: expected at least 2 scores for each label, got 0 scores for 0 labels");
   CHECK(message_of([] { confusion(std::vector{1.f, 2.f}, std::vector{0}, -3); }) ==
-        "outputs: expected at least 2 scores per label, got 2 scores for 1 labels");
+        "outputs: expected at least 2 scores for each label, got 2 scores for 1 labels");
 }
 
 TEST_CASE("the page about data sets does what it says") {

@@ -74,9 +74,9 @@ class batches {
     constexpr std::size_t whole = std::size_t(Trainer::samples);
     size_ = long(s.drop_last ? count_ / whole : (count_ + whole - 1) / whole);
     if (size_ == 0)
-      throw_error<data_error>({"a data set of ", count_, " samples has no ",
-                               s.drop_last ? "whole " : "", "mini-batch, which would take ",
-                               s.drop_last ? whole : 1});
+      throw_error<data_error>({"batches: expected a data set of at least ", s.drop_last ? whole : 1,
+                               " samples for a ", s.drop_last ? "whole " : "", "mini-batch, got ",
+                               count_});
     if (s.first < 0 || s.first > size_)
       throw_error<data_error>(
           {"batches: first: mini-batch ", s.first, " is not in [0, ", size_, "]"});

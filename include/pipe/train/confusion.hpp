@@ -44,9 +44,9 @@ namespace detail {
 template <class T>
 void check_scores(std::span<T const> outputs, std::span<int const> labels, std::size_t classes) {
   if (classes < 2 || outputs.size() / classes != labels.size() || outputs.size() % classes != 0)
-    throw_error<data_error>({"outputs: expected ", classes < 2 ? "at least 2" : "as many",
-                             " scores per label, got ", outputs.size(), " scores for ",
-                             labels.size(), " labels"});
+    throw_error<data_error>(
+        {"outputs: expected ", classes < 2 ? "at least 2" : "an equal number of",
+         " scores for each label, got ", outputs.size(), " scores for ", labels.size(), " labels"});
 }
 
 /// Calls use(label, predicted) for every label that is not -1, in order. Throws as confusion does.

@@ -153,7 +153,7 @@ struct planned_pipeline {
                                        std::vector<stage> const& stage_of) {
     if (!is_countable(c.costs(), samples, micro_batches))
       throw_error<error>({"a step of ", micro_batches, " micro-batches of ", samples,
-                          " samples is too large to be counted"});
+                          " samples: expected less than 2^62 FLOPs"});
     run_time_problem p;
     p.ranks = ranks;
     p.chunks = stages;
