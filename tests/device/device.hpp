@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The engine for a GPU, all of it but the hardware: its machine, its streams and events, its
+// The engine for a GPU, all of it but the hardware: its executor, its streams and events, its
 // kernels' bodies, on the CPU.
 #pragma once
 

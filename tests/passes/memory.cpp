@@ -230,7 +230,7 @@ TEST_CASE("every launch finds its operands where values are made again", "[passe
 
 TEST_CASE("values share scratch where their lifetimes allow it", "[passes]") {
   scratch_block live[8];
-  scratch_room room{live};
+  scratch_allocator room{live};
   CHECK(room.allocate(64, 0, 2) == 0);
   CHECK(room.allocate(128, 0, 1) == 64);
   CHECK(room.allocate(64, 1, 3) == 192);  // the second is still read by launch 1

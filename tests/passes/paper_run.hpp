@@ -152,12 +152,12 @@ class run : public findings {
     stages([&]<int S>() { set_up<S>(); });
     stages([&]<int S>() {
       launch_all<S, program::forward>();
-      pass_on<S>(C::boundaries[S + 1].forward, programs<S>::passed_values);
+      relay<S>(C::boundaries[S + 1].forward, programs<S>::passed_values);
     });
     stages([&]<int Reversed>() {
       constexpr int S = C::stages - 1 - Reversed;
       launch_all<S, C::whole.splits_backward ? program::backward_input : program::backward>();
-      pass_on<S>(C::boundaries[S].gradient, programs<S>::passed_gradients);
+      relay<S>(C::boundaries[S].gradient, programs<S>::passed_gradients);
     });
     if constexpr (C::whole.splits_backward)
       stages([&]<int S>() { launch_all<S, program::backward_weight>(); });  // as late as can be
@@ -182,7 +182,7 @@ class run : public findings {
 
   /// What leaves stage S without being made there.
   template <int S, class Leaves, class Passed>
-  void pass_on(Leaves const& leaves, Passed const& passed) {
+  void relay(Leaves const& leaves, Passed const& passed) {
     for (copied const& p : passed)
       for (handed_on const& x : leaves)
         if (x.offset == p.to.offset) {

@@ -22,7 +22,7 @@ struct scratch_block {
 /// shape: live: one more item than values live at a time
 /// needs: calls in the order of `now`
 /// law:   two allocations that are live at the same time do not overlap
-struct scratch_room {
+struct scratch_allocator {
   scratch_block* live;  // by offset
   int count = 0;
   long peak = 0;
@@ -144,8 +144,8 @@ class value_layout {
   constexpr value_layout(compiled_model const& m, stage_range const& r, int stage, bool drops,
                          layout_scratch scratch)
       : m_(m), r_(r), stage_(stage), drops_(drops), is_last_(stage == m.stages - 1),
-        scratch_(scratch), forward_room_{scratch.forward_blocks},
-        backward_room_{scratch.backward_blocks} {}
+        scratch_(scratch), forward_scratch_{scratch.forward_blocks},
+        backward_scratch_{scratch.backward_blocks} {}
 
   /// Notes a program in the order of its segments; the segments of a chain count as one moment.
   constexpr void note(program p, view<scheduled_segment> order, view<launch_chain> chains = {}) {
@@ -206,7 +206,7 @@ class value_layout {
         out.values[at] = out.values[logits];
       } else {
         out.values[at] = kept ? append(region::record, bytes.record, v)
-                              : scratch(forward_room_, program::forward, at, v);
+                              : scratch(forward_scratch_, program::forward, at, v);
       }
       if (kept)
         out.recomputed[at] = out.values[at];
@@ -216,7 +216,7 @@ class value_layout {
         out.recomputed[at] =
             in_weights(at) || (at == recomputed_logits && in_weights(loss_gradient))
                 ? append(region::pending, bytes.pending, v)
-                : scratch(backward_room_, backward, at, v);
+                : scratch(backward_scratch_, backward, at, v);
     }
     for (int v = r_.gradients.begin; v < r_.gradients.end; ++v) {
       int const at = v - r_.gradients.begin + r_.values.size();
@@ -226,12 +226,12 @@ class value_layout {
         out.recomputed[at] = address{region::gradient_out, entered.gradient.items[i].offset};
       } else {
         out.recomputed[at] = in_weights(at) ? append(region::pending, bytes.pending, v)
-                                            : scratch(backward_room_, backward, at, v);
+                                            : scratch(backward_scratch_, backward, at, v);
       }
     }
-    bytes.scratch =
-        forward_room_.peak > backward_room_.peak ? forward_room_.peak : backward_room_.peak;
-    pass_on(entered, left, out);
+    bytes.scratch = forward_scratch_.peak > backward_scratch_.peak ? forward_scratch_.peak
+                                                                   : backward_scratch_.peak;
+    relay(entered, left, out);
   }
 
  private:
@@ -263,13 +263,13 @@ class value_layout {
   }
   /// The address of number `at` among the values of the stage; none for a value that no program
   /// touches, or that only exists inside a chain.
-  constexpr address scratch(scratch_room& room, program p, int at, int v) const {
+  constexpr address scratch(scratch_allocator& allocator, program p, int at, int v) const {
     occurrence const o = scratch_.seen[int(p)][at];
     if (!o.any() || (scratch_.in_memory != nullptr && !scratch_.in_memory[at])) return address{};
-    return address{region::scratch, room.allocate(m_.values.bytes(v), o.first, o.last)};
+    return address{region::scratch, allocator.allocate(m_.values.bytes(v), o.first, o.last)};
   }
   /// Lists the values and gradients that leave the stage without being computed at their slot.
-  constexpr void pass_on(boundary const& entered, boundary const& left, layout_sinks& out) const {
+  constexpr void relay(boundary const& entered, boundary const& left, layout_sinks& out) const {
     for (handed_on const& x : left.forward)
       if (r_.local(x.what.index) < 0)
         out.passed_values.push_back(copied{from_neighbour(m_, stage_, x.what),
@@ -292,7 +292,7 @@ class value_layout {
   bool const drops_, is_last_;
   layout_scratch scratch_;
   int length_[program_count]{};
-  scratch_room forward_room_, backward_room_;
+  scratch_allocator forward_scratch_, backward_scratch_;
 };
 
 }  // namespace pp

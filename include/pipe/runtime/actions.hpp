@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Execution of a schedule's action, common to all machines: its dependencies, the addresses of its
+// Execution of a schedule's action, common to all executors: its dependencies, the addresses of its
 // operands, its programs, and the milestones it publishes. An executor supplies the means: threads
 // that wait and call kernels, or streams with events and launches.
 #pragma once
@@ -46,8 +46,8 @@ struct region_bases {
 /// received(transfer): address at which a neighbour's values are read. The executor sets the rest:
 /// inputs, labels and random streams.
 template <class Received>
-region_bases bases_in_arenas(pipeline_description const& d, int c, int mb, char* mine,
-                             Received const& received) {
+region_bases arena_bases(pipeline_description const& d, int c, int mb, char* mine,
+                         Received const& received) {
   chunk_description const& chunk = d.chunk[c];
   region_bases b{};
   b.set(region::parameters, mine + chunk.values);
@@ -82,19 +82,19 @@ void for_each_need(pipeline_description const& d, action const& a, Need const& n
   }
 }
 
-/// Runs an action by the executor's operations: run(set, program), pass_on(copied list, count),
-/// hand_out(address of the model's output), publish(milestone).
+/// Runs an action by the executor's operations: run(set, program), relay(copied list, count),
+/// copy_output(address of the model's output), publish(milestone).
 ///
 /// law: a milestone is published after all programs and copies that it stands for
-template <class Run, class PassOn, class HandOut, class Publish>
+template <class Run, class Relay, class CopyOutput, class Publish>
 void run_action(pipeline_description const& d, job const& j, action const& a, Run const& run,
-                PassOn const& pass_on, HandOut const& hand_out, Publish const& publish) {
+                Relay const& relay, CopyOutput const& copy_output, Publish const& publish) {
   chunk_description const& chunk = d.chunk[a.chunk];
   program_set const& set = chunk.set_for(a.micro_batch);
   if (a.kind == action_kind::forward) {
     run(set, program::forward);
-    pass_on(chunk.passed_values, chunk.passed_value_count);
-    if (j.what == job::kind::infer && a.chunk == d.chunks - 1) hand_out(set.output);
+    relay(chunk.passed_values, chunk.passed_value_count);
+    if (j.what == job::kind::infer && a.chunk == d.chunks - 1) copy_output(set.output);
     publish(milestone::forward);
     if (j.what != job::kind::train) publish(milestone::release);
     return;
@@ -102,7 +102,7 @@ void run_action(pipeline_description const& d, job const& j, action const& a, Ru
   bool const split = set.programs[int(program::backward)].launches == nullptr;
   if (detail::makes_input_gradient(a.kind)) {
     run(set, split ? program::backward_input : program::backward);
-    pass_on(set.passed_gradients, set.passed_gradient_count);
+    relay(set.passed_gradients, set.passed_gradient_count);
     publish(milestone::input_gradient);
   }
   if (detail::makes_weight_gradient(a.kind)) {

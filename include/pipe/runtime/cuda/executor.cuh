@@ -42,7 +42,8 @@ class cuda_executor {
     for (int r = 0; r < d.ranks; ++r) {
       rank_description const& plan = d.rank[r];
       allocate(r);
-      rooms_.emplace_back(memory_of(r) + plan.device_bookkeeping, plan.device_bookkeeping_bytes);
+      bookkeeping_.emplace_back(memory_of(r) + plan.device_bookkeeping,
+                                plan.device_bookkeeping_bytes);
       int const most =
           plan.training_count > plan.evaluation_count ? plan.training_count : plan.evaluation_count;
       if (wants_timeline) timelines_[std::size_t(r)].marks.resize(std::size_t(most));
@@ -87,7 +88,7 @@ class cuda_executor {
   /// Memory for `count` items in the rank's bookkeeping: copies of `items`, or zeros if null.
   template <class T>
   T* kept(int rank, T const* items, long count) {
-    T* const p = rooms_[std::size_t(rank)].template take<T>(count);
+    T* const p = bookkeeping_[std::size_t(rank)].template take<T>(count);
     if (items != nullptr && count > 0)
       cuda::check(cudaMemcpy(p, items, sizeof(T) * std::size_t(count), cudaMemcpyHostToDevice),
                   "upload of a list");
@@ -301,7 +302,7 @@ class cuda_executor {
   }
 
   region_bases bases_for(int c, int mb) const {
-    region_bases b = bases_in_arenas(d_, c, mb, memory(c), [this](transfer const& x) {
+    region_bases b = arena_bases(d_, c, mb, memory(c), [this](transfer const& x) {
       return memory_of(x.from_rank) + x.from;
     });
     b.set(region::random, reinterpret_cast<char*>(streams_of_bits_));
@@ -426,7 +427,7 @@ class cuda_executor {
   bool wants_timeline_;
   std::vector<cuda::stream> streams_;
   std::vector<cuda::device_buffer> arenas_;
-  std::vector<cuda::room> rooms_;  // by rank: bookkeeping in its arena
+  std::vector<cuda::bump_allocator> bookkeeping_;  // by rank: bookkeeping in its arena
   int* streams_of_bits_ = nullptr;
   cuda::loss_scaling* scaling_ = nullptr;
   cuda::pinned_buffer pinned_;

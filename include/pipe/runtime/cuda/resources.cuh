@@ -14,10 +14,10 @@
 namespace pp::cuda {
 
 /// Bump allocator over a part of a rank's arena.
-class room {
+class bump_allocator {
  public:
-  room() = default;
-  room(char* begin, long bytes) : begin_(begin), next_(begin), end_(begin + bytes) {}
+  bump_allocator() = default;
+  bump_allocator(char* begin, long bytes) : begin_(begin), next_(begin), end_(begin + bytes) {}
   /// Memory for `count` items, aligned as the memory plan counts them. Throws pp::error if the part
   /// is exhausted.
   template <class T>

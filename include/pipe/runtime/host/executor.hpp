@@ -257,7 +257,7 @@ class executor {
         if (steps[i].kind == detail::step_kind::compute)
           execute(r, me, steps[i].of);
         else
-          hand_over(r, me, steps[i]);
+          run_transfer(r, me, steps[i]);
       }
     } else {
       rank_description const& plan = d_.rank[r];
@@ -338,7 +338,7 @@ class executor {
   }
 
   /// Sends or receives the result of an action.
-  void hand_over(int r, worker& me, detail::rank_step const& s) {
+  void run_transfer(int r, worker& me, detail::rank_step const& s) {
     long const arrived = now();
     me.doing.begin(s.of);
     me.doing.change(
@@ -371,8 +371,8 @@ class executor {
   }
 
   region_bases bases_for(int c, int mb) const {
-    region_bases b = bases_in_arenas(d_, c, mb, memory(c),
-                                     [this](transfer const& x) { return transport_.at(x); });
+    region_bases b =
+        arena_bases(d_, c, mb, memory(c), [this](transfer const& x) { return transport_.at(x); });
     b.set(region::random, reinterpret_cast<char*>(const_cast<int*>(d_.streams)));
     host::batch_of_rank const batch = batch_of(d_.chunk[c].rank);
     for (int i = 0; i < d_.inputs; ++i) b.set(input_region(i), batch.at(i, mb));
