@@ -14,6 +14,12 @@ namespace pp {
 ///         micro-batches
 /// source: Zhuang et al., On Optimizing the Communication of Model Parallelism (Alpa), 2023:
 ///         eager-1F1B
+///
+/// P = 4, M = 6, equal times; 0 1 2: F of a micro-batch, aa bb cc: its backward:
+///   rank 0  012345....aa.bb.cc.dd.ee.ff
+///   rank 1  .01234..aa5bb.cc.dd.ee.ff..
+///   rank 2  ..012.aa3bb4cc5dd.ee.ff....
+///   rank 3  ...0aa1bb2cc3dd4ee5ff......
 struct EagerOneFOneB {
   static constexpr char const* name = "eager-1f1b";
   static constexpr placement where = placement::straight;

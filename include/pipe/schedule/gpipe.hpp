@@ -17,6 +17,12 @@ namespace pp {
 /// note:   backwards run in micro-batch order, not in the paper's reverse order, so that gradients
 ///         are summed in the same order by every schedule
 /// source: Huang et al., GPipe, 2019
+///
+/// P = 4, M = 6, equal times; 0 1 2: F of a micro-batch, aa bb cc: its backward:
+///   rank 0  012345.........aabbccddeeff
+///   rank 1  .012345......aabbccddeeff..
+///   rank 2  ..012345...aabbccddeeff....
+///   rank 3  ...012345aabbccddeeff......
 struct GPipe {
   static constexpr char const* name = "gpipe";
   static constexpr placement where = placement::straight;

@@ -63,6 +63,13 @@ constexpr void fill_grouped(Problem const& problem, Table& table, int group, War
 /// needs:  Group is 0 or at least P
 /// source: Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters
 ///         (Megatron-LM), 2021
+///
+/// P = 4, M = 4, two chunks per rank, equal times; 0 1 2: F of a micro-batch, aa bb cc: its
+/// backward:
+///   rank 0  01230123......aa.bb.cc.ddaabbccdd
+///   rank 1  .01230123...aa.bb.cc.ddaabbccdd..
+///   rank 2  ..0123012.aa3bb.cc.ddaabbccdd....
+///   rank 3  ...01230aa1bb2cc3ddaabbccdd......
 template <int V, int Group = 0>
 struct Interleaved {
   static constexpr char const* name = "interleaved";
@@ -107,6 +114,13 @@ struct GroupedInterleaved {
 /// law:    equal times without hops, M >= P: the bubble of every rank is (P-1)T/V; the peak is M V
 ///         chunks
 /// source: Lamy-Poirier, Breadth-First Pipeline Parallelism, 2023
+///
+/// P = 4, M = 4, two chunks per rank, equal times; 0 1 2: F of a micro-batch, aa bb cc: its
+/// backward:
+///   rank 0  01230123.........aabbccddaabbccdd
+///   rank 1  .01230123......aabbccddaabbccdd..
+///   rank 2  ..01230123...aabbccddaabbccdd....
+///   rank 3  ...01230123aabbccddaabbccdd......
 template <int V>
 struct LoopedBFS {
   static constexpr char const* name = "looped-bfs";

@@ -31,6 +31,12 @@ constexpr void alternate(Problem const& problem, Table& table, int rank, int ahe
 /// law:    with equal times the bubble is (P-1)/(M+P-1); the peak of rank i is min(M, P-i)
 ///         micro-batches
 /// source: Narayanan et al., PipeDream-2BW (PipeDream-Flush), 2021; Fan et al., DAPPLE, 2021
+///
+/// P = 4, M = 6, equal times; 0 1 2: F of a micro-batch, aa bb cc: its backward:
+///   rank 0  0123......aa4bb5cc.dd.ee.ff
+///   rank 1  .012....aa3bb4cc5dd.ee.ff..
+///   rank 2  ..01..aa2bb3cc4dd5ee.ff....
+///   rank 3  ...0aa1bb2cc3dd4ee5ff......
 struct OneFOneB {
   static constexpr char const* name = "1f1b";
   static constexpr placement where = placement::straight;

@@ -57,6 +57,12 @@ struct Chimera {
 ///         (P-1) 2F, a bubble 2 Waves times smaller than that of 1F1B; the peak is at most 2 Waves
 ///         P chunks
 /// source: Liu et al., Hanayo, 2023
+///
+/// P = 4, M = 4, one wave, equal times; 0 1 2: F of a micro-batch, aa bb cc: its backward:
+///   rank 0  0123...0aa1bb2cc3dd...aa..bb..cc..dd
+///   rank 1  .0123.0.1.aa2bb3cc..aaddbb..cc..dd..
+///   rank 2  ..012031.2..aa3bb.aaccbbddcc..dd....
+///   rank 3  ...00112233...aaaabbbbccccdddd......
 template <int Waves = 1>
 struct Hanayo {
   static constexpr char const* name = "hanayo";

@@ -15,6 +15,12 @@ namespace pp {
 ///         peak of every rank is 2P chunks
 /// note:   with fewer than 2P-1 micro-batches the order is that of 2P-1 without the missing ones
 /// source: Qi et al., Zero Bubble Pipeline Parallelism, 2024, section 6
+///
+/// P = 4, M = 7, equal times; 0 1 2: F of a micro-batch, a b c: B, A B C: W:
+///   rank 0  01234560aA1bB2cC3dDaA4eEbB5fFcC6gGdDeEfFgG...
+///   rank 1  .01234051aA2bB3cC6aA4dDbB5eEcC6fFdgeDfEgFGG..
+///   rank 2  ..01203142aA3bB5aA4cC6bB5dDcC6eEdfegfDgEFGFG.
+///   rank 3  ...00112233aA4aA4bB5bB5cC6cC6dDdeeffggDEFGEFG
 struct ZeroBubbleV {
   static constexpr char const* name = "zb-v";
   static constexpr placement where = placement::vee;

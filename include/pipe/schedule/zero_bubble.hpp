@@ -38,6 +38,12 @@ constexpr void fill_zero_bubble(Problem const& problem, Table& table) {
 /// law:    equal times TF = TB = TW without hops: the bubble of every rank is (P-1)(TF+TB-TW); the
 ///         peak is min(M, P)
 /// source: Qi et al., Zero Bubble Pipeline Parallelism, 2024, section 2.3
+///
+/// P = 4, M = 6, equal times; 0 1 2: F of a micro-batch, a b c: B, A B C: W:
+///   rank 0  0123...aA4bB5cCdDeEfF
+///   rank 1  .012..a3bA4cB5dCeDfEF
+///   rank 2  ..01.a2b3cA4dB5eCfDEF
+///   rank 3  ...0a1b2c3dA4eB5fCDEF
 struct ZeroBubbleH1 {
   static constexpr char const* name = "zb-h1";
   static constexpr placement where = placement::straight;
@@ -55,6 +61,12 @@ struct ZeroBubbleH1 {
 ///
 /// law:    equal times: stage-local idle is (P-1)(TF+TB-2TW), or 0; the peak is min(M, 2P-1)
 /// source: Qi et al., Zero Bubble Pipeline Parallelism, 2024, section 2.3
+///
+/// P = 4, M = 7, equal times; 0 1 2: F of a micro-batch, a b c: B, A B C: W:
+///   rank 0  0123456aAbBcCdDeEfFgG...
+///   rank 1  .01234a5b6cAdBeCfDgEFG..
+///   rank 2  ..012a3b4c5d6eAfBgCDEFG.
+///   rank 3  ...0a1b2c3d4e5f6gABCDEFG
 struct ZeroBubbleH2 {
   static constexpr char const* name = "zb-h2";
   static constexpr placement where = placement::straight;
