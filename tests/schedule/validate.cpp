@@ -221,9 +221,8 @@ TEST_CASE("numbers beyond an int are counted, in memory for the actions there ar
 
   auto const huge = problem<>{1, 1 << 20, 1 << 24, 0, {}};
   REQUIRE_THROWS_WITH(make_dynamic_table<GPipe>(problem<>{1 << 20, 1 << 20, 1 << 24, 0, {}}),
-                      "schedule gpipe: a table of 1048576 ranks with 33554432 actions each is "
-                      "larger than the limit "
-                      "of 268435456 actions");
+                      "schedule gpipe: a table of 1048576 ranks with 33554432 actions each exceeds "
+                      "the limit of 268435456 actions");
   require_fault(validate(huge, lists({two(0)}, placement::loop)), fault::missing, 0, 4,
                 {forward, 0, 2});
 }
