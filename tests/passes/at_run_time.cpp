@@ -148,6 +148,57 @@ void halve(heap_array<long> const&, int, int, heap_array<int>& cuts) {
   cuts[2] = 2;
 }
 
+/// Three stages cut after `first` and after `second` units; recompute as the rule says.
+heap_compilation cut_at(graph_view const& g, recompute_rule rule, bool splits, int first,
+                        int second) {
+  return heap_compilation(g,
+                          {.stages = 3, .samples = 2, .splits_backward = splits, .recompute = rule},
+                          [&](auto const&, int units, int, auto& cuts) {
+                            cuts[1] = first;
+                            cuts[2] = second;
+                            cuts[3] = units;
+                          });
+}
+/// Fuses a model with and without its repetitions, for cuts inside and between copies.
+template <class M>
+void repetitions_change_nothing(int count) {
+  graph_view const deep = M::graph;
+  REQUIRE(deep.repetitions.size() == count);
+  graph_view plain = deep;
+  plain.repetitions = {};
+  recompute_rule const rules[] = {{}, {.recomputes = true, .drops = ~std::uint64_t(0)}};
+  for (recompute_rule const& rule : rules)
+    for (bool splits : {false, true})
+      for (int first = 1; first + 1 < deep.units.size(); ++first)
+        for (int second : {first + 1, (first + deep.units.size()) / 2, deep.units.size() - 1}) {
+          heap_compilation const a = cut_at(deep, rule, splits, first, second),
+                                 b = cut_at(plain, rule, splits, first, second);
+          bool same = equal(a.groups(), b.groups());
+          for (op_list l : every_op_list) {
+            fused_view const &x = a.model().kernels.fused[l], &y = b.model().kernels.fused[l];
+            same = same && equal(x.segments, y.segments) && equal(x.operands, y.operands) &&
+                   equal(x.distinct, y.distinct);
+          }
+          INFO("cuts " << first << " " << second);
+          CHECK(same);
+        }
+}
+
+struct Decoder : Model<Tokens<9, 4>, Embedding<8>, Positions,
+                       Repeat<9, Residual<LayerNorm, Attention<2>, Dropout<1, 8>>,
+                              Residual<LayerNorm, Linear<12>, GELU, Linear<8>>>,
+                       LayerNorm, Linear<9>, CrossEntropy> {};
+/// Widths that differ before the first copy, layers without parameters that are units, and a
+/// repetition of repetitions.
+struct Perceptron : Model<Input<5>, Repeat<7, Linear<4>, Tanh, Dropout<1, 4>>,
+                          Repeat<3, LayerNorm, Repeat<4, Linear<4>, ReLU>>, Linear<2>, MSE> {};
+/// The bodies of two-copy repetitions, and of repetitions inside a unit, are no copies.
+struct Short : Model<Input<4>, Repeat<2, Linear<4>, ReLU>, Residual<Repeat<5, Linear<4>, Tanh>>,
+                     Linear<2>, MSE> {};
+/// The first copies train nothing; a map joins the last group of the last copy.
+struct Fixed : Model<Input<4>, Frozen<Repeat<5, Linear<4>, ReLU>>, Repeat<6, Linear<4>, ReLU>, Tanh,
+                     Linear<2>, MSE> {};
+
 }  // namespace
 
 TEST_CASE("passes find the same on the heap as in constants", "[passes]") {
@@ -156,6 +207,13 @@ TEST_CASE("passes find the same on the heap as in constants", "[passes]") {
   is_the_same<of<laws::RandomModel<5, 9>, 4, false, RecomputeAll>, ByCost>();
   is_the_same<of<laws::RandomModel<7, 7>, 2, true, Recompute<op_kind::matmul, op_kind::map>>,
               ByCost>();
+}
+
+TEST_CASE("copies are fused as they are without knowing that they are copies", "[passes]") {
+  repetitions_change_nothing<Decoder>(1);
+  repetitions_change_nothing<Perceptron>(2);
+  repetitions_change_nothing<Short>(0);
+  repetitions_change_nothing<Fixed>(2);
 }
 
 TEST_CASE("a graph that was written by hand is differentiated", "[passes]") {

@@ -258,6 +258,8 @@ class builder : public layer_checks, public op_functions<builder<Leaves, Room, O
     if (L::times < 1) report(fault_kind::size_not_positive, shape{}, shape(L::times));
     if constexpr (is_refused<L>) refuse<L>();
     parameter_scope const outer = scope_;
+    int const first = sizes_.units;
+    bool alike = true;  // the copies so far, but for the first
     for (int i = 0; i < L::times && ok(); ++i) {
       description_state const before = here();
       if constexpr (makes_copies<L>) observer_.part(i);
@@ -271,10 +273,22 @@ class builder : public layer_checks, public op_functions<builder<Leaves, Room, O
       if constexpr (requires { L::leave(*this); }) L::leave(*this);
       if constexpr (makes_copies<L>) observer_.end_part();
       scope_ = outer;
-      if constexpr (counts_only && L::times > 2)
-        if (ok() && named_.empty() && here().leads_on_from(before))
-          return repeat(before, L::times - 1 - i);
+      if constexpr ((counts_only || keeps) && L::times > 2) {
+        bool const leads_on = ok() && named_.empty() && here().leads_on_from(before);
+        if (counts_only && leads_on) return repeat(before, L::times - 1 - i);
+        alike = leads_on && (alike || i == 1);
+      }
     }
+    if constexpr (keeps && L::times > 2)
+      if (alike) note_copies(first, L::times);
+  }
+  /// Notes that the units from `first` on are copies, in place of repetitions inside them.
+  constexpr void note_copies(int first, int copies) {
+    int& count = graph_.repetition_count;
+    int const units = (sizes_.units - first) / copies;
+    if (units == 0) return;  // inside a unit
+    while (count > 0 && graph_.repetitions[count - 1].first >= first) --count;
+    if (count < most_repetitions) graph_.repetitions[count++] = repetition{first, units, copies};
   }
   constexpr description_state here() const {
     return description_state{current_, sizes_, position_, streams_, unit_};

@@ -41,6 +41,22 @@ struct unit_record {
   shape out{};
 };
 
+/// The copies of a `Repeat`: `units` units for each, from unit `first` on.
+///
+/// law: but for the numbers of units, values, parameters and streams, the ops of a copy are those
+///      of the copy before it, from the second copy on
+struct repetition {
+  int first = 0, units = 0, copies = 0;
+
+  /// The copy that has a unit; -1 for a unit outside.
+  constexpr int copy_with(int unit) const {
+    int const at = unit - first;
+    return at >= 0 && at < units * copies ? at / units : -1;
+  }
+};
+/// Passes over a deep model use the first `most_repetitions` repetitions of more than two copies.
+inline constexpr int most_repetitions = 4;
+
 /// A model as the passes read it.
 ///
 /// law: ops are in an executable order; an op, value or parameter of unit u has unit u, and units
@@ -52,6 +68,7 @@ struct graph_view {
   view<unit_record> units;
   view<input_record> inputs;
   shape output{};
+  view<repetition> repetitions{};  // units ascending
 
   /// The beginning of a unit's ops, values and parameters; unit == units.count gives the ends.
   constexpr int first_op(int unit) const { return units.items[unit].first_op; }
@@ -71,11 +88,18 @@ struct graph {
   unit_record units[Size.units + 1];
   input_record inputs[Size.inputs + 1];
   shape output;
+  repetition repetitions[most_repetitions];
+  int repetition_count = 0;
 
   /// A view, valid as long as this object.
   constexpr operator graph_view() const {
-    return graph_view{{ops, Size.ops},     {values, Size.values}, {parameters, Size.parameters},
-                      {units, Size.units}, {inputs, Size.inputs}, output};
+    return graph_view{{ops, Size.ops},
+                      {values, Size.values},
+                      {parameters, Size.parameters},
+                      {units, Size.units},
+                      {inputs, Size.inputs},
+                      output,
+                      {repetitions, repetition_count}};
   }
   constexpr op const& loss() const { return ops[Size.ops - 1]; }
 };

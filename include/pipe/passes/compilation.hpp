@@ -181,7 +181,9 @@ struct compilation {
     detail::list<std::uint64_t, count + 1> hashes;
     detail::list<int, count + 1> after;
     fused_sinks out{{f.segments.items}, {f.operands.items}, {f.distinct.items}};
-    fuse(ops[L], uses[L], stage_of_unit.items, fuse_scratch{hashes.items, after.items}, out);
+    detail::list<int, counted.operands[L]> sources;
+    fuse(ops[L], forward.repetitions, uses[L], stage_of_unit.items,
+         fuse_scratch{hashes.items, after.items, sources.items}, out);
     f.segment_count = out.segments.count;
     f.operand_count = out.operands.count;
     f.distinct_count = out.distinct.count;

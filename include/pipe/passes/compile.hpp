@@ -61,12 +61,14 @@ class heap_fused {
  public:
   heap_fused() = default;
   /// bound: at least the number of operands that the ops read and write
-  heap_fused(view<op> ops, int const* uses, short const* stage_of_unit, int bound)
+  heap_fused(view<op> ops, view<repetition> repetitions, int const* uses,
+             short const* stage_of_unit, int bound)
       : segments_(ops.count), operands_(bound), distinct_(ops.count) {
     heap_array<std::uint64_t> hashes(ops.count + 1);
-    heap_array<int> after(ops.count + 1);
+    heap_array<int> after(ops.count + 1), sources(bound);
     fused_sinks out{{segments_.begin()}, {operands_.begin()}, {distinct_.begin()}};
-    fuse(ops, uses, stage_of_unit, fuse_scratch{hashes.begin(), after.begin()}, out);
+    fuse(ops, repetitions, uses, stage_of_unit,
+         fuse_scratch{hashes.begin(), after.begin(), sources.begin()}, out);
     view_ = out.filled();
   }
   operator fused_view() const { return view_; }
@@ -184,7 +186,8 @@ class heap_compilation {
     count_other_uses(m_.graph, m_.kernels.ops[op_list::recompute], m_.boundaries.items, m_.dropped,
                      rule.keeps_last, memory, bound);
     for (op_list l : every_op_list) {
-      fused_[l] = heap_fused(m_.kernels.ops[l], m_.kernels.uses[l], m_.stage_of_unit, bound[l]);
+      fused_[l] = heap_fused(m_.kernels.ops[l], m_.graph.repetitions, m_.kernels.uses[l],
+                             m_.stage_of_unit, bound[l]);
       m_.kernels.fused[l] = fused_[l];
     }
   }
