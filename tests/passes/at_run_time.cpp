@@ -159,6 +159,11 @@ heap_compilation cut_at(graph_view const& g, recompute_rule rule, bool splits, i
                             cuts[3] = units;
                           });
 }
+/// The sizes that differentiation has counted.
+gradient_size sizes_of(gradient_view const& g) {
+  return gradient_size{g.input_ops.size(), g.weight_ops.size(), g.values.size(),
+                       g.crossings.size()};
+}
 /// Fuses a model with and without its repetitions, for cuts inside and between copies.
 template <class M>
 void repetitions_change_nothing(int count) {
@@ -166,6 +171,8 @@ void repetitions_change_nothing(int count) {
   REQUIRE(deep.repetitions.size() == count);
   graph_view plain = deep;
   plain.repetitions = {};
+  CHECK(sizes_of(heap_gradients(deep)) == sizes_of(heap_gradients(plain)));
+  CHECK(sizes_of(heap_gradients(deep)) == count_gradients(M::graph));
   recompute_rule const rules[] = {{}, {.recomputes = true, .drops = ~std::uint64_t(0)}};
   for (recompute_rule const& rule : rules)
     for (bool splits : {false, true})

@@ -11,6 +11,11 @@ namespace pp {
 /// The lengths of the lists of a gradient graph.
 struct gradient_size {
   int input_ops = 0, weight_ops = 0, values = 0, crossings = 0;
+  friend constexpr bool operator==(gradient_size const&, gradient_size const&) = default;
+  friend constexpr gradient_size operator-(gradient_size const& a, gradient_size const& b) {
+    return gradient_size{a.input_ops - b.input_ops, a.weight_ops - b.weight_ops,
+                         a.values - b.values, a.crossings - b.crossings};
+  }
 };
 
 /// A value of an earlier unit that is read in unit `reader`. After the backward ops of that unit,
@@ -52,6 +57,13 @@ struct gradient_sinks {
   /// Whether there is memory: false in the counting run.
   constexpr bool keeps() const { return transposed != nullptr; }
   /// The items added so far: after the counting run, the room that the keeping run needs.
+  /// Counts `times` as much as `n` more. needs: no memory
+  constexpr void count(gradient_size const& n, int times) {
+    input_ops.count += times * n.input_ops;
+    weight_ops.count += times * n.weight_ops;
+    values.count += times * n.values;
+    crossings.count += times * n.crossings;
+  }
   constexpr gradient_size sizes() const {
     return gradient_size{input_ops.count, weight_ops.count, values.count, crossings.count};
   }
@@ -98,10 +110,42 @@ class differentiator {
   ///        share
   constexpr void run() {
     mark_needed();
-    for (int i = g_.ops.count - 1; i >= 0; --i) rule(copy_of(g_.ops.items[i]));
+    for (int i = g_.ops.count - 1; i >= 0; --i) {
+      if (!out_.keeps()) i = count_copies(i);
+      rule(copy_of(g_.ops.items[i]));
+    }
   }
 
  private:
+  /// When only counting: if op i ends a copy of a repetition and the two copies after it have added
+  /// as much as each other, counts this copy and those before it, but for the first, which may
+  /// differ. Returns the op to go on with: i, or the last of the first copy.
+  ///
+  /// The copies in between read no values but their own, those of the copy before them, and those
+  /// that all of them read; so the first copy finds the gradients that this one would.
+  constexpr int count_copies(int i) {
+    int const unit = g_.ops.items[i].unit;
+    if (in_.copy_with(unit) < 0) {
+      in_ = repetition{};
+      for (repetition const& r : g_.repetitions)
+        if (r.copy_with(unit) >= 0) in_ = r;
+      copy_ = -1;
+    }
+    int const copy = in_.copy_with(unit);
+    if (copy == copy_) return i;
+    gradient_size const now = out_.sizes(), added = now - before_;
+    whole_copies_ = copy_ < 0 ? 0 : whole_copies_ + 1;
+    bool const repeats = whole_copies_ >= 2 && added == added_;
+    copy_ = copy;
+    before_ = now;
+    added_ = added;
+    if (!repeats || copy < 2) return i;
+    out_.count(added, copy);
+    int const first = g_.first_value(in_.first), end = g_.first_value(in_.first + in_.units);
+    int const shift = g_.first_value(in_.first + copy * in_.units) - first;
+    for (int v = first; v < end; ++v) gradient_[v] = gradient_[v + shift];
+    return g_.first_op(in_.first + in_.units) - 1;
+  }
   /// A value needs a gradient if it depends on a trained parameter.
   constexpr void mark_needed() {
     for (int i = 0; i < g_.ops.count; ++i) {
@@ -380,6 +424,10 @@ class differentiator {
   bool* const needed_;
   operand* const gradient_;
   gradient_sinks& out_;
+  // Of the last op when only counting:
+  repetition in_{};                   // its repetition
+  int copy_ = -1, whole_copies_ = 0;  // its copy, and how many copies after it are done
+  gradient_size before_{}, added_{};  // the sizes before its copy, and what the one after it added
 };
 
 /// Fills `out` with the backward ops of a graph, or counts them.
