@@ -280,15 +280,7 @@ class builder : public layer_checks, public op_functions<builder<Leaves, Room, O
       }
     }
     if constexpr (keeps && L::times > 2)
-      if (alike) note_copies(first, L::times);
-  }
-  /// Notes that the units from `first` on are copies, in place of repetitions inside them.
-  constexpr void note_copies(int first, int copies) {
-    int& count = graph_.repetition_count;
-    int const units = (sizes_.units - first) / copies;
-    if (units == 0) return;  // inside a unit
-    while (count > 0 && graph_.repetitions[count - 1].first >= first) --count;
-    if (count < most_repetitions) graph_.repetitions[count++] = repetition{first, units, copies};
+      if (alike) graph_.repetitions.note(first, sizes_.units - first, L::times);
   }
   constexpr description_state here() const {
     return description_state{current_, sizes_, position_, streams_, unit_};

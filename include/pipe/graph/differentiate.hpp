@@ -4,92 +4,9 @@
 // gradients (W) are two separate lists, because a schedule may run them at different times.
 #pragma once
 
-#include <pipe/graph/graph.hpp>
+#include <pipe/graph/gradients.hpp>
 
 namespace pp {
-
-/// The lengths of the lists of a gradient graph.
-struct gradient_size {
-  int input_ops = 0, weight_ops = 0, values = 0, crossings = 0;
-  friend constexpr bool operator==(gradient_size const&, gradient_size const&) = default;
-  friend constexpr gradient_size operator-(gradient_size const& a, gradient_size const& b) {
-    return gradient_size{a.input_ops - b.input_ops, a.weight_ops - b.weight_ops,
-                         a.values - b.values, a.crossings - b.crossings};
-  }
-};
-
-/// A value of an earlier unit that is read in unit `reader`. After the backward ops of that unit,
-/// `gradient` is the sum of the contributions of its readers in units >= `reader`.
-struct crossing {
-  int value = 0;
-  short reader = 0;
-  operand gradient{};
-};
-
-/// The backward ops of a graph, as the passes read them.
-///
-/// law: input_ops and weight_ops are in an executable order, units descending; weight op w may run
-///      once the input ops of all forward ops after w's origin have run. `values` continues the
-///      numbering of the forward graph's values.
-struct gradient_view {
-  view<op> input_ops, weight_ops;
-  view<value> values;
-  view<crossing> crossings;          // readers descending
-  bool const* transposed = nullptr;  // by parameter: whether some op reads it transposed
-
-  /// The gradient of a value from all its readers in units >= `unit`; the value is of an earlier
-  /// unit. No operand if it has none.
-  constexpr operand entering(int unit, int value) const {
-    operand last{};
-    for (int i = 0; i < crossings.count && crossings.items[i].reader >= unit; ++i)
-      if (crossings.items[i].value == value) last = crossings.items[i].gradient;
-    return last;
-  }
-};
-
-/// The output of differentiation. Without memory it only counts: see sink.
-struct gradient_sinks {
-  sink<op> input_ops, weight_ops;
-  sink<value> values;
-  sink<crossing> crossings;
-  bool* transposed = nullptr;
-
-  /// Whether there is memory: false in the counting run.
-  constexpr bool keeps() const { return transposed != nullptr; }
-  /// The items added so far: after the counting run, the room that the keeping run needs.
-  /// Counts `times` as much as `n` more. needs: no memory
-  constexpr void count(gradient_size const& n, int times) {
-    input_ops.count += times * n.input_ops;
-    weight_ops.count += times * n.weight_ops;
-    values.count += times * n.values;
-    crossings.count += times * n.crossings;
-  }
-  constexpr gradient_size sizes() const {
-    return gradient_size{input_ops.count, weight_ops.count, values.count, crossings.count};
-  }
-};
-
-/// The memory of a graph's backward ops.
-template <gradient_size Size, int Parameters>
-struct gradient_graph {
-  static constexpr gradient_size size = Size;
-  op input_ops[Size.input_ops + 1];
-  op weight_ops[Size.weight_ops + 1];
-  value values[Size.values + 1];
-  crossing crossings[Size.crossings + 1];
-  bool transposed[Parameters + 1]{};
-
-  constexpr gradient_sinks sinks() {
-    return gradient_sinks{{input_ops}, {weight_ops}, {values}, {crossings}, transposed};
-  }
-  constexpr operator gradient_view() const {
-    return gradient_view{{input_ops, Size.input_ops},
-                         {weight_ops, Size.weight_ops},
-                         {values, Size.values},
-                         {crossings, Size.crossings},
-                         transposed};
-  }
-};
 
 /// Working memory of differentiation: an item for each value of the graph.
 struct gradient_scratch {

@@ -54,8 +54,19 @@ struct repetition {
     return at >= 0 && at < units * copies ? at / units : -1;
   }
 };
-/// Passes over a deep model use the first `most_repetitions` repetitions of more than two copies.
-inline constexpr int most_repetitions = 4;
+/// The first repetitions of a model that have more than two copies, units ascending.
+struct repetition_list {
+  static constexpr int most = 4;
+  repetition items[most]{};
+  int count = 0;
+
+  /// Notes that `units` units from `first` on are copies, in place of repetitions inside them.
+  constexpr void note(int first, int units, int copies) {
+    if (units == 0) return;  // inside a unit
+    while (count > 0 && items[count - 1].first >= first) --count;
+    if (count < most) items[count++] = repetition{first, units / copies, copies};
+  }
+};
 
 /// A model as the passes read it.
 ///
@@ -88,8 +99,7 @@ struct graph {
   unit_record units[Size.units + 1];
   input_record inputs[Size.inputs + 1];
   shape output;
-  repetition repetitions[most_repetitions];
-  int repetition_count = 0;
+  repetition_list repetitions;
 
   /// A view, valid as long as this object.
   constexpr operator graph_view() const {
@@ -99,7 +109,7 @@ struct graph {
                       {units, Size.units},
                       {inputs, Size.inputs},
                       output,
-                      {repetitions, repetition_count}};
+                      {repetitions.items, repetitions.count}};
   }
   constexpr op const& loss() const { return ops[Size.ops - 1]; }
 };

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The result of fusing a list of ops, segments and distinct groups, while it grows.
+#pragma once
+
+#include <cstdint>
+
+#include <pipe/base/static_vector.hpp>
+#include <pipe/base/view.hpp>
+#include <pipe/passes/group.hpp>
+
+namespace pp {
+
+/// A list of ops as a list of launches.
+///
+/// law: the segments cover the ops in order; segments with the same group number have equal
+///      descriptions; `distinct[g]` is the first segment of group g; the operands of segment s, by
+///      slot, are operands[s.first], operands[s.first + 1] ...
+struct fused_view {
+  view<segment> segments;
+  view<operand> operands;
+  view<int> distinct;
+};
+
+/// The output of fuse(): at most a segment and a distinct group per op, and as many operands as the
+/// ops read and write.
+struct fused_sinks {
+  sink<segment> segments;
+  sink<operand> operands;
+  sink<int> distinct;
+  /// Views of what has been filled; the memory is the caller's.
+  constexpr fused_view filled() const {
+    return fused_view{segments.filled(), operands.filled(), distinct.filled()};
+  }
+};
+
+namespace detail {
+
+/// A hash. law: equal groups have equal hashes; callers check equality as well
+constexpr std::uint64_t hash_of(group const& g) {
+  std::uint64_t h = 14695981039346656037u;
+  auto const mix = [&](long v) { h = (h ^ std::uint64_t(v)) * 1099511628211u; };
+  mix(long(g.anchor) + 64L * g.slots);
+  mix(g.rows + (long(g.columns) << 24));
+  mix(g.attributes.hash());
+  for (step const& s : g.prologue)
+    mix(long(s.kind) + 64L * (s.slot + 1 + 64L * (s.store + 1 + 64L * s.leaf)));
+  mix(-1);
+  for (step const& s : g.epilogue)
+    mix(long(s.kind) + 64L * (s.slot + 1 + 64L * (s.store + 1 + 64L * s.leaf)));
+  return h;
+}
+
+}  // namespace detail
+
+/// Working memory of fuse(), initially 0: one more item than ops; an item for each operand.
+struct fuse_scratch {
+  std::uint64_t* hashes = nullptr;
+  int* after = nullptr;
+  int* sources = nullptr;
+};
+
+/// The distinct groups found so far.
+struct known_groups {
+  static_vector<group, 32> first;  // kept, as describing a group again takes time; most models fit
+  std::uint64_t* hashes;
+  int* after;  // by group: 1 + the group that followed it last time, as models repeat themselves
+  int count = 0, before;
+
+  constexpr known_groups(fuse_scratch scratch, int ops)
+      : hashes(scratch.hashes), after(scratch.after), before(ops) {}
+
+  /// The number of group g, perhaps a new one. describe(id) describes group id.
+  template <class Describe>
+  constexpr int number(group const& g, Describe const& describe) {
+    int id = after[before] - 1;
+    if (id < 0 || id >= int(first.size()) || !(first.items[id] == g)) id = search(g, describe);
+    after[before] = id + 1;
+    before = id;
+    return id;
+  }
+  /// The number of group g by hash and equality; a new one if it is not known.
+  template <class Describe>
+  constexpr int search(group const& g, Describe const& describe) {
+    std::uint64_t const h = detail::hash_of(g);
+    for (int id = 0; id < count; ++id)
+      if (hashes[id] == h && (id < int(first.size()) ? first[id] : describe(id)) == g) return id;
+    hashes[count] = h;
+    if (first.size() < first.capacity()) first.push_back(g);
+    return count++;
+  }
+};
+
+}  // namespace pp
