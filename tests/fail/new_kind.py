@@ -33,9 +33,12 @@ MORE_ATTRIBUTES = ("graph/op_functions.hpp", "push(op_kind::center, x, x.form, {
                    "push(op_kind::center, x, x.form, {}, lookup_attributes{2})")
 
 PROGRAM = """#include "cuda/on_host.hpp"
+#include <pipe/infer/decoder.hpp>
 #include <pipe/train/check_gradients.hpp>
 
 using namespace pp;
+
+template class pp::detail::new_rows<float>;  // -Wswitch-enum looks at what is instantiated
 
 struct Center {
   template <class Builder>
@@ -82,7 +85,8 @@ def compile_with(root, compiler, parts, replaced=None, runs=False):
         if replaced:
             replace_once(include, *replaced)
         source.write_text(PROGRAM, encoding="utf-8")
-        result = subprocess.run([compiler, "-std=c++20", "-pthread", f"-isystem{include}", f"-I{root}/tests", source,
+        result = subprocess.run([compiler, "-std=c++20", "-pthread", f"-I{include}", f"-I{root}/tests",
+                                 "-DPIPE_SHOWS_WARNINGS", "-Wswitch-enum", "-Werror", source,
                                  *(["-o", program] if runs else ["-fsyntax-only"])],
                                 text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         if result.returncode == 0 and runs:

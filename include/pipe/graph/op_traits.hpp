@@ -12,6 +12,25 @@
 
 namespace pp {
 
+/// How a decoder computes a row of the result: from the same row of the operands alone or, of
+/// attention, also from earlier rows. A kind that mixes rows in another way has no rule, and a
+/// model with it has no decoder.
+///
+/// x: the row of in[0]; z: the row of in[1]; p: in[1], a parameter
+enum class row_rule : unsigned char {
+  none,
+  lookup,         // y = p[token]
+  product,        // y = x p, or x p'
+  add_parameter,  // y = x + p
+  add_position,   // y = x + p[position]
+  add,            // y = x + z
+  copy,           // y = x
+  concat,         // y = x, z
+  formula,        // y = f(x), a function of the kind and, if it has a formula, of the layer type
+  norm,           // y = (x - mean) / deviation * gamma + beta
+  attention,      // to the keys and values of this row and earlier ones; if it is causal
+};
+
 /// One row: the properties of a kind.
 struct op_traits {
   char const* name = nullptr;
@@ -30,8 +49,8 @@ struct op_traits {
   /// The last operation on a result is a product, which a following sum must not contract into a
   /// fused multiply-add: the bits would depend on fusion.
   bool ends_in_product = false;
-  bool statistics = false;   // out[1] holds statistics of rows, in the type of parameters
-  bool by_position = false;  // a row of the result depends on the same row of the operands only
+  bool statistics = false;  // out[1] holds statistics of rows, in the type of parameters
+  row_rule by_row = row_rule::none;
 };
 
 /// The row of a kind. Passes read the bit masks below instead, which are cheaper to evaluate.
@@ -42,27 +61,29 @@ constexpr op_traits traits_of(op_kind k) {
       return {.name = "lookup",
               .attributes = attribute_kind::lookup,
               .epilogue = true,
-              .by_position = true};
+              .by_row = row_rule::lookup};
     case op_kind::matmul:
       return {.name = "matmul",
               .attributes = attribute_kind::contraction,
               .contraction = true,
               .prologue = true,
               .epilogue = true,
-              .by_position = true};
-    case op_kind::bias: return {.name = "bias", .pointwise = true, .by_position = true};
-    case op_kind::row_bias: return {.name = "row_bias", .pointwise = true, .by_position = true};
+              .by_row = row_rule::product};
+    case op_kind::bias:
+      return {.name = "bias", .pointwise = true, .by_row = row_rule::add_parameter};
+    case op_kind::row_bias:
+      return {.name = "row_bias", .pointwise = true, .by_row = row_rule::add_position};
     case op_kind::map:
       return {.name = "map",
               .attributes = attribute_kind::map,
               .pointwise = true,
               .by_leaf = true,
-              .by_position = true};
-    case op_kind::add: return {.name = "add", .pointwise = true, .by_position = true};
+              .by_row = row_rule::formula};
+    case op_kind::add: return {.name = "add", .pointwise = true, .by_row = row_rule::add};
     case op_kind::dropout:
-      return {.name = "dropout", .pointwise = true, .by_leaf = true, .by_position = true};
+      return {.name = "dropout", .pointwise = true, .by_leaf = true, .by_row = row_rule::copy};
     case op_kind::concat:
-      return {.name = "concat", .attributes = attribute_kind::concat, .by_position = true};
+      return {.name = "concat", .attributes = attribute_kind::concat, .by_row = row_rule::concat};
     case op_kind::norm:
       return {.name = "norm",
               .attributes = attribute_kind::norm,
@@ -70,25 +91,26 @@ constexpr op_traits traits_of(op_kind k) {
               .epilogue = true,
               .ends_in_product = true,
               .statistics = true,
-              .by_position = true};
+              .by_row = row_rule::norm};
     case op_kind::softmax:
       return {.name = "softmax",
               .prologue = true,
               .epilogue = true,
               .ends_in_product = true,
-              .by_position = true};
+              .by_row = row_rule::formula};
     case op_kind::gate:
       return {.name = "gate",
               .formula = true,
               .epilogue = true,
               .ends_in_product = true,
-              .by_position = true};
+              .by_row = row_rule::formula};
     case op_kind::pool: return {.name = "pool", .attributes = attribute_kind::pool};
     case op_kind::attention:
       return {.name = "attention",
               .attributes = attribute_kind::attention,
               .attention = true,
-              .statistics = true};
+              .statistics = true,
+              .by_row = row_rule::attention};
     case op_kind::cross_entropy:
       return {.name = "cross_entropy", .attributes = attribute_kind::cross_entropy, .loss = true};
     case op_kind::squared_error: return {.name = "squared_error", .loss = true};
@@ -175,6 +197,8 @@ constexpr bool has(op_kind k) {
 constexpr char const* name_of(op_kind k) { return op_traits_rows.rows[int(k)].name; }
 /// The kind of attributes that ops of kind k have.
 constexpr attribute_kind attributes_of(op_kind k) { return op_traits_rows.rows[int(k)].attributes; }
+/// The rule by which a decoder makes one row of the result.
+constexpr row_rule row_rule_of(op_kind k) { return op_traits_rows.rows[int(k)].by_row; }
 constexpr bool is_pointwise(op_kind k) { return kinds_with<&op_traits::pointwise> >> int(k) & 1; }
 constexpr bool is_by_leaf(op_kind k) { return kinds_with<&op_traits::by_leaf> >> int(k) & 1; }
 constexpr bool has_formula(op_kind k) { return kinds_with<&op_traits::formula> >> int(k) & 1; }

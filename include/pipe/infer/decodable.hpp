@@ -27,8 +27,8 @@ namespace detail {
 /// Whether a row of the result of op o depends on no later row of its operands.
 constexpr bool runs_by_position(op const& o, int context) {
   if (o.rows != context) return false;
-  return has<&op_traits::by_position>(o.kind) ||
-         (o.kind == op_kind::attention && o.attributes.attention().causal);
+  row_rule const rule = row_rule_of(o.kind);
+  return rule == row_rule::attention ? o.attributes.attention().causal : rule != row_rule::none;
 }
 
 /// The reasons: further inputs, an output that is not scores of the vocabulary, a layer that mixes
@@ -94,12 +94,10 @@ struct row_program {
   using element = T;
   using leaves = typename M::leaves;
 
-  /// The formula of an op; none for a kind without one. A softmax is the same for every layer type.
+  /// The formula of an op; none for a kind without one. That of a softmax has no layer type.
   static constexpr host::row_formula formula_of(op const& o) {
-    bool const has =
-        o.kind == op_kind::map || o.kind == op_kind::gate || o.kind == op_kind::softmax;
-    if (!has) return {};
-    return {o.kind, o.kind == op_kind::softmax ? -1 : o.leaf, o.columns};
+    if (row_rule_of(o.kind) != row_rule::formula) return {};
+    return {o.kind, is_by_leaf(o.kind) || has_formula(o.kind) ? o.leaf : -1, o.columns};
   }
   /// The distinct formulas. With unused room: its size would take a constant of its own.
   struct formula_list {

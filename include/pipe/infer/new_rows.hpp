@@ -62,7 +62,7 @@ class new_rows {
       op const& o = m_.ops[std::size_t(i)];
       long const needed = workspace_of(o);
       if (needed > work) work = needed;
-      if (o.kind != op_kind::attention) continue;
+      if (row_rule_of(o.kind) != row_rule::attention) continue;
       last_attention_ = int(i);
       caches_[i] = {room(kv_heads(o) * keys_of(o)), room(kv_heads(o) * values_of(o))};
     }
@@ -113,10 +113,11 @@ class new_rows {
   /// Numbers of workspace that op o needs for rows_at_once() rows.
   long workspace_of(op const& o) const {
     extent const r = rows_;
-    if (o.kind == op_kind::norm) return 2;
-    if (o.kind == op_kind::attention)
+    row_rule const rule = row_rule_of(o.kind);
+    if (rule == row_rule::norm) return 2;
+    if (rule == row_rule::attention)
       return r * (2 * padded_head(o) + host::key_block) + 3 * host::query_block + o.columns;
-    if (o.kind != op_kind::matmul) return 0;
+    if (rule != row_rule::product) return 0;
     bool const turns = o.in[1].where == space::parameter_transposed;
     extent const inner = o.attributes.contraction().inner;
     long const product =
@@ -149,67 +150,41 @@ class new_rows {
       for (int r = 0; r < end - first; ++r)
         m_.kernels.add(columns, x + r * columns, table + r * stride, y + r * columns);
     };
-    switch (o.kind) {
-      case op_kind::lookup:
+    switch (row_rule_of(o.kind)) {
+      case row_rule::lookup:
         for (int r = first; r < end; ++r)
           copy(weights(o.in[1]) + tokens[std::size_t(r)] * columns, columns,
                y + (r - first) * columns);
         break;
-      case op_kind::matmul: multiply(o, end - first, x, y); break;
-      case op_kind::bias: add_to(weights(o.in[1]), 0); break;
-      case op_kind::row_bias:
+      case row_rule::product: multiply(o, end - first, x, y); break;
+      case row_rule::add_parameter: add_to(weights(o.in[1]), 0); break;
+      case row_rule::add_position:
         add_to(weights(o.in[1]) + (position + first) * columns, columns);
         break;
-      case op_kind::add: add_to(row(o.in[1], first), columns); break;
-      case op_kind::dropout: copy(x, all, y); break;
-      case op_kind::map:
-      case op_kind::gate:
-      case op_kind::softmax:
+      case row_rule::add: add_to(row(o.in[1], first), columns); break;
+      case row_rule::copy: copy(x, all, y); break;
+      case row_rule::formula:
         each([&](int, T const* from, T* to) { m_.functions[i](from, to); });
         break;
-      case op_kind::concat:
+      case row_rule::concat:
         each([&](int r, T const* left, T* to) {
           extent const width_of_left = o.attributes.concat().left;
           copy(left, width_of_left, to);
           copy(row(o.in[1], r), columns - width_of_left, to + width_of_left);
         });
         break;
-      case op_kind::norm:
+      case row_rule::norm:
         each([&](int, T const* from, T* to) {
           auto const norm = m_.kernels.norm[columns % m_.kernels.attention.tiles.lanes == 0];
           norm(o.columns, o.attributes.norm().has_mean, T(o.attributes.norm().epsilon), from,
                weights(o.in[1]), weights(o.in[2]), base_ + work_, to);
         });
         break;
-      case op_kind::attention: attend(o, caches_[i], end - first, x, y, position + first); break;
-      // refused: see runs_by_position
-      case op_kind::none:
-      case op_kind::pool:
-      case op_kind::cross_entropy:
-      case op_kind::squared_error:
-      case op_kind::element_loss:
-      case op_kind::custom:
-      case op_kind::matmul_input_gradient:
-      case op_kind::map_gradient:
-      case op_kind::slice:
-      case op_kind::norm_gradient:
-      case op_kind::softmax_gradient:
-      case op_kind::gate_gradient:
-      case op_kind::pool_gradient:
-      case op_kind::attention_gradient:
-      case op_kind::custom_input_gradient:
-      case op_kind::matmul_weight_gradient:
-      case op_kind::bias_gradient:
-      case op_kind::row_bias_gradient:
-      case op_kind::norm_parameter_gradient:
-      case op_kind::lookup_gradient:
-      case op_kind::custom_weight_gradient:
-      case op_kind::custom_statistics:
-      case op_kind::pointwise: break;
+      case row_rule::attention: attend(o, caches_[i], end - first, x, y, position + first); break;
+      case row_rule::none: break;  // refused: see runs_by_position
     }
   }
 
-  /// n elements from one row to another.
   static void copy(T const* from, extent n, T* to) {
     std::memcpy(to, from, sizeof(T) * std::size_t(n));
   }

@@ -60,39 +60,40 @@ constexpr void find_last_readers(view<op> ops, short* reader) {
   }
 }
 
+/// Lists the values that cross the cut before unit `cut`: made before it, read in it or later.
+constexpr void list_crossing(graph_view const& g, short const* last_reader, int cut,
+                             sink<handed_on>& values) {
+  int const made = g.first_value(cut);
+  for (int v = 0; v < made; ++v)
+    if (last_reader[v] >= cut) values.push_back(handed_on{value_operand(v)});
+}
+
 /// The number of values that cross the cuts of a model, each counted at every cut.
 ///
 /// cost: stages times values
 constexpr int count_crossings(graph_view const& g, short const* last_reader, int const* cuts,
                               int stages) {
-  int n = 0;
-  for (int s = 1; s < stages; ++s) {
-    int const cut = cuts[s], made = g.first_value(cut);
-    for (int v = 0; v < made; ++v) n += last_reader[v] >= cut;
-  }
-  return n;
+  sink<handed_on> values;
+  for (int s = 1; s < stages; ++s) list_crossing(g, last_reader, cuts[s], values);
+  return values.count;
 }
 
 /// Finds every boundary of a model with these cuts.
 ///
 /// shape: cuts[stages + 1] -> entries[stages + 1], items: at most two for each crossing
-/// law:   a value crosses the cut before unit u if it is made before u and read in u or later
 constexpr void find_boundaries(graph_view const& g, gradient_view const& backward,
                                value_table const& values, short const* last_reader, int const* cuts,
                                int stages, boundary_table::entry* entries, sink<handed_on>& items) {
   for (int s = 1; s < stages; ++s) {
-    int const cut = cuts[s], made = g.first_value(cut);
     boundary_table::entry& e = entries[s];
     e.forward.begin = items.count;
-    for (int v = 0; v < made; ++v)
-      if (last_reader[v] >= cut) {
-        items.push_back(handed_on{value_operand(v), e.forward_bytes});
-        e.forward_bytes += values.bytes(v);
-      }
+    list_crossing(g, last_reader, cuts[s], items);
     e.forward.end = e.gradient.begin = items.count;
     for (int i = e.forward.begin; i < e.forward.end; ++i) {
       int const v = items.items[i].what.index;
-      operand const gradient = backward.entering(cut, v);
+      items.items[i].offset = e.forward_bytes;
+      e.forward_bytes += values.bytes(v);
+      operand const gradient = backward.entering(cuts[s], v);
       bool const known =  // two values may have one gradient
           detail::find(items.filled().part({e.gradient.begin, items.count}), gradient) >= 0;
       if (gradient.where != space::value || known) continue;

@@ -29,8 +29,7 @@ struct compilation {
   using model = M;
   static constexpr int stages = Stages, samples = Samples;
   static constexpr number_widths widths = Widths;
-  /// Whether kernels read copies of parameters in the type of values.
-  static constexpr bool has_copies = Widths.value != Widths.element;
+  static constexpr bool has_copies = Widths.has_copies();
   using recompute = Recompute;
 
   // ---- differentiate ----
@@ -158,9 +157,9 @@ struct compilation {
                      n.operands);
     return n;
   }();
-  static constexpr per_op_list<int const*> uses{
-      {counted.by_all.items, counted.by_backward.items, counted.by_backward.items,
-       recomputed.ops > 0 ? counted.by_recompute.items : counted.by_backward.items}};
+  static constexpr per_op_list<int const*> uses =
+      uses_by_list(counted.by_all.items, counted.by_backward.items,
+                   recomputed.ops > 0 ? counted.by_recompute.items : counted.by_backward.items);
 
   template <int Ops, int Operands>
   struct fuse_memory {

@@ -178,9 +178,9 @@ class heap_compilation {
   void fuse_all(recompute_rule rule) {
     bool const recomputes = m_.kernels.ops[op_list::recompute].count > 0;
     for (heap_array<int>& uses : uses_) uses = heap_array<int>(m_.values.size());
-    use_memory const memory{uses_[0].begin(), uses_[1].begin(),
-                            recomputes ? uses_[2].begin() : nullptr};
-    m_.kernels.uses = memory.by_list();
+    use_memory const memory{uses_[0].begin(), uses_[1].begin(), uses_[2].begin()};
+    m_.kernels.uses = uses_by_list(memory.by_all, memory.by_backward,
+                                   recomputes ? memory.by_recompute : memory.by_backward);
     per_op_list<int> bound = count_backward_uses(m_.graph, m_.backward, memory.by_backward);
     for (int v = 0; v < m_.values.size(); ++v) uses_[0][v] = uses_[2][v] = uses_[1][v];
     count_other_uses(m_.graph, m_.kernels.ops[op_list::recompute], m_.boundaries.items, m_.dropped,

@@ -21,7 +21,7 @@ struct operand_places {
   /// The address from which kernels read a parameter: its 16-bit copy, where there are copies.
   constexpr address resolve_parameter(compiled_model const& m, int index) const {
     long const at = parameters[index - r.parameters.begin];
-    if (!m.has_copies()) return address{region::parameters, at};
+    if (!m.values.widths.has_copies()) return address{region::parameters, at};
     return address{region::copies, at / m.values.widths.element * m.values.widths.value};
   }
   /// The address of operand x in program p; none for a value without memory.

@@ -38,8 +38,6 @@ struct compiled_model {
   group_numbers numbers;
   unsigned const* written = nullptr;  // by group, see slots_written
   bool splits_backward = false;       // B and W run apart: values that B makes for W outlive B
-  /// Whether kernels read 16-bit copies of parameters.
-  constexpr bool has_copies() const { return values.widths.value != values.widths.element; }
 };
 
 /// Finds the ranges of every stage. Backward lists run from the last stage to the first.

@@ -24,16 +24,18 @@ constexpr int count_uses(view<op> ops, int* uses) {
 }
 
 /// Counts by value, initially 0: of reads by forward and backward; by backward alone; by backward
-/// and recomputation, null where nothing is recomputed.
+/// and recomputation, which is not read where nothing is recomputed.
 struct use_memory {
   int *by_all = nullptr, *by_backward = nullptr, *by_recompute = nullptr;
-
-  /// The counts that decide what the ops of each list store.
-  constexpr per_op_list<int const*> by_list() const {
-    return {
-        {by_all, by_backward, by_backward, by_recompute != nullptr ? by_recompute : by_backward}};
-  }
 };
+
+/// The counts that decide what the ops of each list store.
+///
+/// by_recompute: where nothing is recomputed, those of backward
+constexpr per_op_list<int const*> uses_by_list(int const* by_all, int const* by_backward,
+                                               int const* by_recompute) {
+  return {{by_all, by_backward, by_backward, by_recompute}};
+}
 
 /// Counts the reads of values by backward, in by_backward. Returns upper bounds of the operands
 /// that the ops of its lists read and write.

@@ -12,6 +12,8 @@ namespace pp {
 /// the copies of parameters that kernels read.
 struct number_widths {
   int element = 4, value = 4;
+  /// Whether kernels read copies of parameters in the type of values.
+  constexpr bool has_copies() const { return value != element; }
 };
 
 /// The values of a graph and of its gradients, in one numbering.

@@ -69,8 +69,7 @@ constexpr void lay_out_chunk(chunk_facts const& f, chunk_description& c) {
   c.sums = take(b.sums);
   c.state = take(f.state_bytes);
   c.average = take(f.averages ? b.trained : 0);
-  c.copy_bytes =
-      f.widths.value != f.widths.element ? b.parameters / f.widths.element * f.widths.value : 0;
+  c.copy_bytes = f.widths.has_copies() ? b.parameters / f.widths.element * f.widths.value : 0;
   c.copies = take(c.copy_bytes);
   c.transposed = take(b.transposed);
   c.transposed_bytes = b.transposed;

@@ -72,8 +72,10 @@ constexpr row_function<typename Program::element> function_of() {
     return &softmax_forward_row<f.columns, T>;
   else if constexpr (f.kind == op_kind::gate)
     return &gate_row<leaf_at<f.leaf, typename Program::leaves>, f.columns, T>;
-  else
+  else if constexpr (f.kind == op_kind::map)
     return &map_row<leaf_at<f.leaf, typename Program::leaves>, f.columns, T>;
+  else
+    static_assert(f.kind == op_kind::none, "a kind of row_rule::formula has no function of a row");
 }
 
 /// Fills the table of a program over new rows: the kernels that every program calls, and
